@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shardwright/tensor.h"
+
+namespace shardwright {
+
+/// Bytes [offset, offset + length) of one file.
+struct ByteRange {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
+
+/// How the bytes of a chunk lie in its range.
+enum class Encoding : std::uint8_t {
+  kRaw,        ///< the range is the elements themselves
+  kTorchItem,  ///< the range is a whole torch.save archive of one tensor; not located yet
+};
+
+/// One stored piece of a tensor.
+struct Chunk {
+  Box box;
+  std::uint32_t file = 0;  ///< index into Catalog::files
+  ByteRange range;
+  /// Element strides of the stored piece; empty means row-major.
+  Dims strides;
+};
+
+/// The chunks of one tensor, packed: a checkpoint has millions, so a chunk costs 2·axes+3 words.
+class ChunkList {
+ public:
+  explicit ChunkList(int axes = 0) : axes_(axes) {}
+  [[nodiscard]] std::size_t size() const { return ranges_.size(); }
+  [[nodiscard]] bool empty() const { return ranges_.empty(); }
+  [[nodiscard]] int axes() const { return axes_; }
+  [[nodiscard]] Chunk operator[](std::size_t index) const;
+  [[nodiscard]] Box box(std::size_t index) const;
+  [[nodiscard]] std::uint32_t file(std::size_t index) const { return files_[index]; }
+  [[nodiscard]] ByteRange range(std::size_t index) const { return ranges_[index]; }
+  /// REQUIRES: chunk.box has axes() axes.
+  void push_back(const Chunk& chunk);
+  void set_location(std::size_t index, std::uint32_t file, ByteRange range);
+  /// REQUIRES: strides has axes() axes, or is empty for row-major.
+  void set_strides(std::size_t index, const Dims& strides);
+  void reserve(std::size_t count);
+  void shrink_to_fit();
+
+ private:
+  int axes_;
+  std::vector<std::int64_t> extents_;  // origin then shape, per chunk
+  std::vector<std::uint32_t> files_;
+  std::vector<ByteRange> ranges_;
+  std::vector<std::int64_t> strides_;  // empty until a chunk needs them; then axes_ per chunk
+};
+
+/// A tensor and where its pieces are.
+struct StoredTensor {
+  TensorDesc desc;
+  ChunkList chunks;
+  Encoding encoding = Encoding::kRaw;
+};
+
+/// An opaque entry (a pickled object): its bytes are carried, never interpreted.
+struct StoredObject {
+  std::string name;
+  std::uint32_t file = 0;
+  ByteRange range;
+};
+
+/// What a checkpoint holds and where each byte lies, whatever its format.
+struct Catalog {
+  std::vector<std::string> files;  ///< relative to the checkpoint's directory
+  std::vector<StoredTensor> tensors;
+  std::vector<StoredObject> objects;
+};
+
+/// Checks that every element of the tensor is stored exactly once: chunks lie inside the shape
+/// (kOutOfBounds), do not overlap (kOverlap) and leave nothing out (kHole). Identical boxes are
+/// replicas and count once. The message names the first offending box.
+[[nodiscard]] Status check_coverage(const StoredTensor& tensor);
+
+}  // namespace shardwright

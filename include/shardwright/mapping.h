@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardwright/tensor.h"
+
+namespace shardwright {
+
+/// One rectangular correspondence between a Hugging Face tensor and a canonical Megatron tensor.
+/// For every t inside `shape`: megatron[megatron_origin + t] is
+/// hf[h] with h[hf_axis[a]] = hf_origin[hf_axis[a]] + t[a] * hf_step[a], and h = hf_origin on the
+/// axes that no a names. A block reads the same in both directions.
+struct Block {
+  std::uint32_t hf = 0;        ///< index into Correspondence::hf
+  std::uint32_t megatron = 0;  ///< index into Correspondence::megatron
+  Dims hf_origin;
+  Dims megatron_origin;
+  Dims shape;    ///< extents along the Megatron tensor's axes
+  Dims hf_axis;  ///< per Megatron axis: the HF axis it runs along, -1 where the extent is 1
+  Dims hf_step;  ///< per Megatron axis: HF elements per step (2 for interleaved rows)
+};
+
+/// A tensor of one side of a correspondence.
+struct MappedTensor {
+  TensorDesc desc;
+  /// The family fixes this tensor's dtype (a router's expert bias stays float32): never cast.
+  bool pinned_dtype = false;
+  /// Axis 0 counts vocabulary rows: Megatron may hold padding rows that HF does not.
+  bool vocabulary = false;
+  /// Added to an HF element to get the Megatron element (zero-centred norms: -1).
+  double offset = 0.0;
+};
+
+/// An HF tensor that repeats another one (a tied output head, an MTP layer's embedding). It has no
+/// blocks of its own while it is bit-equal to `original`.
+struct HfCopy {
+  TensorDesc desc;
+  std::string original;
+  bool emitted_by_default = false;  ///< written on export when nothing tells whether it existed
+};
+
+/// How the tensors of one model correspond, element by element.
+struct Correspondence {
+  std::vector<MappedTensor> hf;        ///< in the order in which the family lists them
+  std::vector<MappedTensor> megatron;  ///< canonical names: one tensor per layer
+  std::vector<Block> blocks;
+  std::vector<HfCopy> copies;
+  std::vector<std::string> ignored;  ///< HF names that the mapping drops on purpose
+};
+
+/// The numbers of one model that shapes depend on (`layers`, `heads`, `groups`, `head_dim`, ...),
+/// by the names that the mapping file's `sizes` section defines.
+using ModelSizes = std::map<std::string, std::int64_t, std::less<>>;
+
+}  // namespace shardwright

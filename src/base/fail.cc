@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/fail.h"
+
+#include <cerrno>
+#include <system_error>
+
+namespace shardwright {
+namespace {
+
+Code code_of(int os_errno) {
+  switch (os_errno) {
+    case ENOENT:
+    case ENOTDIR:
+      return Code::kNotFound;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return Code::kPermission;
+    case ENOSPC:
+    case EDQUOT:
+      return Code::kDiskFull;
+    case EMFILE:
+    case ENFILE:
+      return Code::kTooManyFiles;
+    default:
+      return Code::kIo;
+  }
+}
+
+}  // namespace
+
+std::unexpected<Error> fail_errno(int os_errno, std::string message) {
+  const std::string reason = std::generic_category().message(os_errno);
+  return std::unexpected(
+      Error{code_of(os_errno), fmt::format("{}: {}", message, reason), os_errno});
+}
+
+}  // namespace shardwright

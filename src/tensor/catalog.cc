@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwright/catalog.h"
+
+namespace shardwright {
+namespace {
+
+Dims read_dims(const std::int64_t* values, int axes) {
+  Dims dims;
+  for (int axis = 0; axis < axes; ++axis) dims.push_back(values[axis]);
+  return dims;
+}
+
+}  // namespace
+
+Box ChunkList::box(std::size_t index) const {
+  const std::int64_t* values = extents_.data() + index * static_cast<std::size_t>(2 * axes_);
+  return Box{read_dims(values, axes_), read_dims(values + axes_, axes_)};
+}
+
+Chunk ChunkList::operator[](std::size_t index) const {
+  Chunk chunk{box(index), files_[index], ranges_[index], {}};
+  if (!strides_.empty()) {
+    const Dims strides =
+        read_dims(strides_.data() + index * static_cast<std::size_t>(axes_), axes_);
+    if (axes_ > 0 && strides[0] >= 0) chunk.strides = strides;
+  }
+  return chunk;
+}
+
+void ChunkList::push_back(const Chunk& chunk) {
+  extents_.insert(extents_.end(), chunk.box.origin.begin(), chunk.box.origin.end());
+  extents_.insert(extents_.end(), chunk.box.shape.begin(), chunk.box.shape.end());
+  files_.push_back(chunk.file);
+  ranges_.push_back(chunk.range);
+  if (!strides_.empty()) strides_.resize(strides_.size() + static_cast<std::size_t>(axes_), -1);
+  if (!chunk.strides.empty()) set_strides(size() - 1, chunk.strides);
+}
+
+void ChunkList::set_location(std::size_t index, std::uint32_t file, ByteRange range) {
+  files_[index] = file;
+  ranges_[index] = range;
+}
+
+void ChunkList::set_strides(std::size_t index, const Dims& strides) {
+  const std::size_t axes = static_cast<std::size_t>(axes_);
+  if (strides.empty() && strides_.empty()) return;
+  // -1 in the first place marks a row-major chunk among strided ones.
+  strides_.resize(size() * axes, -1);
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    strides_[index * axes + axis] = strides.empty() ? -1 : strides[static_cast<int>(axis)];
+  }
+}
+
+void ChunkList::reserve(std::size_t count) {
+  extents_.reserve(count * static_cast<std::size_t>(2 * axes_));
+  files_.reserve(count);
+  ranges_.reserve(count);
+}
+
+void ChunkList::shrink_to_fit() {
+  extents_.shrink_to_fit();
+  files_.shrink_to_fit();
+  ranges_.shrink_to_fit();
+}
+
+}  // namespace shardwright
