@@ -1,15 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# The object libraries of `layers` and of everything below them, in `result`. Objects don't travel
+# through other object libraries, so an executable has to name them all.
+function(sw_closure result)
+  set(closure)
+  foreach(layer IN LISTS ARGN)
+    get_property(deeper GLOBAL PROPERTY SW_CLOSURE_${layer})
+    list(APPEND closure ${deeper})
+  endforeach()
+  list(REMOVE_DUPLICATES closure)
+  set(${result} ${closure} PARENT_SCOPE)
+endfunction()
+
 # A layer is an object library that may only use the layers named in DEPENDS, so the linker and the
 # include check agree about which way the arrows point. Tests lie beside the sources.
 function(sw_layer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;DEPENDS;LINK" ${ARGN})
-  set(closure sw_${name})
-  foreach(dependency IN LISTS ARG_DEPENDS)
-    get_property(deeper GLOBAL PROPERTY SW_CLOSURE_${dependency})
-    list(APPEND closure ${deeper})
-  endforeach()
-  list(REMOVE_DUPLICATES closure)
-  set_property(GLOBAL PROPERTY SW_CLOSURE_${name} ${closure})
+  sw_closure(below ${ARG_DEPENDS})
+  set_property(GLOBAL PROPERTY SW_CLOSURE_${name} sw_${name} ${below})
   set_property(GLOBAL APPEND PROPERTY SW_LAYERS ${name})
+  set_property(GLOBAL APPEND PROPERTY SW_LINK ${ARG_LINK})
 
   add_library(sw_${name} OBJECT ${ARG_SOURCES})
   target_include_directories(sw_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
@@ -18,16 +28,66 @@ function(sw_layer name)
   foreach(dependency IN LISTS ARG_DEPENDS)
     target_link_libraries(sw_${name} PUBLIC sw_${dependency})
   endforeach()
+  sw_check_headers(sw_${name} ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
 
   if(SHARDWRIGHT_TESTS AND ARG_TESTS)
-    add_executable(${name}_test ${ARG_TESTS})
-    target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/src)
-    target_link_libraries(${name}_test PRIVATE sw_flags ${closure} GTest::gtest_main GTest::gmock
-                                               rapidcheck)
-    target_compile_definitions(
-      ${name}_test PRIVATE SHARDWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    # rapidcheck's and gtest's macros do not hold to our warning flags.
-    target_compile_options(${name}_test PRIVATE -Wno-conversion -Wno-shadow)
-    gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES LABELS unit)
+    sw_test(${name}_test SOURCES ${ARG_TESTS} LAYERS ${name})
   endif()
+endfunction()
+
+# Every header of `folder` must compile alone: target all_verify_interface_header_sets.
+function(sw_check_headers target root folder)
+  file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.h)
+  if(headers)
+    target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${root} FILES ${headers})
+    set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  endif()
+endfunction()
+
+# A GoogleTest program over the named layers; each of its cases becomes one test, labelled unit
+# unless LABEL says otherwise.
+function(sw_test target)
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;LAYERS" ${ARGN})
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
+  endif()
+  sw_closure(objects ${ARG_LAYERS})
+  add_executable(${target} ${ARG_SOURCES})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${target} PRIVATE sw_flags ${objects} GTest::gtest_main GTest::gmock
+                                          rapidcheck)
+  target_compile_definitions(${target}
+                             PRIVATE SHARDWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # rapidcheck's and gtest's macros do not hold to our warning flags.
+  target_compile_options(${target} PRIVATE -Wno-conversion -Wno-shadow)
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${ARG_LABEL})
+endfunction()
+
+# fuzz_<name>.cc defines LLVMFuzzerTestOneInput. With SHARDWRIGHT_FUZZ it is a libFuzzer program;
+# in a test build it replays the kept inputs of corpus/fuzz_<name>, so that what fuzzing once found
+# stays fixed without clang.
+function(sw_fuzz name)
+  cmake_parse_arguments(ARG "" "" "LAYERS" ${ARGN})
+  sw_closure(objects ${ARG_LAYERS})
+  set(target fuzz_${name})
+  add_executable(${target} ${target}.cc)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${target} PRIVATE sw_flags ${objects})
+  if(SHARDWRIGHT_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer)
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${target} PRIVATE replay_main.cc)
+    add_test(NAME fuzz.${name} COMMAND ${target} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${target})
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS unit)
+  endif()
+endfunction()
+
+# bench_<name>.cc is a Google Benchmark program over the named layers.
+function(sw_bench name)
+  cmake_parse_arguments(ARG "" "" "LAYERS" ${ARGN})
+  sw_closure(objects ${ARG_LAYERS})
+  add_executable(bench_${name} bench_${name}.cc)
+  target_include_directories(bench_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(bench_${name} PRIVATE sw_flags ${objects} benchmark::benchmark_main)
 endfunction()

@@ -95,9 +95,9 @@ using Status = Result<void>;
 
 /// The value of a Result, or return its error from the enclosing function. The project's only
 /// control-flow macro; never nest two in one expression.
-#define SW_TRY(expression)                                                   \
-  __extension__({                                                            \
-    auto&& sw_try_result = (expression);                                     \
+#define SW_TRY(expression)                                                        \
+  __extension__({                                                                 \
+    auto&& sw_try_result = (expression);                                          \
     if (!sw_try_result) return std::unexpected(std::move(sw_try_result).error()); \
-    std::move(sw_try_result).value();                                        \
+    std::move(sw_try_result).value();                                             \
   })

@@ -16,10 +16,28 @@ namespace shardwright {
 /// Element types of tensors on disk, by torch's meaning. `kF4E2M1X2` is torch's byte with two fp4
 /// values: a shape counts bytes.
 enum class DType : std::uint8_t {
-  kBool, kU8, kI8, kU16, kI16, kU32, kI32, kU64, kI64,
-  kF16, kBF16, kF32, kF64,
-  kF8E4M3, kF8E5M2, kF8E4M3Fnuz, kF8E5M2Fnuz, kF8E8M0, kF4E2M1X2,
-  kC32, kC64, kC128,
+  kBool,
+  kU8,
+  kI8,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kU64,
+  kI64,
+  kF16,
+  kBF16,
+  kF32,
+  kF64,
+  kF8E4M3,
+  kF8E5M2,
+  kF8E4M3Fnuz,
+  kF8E5M2Fnuz,
+  kF8E8M0,
+  kF4E2M1X2,
+  kC32,
+  kC64,
+  kC128,
 };
 
 inline constexpr int kDTypeCount = static_cast<int>(DType::kC128) + 1;

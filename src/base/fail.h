@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/core.h>
+
 #include <expected>
 #include <utility>
-
-#include <fmt/core.h>
 
 #include "shardwright/error.h"
 

@@ -21,13 +21,15 @@ Result<std::int64_t> element_count(const Dims& shape) {
   std::int64_t count = 1;
   bool has_zero = false;
   for (std::int64_t extent : shape) {
-    if (extent < 0) return fail(Code::kOutOfBounds, "shape {} has a negative extent", to_string(shape));
+    if (extent < 0)
+      return fail(Code::kOutOfBounds, "shape {} has a negative extent", to_string(shape));
     if (extent == 0) {
       has_zero = true;
       continue;
     }
     const auto product = checked_mul(count, extent);
-    if (!product) return fail(Code::kLimit, "shape {} has more elements than int64 holds", to_string(shape));
+    if (!product)
+      return fail(Code::kLimit, "shape {} has more elements than int64 holds", to_string(shape));
     count = *product;
   }
   return has_zero ? 0 : count;
@@ -36,7 +38,8 @@ Result<std::int64_t> element_count(const Dims& shape) {
 Result<std::int64_t> byte_count(const Dims& shape, DType dtype) {
   const std::int64_t elements = SW_TRY(element_count(shape));
   const auto bytes = checked_mul<std::int64_t>(elements, bytes_of(dtype));
-  if (!bytes) return fail(Code::kLimit, "shape {} has more bytes than int64 holds", to_string(shape));
+  if (!bytes)
+    return fail(Code::kLimit, "shape {} has more bytes than int64 holds", to_string(shape));
   return *bytes;
 }
 

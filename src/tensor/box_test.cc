@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <limits>
-
 #include <gtest/gtest.h>
+
+#include <limits>
 
 #include "shardwright/tensor.h"
 

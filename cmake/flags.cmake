@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# Our warnings, never our users': this target is linked PRIVATE and not exported.
+add_library(sw_flags INTERFACE)
+target_compile_options(sw_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                                          -Wold-style-cast -Wnon-virtual-dtor)
+if(SHARDWRIGHT_WERROR)
+  target_compile_options(sw_flags INTERFACE -Werror)
+endif()
+if(SHARDWRIGHT_SANITIZE)
+  target_compile_options(sw_flags INTERFACE -fsanitize=${SHARDWRIGHT_SANITIZE}
+                                            -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(sw_flags INTERFACE -fsanitize=${SHARDWRIGHT_SANITIZE})
+endif()
+if(SHARDWRIGHT_FUZZ)
+  # Coverage feedback from every layer; only the fuzz targets themselves link libFuzzer's main.
+  target_compile_options(sw_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

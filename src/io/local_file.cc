@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/local_file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <limits>
+
+#include "base/checked.h"
+#include "base/fail.h"
+
+namespace shardwright {
+namespace {
+
+constexpr auto kMaxOffset = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+
+class LocalReadableFile final : public ReadableFile {
+ public:
+  LocalReadableFile(UniqueFd fd, std::string name, std::uint64_t size)
+      : fd_(std::move(fd)), name_(std::move(name)), size_(size) {}
+
+  std::uint64_t size() const override { return size_; }
+  const std::string& name() const override { return name_; }
+
+  Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
+    const auto end = checked_add<std::uint64_t>(offset, buffer.size());
+    if (!end || *end > size_) return short_read(offset, buffer.size());
+    std::size_t done = 0;
+    while (done < buffer.size()) {
+      const ssize_t count = ::pread(fd_.get(), buffer.data() + done, buffer.size() - done,
+                                    static_cast<off_t>(offset + done));
+      if (count == 0) return short_read(offset, buffer.size());
+      if (count > 0) {
+        done += static_cast<std::size_t>(count);
+      } else if (errno != EINTR) {
+        return fail_errno(errno, fmt::format("{}@{}: cannot read {} bytes", name_, offset + done,
+                                             buffer.size() - done));
+      }
+    }
+    return {};
+  }
+
+ private:
+  std::unexpected<Error> short_read(std::uint64_t offset, std::size_t wanted) const {
+    struct stat status{};
+    const std::uint64_t now =
+        ::fstat(fd_.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+    return fail(Code::kShortRead,
+                "{}@{}: found a file of {} bytes ({} when it was opened), expected {} bytes from "
+                "here; copy the file again from its source",
+                name_, offset, now, size_, wanted);
+  }
+
+  UniqueFd fd_;
+  std::string name_;
+  std::uint64_t size_;
+};
+
+class LocalWritableFile final : public WritableFile {
+ public:
+  LocalWritableFile(UniqueFd fd, std::string name, std::uint64_t size)
+      : fd_(std::move(fd)), name_(std::move(name)), size_(size) {}
+
+  Status write_at(std::uint64_t offset, std::span<const std::byte> bytes) const override {
+    SW_TRY(check_range(offset, bytes.size()));
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t count = ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done,
+                                     static_cast<off_t>(offset + done));
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return write_error(count < 0 ? errno : EIO, offset + done);
+      done += static_cast<std::size_t>(count);
+    }
+    return {};
+  }
+
+  Status write_at(std::uint64_t offset,
+                  std::span<const std::span<const std::byte>> pieces) const override {
+    std::uint64_t total = 0;
+    for (const auto& piece : pieces) total += piece.size();
+    SW_TRY(check_range(offset, total));
+    std::size_t index = 0;   // first piece that is not wholly written
+    std::size_t within = 0;  // bytes of it that are
+    while (true) {
+      std::array<iovec, IOV_MAX> batch;  // filled below up to `count`
+      const std::size_t count = fill_batch(pieces, index, within, batch);
+      if (count == 0) return {};
+      ssize_t written = ::pwritev(fd_.get(), batch.data(), static_cast<int>(count),
+                                  static_cast<off_t>(offset));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return write_error(written < 0 ? errno : EIO, offset);
+      auto advance = static_cast<std::size_t>(written);
+      offset += advance;
+      while (advance > 0) {
+        const std::size_t step = std::min(advance, pieces[index].size() - within);
+        within += step;
+        advance -= step;
+        if (within == pieces[index].size()) {
+          ++index;
+          within = 0;
+        }
+      }
+    }
+  }
+
+  void start_writeback(std::uint64_t offset, std::uint64_t length) const override {
+    // Only a hint: the result, and any failed write, shows in sync().
+    (void)::sync_file_range(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(length),
+                            SYNC_FILE_RANGE_WRITE);
+  }
+
+  Status sync() override {
+    // The kernel reports a failed writeback once and then forgets it, so a second call that
+    // succeeds would prove nothing.
+    if (sync_errno_ == 0 && ::fdatasync(fd_.get()) != 0) sync_errno_ = errno;
+    if (sync_errno_ == 0) return {};
+    return fail_errno(sync_errno_, fmt::format("{}: cannot make the contents durable", name_));
+  }
+
+ private:
+  static std::size_t fill_batch(std::span<const std::span<const std::byte>> pieces,
+                                std::size_t index, std::size_t within,
+                                std::array<iovec, IOV_MAX>& batch) {
+    std::size_t count = 0;
+    for (; index < pieces.size() && count < batch.size(); ++index, within = 0) {
+      const auto rest = pieces[index].subspan(within);
+      if (rest.empty()) continue;
+      // pwritev never writes through iov_base; its type is not const for readv's sake.
+      batch[count++] = {const_cast<std::byte*>(rest.data()), rest.size()};
+    }
+    return count;
+  }
+
+  Status check_range(std::uint64_t offset, std::uint64_t length) const {
+    const auto end = checked_add(offset, length);
+    if (end && *end <= size_) return {};
+    return fail(Code::kInternal, "{}@{}: found a write of {} bytes, expected it to end at {}",
+                name_, offset, length, size_);
+  }
+
+  std::unexpected<Error> write_error(int os_errno, std::uint64_t offset) const {
+    return fail_errno(os_errno, fmt::format("{}@{}: cannot write", name_, offset));
+  }
+
+  UniqueFd fd_;
+  std::string name_;
+  std::uint64_t size_;
+  int sync_errno_ = 0;
+};
+
+int reserve_bytes(int fd, std::uint64_t size) {
+  if (size == 0) return 0;
+  int result = 0;
+  do {
+    // Not posix_fallocate: where the file system can't reserve, that one writes every block.
+    result = ::fallocate(fd, 0, 0, static_cast<off_t>(size));
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return 0;
+  if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) return errno;
+  return ::ftruncate(fd, static_cast<off_t>(size)) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ReadableFile>> make_readable(UniqueFd fd, std::string name) {
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) {
+    return fail_errno(errno, fmt::format("{}: cannot read its size", name));
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return fail(Code::kIo, "{}: found a {}, expected a regular file", name,
+                S_ISDIR(status.st_mode) ? "folder" : "special file");
+  }
+  return std::make_unique<LocalReadableFile>(std::move(fd), std::move(name),
+                                             static_cast<std::uint64_t>(status.st_size));
+}
+
+Result<std::unique_ptr<WritableFile>> make_writable(UniqueFd fd, std::string name,
+                                                    std::uint64_t size) {
+  if (size > kMaxOffset) {
+    return fail(Code::kLimit, "{}: found a size of {} bytes, expected at most {}", name, size,
+                kMaxOffset);
+  }
+  if (const int os_errno = reserve_bytes(fd.get(), size); os_errno != 0) {
+    return fail_errno(os_errno, fmt::format("{}: cannot reserve {} bytes", name, size));
+  }
+  return std::make_unique<LocalWritableFile>(std::move(fd), std::move(name), size);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardwright/storage.h"
+
+namespace shardwright {
+
+/// A file whose bytes are in memory, for bytes that were already read (an archive inside a value).
+[[nodiscard]] std::unique_ptr<ReadableFile> make_memory_file(std::string name,
+                                                             std::string contents);
+
+/// A directory in memory with the rules of a local one; what tests run on. Thread-safe.
+class MemoryDirectory final : public Directory {
+ public:
+  explicit MemoryDirectory(std::string name = "memory") : name_(std::move(name)) {}
+
+  /// Makes or replaces a file. Readers that are open keep the old contents.
+  void put(std::string_view path, std::string contents);
+  /// The bytes of a file; empty if it is missing.
+  [[nodiscard]] std::string contents(std::string_view path) const;
+  /// All files, sorted.
+  [[nodiscard]] std::vector<std::string> paths() const;
+  /// Cuts a file for those who have it open too, as another process could.
+  void truncate(std::string_view path, std::size_t size);
+
+  [[nodiscard]] Result<std::unique_ptr<ReadableFile>> open(std::string_view path) const override;
+  [[nodiscard]] Result<std::unique_ptr<WritableFile>> create(std::string_view path,
+                                                             std::uint64_t size) override;
+  [[nodiscard]] Result<std::vector<DirectoryEntry>> list(std::string_view path) const override;
+  [[nodiscard]] bool exists(std::string_view path) const override;
+  [[nodiscard]] const std::string& name() const override { return name_; }
+
+ private:
+  [[nodiscard]] std::string full_name(std::string_view path) const;
+
+  std::string name_;
+  mutable std::mutex mutex_;
+  // Shared with open files; a buffer's address never changes, so disjoint writes need no lock.
+  std::map<std::string, std::shared_ptr<std::string>, std::less<>> files_;
+};
+
+}  // namespace shardwright
