@@ -78,9 +78,13 @@ struct Catalog {
   std::vector<StoredObject> objects;
 };
 
+/// Whether two chunks may hold the same region.
+enum class Replicas : std::uint8_t { kAllowed, kForbidden };
+
 /// Checks that every element of the tensor is stored exactly once: chunks lie inside the shape
-/// (kOutOfBounds), do not overlap (kOverlap) and leave nothing out (kHole). Identical boxes are
-/// replicas and count once. The message names the first offending box.
-[[nodiscard]] Status check_coverage(const StoredTensor& tensor);
+/// (kOutOfBounds), do not overlap (kOverlap) and leave nothing out (kHole). Where replicas are
+/// allowed, identical boxes count once. The message names the first offending box.
+[[nodiscard]] Status check_coverage(const StoredTensor& tensor,
+                                    Replicas replicas = Replicas::kAllowed);
 
 }  // namespace shardwright

@@ -87,10 +87,11 @@ std::pair<std::string_view, std::string_view> split_last(std::string_view path) 
 
 Result<UniqueFd> walk_to_folder(int root, std::string_view path) {
   UniqueFd current = SW_TRY(reopen(root));
-  SW_TRY(for_each_name(path, [&](const std::string& name) -> Status {
+  const auto enter = [&](const std::string& name) -> Status {
     current = SW_TRY(open_one_folder(current.get(), name, path));
     return {};
-  }));
+  };
+  SW_TRY(for_each_name(path, enter));
   return current;
 }
 
@@ -115,13 +116,14 @@ Result<UniqueFd> open_folder_beneath(int root, std::string_view path) {
 
 Result<UniqueFd> make_folders_beneath(int root, std::string_view path) {
   UniqueFd current = SW_TRY(reopen(root));
-  SW_TRY(for_each_name(path, [&](const std::string& name) -> Status {
+  const auto make_and_enter = [&](const std::string& name) -> Status {
     if (::mkdirat(current.get(), name.c_str(), 0777) != 0 && errno != EEXIST) {
       return fail_errno(errno, fmt::format("{}: cannot make this folder", path));
     }
     current = SW_TRY(open_one_folder(current.get(), name, path));
     return {};
-  }));
+  };
+  SW_TRY(for_each_name(path, make_and_enter));
   return current;
 }
 

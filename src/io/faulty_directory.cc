@@ -69,11 +69,11 @@ class FaultyWritableFile final : public WritableFile {
 }  // namespace
 
 bool FaultyDirectory::Trigger::next(bool takes_space) {
+  if (fault == Fault::kNoSpace && !takes_space) return false;
   const std::uint64_t number = ++count;
   const bool due = duration == Duration::kOnce ? number == nth : number >= nth;
-  if (!due || (fault == Fault::kNoSpace && !takes_space)) return false;
-  fired = true;
-  return true;
+  if (due) fired = true;
+  return due;
 }
 
 Result<std::unique_ptr<ReadableFile>> FaultyDirectory::open(std::string_view path) const {

@@ -16,7 +16,7 @@ namespace shardwright {
 enum class Fault : std::uint8_t {
   kError,    ///< nothing is done; kIo
   kShorten,  ///< a read gives kShortRead; a write does its first half, then kIo
-  kNoSpace,  ///< create, write and sync give kDiskFull; the others work
+  kNoSpace,  ///< create, write and sync give kDiskFull; the others work and are not counted
 };
 
 /// Passes everything on to another directory, except that the N-th operation (open, create, list,
@@ -33,7 +33,7 @@ class FaultyDirectory final : public Directory {
 
   /// Whether the fault was met.
   [[nodiscard]] bool fired() const { return trigger_->fired; }
-  /// Operations seen so far.
+  /// Operations counted so far.
   [[nodiscard]] std::uint64_t operations() const { return trigger_->count; }
 
   [[nodiscard]] Result<std::unique_ptr<ReadableFile>> open(std::string_view path) const override;
@@ -47,7 +47,8 @@ class FaultyDirectory final : public Directory {
   struct Trigger {
     Trigger(Fault fault_, std::uint64_t nth_, Duration duration_)
         : fault(fault_), nth(nth_), duration(duration_) {}
-    /// Counts one operation; true if it must go wrong. `takes_space`: kNoSpace applies to it.
+    /// Counts one operation; true if it must go wrong. Those that take no space are free of
+    /// kNoSpace.
     bool next(bool takes_space);
 
     Fault fault;

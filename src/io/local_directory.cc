@@ -16,7 +16,8 @@ namespace {
 
 class LocalDirectory final : public Directory {
  public:
-  LocalDirectory(UniqueFd root, std::string name) : root_(std::move(root)), name_(std::move(name)) {}
+  LocalDirectory(UniqueFd root, std::string name)
+      : root_(std::move(root)), name_(std::move(name)) {}
 
   const std::string& name() const override { return name_; }
 

@@ -90,8 +90,8 @@ class LocalWritableFile final : public WritableFile {
       std::array<iovec, IOV_MAX> batch;  // filled below up to `count`
       const std::size_t count = fill_batch(pieces, index, within, batch);
       if (count == 0) return {};
-      ssize_t written = ::pwritev(fd_.get(), batch.data(), static_cast<int>(count),
-                                  static_cast<off_t>(offset));
+      ssize_t written =
+          ::pwritev(fd_.get(), batch.data(), static_cast<int>(count), static_cast<off_t>(offset));
       if (written < 0 && errno == EINTR) continue;
       if (written <= 0) return write_error(written < 0 ? errno : EIO, offset);
       auto advance = static_cast<std::size_t>(written);

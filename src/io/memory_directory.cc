@@ -68,8 +68,8 @@ class MemoryWritableFile final : public WritableFile {
 };
 
 bool is_inside(std::string_view path, std::string_view folder) {
-  return folder.empty() || (path.size() > folder.size() && path.starts_with(folder) &&
-                            path[folder.size()] == '/');
+  return folder.empty() ||
+         (path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/');
 }
 
 }  // namespace
@@ -155,8 +155,9 @@ Result<std::vector<DirectoryEntry>> MemoryDirectory::list(std::string_view path)
 bool MemoryDirectory::exists(std::string_view path) const {
   if (path.empty()) return true;
   const std::scoped_lock lock(mutex_);
-  return std::ranges::any_of(
-      files_, [&](const auto& entry) { return entry.first == path || is_inside(entry.first, path); });
+  return std::ranges::any_of(files_, [&](const auto& entry) {
+    return entry.first == path || is_inside(entry.first, path);
+  });
 }
 
 std::string MemoryDirectory::full_name(std::string_view path) const {

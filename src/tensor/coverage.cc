@@ -37,7 +37,7 @@ Box find_hole(const ChunkList& chunks, const ChunkIndex& index, const Box& whole
 
 }  // namespace
 
-Status check_coverage(const StoredTensor& tensor) {
+Status check_coverage(const StoredTensor& tensor, Replicas replicas) {
   const std::string& name = tensor.desc.name;
   const ChunkList& chunks = tensor.chunks;
   const std::int64_t expected = SW_TRY(element_count(tensor.desc.shape));
@@ -63,7 +63,7 @@ Status check_coverage(const StoredTensor& tensor) {
     bool is_replica = false;
     for (const std::uint32_t other : found) {
       if (other == i) continue;
-      if (!(chunks.box(other) == box)) {
+      if (replicas == Replicas::kForbidden || !(chunks.box(other) == box)) {
         return fail(Code::kOverlap,
                     "tensor {}: chunk {} overlaps chunk {}, expected disjoint chunks", name,
                     to_string(box), to_string(chunks.box(other)));

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace shardwright {
+
+/// Sizes of Megatron's parallel axes that decide where a tensor's pieces live. All are at least 1.
+struct ParallelConfig {
+  std::int64_t tensor = 1;
+  std::int64_t pipeline = 1;
+  std::int64_t virtual_pipeline = 1;
+  std::int64_t expert = 1;
+  std::int64_t expert_tensor = 1;
+};
+
+}  // namespace shardwright

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shardwright/catalog.h"
+
+namespace shardwright {
+
+/// How a region of a target tensor reads a source tensor. Element box.origin + t of the target is
+/// the source element whose coordinate on axis axis[a] is source_origin[axis[a]] + t[a] * step[a];
+/// source axes that no target axis names stay at source_origin.
+struct TensorView {
+  Box box;                   ///< in the target tensor
+  std::uint32_t source = 0;  ///< index into Plan::source.tensors
+  Dims source_origin;        ///< one per source axis
+  Dims axis;                 ///< per target axis: a source axis, or -1 where the extent is 1
+  Dims step;                 ///< per target axis: source elements per step, positive
+};
+
+/// Everything that one target tensor is made of. The views are disjoint.
+struct TensorRecipe {
+  std::vector<TensorView> views;
+  /// What no view covers becomes zero (vocabulary padding). Otherwise that is an error.
+  bool zero_fill = false;
+  /// Added to each element (zero-centred norms).
+  double add = 0.0;
+};
+
+/// An opaque entry of the target: a copy of a source object's bytes, or new bytes.
+struct ObjectRecipe {
+  bool is_copy = false;
+  std::uint32_t source = 0;  ///< index into Plan::source.objects, for copies
+  std::string bytes;         ///< for new ones
+};
+
+/// Bytes known when planning: headers, metadata files, carried artifacts.
+struct Literal {
+  std::uint32_t file = 0;  ///< index into Plan::target.files
+  std::uint64_t offset = 0;
+  std::string bytes;
+};
+
+/// How one catalog becomes another: every output byte is a literal, an object, a tensor element, or
+/// the framing of a torch archive around it. Nothing of a plan is decided while it runs.
+struct Plan {
+  Catalog source;  ///< located: Encoding::kRaw
+  Catalog target;
+  std::vector<std::uint64_t> file_sizes;  ///< of target.files
+  std::vector<TensorRecipe> tensors;      ///< of target.tensors
+  std::vector<ObjectRecipe> objects;      ///< of target.objects
+  std::vector<Literal> literals;
+};
+
+/// What a plan costs, exact but for the few bytes of archive framing that are read to locate items.
+struct PlanCost {
+  std::uint64_t payload_bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+  std::uint64_t source_files = 0;
+  std::uint64_t target_files = 0;
+};
+
+/// Proves a plan before a byte is moved: every element of every target tensor has exactly one
+/// source and exactly one place, source chunks are disjoint and complete where they are read,
+/// conversions exist. Errors name the tensor and the box.
+[[nodiscard]] Status check_plan(const Plan& plan);
+
+[[nodiscard]] PlanCost cost_of(const Plan& plan);
+
+}  // namespace shardwright

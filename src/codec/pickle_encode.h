@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "codec/pickle_value.h"
+#include "shardwright/error.h"
+
+namespace shardwright::pickle {
+
+/// Protocols that can be written.
+enum class Protocol : std::uint8_t {
+  /// Only opcodes that torch.load(weights_only=True) reads; bytes and sets become calls.
+  kTwo = 2,
+  kFour = 4,
+};
+
+/// Writes a node and all it refers to as one pickle. decode(encode(v)) is v again: shared nodes
+/// stay shared (each is memoised if it occurs twice), cycles survive, floats keep their bits, big
+/// ints their value. The same document gives the same bytes. Never recurses.
+/// Errors: kPickleUnsupported (a global's name with a line break, an int beyond 255 bytes in
+/// protocol 2), kLimit (a graph so entangled that its pickle would outgrow it).
+[[nodiscard]] Result<std::string> encode(const Document& document, Value root, Protocol protocol);
+[[nodiscard]] inline Result<std::string> encode(const Document& document, Protocol protocol) {
+  return encode(document, document.root(), protocol);
+}
+
+}  // namespace shardwright::pickle

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "base/endian.h"
+#include "shardwright/error.h"
+
+namespace shardwright::pickle {
+
+/// The opcodes of protocols 0 to 5, by the byte that encodes them (CPython's pickletools).
+enum class Op : std::uint8_t {
+  kMark = '(', kStop = '.', kPop = '0', kPopMark = '1', kDup = '2', kFloat = 'F', kInt = 'I',
+  kBinInt = 'J', kBinInt1 = 'K', kLong = 'L', kBinInt2 = 'M', kNone = 'N', kPersId = 'P',
+  kBinPersId = 'Q', kReduce = 'R', kString = 'S', kBinString = 'T', kShortBinString = 'U',
+  kUnicode = 'V', kBinUnicode = 'X', kAppend = 'a', kBuild = 'b', kGlobal = 'c', kDict = 'd',
+  kEmptyDict = '}', kAppends = 'e', kGet = 'g', kBinGet = 'h', kInst = 'i', kLongBinGet = 'j',
+  kList = 'l', kEmptyList = ']', kObj = 'o', kPut = 'p', kBinPut = 'q', kLongBinPut = 'r',
+  kSetItem = 's', kTuple = 't', kEmptyTuple = ')', kSetItems = 'u', kBinFloat = 'G',
+  kProto = 0x80, kNewObj = 0x81, kExt1 = 0x82, kExt2 = 0x83, kExt4 = 0x84, kTuple1 = 0x85,
+  kTuple2 = 0x86, kTuple3 = 0x87, kNewTrue = 0x88, kNewFalse = 0x89, kLong1 = 0x8a, kLong4 = 0x8b,
+  kBinBytes = 'B', kShortBinBytes = 'C', kShortBinUnicode = 0x8c, kBinUnicode8 = 0x8d,
+  kBinBytes8 = 0x8e, kEmptySet = 0x8f, kAddItems = 0x90, kFrozenSet = 0x91, kNewObjEx = 0x92,
+  kStackGlobal = 0x93, kMemoize = 0x94, kFrame = 0x95, kByteArray8 = 0x96, kNextBuffer = 0x97,
+  kReadOnlyBuffer = 0x98,
+};
+
+/// What a decoder may spend on one pickle. The defaults fit checkpoints of any size seen; memory
+/// is at most a small multiple of the input, because every node costs at least one input byte.
+struct Limits {
+  std::uint64_t bytes = std::uint64_t{2} << 30;
+  std::uint64_t opcodes = std::uint64_t{1} << 30;
+  std::uint64_t string_bytes = std::uint64_t{1} << 30;  ///< one string, bytes or text line
+  std::size_t stack = std::size_t{1} << 24;             ///< values waiting to be collected
+  std::size_t marks = 1000;                             ///< MARKs open at once: nesting
+  std::size_t memo = std::size_t{1} << 28;
+};
+
+/// Where the tokenizer gets its bytes from.
+class Input {
+ public:
+  virtual ~Input() = default;
+  [[nodiscard]] virtual std::uint64_t size() const = 0;
+  /// Bytes from `position` on: at least `need` unless the input ends before. They stay valid until
+  /// the next call. REQUIRES: position <= size().
+  [[nodiscard]] virtual Result<std::span<const std::byte>> window(std::uint64_t position,
+                                                                  std::size_t need) = 0;
+};
+
+/// Bytes that are already in memory.
+class SpanInput final : public Input {
+ public:
+  explicit SpanInput(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+  [[nodiscard]] Result<std::span<const std::byte>> window(std::uint64_t position,
+                                                          std::size_t /*need*/) override {
+    return bytes_.subspan(static_cast<std::size_t>(position));
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+/// One opcode with its argument. Which field is set depends on the opcode; the views borrow from
+/// the input until the next token is read.
+struct Token {
+  Op op = Op::kStop;
+  std::int64_t number = 0;  ///< small integers, memo indices, extension codes, PROTO's version
+  double real = 0.0;        ///< BINFLOAT
+  std::string_view text;    ///< payload of strings, bytes and longs; the line of text opcodes
+  std::string_view second;  ///< the second line of GLOBAL and INST: the name
+};
+
+/// Splits a pickle into opcodes and checks everything that needs no stack: argument lengths against
+/// the input and the limits before anything is allocated, frames by PEP 3154 (not nested, not
+/// longer than the input, never crossed by an opcode), PROTO only in front and at most 5.
+class Tokenizer {
+ public:
+  /// Starts at `position` of the input. `limits` bounds bytes, opcodes and string sizes.
+  Tokenizer(Input& input, const Limits& limits, std::uint64_t position = 0);
+
+  /// Reads the next opcode. False on an error, which error() then tells.
+  [[nodiscard]] bool next(Token& token);
+  /// Consumes `bytes` if they come next: lets a specialised reader take a run of opcodes at once.
+  template <std::size_t N>
+  [[nodiscard]] bool take_run(const char (&bytes)[N]) {
+    constexpr std::size_t kLength = N - 1;
+    if (static_cast<std::size_t>(limit_ - cursor_) < kLength) return false;
+    if (std::memcmp(cursor_, bytes, kLength) != 0) return false;
+    cursor_ += kLength;
+    opcodes_ += kLength;
+    return true;
+  }
+  /// Position behind the last opcode.
+  [[nodiscard]] std::uint64_t position() const {
+    return window_position_ + static_cast<std::uint64_t>(cursor_ - window_);
+  }
+  /// Position of the last opcode.
+  [[nodiscard]] std::uint64_t token_position() const { return token_position_; }
+  [[nodiscard]] int protocol() const { return protocol_; }
+  /// REQUIRES: next() returned false.
+  [[nodiscard]] Error error() const { return error_; }
+
+ private:
+  [[nodiscard]] bool need(std::uint64_t count) {
+    if (static_cast<std::uint64_t>(limit_ - cursor_) >= count) [[likely]] {
+      return true;
+    }
+    return refill(count);
+  }
+  template <class T>
+  [[nodiscard]] bool read(T& value) {
+    if (!need(sizeof value)) return false;
+    value = load_le<T>(cursor_);
+    cursor_ += sizeof value;
+    return true;
+  }
+  template <class T>
+  [[nodiscard]] bool read_number(Token& token) {
+    T value;
+    if (!read(value)) return false;
+    token.number = static_cast<std::int64_t>(value);
+    return true;
+  }
+  template <class Length>
+  [[nodiscard]] bool read_counted(Token& token) {
+    Length length;
+    return read(length) && read_payload(static_cast<std::uint64_t>(length), token.text);
+  }
+  [[nodiscard]] bool read_payload(std::uint64_t length, std::string_view& text) {
+    if (static_cast<std::uint64_t>(limit_ - cursor_) < length && !payload_fits(length)) {
+      return false;
+    }
+    // The window's bytes are plain memory; text is a view of them as characters.
+    text = {reinterpret_cast<const char*>(cursor_), static_cast<std::size_t>(length)};
+    cursor_ += length;
+    return true;
+  }
+  [[nodiscard]] bool refill_between_opcodes();
+  [[nodiscard]] bool refill(std::uint64_t count);
+  [[nodiscard]] bool load(std::uint64_t position, std::uint64_t count);
+  [[nodiscard]] bool payload_fits(std::uint64_t length);
+  [[nodiscard]] bool read_line(std::string_view& line);
+  [[nodiscard]] bool read_two_lines(Token& token);
+  [[nodiscard]] bool read_rare(Token& token);
+  [[nodiscard]] bool read_proto(Token& token);
+  [[nodiscard]] bool read_frame();
+  [[nodiscard]] bool read_index(Token& token);
+  [[nodiscard]] bool refuse(Code code, std::string message);
+
+  Input& input_;
+  Limits limits_;
+  const std::byte* window_ = nullptr;
+  const std::byte* cursor_ = nullptr;
+  const std::byte* limit_ = nullptr;  // end of the window or of the frame, whichever comes first
+  const std::byte* window_end_ = nullptr;
+  std::uint64_t window_position_ = 0;
+  std::uint64_t token_position_ = 0;
+  std::uint64_t start_ = 0;
+  std::uint64_t end_ = 0;  // of the input, or what the byte limit leaves of it
+  bool cut_by_limit_ = false;
+  std::uint64_t frame_end_ = 0;  // 0: outside frames
+  std::uint64_t opcodes_ = 0;
+  int protocol_ = 0;
+  Error error_;
+};
+
+inline bool Tokenizer::next(Token& token) {
+  if (cursor_ == limit_ && !refill_between_opcodes()) [[unlikely]] {
+    return false;
+  }
+  token_position_ = position();
+  if (++opcodes_ > limits_.opcodes) [[unlikely]] {
+    return refuse(Code::kLimit, "more opcodes than the limit");
+  }
+  token.op = static_cast<Op>(*cursor_++);
+  switch (token.op) {
+    case Op::kMark: case Op::kStop: case Op::kNone: case Op::kReduce: case Op::kAppend:
+    case Op::kBuild: case Op::kEmptyDict: case Op::kAppends: case Op::kEmptyList:
+    case Op::kSetItem: case Op::kTuple: case Op::kEmptyTuple: case Op::kSetItems: case Op::kNewObj:
+    case Op::kTuple1: case Op::kTuple2: case Op::kTuple3: case Op::kNewTrue: case Op::kNewFalse:
+    case Op::kStackGlobal: case Op::kMemoize:
+      return true;
+    case Op::kBinInt1: case Op::kBinGet: case Op::kBinPut:
+      return read_number<std::uint8_t>(token);
+    case Op::kBinInt2:
+      return read_number<std::uint16_t>(token);
+    case Op::kBinInt:
+      return read_number<std::int32_t>(token);
+    case Op::kLongBinGet: case Op::kLongBinPut:
+      return read_number<std::uint32_t>(token);
+    case Op::kShortBinUnicode: case Op::kShortBinBytes: case Op::kShortBinString: case Op::kLong1:
+      return read_counted<std::uint8_t>(token);
+    case Op::kBinUnicode: case Op::kBinBytes:
+      return read_counted<std::uint32_t>(token);
+    default:
+      return read_rare(token);
+  }
+}
+
+}  // namespace shardwright::pickle

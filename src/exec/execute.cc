@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/execute.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "exec/gather.h"
+#include "exec/target_writer.h"
+#include "exec/tile_grid.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kLeastBufferBytes = std::uint64_t{64} << 10;
+// Beyond this a tile gains nothing and falls out of the cache.
+constexpr std::uint64_t kMostTileBytes = std::uint64_t{4} << 20;
+
+// One piece of work: a tile of a tensor, or a copied object.
+struct Job {
+  std::uint32_t index = 0;    // of the target tensor or object
+  std::int64_t ordinal = -1;  // of the tile; -1 for objects
+};
+
+// A buffer that no thread shares and nothing resizes.
+struct Arena {
+  explicit Arena(std::uint64_t bytes) : memory(static_cast<std::size_t>(bytes)) {}
+  std::vector<std::byte> memory;
+};
+
+// What the worker threads share.
+class Run {
+ public:
+  Run(const Plan& plan, SourceFiles& files, TargetWriter& writer, const ExecuteOptions& options)
+      : plan_(plan), files_(files), writer_(writer), options_(options), lowering_(plan) {
+    const std::uint64_t threads = static_cast<std::uint64_t>(std::max(options.threads, 1));
+    half_ = std::max(options.buffer_bytes / threads, kLeastBufferBytes) / 2;
+    const std::int64_t tile = static_cast<std::int64_t>(std::min(half_, kMostTileBytes));
+    for (std::size_t i = 0; i < plan.target.tensors.size(); ++i) {
+      const TensorDesc& desc = plan.target.tensors[i].desc;
+      // A transposed view reads whole source rows for a few target rows: large tiles waste less.
+      const std::int64_t bytes = is_transposed(i) ? static_cast<std::int64_t>(half_) : tile;
+      grids_.emplace_back(desc.shape, bytes_of(desc.dtype), bytes);
+      for (std::int64_t ordinal = 0; ordinal < grids_.back().count(); ++ordinal) {
+        jobs_.push_back({static_cast<std::uint32_t>(i), ordinal});
+      }
+      chunk_indexes_.emplace_back(plan.target.tensors[i].chunks);
+    }
+    for (std::size_t i = 0; i < plan.objects.size(); ++i) {
+      if (plan.objects[i].is_copy) jobs_.push_back({static_cast<std::uint32_t>(i), -1});
+    }
+  }
+
+  [[nodiscard]] Status work(Arena& arena);
+  [[nodiscard]] std::uint64_t bytes_done() const { return bytes_done_; }
+  [[nodiscard]] std::uint64_t arena_bytes() const { return 2 * half_; }
+
+ private:
+  [[nodiscard]] bool is_transposed(std::size_t tensor) const;
+  [[nodiscard]] Status fill_tile(const Job& job, Arena& arena);
+  [[nodiscard]] Status copy_object(std::size_t object, Arena& arena);
+
+  const Plan& plan_;
+  SourceFiles& files_;
+  TargetWriter& writer_;
+  const ExecuteOptions& options_;
+  Lowering lowering_;
+  std::uint64_t half_ = 0;  // of a thread's buffer: the tile, and the scratch
+  std::vector<TileGrid> grids_;
+  std::vector<ChunkIndex> chunk_indexes_;
+  std::vector<Job> jobs_;
+  std::atomic<std::size_t> next_job_{0};
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> bytes_done_{0};
+};
+
+bool Run::is_transposed(std::size_t tensor) const {
+  for (const TensorView& view : plan_.tensors[tensor].views) {
+    std::int64_t previous = -1;
+    for (const std::int64_t axis : view.axis) {
+      if (axis >= 0 && axis < previous) return true;
+      previous = std::max(previous, axis);
+    }
+  }
+  return false;
+}
+
+Status Run::work(Arena& arena) {
+  while (!stop_) {
+    if (options_.cancelled != nullptr && *options_.cancelled) {
+      stop_ = true;
+      return fail(Code::kCancelled, "stopped before the checkpoint was complete");
+    }
+    const std::size_t next = next_job_++;
+    if (next >= jobs_.size()) return {};
+    const Job& job = jobs_[next];
+    Status status = job.ordinal >= 0 ? fill_tile(job, arena) : copy_object(job.index, arena);
+    if (!status) {
+      stop_ = true;
+      return status;
+    }
+  }
+  return {};
+}
+
+Status Run::fill_tile(const Job& job, Arena& arena) {
+  const StoredTensor& target = plan_.target.tensors[job.index];
+  const TensorRecipe& recipe = plan_.tensors[job.index];
+  const int element_bytes = bytes_of(target.desc.dtype);
+  const Box tile = grids_[job.index].tile(job.ordinal);
+
+  std::vector<std::uint32_t> chunks;
+  chunk_indexes_[job.index].find(tile, chunks);
+  std::vector<Part> parts;
+  std::byte* place = arena.memory.data();
+  for (const std::uint32_t chunk : chunks) {
+    Part part{*intersect(tile, target.chunks.box(chunk)), place, {}};
+    part.strides = row_major_strides(part.box.shape);
+    for (int axis = 0; axis < part.strides.size(); ++axis) part.strides[axis] *= element_bytes;
+    place += part.box.volume() * element_bytes;
+    parts.push_back(part);
+  }
+  if (recipe.zero_fill) {
+    std::memset(arena.memory.data(), 0, static_cast<std::size_t>(place - arena.memory.data()));
+  }
+
+  std::vector<SourcePiece> pieces;
+  lowering_.lower(job.index, tile, pieces);
+  Gather gather(files_, std::span(arena.memory).subspan(static_cast<std::size_t>(half_)));
+  for (const SourcePiece& piece : pieces) {
+    Status status = gather.read(piece, {piece.dtype, target.desc.dtype, recipe.add}, parts);
+    if (!status) {
+      return std::unexpected(
+          std::move(status).error().within(fmt::format("tensor {}", target.desc.name)));
+    }
+  }
+
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Box whole = target.chunks.box(chunks[i]);
+    const Dims strides = row_major_strides(whole.shape);
+    std::int64_t first = 0;
+    for (int axis = 0; axis < whole.axes(); ++axis) {
+      first += (parts[i].box.origin[axis] - whole.origin[axis]) * strides[axis];
+    }
+    const std::size_t bytes = static_cast<std::size_t>(parts[i].box.volume() * element_bytes);
+    SW_TRY(writer_.write_run(job.index, chunks[i],
+                             static_cast<std::uint64_t>(first * element_bytes),
+                             std::span(parts[i].bytes, bytes)));
+    bytes_done_ += bytes;
+  }
+  return {};
+}
+
+Status Run::copy_object(std::size_t object, Arena& arena) {
+  const StoredObject& source = plan_.source.objects[plan_.objects[object].source];
+  const StoredObject& target = plan_.target.objects[object];
+  for (std::uint64_t done = 0; done < source.range.length;) {
+    const std::uint64_t step =
+        std::min<std::uint64_t>(arena.memory.size(), source.range.length - done);
+    const std::span<std::byte> buffer =
+        std::span(arena.memory).first(static_cast<std::size_t>(step));
+    SW_TRY(files_.read_at(source.file, source.range.offset + done, buffer));
+    SW_TRY(writer_.write_raw(target.file, target.range.offset + done, buffer));
+    done += step;
+    bytes_done_ += step;
+  }
+  return {};
+}
+
+// Runs `body` on `threads` threads and returns the first error. A thread that runs out of memory
+// reports that instead of ending the process.
+template <class Body>
+Status on_threads(int threads, const std::function<void()>& while_waiting, const Body& body) {
+  std::mutex mutex;
+  std::condition_variable finished;
+  int running = std::max(threads, 1);
+  Status result;
+  std::vector<std::jthread> pool;
+  for (int i = 0, count = running; i < count; ++i) {
+    pool.emplace_back([&] {
+      Status status;
+      try {
+        status = body();
+      } catch (const std::bad_alloc&) {
+        status = fail(Code::kLimit, "out of memory; lower --threads or --max-memory");
+      }
+      const std::scoped_lock lock(mutex);
+      if (!status && result) result = std::move(status);
+      --running;
+      finished.notify_all();
+    });
+  }
+  std::unique_lock lock(mutex);
+  while (!finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; })) {
+    lock.unlock();
+    while_waiting();
+    lock.lock();
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<ExecuteReport> execute(const Plan& plan, SourceFiles& files, Directory& target,
+                              const ExecuteOptions& options) {
+  TargetWriter writer(plan, target);
+  SW_TRY(writer.create());
+  Run run(plan, files, writer, options);
+  std::uint64_t total = 0;
+  for (const StoredTensor& tensor : plan.target.tensors) {
+    total += static_cast<std::uint64_t>(SW_TRY(byte_count(tensor.desc.shape, tensor.desc.dtype)));
+  }
+  const auto report_progress = [&] {
+    if (options.on_progress) options.on_progress({run.bytes_done(), total});
+  };
+  SW_TRY(on_threads(options.threads, report_progress, [&]() -> Status {
+    Arena arena(run.arena_bytes());
+    return run.work(arena);
+  }));
+  std::atomic<std::size_t> next_file{0};
+  SW_TRY(on_threads(options.threads, report_progress, [&]() -> Status {
+    for (std::size_t file = next_file++; file < writer.file_count(); file = next_file++) {
+      SW_TRY(writer.sync(file));
+    }
+    return {};
+  }));
+  report_progress();
+  return ExecuteReport{run.bytes_done()};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/publish.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/endian.h"
+#include "io/faulty_directory.h"
+#include "io/temporary_folder.h"
+
+namespace shardwright {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// Real calls with a log; the nth one, or every one of a kind, gives an errno instead.
+class LoggedCalls final : public PublishCalls {
+ public:
+  int fail_nth = 0;
+  int exchange_errno = 0;
+  int remove_errno = 0;
+  std::vector<std::string> log;
+
+  int sync_folder(const std::string& path) override {
+    return counted("sync " + fs::path(path).filename().string(), 0,
+                   [&] { return PublishCalls::sync_folder(path); });
+  }
+  int rename(const std::string& from, const std::string& to) override {
+    return counted("rename", 0, [&] { return PublishCalls::rename(from, to); });
+  }
+  int exchange(const std::string& a, const std::string& b) override {
+    return counted("exchange", exchange_errno, [&] { return PublishCalls::exchange(a, b); });
+  }
+  int remove_tree(const std::string& path) override {
+    log.push_back("remove");
+    return remove_errno != 0 ? remove_errno : PublishCalls::remove_tree(path);
+  }
+
+ private:
+  template <class Call>
+  int counted(std::string what, int always, Call call) {
+    log.push_back(std::move(what));
+    if (++count_ == fail_nth) return EIO;
+    return always != 0 ? always : call();
+  }
+  int count_ = 0;
+};
+
+class PublicationTest : public ::testing::Test {
+ protected:
+  PublishOptions options(bool overwrite = false) {
+    return {.target = folder_ / "out",
+            .sources = {folder_ / "source"},
+            .bytes_needed = 10,
+            .overwrite = overwrite,
+            .report_leftover = [this](const std::string& path) { leftovers_.push_back(path); }};
+  }
+  static Status write(Directory& directory) {
+    for (const char* path : {"a/b/data", "top"}) {
+      auto file = SW_TRY(directory.create(path, 3));
+      SW_TRY(file->write_at(0, as_bytes("new")));
+      SW_TRY(file->sync());
+    }
+    return {};
+  }
+  Status publish(PublishOptions chosen, std::shared_ptr<PublishCalls> calls) {
+    auto publication = SW_TRY(Publication::begin(std::move(chosen), std::move(calls)));
+    SW_TRY(write(publication->directory()));
+    return publication->commit();
+  }
+  Error refusal(PublishOptions chosen) {
+    const std::string before = folder_.tree();
+    auto publication = Publication::begin(std::move(chosen));
+    EXPECT_FALSE(publication.has_value());
+    EXPECT_EQ(folder_.tree(), before) << "a refusal touches nothing";
+    return publication ? Error{} : publication.error();
+  }
+
+  TemporaryFolder folder_;
+  std::vector<std::string> leftovers_;
+};
+
+TEST_F(PublicationTest, AppearsWholeWithItsFoldersDurable) {
+  auto calls = std::make_shared<LoggedCalls>();
+  const Status status = publish(options(), calls);
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(folder_.tree(), "out out/a out/a/b out/a/b/data out/top");
+  EXPECT_EQ(folder_.get("out/a/b/data"), "new");
+  ASSERT_EQ(calls->log.size(), 5u);
+  EXPECT_THAT(calls->log[0], HasSubstr("sync .out.partial-"));
+  EXPECT_EQ(calls->log[1], "sync a");
+  EXPECT_EQ(calls->log[2], "sync b");
+  EXPECT_EQ(calls->log[3], "rename");
+  EXPECT_EQ(calls->log[4], "sync " + folder_.path().filename().string());
+  EXPECT_THAT(leftovers_, IsEmpty());
+}
+
+TEST_F(PublicationTest, IsHiddenUntilCommit) {
+  auto publication = Publication::begin(options()).value();
+  ASSERT_TRUE(write(publication->directory()));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+  EXPECT_EQ(fs::path(publication->partial_path()).parent_path(), folder_.path());
+  EXPECT_THAT(fs::path(publication->partial_path()).filename().string(),
+              ::testing::StartsWith(".out.partial-" + std::to_string(::getpid())));
+  publication.reset();
+  EXPECT_EQ(folder_.tree(), "") << "without commit nothing stays";
+}
+
+TEST_F(PublicationTest, TwoAtOnceDoNotMeet) {
+  auto first = Publication::begin(options()).value();
+  auto second = Publication::begin(options()).value();
+  EXPECT_NE(first->partial_path(), second->partial_path());
+  ASSERT_TRUE(write(first->directory()));
+  ASSERT_TRUE(write(second->directory()));
+  ASSERT_TRUE(first->commit());
+  EXPECT_EQ(second->commit().error().code, Code::kTargetExists);
+  second.reset();
+  EXPECT_EQ(folder_.tree(), "out out/a out/a/b out/a/b/data out/top");
+}
+
+TEST_F(PublicationTest, TakesTheNameOfAnEmptyFolder) {
+  fs::create_directory(folder_ / "out");
+  EXPECT_TRUE(publish(options(), std::make_shared<PublishCalls>()));
+  EXPECT_EQ(folder_.get("out/top"), "new");
+}
+
+TEST_F(PublicationTest, ReplacesAFolderWhenAsked) {
+  for (const int exchange_errno : {0, EINVAL, ENOSYS}) {
+    folder_.put("out/old/file", "old");
+    auto calls = std::make_shared<LoggedCalls>();
+    calls->exchange_errno = exchange_errno;
+    const Status status = publish(options(true), calls);
+    ASSERT_TRUE(status) << status.error().message;
+    EXPECT_EQ(folder_.tree(), "out out/a out/a/b out/a/b/data out/top");
+    EXPECT_THAT(leftovers_, IsEmpty());
+    EXPECT_EQ(calls->log.back(), "remove");
+    EXPECT_THAT(calls->log[calls->log.size() - 2], HasSubstr("sync"))
+        << "the old folder goes only when the new one is durable";
+    fs::remove_all(folder_ / "out");
+  }
+}
+
+TEST_F(PublicationTest, EveryFailingCallLeavesTheOldOrTheNewWhole) {
+  for (const int exchange_errno : {0, EINVAL}) {
+    int failures = 0;
+    for (int nth = 1;; ++nth) {
+      fs::remove_all(folder_ / "out");
+      folder_.put("out/old", "old");
+      auto calls = std::make_shared<LoggedCalls>();
+      calls->fail_nth = nth;
+      calls->exchange_errno = exchange_errno;
+      leftovers_.clear();
+      const Status status = publish(options(true), calls);
+      if (status) break;
+      ++failures;
+      EXPECT_EQ(status.error().code, Code::kIo);
+      const bool in_place = status.error().message.find("is in place") != std::string::npos;
+      EXPECT_EQ(folder_.get("out/old"), in_place ? "" : "old");
+      EXPECT_EQ(folder_.get("out/top"), in_place ? "new" : "");
+      if (!in_place) {
+        EXPECT_EQ(folder_.tree(), "out out/old");
+      }
+      for (const std::string& path : leftovers_) {
+        EXPECT_TRUE(in_place);
+        EXPECT_TRUE(fs::exists(fs::path(path) / "old"));
+        fs::remove_all(path);
+      }
+      EXPECT_EQ(leftovers_.size(), in_place ? 1u : 0u);
+      ASSERT_LT(nth, 100);
+    }
+    EXPECT_EQ(failures, exchange_errno == 0 ? 6 : 8);
+  }
+}
+
+TEST_F(PublicationTest, EveryFailingWriteLeavesNothing) {
+  for (const Fault fault : {Fault::kError, Fault::kShorten, Fault::kNoSpace}) {
+    int failures = 0;
+    for (std::uint64_t nth = 1;; ++nth) {
+      auto publication = Publication::begin(options()).value();
+      FaultyDirectory faulty(publication->directory(), fault, nth);
+      const Status status = write(faulty);
+      if (!faulty.fired()) {
+        ASSERT_TRUE(status);
+        break;
+      }
+      ++failures;
+      EXPECT_FALSE(status);
+      publication.reset();
+      EXPECT_EQ(folder_.tree(), "");
+    }
+    EXPECT_EQ(failures, 6);
+  }
+}
+
+TEST_F(PublicationTest, NamesWhatItCannotRemove) {
+  auto calls = std::make_shared<LoggedCalls>();
+  calls->remove_errno = EACCES;
+  std::string partial;
+  {
+    auto publication = Publication::begin(options(), calls).value();
+    partial = publication->partial_path();
+  }
+  EXPECT_THAT(leftovers_, ElementsAre(partial));
+}
+
+TEST_F(PublicationTest, CommitsOnce) {
+  auto publication = Publication::begin(options()).value();
+  ASSERT_TRUE(publication->commit());
+  EXPECT_EQ(publication->commit().error().code, Code::kInternal);
+  publication.reset();
+  EXPECT_EQ(folder_.tree(), "out");
+}
+
+TEST_F(PublicationTest, RefusesAFolderWithContents) {
+  folder_.put("out/old", "old");
+  const Error error = refusal(options());
+  EXPECT_EQ(error.code, Code::kTargetExists);
+  EXPECT_THAT(error.message, HasSubstr("found a folder that is not empty"));
+}
+
+TEST_F(PublicationTest, RefusesATargetThatIsNoFolder) {
+  folder_.put("out", "a file");
+  EXPECT_EQ(refusal(options(true)).code, Code::kTargetExists);
+  fs::remove(folder_ / "out");
+  fs::create_symlink("nowhere", folder_ / "out");
+  EXPECT_EQ(refusal(options(true)).code, Code::kTargetExists) << "a link that leads nowhere";
+}
+
+TEST_F(PublicationTest, RefusesAMountPoint) {
+  PublishOptions chosen = options(true);
+  chosen.target = "/proc";
+  const Error error = refusal(chosen);
+  EXPECT_EQ(error.code, Code::kTargetExists);
+  EXPECT_THAT(error.message, HasSubstr("found a mount point"));
+  chosen.target = "/";
+  EXPECT_EQ(refusal(chosen).code, Code::kTargetExists);
+}
+
+TEST_F(PublicationTest, RefusesTargetAndSourceInEachOther) {
+  folder_.put("source/file", "x");
+  folder_.put("source/deep/er/file", "x");
+  fs::create_directory_symlink(folder_ / "source", folder_ / "link");
+  const auto with = [&](const std::string& target, const std::string& source) {
+    PublishOptions chosen = options(true);
+    chosen.target = target;
+    chosen.sources = {folder_ / "unrelated", source};
+    return chosen;
+  };
+  const std::string source = folder_ / "source";
+  for (const auto& [target, from] : {std::pair(source, source),
+                                     {source + "/new", source},
+                                     {source + "/", source},
+                                     {source, source + "/"},
+                                     {folder_ / "link", source},
+                                     {folder_ / "link/new", source},
+                                     {source, folder_ / "link"},
+                                     {source, source + "/deep/er"},
+                                     {source, source + "/file"},
+                                     {folder_ / "absent/../source/new", source},
+                                     {source + "/deep/..", source}}) {
+    const Error error = refusal(with(target, from));
+    EXPECT_EQ(error.code, Code::kTargetInsideSource) << target << " from " << from;
+    EXPECT_THAT(error.message, HasSubstr("expected them apart"));
+  }
+  EXPECT_TRUE(Publication::begin(with(folder_ / "source2", source)))
+      << "a common beginning of the names is not a common folder";
+  EXPECT_TRUE(Publication::begin(with(folder_ / "sour", source)));
+}
+
+TEST_F(PublicationTest, RefusesAMissingOrForbiddenParent) {
+  PublishOptions chosen = options();
+  chosen.target = folder_ / "no/such/out";
+  const Error missing = refusal(chosen);
+  EXPECT_EQ(missing.code, Code::kNotFound);
+  EXPECT_THAT(missing.message, HasSubstr("no/such"));
+  chosen.target = "";
+  EXPECT_EQ(refusal(chosen).code, Code::kUsage);
+
+  fs::create_directory(folder_ / "locked");
+  fs::permissions(folder_ / "locked", fs::perms::owner_read | fs::perms::owner_exec |
+                                          fs::perms::others_read | fs::perms::others_exec);
+  fs::permissions(folder_.path(), fs::perms::all);
+  chosen.target = folder_ / "locked/out";
+  // root may write everywhere, so the test steps down for a moment.
+  const uid_t user = ::geteuid();
+  ASSERT_EQ(::seteuid(user == 0 ? 65534 : user), 0);
+  const auto forbidden = Publication::begin(chosen);
+  ASSERT_EQ(::seteuid(user), 0);
+  ASSERT_FALSE(forbidden);
+  EXPECT_EQ(forbidden.error().code, Code::kPermission);
+}
+
+TEST_F(PublicationTest, RefusesWhatCannotFit) {
+  PublishOptions chosen = options();
+  chosen.bytes_needed = std::uint64_t{1} << 62;
+  const Error error = refusal(chosen);
+  EXPECT_EQ(error.code, Code::kDiskSpace);
+  EXPECT_THAT(error.message, HasSubstr("expected at least 4611686018427387904"));
+}
+
+TEST_F(PublicationTest, ListsWhatKilledRunsLeft) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ASSERT_GT(child, 0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const std::string dead = folder_ / (".out.partial-" + std::to_string(child) + "-0");
+  const std::string old = dead + "-old";
+  for (const std::string& path :
+       {dead, old, folder_ / ".out.partial-x-0", folder_ / ".out.partial-7",
+        folder_ / (".other.partial-" + std::to_string(child) + "-0")}) {
+    fs::create_directory(path);
+  }
+  const auto alive = Publication::begin(options()).value();
+  EXPECT_THAT(stale_partials(folder_ / "out"), ElementsAre(dead, old));
+  EXPECT_THAT(stale_partials(folder_ / "out/"), ElementsAre(dead, old));
+  // Locked, as by a process of another container whose number means nothing here.
+  const UniqueFd held(::open(dead.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
+  EXPECT_THAT(stale_partials(folder_ / "out"), ElementsAre(old));
+  EXPECT_THAT(stale_partials(folder_ / "no/such/out"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/source_files.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardwright {
+
+SourceFiles::SourceFiles(const Directory& directory, std::vector<std::string> paths,
+                         std::size_t open_limit)
+    : directory_(&directory),
+      paths_(std::move(paths)),
+      open_limit_(std::max<std::size_t>(open_limit, 1)),
+      slots_(paths_.size()) {}
+
+Result<std::shared_ptr<const ReadableFile>> SourceFiles::get(std::uint32_t file) {
+  const std::scoped_lock lock(mutex_);
+  Slot& slot = slots_[file];
+  slot.last_use = ++tick_;
+  if (slot.file) return slot.file;
+  if (open_count_ >= open_limit_) close_oldest();
+  slot.file = SW_TRY(directory_->open(paths_[file]));
+  ++opens_;
+  ++open_count_;
+  return slot.file;
+}
+
+Status SourceFiles::read_at(std::uint32_t file, std::uint64_t offset, std::span<std::byte> buffer) {
+  const std::shared_ptr<const ReadableFile> source = SW_TRY(get(file));
+  SW_TRY(source->read_at(offset, buffer));
+  const std::scoped_lock lock(mutex_);
+  bytes_read_ += buffer.size();
+  return {};
+}
+
+void SourceFiles::close_oldest() {
+  Slot* oldest = nullptr;
+  for (Slot& slot : slots_) {
+    if (slot.file && (oldest == nullptr || slot.last_use < oldest->last_use)) oldest = &slot;
+  }
+  if (oldest == nullptr) return;
+  oldest->file.reset();
+  --open_count_;
+}
+
+std::uint64_t SourceFiles::opens() const {
+  const std::scoped_lock lock(mutex_);
+  return opens_;
+}
+
+std::uint64_t SourceFiles::bytes_read() const {
+  const std::scoped_lock lock(mutex_);
+  return bytes_read_;
+}
+
+}  // namespace shardwright

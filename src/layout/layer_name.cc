@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/layer_name.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+
+namespace shardwright {
+
+std::optional<LayerName> split_layer_name(std::string_view name) {
+  constexpr std::string_view kMark = "layers.";
+  std::size_t at = name.find(kMark);
+  while (at != std::string_view::npos && at != 0 && name[at - 1] != '.') {
+    at = name.find(kMark, at + 1);
+  }
+  if (at == std::string_view::npos) return std::nullopt;
+  LayerName parts{name.substr(0, at + kMark.size() - 1), std::nullopt,
+                  name.substr(at + kMark.size())};
+  const std::size_t dot = parts.rest.find('.');
+  const std::string_view first = parts.rest.substr(0, dot);
+  std::int64_t index = 0;
+  const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), index);
+  if (error == std::errc() && end == first.data() + first.size() && index >= 0 &&
+      dot != std::string_view::npos) {
+    parts.index = index;
+    parts.rest.remove_prefix(dot + 1);
+  }
+  return parts;
+}
+
+std::string join_layer_name(std::string_view stack, std::int64_t index, std::string_view rest) {
+  return fmt::format("{}.{}.{}", stack, index, rest);
+}
+
+}  // namespace shardwright

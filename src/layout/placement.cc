@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/placement.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "base/fail.h"
+#include "layout/layer_name.h"
+#include "layout/shard_rule.h"
+
+namespace shardwright {
+namespace {
+
+// The name of the second linear of the MLP that `name`'s first linear belongs to.
+std::string fc2_weight_of(std::string_view name) {
+  constexpr std::string_view kFirst = "linear_fc1.";
+  const std::size_t at = name.rfind(kFirst);
+  if (at == std::string_view::npos) return {};
+  return std::string(name.substr(0, at)) + "linear_fc2.weight";
+}
+
+struct Interval {
+  std::int64_t begin = 0;
+  std::int64_t length = 0;
+  std::int64_t part = 0;  // the tensor-parallel rank
+};
+
+// Cuts an axis into `parts` equal intervals; a gated axis is cut in its two halves, so that part p
+// holds the p-th piece of each.
+std::vector<Interval> cut_axis(std::int64_t extent, std::int64_t parts, bool in_two) {
+  const std::int64_t halves = in_two ? 2 : 1;
+  const std::int64_t length = extent / (parts * halves);
+  std::vector<Interval> intervals;
+  for (std::int64_t i = 0; i < parts * halves; ++i) {
+    intervals.push_back({i * length, length, i % parts});
+  }
+  return intervals;
+}
+
+bool is_main_stack(std::string_view stack) { return stack.ends_with("decoder.layers"); }
+
+}  // namespace
+
+Result<Placement> Placement::make(std::span<const TensorDesc> tensors,
+                                  const ParallelConfig& config) {
+  Placement placement;
+  placement.config_ = config;
+  placement.stage_width_ = std::lcm(config.tensor, config.expert * config.expert_tensor);
+  for (const TensorDesc& tensor : tensors) {
+    const std::optional<LayerName> layer = split_layer_name(tensor.name);
+    if (layer && is_main_stack(layer->stack) && !tensor.shape.empty()) {
+      const std::int64_t count = layer->index ? *layer->index + 1 : tensor.shape[0];
+      placement.layers_ = std::max(placement.layers_, count);
+    }
+    if (tensor.name.ends_with("linear_fc2.weight") && !tensor.shape.empty()) {
+      placement.fc2_columns_.emplace(tensor.name, tensor.shape[tensor.shape.size() - 1]);
+    }
+  }
+  if (placement.layers_ > 0) {
+    placement.pipeline_ = SW_TRY(PipelineSplit::make(placement.layers_, config));
+  }
+  return placement;
+}
+
+std::int64_t Placement::stage_of(std::string_view name, std::int64_t layer) const {
+  if (const std::optional<LayerName> parts = split_layer_name(name)) {
+    if (is_main_stack(parts->stack)) return pipeline_.stage_of(std::min(layer, layers_ - 1));
+    if (parts->stack.ends_with("mtp.layers")) return config_.pipeline - 1;
+    return 0;  // vision towers live on the first stage
+  }
+  const bool at_end = name.find("output_layer.") != std::string_view::npos ||
+                      name.find("decoder.final_") != std::string_view::npos;
+  return at_end ? config_.pipeline - 1 : 0;
+}
+
+bool Placement::is_gated_mlp(const TensorDesc& tensor) const {
+  const auto fc2 = fc2_columns_.find(fc2_weight_of(tensor.name));
+  if (fc2 == fc2_columns_.end()) return false;
+  const bool is_bias = tensor.name.ends_with(".bias");
+  const int rows = tensor.shape.size() - (is_bias ? 1 : 2);
+  return rows >= 0 && is_gated(tensor.shape[rows], fc2->second);
+}
+
+Result<std::vector<PlacedChunk>> Placement::place(const TensorDesc& tensor) const {
+  const std::optional<LayerName> layer = split_layer_name(tensor.name);
+  const bool stacked = layer && !layer->index && !tensor.shape.empty();
+  const int lead = stacked ? 1 : 0;
+  const ShardRule rule = shard_rule(tensor.name, tensor.shape.size() - lead, is_gated_mlp(tensor));
+  const std::int64_t parts = rule.is_expert ? config_.expert_tensor : config_.tensor;
+  const std::int64_t layers = stacked ? tensor.shape[0] : 1;
+  const std::int64_t experts = rule.expert_axis >= 0 ? tensor.shape[rule.expert_axis + lead] : 1;
+
+  std::vector<Interval> intervals{{0, 0, 0}};
+  if (rule.axis >= 0) {
+    const std::int64_t extent = tensor.shape[rule.axis + lead];
+    if (extent % (parts * (rule.in_two ? 2 : 1)) != 0) {
+      if (rule.vocabulary) {
+        return fail(Code::kVocabularyNotDivisible,
+                    "tensor {}: {} vocabulary rows, expected a multiple of --tp {}; pad them with "
+                    "--make-vocab-size-divisible-by N",
+                    tensor.name, extent, parts);
+      }
+      return fail(Code::kNotDivisible,
+                  "tensor {}: axis {} is {} long, expected a multiple of {}; choose another {}",
+                  tensor.name, rule.axis + lead, extent, parts * (rule.in_two ? 2 : 1),
+                  rule.is_expert ? "--etp" : "--tp");
+    }
+    intervals = cut_axis(extent, parts, rule.in_two);
+  }
+  if (rule.expert_axis >= 0 && experts % config_.expert != 0) {
+    return fail(Code::kNotDivisible, "tensor {}: {} experts, expected a multiple of --ep {}",
+                tensor.name, experts, config_.expert);
+  }
+
+  std::vector<PlacedChunk> chunks;
+  for (std::int64_t l = 0; l < layers; ++l) {
+    const std::int64_t stage = stage_of(tensor.name, stacked                 ? l
+                                                     : layer && layer->index ? *layer->index
+                                                                             : 0);
+    for (std::int64_t e = 0; e < experts; ++e) {
+      const std::int64_t expert_rank = rule.expert_axis >= 0 ? e / (experts / config_.expert) : 0;
+      for (const Interval& interval : intervals) {
+        PlacedChunk chunk{Box::whole(tensor.shape), stage * stage_width_ + interval.part};
+        if (stacked) {
+          chunk.box.origin[0] = l;
+          chunk.box.shape[0] = 1;
+        }
+        if (rule.expert_axis >= 0) {
+          chunk.box.origin[rule.expert_axis + lead] = e;
+          chunk.box.shape[rule.expert_axis + lead] = 1;
+          chunk.rank += expert_rank * config_.expert_tensor;
+        }
+        if (rule.axis >= 0) {
+          chunk.box.origin[rule.axis + lead] = interval.begin;
+          chunk.box.shape[rule.axis + lead] = interval.length;
+        }
+        chunks.push_back(chunk);
+      }
+    }
+  }
+  return chunks;
+}
+
+std::int64_t Placement::rank_of_object(std::string_view name) const {
+  const std::optional<LayerName> layer = split_layer_name(name);
+  std::int64_t index = layer && layer->index ? *layer->index : 0;
+  // A stacked module's object names its layer in `/shard_{layer}[.{expert}]_{layers}...`.
+  constexpr std::string_view kShard = "/shard_";
+  const std::size_t shard = name.find(kShard);
+  if (layer && !layer->index && shard != std::string_view::npos) {
+    const std::string_view digits = name.substr(shard + kShard.size());
+    std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  }
+  return stage_of(name.substr(0, shard), index) * stage_width_;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "layout/pipeline_split.h"
+#include "shardwright/parallel.h"
+#include "shardwright/tensor.h"
+
+namespace shardwright {
+
+/// A piece of a tensor and the global rank that would write it.
+struct PlacedChunk {
+  Box box;
+  std::int64_t rank = 0;
+};
+
+/// Where Megatron-Core's ranks hold the pieces of torch_dist tensors: tensor, pipeline, expert and
+/// expert-tensor parallelism; one data-parallel replica writes. Pure. Safe for concurrent use.
+class Placement {
+ public:
+  /// `tensors` are all tensors of the checkpoint: layers are counted and gated MLPs recognised from
+  /// them. Error: kNotDivisible.
+  [[nodiscard]] static Result<Placement> make(std::span<const TensorDesc> tensors,
+                                              const ParallelConfig& config);
+
+  /// The chunks of one tensor in order of origin. Error: kNotDivisible or kVocabularyNotDivisible
+  /// with the tensor, the axis and the flag to change.
+  [[nodiscard]] Result<std::vector<PlacedChunk>> place(const TensorDesc& tensor) const;
+  /// The rank that writes an object (extra state, RNG) named like a tensor's module.
+  [[nodiscard]] std::int64_t rank_of_object(std::string_view name) const;
+
+  [[nodiscard]] std::int64_t world_size() const { return config_.pipeline * stage_width_; }
+  [[nodiscard]] const PipelineSplit& pipeline() const { return pipeline_; }
+  [[nodiscard]] std::int64_t layers() const { return layers_; }
+
+ private:
+  [[nodiscard]] std::int64_t stage_of(std::string_view name, std::int64_t layer) const;
+  [[nodiscard]] bool is_gated_mlp(const TensorDesc& tensor) const;
+
+  ParallelConfig config_;
+  PipelineSplit pipeline_;
+  std::int64_t layers_ = 0;
+  std::int64_t stage_width_ = 1;                               // ranks of one pipeline stage
+  std::unordered_map<std::string, std::int64_t> fc2_columns_;  // by the name of linear_fc2.weight
+};
+
+}  // namespace shardwright

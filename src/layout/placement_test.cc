@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "layout/layer_name.h"
+#include "layout/shard_rule.h"
+#include "shardwright/catalog.h"
+
+namespace shardwright {
+namespace {
+
+TEST(LayerName, SplitsStackedAndNumberedNames) {
+  const auto numbered = split_layer_name("decoder.layers.7.mlp.router.weight");
+  ASSERT_TRUE(numbered);
+  EXPECT_EQ(numbered->stack, "decoder.layers");
+  EXPECT_EQ(numbered->index, 7);
+  EXPECT_EQ(numbered->rest, "mlp.router.weight");
+  const auto stacked = split_layer_name("optimizer.state.exp_avg.decoder.layers.mlp.router.weight");
+  ASSERT_TRUE(stacked);
+  EXPECT_FALSE(stacked->index);
+  EXPECT_EQ(stacked->rest, "mlp.router.weight");
+  EXPECT_FALSE(split_layer_name("embedding.word_embeddings.weight"));
+  EXPECT_FALSE(split_layer_name("prelayers.0.x"));
+}
+
+TEST(PipelineSplit, FollowsMegatronsOffsets) {
+  const auto stages = [](std::int64_t layers, const ParallelConfig& config) {
+    const PipelineSplit split = PipelineSplit::make(layers, config).value();
+    std::string text;
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      text += std::to_string(split.stage_of(layer));
+    }
+    return text;
+  };
+  EXPECT_EQ(stages(4, {.pipeline = 2}), "0011");
+  EXPECT_EQ(stages(8, {.pipeline = 2, .virtual_pipeline = 2}), "00110011");
+  EXPECT_EQ(stages(3, {.pipeline = 2}), "001");
+  EXPECT_EQ(stages(10, {.pipeline = 4}), "0001112223" + std::string()) << "9 + 1";
+  EXPECT_EQ(stages(61, {.pipeline = 8}).back(), '7');
+  EXPECT_EQ(PipelineSplit::make(6, {.pipeline = 4, .virtual_pipeline = 2}).error().code,
+            Code::kNotDivisible);
+  EXPECT_EQ(PipelineSplit::make(2, {.pipeline = 3}).error().code, Code::kNotDivisible);
+}
+
+TEST(PipelineSplit, UnevenStagesSumUpForEverySize) {
+  for (std::int64_t pipeline = 1; pipeline <= 9; ++pipeline) {
+    for (std::int64_t layers = pipeline; layers <= 40; ++layers) {
+      const PipelineSplit split = PipelineSplit::make(layers, {.pipeline = pipeline}).value();
+      std::vector<std::int64_t> held(static_cast<std::size_t>(pipeline));
+      for (std::int64_t layer = 0; layer < layers; ++layer) {
+        ++held[static_cast<std::size_t>(split.stage_of(layer))];
+      }
+      for (std::size_t stage = 0; stage + 1 < held.size(); ++stage) {
+        ASSERT_EQ(held[stage], split.layers_per_stage()) << layers << " over " << pipeline;
+      }
+      const std::int64_t last =
+          split.uneven_last() > 0 ? split.uneven_last() : split.layers_per_stage();
+      ASSERT_EQ(held.back(), last) << layers << " over " << pipeline;
+      ASSERT_GT(held.back(), 0);
+    }
+  }
+}
+
+TEST(ShardRule, KnowsColumnRowExpertAndReplicated) {
+  EXPECT_EQ(shard_rule("decoder.layers.0.self_attention.linear_qkv.weight", 2, false).axis, 0);
+  EXPECT_EQ(shard_rule("decoder.layers.0.self_attention.linear_proj.weight", 2, false).axis, 1);
+  EXPECT_EQ(shard_rule("decoder.layers.0.self_attention.linear_proj.bias", 1, false).axis, -1);
+  EXPECT_EQ(shard_rule("decoder.layers.self_attention.linear_qkv.layer_norm_weight", 1, false).axis,
+            -1);
+  EXPECT_EQ(shard_rule("decoder.layers.0.self_attention.linear_q_down_proj.weight", 2, false).axis,
+            -1);
+  const ShardRule fc1 = shard_rule("decoder.layers.mlp.experts.experts.linear_fc1.weight", 3, true);
+  EXPECT_EQ(fc1.expert_axis, 0);
+  EXPECT_EQ(fc1.axis, 1);
+  EXPECT_TRUE(fc1.in_two);
+  const ShardRule fc2 = shard_rule("decoder.layers.mlp.experts.experts.linear_fc2.weight", 3, true);
+  EXPECT_EQ(fc2.axis, 2);
+  EXPECT_FALSE(fc2.in_two);
+  EXPECT_EQ(shard_rule("decoder.layers.0.mlp.experts.experts.3.linear_fc2.weight", 2, true).axis,
+            1);
+  EXPECT_EQ(shard_rule("decoder.layers.0.mlp.shared_experts.linear_fc1.weight", 2, true).axis, 0);
+  EXPECT_FALSE(
+      shard_rule("decoder.layers.0.mlp.shared_experts.linear_fc1.weight", 2, true).is_expert);
+  EXPECT_EQ(shard_rule("decoder.layers.2.mixer.in_proj.weight.z", 2, false).axis, 0);
+  EXPECT_EQ(shard_rule("decoder.layers.2.mixer.in_proj.layer_norm_weight", 1, false).axis, -1);
+  EXPECT_TRUE(
+      shard_rule("optimizer.state.param.embedding.word_embeddings.weight", 2, false).vocabulary);
+  EXPECT_EQ(padded_vocabulary(151936, 128, 4), 152064);
+}
+
+// The chunks that Megatron-Core 0.16.1 wrote for the four-layer MoE model of the golden files at
+// PP2 EP2 and TP1, here at TP2 ETP2 as well.
+TEST(Placement, CutsStackedExpertsAsMegatronDoes) {
+  const TensorDesc fc1{
+      "decoder.layers.mlp.experts.experts.linear_fc1.weight", DType::kBF16, {4, 8, 32, 64}};
+  const TensorDesc fc2{
+      "decoder.layers.mlp.experts.experts.linear_fc2.weight", DType::kBF16, {4, 8, 64, 16}};
+  const std::vector<TensorDesc> tensors{fc1, fc2};
+  const Placement placement =
+      Placement::make(tensors, {.tensor = 2, .pipeline = 2, .expert = 2, .expert_tensor = 2})
+          .value();
+  EXPECT_EQ(placement.world_size(), 8);
+  const std::vector<PlacedChunk> chunks = placement.place(fc1).value();
+  ASSERT_EQ(chunks.size(), 4U * 8 * 4);
+  EXPECT_EQ(chunks[0].box, (Box{{0, 0, 0, 0}, {1, 1, 8, 64}}));
+  EXPECT_EQ(chunks[2].box, (Box{{0, 0, 16, 0}, {1, 1, 8, 64}}));
+  EXPECT_EQ(chunks[0].rank, 0);
+  EXPECT_EQ(chunks[1].rank, 1);
+  EXPECT_EQ(chunks[2].rank, 0) << "the up half of the same tensor-parallel rank";
+  EXPECT_EQ(chunks[4 * 4].rank, 2) << "expert 4 is the first of expert-parallel rank 1";
+  EXPECT_EQ(chunks[8 * 4 * 2].rank, 4) << "layer 2 is the first of stage 1";
+  StoredTensor stored{fc1, ChunkList(4), Encoding::kRaw};
+  for (const PlacedChunk& chunk : chunks) stored.chunks.push_back({chunk.box, 0, {}, {}});
+  EXPECT_TRUE(check_coverage(stored, Replicas::kForbidden));
+  const std::vector<PlacedChunk> rows = placement.place(fc2).value();
+  EXPECT_EQ(rows[1].box, (Box{{0, 0, 0, 8}, {1, 1, 64, 8}}));
+}
+
+TEST(Placement, NamesWhatDoesNotDivide) {
+  const std::vector<TensorDesc> tensors{
+      {"embedding.word_embeddings.weight", DType::kBF16, {503, 64}},
+      {"decoder.layers.0.self_attention.linear_proj.weight", DType::kBF16, {64, 30}},
+      {"decoder.layers.0.mlp.experts.experts.linear_fc2.weight", DType::kBF16, {6, 64, 16}}};
+  const Placement placement =
+      Placement::make(tensors, {.tensor = 4, .expert = 4, .expert_tensor = 1}).value();
+  EXPECT_EQ(placement.place(tensors[0]).error().code, Code::kVocabularyNotDivisible);
+  EXPECT_EQ(placement.place(tensors[1]).error().code, Code::kNotDivisible);
+  EXPECT_NE(placement.place(tensors[2]).error().message.find("--ep 4"), std::string::npos);
+}
+
+TEST(Placement, PutsEndsAndObjectsOnTheirStages) {
+  const std::vector<TensorDesc> tensors{
+      {"embedding.word_embeddings.weight", DType::kBF16, {8, 4}},
+      {"decoder.layers.self_attention.linear_proj.weight", DType::kBF16, {4, 4, 4}},
+      {"decoder.final_layernorm.weight", DType::kBF16, {4}},
+      {"output_layer.weight", DType::kBF16, {8, 4}},
+      {"mtp.layers.0.enorm.weight", DType::kBF16, {4}}};
+  const Placement placement = Placement::make(tensors, {.tensor = 2, .pipeline = 2}).value();
+  EXPECT_EQ(placement.place(tensors[0]).value()[1].rank, 1);
+  EXPECT_EQ(placement.place(tensors[2]).value()[0].rank, 2);
+  EXPECT_EQ(placement.place(tensors[3]).value()[1].rank, 3);
+  EXPECT_EQ(placement.place(tensors[4]).value()[0].rank, 2);
+  EXPECT_EQ(
+      placement.rank_of_object("decoder.layers.self_attention.linear_proj._extra_state/shard_1_4"),
+      0);
+  EXPECT_EQ(
+      placement.rank_of_object("decoder.layers.self_attention.linear_proj._extra_state/shard_2_4"),
+      2);
+  EXPECT_EQ(placement.rank_of_object("decoder.final_layernorm._extra_state/shard_0_1"), 2);
+}
+
+}  // namespace
+}  // namespace shardwright

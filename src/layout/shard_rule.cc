@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/shard_rule.h"
+
+#include <array>
+#include <cctype>
+
+#include "base/checked.h"
+
+namespace shardwright {
+namespace {
+
+enum class Cut : std::uint8_t { kFirst, kLast };
+
+struct Row {
+  std::string_view suffix;  // of the name, beginning at a component
+  Cut cut;
+};
+
+// Everything that is not listed is replicated: norms, routers, MLA down-projections, row-parallel
+// biases. Sources: the sharded_state_dict methods of megatron/core/tensor_parallel/layers.py,
+// transformer/*.py and ssm/*.py.
+constexpr std::array kRows = {
+    Row{"word_embeddings.weight", Cut::kFirst},
+    Row{"output_layer.weight", Cut::kFirst},
+    Row{"output_layer.bias", Cut::kFirst},
+    Row{"linear_qkv.weight", Cut::kFirst},
+    Row{"linear_qkv.bias", Cut::kFirst},
+    Row{"linear_proj.weight", Cut::kLast},
+    Row{"linear_q_proj.weight", Cut::kFirst},
+    Row{"linear_q_up_proj.weight", Cut::kFirst},
+    Row{"linear_kv_up_proj.weight", Cut::kFirst},
+    Row{"linear_fc1.weight", Cut::kFirst},
+    Row{"linear_fc1.bias", Cut::kFirst},
+    Row{"linear_fc1.weight_w", Cut::kFirst},
+    Row{"linear_fc1.weight_v", Cut::kFirst},
+    Row{"linear_fc2.weight", Cut::kLast},
+    Row{"eh_proj.weight", Cut::kFirst},
+    Row{"core_attention.softmax_offset", Cut::kFirst},
+    Row{"mixer.A_log", Cut::kFirst},
+    Row{"mixer.D", Cut::kFirst},
+    Row{"mixer.dt_bias", Cut::kFirst},
+    Row{"mixer.norm.weight", Cut::kFirst},
+    Row{"out_proj.weight", Cut::kLast},
+};
+
+// The split projections of Mamba and gated delta nets carry the part behind the name:
+// `mixer.in_proj.weight.z`.
+constexpr std::array<std::string_view, 3> kSplitParts = {"in_proj.weight.", "conv1d.weight.",
+                                                         "conv1d.bias."};
+
+bool ends_with_component(std::string_view name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) return false;
+  return name.size() == suffix.size() || name[name.size() - suffix.size() - 1] == '.';
+}
+
+bool is_split_part(std::string_view name) {
+  const std::size_t last_dot = name.rfind('.');
+  if (last_dot == std::string_view::npos) return false;
+  const std::string_view stem = name.substr(0, last_dot + 1);
+  for (const std::string_view part : kSplitParts) {
+    if (stem.ends_with(part)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+ShardRule shard_rule(std::string_view name, int axes, bool is_gated) {
+  ShardRule rule;
+  constexpr std::string_view kExperts = ".experts.experts.";
+  const std::size_t experts = name.find(kExperts);
+  int first = 0;
+  if (experts != std::string_view::npos) {
+    rule.is_expert = true;
+    const std::string_view rest = name.substr(experts + kExperts.size());
+    // A number names one expert (singleton_local_shards); otherwise an axis counts them.
+    if (!rest.empty() && std::isdigit(static_cast<unsigned char>(rest.front())) == 0) {
+      rule.expert_axis = 0;
+      first = 1;
+    }
+  }
+  for (const Row& row : kRows) {
+    if (!ends_with_component(name, row.suffix)) continue;
+    rule.axis = row.cut == Cut::kFirst ? first : axes - 1;
+    rule.in_two =
+        is_gated && (row.suffix == "linear_fc1.weight" || row.suffix == "linear_fc1.bias");
+    rule.vocabulary =
+        row.suffix.starts_with("word_embeddings") || row.suffix.starts_with("output_layer");
+  }
+  if (is_split_part(name)) rule.axis = first;
+  if (rule.axis >= axes) rule.axis = -1;
+  return rule;
+}
+
+std::int64_t padded_vocabulary(std::int64_t rows, std::int64_t divisible_by, std::int64_t tensor) {
+  return round_up(rows, divisible_by * tensor);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/arguments.h"
+
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace shardwright {
+namespace {
+
+std::optional<double> as_number(const ArgValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  return std::nullopt;
+}
+
+struct Printer {
+  std::string operator()(std::monostate) const { return "None"; }
+  std::string operator()(bool flag) const { return flag ? "True" : "False"; }
+  std::string operator()(std::int64_t number) const { return fmt::format("{}", number); }
+  std::string operator()(double number) const { return fmt::format("{}", number); }
+  std::string operator()(const std::string& text) const { return fmt::format("'{}'", text); }
+  std::string operator()(const std::vector<std::int64_t>& list) const {
+    return fmt::format("[{}]", fmt::join(list, ", "));
+  }
+};
+
+}  // namespace
+
+std::string to_string(const ArgValue& value) { return std::visit(Printer{}, value); }
+
+bool same_value(const ArgValue& a, const ArgValue& b) {
+  if (a.index() == b.index()) return a == b;
+  const std::optional<double> x = as_number(a);
+  return x && x == as_number(b);
+}
+
+const ArgValue* find_set(const Arguments& values, std::string_view name) {
+  const auto found = values.find(name);
+  if (found == values.end() || std::holds_alternative<std::monostate>(found->second)) {
+    return nullptr;
+  }
+  return &found->second;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "shardwright/error.h"
+
+namespace shardwright {
+
+/// JSON whose objects keep the order in which they were written.
+using Json = nlohmann::ordered_json;
+
+struct JsonLimits {
+  std::size_t bytes = std::size_t{4} << 20;
+  int depth = 24;
+};
+
+/// Parses one JSON document and refuses what parsers usually forgive: a key given twice, deep
+/// nesting, trailing text. Error: kJsonCorrupt; kLimit for size and depth.
+[[nodiscard]] Result<Json> parse_json(std::string_view text, JsonLimits limits = {});
+
+/// A value inside a mapping file together with its place (`llama.json#/rules/3`), so that every
+/// complaint can name the offender. Borrows the value.
+class JsonNode {
+ public:
+  JsonNode(const Json& value, std::string path) : value_(&value), path_(std::move(path)) {}
+
+  [[nodiscard]] const Json& value() const { return *value_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] bool is_text() const;
+  [[nodiscard]] bool is_object() const;
+  [[nodiscard]] bool is_array() const;
+  [[nodiscard]] bool is_null() const;
+
+  /// The following give kMappingInvalid when the value is of another kind.
+  [[nodiscard]] Result<std::string> text() const;
+  [[nodiscard]] Result<bool> boolean() const;
+  [[nodiscard]] Result<std::int64_t> integer() const;
+  [[nodiscard]] Result<double> number() const;
+  [[nodiscard]] Result<std::vector<JsonNode>> elements() const;
+  [[nodiscard]] Result<std::vector<std::pair<std::string, JsonNode>>> members() const;
+  /// One string, or a list of strings.
+  [[nodiscard]] Result<std::vector<std::string>> texts() const;
+
+  /// The member of that name, if the value is an object that has it.
+  [[nodiscard]] std::optional<JsonNode> find(std::string_view key) const;
+  /// Error: kMappingInvalid where the member is missing.
+  [[nodiscard]] Result<JsonNode> at(std::string_view key) const;
+  /// Error: kMappingInvalid when the object has another member.
+  [[nodiscard]] Status only(std::initializer_list<std::string_view> keys) const;
+
+  /// kMappingInvalid at this place.
+  [[nodiscard]] std::unexpected<Error> invalid(std::string_view found,
+                                               std::string_view expected) const;
+
+ private:
+  [[nodiscard]] std::unexpected<Error> expected(std::string_view what) const;
+
+  const Json* value_;
+  std::string path_;
+};
+
+}  // namespace shardwright

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "model/name_template.h"
+#include "model/transform.h"
+#include "shardwright/mapping.h"
+#include "shardwright/arguments.h"
+
+namespace shardwright {
+
+/// A size that must be non-zero, or zero, for a rule to apply (`unless: tied`).
+struct Condition {
+  std::string size;
+  bool non_zero = true;
+};
+
+/// The smallest statement of a mapping: these HF tensors are these Megatron tensors.
+struct Rule {
+  std::vector<NameTemplate> megatron;
+  /// Other names of megatron[0] that a Megatron checkpoint may use; read, never written.
+  std::vector<NameTemplate> aliases;
+  std::vector<NameTemplate> hf;
+  Transform transform;
+  Dims permute;
+  /// What the extents of megatron[0] must be; empty where the family does not say. Without the
+  /// leading axis of `stack`.
+  std::vector<SizeExpr> shape;
+  /// The loop variable that only the HF names have: its values lie along a leading Megatron axis.
+  std::string stack;
+  std::optional<DType> dtype;  ///< pinned: the Megatron tensor has it whatever HF has
+  double offset = 0.0;         ///< added to an HF element to get the Megatron element
+  bool optional = false;
+  bool vocabulary = false;
+  std::optional<Condition> condition;
+  std::string path;  ///< where the mapping file states it, for messages
+};
+
+struct Item;
+
+/// Rules that apply once, or once for every value of a loop variable.
+struct Section {
+  std::string index;  ///< empty: once
+  std::optional<Condition> condition;
+  std::vector<Item> items;
+};
+
+/// Exactly one of the options applies; which one is decided by the tensors that exist.
+struct Choice {
+  std::vector<std::vector<Item>> options;
+};
+
+struct Item {
+  std::variant<Rule, Section, Choice> value;
+};
+
+/// A loop variable of names and the size that bounds it.
+struct IndexRule {
+  std::string name;
+  std::string size;
+  /// Count what the tensors show, whatever the configuration says (MTP layers are often dropped).
+  bool observed = false;
+};
+
+/// An HF name outside the rules, once or for every value of the loop variable that it uses.
+struct NameRule {
+  NameTemplate hf;
+  std::string index;  ///< empty: once
+};
+
+/// An HF tensor that repeats another one.
+struct CopyRule {
+  NameRule hf;
+  NameTemplate original;
+  bool emitted_by_default = false;
+  std::optional<Condition> condition;
+};
+
+/// Where a size comes from, in the words of config.json and of Megatron's arguments.
+struct SizeRule {
+  std::string name;
+  std::vector<std::string> hf;    ///< the first is the one that is written
+  std::vector<std::string> args;  ///< likewise; a leading `!` negates a flag
+  std::string args_if;            ///< ignore `args` where this argument is false or absent
+  std::optional<SizeExpr> fallback;
+  bool optional = false;
+  bool flag = false;         ///< written as true or false
+  bool first_wins = false;   ///< several names may legitimately differ
+};
+
+/// One correspondence between config.json and Megatron's arguments that shapes do not need.
+struct ConfigRule {
+  enum class Kind : std::uint8_t {
+    kPair,          ///< `hf` and `args` hold the same value, `map`ped
+    kWindow,        ///< HF counts the tokens of a sliding window, Megatron those before the last
+    kDenseFirst,    ///< HF counts leading dense layers, Megatron lists every layer
+    kSparseStep,    ///< HF gives a step and exceptions, Megatron lists every layer
+  };
+  std::string name;
+  Kind kind = Kind::kPair;
+  std::vector<std::string> hf;
+  std::vector<std::string> args;
+  std::optional<ArgValue> value;    ///< a constant of the family
+  std::optional<SizeExpr> size;     ///< computed from sizes
+  std::optional<ArgValue> fallback; ///< the HF value where nothing says it
+  std::vector<std::pair<ArgValue, ArgValue>> map;  ///< HF value, argument
+  std::optional<ArgValue> otherwise;   ///< the argument for HF values that `map` lacks
+  std::optional<ArgValue> when_set;    ///< the HF value that a non-null argument implies
+  std::vector<std::pair<std::string, ArgValue>> conditions;  ///< HF key, value it must have
+  bool integer = false;  ///< Megatron wants a whole number
+};
+
+/// One family, ready to apply. Immutable after parsing, so it may be shared between threads.
+struct Mapping {
+  std::string family;
+  std::vector<std::string> architectures;  ///< HF's class names, the written one first
+  std::vector<std::string> model_types;    ///< likewise
+  std::vector<std::string> needs_args;     ///< arguments that only this family has set
+  std::vector<SizeRule> sizes;
+  std::vector<IndexRule> indices;
+  std::vector<Item> items;
+  std::vector<CopyRule> copies;
+  std::vector<NameRule> ignore;
+  std::vector<ConfigRule> config;
+};
+
+/// The text of one mapping file. Borrows.
+struct MappingText {
+  std::string name;  ///< for messages: `llama.json`
+  std::string_view json;
+};
+
+/// Parses mapping files that may extend each other by family name; abstract ones are only
+/// extended and not returned. Strict: anything that models/schema.json does not allow, and names
+/// or sizes that don't fit together, are kMappingInvalid with the place in the file.
+[[nodiscard]] Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts);
+
+/// One mapping file that extends nothing.
+[[nodiscard]] Result<Mapping> parse_mapping(std::string_view json, std::string name);
+
+}  // namespace shardwright

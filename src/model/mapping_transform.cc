@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include <fmt/ranges.h>
+
+#include "model/mapping_parse.h"
+
+namespace shardwright {
+namespace {
+
+constexpr int kMaxParts = 64;
+
+/// What every kind of transform needs while it is read.
+struct Context {
+  const JsonNode& node;
+  const KnownNames& known;
+  const std::vector<std::string>& loops;
+
+  [[nodiscard]] Result<SizeExpr> expr(const JsonNode& at) const {
+    return parse_expr(at, known, loops);
+  }
+  /// The expression of that member, or one of its own.
+  [[nodiscard]] Result<SizeExpr> expr_or(const JsonNode& object, std::string_view key,
+                                         std::string_view otherwise) const {
+    const std::optional<JsonNode> member = object.find(key);
+    if (member) return expr(*member);
+    const Json text = std::string(otherwise);
+    return expr(JsonNode(text, object.path() + "/" + std::string(key)));
+  }
+};
+
+Result<int> axis_of(const JsonNode& node, std::string_view key, int otherwise, int most) {
+  const std::optional<JsonNode> member = node.find(key);
+  if (!member) return otherwise;
+  const std::int64_t value = SW_TRY(member->integer());
+  if (value < 0 || value > most) {
+    return member->invalid(fmt::format("{}", value), fmt::format("0 to {}", most));
+  }
+  return static_cast<int>(value);
+}
+
+/// The roles of a name object, in its order; empty for a single name.
+Result<std::vector<std::string>> roles_of(const JsonNode& names) {
+  std::vector<std::string> roles;
+  if (!names.is_object()) return roles;
+  const auto members = SW_TRY(names.members());
+  for (const auto& [role, name] : members) roles.push_back(role);
+  if (roles.empty() || std::ssize(roles) > kMaxParts) {
+    return names.invalid(fmt::format("{} roles", roles.size()), fmt::format("1 to {}", kMaxParts));
+  }
+  return roles;
+}
+
+Status expect_single(const JsonNode& names, std::string_view transform) {
+  if (names.is_text()) return {};
+  return names.invalid("several names", fmt::format("one name: the transform is {}", transform));
+}
+
+Result<std::vector<std::string>> expect_several(const JsonNode& names, std::string_view transform) {
+  std::vector<std::string> roles = SW_TRY(roles_of(names));
+  if (roles.size() >= 2) return roles;
+  return names.invalid("one name", fmt::format("several by role: the transform is {}", transform));
+}
+
+Result<std::vector<SizeExpr>> extents_of(const Context& context, std::size_t count) {
+  std::vector<SizeExpr> extents;
+  const std::optional<JsonNode> list = context.node.find("extents");
+  if (!list) return extents;
+  const std::vector<JsonNode> elements = SW_TRY(list->elements());
+  for (const JsonNode& element : elements) extents.push_back(SW_TRY(context.expr(element)));
+  if (extents.size() != count) {
+    return list->invalid(fmt::format("{} extents", extents.size()),
+                         fmt::format("{}, one per role", count));
+  }
+  return extents;
+}
+
+Result<ParsedTransform> parse_qkv(const Context& context, const JsonNode& hf) {
+  ParsedTransform parsed;
+  Grouped grouped;
+  grouped.packed = hf.is_text();
+  if (!grouped.packed) {
+    const std::vector<std::string> roles = SW_TRY(roles_of(hf));
+    if (!std::ranges::is_permutation(roles, std::array{"q", "k", "v"})) {
+      return hf.invalid(fmt::format("roles {}", fmt::join(roles, ", ")), "q, k, v");
+    }
+    parsed.hf_roles = {"q", "k", "v"};
+  }
+  const auto expr = [&](const std::string& text) {
+    const Json value = text;
+    return context.expr(JsonNode(value, context.node.path()));
+  };
+  const SizeExpr heads = SW_TRY(context.expr_or(context.node, "heads", "heads"));
+  grouped.count = SW_TRY(context.expr_or(context.node, "groups", "groups"));
+  const SizeExpr dim = SW_TRY(context.expr_or(context.node, "head_dim", "head_dim"));
+  const SizeExpr one = SW_TRY(expr("1"));
+  const SizeExpr zero = SW_TRY(expr("0"));
+  const std::string shared = heads.text() + " / " + grouped.count.text();
+  const bool gated = SW_TRY(flag_or(context.node, "output_gate", false));
+  if (gated) {
+    // Each query head's rows are followed by its gate's; Megatron keeps a group's heads together.
+    const SizeExpr per_group = SW_TRY(expr(shared));
+    const SizeExpr twice = SW_TRY(expr("2 * " + dim.text()));
+    grouped.parts.push_back(GroupPart{0, dim, per_group, twice, zero});
+    grouped.parts.push_back(GroupPart{0, dim, per_group, twice, dim});
+  } else {
+    const SizeExpr rows = SW_TRY(expr(shared + " * " + dim.text()));
+    grouped.parts.push_back(GroupPart{0, rows, one, rows, zero});
+  }
+  grouped.parts.push_back(GroupPart{1, dim, one, dim, zero});
+  grouped.parts.push_back(GroupPart{2, dim, one, dim, zero});
+  parsed.transform = std::move(grouped);
+  return parsed;
+}
+
+Result<ParsedTransform> parse_grouped(const Context& context, const JsonNode& hf) {
+  ParsedTransform parsed;
+  Grouped grouped;
+  grouped.packed = hf.is_text();
+  const JsonNode count = SW_TRY(context.node.at("count"));
+  grouped.count = SW_TRY(context.expr(count));
+  std::vector<std::string> roles = SW_TRY(roles_of(hf));
+  parsed.hf_roles = roles;
+  std::vector<bool> used(roles.size(), false);
+  const JsonNode list = SW_TRY(context.node.at("parts"));
+  const std::vector<JsonNode> parts = SW_TRY(list.elements());
+  if (parts.empty() || std::ssize(parts) > kMaxParts) {
+    return list.invalid(fmt::format("{} parts", parts.size()), fmt::format("1 to {}", kMaxParts));
+  }
+  for (const JsonNode& part : parts) {
+    SW_TRY(part.only({"role", "rows", "repeat", "stride", "offset"}));
+    const JsonNode role_node = SW_TRY(part.at("role"));
+    const std::string role = SW_TRY(role_node.text());
+    auto found = std::ranges::find(roles, role);
+    if (found == roles.end()) {
+      if (!grouped.packed) {
+        return role_node.invalid(fmt::format("role '{}'", role),
+                                 fmt::format("one of {}", fmt::join(roles, ", ")));
+      }
+      roles.push_back(role);  // a packed tensor's sections are named by the parts alone
+      used.push_back(false);
+      found = roles.end() - 1;
+    }
+    GroupPart result;
+    result.source = static_cast<int>(found - roles.begin());
+    used[static_cast<std::size_t>(result.source)] = true;
+    const JsonNode rows = SW_TRY(part.at("rows"));
+    result.rows = SW_TRY(context.expr(rows));
+    result.repeat = SW_TRY(context.expr_or(part, "repeat", "1"));
+    result.stride = SW_TRY(context.expr_or(part, "stride", result.rows.text()));
+    result.offset = SW_TRY(context.expr_or(part, "offset", "0"));
+    grouped.parts.push_back(std::move(result));
+  }
+  const auto unused = std::ranges::find(used, false);
+  if (unused != used.end()) {
+    return list.invalid(
+        fmt::format("no part for '{}'", roles[static_cast<std::size_t>(unused - used.begin())]),
+        "one for every role");
+  }
+  parsed.transform = std::move(grouped);
+  return parsed;
+}
+
+Result<ParsedTransform> parse_constant(const Context& context) {
+  if (context.node.find("hf")) {
+    return context.node.invalid("'hf'", "none: the transform is constant");
+  }
+  if (!context.node.find("shape")) {
+    return context.node.invalid("no 'shape'", "one: nothing else gives a constant's extents");
+  }
+  const JsonNode value = SW_TRY(context.node.at("value"));
+  return ParsedTransform{Constant{SW_TRY(value.number())}, {}, {}};
+}
+
+Result<ParsedTransform> parse_named(const Context& context, std::string_view kind) {
+  const JsonNode megatron = SW_TRY(context.node.at("megatron"));
+  if (kind != "split") SW_TRY(expect_single(megatron, kind));
+  if (kind == "constant") return parse_constant(context);
+  const JsonNode hf = SW_TRY(context.node.at("hf"));
+  if (kind == "qkv") return parse_qkv(context, hf);
+  if (kind == "grouped") return parse_grouped(context, hf);
+  const int axis = SW_TRY(axis_of(context.node, "axis", 0, kMaxAxes - 1));
+  if (kind == "concat") {
+    std::vector<std::string> roles = SW_TRY(expect_several(hf, kind));
+    std::vector<SizeExpr> extents = SW_TRY(extents_of(context, roles.size()));
+    return ParsedTransform{Concat{axis, std::move(extents)}, std::move(roles), {}};
+  }
+  SW_TRY(expect_single(hf, kind));
+  if (kind == "split") {
+    std::vector<std::string> roles = SW_TRY(expect_several(megatron, kind));
+    std::vector<SizeExpr> extents = SW_TRY(extents_of(context, roles.size()));
+    return ParsedTransform{Split{axis, std::move(extents)}, {}, std::move(roles)};
+  }
+  if (kind == "interleaved") {
+    const int ways = SW_TRY(axis_of(context.node, "ways", 2, kMaxParts));
+    if (ways < 2) return context.node.invalid(fmt::format("{} ways", ways), "2 or more");
+    return ParsedTransform{Interleaved{axis, ways}, {}, {}};
+  }
+  return ParsedTransform{Rename{}, {}, {}};
+}
+
+/// The fields that each transform has of its own.
+struct TransformFields {
+  std::string_view kind;
+  std::vector<std::string_view> fields;
+};
+
+}  // namespace
+
+Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& known,
+                                        const std::vector<std::string>& loops) {
+  const std::array<TransformFields, 7> kinds{{{"rename", {}},
+                                              {"concat", {"axis", "extents"}},
+                                              {"split", {"axis", "extents"}},
+                                              {"qkv", {"heads", "groups", "head_dim",
+                                                       "output_gate"}},
+                                              {"grouped", {"count", "parts"}},
+                                              {"interleaved", {"axis", "ways"}},
+                                              {"constant", {"value"}}}};
+  std::string kind = "rename";
+  const std::optional<JsonNode> named = node.find("transform");
+  if (named) kind = SW_TRY(named->text());
+  const auto entry = std::ranges::find(kinds, kind, &TransformFields::kind);
+  if (entry == kinds.end()) {
+    return named->invalid(fmt::format("'{}'", kind),
+                          "rename, concat, split, qkv, grouped, interleaved or constant");
+  }
+  for (const TransformFields& other : kinds) {
+    for (const std::string_view field : other.fields) {
+      if (node.find(field) && std::ranges::find(entry->fields, field) == entry->fields.end()) {
+        return node.invalid(fmt::format("field '{}'", field),
+                            fmt::format("none: the transform is {}", kind));
+      }
+    }
+  }
+  return parse_named(Context{node, known, loops}, kind);
+}
+
+}  // namespace shardwright

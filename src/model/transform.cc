@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/transform.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/checked.h"
+#include "base/fail.h"
+
+namespace shardwright {
+namespace {
+
+// A rule of the largest known model lowers to some thousand pieces.
+constexpr std::int64_t kMaxPieces = std::int64_t{1} << 20;
+
+template <class... Cases>
+struct Overload : Cases... {
+  using Cases::operator()...;
+};
+
+std::unexpected<Error> mismatch(std::string found, std::string expected) {
+  return fail(Code::kShapeMismatch, "found {}, expected {}; check that the configuration belongs to "
+              "these tensors", found, expected);
+}
+
+/// `shape` with the extent of one axis replaced.
+Dims with_extent(Dims shape, int axis, std::int64_t extent) {
+  shape[axis] = extent;
+  return shape;
+}
+
+Status check_axis(const Dims& shape, int axis) {
+  if (axis < shape.size()) return {};
+  return mismatch(fmt::format("shape {}", to_string(shape)),
+                  fmt::format("at least {} axes", axis + 1));
+}
+
+Piece whole_piece(const Dims& shape) {
+  Piece piece;
+  piece.hf_origin = Dims::filled(shape.size(), 0);
+  piece.megatron_origin = piece.hf_origin;
+  piece.shape = shape;
+  piece.hf_step = Dims::filled(shape.size(), 1);
+  return piece;
+}
+
+/// The sum of the extents of tensors that agree on every other axis.
+Result<Dims> joined(std::span<const Dims> parts, int axis) {
+  SW_TRY(check_axis(parts[0], axis));
+  std::int64_t total = 0;
+  for (const Dims& part : parts) {
+    if (part.size() != parts[0].size() ||
+        with_extent(part, axis, 0) != with_extent(parts[0], axis, 0)) {
+      return mismatch(fmt::format("shape {}", to_string(part)),
+                      fmt::format("{} but for axis {}", to_string(parts[0]), axis));
+    }
+    const auto sum = checked_add(total, part[axis]);
+    if (!sum) return fail(Code::kLimit, "axis {}: found an extent beyond 64 bits", axis);
+    total = *sum;
+  }
+  return with_extent(parts[0], axis, total);
+}
+
+/// The shapes of `count` parts of `whole`, by the extents given or else equal.
+Result<std::vector<Dims>> divided(const Dims& whole, int axis, std::span<const SizeExpr> extents,
+                                  int count, const Scope& scope) {
+  SW_TRY(check_axis(whole, axis));
+  std::vector<Dims> parts;
+  std::int64_t left = whole[axis];
+  for (int i = 0; i < count; ++i) {
+    std::int64_t extent = whole[axis] / count;
+    if (!extents.empty()) {
+      extent = SW_TRY(extents[static_cast<std::size_t>(i)].evaluate(scope));
+    }
+    parts.push_back(with_extent(whole, axis, extent));
+    if (extent > left) left = -1;
+    if (left < 0) break;
+    left -= extent;
+  }
+  if (left != 0) {
+    return mismatch(fmt::format("shape {}", to_string(whole)),
+                    fmt::format("axis {} to hold its {} parts exactly", axis, count));
+  }
+  return parts;
+}
+
+/// Pieces of tensors that lie one after another in a whole one; `split` says which side is whole.
+std::vector<Piece> consecutive(std::span<const Dims> parts, int axis, bool split) {
+  std::vector<Piece> pieces;
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    Piece piece = whole_piece(parts[i]);
+    (split ? piece.megatron : piece.hf) = static_cast<int>(i);
+    (split ? piece.hf_origin : piece.megatron_origin)[axis] = at;
+    at += parts[i][axis];
+    pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+/// A Grouped transform with its numbers filled in.
+struct GroupSizes {
+  struct Part {
+    int source = 0;
+    std::int64_t rows = 0;
+    std::int64_t repeat = 0;
+    std::int64_t stride = 0;
+    std::int64_t offset = 0;
+  };
+  std::int64_t count = 0;
+  std::int64_t group_rows = 0;             // Megatron rows of one group
+  std::vector<Part> parts;
+  std::vector<std::int64_t> source_rows;   // rows that one group takes from each source
+
+  [[nodiscard]] std::int64_t packed_rows() const {
+    std::int64_t sum = 0;
+    for (const std::int64_t rows : source_rows) sum += rows;
+    return sum * count;
+  }
+};
+
+/// Numbers of a group beyond this are no model's and would only let products overflow.
+constexpr std::int64_t kMaxGroupNumber = std::int64_t{1} << 28;
+
+Result<std::int64_t> group_number(const SizeExpr& expr, std::int64_t least, const Scope& scope) {
+  const std::int64_t value = SW_TRY(expr.evaluate(scope));
+  if (value < least || value > kMaxGroupNumber) {
+    return fail(Code::kShapeMismatch, "'{}': found {}, expected {} to {}", expr.text(), value,
+                least, kMaxGroupNumber);
+  }
+  return value;
+}
+
+Result<GroupSizes> group_sizes(const Grouped& grouped, const Scope& scope) {
+  GroupSizes sizes;
+  sizes.count = SW_TRY(group_number(grouped.count, 1, scope));
+  std::int64_t runs = 0;
+  for (const GroupPart& part : grouped.parts) {
+    GroupSizes::Part numbers{part.source, 0, 0, 0, 0};
+    numbers.rows = SW_TRY(group_number(part.rows, 1, scope));
+    numbers.repeat = SW_TRY(group_number(part.repeat, 1, scope));
+    numbers.stride = SW_TRY(group_number(part.stride, 1, scope));
+    numbers.offset = SW_TRY(group_number(part.offset, 0, scope));
+    if (numbers.offset + numbers.rows > numbers.stride) {
+      return mismatch(fmt::format("{} rows at {}", numbers.rows, numbers.offset),
+                      fmt::format("them inside a stride of {}", numbers.stride));
+    }
+    const auto source = static_cast<std::size_t>(part.source);
+    if (sizes.source_rows.size() <= source) sizes.source_rows.resize(source + 1, 0);
+    const std::int64_t taken = numbers.repeat * numbers.stride;
+    if (taken > kMaxGroupNumber) {
+      return fail(Code::kLimit, "'{}': found {} rows in one group, expected at most {}",
+                  part.rows.text(), taken, kMaxGroupNumber);
+    }
+    if (sizes.source_rows[source] != 0 && sizes.source_rows[source] != taken) {
+      return mismatch(fmt::format("{} rows of one tensor in a group", taken),
+                      fmt::format("{}", sizes.source_rows[source]));
+    }
+    sizes.source_rows[source] = taken;
+    sizes.group_rows += numbers.repeat * numbers.rows;
+    runs += numbers.repeat;
+    sizes.parts.push_back(numbers);
+  }
+  if (runs > kMaxPieces / sizes.count) {
+    return fail(Code::kLimit, "'{}': found {} groups of {} runs, expected at most {} runs",
+                grouped.count.text(), sizes.count, runs, kMaxPieces);
+  }
+  return sizes;
+}
+
+Status check_rows(const Dims& shape, std::int64_t rows, std::string_view what) {
+  SW_TRY(check_axis(shape, 0));
+  if (shape[0] == rows) return {};
+  return mismatch(fmt::format("shape {}", to_string(shape)),
+                  fmt::format("{} rows in {}", rows, what));
+}
+
+std::vector<Piece> grouped_pieces(const Grouped& grouped, const GroupSizes& sizes,
+                                  const Dims& megatron) {
+  std::vector<std::int64_t> section(sizes.source_rows.size(), 0);  // where a packed section starts
+  for (std::size_t i = 1; grouped.packed && i < section.size(); ++i) {
+    section[i] = section[i - 1] + sizes.source_rows[i - 1] * sizes.count;
+  }
+  std::vector<Piece> pieces;
+  std::int64_t at = 0;
+  for (std::int64_t group = 0; group < sizes.count; ++group) {
+    for (const GroupSizes::Part& part : sizes.parts) {
+      const auto source = static_cast<std::size_t>(part.source);
+      for (std::int64_t run = 0; run < part.repeat; ++run) {
+        Piece piece = whole_piece(with_extent(megatron, 0, part.rows));
+        piece.hf = grouped.packed ? 0 : part.source;
+        piece.hf_origin[0] = section[source] + group * sizes.source_rows[source] +
+                             run * part.stride + part.offset;
+        piece.megatron_origin[0] = at;
+        at += part.rows;
+        pieces.push_back(piece);
+      }
+    }
+  }
+  return pieces;
+}
+
+Result<Lowered> lower_grouped(const Grouped& grouped, std::vector<Dims> hf,
+                              std::vector<Dims> megatron, const Scope& scope) {
+  const GroupSizes sizes = SW_TRY(group_sizes(grouped, scope));
+  const std::int64_t rows = sizes.count * sizes.group_rows;
+  std::vector<std::int64_t> hf_rows;
+  for (const std::int64_t taken : sizes.source_rows) hf_rows.push_back(taken * sizes.count);
+  if (grouped.packed) hf_rows = {sizes.packed_rows()};
+  if (megatron.empty()) {
+    for (std::size_t i = 0; i < hf.size(); ++i) {
+      SW_TRY(check_rows(hf[i], hf_rows[i], fmt::format("part {}", i + 1)));
+      if (with_extent(hf[i], 0, 0) != with_extent(hf[0], 0, 0)) {
+        return mismatch(fmt::format("shape {}", to_string(hf[i])),
+                        fmt::format("{} but for axis 0", to_string(hf[0])));
+      }
+    }
+    megatron.push_back(with_extent(hf[0], 0, rows));
+  } else {
+    SW_TRY(check_rows(megatron[0], rows, "its groups"));
+    for (const std::int64_t count : hf_rows) hf.push_back(with_extent(megatron[0], 0, count));
+  }
+  Lowered lowered{std::move(hf), std::move(megatron), {}};
+  lowered.pieces = grouped_pieces(grouped, sizes, lowered.megatron[0]);
+  return lowered;
+}
+
+Result<Lowered> lower_interleaved(const Interleaved& transform, const Dims& shape) {
+  SW_TRY(check_axis(shape, transform.axis));
+  if (shape[transform.axis] % transform.ways != 0) {
+    return mismatch(fmt::format("shape {}", to_string(shape)),
+                    fmt::format("axis {} to be a multiple of {}", transform.axis, transform.ways));
+  }
+  Lowered lowered{{shape}, {shape}, {}};
+  const std::int64_t extent = shape[transform.axis] / transform.ways;
+  for (int way = 0; way < transform.ways; ++way) {
+    Piece piece = whole_piece(with_extent(shape, transform.axis, extent));
+    piece.hf_origin[transform.axis] = way;
+    piece.hf_step[transform.axis] = transform.ways;
+    piece.megatron_origin[transform.axis] = way * extent;
+    lowered.pieces.push_back(piece);
+  }
+  return lowered;
+}
+
+/// Fills in whichever side is empty. Both sides share axis numbers here.
+Result<Lowered> lower(const Arrangement& arrangement, std::vector<Dims> hf,
+                      std::vector<Dims> megatron, const Scope& scope) {
+  const auto cases = Overload{
+      [&](const Rename&) -> Result<Lowered> {
+        const Dims& shape = hf.empty() ? megatron[0] : hf[0];
+        return Lowered{{shape}, {shape}, {whole_piece(shape)}};
+      },
+      [&](const Concat& concat) -> Result<Lowered> {
+        Dims whole = megatron.empty() ? SW_TRY(joined(hf, concat.axis)) : megatron[0];
+        if (hf.empty() || !concat.extents.empty()) {
+          std::vector<Dims> parts = SW_TRY(
+              divided(whole, concat.axis, concat.extents, arrangement.hf_count, scope));
+          if (!hf.empty() && hf != parts) {
+            return mismatch(fmt::format("shape {}", to_string(hf[0])),
+                            fmt::format("{}", to_string(parts[0])));
+          }
+          hf = std::move(parts);
+        }
+        return Lowered{hf, {whole}, consecutive(hf, concat.axis, false)};
+      },
+      [&](const Split& split) -> Result<Lowered> {
+        Dims whole = hf.empty() ? SW_TRY(joined(megatron, split.axis)) : hf[0];
+        std::vector<Dims> parts = SW_TRY(
+            divided(whole, split.axis, split.extents, arrangement.megatron_count, scope));
+        if (!megatron.empty() && megatron != parts) {
+          return mismatch(fmt::format("shape {}", to_string(megatron[0])),
+                          fmt::format("{}", to_string(parts[0])));
+        }
+        std::vector<Piece> pieces = consecutive(parts, split.axis, true);
+        return Lowered{{whole}, std::move(parts), std::move(pieces)};
+      },
+      [&](const Grouped& grouped) -> Result<Lowered> {
+        return lower_grouped(grouped, std::move(hf), std::move(megatron), scope);
+      },
+      [&](const Interleaved& interleaved) -> Result<Lowered> {
+        return lower_interleaved(interleaved, hf.empty() ? megatron[0] : hf[0]);
+      },
+      [&](const Constant&) -> Result<Lowered> {
+        return fail(Code::kInternal, "constant: has no pieces to lower");
+      },
+  };
+  return std::visit(cases, arrangement.transform);
+}
+
+Result<Dims> permuted(const Dims& dims, const Dims& permute, bool to_hf) {
+  if (permute.empty()) return dims;
+  if (permute.size() != dims.size()) {
+    return mismatch(fmt::format("shape {}", to_string(dims)),
+                    fmt::format("{} axes", permute.size()));
+  }
+  Dims result = dims;
+  for (int axis = 0; axis < dims.size(); ++axis) {
+    const int hf_axis = static_cast<int>(permute[axis]);
+    if (to_hf) {
+      result[hf_axis] = dims[axis];
+    } else {
+      result[axis] = dims[hf_axis];
+    }
+  }
+  return result;
+}
+
+/// Rewrites the HF side in its own order of axes.
+Result<Lowered> unpermuted(Lowered lowered, const Dims& permute) {
+  for (Dims& shape : lowered.hf) shape = SW_TRY(permuted(shape, permute, true));
+  for (Piece& piece : lowered.pieces) {
+    piece.hf_origin = SW_TRY(permuted(piece.hf_origin, permute, true));
+    piece.hf_axis = permute;
+    for (int axis = 0; permute.empty() && axis < piece.shape.size(); ++axis) {
+      piece.hf_axis.push_back(axis);
+    }
+  }
+  return lowered;
+}
+
+}  // namespace
+
+Result<Lowered> lower_from_hf(const Arrangement& arrangement, std::span<const Dims> hf,
+                              const Scope& scope) {
+  std::vector<Dims> views;
+  for (const Dims& shape : hf) views.push_back(SW_TRY(permuted(shape, arrangement.permute, false)));
+  return unpermuted(SW_TRY(lower(arrangement, std::move(views), {}, scope)), arrangement.permute);
+}
+
+Result<Lowered> lower_from_megatron(const Arrangement& arrangement, std::span<const Dims> megatron,
+                                    const Scope& scope) {
+  std::vector<Dims> shapes(megatron.begin(), megatron.end());
+  return unpermuted(SW_TRY(lower(arrangement, {}, std::move(shapes), scope)), arrangement.permute);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/lower.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+
+namespace shardwright {
+namespace {
+
+// Recipes of stacked tensors have a view per layer and expert; those are searched, not scanned.
+constexpr std::size_t kManyViews = 16;
+
+// The part of the source tensor that `region` of a view reads.
+Box source_box(const TensorView& view, const Box& region, int source_axes) {
+  Box box{view.source_origin, Dims::filled(source_axes, 1)};
+  for (int axis = 0; axis < region.axes(); ++axis) {
+    const std::int64_t source_axis = view.axis[axis];
+    if (source_axis < 0) continue;
+    const int s = static_cast<int>(source_axis);
+    const std::int64_t moved = region.origin[axis] - view.box.origin[axis];
+    box.origin[s] += moved * view.step[axis];
+    box.shape[s] = (region.shape[axis] - 1) * view.step[axis] + 1;
+  }
+  return box;
+}
+
+// Shrinks `region` to the elements that `chunk` holds; false when stepping skips all of them.
+bool clip_to_chunk(const TensorView& view, const Box& source, const Box& chunk, Box& region) {
+  for (int axis = 0; axis < region.axes(); ++axis) {
+    if (view.axis[axis] < 0) continue;
+    const int s = static_cast<int>(view.axis[axis]);
+    const std::int64_t step = view.step[axis];
+    const std::int64_t before = std::max<std::int64_t>(0, chunk.origin[s] - source.origin[s]);
+    const std::int64_t first = ceil_div(before, step);
+    const std::int64_t room = chunk.end(s) - 1 - source.origin[s];
+    const std::int64_t last = std::min(region.shape[axis] - 1, room / step);
+    if (first > last) return false;
+    region.origin[axis] += first;
+    region.shape[axis] = last - first + 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+Lowering::Lowering(const Plan& plan)
+    : plan_(&plan),
+      indexes_(plan.source.tensors.size()),
+      view_indexes_(plan.tensors.size()),
+      view_boxes_(plan.tensors.size()) {
+  for (std::size_t target = 0; target < plan.tensors.size(); ++target) {
+    const std::vector<TensorView>& views = plan.tensors[target].views;
+    for (const TensorView& view : views) {
+      if (!indexes_[view.source]) {
+        const ChunkList& chunks = plan.source.tensors[view.source].chunks;
+        indexes_[view.source] = std::make_unique<ChunkIndex>(chunks);
+      }
+    }
+    if (views.size() < kManyViews) continue;
+    ChunkList& boxes = view_boxes_[target];
+    boxes = ChunkList(plan.target.tensors[target].desc.shape.size());
+    boxes.reserve(views.size());
+    for (const TensorView& view : views) boxes.push_back(Chunk{view.box, 0, {}, {}});
+    view_indexes_[target] = std::make_unique<ChunkIndex>(boxes);
+  }
+}
+
+void Lowering::lower(std::size_t target, const Box& region,
+                     std::vector<SourcePiece>& pieces) const {
+  const std::vector<TensorView>& views = plan_->tensors[target].views;
+  if (!view_indexes_[target]) {
+    for (const TensorView& view : views) lower_view(view, region, pieces);
+    return;
+  }
+  std::vector<std::uint32_t> found;
+  view_indexes_[target]->find(region, found);
+  for (const std::uint32_t index : found) lower_view(views[index], region, pieces);
+}
+
+void Lowering::lower_view(const TensorView& view, const Box& region,
+                          std::vector<SourcePiece>& pieces) const {
+  const std::optional<Box> wanted = intersect(view.box, region);
+  if (!wanted) return;
+  const StoredTensor& source = plan_->source.tensors[view.source];
+  const int element_bytes = bytes_of(source.desc.dtype);
+  const Box needed = source_box(view, *wanted, source.desc.shape.size());
+  std::vector<std::uint32_t> found;
+  indexes_[view.source]->find(needed, found);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Chunk chunk = source.chunks[found[i]];
+    // The index lists replicas (identical boxes) next to each other; one of them is enough.
+    if (i > 0 && source.chunks.box(found[i - 1]) == chunk.box) continue;
+    SourcePiece piece{*wanted, chunk.file, chunk.range.offset, Dims::filled(wanted->axes(), 0),
+                      source.desc.dtype};
+    if (!clip_to_chunk(view, needed, chunk.box, piece.box)) continue;
+    const Dims strides = chunk.strides.empty() ? row_major_strides(chunk.box.shape) : chunk.strides;
+    const Box first = source_box(view, piece.box, source.desc.shape.size());
+    std::int64_t elements = 0;
+    for (int s = 0; s < first.axes(); ++s) {
+      elements += (first.origin[s] - chunk.box.origin[s]) * strides[s];
+    }
+    piece.offset += static_cast<std::uint64_t>(elements * element_bytes);
+    for (int axis = 0; axis < piece.box.axes(); ++axis) {
+      if (view.axis[axis] < 0) continue;
+      piece.strides[axis] =
+          strides[static_cast<int>(view.axis[axis])] * view.step[axis] * element_bytes;
+    }
+    pieces.push_back(piece);
+  }
+}
+
+}  // namespace shardwright

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `convert HF --to torch_dist` writes, read by torch and by Megatron-Core."""
+import pytest
+
+import checkpoints
+
+GOLDEN_HF = checkpoints.GOLDEN / "hf"
+
+# family, layout flags
+LAYOUTS = [
+    ("llama3", ()),
+    ("llama3", ("--tp", 2, "--pp", 2)),
+    ("qwen2", ("--tp", 2)),
+    ("qwen3_moe", ("--tp", 2, "--pp", 3, "--ep", 4)),
+    ("mixtral", ("--ep", 2)),
+    ("deepseek_v3", ("--pp", 3, "--ep", 2)),
+]
+
+
+@pytest.mark.parametrize("family, layout", LAYOUTS)
+def test_torch_reads_the_truth(shardwright, tmp_path, family, layout):
+    source = GOLDEN_HF / family / "hf"
+    shardwright("convert", source, tmp_path / "out", "--to", "torch_dist", *layout)
+    checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "out"), checkpoints.truth(family))
+
+
+@pytest.mark.parametrize("spec", ["te", "local"])
+@pytest.mark.parametrize(
+    "family, layout",
+    [
+        ("llama3", ("--tp", 2, "--pp", 2)),
+        ("qwen2", ()),
+        ("qwen3", ("--tp", 2)),
+        ("qwen3_moe", ("--tp", 2, "--ep", 4)),
+        ("mixtral", ("--pp", 2, "--ep", 2)),
+    ],
+)
+def test_megatron_loads_at_another_layout(shardwright, megatron, tmp_path, family, layout, spec):
+    source, out = GOLDEN_HF / family / "hf", tmp_path / "out"
+    shardwright("convert", source, out, "--to", "torch_dist", "--spec", spec, *layout)
+    model = megatron.build(megatron.read_config(source), spec)
+    common = megatron.load(model, checkpoints.iteration_folder(out), "raise_all")
+    truth = checkpoints.truth(family)
+    assert megatron.assert_holds(model, truth) == truth.keys()
+    assert common["iteration"] == 0
+    assert common["checkpoint_version"] == 3.0
+    assert common["args"].hidden_size == model.config.hidden_size
+
+
+def test_te_checkpoint_in_a_local_model(shardwright, megatron, tmp_path):
+    """Norm states that only TE has are extra there, which Megatron's default allows."""
+    source, out = GOLDEN_HF / "llama3" / "hf", tmp_path / "out"
+    shardwright("convert", source, out, "--to", "torch_dist")
+    model = megatron.build(megatron.read_config(source), "local")
+    megatron.load(model, checkpoints.iteration_folder(out), "assume_ok_unexpected")
+    truth = checkpoints.truth("llama3")
+    assert megatron.assert_holds(model, truth) == truth.keys()
+
+
+@pytest.mark.parametrize(
+    "family, layout, sizes",
+    [
+        ("llama3", ("--pp", 2), {"tp": 2}),
+        ("llama3_4l", ("--tp", 2), {"pp": 2}),
+        ("qwen3_moe", ("--tp", 2), {"ep": 2}),
+    ],
+)
+def test_two_processes_load(shardwright, megatron_job, tmp_path, family, layout, sizes):
+    source, out = GOLDEN_HF / family / "hf", tmp_path / "out"
+    shardwright("convert", source, out, "--to", "torch_dist", *layout)
+    megatron_job("load", family, out, **sizes)

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+TE_DType = {}
+MXFP8_BLOCK_SCALING_SIZE = 32
+NVFP4_BLOCK_SCALING_SIZE = 16

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+def parallel_cross_entropy(*a, **k):
+    raise NotImplementedError("TE stub")
