@@ -71,6 +71,19 @@ struct StoredObject {
   ByteRange range;
 };
 
+/// A piece of a tensor to be written, and the global rank that would write it.
+struct OwnedChunk {
+  Box box;
+  std::int64_t owner = 0;
+};
+
+/// Bytes known when planning: headers, metadata files, carried artifacts.
+struct Literal {
+  std::uint32_t file = 0;  ///< index into Catalog::files
+  std::uint64_t offset = 0;
+  std::string bytes;
+};
+
 /// What a checkpoint holds and where each byte lies, whatever its format.
 struct Catalog {
   std::vector<std::string> files;  ///< relative to the checkpoint's directory

@@ -34,8 +34,12 @@ struct MappedTensor {
   bool pinned_dtype = false;
   /// Axis 0 counts vocabulary rows: Megatron may hold padding rows that HF does not.
   bool vocabulary = false;
-  /// Added to an HF element to get the Megatron element (zero-centred norms: -1).
+  /// Added to an HF element to get the Megatron element (zero-centred norms: -1). Stated on both
+  /// sides of a correspondence, applied once.
   double offset = 0.0;
+  /// A Megatron tensor that HF does not have: it has no blocks, every element is this value. A
+  /// reader of Megatron must check that it is, because HF has no place for anything else.
+  std::optional<double> constant;
 };
 
 /// An HF tensor that repeats another one (a tied output head, an MTP layer's embedding). It has no
@@ -52,7 +56,9 @@ struct Correspondence {
   std::vector<MappedTensor> megatron;  ///< canonical names: one tensor per layer
   std::vector<Block> blocks;
   std::vector<HfCopy> copies;
-  std::vector<std::string> ignored;  ///< HF names that the mapping drops on purpose
+  /// HF names that are not carried: the mapping drops them on purpose, or (towards HF) they existed
+  /// once and belong to layers that the Megatron checkpoint does not have.
+  std::vector<std::string> ignored;
 };
 
 /// The numbers of one model that shapes depend on (`layers`, `heads`, `groups`, `head_dim`, ...),

@@ -36,13 +36,6 @@ struct ObjectRecipe {
   std::string bytes;         ///< for new ones
 };
 
-/// Bytes known when planning: headers, metadata files, carried artifacts.
-struct Literal {
-  std::uint32_t file = 0;  ///< index into Plan::target.files
-  std::uint64_t offset = 0;
-  std::string bytes;
-};
-
 /// How one catalog becomes another: every output byte is a literal, an object, a tensor element, or
 /// the framing of a torch archive around it. Nothing of a plan is decided while it runs.
 struct Plan {

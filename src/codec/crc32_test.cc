@@ -26,8 +26,8 @@ TEST(Crc32, CombinesAcrossFourGibibytes) {
   const std::uint64_t period = 0xFFFFFFFF;
   const std::uint32_t zeros = crc32_combine(crc32(as_bytes(std::string(7, '\0'))), 0, period);
   EXPECT_EQ(zeros, crc32(as_bytes(std::string(7, '\0'))));
-  EXPECT_EQ(crc32_combine(a, crc32(as_bytes("de")), period + 2),
-            crc32(as_bytes("abcde"))) << "one period more changes nothing";
+  EXPECT_EQ(crc32_combine(a, crc32(as_bytes("de")), period + 2), crc32(as_bytes("abcde")))
+      << "one period more changes nothing";
 }
 
 }  // namespace

@@ -42,30 +42,29 @@ class Decoder {
   Result<Prefix> run();
 
  private:
-  enum class Step : std::uint8_t { kDone, kOther };
-
-  // Each handles some opcodes and answers kOther for the rest.
-  Result<Step> scalar(const Token& token);
-  Result<Step> text(const Token& token);
-  Result<Step> number_text(const Token& token);
-  Result<Step> container(const Token& token);
-  Result<Step> memo(const Token& token);
-  Result<Step> stack(const Token& token);
-  Result<Step> call(const Token& token);
+  using Handler = Status (Decoder::*)(const Token&);
+  static constexpr Handler handler_of(Op op);
+  // Each handles the opcodes that handler_of() gives it.
+  Status scalar(const Token& token);
+  Status text(const Token& token);
+  Status number_text(const Token& token);
+  Status container(const Token& token);
+  Status memo(const Token& token);
+  Status stack(const Token& token);
+  Status call(const Token& token);
 
   Status push(Value value);
   Result<Value> pop();
   Result<Value> top();
   Result<std::vector<Value>> pop_mark();
-  Result<Step> push_done(Value value);
-  Result<Step> tuple_of(std::size_t count);
-  Result<Step> add_pairs(std::span<const Value> pairs);
-  Result<Step> append_all(std::span<const Value> elements, bool to_set);
-  Result<Step> memo_put(std::uint64_t index);
-  Result<Step> memo_get(std::uint64_t index);
-  Result<Step> build();
-  Result<Step> new_object(Value cls, Value args, Value kwargs);
-  Result<Step> reduce();
+  Status tuple_of(std::size_t count);
+  Status add_pairs(std::span<const Value> pairs);
+  Status append_all(std::span<const Value> elements, bool to_set);
+  Status memo_put(std::uint64_t index);
+  Status memo_get(std::uint64_t index);
+  Status build();
+  Status new_object(Value cls, Value args, Value kwargs);
+  Status reduce();
   Result<Value> global(std::string_view module, std::string_view name);
   Result<Value> utf8_string(std::string_view text);
   bool may_copy(std::size_t size);
@@ -76,6 +75,10 @@ class Decoder {
   std::unexpected<Error> refuse(Code code, fmt::format_string<Args...> format, Args&&... args) {
     return fail(code, "pickle@{}: {}", tokens_.token_position(),
                 fmt::format(format, std::forward<Args>(args)...));
+  }
+  std::unexpected<Error> refuse_opcode(const Token& token) {
+    return refuse(Code::kPickleCorrupt, "found byte {:#04x}, expected an opcode",
+                  static_cast<unsigned>(token.op));
   }
   std::unexpected<Error> refuse_kind(std::string_view operation, Value found,
                                      std::string_view expected) {
@@ -102,11 +105,6 @@ Status Decoder::push(Value value) {
   }
   stack_.push_back(value.id());
   return {};
-}
-
-Result<Decoder::Step> Decoder::push_done(Value value) {
-  SW_TRY(push(value));
-  return Step::kDone;
 }
 
 Result<Value> Decoder::top() {
@@ -142,62 +140,64 @@ Result<Value> Decoder::utf8_string(std::string_view text) {
   return document_.string(text);
 }
 
-Result<Decoder::Step> Decoder::scalar(const Token& token) {
+Status Decoder::scalar(const Token& token) {
   switch (token.op) {
     case Op::kNone:
-      return push_done(document_.none());
+      return push(document_.none());
     case Op::kNewTrue: case Op::kNewFalse:
-      return push_done(document_.boolean(token.op == Op::kNewTrue));
+      return push(document_.boolean(token.op == Op::kNewTrue));
     case Op::kBinInt: case Op::kBinInt1: case Op::kBinInt2:
-      return push_done(document_.integer(token.number));
+      return push(document_.integer(token.number));
     case Op::kLong1: case Op::kLong4:
-      return push_done(document_.big_integer(token.text));
+      return push(document_.big_integer(token.text));
     case Op::kBinFloat:
-      return push_done(document_.real(token.real));
+      return push(document_.real(token.real));
     case Op::kBinBytes: case Op::kShortBinBytes: case Op::kBinBytes8:
-      return push_done(document_.bytes(token.text));
+      return push(document_.bytes(token.text));
     case Op::kByteArray8:
-      return push_done(document_.bytes(token.text, Kind::kByteArray));
+      return push(document_.bytes(token.text, Kind::kByteArray));
     case Op::kExt1: case Op::kExt2: case Op::kExt4:
       if (token.number <= 0) return refuse(Code::kPickleCorrupt, "found an extension code below 1");
-      return push_done(document_.extension(token.number));
+      return push(document_.extension(token.number));
     default:
-      return Step::kOther;
+      return refuse_opcode(token);
   }
 }
 
-Result<Decoder::Step> Decoder::text(const Token& token) {
+Status Decoder::text(const Token& token) {
   switch (token.op) {
     case Op::kShortBinUnicode: case Op::kBinUnicode: case Op::kBinUnicode8:
-      return push_done(SW_TRY(utf8_string(token.text)));
+      return push(SW_TRY(utf8_string(token.text)));
     case Op::kBinString: case Op::kShortBinString:
-      return push_done(is_utf8(token.text) ? document_.string(token.text)
+      return push(is_utf8(token.text) ? document_.string(token.text)
                                            : document_.bytes(token.text));
     case Op::kString: {
       const auto bytes = unescape_literal(token.text);
       if (!bytes) return refuse(Code::kPickleCorrupt, "found a malformed string literal");
-      return push_done(is_utf8(*bytes) ? document_.string(*bytes) : document_.bytes(*bytes));
+      return push(is_utf8(*bytes) ? document_.string(*bytes) : document_.bytes(*bytes));
     }
     case Op::kUnicode: {
       const auto unescaped = unescape_unicode(token.text);
       if (!unescaped) return refuse(Code::kPickleCorrupt, "found a malformed unicode escape");
-      return push_done(document_.string(*unescaped));
+      return push(document_.string(*unescaped));
     }
     case Op::kPersId:
-      return push_done(document_.persistent_id(SW_TRY(utf8_string(token.text))));
+      return push(document_.persistent_id(SW_TRY(utf8_string(token.text))));
     case Op::kBinPersId:
-      return push_done(document_.persistent_id(SW_TRY(pop())));
-    default:
+      return push(document_.persistent_id(SW_TRY(pop())));
+    case Op::kInt: case Op::kLong: case Op::kFloat:
       return number_text(token);
+    default:
+      return refuse_opcode(token);
   }
 }
 
-Result<Decoder::Step> Decoder::number_text(const Token& token) {
+Status Decoder::number_text(const Token& token) {
   std::string_view digits = token.text;
   switch (token.op) {
     case Op::kInt: case Op::kLong: {
       if (token.op == Op::kInt && (digits == "00" || digits == "01")) {
-        return push_done(document_.boolean(digits == "01"));
+        return push(document_.boolean(digits == "01"));
       }
       if (token.op == Op::kLong && digits.ends_with('L')) digits.remove_suffix(1);
       const auto bytes = decimal_to_little_endian(digits);
@@ -206,7 +206,7 @@ Result<Decoder::Step> Decoder::number_text(const Token& token) {
                       "found {} characters that are no number of at most 4300 digits",
                       digits.size());
       }
-      return push_done(document_.big_integer(*bytes));
+      return push(document_.big_integer(*bytes));
     }
     case Op::kFloat: {
       double value = 0;
@@ -215,20 +215,20 @@ Result<Decoder::Step> Decoder::number_text(const Token& token) {
       if (parsed.ec != std::errc() || parsed.ptr != end) {
         return refuse(Code::kPickleCorrupt, "found a malformed float");
       }
-      return push_done(document_.real(value));
+      return push(document_.real(value));
     }
     default:
-      return Step::kOther;
+      return refuse_opcode(token);
   }
 }
 
-Result<Decoder::Step> Decoder::tuple_of(std::size_t count) {
+Status Decoder::tuple_of(std::size_t count) {
   std::array<Value, 3> elements;
   for (std::size_t i = count; i-- > 0;) elements[i] = SW_TRY(pop());
-  return push_done(document_.tuple(std::span(elements).first(count)));
+  return push(document_.tuple(std::span(elements).first(count)));
 }
 
-Result<Decoder::Step> Decoder::add_pairs(std::span<const Value> pairs) {
+Status Decoder::add_pairs(std::span<const Value> pairs) {
   const Value target = SW_TRY(top());
   const bool takes_pairs =
       target.is(Kind::kDict) || target.is(Kind::kReduce) || target.is(Kind::kObject);
@@ -245,10 +245,10 @@ Result<Decoder::Step> Decoder::add_pairs(std::span<const Value> pairs) {
     }
     document_.add_pair(target, pairs[i], pairs[i + 1]);
   }
-  return Step::kDone;
+  return {};
 }
 
-Result<Decoder::Step> Decoder::append_all(std::span<const Value> elements, bool to_set) {
+Status Decoder::append_all(std::span<const Value> elements, bool to_set) {
   const Value target = SW_TRY(top());
   const bool takes = to_set ? target.is(Kind::kSet)
                             : target.is(Kind::kList) || target.is(Kind::kReduce) ||
@@ -258,19 +258,19 @@ Result<Decoder::Step> Decoder::append_all(std::span<const Value> elements, bool 
     return refuse(Code::kPickleUnsupported, "found APPENDS behind BUILD, expected it before");
   }
   for (Value element : elements) document_.append(target, element);
-  return Step::kDone;
+  return {};
 }
 
-Result<Decoder::Step> Decoder::container(const Token& token) {
+Status Decoder::container(const Token& token) {
   switch (token.op) {
     case Op::kEmptyTuple:
-      return push_done(document_.empty_tuple());
+      return push(document_.empty_tuple());
     case Op::kEmptyList:
-      return push_done(document_.list());
+      return push(document_.list());
     case Op::kEmptyDict:
-      return push_done(document_.dict());
+      return push(document_.dict());
     case Op::kEmptySet:
-      return push_done(document_.sequence(Kind::kSet));
+      return push(document_.sequence(Kind::kSet));
     case Op::kTuple1: case Op::kTuple2: case Op::kTuple3:
       return tuple_of(static_cast<std::size_t>(token.op) - static_cast<std::size_t>(Op::kTuple1) +
                       1);
@@ -279,7 +279,7 @@ Result<Decoder::Step> Decoder::container(const Token& token) {
       const Kind kind = token.op == Op::kTuple  ? Kind::kTuple
                         : token.op == Op::kList ? Kind::kList
                                                 : Kind::kFrozenSet;
-      return push_done(document_.sequence(kind, elements));
+      return push(document_.sequence(kind, elements));
     }
     case Op::kDict: {
       const std::vector<Value> pairs = SW_TRY(pop_mark());
@@ -305,11 +305,11 @@ Result<Decoder::Step> Decoder::container(const Token& token) {
       return add_pairs(pairs);
     }
     default:
-      return Step::kOther;
+      return refuse_opcode(token);
   }
 }
 
-Result<Decoder::Step> Decoder::memo_put(std::uint64_t index) {
+Status Decoder::memo_put(std::uint64_t index) {
   const Value value = SW_TRY(top());
   // Picklers number slots one by one; a far index would only buy a huge array.
   if (index >= limits_.memo || index > 2 * memo_size_ + 1024) {
@@ -322,17 +322,17 @@ Result<Decoder::Step> Decoder::memo_put(std::uint64_t index) {
   }
   memo_[slot] = value.id();
   ++memo_size_;
-  return Step::kDone;
+  return {};
 }
 
-Result<Decoder::Step> Decoder::memo_get(std::uint64_t index) {
+Status Decoder::memo_get(std::uint64_t index) {
   if (index >= memo_.size() || memo_[static_cast<std::size_t>(index)] == kUnset) {
     return refuse(Code::kPickleCorrupt, "found a use of memo slot {}, which was never set", index);
   }
-  return push_done(document_.at(memo_[static_cast<std::size_t>(index)]));
+  return push(document_.at(memo_[static_cast<std::size_t>(index)]));
 }
 
-Result<Decoder::Step> Decoder::memo(const Token& token) {
+Status Decoder::memo(const Token& token) {
   switch (token.op) {
     case Op::kPut: case Op::kBinPut: case Op::kLongBinPut:
       return memo_put(static_cast<std::uint64_t>(token.number));
@@ -341,36 +341,36 @@ Result<Decoder::Step> Decoder::memo(const Token& token) {
     case Op::kGet: case Op::kBinGet: case Op::kLongBinGet:
       return memo_get(static_cast<std::uint64_t>(token.number));
     default:
-      return Step::kOther;
+      return refuse_opcode(token);
   }
 }
 
-Result<Decoder::Step> Decoder::stack(const Token& token) {
+Status Decoder::stack(const Token& token) {
   switch (token.op) {
     case Op::kProto: case Op::kFrame:
-      return Step::kDone;
+      return {};
     case Op::kMark:
       if (marks_.size() >= limits_.marks) {
         return refuse(Code::kLimit, "found values nested deeper than {}, the limit", limits_.marks);
       }
       marks_.push_back(stack_.size());
-      return Step::kDone;
+      return {};
     case Op::kPop:
       if (!marks_.empty() && marks_.back() == stack_.size()) {
         marks_.pop_back();
-        return Step::kDone;
+        return {};
       }
       SW_TRY(pop());
-      return Step::kDone;
+      return {};
     case Op::kPopMark:
       SW_TRY(pop_mark());
-      return Step::kDone;
+      return {};
     case Op::kDup:
-      return push_done(SW_TRY(top()));
+      return push(SW_TRY(top()));
     case Op::kNextBuffer: case Op::kReadOnlyBuffer:
       return refuse(Code::kPickleUnsupported, "found an out-of-band buffer, expected all data here");
     default:
-      return call(token);
+      return refuse_opcode(token);
   }
 }
 
@@ -388,13 +388,13 @@ Result<Value> Decoder::global(std::string_view module, std::string_view name) {
   return document_.global(module, name);
 }
 
-Result<Decoder::Step> Decoder::new_object(Value cls, Value args, Value kwargs) {
+Status Decoder::new_object(Value cls, Value args, Value kwargs) {
   if (!args.is(Kind::kTuple)) return refuse_kind("arguments", args, "a tuple");
   const bool is_class = cls.is(Kind::kGlobal) || cls.is(Kind::kReduce) ||
                         cls.is(Kind::kObject) || cls.is(Kind::kExtension) ||
                         cls.is(Kind::kPersistentId);
   if (!is_class) return refuse_kind("an instance", cls, "a class");
-  return push_done(document_.object(cls, args, kwargs));
+  return push(document_.object(cls, args, kwargs));
 }
 
 // A call may name one big operand again and again through the memo. A real pickler writes each
@@ -444,7 +444,7 @@ Value Decoder::plain_value_of(Value callable, Value args) {
   return bytes_of_call(callable, args);
 }
 
-Result<Decoder::Step> Decoder::reduce() {
+Status Decoder::reduce() {
   const Value args = SW_TRY(pop());
   const Value callable = SW_TRY(pop());
   if (!args.is(Kind::kTuple)) return refuse_kind("arguments", args, "a tuple");
@@ -453,11 +453,11 @@ Result<Decoder::Step> Decoder::reduce() {
                              callable.is(Kind::kPersistentId);
   if (!can_be_called) return refuse_kind("a call", callable, "a name");
   const Value plain = plain_value_of(callable, args);
-  return push_done(plain ? plain : document_.reduce(callable, args));
+  return push(plain ? plain : document_.reduce(callable, args));
 }
 
 // Recorded, never run; only values that Python objects could have a state for.
-Result<Decoder::Step> Decoder::build() {
+Status Decoder::build() {
   const Value state = SW_TRY(pop());
   const Value target = SW_TRY(top());
   switch (target.kind()) {
@@ -471,20 +471,20 @@ Result<Decoder::Step> Decoder::build() {
     return refuse(Code::kPickleUnsupported, "found BUILD twice on one object, expected it once");
   }
   document_.set_state(target, state);
-  return Step::kDone;
+  return {};
 }
 
-Result<Decoder::Step> Decoder::call(const Token& token) {
+Status Decoder::call(const Token& token) {
   switch (token.op) {
     case Op::kGlobal:
-      return push_done(SW_TRY(global(token.text, token.second)));
+      return push(SW_TRY(global(token.text, token.second)));
     case Op::kStackGlobal: {
       const Value name = SW_TRY(pop());
       const Value module = SW_TRY(pop());
       if (!name.is(Kind::kString) || !module.is(Kind::kString)) {
         return refuse_kind("a global's name", name.is(Kind::kString) ? module : name, "a string");
       }
-      return push_done(SW_TRY(global(module.text(), name.text())));
+      return push(SW_TRY(global(module.text(), name.text())));
     }
     case Op::kReduce:
       return reduce();
@@ -511,27 +511,55 @@ Result<Decoder::Step> Decoder::call(const Token& token) {
       const Value args = document_.tuple(std::span<const Value>(values).subspan(1));
       // With arguments, Python 2 called the class: that is a call, not a bare instance.
       if (args.size() > 0 && values[0].is(Kind::kGlobal)) {
-        return push_done(document_.reduce(values[0], args));
+        return push(document_.reduce(values[0], args));
       }
       return new_object(values[0], args, {});
     }
     default:
-      return refuse(Code::kPickleCorrupt, "found an opcode without a meaning here");
+      return refuse_opcode(token);
+  }
+}
+
+constexpr Decoder::Handler Decoder::handler_of(Op op) {
+  switch (op) {
+    case Op::kPut: case Op::kBinPut: case Op::kLongBinPut: case Op::kMemoize: case Op::kGet:
+    case Op::kBinGet: case Op::kLongBinGet:
+      return &Decoder::memo;
+    case Op::kNone: case Op::kNewTrue: case Op::kNewFalse: case Op::kBinInt: case Op::kBinInt1:
+    case Op::kBinInt2: case Op::kLong1: case Op::kLong4: case Op::kBinFloat: case Op::kBinBytes:
+    case Op::kShortBinBytes: case Op::kBinBytes8: case Op::kByteArray8: case Op::kExt1:
+    case Op::kExt2: case Op::kExt4:
+      return &Decoder::scalar;
+    case Op::kShortBinUnicode: case Op::kBinUnicode: case Op::kBinUnicode8: case Op::kBinString:
+    case Op::kShortBinString: case Op::kString: case Op::kUnicode: case Op::kPersId:
+    case Op::kBinPersId: case Op::kInt: case Op::kLong: case Op::kFloat:
+      return &Decoder::text;
+    case Op::kEmptyTuple: case Op::kEmptyList: case Op::kEmptyDict: case Op::kEmptySet:
+    case Op::kTuple1: case Op::kTuple2: case Op::kTuple3: case Op::kTuple: case Op::kList:
+    case Op::kFrozenSet: case Op::kDict: case Op::kAppend: case Op::kAppends: case Op::kAddItems:
+    case Op::kSetItem: case Op::kSetItems:
+      return &Decoder::container;
+    case Op::kGlobal: case Op::kStackGlobal: case Op::kReduce: case Op::kBuild: case Op::kNewObj:
+    case Op::kNewObjEx: case Op::kInst: case Op::kObj:
+      return &Decoder::call;
+    default:
+      return &Decoder::stack;
   }
 }
 
 Result<Prefix> Decoder::run() {
+  static constexpr auto kHandlers = [] {
+    std::array<Handler, 256> handlers{};
+    for (std::size_t byte = 0; byte < handlers.size(); ++byte) {
+      handlers[byte] = handler_of(static_cast<Op>(byte));
+    }
+    return handlers;
+  }();
   Token token;
   while (true) {
     if (!tokens_.next(token)) return std::unexpected(tokens_.error());
     if (token.op == Op::kStop) break;
-    using Handler = Result<Step> (Decoder::*)(const Token&);
-    constexpr std::array<Handler, 5> kHandlers = {&Decoder::memo, &Decoder::scalar,
-                                                  &Decoder::text, &Decoder::container,
-                                                  &Decoder::stack};
-    for (Handler handler : kHandlers) {
-      if (SW_TRY((this->*handler)(token)) == Step::kDone) break;
-    }
+    SW_TRY((this->*kHandlers[static_cast<std::size_t>(token.op)])(token));
   }
   const Value root = SW_TRY(pop());
   if (!stack_.empty() || !marks_.empty()) {

@@ -5,7 +5,7 @@
 #include <array>
 #include <bit>
 #include <limits>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/endian.h"
@@ -97,22 +97,39 @@ class Encoder {
   std::array<std::uint32_t, kHelperCount> helper_slots_{};
   std::uint32_t next_slot_ = 0;
   std::size_t limit_;
+  std::size_t task_limit_ = 1024;
 };
 
+// Finds the nodes that need a memo slot: those with two references, or every node where there is a
+// cycle, because a cycle ends only at a container that was memoised before its elements.
 void Encoder::count_references(Value root) {
-  std::vector<bool> seen(document_.node_count(), false);
-  std::vector<Value> pending = {root};
+  enum class State : std::uint8_t { kNew, kOpen, kDone };
+  std::vector<State> states(document_.node_count(), State::kNew);
+  bool has_cycle = false;
+  std::vector<std::pair<Value, bool>> pending = {{root, false}};
+  std::vector<Value> parts;
   while (!pending.empty()) {
-    const Value node = pending.back();
+    const auto [node, leaving] = pending.back();
     pending.pop_back();
-    if (is_atom(node)) continue;
-    if (seen[node.id()]) {
-      shared_[node.id()] = true;
+    State& state = states[node.id()];
+    if (leaving) {
+      state = State::kDone;
       continue;
     }
-    seen[node.id()] = true;
-    document_.append_references(node, pending);
+    if (is_atom(node)) continue;
+    if (state != State::kNew) {
+      shared_[node.id()] = true;
+      has_cycle = has_cycle || state == State::kOpen;
+      continue;
+    }
+    state = State::kOpen;
+    pending.emplace_back(node, true);
+    parts.clear();
+    document_.append_references(node, parts);
+    for (Value part : parts) pending.emplace_back(part, false);
+    task_limit_ += 2 * parts.size() + 4;
   }
+  if (has_cycle) shared_.assign(shared_.size(), true);
 }
 
 void Encoder::add_slot() {
@@ -489,7 +506,8 @@ Result<std::string> Encoder::run(Value root) {
     const Task task = tasks_.back();
     tasks_.pop_back();
     SW_TRY(step(task));
-    if (out_.size() > limit_) {
+    // A graph whose parts are all entangled makes the writer enter the same nodes again and again.
+    if (out_.size() > limit_ || tasks_.size() > task_limit_) {
       return fail(Code::kLimit, "pickle: found a graph whose pickle outgrows {} bytes", limit_);
     }
   }

@@ -132,9 +132,8 @@ class Tokenizer {
     return read(length) && read_payload(static_cast<std::uint64_t>(length), token.text);
   }
   [[nodiscard]] bool read_payload(std::uint64_t length, std::string_view& text) {
-    if (static_cast<std::uint64_t>(limit_ - cursor_) < length && !payload_fits(length)) {
-      return false;
-    }
+    const bool here = static_cast<std::uint64_t>(limit_ - cursor_) >= length;
+    if ((!here || length > limits_.string_bytes) && !payload_fits(length)) return false;
     // The window's bytes are plain memory; text is a view of them as characters.
     text = {reinterpret_cast<const char*>(cursor_), static_cast<std::size_t>(length)};
     cursor_ += length;

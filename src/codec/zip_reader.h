@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "shardwright/catalog.h"
@@ -22,13 +21,6 @@ struct Entry {
   std::uint32_t crc = 0;    ///< of the decompressed bytes; 0 is also written for "not computed"
   std::uint16_t method = 0;
   std::uint16_t flags = 0;
-  bool zip64 = false;  ///< its descriptor, if any, has 64-bit sizes
-};
-
-/// Where a record's bytes lie, and where the record ends.
-struct Location {
-  ByteRange payload;      ///< in the file, not in the window
-  std::uint64_t end = 0;  ///< position in the file behind the payload and its descriptor
 };
 
 /// What an archive may cost to open.
@@ -57,13 +49,15 @@ class Archive {
   /// First directory byte, from the window's start.
   [[nodiscard]] std::uint64_t directory_offset() const { return directory_offset_; }
 
-  /// Position of the payload, which only the local header tells: one small read. The header must
-  /// agree with the directory, and the record must end before the next one.
-  [[nodiscard]] Result<Location> locate(const Entry& entry) const;
+  /// Where the stored bytes lie in the file (not in the window). Only the local header tells: one
+  /// small read. The header must agree with the directory, and the record must end before the next
+  /// one.
+  [[nodiscard]] Result<ByteRange> locate(const Entry& entry) const;
   /// locate() on bytes that were read already: `bytes` start at the window's byte `offset`.
   /// nullopt when they don't hold the whole header.
-  [[nodiscard]] Result<std::optional<Location>> locate_in(const Entry& entry, std::string_view bytes,
-                                                          std::uint64_t offset) const;
+  [[nodiscard]] Result<std::optional<ByteRange>> locate_in(const Entry& entry,
+                                                           std::string_view bytes,
+                                                           std::uint64_t offset) const;
   /// The decompressed bytes of a record of at most `limit_bytes`; its CRC is checked unless the
   /// directory has none.
   [[nodiscard]] Result<std::string> read(const Entry& entry, std::uint64_t limit_bytes) const;
@@ -81,6 +75,7 @@ class Archive {
   [[nodiscard]] Status parse_end64(std::string_view tail, End& end) const;
   [[nodiscard]] Status parse_directory(std::string_view bytes, std::uint64_t count);
   [[nodiscard]] Status add_entry(std::string_view record, std::string_view extra, Entry entry);
+  [[nodiscard]] Status check_method(const Entry& entry) const;
   [[nodiscard]] Status index_entries();
   [[nodiscard]] Status check_local(const Entry& entry, std::string_view header) const;
   [[nodiscard]] std::string at(std::uint64_t offset) const;
@@ -90,8 +85,8 @@ class Archive {
   ByteRange window_;
   Limits limits_;
   std::vector<Entry> entries_;
-  std::vector<std::uint64_t> ends_;  // per entry: where the next record or the directory begins
-  std::unordered_map<std::string_view, std::size_t> by_name_;  // views into entries_
+  std::vector<std::uint64_t> ends_;     // per entry: where the next record or the directory begins
+  std::vector<std::uint32_t> by_name_;  // indices into entries_, sorted by name
   std::uint64_t directory_offset_ = 0;
 };
 

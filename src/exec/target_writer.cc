@@ -43,15 +43,17 @@ Status TargetWriter::write_run(std::size_t tensor, std::uint32_t chunk, std::uin
   }
   const std::int64_t payload = target.chunks.box(chunk).volume() * bytes_of(target.desc.dtype);
   if (bytes.size() == static_cast<std::uint64_t>(payload)) return write_item(target, chunk, bytes);
-  return write_item_run(tensor, chunk, {run_offset, bytes.size(), crc32(0, bytes)}, bytes);
+  return write_item_run(tensor, chunk, {run_offset, bytes.size(), crc32(bytes)}, bytes);
 }
 
 Status TargetWriter::write_item(const StoredTensor& tensor, std::uint32_t chunk,
                                 std::span<const std::byte> payload) {
   const Chunk place = tensor.chunks[chunk];
-  const TensorItem item(tensor.desc.dtype, place.box.shape, place.range.offset);
-  const std::string tail = item.tail(crc32(0, payload));
-  const std::array<std::span<const std::byte>, 3> pieces = {as_bytes(item.head()), payload,
+  const TensorItem item =
+      SW_TRY(TensorItem::make(tensor.desc.dtype, place.box.shape, place.range.offset));
+  const std::string head = item.head();
+  const std::string tail = item.tail(crc32(payload));
+  const std::array<std::span<const std::byte>, 3> pieces = {as_bytes(head), payload,
                                                             as_bytes(tail)};
   SW_TRY(files_[place.file]->write_at(place.range.offset, pieces));
   files_[place.file]->start_writeback(place.range.offset, place.range.length);
@@ -62,8 +64,9 @@ Status TargetWriter::write_item_run(std::size_t tensor, std::uint32_t chunk, con
                                     std::span<const std::byte> bytes) {
   const StoredTensor& target = plan_->target.tensors[tensor];
   const Chunk place = target.chunks[chunk];
-  const TensorItem item(target.desc.dtype, place.box.shape, place.range.offset);
-  SW_TRY(write_raw(place.file, place.range.offset + item.head().size() + run.offset, bytes));
+  const TensorItem item =
+      SW_TRY(TensorItem::make(target.desc.dtype, place.box.shape, place.range.offset));
+  SW_TRY(write_raw(place.file, place.range.offset + item.payload_offset() + run.offset, bytes));
 
   std::vector<Run> runs;
   {

@@ -82,7 +82,7 @@ bool Placement::is_gated_mlp(const TensorDesc& tensor) const {
   return rows >= 0 && is_gated(tensor.shape[rows], fc2->second);
 }
 
-Result<std::vector<PlacedChunk>> Placement::place(const TensorDesc& tensor) const {
+Result<std::vector<OwnedChunk>> Placement::place(const TensorDesc& tensor) const {
   const std::optional<LayerName> layer = split_layer_name(tensor.name);
   const bool stacked = layer && !layer->index && !tensor.shape.empty();
   const int lead = stacked ? 1 : 0;
@@ -113,7 +113,7 @@ Result<std::vector<PlacedChunk>> Placement::place(const TensorDesc& tensor) cons
                 tensor.name, experts, config_.expert);
   }
 
-  std::vector<PlacedChunk> chunks;
+  std::vector<OwnedChunk> chunks;
   for (std::int64_t l = 0; l < layers; ++l) {
     const std::int64_t stage = stage_of(tensor.name, stacked                 ? l
                                                      : layer && layer->index ? *layer->index
@@ -121,7 +121,7 @@ Result<std::vector<PlacedChunk>> Placement::place(const TensorDesc& tensor) cons
     for (std::int64_t e = 0; e < experts; ++e) {
       const std::int64_t expert_rank = rule.expert_axis >= 0 ? e / (experts / config_.expert) : 0;
       for (const Interval& interval : intervals) {
-        PlacedChunk chunk{Box::whole(tensor.shape), stage * stage_width_ + interval.part};
+        OwnedChunk chunk{Box::whole(tensor.shape), stage * stage_width_ + interval.part};
         if (stacked) {
           chunk.box.origin[0] = l;
           chunk.box.shape[0] = 1;
@@ -129,7 +129,7 @@ Result<std::vector<PlacedChunk>> Placement::place(const TensorDesc& tensor) cons
         if (rule.expert_axis >= 0) {
           chunk.box.origin[rule.expert_axis + lead] = e;
           chunk.box.shape[rule.expert_axis + lead] = 1;
-          chunk.rank += expert_rank * config_.expert_tensor;
+          chunk.owner += expert_rank * config_.expert_tensor;
         }
         if (rule.axis >= 0) {
           chunk.box.origin[rule.axis + lead] = interval.begin;

@@ -8,16 +8,10 @@
 #include <vector>
 
 #include "layout/pipeline_split.h"
+#include "shardwright/catalog.h"
 #include "shardwright/parallel.h"
-#include "shardwright/tensor.h"
 
 namespace shardwright {
-
-/// A piece of a tensor and the global rank that would write it.
-struct PlacedChunk {
-  Box box;
-  std::int64_t rank = 0;
-};
 
 /// Where Megatron-Core's ranks hold the pieces of torch_dist tensors: tensor, pipeline, expert and
 /// expert-tensor parallelism; one data-parallel replica writes. Pure. Safe for concurrent use.
@@ -30,7 +24,7 @@ class Placement {
 
   /// The chunks of one tensor in order of origin. Error: kNotDivisible or kVocabularyNotDivisible
   /// with the tensor, the axis and the flag to change.
-  [[nodiscard]] Result<std::vector<PlacedChunk>> place(const TensorDesc& tensor) const;
+  [[nodiscard]] Result<std::vector<OwnedChunk>> place(const TensorDesc& tensor) const;
   /// The rank that writes an object (extra state, RNG) named like a tensor's module.
   [[nodiscard]] std::int64_t rank_of_object(std::string_view name) const;
 

@@ -103,19 +103,19 @@ TEST(Placement, CutsStackedExpertsAsMegatronDoes) {
       Placement::make(tensors, {.tensor = 2, .pipeline = 2, .expert = 2, .expert_tensor = 2})
           .value();
   EXPECT_EQ(placement.world_size(), 8);
-  const std::vector<PlacedChunk> chunks = placement.place(fc1).value();
+  const std::vector<OwnedChunk> chunks = placement.place(fc1).value();
   ASSERT_EQ(chunks.size(), 4U * 8 * 4);
   EXPECT_EQ(chunks[0].box, (Box{{0, 0, 0, 0}, {1, 1, 8, 64}}));
   EXPECT_EQ(chunks[2].box, (Box{{0, 0, 16, 0}, {1, 1, 8, 64}}));
-  EXPECT_EQ(chunks[0].rank, 0);
-  EXPECT_EQ(chunks[1].rank, 1);
-  EXPECT_EQ(chunks[2].rank, 0) << "the up half of the same tensor-parallel rank";
-  EXPECT_EQ(chunks[4 * 4].rank, 2) << "expert 4 is the first of expert-parallel rank 1";
-  EXPECT_EQ(chunks[8 * 4 * 2].rank, 4) << "layer 2 is the first of stage 1";
+  EXPECT_EQ(chunks[0].owner, 0);
+  EXPECT_EQ(chunks[1].owner, 1);
+  EXPECT_EQ(chunks[2].owner, 0) << "the up half of the same tensor-parallel rank";
+  EXPECT_EQ(chunks[4 * 4].owner, 2) << "expert 4 is the first of expert-parallel rank 1";
+  EXPECT_EQ(chunks[8 * 4 * 2].owner, 4) << "layer 2 is the first of stage 1";
   StoredTensor stored{fc1, ChunkList(4), Encoding::kRaw};
-  for (const PlacedChunk& chunk : chunks) stored.chunks.push_back({chunk.box, 0, {}, {}});
+  for (const OwnedChunk& chunk : chunks) stored.chunks.push_back({chunk.box, 0, {}, {}});
   EXPECT_TRUE(check_coverage(stored, Replicas::kForbidden));
-  const std::vector<PlacedChunk> rows = placement.place(fc2).value();
+  const std::vector<OwnedChunk> rows = placement.place(fc2).value();
   EXPECT_EQ(rows[1].box, (Box{{0, 0, 0, 8}, {1, 1, 64, 8}}));
 }
 
@@ -139,10 +139,10 @@ TEST(Placement, PutsEndsAndObjectsOnTheirStages) {
       {"output_layer.weight", DType::kBF16, {8, 4}},
       {"mtp.layers.0.enorm.weight", DType::kBF16, {4}}};
   const Placement placement = Placement::make(tensors, {.tensor = 2, .pipeline = 2}).value();
-  EXPECT_EQ(placement.place(tensors[0]).value()[1].rank, 1);
-  EXPECT_EQ(placement.place(tensors[2]).value()[0].rank, 2);
-  EXPECT_EQ(placement.place(tensors[3]).value()[1].rank, 3);
-  EXPECT_EQ(placement.place(tensors[4]).value()[0].rank, 2);
+  EXPECT_EQ(placement.place(tensors[0]).value()[1].owner, 1);
+  EXPECT_EQ(placement.place(tensors[2]).value()[0].owner, 2);
+  EXPECT_EQ(placement.place(tensors[3]).value()[1].owner, 3);
+  EXPECT_EQ(placement.place(tensors[4]).value()[0].owner, 2);
   EXPECT_EQ(
       placement.rank_of_object("decoder.layers.self_attention.linear_proj._extra_state/shard_1_4"),
       0);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/arguments.h"
 
-#include <optional>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <optional>
 
 namespace shardwright {
 namespace {

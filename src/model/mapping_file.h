@@ -9,10 +9,10 @@
 #include <variant>
 #include <vector>
 
+#include "model/arguments.h"
 #include "model/name_template.h"
 #include "model/transform.h"
 #include "shardwright/mapping.h"
-#include "shardwright/arguments.h"
 
 namespace shardwright {
 
@@ -91,30 +91,30 @@ struct SizeRule {
   std::string args_if;            ///< ignore `args` where this argument is false or absent
   std::optional<SizeExpr> fallback;
   bool optional = false;
-  bool flag = false;         ///< written as true or false
-  bool first_wins = false;   ///< several names may legitimately differ
+  bool flag = false;        ///< written as true or false
+  bool first_wins = false;  ///< several names may legitimately differ
 };
 
 /// One correspondence between config.json and Megatron's arguments that shapes do not need.
 struct ConfigRule {
   enum class Kind : std::uint8_t {
-    kPair,          ///< `hf` and `args` hold the same value, `map`ped
-    kWindow,        ///< HF counts the tokens of a sliding window, Megatron those before the last
-    kDenseFirst,    ///< HF counts leading dense layers, Megatron lists every layer
-    kSparseStep,    ///< HF gives a step and exceptions, Megatron lists every layer
+    kPair,        ///< `hf` and `args` hold the same value, `map`ped
+    kWindow,      ///< HF counts the tokens of a sliding window, Megatron those before the last
+    kDenseFirst,  ///< HF counts leading dense layers, Megatron lists every layer
+    kSparseStep,  ///< HF gives a step and exceptions, Megatron lists every layer
   };
   std::string name;
   Kind kind = Kind::kPair;
   std::vector<std::string> hf;
   std::vector<std::string> args;
-  std::optional<ArgValue> value;    ///< a constant of the family
-  std::optional<SizeExpr> size;     ///< computed from sizes
-  std::optional<ArgValue> fallback; ///< the HF value where nothing says it
+  std::optional<ArgValue> value;                   ///< a constant of the family
+  std::optional<SizeExpr> size;                    ///< computed from sizes
+  std::optional<ArgValue> fallback;                ///< the HF value where nothing says it
   std::vector<std::pair<ArgValue, ArgValue>> map;  ///< HF value, argument
-  std::optional<ArgValue> otherwise;   ///< the argument for HF values that `map` lacks
-  std::optional<ArgValue> when_set;    ///< the HF value that a non-null argument implies
+  std::optional<ArgValue> otherwise;               ///< the argument for HF values that `map` lacks
+  std::optional<ArgValue> when_set;  ///< the HF value that a non-null argument implies
   std::vector<std::pair<std::string, ArgValue>> conditions;  ///< HF key, value it must have
-  bool integer = false;  ///< Megatron wants a whole number
+  bool integer = false;                                      ///< Megatron wants a whole number
 };
 
 /// One family, ready to apply. Immutable after parsing, so it may be shared between threads.

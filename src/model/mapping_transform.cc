@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
-
-#include <fmt/ranges.h>
 
 #include "model/mapping_parse.h"
 
@@ -91,6 +91,15 @@ Result<ParsedTransform> parse_qkv(const Context& context, const JsonNode& hf) {
     const Json value = text;
     return context.expr(JsonNode(value, context.node.path()));
   };
+  for (const std::string_view key : {"heads", "groups", "head_dim"}) {
+    // They become factors of larger expressions, which have no parentheses.
+    const std::optional<JsonNode> member = context.node.find(key);
+    if (!member) continue;
+    const std::string text = SW_TRY(member->text());
+    if (text.find_first_of("+-*/ ") != std::string::npos) {
+      return member->invalid(fmt::format("'{}'", text), "the name of one size");
+    }
+  }
   const SizeExpr heads = SW_TRY(context.expr_or(context.node, "heads", "heads"));
   grouped.count = SW_TRY(context.expr_or(context.node, "groups", "groups"));
   const SizeExpr dim = SW_TRY(context.expr_or(context.node, "head_dim", "head_dim"));
@@ -210,14 +219,14 @@ struct TransformFields {
 
 Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& known,
                                         const std::vector<std::string>& loops) {
-  const std::array<TransformFields, 7> kinds{{{"rename", {}},
-                                              {"concat", {"axis", "extents"}},
-                                              {"split", {"axis", "extents"}},
-                                              {"qkv", {"heads", "groups", "head_dim",
-                                                       "output_gate"}},
-                                              {"grouped", {"count", "parts"}},
-                                              {"interleaved", {"axis", "ways"}},
-                                              {"constant", {"value"}}}};
+  const std::array<TransformFields, 7> kinds{
+      {{"rename", {}},
+       {"concat", {"axis", "extents"}},
+       {"split", {"axis", "extents"}},
+       {"qkv", {"heads", "groups", "head_dim", "output_gate"}},
+       {"grouped", {"count", "parts"}},
+       {"interleaved", {"axis", "ways"}},
+       {"constant", {"value"}}}};
   std::string kind = "rename";
   const std::optional<JsonNode> named = node.find("transform");
   if (named) kind = SW_TRY(named->text());

@@ -23,8 +23,8 @@ class NameTemplate {
 
  private:
   struct Piece {
-    std::string literal;             // before the number
-    std::vector<SizeExpr> number;    // none in the last piece
+    std::string literal;           // before the number
+    std::vector<SizeExpr> number;  // none in the last piece
   };
 
   std::string text_;

@@ -20,8 +20,10 @@ struct Overload : Cases... {
 };
 
 std::unexpected<Error> mismatch(std::string found, std::string expected) {
-  return fail(Code::kShapeMismatch, "found {}, expected {}; check that the configuration belongs to "
-              "these tensors", found, expected);
+  return fail(Code::kShapeMismatch,
+              "found {}, expected {}; check that the configuration belongs to "
+              "these tensors",
+              found, expected);
 }
 
 /// `shape` with the extent of one axis replaced.
@@ -109,9 +111,9 @@ struct GroupSizes {
     std::int64_t offset = 0;
   };
   std::int64_t count = 0;
-  std::int64_t group_rows = 0;             // Megatron rows of one group
+  std::int64_t group_rows = 0;  // Megatron rows of one group
   std::vector<Part> parts;
-  std::vector<std::int64_t> source_rows;   // rows that one group takes from each source
+  std::vector<std::int64_t> source_rows;  // rows that one group takes from each source
 
   [[nodiscard]] std::int64_t packed_rows() const {
     std::int64_t sum = 0;
@@ -190,8 +192,8 @@ std::vector<Piece> grouped_pieces(const Grouped& grouped, const GroupSizes& size
       for (std::int64_t run = 0; run < part.repeat; ++run) {
         Piece piece = whole_piece(with_extent(megatron, 0, part.rows));
         piece.hf = grouped.packed ? 0 : part.source;
-        piece.hf_origin[0] = section[source] + group * sizes.source_rows[source] +
-                             run * part.stride + part.offset;
+        piece.hf_origin[0] =
+            section[source] + group * sizes.source_rows[source] + run * part.stride + part.offset;
         piece.megatron_origin[0] = at;
         at += part.rows;
         pieces.push_back(piece);
@@ -255,8 +257,8 @@ Result<Lowered> lower(const Arrangement& arrangement, std::vector<Dims> hf,
       [&](const Concat& concat) -> Result<Lowered> {
         Dims whole = megatron.empty() ? SW_TRY(joined(hf, concat.axis)) : megatron[0];
         if (hf.empty() || !concat.extents.empty()) {
-          std::vector<Dims> parts = SW_TRY(
-              divided(whole, concat.axis, concat.extents, arrangement.hf_count, scope));
+          std::vector<Dims> parts =
+              SW_TRY(divided(whole, concat.axis, concat.extents, arrangement.hf_count, scope));
           if (!hf.empty() && hf != parts) {
             return mismatch(fmt::format("shape {}", to_string(hf[0])),
                             fmt::format("{}", to_string(parts[0])));
@@ -267,8 +269,8 @@ Result<Lowered> lower(const Arrangement& arrangement, std::vector<Dims> hf,
       },
       [&](const Split& split) -> Result<Lowered> {
         Dims whole = hf.empty() ? SW_TRY(joined(megatron, split.axis)) : hf[0];
-        std::vector<Dims> parts = SW_TRY(
-            divided(whole, split.axis, split.extents, arrangement.megatron_count, scope));
+        std::vector<Dims> parts =
+            SW_TRY(divided(whole, split.axis, split.extents, arrangement.megatron_count, scope));
         if (!megatron.empty() && megatron != parts) {
           return mismatch(fmt::format("shape {}", to_string(megatron[0])),
                           fmt::format("{}", to_string(parts[0])));

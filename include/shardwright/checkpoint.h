@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "shardwright/catalog.h"
+#include "shardwright/storage.h"
+
+namespace shardwright {
+
+/// What a directory is.
+enum class Container : std::uint8_t {
+  kHf,         ///< safetensors files, with or without an index
+  kTorchDist,  ///< Megatron-Core: `.metadata`, `.distcp` files and metadata.json
+  kDcp,        ///< plain torch.distributed.checkpoint
+};
+
+/// `hf`, `torch_dist`, `dcp`.
+[[nodiscard]] std::string_view container_name(Container container);
+
+/// Where a checkpoint's data lies, found from the path that the user gave.
+struct Location {
+  Container container = Container::kHf;
+  std::string path;                       ///< of the directory with the data
+  std::optional<std::int64_t> iteration;  ///< from the directory's name; absent for `release`
+  std::vector<std::string> reasons;       ///< what on disk says so, one fact each
+};
+
+/// Follows run roots, trackers and `iter_*` folders down to the data. Errors: kNotFound,
+/// kTrackerBroken, kUnknownFormat, and kUnsupportedFormat with the name of what it is.
+[[nodiscard]] Result<Location> locate_checkpoint(std::string_view path);
+
+/// A plain value of a training run's arguments or of a config: None, flag, number, text, list.
+using ArgValue = std::variant<std::monostate, bool, std::int64_t, double, std::string,
+                              std::vector<std::int64_t>>;
+using Arguments = std::map<std::string, ArgValue, std::less<>>;
+
+/// A checkpoint opened for reading: what it holds, and the state beside its tensors in the parts
+/// that we understand. Payloads of torch archives are located when they are needed.
+struct Checkpoint {
+  Location location;
+  std::unique_ptr<Directory> directory;
+  Catalog catalog;
+  Arguments arguments;           ///< of the Megatron run; empty if the checkpoint has none
+  std::string common_state;      ///< bytes of common.pt or of the common_state entry; may be empty
+  std::string hf_config;         ///< text of config.json (own, or carried under hf/); may be empty
+  std::string run_config;        ///< text of Megatron-Bridge's run_config.yaml; may be empty
+  std::string source_keys;       ///< text of hf/source_keys.json; may be empty
+  std::vector<std::string> artifacts;  ///< non-weight files of an HF model, relative paths
+};
+
+/// Reads metadata and headers only. Never runs anything that a pickle asks for.
+[[nodiscard]] Result<Checkpoint> open_checkpoint(std::string_view path);
+
+}  // namespace shardwright

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardwright/checkpoint.h"
+#include "shardwright/parallel.h"
+#include "shardwright/plan.h"
+
+namespace shardwright {
+
+class SourceFiles;
+
+enum class TargetFormat : std::uint8_t {
+  kHf,           ///< Hugging Face names, sharded safetensors, config carried along
+  kTorchDist,    ///< Megatron-Core's torch_dist
+  kSafetensors,  ///< the source's own names in safetensors files
+};
+
+enum class OptimizerPolicy : std::uint8_t {
+  kDefault,  ///< keep for torch_dist, drop otherwise
+  kKeep,
+  kDrop,
+};
+
+/// What a conversion is asked to do. Sizes mean the target.
+struct ConvertRequest {
+  std::string input;
+  std::string output;
+  TargetFormat format = TargetFormat::kTorchDist;
+  ParallelConfig parallel;
+  std::optional<DType> dtype;
+  std::uint64_t max_shard_bytes = 5'000'000'000;
+  std::vector<std::string> include;  ///< globs over source tensor names; empty: all
+  std::vector<std::string> exclude;
+  OptimizerPolicy optimizer = OptimizerPolicy::kDefault;
+  std::optional<std::int64_t> make_vocab_size_divisible_by;
+  std::string hf_config_dir;           ///< folder with config.json (and artifacts)
+  std::string family;                  ///< overrides detection
+  std::vector<std::string> map_files;  ///< further mapping files
+  std::string models_dir;  ///< folder with mapping files; empty: the built-in ones
+  bool overwrite = false;
+  int threads = 0;  ///< 0: one per processor
+  std::uint64_t max_memory_bytes = std::uint64_t{256} << 20;
+};
+
+/// One line of what a conversion does to names: source and target tensors of one rule.
+struct Rename {
+  std::vector<std::string> source;
+  std::string target;
+};
+
+/// A conversion that is planned and proven, with nothing written yet.
+struct PreparedConversion {
+  ConvertRequest request;
+  Checkpoint source;
+  std::shared_ptr<SourceFiles> files;  ///< of the source, already open where they were looked into
+  Plan plan;
+  std::string family;  ///< empty where no mapping was needed
+  std::vector<Rename> renames;
+  std::vector<std::string> notes;  ///< things the user should know: dropped, guessed, kept
+  std::uint64_t peak_memory_bytes = 0;
+};
+
+/// detect → catalog → plan → check. Reads headers; compares bytes only where a tensor may be a copy
+/// of another (tied embeddings), and a note says so.
+[[nodiscard]] Result<PreparedConversion> prepare_conversion(const ConvertRequest& request);
+
+struct ConvertProgress {
+  std::uint64_t bytes_done = 0;
+  std::uint64_t bytes_total = 0;
+};
+
+struct RunOptions {
+  std::function<void(const ConvertProgress&)> on_progress;
+  const std::atomic<bool>* cancelled = nullptr;  ///< set by a signal handler to stop
+};
+
+struct ConvertReport {
+  std::string output;  ///< the directory that was published
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+  std::uint64_t files_opened = 0;
+  std::uint64_t files_written = 0;
+};
+
+/// execute → verify → publish. The output appears whole or not at all.
+[[nodiscard]] Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
+                                                   const RunOptions& options);
+
+}  // namespace shardwright

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/torch_record.h"
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "codec/zip_format.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kByteorderBytes = 64;
+
+}  // namespace
+
+Result<std::string> torch_folder(const zip::Archive& zip) {
+  const std::string_view first = zip.entries().empty() ? "" : zip.entries().front().name;
+  const std::size_t slash = first.find('/');
+  if (slash != std::string_view::npos) return std::string(first.substr(0, slash));
+  return fail(Code::kTorchArchive, "{}@{}: found no record in a folder, expected <name>/data.pkl",
+              zip.file().name(), zip.window().offset);
+}
+
+Result<const zip::Entry*> torch_record(const zip::Archive& zip, std::string_view folder,
+                                       std::string_view name) {
+  const zip::Entry* entry = zip.find(fmt::format("{}/{}", folder, name));
+  if (entry != nullptr) return entry;
+  return fail(Code::kTorchArchive, "{}@{}: found no record {}/{}, expected a torch.save archive",
+              zip.file().name(), zip.window().offset, folder, name);
+}
+
+Status check_torch_byteorder(const zip::Archive& zip, std::string_view folder) {
+  const zip::Entry* entry = zip.find(fmt::format("{}/byteorder", folder));
+  if (entry == nullptr) return {};
+  const std::string contents = SW_TRY(zip.read(*entry, kByteorderBytes));
+  if (contents == "little") return {};
+  return fail(Code::kUnsupportedFormat,
+              "{}@{} record '{}': found a file of a big-endian machine, expected little-endian; "
+              "load and save it on a little-endian machine",
+              zip.file().name(), zip.window().offset, entry->name);
+}
+
+Result<LocatedTensor> place_torch_tensor(const TensorRecipe& recipe, const zip::Archive& zip,
+                                         const zip::Entry& storage, ByteRange payload) {
+  const auto refuse = [&](Code code, std::string_view found, std::string_view expected) {
+    return fail(code, "{}@{} record '{}': found {}, expected {}", zip.file().name(),
+                zip.window().offset, storage.name, found, expected);
+  };
+  if (storage.method != zip::kStored) {
+    return refuse(Code::kZipUnsupported, "a compressed storage",
+                  "a stored one; save the file again without compression");
+  }
+  if (storage.bytes != recipe.storage_bytes) {
+    return refuse(Code::kTorchArchive, fmt::format("{} bytes", storage.bytes),
+                  fmt::format("{} as the pickle says", recipe.storage_bytes));
+  }
+  LocatedTensor tensor;
+  tensor.dtype = recipe.dtype;
+  tensor.shape = recipe.shape;
+  tensor.storage = payload;
+  tensor.storage_crc = storage.crc;
+  // read_tensor_recipe has checked the sums below against storage_bytes, unless the view is empty.
+  tensor.range.offset = payload.offset;
+  if (std::ranges::find(recipe.shape, 0) != recipe.shape.end()) return tensor;
+  std::int64_t elements = 1;
+  std::int64_t last = 0;
+  for (int axis = 0; axis < recipe.shape.size(); ++axis) {
+    elements *= recipe.shape[axis];
+    last += (recipe.shape[axis] - 1) * recipe.strides[axis];
+  }
+  const bool dense = recipe.is_dense();
+  if (!dense) tensor.strides = recipe.strides;
+  const std::int64_t item_bytes = bytes_of(recipe.dtype);
+  tensor.range.offset += static_cast<std::uint64_t>(recipe.offset * item_bytes);
+  tensor.range.length = static_cast<std::uint64_t>((dense ? elements : last + 1) * item_bytes);
+  return tensor;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "codec/torch_archive.h"
+#include "codec/zip_reader.h"
+
+namespace shardwright {
+
+/// What readers of torch.save archives share.
+
+/// The records' folder, without its slash: what stands before the first slash of the first name, as
+/// in torch's reader. Error: kTorchArchive.
+[[nodiscard]] Result<std::string> torch_folder(const zip::Archive& zip);
+
+/// A record by its name in the folder. Error: kTorchArchive when it is missing.
+[[nodiscard]] Result<const zip::Entry*> torch_record(const zip::Archive& zip,
+                                                     std::string_view folder,
+                                                     std::string_view name);
+
+/// Refuses an archive whose `byteorder` record is not `little`; old ones have none and are little.
+[[nodiscard]] Status check_torch_byteorder(const zip::Archive& zip, std::string_view folder);
+
+/// Checks a storage's record against the recipe and gives the place of the view in the file.
+/// `payload` is what zip.locate() tells. Errors: kTorchArchive, kZipUnsupported.
+[[nodiscard]] Result<LocatedTensor> place_torch_tensor(const TensorRecipe& recipe,
+                                                       const zip::Archive& zip,
+                                                       const zip::Entry& storage,
+                                                       ByteRange payload);
+
+}  // namespace shardwright

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/torch_tensor.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "codec/torch_dtype.h"
+
+namespace shardwright {
+namespace {
+
+using pickle::Kind;
+using pickle::Value;
+
+constexpr std::int64_t kMaxExpansionBytes = std::int64_t{64} << 20;
+/// Parameter within a subclass within ... : real files have two.
+constexpr int kMaxWrappers = 4;
+
+struct Wrapper {
+  std::string_view module;
+  std::string_view name;
+};
+constexpr std::array<Wrapper, 2> kParameterWrappers = {{
+    {"torch._utils", "_rebuild_parameter"},
+    {"torch._utils", "_rebuild_parameter_with_state"},
+}};
+
+std::unexpected<Error> refuse(std::string_view found, std::string_view expected) {
+  return fail(Code::kTorchArchive, "tensor: found {}, expected {}", found, expected);
+}
+
+std::string describe(Value value) {
+  if (value.is(Kind::kReduce) || value.is(Kind::kObject)) {
+    const Value callable = value.callable();
+    return fmt::format("{}.{}", callable.module(), callable.name());
+  }
+  return std::string(value ? pickle::kind_name(value.kind()) : "nothing");
+}
+
+/// The function and arguments that rebuild the bare tensor, taken out of their wrappers.
+struct Call {
+  Value function;
+  Value args;
+  bool is_parameter = false;
+};
+
+Result<Call> unwrap(Value value) {
+  Call call;
+  for (int depth = 0; depth < kMaxWrappers; ++depth) {
+    if (!value.is(Kind::kReduce)) break;
+    call.function = value.callable();
+    call.args = value.args();
+    if (call.function.is_global("torch._tensor", "_rebuild_from_type_v2")) {
+      // (function, class, its arguments, attributes): the attributes don't change the elements.
+      call.is_parameter |= call.args[1].is_global("torch.nn.parameter", "Parameter");
+      call.function = call.args[0];
+      call.args = call.args[2];
+    }
+    const bool is_wrapper = std::ranges::any_of(kParameterWrappers, [&](const Wrapper& wrapper) {
+      return call.function.is_global(wrapper.module, wrapper.name);
+    });
+    if (!is_wrapper) return call;
+    call.is_parameter = true;
+    value = call.args[0];
+  }
+  return refuse(describe(value), "a tensor");
+}
+
+std::optional<Dims> read_dims(Value value) {
+  if (value.is(Kind::kReduce) && value.callable().is_global("torch", "Size")) {
+    value = value.args()[0];
+  }
+  if (!value.is(Kind::kTuple) && !value.is(Kind::kList)) return std::nullopt;
+  if (value.size() > kMaxAxes) return std::nullopt;
+  Dims dims;
+  for (std::size_t axis = 0; axis < value.size(); ++axis) {
+    const auto extent = value[axis].as_int();
+    if (!extent || *extent < 0) return std::nullopt;
+    dims.push_back(*extent);
+  }
+  return dims;
+}
+
+/// `('storage', class, key, location, size)`, with a sixth element in old files.
+Status read_storage(Value value, std::optional<DType> dtype, TensorRecipe& recipe) {
+  const Value id = value.is(Kind::kPersistentId) ? value[0] : Value();
+  const auto tag = id[0].as_string();
+  const auto key = id[2].as_string();
+  const auto size = id[4].as_int();
+  if (!id.is(Kind::kTuple) || tag != "storage" || !id[1].is(Kind::kGlobal) || !key || !size ||
+      *size < 0) {
+    return refuse(describe(value), "a storage ('storage', class, key, location, size)");
+  }
+  const bool plain_key =
+      !key->empty() && key->size() <= 64 && std::ranges::all_of(*key, [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               c == '_';
+      });
+  if (!plain_key) return refuse("an odd storage key", "letters and digits");
+  const std::string_view cls = id[1].name();
+  const std::optional<DType> typed = dtype_of_storage_class(cls);
+  std::int64_t unit = 1;
+  if (typed) {
+    unit = bytes_of(*typed);
+    recipe.dtype = dtype.value_or(*typed);
+  } else if (cls == "UntypedStorage" && dtype) {
+    recipe.dtype = *dtype;
+  } else {
+    return refuse(fmt::format("a storage of class {}", cls), "one of plain numbers");
+  }
+  if (typed && recipe.dtype != *typed) {
+    return refuse(fmt::format("{} in a storage of class {}", torch_name(recipe.dtype), cls),
+                  "the storage's own dtype");
+  }
+  const auto bytes = checked_mul(*size, unit);
+  if (!bytes) return refuse("a storage size beyond int64", "one that can exist");
+  recipe.storage_key = *key;
+  recipe.storage_bytes = static_cast<std::uint64_t>(*bytes);
+  return {};
+}
+
+Status check_geometry(const TensorRecipe& recipe) {
+  const auto elements = element_count(recipe.shape);
+  if (!elements) return std::unexpected(Error{Code::kTorchArchive, elements.error().message, 0});
+  const auto bytes = checked_mul<std::int64_t>(*elements, bytes_of(recipe.dtype));
+  if (!bytes) return refuse("a shape beyond int64 bytes", "one that can exist");
+  if (*elements == 0) return {};
+  std::optional<std::int64_t> last = recipe.offset;
+  for (int axis = 0; axis < recipe.shape.size() && last; ++axis) {
+    const auto step = checked_mul(recipe.shape[axis] - 1, recipe.strides[axis]);
+    last = step ? checked_add(*last, *step) : std::nullopt;
+  }
+  const auto available = static_cast<std::int64_t>(recipe.storage_bytes) / bytes_of(recipe.dtype);
+  if (!last || *last >= available) {
+    return refuse(
+        fmt::format("shape {}, strides {}, offset {} on a storage of {} elements",
+                    to_string(recipe.shape), to_string(recipe.strides), recipe.offset, available),
+        "a view within its storage");
+  }
+  if (*bytes - static_cast<std::int64_t>(recipe.storage_bytes) > kMaxExpansionBytes) {
+    return refuse(fmt::format("{} bytes expanded from {}", *bytes, recipe.storage_bytes),
+                  "at most 64 MiB more");
+  }
+  return {};
+}
+
+}  // namespace
+
+bool TensorRecipe::is_dense() const {
+  if (std::ranges::find(shape, 0) != shape.end()) return true;
+  const Dims dense = row_major_strides(shape);
+  for (int axis = 0; axis < shape.size(); ++axis) {
+    // An axis of one element is never stepped along, so torch lets its stride be anything.
+    if (shape[axis] != 1 && strides[axis] != dense[axis]) return false;
+  }
+  return true;
+}
+
+bool is_tensor(Value value) {
+  if (!value.is(Kind::kReduce)) return false;
+  const Value function = value.callable();
+  if (!function.is(Kind::kGlobal)) return false;
+  const bool torch_module =
+      function.module() == "torch._utils" || function.module() == "torch._tensor";
+  return torch_module && function.name().starts_with("_rebuild");
+}
+
+Result<TensorRecipe> read_tensor_recipe(Value value) {
+  const Call call = SW_TRY(unwrap(value));
+  const Value args = call.args;
+  const bool v1 = call.function.is_global("torch._utils", "_rebuild_tensor");
+  const bool v2 = call.function.is_global("torch._utils", "_rebuild_tensor_v2");
+  const bool v3 = call.function.is_global("torch._utils", "_rebuild_tensor_v3");
+  if (!v1 && !v2 && !v3) {
+    const Value function = call.function;
+    return refuse(function.is(Kind::kGlobal)
+                      ? fmt::format("{}.{}", function.module(), function.name())
+                      : describe(value),
+                  "a dense tensor");
+  }
+  const std::size_t least = v1 ? 4 : v2 ? 6 : 7;
+  if (!args.is(Kind::kTuple) || args.size() < least || args.size() > least + 1) {
+    return refuse(fmt::format("{} arguments", args.size()), fmt::format("{}", least));
+  }
+  const Value metadata = args.size() > least ? args[least] : Value();
+  if (metadata && !metadata.is_none() && !(metadata.is(Kind::kDict) && metadata.size() == 0)) {
+    return refuse("a conjugate or negative view", "plain elements; resolve it before saving");
+  }
+  TensorRecipe recipe;
+  recipe.is_parameter = call.is_parameter;
+  recipe.requires_grad = !v1 && args[4].as_bool().value_or(false);
+  std::optional<DType> dtype;
+  if (v3) {
+    dtype = args[6].is(Kind::kGlobal) && args[6].module() == "torch"
+                ? dtype_from_torch(args[6].name())
+                : std::nullopt;
+    if (!dtype) return refuse(fmt::format("dtype {}", args[6].name()), "one of plain numbers");
+  }
+  SW_TRY(read_storage(args[0], dtype, recipe));
+  const auto offset = args[1].as_int();
+  const auto shape = read_dims(args[2]);
+  const auto strides = read_dims(args[3]);
+  if (!offset || *offset < 0 || !shape || !strides || shape->size() != strides->size()) {
+    return refuse("a broken offset, shape or stride",
+                  fmt::format("non-negative numbers for at most {} axes", kMaxAxes));
+  }
+  recipe.offset = *offset;
+  recipe.shape = *shape;
+  recipe.strides = *strides;
+  SW_TRY(check_geometry(recipe));
+  return recipe;
+}
+
+}  // namespace shardwright

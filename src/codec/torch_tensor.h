@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "codec/pickle_value.h"
+#include "shardwright/tensor.h"
+
+namespace shardwright {
+
+/// A tensor as torch's pickles spell it: a strided view of a storage, which is a record of its own.
+struct TensorRecipe {
+  DType dtype = DType::kU8;
+  Dims shape;
+  Dims strides;             ///< elements; as many as axes
+  std::int64_t offset = 0;  ///< of the first element in the storage, in elements
+  std::string storage_key;
+  std::uint64_t storage_bytes = 0;  ///< as the pickle says; the record must agree
+  bool requires_grad = false;
+  bool is_parameter = false;
+
+  /// Whether the elements lie in row-major order without gaps.
+  [[nodiscard]] bool is_dense() const;
+};
+
+/// Whether the node is a call of one of torch's functions that rebuild a tensor or parameter,
+/// supported or not.
+[[nodiscard]] bool is_tensor(pickle::Value value);
+
+/// Reads torch.nn.Parameter and tensors of torch._utils._rebuild_tensor, _v2 and _v3, directly or
+/// within _rebuild_parameter, _rebuild_parameter_with_state or _rebuild_from_type_v2, and checks
+/// their geometry: the view must lie within the storage; an expanded one (stride 0) may not be more
+/// than 64 MiB larger than it. Errors: kTorchArchive for what is no tensor, for a conjugate or
+/// negative view, quantised, sparse, meta and wrapped tensors, for a geometry that can't be.
+[[nodiscard]] Result<TensorRecipe> read_tensor_recipe(pickle::Value value);
+
+}  // namespace shardwright

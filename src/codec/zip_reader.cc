@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codec/zip_reader.h"
+
+#include <libdeflate.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "base/checked.h"
+#include "base/endian.h"
+#include "base/fail.h"
+#include "codec/crc32.h"
+#include "codec/pickle_text.h"
+#include "codec/zip_format.h"
+
+namespace shardwright::zip {
+namespace {
+
+/// Extra bytes that a local header usually has at most: padding to 64 bytes and a zip64 field.
+constexpr std::uint64_t kUsualExtraBytes = 128;
+
+/// REQUIRES: position + sizeof(T) <= bytes.size().
+template <class T>
+T field(std::string_view bytes, std::size_t position) {
+  return load_le<T>(as_bytes(bytes).data() + position);
+}
+
+Status read_into(const ReadableFile& file, std::uint64_t offset, std::string& buffer) {
+  return file.read_at(offset, std::as_writable_bytes(std::span(buffer)));
+}
+
+/// Calls `visit(id, contents)` for each extra field. False unless the fields fill the area exactly:
+/// a wrong length of the area would move the payload that comes behind it.
+template <class Visit>
+bool for_each_extra(std::string_view extra, Visit visit) {
+  while (!extra.empty()) {
+    if (extra.size() < kExtraHeaderBytes) return false;
+    const auto id = field<std::uint16_t>(extra, 0);
+    const std::size_t length = field<std::uint16_t>(extra, 2);
+    extra.remove_prefix(kExtraHeaderBytes);
+    if (length > extra.size()) return false;
+    if (!visit(id, extra.substr(0, length))) return false;
+    extra.remove_prefix(length);
+  }
+  return true;
+}
+
+bool is_plain_name(std::string_view name) {
+  if (name.empty() || name.front() == '/' || !pickle::is_utf8(name)) return false;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f || c == '\\') return false;
+  }
+  while (!name.empty()) {
+    const std::size_t slash = name.find('/');
+    const std::string_view part = name.substr(0, slash);
+    if (part.empty() || part == "." || part == "..") return false;
+    if (slash == std::string_view::npos) break;
+    name.remove_prefix(slash + 1);
+  }
+  return true;
+}
+
+/// Takes from the extra fields what the 32-bit fields could not hold: sizes and offset move there
+/// one by one, in this order. False if they are malformed or missing.
+bool read_zip64(std::string_view extra, Entry& entry) {
+  std::uint64_t* const wide[] = {&entry.bytes, &entry.stored_bytes, &entry.header_offset};
+  const auto wanted = static_cast<std::size_t>(
+      std::ranges::count_if(wide, [](const std::uint64_t* value) { return *value == kIn64; }));
+  bool seen = false;
+  const auto take = [&](std::uint16_t id, std::string_view contents) {
+    if (id != kExtraZip64 || wanted == 0) return true;
+    if (seen || contents.size() != wanted * sizeof(std::uint64_t)) return false;
+    seen = true;
+    for (std::uint64_t* value : wide) {
+      if (*value != kIn64) continue;
+      *value = field<std::uint64_t>(contents, 0);
+      contents.remove_prefix(sizeof(std::uint64_t));
+    }
+    return true;
+  };
+  return for_each_extra(extra, take) && (seen || wanted == 0);
+}
+
+bool fits_or_is_in_64(std::uint64_t value32, std::uint64_t sentinel, std::uint64_t value64) {
+  return value32 == sentinel || value32 == value64;
+}
+
+}  // namespace
+
+/// What the end-of-directory records say.
+struct Archive::End {
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t must_end_at = 0;  // position in the window
+};
+
+std::string Archive::at(std::uint64_t offset) const {
+  return fmt::format("{}@{}", file_->name(), window_.offset + offset);
+}
+
+std::string Archive::record_name(const Entry& entry) const {
+  return fmt::format("{} record '{}'", at(entry.header_offset), entry.name);
+}
+
+Result<Archive> Archive::open(const ReadableFile& file, ByteRange window, std::uint64_t tail_guess,
+                              Limits limits) {
+  Archive archive(file, window, limits);
+  const auto window_end = checked_add(window.offset, window.length);
+  if (!window_end || *window_end > file.size()) {
+    return fail(Code::kShortRead,
+                "{}@{}: found a file of {} bytes, expected an archive of {} bytes from here; copy "
+                "the file again from its source",
+                file.name(), window.offset, file.size(), window.length);
+  }
+  constexpr std::uint64_t kEnds = kEnd64Bytes + kLocatorBytes + kEndBytes;
+  std::string tail(std::min(window.length, std::max(tail_guess, kEnds)), '\0');
+  const std::uint64_t tail_offset = window.length - tail.size();
+  SW_TRY(read_into(file, window.offset + tail_offset, tail));
+  const End end = SW_TRY(archive.parse_end(tail));
+  archive.directory_offset_ = end.offset;
+  if (end.offset >= tail_offset) {
+    const std::string_view bytes(tail);
+    SW_TRY(archive.parse_directory(bytes.substr(end.offset - tail_offset, end.bytes), end.count));
+  } else {
+    std::string bytes(end.bytes, '\0');
+    SW_TRY(read_into(file, window.offset + end.offset, bytes));
+    SW_TRY(archive.parse_directory(bytes, end.count));
+  }
+  SW_TRY(archive.index_entries());
+  return archive;
+}
+
+Result<Archive::End> Archive::parse_end(std::string_view tail) const {
+  const std::uint64_t end_offset =
+      window_.length - std::min<std::uint64_t>(window_.length, kEndBytes);
+  if (tail.size() < kEndBytes ||
+      field<std::uint32_t>(tail, tail.size() - kEndBytes) != kEndSignature) {
+    return fail(Code::kZipCorrupt,
+                "{}: found no end of a zip directory in the last 22 bytes, expected one there; the "
+                "file was cut or is no zip archive",
+                at(end_offset));
+  }
+  const std::string_view record = tail.substr(tail.size() - kEndBytes);
+  if (field<std::uint16_t>(record, 20) != 0) {
+    return fail(Code::kZipUnsupported, "{}: found an archive comment, expected none",
+                at(end_offset));
+  }
+  if (field<std::uint16_t>(record, 4) != 0 || field<std::uint16_t>(record, 6) != 0) {
+    return fail(Code::kZipUnsupported, "{}: found a part of several disks, expected one archive",
+                at(end_offset));
+  }
+  const std::uint64_t count_here = field<std::uint16_t>(record, 8);
+  End end{field<std::uint16_t>(record, 10), field<std::uint32_t>(record, 12),
+          field<std::uint32_t>(record, 16), end_offset};
+  const bool has_locator =
+      tail.size() >= kEndBytes + kLocatorBytes &&
+      field<std::uint32_t>(tail, tail.size() - kEndBytes - kLocatorBytes) == kLocatorSignature;
+  if (count_here != end.count) {
+    return fail(Code::kZipCorrupt, "{}: found {} and {} as the number of records, expected one",
+                at(end_offset), count_here, end.count);
+  }
+  if (has_locator) SW_TRY(parse_end64(tail, end));
+  const auto directory_end = checked_add(end.offset, end.bytes);
+  if (!directory_end || *directory_end != end.must_end_at) {
+    return fail(Code::kZipCorrupt,
+                "{}: found a directory of {} bytes at {}, expected it to end at {}", at(end_offset),
+                end.bytes, end.offset, end.must_end_at);
+  }
+  if (end.count > limits_.entries || end.bytes > limits_.directory_bytes) {
+    return fail(Code::kLimit, "{}: found {} records in {} bytes, expected at most {} in {}",
+                at(end_offset), end.count, end.bytes, limits_.entries, limits_.directory_bytes);
+  }
+  if (end.count * kCentralBytes > end.bytes) {
+    return fail(Code::kZipCorrupt, "{}: found {} records, expected what fits in {} bytes",
+                at(end_offset), end.count, end.bytes);
+  }
+  return end;
+}
+
+Status Archive::parse_end64(std::string_view tail, End& end) const {
+  const std::uint64_t locator_offset = window_.length - kEndBytes - kLocatorBytes;
+  const auto refuse = [&](std::string_view reason) {
+    return fail(Code::kZipCorrupt, "{}: found {}, expected a zip64 end record right before",
+                at(locator_offset), reason);
+  };
+  const std::string_view locator = tail.substr(tail.size() - kEndBytes - kLocatorBytes);
+  if (tail.size() < kEnd64Bytes + kLocatorBytes + kEndBytes) return refuse("nothing");
+  const std::string_view record =
+      tail.substr(tail.size() - kEndBytes - kLocatorBytes - kEnd64Bytes, kEnd64Bytes);
+  if (field<std::uint64_t>(locator, 8) != locator_offset - kEnd64Bytes) {
+    return refuse(fmt::format("a pointer to {}", field<std::uint64_t>(locator, 8)));
+  }
+  if (field<std::uint32_t>(record, 0) != kEnd64Signature) return refuse("no signature");
+  if (field<std::uint64_t>(record, 4) != kEnd64Bytes - 12) return refuse("another size");
+  if (field<std::uint32_t>(locator, 4) != 0 || field<std::uint32_t>(locator, 16) > 1 ||
+      field<std::uint32_t>(record, 16) != 0 || field<std::uint32_t>(record, 20) != 0) {
+    return refuse("several disks");
+  }
+  const auto count = field<std::uint64_t>(record, 32);
+  const auto bytes = field<std::uint64_t>(record, 40);
+  const auto offset = field<std::uint64_t>(record, 48);
+  if (field<std::uint64_t>(record, 24) != count ||
+      !fits_or_is_in_64(end.count, kIn64Short, count) ||
+      !fits_or_is_in_64(end.bytes, kIn64, bytes) || !fits_or_is_in_64(end.offset, kIn64, offset)) {
+    return refuse("numbers that contradict the other end record");
+  }
+  end = {count, bytes, offset, locator_offset - kEnd64Bytes};
+  return {};
+}
+
+Status Archive::parse_directory(std::string_view bytes, std::uint64_t count) {
+  entries_.reserve(count);
+  std::size_t position = 0;
+  for (std::uint64_t index = 0; index < count; ++index) {
+    const std::string_view rest = bytes.substr(position);
+    if (rest.size() < kCentralBytes || field<std::uint32_t>(rest, 0) != kCentralSignature) {
+      return fail(Code::kZipCorrupt, "{}: found no directory record {}, expected {} of them",
+                  at(directory_offset_ + position), index, count);
+    }
+    const std::size_t name_bytes = field<std::uint16_t>(rest, 28);
+    const std::size_t extra_bytes = field<std::uint16_t>(rest, 30);
+    const std::size_t comment_bytes = field<std::uint16_t>(rest, 32);
+    const std::size_t record_bytes = kCentralBytes + name_bytes + extra_bytes + comment_bytes;
+    if (record_bytes > rest.size()) {
+      return fail(Code::kZipCorrupt,
+                  "{}: found a directory record of {} bytes, expected at most {}",
+                  at(directory_offset_ + position), record_bytes, rest.size());
+    }
+    Entry entry;
+    entry.name = rest.substr(kCentralBytes, name_bytes);
+    if (name_bytes > limits_.name_bytes || !is_plain_name(entry.name)) {
+      return fail(Code::kZipCorrupt,
+                  "{}: found a record name of {} bytes, expected plain names joined by slashes in "
+                  "at most {} bytes",
+                  at(directory_offset_ + position), name_bytes, limits_.name_bytes);
+    }
+    SW_TRY(add_entry(rest.substr(0, kCentralBytes),
+                     rest.substr(kCentralBytes + name_bytes, extra_bytes), std::move(entry)));
+    position += record_bytes;
+  }
+  if (position == bytes.size()) return {};
+  return fail(Code::kZipCorrupt,
+              "{}: found {} bytes behind the last directory record, expected none",
+              at(directory_offset_ + position), bytes.size() - position);
+}
+
+Status Archive::add_entry(std::string_view record, std::string_view extra, Entry entry) {
+  entry.flags = field<std::uint16_t>(record, 8);
+  entry.method = field<std::uint16_t>(record, 10);
+  entry.crc = field<std::uint32_t>(record, 16);
+  entry.stored_bytes = field<std::uint32_t>(record, 20);
+  entry.bytes = field<std::uint32_t>(record, 24);
+  entry.header_offset = field<std::uint32_t>(record, 42);
+  if (!read_zip64(extra, entry)) {
+    return fail(Code::kZipCorrupt,
+                "{} record '{}': found broken extra fields, expected a zip64 field for what is "
+                "beyond 32 bits",
+                at(directory_offset_), entry.name);
+  }
+  if (field<std::uint16_t>(record, 34) != 0) {
+    return fail(Code::kZipUnsupported, "{} record '{}': found it on another disk, expected it here",
+                at(directory_offset_), entry.name);
+  }
+  SW_TRY(check_method(entry));
+  const bool is_folder = entry.name.ends_with('/');
+  if (is_folder && entry.bytes != 0) {
+    return fail(Code::kZipCorrupt, "{} record '{}': found {} bytes, expected an empty folder",
+                at(directory_offset_), entry.name, entry.bytes);
+  }
+  if (!is_folder) entries_.push_back(std::move(entry));
+  return {};
+}
+
+Status Archive::check_method(const Entry& entry) const {
+  const auto refuse = [&](Code code, std::string_view found, std::string_view expected) {
+    return fail(code, "{} record '{}': found {}, expected {}", at(directory_offset_), entry.name,
+                found, expected);
+  };
+  const bool deflated = entry.method == kDeflated;
+  const int known = kFlagDescriptor | kFlagUtf8 | (deflated ? kFlagDeflateLevel : 0);
+  if ((entry.flags & kFlagEncrypted) != 0) {
+    return refuse(Code::kZipUnsupported, "an encrypted record", "a plain one");
+  }
+  if ((entry.flags & ~known) != 0) {
+    return refuse(Code::kZipUnsupported, fmt::format("flags {:#06x}", entry.flags),
+                  "only those of data descriptors and UTF-8");
+  }
+  if (entry.method != kStored && !deflated) {
+    return refuse(Code::kZipUnsupported, fmt::format("compression method {}", entry.method),
+                  "a stored record");
+  }
+  if (deflated && entry.bytes > limits_.inflated_bytes) {
+    return refuse(Code::kZipUnsupported, fmt::format("{} compressed bytes", entry.bytes),
+                  "a stored record; save the file again without compression");
+  }
+  if (!deflated && entry.bytes != entry.stored_bytes) {
+    return refuse(Code::kZipCorrupt,
+                  fmt::format("{} stored bytes of {}", entry.stored_bytes, entry.bytes),
+                  "the same number");
+  }
+  return {};
+}
+
+Status Archive::index_entries() {
+  std::vector<std::uint32_t> order(entries_.size());
+  std::iota(order.begin(), order.end(), 0U);
+  by_name_ = order;
+  const auto name_of = [&](std::uint32_t index) -> const std::string& {
+    return entries_[index].name;
+  };
+  std::ranges::sort(by_name_, {}, name_of);
+  const auto twin = std::ranges::adjacent_find(by_name_, {}, name_of);
+  if (twin != by_name_.end()) {
+    return fail(Code::kZipCorrupt, "{}: found the record '{}' twice, expected it once",
+                at(directory_offset_), name_of(*twin));
+  }
+  const auto offset_of = [&](std::uint32_t index) { return entries_[index].header_offset; };
+  if (!std::ranges::is_sorted(order, {}, offset_of)) std::ranges::sort(order, {}, offset_of);
+  ends_.resize(entries_.size());
+  std::uint64_t next = directory_offset_;
+  for (std::size_t i = order.size(); i-- > 0; next = entries_[order[i]].header_offset) {
+    const Entry& entry = entries_[order[i]];
+    ends_[order[i]] = next;
+    const auto payload =
+        checked_add<std::uint64_t>(entry.header_offset, kLocalBytes + entry.name.size());
+    const auto end = payload ? checked_add(*payload, entry.stored_bytes) : std::nullopt;
+    if (end && *end <= next) continue;
+    return fail(Code::kZipCorrupt, "{}: found {} bytes, expected it to end before {}",
+                record_name(entry), entry.stored_bytes, next);
+  }
+  return {};
+}
+
+const Entry* Archive::find(std::string_view name) const {
+  const auto name_of = [&](std::uint32_t index) -> std::string_view {
+    return entries_[index].name;
+  };
+  const auto found = std::ranges::lower_bound(by_name_, name, {}, name_of);
+  return found != by_name_.end() && name_of(*found) == name ? &entries_[*found] : nullptr;
+}
+
+Status Archive::check_local(const Entry& entry, std::string_view header) const {
+  const auto refuse = [&](std::string_view found) {
+    return fail(Code::kZipCorrupt, "{}: found {}, expected what the directory says",
+                record_name(entry), found);
+  };
+  if (field<std::uint32_t>(header, 0) != kLocalSignature) return refuse("no local header");
+  if (header.substr(kLocalBytes, entry.name.size()) != entry.name) {
+    return refuse("another name in the local header");
+  }
+  if (field<std::uint16_t>(header, 6) != entry.flags ||
+      field<std::uint16_t>(header, 8) != entry.method) {
+    return refuse("other flags or another method in the local header");
+  }
+  const auto crc = field<std::uint32_t>(header, 14);
+  const auto stored = field<std::uint32_t>(header, 18);
+  const auto bytes = field<std::uint32_t>(header, 22);
+  if ((entry.flags & kFlagDescriptor) == 0) {
+    if (crc != entry.crc || !fits_or_is_in_64(stored, kIn64, entry.stored_bytes) ||
+        !fits_or_is_in_64(bytes, kIn64, entry.bytes)) {
+      return refuse("another CRC or size in the local header");
+    }
+  } else if ((crc != 0 && crc != entry.crc) ||
+             (stored != 0 && !fits_or_is_in_64(stored, kIn64, entry.stored_bytes)) ||
+             (bytes != 0 && !fits_or_is_in_64(bytes, kIn64, entry.bytes))) {
+    return refuse("another CRC or size in the local header");
+  }
+  const auto extra = header.substr(kLocalBytes + entry.name.size());
+  if (!for_each_extra(extra, [](std::uint16_t, std::string_view) { return true; })) {
+    return refuse("broken extra fields in the local header");
+  }
+  return {};
+}
+
+Result<std::optional<ByteRange>> Archive::locate_in(const Entry& entry, std::string_view bytes,
+                                                    std::uint64_t offset) const {
+  if (entry.header_offset < offset || entry.header_offset - offset > bytes.size()) {
+    return std::nullopt;
+  }
+  bytes.remove_prefix(entry.header_offset - offset);
+  if (bytes.size() < kLocalBytes) return std::nullopt;
+  const std::uint64_t header_bytes = kLocalBytes + std::uint64_t{field<std::uint16_t>(bytes, 26)} +
+                                     field<std::uint16_t>(bytes, 28);
+  const std::uint64_t limit = ends_[static_cast<std::size_t>(&entry - entries_.data())];
+  if (field<std::uint16_t>(bytes, 26) != entry.name.size() ||
+      header_bytes > limit - entry.header_offset) {
+    return fail(Code::kZipCorrupt, "{}: found a local header of {} bytes, expected its name of {}",
+                record_name(entry), header_bytes, entry.name.size());
+  }
+  if (bytes.size() < header_bytes) return std::nullopt;
+  SW_TRY(check_local(entry, bytes.substr(0, header_bytes)));
+  const std::uint64_t payload = entry.header_offset + header_bytes;
+  if (entry.stored_bytes > limit - payload) {
+    return fail(Code::kZipCorrupt, "{}: found {} bytes from {}, expected it to end before {}",
+                record_name(entry), entry.stored_bytes, payload, limit);
+  }
+  return ByteRange{window_.offset + payload, entry.stored_bytes};
+}
+
+Result<ByteRange> Archive::locate(const Entry& entry) const {
+  const std::uint64_t limit = ends_[static_cast<std::size_t>(&entry - entries_.data())];
+  const std::uint64_t available = limit - entry.header_offset;
+  std::string header(std::min(available, kLocalBytes + entry.name.size() + kUsualExtraBytes), '\0');
+  SW_TRY(read_into(*file_, window_.offset + entry.header_offset, header));
+  auto location = SW_TRY(locate_in(entry, header, entry.header_offset));
+  if (location) return *location;
+  const std::uint64_t header_bytes =
+      kLocalBytes + entry.name.size() + field<std::uint16_t>(header, 28);
+  header.resize(std::min(available, header_bytes));
+  SW_TRY(read_into(*file_, window_.offset + entry.header_offset, header));
+  location = SW_TRY(locate_in(entry, header, entry.header_offset));
+  if (location) return *location;
+  return fail(Code::kZipCorrupt, "{}: found no whole local header, expected one",
+              record_name(entry));
+}
+
+Result<std::string> Archive::unpack(const Entry& entry, std::string_view stored) const {
+  std::string bytes;
+  if (entry.method == kStored) {
+    bytes = stored;
+  } else {
+    bytes.resize(entry.bytes);
+    const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> inflater(
+        libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
+    std::size_t produced = 0;
+    if (!inflater ||
+        libdeflate_deflate_decompress(inflater.get(), stored.data(), stored.size(), bytes.data(),
+                                      bytes.size(), &produced) != LIBDEFLATE_SUCCESS ||
+        produced != bytes.size()) {
+      return fail(Code::kZipCorrupt, "{}: found compressed bytes that don't give {} bytes",
+                  record_name(entry), entry.bytes);
+    }
+  }
+  const std::uint32_t crc = crc32(as_bytes(bytes));
+  if (entry.crc == 0 || entry.crc == crc) return bytes;
+  return fail(Code::kZipCorrupt,
+              "{}: found CRC-32 {:08x} of its bytes, expected {:08x}; the file is damaged, copy it "
+              "again from its source",
+              record_name(entry), crc, entry.crc);
+}
+
+Result<std::string> Archive::read(const Entry& entry, std::uint64_t limit_bytes) const {
+  if (std::max(entry.bytes, entry.stored_bytes) > limit_bytes) {
+    return fail(Code::kLimit, "{}: found {} bytes, expected at most {}", record_name(entry),
+                std::max(entry.bytes, entry.stored_bytes), limit_bytes);
+  }
+  const ByteRange payload = SW_TRY(locate(entry));
+  std::string stored(payload.length, '\0');
+  SW_TRY(read_into(*file_, payload.offset, stored));
+  return unpack(entry, stored);
+}
+
+}  // namespace shardwright::zip

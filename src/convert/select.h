@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardwright/catalog.h"
+#include "shardwright/convert.h"
+
+namespace shardwright {
+
+/// Whether `name` matches a shell pattern (`*` also matches dots).
+[[nodiscard]] bool matches_glob(std::string_view pattern, std::string_view name);
+
+/// Whether a conversion takes optimizer tensors along.
+[[nodiscard]] bool keeps_optimizer(const ConvertRequest& request);
+
+/// The part of a catalog that a request asks for: tensors that pass include and exclude (a pattern
+/// that matches nothing is kUsage with its text), without optimizer entries unless they are kept.
+/// Optimizer layouts that cannot be resharded are kOptimizerUnsupported when they are asked for.
+/// What was left out is told in `notes`.
+[[nodiscard]] Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& request,
+                                             std::vector<std::string>& notes);
+
+}  // namespace shardwright

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <span>
+
+#include "base/fail.h"
+#include "shardwright/checkpoint.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kSmallFileBytes = std::uint64_t{1} << 20;
+constexpr std::string_view kTracker = "latest_checkpointed_iteration.txt";
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) {
+    text.remove_suffix(1);
+  }
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  return text;
+}
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+std::optional<std::int64_t> number_after(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  return parse_number(name.substr(prefix.size()));
+}
+
+struct Listing {
+  std::vector<DirectoryEntry> entries;
+
+  [[nodiscard]] bool has(std::string_view name) const {
+    return std::any_of(entries.begin(), entries.end(),
+                       [&](const DirectoryEntry& entry) { return entry.name == name; });
+  }
+  [[nodiscard]] const DirectoryEntry* first_matching(auto&& matches) const {
+    const auto found = std::find_if(entries.begin(), entries.end(), matches);
+    return found == entries.end() ? nullptr : &*found;
+  }
+  // The folder `prefix`N with the largest N.
+  [[nodiscard]] const DirectoryEntry* latest(std::string_view prefix) const {
+    const DirectoryEntry* best = nullptr;
+    std::int64_t best_number = -1;
+    for (const DirectoryEntry& entry : entries) {
+      const auto number = number_after(entry.name, prefix);
+      if (!entry.is_directory || !number || *number <= best_number) continue;
+      best = &entry;
+      best_number = *number;
+    }
+    return best;
+  }
+};
+
+// Layouts that are recognised by a file or folder in them, and what to tell about them.
+struct Known {
+  std::string_view prefix;
+  std::string_view what;
+};
+constexpr std::array kRefused = {
+    Known{"mp_rank_",
+          "a legacy Megatron checkpoint (mp_rank_* folders); this version reads torch_dist"},
+    Known{"zero_pp_rank_",
+          "a DeepSpeed ZeRO checkpoint; convert it with DeepSpeed's ds_to_universal"},
+    Known{"global_step", "a DeepSpeed checkpoint root; convert it with DeepSpeed's own tools"},
+    Known{"__0.metadata", "a rank-local DCP checkpoint (one metadata file per rank)"},
+    Known{"adapter_model.safetensors", "a PEFT adapter without its base model; merge it first"},
+    Known{"model_weights", "a NeMo checkpoint"},
+    Known{"pytorch_model", "a Hugging Face model in pickle files; save it as safetensors first"},
+};
+
+bool is_model_safetensors(const DirectoryEntry& entry) {
+  return !entry.is_directory && entry.name.ends_with(".safetensors") &&
+         !entry.name.starts_with("adapter_model");
+}
+
+class Locator {
+ public:
+  Result<Location> locate(const std::string& path, bool may_descend) {
+    const std::unique_ptr<Directory> directory = SW_TRY(open_local_directory(path));
+    const Listing listing{SW_TRY(directory->list(""))};
+    if (listing.has(".metadata")) return dcp(path, *directory, listing);
+    if (listing.has("model.safetensors.index.json")) {
+      reasons_.push_back("model.safetensors.index.json names the weight files");
+      return found(Container::kHf, path);
+    }
+    if (const DirectoryEntry* file = listing.first_matching(is_model_safetensors)) {
+      reasons_.push_back(fmt::format("{} holds weights", file->name));
+      return found(Container::kHf, path);
+    }
+    if (may_descend) {
+      if (listing.has(kTracker)) return follow_tracker(path, *directory, listing);
+      for (const std::string_view prefix : {"iter_", "step_"}) {
+        if (const DirectoryEntry* entry = listing.latest(prefix)) return descend(path, *entry);
+      }
+      if (const DirectoryEntry* release = listing.first_matching(
+              [](const DirectoryEntry& entry) { return entry.name == "release"; })) {
+        return descend(path, *release);
+      }
+    }
+    return refuse(path, listing);
+  }
+
+ private:
+  Result<Location> found(Container container, const std::string& path) {
+    const std::string_view name = std::string_view(path).substr(path.find_last_of('/') + 1);
+    std::optional<std::int64_t> iteration = number_after(name, "iter_");
+    if (!iteration) iteration = number_after(name, "step_");
+    return Location{container, path, iteration, std::move(reasons_)};
+  }
+
+  Result<Location> dcp(const std::string& path, const Directory& directory,
+                       const Listing& listing) {
+    reasons_.push_back(".metadata lists the stored chunks");
+    if (!listing.has("metadata.json")) return found(Container::kDcp, path);
+    const std::string text = SW_TRY(read_whole(directory, "metadata.json", kSmallFileBytes));
+    if (text.find("\"zarr\"") != std::string::npos) {
+      return fail(Code::kUnsupportedFormat,
+                  "{}: metadata.json names the zarr backend, expected torch_dist; "
+                  "re-save it with Megatron-Core 0.15 or older",
+                  path);
+    }
+    if (text.find("\"torch_dist\"") == std::string::npos) {
+      return fail(Code::kUnsupportedFormat, "{}: metadata.json names no torch_dist backend", path);
+    }
+    reasons_.push_back("metadata.json names the torch_dist backend");
+    return found(Container::kTorchDist, path);
+  }
+
+  Result<Location> descend(const std::string& path, const DirectoryEntry& entry) {
+    reasons_.push_back(fmt::format("{} is the latest folder", entry.name));
+    return locate(path + "/" + entry.name, false);
+  }
+
+  Result<Location> follow_tracker(const std::string& path, const Directory& directory,
+                                  const Listing& listing) {
+    const std::string text = SW_TRY(read_whole(directory, kTracker, kSmallFileBytes));
+    const std::string_view word = trimmed(text);
+    std::string folder(word);
+    if (const auto number = parse_number(word)) folder = fmt::format("iter_{:07}", *number);
+    if (folder != "release" && !parse_number(word)) {
+      return fail(Code::kTrackerBroken, "{}/{}: found '{}', expected an iteration or 'release'",
+                  path, kTracker, folder.substr(0, 40));
+    }
+    if (!listing.has(folder)) {
+      return fail(Code::kTrackerBroken,
+                  "{}/{}: names {}, which is not there; give the iteration's folder itself", path,
+                  kTracker, folder);
+    }
+    reasons_.push_back(fmt::format("{} names {}", kTracker, folder));
+    return locate(path + "/" + folder, false);
+  }
+
+  Result<Location> refuse(const std::string& path, const Listing& listing) const {
+    for (const Known& known : kRefused) {
+      const DirectoryEntry* entry = listing.first_matching(
+          [&](const DirectoryEntry& e) { return e.name.starts_with(known.prefix); });
+      if (entry != nullptr) {
+        return fail(Code::kUnsupportedFormat, "{}: {} shows {}", path, entry->name, known.what);
+      }
+    }
+    std::string sample;
+    for (std::size_t i = 0; i < std::min<std::size_t>(listing.entries.size(), 4); ++i) {
+      sample += (i > 0 ? ", " : "") + listing.entries[i].name;
+    }
+    return fail(Code::kUnknownFormat,
+                "{}: found {}, expected .metadata, *.safetensors or iter_* folders", path,
+                sample.empty() ? "nothing" : sample);
+  }
+
+  std::vector<std::string> reasons_;
+};
+
+}  // namespace
+
+std::string_view container_name(Container container) {
+  switch (container) {
+    case Container::kHf:
+      return "hf";
+    case Container::kTorchDist:
+      return "torch_dist";
+    case Container::kDcp:
+      return "dcp";
+  }
+  return "";
+}
+
+Result<Location> locate_checkpoint(std::string_view path) {
+  std::string trimmed_path(path);
+  while (trimmed_path.size() > 1 && trimmed_path.back() == '/') trimmed_path.pop_back();
+  return Locator().locate(trimmed_path, true);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/apply.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/fail.h"
+#include "model/assemble.h"
+#include "model/coverage.h"
+#include "model/instances.h"
+#include "model/nearest.h"
+
+namespace shardwright {
+namespace {
+
+using NameSet = std::set<std::string, std::less<>>;
+
+/// `layers 32, heads 32`: the numbers that loops used, for messages.
+std::string loop_sizes(const Mapping& mapping, const ModelSizes& sizes) {
+  std::vector<std::string> words;
+  for (const IndexRule& index : mapping.indices) {
+    const auto found = sizes.find(index.size);
+    if (found != sizes.end()) words.push_back(fmt::format("{} {}", index.size, found->second));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string plural(std::size_t count) {
+  return fmt::format("{} tensor{}", count, count == 1 ? "" : "s");
+}
+
+Status report_unmatched(const Mapping& mapping, const ModelSizes& sizes,
+                        std::span<const std::string> unmatched,
+                        std::span<const std::string> missing) {
+  if (!unmatched.empty()) {
+    const std::string near = nearest_name(unmatched[0], missing);
+    std::string hint = near.empty() ? "" : fmt::format(" (nearest missing name: {})", near);
+    return fail(Code::kUnmatchedSource,
+                "family {}: found {} without a rule: {}{}, expected none; check the family and its "
+                "numbers ({})",
+                mapping.family, plural(unmatched.size()), name_list(unmatched), hint,
+                loop_sizes(mapping, sizes));
+  }
+  if (!missing.empty()) {
+    return fail(Code::kUnmatchedTarget,
+                "family {}: found no {} that it needs: {}, expected {}; check the family and its "
+                "numbers ({})",
+                mapping.family, missing.size() == 1 ? "tensor" : "tensors", name_list(missing),
+                missing.size() == 1 ? "it" : "all of them", loop_sizes(mapping, sizes));
+  }
+  return {};
+}
+
+/// The HF tensor that a copy repeats in the end: its original may be a copy itself (the head of an
+/// MTP layer of a tied model).
+std::string root_original(const std::vector<CopyInstance>& copies, const std::string& original) {
+  std::string name = original;
+  for (std::size_t hops = 0; hops < copies.size(); ++hops) {
+    const auto again = std::ranges::find(copies, name, &CopyInstance::hf);
+    if (again == copies.end()) break;
+    name = again->original;
+  }
+  return name;
+}
+
+/// What a mapping with these sizes says about a set of HF names.
+struct HfClaims {
+  Selection selection;
+  std::vector<CopyInstance> copies;
+  NameSet ignored;
+  NameSet names;  // those of the set that are claimed
+};
+
+Result<HfClaims> claim_hf(const Mapping& mapping, const ModelSizes& sizes, const TensorIndex& hf) {
+  HfClaims claims;
+  claims.selection = SW_TRY((Selector(mapping, sizes, Side::kHf, hf, nullptr).select()));
+  claims.copies = SW_TRY(copy_instances(mapping, sizes));
+  claims.ignored = SW_TRY(ignored_names(mapping, sizes));
+  for (const Instance& instance : claims.selection.instances) {
+    const std::vector<std::string> names = SW_TRY(hf_names(mapping, sizes, instance));
+    for (const std::string& name : names) {
+      if (hf.contains(name)) claims.names.insert(name);
+    }
+  }
+  for (const CopyInstance& copy : claims.copies) {
+    if (hf.contains(copy.hf)) claims.names.insert(copy.hf);
+  }
+  for (const std::string& name : claims.ignored) {
+    if (hf.contains(name)) claims.names.insert(name);
+  }
+  return claims;
+}
+
+/// The canonical names that a selection uses.
+Result<NameSet> claim_megatron(const ModelSizes& sizes, const Selection& selection,
+                               const std::vector<CopyInstance>& copies,
+                               const TensorIndex& canonical) {
+  NameSet names;
+  for (const Instance& instance : selection.instances) {
+    const Scope scope{sizes, instance.bindings};
+    for (std::size_t part = 0; part < instance.rule->megatron.size(); ++part) {
+      const TensorDesc* found = SW_TRY(find_megatron(*instance.rule, part, scope, canonical));
+      if (found != nullptr) names.insert(found->name);
+    }
+  }
+  for (const CopyInstance& copy : copies) names.insert(std::string(kHfExtraPrefix) + copy.hf);
+  return names;
+}
+
+/// Adds the copies of an HF checkpoint: as copies while they may repeat their original, as tensors
+/// of their own where they don't.
+Status add_copies_from_hf(const HfClaims& claims, const TensorIndex& hf,
+                          const FromHfOptions& options, Assembler& assembler,
+                          std::vector<HfCopy>& copies) {
+  for (const CopyInstance& copy : claims.copies) {
+    const TensorDesc* desc = hf.find(copy.hf);
+    if (desc == nullptr) continue;
+    const std::string original = root_original(claims.copies, copy.original);
+    const TensorDesc* source = hf.find(original);
+    const bool may_repeat = source != nullptr && source->dtype == desc->dtype &&
+                            source->shape == desc->shape &&
+                            !options.differing_copies.contains(copy.hf);
+    if (may_repeat) {
+      copies.push_back(HfCopy{*desc, original, copy.rule->emitted_by_default});
+      continue;
+    }
+    TensorDesc extra = *desc;
+    extra.name = std::string(kHfExtraPrefix) + desc->name;
+    SW_TRY(assembler.add_identity(*desc, extra));
+  }
+  return {};
+}
+
+/// Adds the copies that an export writes.
+Status add_copies_from_megatron(const std::vector<CopyInstance>& instances,
+                                const TensorIndex& canonical, const TensorIndex* wanted,
+                                Assembler& assembler, std::vector<HfCopy>& copies) {
+  for (const CopyInstance& copy : instances) {
+    const TensorDesc* extra = canonical.find(std::string(kHfExtraPrefix) + copy.hf);
+    if (extra != nullptr) {
+      TensorDesc desc = *extra;
+      desc.name = copy.hf;
+      SW_TRY(assembler.add_identity(desc, *extra));
+      continue;
+    }
+    const bool is_emitted =
+        wanted != nullptr ? wanted->contains(copy.hf) : copy.rule->emitted_by_default;
+    const std::string original = root_original(instances, copy.original);
+    const TensorDesc* source = assembler.find_hf(original);
+    if (!is_emitted || source == nullptr) continue;
+    HfCopy result{*source, original, copy.rule->emitted_by_default};
+    result.desc.name = copy.hf;
+    copies.push_back(std::move(result));
+  }
+  return {};
+}
+
+/// The wanted names that an export can't make must belong to layers that Megatron does not have.
+Status check_wanted(const Mapping& mapping, const ModelSizes& sizes, const TensorIndex& wanted,
+                    const NameSet& made, std::vector<std::string>& ignored) {
+  const ModelSizes then = SW_TRY(observe_sizes(mapping, sizes, Side::kHf, wanted));
+  const HfClaims before = SW_TRY(claim_hf(mapping, then, wanted));
+  const HfClaims now = SW_TRY(claim_hf(mapping, sizes, wanted));
+  std::vector<std::string> lost;
+  for (const TensorDesc& desc : wanted.tensors()) {
+    if (made.contains(desc.name)) continue;
+    const bool is_dropped = before.ignored.contains(desc.name) ||
+                            (before.names.contains(desc.name) && !now.names.contains(desc.name));
+    (is_dropped ? ignored : lost).push_back(desc.name);
+  }
+  return report_unmatched(mapping, sizes, {}, lost);
+}
+
+Status check_wanted_shapes(const Correspondence& made, const TensorIndex& wanted) {
+  for (const MappedTensor& tensor : made.hf) {
+    const TensorDesc* then = wanted.find(tensor.desc.name);
+    if (then == nullptr || tensor.vocabulary || then->shape == tensor.desc.shape) continue;
+    return fail(Code::kShapeMismatch,
+                "tensor {}: found shape {} in the Megatron checkpoint, expected {} as it was "
+                "imported",
+                tensor.desc.name, to_string(tensor.desc.shape), to_string(then->shape));
+  }
+  return {};
+}
+
+std::vector<std::string> names_outside(std::span<const TensorDesc> tensors, const auto& is_known) {
+  std::vector<std::string> names;
+  for (const TensorDesc& tensor : tensors) {
+    if (!is_known(tensor.name)) names.push_back(tensor.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<Correspondence> map_from_hf(const Mapping& mapping, const ModelSizes& sizes,
+                                   std::span<const TensorDesc> hf, const FromHfOptions& options) {
+  const TensorIndex index = SW_TRY(TensorIndex::make(hf));
+  const ModelSizes actual = SW_TRY(observe_sizes(mapping, sizes, Side::kHf, index));
+  const HfClaims claims = SW_TRY(claim_hf(mapping, actual, index));
+  const std::vector<std::string> unmatched =
+      names_outside(hf, [&](const std::string& name) { return claims.names.contains(name); });
+  SW_TRY(report_unmatched(mapping, actual, unmatched, claims.selection.missing));
+  Assembler assembler(mapping, actual);
+  for (const Instance& instance : claims.selection.instances) {
+    SW_TRY(assembler.add_from_hf(instance, index));
+  }
+  std::vector<HfCopy> copies;
+  SW_TRY(add_copies_from_hf(claims, index, options, assembler, copies));
+  Correspondence result = std::move(assembler).take();
+  result.copies = std::move(copies);
+  for (const std::string& name : claims.ignored) {
+    if (index.contains(name)) result.ignored.push_back(name);
+  }
+  SW_TRY(check_blocks(result));
+  return result;
+}
+
+Result<Correspondence> map_from_megatron(const Mapping& mapping, const ModelSizes& sizes,
+                                         std::span<const TensorDesc> canonical,
+                                         const HfWanted* wanted) {
+  const TensorIndex index = SW_TRY(TensorIndex::make(canonical));
+  std::optional<TensorIndex> wanted_index;
+  if (wanted != nullptr) wanted_index = SW_TRY(TensorIndex::make(wanted->tensors));
+  const TensorIndex* wish = wanted_index ? &*wanted_index : nullptr;
+  const ModelSizes actual = SW_TRY(observe_sizes(mapping, sizes, Side::kMegatron, index));
+  const Selection selection =
+      SW_TRY((Selector(mapping, actual, Side::kMegatron, index, wish).select()));
+  const std::vector<CopyInstance> instances = SW_TRY(copy_instances(mapping, actual));
+  const NameSet claimed = SW_TRY(claim_megatron(actual, selection, instances, index));
+  const std::vector<std::string> unmatched =
+      names_outside(canonical, [&](const std::string& name) { return claimed.contains(name); });
+  SW_TRY(report_unmatched(mapping, actual, unmatched, selection.missing));
+  Assembler assembler(mapping, actual);
+  for (const Instance& instance : selection.instances) {
+    SW_TRY(assembler.add_from_megatron(instance, index));
+  }
+  std::vector<HfCopy> copies;
+  SW_TRY(add_copies_from_megatron(instances, index, wish, assembler, copies));
+  Correspondence result = std::move(assembler).take();
+  result.copies = std::move(copies);
+  if (wish != nullptr) {
+    NameSet made;
+    for (const MappedTensor& tensor : result.hf) made.insert(tensor.desc.name);
+    for (const HfCopy& copy : result.copies) made.insert(copy.desc.name);
+    SW_TRY(check_wanted(mapping, actual, *wish, made, result.ignored));
+    SW_TRY(check_wanted_shapes(result, *wish));
+  }
+  SW_TRY(check_blocks(result));
+  return result;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+
+#include "model/mapping_file.h"
+#include "shardwright/mapping.h"
+
+namespace shardwright {
+
+/// The name under which Megatron keeps an HF tensor that should repeat another one and does not.
+inline constexpr std::string_view kHfExtraPrefix = "hf_extra.";
+
+struct FromHfOptions {
+  /// Copies (Correspondence::copies of a first call) whose bytes turned out to differ from their
+  /// original: they become Megatron tensors of their own, named `hf_extra.<HF name>`.
+  std::set<std::string, std::less<>> differing_copies;
+};
+
+/// Which Megatron tensors an HF checkpoint makes. Every HF tensor is matched by exactly one rule,
+/// is a copy, or is on the mapping's ignore list; the blocks take every element exactly once.
+/// Megatron's vocabulary has the rows of HF. Errors: kUnmatchedSource and kUnmatchedTarget with all
+/// names, kShapeMismatch, kDtypeUnsupported (parts of one tensor with different dtypes), and those
+/// of SizeExpr::evaluate.
+[[nodiscard]] Result<Correspondence> map_from_hf(const Mapping& mapping, const ModelSizes& sizes,
+                                                 std::span<const TensorDesc> hf,
+                                                 const FromHfOptions& options = {});
+
+/// The HF tensors that existed when a checkpoint was imported (`source_keys.json`).
+struct HfWanted {
+  std::span<const TensorDesc> tensors;
+};
+
+/// Which HF tensors a Megatron checkpoint makes. `canonical` has one tensor per layer under
+/// `torch_dist` names; Correspondence::megatron repeats the names as given, aliases included, and
+/// has no tensor that is not in `canonical`. Vocabulary tensors are cut to sizes["vocab"] rows.
+/// `wanted` (may be null) decides between equivalent HF forms and which copies are written. Errors:
+/// as map_from_hf; kUnmatchedTarget also when a wanted name can't be made.
+[[nodiscard]] Result<Correspondence> map_from_megatron(const Mapping& mapping,
+                                                       const ModelSizes& sizes,
+                                                       std::span<const TensorDesc> canonical,
+                                                       const HfWanted* wanted = nullptr);
+
+}  // namespace shardwright

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/config.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/fail.h"
+#include "model/config_values.h"
+#include "model/json_node.h"
+
+namespace shardwright {
+namespace {
+
+// Extents beyond this are no model's and would only let products overflow.
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
+
+std::optional<ArgValue> list_value(const Json& list) {
+  std::vector<std::int64_t> numbers;
+  for (const Json& element : list) {
+    if (!element.is_number_integer()) return std::nullopt;
+    numbers.push_back(element.get<std::int64_t>());
+  }
+  return ArgValue{std::move(numbers)};
+}
+
+std::optional<ArgValue> leaf_value(const Json& value) {
+  if (value.is_null()) return ArgValue{};
+  if (value.is_boolean()) return ArgValue{value.get<bool>()};
+  if (value.is_number_integer()) return ArgValue{value.get<std::int64_t>()};
+  if (value.is_number_float()) return ArgValue{value.get<double>()};
+  if (value.is_string()) return ArgValue{value.get<std::string>()};
+  return value.is_array() ? list_value(value) : std::nullopt;
+}
+
+/// REQUIRES: parse_json has limited the depth.
+void flatten(const Json& object, const std::string& prefix, Arguments& values) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object()) {
+      flatten(value, prefix + key + ".", values);
+    } else if (std::optional<ArgValue> leaf = leaf_value(value)) {
+      values[prefix + key] = *std::move(leaf);
+    }
+  }
+}
+
+Status add_rope(Arguments& rope, const std::string& key, const ArgValue& value,
+                std::string_view source) {
+  const auto [place, is_new] = rope.emplace(key, value);
+  if (is_new || same_value(place->second, value)) return {};
+  return fail(Code::kConfigMissing,
+              "config.json: found {} = {}, expected {} as its other spelling says; make them agree",
+              source, to_string(value), to_string(place->second));
+}
+
+/// Adds `rope.*` for whichever spelling of the rotary settings the file uses.
+Status add_rope_values(Arguments& values) {
+  Arguments rope;
+  std::optional<ArgValue> old_type;
+  for (const auto& [path, value] : values) {
+    for (const std::string_view prefix : {"rope_parameters.", "rope_scaling."}) {
+      if (!path.starts_with(prefix) || std::holds_alternative<std::monostate>(value)) continue;
+      const std::string key = path.substr(prefix.size());
+      if (key == "type") {
+        old_type = value;  // where both are given `rope_type` is the one that is read
+      } else {
+        const bool is_named = key == "rope_theta" || key == "rope_type";
+        SW_TRY(add_rope(rope, is_named ? key.substr(5) : key, value, path));
+      }
+    }
+  }
+  if (const ArgValue* theta = find_set(values, "rope_theta")) {
+    SW_TRY(add_rope(rope, "theta", *theta, "rope_theta"));
+  }
+  rope.emplace("type", old_type.value_or(ArgValue{std::string("default")}));
+  for (auto& [key, value] : rope) values["rope." + key] = std::move(value);
+  return {};
+}
+
+Result<std::int64_t> whole_number(std::string_view name, const ArgValue& value, bool negated) {
+  if (const auto* flag = std::get_if<bool>(&value)) return (*flag != negated) ? 1 : 0;
+  const auto* number = std::get_if<std::int64_t>(&value);
+  if (number == nullptr || *number < 0 || *number > kMaxSize || negated) {
+    return fail(Code::kConfigMissing,
+                "{}: found {}, expected {}; correct it or give another "
+                "configuration",
+                name, to_string(value),
+                negated ? std::string("True or False") : fmt::format("0 to {}", kMaxSize));
+  }
+  return *number;
+}
+
+struct Found {
+  std::optional<std::int64_t> value;
+  bool is_doubtful = false;
+};
+
+/// The value of the first name that is set; the others must agree.
+Result<Found> find_size(const SizeRule& rule, std::span<const std::string> names,
+                        const Arguments& values) {
+  Found found;
+  std::string_view first;
+  for (const std::string& spelled : names) {
+    const FlagName flag = flag_name(spelled);
+    const ArgValue* value = find_set(values, flag.name);
+    if (value == nullptr) continue;
+    const std::int64_t number = SW_TRY(whole_number(flag.name, *value, flag.negated));
+    if (!found.value) {
+      found.value = number;
+      first = flag.name;
+    } else if (*found.value != number) {
+      if (!rule.first_wins) {
+        return fail(Code::kConfigMissing, "{}: found {}, expected {} as {} says; make them agree",
+                    flag.name, number, *found.value, first);
+      }
+      found.is_doubtful = true;
+    }
+  }
+  return found;
+}
+
+bool is_switched_off(const SizeRule& rule, const Arguments& values) {
+  if (rule.args_if.empty()) return false;
+  const ArgValue* value = find_set(values, rule.args_if);
+  const bool* flag = value == nullptr ? nullptr : std::get_if<bool>(value);
+  return flag != nullptr && !*flag;
+}
+
+}  // namespace
+
+FlagName flag_name(std::string_view name) {
+  const bool negated = name.starts_with('!');
+  return FlagName{negated ? name.substr(1) : name, negated};
+}
+
+Result<HfConfig> read_hf_config(std::string_view json) {
+  const Json root = SW_TRY(parse_json(json));
+  if (!root.is_object()) {
+    return fail(Code::kJsonCorrupt, "config.json: found {}, expected an object", root.type_name());
+  }
+  HfConfig config;
+  flatten(root, "", config.values);
+  SW_TRY(add_rope_values(config.values));
+  if (const auto* type = find_set(config.values, "model_type")) {
+    if (const auto* text = std::get_if<std::string>(type)) config.model_type = *text;
+  }
+  const auto architectures = root.find("architectures");
+  if (architectures != root.end() && architectures->is_array()) {
+    for (const Json& name : *architectures) {
+      if (name.is_string()) config.architectures.push_back(name.get<std::string>());
+    }
+  }
+  return config;
+}
+
+Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& values,
+                                   bool from_args) {
+  SizesWithDoubts result;
+  for (const SizeRule& rule : mapping.sizes) {
+    if (from_args && is_switched_off(rule, values)) continue;
+    const Found found = SW_TRY(find_size(rule, from_args ? rule.args : rule.hf, values));
+    if (!found.value) continue;
+    result.sizes[rule.name] = *found.value;
+    if (found.is_doubtful) result.guessed.push_back(rule.name);
+  }
+  for (const SizeRule& rule : mapping.sizes) {
+    if (result.sizes.contains(rule.name)) continue;
+    if (rule.fallback) {
+      const Scope scope{result.sizes, {}};
+      result.sizes[rule.name] = SW_TRY(rule.fallback->evaluate(scope));
+      result.guessed.push_back(rule.name);
+    } else if (!rule.optional) {
+      const std::vector<std::string>& names = from_args ? rule.args : rule.hf;
+      return fail(Code::kConfigMissing,
+                  "{}: found no {}, expected it for family {}; give a configuration that has it",
+                  from_args ? "arguments" : "config.json",
+                  names.empty() ? rule.name : fmt::format("{}", fmt::join(names, " or ")),
+                  mapping.family);
+    }
+  }
+  return result;
+}
+
+Result<ModelSizes> sizes_from_hf_config(const Mapping& mapping, const HfConfig& config) {
+  SizesWithDoubts found = SW_TRY(find_sizes(mapping, config.values, false));
+  return std::move(found.sizes);
+}
+
+Result<ModelSizes> sizes_from_args(const Mapping& mapping, const Arguments& args) {
+  SizesWithDoubts found = SW_TRY(find_sizes(mapping, args, true));
+  return std::move(found.sizes);
+}
+
+namespace {
+
+struct JsonWriter {
+  nlohmann::json operator()(std::monostate) const { return nullptr; }
+  nlohmann::json operator()(const auto& value) const { return value; }
+};
+
+/// Where a path of ours is written; empty for what the plain rotary embedding does not need.
+std::string written_path(const std::string& path, bool plain_rope) {
+  constexpr std::string_view kRope = "rope.";
+  if (!path.starts_with(kRope)) return path;
+  if (path == "rope.theta") return "rope_theta";
+  if (plain_rope) return {};
+  if (path == "rope.type") return "rope_scaling.rope_type";
+  return "rope_scaling." + path.substr(kRope.size());
+}
+
+}  // namespace
+
+std::string hf_config_text(const Arguments& values, const std::vector<std::string>& architectures) {
+  const ArgValue* type = find_set(values, "rope.type");
+  const bool plain_rope = type == nullptr || same_value(*type, ArgValue{std::string("default")});
+  nlohmann::json root = nlohmann::json::object();
+  root["architectures"] = architectures;
+  for (const auto& [path, value] : values) {
+    const std::string place = written_path(path, plain_rope);
+    if (place.empty()) continue;
+    const std::size_t dot = place.find('.');
+    nlohmann::json& target =
+        dot == std::string::npos ? root[place] : root[place.substr(0, dot)][place.substr(dot + 1)];
+    target = std::visit(JsonWriter{}, value);
+  }
+  constexpr int kIndent = 2;
+  // Names come from argument strings, which need not be UTF-8.
+  return root.dump(kIndent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace shardwright

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/arguments.h"
+#include "model/mapping_file.h"
+#include "shardwright/mapping.h"
+
+namespace shardwright {
+
+/// The leaves of a config.json by dotted path (`rope_scaling.factor`); lists other than of whole
+/// numbers are left out. Both spellings of the rotary settings (`rope_theta` with `rope_scaling`,
+/// or `rope_parameters`) appear as `rope.theta`, `rope.type`, `rope.factor` and so on.
+struct HfConfig {
+  Arguments values;
+  std::vector<std::string> architectures;
+  std::string model_type;
+};
+
+/// Errors: kJsonCorrupt, kLimit, kConfigMissing when two spellings contradict each other.
+[[nodiscard]] Result<HfConfig> read_hf_config(std::string_view json);
+
+/// The numbers that shapes depend on. Error: kConfigMissing naming the key that is missing, is no
+/// number, or contradicts another.
+[[nodiscard]] Result<ModelSizes> sizes_from_hf_config(const Mapping& mapping,
+                                                      const HfConfig& config);
+/// `args`: Megatron's argparse Namespace, or the `model:` section of Bridge's run_config.yaml.
+[[nodiscard]] Result<ModelSizes> sizes_from_args(const Mapping& mapping, const Arguments& args);
+
+/// Megatron arguments for a model that came from HF.
+struct ArgsFromConfig {
+  ArgumentList values;             ///< plain values for an argparse.Namespace
+  std::vector<std::string> notes;  ///< settings that no argument can express, as sentences
+};
+
+/// The model's part of the Namespace that `--use-checkpoint-args` reads; parallel sizes and
+/// training settings are the caller's. Errors: as sizes_from_hf_config.
+[[nodiscard]] Result<ArgsFromConfig> args_from_hf_config(const Mapping& mapping,
+                                                         const HfConfig& config);
+
+/// A config.json for a model that has none.
+struct ConfigFromArgs {
+  std::string json;
+  std::vector<std::string> guessed;  ///< keys that nothing in the arguments says
+  std::vector<std::string> notes;    ///< arguments that contradict the family, as sentences
+};
+
+/// Errors: as sizes_from_args.
+[[nodiscard]] Result<ConfigFromArgs> config_from_args(const Mapping& mapping,
+                                                      const Arguments& args);
+
+/// The family that a config.json names by architecture, else by model type. The pointer is into
+/// `mappings`. Errors: kNoFamily, kAmbiguousFamily, listing the candidates.
+[[nodiscard]] Result<const Mapping*> find_family(std::span<const Mapping> mappings,
+                                                 const HfConfig& config);
+/// The family of that name. Error: kNoFamily.
+[[nodiscard]] Result<const Mapping*> find_family(std::span<const Mapping> mappings,
+                                                 std::string_view name);
+/// The only family that these arguments and tensors fit, element by element. Errors: as above.
+[[nodiscard]] Result<const Mapping*> find_family(std::span<const Mapping> mappings,
+                                                 const Arguments& args,
+                                                 std::span<const TensorDesc> canonical);
+
+}  // namespace shardwright

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "base/fail.h"
+#include "model/config.h"
+#include "model/config_values.h"
+
+namespace shardwright {
+namespace {
+
+using Kind = ConfigRule::Kind;
+using Pattern = std::vector<std::int64_t>;  // per layer: 1 has experts, 0 has none
+
+// The lists of these rules have one entry per layer.
+constexpr std::int64_t kMaxPattern = std::int64_t{1} << 16;
+
+const ArgValue* first_set(const Arguments& values, std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    const ArgValue* value = find_set(values, flag_name(name).name);
+    if (value != nullptr) return value;
+  }
+  return nullptr;
+}
+
+bool conditions_hold(const ConfigRule& rule, const Arguments& hf) {
+  return std::ranges::all_of(rule.conditions, [&hf](const auto& condition) {
+    const ArgValue* value = find_set(hf, condition.first);
+    return value != nullptr && same_value(*value, condition.second);
+  });
+}
+
+std::optional<std::int64_t> whole(const ArgValue& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  const auto* real = std::get_if<double>(&value);
+  if (real == nullptr || std::trunc(*real) != *real || std::abs(*real) > kExact)
+    return std::nullopt;
+  return static_cast<std::int64_t>(*real);
+}
+
+std::int64_t whole_or(const ArgValue* value, std::int64_t otherwise) {
+  return value == nullptr ? otherwise : whole(*value).value_or(otherwise);
+}
+
+/// One number where all layers are alike, because a list makes Megatron name every layer.
+ArgValue pattern_value(Pattern pattern) {
+  if (std::ranges::all_of(pattern, [](std::int64_t has) { return has == 1; })) {
+    return ArgValue{std::int64_t{1}};
+  }
+  return ArgValue{std::move(pattern)};
+}
+
+/// Builds the argument list.
+class ArgsBuilder {
+ public:
+  ArgsBuilder(const Mapping& mapping, const HfConfig& config, const ModelSizes& sizes)
+      : mapping_(mapping), hf_(config.values), sizes_(sizes) {}
+
+  Result<ArgsFromConfig> build() {
+    for (const SizeRule& rule : mapping_.sizes) {
+      if (rule.args.empty()) continue;
+      const auto size = sizes_.find(rule.name);
+      if (size == sizes_.end()) {
+        set(rule.args[0], ArgValue{});
+      } else if (rule.flag) {
+        set(rule.args[0], ArgValue{size->second != 0});
+      } else {
+        set(rule.args[0], ArgValue{size->second});
+      }
+    }
+    for (const ConfigRule& rule : mapping_.config) {
+      if (conditions_hold(rule, hf_)) SW_TRY(apply(rule));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void set(const std::string& spelled, ArgValue value) {
+    const FlagName flag = flag_name(spelled);
+    const auto has_name = [&](const auto& entry) { return entry.first == flag.name; };
+    if (std::ranges::any_of(result_.values, has_name)) return;
+    if (const bool* on = std::get_if<bool>(&value); on != nullptr && flag.negated) value = !*on;
+    result_.values.emplace_back(flag.name, std::move(value));
+  }
+
+  Status apply(const ConfigRule& rule) {
+    if (rule.kind == Kind::kWindow) return apply_window(rule);
+    if (rule.kind == Kind::kDenseFirst || rule.kind == Kind::kSparseStep) {
+      return apply_pattern(rule);
+    }
+    if (rule.args.empty()) {
+      check_constant(rule);
+      return {};
+    }
+    if (rule.size) {
+      const Scope scope{sizes_, {}};
+      set(rule.args[0], ArgValue{SW_TRY(rule.size->evaluate(scope))});
+    } else if (rule.value && rule.hf.empty()) {
+      set(rule.args[0], *rule.value);
+    } else if (!rule.when_set) {
+      apply_pair(rule);
+    }
+    return {};
+  }
+
+  void apply_pair(const ConfigRule& rule) {
+    const ArgValue* found = first_set(hf_, rule.hf);
+    if (found == nullptr && rule.fallback) found = &*rule.fallback;
+    if (found == nullptr) return;
+    ArgValue value = *found;
+    if (!rule.map.empty()) {
+      const auto same = [&](const auto& pair) { return same_value(pair.first, value); };
+      const auto pair = std::ranges::find_if(rule.map, same);
+      if (pair == rule.map.end() && !rule.otherwise) {
+        note(fmt::format("{} = {} has no counterpart in Megatron's {}", rule.hf[0],
+                         to_string(value), rule.args[0]));
+        return;
+      }
+      value = pair != rule.map.end() ? pair->second : *rule.otherwise;
+    }
+    if (rule.integer) {
+      const std::optional<std::int64_t> number = whole(value);
+      if (!number) {
+        note(fmt::format("{} = {} is no whole number, which Megatron's {} must be", rule.hf[0],
+                         to_string(value), rule.args[0]));
+        return;
+      }
+      value = *number;
+    }
+    set(rule.args[0], std::move(value));
+  }
+
+  void check_constant(const ConfigRule& rule) {
+    const ArgValue* found = rule.value ? first_set(hf_, rule.hf) : nullptr;
+    if (found == nullptr || same_value(*found, *rule.value)) return;
+    note(fmt::format("{} = {}, where Megatron has {} fixed for family {}", rule.hf[0],
+                     to_string(*found), to_string(*rule.value), mapping_.family));
+  }
+
+  Status apply_window(const ConfigRule& rule) {
+    const ArgValue* found = first_set(hf_, rule.hf);
+    const std::int64_t tokens = whole_or(found, 0);
+    set(rule.args[0], tokens > 0 ? ArgValue{Pattern{tokens - 1, 0}} : ArgValue{});
+    return {};
+  }
+
+  Status apply_pattern(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY((Scope{sizes_, {}}.value_of("layers")));
+    if (layers > kMaxPattern) {
+      return fail(Code::kLimit, "layers: found {}, expected at most {}", layers, kMaxPattern);
+    }
+    Pattern pattern;
+    const ArgValue* first = find_set(hf_, rule.hf[0]);
+    const ArgValue* second = rule.hf.size() > 1 ? find_set(hf_, rule.hf[1]) : nullptr;
+    const auto* dense = second == nullptr ? nullptr : std::get_if<Pattern>(second);
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      bool has_experts = false;
+      if (rule.kind == Kind::kDenseFirst) {
+        const std::int64_t step = std::max<std::int64_t>(whole_or(second, 1), 1);
+        has_experts = layer >= whole_or(first, 0) && layer % step == 0;
+      } else {
+        const std::int64_t step = std::max<std::int64_t>(whole_or(first, 1), 1);
+        const bool is_listed = dense != nullptr && std::ranges::find(*dense, layer) != dense->end();
+        has_experts = !is_listed && (layer + 1) % step == 0;
+      }
+      pattern.push_back(has_experts ? 1 : 0);
+    }
+    set(rule.args[0], pattern_value(std::move(pattern)));
+    return {};
+  }
+
+  void note(std::string text) { result_.notes.push_back(std::move(text)); }
+
+  const Mapping& mapping_;
+  const Arguments& hf_;
+  const ModelSizes& sizes_;
+  ArgsFromConfig result_;
+};
+
+/// Builds config.json. Its conditions are asked of what was built so far.
+class ConfigBuilder {
+ public:
+  ConfigBuilder(const Mapping& mapping, const Arguments& args, const SizesWithDoubts& sizes)
+      : mapping_(mapping), args_(args), sizes_(sizes) {}
+
+  Result<ConfigFromArgs> build() {
+    hf_["model_type"] = mapping_.model_types[0];
+    for (const SizeRule& rule : mapping_.sizes) add_size(rule);
+    for (const ConfigRule& rule : mapping_.config) {
+      if (conditions_hold(rule, hf_)) SW_TRY(apply(rule));
+    }
+    result_.json = hf_config_text(hf_, {mapping_.architectures[0]});
+    return std::move(result_);
+  }
+
+ private:
+  void add_size(const SizeRule& rule) {
+    if (rule.hf.empty()) return;
+    const FlagName flag = flag_name(rule.hf[0]);
+    const auto size = sizes_.sizes.find(rule.name);
+    if (size == sizes_.sizes.end()) {
+      hf_[std::string(flag.name)] = ArgValue{};
+      return;
+    }
+    const ArgValue value =
+        rule.flag ? ArgValue{(size->second != 0) != flag.negated} : ArgValue{size->second};
+    const bool is_guess = std::ranges::find(sizes_.guessed, rule.name) != sizes_.guessed.end();
+    set(flag.name, value, is_guess);
+  }
+
+  void set(std::string_view key, ArgValue value, bool is_guess) {
+    if (!hf_.emplace(key, std::move(value)).second) return;
+    if (is_guess) result_.guessed.emplace_back(key);
+  }
+
+  Status apply(const ConfigRule& rule) {
+    if (rule.hf.empty()) {
+      check_constant(rule);
+      return {};
+    }
+    if (hf_.contains(rule.hf[0])) return {};
+    if (rule.kind == Kind::kWindow) {
+      const ArgValue* found = first_set(args_, rule.args);
+      const auto* window = found == nullptr ? nullptr : std::get_if<Pattern>(found);
+      const bool is_window = window != nullptr && window->size() == 2 && (*window)[0] >= 0;
+      set(rule.hf[0], is_window ? ArgValue{(*window)[0] + 1} : ArgValue{}, false);
+      return {};
+    }
+    if (rule.kind != Kind::kPair) return apply_pattern(rule);
+    if (rule.size) {
+      const Scope scope{sizes_.sizes, {}};
+      set(rule.hf[0], ArgValue{SW_TRY(rule.size->evaluate(scope))}, false);
+    } else if (rule.value) {
+      set(rule.hf[0], *rule.value, false);
+    } else {
+      apply_pair(rule);
+    }
+    return {};
+  }
+
+  void apply_pair(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    if (rule.when_set) {
+      if (found != nullptr) set(rule.hf[0], *rule.when_set, false);
+      return;
+    }
+    if (found == nullptr) {
+      if (rule.fallback) set(rule.hf[0], *rule.fallback, true);
+      return;
+    }
+    ArgValue value = *found;
+    const bool* on = std::get_if<bool>(&value);
+    if (on != nullptr && !rule.args.empty() && flag_name(rule.args[0]).negated) value = !*on;
+    if (!rule.map.empty()) {
+      const auto same = [&](const auto& pair) { return same_value(pair.second, value); };
+      const auto pair = std::ranges::find_if(rule.map, same);
+      if (pair == rule.map.end()) {
+        if (!rule.otherwise || !same_value(*rule.otherwise, value)) {
+          note(fmt::format("{} = {} has no counterpart in config.json's {}", rule.args[0],
+                           to_string(value), rule.hf[0]));
+        }
+        return;
+      }
+      value = pair->first;
+    }
+    const auto* number = std::get_if<std::int64_t>(&value);
+    if (rule.integer && number != nullptr) value = static_cast<double>(*number);
+    set(rule.hf[0], std::move(value), false);
+  }
+
+  void check_constant(const ConfigRule& rule) {
+    const ArgValue* found = rule.value ? first_set(args_, rule.args) : nullptr;
+    if (found == nullptr || same_value(*found, *rule.value)) return;
+    note(fmt::format("{} = {}, where family {} has {}", rule.args[0], to_string(*found),
+                     mapping_.family, to_string(*rule.value)));
+  }
+
+  Status apply_pattern(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY((Scope{sizes_.sizes, {}}.value_of("layers")));
+    if (layers > kMaxPattern) {
+      return fail(Code::kLimit, "layers: found {}, expected at most {}", layers, kMaxPattern);
+    }
+    const ArgValue* found = first_set(args_, rule.args);
+    const auto* list = found == nullptr ? nullptr : std::get_if<Pattern>(found);
+    const std::int64_t step = std::max<std::int64_t>(whole_or(found, 1), 1);
+    Pattern dense;
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      const bool has_experts = list == nullptr ? layer % step == 0
+                                               : layer < std::ssize(*list) &&
+                                                     (*list)[static_cast<std::size_t>(layer)] == 1;
+      if (!has_experts) dense.push_back(layer);
+    }
+    if (rule.kind == Kind::kSparseStep) {
+      set(rule.hf[0], ArgValue{std::int64_t{1}}, false);
+      set(rule.hf[1], ArgValue{std::move(dense)}, false);
+      return {};
+    }
+    const std::int64_t leading = std::ssize(dense);
+    if (leading > 0 && dense.back() != leading - 1) {
+      note(fmt::format("{} = {}, where family {} has its dense layers first", rule.args[0],
+                       to_string(*found), mapping_.family));
+    }
+    set(rule.hf[0], ArgValue{leading}, false);
+    if (rule.hf.size() > 1) set(rule.hf[1], ArgValue{std::int64_t{1}}, false);
+    return {};
+  }
+
+  void note(std::string text) { result_.notes.push_back(std::move(text)); }
+
+  const Mapping& mapping_;
+  const Arguments& args_;
+  const SizesWithDoubts& sizes_;
+  Arguments hf_;
+  ConfigFromArgs result_;
+};
+
+}  // namespace
+
+Result<ArgsFromConfig> args_from_hf_config(const Mapping& mapping, const HfConfig& config) {
+  const ModelSizes sizes = SW_TRY(sizes_from_hf_config(mapping, config));
+  return ArgsBuilder(mapping, config, sizes).build();
+}
+
+Result<ConfigFromArgs> config_from_args(const Mapping& mapping, const Arguments& args) {
+  const SizesWithDoubts sizes = SW_TRY(find_sizes(mapping, args, true));
+  return ConfigBuilder(mapping, args, sizes).build();
+}
+
+}  // namespace shardwright

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/fail.h"
+#include "model/apply.h"
+#include "model/config.h"
+#include "model/nearest.h"
+
+namespace shardwright {
+namespace {
+
+using Candidates = std::vector<const Mapping*>;
+
+std::string families_of(const Candidates& candidates) {
+  std::vector<std::string> names;
+  for (const Mapping* mapping : candidates) names.push_back(mapping->family);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string all_families(std::span<const Mapping> mappings) {
+  std::vector<std::string> names;
+  for (const Mapping& mapping : mappings) names.push_back(mapping.family);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+bool lists(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool names_architecture(const Mapping& mapping, const HfConfig& config) {
+  return std::ranges::any_of(config.architectures, [&](const std::string& architecture) {
+    return lists(mapping.architectures, architecture);
+  });
+}
+
+bool has_needed_args(const Mapping& mapping, const Arguments& args) {
+  return std::ranges::all_of(
+      mapping.needs_args, [&](const std::string& name) { return find_set(args, name) != nullptr; });
+}
+
+bool fits(const Mapping& mapping, const Arguments& args, std::span<const TensorDesc> canonical) {
+  if (!has_needed_args(mapping, args)) return false;
+  const Result<ModelSizes> sizes = sizes_from_args(mapping, args);
+  return sizes && map_from_megatron(mapping, *sizes, canonical).has_value();
+}
+
+std::unexpected<Error> ambiguous(const Candidates& candidates) {
+  return fail(Code::kAmbiguousFamily,
+              "family: found {} that fit ({}), expected one; name it with --family",
+              candidates.size(), families_of(candidates));
+}
+
+}  // namespace
+
+Result<const Mapping*> find_family(std::span<const Mapping> mappings, const HfConfig& config) {
+  Candidates candidates;
+  for (const Mapping& mapping : mappings) {
+    if (names_architecture(mapping, config)) candidates.push_back(&mapping);
+  }
+  const auto other_type = [&](const Mapping* mapping) {
+    return !lists(mapping->model_types, config.model_type);
+  };
+  if (candidates.size() > 1) std::erase_if(candidates, other_type);
+  if (candidates.empty()) {
+    for (const Mapping& mapping : mappings) {
+      if (config.architectures.empty() && !other_type(&mapping)) candidates.push_back(&mapping);
+    }
+  }
+  if (candidates.size() > 1) return ambiguous(candidates);
+  if (candidates.size() == 1) return candidates[0];
+  std::vector<std::string> known;
+  for (const Mapping& mapping : mappings) {
+    known.insert(known.end(), mapping.architectures.begin(), mapping.architectures.end());
+  }
+  const std::string wanted =
+      config.architectures.empty() ? config.model_type : config.architectures[0];
+  const std::string near = nearest_name(wanted, known);
+  return fail(Code::kNoFamily,
+              "config.json: found architecture '{}' (model_type '{}'){}, expected one of {}; name "
+              "the family with --family",
+              wanted, config.model_type, near.empty() ? "" : fmt::format(", near to {}", near),
+              fmt::join(known, ", "));
+}
+
+Result<const Mapping*> find_family(std::span<const Mapping> mappings, std::string_view name) {
+  const auto found = std::ranges::find(mappings, name, &Mapping::family);
+  if (found != mappings.end()) return &*found;
+  std::vector<std::string> names;
+  for (const Mapping& mapping : mappings) names.push_back(mapping.family);
+  const std::string near = nearest_name(name, names);
+  return fail(Code::kNoFamily, "family: found '{}', expected one of {}{}", name,
+              all_families(mappings), near.empty() ? "" : fmt::format("; did you mean {}?", near));
+}
+
+Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Arguments& args,
+                                   std::span<const TensorDesc> canonical) {
+  Candidates candidates;
+  for (const Mapping& mapping : mappings) {
+    if (fits(mapping, args, canonical)) candidates.push_back(&mapping);
+  }
+  // A family that asks for an argument of its own and gets it describes the model better than one
+  // whose tensors merely look the same.
+  const auto is_plain = [](const Mapping* mapping) { return mapping->needs_args.empty(); };
+  if (!std::ranges::all_of(candidates, is_plain)) std::erase_if(candidates, is_plain);
+  if (candidates.size() > 1) return ambiguous(candidates);
+  if (candidates.size() == 1) return candidates[0];
+  return fail(Code::kNoFamily,
+              "family: found none of {} that these arguments and {} tensors fit, expected one; "
+              "name it with --family to see what does not fit, or give --hf-config",
+              all_families(mappings), canonical.size());
+}
+
+}  // namespace shardwright

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "model/mapping_parse.h"
+
+namespace shardwright {
+
+std::unexpected<Error> refused(const JsonNode& node, Error error) {
+  return std::unexpected(std::move(error).within(node.path()));
+}
+
+Result<ArgValue> parse_value(const JsonNode& node) {
+  const Json& value = node.value();
+  if (value.is_null()) return ArgValue{};
+  if (value.is_boolean()) return ArgValue{value.get<bool>()};
+  if (value.is_number_integer()) return ArgValue{SW_TRY(node.integer())};
+  if (value.is_number_float()) return ArgValue{value.get<double>()};
+  if (value.is_string()) return ArgValue{value.get<std::string>()};
+  std::vector<std::int64_t> list;
+  const std::vector<JsonNode> elements = SW_TRY(node.elements());
+  for (const JsonNode& element : elements) list.push_back(SW_TRY(element.integer()));
+  return ArgValue{std::move(list)};
+}
+
+Result<SizeExpr> parse_expr(const JsonNode& node, const KnownNames& known,
+                            const std::vector<std::string>& loops) {
+  std::string text;
+  if (node.value().is_number_integer()) {
+    text = std::to_string(SW_TRY(node.integer()));
+  } else {
+    text = SW_TRY(node.text());
+  }
+  Result<SizeExpr> expr = SizeExpr::parse(text);
+  if (!expr) return refused(node, std::move(expr).error());
+  for (const std::string& name : expr->names()) {
+    if (!known.sizes.contains(name) && std::ranges::find(loops, name) == loops.end()) {
+      return node.invalid(fmt::format("size '{}'", name), "one that 'sizes' defines");
+    }
+  }
+  return expr;
+}
+
+Result<std::optional<Condition>> parse_condition(const JsonNode& node, const KnownNames& known) {
+  const std::optional<JsonNode> if_node = node.find("if");
+  const std::optional<JsonNode> unless = node.find("unless");
+  if (!if_node && !unless) return std::optional<Condition>{};
+  if (if_node && unless) return node.invalid("'if' and 'unless'", "one of them");
+  const JsonNode& named = if_node ? *if_node : *unless;
+  Condition condition{SW_TRY(named.text()), if_node.has_value()};
+  if (!known.sizes.contains(condition.size)) {
+    return named.invalid(fmt::format("size '{}'", condition.size), "one that 'sizes' defines");
+  }
+  return std::optional<Condition>{std::move(condition)};
+}
+
+Result<bool> flag_or(const JsonNode& node, std::string_view key, bool otherwise) {
+  const std::optional<JsonNode> member = node.find(key);
+  return member ? member->boolean() : Result<bool>(otherwise);
+}
+
+Result<std::vector<std::string>> texts_or_none(const JsonNode& node, std::string_view key) {
+  const std::optional<JsonNode> member = node.find(key);
+  return member ? member->texts() : Result<std::vector<std::string>>(std::vector<std::string>{});
+}
+
+Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
+                                 const KnownNames& known) {
+  SW_TRY(node.only({"hf", "args", "args_if", "default", "optional", "flag", "first_wins"}));
+  SizeRule rule;
+  rule.name = name;
+  rule.hf = SW_TRY(texts_or_none(node, "hf"));
+  rule.args = SW_TRY(texts_or_none(node, "args"));
+  if (const std::optional<JsonNode> args_if = node.find("args_if")) {
+    rule.args_if = SW_TRY(args_if->text());
+  }
+  if (const std::optional<JsonNode> fallback = node.find("default")) {
+    rule.fallback = SW_TRY(parse_expr(*fallback, known));
+    const std::vector<std::string> names = rule.fallback->names();
+    if (std::ranges::find(names, name) != names.end()) {
+      return fallback->invalid(fmt::format("'{}' itself", name), "other sizes");
+    }
+  }
+  rule.optional = SW_TRY(flag_or(node, "optional", false));
+  rule.flag = SW_TRY(flag_or(node, "flag", false));
+  rule.first_wins = SW_TRY(flag_or(node, "first_wins", false));
+  if (rule.hf.empty() && rule.args.empty() && !rule.fallback) {
+    return node.invalid("no source", "'hf', 'args' or 'default'");
+  }
+  return rule;
+}
+
+namespace {
+
+Result<ConfigRule::Kind> parse_kind(const JsonNode& node) {
+  using Kind = ConfigRule::Kind;
+  const std::optional<JsonNode> named = node.find("kind");
+  if (!named) return Kind::kPair;
+  const std::string kind = SW_TRY(named->text());
+  if (kind == "pair") return Kind::kPair;
+  if (kind == "window") return Kind::kWindow;
+  if (kind == "dense_first") return Kind::kDenseFirst;
+  if (kind == "sparse_step") return Kind::kSparseStep;
+  return named->invalid(fmt::format("'{}'", kind), "pair, window, dense_first or sparse_step");
+}
+
+Result<std::optional<ArgValue>> value_of(const JsonNode& node, std::string_view key) {
+  const std::optional<JsonNode> member = node.find(key);
+  if (!member) return std::optional<ArgValue>{};
+  return std::optional<ArgValue>{SW_TRY(parse_value(*member))};
+}
+
+Status parse_map(ConfigRule& rule, const JsonNode& node) {
+  const std::optional<JsonNode> list = node.find("map");
+  if (!list) return {};
+  const std::vector<JsonNode> pairs = SW_TRY(list->elements());
+  for (const JsonNode& pair : pairs) {
+    const std::vector<JsonNode> two = SW_TRY(pair.elements());
+    if (two.size() != 2) {
+      return pair.invalid(fmt::format("{} values", two.size()), "an HF value and an argument");
+    }
+    ArgValue hf = SW_TRY(parse_value(two[0]));
+    ArgValue argument = SW_TRY(parse_value(two[1]));
+    rule.map.emplace_back(std::move(hf), std::move(argument));
+  }
+  return {};
+}
+
+Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
+  if (rule.hf.empty() && rule.args.empty()) return node.invalid("no names", "'hf' or 'args'");
+  const bool is_pair = !rule.hf.empty() && !rule.args.empty();
+  const bool is_given = rule.value || rule.size || rule.fallback;
+  if (!is_pair && !is_given) {
+    return node.invalid("names of one side only", "'value', 'size' or 'default' with it");
+  }
+  if (rule.value && rule.size) return node.invalid("'value' and 'size'", "one of them");
+  if (rule.kind != ConfigRule::Kind::kPair && !is_pair) {
+    return node.invalid("names of one side only", "'hf' and 'args'");
+  }
+  if (rule.kind == ConfigRule::Kind::kSparseStep && rule.hf.size() != 2) {
+    return node.invalid(fmt::format("{} HF names", rule.hf.size()),
+                        "the step and the dense layers");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ConfigRule> parse_config_rule(const std::string& name, const JsonNode& node,
+                                     const KnownNames& known) {
+  SW_TRY(node.only({"kind", "hf", "args", "value", "size", "default", "map", "else", "when_set",
+                    "if", "integer"}));
+  ConfigRule rule;
+  rule.name = name;
+  rule.kind = SW_TRY(parse_kind(node));
+  rule.hf = SW_TRY(texts_or_none(node, "hf"));
+  rule.args = SW_TRY(texts_or_none(node, "args"));
+  rule.value = SW_TRY(value_of(node, "value"));
+  rule.fallback = SW_TRY(value_of(node, "default"));
+  rule.otherwise = SW_TRY(value_of(node, "else"));
+  rule.when_set = SW_TRY(value_of(node, "when_set"));
+  rule.integer = SW_TRY(flag_or(node, "integer", false));
+  if (const std::optional<JsonNode> size = node.find("size")) {
+    rule.size = SW_TRY(parse_expr(*size, known));
+  }
+  SW_TRY(parse_map(rule, node));
+  if (const std::optional<JsonNode> conditions = node.find("if")) {
+    const auto members = SW_TRY(conditions->members());
+    for (const auto& [key, value] : members) {
+      rule.conditions.emplace_back(key, SW_TRY(parse_value(value)));
+    }
+  }
+  SW_TRY(check_config_rule(rule, node));
+  return rule;
+}
+
+}  // namespace shardwright

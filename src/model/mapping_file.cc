@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/mapping_file.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/fail.h"
+#include "model/mapping_parse.h"
+
+namespace shardwright {
+namespace {
+
+constexpr int kMaxDepth = 8;     // of extended files, of groups inside groups
+constexpr int kMaxItems = 4096;  // of one mapping after its groups were filled in
+
+/// A mapping file as JSON, before the files that it extends are folded in.
+struct Source {
+  std::string name;
+  std::string family;
+  Json json;
+};
+
+/// The parts of a family that the families extending it may change entry by entry.
+bool is_merged_by_entry(std::string_view key) {
+  constexpr std::array<std::string_view, 4> kKeys{"sizes", "indices", "groups", "config"};
+  return std::ranges::find(kKeys, key) != kKeys.end();
+}
+
+bool is_own(std::string_view key) {
+  constexpr std::array<std::string_view, 7> kKeys{
+      "family", "extends", "abstract", "architectures", "model_types", "needs_args", "$schema"};
+  return std::ranges::find(kKeys, key) != kKeys.end();
+}
+
+/// What `base` states and `child` does not change. A null entry of the child removes.
+Json merged(const Json& base, const Json& child) {
+  Json result = Json::object();
+  for (const auto& [key, value] : base.items()) {
+    if (!is_own(key)) result[key] = value;
+  }
+  for (const auto& [key, value] : child.items()) {
+    const bool by_entry = is_merged_by_entry(key) && value.is_object() && result.contains(key) &&
+                          result[key].is_object();
+    if (!by_entry) {
+      result[key] = value;
+      continue;
+    }
+    for (const auto& [entry, content] : value.items()) {
+      if (content.is_null()) {
+        result[key].erase(entry);
+      } else {
+        result[key][entry] = content;
+      }
+    }
+  }
+  return result;
+}
+
+Result<Json> resolved(const Source& source, std::span<const Source> all, int depth) {
+  const JsonNode root(source.json, source.name + "#");
+  const std::optional<JsonNode> extends = root.find("extends");
+  if (!extends) return source.json;
+  const std::string family = SW_TRY(extends->text());
+  const auto base = std::ranges::find(all, family, &Source::family);
+  if (base == all.end()) return extends->invalid(fmt::format("'{}'", family), "a family given too");
+  if (depth >= kMaxDepth) {
+    return extends->invalid(fmt::format("'{}'", family), "no more than 8 files in a row");
+  }
+  const Json below = SW_TRY(resolved(*base, all, depth + 1));
+  return merged(below, source.json);
+}
+
+/// Turns a list of rules, uses of groups and choices into items.
+class ItemParser {
+ public:
+  ItemParser(std::optional<JsonNode> groups, const KnownNames& known)
+      : groups_(std::move(groups)), known_(known) {}
+
+  Result<std::vector<Item>> parse(const JsonNode& list, const RulePrefix& prefix, int depth) {
+    if (depth > kMaxDepth) return list.invalid("groups inside groups", "at most 8 levels");
+    std::vector<Item> items;
+    const std::vector<JsonNode> nodes = SW_TRY(list.elements());
+    for (const JsonNode& node : nodes) {
+      if (++count_ > kMaxItems) {
+        return node.invalid(fmt::format("more than {} rules", kMaxItems), "fewer");
+      }
+      if (node.find("use")) {
+        items.push_back(Item{SW_TRY(parse_use(node, prefix, depth))});
+      } else if (node.find("one_of")) {
+        items.push_back(Item{SW_TRY(parse_choice(node, prefix, depth))});
+      } else {
+        items.push_back(Item{SW_TRY(parse_rule(node, prefix, known_))});
+      }
+    }
+    return items;
+  }
+
+ private:
+  Result<Section> parse_use(const JsonNode& node, const RulePrefix& prefix, int depth) {
+    SW_TRY(node.only({"use", "for", "megatron", "hf", "if", "unless"}));
+    Section section;
+    section.condition = SW_TRY(parse_condition(node, known_));
+    RulePrefix inner = prefix;
+    if (const std::optional<JsonNode> index = node.find("for")) {
+      section.index = SW_TRY(index->text());
+      const bool bound = std::ranges::find(prefix.loops, section.index) != prefix.loops.end();
+      if (bound || !known_.indices.contains(section.index)) {
+        return index->invalid(fmt::format("'{}'", section.index), "an unbound loop variable");
+      }
+      inner.loops.push_back(section.index);
+    }
+    if (const auto megatron = node.find("megatron")) inner.megatron += SW_TRY(megatron->text());
+    if (const auto hf = node.find("hf")) inner.hf += SW_TRY(hf->text());
+    const JsonNode used = SW_TRY(node.at("use"));
+    const std::string name = SW_TRY(used.text());
+    const std::optional<JsonNode> group = groups_ ? groups_->find(name) : std::nullopt;
+    if (!group) return used.invalid(fmt::format("group '{}'", name), "one that 'groups' defines");
+    section.items = SW_TRY(parse(*group, inner, depth + 1));
+    return section;
+  }
+
+  Result<Choice> parse_choice(const JsonNode& node, const RulePrefix& prefix, int depth) {
+    SW_TRY(node.only({"one_of"}));
+    const JsonNode list = SW_TRY(node.at("one_of"));
+    const std::vector<JsonNode> options = SW_TRY(list.elements());
+    if (options.size() < 2) {
+      return list.invalid(fmt::format("{} options", options.size()), "two or more");
+    }
+    Choice choice;
+    for (const JsonNode& option : options) {
+      choice.options.push_back(SW_TRY(parse(option, prefix, depth + 1)));
+    }
+    return choice;
+  }
+
+  std::optional<JsonNode> groups_;
+  const KnownNames& known_;
+  int count_ = 0;
+};
+
+/// The names that items state, each with the condition under which it is stated.
+using NameSet = std::set<std::string>;
+
+Status add_names(const Rule& rule, NameSet& seen) {
+  std::string when;
+  if (rule.condition) {
+    when = (rule.condition->non_zero ? "\nif " : "\nunless ") + rule.condition->size;
+  }
+  for (const auto* names : {&rule.megatron, &rule.hf}) {
+    const std::string side = names == &rule.hf ? "hf " : "megatron ";
+    for (const NameTemplate& name : *names) {
+      if (seen.insert(side + name.text() + when).second) continue;
+      return fail(Code::kMappingInvalid,
+                  "{}: found a second rule for {}'{}', expected one; see models/schema.json",
+                  rule.path, side, name.text());
+    }
+  }
+  return {};
+}
+
+/// Refuses two rules for one name. The options of a choice exclude each other, so they may agree.
+Status check_unique(std::span<const Item> items, NameSet& seen) {
+  for (const Item& item : items) {
+    if (const auto* rule = std::get_if<Rule>(&item.value)) SW_TRY(add_names(*rule, seen));
+    if (const auto* section = std::get_if<Section>(&item.value)) {
+      SW_TRY(check_unique(section->items, seen));
+    }
+    if (const auto* choice = std::get_if<Choice>(&item.value)) {
+      NameSet together = seen;
+      for (const std::vector<Item>& option : choice->options) {
+        NameSet alone = seen;
+        SW_TRY(check_unique(option, alone));
+        together.merge(alone);
+      }
+      seen = std::move(together);
+    }
+  }
+  return {};
+}
+
+Result<NameRule> parse_name_rule(const JsonNode& node, const KnownNames& known) {
+  const std::string text = SW_TRY(node.text());
+  Result<NameTemplate> name = NameTemplate::parse(text);
+  if (!name) return refused(node, std::move(name).error());
+  NameRule rule{*std::move(name), {}};
+  for (const std::string& used : rule.hf.names()) {
+    if (known.sizes.contains(used) || used == rule.index) continue;
+    if (!known.indices.contains(used) || !rule.index.empty()) {
+      return node.invalid(fmt::format("'{{{}}}'", used), "sizes and one loop variable");
+    }
+    rule.index = used;
+  }
+  return rule;
+}
+
+Result<CopyRule> parse_copy(const JsonNode& node, const KnownNames& known) {
+  SW_TRY(node.only({"hf", "original", "emitted", "if", "unless"}));
+  const JsonNode hf = SW_TRY(node.at("hf"));
+  const JsonNode original = SW_TRY(node.at("original"));
+  NameRule name = SW_TRY(parse_name_rule(hf, known));
+  NameRule source = SW_TRY(parse_name_rule(original, known));
+  if (!source.index.empty() && source.index != name.index) {
+    return original.invalid(fmt::format("'{{{}}}'", source.index), "a loop variable of 'hf'");
+  }
+  CopyRule copy{std::move(name), std::move(source.hf), false, {}};
+  copy.emitted_by_default = SW_TRY(flag_or(node, "emitted", false));
+  copy.condition = SW_TRY(parse_condition(node, known));
+  return copy;
+}
+
+/// Reads `sizes` and `indices` and returns the names that the rest may use.
+Result<KnownNames> parse_numbers(const JsonNode& root, Mapping& mapping) {
+  KnownNames known;
+  const JsonNode sizes = SW_TRY(root.at("sizes"));
+  const auto size_nodes = SW_TRY(sizes.members());
+  for (const auto& [name, node] : size_nodes) known.sizes.insert(name);
+  for (const auto& [name, node] : size_nodes) {
+    mapping.sizes.push_back(SW_TRY(parse_size_rule(name, node, known)));
+  }
+  const std::optional<JsonNode> indices = root.find("indices");
+  if (!indices) return known;
+  const auto index_nodes = SW_TRY(indices->members());
+  for (const auto& [name, node] : index_nodes) {
+    SW_TRY(node.only({"size", "observed"}));
+    const JsonNode size = SW_TRY(node.at("size"));
+    IndexRule rule{name, SW_TRY(size.text()), SW_TRY(flag_or(node, "observed", false))};
+    if (!known.sizes.contains(rule.size) || known.sizes.contains(name)) {
+      return size.invalid(fmt::format("'{}' counted by '{}'", name, rule.size),
+                          "a size, and a name that is none");
+    }
+    known.indices.insert(name);
+    mapping.indices.push_back(std::move(rule));
+  }
+  return known;
+}
+
+Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) {
+  const JsonNode family = SW_TRY(root.at("family"));
+  mapping.family = SW_TRY(family.text());
+  mapping.architectures = SW_TRY(texts_or_none(root, "architectures"));
+  mapping.model_types = SW_TRY(texts_or_none(root, "model_types"));
+  mapping.needs_args = SW_TRY(texts_or_none(root, "needs_args"));
+  if (is_abstract) return {};
+  if (mapping.architectures.empty()) return root.invalid("no 'architectures'", "one or more");
+  if (mapping.model_types.empty()) return root.invalid("no 'model_types'", "one or more");
+  return {};
+}
+
+Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
+  SW_TRY(root.only({"$schema", "about", "family", "extends", "abstract", "architectures",
+                    "model_types", "needs_args", "sizes", "indices", "groups", "rules", "copies",
+                    "ignore", "config"}));
+  Mapping mapping;
+  SW_TRY(parse_identity(root, is_abstract, mapping));
+  const KnownNames known = SW_TRY(parse_numbers(root, mapping));
+  const JsonNode rules = SW_TRY(root.at("rules"));
+  ItemParser parser(root.find("groups"), known);
+  mapping.items = SW_TRY(parser.parse(rules, RulePrefix{}, 0));
+  NameSet seen;
+  SW_TRY(check_unique(mapping.items, seen));
+  if (const std::optional<JsonNode> copies = root.find("copies")) {
+    const std::vector<JsonNode> nodes = SW_TRY(copies->elements());
+    for (const JsonNode& node : nodes) mapping.copies.push_back(SW_TRY(parse_copy(node, known)));
+  }
+  if (const std::optional<JsonNode> ignore = root.find("ignore")) {
+    const std::vector<JsonNode> nodes = SW_TRY(ignore->elements());
+    for (const JsonNode& node : nodes) {
+      mapping.ignore.push_back(SW_TRY(parse_name_rule(node, known)));
+    }
+  }
+  if (const std::optional<JsonNode> config = root.find("config")) {
+    const auto nodes = SW_TRY(config->members());
+    for (const auto& [name, node] : nodes) {
+      mapping.config.push_back(SW_TRY(parse_config_rule(name, node, known)));
+    }
+  }
+  return mapping;
+}
+
+Result<Source> parse_source(const MappingText& text) {
+  Result<Json> json = parse_json(text.json);
+  if (!json) {
+    Error error = std::move(json).error();
+    error.code = Code::kMappingInvalid;
+    return std::unexpected(std::move(error).within(text.name));
+  }
+  Source source{text.name, {}, *std::move(json)};
+  const JsonNode root(source.json, source.name + "#");
+  const JsonNode family = SW_TRY(root.at("family"));
+  source.family = SW_TRY(family.text());
+  return source;
+}
+
+}  // namespace
+
+Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts) {
+  std::vector<Source> sources;
+  for (const MappingText& text : texts) {
+    Source source = SW_TRY(parse_source(text));
+    if (std::ranges::find(sources, source.family, &Source::family) != sources.end()) {
+      return fail(Code::kMappingInvalid, "{}#/family: found '{}' a second time, expected it once",
+                  source.name, source.family);
+    }
+    sources.push_back(std::move(source));
+  }
+  std::vector<Mapping> mappings;
+  for (const Source& source : sources) {
+    const Json json = SW_TRY(resolved(source, sources, 0));
+    const JsonNode root(json, source.name + "#");
+    const bool is_abstract = SW_TRY(flag_or(root, "abstract", false));
+    Mapping mapping = SW_TRY(parse_resolved(root, is_abstract));
+    if (!is_abstract) mappings.push_back(std::move(mapping));
+  }
+  return mappings;
+}
+
+Result<Mapping> parse_mapping(std::string_view json, std::string name) {
+  const std::array<MappingText, 1> texts{MappingText{std::move(name), json}};
+  std::vector<Mapping> mappings = SW_TRY(parse_mappings(texts));
+  if (mappings.empty()) {
+    return fail(Code::kMappingInvalid, "{}#/abstract: found true, expected a family to apply",
+                texts[0].name);
+  }
+  return std::move(mappings.front());
+}
+
+}  // namespace shardwright

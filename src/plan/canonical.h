@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "shardwright/catalog.h"
+
+namespace shardwright {
+
+/// A canonical Megatron tensor (one layer's own) inside a stored tensor, which may stack the layers
+/// along its first axis.
+struct CanonicalTensor {
+  TensorDesc desc;
+  std::uint32_t stored = 0;  ///< index into Catalog::tensors
+  std::int64_t layer = -1;   ///< index on the stacking axis, -1 where the stored tensor is it
+};
+
+/// The canonical tensors of a torch_dist catalog, in its order. Optimizer states are left out.
+[[nodiscard]] std::vector<CanonicalTensor> canonical_tensors(const Catalog& catalog);
+
+/// Whether the entry belongs to the optimizer, by the prefixes that Megatron-Core uses.
+[[nodiscard]] bool is_optimizer_name(std::string_view name);
+
+}  // namespace shardwright

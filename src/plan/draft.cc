@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/draft.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/fail.h"
+#include "layout/layer_name.h"
+
+namespace shardwright {
+namespace {
+
+DType target_dtype(const DraftOptions& options, DType source, bool pinned) {
+  return options.dtype && is_castable_float(source) && !pinned ? *options.dtype : source;
+}
+
+// A view whose target is the Megatron side of a block.
+TensorView view_of_hf(const Block& block, std::uint32_t source) {
+  return {Box{block.megatron_origin, block.shape}, source, block.hf_origin, block.hf_axis,
+          block.hf_step};
+}
+
+// Appends the views whose target is the HF side of a block. Steps on the HF side (interleaved rows)
+// make one view per row.
+void append_hf_views(const Block& block, int hf_axes, const CanonicalTensor& source,
+                     std::vector<TensorView>& views) {
+  const int lead = source.layer >= 0 ? 1 : 0;
+  TensorView view{Box{block.hf_origin, Dims::filled(hf_axes, 1)},
+                  source.stored,
+                  {},
+                  Dims::filled(hf_axes, -1),
+                  Dims::filled(hf_axes, 1)};
+  if (lead == 1) view.source_origin.push_back(source.layer);
+  int stepped_axis = -1;
+  for (int axis = 0; axis < block.shape.size(); ++axis) {
+    view.source_origin.push_back(block.megatron_origin[axis]);
+    if (block.hf_axis[axis] < 0) continue;
+    const int h = static_cast<int>(block.hf_axis[axis]);
+    view.axis[h] = axis + lead;
+    view.box.shape[h] = block.shape[axis];
+    if (block.hf_step[axis] > 1 && block.shape[axis] > 1) stepped_axis = axis;
+  }
+  if (stepped_axis < 0) {
+    views.push_back(view);
+    return;
+  }
+  const int h = static_cast<int>(block.hf_axis[stepped_axis]);
+  view.box.shape[h] = 1;
+  for (std::int64_t t = 0; t < block.shape[stepped_axis]; ++t) {
+    views.push_back(view);
+    view.box.origin[h] += block.hf_step[stepped_axis];
+    view.source_origin[stepped_axis + lead] += 1;
+  }
+}
+
+// Puts a layer's tensor into a stack: one more axis in front.
+void append_stacked(const DraftTensor& layer, std::int64_t index, DraftTensor& stack) {
+  for (const TensorView& view : layer.recipe.views) {
+    TensorView lifted{{{index}, {1}}, view.source, view.source_origin, {-1}, {1}};
+    for (int axis = 0; axis < view.box.axes(); ++axis) {
+      lifted.box.origin.push_back(view.box.origin[axis]);
+      lifted.box.shape.push_back(view.box.shape[axis]);
+      lifted.axis.push_back(view.axis[axis]);
+      lifted.step.push_back(view.step[axis]);
+    }
+    stack.recipe.views.push_back(lifted);
+  }
+}
+
+// The layers of one stack: what each holds, by the name inside the layer.
+using Layers = std::map<std::int64_t, std::map<std::string, std::size_t, std::less<>>>;
+
+bool are_alike(const Layers& layers, const std::vector<DraftTensor>& tensors) {
+  const auto& first = layers.begin()->second;
+  std::int64_t expected = 0;
+  for (const auto& [index, parts] : layers) {
+    if (index != expected++ || parts.size() != first.size()) return false;
+    for (const auto& [rest, position] : parts) {
+      const auto same = first.find(rest);
+      if (same == first.end()) return false;
+      const DraftTensor& a = tensors[position];
+      const DraftTensor& b = tensors[same->second];
+      if (!(a.desc.shape == b.desc.shape) || a.desc.dtype != b.desc.dtype ||
+          a.recipe.add != b.recipe.add || a.desc.shape.size() == kMaxAxes) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Megatron-Core stacks the decoder's layers when they are all alike; MTP layers never.
+std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors) {
+  std::map<std::string, Layers, std::less<>> stacks;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::optional<LayerName> name = split_layer_name(tensors[i].desc.name);
+    if (!name || !name->index || !name->stack.ends_with("decoder.layers")) continue;
+    stacks[std::string(name->stack)][*name->index][std::string(name->rest)] = i;
+  }
+  std::vector<bool> is_stacked(tensors.size(), false);
+  std::unordered_map<std::size_t, DraftTensor> stacked_at;  // at the place of layer 0's tensor
+  for (const auto& [stack, layers] : stacks) {
+    if (!are_alike(layers, tensors)) continue;
+    for (const auto& [rest, position] : layers.begin()->second) {
+      DraftTensor whole{{stack + "." + rest, tensors[position].desc.dtype, {}},
+                        {{}, false, tensors[position].recipe.add},
+                        std::nullopt};
+      whole.desc.shape.push_back(static_cast<std::int64_t>(layers.size()));
+      for (const std::int64_t extent : tensors[position].desc.shape) {
+        whole.desc.shape.push_back(extent);
+      }
+      for (const auto& [index, parts] : layers) {
+        const std::size_t part = parts.find(rest)->second;
+        append_stacked(tensors[part], index, whole);
+        is_stacked[part] = true;
+      }
+      stacked_at.emplace(position, std::move(whole));
+    }
+  }
+  std::vector<DraftTensor> result;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (const auto found = stacked_at.find(i); found != stacked_at.end()) {
+      result.push_back(std::move(found->second));
+    } else if (!is_stacked[i]) {
+      result.push_back(std::move(tensors[i]));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<std::vector<DraftTensor>> draft_from_hf(const Correspondence& correspondence,
+                                               const Catalog& source, const DraftOptions& options) {
+  std::unordered_map<std::string_view, std::uint32_t> by_name;
+  for (std::uint32_t i = 0; i < source.tensors.size(); ++i) {
+    by_name.emplace(source.tensors[i].desc.name, i);
+  }
+  std::vector<DraftTensor> tensors;
+  for (const MappedTensor& mapped : correspondence.megatron) {
+    DraftTensor tensor{mapped.desc, {{}, false, mapped.offset}, std::nullopt};
+    tensor.desc.dtype = target_dtype(options, mapped.desc.dtype, mapped.pinned_dtype);
+    if (mapped.vocabulary) tensor.true_rows = mapped.desc.shape[0];
+    tensors.push_back(std::move(tensor));
+  }
+  for (const Block& block : correspondence.blocks) {
+    const std::string& name = correspondence.hf[block.hf].desc.name;
+    const auto found = by_name.find(name);
+    if (found == by_name.end()) {
+      return fail(Code::kUnmatchedSource, "tensor {}: not in the source checkpoint", name);
+    }
+    tensors[block.megatron].recipe.views.push_back(view_of_hf(block, found->second));
+  }
+  if (options.layer_keys == LayerKeys::kNumbered) return tensors;
+  return stack_layers(std::move(tensors));
+}
+
+Result<std::vector<DraftTensor>> draft_to_hf(const Correspondence& correspondence,
+                                             std::span<const CanonicalTensor> canonical,
+                                             const DraftOptions& options) {
+  std::unordered_map<std::string_view, std::size_t> by_name;
+  for (std::size_t i = 0; i < canonical.size(); ++i) by_name.emplace(canonical[i].desc.name, i);
+  std::vector<DraftTensor> tensors;
+  for (const MappedTensor& mapped : correspondence.hf) {
+    DraftTensor tensor{mapped.desc, {}, std::nullopt};
+    tensor.desc.dtype = target_dtype(options, mapped.desc.dtype, mapped.pinned_dtype);
+    tensors.push_back(std::move(tensor));
+  }
+  for (const Block& block : correspondence.blocks) {
+    const MappedTensor& megatron = correspondence.megatron[block.megatron];
+    const auto found = by_name.find(megatron.desc.name);
+    if (found == by_name.end()) {
+      return fail(Code::kUnmatchedTarget, "tensor {}: the checkpoint lacks {}",
+                  correspondence.hf[block.hf].desc.name, megatron.desc.name);
+    }
+    DraftTensor& tensor = tensors[block.hf];
+    if (megatron.offset != 0.0) tensor.recipe.add = -megatron.offset;
+    append_hf_views(block, tensor.desc.shape.size(), canonical[found->second], tensor.recipe.views);
+  }
+  return tensors;
+}
+
+std::vector<DraftTensor> draft_identity(const Catalog& source, const DraftOptions& options) {
+  std::vector<DraftTensor> tensors;
+  for (std::uint32_t i = 0; i < source.tensors.size(); ++i) {
+    const TensorDesc& desc = source.tensors[i].desc;
+    DraftTensor tensor{desc, {}, std::nullopt};
+    const bool pinned = is_optimizer_name(desc.name) || desc.name.ends_with("router.expert_bias");
+    tensor.desc.dtype = target_dtype(options, desc.dtype, pinned);
+    const int axes = desc.shape.size();
+    TensorView view{Box::whole(desc.shape), i, Dims::filled(axes, 0), {}, Dims::filled(axes, 1)};
+    for (int axis = 0; axis < axes; ++axis) view.axis.push_back(axis);
+    tensor.recipe.views.push_back(view);
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+void resize_rows(DraftTensor& tensor, std::int64_t rows) {
+  const std::int64_t old_rows = tensor.desc.shape[0];
+  tensor.desc.shape[0] = rows;
+  tensor.recipe.zero_fill = rows > old_rows;
+  for (TensorView& view : tensor.recipe.views) {
+    view.box.shape[0] =
+        std::min(view.box.shape[0], std::max<std::int64_t>(rows - view.box.origin[0], 0));
+  }
+}
+
+}  // namespace shardwright

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plan/canonical.h"
+#include "shardwright/mapping.h"
+#include "shardwright/plan.h"
+
+namespace shardwright {
+
+/// A target tensor that knows what it is made of but not yet where it will lie.
+struct DraftTensor {
+  TensorDesc desc;
+  TensorRecipe recipe;
+  /// For vocabulary tensors: rows that mean something; the rest is padding.
+  std::optional<std::int64_t> true_rows;
+};
+
+/// How Megatron names the tensors of a layer stack (torch_dist keys).
+enum class LayerKeys : std::uint8_t {
+  kAutomatic,  ///< stacked if all layers are alike, else numbered
+  kNumbered,
+};
+
+struct DraftOptions {
+  std::optional<DType> dtype;  ///< target of castable, unpinned tensors; absent: as the source
+  LayerKeys layer_keys = LayerKeys::kAutomatic;
+};
+
+/// Megatron tensors out of the HF tensors of `source`. Error: kUnmatchedSource when the
+/// correspondence names an HF tensor that the catalog lacks.
+[[nodiscard]] Result<std::vector<DraftTensor>> draft_from_hf(const Correspondence& correspondence,
+                                                             const Catalog& source,
+                                                             const DraftOptions& options);
+
+/// HF tensors out of canonical Megatron tensors, in the order of the correspondence.
+[[nodiscard]] Result<std::vector<DraftTensor>> draft_to_hf(
+    const Correspondence& correspondence, std::span<const CanonicalTensor> canonical,
+    const DraftOptions& options);
+
+/// Every tensor of `source` under its own name; optimizer states and expert biases keep their
+/// dtype.
+[[nodiscard]] std::vector<DraftTensor> draft_identity(const Catalog& source,
+                                                      const DraftOptions& options);
+
+/// Changes the height of a vocabulary tensor: new rows are zero, cut rows are padding.
+void resize_rows(DraftTensor& tensor, std::int64_t rows);
+
+}  // namespace shardwright
