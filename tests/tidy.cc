@@ -232,6 +232,14 @@ std::set<string> path_words(string_view path) {
   return words;
 }
 
+bool says_nothing(string_view path, string_view word) {
+  for (const string_view banned : {"util", "utils", "helper", "helpers", "misc"}) {
+    if (word == banned) return true;
+  }
+  // As a part of a name it is a term of the format: common.pt, common_state.
+  return word == "common" && (path.contains("/common/") || path.contains("/common."));
+}
+
 void check_licence(const string& path, string_view text, Findings& findings) {
   const bool hash = path == "dev" || path == ".ci/run" || ends_with_any(path, {".py", ".sh"});
   if (!is_cxx(path) && !hash) return;
@@ -246,11 +254,13 @@ void check_licence(const string& path, string_view text, Findings& findings) {
 }  // namespace
 
 Tree read_tree(const std::filesystem::path& root) {
-  const std::set<string> skipped = {".git", "build", "__pycache__", ".pytest_cache", "venv"};
+  const std::set<string> skipped = {"build", "__pycache__", "venv"};
   Tree tree;
   std::filesystem::recursive_directory_iterator entry(root);
   for (; entry != std::filesystem::recursive_directory_iterator(); ++entry) {
-    if (skipped.contains(entry->path().filename().string())) {
+    const string name = entry->path().filename().string();
+    const bool hidden_folder = entry->is_directory() && name.starts_with('.') && name != ".ci";
+    if (hidden_folder || skipped.contains(name)) {
       entry.disable_recursion_pending();
       continue;
     }
@@ -338,11 +348,10 @@ Findings check_words(const Tree& tree) {
   Findings findings;
   for (const auto& [path, text] : tree) {
     if (!is_source(path)) continue;
-    for (const string_view banned : {"util", "utils", "common", "helper", "helpers", "misc"}) {
-      if (path_words(path).contains(string(banned))) {
-        findings.push_back(
-            {"file-name", path, fmt::format("'{}' says nothing; name what is in it", banned)});
-      }
+    for (const string& word : path_words(path)) {
+      if (!says_nothing(path, word)) continue;
+      findings.push_back(
+          {"file-name", path, fmt::format("'{}' says nothing; name what is in it", word)});
     }
     for (const string& word : leftovers) {
       if (has_word(text, word)) {

@@ -24,7 +24,7 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
-/// All files below `root` except .git, build and what is not text.
+/// All text files below `root`, except build and hidden folders such as .git.
 [[nodiscard]] Tree read_tree(const std::filesystem::path& root);
 
 /// `#include` arrows between layers, and headers that belong in .cc files only.

@@ -200,6 +200,9 @@ TEST(WordTest, NamesLeftoversAndLicences) {
       {"docs/notes.md",
        "a TO"
        "DO here"},
+      {"src/format/common_state.cc", licence},
+      {"src/io/common.h", licence},
+      {"src/io/common/thing.h", licence},
       {"src/io/file_utils.cc", licence},
       {"src/io/fine.cc", licence + "mkdtemp(\"aXXXXXX\"); // no kTO"
                                    "DOs\n"},
@@ -214,7 +217,8 @@ TEST(WordTest, NamesLeftoversAndLicences) {
   };
   EXPECT_THAT(
       names(check_words(tree)),
-      ElementsAre("leftover docs/notes.md", "file-name src/io/file_utils.cc",
+      ElementsAre("leftover docs/notes.md", "file-name src/io/common.h",
+                  "file-name src/io/common/thing.h", "file-name src/io/file_utils.cc",
                   "leftover src/io/note.cc", "licence src/io/plain.cc", "licence tests/b.py"));
 }
 

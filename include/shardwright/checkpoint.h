@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -49,12 +50,16 @@ struct Checkpoint {
   Location location;
   std::unique_ptr<Directory> directory;
   Catalog catalog;
-  Arguments arguments;           ///< of the Megatron run; empty if the checkpoint has none
-  std::string common_state;      ///< bytes of common.pt or of the common_state entry; may be empty
-  std::string hf_config;         ///< text of config.json (own, or carried under hf/); may be empty
-  std::string run_config;        ///< text of Megatron-Bridge's run_config.yaml; may be empty
-  std::string source_keys;       ///< text of hf/source_keys.json; may be empty
-  std::vector<std::string> artifacts;  ///< non-weight files of an HF model, relative paths
+  Arguments arguments;       ///< of the Megatron run; empty if the checkpoint has none
+  std::string common_state;  ///< bytes of common.pt or of the common_state entry; may be empty
+  std::string hf_config;     ///< text of config.json (own, or carried under hf/); may be empty
+  std::string run_config;    ///< text of Megatron-Bridge's run_config.yaml; may be empty
+  std::string source_keys;   ///< text of hf/source_keys.json; may be empty
+  /// Files of the HF model that are not weights (its own, or carried under hf/): name within the HF
+  /// folder, and where the bytes are (in Catalog::files).
+  std::vector<std::pair<std::string, StoredObject>> artifacts;
+  /// Other files that go along to another Megatron checkpoint (run_config.yaml, tokenizer/).
+  std::vector<std::pair<std::string, StoredObject>> companions;
 };
 
 /// Reads metadata and headers only. Never runs anything that a pickle asks for.

@@ -44,14 +44,14 @@ struct ConvertRequest {
   std::string hf_config_dir;           ///< folder with config.json (and artifacts)
   std::string family;                  ///< overrides detection
   std::vector<std::string> map_files;  ///< further mapping files
-  std::string models_dir;  ///< folder with mapping files; empty: the built-in ones
+  std::string models_dir;              ///< folder with mapping files; empty: the built-in ones
   bool overwrite = false;
   int threads = 0;  ///< 0: one per processor
   std::uint64_t max_memory_bytes = std::uint64_t{256} << 20;
 };
 
 /// One line of what a conversion does to names: source and target tensors of one rule.
-struct Rename {
+struct RenamedTensor {
   std::vector<std::string> source;
   std::string target;
 };
@@ -63,7 +63,7 @@ struct PreparedConversion {
   std::shared_ptr<SourceFiles> files;  ///< of the source, already open where they were looked into
   Plan plan;
   std::string family;  ///< empty where no mapping was needed
-  std::vector<Rename> renames;
+  std::vector<RenamedTensor> renames;
   std::vector<std::string> notes;  ///< things the user should know: dropped, guessed, kept
   std::uint64_t peak_memory_bytes = 0;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,9 @@ struct TensorView {
 /// Everything that one target tensor is made of. The views are disjoint.
 struct TensorRecipe {
   std::vector<TensorView> views;
-  /// What no view covers becomes zero (vocabulary padding). Otherwise that is an error.
-  bool zero_fill = false;
+  /// What no view covers becomes this value (vocabulary padding, constants); without it that is an
+  /// error.
+  std::optional<double> fill;
   /// Added to each element (zero-centred norms).
   double add = 0.0;
 };

@@ -48,10 +48,10 @@ struct DirectoryEntry {
 };
 
 /// A directory as a capability. Paths often come from inside files (an index, `.metadata`), so they
-/// cannot leave it: `..`, `.`, empty names, absolute paths and NUL are refused with kPathEscapes, and
-/// so is a folder that is a link out of the directory. Links that the user's own directory holds are
-/// followed in one case: for reading, the last name of a path may be a link to a regular file
-/// anywhere (a Hugging Face cache consists of them). Nothing is ever written through a link.
+/// cannot leave it: `..`, `.`, empty names, absolute paths and NUL are refused with kPathEscapes,
+/// and so is a folder that is a link out of the directory. Links that the user's own directory
+/// holds are followed in one case: for reading, the last name of a path may be a link to a regular
+/// file anywhere (a Hugging Face cache consists of them). Nothing is ever written through a link.
 class Directory {
  public:
   virtual ~Directory() = default;

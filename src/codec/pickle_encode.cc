@@ -3,15 +3,14 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <limits>
 #include <utility>
 #include <vector>
 
-#include "base/endian.h"
 #include "base/fail.h"
 #include "codec/pickle_text.h"
 #include "codec/pickle_token.h"
+#include "codec/pickle_writer.h"
 
 namespace shardwright::pickle {
 namespace {
@@ -37,6 +36,7 @@ class Encoder {
   Encoder(const Document& document, Protocol protocol)
       : document_(document),
         old_(protocol == Protocol::kTwo),
+        writer_(protocol),
         slots_(document.node_count(), kNoSlot),
         shared_(document.node_count(), false),
         limit_(document.node_count() * 256 + document.text_bytes() * 4 + 1024) {}
@@ -73,29 +73,21 @@ class Encoder {
   void batch(const Task& task);
   void close_sequence(Value node, bool again);
   void close_call(Value node, bool again);
-  void write_int(std::int64_t value);
-  void write_text(std::string_view text);
   void write_bytes(Value node);
   void write_bytes_old(std::string_view bytes);
-  void write_extension(Value node);
   void helper_global(Helper helper, std::string_view module, std::string_view name);
   void put(Value node);
-  void get(std::uint32_t slot);
-  void add_slot();
-  void op(Op op) { out_ += static_cast<char>(op); }
-  void ops(Op opcode, std::size_t count) { out_.append(count, static_cast<char>(opcode)); }
   // Tasks run in the reverse order of these calls.
   void later(Do what, Value node, std::uint32_t index = 0) { tasks_.push_back({what, node, index}); }
   void later_op(Op opcode) { later(Do::kOp, {}, static_cast<std::uint32_t>(opcode)); }
 
   const Document& document_;
   bool old_;
-  std::string out_;
+  Writer writer_;
   std::vector<Task> tasks_;
   std::vector<std::uint32_t> slots_;  // memo slot of each node
   std::vector<bool> shared_;
   std::array<std::uint32_t, kHelperCount> helper_slots_{};
-  std::uint32_t next_slot_ = 0;
   std::size_t limit_;
   std::size_t task_limit_ = 1024;
 };
@@ -132,108 +124,35 @@ void Encoder::count_references(Value root) {
   if (has_cycle) shared_.assign(shared_.size(), true);
 }
 
-void Encoder::add_slot() {
-  if (!old_) {
-    op(Op::kMemoize);
-  } else if (next_slot_ < 256) {
-    op(Op::kBinPut);
-    out_ += static_cast<char>(next_slot_);
-  } else {
-    op(Op::kLongBinPut);
-    append_le(out_, next_slot_);
-  }
-  ++next_slot_;
-}
-
 void Encoder::put(Value node) {
   if (!shared_[node.id()]) return;
-  slots_[node.id()] = next_slot_;
-  add_slot();
-}
-
-void Encoder::get(std::uint32_t slot) {
-  if (slot < 256) {
-    op(Op::kBinGet);
-    out_ += static_cast<char>(slot);
-  } else {
-    op(Op::kLongBinGet);
-    append_le(out_, slot);
-  }
+  slots_[node.id()] = writer_.put();
 }
 
 void Encoder::helper_global(Helper helper, std::string_view module, std::string_view name) {
   std::uint32_t& slot = helper_slots_[helper];
-  if (slot != kNoSlot) return get(slot);
-  op(Op::kGlobal);
-  out_ += module;
-  out_ += '\n';
-  out_ += name;
-  out_ += '\n';
-  slot = next_slot_;
-  add_slot();
-}
-
-void Encoder::write_int(std::int64_t value) {
-  if (value >= 0 && value < 256) {
-    op(Op::kBinInt1);
-    out_ += static_cast<char>(value);
-  } else if (value >= 0 && value < 65536) {
-    op(Op::kBinInt2);
-    append_le(out_, static_cast<std::uint16_t>(value));
-  } else if (value >= std::numeric_limits<std::int32_t>::min() &&
-             value <= std::numeric_limits<std::int32_t>::max()) {
-    op(Op::kBinInt);
-    append_le(out_, static_cast<std::int32_t>(value));
-  } else {
-    // As few bytes as keep the sign, like CPython.
-    std::size_t length = 8;
-    const std::int64_t sign = value < 0 ? -1 : 0;
-    while ((value >> (8 * (length - 1) - 1)) == sign) --length;
-    op(Op::kLong1);
-    out_ += static_cast<char>(length);
-    for (std::size_t i = 0; i < length; ++i) out_ += static_cast<char>(value >> (8 * i));
-  }
+  if (slot != kNoSlot) return writer_.get(slot);
+  writer_.global_lines(module, name);
+  slot = writer_.put();
 }
 
 Status Encoder::write_big_int(Value node) {
-  const std::string_view bytes = node.text();
-  if (bytes.size() < 256) {
-    op(Op::kLong1);
-    out_ += static_cast<char>(bytes.size());
-  } else if (old_) {
-    return fail(Code::kPickleUnsupported, "int of {} bytes: expected at most 255 in protocol 2",
-                bytes.size());
-  } else {
-    op(Op::kLong4);
-    append_le(out_, static_cast<std::int32_t>(bytes.size()));
-  }
-  out_ += bytes;
-  return {};
-}
-
-void Encoder::write_text(std::string_view text) {
-  if (!old_ && text.size() < 256) {
-    op(Op::kShortBinUnicode);
-    out_ += static_cast<char>(text.size());
-  } else {
-    op(Op::kBinUnicode);
-    append_le(out_, static_cast<std::uint32_t>(text.size()));
-  }
-  out_ += text;
+  if (writer_.big_integer(node.text())) return {};
+  return fail(Code::kPickleUnsupported, "int of {} bytes: expected at most 255 in protocol 2",
+              node.text().size());
 }
 
 void Encoder::write_bytes_old(std::string_view bytes) {
   helper_global(kEncode, "_codecs", "encode");
-  write_text(latin1_text(bytes));
+  writer_.text(latin1_text(bytes));
   if (helper_slots_[kLatin1] == kNoSlot) {
-    write_text("latin1");
-    helper_slots_[kLatin1] = next_slot_;
-    add_slot();
+    writer_.text("latin1");
+    helper_slots_[kLatin1] = writer_.put();
   } else {
-    get(helper_slots_[kLatin1]);
+    writer_.get(helper_slots_[kLatin1]);
   }
-  op(Op::kTuple2);
-  op(Op::kReduce);
+  writer_.op(Op::kTuple2);
+  writer_.op(Op::kReduce);
 }
 
 void Encoder::write_bytes(Value node) {
@@ -242,32 +161,12 @@ void Encoder::write_bytes(Value node) {
   if (is_array) helper_global(kByteArrayName, "builtins", "bytearray");
   if (old_) {
     write_bytes_old(bytes);
-  } else if (bytes.size() < 256) {
-    op(Op::kShortBinBytes);
-    out_ += static_cast<char>(bytes.size());
-    out_ += bytes;
   } else {
-    op(Op::kBinBytes);
-    append_le(out_, static_cast<std::uint32_t>(bytes.size()));
-    out_ += bytes;
+    writer_.bytes(bytes);
   }
   if (is_array) {
-    op(Op::kTuple1);
-    op(Op::kReduce);
-  }
-}
-
-void Encoder::write_extension(Value node) {
-  const std::int64_t code = *node.as_int();
-  if (code < 256) {
-    op(Op::kExt1);
-    out_ += static_cast<char>(code);
-  } else if (code < 65536) {
-    op(Op::kExt2);
-    append_le(out_, static_cast<std::uint16_t>(code));
-  } else {
-    op(Op::kExt4);
-    append_le(out_, static_cast<std::int32_t>(code));
+    writer_.op(Op::kTuple1);
+    writer_.op(Op::kReduce);
   }
 }
 
@@ -287,39 +186,33 @@ Status Encoder::write_global(Value node) {
       return fail(Code::kPickleUnsupported, "global: found a line break in its name, expected none");
     }
   }
-  op(Op::kGlobal);
-  out_ += node.module();
-  out_ += '\n';
-  out_ += node.name();
-  out_ += '\n';
+  writer_.global_lines(node.module(), node.name());
   return {};
 }
 
 Status Encoder::visit(Value node) {
   switch (node.kind()) {
     case Kind::kNone:
-      op(Op::kNone);
+      writer_.op(Op::kNone);
       return {};
     case Kind::kBool:
-      op(*node.as_bool() ? Op::kNewTrue : Op::kNewFalse);
+      writer_.op(*node.as_bool() ? Op::kNewTrue : Op::kNewFalse);
       return {};
     case Kind::kInt:
-      write_int(*node.as_int());
+      writer_.integer(*node.as_int());
       return {};
-    case Kind::kFloat: {
-      op(Op::kBinFloat);
-      append_le(out_, __builtin_bswap64(std::bit_cast<std::uint64_t>(*node.as_double())));
+    case Kind::kFloat:
+      writer_.real(*node.as_double());
       return {};
-    }
     default:
       break;
   }
   if (is_atom(node)) {
-    op(Op::kEmptyTuple);
+    writer_.op(Op::kEmptyTuple);
     return {};
   }
   if (const std::uint32_t slot = slots_[node.id()]; slot != kNoSlot) {
-    get(slot);
+    writer_.get(slot);
     return {};
   }
   return visit_compound(node);
@@ -331,30 +224,30 @@ Status Encoder::visit_compound(Value node) {
       SW_TRY(write_big_int(node));
       break;
     case Kind::kString:
-      write_text(node.text());
+      writer_.text(node.text());
       break;
     case Kind::kBytes: case Kind::kByteArray:
       write_bytes(node);
       break;
     case Kind::kExtension:
-      write_extension(node);
+      writer_.extension(*node.as_int());
       break;
     case Kind::kGlobal:
       return write_global(node);
     case Kind::kList: case Kind::kDict:
-      op(node.is(Kind::kList) ? Op::kEmptyList : Op::kEmptyDict);
+      writer_.op(node.is(Kind::kList) ? Op::kEmptyList : Op::kEmptyDict);
       later(Do::kState, node);
       later(node.is(Kind::kList) ? Do::kElements : Do::kPairs, node);
       break;
     case Kind::kSet:
       if (old_) {
         helper_global(kSetName, "builtins", "set");
-        op(Op::kEmptyList);
+        writer_.op(Op::kEmptyList);
         later(Do::kClose, node);
         later(Do::kElements, node);
         return {};
       }
-      op(Op::kEmptySet);
+      writer_.op(Op::kEmptySet);
       later(Do::kState, node);
       later(Do::kMembers, node);
       break;
@@ -362,7 +255,7 @@ Status Encoder::visit_compound(Value node) {
       later(Do::kClose, node);
       if (node.is(Kind::kFrozenSet) && old_) {
         helper_global(kFrozenSetName, "builtins", "frozenset");
-        op(Op::kEmptyList);
+        writer_.op(Op::kEmptyList);
         later(Do::kElements, node);
         return {};
       }
@@ -379,7 +272,7 @@ Status Encoder::visit_compound(Value node) {
         later(Do::kVisit, node[0]);
         return {};
       }
-      if (node.size() > 3 || node.is(Kind::kFrozenSet)) op(Op::kMark);
+      if (node.size() > 3 || node.is(Kind::kFrozenSet)) writer_.op(Op::kMark);
       for (std::size_t i = node.size(); i-- > 0;) later(Do::kVisit, node[i]);
       return {};
     }
@@ -402,7 +295,7 @@ void Encoder::batch(const Task& task) {
   } else {
     later_op(single ? Op::kAppend : Op::kAppends);
   }
-  if (!single) op(Op::kMark);
+  if (!single) writer_.op(Op::kMark);
   for (std::uint32_t i = end; i-- > task.index;) {
     if (task.what == Do::kPairs) {
       later(Do::kVisit, task.node.value(i));
@@ -416,35 +309,35 @@ void Encoder::batch(const Task& task) {
 void Encoder::close_sequence(Value node, bool again) {
   const bool marked = node.is(Kind::kFrozenSet) || node.size() > 3;
   if (again && marked) {
-    op(Op::kPopMark);
+    writer_.op(Op::kPopMark);
   } else if (again) {
-    ops(Op::kPop, node.size());
+    writer_.ops(Op::kPop, node.size());
   } else if (node.is(Kind::kFrozenSet)) {
-    op(Op::kFrozenSet);
+    writer_.op(Op::kFrozenSet);
   } else if (marked) {
-    op(Op::kTuple);
+    writer_.op(Op::kTuple);
   } else {
-    op(static_cast<Op>(static_cast<std::size_t>(Op::kTuple1) + node.size() - 1));
+    writer_.op(static_cast<Op>(static_cast<std::size_t>(Op::kTuple1) + node.size() - 1));
   }
 }
 
 void Encoder::close_call(Value node, bool again) {
   std::size_t parts = 2;
   if (node.is(Kind::kSet) || node.is(Kind::kFrozenSet)) {
-    op(Op::kTuple1);
-    if (!again) op(Op::kReduce);
+    writer_.op(Op::kTuple1);
+    if (!again) writer_.op(Op::kReduce);
   } else if (node.is(Kind::kReduce)) {
-    if (!again) op(Op::kReduce);
+    if (!again) writer_.op(Op::kReduce);
   } else if (!node.kwargs()) {
-    if (!again) op(Op::kNewObj);
+    if (!again) writer_.op(Op::kNewObj);
   } else if (old_) {
-    op(Op::kTuple3);
-    if (!again) op(Op::kReduce);
+    writer_.op(Op::kTuple3);
+    if (!again) writer_.op(Op::kReduce);
   } else {
     parts = 3;
-    if (!again) op(Op::kNewObjEx);
+    if (!again) writer_.op(Op::kNewObjEx);
   }
-  if (again) ops(Op::kPop, parts);
+  if (again) writer_.ops(Op::kPop, parts);
 }
 
 // A node that is made from its parts can only be memoised after them. If it lies on a cycle, it
@@ -454,14 +347,14 @@ Status Encoder::close(Value node) {
   const bool again = slots_[node.id()] != kNoSlot;
   const Kind kind = node.kind();
   if (kind == Kind::kPersistentId) {
-    op(again ? Op::kPop : Op::kBinPersId);
+    writer_.op(again ? Op::kPop : Op::kBinPersId);
   } else if (kind == Kind::kTuple || (kind == Kind::kFrozenSet && !old_)) {
     close_sequence(node, again);
   } else {
     close_call(node, again);
   }
   if (again) {
-    get(slots_[node.id()]);
+    writer_.get(slots_[node.id()]);
     return {};
   }
   put(node);
@@ -476,7 +369,7 @@ Status Encoder::step(const Task& task) {
     case Do::kVisit:
       return visit(task.node);
     case Do::kOp:
-      op(static_cast<Op>(task.index));
+      writer_.op(static_cast<Op>(task.index));
       return {};
     case Do::kPut:
       put(task.node);
@@ -499,20 +392,17 @@ Status Encoder::step(const Task& task) {
 Result<std::string> Encoder::run(Value root) {
   helper_slots_.fill(kNoSlot);
   count_references(root);
-  op(Op::kProto);
-  out_ += old_ ? '\x02' : '\x04';
   later(Do::kVisit, root);
   while (!tasks_.empty()) {
     const Task task = tasks_.back();
     tasks_.pop_back();
     SW_TRY(step(task));
     // A graph whose parts are all entangled makes the writer enter the same nodes again and again.
-    if (out_.size() > limit_ || tasks_.size() > task_limit_) {
+    if (writer_.size() > limit_ || tasks_.size() > task_limit_) {
       return fail(Code::kLimit, "pickle: found a graph whose pickle outgrows {} bytes", limit_);
     }
   }
-  op(Op::kStop);
-  return std::move(out_);
+  return std::move(writer_).finish();
 }
 
 }  // namespace

@@ -4,16 +4,10 @@
 #include <string>
 
 #include "codec/pickle_value.h"
+#include "codec/pickle_writer.h"
 #include "shardwright/error.h"
 
 namespace shardwright::pickle {
-
-/// Protocols that can be written.
-enum class Protocol : std::uint8_t {
-  /// Only opcodes that torch.load(weights_only=True) reads; bytes and sets become calls.
-  kTwo = 2,
-  kFour = 4,
-};
 
 /// Writes a node and all it refers to as one pickle. decode(encode(v)) is v again: shared nodes
 /// stay shared (each is memoised if it occurs twice), cycles survive, floats keep their bits, big

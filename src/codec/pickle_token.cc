@@ -29,6 +29,12 @@ bool Tokenizer::refuse(Code code, std::string message) {
   return false;
 }
 
+void Tokenizer::go_to(const Place& place) {
+  window_ = cursor_ = limit_ = window_end_ = nullptr;
+  window_position_ = place.position;
+  frame_end_ = place.frame_end;
+}
+
 bool Tokenizer::refill_between_opcodes() {
   if (frame_end_ == position()) frame_end_ = 0;
   return refill(1);

@@ -85,20 +85,27 @@ class Tokenizer {
 
   /// Reads the next opcode. False on an error, which error() then tells.
   [[nodiscard]] bool next(Token& token);
-  /// Consumes `bytes` if they come next: lets a specialised reader take a run of opcodes at once.
-  template <std::size_t N>
-  [[nodiscard]] bool take_run(const char (&bytes)[N]) {
-    constexpr std::size_t kLength = N - 1;
-    if (static_cast<std::size_t>(limit_ - cursor_) < kLength) return false;
-    if (std::memcmp(cursor_, bytes, kLength) != 0) return false;
-    cursor_ += kLength;
-    opcodes_ += kLength;
-    return true;
+  /// What can be read without another look at the input: bytes of the current frame and window. A
+  /// specialised reader may take whole opcodes from here and then skip() them.
+  [[nodiscard]] std::span<const std::byte> ahead() const { return {cursor_, limit_}; }
+  /// REQUIRES: bytes <= ahead().size(), and they end where an opcode ends.
+  void skip(std::size_t bytes) {
+    cursor_ += bytes;
+    opcodes_ += bytes;
   }
   /// Position behind the last opcode.
   [[nodiscard]] std::uint64_t position() const {
     return window_position_ + static_cast<std::uint64_t>(cursor_ - window_);
   }
+  /// A place to go on from later: behind the last opcode, or in front of it.
+  struct Place {
+    std::uint64_t position = 0;
+    std::uint64_t frame_end = 0;
+  };
+  [[nodiscard]] Place place() const { return {position(), frame_end_}; }
+  [[nodiscard]] Place token_place() const { return {token_position_, frame_end_}; }
+  /// Goes to a place that a tokenizer of the same input gave.
+  void go_to(const Place& place);
   /// Position of the last opcode.
   [[nodiscard]] std::uint64_t token_position() const { return token_position_; }
   [[nodiscard]] int protocol() const { return protocol_; }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kVersion = "3\n";
 constexpr std::size_t kSerializationIdBytes = 40;
-constexpr std::uint32_t kRecordAlignment = 64;  // of the records that are no storages
+constexpr std::uint32_t kRecordAlignment = 64;
 
 /// Writes opcodes of pickle protocol 2 as CPython's pickler does for torch.save.
 class Protocol2Stream {
@@ -133,8 +133,11 @@ Result<TorchLayout> TorchLayout::make(std::string pickle,
     records.push_back({fmt::format("{}/{}", options.prefix, name), bytes, alignment});
   };
   std::vector<std::string> contents;
+  // Whoever computes places from `.storage_alignment` takes it to be that of every record.
+  const std::uint32_t small_alignment =
+      options.format_records ? options.storage_alignment : kRecordAlignment;
   const auto add_small = [&](std::string_view name, std::string bytes) {
-    add(name, bytes.size(), kRecordAlignment);
+    add(name, bytes.size(), small_alignment);
     contents.push_back(std::move(bytes));
   };
   add_small("data.pkl", std::move(pickle));
@@ -146,9 +149,9 @@ Result<TorchLayout> TorchLayout::make(std::string pickle,
   for (std::size_t index = 0; index < storage_bytes.size(); ++index) {
     add(fmt::format("data/{}", index), storage_bytes[index], options.storage_alignment);
   }
-  add("version", kVersion.size(), kRecordAlignment);
+  add("version", kVersion.size(), small_alignment);
   if (options.serialization_id) {
-    add(".data/serialization_id", kSerializationIdBytes, kRecordAlignment);
+    add(".data/serialization_id", kSerializationIdBytes, small_alignment);
   }
   TorchLayout layout(SW_TRY(zip::Layout::make(std::move(records), options.base)));
   layout.prefix_bytes_ = options.prefix.size() + 1;

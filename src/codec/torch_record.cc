@@ -14,7 +14,8 @@ constexpr std::uint64_t kByteorderBytes = 64;
 }  // namespace
 
 Result<std::string> torch_folder(const zip::Archive& zip) {
-  const std::string_view first = zip.entries().empty() ? "" : zip.entries().front().name;
+  const std::string_view first =
+      zip.entries().empty() ? std::string_view() : zip.entries().front().name;
   const std::size_t slash = first.find('/');
   if (slash != std::string_view::npos) return std::string(first.substr(0, slash));
   return fail(Code::kTorchArchive, "{}@{}: found no record in a folder, expected <name>/data.pkl",

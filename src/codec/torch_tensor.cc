@@ -124,7 +124,7 @@ Status read_storage(Value value, std::optional<DType> dtype, TensorRecipe& recip
 
 Status check_geometry(const TensorRecipe& recipe) {
   const auto elements = element_count(recipe.shape);
-  if (!elements) return std::unexpected(Error{Code::kTorchArchive, elements.error().message, 0});
+  if (!elements) return refuse(elements.error().message, "one that can exist");
   const auto bytes = checked_mul<std::int64_t>(*elements, bytes_of(recipe.dtype));
   if (!bytes) return refuse("a shape beyond int64 bytes", "one that can exist");
   if (*elements == 0) return {};

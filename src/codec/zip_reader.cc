@@ -331,7 +331,9 @@ Status Archive::index_entries() {
     return fail(Code::kZipCorrupt, "{}: found {} bytes, expected it to end before {}",
                 record_name(entry), entry.stored_bytes, next);
   }
-  return {};
+  if (next == 0 || entries_.empty()) return {};
+  return fail(Code::kZipCorrupt, "{}: found {} bytes before the first record, expected none", at(0),
+              next);
 }
 
 const Entry* Archive::find(std::string_view name) const {
@@ -347,7 +349,6 @@ Status Archive::check_local(const Entry& entry, std::string_view header) const {
     return fail(Code::kZipCorrupt, "{}: found {}, expected what the directory says",
                 record_name(entry), found);
   };
-  if (field<std::uint32_t>(header, 0) != kLocalSignature) return refuse("no local header");
   if (header.substr(kLocalBytes, entry.name.size()) != entry.name) {
     return refuse("another name in the local header");
   }
@@ -382,6 +383,9 @@ Result<std::optional<ByteRange>> Archive::locate_in(const Entry& entry, std::str
   }
   bytes.remove_prefix(entry.header_offset - offset);
   if (bytes.size() < kLocalBytes) return std::nullopt;
+  if (field<std::uint32_t>(bytes, 0) != kLocalSignature) {
+    return fail(Code::kZipCorrupt, "{}: found no local header, expected one", record_name(entry));
+  }
   const std::uint64_t header_bytes = kLocalBytes + std::uint64_t{field<std::uint16_t>(bytes, 26)} +
                                      field<std::uint16_t>(bytes, 28);
   const std::uint64_t limit = ends_[static_cast<std::size_t>(&entry - entries_.data())];

@@ -86,6 +86,17 @@ class Run {
   std::atomic<std::uint64_t> bytes_done_{0};
 };
 
+// Sets every element. Zero is all bits zero in every dtype.
+Status fill_with(double value, DType dtype, std::span<std::byte> bytes) {
+  if (value == 0.0) {
+    std::memset(bytes.data(), 0, bytes.size());
+    return {};
+  }
+  return convert_run({DType::kF64, dtype, 0.0},
+                     static_cast<std::int64_t>(bytes.size()) / bytes_of(dtype),
+                     reinterpret_cast<const std::byte*>(&value), 0, bytes.data(), bytes_of(dtype));
+}
+
 bool Run::is_transposed(std::size_t tensor) const {
   for (const TensorView& view : plan_.tensors[tensor].views) {
     std::int64_t previous = -1;
@@ -132,8 +143,9 @@ Status Run::fill_tile(const Job& job, Arena& arena) {
     place += part.box.volume() * element_bytes;
     parts.push_back(part);
   }
-  if (recipe.zero_fill) {
-    std::memset(arena.memory.data(), 0, static_cast<std::size_t>(place - arena.memory.data()));
+  if (recipe.fill) {
+    const std::size_t filled = static_cast<std::size_t>(place - arena.memory.data());
+    SW_TRY(fill_with(*recipe.fill, target.desc.dtype, arena.memory.first(filled)));
   }
 
   std::vector<SourcePiece> pieces;

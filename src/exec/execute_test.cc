@@ -133,7 +133,7 @@ RC_GTEST_PROP(Execute, MovesEveryElementToItsPlace, ()) {
   plan.file_sizes = {target_size};
   TensorView view{Box::whole(target_shape), 0, {0, 0}, {0, 1}, {1, 1}};
   if (transposed) view.axis = {1, 0};
-  plan.tensors = {{{view}, false, 0.0}};
+  plan.tensors = {{{view}, std::nullopt, 0.0}};
   RC_ASSERT(check_plan(plan).has_value());
 
   const std::vector<std::uint16_t> values = counted(shape[0] * shape[1]);
@@ -163,7 +163,7 @@ class ExecuteSmall : public testing::Test {
     plan_.target.files = {"target"};
     plan_.target.tensors = {cut({3, 2}, {1, 1}, Encoding::kRaw, target_size_)};
     plan_.file_sizes = {target_size_};
-    plan_.tensors = {{{{Box{{0, 0}, {2, 2}}, 0, {0, 0}, {0, 1}, {1, 1}}}, true, 0.0}};
+    plan_.tensors = {{{{Box{{0, 0}, {2, 2}}, 0, {0, 0}, {0, 1}, {1, 1}}}, 0.0, 0.0}};
     write_source(source_, plan_.source.tensors[0], size, {1, 2, 3, 4});
   }
 
@@ -177,6 +177,15 @@ TEST_F(ExecuteSmall, FillsWhatNoViewCoversWithZeros) {
   ASSERT_TRUE(run(plan_, source_, target_, 1));
   EXPECT_EQ(read_target(target_, plan_.target.tensors[0]),
             (std::vector<std::uint16_t>{1, 2, 3, 4, 0, 0}));
+}
+
+TEST_F(ExecuteSmall, FillsWithAConstantOfTheTargetsType) {
+  plan_.source.tensors[0].desc.dtype = DType::kBF16;
+  plan_.target.tensors[0].desc.dtype = DType::kBF16;
+  plan_.tensors[0].fill = 1.0;
+  ASSERT_TRUE(run(plan_, source_, target_, 1));
+  EXPECT_EQ(read_target(target_, plan_.target.tensors[0]),
+            (std::vector<std::uint16_t>{1, 2, 3, 4, 0x3f80, 0x3f80}));
 }
 
 TEST_F(ExecuteSmall, CopiesObjectsAndWritesLiterals) {

@@ -73,7 +73,7 @@ Result<TorchDistLayout> layout_torch_dist(const std::vector<TorchDistTensor>& te
     }
     layout.catalog.tensors.push_back(std::move(stored));
   }
-  layout.metadata = encode_dcp_metadata(relative_to_folder(layout.catalog, folder.size()));
+  layout.metadata = SW_TRY(encode_dcp_metadata(relative_to_folder(layout.catalog, folder.size())));
   return layout;
 }
 

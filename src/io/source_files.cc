@@ -6,6 +6,22 @@
 
 namespace shardwright {
 
+class SourceFiles::CountedFile final : public ReadableFile {
+ public:
+  CountedFile(std::unique_ptr<ReadableFile> file, std::atomic<std::uint64_t>& bytes_read)
+      : file_(std::move(file)), bytes_read_(&bytes_read) {}
+  [[nodiscard]] std::uint64_t size() const override { return file_->size(); }
+  [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
+    *bytes_read_ += buffer.size();
+    return file_->read_at(offset, buffer);
+  }
+  [[nodiscard]] const std::string& name() const override { return file_->name(); }
+
+ private:
+  std::unique_ptr<ReadableFile> file_;
+  std::atomic<std::uint64_t>* bytes_read_;
+};
+
 SourceFiles::SourceFiles(const Directory& directory, std::vector<std::string> paths,
                          std::size_t open_limit)
     : directory_(&directory),
@@ -19,7 +35,7 @@ Result<std::shared_ptr<const ReadableFile>> SourceFiles::get(std::uint32_t file)
   slot.last_use = ++tick_;
   if (slot.file) return slot.file;
   if (open_count_ >= open_limit_) close_oldest();
-  slot.file = SW_TRY(directory_->open(paths_[file]));
+  slot.file = std::make_shared<CountedFile>(SW_TRY(directory_->open(paths_[file])), bytes_read_);
   ++opens_;
   ++open_count_;
   return slot.file;
@@ -27,10 +43,7 @@ Result<std::shared_ptr<const ReadableFile>> SourceFiles::get(std::uint32_t file)
 
 Status SourceFiles::read_at(std::uint32_t file, std::uint64_t offset, std::span<std::byte> buffer) {
   const std::shared_ptr<const ReadableFile> source = SW_TRY(get(file));
-  SW_TRY(source->read_at(offset, buffer));
-  const std::scoped_lock lock(mutex_);
-  bytes_read_ += buffer.size();
-  return {};
+  return source->read_at(offset, buffer);
 }
 
 void SourceFiles::close_oldest() {
@@ -41,16 +54,6 @@ void SourceFiles::close_oldest() {
   if (oldest == nullptr) return;
   oldest->file.reset();
   --open_count_;
-}
-
-std::uint64_t SourceFiles::opens() const {
-  const std::scoped_lock lock(mutex_);
-  return opens_;
-}
-
-std::uint64_t SourceFiles::bytes_read() const {
-  const std::scoped_lock lock(mutex_);
-  return bytes_read_;
 }
 
 }  // namespace shardwright

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -13,24 +14,25 @@
 namespace shardwright {
 
 /// The files of a source checkpoint, opened when first read and kept open: each is opened once
-/// unless there are more than `open_limit`, when the one unused for longest is closed. Safe for
-/// concurrent use.
+/// unless there are more than `open_limit`, when the one unused for longest is closed. Opens and
+/// bytes are counted. Safe for concurrent use.
 class SourceFiles {
  public:
   /// Borrows `directory`; `paths` are relative to it.
   SourceFiles(const Directory& directory, std::vector<std::string> paths, std::size_t open_limit);
 
-  /// The file stays open while the caller holds it.
+  /// The file stays open while the caller holds it. It must not outlive this object.
   [[nodiscard]] Result<std::shared_ptr<const ReadableFile>> get(std::uint32_t file);
   /// get and read_at in one.
   [[nodiscard]] Status read_at(std::uint32_t file, std::uint64_t offset,
                                std::span<std::byte> buffer);
 
-  [[nodiscard]] std::uint64_t opens() const;
-  [[nodiscard]] std::uint64_t bytes_read() const;
+  [[nodiscard]] std::uint64_t opens() const { return opens_; }
+  [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_; }
   [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
 
  private:
+  class CountedFile;
   struct Slot {
     std::shared_ptr<const ReadableFile> file;
     std::uint64_t last_use = 0;
@@ -41,12 +43,12 @@ class SourceFiles {
   const Directory* directory_;
   std::vector<std::string> paths_;
   std::size_t open_limit_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::vector<Slot> slots_;
   std::size_t open_count_ = 0;
   std::uint64_t tick_ = 0;
-  std::uint64_t opens_ = 0;
-  std::uint64_t bytes_read_ = 0;
+  std::atomic<std::uint64_t> opens_{0};
+  mutable std::atomic<std::uint64_t> bytes_read_{0};
 };
 
 }  // namespace shardwright

@@ -105,6 +105,7 @@ Result<Found> find_size(const SizeRule& rule, std::span<const std::string> names
                         const Arguments& values) {
   Found found;
   std::string_view first;
+  bool is_confirmed = false;
   for (const std::string& spelled : names) {
     const FlagName flag = flag_name(spelled);
     const ArgValue* value = find_set(values, flag.name);
@@ -113,14 +114,15 @@ Result<Found> find_size(const SizeRule& rule, std::span<const std::string> names
     if (!found.value) {
       found.value = number;
       first = flag.name;
-    } else if (*found.value != number) {
-      if (!rule.first_wins) {
-        return fail(Code::kConfigMissing, "{}: found {}, expected {} as {} says; make them agree",
-                    flag.name, number, *found.value, first);
-      }
-      found.is_doubtful = true;
+    } else if (*found.value == number) {
+      is_confirmed = true;
+    } else if (!rule.first_wins) {
+      return fail(Code::kConfigMissing, "{}: found {}, expected {} as {} says; make them agree",
+                  flag.name, number, *found.value, first);
     }
   }
+  // The first name of such a rule is an upper bound (padded rows) that another one may confirm.
+  found.is_doubtful = rule.first_wins && names.size() > 1 && first == names[0] && !is_confirmed;
   return found;
 }
 
@@ -170,10 +172,14 @@ Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& valu
   }
   for (const SizeRule& rule : mapping.sizes) {
     if (result.sizes.contains(rule.name)) continue;
-    if (rule.fallback) {
+    const auto is_known = [&](const std::string& name) { return result.sizes.contains(name); };
+    const auto usable = std::ranges::find_if(rule.fallbacks, [&](const SizeExpr& expr) {
+      return std::ranges::all_of(expr.names(), is_known);
+    });
+    if (usable != rule.fallbacks.end()) {
       const Scope scope{result.sizes, {}};
-      result.sizes[rule.name] = SW_TRY(rule.fallback->evaluate(scope));
-      result.guessed.push_back(rule.name);
+      result.sizes[rule.name] = SW_TRY(usable->evaluate(scope));
+      if (usable->names().empty()) result.guessed.push_back(rule.name);
     } else if (!rule.optional) {
       const std::vector<std::string>& names = from_args ? rule.args : rule.hf;
       return fail(Code::kConfigMissing,

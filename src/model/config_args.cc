@@ -25,6 +25,11 @@ const ArgValue* first_set(const Arguments& values, std::span<const std::string> 
   return nullptr;
 }
 
+ArgValue inverse(const ArgValue& value) {
+  const bool* on = std::get_if<bool>(&value);
+  return on == nullptr ? value : ArgValue{!*on};
+}
+
 bool conditions_hold(const ConfigRule& rule, const Arguments& hf) {
   return std::ranges::all_of(rule.conditions, [&hf](const auto& condition) {
     const ArgValue* value = find_set(hf, condition.first);
@@ -82,8 +87,7 @@ class ArgsBuilder {
     const FlagName flag = flag_name(spelled);
     const auto has_name = [&](const auto& entry) { return entry.first == flag.name; };
     if (std::ranges::any_of(result_.values, has_name)) return;
-    if (const bool* on = std::get_if<bool>(&value); on != nullptr && flag.negated) value = !*on;
-    result_.values.emplace_back(flag.name, std::move(value));
+    result_.values.emplace_back(flag.name, flag.negated ? inverse(value) : std::move(value));
   }
 
   Status apply(const ConfigRule& rule) {
@@ -97,7 +101,8 @@ class ArgsBuilder {
     }
     if (rule.size) {
       const Scope scope{sizes_, {}};
-      set(rule.args[0], ArgValue{SW_TRY(rule.size->evaluate(scope))});
+      const std::int64_t size = SW_TRY(rule.size->evaluate(scope));
+      set(rule.args[0], rule.flag ? ArgValue{size != 0} : ArgValue{size});
     } else if (rule.value && rule.hf.empty()) {
       set(rule.args[0], *rule.value);
     } else if (!rule.when_set) {
@@ -205,10 +210,12 @@ class ConfigBuilder {
       hf_[std::string(flag.name)] = ArgValue{};
       return;
     }
-    const ArgValue value =
-        rule.flag ? ArgValue{(size->second != 0) != flag.negated} : ArgValue{size->second};
     const bool is_guess = std::ranges::find(sizes_.guessed, rule.name) != sizes_.guessed.end();
-    set(flag.name, value, is_guess);
+    if (rule.flag) {
+      set(flag.name, ArgValue{(size->second != 0) != flag.negated}, is_guess);
+    } else {
+      set(flag.name, ArgValue{size->second}, is_guess);
+    }
   }
 
   void set(std::string_view key, ArgValue value, bool is_guess) {
@@ -232,7 +239,8 @@ class ConfigBuilder {
     if (rule.kind != Kind::kPair) return apply_pattern(rule);
     if (rule.size) {
       const Scope scope{sizes_.sizes, {}};
-      set(rule.hf[0], ArgValue{SW_TRY(rule.size->evaluate(scope))}, false);
+      const std::int64_t size = SW_TRY(rule.size->evaluate(scope));
+      set(rule.hf[0], rule.flag ? ArgValue{size != 0} : ArgValue{size}, false);
     } else if (rule.value) {
       set(rule.hf[0], *rule.value, false);
     } else {
@@ -251,9 +259,7 @@ class ConfigBuilder {
       if (rule.fallback) set(rule.hf[0], *rule.fallback, true);
       return;
     }
-    ArgValue value = *found;
-    const bool* on = std::get_if<bool>(&value);
-    if (on != nullptr && !rule.args.empty() && flag_name(rule.args[0]).negated) value = !*on;
+    ArgValue value = flag_name(rule.args[0]).negated ? inverse(*found) : *found;
     if (!rule.map.empty()) {
       const auto same = [&](const auto& pair) { return same_value(pair.second, value); };
       const auto pair = std::ranges::find_if(rule.map, same);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -77,16 +79,20 @@ Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
     rule.args_if = SW_TRY(args_if->text());
   }
   if (const std::optional<JsonNode> fallback = node.find("default")) {
-    rule.fallback = SW_TRY(parse_expr(*fallback, known));
-    const std::vector<std::string> names = rule.fallback->names();
-    if (std::ranges::find(names, name) != names.end()) {
-      return fallback->invalid(fmt::format("'{}' itself", name), "other sizes");
+    std::vector<JsonNode> expressions{*fallback};
+    if (fallback->is_array()) expressions = SW_TRY(fallback->elements());
+    for (const JsonNode& expression : expressions) {
+      rule.fallbacks.push_back(SW_TRY(parse_expr(expression, known)));
+      const std::vector<std::string> names = rule.fallbacks.back().names();
+      if (std::ranges::find(names, name) != names.end()) {
+        return expression.invalid(fmt::format("'{}' itself", name), "other sizes");
+      }
     }
   }
   rule.optional = SW_TRY(flag_or(node, "optional", false));
   rule.flag = SW_TRY(flag_or(node, "flag", false));
   rule.first_wins = SW_TRY(flag_or(node, "first_wins", false));
-  if (rule.hf.empty() && rule.args.empty() && !rule.fallback) {
+  if (rule.hf.empty() && rule.args.empty() && rule.fallbacks.empty()) {
     return node.invalid("no source", "'hf', 'args' or 'default'");
   }
   return rule;
@@ -135,6 +141,7 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
   if (!is_pair && !is_given) {
     return node.invalid("names of one side only", "'value', 'size' or 'default' with it");
   }
+  if (rule.flag && !rule.size) return node.invalid("'flag' without 'size'", "both");
   if (rule.value && rule.size) return node.invalid("'value' and 'size'", "one of them");
   if (rule.kind != ConfigRule::Kind::kPair && !is_pair) {
     return node.invalid("names of one side only", "'hf' and 'args'");
@@ -151,7 +158,7 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
 Result<ConfigRule> parse_config_rule(const std::string& name, const JsonNode& node,
                                      const KnownNames& known) {
   SW_TRY(node.only({"kind", "hf", "args", "value", "size", "default", "map", "else", "when_set",
-                    "if", "integer"}));
+                    "if", "integer", "flag"}));
   ConfigRule rule;
   rule.name = name;
   rule.kind = SW_TRY(parse_kind(node));
@@ -162,6 +169,7 @@ Result<ConfigRule> parse_config_rule(const std::string& name, const JsonNode& no
   rule.otherwise = SW_TRY(value_of(node, "else"));
   rule.when_set = SW_TRY(value_of(node, "when_set"));
   rule.integer = SW_TRY(flag_or(node, "integer", false));
+  rule.flag = SW_TRY(flag_or(node, "flag", false));
   if (const std::optional<JsonNode> size = node.find("size")) {
     rule.size = SW_TRY(parse_expr(*size, known));
   }

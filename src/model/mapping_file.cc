@@ -87,11 +87,11 @@ class ItemParser {
         return node.invalid(fmt::format("more than {} rules", kMaxItems), "fewer");
       }
       if (node.find("use")) {
-        items.push_back(Item{SW_TRY(parse_use(node, prefix, depth))});
+        items.emplace_back().value = SW_TRY(parse_use(node, prefix, depth));
       } else if (node.find("one_of")) {
-        items.push_back(Item{SW_TRY(parse_choice(node, prefix, depth))});
+        items.emplace_back().value = SW_TRY(parse_choice(node, prefix, depth));
       } else {
-        items.push_back(Item{SW_TRY(parse_rule(node, prefix, known_))});
+        items.emplace_back().value = SW_TRY(parse_rule(node, prefix, known_));
       }
     }
     return items;

@@ -86,10 +86,10 @@ struct CopyRule {
 /// Where a size comes from, in the words of config.json and of Megatron's arguments.
 struct SizeRule {
   std::string name;
-  std::vector<std::string> hf;    ///< the first is the one that is written
-  std::vector<std::string> args;  ///< likewise; a leading `!` negates a flag
-  std::string args_if;            ///< ignore `args` where this argument is false or absent
-  std::optional<SizeExpr> fallback;
+  std::vector<std::string> hf;      ///< the first is the one that is written
+  std::vector<std::string> args;    ///< likewise; a leading `!` negates a flag
+  std::string args_if;              ///< ignore `args` where this argument is false or absent
+  std::vector<SizeExpr> fallbacks;  ///< the first whose names are known
   bool optional = false;
   bool flag = false;        ///< written as true or false
   bool first_wins = false;  ///< several names may legitimately differ
@@ -115,6 +115,7 @@ struct ConfigRule {
   std::optional<ArgValue> when_set;  ///< the HF value that a non-null argument implies
   std::vector<std::pair<std::string, ArgValue>> conditions;  ///< HF key, value it must have
   bool integer = false;                                      ///< Megatron wants a whole number
+  bool flag = false;  ///< `size` is written as whether it is not zero
 };
 
 /// One family, ready to apply. Immutable after parsing, so it may be shared between threads.

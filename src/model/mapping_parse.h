@@ -44,11 +44,10 @@ struct RulePrefix {
 };
 [[nodiscard]] Result<Rule> parse_rule(const JsonNode& node, const RulePrefix& prefix,
                                       const KnownNames& known);
-/// The transform that a rule object names, and the HF and Megatron roles in the order it wants.
+/// The transform that a rule object names, and the HF roles in the order in which it counts them.
 struct ParsedTransform {
   Transform transform;
-  std::vector<std::string> hf_roles;        ///< empty: one HF tensor without role
-  std::vector<std::string> megatron_roles;  ///< empty: one Megatron tensor without role
+  std::vector<std::string> hf_roles;  ///< empty: names without role
 };
 [[nodiscard]] Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& known,
                                                       const std::vector<std::string>& loops);

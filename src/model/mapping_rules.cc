@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -8,11 +10,13 @@
 namespace shardwright {
 namespace {
 
-/// The names of one side of a rule, in the order of the transform's roles.
+/// The names of one side of a rule: one, a list, or by role in the order that the transform wants.
 Result<std::vector<NameTemplate>> parse_names(const JsonNode& node, const std::string& prefix,
                                               const std::vector<std::string>& roles) {
   std::vector<JsonNode> nodes;
-  if (roles.empty()) {
+  if (node.is_array()) {
+    nodes = SW_TRY(node.elements());
+  } else if (roles.empty()) {
     nodes.push_back(node);
   } else {
     for (const std::string& role : roles) nodes.push_back(SW_TRY(node.at(role)));
@@ -136,7 +140,7 @@ Result<Rule> parse_rule(const JsonNode& node, const RulePrefix& prefix, const Kn
   const JsonNode megatron = SW_TRY(node.at("megatron"));
   ParsedTransform parsed = SW_TRY(parse_transform(node, known, prefix.loops));
   rule.transform = std::move(parsed.transform);
-  rule.megatron = SW_TRY(parse_names(megatron, prefix.megatron, parsed.megatron_roles));
+  rule.megatron = SW_TRY(parse_names(megatron, prefix.megatron, {}));
   if (const std::optional<JsonNode> hf = node.find("hf")) {
     rule.hf = SW_TRY(parse_names(*hf, prefix.hf, parsed.hf_roles));
   }

@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "model/mapping_parse.h"
 
 namespace shardwright {
 namespace {
 
-constexpr int kMaxParts = 64;
+constexpr std::size_t kMaxParts = 64;
 
 /// What every kind of transform needs while it is read.
 struct Context {
@@ -46,7 +47,7 @@ Result<std::vector<std::string>> roles_of(const JsonNode& names) {
   if (!names.is_object()) return roles;
   const auto members = SW_TRY(names.members());
   for (const auto& [role, name] : members) roles.push_back(role);
-  if (roles.empty() || std::ssize(roles) > kMaxParts) {
+  if (roles.empty() || roles.size() > kMaxParts) {
     return names.invalid(fmt::format("{} roles", roles.size()), fmt::format("1 to {}", kMaxParts));
   }
   return roles;
@@ -54,13 +55,15 @@ Result<std::vector<std::string>> roles_of(const JsonNode& names) {
 
 Status expect_single(const JsonNode& names, std::string_view transform) {
   if (names.is_text()) return {};
-  return names.invalid("several names", fmt::format("one name: the transform is {}", transform));
+  return names.invalid("no single name", fmt::format("one name: the transform is {}", transform));
 }
 
-Result<std::vector<std::string>> expect_several(const JsonNode& names, std::string_view transform) {
-  std::vector<std::string> roles = SW_TRY(roles_of(names));
-  if (roles.size() >= 2) return roles;
-  return names.invalid("one name", fmt::format("several by role: the transform is {}", transform));
+Result<std::size_t> expect_several(const JsonNode& names, std::string_view transform) {
+  std::size_t count = 1;
+  if (names.is_array()) count = SW_TRY(names.elements()).size();
+  if (count >= 2 && count <= kMaxParts) return count;
+  return names.invalid(fmt::format("{} name{}", count, count == 1 ? "" : "s"),
+                       fmt::format("a list of several: the transform is {}", transform));
 }
 
 Result<std::vector<SizeExpr>> extents_of(const Context& context, std::size_t count) {
@@ -71,7 +74,7 @@ Result<std::vector<SizeExpr>> extents_of(const Context& context, std::size_t cou
   for (const JsonNode& element : elements) extents.push_back(SW_TRY(context.expr(element)));
   if (extents.size() != count) {
     return list->invalid(fmt::format("{} extents", extents.size()),
-                         fmt::format("{}, one per role", count));
+                         fmt::format("{}, one per name", count));
   }
   return extents;
 }
@@ -134,7 +137,7 @@ Result<ParsedTransform> parse_grouped(const Context& context, const JsonNode& hf
   std::vector<bool> used(roles.size(), false);
   const JsonNode list = SW_TRY(context.node.at("parts"));
   const std::vector<JsonNode> parts = SW_TRY(list.elements());
-  if (parts.empty() || std::ssize(parts) > kMaxParts) {
+  if (parts.empty() || parts.size() > kMaxParts) {
     return list.invalid(fmt::format("{} parts", parts.size()), fmt::format("1 to {}", kMaxParts));
   }
   for (const JsonNode& part : parts) {
@@ -179,7 +182,7 @@ Result<ParsedTransform> parse_constant(const Context& context) {
     return context.node.invalid("no 'shape'", "one: nothing else gives a constant's extents");
   }
   const JsonNode value = SW_TRY(context.node.at("value"));
-  return ParsedTransform{Constant{SW_TRY(value.number())}, {}, {}};
+  return ParsedTransform{Constant{SW_TRY(value.number())}, {}};
 }
 
 Result<ParsedTransform> parse_named(const Context& context, std::string_view kind) {
@@ -187,26 +190,27 @@ Result<ParsedTransform> parse_named(const Context& context, std::string_view kin
   if (kind != "split") SW_TRY(expect_single(megatron, kind));
   if (kind == "constant") return parse_constant(context);
   const JsonNode hf = SW_TRY(context.node.at("hf"));
+  if ((kind == "qkv" || kind == "grouped") && !hf.is_text() && !hf.is_object()) {
+    return hf.invalid("neither", "one name, or names by role");
+  }
   if (kind == "qkv") return parse_qkv(context, hf);
   if (kind == "grouped") return parse_grouped(context, hf);
   const int axis = SW_TRY(axis_of(context.node, "axis", 0, kMaxAxes - 1));
   if (kind == "concat") {
-    std::vector<std::string> roles = SW_TRY(expect_several(hf, kind));
-    std::vector<SizeExpr> extents = SW_TRY(extents_of(context, roles.size()));
-    return ParsedTransform{Concat{axis, std::move(extents)}, std::move(roles), {}};
+    const std::size_t count = SW_TRY(expect_several(hf, kind));
+    return ParsedTransform{Concat{axis, SW_TRY(extents_of(context, count))}, {}};
   }
   SW_TRY(expect_single(hf, kind));
   if (kind == "split") {
-    std::vector<std::string> roles = SW_TRY(expect_several(megatron, kind));
-    std::vector<SizeExpr> extents = SW_TRY(extents_of(context, roles.size()));
-    return ParsedTransform{Split{axis, std::move(extents)}, {}, std::move(roles)};
+    const std::size_t count = SW_TRY(expect_several(megatron, kind));
+    return ParsedTransform{Split{axis, SW_TRY(extents_of(context, count))}, {}};
   }
   if (kind == "interleaved") {
-    const int ways = SW_TRY(axis_of(context.node, "ways", 2, kMaxParts));
+    const int ways = SW_TRY(axis_of(context.node, "ways", 2, static_cast<int>(kMaxParts)));
     if (ways < 2) return context.node.invalid(fmt::format("{} ways", ways), "2 or more");
-    return ParsedTransform{Interleaved{axis, ways}, {}, {}};
+    return ParsedTransform{Interleaved{axis, ways}, {}};
   }
-  return ParsedTransform{Rename{}, {}, {}};
+  return ParsedTransform{Rename{}, {}};
 }
 
 /// The fields that each transform has of its own.

@@ -58,8 +58,12 @@ Status check_recipe(const Plan& plan, std::size_t index) {
                   torch_name(from), torch_name(target.dtype));
     }
   }
+  if (recipe.fill.value_or(0.0) != 0.0 && !is_castable_float(target.dtype)) {
+    return fail(Code::kDtypeUnsupported, "tensor {}: {} cannot be filled with {}", target.name,
+                torch_name(target.dtype), *recipe.fill);
+  }
   const Status coverage = check_coverage(covered, Replicas::kForbidden);
-  if (!coverage && !(recipe.zero_fill && coverage.error().code == Code::kHole)) {
+  if (!coverage && !(recipe.fill && coverage.error().code == Code::kHole)) {
     return std::unexpected(Error(coverage.error()).within("plan"));
   }
   return {};

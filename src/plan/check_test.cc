@@ -17,7 +17,7 @@ Plan identity_plan() {
   plan.target.files = {"b"};
   plan.target.tensors = {tensor};
   plan.file_sizes = {96};
-  plan.tensors = {{{{Box{{0, 0}, {4, 6}}, 0, {0, 0}, {0, 1}, {1, 1}}}, false, 0.0}};
+  plan.tensors = {{{{Box{{0, 0}, {4, 6}}, 0, {0, 0}, {0, 1}, {1, 1}}}, std::nullopt, 0.0}};
   return plan;
 }
 
@@ -35,7 +35,7 @@ TEST(CheckPlan, NamesTargetElementsWithoutSource) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, Code::kHole);
   EXPECT_NE(status.error().message.find("[3:4, 0:6]"), std::string::npos) << status.error().message;
-  plan.tensors[0].zero_fill = true;
+  plan.tensors[0].fill = 0.0;
   EXPECT_TRUE(check_plan(plan));
 }
 
@@ -43,7 +43,7 @@ TEST(CheckPlan, RefusesTwoSourcesForOneElement) {
   Plan plan = identity_plan();
   plan.tensors[0].views.push_back(plan.tensors[0].views[0]);
   EXPECT_EQ(check_plan(plan).error().code, Code::kOverlap);
-  plan.tensors[0].zero_fill = true;
+  plan.tensors[0].fill = 0.0;
   EXPECT_EQ(check_plan(plan).error().code, Code::kOverlap);
 }
 

@@ -82,7 +82,8 @@ bool are_alike(const Layers& layers, const std::vector<DraftTensor>& tensors) {
       const DraftTensor& a = tensors[position];
       const DraftTensor& b = tensors[same->second];
       if (!(a.desc.shape == b.desc.shape) || a.desc.dtype != b.desc.dtype ||
-          a.recipe.add != b.recipe.add || a.desc.shape.size() == kMaxAxes) {
+          a.recipe.add != b.recipe.add || a.recipe.fill != b.recipe.fill ||
+          a.desc.shape.size() == kMaxAxes) {
         return false;
       }
     }
@@ -104,7 +105,7 @@ std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors) {
     if (!are_alike(layers, tensors)) continue;
     for (const auto& [rest, position] : layers.begin()->second) {
       DraftTensor whole{{stack + "." + rest, tensors[position].desc.dtype, {}},
-                        {{}, false, tensors[position].recipe.add},
+                        {{}, tensors[position].recipe.fill, tensors[position].recipe.add},
                         std::nullopt};
       whole.desc.shape.push_back(static_cast<std::int64_t>(layers.size()));
       for (const std::int64_t extent : tensors[position].desc.shape) {
@@ -139,7 +140,7 @@ Result<std::vector<DraftTensor>> draft_from_hf(const Correspondence& corresponde
   }
   std::vector<DraftTensor> tensors;
   for (const MappedTensor& mapped : correspondence.megatron) {
-    DraftTensor tensor{mapped.desc, {{}, false, mapped.offset}, std::nullopt};
+    DraftTensor tensor{mapped.desc, {{}, mapped.constant, mapped.offset}, std::nullopt};
     tensor.desc.dtype = target_dtype(options, mapped.desc.dtype, mapped.pinned_dtype);
     if (mapped.vocabulary) tensor.true_rows = mapped.desc.shape[0];
     tensors.push_back(std::move(tensor));
@@ -200,7 +201,7 @@ std::vector<DraftTensor> draft_identity(const Catalog& source, const DraftOption
 void resize_rows(DraftTensor& tensor, std::int64_t rows) {
   const std::int64_t old_rows = tensor.desc.shape[0];
   tensor.desc.shape[0] = rows;
-  tensor.recipe.zero_fill = rows > old_rows;
+  if (rows > old_rows) tensor.recipe.fill = 0.0;
   for (TensorView& view : tensor.recipe.views) {
     view.box.shape[0] =
         std::min(view.box.shape[0], std::max<std::int64_t>(rows - view.box.origin[0], 0));

@@ -25,7 +25,7 @@ class Lowering {
  public:
   explicit Lowering(const Plan& plan);
 
-  /// Appends the pieces that fill `region` of target tensor `target`; with zero_fill recipes parts
+  /// Appends the pieces that fill `region` of target tensor `target`; where the recipe fills, parts
   /// of it may stay uncovered.
   void lower(std::size_t target, const Box& region, std::vector<SourcePiece>& pieces) const;
 

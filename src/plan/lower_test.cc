@@ -56,7 +56,7 @@ RC_GTEST_PROP(Lowering, AgreesWithTheDefinitionOfAView, ()) {
   }
   const Dims target_shape{view.box.end(0), view.box.end(1)};
   plan.target.tensors.push_back({{"t", DType::kU8, target_shape}, ChunkList(2), Encoding::kRaw});
-  plan.tensors.push_back({{view}, true, 0.0});
+  plan.tensors.push_back({{view}, 0.0, 0.0});
 
   std::vector<int> hits(static_cast<std::size_t>(target_shape[0] * target_shape[1]));
   std::vector<SourcePiece> pieces;
@@ -113,7 +113,7 @@ TEST(Lowering, ReadsOneOfTwoReplicas) {
   source.chunks.push_back({Box{{0}, {4}}, 1, {0, 4}, {}});
   plan.source.tensors.push_back(source);
   plan.target.tensors.push_back({{"t", DType::kU8, {4}}, ChunkList(1), Encoding::kRaw});
-  plan.tensors.push_back({{{Box{{0}, {4}}, 0, {0}, {0}, {1}}}, false, 0.0});
+  plan.tensors.push_back({{{Box{{0}, {4}}, 0, {0}, {0}, {1}}}, std::nullopt, 0.0});
   std::vector<SourcePiece> pieces;
   Lowering(plan).lower(0, Box{{0}, {4}}, pieces);
   ASSERT_EQ(pieces.size(), 1U);

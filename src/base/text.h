@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace shardwright {
+
+/// One step through UTF-8.
+struct CodePoint {
+  char32_t value = 0;     ///< meaningless where `valid` is false
+  std::size_t bytes = 1;  ///< length in the text; 1 for a byte that begins no character
+  bool valid = false;
+};
+
+/// The character at the front. Overlong forms, surrogates and values above U+10FFFF are not valid.
+/// REQUIRES: text is not empty.
+[[nodiscard]] CodePoint front_code_point(std::string_view text);
+
+/// Columns that a terminal gives a text: 2 for East Asian wide characters, 0 for combining ones.
+[[nodiscard]] int display_width(std::string_view text);
+
+/// The text, cut to at most `columns` columns and ended with `…` where something is missing.
+[[nodiscard]] std::string fit_width(std::string_view text, int columns);
+
+/// The text with everything escaped that could act on a terminal or deceive its reader: control
+/// characters, line ends, direction overrides, bytes that are no UTF-8.
+[[nodiscard]] std::string printable(std::string_view text);
+
+/// Orders as people count: `layers.2` before `layers.10`. A strict weak order over all texts; only
+/// equal texts are equivalent.
+[[nodiscard]] bool natural_less(std::string_view a, std::string_view b);
+
+}  // namespace shardwright

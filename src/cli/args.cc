@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/args.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <string_view>
+
+#include "base/edit_distance.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "cli/conversion_flags.h"
+#include "cli/help.h"
+#include "cli/quantity.h"
+#include "cli/table.h"
+
+namespace shardwright::cli {
+namespace {
+
+using Arguments = std::span<const std::string>;
+
+std::string wrapped(std::string_view paragraph, std::size_t columns) {
+  std::string text;
+  std::size_t line = 0;
+  while (!paragraph.empty()) {
+    const std::size_t end = std::min(paragraph.find(' '), paragraph.size());
+    if (line > 0 && line + 1 + end > columns) {
+      text += '\n';
+      line = 0;
+    } else if (line > 0) {
+      text += ' ';
+      ++line;
+    }
+    text += paragraph.substr(0, end);
+    line += end;
+    paragraph.remove_prefix(std::min(end + 1, paragraph.size()));
+  }
+  return text;
+}
+
+// One command's flags, as CLI11 knows them.
+class Flags {
+ public:
+  explicit Flags(const CommandHelp& help) : help_(&help) {
+    app_.set_help_flag("");
+    app_.allow_extras();
+    app_.add_flag("-h,--help", asks_help_, "this text");
+  }
+
+  template <class T>
+  void positional(const char* name, T& value) {
+    app_.add_option(name, value)->group("");
+  }
+  template <class T>
+  CLI::Option* value(const char* name, T& value, const char* type, const char* text) {
+    return app_.add_option(name, value, text)->type_name(type);
+  }
+  void values(const char* name, std::vector<std::string>& value, const char* type,
+              const char* text) {
+    // One value per flag: otherwise the list would swallow the paths behind it.
+    app_.add_option(name, value, text)
+        ->type_name(type)
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+  void flag(const char* name, bool& value, const char* text) { app_.add_flag(name, value, text); }
+
+  /// True when help was asked for, which wins over everything that may be missing.
+  Result<bool> parse(Arguments arguments) {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    try {
+      app_.parse(std::move(reversed));
+    } catch (const CLI::Error& error) {
+      if (asks_help_) return true;
+      return fail(Code::kUsage, "{}: {}; {}", help_->name, printable(error.what()), see_help());
+    }
+    if (asks_help_) return true;
+    for (const std::string& extra : app_.remaining()) {
+      if (extra != "--") return refuse(extra);
+    }
+    return false;
+  }
+
+  [[nodiscard]] ShowText help() const {
+    Table table({{}, {}});
+    for (const CLI::Option* option : app_.get_options()) {
+      if (option->get_group().empty()) continue;
+      table.add_row({option->get_name(false, true) + " " + option->get_type_name(),
+                     option->get_description()});
+    }
+    constexpr std::size_t kColumns = 96;
+    const std::string_view space = help_->usage.empty() ? "" : " ";
+    return {fmt::format("Examples:{}\n{}\n\nUsage: shardwright {}{}{} [FLAGS]\n\nFlags:\n{}",
+                        help_->examples, wrapped(help_->details, kColumns), help_->name, space,
+                        help_->usage, table.text(2))};
+  }
+
+ private:
+  [[nodiscard]] std::string see_help() const {
+    return fmt::format("see 'shardwright {} --help'", help_->name);
+  }
+
+  [[nodiscard]] std::unexpected<Error> refuse(const std::string& extra) const {
+    if (extra.size() < 2 || extra[0] != '-') {
+      return fail(Code::kUsage, "{}: found one argument too many, '{}', expected {}; {}",
+                  help_->name, printable(extra), help_->usage.empty() ? "none" : help_->usage,
+                  see_help());
+    }
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app_.get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    const std::vector<std::string_view> candidates(names.begin(), names.end());
+    const std::string flag = extra.substr(0, extra.find('='));
+    const std::string_view meant = nearest_of(flag, candidates);
+    return fail(Code::kUsage, "{}: found the unknown flag {}; {}", help_->name, printable(flag),
+                meant.empty() ? see_help() : fmt::format("did you mean {}?", meant));
+  }
+
+  const CommandHelp* help_;
+  CLI::App app_;
+  bool asks_help_ = false;
+};
+
+std::string models_from_environment() {
+  const char* models = std::getenv("SHARDWRIGHT_MODELS");
+  return models == nullptr ? "" : models;
+}
+
+void add_models(Flags& flags, std::string& models) {
+  models = models_from_environment();
+  flags.value("--models", models, "DIR", "")->group("");
+}
+
+Result<Command> parse_inspect(const CommandHelp& help, Arguments arguments) {
+  InspectCommand command;
+  std::string depth = std::to_string(command.depth);
+  std::string limit = std::to_string(command.limit);
+  Flags flags(help);
+  flags.positional("PATH", command.path);
+  flags.values("--tensors", command.tensors, "GLOB", "only tensors of this name; repeatable");
+  flags.value("--depth", depth, "N", "levels of a pickle's values (default 4)");
+  flags.value("--limit", limit, "N", "lines for a pickle's values (default 1000)");
+  flags.flag("--json", command.json, "everything as JSON on standard output");
+  if (SW_TRY(flags.parse(arguments))) return flags.help();
+  if (command.path.empty()) {
+    return fail(Code::kUsage, "PATH: found nothing, expected the path of a checkpoint or file");
+  }
+  constexpr std::int64_t kDeepest = 100;
+  constexpr std::int64_t kLongest = 10'000'000;
+  command.depth = SW_TRY(parse_count("--depth", depth, kDeepest));
+  command.limit = SW_TRY(parse_count("--limit", limit, kLongest));
+  return command;
+}
+
+void add_conversion(Flags& flags, ConversionFlags& to) {
+  flags.positional("IN", to.input);
+  flags.positional("OUT", to.output);
+  flags.value("--to", to.to, "FORMAT", "hf, torch_dist or safetensors (the source's own names)");
+  flags.value("--tp", to.tp, "N", "tensor parallel size (default 1)");
+  flags.value("--pp", to.pp, "N", "pipeline parallel size (default 1)");
+  flags.value("--vpp", to.vpp, "N", "virtual stages per pipeline rank (default 1)");
+  flags.value("--ep", to.ep, "N", "expert parallel size (default 1)");
+  flags.value("--etp", to.etp, "N", "tensor parallel size of experts (default: as --tp)");
+  flags.value("--hf-config", to.hf_config, "DIR", "folder with config.json and tokenizer files");
+  flags.value("--family", to.family, "NAME", "model family, where it can't be detected");
+  flags.values("--map", to.map_files, "FILE", "a further mapping file; repeatable");
+  flags.value("--dtype", to.dtype, "TYPE", "keep (default), bfloat16, float16 or float32");
+  flags.values("--include", to.include, "GLOB", "only source tensors of this name; repeatable");
+  flags.values("--exclude", to.exclude, "GLOB", "not these; repeatable");
+  flags.value("--optimizer", to.optimizer, "WHAT",
+              "keep or drop optimizer state (default: keep for torch_dist)");
+  flags.value("--make-vocab-size-divisible-by", to.make_vocab_size_divisible_by, "N",
+              "pad the vocabulary with zero rows to a multiple of N x TP");
+  flags.value("--max-shard-size", to.max_shard_size, "SIZE",
+              "of one safetensors file (default 5GB)");
+  flags.value("--threads", to.threads, "N", "default: one per processor");
+  flags.value("--max-memory", to.max_memory, "SIZE", "default 256MiB");
+  flags.flag("--overwrite", to.overwrite, "replace OUT once the new one is complete");
+  add_models(flags, to.models);
+}
+
+Result<Command> parse_plan(const CommandHelp& help, Arguments arguments) {
+  PlanCommand command;
+  ConversionFlags conversion;
+  Flags flags(help);
+  add_conversion(flags, conversion);
+  flags.flag("-v,--verbose", command.verbose, "also every chunk, file by file");
+  flags.flag("--json", command.json, "the plan as JSON on standard output");
+  if (SW_TRY(flags.parse(arguments))) return flags.help();
+  command.request = SW_TRY(to_request(conversion));
+  return command;
+}
+
+Result<Command> parse_convert(const CommandHelp& help, Arguments arguments) {
+  ConvertCommand command;
+  ConversionFlags conversion;
+  bool dry_run = false;
+  bool verbose = false;
+  Flags flags(help);
+  add_conversion(flags, conversion);
+  flags.flag("--dry-run", dry_run, "as plan: show what would be done");
+  flags.flag("-v,--verbose", verbose, "with --dry-run: also every chunk, file by file");
+  flags.flag("--json", command.json, "the report as JSON on standard output");
+  if (SW_TRY(flags.parse(arguments))) return flags.help();
+  command.request = SW_TRY(to_request(conversion));
+  if (dry_run) return PlanCommand{std::move(command.request), verbose, command.json};
+  return command;
+}
+
+Result<Command> parse_demo(const CommandHelp& help, Arguments arguments) {
+  DemoCommand command;
+  Flags flags(help);
+  flags.value("--keep", command.keep, "DIR", "make the checkpoints there and leave them");
+  flags.value("--checkpoint", command.checkpoint, "DIR", "a Hugging Face model to use instead");
+  flags.flag("--json", command.json, "steps and verdict as JSON on standard output");
+  add_models(flags, command.models);
+  if (SW_TRY(flags.parse(arguments))) return flags.help();
+  return command;
+}
+
+Result<Command> parse_command(const CommandHelp& help, Arguments arguments) {
+  if (help.name == "inspect") return parse_inspect(help, arguments);
+  if (help.name == "plan") return parse_plan(help, arguments);
+  if (help.name == "convert") return parse_convert(help, arguments);
+  return parse_demo(help, arguments);
+}
+
+std::unexpected<Error> refuse_command(std::string_view name) {
+  std::vector<std::string_view> names = {"--help", "--version"};
+  for (const CommandHelp& help : command_helps()) names.push_back(help.name);
+  const std::string_view meant = nearest_of(name, names);
+  return fail(Code::kUsage, "shardwright: found '{}', expected inspect, plan, convert or demo; {}",
+              printable(name),
+              meant.empty() ? "see 'shardwright --help'" : fmt::format("did you mean {}?", meant));
+}
+
+}  // namespace
+
+Result<Command> parse_arguments(Arguments arguments) {
+  if (arguments.empty()) {
+    return fail(Code::kUsage,
+                "shardwright: found no command, expected inspect, plan, convert or demo; see "
+                "'shardwright --help'");
+  }
+  const std::string& first = arguments.front();
+  if (first == "--version" || first == "-V") return ShowText{version_text()};
+  if (first == "--help" || first == "-h") return ShowText{overview_text()};
+  if (first == "help") {
+    if (arguments.size() == 1) return ShowText{overview_text()};
+    const CommandHelp* help = find_command(arguments[1]);
+    if (help == nullptr) return refuse_command(arguments[1]);
+    const std::vector<std::string> asks_help = {"--help"};
+    return parse_command(*help, asks_help);
+  }
+  const CommandHelp* help = find_command(first);
+  if (help == nullptr) return refuse_command(first);
+  return parse_command(*help, arguments.subspan(1));
+}
+
+bool asks_for_json(Arguments arguments) {
+  const auto end = std::find(arguments.begin(), arguments.end(), "--");
+  return std::find(arguments.begin(), end, "--json") != end;
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "shardwright/convert.h"
+
+namespace shardwright::cli {
+
+/// `--help`, `--version`: text for standard output.
+struct ShowText {
+  std::string text;
+};
+
+struct InspectCommand {
+  std::string path;
+  std::vector<std::string> tensors;  ///< globs; empty: all
+  std::int64_t depth = 4;            ///< of a pickle's values
+  std::int64_t limit = 1000;         ///< of lines that show a pickle's values
+  bool json = false;
+};
+
+/// `plan`, and `convert --dry-run`.
+struct PlanCommand {
+  ConvertRequest request;
+  bool verbose = false;
+  bool json = false;
+};
+
+struct ConvertCommand {
+  ConvertRequest request;
+  bool json = false;
+};
+
+struct DemoCommand {
+  std::string keep;        ///< folder for the checkpoints; empty: a temporary one
+  std::string checkpoint;  ///< empty: the one that comes with the program
+  std::string models;
+  bool json = false;
+};
+
+using Command = std::variant<ShowText, InspectCommand, PlanCommand, ConvertCommand, DemoCommand>;
+
+/// Reads a command line (without the program's name, in canonical flags: see to_canonical_flags)
+/// and checks everything that needs no file. Error: kUsage.
+[[nodiscard]] Result<Command> parse_arguments(std::span<const std::string> arguments);
+
+/// Whether a command line asks for JSON, even where the rest of it is wrong.
+[[nodiscard]] bool asks_for_json(std::span<const std::string> arguments);
+
+}  // namespace shardwright::cli

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/conversion_run.h"
+#include "cli/json_output.h"
+#include "cli/quantity.h"
+#include "cli/summary.h"
+
+namespace shardwright::cli {
+namespace {
+
+std::uint64_t peak_resident_bytes() {
+  constexpr std::uint64_t kUnit = 1024;  // Linux counts in KiB
+  rusage usage{};
+  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * kUnit;
+}
+
+std::string report_json(const PreparedConversion& conversion, const FinishedRun& run) {
+  JsonWriter json;
+  begin_document(json, "convert");
+  json.text("output", run.report.output).text("format", format_name(conversion.request.format));
+  write_layout(json, conversion.request.parallel);
+  json.text("family", conversion.family);
+  json.number("bytes_read", run.report.bytes_read);
+  json.number("bytes_written", run.report.bytes_written);
+  json.number("files_opened", run.report.files_opened);
+  json.number("files_written", run.report.files_written);
+  json.real("seconds", run.seconds).number("peak_memory_bytes", peak_resident_bytes());
+  json.texts("notes", conversion.notes).close();
+  return json.take();
+}
+
+std::string report_text(const PreparedConversion& conversion, const FinishedRun& run) {
+  const ConvertReport& report = run.report;
+  std::string format(format_name(conversion.request.format));
+  if (conversion.request.format == TargetFormat::kTorchDist) {
+    format += ", " + layout_text(conversion.request.parallel);
+  }
+  return fmt::format("wrote {} ({}): {} in {}, {}, peak memory {}\n", printable(report.output),
+                     format, format_bytes(report.bytes_written),
+                     format_count(report.files_written, "file"), format_seconds(run.seconds),
+                     format_memory(peak_resident_bytes()));
+}
+
+}  // namespace
+
+Result<int> run_convert(const ConvertCommand& command, Console& console) {
+  const PreparedConversion conversion = SW_TRY(prepare_conversion(command.request));
+  tell_notes(conversion, console);
+  const FinishedRun run = SW_TRY(run_with_progress(conversion, console));
+  console.print(command.json ? report_json(conversion, run) : report_text(conversion, run));
+  return kExitFine;
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/conversion_run.h"
+#include "cli/json_output.h"
+#include "cli/quantity.h"
+#include "cli/summary.h"
+#include "cli/table.h"
+
+namespace shardwright::cli {
+namespace {
+
+std::string target_text(const ConvertRequest& request) {
+  std::string text = fmt::format("{} ({}", request.output, format_name(request.format));
+  if (request.format == TargetFormat::kTorchDist) {
+    text += ", " + layout_text(request.parallel);
+  }
+  return text + ")";
+}
+
+std::string disk_text(const PlanCost& cost, std::optional<std::uint64_t> free_bytes) {
+  std::string text = format_bytes(cost.bytes_written) + " needed";
+  if (free_bytes) text += fmt::format(", {} free", format_bytes(*free_bytes));
+  return text;
+}
+
+std::string overview(const PreparedConversion& conversion,
+                     std::optional<std::uint64_t> free_bytes) {
+  const PlanCost cost = cost_of(conversion.plan);
+  const Location& location = conversion.source.location;
+  Table table({{}, {}});
+  table.add_row(
+      {"source", fmt::format("{} ({})", location.path, container_name(location.container))});
+  table.add_row({"target", target_text(conversion.request)});
+  if (!conversion.family.empty()) table.add_row({"family", conversion.family});
+  table.add_row({"read", fmt::format("{} from {}", format_bytes(cost.payload_bytes_read),
+                                     format_count(cost.source_files, "file"))});
+  table.add_row({"write", fmt::format("{} to {}", format_bytes(cost.bytes_written),
+                                      format_count(cost.target_files, "file"))});
+  table.add_row({"disk", disk_text(cost, free_bytes)});
+  table.add_row({"memory", fmt::format("at most {}", format_memory(conversion.peak_memory_bytes))});
+  return table.text();
+}
+
+std::string notes_text(const std::vector<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) text += fmt::format("note: {}\n", printable(note));
+  return text.empty() ? "" : "\n" + text;
+}
+
+// `a + b + c`; a long list, such as a model's layers, by its ends.
+std::string source_text(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostShown = 3;
+  if (names.empty()) return "(made)";
+  if (names.size() > kMostShown) {
+    return fmt::format("{} … {} ({})", names.front(), names.back(), names.size());
+  }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : " + ") + name;
+  return text;
+}
+
+std::string renames_text(const std::vector<RenamedTensor>& renames, bool verbose) {
+  Table table({{"source"}, {"target"}});
+  std::size_t same = 0;
+  for (const RenamedTensor& rename : renames) {
+    if (rename.source.size() == 1 && rename.source.front() == rename.target) {
+      ++same;
+      continue;
+    }
+    if (!verbose) {
+      table.add_row({source_text(rename.source), rename.target});
+      continue;
+    }
+    for (std::size_t i = 0; i < std::max<std::size_t>(1, rename.source.size()); ++i) {
+      table.add_row(
+          {rename.source.empty() ? "(made)" : rename.source[i], i == 0 ? rename.target : "\""});
+    }
+  }
+  std::string text = table.row_count() > 0 ? "\n" + table.text() : "";
+  if (same > 0)
+    text += fmt::format("\n{} a name as it is\n",
+                        format_count(same, "tensor") + " keep" + (same == 1 ? "s" : ""));
+  return text;
+}
+
+struct PlacedChunk {
+  std::uint32_t file;
+  std::uint64_t offset;
+  std::size_t tensor;
+  std::size_t chunk;
+};
+
+std::string chunks_text(const Plan& plan) {
+  std::vector<PlacedChunk> placed;
+  for (std::size_t t = 0; t < plan.target.tensors.size(); ++t) {
+    const ChunkList& chunks = plan.target.tensors[t].chunks;
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      placed.push_back({chunks.file(c), chunks.range(c).offset, t, c});
+    }
+  }
+  std::sort(placed.begin(), placed.end(), [](const PlacedChunk& a, const PlacedChunk& b) {
+    return a.file != b.file ? a.file < b.file : a.offset < b.offset;
+  });
+  Table table({{"file"},
+               {"offset", Table::Align::kRight},
+               {"bytes", Table::Align::kRight},
+               {"tensor"},
+               {"box"}});
+  for (const PlacedChunk& place : placed) {
+    const StoredTensor& tensor = plan.target.tensors[place.tensor];
+    const Chunk chunk = tensor.chunks[place.chunk];
+    table.add_row({plan.target.files[place.file], format_count(place.offset),
+                   format_count(chunk.range.length), tensor.desc.name, to_string(chunk.box)});
+  }
+  return "\n" + table.text();
+}
+
+}  // namespace
+
+Result<int> run_plan(const PlanCommand& command, Console& console) {
+  const PreparedConversion conversion = SW_TRY(prepare_conversion(command.request));
+  const std::optional<std::uint64_t> free_bytes = free_bytes_at(command.request.output);
+  const bool fits = !free_bytes || cost_of(conversion.plan).bytes_written <= *free_bytes;
+  if (command.json) {
+    console.print(plan_json(conversion, free_bytes));
+  } else {
+    console.print(overview(conversion, free_bytes) + notes_text(conversion.notes) +
+                  renames_text(conversion.renames, command.verbose) +
+                  (command.verbose ? chunks_text(conversion.plan) : ""));
+  }
+  if (!fits) console.message("the disk has not enough free space for this");
+  return fits ? kExitFine : kExitFindings;
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/args.h"
+#include "cli/console.h"
+
+namespace shardwright::cli {
+
+// Each command prints its result on the console and returns the exit status; an error is the
+// caller's to report.
+
+[[nodiscard]] Result<int> run_inspect(const InspectCommand& command, Console& console);
+[[nodiscard]] Result<int> run_plan(const PlanCommand& command, Console& console);
+[[nodiscard]] Result<int> run_convert(const ConvertCommand& command, Console& console);
+[[nodiscard]] Result<int> run_demo(const DemoCommand& command, Console& console);
+
+}  // namespace shardwright::cli

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+#include "base/fail.h"
+#include "base/text.h"
+
+namespace shardwright::cli {
+namespace {
+
+constexpr std::string_view kRed = "\x1b[1;31m";
+constexpr std::string_view kBold = "\x1b[1m";
+constexpr std::string_view kPlain = "\x1b[0m";
+constexpr std::string_view kClearLine = "\r\x1b[K";
+
+// The errno of the first failure, else 0.
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+bool wants_colour() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  if (no_colour != nullptr && *no_colour != '\0') return false;
+  return terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+int terminal_columns(int fd) {
+  constexpr int kUsual = 80;
+  winsize size{};
+  if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsual;
+  return size.ws_col;
+}
+
+}  // namespace
+
+Console Console::standard() {
+  std::signal(SIGPIPE, SIG_IGN);
+  return Console({.output = STDOUT_FILENO,
+                  .messages = STDERR_FILENO,
+                  .output_is_terminal = ::isatty(STDOUT_FILENO) != 0,
+                  .messages_are_terminal = ::isatty(STDERR_FILENO) != 0,
+                  .colour = wants_colour(),
+                  .columns = terminal_columns(STDERR_FILENO)});
+}
+
+void Console::print(std::string_view text) {
+  if (output_errno_ != 0) return;
+  status_line("");
+  output_errno_ = write_all(streams_.output, text);
+}
+
+// Nobody could be told that a message was not written.
+void Console::message(std::string_view line) {
+  status_line("");
+  static_cast<void>(write_all(streams_.messages, printable(line) + "\n"));
+}
+
+void Console::error(const Error& error) {
+  status_line("");
+  std::string label = fmt::format("error[{}]:", code_name(error.code));
+  if (streams_.messages_are_terminal && streams_.colour)
+    label = fmt::format("{}{}{}", kRed, label, kPlain);
+  static_cast<void>(
+      write_all(streams_.messages, fmt::format("{} {}\n", label, printable(error.message))));
+}
+
+void Console::status_line(std::string_view line) {
+  if (!streams_.messages_are_terminal || (line.empty() && !has_status_line_)) return;
+  has_status_line_ = !line.empty();
+  static_cast<void>(write_all(streams_.messages, fmt::format("{}{}", kClearLine, line)));
+}
+
+std::string Console::bold(std::string_view text) const {
+  if (!streams_.output_is_terminal || !streams_.colour) return std::string(text);
+  return fmt::format("{}{}{}", kBold, text, kPlain);
+}
+
+int Console::exit_status(int status) {
+  status_line("");
+  if (output_errno_ == 0 || output_errno_ == EPIPE) return status;
+  error(fail_errno(output_errno_, "standard output: cannot be written").error());
+  return kExitFailure;
+}
+
+}  // namespace shardwright::cli

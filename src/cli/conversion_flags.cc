@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/conversion_flags.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "base/edit_distance.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "cli/quantity.h"
+
+namespace shardwright::cli {
+namespace {
+
+using Text = ConversionFlags::Text;
+
+template <class T>
+struct Choice {
+  std::string_view name;
+  T value;
+};
+
+constexpr std::array kTargets = {
+    Choice<TargetFormat>{"hf", TargetFormat::kHf},
+    Choice<TargetFormat>{"torch_dist", TargetFormat::kTorchDist},
+    Choice<TargetFormat>{"safetensors", TargetFormat::kSafetensors},
+};
+constexpr std::array kDtypes = {
+    Choice<std::optional<DType>>{"keep", std::nullopt},
+    Choice<std::optional<DType>>{"bfloat16", DType::kBF16},
+    Choice<std::optional<DType>>{"float16", DType::kF16},
+    Choice<std::optional<DType>>{"float32", DType::kF32},
+};
+constexpr std::array kOptimizers = {
+    Choice<OptimizerPolicy>{"keep", OptimizerPolicy::kKeep},
+    Choice<OptimizerPolicy>{"drop", OptimizerPolicy::kDrop},
+};
+
+template <class T, std::size_t N>
+Result<T> choose(std::string_view flag, std::string_view text,
+                 const std::array<Choice<T>, N>& choices) {
+  std::array<std::string_view, N> names;
+  std::string listed;
+  for (std::size_t i = 0; i < N; ++i) {
+    if (choices[i].name == text) return choices[i].value;
+    names[i] = choices[i].name;
+    if (i > 0) listed += i + 1 == N ? " or " : ", ";
+    listed += names[i];
+  }
+  const std::string_view meant = nearest_of(text, names);
+  return fail(Code::kUsage, "{}: found '{}', expected {}{}", flag, printable(text), listed,
+              meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+}
+
+Status read_size(std::string_view flag, const Text& text, std::int64_t& size) {
+  if (text) size = SW_TRY(parse_count(flag, *text));
+  return {};
+}
+
+Result<ParallelConfig> read_parallel(const ConversionFlags& flags) {
+  ParallelConfig parallel;
+  SW_TRY(read_size("--tp", flags.tp, parallel.tensor));
+  SW_TRY(read_size("--pp", flags.pp, parallel.pipeline));
+  SW_TRY(read_size("--vpp", flags.vpp, parallel.virtual_pipeline));
+  SW_TRY(read_size("--ep", flags.ep, parallel.expert));
+  // Megatron-Core's own default for the experts' tensor parallelism.
+  parallel.expert_tensor = parallel.tensor;
+  SW_TRY(read_size("--etp", flags.etp, parallel.expert_tensor));
+  if (parallel.virtual_pipeline > 1 && parallel.pipeline == 1) {
+    return fail(Code::kUsage,
+                "--vpp: found {} with 1 pipeline stage, expected several; give --pp too",
+                parallel.virtual_pipeline);
+  }
+  return parallel;
+}
+
+struct TargetFlag {
+  std::string_view name;
+  const Text* value;
+};
+
+// A flag that would be ignored is a misunderstanding that should not wait until the end.
+Status refuse_given(std::span<const TargetFlag> flags, std::string_view target) {
+  for (const TargetFlag& flag : flags) {
+    if (flag.value->has_value()) {
+      return fail(Code::kUsage, "{}: found it with --to {}, where it has no meaning; leave it out",
+                  flag.name, target);
+    }
+  }
+  return {};
+}
+
+Status check_target_flags(const ConversionFlags& flags, TargetFormat format) {
+  const std::array megatron_only = {
+      TargetFlag{"--tp", &flags.tp},
+      TargetFlag{"--pp", &flags.pp},
+      TargetFlag{"--vpp", &flags.vpp},
+      TargetFlag{"--ep", &flags.ep},
+      TargetFlag{"--etp", &flags.etp},
+      TargetFlag{"--make-vocab-size-divisible-by", &flags.make_vocab_size_divisible_by},
+  };
+  const std::array files_only = {TargetFlag{"--max-shard-size", &flags.max_shard_size}};
+  if (format == TargetFormat::kTorchDist) return refuse_given(files_only, *flags.to);
+  return refuse_given(megatron_only, *flags.to);
+}
+
+Result<std::string> required(std::string_view name, const Text& text, std::string_view expected) {
+  if (!text || text->empty()) {
+    return fail(Code::kUsage, "{}: found nothing, expected {}", name, expected);
+  }
+  return *text;
+}
+
+}  // namespace
+
+Result<ConvertRequest> to_request(const ConversionFlags& flags) {
+  ConvertRequest request;
+  request.input = SW_TRY(required("IN", flags.input, "the path of a checkpoint"));
+  request.output = SW_TRY(required("OUT", flags.output, "the path of the new checkpoint"));
+  const std::string to = SW_TRY(required("--to", flags.to, "hf, torch_dist or safetensors"));
+  request.format = SW_TRY(choose("--to", to, kTargets));
+  SW_TRY(check_target_flags(flags, request.format));
+  request.parallel = SW_TRY(read_parallel(flags));
+  if (flags.dtype) request.dtype = SW_TRY(choose("--dtype", *flags.dtype, kDtypes));
+  if (flags.optimizer) {
+    request.optimizer = SW_TRY(choose("--optimizer", *flags.optimizer, kOptimizers));
+  }
+  if (flags.max_shard_size) {
+    request.max_shard_bytes = SW_TRY(parse_bytes("--max-shard-size", *flags.max_shard_size));
+  }
+  if (flags.make_vocab_size_divisible_by) {
+    request.make_vocab_size_divisible_by =
+        SW_TRY(parse_count("--make-vocab-size-divisible-by", *flags.make_vocab_size_divisible_by));
+  }
+  if (flags.threads) {
+    constexpr std::int64_t kMostThreads = 4096;
+    const std::int64_t threads = SW_TRY(parse_count("--threads", *flags.threads, kMostThreads));
+    request.threads = static_cast<int>(threads);
+  }
+  if (flags.max_memory) {
+    request.max_memory_bytes = SW_TRY(parse_bytes("--max-memory", *flags.max_memory));
+  }
+  request.include = flags.include;
+  request.exclude = flags.exclude;
+  request.map_files = flags.map_files;
+  request.hf_config_dir = flags.hf_config;
+  request.family = flags.family;
+  request.models_dir = flags.models;
+  request.overwrite = flags.overwrite;
+  return request;
+}
+
+}  // namespace shardwright::cli

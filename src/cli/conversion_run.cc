@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/conversion_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "base/fail.h"
+#include "cli/json_output.h"
+#include "cli/progress_line.h"
+#include "cli/stop_signal.h"
+#include "io/publish.h"
+
+namespace shardwright::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Unfinished outputs of this process beside `output`. There should be none: this is to be able to
+// say so.
+std::vector<std::string> own_leftovers(const std::string& output) {
+  std::error_code error;
+  const fs::path target = fs::weakly_canonical(output, error);
+  const std::string prefix = fmt::format(".{}.partial-{}-", target.filename().string(), ::getpid());
+  std::vector<std::string> found;
+  for (fs::directory_iterator entry(target.parent_path(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path());
+  }
+  return found;
+}
+
+Error with_leftovers(Error error, const std::string& output) {
+  const std::vector<std::string> left = own_leftovers(output);
+  if (error.code == Code::kCancelled && left.empty()) {
+    error.message += "; nothing was left behind";
+  }
+  for (const std::string& path : left) {
+    error.message += fmt::format("; {} could not be removed, remove it", path);
+  }
+  return error;
+}
+
+}  // namespace
+
+Result<FinishedRun> run_with_progress(const PreparedConversion& conversion, Console& console) {
+  const StopSignal stop;
+  ProgressLine line(console);
+  RunOptions options;
+  options.on_progress = [&](const ConvertProgress& progress) { line.update(progress); };
+  options.cancelled = &stop.flag();
+  Result<ConvertReport> report = run_conversion(conversion, options);
+  if (!report) {
+    return std::unexpected(with_leftovers(std::move(report).error(), conversion.request.output));
+  }
+  return FinishedRun{*std::move(report), line.seconds()};
+}
+
+void tell_notes(const PreparedConversion& conversion, Console& console) {
+  for (const std::string& note : conversion.notes) console.message("note: " + note);
+  for (const std::string& path : stale_partials(conversion.request.output)) {
+    console.message(fmt::format("note: {} was left by a run that was killed; remove it", path));
+  }
+}
+
+std::string command_line(const ConvertRequest& request) {
+  std::string line = fmt::format("shardwright convert {} {} --to {}", shell_quoted(request.input),
+                                 shell_quoted(request.output), format_name(request.format));
+  if (request.format != TargetFormat::kTorchDist) return line;
+  const ParallelConfig& parallel = request.parallel;
+  const auto add = [&](std::string_view flag, std::int64_t size, std::int64_t usual) {
+    if (size != usual) line += fmt::format(" {} {}", flag, size);
+  };
+  add("--tp", parallel.tensor, 1);
+  add("--pp", parallel.pipeline, 1);
+  add("--vpp", parallel.virtual_pipeline, 1);
+  add("--ep", parallel.expert, 1);
+  add("--etp", parallel.expert_tensor, parallel.tensor);
+  return line;
+}
+
+std::string shell_quoted(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=+,@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(word);
+  }
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+std::optional<std::uint64_t> free_bytes_at(const std::string& path) {
+  std::error_code error;
+  fs::path place = fs::absolute(path, error);
+  while (!error && !fs::exists(place, error) && place.has_relative_path()) {
+    place = place.parent_path();
+  }
+  const fs::space_info space = fs::space(place, error);
+  if (error) return std::nullopt;
+  return space.available;
+}
+
+}  // namespace shardwright::cli

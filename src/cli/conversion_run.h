@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cli/console.h"
+#include "shardwright/convert.h"
+
+namespace shardwright::cli {
+
+struct FinishedRun {
+  ConvertReport report;
+  double seconds = 0.0;
+};
+
+/// Runs a prepared conversion with progress on the console. Ctrl-C and SIGTERM stop it; the error
+/// (kCancelled) then tells what was left on the disk.
+[[nodiscard]] Result<FinishedRun> run_with_progress(const PreparedConversion& conversion,
+                                                    Console& console);
+
+/// What a plan is known to need and do, for the reader of messages: notes, and unfinished outputs
+/// that killed runs left beside the target.
+void tell_notes(const PreparedConversion& conversion, Console& console);
+
+/// The command line that asks for the same.
+[[nodiscard]] std::string command_line(const ConvertRequest& request);
+
+/// A word as a shell reads it back.
+[[nodiscard]] std::string shell_quoted(std::string_view word);
+
+/// Free space on the disk that a path is or would be on.
+[[nodiscard]] std::optional<std::uint64_t> free_bytes_at(const std::string& path);
+
+}  // namespace shardwright::cli

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/demo_place.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "io/temporary_folder.h"
+
+namespace shardwright::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(DemoPlace, ATemporaryOneGoesWithItsObject) {
+  std::string path;
+  {
+    Result<DemoPlace> made = DemoPlace::make("");
+    ASSERT_TRUE(made) << made.error().message;
+    const DemoPlace place = *std::move(made);
+    path = place.path();
+    EXPECT_TRUE(fs::is_directory(path));
+    EXPECT_EQ(place / "x", path + "/x");
+    fs::create_directory(place / "x");
+  }
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(DemoPlace, AKeptOneStays) {
+  const TemporaryFolder folder;
+  {
+    ASSERT_TRUE(DemoPlace::make(folder / "a/b"));
+  }
+  EXPECT_TRUE(fs::is_directory(folder / "a/b"));
+  folder.put("file", "");
+  const Result<DemoPlace> refused = DemoPlace::make(folder / "file/c");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kNotFound);
+}
+
+TEST(FindDemoCheckpoint, FindsTheOneInTheSources) {
+  const Result<std::string> found = find_demo_checkpoint();
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_TRUE(fs::exists(fs::path(*found) / "config.json"));
+}
+
+}  // namespace
+}  // namespace shardwright::cli

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/file_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "base/endian.h"
+#include "base/fail.h"
+#include "cli/quantity.h"
+#include "codec/pickle_decode.h"
+#include "codec/safetensors_header.h"
+#include "codec/torch_archive.h"
+#include "format/dcp_metadata.h"
+#include "shardwright/storage.h"
+
+namespace shardwright::cli {
+namespace {
+
+constexpr std::uint64_t kHeadBytes = 512;
+constexpr std::uint64_t kMostPickleBytes = std::uint64_t{1} << 30;
+
+struct OpenFile {
+  std::unique_ptr<Directory> directory;
+  std::string name;  // within the directory
+  std::unique_ptr<ReadableFile> file;
+  std::string head;
+};
+
+Result<OpenFile> open_file(const std::string& path) {
+  const std::filesystem::path whole(path);
+  OpenFile open;
+  const std::string parent = whole.has_parent_path() ? whole.parent_path().string() : ".";
+  open.directory = SW_TRY(open_local_directory(parent));
+  open.name = whole.filename().string();
+  open.file = SW_TRY(open.directory->open(open.name));
+  open.head.resize(static_cast<std::size_t>(std::min(kHeadBytes, open.file->size())));
+  SW_TRY(open.file->read_at(0, std::as_writable_bytes(std::span(open.head))));
+  return open;
+}
+
+bool is_zip(std::string_view head) { return head.starts_with("PK\x03\x04"); }
+
+// Protocols 2 and later say so; older ones are text and have only their name.
+bool is_pickle(std::string_view head, std::string_view name) {
+  constexpr char kLatestProtocol = 5;
+  if (head.size() >= 2 && head[0] == '\x80') return head[1] >= 2 && head[1] <= kLatestProtocol;
+  return name.ends_with(".pkl") || name.ends_with(".pickle") || name == ".metadata";
+}
+
+bool is_safetensors(std::string_view head, std::uint64_t file_bytes) {
+  constexpr std::size_t kLengthBytes = 8;
+  if (head.size() <= kLengthBytes || head[kLengthBytes] != '{') return false;
+  return load_le<std::uint64_t>(as_bytes(head).data()) <= file_bytes - kLengthBytes;
+}
+
+Status fill_safetensors(const OpenFile& open, FileReport& report) {
+  const SafetensorsHeader header = SW_TRY(read_safetensors_header(*open.file));
+  report.kind = "safetensors";
+  report.reason = "a JSON header behind its length";
+  report.catalog.files.push_back(open.name);
+  for (const SafetensorsTensor& entry : header.tensors) {
+    StoredTensor tensor{entry.desc, ChunkList(entry.desc.shape.size()), Encoding::kRaw};
+    tensor.chunks.push_back({Box::whole(entry.desc.shape), 0, entry.range, {}});
+    report.catalog.tensors.push_back(std::move(tensor));
+  }
+  for (const auto& [key, value] : header.metadata) report.facts.emplace_back(key, value);
+  return {};
+}
+
+Status fill_torch_archive(const OpenFile& open, const TreeLimits& limits, FileReport& report) {
+  const TorchArchive archive = SW_TRY(TorchArchive::open(*open.file));
+  report.kind = "torch archive";
+  report.reason = "a zip file with torch.save's records";
+  std::uint64_t storages = 0;
+  std::uint64_t storage_bytes = 0;
+  const std::string data = archive.prefix() + "/data/";
+  for (const zip::Entry& entry : archive.zip().entries()) {
+    if (!entry.name.starts_with(data)) continue;
+    ++storages;
+    storage_bytes += entry.bytes;
+  }
+  report.facts.emplace_back("records", format_count(archive.zip().entries().size()));
+  report.facts.emplace_back(
+      "storages", fmt::format("{}, {}", format_count(storages), format_bytes(storage_bytes)));
+  report.values = describe_value(archive.root(), limits);
+  return {};
+}
+
+Status fill_pickle(const OpenFile& open, const TreeLimits& limits, FileReport& report) {
+  const std::string text = SW_TRY(read_whole(*open.directory, open.name, kMostPickleBytes));
+  const pickle::Prefix prefix = SW_TRY(pickle::decode_prefix(as_bytes(text)));
+  report.kind = "pickle";
+  report.reason = fmt::format("protocol {}", prefix.protocol);
+  report.facts.emplace_back("values", format_count(prefix.document.node_count()));
+  if (prefix.consumed < text.size()) {
+    report.facts.emplace_back(
+        "behind it",
+        fmt::format("{} not shown", format_count(text.size() - prefix.consumed, "byte")));
+  }
+  report.values = describe_value(prefix.document.root(), limits);
+  return {};
+}
+
+// The entries of a catalog that lie in one of its files.
+Catalog part_in_file(const Catalog& whole, std::string_view file) {
+  Catalog part;
+  part.files.emplace_back(file);
+  for (const StoredTensor& tensor : whole.tensors) {
+    StoredTensor here{tensor.desc, ChunkList(tensor.chunks.axes()), tensor.encoding};
+    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+      if (whole.files[tensor.chunks.file(i)] != file) continue;
+      Chunk chunk = tensor.chunks[i];
+      chunk.file = 0;
+      here.chunks.push_back(chunk);
+    }
+    if (!here.chunks.empty()) part.tensors.push_back(std::move(here));
+  }
+  for (const StoredObject& object : whole.objects) {
+    if (whole.files[object.file] == file) part.objects.push_back({object.name, 0, object.range});
+  }
+  return part;
+}
+
+Status fill_distcp(const OpenFile& open, FileReport& report) {
+  if (!open.directory->exists(".metadata")) {
+    return fail(Code::kNotFound,
+                "{}: found no .metadata beside it, expected one, because a .distcp file has no "
+                "directory of its own; restore it or inspect another file",
+                report.path);
+  }
+  const std::unique_ptr<ReadableFile> file = SW_TRY(open.directory->open(".metadata"));
+  const DcpMetadata metadata = SW_TRY(read_dcp_metadata(*file));
+  report.kind = "distcp";
+  report.reason = "the .metadata beside it tells what lies where";
+  report.catalog = part_in_file(metadata.catalog, open.name);
+  return {};
+}
+
+Status fill(const OpenFile& open, const TreeLimits& limits, FileReport& report) {
+  // A .distcp file begins like a torch archive, and with one item it is one.
+  if (open.name.ends_with(".distcp")) return fill_distcp(open, report);
+  if (is_zip(open.head)) return fill_torch_archive(open, limits, report);
+  const auto identified = identify_no_zip(open.head);
+  if (is_safetensors(open.head, report.bytes)) return fill_safetensors(open, report);
+  if (is_pickle(open.head, open.name)) return fill_pickle(open, limits, report);
+  return fail(Code::kUnknownFormat,
+              "{}: found {}, expected a safetensors file, a torch archive, a pickle or a .distcp "
+              "file; give the checkpoint's folder",
+              report.path, identified.value_or("no format that is known"));
+}
+
+}  // namespace
+
+Result<FileReport> inspect_file(const std::string& path, const TreeLimits& limits) {
+  FileReport report;
+  report.path = path;
+  const OpenFile open = SW_TRY(open_file(path));
+  report.bytes = open.file->size();
+  SW_TRY(fill(open, limits, report));
+  return report;
+}
+
+}  // namespace shardwright::cli

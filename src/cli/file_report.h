@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/value_tree.h"
+#include "shardwright/catalog.h"
+
+namespace shardwright::cli {
+
+/// What one file of a checkpoint holds.
+struct FileReport {
+  std::string path;
+  std::string kind;    ///< `safetensors`, `torch archive`, `pickle`, `distcp`
+  std::string reason;  ///< what says so
+  std::uint64_t bytes = 0;
+  std::vector<std::pair<std::string, std::string>> facts;  ///< label and value
+  Catalog catalog;                  ///< tensors and objects with their places
+  std::optional<ValueNode> values;  ///< of a pickle
+};
+
+/// Looks at one file by its content, never by its name alone, and runs nothing that is in it. A
+/// `.distcp` file is explained by the `.metadata` beside it. Errors: kNotFound, kUnknownFormat with
+/// the name of what it is, and those of the codecs.
+[[nodiscard]] Result<FileReport> inspect_file(const std::string& path, const TreeLimits& limits);
+
+}  // namespace shardwright::cli

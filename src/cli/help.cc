@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/help.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace shardwright::cli {
+
+const std::array<CommandHelp, kCommandCount>& command_helps() {
+  static constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
+      {
+          .name = "inspect",
+          .summary = "what a checkpoint or a single file holds",
+          .examples = R"(
+  shardwright inspect Llama-3.1-8B/                     a Hugging Face model
+  shardwright inspect ckpt --tensors '*.layers.0.*'     the tensors of layer 0
+  shardwright inspect ckpt/iter_0001000/common.pt       a pickle's values, nothing in it is run
+  shardwright inspect ckpt --json > ckpt.json           everything, every chunk
+)",
+          .usage = "PATH",
+          .details =
+              "PATH is a checkpoint (a run's root, one iteration or a model's folder) or one "
+              ".pt, .pkl, .distcp or .safetensors file. Only headers and metadata are read.",
+      },
+      {
+          .name = "plan",
+          .summary = "what a conversion would do and cost; writes nothing",
+          .examples = R"(
+  shardwright plan Llama-3.1-8B/ ckpt --to torch_dist --tp 4 --pp 2
+  shardwright plan ckpt hf --to hf --verbose            which bytes go to which file
+  shardwright plan ckpt hf --to hf --json > plan.json
+)",
+          .usage = "IN OUT --to FORMAT",
+          .details = "Takes the arguments of convert. Shows bytes, files, memory, disk and every "
+                     "rename. The plan is complete and proven: convert does exactly this.",
+      },
+      {
+          .name = "convert",
+          .summary = "convert or reshard a checkpoint",
+          .examples = R"(
+  shardwright convert Llama-3.1-8B/ ckpt --to torch_dist --tp 4 --pp 2    Hugging Face to Megatron
+  shardwright convert ckpt ckpt-tp8 --to torch_dist --tp 8                reshard
+  shardwright convert ckpt hf --to hf                                     Megatron to Hugging Face
+  shardwright convert ckpt plain --to safetensors --include 'decoder.*'   a part, names as they are
+)",
+          .usage = "IN OUT --to FORMAT",
+          .details =
+              "IN's format and layout are detected. OUT appears when it is complete, or not at "
+              "all; an existing OUT is left alone without --overwrite. Parallel sizes are "
+              "those of OUT; Megatron's spellings are accepted too "
+              "(--tensor-model-parallel-size 4).",
+      },
+      {
+          .name = "demo",
+          .summary = "convert a small model there and back and prove it bit-exact",
+          .examples = R"(
+  shardwright demo
+  shardwright demo --keep out                           keep every checkpoint to look at
+  shardwright demo --checkpoint Llama-3.1-8B/           with a model of your own
+)",
+          .usage = "",
+          .details = "Hugging Face to Megatron, resharded, and back to Hugging Face; then every "
+                     "tensor's bytes are compared with the input's.",
+      },
+  }};
+  return kHelps;
+}
+
+const CommandHelp* find_command(std::string_view name) {
+  for (const CommandHelp& help : command_helps()) {
+    if (help.name == name) return &help;
+  }
+  return nullptr;
+}
+
+std::string overview_text() {
+  std::string text = R"(Examples:
+  shardwright inspect Llama-3.1-8B/                                       what it holds
+  shardwright plan Llama-3.1-8B/ ckpt --to torch_dist --tp 4 --pp 2       what it would cost
+  shardwright convert Llama-3.1-8B/ ckpt --to torch_dist --tp 4 --pp 2    Hugging Face to Megatron
+  shardwright convert ckpt back --to hf                                   and back, bit for bit
+
+The checkpoint tool of Megatron-family training: reads, reshards and converts.
+
+Usage: shardwright COMMAND ...
+
+Commands:
+)";
+  for (const CommandHelp& help : command_helps()) {
+    fmt::format_to(std::back_inserter(text), "  {:<9}{}\n", help.name, help.summary);
+  }
+  text += R"(
+  shardwright COMMAND --help    its flags
+  shardwright --version
+
+Exit status: 0 fine, 1 findings or differences, 2 usage or failure.
+)";
+  return text;
+}
+
+std::string version_text() { return "shardwright " SHARDWRIGHT_VERSION "\n"; }
+
+}  // namespace shardwright::cli

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/json_output.h"
+
+#include <fmt/format.h>
+
+#include <variant>
+
+#include "cli/summary.h"
+
+namespace shardwright::cli {
+namespace {
+
+void write_dims(JsonWriter& json, std::string_view name, const Dims& dims) {
+  json.key(name).open_row();
+  for (const std::int64_t extent : dims) json.number(extent);
+  json.close();
+}
+
+void write_place(JsonWriter& json, std::string_view file, ByteRange range) {
+  json.text("file", file).number("offset", range.offset).number("bytes", range.length);
+}
+
+void write_objects(JsonWriter& json, const Catalog& catalog) {
+  json.key("objects").open_list();
+  for (const StoredObject& object : catalog.objects) {
+    json.open_object().text("name", object.name);
+    write_place(json, catalog.files[object.file], object.range);
+    json.close();
+  }
+  json.close();
+}
+
+struct ValueWriter {
+  JsonWriter& json;
+
+  void operator()(std::monostate /*none*/) const { json.null(); }
+  void operator()(bool value) const { json.flag(value); }
+  void operator()(std::int64_t value) const { json.number(value); }
+  void operator()(double value) const { json.real(value); }
+  void operator()(const std::string& value) const { json.text(value); }
+  void operator()(const std::vector<std::int64_t>& values) const {
+    json.open_row();
+    for (const std::int64_t value : values) json.number(value);
+    json.close();
+  }
+};
+
+void write_summary(JsonWriter& json, const CatalogSummary& summary) {
+  json.key("totals").open_object();
+  json.number("tensors", summary.tensors).number("optimizer_tensors", summary.optimizer_tensors);
+  json.number("elements", summary.elements).number("bytes", summary.bytes);
+  json.number("chunks", summary.chunks).number("objects", summary.objects);
+  json.number("files", summary.files);
+  json.key("dtypes").open_object();
+  for (const auto& [dtype, share] : summary.dtypes) {
+    json.key(torch_name(dtype)).open_object();
+    json.number("tensors", share.tensors).number("bytes", share.bytes).close();
+  }
+  json.close().close();
+}
+
+void write_files(JsonWriter& json, const Plan& plan) {
+  json.key("files").open_list();
+  for (std::size_t i = 0; i < plan.target.files.size(); ++i) {
+    json.open_object().text("path", plan.target.files[i]);
+    json.number("bytes", plan.file_sizes[i]).close();
+  }
+  json.close();
+}
+
+}  // namespace
+
+void begin_document(JsonWriter& json, std::string_view command) {
+  json.open_object().text("schema", fmt::format("shardwright/{}/1", command));
+}
+
+std::string error_json(std::string_view command, const Error& error) {
+  JsonWriter json;
+  begin_document(json, command);
+  json.key("error").open_object();
+  json.text("code", code_name(error.code)).text("message", error.message).close();
+  json.close();
+  return json.take();
+}
+
+void write_tensors(JsonWriter& json, const Catalog& catalog,
+                   const std::vector<std::size_t>& indices) {
+  json.key("tensors").open_list();
+  for (const std::size_t index : indices) {
+    const StoredTensor& tensor = catalog.tensors[index];
+    json.open_object().text("name", tensor.desc.name);
+    json.text("dtype", torch_name(tensor.desc.dtype));
+    write_dims(json, "shape", tensor.desc.shape);
+    json.text("encoding", tensor.encoding == Encoding::kRaw ? "raw" : "torch_archive");
+    json.key("chunks").open_list();
+    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+      const Chunk chunk = tensor.chunks[i];
+      json.open_object();
+      write_dims(json, "origin", chunk.box.origin);
+      write_dims(json, "shape", chunk.box.shape);
+      write_place(json, catalog.files[chunk.file], chunk.range);
+      json.close();
+    }
+    json.close().close();
+  }
+  json.close();
+}
+
+std::string checkpoint_json(const Checkpoint& checkpoint, const std::vector<std::string>& globs) {
+  JsonWriter json;
+  begin_document(json, "inspect");
+  json.text("path", checkpoint.location.path);
+  json.text("format", container_name(checkpoint.location.container));
+  json.texts("reasons", checkpoint.location.reasons);
+  json.key("iteration");
+  if (checkpoint.location.iteration) {
+    json.number(*checkpoint.location.iteration);
+  } else {
+    json.null();
+  }
+  write_summary(json, summarize(checkpoint.catalog));
+  json.key("arguments").open_object();
+  for (const auto& [name, value] : checkpoint.arguments) {
+    json.key(name);
+    std::visit(ValueWriter{json}, value);
+  }
+  json.close();
+  write_tensors(json, checkpoint.catalog, matching_tensors(checkpoint.catalog, globs));
+  write_objects(json, checkpoint.catalog);
+  json.close();
+  return json.take();
+}
+
+std::string file_json(const FileReport& report, const std::vector<std::string>& globs) {
+  JsonWriter json;
+  begin_document(json, "inspect");
+  json.text("path", report.path).text("format", report.kind);
+  json.key("reasons").open_list().text(report.reason).close();
+  json.number("file_bytes", report.bytes);
+  json.key("facts").open_object();
+  for (const auto& [name, value] : report.facts) json.text(name, value);
+  json.close();
+  write_summary(json, summarize(report.catalog));
+  write_tensors(json, report.catalog, matching_tensors(report.catalog, globs));
+  write_objects(json, report.catalog);
+  if (report.values) {
+    json.key("values");
+    write_tree(json, *report.values);
+  }
+  json.close();
+  return json.take();
+}
+
+std::string plan_json(const PreparedConversion& conversion,
+                      std::optional<std::uint64_t> free_bytes) {
+  const Plan& plan = conversion.plan;
+  const PlanCost cost = cost_of(plan);
+  JsonWriter json;
+  begin_document(json, "plan");
+  json.key("source").open_object().text("path", conversion.source.location.path);
+  json.text("format", container_name(conversion.source.location.container)).close();
+  json.key("target").open_object().text("path", conversion.request.output);
+  json.text("format", format_name(conversion.request.format));
+  write_layout(json, conversion.request.parallel);
+  json.close();
+  json.text("family", conversion.family);
+  json.key("cost").open_object().number("bytes_read", cost.payload_bytes_read);
+  json.number("bytes_written", cost.bytes_written).number("source_files", cost.source_files);
+  json.number("target_files", cost.target_files);
+  json.number("peak_memory_bytes", conversion.peak_memory_bytes);
+  if (free_bytes) json.number("free_disk_bytes", *free_bytes);
+  json.close();
+  json.texts("notes", conversion.notes);
+  json.key("renames").open_list();
+  for (const RenamedTensor& rename : conversion.renames) {
+    json.open_object().texts("source", rename.source).text("target", rename.target).close();
+  }
+  json.close();
+  write_files(json, plan);
+  write_tensors(json, plan.target, matching_tensors(plan.target, {}));
+  write_objects(json, plan.target);
+  json.close();
+  return json.take();
+}
+
+void write_layout(JsonWriter& json, const ParallelConfig& parallel) {
+  json.key("parallel").open_object();
+  json.number("tp", parallel.tensor).number("pp", parallel.pipeline);
+  json.number("vpp", parallel.virtual_pipeline).number("ep", parallel.expert);
+  json.number("etp", parallel.expert_tensor).close();
+}
+
+std::string_view format_name(TargetFormat format) {
+  switch (format) {
+    case TargetFormat::kHf:
+      return "hf";
+    case TargetFormat::kTorchDist:
+      return "torch_dist";
+    case TargetFormat::kSafetensors:
+      return "safetensors";
+  }
+  return "";
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/stop_signal.h"
+
+namespace shardwright::cli {
+namespace {
+
+// A handler gets no argument of ours: this is the one place where state must be static.
+std::atomic<bool>& stop_flag() {
+  static constinit std::atomic<bool> flag{false};
+  static_assert(std::atomic<bool>::is_always_lock_free);
+  return flag;
+}
+
+void on_signal(int /*signal*/) { stop_flag().store(true); }
+
+void install(int signal, struct sigaction& old) {
+  ::sigaction(signal, nullptr, &old);
+  if (old.sa_handler == SIG_IGN) return;
+  struct sigaction action{};
+  action.sa_handler = on_signal;
+  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+  ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+StopSignal::StopSignal() {
+  stop_flag().store(false);
+  install(SIGINT, old_interrupt_);
+  install(SIGTERM, old_terminate_);
+}
+
+StopSignal::~StopSignal() {
+  ::sigaction(SIGINT, &old_interrupt_, nullptr);
+  ::sigaction(SIGTERM, &old_terminate_, nullptr);
+}
+
+const std::atomic<bool>& StopSignal::flag() const { return stop_flag(); }
+
+}  // namespace shardwright::cli

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shardwright/checkpoint.h"
+#include "shardwright/parallel.h"
+
+namespace shardwright::cli {
+
+struct DTypeShare {
+  std::uint64_t tensors = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// What a catalog holds, in numbers.
+struct CatalogSummary {
+  std::uint64_t tensors = 0;
+  std::uint64_t optimizer_tensors = 0;
+  std::uint64_t elements = 0;
+  std::uint64_t bytes = 0;  ///< of the elements
+  std::uint64_t chunks = 0;
+  std::uint64_t objects = 0;
+  std::uint64_t files = 0;  ///< that hold tensors or objects
+  std::map<DType, DTypeShare> dtypes;
+};
+
+[[nodiscard]] CatalogSummary summarize(const Catalog& catalog);
+
+/// Names and values as text.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+/// Parallel sizes that the run's arguments tell; those that are 1 or missing are left out.
+[[nodiscard]] Facts layout_facts(const Checkpoint& checkpoint);
+/// Sizes and kind of the model, from the run's arguments, else from its config.json.
+[[nodiscard]] Facts model_facts(const Checkpoint& checkpoint);
+/// `a 1, b 2`.
+[[nodiscard]] std::string facts_text(const Facts& facts);
+/// `TP 2, PP 4`: sizes that are not 1, or `one rank`.
+[[nodiscard]] std::string layout_text(const ParallelConfig& parallel);
+
+/// Indices of the tensors whose names match one of the globs (all, where there are none), as people
+/// count.
+[[nodiscard]] std::vector<std::size_t> matching_tensors(const Catalog& catalog,
+                                                        const std::vector<std::string>& globs);
+
+}  // namespace shardwright::cli

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardwright::cli {
+namespace {
+
+using ::testing::ElementsAre;
+
+StoredTensor tensor(std::string name, DType dtype, const Dims& shape, std::uint32_t file) {
+  StoredTensor stored{{std::move(name), dtype, shape}, ChunkList(shape.size()), Encoding::kRaw};
+  stored.chunks.push_back({Box::whole(shape), file, {0, 1}, {}});
+  return stored;
+}
+
+Catalog example() {
+  Catalog catalog;
+  catalog.files = {"a", "b", "tokenizer.json"};
+  catalog.tensors.push_back(tensor("layers.10.w", DType::kBF16, {2, 3}, 0));
+  catalog.tensors.push_back(tensor("layers.2.w", DType::kF32, {4}, 1));
+  catalog.tensors.push_back(tensor("optimizer.state.exp_avg.x", DType::kF32, {}, 1));
+  catalog.objects.push_back({"rng", 1, {0, 5}});
+  return catalog;
+}
+
+TEST(Summarize, CountsWhatIsThere) {
+  const CatalogSummary summary = summarize(example());
+  EXPECT_EQ(summary.tensors, 3u);
+  EXPECT_EQ(summary.optimizer_tensors, 1u);
+  EXPECT_EQ(summary.elements, 11u);
+  EXPECT_EQ(summary.bytes, 32u);
+  EXPECT_EQ(summary.chunks, 3u);
+  EXPECT_EQ(summary.objects, 1u);
+  EXPECT_EQ(summary.files, 2u);
+  EXPECT_EQ(summary.dtypes.at(DType::kF32).tensors, 2u);
+  EXPECT_EQ(summary.dtypes.at(DType::kF32).bytes, 20u);
+  EXPECT_EQ(summarize({}).tensors, 0u);
+}
+
+TEST(MatchingTensors, FiltersAndCounts) {
+  const Catalog catalog = example();
+  EXPECT_THAT(matching_tensors(catalog, {}), ElementsAre(1, 0, 2));
+  EXPECT_THAT(matching_tensors(catalog, {"layers.*"}), ElementsAre(1, 0));
+  EXPECT_THAT(matching_tensors(catalog, {"*.10.*", "opt*"}), ElementsAre(0, 2));
+  EXPECT_THAT(matching_tensors(catalog, {"nothing"}), ElementsAre());
+}
+
+TEST(Facts, TellTheLayoutAndTheModel) {
+  Checkpoint checkpoint;
+  checkpoint.arguments = {{"tensor_model_parallel_size", std::int64_t{2}},
+                          {"pipeline_model_parallel_size", std::int64_t{1}},
+                          {"virtual_pipeline_model_parallel_size", std::monostate{}},
+                          {"num_layers", std::int64_t{4}},
+                          {"hidden_size", std::int64_t{64}}};
+  EXPECT_EQ(facts_text(layout_facts(checkpoint)), "TP 2");
+  EXPECT_EQ(facts_text(model_facts(checkpoint)), "layers 4, hidden 64");
+
+  Checkpoint model;
+  model.hf_config = R"({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 2,
+                        "num_local_experts": 8, "num_key_value_heads": null})";
+  EXPECT_EQ(facts_text(model_facts(model)), "architecture LlamaForCausalLM, layers 2, experts 8");
+  model.hf_config = "{";
+  EXPECT_EQ(model_facts(model).at(0).first, "config.json");
+  EXPECT_EQ(facts_text(model_facts({})), "");
+}
+
+TEST(LayoutText, LeavesOutWhatIsUsual) {
+  EXPECT_EQ(layout_text({}), "one rank");
+  EXPECT_EQ(layout_text({2, 4, 1, 8, 2}), "TP 2, PP 4, EP 8");
+  EXPECT_EQ(layout_text({2, 1, 3, 1, 1}), "TP 2, VPP 3, ETP 1");
+}
+
+}  // namespace
+}  // namespace shardwright::cli

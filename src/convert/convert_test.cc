@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwright/convert.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "convert/golden.h"
+#include "format/common_state.h"
+
+namespace shardwright {
+namespace {
+
+using testing::HasSubstr;
+
+// Compares bytes, dtypes, shapes and names; vocabulary rows up to the smaller count.
+void expect_equal(const TensorMap& got, const TensorMap& expected, bool vocabulary_may_differ) {
+  for (const auto& [name, tensor] : expected) {
+    const auto found = got.find(name);
+    if (found == got.end()) {
+      ADD_FAILURE() << name << " is missing";
+      continue;
+    }
+    EXPECT_EQ(found->second.dtype, tensor.dtype) << name;
+    if (vocabulary_may_differ && !(found->second.shape == tensor.shape)) {
+      const std::size_t common = std::min(found->second.bytes.size(), tensor.bytes.size());
+      EXPECT_EQ(found->second.shape[1], tensor.shape[1]) << name;
+      EXPECT_TRUE(found->second.bytes.substr(0, common) == tensor.bytes.substr(0, common)) << name;
+      continue;
+    }
+    EXPECT_EQ(found->second.shape, tensor.shape) << name;
+    EXPECT_TRUE(found->second.bytes == tensor.bytes) << name << " differs";
+  }
+  for (const auto& [name, tensor] : got) {
+    EXPECT_TRUE(expected.contains(name)) << name << " is too much";
+  }
+}
+
+TensorMap without_optimizer(TensorMap tensors) {
+  std::erase_if(tensors, [](const auto& entry) { return entry.first.starts_with("optimizer."); });
+  return tensors;
+}
+
+ConvertRequest request_of(const std::string& input, const std::string& output, TargetFormat format,
+                          const ParallelConfig& parallel = {}) {
+  ConvertRequest request;
+  request.input = input;
+  request.output = output;
+  request.format = format;
+  request.parallel = parallel;
+  return request;
+}
+
+struct Family {
+  std::string name;
+  ParallelConfig first;
+  ParallelConfig second;
+};
+
+class Families : public testing::TestWithParam<Family> {};
+
+// HF -> Megatron equals what the real converter made; a reshard and the way back are the identity,
+// also when only a config folder tells about the model.
+TEST_P(Families, GoToMegatronAndBackBitByBit) {
+  const std::string golden = golden_path("hf/" + GetParam().name);
+  const TensorMap original = read_all_tensors(golden + "/hf").value();
+  const TensorMap global = read_all_tensors(golden).value();
+  const TemporaryOutput out;
+
+  const auto imported = convert_now(
+      request_of(golden + "/hf", out / "first", TargetFormat::kTorchDist, GetParam().first));
+  ASSERT_TRUE(imported) << imported.error().text();
+  expect_equal(read_all_tensors(out / "first").value(), global, false);
+
+  const auto resharded = convert_now(
+      request_of(out / "first", out / "second", TargetFormat::kTorchDist, GetParam().second));
+  ASSERT_TRUE(resharded) << resharded.error().text();
+  expect_equal(read_all_tensors(out / "second").value(), global, false);
+
+  const auto exported = convert_now(request_of(out / "second", out / "hf", TargetFormat::kHf));
+  ASSERT_TRUE(exported) << exported.error().text();
+  expect_equal(read_all_tensors(out / "hf").value(), original, false);
+  EXPECT_TRUE(std::filesystem::exists(out / "hf/config.json"));
+
+  std::filesystem::remove_all(out / "second/iter_0000000/hf");
+  std::filesystem::create_directory(out / "config");
+  std::filesystem::copy(golden + "/hf/config.json", out / "config/config.json");
+  ConvertRequest bare = request_of(out / "second", out / "bare", TargetFormat::kHf);
+  bare.hf_config_dir = out / "config";
+  bare.max_shard_bytes = 100'000;
+  const auto from_config = convert_now(bare);
+  ASSERT_TRUE(from_config) << from_config.error().text();
+  expect_equal(read_all_tensors(out / "bare").value(), original, false);
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, Families,
+                         testing::Values(Family{"llama3", {2, 2, 1, 1, 2}, {1, 3, 1, 1, 1}},
+                                         Family{"llama3_4l", {4, 1, 1, 1, 4}, {2, 2, 2, 1, 2}},
+                                         Family{"mistral", {2, 1, 1, 1, 2}, {1, 2, 1, 1, 1}},
+                                         Family{"qwen2", {2, 2, 1, 1, 2}, {4, 1, 1, 1, 4}},
+                                         Family{"qwen3", {2, 3, 1, 1, 2}, {1, 2, 1, 1, 1}},
+                                         Family{"qwen3_moe", {2, 2, 1, 2, 1}, {1, 3, 1, 4, 2}},
+                                         Family{"mixtral", {2, 2, 1, 2, 2}, {4, 1, 1, 4, 1}},
+                                         Family{"deepseek_v3", {2, 2, 1, 2, 1}, {4, 1, 1, 8, 1}},
+                                         Family{
+                                             "deepseek_v3_mtp", {2, 2, 1, 4, 1}, {1, 3, 1, 1, 1}}),
+                         [](const auto& info) { return info.param.name; });
+
+struct Saved {
+  std::string path;
+  std::string truth;
+  bool has_optimizer;
+};
+
+class MegatronFiles : public testing::TestWithParam<Saved> {};
+
+// Directories that Megatron-Core itself wrote, at every layout that divides.
+TEST_P(MegatronFiles, AreReshardedToTheTruth) {
+  const std::string input = golden_path("mcore/" + GetParam().path);
+  TensorMap truth = read_all_tensors(golden_path("mcore/" + GetParam().truth)).value();
+  if (!GetParam().has_optimizer) truth = without_optimizer(std::move(truth));
+  const bool is_moe = GetParam().truth.starts_with("moe");
+  for (const std::int64_t tp : {1, 2, 4}) {
+    for (const std::int64_t pp : {1, 2, 4}) {
+      for (const std::int64_t ep : {1, 2, 4}) {
+        if (ep > 1 && !is_moe) continue;
+        const TemporaryOutput out;
+        ConvertRequest request =
+            request_of(input, out / "x", TargetFormat::kTorchDist, {tp, pp, 1, ep, 1});
+        request.optimizer =
+            GetParam().has_optimizer ? OptimizerPolicy::kKeep : OptimizerPolicy::kDrop;
+        const auto converted = convert_now(request);
+        ASSERT_TRUE(converted) << converted.error().text();
+        expect_equal(read_all_tensors(out / "x").value(), truth, true);
+        const Checkpoint written = open_checkpoint(out / "x").value();
+        EXPECT_EQ(written.location.iteration, 10);
+        EXPECT_EQ(written.arguments.at("tensor_model_parallel_size"), ArgValue{tp});
+        EXPECT_EQ(written.arguments.at("pipeline_model_parallel_size"), ArgValue{pp});
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Golden, MegatronFiles,
+    testing::Values(Saved{"dense_te/v0.16.1/tp2pp2-torch_dist-full", "dense_te", true},
+                    Saved{"dense_te/v0.20.0dev/tp2pp1dp2-torch_dist-full", "dense_te", true},
+                    Saved{"gpt2_te/v0.20.0dev/tp1pp2-torch_dist-full", "gpt2_te", true},
+                    Saved{"moe_te_grouped/v0.16.1/tp1pp2ep2dp2-torch_dist-full", "moe_te_grouped",
+                          true},
+                    Saved{"dense/v0.15.3/tp2pp2-torch_dist-modelspace", "dense_te", false},
+                    Saved{"dense/v0.15.3/tp2pp1dp2-torch_dist-zero", "dense_te", false},
+                    Saved{"dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket", "dense_te", false}),
+    [](const auto& info) {
+      std::string name = info.param.path;
+      std::replace_if(
+          name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+      return name;
+    });
+
+TEST(Optimizer, KindsThatCannotBeReshardedAreRefusedByName) {
+  const TemporaryOutput out;
+  const auto refusal = [&](const std::string& path) {
+    ConvertRequest request =
+        request_of(golden_path("mcore/" + path), out / "x", TargetFormat::kTorchDist);
+    request.optimizer = OptimizerPolicy::kKeep;
+    const auto converted = prepare_conversion(request);
+    EXPECT_FALSE(converted);
+    if (converted) return std::string();
+    EXPECT_EQ(converted.error().code, Code::kOptimizerUnsupported);
+    return converted.error().message;
+  };
+  EXPECT_THAT(refusal("dense/v0.15.3/tp2pp2-torch_dist-modelspace"),
+              HasSubstr("fully_sharded_model_space"));
+  EXPECT_THAT(refusal("dense/v0.15.3/tp2pp1dp2-torch_dist-zero"), HasSubstr("optimizer"));
+  EXPECT_THAT(refusal("dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket"), HasSubstr("dp_reshardable"));
+  EXPECT_FALSE(std::filesystem::exists(out / "x"));
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+
+#include "io/source_files.h"
+#include "shardwright/catalog.h"
+#include "shardwright/mapping.h"
+
+namespace shardwright {
+
+/// Which of an HF checkpoint's copies (tied heads, MTP embeddings) are not bit-equal to their
+/// originals. Reads both, in small buffers, until the first difference.
+[[nodiscard]] Result<std::set<std::string, std::less<>>> find_differing_copies(
+    std::span<const HfCopy> copies, const Catalog& catalog, SourceFiles& files);
+
+}  // namespace shardwright

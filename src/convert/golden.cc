@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/golden.h"
+
+#include <filesystem>
+
+#include "format/torch_items.h"
+#include "io/source_files.h"
+#include "tensor/strided_copy.h"
+
+namespace shardwright {
+namespace {
+
+Status read_chunk(const Chunk& chunk, SourceFiles& files, TensorBytes& tensor) {
+  const int element_bytes = bytes_of(tensor.dtype);
+  const auto in_bytes = [&](Dims strides) {
+    for (int axis = 0; axis < strides.size(); ++axis) strides[axis] *= element_bytes;
+    return strides;
+  };
+  const Dims source =
+      in_bytes(chunk.strides.empty() ? row_major_strides(chunk.box.shape) : chunk.strides);
+  const Dims target = in_bytes(row_major_strides(tensor.shape));
+  std::string bytes(static_cast<std::size_t>(chunk.range.length), '\0');
+  SW_TRY(files.read_at(chunk.file, chunk.range.offset, std::as_writable_bytes(std::span(bytes))));
+  std::int64_t first = 0;
+  for (int axis = 0; axis < target.size(); ++axis) first += chunk.box.origin[axis] * target[axis];
+  strided_copy({chunk.box.shape, target, source}, element_bytes,
+               std::as_bytes(std::span(bytes)).data(),
+               std::as_writable_bytes(std::span(tensor.bytes)).data() + first);
+  return {};
+}
+
+}  // namespace
+
+Result<TensorMap> read_all_tensors(const std::string& path) {
+  Checkpoint checkpoint = SW_TRY(open_checkpoint(path));
+  SourceFiles files(*checkpoint.directory, checkpoint.catalog.files, 100);
+  SW_TRY(locate_items(checkpoint.catalog, files));
+  TensorMap tensors;
+  for (const StoredTensor& stored : checkpoint.catalog.tensors) {
+    SW_TRY(check_coverage(stored));
+    const std::int64_t bytes = SW_TRY(byte_count(stored.desc.shape, stored.desc.dtype));
+    TensorBytes tensor{stored.desc.dtype, stored.desc.shape,
+                       std::string(static_cast<std::size_t>(bytes), '\xee')};
+    for (std::size_t i = 0; i < stored.chunks.size(); ++i) {
+      SW_TRY(read_chunk(stored.chunks[i], files, tensor));
+    }
+    tensors.emplace(stored.desc.name, std::move(tensor));
+  }
+  return tensors;
+}
+
+std::string golden_path(const std::string& relative) {
+  return std::string(SHARDWRIGHT_SOURCE_DIR) + "/tests/golden/" + relative;
+}
+
+TemporaryOutput::TemporaryOutput() {
+  std::string pattern = std::filesystem::temp_directory_path() / "shardwright-test-XXXXXX";
+  path_ = mkdtemp(pattern.data()) == nullptr ? std::string() : pattern;
+}
+
+TemporaryOutput::~TemporaryOutput() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+Result<PreparedConversion> convert_now(const ConvertRequest& request) {
+  PreparedConversion conversion = SW_TRY(prepare_conversion(request));
+  SW_TRY(run_conversion(conversion, {}));
+  return conversion;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/megatron_target.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/fail.h"
+#include "convert/select.h"
+#include "convert/source_keys.h"
+#include "format/common_state.h"
+#include "format/torch_dist_layout.h"
+#include "layout/extra_state.h"
+#include "layout/layer_name.h"
+#include "layout/placement.h"
+#include "layout/shard_rule.h"
+
+namespace shardwright {
+namespace {
+
+using ArgumentEdits = std::vector<std::pair<std::string, ArgValue>>;
+
+std::optional<std::int64_t> number_of(const Arguments& arguments, std::string_view name) {
+  const auto found = arguments.find(name);
+  if (found == arguments.end()) return std::nullopt;
+  const std::int64_t* number = std::get_if<std::int64_t>(&found->second);
+  return number == nullptr ? std::nullopt : std::optional(*number);
+}
+
+bool is_vocabulary(const DraftTensor& tensor) {
+  const int axes = tensor.desc.shape.size();
+  return axes > 0 && shard_rule(tensor.desc.name, axes, false).vocabulary;
+}
+
+// Design D1: the stored height stays where TP divides it; else it is padded on request, counted
+// from the rows that mean something.
+Status fit_vocabulary(const ConvertRequest& request, std::optional<std::int64_t> true_rows,
+                      TargetParts& parts, ArgumentEdits& edits) {
+  for (DraftTensor& tensor : parts.tensors) {
+    if (!is_vocabulary(tensor)) continue;
+    const std::int64_t rows = tensor.desc.shape[0];
+    const std::int64_t tp = request.parallel.tensor;
+    const bool pads = request.make_vocab_size_divisible_by.has_value();
+    const std::int64_t meaning =
+        std::min(tensor.true_rows.value_or(true_rows.value_or(rows)), rows);
+    const std::int64_t divisor = request.make_vocab_size_divisible_by.value_or(128);
+    const std::int64_t padded = padded_vocabulary(meaning, divisor, tp);
+    if (rows % tp != 0 && !pads) {
+      return fail(Code::kVocabularyNotDivisible,
+                  "tensor {}: found {} vocabulary rows, expected a multiple of --tp {}; "
+                  "--make-vocab-size-divisible-by {} makes it {} rows, filled with zeros",
+                  tensor.desc.name, rows, tp, divisor, padded);
+    }
+    if (pads && (rows % tp != 0 || tensor.true_rows)) resize_rows(tensor, padded);
+    if (!tensor.desc.name.ends_with("word_embeddings.weight") ||
+        is_optimizer_name(tensor.desc.name)) {
+      continue;
+    }
+    edits.emplace_back("padded_vocab_size", tensor.desc.shape[0]);
+    if (pads) edits.emplace_back("make_vocab_size_divisible_by", divisor);
+  }
+  return {};
+}
+
+// The layout that Megatron's --use-checkpoint-args would take over.
+Status add_layout_arguments(const ParallelConfig& parallel, const TargetParts& parts,
+                            ArgumentEdits& edits) {
+  std::vector<TensorDesc> descs;
+  for (const DraftTensor& tensor : parts.tensors) descs.push_back(tensor.desc);
+  const Placement placement = SW_TRY(Placement::make(descs, parallel));
+  const PipelineSplit& pipeline = placement.pipeline();
+  edits.emplace_back("tensor_model_parallel_size", parallel.tensor);
+  edits.emplace_back("pipeline_model_parallel_size", parallel.pipeline);
+  edits.emplace_back("expert_model_parallel_size", parallel.expert);
+  edits.emplace_back("expert_tensor_parallel_size", parallel.expert_tensor);
+  const bool is_virtual = parallel.virtual_pipeline > 1;
+  edits.emplace_back("virtual_pipeline_model_parallel_size",
+                     is_virtual ? ArgValue{parallel.virtual_pipeline} : ArgValue{});
+  edits.emplace_back(
+      "num_layers_per_virtual_pipeline_stage",
+      is_virtual ? ArgValue{placement.layers() / (parallel.pipeline * parallel.virtual_pipeline)}
+                 : ArgValue{});
+  edits.emplace_back("num_virtual_stages_per_pipeline_rank",
+                     is_virtual ? ArgValue{parallel.virtual_pipeline} : ArgValue{});
+  edits.emplace_back("decoder_first_pipeline_num_layers", ArgValue{});
+  edits.emplace_back("decoder_last_pipeline_num_layers",
+                     pipeline.uneven_last() > 0 ? ArgValue{pipeline.uneven_last()} : ArgValue{});
+  edits.emplace_back("pipeline_model_parallel_layout", ArgValue{});
+  return {};
+}
+
+bool has_numbered_layers(const TargetParts& parts) {
+  return std::any_of(parts.tensors.begin(), parts.tensors.end(), [](const DraftTensor& tensor) {
+    const std::optional<LayerName> layer = split_layer_name(tensor.desc.name);
+    return layer && layer->index && layer->stack.ends_with("decoder.layers");
+  });
+}
+
+void add_extra_states(const std::string& empty, TargetParts& parts) {
+  std::vector<TensorDesc> descs;
+  for (const DraftTensor& tensor : parts.tensors) {
+    if (!is_optimizer_name(tensor.desc.name)) descs.push_back(tensor.desc);
+  }
+  std::set<std::string, std::less<>> present;
+  for (const StoredObject& object : parts.copied_objects) present.insert(object.name);
+  for (std::string& name : extra_state_names(descs)) {
+    if (!present.contains(name)) parts.new_objects.emplace_back(std::move(name), empty);
+  }
+}
+
+// RNG and rerun state belong to ranks: they mean something only where the ranks stay the same.
+bool is_per_rank(std::string_view name) {
+  return name.starts_with("rng_state/") || name.starts_with("rerun_state_machine_state/");
+}
+
+bool keeps_ranks(const ConvertRequest& request, const Arguments& arguments) {
+  const auto same = [&](std::string_view name, std::int64_t size) {
+    const auto found = number_of(arguments, name);
+    return found && *found == size;
+  };
+  return same("tensor_model_parallel_size", request.parallel.tensor) &&
+         same("pipeline_model_parallel_size", request.parallel.pipeline) &&
+         same("expert_model_parallel_size", request.parallel.expert);
+}
+
+void carry_objects(const ConvertRequest& request, const Checkpoint& source, const Catalog& selected,
+                   TargetParts& parts, std::vector<std::string>& notes) {
+  const bool same_ranks = keeps_ranks(request, source.arguments);
+  std::size_t dropped = 0;
+  for (const StoredObject& object : selected.objects) {
+    if (object.name.starts_with("common_state/")) continue;
+    if (is_per_rank(object.name) && !same_ranks) {
+      ++dropped;
+      continue;
+    }
+    parts.copied_objects.push_back(object);
+  }
+  if (dropped > 0) {
+    notes.push_back(fmt::format(
+        "{} RNG and rerun states are dropped: they belong to the ranks of the old layout",
+        dropped));
+  }
+}
+
+void add_markers(std::string_view tracker, TargetParts& parts) {
+  parts.files.push_back({parts.folder + "metadata.json", torch_dist_marker()});
+  parts.files.push_back({"latest_checkpointed_iteration.txt", std::string(tracker)});
+}
+
+bool uses_transformer_engine(const Checkpoint& source, const Catalog& selected) {
+  const auto found = source.arguments.find("transformer_impl");
+  if (found != source.arguments.end()) {
+    const std::string* impl = std::get_if<std::string>(&found->second);
+    return impl != nullptr && *impl == "transformer_engine";
+  }
+  // Without arguments: only Transformer Engine gives the final norm a state.
+  return std::any_of(selected.objects.begin(), selected.objects.end(), [](const auto& object) {
+    return object.name.find("final_layernorm._extra_state/") != std::string::npos;
+  });
+}
+
+}  // namespace
+
+Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& source,
+                            const Catalog& selected, TargetParts& parts,
+                            std::vector<std::string>& notes) {
+  std::optional<CommonState> common;
+  if (!source.common_state.empty()) common = SW_TRY(CommonState::read(source.common_state));
+  const std::int64_t iteration =
+      source.location.iteration.value_or(common ? common->iteration().value_or(0) : 0);
+  const bool is_release = source.location.path.ends_with("/release");
+  parts.folder = is_release ? "release/" : fmt::format("iter_{:07}/", iteration);
+
+  CommonStateEdits edits;
+  SW_TRY(
+      fit_vocabulary(request, number_of(source.arguments, "vocab_size"), parts, edits.arguments));
+  SW_TRY(add_layout_arguments(request.parallel, parts, edits.arguments));
+  edits.drop_optimizer = !keeps_optimizer(request);
+  const bool has_experts =
+      std::any_of(parts.tensors.begin(), parts.tensors.end(), [](const DraftTensor& tensor) {
+        return tensor.desc.name.find(".experts.experts.") != std::string::npos;
+      });
+  edits.has_experts_apart =
+      has_experts &&
+      (request.parallel.expert > 1 || request.parallel.expert_tensor != request.parallel.tensor);
+
+  carry_objects(request, source, selected, parts, notes);
+  if (uses_transformer_engine(source, selected)) {
+    const std::string empty = SW_TRY(empty_extra_state());
+    add_extra_states(empty, parts);
+  }
+  std::string bytes;
+  if (common) {
+    bytes = SW_TRY(common->encode(edits, notes));
+  } else {
+    const bool numbered = has_numbered_layers(parts);
+    bytes = SW_TRY(new_common_state(edits.arguments, iteration, numbered));
+    notes.push_back("the source has no common state: arguments hold the layout only");
+  }
+  parts.files.push_back({parts.folder + "common.pt", std::move(bytes)});
+  add_markers(is_release ? "release" : std::to_string(iteration), parts);
+  return {};
+}
+
+Status finish_from_hf(const ConvertRequest& request, const Checkpoint& source,
+                      const ModelFacts& facts, TargetParts& parts,
+                      std::vector<std::string>& notes) {
+  parts.folder = "iter_0000000/";
+  ArgsFromConfig made = SW_TRY(args_from_hf_config(*facts.mapping, *facts.config));
+  ArgumentEdits arguments = std::move(made.values);
+  for (std::string& note : made.notes) notes.push_back(std::move(note));
+  ArgumentEdits edits;
+  SW_TRY(fit_vocabulary(request, std::nullopt, parts, edits));
+  SW_TRY(add_layout_arguments(request.parallel, parts, edits));
+  for (auto& [name, value] : edits) {
+    const auto same = std::find_if(arguments.begin(), arguments.end(),
+                                   [&](const auto& argument) { return argument.first == name; });
+    if (same == arguments.end()) {
+      arguments.emplace_back(name, value);
+    } else {
+      same->second = value;
+    }
+  }
+  const bool numbered = has_numbered_layers(parts);
+  const std::string empty = SW_TRY(empty_extra_state());
+  add_extra_states(empty, parts);
+  parts.files.push_back(
+      {parts.folder + "common.pt", SW_TRY(new_common_state(arguments, 0, numbered))});
+  parts.files.push_back({parts.folder + "hf/source_keys.json", write_source_keys(source.catalog)});
+  add_markers("0", parts);
+  return {};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/model_facts.h"
+
+#include "base/fail.h"
+#include "format/run_config.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kConfigBytes = std::uint64_t{16} << 20;
+
+Result<std::string> config_text_of(const ConvertRequest& request, const Checkpoint& source) {
+  if (request.hf_config_dir.empty()) return source.hf_config;
+  const std::unique_ptr<Directory> folder = SW_TRY(open_local_directory(request.hf_config_dir));
+  return read_whole(*folder, "config.json", kConfigBytes);
+}
+
+Result<Arguments> arguments_of(const Checkpoint& source) {
+  if (!source.arguments.empty() || source.run_config.empty()) return source.arguments;
+  return read_run_config(source.run_config);
+}
+
+}  // namespace
+
+Result<ModelFacts> find_model_facts(const ConvertRequest& request, const Checkpoint& source,
+                                    std::span<const Mapping> mappings,
+                                    std::span<const TensorDesc> canonical,
+                                    std::vector<std::string>& notes) {
+  ModelFacts facts;
+  facts.config_text = SW_TRY(config_text_of(request, source));
+  if (!facts.config_text.empty()) facts.config = SW_TRY(read_hf_config(facts.config_text));
+  const Arguments arguments = SW_TRY(arguments_of(source));
+  if (!request.family.empty()) {
+    facts.mapping = SW_TRY(find_family(mappings, request.family));
+  } else if (facts.config) {
+    facts.mapping = SW_TRY(find_family(mappings, *facts.config));
+  } else if (canonical.empty()) {
+    return fail(Code::kConfigMissing,
+                "{}: found no config.json; give a folder that has it with --hf-config",
+                source.location.path);
+  } else {
+    facts.mapping = SW_TRY(find_family(mappings, arguments, canonical));
+  }
+  if (facts.config) {
+    facts.sizes = SW_TRY(sizes_from_hf_config(*facts.mapping, *facts.config));
+    return facts;
+  }
+  facts.sizes = SW_TRY(sizes_from_args(*facts.mapping, arguments));
+  ConfigFromArgs made = SW_TRY(config_from_args(*facts.mapping, arguments));
+  facts.config_text = std::move(made.json);
+  facts.config_is_ours = true;
+  notes.push_back("config.json is written from the training arguments");
+  for (const std::string& key : made.guessed) {
+    notes.push_back(fmt::format("config.json: {} is guessed", key));
+  }
+  for (std::string& note : made.notes) notes.push_back(std::move(note));
+  return facts;
+}
+
+}  // namespace shardwright

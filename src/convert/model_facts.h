@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "model/mapping_file.h"
+#include "shardwright/convert.h"
+
+namespace shardwright {
+
+/// What a mapping needs to know about the model at hand, and where it was found.
+struct ModelFacts {
+  const Mapping* mapping = nullptr;
+  ModelSizes sizes;
+  std::optional<HfConfig> config;  ///< absent where only Megatron's arguments exist
+  std::string config_text;         ///< of config.json; written by us if `config_is_ours`
+  bool config_is_ours = false;
+};
+
+/// Family and sizes, in this order: --family; --hf-config; the config.json that the checkpoint is
+/// or carries; Bridge's run_config.yaml or Megatron's args together with the tensors' names. A
+/// model id or path inside a checkpoint is never opened. `canonical` are the Megatron tensors,
+/// empty for an HF source. Guessed config fields are told in `notes`.
+[[nodiscard]] Result<ModelFacts> find_model_facts(const ConvertRequest& request,
+                                                  const Checkpoint& source,
+                                                  std::span<const Mapping> mappings,
+                                                  std::span<const TensorDesc> canonical,
+                                                  std::vector<std::string>& notes);
+
+}  // namespace shardwright

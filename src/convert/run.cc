@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <thread>
+
+#include "exec/execute.h"
+#include "io/publish.h"
+#include "shardwright/convert.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kMostBufferBytes = std::uint64_t{64} << 20;
+
+int threads_for(const ConvertRequest& request) {
+  if (request.threads > 0) return request.threads;
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
+}
+
+}  // namespace
+
+Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
+                                     const RunOptions& options) {
+  const ConvertRequest& request = conversion.request;
+  const PlanCost cost = cost_of(conversion.plan);
+  PublishOptions publish;
+  publish.target = request.output;
+  publish.sources = {request.input, conversion.source.location.path};
+  publish.bytes_needed = cost.bytes_written;
+  publish.overwrite = request.overwrite;
+  const std::unique_ptr<Publication> publication = SW_TRY(Publication::begin(std::move(publish)));
+
+  ExecuteOptions execution;
+  execution.threads = threads_for(request);
+  execution.buffer_bytes = std::min(kMostBufferBytes, request.max_memory_bytes / 4);
+  execution.cancelled = options.cancelled;
+  if (options.on_progress) {
+    execution.on_progress = [&](const ExecuteProgress& progress) {
+      options.on_progress({progress.payload_bytes_done, progress.payload_bytes_total});
+    };
+  }
+  SW_TRY(execute(conversion.plan, *conversion.files, publication->directory(), execution));
+  SW_TRY(publication->commit());
+  return ConvertReport{request.output, conversion.files->bytes_read(), cost.bytes_written,
+                       conversion.files->opens(), cost.target_files};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/target.h"
+
+#include <unordered_map>
+
+#include "format/hf_layout.h"
+#include "format/torch_dist_layout.h"
+#include "layout/placement.h"
+
+namespace shardwright {
+namespace {
+
+std::vector<TensorDesc> descs_of(const std::vector<DraftTensor>& drafts) {
+  std::vector<TensorDesc> descs;
+  descs.reserve(drafts.size());
+  for (const DraftTensor& draft : drafts) descs.push_back(draft.desc);
+  return descs;
+}
+
+void add_file(const TargetFile& file, Plan& plan) {
+  const std::uint32_t index = static_cast<std::uint32_t>(plan.target.files.size());
+  plan.target.files.push_back(file.path);
+  plan.file_sizes.push_back(file.bytes.size());
+  if (!file.bytes.empty()) plan.literals.push_back({index, 0, file.bytes});
+}
+
+// Adds what the formats share: recipes of the tensors, known files, carried artifacts.
+void complete(const TargetParts& parts, Plan& plan) {
+  for (const DraftTensor& draft : parts.tensors) plan.tensors.push_back(draft.recipe);
+  for (const TargetFile& file : parts.files) add_file(file, plan);
+  for (const auto& [path, source] : parts.artifacts) {
+    const std::uint32_t index = static_cast<std::uint32_t>(plan.target.files.size());
+    plan.target.files.push_back(path);
+    plan.file_sizes.push_back(source.range.length);
+    const std::uint32_t from = static_cast<std::uint32_t>(plan.source.objects.size());
+    plan.source.objects.push_back(source);
+    plan.target.objects.push_back({path, index, {0, source.range.length}});
+    plan.objects.push_back({true, from, {}});
+  }
+}
+
+}  // namespace
+
+Status plan_torch_dist(const TargetParts& parts, const ParallelConfig& parallel, Plan& plan) {
+  const std::vector<TensorDesc> descs = descs_of(parts.tensors);
+  const Placement placement = SW_TRY(Placement::make(descs, parallel));
+  std::vector<TorchDistTensor> tensors;
+  tensors.reserve(descs.size());
+  for (const TensorDesc& desc : descs) {
+    std::vector<OwnedChunk> chunks = SW_TRY(placement.place(desc));
+    tensors.push_back({desc, std::move(chunks)});
+  }
+  std::vector<TorchDistObject> objects;
+  for (const StoredObject& object : parts.copied_objects) {
+    objects.push_back({object.name, object.range.length, placement.rank_of_object(object.name)});
+    const std::uint32_t from = static_cast<std::uint32_t>(plan.source.objects.size());
+    plan.source.objects.push_back(object);
+    plan.objects.push_back({true, from, {}});
+  }
+  for (const auto& [name, bytes] : parts.new_objects) {
+    objects.push_back({name, bytes.size(), placement.rank_of_object(name)});
+    plan.objects.push_back({false, 0, bytes});
+  }
+  TorchDistLayout layout = SW_TRY(layout_torch_dist(tensors, objects, parts.folder));
+  plan.target = std::move(layout.catalog);
+  plan.file_sizes = std::move(layout.file_sizes);
+  add_file({parts.folder + ".metadata", std::move(layout.metadata)}, plan);
+  complete(parts, plan);
+  return {};
+}
+
+Status plan_safetensors(const TargetParts& parts, std::uint64_t max_shard_bytes, Plan& plan) {
+  HfLayout layout = SW_TRY(layout_hf(descs_of(parts.tensors), max_shard_bytes));
+  plan.target = std::move(layout.catalog);
+  plan.file_sizes = std::move(layout.file_sizes);
+  plan.literals = std::move(layout.literals);
+  if (!layout.index.empty()) {
+    add_file({"model.safetensors.index.json", std::move(layout.index)}, plan);
+  }
+  complete(parts, plan);
+  return {};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/common_state.h"
+
+#include <array>
+
+#include "base/endian.h"
+#include "base/fail.h"
+#include "codec/pickle_decode.h"
+#include "codec/pickle_encode.h"
+#include "codec/torch_archive.h"
+#include "io/memory_directory.h"
+
+namespace shardwright {
+namespace {
+
+using pickle::Document;
+using pickle::Kind;
+using pickle::Value;
+
+constexpr std::uint64_t kMostStateBytes = std::uint64_t{1} << 30;
+constexpr std::string_view kPickleRecord = "data.pkl";
+
+// Enums that Megatron-Core has had since 0.12; a newer one in a pickle stops an older loader.
+constexpr std::array<std::string_view, 4> kOldEnums = {"AttnBackend", "ModelType", "RerunMode",
+                                                       "RerunState"};
+
+std::optional<ArgValue> plain_value(Value value) {
+  switch (value.kind()) {
+    case Kind::kNone:
+      return ArgValue{};
+    case Kind::kBool:
+      return ArgValue{*value.as_bool()};
+    case Kind::kInt:
+      return ArgValue{*value.as_int()};
+    case Kind::kFloat:
+      return ArgValue{*value.as_double()};
+    case Kind::kString:
+      return ArgValue{std::string(*value.as_string())};
+    case Kind::kList: {
+      std::vector<std::int64_t> numbers;
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        const std::optional<std::int64_t> number = value[i].as_int();
+        if (!number) return std::nullopt;
+        numbers.push_back(*number);
+      }
+      return ArgValue{numbers};
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+Value make_value(Document& document, const ArgValue& value) {
+  if (const bool* flag = std::get_if<bool>(&value)) return document.boolean(*flag);
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return document.integer(*number);
+  if (const double* real = std::get_if<double>(&value)) return document.real(*real);
+  if (const auto* text = std::get_if<std::string>(&value)) return document.string(*text);
+  if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value)) {
+    std::vector<Value> elements;
+    for (const std::int64_t number : *numbers) elements.push_back(document.integer(number));
+    return document.list(elements);
+  }
+  return document.none();
+}
+
+// common.pt holds the dict itself, the DCP entry a list around it.
+Value state_dict_of(Value root) {
+  if (root.is(Kind::kList) && root.size() == 1) root = root[0];
+  return root.is(Kind::kDict) ? root : Value();
+}
+
+// The member of an enum that older Megatron-Core versions lack, as its plain value; else nothing.
+Value plain_member(Value value) {
+  if (!value.is(Kind::kReduce) || !value.callable().is(Kind::kGlobal)) return {};
+  const Value cls = value.callable();
+  if (!cls.module().starts_with("megatron.")) return {};
+  for (const std::string_view old : kOldEnums) {
+    if (cls.name() == old) return {};
+  }
+  if (value.args().size() != 1) return {};
+  const Value member = value.args()[0];
+  return member.is(Kind::kInt) || member.is(Kind::kString) ? member : Value();
+}
+
+void flatten_new_enums(Document& document, Value args, std::vector<std::string>& notes) {
+  const Value attributes = args.state();
+  if (!attributes.is(Kind::kDict)) return;
+  std::vector<std::pair<std::string, Value>> replaced;
+  for (std::size_t i = 0; i < attributes.size(); ++i) {
+    const std::string name(attributes.key(i).text());
+    const Value value = attributes.value(i);
+    if (const Value member = plain_member(value)) replaced.emplace_back(name, member);
+    if (!value.is(Kind::kList)) continue;
+    for (std::size_t e = 0; e < value.size(); ++e) {
+      const Value member = plain_member(value[e]);
+      if (!member) continue;
+      document.set_element(value, e, member);
+      notes.push_back(fmt::format(
+          "args.{} is stored as plain values: older Megatron-Core versions lack its enum", name));
+    }
+  }
+  for (const auto& [name, member] : replaced) {
+    document.set(attributes, name, member);
+    notes.push_back(fmt::format(
+        "args.{} is stored as a plain value: older Megatron-Core versions lack its enum", name));
+  }
+}
+
+Value copy_dict(Document& document, Value from) {
+  const Value copy = document.dict();
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    document.add_pair(copy, from.key(i), from.value(i));
+  }
+  return copy;
+}
+
+// Parameter groups of the experts' own optimizer: the groups with weight decay, marked as expert
+// parallel (experts have no norms, and biases are rare).
+Value expert_optimizer(Document& document, Value dense) {
+  const Value groups = dense.find("optimizer").find("param_groups");
+  std::vector<Value> expert_groups;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const std::optional<double> decay = groups[i].find("wd_mult").as_double();
+    if (decay && *decay == 0.0) continue;
+    const Value group = copy_dict(document, groups[i]);
+    document.set(group, "is_expert_parallel", document.boolean(true));
+    expert_groups.push_back(group);
+  }
+  const Value inner = copy_dict(document, dense.find("optimizer"));
+  document.set(inner, "param_groups", document.list(expert_groups));
+  const Value outer = copy_dict(document, dense);
+  document.set(outer, "optimizer", inner);
+  return outer;
+}
+
+// Megatron-Core writes one optimizer's dict as it is, and those of dense and expert parameters
+// under 0 and 1 where experts are sharded apart. Its own loader cannot go from one to the other.
+void regroup_optimizer(Document& document, Value state, bool experts_apart,
+                       std::vector<std::string>& notes) {
+  const Value optimizer = state.find("optimizer");
+  if (!optimizer.is(Kind::kDict)) return;
+  const Value dense = optimizer.find(std::int64_t{0});
+  const bool is_apart = dense.is(Kind::kDict);
+  if (is_apart == experts_apart) return;
+  if (is_apart) {
+    document.set(state, "optimizer", dense);
+    notes.push_back("optimizer parameter groups of dense and expert parameters are joined");
+    return;
+  }
+  if (!optimizer.find("optimizer").find("param_groups").is(Kind::kList)) return;
+  const Value both = document.dict();
+  document.add_pair(both, document.integer(0), optimizer);
+  document.add_pair(both, document.integer(1), expert_optimizer(document, optimizer));
+  document.set(state, "optimizer", both);
+  notes.push_back("optimizer parameter groups are split into dense and expert parameters");
+}
+
+}  // namespace
+
+class CommonState::Archive {
+ public:
+  static Result<std::shared_ptr<const Archive>> open(std::string bytes) {
+    auto archive = std::shared_ptr<Archive>(new Archive);
+    archive->memory_.put("common state", std::move(bytes));
+    archive->file_ = SW_TRY(archive->memory_.open("common state"));
+    archive->torch_.emplace(SW_TRY(TorchArchive::open(*archive->file_)));
+    archive->state_ = state_dict_of(archive->torch_->root());
+    if (!archive->state_) {
+      return fail(Code::kStateUnreadable, "common state: found {}, expected a dict",
+                  pickle::kind_name(archive->torch_->root().kind()));
+    }
+    return archive;
+  }
+
+  [[nodiscard]] Value state() const { return state_; }
+  [[nodiscard]] const TorchArchive& torch() const { return *torch_; }
+
+ private:
+  Archive() = default;
+  MemoryDirectory memory_;
+  std::unique_ptr<ReadableFile> file_;
+  std::optional<TorchArchive> torch_;
+  Value state_;
+};
+
+Result<CommonState> CommonState::read(std::string bytes) {
+  return CommonState(SW_TRY(Archive::open(std::move(bytes))));
+}
+
+Arguments CommonState::arguments() const {
+  Arguments arguments;
+  const Value args = archive_->state().find("args");
+  if (!args) return arguments;
+  const Value attributes = args.state();
+  for (std::size_t i = 0; i < attributes.size(); ++i) {
+    const std::optional<std::string_view> name = attributes.key(i).as_string();
+    if (!name) continue;
+    if (std::optional<ArgValue> value = plain_value(attributes.value(i))) {
+      arguments[std::string(*name)] = std::move(*value);
+    }
+  }
+  return arguments;
+}
+
+std::optional<std::int64_t> CommonState::iteration() const {
+  const Value iteration = archive_->state().find("iteration");
+  return iteration ? iteration.as_int() : std::nullopt;
+}
+
+Result<std::string> CommonState::encode(const CommonStateEdits& edits,
+                                        std::vector<std::string>& notes) const {
+  const TorchArchive& torch = archive_->torch();
+  const std::string text = SW_TRY(torch.zip().read(*torch.record(kPickleRecord), kMostStateBytes));
+  Document document = SW_TRY(pickle::decode(as_bytes(text)));
+  const Value state = state_dict_of(document.root());
+  if (const Value args = state.find("args")) {
+    for (const auto& [name, value] : edits.arguments) {
+      document.set_attribute(args, name, make_value(document, value));
+    }
+    flatten_new_enums(document, args, notes);
+  }
+  if (edits.drop_optimizer) {
+    document.erase(state, "optimizer");
+  } else {
+    regroup_optimizer(document, state, edits.has_experts_apart, notes);
+  }
+  const std::string pickled = SW_TRY(pickle::encode(document, state, pickle::Protocol::kTwo));
+  return torch.with_pickle(pickled, kMostStateBytes);
+}
+
+Result<std::string> new_common_state(const std::vector<std::pair<std::string, ArgValue>>& arguments,
+                                     std::int64_t iteration, bool has_numbered_layers) {
+  Document document;
+  const Value args = document.object(document.global("argparse", "Namespace"));
+  for (const auto& [name, value] : arguments) {
+    document.set_attribute(args, name, make_value(document, value));
+  }
+  // Megatron-Core asks for the keys that this describes, whatever the loading job's defaults are.
+  const Value content = document.dict();
+  document.set(content, "distrib_optim_sharding_type", document.string("fully_reshardable"));
+  document.set(content, "singleton_local_shards", document.boolean(false));
+  document.set(content, "chained_optim_avoid_prefix", document.boolean(true));
+  if (has_numbered_layers) {
+    document.set(content, "non_homogeneous_layers", document.boolean(true));
+  }
+  const Value state = document.dict();
+  document.set(state, "args", args);
+  document.set(state, "checkpoint_version", document.real(3.0));
+  document.set(state, "iteration", document.integer(iteration));
+  document.set(state, "content_metadata", content);
+  document.set_root(state);
+  TorchLayoutOptions options;
+  options.prefix = "common";
+  return encode_torch_object(SW_TRY(pickle::encode(document, pickle::Protocol::kTwo)), options);
+}
+
+Result<std::string> empty_extra_state() {
+  Document document;
+  const std::array<Value, 1> nothing = {document.none()};
+  document.set_root(document.list(nothing));
+  return encode_torch_object(SW_TRY(pickle::encode(document, pickle::Protocol::kTwo)));
+}
+
+}  // namespace shardwright

@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/dcp_metadata.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "format/dcp_metadata_fixture.h"
+
+namespace shardwright::testing_dcp {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using std::string_literals::operator""s;
+
+void expect_refusal(const std::string& bytes, Code code, const std::string& fragment) {
+  const auto found = read(bytes);
+  ASSERT_FALSE(found) << fragment;
+  EXPECT_EQ(found.error().code, code) << found.error().text();
+  EXPECT_THAT(found.error().message, HasSubstr(fragment));
+  EXPECT_THAT(found.error().message, HasSubstr("ckpt/.metadata"));
+}
+
+// ---- files of the real software ----
+
+const std::vector<std::string> kGolden = {
+    "torch_2.0.1", "torch_2.6.0", "torch_2.13.0", "torch_2.13_plain", "torch_2.13_fsdp2_uneven",
+    "torch_2.13_all_dtypes", "torch_2.13_scalars_empty", "torch_2.13_planner_paths",
+    "torch_2.13_transforms", "torch_2.13_sharded_tensor", "mcore_0.15.3_model_space",
+    "mcore_0.16.1_buckets", "mcore_0.16.1_fsdp_dtensor", "mcore_0.20_full"};
+
+TEST(DcpMetadataGolden, AgreesWithTheGeneralDecoder) {
+  for (const std::string& name : kGolden) {
+    const std::string bytes = golden("metadata/" + name + ".metadata");
+    const auto found = read(bytes);
+    ASSERT_TRUE(found) << name << ": " << found.error().text();
+    const auto document = pickle::decode(as_bytes(bytes));
+    ASSERT_TRUE(document) << name << ": " << document.error().text();
+    EXPECT_EQ(lines(*found), slow_lines(*document)) << name;
+    EXPECT_FALSE(found->catalog.tensors.empty()) << name;
+    for (const StoredTensor& tensor : found->catalog.tensors) {
+      EXPECT_EQ(tensor.encoding, Encoding::kTorchItem);
+    }
+  }
+}
+
+TEST(DcpMetadataGolden, OrderIsTheFilesOrder) {
+  const auto found = read(golden("metadata/torch_2.13_plain.metadata"));
+  ASSERT_TRUE(found);
+  std::vector<std::string> names;
+  for (const StoredTensor& tensor : found->catalog.tensors) names.push_back(tensor.desc.name);
+  EXPECT_THAT(names, ElementsAre("w", "b", "emb", "n"));
+  EXPECT_THAT(found->catalog.files, ElementsAre("__0_0.distcp"));
+  EXPECT_EQ(found->root_class, "torch.distributed.checkpoint.metadata.Metadata");
+  EXPECT_EQ(found->version, "1.0.0");
+  EXPECT_TRUE(found->has_storage_meta);
+  EXPECT_TRUE(found->planner_paths.empty()) << "nobody asked for them";
+}
+
+TEST(DcpMetadataGolden, OldTorchHasNeitherVersionNorStorageMeta) {
+  const auto found = read(golden("metadata/torch_2.0.1.metadata"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->version, std::nullopt);
+  EXPECT_FALSE(found->has_storage_meta);
+}
+
+TEST(DcpMetadataGolden, OldMegatronHasItsOwnRootAndOriginalShapes) {
+  const auto found = read(golden("metadata/mcore_0.15.3_model_space.metadata"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->root_class, "megatron.core.dist_checkpointing.strategies.torch.MCoreMetadata");
+  ASSERT_EQ(found->original_shapes.size(), 27u);
+  EXPECT_EQ(found->original_shapes[0].first, "optimizer.state.exp_avg.output_layer.weight");
+  EXPECT_EQ(found->original_shapes[0].second, (Dims{512, 64}));
+}
+
+TEST(DcpMetadataGolden, PlannerPathsOnRequest) {
+  const auto found =
+      read(golden("metadata/torch_2.13_planner_paths.metadata"), {.planner_paths = true});
+  ASSERT_TRUE(found) << found.error().text();
+  std::map<std::string, std::vector<PathStep>> paths;
+  for (const PlannerPath& path : found->planner_paths) paths[path.name] = path.path;
+  EXPECT_EQ(paths.size(), found->catalog.tensors.size() + found->catalog.objects.size());
+  std::size_t with_index = 0;
+  for (const auto& [name, path] : paths) {
+    std::string joined;
+    for (const PathStep& step : path) {
+      if (!joined.empty()) joined += '.';
+      const auto* key = std::get_if<std::string>(&step);
+      joined += key != nullptr ? *key : std::to_string(std::get<std::int64_t>(step));
+      with_index += key == nullptr;
+    }
+    EXPECT_EQ(joined, name);
+  }
+  EXPECT_GT(with_index, 0u);
+}
+
+TEST(DcpMetadataGolden, TransformsAreTold) {
+  const auto found = read(golden("metadata/torch_2.13_transforms.metadata"));
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->transformed.size(), 4u);
+  EXPECT_EQ(found->catalog.files[found->transformed[0].file], "__0_0.distcp");
+  EXPECT_EQ(found->transformed[0].descriptors.size(), 2u);
+  EXPECT_TRUE(read(golden("metadata/torch_2.13_plain.metadata"))->transformed.empty());
+}
+
+TEST(DcpMetadataGolden, HostileFiles) {
+  const std::vector<std::tuple<const char*, Code, const char*>> cases = {
+      {"md01_path_traversal", Code::kPathEscapes, "tensor x: found relative_path '../"},
+      {"md02_absolute_path", Code::kPathEscapes, "which is absolute"},
+      {"md03_negative_offset", Code::kOutOfBounds, "found offset -5"},
+      {"md05_size_2e40", Code::kLimit, "more elements than int64 holds"},
+      {"md06_negative_size", Code::kOutOfBounds, "of shape (2, -2)"},
+      {"md07_offset_overflow", Code::kOutOfBounds, "expected a range of bytes"},
+      {"md08_nul_in_path", Code::kPathEscapes, "'f\\x00"},
+      {"md09_bigint_size", Code::kOutOfBounds, "tensor x: found an extent beyond int64"},
+  };
+  for (const auto& [name, code, fragment] : cases) {
+    expect_refusal(golden("malicious/metadata/"s + name + ".metadata"), code, fragment);
+  }
+  // A call that torch would run while loading is passed over.
+  EXPECT_TRUE(read(golden("malicious/metadata/md10_hostile_metadata.metadata")));
+  // That a range ends behind its file is for whoever has the file to see.
+  EXPECT_TRUE(read(golden("malicious/metadata/md04_length_2e62.metadata")));
+}
+
+// ---- what is tolerated ----
+
+TEST(DcpMetadata, ReadsHandMadeFilesOfBothProtocols) {
+  for (pickle::Protocol protocol : {pickle::Protocol::kTwo, pickle::Protocol::kFour}) {
+    Maker maker;
+    maker.add_usual();
+    const auto found = read(maker.encode(maker.root(), protocol));
+    ASSERT_TRUE(found) << found.error().text();
+    EXPECT_EQ(lines(*found), kUsualLines);
+  }
+}
+
+TEST(DcpMetadata, TakesTuplesAndListsForSizes) {
+  Maker maker;
+  const auto list = [&](std::int64_t a, std::int64_t b) {
+    const std::vector<Value> elements = {maker.document.integer(a), maker.document.integer(b)};
+    return maker.document.list(elements);
+  };
+  maker.add_tensor("w", maker.tensor(maker.properties("float32"), list(4, 6),
+                                     {maker.chunk_of(maker.tuple({0, 0}), maker.tuple({2, 6})),
+                                      maker.chunk_of(list(2, 0), list(2, 6))}));
+  maker.add_place(maker.index("w", maker.tuple({0, 0})), maker.info("__0_0.distcp", 0, 1600));
+  maker.add_place(maker.index("w", list(2, 0)), maker.info("__1_0.distcp", 100, 1601));
+  const auto found = read(maker.encode());
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_EQ(lines(*found), kUsualLines);
+}
+
+TEST(DcpMetadata, TakesWrongAndMissingHints) {
+  for (const std::int64_t hint : {-1, 0, 7, 1 << 30}) {
+    Maker maker;
+    maker.add_tensor("w", maker.tensor(maker.properties("float32"), maker.size({4, 6}),
+                                       {maker.chunk({0, 0}, {2, 6}), maker.chunk({2, 0}, {2, 6})}));
+    const Value wrong = maker.document.integer(hint);
+    maker.add_place(maker.index("w", maker.size({2, 0}), wrong), maker.info("__1_0.distcp", 100, 1601));
+    maker.add_place(maker.index("w", maker.size({0, 0}), wrong), maker.info("__0_0.distcp", 0, 1600));
+    const auto found = read(maker.encode());
+    ASSERT_TRUE(found) << found.error().text();
+    EXPECT_EQ(lines(*found), kUsualLines);
+  }
+}
+
+TEST(DcpMetadata, FindsManyChunksWithoutHints) {
+  Maker maker;
+  std::vector<Value> chunks;
+  for (std::int64_t i = 0; i < 5000; ++i) chunks.push_back(maker.chunk({i, 0}, {1, 6}));
+  maker.add_tensor("w", maker.tensor(maker.properties("float32"), maker.size({5000, 6}), chunks));
+  for (std::int64_t i = 4999; i >= 0; --i) {
+    maker.add_place(maker.index("w", maker.size({i, 0})), maker.info("f", i * 10, 10));
+  }
+  const auto found = read(maker.encode());
+  ASSERT_TRUE(found) << found.error().text();
+  const ChunkList& list = found->catalog.tensors[0].chunks;
+  ASSERT_EQ(list.size(), 5000u);
+  for (std::size_t i = 0; i < list.size(); ++i) EXPECT_EQ(list.range(i).offset, i * 10);
+}
+
+TEST(DcpMetadata, TakesObjectsScalarsAndManyAxes) {
+  Maker maker;
+  maker.add_tensor("scalar", maker.tensor(maker.properties("int64"), maker.size({}), {maker.chunk({}, {})}));
+  maker.add_place(maker.index("scalar", maker.size({})), maker.info("f", 0, 10));
+  const std::vector<std::int64_t> eight(8, 1);
+  const std::vector<std::int64_t> zeros(8, 0);
+  maker.add_tensor("wide", maker.tensor(maker.properties("int64"), maker.size(eight),
+                                        {maker.chunk(zeros, eight)}));
+  maker.add_place(maker.index("wide", maker.size(zeros)), maker.info("f", 10, 20));
+  maker.add_tensor("step", maker.object(Maker::kModule, "BytesStorageMetadata"));
+  maker.add_place(maker.index("step"), maker.info("g", 30, 40));
+  const auto found = read(maker.encode());
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_THAT(lines(*found),
+              ElementsAre("chunk scalar () () f 0 10",
+                          "chunk wide (0, 0, 0, 0, 0, 0, 0, 0) (1, 1, 1, 1, 1, 1, 1, 1) f 10 20",
+                          "object step g 30 40", "tensor scalar int64 ()",
+                          "tensor wide int64 (1, 1, 1, 1, 1, 1, 1, 1)"));
+}
+
+TEST(DcpMetadata, EmptyChunksNeedNoEntry) {
+  Maker maker;
+  maker.add_tensor("w", maker.tensor(maker.properties("float32"), maker.size({4, 6}),
+                                     {maker.chunk({0, 0}, {4, 6}), maker.chunk({4, 0}, {0, 6}),
+                                      maker.chunk({0, 0}, {0, 6})}));
+  maker.add_place(maker.index("w", maker.size({0, 0}), maker.document.integer(2)),
+                  maker.info("f", 0, 10));
+  const auto found = read(maker.encode());
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_THAT(lines(*found), ElementsAre("chunk w (0, 0) (4, 6) f 0 10", "tensor w float32 (4, 6)"))
+      << "the entry belongs to the chunk that has elements, whatever the hint says";
+}
+
+TEST(DcpMetadata, EmptyChunkAtTheEndMayHaveAnEntry) {
+  Maker maker;
+  maker.add_tensor("w", maker.tensor(maker.properties("float32"), maker.size({4}),
+                                     {maker.chunk({0}, {4}), maker.chunk({4}, {0})}));
+  maker.add_place(maker.index("w", maker.size({0})), maker.info("f", 0, 10));
+  maker.add_place(maker.index("w", maker.size({4})), maker.info("g", 0, 10));
+  const auto found = read(maker.encode());
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_EQ(found->catalog.tensors[0].chunks.size(), 2u);
+}
+
+TEST(DcpMetadata, RepeatedChunksShareTheirPlace) {
+  Maker maker;
+  maker.add_tensor("w", maker.tensor(maker.properties("float32"), maker.size({4}),
+                                     {maker.chunk({0}, {4}), maker.chunk({0}, {4})}));
+  maker.add_place(maker.index("w", maker.size({0})), maker.info("f", 7, 10));
+  const auto found = read(maker.encode());
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_THAT(lines(*found), ElementsAre("chunk w (0,) (4,) f 7 10", "chunk w (0,) (4,) f 7 10",
+                                         "tensor w float32 (4,)"));
+}
+
+TEST(DcpMetadata, OneChunkNeedsNoOffset) {
+  Maker maker;
+  maker.add_tensor("w", maker.tensor(maker.properties("float32"), maker.size({4}),
+                                     {maker.chunk({0}, {4})}));
+  maker.add_place(maker.index("w"), maker.info("f", 7, 10));
+  EXPECT_TRUE(read(maker.encode()));
+}
+
+TEST(DcpMetadata, TakesUnknownStorageInfoWithTheThreeAttributes) {
+  Maker maker;
+  maker.add_tensor("w", maker.tensor(maker.properties("float32"), maker.size({4}),
+                                     {maker.chunk({0}, {4})}));
+  const Value info = maker.info("f", 7, 10, "SomeOtherInfo");
+  maker.document.set_attribute(info, "etag", maker.document.string("abc"));
+  maker.add_place(maker.index("w", maker.size({0})), info);
+  EXPECT_TRUE(read(maker.encode()));
+}
+
+TEST(DcpMetadata, TakesPropertiesOfEveryTorch) {
+  for (const char* module : {Maker::kModule, "torch.distributed._shard.sharded_tensor.metadata"}) {
+    for (const bool by_getattr : {false, true}) {
+      Maker maker;
+      Document& document = maker.document;
+      const Value properties = maker.object(module, "TensorProperties");
+      const Value encoding = document.global(module, "MEM_FORMAT_ENCODING");
+      const Value format =
+          by_getattr
+              ? document.reduce(document.global("builtins", "getattr"),
+                                document.tuple({encoding, document.string("TORCH_CONTIGUOUS_FORMAT")}))
+              : document.reduce(encoding, document.tuple({document.integer(0)}));
+      const Value layout = document.reduce(document.global("torch.serialization", "_get_layout"),
+                                           document.tuple({document.string("torch.strided")}));
+      const std::vector<Value> state = {document.global("torch", "float32"), layout,
+                                        document.boolean(false), format, document.boolean(false)};
+      document.set_state(properties, document.tuple(state));
+      maker.add_tensor("w", maker.tensor(properties, maker.size({4}), {maker.chunk({0}, {4})}));
+      maker.add_place(maker.index("w", maker.size({0})), maker.info("f", 7, 10));
+      EXPECT_TRUE(read(maker.encode()));
+    }
+  }
+}
+
+TEST(DcpMetadata, TakesAnyOrderOfAttributesAndForeignOnes) {
+  Maker maker;
+  maker.add_usual();
+  Document& document = maker.document;
+  const Value root = maker.object("my.fork", "BetterMetadata");
+  const Value path = document.reduce(document.global("pathlib._local", "PosixPath"),
+                                     document.tuple({document.string("/a/b")}));
+  const Value meta = maker.object(Maker::kModule, "StorageMeta");
+  document.set_attribute(meta, "checkpoint_id", path);
+  document.set_attribute(meta, "size", document.dict());
+  document.set_attribute(root, "storage_meta", meta);
+  document.set_attribute(root, "storage_data", maker.storage);
+  document.set_attribute(root, "weights", document.reduce(document.global("os", "system"),
+                                                          document.tuple({document.string("ls")})));
+  document.set_attribute(root, "state_dict_metadata", maker.tensors);
+  const auto found = read(maker.encode(root));
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_EQ(lines(*found), kUsualLines);
+  EXPECT_EQ(found->root_class, "my.fork.BetterMetadata");
+  EXPECT_TRUE(found->has_storage_meta);
+}
+
+TEST(DcpMetadata, AnEmptyCheckpointIsFine) {
+  Maker maker;
+  const auto found = read(maker.encode());
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_TRUE(found->catalog.tensors.empty());
+}
+
+TEST(DcpMetadata, TensorsMayHaveTheNamesOfAttributes) {
+  for (const char* name : {"size", "offset", "state_dict_metadata", "fqn", "storage_data"}) {
+    Maker maker;
+    maker.add_usual(name);
+    const auto found = read(maker.encode());
+    ASSERT_TRUE(found) << name << found.error().text();
+    EXPECT_EQ(found->catalog.tensors[0].desc.name, name);
+  }
+}
+
+// ---- Megatron's all_local_plans ----
+
+// Plans share the chunks, as Megatron's do.
+Value plans_for(Maker& maker, std::size_t count) {
+  Document& document = maker.document;
+  const Value plans = document.list();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Value item = maker.object("torch.distributed.checkpoint.planner", "WriteItem");
+    document.set_attribute(item, "index", maker.index("w", maker.size({2, 0})));
+    document.set_attribute(item, "chunk", maker.tensors.value(0).attribute("chunks")[0]);
+    document.append(plans, item);
+  }
+  return plans;
+}
+
+TEST(DcpMetadata, LocalPlansChangeNothing) {
+  for (const std::size_t count : {0u, 1u, 2u, 3000u}) {
+    for (const bool last : {true, false}) {
+      Maker maker;
+      maker.add_usual();
+      const Value root = maker.root();
+      maker.document.set_attribute(root, "all_local_plans", plans_for(maker, count));
+      if (!last) {
+        const Value shape = maker.document.dict();
+        maker.document.set(shape, "nd_reformulated_orig_global_shape", maker.tuple({9, 9}));
+        const Value data = maker.document.dict();
+        maker.document.set(data, "w", shape);
+        maker.document.set_attribute(root, "mcore_data", data);
+      }
+      const auto found = read(maker.encode(root));
+      ASSERT_TRUE(found) << found.error().text();
+      EXPECT_EQ(lines(*found), kUsualLines);
+      EXPECT_EQ(found->original_shapes.size(), last ? 0u : 1u);
+    }
+  }
+}
+
+TEST(DcpMetadata, LocalPlansMayComeFirst) {
+  Maker maker;
+  maker.add_usual();
+  const Value root = maker.object(Maker::kModule, "Metadata");
+  maker.document.set_attribute(root, "all_local_plans", plans_for(maker, 2));
+  maker.document.set_attribute(root, "state_dict_metadata", maker.tensors);
+  maker.document.set_attribute(root, "storage_data", maker.storage);
+  const auto found = read(maker.encode(root));
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_EQ(lines(*found), kUsualLines);
+}
+
+// More attributes in a second SETITEMS, one of which is an object that only the plans set.
+TEST(DcpMetadata, WhatThePlansSetMayBeFetchedLater) {
+  Maker maker;
+  maker.add_usual();
+  const Value root = maker.root();
+  maker.document.set_attribute(root, "all_local_plans", plans_for(maker, 2));
+  std::string bytes = maker.encode(root);
+  ASSERT_TRUE(bytes.ends_with("ub."));
+  const std::size_t memo = static_cast<std::size_t>(std::ranges::count(bytes, '\x94'));
+  ASSERT_LT(memo, 256u);
+  // In front of the list's MARK a string is put, and behind the attributes it is the version.
+  const std::size_t list = bytes.rfind("](");
+  ASSERT_NE(list, std::string::npos);
+  bytes.insert(list + 2, "\x8c\x03" "9.9\x94");
+  std::size_t slot = 0;
+  pickle::SpanInput input(as_bytes(bytes));
+  pickle::Tokenizer tokens(input, {});
+  pickle::Token token;
+  while (tokens.next(token) && token.text != "9.9") slot += token.op == pickle::Op::kMemoize;
+  bytes.resize(bytes.size() - 3);
+  bytes += "u(\x8c\x07versionh"s + static_cast<char>(slot) + "ub.";
+  const auto found = read(bytes);
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_EQ(lines(*found), kUsualLines);
+  EXPECT_EQ(found->version, "9.9");
+}
+
+// ---- what is refused ----
+
+TEST(DcpMetadata, RefusesChunksWithoutEntryAndEntriesWithoutChunk) {
+  {
+    Maker maker;
+    maker.add_usual();
+    maker.add_tensor("lost", maker.tensor(maker.properties("float32"), maker.size({4}),
+                                          {maker.chunk({0}, {4})}));
+    expect_refusal(maker.encode(), Code::kMetadataCorrupt,
+                   "tensor lost: found no storage entry for chunk [0:4]");
+  }
+  {
+    Maker maker;
+    maker.add_usual();
+    maker.add_place(maker.index("w", maker.size({1, 0})), maker.info("f", 0, 1));
+    expect_refusal(maker.encode(), Code::kMetadataCorrupt,
+                   "tensor w: found a storage entry for a chunk at (1, 0)");
+  }
+  {
+    Maker maker;
+    maker.add_usual();
+    maker.add_place(maker.index("ghost", maker.size({0})), maker.info("f", 0, 1));
+    expect_refusal(maker.encode(), Code::kMetadataCorrupt,
+                   "tensor ghost: found a storage entry for a name without a description");
+  }
+  {
+    Maker maker;
+    maker.add_usual();
+    maker.add_place(maker.index("w", maker.size({2, 0})), maker.info("f", 0, 1));
+    expect_refusal(maker.encode(), Code::kMetadataCorrupt, "two storage entries for chunk [2:4, 0:6]");
+  }
+  {
+    Maker maker;
+    maker.add_tensor("step", maker.object(Maker::kModule, "BytesStorageMetadata"));
+    expect_refusal(maker.encode(), Code::kMetadataCorrupt, "object step: found no storage entry");
+  }
+  {
+    Maker maker;
+    maker.add_usual();
+    maker.add_place(maker.index("w"), maker.info("f", 0, 1));
+    expect_refusal(maker.encode(), Code::kMetadataCorrupt, "tensor w: found a storage entry for a chunk at ()");
+  }
+}
+
+TEST(DcpMetadata, RefusesChunksOutsideTheirTensor) {
+  const std::vector<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> boxes = {
+      {{0, 0}, {5, 6}}, {{1, 0}, {4, 6}}, {{-1, 0}, {2, 6}}, {{0, 0}, {-1, 6}},
+      {{5, 0}, {0, 6}}, {{std::numeric_limits<std::int64_t>::max(), 0}, {2, 6}}};
+  for (const auto& [origin, shape] : boxes) {
+    Maker maker;
+    maker.add_tensor("w", maker.tensor(maker.properties("float32"), maker.size({4, 6}),
+                                       {maker.chunk(origin, shape)}));
+    expect_refusal(maker.encode(), Code::kOutOfBounds, "tensor w: found chunk 0 at ");
+  }
+}
+
+TEST(DcpMetadata, RefusesPathsThatLeaveTheCheckpoint) {
+  for (const char* path : {"/etc/passwd", "../x", "a/../../x", "a/..", "a\\b", "", ".", "a//b", "a/"}) {
+    Maker maker;
+    maker.add_tensor("w", maker.tensor(maker.properties("float32"), maker.size({4}),
+                                       {maker.chunk({0}, {4})}));
+    maker.add_place(maker.index("w", maker.size({0})), maker.info(path, 0, 1));
+    expect_refusal(maker.encode(), Code::kPathEscapes, "tensor w: found relative_path '");
+  }
+  Maker maker;
+  maker.add_tensor("w", maker.tensor(maker.properties("float32"), maker.size({4}),
+                                     {maker.chunk({0}, {4})}));
+  maker.add_place(maker.index("w", maker.size({0})), maker.info("sub/..dir/..f", 0, 1));
+  EXPECT_TRUE(read(maker.encode())) << "names may begin with dots";
+}
+
+struct BadTensor {
+  const char* what;
+  std::function<Value(Maker&)> make;
+  Code code;
+  const char* fragment;
+};
+
+TEST(DcpMetadata, RefusesTensorsItCannotDescribe) {
+  const std::vector<std::int64_t> nine(9, 1);
+  const std::vector<BadTensor> cases = {
+      {"quantised", [](Maker& m) { return m.tensor(m.properties("qint8"), m.size({4}), {}); },
+       Code::kDtypeUnsupported, "tensor bad: found dtype torch.qint8"},
+      {"sparse",
+       [](Maker& m) { return m.tensor(m.properties("float32", "torch.sparse_coo"), m.size({4}), {}); },
+       Code::kMetadataCorrupt, "found layout torch.sparse_coo"},
+      {"nine axes",
+       [&](Maker& m) { return m.tensor(m.properties("float32"), m.size(nine), {}); }, Code::kLimit,
+       "tensor bad: found more than 8 axes"},
+      {"nine axes in a list",
+       [&](Maker& m) {
+         std::vector<Value> ones(9, m.document.integer(1));
+         return m.tensor(m.properties("float32"), m.document.list(ones), {});
+       },
+       Code::kLimit, "tensor bad: found more than 8 axes"},
+      {"huge", [](Maker& m) { return m.tensor(m.properties("float32"), m.size({1ll << 40, 1ll << 40}), {}); },
+       Code::kLimit, "tensor bad: shape"},
+      {"negative", [](Maker& m) { return m.tensor(m.properties("float32"), m.size({-4}), {}); },
+       Code::kOutOfBounds, "tensor bad: shape (-4,) has a negative extent"},
+      {"no size", [](Maker& m) { return m.tensor(m.properties("float32"), m.document.none(), {}); },
+       Code::kMetadataCorrupt, "tensor bad: found no size"},
+      {"no properties", [](Maker& m) { return m.tensor(m.document.none(), m.size({4}), {}); },
+       Code::kMetadataCorrupt, "tensor bad: found no properties"},
+      {"foreign chunks",
+       [](Maker& m) { return m.tensor(m.properties("float32"), m.size({4}), {m.object("a", "B")}); },
+       Code::kMetadataCorrupt, "tensor bad: found chunks that are no list"},
+      {"mixed axes",
+       [](Maker& m) {
+         return m.tensor(m.properties("float32"), m.size({4}),
+                         {m.chunk({0}, {2}), m.chunk({2, 0}, {2, 1})});
+       },
+       Code::kMetadataCorrupt, "of one axis count"},
+      {"wrong axes",
+       [](Maker& m) {
+         return m.tensor(m.properties("float32"), m.size({4}), {m.chunk({2, 0}, {2, 1})});
+       },
+       Code::kMetadataCorrupt, "found chunks of 2 axes in a tensor of 1"},
+      {"uneven chunk",
+       [](Maker& m) {
+         return m.tensor(m.properties("float32"), m.size({4}), {m.chunk({2, 0}, {2})});
+       },
+       Code::kMetadataCorrupt, "found a chunk without offsets and sizes of the same length"},
+  };
+  for (const BadTensor& c : cases) {
+    Maker maker;
+    maker.add_tensor("bad", c.make(maker));
+    SCOPED_TRACE(c.what);
+    expect_refusal(maker.encode(), c.code, c.fragment);
+  }
+}
+
+TEST(DcpMetadata, RefusesUnknownEntries) {
+  {
+    Maker maker;
+    maker.add_usual();
+    maker.add_tensor("odd", maker.object("a.b", "C"));
+    expect_refusal(maker.encode(), Code::kMetadataCorrupt,
+                   "found 1 entries of unknown classes in state_dict_metadata (the first: odd)");
+  }
+  {
+    Maker maker;
+    maker.add_usual();
+    maker.add_place(maker.index("w", maker.size({2, 0})), maker.document.none());
+    expect_refusal(maker.encode(), Code::kMetadataCorrupt, "of unknown classes in storage_data");
+  }
+  {
+    Maker maker;
+    maker.add_usual();
+    const Value info = maker.object("a", "Info");
+    maker.document.set_attribute(info, "relative_path", maker.document.string("f"));
+    maker.document.set_attribute(info, "offset", maker.document.integer(0));
+    maker.add_place(maker.index("w", maker.size({2, 0})), info);
+    expect_refusal(maker.encode(), Code::kMetadataCorrupt, "of unknown classes in storage_data");
+  }
+}
+
+TEST(DcpMetadata, RefusesDuplicateNames) {
+  Maker maker;
+  maker.add_usual();
+  maker.add_tensor("w", maker.object(Maker::kModule, "BytesStorageMetadata"));
+  expect_refusal(maker.encode(), Code::kDuplicateName, "object w: found the name twice");
+}
+
+TEST(DcpMetadata, RefusesOtherPickles) {
+  Maker maker;
+  expect_refusal(maker.encode(maker.document.dict()), Code::kMetadataCorrupt,
+                 "expected a Metadata object of torch.distributed.checkpoint");
+  const Value paddle = maker.object("paddle.distributed.flex_checkpoint", "Metadata");
+  maker.document.set_attribute(paddle, "state_dict_metadata", maker.document.none());
+  maker.document.set_attribute(paddle, "storage_metadata", maker.document.dict());
+  EXPECT_FALSE(read("not a pickle"));
+  EXPECT_FALSE(read(""));
+  Maker usual;
+  usual.add_usual();
+  const std::string bytes = usual.encode();
+  DcpMetadataOptions options;
+  options.limits.bytes = bytes.size() - 1;
+  const auto limited = read(bytes, options);
+  ASSERT_FALSE(limited);
+  EXPECT_EQ(limited.error().code, Code::kLimit);
+}
+
+TEST(DcpMetadata, ControlCharactersInNamesDoNotReachTheTerminal) {
+  Maker maker;
+  maker.add_tensor("a\x1b[31mb", maker.tensor(maker.properties("qint8"), maker.size({4}), {}));
+  const auto found = read(maker.encode());
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().message, HasSubstr("a\\x1b[31mb"));
+}
+
+}  // namespace
+}  // namespace shardwright::testing_dcp

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/run_config.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <charconv>
+
+#include "base/fail.h"
+
+namespace shardwright {
+namespace {
+
+template <class T>
+std::optional<T> parse_as(const std::string& text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// YAML 1.1 as PyYAML reads it, for the forms that a dumped configuration has.
+ArgValue scalar_of(const YAML::Node& node) {
+  const std::string& text = node.Scalar();
+  if (node.Tag() == "!") return text;  // quoted
+  if (text.empty() || text == "null" || text == "~") return std::monostate{};
+  if (text == "true" || text == "false") return text == "true";
+  if (const auto integer = parse_as<std::int64_t>(text)) return *integer;
+  if (const auto real = parse_as<double>(text)) return *real;
+  return text;
+}
+
+std::optional<ArgValue> value_of(const YAML::Node& node) {
+  if (node.IsNull()) return ArgValue{};
+  if (node.IsScalar()) return scalar_of(node);
+  if (!node.IsSequence()) return std::nullopt;
+  std::vector<std::int64_t> numbers;
+  for (const YAML::Node& element : node) {
+    if (!element.IsScalar()) return std::nullopt;
+    const auto number = parse_as<std::int64_t>(element.Scalar());
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return ArgValue{numbers};
+}
+
+}  // namespace
+
+Result<Arguments> read_run_config(std::string_view yaml) {
+  try {
+    const YAML::Node model = YAML::Load(std::string(yaml))["model"];
+    Arguments arguments;
+    if (!model.IsMap()) {
+      return fail(Code::kYamlCorrupt, "run_config.yaml: found no 'model' section");
+    }
+    for (const auto& entry : model) {
+      if (!entry.first.IsScalar()) continue;
+      if (std::optional<ArgValue> value = value_of(entry.second)) {
+        arguments[entry.first.Scalar()] = std::move(*value);
+      }
+    }
+    return arguments;
+  } catch (const YAML::Exception& error) {
+    return fail(Code::kYamlCorrupt, "run_config.yaml: {}", error.what());
+  }
+}
+
+}  // namespace shardwright

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/torch_items.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/fail.h"
+#include "codec/torch_item_reader.h"
+
+namespace shardwright {
+namespace {
+
+struct Item {
+  std::uint32_t file;
+  std::uint32_t tensor;
+  std::uint32_t chunk;
+  std::uint64_t offset;
+};
+
+std::vector<Item> items_in_file_order(const Catalog& catalog) {
+  std::vector<Item> items;
+  for (std::uint32_t t = 0; t < catalog.tensors.size(); ++t) {
+    const StoredTensor& tensor = catalog.tensors[t];
+    if (tensor.encoding != Encoding::kTorchItem) continue;
+    for (std::uint32_t c = 0; c < tensor.chunks.size(); ++c) {
+      // An empty shard's item holds nothing, and may not exist.
+      if (tensor.chunks.box(c).is_empty()) continue;
+      items.push_back({tensor.chunks.file(c), t, c, tensor.chunks.range(c).offset});
+    }
+  }
+  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+    return a.file != b.file ? a.file < b.file : a.offset < b.offset;
+  });
+  return items;
+}
+
+Status locate_item(StoredTensor& tensor, const Item& item, TensorItemReader& reader) {
+  const Chunk chunk = tensor.chunks[item.chunk];
+  const auto describe = [&] { return fmt::format("tensor {}", tensor.desc.name); };
+  Result<LocatedTensor> found = reader.read(chunk.range);
+  if (!found) return std::unexpected(std::move(found).error().within(describe()));
+  if (found->dtype != tensor.desc.dtype || !(found->shape == chunk.box.shape)) {
+    return fail(Code::kChunkMismatch,
+                "tensor {}: the archive of chunk {} holds {} {}, expected {} {}; the metadata and "
+                "the file do not belong together, or torch wrote them wrong",
+                tensor.desc.name, to_string(chunk.box), torch_name(found->dtype),
+                to_string(found->shape), torch_name(tensor.desc.dtype), to_string(chunk.box.shape));
+  }
+  tensor.chunks.set_location(item.chunk, chunk.file, found->range);
+  tensor.chunks.set_strides(item.chunk, found->strides);
+  return {};
+}
+
+}  // namespace
+
+Status locate_items(Catalog& catalog, SourceFiles& files) {
+  const std::vector<Item> items = items_in_file_order(catalog);
+  for (std::size_t i = 0; i < items.size();) {
+    const std::uint32_t file = items[i].file;
+    const std::shared_ptr<const ReadableFile> open = SW_TRY(files.get(file));
+    TensorItemReader reader(*open);
+    for (; i < items.size() && items[i].file == file; ++i) {
+      Status status = locate_item(catalog.tensors[items[i].tensor], items[i], reader);
+      if (!status) return std::unexpected(std::move(status).error().within(files.paths()[file]));
+    }
+  }
+  for (StoredTensor& tensor : catalog.tensors) tensor.encoding = Encoding::kRaw;
+  return {};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/extra_state.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "layout/layer_name.h"
+#include "layout/shard_rule.h"
+
+namespace shardwright {
+namespace {
+
+// Parameters of a module, longest first; a norm that is fused into a linear belongs to the linear.
+constexpr std::array<std::string_view, 4> kParameters = {".layer_norm_weight", ".layer_norm_bias",
+                                                         ".weight", ".bias"};
+
+std::string_view module_of(std::string_view name) {
+  for (const std::string_view parameter : kParameters) {
+    if (name.ends_with(parameter)) return name.substr(0, name.size() - parameter.size());
+  }
+  return {};
+}
+
+bool is_transformer_engine_module(std::string_view module) {
+  const std::string_view leaf = module.substr(module.rfind('.') + 1);
+  if (leaf.starts_with("linear_") || leaf.ends_with("layernorm")) return true;
+  constexpr std::array<std::string_view, 7> kOthers = {
+      "eh_proj", "enorm", "hnorm", "final_norm", "in_proj", "out_proj", "out_norm"};
+  for (const std::string_view other : kOthers) {
+    if (leaf == other) return true;
+  }
+  return false;
+}
+
+// `/shard_{layer}.{expert}_{layers}.{experts}` with the axes that the stored tensor counts.
+void append_shards(std::string_view module, const Dims& counts, std::set<std::string>& seen,
+                   std::vector<std::string>& names) {
+  const std::string key = std::string(module) + "._extra_state/shard_";
+  if (counts.empty()) {
+    if (seen.insert(key).second) names.push_back(key + "0_1");
+    return;
+  }
+  if (!seen.insert(key).second) return;
+  const std::int64_t outer = counts[0];
+  const std::int64_t inner = counts.size() > 1 ? counts[1] : 1;
+  for (std::int64_t i = 0; i < outer; ++i) {
+    for (std::int64_t j = 0; j < inner; ++j) {
+      names.push_back(counts.size() > 1 ? fmt::format("{}{}.{}_{}.{}", key, i, j, outer, inner)
+                                        : fmt::format("{}{}_{}", key, i, outer));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> extra_state_names(std::span<const TensorDesc> tensors) {
+  std::set<std::string> seen;
+  std::vector<std::string> names;
+  for (const TensorDesc& tensor : tensors) {
+    const std::string_view module = module_of(tensor.name);
+    if (module.empty() || !is_transformer_engine_module(module)) continue;
+    const std::optional<LayerName> layer = split_layer_name(tensor.name);
+    const bool stacked = layer && !layer->index && !tensor.shape.empty();
+    const ShardRule rule = shard_rule(tensor.name, tensor.shape.size() - (stacked ? 1 : 0), false);
+    Dims counts;
+    if (stacked) counts.push_back(tensor.shape[0]);
+    if (rule.expert_axis >= 0) {
+      counts.push_back(tensor.shape[rule.expert_axis + (stacked ? 1 : 0)]);
+    }
+    append_shards(module, counts, seen, names);
+  }
+  return names;
+}
+
+}  // namespace shardwright

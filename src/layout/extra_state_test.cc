@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/extra_state.h"
+
+#include <gtest/gtest.h>
+
+namespace shardwright {
+namespace {
+
+TEST(ExtraState, CountsLayersAndExpertsAsMegatronDoes) {
+  const std::vector<TensorDesc> tensors{
+      {"embedding.word_embeddings.weight", DType::kBF16, {8, 4}},
+      {"decoder.layers.self_attention.linear_qkv.weight", DType::kBF16, {2, 4, 4}},
+      {"decoder.layers.self_attention.linear_qkv.layer_norm_weight", DType::kBF16, {2, 4}},
+      {"decoder.layers.self_attention.q_layernorm.weight", DType::kBF16, {2, 4}},
+      {"decoder.layers.mlp.router.weight", DType::kBF16, {2, 2, 4}},
+      {"decoder.layers.mlp.router.expert_bias", DType::kF32, {2, 2}},
+      {"decoder.layers.mlp.experts.experts.linear_fc1.weight", DType::kBF16, {2, 2, 8, 4}},
+      {"decoder.final_layernorm.weight", DType::kBF16, {4}},
+      {"mtp.layers.0.eh_proj.weight", DType::kBF16, {4, 8}},
+      {"mtp.layers.0.transformer_layer.mlp.experts.experts.linear_fc2.weight",
+       DType::kBF16,
+       {2, 4, 4}},
+      {"output_layer.weight", DType::kBF16, {8, 4}}};
+  EXPECT_EQ(extra_state_names(tensors),
+            (std::vector<std::string>{
+                "decoder.layers.self_attention.linear_qkv._extra_state/shard_0_2",
+                "decoder.layers.self_attention.linear_qkv._extra_state/shard_1_2",
+                "decoder.layers.self_attention.q_layernorm._extra_state/shard_0_2",
+                "decoder.layers.self_attention.q_layernorm._extra_state/shard_1_2",
+                "decoder.layers.mlp.experts.experts.linear_fc1._extra_state/shard_0.0_2.2",
+                "decoder.layers.mlp.experts.experts.linear_fc1._extra_state/shard_0.1_2.2",
+                "decoder.layers.mlp.experts.experts.linear_fc1._extra_state/shard_1.0_2.2",
+                "decoder.layers.mlp.experts.experts.linear_fc1._extra_state/shard_1.1_2.2",
+                "decoder.final_layernorm._extra_state/shard_0_1",
+                "mtp.layers.0.eh_proj._extra_state/shard_0_1",
+                "mtp.layers.0.transformer_layer.mlp.experts.experts.linear_fc2._extra_state/"
+                "shard_0_2",
+                "mtp.layers.0.transformer_layer.mlp.experts.experts.linear_fc2._extra_state/"
+                "shard_1_2"}));
+}
+
+}  // namespace
+}  // namespace shardwright

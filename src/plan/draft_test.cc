@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/draft.h"
+
+#include <gtest/gtest.h>
+
+namespace shardwright {
+namespace {
+
+StoredTensor whole(const std::string& name, const Dims& shape) {
+  StoredTensor tensor{{name, DType::kBF16, shape}, ChunkList(shape.size()), Encoding::kRaw};
+  tensor.chunks.push_back({Box::whole(shape), 0, {}, {}});
+  return tensor;
+}
+
+MappedTensor mapped(const std::string& name, const Dims& shape) {
+  MappedTensor tensor;
+  tensor.desc = {name, DType::kBF16, shape};
+  return tensor;
+}
+
+// Two layers whose fc1 is [gate; up] of HF.
+Correspondence two_layers() {
+  Correspondence c;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const std::string layer = std::to_string(i);
+    c.hf.push_back(mapped("layers." + layer + ".gate", {2, 3}));
+    c.hf.push_back(mapped("layers." + layer + ".up", {2, 3}));
+    c.megatron.push_back(mapped("decoder.layers." + layer + ".mlp.linear_fc1.weight", {4, 3}));
+    c.blocks.push_back({2 * i, i, {0, 0}, {0, 0}, {2, 3}, {0, 1}, {1, 1}});
+    c.blocks.push_back({2 * i + 1, i, {0, 0}, {2, 0}, {2, 3}, {0, 1}, {1, 1}});
+  }
+  return c;
+}
+
+Catalog hf_catalog(const Correspondence& c) {
+  Catalog catalog;
+  for (const MappedTensor& tensor : c.hf) {
+    catalog.tensors.push_back(whole(tensor.desc.name, tensor.desc.shape));
+  }
+  return catalog;
+}
+
+TEST(DraftFromHf, StacksLayersThatAreAlike) {
+  const Correspondence c = two_layers();
+  const auto drafts = draft_from_hf(c, hf_catalog(c), {}).value();
+  ASSERT_EQ(drafts.size(), 1U);
+  EXPECT_EQ(drafts[0].desc.name, "decoder.layers.mlp.linear_fc1.weight");
+  EXPECT_EQ(drafts[0].desc.shape, (Dims{2, 4, 3}));
+  ASSERT_EQ(drafts[0].recipe.views.size(), 4U);
+  const TensorView& up = drafts[0].recipe.views[3];
+  EXPECT_EQ(up.box, (Box{{1, 2, 0}, {1, 2, 3}}));
+  EXPECT_EQ(up.source, 3U);
+  EXPECT_EQ(up.axis, (Dims{-1, 0, 1}));
+}
+
+TEST(DraftFromHf, NumbersLayersThatDiffer) {
+  Correspondence c = two_layers();
+  c.megatron[1].desc.name = "decoder.layers.1.mlp.experts.linear_fc1.weight";
+  const auto drafts = draft_from_hf(c, hf_catalog(c), {}).value();
+  ASSERT_EQ(drafts.size(), 2U);
+  EXPECT_EQ(drafts[0].desc.name, "decoder.layers.0.mlp.linear_fc1.weight");
+  c = two_layers();
+  EXPECT_EQ(draft_from_hf(c, hf_catalog(c), {{}, LayerKeys::kNumbered}).value().size(), 2U);
+  c.megatron[1].desc.name = "decoder.layers.2.mlp.linear_fc1.weight";
+  EXPECT_EQ(draft_from_hf(c, hf_catalog(c), {}).value().size(), 2U) << "layer 1 is missing";
+}
+
+TEST(DraftFromHf, CastsOnlyWhatMayBeCast) {
+  Correspondence c = two_layers();
+  c.megatron[0].pinned_dtype = true;
+  const auto drafts = draft_from_hf(c, hf_catalog(c), {DType::kF32, LayerKeys::kNumbered}).value();
+  EXPECT_EQ(drafts[0].desc.dtype, DType::kBF16);
+  EXPECT_EQ(drafts[1].desc.dtype, DType::kF32);
+}
+
+TEST(DraftFromHf, NamesTensorsThatTheCatalogLacks) {
+  const Correspondence c = two_layers();
+  Catalog catalog = hf_catalog(c);
+  catalog.tensors.pop_back();
+  const auto drafts = draft_from_hf(c, catalog, {});
+  ASSERT_FALSE(drafts);
+  EXPECT_EQ(drafts.error().code, Code::kUnmatchedSource);
+  EXPECT_NE(drafts.error().message.find("layers.1.up"), std::string::npos);
+}
+
+TEST(DraftToHf, ReadsOutOfTheStack) {
+  Correspondence c = two_layers();
+  c.megatron[0].offset = -1.0;
+  Catalog catalog;
+  catalog.tensors.push_back(whole("decoder.layers.mlp.linear_fc1.weight", {2, 4, 3}));
+  catalog.tensors.push_back(whole("optimizer.state.exp_avg.decoder.layers.mlp.x", {2, 4, 3}));
+  const std::vector<CanonicalTensor> canonical = canonical_tensors(catalog);
+  ASSERT_EQ(canonical.size(), 2U) << "optimizer states are no tensors of the model";
+  EXPECT_EQ(canonical[1].desc.name, "decoder.layers.1.mlp.linear_fc1.weight");
+  const auto drafts = draft_to_hf(c, canonical, {}).value();
+  ASSERT_EQ(drafts.size(), 4U);
+  const TensorView& up = drafts[3].recipe.views.at(0);
+  EXPECT_EQ(up.source, 0U);
+  EXPECT_EQ(up.source_origin, (Dims{1, 2, 0}));
+  EXPECT_EQ(up.axis, (Dims{1, 2}));
+  EXPECT_EQ(drafts[0].recipe.add, 1.0);
+  EXPECT_EQ(drafts[3].recipe.add, 0.0);
+}
+
+TEST(DraftToHf, WritesInterleavedRowsOneByOne) {
+  Correspondence c;
+  c.hf = {mapped("gate_up", {4, 3})};
+  c.megatron = {mapped("fc1", {4, 3})};
+  c.blocks = {{0, 0, {0, 0}, {0, 0}, {2, 3}, {0, 1}, {2, 1}},
+              {0, 0, {1, 0}, {2, 0}, {2, 3}, {0, 1}, {2, 1}}};
+  Catalog catalog;
+  catalog.tensors.push_back(whole("fc1", {4, 3}));
+  const auto drafts = draft_to_hf(c, canonical_tensors(catalog), {}).value();
+  ASSERT_EQ(drafts[0].recipe.views.size(), 4U);
+  const TensorView& last_up = drafts[0].recipe.views[3];
+  EXPECT_EQ(last_up.box, (Box{{3, 0}, {1, 3}}));
+  EXPECT_EQ(last_up.source_origin, (Dims{3, 0}));
+}
+
+TEST(ResizeRows, PadsWithZerosAndCutsPadding) {
+  Catalog catalog;
+  catalog.tensors.push_back(whole("embedding.word_embeddings.weight", {5, 2}));
+  DraftTensor tensor = draft_identity(catalog, {}).at(0);
+  resize_rows(tensor, 8);
+  EXPECT_EQ(tensor.desc.shape, (Dims{8, 2}));
+  EXPECT_EQ(tensor.recipe.fill, 0.0);
+  EXPECT_EQ(tensor.recipe.views[0].box, (Box{{0, 0}, {5, 2}}));
+  resize_rows(tensor, 4);
+  EXPECT_EQ(tensor.recipe.views[0].box, (Box{{0, 0}, {4, 2}}));
+}
+
+}  // namespace
+}  // namespace shardwright
