@@ -90,7 +90,7 @@ void check(std::string_view text) {
       static_cast<void>(matches_glob(before, name));
     }
   }
-  static_cast<void>(extra_state_names(tensors));
+  static_cast<void>(extra_state_names(tensors, ModuleSpec::kTransformerEngine));
   ParallelConfig config;
   const auto size_at = [&](std::size_t i) { return i < text.size() ? 1 + text[i] % 4 : 1; };
   config.tensor = std::max(1, size_at(0));

@@ -33,7 +33,7 @@ const std::vector<Layer>& layers() {
       {"codec", {"base", "tensor", "io"}},
       {"format", {"base", "tensor", "io", "codec"}},
       {"layout", {"base", "tensor"}},
-      {"model", {"base", "tensor", "layout"}},
+      {"model", {"base", "tensor", "layout", "codec"}},
       {"plan", {"base", "tensor", "layout", "model"}},
       {"exec", {"base", "tensor", "comm", "io", "codec", "format", "plan"}},
       {"verify", {"base", "tensor", "comm", "io", "codec", "format", "plan", "exec"}},

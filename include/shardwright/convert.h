@@ -35,6 +35,7 @@ struct ConvertRequest {
   std::string output;
   TargetFormat format = TargetFormat::kTorchDist;
   ParallelConfig parallel;
+  ModuleSpec spec = ModuleSpec::kKeep;  ///< of a torch_dist target
   std::optional<DType> dtype;
   std::uint64_t max_shard_bytes = 5'000'000'000;
   std::vector<std::string> include;  ///< globs over source tensor names; empty: all

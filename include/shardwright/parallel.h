@@ -14,4 +14,11 @@ struct ParallelConfig {
   std::int64_t expert_tensor = 1;
 };
 
+/// Which of Megatron-Core's two families of modules a checkpoint's entries are named for.
+enum class ModuleSpec : std::uint8_t {
+  kKeep,               ///< the source's own names; from HF: Transformer Engine's
+  kTransformerEngine,  ///< norms fused into linears, an extra state for each
+  kLocal,              ///< Megatron-Core's own modules
+};
+
 }  // namespace shardwright

@@ -172,6 +172,8 @@ void add_conversion(Flags& flags, ConversionFlags& to) {
   flags.value("--dtype", to.dtype, "TYPE", "keep (default), bfloat16, float16 or float32");
   flags.values("--include", to.include, "GLOB", "only source tensors of this name; repeatable");
   flags.values("--exclude", to.exclude, "GLOB", "not these; repeatable");
+  flags.value("--spec", to.spec, "te|local",
+              "modules to name entries for (default: the source's; te from hf)");
   flags.value("--optimizer", to.optimizer, "WHAT",
               "keep or drop optimizer state (default: keep for torch_dist)");
   flags.value("--make-vocab-size-divisible-by", to.make_vocab_size_divisible_by, "N",

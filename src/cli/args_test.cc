@@ -186,6 +186,7 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {convert_with({"--dtype", "bf16"}), "--dtype: found 'bf16', expected keep, bfloat16"},
       {convert_with({"--dtype", "bfloat61"}), "did you mean bfloat16?"},
       {convert_with({"--optimizer", "maybe"}), "expected keep or drop"},
+      {convert_with({"--spec", "apex"}), "expected te or local"},
       {convert_with({"--overwite"}),
        "found the unknown flag --overwite; did you mean --overwrite?"},
       {convert_with({"--frobnicate=1"}), "unknown flag --frobnicate; see 'shardwright convert"},

@@ -71,7 +71,7 @@ TEST(CompareBytes, NamesEveryDifference) {
   const auto result = compare_bytes(a, b);
   ASSERT_TRUE(result);
   EXPECT_THAT(result->differences,
-              ElementsAre("dtype is int8 (2), not uint8 (2)", "gone is missing",
+              ElementsAre("dtype is int8 (2,), not uint8 (2,)", "gone is missing",
                           "shape is uint8 (1, 2), not uint8 (2, 1)", "new is new"));
 }
 

@@ -79,7 +79,8 @@ class Demo {
     request.models_dir = command_.models;
     const PreparedConversion conversion = SW_TRY(prepare_first(request, layouts));
     const std::string line = command_line(conversion.request);
-    say("\n$ " + line);
+    say("");
+    say("$ " + line);
     const FinishedRun run = SW_TRY(run_with_progress(conversion, console_));
     std::string layout;
     if (format == TargetFormat::kTorchDist)
@@ -96,7 +97,8 @@ class Demo {
       console_.print(json(proof));
       return equal ? kExitFine : kExitFindings;
     }
-    say(fmt::format("\n{}: {} and {} compared with the input, {}", equal ? "EQUAL" : "DIFFERENT",
+    say("");
+    say(fmt::format("{}: {} and {} compared with the input, {}", equal ? "EQUAL" : "DIFFERENT",
                     format_count(proof.tensors, "tensor"), format_count(proof.bytes, "byte"),
                     equal ? "not one bit is different" : "not all are the same"));
     for (const std::string& difference : proof.differences) say("  " + difference);

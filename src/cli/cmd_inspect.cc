@@ -15,6 +15,10 @@
 namespace shardwright::cli {
 namespace {
 
+std::string heading(const std::string& path, const Console& console) {
+  return console.bold(printable(path)) + "\n";
+}
+
 std::string joined(const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& text : texts) all += (all.empty() ? "" : "; ") + text;
@@ -79,9 +83,8 @@ std::string checkpoint_text(const Checkpoint& checkpoint, const std::vector<std:
   if (!layout.empty()) facts.add_row({"saved with", layout});
   const std::string model = facts_text(model_facts(checkpoint));
   if (!model.empty()) facts.add_row({"model", model});
-  return fmt::format("{}\n{}\n{}{}", printable(location.path), facts.text(2),
-                     tensor_table(checkpoint.catalog, globs),
-                     globs.empty() ? object_table(checkpoint.catalog) : "");
+  return facts.text(2) + "\n" + tensor_table(checkpoint.catalog, globs) +
+         (globs.empty() ? object_table(checkpoint.catalog) : "");
 }
 
 std::string file_text(const FileReport& report, const std::vector<std::string>& globs) {
@@ -89,13 +92,14 @@ std::string file_text(const FileReport& report, const std::vector<std::string>& 
   facts.add_row({"format", fmt::format("{}: {}", report.kind, report.reason)});
   facts.add_row({"size", format_count(report.bytes, "byte")});
   for (const auto& [name, value] : report.facts) facts.add_row({name, value});
-  if (!report.values) add_summary(report.catalog, facts);
-  std::string text = fmt::format("{}\n{}\n", printable(report.path), facts.text(2));
-  if (report.values) {
-    return text + "values, read without running anything (globals are only names):\n" +
-           tree_text(*report.values);
+  if (!report.values.empty()) {
+    std::string text =
+        facts.text(2) + "\nvalues, read without running anything (globals are only names):\n";
+    for (const ValueNode& value : report.values) text += tree_text(value);
+    return text;
   }
-  return text + tensor_table(report.catalog, globs) +
+  add_summary(report.catalog, facts);
+  return facts.text(2) + "\n" + tensor_table(report.catalog, globs) +
          (globs.empty() ? object_table(report.catalog) : "");
 }
 
@@ -107,13 +111,15 @@ Result<int> run_inspect(const InspectCommand& command, Console& console) {
   if (std::filesystem::is_regular_file(command.path, ignored)) {
     const FileReport report =
         SW_TRY(inspect_file(command.path, TreeLimits{command.depth, command.limit}));
-    console.print(command.json ? file_json(report, command.tensors)
-                               : file_text(report, command.tensors));
+    console.print(command.json
+                      ? file_json(report, command.tensors)
+                      : heading(report.path, console) + file_text(report, command.tensors));
     return kExitFine;
   }
   const Checkpoint checkpoint = SW_TRY(open_checkpoint(command.path));
   console.print(command.json ? checkpoint_json(checkpoint, command.tensors)
-                             : checkpoint_text(checkpoint, command.tensors));
+                             : heading(checkpoint.location.path, console) +
+                                   checkpoint_text(checkpoint, command.tensors));
   return kExitFine;
 }
 

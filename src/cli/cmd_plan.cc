@@ -85,9 +85,10 @@ std::string renames_text(const std::vector<RenamedTensor>& renames, bool verbose
     }
   }
   std::string text = table.row_count() > 0 ? "\n" + table.text() : "";
-  if (same > 0)
-    text += fmt::format("\n{} a name as it is\n",
-                        format_count(same, "tensor") + " keep" + (same == 1 ? "s" : ""));
+  if (same > 0) {
+    text += fmt::format("\n{} {}\n", format_count(same, "tensor"),
+                        same == 1 ? "keeps its name" : "keep their names");
+  }
   return text;
 }
 

@@ -35,6 +35,10 @@ constexpr std::array kDtypes = {
     Choice<std::optional<DType>>{"float16", DType::kF16},
     Choice<std::optional<DType>>{"float32", DType::kF32},
 };
+constexpr std::array kSpecs = {
+    Choice<ModuleSpec>{"te", ModuleSpec::kTransformerEngine},
+    Choice<ModuleSpec>{"local", ModuleSpec::kLocal},
+};
 constexpr std::array kOptimizers = {
     Choice<OptimizerPolicy>{"keep", OptimizerPolicy::kKeep},
     Choice<OptimizerPolicy>{"drop", OptimizerPolicy::kDrop},
@@ -101,6 +105,7 @@ Status check_target_flags(const ConversionFlags& flags, TargetFormat format) {
       TargetFlag{"--vpp", &flags.vpp},
       TargetFlag{"--ep", &flags.ep},
       TargetFlag{"--etp", &flags.etp},
+      TargetFlag{"--spec", &flags.spec},
       TargetFlag{"--make-vocab-size-divisible-by", &flags.make_vocab_size_divisible_by},
   };
   const std::array files_only = {TargetFlag{"--max-shard-size", &flags.max_shard_size}};
@@ -126,6 +131,7 @@ Result<ConvertRequest> to_request(const ConversionFlags& flags) {
   SW_TRY(check_target_flags(flags, request.format));
   request.parallel = SW_TRY(read_parallel(flags));
   if (flags.dtype) request.dtype = SW_TRY(choose("--dtype", *flags.dtype, kDtypes));
+  if (flags.spec) request.spec = SW_TRY(choose("--spec", *flags.spec, kSpecs));
   if (flags.optimizer) {
     request.optimizer = SW_TRY(choose("--optimizer", *flags.optimizer, kOptimizers));
   }

@@ -21,6 +21,7 @@ struct ConversionFlags {
   Text vpp;
   Text ep;
   Text etp;
+  Text spec;
   Text dtype;
   Text optimizer;
   Text max_shard_size;

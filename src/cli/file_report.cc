@@ -48,8 +48,8 @@ bool is_zip(std::string_view head) { return head.starts_with("PK\x03\x04"); }
 // Protocols 2 and later say so; older ones are text and have only their name.
 bool is_pickle(std::string_view head, std::string_view name) {
   constexpr char kLatestProtocol = 5;
-  if (head.size() >= 2 && head[0] == '\x80') return head[1] >= 2 && head[1] <= kLatestProtocol;
-  return name.ends_with(".pkl") || name.ends_with(".pickle") || name == ".metadata";
+  if (name.ends_with(".pkl") || name.ends_with(".pickle") || name == ".metadata") return true;
+  return head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= kLatestProtocol;
 }
 
 bool is_safetensors(std::string_view head, std::uint64_t file_bytes) {
@@ -87,22 +87,38 @@ Status fill_torch_archive(const OpenFile& open, const TreeLimits& limits, FileRe
   report.facts.emplace_back("records", format_count(archive.zip().entries().size()));
   report.facts.emplace_back(
       "storages", fmt::format("{}, {}", format_count(storages), format_bytes(storage_bytes)));
-  report.values = describe_value(archive.root(), limits);
+  report.values.push_back(describe_value(archive.root(), limits));
   return {};
 }
 
+// Torch files of before 1.6 are five pickles and then storages.
 Status fill_pickle(const OpenFile& open, const TreeLimits& limits, FileReport& report) {
+  constexpr std::size_t kMostPickles = 8;
   const std::string text = SW_TRY(read_whole(*open.directory, open.name, kMostPickleBytes));
-  const pickle::Prefix prefix = SW_TRY(pickle::decode_prefix(as_bytes(text)));
+  std::span<const std::byte> rest = as_bytes(text);
   report.kind = "pickle";
-  report.reason = fmt::format("protocol {}", prefix.protocol);
-  report.facts.emplace_back("values", format_count(prefix.document.node_count()));
-  if (prefix.consumed < text.size()) {
-    report.facts.emplace_back(
-        "behind it",
-        fmt::format("{} not shown", format_count(text.size() - prefix.consumed, "byte")));
+  std::size_t values = 0;
+  while (!rest.empty() && report.values.size() < kMostPickles) {
+    Result<pickle::Prefix> prefix = pickle::decode_prefix(rest);
+    if (!prefix && report.values.empty()) {
+      return std::unexpected(std::move(prefix).error().within(report.path));
+    }
+    if (!prefix) break;
+    if (report.values.empty()) report.reason = fmt::format("protocol {}", prefix->protocol);
+    values += prefix->document.node_count();
+    report.values.push_back(describe_value(prefix->document.root(), limits));
+    rest = rest.subspan(static_cast<std::size_t>(prefix->consumed));
   }
-  report.values = describe_value(prefix.document.root(), limits);
+  if (report.values.empty()) {
+    return fail(Code::kPickleCorrupt, "{}: found no bytes, expected a pickle", report.path);
+  }
+  report.facts.emplace_back("values", format_count(values));
+  if (report.values.size() > 1) {
+    report.facts.emplace_back("pickles", format_count(report.values.size()));
+  }
+  if (!rest.empty()) {
+    report.facts.emplace_back("behind them", format_count(rest.size(), "byte") + " not shown");
+  }
   return {};
 }
 
@@ -145,13 +161,12 @@ Status fill(const OpenFile& open, const TreeLimits& limits, FileReport& report) 
   // A .distcp file begins like a torch archive, and with one item it is one.
   if (open.name.ends_with(".distcp")) return fill_distcp(open, report);
   if (is_zip(open.head)) return fill_torch_archive(open, limits, report);
-  const auto identified = identify_no_zip(open.head);
   if (is_safetensors(open.head, report.bytes)) return fill_safetensors(open, report);
   if (is_pickle(open.head, open.name)) return fill_pickle(open, limits, report);
   return fail(Code::kUnknownFormat,
               "{}: found {}, expected a safetensors file, a torch archive, a pickle or a .distcp "
               "file; give the checkpoint's folder",
-              report.path, identified.value_or("no format that is known"));
+              report.path, identify_no_zip(open.head).value_or("an empty file"));
 }
 
 }  // namespace

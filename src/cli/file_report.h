@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,7 +19,7 @@ struct FileReport {
   std::uint64_t bytes = 0;
   std::vector<std::pair<std::string, std::string>> facts;  ///< label and value
   Catalog catalog;                  ///< tensors and objects with their places
-  std::optional<ValueNode> values;  ///< of a pickle
+  std::vector<ValueNode> values;  ///< of the pickles, one behind another
 };
 
 /// Looks at one file by its content, never by its name alone, and runs nothing that is in it. A

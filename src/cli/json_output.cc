@@ -143,10 +143,9 @@ std::string file_json(const FileReport& report, const std::vector<std::string>& 
   write_summary(json, summarize(report.catalog));
   write_tensors(json, report.catalog, matching_tensors(report.catalog, globs));
   write_objects(json, report.catalog);
-  if (report.values) {
-    json.key("values");
-    write_tree(json, *report.values);
-  }
+  json.key("values").open_list();
+  for (const ValueNode& value : report.values) write_tree(json, value);
+  json.close();
   json.close();
   return json.take();
 }

@@ -73,7 +73,7 @@ TEST(DescribeValue, ShowsTensorsAsTensors) {
        document.tuple({document.integer(1)}), document.boolean(false), document.ordered_dict()});
   document.set_root(
       document.reduce(document.global("torch._utils", "_rebuild_tensor_v2"), arguments));
-  EXPECT_EQ(shown(document), "tensor float32 (2), storage 0\n");
+  EXPECT_EQ(shown(document), "tensor float32 (2,), storage 0\n");
 }
 
 TEST(DescribeValue, SurvivesCyclesAndDepth) {

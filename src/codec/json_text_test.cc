@@ -20,8 +20,8 @@ void expect_refused(const std::string& text, Code code, const std::string& fragm
 }
 
 TEST(ParseJson, GivesTheDocument) {
-  const std::string text =
-      R"({"a": [1, -2, 2.5, true, null, "x\u00e9"], "b": {"c": {}}, "d": [], "e": 18446744073709551615})";
+  const std::string text = R"({"a": [1, -2, 2.5, true, null, "x\u00e9"], "b": {"c": {}}, "d": [],)"
+                           R"( "e": 18446744073709551615})";
   EXPECT_EQ(parse_json(text, "x").value(), nlohmann::json::parse(text));
   EXPECT_EQ(parse_json("3", "x").value(), 3);
   EXPECT_EQ(parse_json("[[1],[2,[3]]]", "x").value().dump(), "[[1],[2,[3]]]");

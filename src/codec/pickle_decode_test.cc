@@ -96,16 +96,26 @@ TEST(PickleDecode, ReadsEveryTextForm) {
 }
 
 TEST(PickleDecode, ReadsContainersOfEveryProtocol) {
-  for (const std::string& pickle :
-       {"(lp0\nI1\naI2\na."s, "](K\x01K\x02""e."s, "(K\x01K\x02l."s, "\x80\x04]\x94(K\x01K\x02""e."s}) {
+  for (const std::string& pickle : {"(lp0\nI1\naI2\na."s,
+                                    "](K\x01K\x02"
+                                    "e."s,
+                                    "(K\x01K\x02l."s,
+                                    "\x80\x04]\x94(K\x01K\x02"
+                                    "e."s}) {
     const auto document = decode_text(pickle);
     ASSERT_TRUE(document) << document.error().text();
     ASSERT_EQ(document->root().size(), 2u);
     EXPECT_EQ(document->root().kind(), Kind::kList);
     EXPECT_EQ(document->root()[1].as_int(), 2);
   }
-  for (const std::string& pickle :
-       {"(dp0\nVa\nI1\ns."s, "}\x8c\x01""aK\x01s."s, "}(\x8c\x01""aK\x01u."s, "(\x8c\x01""aK\x01""d."s}) {
+  for (const std::string& pickle : {"(dp0\nVa\nI1\ns."s,
+                                    "}\x8c\x01"
+                                    "aK\x01s."s,
+                                    "}(\x8c\x01"
+                                    "aK\x01u."s,
+                                    "(\x8c\x01"
+                                    "aK\x01"
+                                    "d."s}) {
     const auto document = decode_text(pickle);
     ASSERT_TRUE(document) << document.error().text();
     ASSERT_EQ(document->root().size(), 1u);
@@ -114,9 +124,13 @@ TEST(PickleDecode, ReadsContainersOfEveryProtocol) {
 }
 
 TEST(PickleDecode, SetsAreSetsInEveryProtocol) {
-  for (const std::string& pickle :
-       {"\x80\x04\x8f\x94(K\x01K\x02\x90."s, "\x80\x02""c__builtin__\nset\n](K\x01K\x02""e\x85R."s,
-        "\x80\x03""cbuiltins\nset\n](K\x01K\x02""e\x85R."s}) {
+  for (const std::string& pickle : {"\x80\x04\x8f\x94(K\x01K\x02\x90."s,
+                                    "\x80\x02"
+                                    "c__builtin__\nset\n](K\x01K\x02"
+                                    "e\x85R."s,
+                                    "\x80\x03"
+                                    "cbuiltins\nset\n](K\x01K\x02"
+                                    "e\x85R."s}) {
     const auto document = decode_text(pickle);
     ASSERT_TRUE(document) << document.error().text();
     EXPECT_EQ(document->root().kind(), Kind::kSet);
@@ -126,29 +140,42 @@ TEST(PickleDecode, SetsAreSetsInEveryProtocol) {
 }
 
 TEST(PickleDecode, BytesThatProtocolTwoSpellsAsCallsAreBytes) {
-  const auto bytes =
-      decode_text("\x80\x02""c_codecs\nencode\nX\x03\x00\x00\x00\xc3\xbf\x01X\x06\x00\x00\x00latin1\x86R."s);
+  const auto bytes = decode_text(
+      "\x80\x02"
+      "c_codecs\nencode\nX\x03\x00\x00\x00\xc3\xbf\x01X\x06\x00\x00\x00latin1\x86R."s);
   ASSERT_TRUE(bytes) << bytes.error().text();
   EXPECT_EQ(bytes->root().as_bytes(), "\xff\x01"s);
   // Text beyond Latin-1 is no such spelling: the call is kept.
-  const auto kept =
-      decode_text("\x80\x02""c_codecs\nencode\nX\x03\x00\x00\x00\xe4\xb8\xadX\x06\x00\x00\x00latin1\x86R."s);
+  const auto kept = decode_text(
+      "\x80\x02"
+      "c_codecs\nencode\nX\x03\x00\x00\x00\xe4\xb8\xadX\x06\x00\x00\x00latin1\x86R."s);
   EXPECT_EQ(kept->root().kind(), Kind::kReduce);
-  EXPECT_EQ(decode_text("\x80\x02""c__builtin__\nbytearray\n)R."s)->root().kind(), Kind::kByteArray);
+  EXPECT_EQ(decode_text("\x80\x02"
+                        "c__builtin__\nbytearray\n)R."s)
+                ->root()
+                .kind(),
+            Kind::kByteArray);
 }
 
 TEST(PickleDecode, MapsPythonTwoNamesOnlyInOldProtocols) {
-  const auto old = decode_text("\x80\x02""c__builtin__\nlong\n."s);
+  const auto old = decode_text(
+      "\x80\x02"
+      "c__builtin__\nlong\n."s);
   EXPECT_TRUE(old->root().is_global("builtins", "int"));
-  const auto attribute = decode_text("\x80\x02""ccopy_reg\n_reconstructor\n."s);
+  const auto attribute = decode_text(
+      "\x80\x02"
+      "ccopy_reg\n_reconstructor\n."s);
   EXPECT_TRUE(attribute->root().is_global("copyreg", "_reconstructor"));
-  const auto newer = decode_text("\x80\x03""c__builtin__\nlong\n."s);
+  const auto newer = decode_text(
+      "\x80\x03"
+      "c__builtin__\nlong\n."s);
   EXPECT_TRUE(newer->root().is_global("__builtin__", "long"));
 }
 
 TEST(PickleDecode, RecordsObjectsWithoutMakingThem) {
   const auto document = decode_text(
-      "\x80\x02""cargparse\nNamespace\nq\x00)\x81}(X\x0a\x00\x00\x00num_layersK\x04X\x04\x00\x00\x00nameN"
+      "\x80\x02"
+      "cargparse\nNamespace\nq\x00)\x81}(X\x0a\x00\x00\x00num_layersK\x04X\x04\x00\x00\x00nameN"
       "ub."s);
   ASSERT_TRUE(document) << document.error().text();
   const Value root = document->root();
@@ -160,8 +187,12 @@ TEST(PickleDecode, RecordsObjectsWithoutMakingThem) {
 }
 
 TEST(PickleDecode, FindsAttributesInSlotState) {
-  const auto document =
-      decode_text("\x80\x02""cm\nC\n)\x81}X\x01\x00\x00\x00""aK\x01s}X\x01\x00\x00\x00""bK\x02s\x86""b."s);
+  const auto document = decode_text(
+      "\x80\x02"
+      "cm\nC\n)\x81}X\x01\x00\x00\x00"
+      "aK\x01s}X\x01\x00\x00\x00"
+      "bK\x02s\x86"
+      "b."s);
   ASSERT_TRUE(document) << document.error().text();
   EXPECT_EQ(document->root().attribute("a").as_int(), 1);
   EXPECT_EQ(document->root().attribute("b").as_int(), 2);
@@ -169,7 +200,8 @@ TEST(PickleDecode, FindsAttributesInSlotState) {
 
 TEST(PickleDecode, RecordsItemsOfCalls) {
   const auto document = decode_text(
-      "\x80\x02""ccollections\nOrderedDict\n)R(X\x01\x00\x00\x00kK\x01X\x01\x00\x00\x00kK\x02u."s);
+      "\x80\x02"
+      "ccollections\nOrderedDict\n)R(X\x01\x00\x00\x00kK\x01X\x01\x00\x00\x00kK\x02u."s);
   ASSERT_TRUE(document) << document.error().text();
   EXPECT_EQ(document->root().kind(), Kind::kReduce);
   EXPECT_EQ(document->root().items().size(), 2u);
@@ -177,10 +209,14 @@ TEST(PickleDecode, RecordsItemsOfCalls) {
 }
 
 TEST(PickleDecode, KeepsSharingAndCycles) {
-  const auto cycle = decode_text("]q\x00h\x00""a."s);
+  const auto cycle = decode_text(
+      "]q\x00h\x00"
+      "a."s);
   ASSERT_TRUE(cycle);
   EXPECT_EQ(cycle->root()[0], cycle->root());
-  const auto shared = decode_text("](]\x94h\x00""e."s);
+  const auto shared = decode_text(
+      "](]\x94h\x00"
+      "e."s);
   ASSERT_TRUE(shared) << shared.error().text();
   EXPECT_EQ(shared->root()[0], shared->root()[1]);
   const auto apart = decode_text("](]]e."s);
@@ -241,13 +277,17 @@ TEST(PickleDecode, RefusesMalformedStreams) {
       {"PUT on nothing", "q\x01.", Code::kPickleCorrupt, "empty stack"},
       {"frame too long", "\x95\xff\x00\x00\x00\x00\x00\x00\x00N."s, Code::kPickleCorrupt,
        "found a frame of 255 bytes"},
-      {"frame in frame", "\x95\x0a\x00\x00\x00\x00\x00\x00\x00\x95\x01\x00\x00\x00\x00\x00\x00\x00N."s,
+      {"frame in frame",
+       "\x95\x0a\x00\x00\x00\x00\x00\x00\x00\x95\x01\x00\x00\x00\x00\x00\x00\x00N."s,
        Code::kPickleCorrupt, "frame inside a frame"},
       {"opcode across frame end", "\x95\x01\x00\x00\x00\x00\x00\x00\x00K\x01."s,
        Code::kPickleCorrupt, "crosses the end of its frame"},
       {"odd items", "}(K\x01u.", Code::kPickleCorrupt, "a key without a value"},
       {"items on a list", "]K\x01K\x02s.", Code::kPickleType, "found SETITEMS of list"},
-      {"append to a dict", "}K\x01""a.", Code::kPickleType, "found an append of dict"},
+      {"append to a dict",
+       "}K\x01"
+       "a.",
+       Code::kPickleType, "found an append of dict"},
       {"additems on a list", "](K\x01\x90.", Code::kPickleType, "expected a set"},
       {"list as key", "}]K\x01s.", Code::kPickleType, "something that can be hashed"},
       {"args not a tuple", "cos\nsystem\n]R.", Code::kPickleType, "found arguments of list"},
@@ -260,7 +300,8 @@ TEST(PickleDecode, RefusesMalformedStreams) {
        "SETITEMS behind BUILD"},
       {"bad UTF-8", "X\x02\x00\x00\x00\xff\xfe."s, Code::kPickleCorrupt, "no UTF-8"},
       {"overlong UTF-8", "\x8c\x02\xc0\xaf.", Code::kPickleCorrupt, "no UTF-8"},
-      {"long length", "\x8b\xff\xff\xff\x7f.", Code::kPickleCorrupt, "found a length of 2147483647"},
+      {"long length", "\x8b\xff\xff\xff\x7f.", Code::kPickleCorrupt,
+       "found a length of 2147483647"},
       {"negative length", "\x8b\xff\xff\xff\xff.", Code::kPickleCorrupt, "negative length"},
       {"length 2^63", "\x8e\x00\x00\x00\x00\x00\x00\x00\x80."s, Code::kPickleCorrupt,
        "found a length of 9223372036854775808"},
@@ -306,8 +347,13 @@ TEST(PickleDecode, NestingCostsNoCallStack) {
 
 // One operand named a million times must not be copied a million times.
 TEST(PickleDecode, CopiesOfSharedOperandsAreBounded) {
-  std::string pickle = "\x80\x03""cbuiltins\nset\nq\x00""0]("s + std::string(100'000, 'N') +
-                       "eq\x01""0("s;
+  std::string pickle =
+      "\x80\x03"
+      "cbuiltins\nset\nq\x00"
+      "0]("s +
+      std::string(100'000, 'N') +
+      "eq\x01"
+      "0("s;
   for (int i = 0; i < 100'000; ++i) pickle += "h\x00h\x01\x85R"s;
   pickle += "l.";
   const auto document = decode_text(pickle);
@@ -319,8 +365,7 @@ TEST(PickleDecode, CopiesOfSharedOperandsAreBounded) {
 TEST(PickleDecode, HostileFilesAreInertOrRefused) {
   int files = 0;
   int refused = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(golden_path("malicious/pickle"))) {
+  for (const auto& entry : std::filesystem::directory_iterator(golden_path("malicious/pickle"))) {
     const std::string pickle = read_file(entry.path());
     const auto document = decode_text(pickle);
     ++files;
@@ -333,20 +378,25 @@ TEST(PickleDecode, HostileFilesAreInertOrRefused) {
 TEST(PickleDecode, HostileFilesRefusedForTheRightReason) {
   const std::vector<std::pair<const char*, Code>> cases = {
       {"14c_many_marks", Code::kLimit},
-      {"15_long4_huge", Code::kPickleCorrupt},    {"15b_long4_negative", Code::kPickleCorrupt},
+      {"15_long4_huge", Code::kPickleCorrupt},
+      {"15b_long4_negative", Code::kPickleCorrupt},
       {"16_binunicode8_2e60", Code::kPickleCorrupt},
       {"16b_bytearray8_2e33", Code::kPickleCorrupt},
       {"16c_binbytes8_2e63", Code::kPickleCorrupt},
       {"17_long_text_digits", Code::kPickleCorrupt},
       {"18_memo_overwrite", Code::kPickleCorrupt},
-      {"18b_long_binput_index", Code::kLimit},    {"18c_get_unset", Code::kPickleCorrupt},
-      {"19_frame_huge", Code::kPickleCorrupt},    {"20_no_stop", Code::kPickleCorrupt},
+      {"18b_long_binput_index", Code::kLimit},
+      {"18c_get_unset", Code::kPickleCorrupt},
+      {"19_frame_huge", Code::kPickleCorrupt},
+      {"20_no_stop", Code::kPickleCorrupt},
       {"20b_trailing_second_pickle", Code::kPickleCorrupt},
-      {"20c_empty_stack", Code::kPickleCorrupt},  {"20d_stack_global_nonstr", Code::kPickleType},
+      {"20c_empty_stack", Code::kPickleCorrupt},
+      {"20d_stack_global_nonstr", Code::kPickleType},
       {"20e_setitems_on_list", Code::kPickleType},
       {"20f_reduce_args_not_tuple", Code::kPickleType},
       {"20g_bad_proto", Code::kPickleUnsupported},
-      {"20h_unhashable_key", Code::kPickleType},  {"20i_bad_utf8", Code::kPickleCorrupt},
+      {"20h_unhashable_key", Code::kPickleType},
+      {"20i_bad_utf8", Code::kPickleCorrupt},
   };
   for (const auto& [name, code] : cases) {
     const auto document =

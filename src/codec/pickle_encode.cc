@@ -22,7 +22,10 @@ constexpr std::uint32_t kNoSlot = std::numeric_limits<std::uint32_t>::max();
 // Values without an identity worth keeping: never memoised.
 bool is_atom(Value value) {
   switch (value.kind()) {
-    case Kind::kNone: case Kind::kBool: case Kind::kInt: case Kind::kFloat:
+    case Kind::kNone:
+    case Kind::kBool:
+    case Kind::kInt:
+    case Kind::kFloat:
       return true;
     case Kind::kTuple:
       return value.size() == 0;
@@ -60,8 +63,15 @@ class Encoder {
     std::uint32_t index = 0;
   };
   // Names that the encoder itself writes; memoised apart from the nodes.
-  enum Helper : std::uint8_t { kEncode, kLatin1, kByteArrayName, kSetName, kFrozenSetName,
-                               kNewObjExName, kHelperCount };
+  enum Helper : std::uint8_t {
+    kEncode,
+    kLatin1,
+    kByteArrayName,
+    kSetName,
+    kFrozenSetName,
+    kNewObjExName,
+    kHelperCount
+  };
 
   void count_references(Value root);
   Status step(const Task& task);
@@ -70,6 +80,8 @@ class Encoder {
   Status close(Value node);
   Status write_global(Value node);
   Status write_big_int(Value node);
+  void open_mark();
+  void close_batch(Op op);
   void batch(const Task& task);
   void close_sequence(Value node, bool again);
   void close_call(Value node, bool again);
@@ -78,7 +90,9 @@ class Encoder {
   void helper_global(Helper helper, std::string_view module, std::string_view name);
   void put(Value node);
   // Tasks run in the reverse order of these calls.
-  void later(Do what, Value node, std::uint32_t index = 0) { tasks_.push_back({what, node, index}); }
+  void later(Do what, Value node, std::uint32_t index = 0) {
+    tasks_.push_back({what, node, index});
+  }
   void later_op(Op opcode) { later(Do::kOp, {}, static_cast<std::uint32_t>(opcode)); }
 
   const Document& document_;
@@ -90,6 +104,7 @@ class Encoder {
   std::array<std::uint32_t, kHelperCount> helper_slots_{};
   std::size_t limit_;
   std::size_t task_limit_ = 1024;
+  std::size_t marks_ = 0;  // open ones
 };
 
 // Finds the nodes that need a memo slot: those with two references, or every node where there is a
@@ -183,7 +198,8 @@ Status Encoder::write_global(Value node) {
   }
   for (std::string_view part : {node.module(), node.name()}) {
     if (part.find('\n') != std::string_view::npos) {
-      return fail(Code::kPickleUnsupported, "global: found a line break in its name, expected none");
+      return fail(Code::kPickleUnsupported,
+                  "global: found a line break in its name, expected none");
     }
   }
   writer_.global_lines(node.module(), node.name());
@@ -226,7 +242,8 @@ Status Encoder::visit_compound(Value node) {
     case Kind::kString:
       writer_.text(node.text());
       break;
-    case Kind::kBytes: case Kind::kByteArray:
+    case Kind::kBytes:
+    case Kind::kByteArray:
       write_bytes(node);
       break;
     case Kind::kExtension:
@@ -234,7 +251,8 @@ Status Encoder::visit_compound(Value node) {
       break;
     case Kind::kGlobal:
       return write_global(node);
-    case Kind::kList: case Kind::kDict:
+    case Kind::kList:
+    case Kind::kDict:
       writer_.op(node.is(Kind::kList) ? Op::kEmptyList : Op::kEmptyDict);
       later(Do::kState, node);
       later(node.is(Kind::kList) ? Do::kElements : Do::kPairs, node);
@@ -272,13 +290,23 @@ Status Encoder::visit_compound(Value node) {
         later(Do::kVisit, node[0]);
         return {};
       }
-      if (node.size() > 3 || node.is(Kind::kFrozenSet)) writer_.op(Op::kMark);
+      if (node.size() > 3 || node.is(Kind::kFrozenSet)) open_mark();
       for (std::size_t i = node.size(); i-- > 0;) later(Do::kVisit, node[i]);
       return {};
     }
   }
   put(node);
   return {};
+}
+
+void Encoder::open_mark() {
+  writer_.op(Op::kMark);
+  ++marks_;
+}
+
+void Encoder::close_batch(Op op) {
+  if (op == Op::kAppends || op == Op::kSetItems || op == Op::kAddItems) --marks_;
+  writer_.op(op);
 }
 
 // Writes the next batch of a container's elements and asks for the one behind it.
@@ -295,7 +323,7 @@ void Encoder::batch(const Task& task) {
   } else {
     later_op(single ? Op::kAppend : Op::kAppends);
   }
-  if (!single) writer_.op(Op::kMark);
+  if (!single) open_mark();
   for (std::uint32_t i = end; i-- > task.index;) {
     if (task.what == Do::kPairs) {
       later(Do::kVisit, task.node.value(i));
@@ -308,6 +336,7 @@ void Encoder::batch(const Task& task) {
 
 void Encoder::close_sequence(Value node, bool again) {
   const bool marked = node.is(Kind::kFrozenSet) || node.size() > 3;
+  if (marked) --marks_;
   if (again && marked) {
     writer_.op(Op::kPopMark);
   } else if (again) {
@@ -369,12 +398,14 @@ Status Encoder::step(const Task& task) {
     case Do::kVisit:
       return visit(task.node);
     case Do::kOp:
-      writer_.op(static_cast<Op>(task.index));
+      close_batch(static_cast<Op>(task.index));
       return {};
     case Do::kPut:
       put(task.node);
       return {};
-    case Do::kElements: case Do::kPairs: case Do::kMembers:
+    case Do::kElements:
+    case Do::kPairs:
+    case Do::kMembers:
       batch(task);
       return {};
     case Do::kClose:
@@ -397,6 +428,11 @@ Result<std::string> Encoder::run(Value root) {
     const Task task = tasks_.back();
     tasks_.pop_back();
     SW_TRY(step(task));
+    if (marks_ > Limits().marks) {
+      return fail(Code::kLimit,
+                  "pickle: found values nested deeper than {}, which no reader accepts",
+                  Limits().marks);
+    }
     // A graph whose parts are all entangled makes the writer enter the same nodes again and again.
     if (writer_.size() > limit_ || tasks_.size() > task_limit_) {
       return fail(Code::kLimit, "pickle: found a graph whose pickle outgrows {} bytes", limit_);

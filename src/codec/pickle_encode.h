@@ -13,7 +13,8 @@ namespace shardwright::pickle {
 /// stay shared (each is memoised if it occurs twice), cycles survive, floats keep their bits, big
 /// ints their value. The same document gives the same bytes. Never recurses.
 /// Errors: kPickleUnsupported (a global's name with a line break, an int beyond 255 bytes in
-/// protocol 2), kLimit (a graph so entangled that its pickle would outgrow it).
+/// protocol 2), kLimit (a graph so entangled that its pickle would outgrow it, or nested deeper
+/// than decode() accepts).
 [[nodiscard]] Result<std::string> encode(const Document& document, Value root, Protocol protocol);
 [[nodiscard]] inline Result<std::string> encode(const Document& document, Protocol protocol) {
   return encode(document, document.root(), protocol);

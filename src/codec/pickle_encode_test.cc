@@ -49,23 +49,36 @@ TEST(PickleEncode, RealPicklesSurviveARoundTrip) {
 
 TEST(PickleEncode, HandMadeGraphsSurviveARoundTrip) {
   const std::vector<std::string> pickles = {
-      "]q\x00h\x00""a."s,                                    // a list in itself
-      "]q\x00(h\x00""h\x00""h\x00""h\x00tq\x01""a0h\x01."s,   // a tuple in its own list
-      "]q\x00h\x00\x85q\x01""a0h\x01."s,                      // the same with one element
-      "]q\x00""cf\ng\nh\x00\x85Rq\x01""a0h\x01."s,            // a call among its arguments
-      "cm\nC\n)\x81q\x00}X\x01\x00\x00\x00sh\x00sb."s,        // an object in its state
-      "\x80\x04]\x94(h\x00\x91\x94""a0h\x01."s,               // a frozenset in its list
-      "\x80\x05(]\x94h\x00]]t."s,                            // shared and equal lists
-      "\x80\x04""cm\nC\n(K\x01t}X\x01\x00\x00\x00kK\x02s\x92."s,
-      "cm\nC\n)\x81(K\x01K\x02""e(K\x03K\x04u}b."s,
-      "ccollections\ndeque\n]N\x86R(K\x01K\x02""e."s,
-      "G\x7f\xf8\x00\x00\x00\x00\x00\x01."s,                 // a NaN with a payload
-      "G\x80\x00\x00\x00\x00\x00\x00\x00."s,                 // minus zero
+      "]q\x00h\x00"
+      "a."s,  // a list in itself
+      "]q\x00(h\x00"
+      "h\x00"
+      "h\x00"
+      "h\x00tq\x01"
+      "a0h\x01."s,  // a tuple in its own list
+      "]q\x00h\x00\x85q\x01"
+      "a0h\x01."s,  // the same with one element
+      "]q\x00"
+      "cf\ng\nh\x00\x85Rq\x01"
+      "a0h\x01."s,                                      // a call among its arguments
+      "cm\nC\n)\x81q\x00}X\x01\x00\x00\x00sh\x00sb."s,  // an object in its state
+      "\x80\x04]\x94(h\x00\x91\x94"
+      "a0h\x01."s,                 // a frozenset in its list
+      "\x80\x05(]\x94h\x00]]t."s,  // shared and equal lists
+      "\x80\x04"
+      "cm\nC\n(K\x01t}X\x01\x00\x00\x00kK\x02s\x92."s,
+      "cm\nC\n)\x81(K\x01K\x02"
+      "e(K\x03K\x04u}b."s,
+      "ccollections\ndeque\n]N\x86R(K\x01K\x02"
+      "e."s,
+      "G\x7f\xf8\x00\x00\x00\x00\x00\x01."s,  // a NaN with a payload
+      "G\x80\x00\x00\x00\x00\x00\x00\x00."s,  // minus zero
       "(\x82\x01\x83\x00\x01\x84\x00\x00\x01\x00t."s,
       "X\x05\x00\x00\x00storeQ."s,
-      "cm\nf\n}X\x01\x00\x00\x00kK\x02sb."s,                  // BUILD on a global
+      "cm\nf\n}X\x01\x00\x00\x00kK\x02sb."s,  // BUILD on a global
       "\x80\x05\x96\x01\x00\x00\x00\x00\x00\x00\x00z."s,
-      "\x80\x04""C\x00."s,
+      "\x80\x04"
+      "C\x00."s,
       "\x80\x04\x8f\x94(cm\nC\n)\x81}\x8c\x01kh\x00sb\x90."s,  // a set in its member's state
   };
   for (std::size_t i = 0; i < pickles.size(); ++i) {
@@ -92,12 +105,13 @@ TEST(PickleEncode, BatchesOfAThousandJoinAgain) {
 // torch's weights_only reader knows these and no others.
 TEST(PickleEncode, ProtocolTwoUsesOnlyWhatWeightsOnlyReads) {
   const std::set<Op> allowed = {
-      Op::kProto, Op::kGlobal, Op::kNewObj, Op::kReduce, Op::kBuild, Op::kAppend, Op::kAppends,
-      Op::kSetItem, Op::kSetItems, Op::kMark, Op::kTuple, Op::kTuple1, Op::kTuple2, Op::kTuple3,
-      Op::kNone, Op::kNewFalse, Op::kNewTrue, Op::kEmptyTuple, Op::kEmptyList, Op::kEmptyDict,
-      Op::kEmptySet, Op::kBinInt, Op::kBinInt1, Op::kBinInt2, Op::kBinFloat, Op::kBinUnicode,
-      Op::kShortBinString, Op::kBinPersId, Op::kBinGet, Op::kLongBinGet, Op::kBinPut,
-      Op::kLongBinPut, Op::kLong1, Op::kStop};
+      Op::kProto,      Op::kGlobal,         Op::kNewObj,     Op::kReduce,    Op::kBuild,
+      Op::kAppend,     Op::kAppends,        Op::kSetItem,    Op::kSetItems,  Op::kMark,
+      Op::kTuple,      Op::kTuple1,         Op::kTuple2,     Op::kTuple3,    Op::kNone,
+      Op::kNewFalse,   Op::kNewTrue,        Op::kEmptyTuple, Op::kEmptyList, Op::kEmptyDict,
+      Op::kEmptySet,   Op::kBinInt,         Op::kBinInt1,    Op::kBinInt2,   Op::kBinFloat,
+      Op::kBinUnicode, Op::kShortBinString, Op::kBinPersId,  Op::kBinGet,    Op::kLongBinGet,
+      Op::kBinPut,     Op::kLongBinPut,     Op::kLong1,      Op::kStop};
   std::set<Op> seen;
   for (const auto& entry : std::filesystem::directory_iterator(golden_path("pickle"))) {
     if (entry.path().extension() != ".pkl") continue;
@@ -202,6 +216,25 @@ TEST(PickleEncode, NestingCostsNoCallStack) {
   EXPECT_EQ(difference(document, *read), "");
 }
 
+TEST(PickleEncode, WritesNothingThatItWouldNotRead) {
+  const auto nested = [](int depth) {
+    Document document;
+    Value deep = document.none();
+    for (int i = 0; i < depth; ++i) {
+      const std::array<Value, 2> pair = {document.none(), deep};
+      deep = document.list(pair);
+    }
+    document.set_root(deep);
+    return encode(document, Protocol::kFour);
+  };
+  const auto fine = nested(1000);
+  ASSERT_TRUE(fine) << fine.error().text();
+  EXPECT_TRUE(decode(as_bytes(*fine)));
+  const auto deep = nested(1001);
+  ASSERT_FALSE(deep);
+  EXPECT_EQ(deep.error().code, Code::kLimit);
+}
+
 // Each list holds the outermost tuple, so that it is entered again within itself: a graph that only
 // a hand can make. It must not cost memory or time out of proportion.
 TEST(PickleEncode, EntangledGraphsAreLimited) {
@@ -224,17 +257,33 @@ RC_GTEST_PROP(PickleEncode, AnyGraphSurvivesARoundTrip, ()) {
   const int count = *rc::gen::inRange(1, 40);
   for (int i = 0; i < count; ++i) {
     switch (*rc::gen::inRange(0, 10)) {
-      case 0: made.push_back(document.integer(*rc::gen::arbitrary<std::int64_t>())); break;
-      case 1: made.push_back(document.real(*rc::gen::arbitrary<double>())); break;
-      case 2: made.push_back(document.string(std::to_string(i % 7))); break;
-      case 3: made.push_back(document.bytes(*rc::gen::arbitrary<std::string>())); break;
-      case 4: made.push_back(document.list()); break;
-      case 5: made.push_back(document.tuple({pick(), pick()})); break;
-      case 6: made.push_back(document.dict()); break;
+      case 0:
+        made.push_back(document.integer(*rc::gen::arbitrary<std::int64_t>()));
+        break;
+      case 1:
+        made.push_back(document.real(*rc::gen::arbitrary<double>()));
+        break;
+      case 2:
+        made.push_back(document.string(std::to_string(i % 7)));
+        break;
+      case 3:
+        made.push_back(document.bytes(*rc::gen::arbitrary<std::string>()));
+        break;
+      case 4:
+        made.push_back(document.list());
+        break;
+      case 5:
+        made.push_back(document.tuple({pick(), pick()}));
+        break;
+      case 6:
+        made.push_back(document.dict());
+        break;
       case 7:
         made.push_back(document.reduce(document.global("m", "f"), document.tuple({pick()})));
         break;
-      case 8: made.push_back(document.object(document.global("m", "C"))); break;
+      case 8:
+        made.push_back(document.object(document.global("m", "C")));
+        break;
       default: {
         const std::array<Value, 4> four = {pick(), pick(), pick(), pick()};
         made.push_back(document.tuple(four));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codec/pickle_token.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
 #include <string>
-
-#include <fmt/core.h>
 
 namespace shardwright::pickle {
 namespace {
@@ -51,8 +51,8 @@ bool Tokenizer::refill(std::uint64_t count) {
   }
   if (count > end_ - at) {
     if (cut_by_limit_) {
-      return refuse(Code::kLimit, fmt::format("found more bytes than {}, the limit",
-                                              limits_.bytes));
+      return refuse(Code::kLimit,
+                    fmt::format("found more bytes than {}, the limit", limits_.bytes));
     }
     return refuse(Code::kPickleCorrupt,
                   fmt::format("found the end of the input at {}, expected {} more bytes; the "
@@ -148,9 +148,8 @@ bool Tokenizer::read_proto(Token& token) {
   }
   if (!read_number<std::uint8_t>(token)) return false;
   if (token.number > kNewestProtocol) {
-    return refuse(Code::kPickleUnsupported,
-                  fmt::format("found protocol {}, expected at most {}", token.number,
-                              kNewestProtocol));
+    return refuse(Code::kPickleUnsupported, fmt::format("found protocol {}, expected at most {}",
+                                                        token.number, kNewestProtocol));
   }
   protocol_ = static_cast<int>(token.number);
   return true;
@@ -174,9 +173,19 @@ bool Tokenizer::read_frame() {
 
 bool Tokenizer::read_rare(Token& token) {
   switch (token.op) {
-    case Op::kPop: case Op::kPopMark: case Op::kDup: case Op::kBinPersId: case Op::kDict:
-    case Op::kList: case Op::kObj: case Op::kEmptySet: case Op::kAddItems: case Op::kFrozenSet:
-    case Op::kNewObjEx: case Op::kNextBuffer: case Op::kReadOnlyBuffer:
+    case Op::kPop:
+    case Op::kPopMark:
+    case Op::kDup:
+    case Op::kBinPersId:
+    case Op::kDict:
+    case Op::kList:
+    case Op::kObj:
+    case Op::kEmptySet:
+    case Op::kAddItems:
+    case Op::kFrozenSet:
+    case Op::kNewObjEx:
+    case Op::kNextBuffer:
+    case Op::kReadOnlyBuffer:
       return true;
     case Op::kProto:
       return read_proto(token);
@@ -188,14 +197,22 @@ bool Tokenizer::read_rare(Token& token) {
       return read_number<std::uint16_t>(token);
     case Op::kExt4:
       return read_number<std::int32_t>(token);
-    case Op::kGet: case Op::kPut:
+    case Op::kGet:
+    case Op::kPut:
       return read_index(token);
-    case Op::kInt: case Op::kLong: case Op::kFloat: case Op::kString: case Op::kUnicode:
+    case Op::kInt:
+    case Op::kLong:
+    case Op::kFloat:
+    case Op::kString:
+    case Op::kUnicode:
     case Op::kPersId:
       return read_line(token.text);
-    case Op::kGlobal: case Op::kInst:
+    case Op::kGlobal:
+    case Op::kInst:
       return read_two_lines(token);
-    case Op::kBinUnicode8: case Op::kBinBytes8: case Op::kByteArray8:
+    case Op::kBinUnicode8:
+    case Op::kBinBytes8:
+    case Op::kByteArray8:
       return read_counted<std::uint64_t>(token);
     case Op::kBinFloat: {
       std::uint64_t bits = 0;
@@ -203,16 +220,16 @@ bool Tokenizer::read_rare(Token& token) {
       token.real = std::bit_cast<double>(__builtin_bswap64(bits));
       return true;
     }
-    case Op::kLong4: case Op::kBinString: {
+    case Op::kLong4:
+    case Op::kBinString: {
       std::int32_t length = 0;
       if (!read(length)) return false;
       if (length < 0) return refuse(Code::kPickleCorrupt, "found a negative length");
       return read_payload(static_cast<std::uint64_t>(length), token.text);
     }
     default:
-      return refuse(Code::kPickleCorrupt,
-                    fmt::format("found byte {:#04x}, expected an opcode",
-                                static_cast<unsigned>(token.op)));
+      return refuse(Code::kPickleCorrupt, fmt::format("found byte {:#04x}, expected an opcode",
+                                                      static_cast<unsigned>(token.op)));
   }
 }
 

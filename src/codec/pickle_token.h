@@ -1,33 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string_view>
 
 #include "base/endian.h"
+#include "codec/pickle_input.h"
+#include "codec/pickle_op.h"
 #include "shardwright/error.h"
 
 namespace shardwright::pickle {
-
-/// The opcodes of protocols 0 to 5, by the byte that encodes them (CPython's pickletools).
-enum class Op : std::uint8_t {
-  kMark = '(', kStop = '.', kPop = '0', kPopMark = '1', kDup = '2', kFloat = 'F', kInt = 'I',
-  kBinInt = 'J', kBinInt1 = 'K', kLong = 'L', kBinInt2 = 'M', kNone = 'N', kPersId = 'P',
-  kBinPersId = 'Q', kReduce = 'R', kString = 'S', kBinString = 'T', kShortBinString = 'U',
-  kUnicode = 'V', kBinUnicode = 'X', kAppend = 'a', kBuild = 'b', kGlobal = 'c', kDict = 'd',
-  kEmptyDict = '}', kAppends = 'e', kGet = 'g', kBinGet = 'h', kInst = 'i', kLongBinGet = 'j',
-  kList = 'l', kEmptyList = ']', kObj = 'o', kPut = 'p', kBinPut = 'q', kLongBinPut = 'r',
-  kSetItem = 's', kTuple = 't', kEmptyTuple = ')', kSetItems = 'u', kBinFloat = 'G',
-  kProto = 0x80, kNewObj = 0x81, kExt1 = 0x82, kExt2 = 0x83, kExt4 = 0x84, kTuple1 = 0x85,
-  kTuple2 = 0x86, kTuple3 = 0x87, kNewTrue = 0x88, kNewFalse = 0x89, kLong1 = 0x8a, kLong4 = 0x8b,
-  kBinBytes = 'B', kShortBinBytes = 'C', kShortBinUnicode = 0x8c, kBinUnicode8 = 0x8d,
-  kBinBytes8 = 0x8e, kEmptySet = 0x8f, kAddItems = 0x90, kFrozenSet = 0x91, kNewObjEx = 0x92,
-  kStackGlobal = 0x93, kMemoize = 0x94, kFrame = 0x95, kByteArray8 = 0x96, kNextBuffer = 0x97,
-  kReadOnlyBuffer = 0x98,
-};
 
 /// What a decoder may spend on one pickle. The defaults fit checkpoints of any size seen; memory
 /// is at most a small multiple of the input, because every node costs at least one input byte.
@@ -38,31 +23,6 @@ struct Limits {
   std::size_t stack = std::size_t{1} << 24;             ///< values waiting to be collected
   std::size_t marks = 1000;                             ///< MARKs open at once: nesting
   std::size_t memo = std::size_t{1} << 28;
-};
-
-/// Where the tokenizer gets its bytes from.
-class Input {
- public:
-  virtual ~Input() = default;
-  [[nodiscard]] virtual std::uint64_t size() const = 0;
-  /// Bytes from `position` on: at least `need` unless the input ends before. They stay valid until
-  /// the next call. REQUIRES: position <= size().
-  [[nodiscard]] virtual Result<std::span<const std::byte>> window(std::uint64_t position,
-                                                                  std::size_t need) = 0;
-};
-
-/// Bytes that are already in memory.
-class SpanInput final : public Input {
- public:
-  explicit SpanInput(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
-  [[nodiscard]] Result<std::span<const std::byte>> window(std::uint64_t position,
-                                                          std::size_t /*need*/) override {
-    return bytes_.subspan(static_cast<std::size_t>(position));
-  }
-
- private:
-  std::span<const std::byte> bytes_;
 };
 
 /// One opcode with its argument. Which field is set depends on the opcode; the views borrow from
@@ -175,6 +135,26 @@ class Tokenizer {
   Error error_;
 };
 
+/// How an opcode's argument is written; `kRare` leaves it to the tokenizer's slow part.
+enum class Argument : std::uint8_t { kRare, kNone, kU8, kU16, kI32, kU32, kText8, kText32 };
+
+inline constexpr std::array<Argument, 256> kArguments = [] {
+  std::array<Argument, 256> arguments{};
+  const auto set = [&](std::string_view opcodes, Argument argument) {
+    for (char opcode : opcodes) arguments[static_cast<unsigned char>(opcode)] = argument;
+  };
+  set("(.NRab}e]st)u\x81\x85\x86\x87\x88\x89\x93\x94", Argument::kNone);
+  set("Khq", Argument::kU8);
+  set("M", Argument::kU16);
+  set("J", Argument::kI32);
+  set("jr", Argument::kU32);
+  set("\x8c"
+      "CU\x8a",
+      Argument::kText8);
+  set("XB", Argument::kText32);
+  return arguments;
+}();
+
 inline bool Tokenizer::next(Token& token) {
   if (cursor_ == limit_ && !refill_between_opcodes()) [[unlikely]] {
     return false;
@@ -183,29 +163,26 @@ inline bool Tokenizer::next(Token& token) {
   if (++opcodes_ > limits_.opcodes) [[unlikely]] {
     return refuse(Code::kLimit, "more opcodes than the limit");
   }
-  token.op = static_cast<Op>(*cursor_++);
-  switch (token.op) {
-    case Op::kMark: case Op::kStop: case Op::kNone: case Op::kReduce: case Op::kAppend:
-    case Op::kBuild: case Op::kEmptyDict: case Op::kAppends: case Op::kEmptyList:
-    case Op::kSetItem: case Op::kTuple: case Op::kEmptyTuple: case Op::kSetItems: case Op::kNewObj:
-    case Op::kTuple1: case Op::kTuple2: case Op::kTuple3: case Op::kNewTrue: case Op::kNewFalse:
-    case Op::kStackGlobal: case Op::kMemoize:
+  token.op = static_cast<Op>(*cursor_);
+  switch (kArguments[std::to_integer<std::size_t>(*cursor_++)]) {
+    case Argument::kNone:
       return true;
-    case Op::kBinInt1: case Op::kBinGet: case Op::kBinPut:
+    case Argument::kU8:
       return read_number<std::uint8_t>(token);
-    case Op::kBinInt2:
+    case Argument::kU16:
       return read_number<std::uint16_t>(token);
-    case Op::kBinInt:
+    case Argument::kI32:
       return read_number<std::int32_t>(token);
-    case Op::kLongBinGet: case Op::kLongBinPut:
+    case Argument::kU32:
       return read_number<std::uint32_t>(token);
-    case Op::kShortBinUnicode: case Op::kShortBinBytes: case Op::kShortBinString: case Op::kLong1:
+    case Argument::kText8:
       return read_counted<std::uint8_t>(token);
-    case Op::kBinUnicode: case Op::kBinBytes:
+    case Argument::kText32:
       return read_counted<std::uint32_t>(token);
-    default:
-      return read_rare(token);
+    case Argument::kRare:
+      break;
   }
+  return read_rare(token);
 }
 
 }  // namespace shardwright::pickle

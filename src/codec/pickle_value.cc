@@ -13,8 +13,15 @@ constexpr std::size_t kSharedTextBytes = 64;
 
 bool has_children(Kind kind) {
   switch (kind) {
-    case Kind::kList: case Kind::kTuple: case Kind::kSet: case Kind::kFrozenSet: case Kind::kDict:
-    case Kind::kGlobal: case Kind::kReduce: case Kind::kObject: case Kind::kPersistentId:
+    case Kind::kList:
+    case Kind::kTuple:
+    case Kind::kSet:
+    case Kind::kFrozenSet:
+    case Kind::kDict:
+    case Kind::kGlobal:
+    case Kind::kReduce:
+    case Kind::kObject:
+    case Kind::kPersistentId:
       return true;
     default:
       return false;
@@ -35,8 +42,9 @@ bool is_sequence(Kind kind) {
 
 std::string_view kind_name(Kind kind) {
   constexpr std::array<std::string_view, 18> kNames = {
-      "None", "bool", "int", "big int", "float", "string", "bytes", "bytearray", "list", "tuple",
-      "set", "frozenset", "dict", "global", "call", "object", "persistent id", "extension"};
+      "None",  "bool",      "int",  "big int", "float",         "string",
+      "bytes", "bytearray", "list", "tuple",   "set",           "frozenset",
+      "dict",  "global",    "call", "object",  "persistent id", "extension"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -286,9 +294,7 @@ Value Document::object(Value cls, Value args, Value kwargs) {
   return made;
 }
 
-Value Document::persistent_id(Value id) {
-  return sequence(Kind::kPersistentId, std::span(&id, 1));
-}
+Value Document::persistent_id(Value id) { return sequence(Kind::kPersistentId, std::span(&id, 1)); }
 
 Value Document::extension(std::int64_t code) {
   const Value made = add(Kind::kExtension);

@@ -17,12 +17,18 @@ namespace shardwright::pickle {
 
 /// What a node is. Nothing here is ever called or imported: a callable is a pair of names.
 enum class Kind : std::uint8_t {
-  kNone, kBool, kInt,
+  kNone,
+  kBool,
+  kInt,
   kBigInt,  ///< beyond int64: text() is little-endian two's complement
   kFloat,
   kString,  ///< text() is UTF-8; lone surrogates are kept as their three bytes
-  kBytes, kByteArray,
-  kList, kTuple, kSet, kFrozenSet,
+  kBytes,
+  kByteArray,
+  kList,
+  kTuple,
+  kSet,
+  kFrozenSet,
   kDict,          ///< pairs in order; a repeated key is kept twice and the last one counts
   kGlobal,        ///< module() and name()
   kReduce,        ///< callable()(*args()), then appended(), items(), state()

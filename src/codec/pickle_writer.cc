@@ -107,8 +107,7 @@ void Writer::integer_tuple(const std::int64_t* begin, std::size_t count) {
   if (count == 0) return op(Op::kEmptyTuple);
   if (count > 3) op(Op::kMark);
   for (std::size_t i = 0; i < count; ++i) integer(begin[i]);
-  op(count > 3 ? Op::kTuple
-               : static_cast<Op>(static_cast<std::size_t>(Op::kTuple1) + count - 1));
+  op(count > 3 ? Op::kTuple : static_cast<Op>(static_cast<std::size_t>(Op::kTuple1) + count - 1));
 }
 
 std::uint32_t Writer::put() {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "codec/pickle_token.h"
+#include "codec/pickle_op.h"
 
 namespace shardwright::pickle {
 

@@ -122,9 +122,11 @@ TEST(SafetensorsHeader, AgreesWithTheReferenceReader) {
       {"trailing newline", "end with '}' and spaces"},
       {"trailing tab", "end with '}' and spaces"},
       {"trailing return", "end with '}' and spaces"},
-      {R"({"t":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"t":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+      {R"({"t":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+       R"("t":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
        "the name \"t\" twice"},
-      {R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"\u0074":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+      {R"({"t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
+       R"("\u0074":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
        "the name \"t\" twice"},
       {R"({"__metadata__":null,"t":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "null at"},
       {R"({"__metadata__":{"a":"b","a":"c"},"t":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",

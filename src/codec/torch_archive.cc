@@ -27,10 +27,13 @@ struct Signature {
   std::string_view meaning;
 };
 
+/// The number that begins a file of before torch 1.6, as a pickle's LONG1, behind a header of a few
+/// bytes that depends on the protocol.
+constexpr std::string_view kLegacyMagic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
+constexpr std::size_t kLegacyMagicWithin = 32;
+
 // What is often found where a torch file is expected.
-constexpr std::array<Signature, 9> kSignatures = {{
-    {0, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv,
-     "a torch file in the format of before torch 1.6"},
+constexpr std::array<Signature, 8> kSignatures = {{
     {257, "ustar"sv, "a tar archive, the format of torch before 0.1.10"},
     {0, "PYTORCH1"sv, "a preview format of torch"},
     {0, "\x1f\x8b"sv, "a gzip file"},
@@ -67,7 +70,11 @@ std::optional<std::string> identify_no_zip(std::string_view head) {
       return std::string(signature.meaning);
     }
   }
-  if (head.starts_with('\x80')) return "a bare pickle";
+  if (head.starts_with('\x80')) {
+    const bool legacy =
+        head.substr(0, kLegacyMagicWithin).find(kLegacyMagic) != std::string_view::npos;
+    return legacy ? "a torch file in the format of before torch 1.6" : "a bare pickle";
+  }
   return "unknown bytes";
 }
 

@@ -136,6 +136,7 @@ TEST(TorchArchive, NamesWhatIsNoTorchArchive) {
   using Case = std::pair<std::string, const char*>;
   for (const auto& [bytes, what] :
        {Case{golden("2.13.0/20_legacy_state_dict.pt"), "the format of before torch 1.6"},
+        Case{golden("2.13.0/25_legacy_proto4.pt"), "the format of before torch 1.6"},
         Case{std::string(257, 'x') + "ustar", "a tar archive"}, Case{"\x1f\x8b rest", "gzip"},
         Case{"PYTORCH1....", "preview"}, Case{std::string(8, 'x') + "{\"a\":1}", "safetensors"},
         Case{"version https://git-lfs.github.com/spec/v1", "Git LFS pointer"},

@@ -54,65 +54,11 @@ struct Forge {
   [[nodiscard]] std::string bytes() const {
     std::string out = front;
     std::string directory;
-    for (const Piece& piece : pieces) {
-      const std::string& stored = piece.stored.empty() ? piece.contents : piece.stored;
-      const bool late = (piece.flags & kFlagDescriptor) != 0;
-      const std::uint32_t crc = crc32(as_bytes(piece.contents));
-      const auto position = static_cast<std::uint32_t>(out.size());
-      const std::string& local_name = piece.local_name.empty() ? piece.name : piece.local_name;
-      const auto stored_bytes = static_cast<std::uint32_t>(stored.size());
-      const auto content_bytes = static_cast<std::uint32_t>(piece.contents.size());
-      append_le(out, kLocalSignature);
-      append_le(out, std::uint16_t{20});
-      append_le(out, piece.flags);
-      append_le(out, piece.method);
-      append_le(out, std::uint32_t{0x21});
-      append_le(out, piece.local_crc != 0 ? piece.local_crc : late ? 0 : crc);
-      append_le(out, late ? 0 : stored_bytes);
-      append_le(out, late ? 0 : content_bytes);
-      append_le(out, static_cast<std::uint16_t>(local_name.size()));
-      append_le(out, static_cast<std::uint16_t>(piece.local_extra.size()));
-      out += local_name + piece.local_extra + stored;
-      if (late) {
-        append_le(out, kDescriptorSignature);
-        append_le(out, crc);
-        append_le(out, stored_bytes);
-        append_le(out, content_bytes);
-      }
-      append_le(directory, kCentralSignature);
-      append_le(directory, std::uint32_t{20});
-      append_le(directory, piece.flags);
-      append_le(directory, piece.method);
-      append_le(directory, std::uint32_t{0x21});
-      append_le(directory, crc);
-      const bool lie = piece.central_bytes != 0;
-      append_le(directory, lie ? piece.central_bytes : stored_bytes);
-      append_le(directory, lie ? piece.central_bytes : content_bytes);
-      append_le(directory, static_cast<std::uint16_t>(piece.name.size()));
-      append_le(directory, static_cast<std::uint16_t>(piece.central_extra.size()));
-      directory.append(12, '\0');
-      directory.replace(directory.size() - 12, 2, std::string(2, '\0'));
-      directory.resize(directory.size() - 2);  // comment, disk, attributes: 10 bytes
-      append_le(directory, position);
-      directory += piece.name + piece.central_extra;
-    }
+    for (const Piece& piece : pieces) add_piece(piece, out, directory);
     edit_directory(directory);
     const std::uint64_t begin = out.size();
     out += directory;
-    if (zip64) {
-      append_le(out, kEnd64Signature);
-      append_le(out, std::uint64_t{44});
-      append_le(out, std::uint32_t{0});
-      append_le(out, std::uint64_t{0});
-      append_le(out, std::uint64_t{pieces.size()});
-      append_le(out, std::uint64_t{pieces.size()});
-      append_le(out, std::uint64_t{directory.size()});
-      append_le(out, begin);
-      append_le(out, kLocatorSignature);
-      append_le(out, std::uint32_t{0});
-      append_le(out, begin + directory.size());
-      append_le(out, std::uint32_t{1});
-    }
+    if (zip64) add_end64(begin, directory.size(), out);
     append_le(out, kEndSignature);
     append_le(out, std::uint32_t{0});
     const auto count = static_cast<std::uint16_t>(pieces.size() + count_delta);
@@ -122,6 +68,63 @@ struct Forge {
     append_le(out, static_cast<std::uint32_t>(begin));
     append_le(out, static_cast<std::uint16_t>(comment.size()));
     return out + comment;
+  }
+
+ private:
+  static void add_piece(const Piece& piece, std::string& out, std::string& directory) {
+    const std::string& stored = piece.stored.empty() ? piece.contents : piece.stored;
+    const bool late = (piece.flags & kFlagDescriptor) != 0;
+    const std::uint32_t crc = crc32(as_bytes(piece.contents));
+    const auto position = static_cast<std::uint32_t>(out.size());
+    const std::string& local_name = piece.local_name.empty() ? piece.name : piece.local_name;
+    const auto stored_bytes = static_cast<std::uint32_t>(stored.size());
+    const auto content_bytes = static_cast<std::uint32_t>(piece.contents.size());
+    append_le(out, kLocalSignature);
+    append_le(out, std::uint16_t{20});
+    append_le(out, piece.flags);
+    append_le(out, piece.method);
+    append_le(out, std::uint32_t{0x21});
+    append_le(out, piece.local_crc != 0 ? piece.local_crc : late ? 0 : crc);
+    append_le(out, late ? 0 : stored_bytes);
+    append_le(out, late ? 0 : content_bytes);
+    append_le(out, static_cast<std::uint16_t>(local_name.size()));
+    append_le(out, static_cast<std::uint16_t>(piece.local_extra.size()));
+    out += local_name + piece.local_extra + stored;
+    if (late) {
+      append_le(out, kDescriptorSignature);
+      append_le(out, crc);
+      append_le(out, stored_bytes);
+      append_le(out, content_bytes);
+    }
+    append_le(directory, kCentralSignature);
+    append_le(directory, std::uint32_t{20});
+    append_le(directory, piece.flags);
+    append_le(directory, piece.method);
+    append_le(directory, std::uint32_t{0x21});
+    append_le(directory, crc);
+    const bool lie = piece.central_bytes != 0;
+    append_le(directory, lie ? piece.central_bytes : stored_bytes);
+    append_le(directory, lie ? piece.central_bytes : content_bytes);
+    append_le(directory, static_cast<std::uint16_t>(piece.name.size()));
+    append_le(directory, static_cast<std::uint16_t>(piece.central_extra.size()));
+    directory.append(10, '\0');  // comment length, disk, attributes
+    append_le(directory, position);
+    directory += piece.name + piece.central_extra;
+  }
+
+  void add_end64(std::uint64_t begin, std::uint64_t directory_bytes, std::string& out) const {
+    append_le(out, kEnd64Signature);
+    append_le(out, std::uint64_t{44});
+    append_le(out, std::uint32_t{0});
+    append_le(out, std::uint64_t{0});
+    append_le(out, std::uint64_t{pieces.size()});
+    append_le(out, std::uint64_t{pieces.size()});
+    append_le(out, directory_bytes);
+    append_le(out, begin);
+    append_le(out, kLocatorSignature);
+    append_le(out, std::uint32_t{0});
+    append_le(out, begin + directory_bytes);
+    append_le(out, std::uint32_t{1});
   }
 };
 

@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Golden, Families,
                                          Family{"deepseek_v3", {2, 2, 1, 2, 1}, {4, 1, 1, 8, 1}},
                                          Family{
                                              "deepseek_v3_mtp", {2, 2, 1, 4, 1}, {1, 3, 1, 1, 1}}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 struct Saved {
   std::string path;
@@ -153,8 +153,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Saved{"dense/v0.15.3/tp2pp2-torch_dist-modelspace", "dense_te", false},
                     Saved{"dense/v0.15.3/tp2pp1dp2-torch_dist-zero", "dense_te", false},
                     Saved{"dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket", "dense_te", false}),
-    [](const auto& info) {
-      std::string name = info.param.path;
+    [](const auto& test) {
+      std::string name = test.param.path;
       std::replace_if(
           name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
       return name;

@@ -95,14 +95,22 @@ bool has_numbered_layers(const TargetParts& parts) {
   });
 }
 
-void add_extra_states(const std::string& empty, TargetParts& parts) {
+// The entries that modules of `spec` ask for: those at hand, empty ones for the rest, and none that
+// local modules do not know.
+void complete_extra_states(ModuleSpec spec, const std::string& empty, TargetParts& parts) {
   std::vector<TensorDesc> descs;
   for (const DraftTensor& tensor : parts.tensors) {
     if (!is_optimizer_name(tensor.desc.name)) descs.push_back(tensor.desc);
   }
+  std::vector<std::string> asked = extra_state_names(descs, spec);
+  const std::set<std::string, std::less<>> known(asked.begin(), asked.end());
+  std::erase_if(parts.copied_objects, [&](const StoredObject& object) {
+    return spec == ModuleSpec::kLocal && object.name.find("._extra_state/") != std::string::npos &&
+           !known.contains(object.name);
+  });
   std::set<std::string, std::less<>> present;
   for (const StoredObject& object : parts.copied_objects) present.insert(object.name);
-  for (std::string& name : extra_state_names(descs)) {
+  for (std::string& name : asked) {
     if (!present.contains(name)) parts.new_objects.emplace_back(std::move(name), empty);
   }
 }
@@ -184,9 +192,13 @@ Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& sou
       (request.parallel.expert > 1 || request.parallel.expert_tensor != request.parallel.tensor);
 
   carry_objects(request, source, selected, parts, notes);
-  if (uses_transformer_engine(source, selected)) {
+  ModuleSpec spec = request.spec;
+  if (spec == ModuleSpec::kKeep && uses_transformer_engine(source, selected)) {
+    spec = ModuleSpec::kTransformerEngine;
+  }
+  if (spec != ModuleSpec::kKeep) {
     const std::string empty = SW_TRY(empty_extra_state());
-    add_extra_states(empty, parts);
+    complete_extra_states(spec, empty, parts);
   }
   std::string bytes;
   if (common) {
@@ -221,8 +233,10 @@ Status finish_from_hf(const ConvertRequest& request, const Checkpoint& source,
     }
   }
   const bool numbered = has_numbered_layers(parts);
+  const bool is_local = request.spec == ModuleSpec::kLocal;
   const std::string empty = SW_TRY(empty_extra_state());
-  add_extra_states(empty, parts);
+  complete_extra_states(is_local ? ModuleSpec::kLocal : ModuleSpec::kTransformerEngine, empty,
+                        parts);
   parts.files.push_back(
       {parts.folder + "common.pt", SW_TRY(new_common_state(arguments, 0, numbered))});
   parts.files.push_back({parts.folder + "hf/source_keys.json", write_source_keys(source.catalog)});

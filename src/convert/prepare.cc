@@ -13,6 +13,7 @@
 #include "convert/source_keys.h"
 #include "format/torch_items.h"
 #include "io/file_limit.h"
+#include "layout/module_spec.h"
 #include "model/apply.h"
 #include "plan/canonical.h"
 #include "shardwright/convert.h"
@@ -111,6 +112,7 @@ class Preparation {
                   request().input);
     }
     parts_.tensors = draft_identity(catalog_, {request().dtype, LayerKeys::kAutomatic});
+    rename_for_spec();
     SW_TRY(finish_from_megatron(request(), source(), catalog_, parts_, result_.notes));
     for (const auto& [name, object] : source().artifacts) {
       parts_.artifacts.emplace_back(parts_.folder + "hf/" + name, object);
@@ -150,11 +152,19 @@ class Preparation {
     }
     parts_.tensors =
         SW_TRY(draft_from_hf(correspondence_, catalog_, {request().dtype, layer_keys(facts)}));
+    rename_for_spec();
     SW_TRY(finish_from_hf(request(), source(), facts, parts_, result_.notes));
     for (const auto& [name, object] : source().artifacts) {
       parts_.artifacts.emplace_back(parts_.folder + "hf/" + name, object);
     }
     return {};
+  }
+
+  void rename_for_spec() {
+    std::vector<TensorDesc> descs;
+    for (const DraftTensor& tensor : parts_.tensors) descs.push_back(tensor.desc);
+    descs = names_in_spec(descs, request().spec);
+    for (std::size_t i = 0; i < descs.size(); ++i) parts_.tensors[i].desc.name = descs[i].name;
   }
 
   // Megatron numbers the layers of a model whose arguments list each layer's kind, even if they are

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "codec/pickle_text.h"
 
 namespace shardwright::dcp {
 namespace {
@@ -58,7 +59,8 @@ std::string Collector::shown(std::uint32_t id) const {
 }
 
 Collector::Target& Collector::target(std::uint32_t name) {
-  if (name >= targets_.size()) targets_.resize(std::max<std::size_t>(name + 1, targets_.size() * 2));
+  if (name >= targets_.size())
+    targets_.resize(std::max<std::size_t>(name + 1, targets_.size() * 2));
   return targets_[name];
 }
 
@@ -77,7 +79,14 @@ Result<DType> Collector::dtype_of(const Tensor& tensor) {
   return *dtype;
 }
 
+Status Collector::check_name(std::uint32_t name) const {
+  if (pickle::is_utf8(text(name))) return {};
+  return fail(Code::kMetadataCorrupt, " tensor {}: found a name that is no UTF-8, expected UTF-8",
+              shown(name));
+}
+
 Status Collector::add_tensor(const Tensor& tensor, ChunkList&& chunks) {
+  SW_TRY(check_name(tensor.name));
   Target& named = target(tensor.name);
   if (named.number != kUnknown) {
     return fail(Code::kDuplicateName, " tensor {}: found the name twice, expected it once",
@@ -87,8 +96,7 @@ Status Collector::add_tensor(const Tensor& tensor, ChunkList&& chunks) {
   const auto bytes = byte_count(tensor.size, dtype);
   if (!bytes) {
     Error error = bytes.error();
-    return std::unexpected(
-        std::move(error).within(fmt::format(" tensor {}", shown(tensor.name))));
+    return std::unexpected(std::move(error).within(fmt::format(" tensor {}", shown(tensor.name))));
   }
   if (!chunks.empty() && chunks.axes() != tensor.size.size()) {
     return fail(Code::kMetadataCorrupt,
@@ -105,13 +113,14 @@ Status Collector::add_tensor(const Tensor& tensor, ChunkList&& chunks) {
                 to_string(tensor.size));
   }
   named = {static_cast<std::uint32_t>(found_.catalog.tensors.size()), true};
-  found_.catalog.tensors.push_back(
-      {{std::string(text(tensor.name)), dtype, tensor.size}, std::move(chunks),
-       Encoding::kTorchItem});
+  found_.catalog.tensors.push_back({{std::string(text(tensor.name)), dtype, tensor.size},
+                                    std::move(chunks),
+                                    Encoding::kTorchItem});
   return {};
 }
 
 Status Collector::add_object(std::uint32_t name) {
+  SW_TRY(check_name(name));
   Target& named = target(name);
   if (named.number != kUnknown) {
     return fail(Code::kDuplicateName, " object {}: found the name twice, expected it once",
@@ -125,6 +134,7 @@ Status Collector::add_object(std::uint32_t name) {
 Result<std::uint32_t> Collector::file_of(std::uint32_t path, std::uint32_t name) {
   if (path >= file_numbers_.size()) file_numbers_.resize(path + 1, kUnknown);
   if (file_numbers_[path] == kUnknown) {
+    SW_TRY(check_name(path));
     SW_TRY(check_path(text(path), shown(path), shown(name)));
     file_numbers_[path] = static_cast<std::uint32_t>(found_.catalog.files.size());
     found_.catalog.files.emplace_back(text(path));
@@ -154,8 +164,8 @@ Status Collector::add_storage(const Entry& entry) {
   } else {
     StoredObject& object = found_.catalog.objects[named.number];
     if (object.file != kNotStored) {
-      return fail(Code::kMetadataCorrupt,
-                  " object {}: found two storage entries, expected one", shown(entry.name));
+      return fail(Code::kMetadataCorrupt, " object {}: found two storage entries, expected one",
+                  shown(entry.name));
     }
     object.file = file;
     object.range = {static_cast<std::uint64_t>(entry.offset),
@@ -215,7 +225,8 @@ std::optional<std::size_t> Collector::find_chunk(std::uint32_t number, const Ent
   }
   const std::vector<std::uint32_t>& order = order_of(number);
   const auto first = std::ranges::lower_bound(
-      order, entry.origin, [](const auto& a, const auto& b) { return std::ranges::lexicographical_compare(a, b); },
+      order, entry.origin,
+      [](const auto& a, const auto& b) { return std::ranges::lexicographical_compare(a, b); },
       [&](std::uint32_t index) { return chunks.box(index).origin; });
   for (auto at = first; at != order.end() && lies_at(chunks.box(*at), entry); ++at) consider(*at);
   return found;
@@ -237,9 +248,9 @@ Status Collector::place_chunk(StoredTensor& tensor, std::uint32_t number, const 
                 " tensor {}: found two storage entries for chunk {}, expected one",
                 tensor.desc.name, to_string(tensor.chunks.box(*chunk)));
   }
-  tensor.chunks.set_location(*chunk, file,
-                             {static_cast<std::uint64_t>(entry.offset),
-                              static_cast<std::uint64_t>(entry.length)});
+  tensor.chunks.set_location(
+      *chunk, file,
+      {static_cast<std::uint64_t>(entry.offset), static_cast<std::uint64_t>(entry.length)});
   return {};
 }
 

@@ -67,6 +67,7 @@ class Collector {
     std::vector<std::uint32_t> transforms;
   };
   Target& target(std::uint32_t name);
+  Status check_name(std::uint32_t name) const;
   Result<DType> dtype_of(const Tensor& tensor);
   Result<std::uint32_t> file_of(std::uint32_t path, std::uint32_t name);
   Status place_chunk(StoredTensor& tensor, std::uint32_t number, const Entry& entry,
@@ -79,8 +80,8 @@ class Collector {
 
   StringPool strings_;
   DcpMetadata found_;
-  std::vector<Target> targets_;                // by name
-  std::vector<std::uint32_t> file_numbers_;    // by path, kUnknown where not seen
+  std::vector<Target> targets_;                     // by name
+  std::vector<std::uint32_t> file_numbers_;         // by path, kUnknown where not seen
   std::vector<std::vector<std::uint32_t>> orders_;  // per tensor: chunks by origin, when needed
   std::vector<Pending> pending_;
 };

@@ -51,7 +51,9 @@ void Heap::release_dict(std::uint32_t record) {
 
 void Heap::drop(const Cell& cell) {
   switch (cell.tag) {
-    case Tag::kDict: case Tag::kTensor: case Tag::kRoot:
+    case Tag::kDict:
+    case Tag::kTensor:
+    case Tag::kRoot:
       release_dict(cell.a);
       return;
     case Tag::kList:
@@ -67,8 +69,15 @@ void Heap::drop(const Cell& cell) {
 
 bool Heap::needs_heap(const Cell& cell) {
   switch (cell.tag) {
-    case Tag::kDims: case Tag::kArguments: case Tag::kDict: case Tag::kList: case Tag::kChunk:
-    case Tag::kIndex: case Tag::kInfo: case Tag::kTensor: case Tag::kRoot:
+    case Tag::kDims:
+    case Tag::kArguments:
+    case Tag::kDict:
+    case Tag::kList:
+    case Tag::kChunk:
+    case Tag::kIndex:
+    case Tag::kInfo:
+    case Tag::kTensor:
+    case Tag::kRoot:
       return true;
     default:
       return false;
@@ -104,7 +113,8 @@ void Heap::pin_dict(std::uint32_t record) {
 
 Cell Heap::keep(Cell cell) {
   switch (cell.tag) {
-    case Tag::kDims: case Tag::kArguments:
+    case Tag::kDims:
+    case Tag::kArguments:
       cell.a = keep_integers(cell.a, cell.n);
       break;
     case Tag::kChunk:
@@ -118,7 +128,9 @@ Cell Heap::keep(Cell cell) {
       cell.b = keep_integers(cell.b, 2);
       if (cell.c != kNone32) lists_[cell.c].pinned = true;
       break;
-    case Tag::kDict: case Tag::kTensor: case Tag::kRoot:
+    case Tag::kDict:
+    case Tag::kTensor:
+    case Tag::kRoot:
       pin_dict(cell.a);
       break;
     case Tag::kList:

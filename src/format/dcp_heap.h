@@ -14,7 +14,8 @@
 namespace shardwright::dcp {
 
 enum class Tag : std::uint8_t {
-  kOpaque, kNone,
+  kOpaque,
+  kNone,
   kInt,         // b, c: low and high half
   kHuge,        // an int beyond int64
   kString,      // a: number in the string pool
@@ -39,7 +40,14 @@ enum class Tag : std::uint8_t {
 
 /// The classes and callables that mean something here.
 enum class Class : std::uint8_t {
-  kOther, kTensorStorage, kBytesStorage, kChunkStorage, kIndex, kProperties, kSize, kGetLayout,
+  kOther,
+  kTensorStorage,
+  kBytesStorage,
+  kChunkStorage,
+  kIndex,
+  kProperties,
+  kSize,
+  kGetLayout,
   kOrderedDict,
 };
 
@@ -59,8 +67,8 @@ static_assert(sizeof(Cell) == 16);
 
 [[nodiscard]] inline Cell int_cell(std::int64_t value) {
   const auto bits = static_cast<std::uint64_t>(value);
-  return {Tag::kInt, 0, 0, 0, static_cast<std::uint32_t>(bits),
-          static_cast<std::uint32_t>(bits >> 32)};
+  return {
+      Tag::kInt, 0, 0, 0, static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32)};
 }
 [[nodiscard]] inline std::int64_t int_of(const Cell& cell) {
   return static_cast<std::int64_t>((std::uint64_t{cell.c} << 32) | cell.b);
@@ -68,9 +76,27 @@ static_assert(sizeof(Cell) == 16);
 
 /// Attributes that mean something; their numbers are those of their names in the string pool.
 enum Key : std::uint8_t {
-  kStateDictMetadata, kPlannerData, kStorageData, kStorageMeta, kVersion, kMcoreData, kProperties,
-  kSize, kChunks, kOffsets, kSizes, kFqn, kIndex, kOffset, kRelativePath, kLength,
-  kTransformDescriptors, kDtype, kLayout, kOriginalShape, kKeyCount,
+  kStateDictMetadata,
+  kPlannerData,
+  kStorageData,
+  kStorageMeta,
+  kVersion,
+  kMcoreData,
+  kProperties,
+  kSize,
+  kChunks,
+  kOffsets,
+  kSizes,
+  kFqn,
+  kIndex,
+  kOffset,
+  kRelativePath,
+  kLength,
+  kTransformDescriptors,
+  kDtype,
+  kLayout,
+  kOriginalShape,
+  kKeyCount,
 };
 
 /// A dict: the values under known keys; of other pairs only how many there were.
@@ -81,8 +107,8 @@ struct DictRecord {
   std::array<std::uint8_t, kSlots> keys;
   std::array<Cell, kSlots> cells;
   std::uint64_t pairs = 0;
-  std::uint64_t understood = 0;    // pairs that went to the collector
-  std::uint32_t stray = kNone32;   // first key whose pair did not
+  std::uint64_t understood = 0;   // pairs that went to the collector
+  std::uint32_t stray = kNone32;  // first key whose pair did not
 
   [[nodiscard]] const Cell* find(Key key) const {
     for (std::size_t i = 0; i < count; ++i) {
@@ -95,7 +121,7 @@ struct DictRecord {
 /// A list: its chunks, or its first integers, or its strings.
 struct ListRecord {
   bool pinned = false;
-  bool mixed = false;     // something else was in it, or chunks of different axis counts
+  bool mixed = false;  // something else was in it, or chunks of different axis counts
   ChunkList chunks;
   std::vector<std::uint32_t> strings;
   std::uint64_t integer_count = 0;

@@ -14,10 +14,26 @@ using pickle::Op;
 using pickle::Token;
 
 // In the order of Key, so that a name's number in the pool is its key.
-constexpr std::array<std::string_view, kKeyCount> kKeyNames = {
-    "state_dict_metadata", "planner_data", "storage_data", "storage_meta", "version", "mcore_data",
-    "properties", "size", "chunks", "offsets", "sizes", "fqn", "index", "offset", "relative_path",
-    "length", "transform_descriptors", "dtype", "layout", "nd_reformulated_orig_global_shape"};
+constexpr std::array<std::string_view, kKeyCount> kKeyNames = {"state_dict_metadata",
+                                                               "planner_data",
+                                                               "storage_data",
+                                                               "storage_meta",
+                                                               "version",
+                                                               "mcore_data",
+                                                               "properties",
+                                                               "size",
+                                                               "chunks",
+                                                               "offsets",
+                                                               "sizes",
+                                                               "fqn",
+                                                               "index",
+                                                               "offset",
+                                                               "relative_path",
+                                                               "length",
+                                                               "transform_descriptors",
+                                                               "dtype",
+                                                               "layout",
+                                                               "nd_reformulated_orig_global_shape"};
 
 // A file that makes this many short-lived values at once was made to waste memory.
 constexpr std::size_t kMostHeap = std::size_t{1} << 26;
@@ -168,7 +184,8 @@ Cell Machine::tuple_of(std::span<const Cell> elements) {
     const Cell dims = dims_of(&elements[0]);
     return {dims.tag == Tag::kDims ? Tag::kArguments : dims.tag, dims.n, 0, dims.a, 0, 0};
   }
-  const bool huge = std::ranges::any_of(elements, [](const Cell& cell) { return cell.tag == Tag::kHuge; });
+  const bool huge =
+      std::ranges::any_of(elements, [](const Cell& cell) { return cell.tag == Tag::kHuge; });
   if (huge) return {Tag::kHuge};
   // The state of a TensorProperties begins with dtype and layout.
   const bool has_dtype =
@@ -177,10 +194,10 @@ Cell Machine::tuple_of(std::span<const Cell> elements) {
     const std::uint32_t layout = elements[1].tag == Tag::kLayout ? elements[1].a : kNone32;
     return {Tag::kProperties, 0, 0, elements[0].b, layout, 0};
   }
-  const bool is_path = elements[0].tag == Tag::kString &&
-                       std::ranges::all_of(elements, [](const Cell& cell) {
-                         return cell.tag == Tag::kString || cell.tag == Tag::kInt;
-                       });
+  const bool is_path =
+      elements[0].tag == Tag::kString && std::ranges::all_of(elements, [](const Cell& cell) {
+        return cell.tag == Tag::kString || cell.tag == Tag::kInt;
+      });
   if (is_path && count == 1) return {Tag::kText, 0, 0, elements[0].a, 0, 0};
   if (is_path && options_.planner_paths) {
     return {Tag::kPath, 0, 0, heap_.add_path(elements), static_cast<std::uint32_t>(count), 0};
@@ -256,7 +273,8 @@ bool Machine::appends() {
   const std::uint32_t height = marks_.back().heap_height;
   std::size_t first = 0;
   if (!close_mark(first)) return false;
-  if (first == fence_) return refuse(Code::kMetadataCorrupt, ": found an empty stack, expected a list");
+  if (first == fence_)
+    return refuse(Code::kMetadataCorrupt, ": found an empty stack, expected a list");
   append_all(stack_[first - 1], std::span(stack_).subspan(first));
   stack_.resize(first);
   heap_.cut(height);
@@ -275,7 +293,8 @@ bool Machine::set_items() {
   const std::uint32_t height = marks_.back().heap_height;
   std::size_t first = 0;
   if (!close_mark(first)) return false;
-  if (first == fence_) return refuse(Code::kMetadataCorrupt, ": found an empty stack, expected a dict");
+  if (first == fence_)
+    return refuse(Code::kMetadataCorrupt, ": found an empty stack, expected a dict");
   if ((stack_.size() - first) % 2 != 0) {
     return refuse(Code::kMetadataCorrupt, ": found a key without a value");
   }
@@ -290,99 +309,33 @@ bool Machine::set_items() {
   return true;
 }
 
-bool Machine::push_global(std::string_view module, std::string_view name) {
-  const auto module_id = collector_.strings().intern(module);
-  const auto name_id = collector_.strings().intern(name);
-  if (!module_id || !name_id) return refuse(Code::kLimit, ": found too many strings that collide");
-  const auto known = static_cast<std::uint8_t>(class_of(*module_id, *name_id));
-  return push({Tag::kGlobal, known, 0, *module_id, *name_id, 0});
-}
-
-bool Machine::stack_global() {
-  if (!has(2)) return false;
-  const Cell name = pop();
-  const Cell module = pop();
-  if (name.tag != Tag::kString || module.tag != Tag::kString) {
-    return refuse(Code::kMetadataCorrupt, ": found a global whose name is no string");
-  }
-  const auto known = static_cast<std::uint8_t>(class_of(module.a, name.a));
-  return push({Tag::kGlobal, known, 0, module.a, name.a, 0});
-}
-
-bool Machine::reduce() {
-  if (!has(2)) return false;
-  const Cell arguments = pop();
-  const Cell callable = pop();
-  const Class known = callable.tag == Tag::kGlobal ? static_cast<Class>(callable.n) : Class::kOther;
-  if (known == Class::kSize) {
-    if (arguments.tag == Tag::kArguments) {
-      return push({Tag::kDims, arguments.n, 0, arguments.a, 0, 0});
-    }
-    if (arguments.tag == Tag::kDims && arguments.n == 0) return push({Tag::kDims});
-    if (arguments.tag == Tag::kWide || arguments.tag == Tag::kHuge) return push(arguments);
-  }
-  if (known == Class::kGetLayout && arguments.tag == Tag::kText) {
-    return push({Tag::kLayout, 0, 0, arguments.a, 0, 0});
-  }
-  if (known == Class::kOrderedDict) {
-    heap_.drop(arguments);
-    return empty_dict();
-  }
-  heap_.drop(arguments);
-  return push({});
-}
-
-bool Machine::new_object() {
-  if (!has(2)) return false;
-  heap_.drop(pop());
-  const Cell cls = pop();
-  if (cls.tag != Tag::kGlobal) return push({});
-  return push({Tag::kNew, cls.n, 0, cls.a, cls.b, 0});
-}
-
-bool Machine::build() {
-  if (!has(2)) return false;
-  const Cell state = pop();
-  Cell& target = stack_.back();
-  if (target.tag == Tag::kShared) {
-    if (heap_.object(target.a).tag != Tag::kNew) {
-      return refuse(Code::kMetadataCorrupt, ": found BUILD twice on one object, expected it once");
-    }
-    Cell result;
-    if (!built(heap_.object(target.a), state, result)) return false;
-    // keep() may make this very list of objects grow, so it comes first.
-    const Cell kept = result.tag == Tag::kNew ? result : heap_.keep(result);
-    heap_.object(target.a) = kept;
-    return true;
-  }
-  if (target.tag == Tag::kNew) {
-    Cell result;
-    if (!built(target, state, result)) return false;
-    target = result;
-    return true;
-  }
-  heap_.drop(state);
-  return true;
-}
-
 bool Machine::rare(const Token& token) {
   switch (token.op) {
-    case Op::kProto: case Op::kFrame:
+    case Op::kProto:
+    case Op::kFrame:
       return true;
-    case Op::kLong1: case Op::kLong4:
+    case Op::kLong1:
+    case Op::kLong4:
       return push_bytes_as_int(token.text);
     case Op::kBinUnicode8:
       return push_string(token.text);
-    case Op::kBinFloat: case Op::kBinBytes: case Op::kShortBinBytes: case Op::kBinBytes8:
-    case Op::kByteArray8: case Op::kEmptySet:
+    case Op::kBinFloat:
+    case Op::kBinBytes:
+    case Op::kShortBinBytes:
+    case Op::kBinBytes8:
+    case Op::kByteArray8:
+    case Op::kEmptySet:
       return push({});
     case Op::kGlobal:
       return push_global(token.text, token.second);
-    case Op::kBinPut: case Op::kLongBinPut: case Op::kPut:
+    case Op::kBinPut:
+    case Op::kLongBinPut:
+    case Op::kPut:
       return memoize(static_cast<std::uint64_t>(token.number));
     case Op::kGet:
       return fetch(static_cast<std::uint64_t>(token.number));
-    case Op::kAddItems: case Op::kFrozenSet: {
+    case Op::kAddItems:
+    case Op::kFrozenSet: {
       std::size_t first = 0;
       if (!close_mark(first)) return false;
       for (std::size_t i = first; i < stack_.size(); ++i) heap_.drop(stack_[i]);
@@ -402,15 +355,21 @@ bool Machine::rare(const Token& token) {
 
 bool Machine::step(const Token& token) {
   switch (token.op) {
-    case Op::kBinGet: case Op::kLongBinGet:
+    case Op::kBinGet:
+    case Op::kLongBinGet:
       return fetch_and_begin_object(static_cast<std::uint64_t>(token.number));
-    case Op::kBinInt1: case Op::kBinInt2: case Op::kBinInt:
+    case Op::kBinInt1:
+    case Op::kBinInt2:
+    case Op::kBinInt:
       return push(int_cell(token.number));
     case Op::kMemoize:
       return memoize(memo_size_);
-    case Op::kShortBinUnicode: case Op::kBinUnicode:
+    case Op::kShortBinUnicode:
+    case Op::kBinUnicode:
       return push_string(token.text);
-    case Op::kTuple1: case Op::kTuple2: case Op::kTuple3:
+    case Op::kTuple1:
+    case Op::kTuple2:
+    case Op::kTuple3:
       return small_tuple(static_cast<std::size_t>(token.op) -
                          static_cast<std::size_t>(Op::kTuple1) + 1);
     case Op::kTuple: {
@@ -449,7 +408,8 @@ bool Machine::step(const Token& token) {
       return build();
     case Op::kNone:
       return push({Tag::kNone});
-    case Op::kNewTrue: case Op::kNewFalse:
+    case Op::kNewTrue:
+    case Op::kNewFalse:
       return push({});
     case Op::kStackGlobal:
       return stack_global();
@@ -473,8 +433,7 @@ Result<DcpMetadata> Machine::run() {
     if (!step(token)) return std::unexpected(*error_);
   }
   if (stack_.size() != 1 || !marks_.empty()) {
-    return fail(Code::kMetadataCorrupt, ": found {} values at STOP, expected one",
-                stack_.size());
+    return fail(Code::kMetadataCorrupt, ": found {} values at STOP, expected one", stack_.size());
   }
   return finish(heap_.resolve(stack_.back()));
 }

@@ -20,8 +20,8 @@ class RawReader;
 
 /// The second pass over a `.metadata`: a pickle machine whose values are 16 bytes and which knows
 /// the few classes of the format. An object becomes what it says at its BUILD (a chunk: two places
-/// in an array of integers), goes to the Collector when it lands in a dict, and is gone. All else is
-/// an opaque value without contents. Nothing is imported or called.
+/// in an array of integers), goes to the Collector when it lands in a dict, and is gone. All else
+/// is an opaque value without contents. Nothing is imported or called.
 class Machine {
  public:
   Machine(pickle::Input& input, const DcpMetadataOptions& options, const References& references);

@@ -8,8 +8,8 @@
 // Nearly all of a big `.metadata` is three kinds of objects, and CPython writes each object of a
 // kind with the same opcodes. They are read here in one go; whatever differs in the least (another
 // order of attributes, a memo slot that is fetched later, too few bytes at hand) is left to the
-// general machine, which gives the same result. Our own writer's form, the same without the needless
-// memo slots, is read so too.
+// general machine, which gives the same result. Our own writer's form, the same without the
+// needless memo slots, is read so too.
 namespace shardwright::dcp {
 
 using pickle::Op;
@@ -144,8 +144,7 @@ bool Machine::fast_index(RawReader& raw, Cell& result) {
     result.c = static_cast<std::uint32_t>(hint);
   }
   if (raw.run("ub", 0)) return true;
-  return raw.slot_is(key_slots_[kOffset]) && fast_size(raw, result.n, result.b) &&
-         raw.run("ub", 0);
+  return raw.slot_is(key_slots_[kOffset]) && fast_size(raw, result.n, result.b) && raw.run("ub", 0);
 }
 
 bool Machine::fast_info(RawReader& raw, Cell& result) {

@@ -7,41 +7,9 @@
 namespace shardwright::dcp {
 namespace {
 
-constexpr std::string_view kMetadataModule = "torch.distributed.checkpoint.metadata";
-// torch up to 2.2, and writers that want to be read everywhere.
-constexpr std::string_view kOldModule = "torch.distributed._shard.sharded_tensor.metadata";
-
-struct KnownClass {
-  std::string_view module;
-  std::string_view name;
-  Class known;
-};
-
-constexpr std::array<KnownClass, 10> kKnownClasses = {{
-    {kMetadataModule, "ChunkStorageMetadata", Class::kChunkStorage},
-    {kMetadataModule, "MetadataIndex", Class::kIndex},
-    {kMetadataModule, "TensorStorageMetadata", Class::kTensorStorage},
-    {kMetadataModule, "BytesStorageMetadata", Class::kBytesStorage},
-    {kMetadataModule, "TensorProperties", Class::kProperties},
-    {kOldModule, "TensorProperties", Class::kProperties},
-    {"torch", "Size", Class::kSize},
-    {"torch.serialization", "_get_layout", Class::kGetLayout},
-    {"collections", "OrderedDict", Class::kOrderedDict},
-    {"collections", "ChainMap", Class::kOther},
-}};
-
 bool is_known_class(std::uint8_t n) { return static_cast<Class>(n) != Class::kOther; }
 
 }  // namespace
-
-Class Machine::class_of(std::uint32_t module, std::uint32_t name) const {
-  for (const KnownClass& known : kKnownClasses) {
-    if (collector_.text(name) == known.name && collector_.text(module) == known.module) {
-      return known.known;
-    }
-  }
-  return Class::kOther;
-}
 
 std::string Machine::class_name(const Cell& object) const {
   return fmt::format("{}.{}", collector_.text(object.a), collector_.text(object.b));
@@ -82,7 +50,8 @@ bool Machine::build_index(const DictRecord& dict, Cell& result) {
   const Cell* hint = dict.find(kIndex);
   const Cell offset = dims_of(dict.find(kOffset));
   if (name == nullptr || name->tag != Tag::kString) {
-    return refuse(Code::kMetadataCorrupt, ": found a storage entry without an fqn, expected a string");
+    return refuse(Code::kMetadataCorrupt,
+                  ": found a storage entry without an fqn, expected a string");
   }
   result = {Tag::kIndex, kNoOffset, 0, name->a, 0, kNone32};
   if (hint != nullptr && hint->tag == Tag::kInt) {
@@ -92,10 +61,11 @@ bool Machine::build_index(const DictRecord& dict, Cell& result) {
   const bool absent = dict.find(kOffset) == nullptr || offset.tag == Tag::kNone;
   if (absent) return true;
   if (offset.tag != Tag::kDims) {
-    return refuse(Code::kMetadataCorrupt,
-                  fmt::format(" tensor {}: found a storage entry whose offset is no tuple of at most "
-                              "{} integers",
-                              collector_.shown(name->a), kMaxAxes));
+    return refuse(
+        Code::kMetadataCorrupt,
+        fmt::format(" tensor {}: found a storage entry whose offset is no tuple of at most "
+                    "{} integers",
+                    collector_.shown(name->a), kMaxAxes));
   }
   result.n = offset.n;
   result.b = offset.a;
@@ -120,7 +90,8 @@ bool Machine::build_info(const DictRecord& dict, Cell& result) {
   result = {Tag::kInfo, 0, 0, path->a, heap_.add(range), kNone32};
   if (transforms == nullptr || transforms->tag == Tag::kNone) return true;
   if (transforms->tag != Tag::kList || heap_.list(transforms->a).mixed) {
-    return refuse(Code::kMetadataCorrupt, ": found transform_descriptors that are no list of strings");
+    return refuse(Code::kMetadataCorrupt,
+                  ": found transform_descriptors that are no list of strings");
   }
   if (!heap_.list(transforms->a).strings.empty()) {
     heap_.list(transforms->a).pinned = true;
@@ -194,7 +165,8 @@ bool Machine::take_role(std::uint32_t& owner, std::uint32_t record, std::string_
     owner = record;
     dict.pinned = true;
   } else if (owner != record) {
-    return refuse(Code::kMetadataCorrupt, fmt::format(": found two dicts of {}, expected one", what));
+    return refuse(Code::kMetadataCorrupt,
+                  fmt::format(": found two dicts of {}, expected one", what));
   }
   ++dict.understood;
   return true;
@@ -352,8 +324,7 @@ Result<DcpMetadata> Machine::finish(const Cell& root) {
     const std::string found =
         root.tag == Tag::kNew ? class_name(root) : std::string("something else");
     return fail(Code::kMetadataCorrupt,
-                ": found {}, expected a Metadata object of torch.distributed.checkpoint",
-                found);
+                ": found {}, expected a Metadata object of torch.distributed.checkpoint", found);
   }
   const DictRecord& attributes = heap_.dict(root.a);
   SW_TRY(check_dict(attributes, kStateDictMetadata, tensors_dict_));

@@ -52,12 +52,14 @@ Result<DcpMetadata> read_dcp_metadata(const ReadableFile& file, const DcpMetadat
   if (!found && missed_a_slot) found = read_once(input, options, false, missed_a_slot);
   if (found) return found;
   Error error = found.error();
-  // Errors of the storage name the file themselves; ours go on from its name.
-  if (error.code < Code::kLimit) return std::unexpected(std::move(error));
-  const bool goes_on = error.message.starts_with('@') || error.message.starts_with(' ') ||
-                       error.message.starts_with(':');
-  if (!goes_on) return std::unexpected(std::move(error).within(file.name()));
-  error.message.insert(0, file.name());
+  // What the passes say goes on from the file's name; the tokenizer's errors begin anew, and those
+  // of the storage name the file themselves.
+  const char first = error.message.empty() ? ':' : error.message.front();
+  if (first == '@' || first == ' ' || first == ':') {
+    error.message.insert(0, file.name());
+  } else if (error.code >= Code::kLimit) {
+    return std::unexpected(std::move(error).within(file.name()));
+  }
   return std::unexpected(std::move(error));
 }
 

@@ -53,16 +53,16 @@ struct DcpMetadataOptions {
                            .stack = std::size_t{1} << 20};
 };
 
-/// Reads the `.metadata` of torch.distributed.checkpoint, of torch 2.0 to 2.13 and of Megatron-Core,
-/// without making any object that it names: what is not needed is passed over.
+/// Reads the `.metadata` of torch.distributed.checkpoint, of torch 2.0 to 2.13 and of
+/// Megatron-Core, without making any object that it names: what is not needed is passed over.
 ///
 /// The file is read twice in windows of 1 MiB: first only to learn which memo slots are used again,
 /// then to fill the lists. Memory is that of the result plus about two bytes per chunk.
 ///
 /// Every chunk lies inside its tensor and has its file, offset and length; a chunk without elements
 /// that was not stored is left out. Errors: kMetadataCorrupt (also for a chunk without a storage
-/// entry and the reverse), kOutOfBounds, kPathEscapes, kDuplicateName, kDtypeUnsupported, kLimit, and
-/// those of pickle::Tokenizer. That ranges lie inside the files is for the caller to check.
+/// entry and the reverse), kOutOfBounds, kPathEscapes, kDuplicateName, kDtypeUnsupported, kLimit,
+/// and those of pickle::Tokenizer. That ranges lie inside the files is for the caller to check.
 [[nodiscard]] Result<DcpMetadata> read_dcp_metadata(const ReadableFile& file,
                                                     const DcpMetadataOptions& options = {});
 
@@ -75,7 +75,8 @@ struct DcpMetadataWriteOptions {
 /// Writes a `.metadata` that torch 2.0.1 to 2.13 and Megatron-Core load: class names that all of
 /// them have, protocol 4, no planner data, no StorageMeta. Every chunk of the catalog must have its
 /// item's range. The same catalog gives the same bytes.
-/// Errors: kInternal (a chunk names a file that the catalog lacks).
+/// Errors: kInternal (a chunk names a file that the catalog lacks), kOverlap (two chunks of a
+/// tensor begin at the same place and are not the same item: the format has one key for both).
 [[nodiscard]] Result<std::string> encode_dcp_metadata(const Catalog& catalog,
                                                       const DcpMetadataWriteOptions& options = {});
 

@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/fail.h"
@@ -23,12 +26,17 @@ constexpr std::string_view kMetadata = "torch.distributed.checkpoint.metadata";
 constexpr std::string_view kFilesystem = "torch.distributed.checkpoint.filesystem";
 constexpr std::string_view kTensorModule = "torch.distributed._shard.sharded_tensor.metadata";
 
+/// Chunks (tensor, chunk) whose box an earlier chunk of the tensor has too. One storage entry
+/// stands for them all, because its key is the box's origin.
+using Repeats = std::set<std::pair<std::size_t, std::size_t>>;
+
 /// Writes one Metadata object. Names and classes are memoised, other objects are not: nothing
 /// refers to them again.
 class MetadataWriter {
  public:
-  explicit MetadataWriter(const Catalog& catalog)
+  MetadataWriter(const Catalog& catalog, const Repeats& repeats)
       : catalog_(catalog),
+        repeats_(repeats),
         names_(catalog.tensors.size() + catalog.objects.size(), kNoSlot),
         files_(catalog.files.size(), kNoSlot),
         names_seen_(kNameCount, kNoSlot),
@@ -38,9 +46,28 @@ class MetadataWriter {
 
  private:
   enum Name : std::uint8_t {
-    kMetadataClass, kTensorClass, kBytesClass, kChunkClass, kIndexClass, kInfoClass,
-    kPropertiesClass, kSizeClass, kMetadataModule, kLayout, kMemoryFormat, kProperties, kSize,
-    kChunks, kOffsets, kSizes, kFqn, kIndex, kOffset, kRelativePath, kLength, kNameCount
+    kMetadataClass,
+    kTensorClass,
+    kBytesClass,
+    kChunkClass,
+    kIndexClass,
+    kInfoClass,
+    kPropertiesClass,
+    kSizeClass,
+    kMetadataModule,
+    kLayout,
+    kMemoryFormat,
+    kProperties,
+    kSize,
+    kChunks,
+    kOffsets,
+    kSizes,
+    kFqn,
+    kIndex,
+    kOffset,
+    kRelativePath,
+    kLength,
+    kNameCount
   };
 
   void key(Name name, std::string_view text);
@@ -59,6 +86,7 @@ class MetadataWriter {
   void text_once(std::uint32_t& slot, std::string_view text);
 
   const Catalog& catalog_;
+  const Repeats& repeats_;
   pickle::Writer out_{pickle::Protocol::kFour};
   std::vector<std::uint32_t> names_;  // memo slots: tensors' names, then objects'
   std::vector<std::uint32_t> files_;
@@ -189,8 +217,8 @@ void MetadataWriter::tensor(const StoredTensor& tensor) {
 }
 
 // torch finds an item by (name, offsets); `index` is only a hint. Objects have no offset at all.
-void MetadataWriter::storage(std::size_t name, std::size_t hint, const Box* box,
-                             std::uint32_t file, const ByteRange& range) {
+void MetadataWriter::storage(std::size_t name, std::size_t hint, const Box* box, std::uint32_t file,
+                             const ByteRange& range) {
   begin_object(kIndexClass, kMetadata, "MetadataIndex");
   key(kFqn, "fqn");
   out_.get(names_[name]);
@@ -220,6 +248,7 @@ void MetadataWriter::storage_data() {
   for (std::size_t number = 0; number < catalog_.tensors.size(); ++number) {
     const ChunkList& chunks = catalog_.tensors[number].chunks;
     for (std::size_t i = 0; i < chunks.size(); ++i) {
+      if (repeats_.contains({number, i})) continue;
       next_in_batch(in_batch, Op::kSetItems);
       const Box box = chunks.box(i);
       storage(number, i, &box, chunks.file(i), chunks.range(i));
@@ -277,17 +306,55 @@ Status check_place(const Catalog& catalog, std::string_view name, std::uint32_t 
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
   const bool fits = range.offset <= kMost && range.length <= kMost - range.offset;
   if (file < catalog.files.size() && fits) return {};
-  return fail(Code::kInternal,
-              ".metadata tensor {}: found file {} at {}+{}, expected one of the {} files and a range "
-              "below 2^63",
-              name, file, range.offset, range.length, catalog.files.size());
+  return fail(
+      Code::kInternal,
+      ".metadata tensor {}: found file {} at {}+{}, expected one of the {} files and a range "
+      "below 2^63",
+      name, file, range.offset, range.length, catalog.files.size());
+}
+
+bool begins_before(const Box& a, const Box& b) {
+  return std::ranges::lexicographical_compare(a.origin, b.origin);
+}
+
+Status find_repeats(const StoredTensor& tensor, std::size_t number, Repeats& repeats) {
+  const ChunkList& chunks = tensor.chunks;
+  std::size_t ascending = 1;
+  while (ascending < chunks.size() &&
+         begins_before(chunks.box(ascending - 1), chunks.box(ascending))) {
+    ++ascending;
+  }
+  if (ascending >= chunks.size()) return {};
+  std::vector<std::size_t> order(chunks.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    return begins_before(chunks.box(a), chunks.box(b));
+  });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const Chunk first = chunks[order[i - 1]];
+    const Chunk second = chunks[order[i]];
+    if (first.box.origin != second.box.origin) continue;
+    const bool same = first.box == second.box && first.file == second.file &&
+                      first.range.offset == second.range.offset &&
+                      first.range.length == second.range.length;
+    if (!same) {
+      return fail(Code::kOverlap,
+                  ".metadata tensor {}: found two chunks that begin at {}, expected one item there",
+                  tensor.desc.name, to_string(first.box.origin));
+    }
+    repeats.emplace(number, order[i]);
+  }
+  return {};
 }
 
 }  // namespace
 
 Result<std::string> encode_dcp_metadata(const Catalog& catalog,
                                         const DcpMetadataWriteOptions& options) {
-  for (const StoredTensor& tensor : catalog.tensors) {
+  Repeats repeats;
+  for (std::size_t number = 0; number < catalog.tensors.size(); ++number) {
+    const StoredTensor& tensor = catalog.tensors[number];
+    SW_TRY(find_repeats(tensor, number, repeats));
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
       SW_TRY(check_place(catalog, tensor.desc.name, tensor.chunks.file(i), tensor.chunks.range(i)));
     }
@@ -295,7 +362,7 @@ Result<std::string> encode_dcp_metadata(const Catalog& catalog,
   for (const StoredObject& object : catalog.objects) {
     SW_TRY(check_place(catalog, object.name, object.file, object.range));
   }
-  return MetadataWriter(catalog).write(options);
+  return MetadataWriter(catalog, repeats).write(options);
 }
 
 }  // namespace shardwright

@@ -40,13 +40,13 @@ TEST(DcpMetadataEncode, UsesOnlyNamesThatEveryTorchHas) {
   }
   const std::string metadata = "torch.distributed.checkpoint.metadata.";
   const std::string old = "torch.distributed._shard.sharded_tensor.metadata.";
-  EXPECT_THAT(globals, ::testing::UnorderedElementsAre(
-                           metadata + "Metadata", metadata + "TensorStorageMetadata",
-                           metadata + "BytesStorageMetadata", metadata + "ChunkStorageMetadata",
-                           metadata + "MetadataIndex", old + "TensorProperties",
-                           old + "MEM_FORMAT_ENCODING",
-                           "torch.distributed.checkpoint.filesystem._StorageInfo", "torch.Size",
-                           "torch.serialization._get_layout", "torch.bfloat16", "torch.float32"));
+  EXPECT_THAT(globals,
+              ::testing::UnorderedElementsAre(
+                  metadata + "Metadata", metadata + "TensorStorageMetadata",
+                  metadata + "BytesStorageMetadata", metadata + "ChunkStorageMetadata",
+                  metadata + "MetadataIndex", old + "TensorProperties", old + "MEM_FORMAT_ENCODING",
+                  "torch.distributed.checkpoint.filesystem._StorageInfo", "torch.Size",
+                  "torch.serialization._get_layout", "torch.bfloat16", "torch.float32"));
   const Value state = document->root().state();
   ASSERT_EQ(state.size(), 3u);
   EXPECT_TRUE(state.find("planner_data").is_none());
@@ -96,19 +96,38 @@ TEST(DcpMetadataEncode, RefusesChunksWithoutAFile) {
   EXPECT_FALSE(encode_dcp_metadata(catalog));
 }
 
+TEST(DcpMetadataEncode, RepeatedChunksHaveOneEntry) {
+  Catalog catalog;
+  catalog.files = {"f", "g"};
+  StoredTensor tensor{{"w", DType::kF32, {4}}, ChunkList(1), Encoding::kTorchItem};
+  tensor.chunks.push_back({Box{{2}, {2}}, 0, {0, 5}, {}});
+  tensor.chunks.push_back({Box{{0}, {2}}, 0, {5, 5}, {}});
+  tensor.chunks.push_back({Box{{2}, {2}}, 0, {0, 5}, {}});
+  catalog.tensors.push_back(tensor);
+  DcpMetadata expected;
+  expected.catalog = catalog;
+  EXPECT_EQ(lines(written_and_read(catalog)), lines(expected));
+  catalog.tensors[0].chunks.set_location(2, 1, {0, 5});
+  const auto refused = encode_dcp_metadata(catalog);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOverlap);
+}
+
 // Bigger than the reader's window, and more than one SETITEMS batch of everything.
 TEST(DcpMetadataEncode, ManyChunksSurvive) {
   Catalog catalog;
-  for (int rank = 0; rank < 300; ++rank) catalog.files.push_back(fmt::format("__{}_0.distcp", rank));
+  for (int rank = 0; rank < 300; ++rank)
+    catalog.files.push_back(fmt::format("__{}_0.distcp", rank));
   for (int number = 0; number < 70; ++number) {
     const std::string name = fmt::format("decoder.layers.{}.mlp.weight", number);
     const std::int64_t chunks = number == 0 ? 2500 : 300;
-    StoredTensor tensor{{name, DType::kBF16, {chunks * 4, 1 << 20, 1, 2, 3}}, ChunkList(5),
-                        Encoding::kTorchItem};
+    StoredTensor tensor{
+        {name, DType::kBF16, {chunks * 4, 1 << 20, 1, 2, 3}}, ChunkList(5), Encoding::kTorchItem};
     for (std::int64_t i = 0; i < chunks; ++i) {
       tensor.chunks.push_back({Box{{i * 4, 0, 0, 0, 0}, {4, 1 << 20, 1, 2, 3}},
                                static_cast<std::uint32_t>(i % 300),
-                               {static_cast<std::uint64_t>(number) << 31, 25'000'000}, {}});
+                               {static_cast<std::uint64_t>(number) << 31, 25'000'000},
+                               {}});
     }
     catalog.tensors.push_back(std::move(tensor));
   }
@@ -134,8 +153,8 @@ RC_GTEST_PROP(DcpMetadataEncode, AnyCatalogSurvives, ()) {
     Dims shape;
     for (int axis = 0; axis < axes; ++axis) shape.push_back(*rc::gen::inRange<std::int64_t>(0, 90));
     const auto dtype = static_cast<DType>(*rc::gen::inRange(0, kDTypeCount));
-    StoredTensor tensor{{fmt::format("t{}", number), dtype, shape}, ChunkList(axes),
-                        Encoding::kTorchItem};
+    StoredTensor tensor{
+        {fmt::format("t{}", number), dtype, shape}, ChunkList(axes), Encoding::kTorchItem};
     const std::int64_t rows = axes == 0 ? 1 : shape[0];
     for (std::int64_t row = 0; row < rows; ++row) {
       Box box = Box::whole(shape);
@@ -144,8 +163,10 @@ RC_GTEST_PROP(DcpMetadataEncode, AnyCatalogSurvives, ()) {
         box.shape[0] = 1;
       }
       const auto offset = *rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << 62);
-      tensor.chunks.push_back({box, *rc::gen::inRange<std::uint32_t>(0, 3),
-                               {static_cast<std::uint64_t>(offset), 17}, {}});
+      tensor.chunks.push_back({box,
+                               *rc::gen::inRange<std::uint32_t>(0, 3),
+                               {static_cast<std::uint64_t>(offset), 17},
+                               {}});
     }
     catalog.tensors.push_back(std::move(tensor));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -215,8 +216,16 @@ class Maker {
   std::string encode() { return encode(root()); }
 };
 
-inline const std::vector<std::string> kUsualLines = {
-    "chunk w (0, 0) (2, 6) __0_0.distcp 0 1600", "chunk w (2, 0) (2, 6) __1_0.distcp 100 1601",
-    "tensor w float32 (4, 6)"};
+inline void expect_refusal(const std::string& bytes, Code code, const std::string& fragment) {
+  const auto found = read(bytes);
+  ASSERT_FALSE(found) << fragment;
+  EXPECT_EQ(found.error().code, code) << found.error().text();
+  EXPECT_THAT(found.error().message, ::testing::HasSubstr(fragment));
+  EXPECT_THAT(found.error().message, ::testing::HasSubstr("ckpt/.metadata"));
+}
+
+inline const std::vector<std::string> kUsualLines = {"chunk w (0, 0) (2, 6) __0_0.distcp 0 1600",
+                                                     "chunk w (2, 0) (2, 6) __1_0.distcp 100 1601",
+                                                     "tensor w float32 (4, 6)"};
 
 }  // namespace shardwright::testing_dcp

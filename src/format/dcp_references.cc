@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/dcp_references.h"
 
+#include <array>
+#include <string_view>
+
 #include "base/endian.h"
 #include "base/fail.h"
 
@@ -25,6 +28,18 @@ bool ends_size(const std::byte* at) {
   return (load_le<std::uint64_t>(at) & 0xff'ffff'ffff) == 0x94'5294'8594;
 }
 
+// Lengths of opcodes that the first pass only steps over; 0 for the others.
+constexpr std::array<std::uint8_t, 256> kPlainLengths = [] {
+  std::array<std::uint8_t, 256> lengths{};
+  for (char opcode : std::string_view(")\x81}RbN\x88\x89]a")) {
+    lengths[static_cast<unsigned char>(opcode)] = 1;
+  }
+  lengths[static_cast<std::size_t>(Op::kBinInt1)] = 2;
+  lengths[static_cast<std::size_t>(Op::kBinInt2)] = 3;
+  lengths[static_cast<std::size_t>(Op::kBinInt)] = 5;
+  return lengths;
+}();
+
 class Scanner {
  public:
   Scanner(pickle::Input& input, const pickle::Limits& limits, bool may_skip_plans)
@@ -36,6 +51,7 @@ class Scanner {
 
  private:
   void skim();
+  const std::byte* skim_one(const std::byte* at);
   bool step(const Token& token);
   bool fetch(std::uint64_t slot);
   void see_string(std::string_view text);
@@ -101,11 +117,16 @@ void Scanner::check_plan_opcode(Op op) {
   if (marks_ == 2 && closes_mark(op) && !closes_by_appending) must_repeat_ = true;
   if (marks_ != 1) return;
   switch (op) {
-    case Op::kEmptyList: case Op::kNone:
+    case Op::kEmptyList:
+    case Op::kNone:
       if (found_.local_plans->begin != 0) must_repeat_ = true;
       found_.local_plans->begin = tokens_.token_position();
       break;
-    case Op::kMemoize: case Op::kBinPut: case Op::kLongBinPut: case Op::kPut: case Op::kMark:
+    case Op::kMemoize:
+    case Op::kBinPut:
+    case Op::kLongBinPut:
+    case Op::kPut:
+    case Op::kMark:
     case Op::kFrame:
       break;
     case Op::kSetItems:
@@ -120,8 +141,16 @@ void Scanner::check_plan_opcode(Op op) {
 
 bool Scanner::closes_mark(Op op) {
   switch (op) {
-    case Op::kTuple: case Op::kList: case Op::kDict: case Op::kAppends: case Op::kSetItems:
-    case Op::kAddItems: case Op::kFrozenSet: case Op::kObj: case Op::kInst: case Op::kPopMark:
+    case Op::kTuple:
+    case Op::kList:
+    case Op::kDict:
+    case Op::kAppends:
+    case Op::kSetItems:
+    case Op::kAddItems:
+    case Op::kFrozenSet:
+    case Op::kObj:
+    case Op::kInst:
+    case Op::kPopMark:
       return true;
     default:
       return false;
@@ -133,73 +162,58 @@ bool Scanner::closes_mark(Op op) {
 void Scanner::skim() {
   constexpr std::ptrdiff_t kLongest = 2 + 255 + 8;
   const std::span<const std::byte> bytes = tokens_.ahead();
-  const std::byte* const begin = bytes.data();
-  const std::byte* const end = begin + bytes.size();
-  const std::byte* at = begin;
-  std::uint64_t puts = memo_size_;
-  std::uint64_t marks = marks_;
-  const bool counts = !in_plans_;
-  bool more = true;
-  while (more && end - at > kLongest) {
-    switch (static_cast<Op>(*at)) {
-      case Op::kBinGet: case Op::kLongBinGet: {
-        const bool is_long = static_cast<Op>(*at) == Op::kLongBinGet;
-        const std::uint64_t slot =
-            is_long ? load_le<std::uint32_t>(at + 1) : std::to_integer<std::uint64_t>(at[1]);
-        more = slot <= 2 * puts + 1024;
-        if (!more) break;
-        if (counts) found_.fetched.add(slot);
-        at += is_long ? 5 : 2;
-        if (starts_object(at)) {
-          at += kObjectStart;
-          puts += 2;
-          ++marks;
-        }
-        break;
-      }
-      case Op::kTuple1: case Op::kTuple2: case Op::kTuple3:
-        ++at;
-        if (ends_size(at)) {
-          at += kSizeEnd;
-          puts += 3;
-        }
-        break;
-      case Op::kMemoize:
-        ++puts;
-        ++at;
-        break;
-      case Op::kBinInt1:
-        at += 2;
-        break;
-      case Op::kBinInt2:
-        at += 3;
-        break;
-      case Op::kBinInt:
-        at += 5;
-        break;
-      case Op::kLong1: case Op::kShortBinUnicode:
-        at += 2 + std::to_integer<std::ptrdiff_t>(at[1]);
-        break;
-      case Op::kMark:
-        ++marks;
-        ++at;
-        break;
-      case Op::kSetItems: case Op::kTuple:
-        more = marks > 2;
-        marks -= more;
-        at += more;
-        break;
-      case Op::kEmptyTuple: case Op::kNewObj: case Op::kEmptyDict: case Op::kReduce: case Op::kBuild: case Op::kNone:
-      case Op::kNewFalse: case Op::kNewTrue: case Op::kEmptyList: case Op::kAppend:
-        ++at;
-        break;
-      default:
-        more = false;
-    }
+  const std::byte* const end = bytes.data() + bytes.size();
+  const std::byte* at = bytes.data();
+  while (end - at > kLongest) {
+    const std::ptrdiff_t plain = kPlainLengths[std::to_integer<std::size_t>(*at)];
+    const std::byte* const next = plain != 0 ? at + plain : skim_one(at);
+    if (next == nullptr) break;
+    at = next;
   }
-  tokens_.skip(static_cast<std::size_t>(at - begin));
-  memo_size_ = puts;
-  marks_ = marks;
+  tokens_.skip(static_cast<std::size_t>(at - bytes.data()));
+}
+
+// One opcode that concerns slots or marks, or that carries a text; where it ends, or nothing if it
+// needs step().
+const std::byte* Scanner::skim_one(const std::byte* at) {
+  const Op op = static_cast<Op>(*at);
+  switch (op) {
+    case Op::kMemoize:
+      ++memo_size_;
+      return at + 1;
+    case Op::kBinGet:
+    case Op::kLongBinGet: {
+      const bool is_long = op == Op::kLongBinGet;
+      const std::uint64_t slot =
+          is_long ? load_le<std::uint32_t>(at + 1) : std::to_integer<std::uint64_t>(at[1]);
+      if (slot > 2 * memo_size_ + 1024) return nullptr;
+      if (!in_plans_) found_.fetched.add(slot);
+      at += is_long ? 5 : 2;
+      if (!starts_object(at)) return at;
+      memo_size_ += 2;
+      open_mark();
+      return at + kObjectStart;
+    }
+    case Op::kTuple1:
+    case Op::kTuple2:
+    case Op::kTuple3:
+      if (!ends_size(at + 1)) return at + 1;
+      memo_size_ += 3;
+      return at + 1 + kSizeEnd;
+    case Op::kLong1:
+    case Op::kShortBinUnicode:
+      return at + 2 + std::to_integer<std::ptrdiff_t>(at[1]);
+    case Op::kMark:
+      open_mark();
+      return at + 1;
+    case Op::kSetItems:
+    case Op::kTuple:
+      if (marks_ <= 2) return nullptr;
+      close_mark();
+      return at + 1;
+    default:
+      return nullptr;
+  }
 }
 
 bool Scanner::step(const Token& token) {
@@ -208,21 +222,35 @@ bool Scanner::step(const Token& token) {
     case Op::kMemoize:
       ++memo_size_;
       return true;
-    case Op::kBinPut: case Op::kLongBinPut: case Op::kPut:
+    case Op::kBinPut:
+    case Op::kLongBinPut:
+    case Op::kPut:
       return stored(static_cast<std::uint64_t>(token.number));
-    case Op::kBinGet: case Op::kLongBinGet: case Op::kGet:
+    case Op::kBinGet:
+    case Op::kLongBinGet:
+    case Op::kGet:
       return fetch(static_cast<std::uint64_t>(token.number));
-    case Op::kShortBinUnicode: case Op::kBinUnicode:
+    case Op::kShortBinUnicode:
+    case Op::kBinUnicode:
       see_string(token.text);
       return true;
     case Op::kMark:
       open_mark();
       return true;
-    case Op::kTuple: case Op::kList: case Op::kDict: case Op::kAppends: case Op::kSetItems:
-    case Op::kAddItems: case Op::kFrozenSet: case Op::kObj: case Op::kInst: case Op::kPopMark:
+    case Op::kTuple:
+    case Op::kList:
+    case Op::kDict:
+    case Op::kAppends:
+    case Op::kSetItems:
+    case Op::kAddItems:
+    case Op::kFrozenSet:
+    case Op::kObj:
+    case Op::kInst:
+    case Op::kPopMark:
       close_mark();
       return true;
-    case Op::kPop: case Op::kDup:
+    case Op::kPop:
+    case Op::kDup:
       // May take a mark: then the depth is no longer known.
       may_skip_ = false;
       return true;

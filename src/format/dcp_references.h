@@ -10,8 +10,8 @@
 
 namespace shardwright::dcp {
 
-/// The memo slots of a pickle that are ever fetched, numbered densely. CPython memoises nearly every
-/// object, fetches few of them again: only these few need a place.
+/// The memo slots of a pickle that are ever fetched, numbered densely. CPython memoises nearly
+/// every object, fetches few of them again: only these few need a place.
 class FetchedSlots {
  public:
   void add(std::uint64_t slot) {
@@ -58,8 +58,8 @@ class FetchedSlots {
 
 /// A part of the pickle that can be jumped over: the value of the root's last attribute.
 struct Detour {
-  std::uint64_t begin = 0;          ///< position of its first opcode
-  pickle::Tokenizer::Place end;     ///< of the opcode behind it
+  std::uint64_t begin = 0;       ///< position of its first opcode
+  pickle::Tokenizer::Place end;  ///< of the opcode behind it
   std::uint64_t memo_size_at_end = 0;
 };
 
@@ -72,7 +72,7 @@ struct References {
 };
 
 /// Reads all opcodes once. With `may_skip_plans`, slots that only the plans fetch do not count.
-[[nodiscard]] Result<References> find_references(pickle::Input& input,
-                                                 const pickle::Limits& limits, bool may_skip_plans);
+[[nodiscard]] Result<References> find_references(pickle::Input& input, const pickle::Limits& limits,
+                                                 bool may_skip_plans);
 
 }  // namespace shardwright::dcp

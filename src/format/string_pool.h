@@ -15,7 +15,8 @@ class StringPool {
  public:
   StringPool();
   /// The number of `text`; numbers count up from 0 in the order of first appearance. Nothing when
-  /// too many strings collide, which only strings made for the purpose do, or when the pool is full.
+  /// too many strings collide, which only strings made for the purpose do, or when the pool is
+  /// full.
   [[nodiscard]] std::optional<std::uint32_t> intern(std::string_view text);
   /// Valid until the next intern.
   [[nodiscard]] std::string_view text(std::uint32_t id) const {

@@ -78,7 +78,8 @@ Result<TorchDistLayout> layout_torch_dist(const std::vector<TorchDistTensor>& te
 }
 
 std::string torch_dist_marker() {
-  return R"({"sharded_backend": "torch_dist", "sharded_backend_version": 1, "common_backend": "torch", "common_backend_version": 1})";
+  return R"({"sharded_backend": "torch_dist", "sharded_backend_version": 1, )"
+         R"("common_backend": "torch", "common_backend_version": 1})";
 }
 
 }  // namespace shardwright

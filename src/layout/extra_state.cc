@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string_view>
@@ -24,15 +25,14 @@ std::string_view module_of(std::string_view name) {
   return {};
 }
 
-bool is_transformer_engine_module(std::string_view module) {
+bool has_extra_state(std::string_view module, ModuleSpec spec) {
   const std::string_view leaf = module.substr(module.rfind('.') + 1);
-  if (leaf.starts_with("linear_") || leaf.ends_with("layernorm")) return true;
-  constexpr std::array<std::string_view, 7> kOthers = {
-      "eh_proj", "enorm", "hnorm", "final_norm", "in_proj", "out_proj", "out_norm"};
-  for (const std::string_view other : kOthers) {
-    if (leaf == other) return true;
-  }
-  return false;
+  if (leaf.starts_with("linear_") || leaf == "eh_proj") return true;
+  if (spec == ModuleSpec::kLocal) return false;
+  if (leaf.ends_with("layernorm")) return true;
+  constexpr std::array<std::string_view, 6> kOthers = {"enorm",   "hnorm",    "final_norm",
+                                                       "in_proj", "out_proj", "out_norm"};
+  return std::find(kOthers.begin(), kOthers.end(), leaf) != kOthers.end();
 }
 
 // `/shard_{layer}.{expert}_{layers}.{experts}` with the axes that the stored tensor counts.
@@ -56,12 +56,12 @@ void append_shards(std::string_view module, const Dims& counts, std::set<std::st
 
 }  // namespace
 
-std::vector<std::string> extra_state_names(std::span<const TensorDesc> tensors) {
+std::vector<std::string> extra_state_names(std::span<const TensorDesc> tensors, ModuleSpec spec) {
   std::set<std::string> seen;
   std::vector<std::string> names;
   for (const TensorDesc& tensor : tensors) {
     const std::string_view module = module_of(tensor.name);
-    if (module.empty() || !is_transformer_engine_module(module)) continue;
+    if (module.empty() || !has_extra_state(module, spec)) continue;
     const std::optional<LayerName> layer = split_layer_name(tensor.name);
     const bool stacked = layer && !layer->index && !tensor.shape.empty();
     const ShardRule rule = shard_rule(tensor.name, tensor.shape.size() - (stacked ? 1 : 0), false);

@@ -21,7 +21,7 @@ TEST(ExtraState, CountsLayersAndExpertsAsMegatronDoes) {
        DType::kBF16,
        {2, 4, 4}},
       {"output_layer.weight", DType::kBF16, {8, 4}}};
-  EXPECT_EQ(extra_state_names(tensors),
+  EXPECT_EQ(extra_state_names(tensors, ModuleSpec::kTransformerEngine),
             (std::vector<std::string>{
                 "decoder.layers.self_attention.linear_qkv._extra_state/shard_0_2",
                 "decoder.layers.self_attention.linear_qkv._extra_state/shard_1_2",
@@ -37,6 +37,16 @@ TEST(ExtraState, CountsLayersAndExpertsAsMegatronDoes) {
                 "shard_0_2",
                 "mtp.layers.0.transformer_layer.mlp.experts.experts.linear_fc2._extra_state/"
                 "shard_1_2"}));
+}
+
+TEST(ExtraState, LocalModulesHaveItForLinearsOnly) {
+  const std::vector<TensorDesc> tensors{
+      {"decoder.layers.0.mlp.linear_fc2.weight", DType::kBF16, {4, 4}},
+      {"decoder.layers.0.mlp.linear_fc1.layer_norm_weight", DType::kBF16, {4}},
+      {"decoder.final_layernorm.weight", DType::kBF16, {4}}};
+  EXPECT_EQ(extra_state_names(tensors, ModuleSpec::kLocal),
+            (std::vector<std::string>{"decoder.layers.0.mlp.linear_fc2._extra_state/shard_0_1",
+                                      "decoder.layers.0.mlp.linear_fc1._extra_state/shard_0_1"}));
 }
 
 }  // namespace

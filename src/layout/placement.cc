@@ -65,7 +65,9 @@ Result<Placement> Placement::make(std::span<const TensorDesc> tensors,
 
 std::int64_t Placement::stage_of(std::string_view name, std::int64_t layer) const {
   if (const std::optional<LayerName> parts = split_layer_name(name)) {
-    if (is_main_stack(parts->stack)) return pipeline_.stage_of(std::min(layer, layers_ - 1));
+    if (is_main_stack(parts->stack)) {
+      return layers_ > 0 ? pipeline_.stage_of(std::clamp<std::int64_t>(layer, 0, layers_ - 1)) : 0;
+    }
     if (parts->stack.ends_with("mtp.layers")) return config_.pipeline - 1;
     return 0;  // vision towers live on the first stage
   }

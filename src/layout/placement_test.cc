@@ -91,6 +91,17 @@ TEST(ShardRule, KnowsColumnRowExpertAndReplicated) {
   EXPECT_EQ(padded_vocabulary(151936, 128, 4), 152064);
 }
 
+TEST(Placement, SurvivesNamesThatDoNotFitTheirShapes) {
+  const std::vector<TensorDesc> tensors{{"a.experts.experts.linear_fc2.weight", DType::kBF16, {6}},
+                                        {"a.experts.experts.linear_fc1.weight", DType::kBF16, {}},
+                                        {"embedding.word_embeddings.weight", DType::kBF16, {}}};
+  const Placement placement = Placement::make(tensors, {.tensor = 2, .expert = 2}).value();
+  EXPECT_EQ(placement.place(tensors[0]).value().size(), 6U) << "its only axis counts experts";
+  EXPECT_EQ(placement.place(tensors[1]).value().size(), 1U);
+  EXPECT_EQ(placement.place(tensors[2]).value().size(), 1U);
+  EXPECT_EQ(placement.rank_of_object("decoder.layers.x._extra_state/shard_9_12"), 0);
+}
+
 // The chunks that Megatron-Core 0.16.1 wrote for the four-layer MoE model of the golden files at
 // PP2 EP2 and TP1, here at TP2 ETP2 as well.
 TEST(Placement, CutsStackedExpertsAsMegatronDoes) {

@@ -88,7 +88,9 @@ ShardRule shard_rule(std::string_view name, int axes, bool is_gated) {
         row.suffix.starts_with("word_embeddings") || row.suffix.starts_with("output_layer");
   }
   if (is_split_part(name)) rule.axis = first;
-  if (rule.axis >= axes) rule.axis = -1;
+  // A hostile file can give any name any number of axes.
+  if (rule.expert_axis >= axes) rule.expert_axis = -1;
+  if (rule.axis >= axes || rule.axis < first) rule.axis = -1;
   return rule;
 }
 

@@ -11,25 +11,27 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "codec/json_text.h"
 #include "model/config_values.h"
-#include "model/json_node.h"
 
 namespace shardwright {
 namespace {
 
+constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{16} << 20;
+constexpr std::size_t kMaxNesting = 24;
 // Extents beyond this are no model's and would only let products overflow.
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
 
-std::optional<ArgValue> list_value(const Json& list) {
+std::optional<ArgValue> list_value(const nlohmann::json& list) {
   std::vector<std::int64_t> numbers;
-  for (const Json& element : list) {
+  for (const nlohmann::json& element : list) {
     if (!element.is_number_integer()) return std::nullopt;
     numbers.push_back(element.get<std::int64_t>());
   }
   return ArgValue{std::move(numbers)};
 }
 
-std::optional<ArgValue> leaf_value(const Json& value) {
+std::optional<ArgValue> leaf_value(const nlohmann::json& value) {
   if (value.is_null()) return ArgValue{};
   if (value.is_boolean()) return ArgValue{value.get<bool>()};
   if (value.is_number_integer()) return ArgValue{value.get<std::int64_t>()};
@@ -39,7 +41,7 @@ std::optional<ArgValue> leaf_value(const Json& value) {
 }
 
 /// REQUIRES: parse_json has limited the depth.
-void flatten(const Json& object, const std::string& prefix, Arguments& values) {
+void flatten(const nlohmann::json& object, const std::string& prefix, Arguments& values) {
   for (const auto& [key, value] : object.items()) {
     if (value.is_object()) {
       flatten(value, prefix + key + ".", values);
@@ -141,7 +143,8 @@ FlagName flag_name(std::string_view name) {
 }
 
 Result<HfConfig> read_hf_config(std::string_view json) {
-  const Json root = SW_TRY(parse_json(json));
+  const nlohmann::json root =
+      SW_TRY(parse_json(json, "config.json", JsonLimits{kMaxConfigBytes, kMaxNesting}));
   if (!root.is_object()) {
     return fail(Code::kJsonCorrupt, "config.json: found {}, expected an object", root.type_name());
   }
@@ -153,7 +156,7 @@ Result<HfConfig> read_hf_config(std::string_view json) {
   }
   const auto architectures = root.find("architectures");
   if (architectures != root.end() && architectures->is_array()) {
-    for (const Json& name : *architectures) {
+    for (const nlohmann::json& name : *architectures) {
       if (name.is_string()) config.architectures.push_back(name.get<std::string>());
     }
   }

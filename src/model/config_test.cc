@@ -303,7 +303,12 @@ TEST(Args, OfDeepseekNameItsAttentionAndExperts) {
   lite["q_lora_rank"] = nullptr;
   lite["scoring_func"] = "softmax";
   lite["norm_topk_prob"] = false;
+  lite["topk_method"] = "greedy";
   expect_arg(args_of("deepseek_v2", lite), "q_lora_rank", std::monostate{});
+  EXPECT_FALSE(args_of("deepseek_v2", lite).contains("moe_router_num_groups"));
+  expect_round_trip("deepseek_v2", lite);
+  lite["topk_method"] = "group_limited_greedy";
+  expect_arg(args_of("deepseek_v2", lite), "moe_router_num_groups", std::int64_t{2});
   expect_round_trip("deepseek_v2", lite);
 }
 

@@ -9,9 +9,11 @@
 namespace shardwright {
 namespace {
 
-// Far above any model: they bound what a hostile configuration can make us enumerate.
+// They bound what a hostile configuration can make us enumerate: a model has the names of its
+// tensors, once for each option of a choice, and those of the options that it does not use.
 constexpr std::int64_t kMaxLoop = std::int64_t{1} << 20;
-constexpr std::size_t kMaxNames = std::size_t{1} << 24;
+constexpr std::size_t kNamesPerTensor = 16;
+constexpr std::size_t kSpareNames = std::size_t{1} << 19;
 constexpr std::int64_t kMaxObserved = 1024;
 
 /// The rules inside the sections that loop over `index`, however deep.
@@ -130,11 +132,12 @@ Result<Selection> Selector::select() {
 
 Status Selector::spend(std::size_t names) {
   spent_ += names;
-  if (spent_ <= kMaxNames) return {};
+  const std::size_t limit = kSpareNames + kNamesPerTensor * present_.tensors().size();
+  if (spent_ <= limit) return {};
   return fail(Code::kLimit,
               "family {}: found sizes that make more than {} tensor names, expected fewer; check "
               "the numbers of layers and experts",
-              mapping_.family, kMaxNames);
+              mapping_.family, limit);
 }
 
 Status Selector::visit(std::span<const Item> items, Bindings& bindings, Selection& selection) {

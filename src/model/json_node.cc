@@ -5,63 +5,15 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/fail.h"
 
 namespace shardwright {
 namespace {
 
-/// Watches the parser's events, because a parsed document no longer shows a repeated key.
-class StrictEvents {
- public:
-  explicit StrictEvents(int depth_limit) : depth_limit_(depth_limit) {}
-
-  bool on(int depth, Json::parse_event_t event, const Json& parsed) {
-    if (depth > depth_limit_) throw Refusal{Code::kLimit, "nesting deeper than the limit"};
-    if (event == Json::parse_event_t::object_start) {
-      keys_.emplace_back();
-    } else if (event == Json::parse_event_t::object_end) {
-      keys_.pop_back();
-    } else if (event == Json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys_.back().insert(key).second) {
-        throw Refusal{Code::kJsonCorrupt, fmt::format("key '{}' twice in one object", key)};
-      }
-    }
-    return true;
-  }
-
-  struct Refusal {
-    Code code;
-    std::string what;
-  };
-
- private:
-  int depth_limit_;
-  std::vector<std::set<std::string>> keys_;
-};
-
 std::string_view kind_of(const Json& value) { return value.type_name(); }
 
 }  // namespace
-
-Result<Json> parse_json(std::string_view text, JsonLimits limits) {
-  if (text.size() > limits.bytes) {
-    return fail(Code::kLimit, "json: found {} bytes, expected at most {}", text.size(),
-                limits.bytes);
-  }
-  StrictEvents events(limits.depth);
-  try {
-    return Json::parse(text, [&](int depth, Json::parse_event_t event, const Json& parsed) {
-      return events.on(depth, event, parsed);
-    });
-  } catch (const StrictEvents::Refusal& refusal) {
-    return fail(refusal.code, "json: found {}, expected a plain document", refusal.what);
-  } catch (const Json::exception& error) {
-    return fail(Code::kJsonCorrupt, "json: found text that does not parse ({})", error.what());
-  }
-}
 
 bool JsonNode::is_text() const { return value_->is_string(); }
 bool JsonNode::is_object() const { return value_->is_object(); }

@@ -17,15 +17,6 @@ namespace shardwright {
 /// JSON whose objects keep the order in which they were written.
 using Json = nlohmann::ordered_json;
 
-struct JsonLimits {
-  std::size_t bytes = std::size_t{4} << 20;
-  int depth = 24;
-};
-
-/// Parses one JSON document and refuses what parsers usually forgive: a key given twice, deep
-/// nesting, trailing text. Error: kJsonCorrupt; kLimit for size and depth.
-[[nodiscard]] Result<Json> parse_json(std::string_view text, JsonLimits limits = {});
-
 /// A value inside a mapping file together with its place (`llama.json#/rules/3`), so that every
 /// complaint can name the offender. Borrows the value.
 class JsonNode {

@@ -7,12 +7,15 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "codec/json_text.h"
 #include "model/mapping_parse.h"
 
 namespace shardwright {
 namespace {
 
-constexpr int kMaxDepth = 8;     // of extended files, of groups inside groups
+constexpr int kMaxDepth = 8;  // of extended files, of groups inside groups
+constexpr std::uint64_t kMaxBytes = std::uint64_t{256} << 10;
+constexpr std::size_t kMaxNesting = 24;
 constexpr int kMaxItems = 4096;  // of one mapping after its groups were filled in
 
 /// A mapping file as JSON, before the files that it extends are folded in.
@@ -280,11 +283,11 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
 }
 
 Result<Source> parse_source(const MappingText& text) {
-  Result<Json> json = parse_json(text.json);
+  Result<Json> json = parse_ordered_json(text.json, text.name, JsonLimits{kMaxBytes, kMaxNesting});
   if (!json) {
     Error error = std::move(json).error();
     error.code = Code::kMappingInvalid;
-    return std::unexpected(std::move(error).within(text.name));
+    return std::unexpected(std::move(error));
   }
   Source source{text.name, {}, *std::move(json)};
   const JsonNode root(source.json, source.name + "#");

@@ -209,15 +209,15 @@ TEST(ParseMapping, NamesThePlaceOfEveryFault) {
 TEST(ParseMapping, RefusesTextThatIsNoPlainDocument) {
   const std::string deep = std::string(100, '[') + std::string(100, ']');
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"", "parse"},
-      {"{", "parse"},
+      {"", "a JSON text"},
+      {"{", "a JSON text"},
       {"[]", "no 'family'"},
       {"{\"family\": \"a\", \"family\": \"b\"}", "key 'family' twice"},
       {"{\"family\": {\"x\": 1, \"x\": 2}}", "key 'x' twice"},
-      {"{\"family\": " + deep + "}", "nesting deeper"},
-      {"{} {}", "parse"},
-      {"{\"family\": \"\xff\"}", "parse"},
-      {std::string((std::size_t{4} << 20) + 1, ' '), "expected at most"},
+      {"{\"family\": " + deep + "}", "24 levels of nesting"},
+      {"{} {}", "a JSON text"},
+      {"{\"family\": \"\xff\"}", "a JSON text"},
+      {std::string((std::size_t{256} << 10) + 1, ' '), "expected at most"},
   };
   for (const auto& [text, message] : cases) {
     const auto mapping = parse_mapping(text, "f.json");

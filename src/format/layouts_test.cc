@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "codec/torch_item.h"
+#include "format/common_state.h"
+#include "format/hf_layout.h"
+#include "format/hf_reader.h"
+#include "format/run_config.h"
+#include "format/torch_dist_layout.h"
+#include "format/torch_items.h"
+#include "io/memory_directory.h"
+
+namespace shardwright {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::vector<TensorDesc> kTwo = {{"a", DType::kF32, {2, 3}}, {"b", DType::kBF16, {4}}};
+
+// The bytes of file `index` of a layout, payloads left zero.
+std::string file_of(const HfLayout& layout, std::uint32_t index) {
+  std::string bytes(static_cast<std::size_t>(layout.file_sizes[index]), '\0');
+  for (const Literal& literal : layout.literals) {
+    if (literal.file == index) bytes.replace(literal.offset, literal.bytes.size(), literal.bytes);
+  }
+  return bytes;
+}
+
+TEST(HfLayout, ShardsAndIndexReadBackAsWritten) {
+  const HfLayout layout = layout_hf(kTwo, 20).value();
+  EXPECT_THAT(layout.catalog.files,
+              ElementsAre("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"));
+  EXPECT_THAT(layout.index, HasSubstr("\"total_size\": 32"));
+  MemoryDirectory directory;
+  directory.put(layout.catalog.files[0], file_of(layout, 0));
+  directory.put(layout.catalog.files[1], file_of(layout, 1));
+  directory.put("model.safetensors.index.json", layout.index);
+  const Catalog catalog = read_hf_catalog(directory).value();
+  ASSERT_EQ(catalog.tensors.size(), 2U);
+  EXPECT_EQ(catalog.tensors[0].desc.name, "a");
+  EXPECT_EQ(catalog.tensors[1].chunks.range(0).offset,
+            layout.catalog.tensors[1].chunks.range(0).offset);
+  EXPECT_TRUE(layout_hf(kTwo, 1000).value().index.empty());
+  EXPECT_EQ(layout_hf({kTwo[0], kTwo[0]}, 1000).error().code, Code::kDuplicateName);
+}
+
+TEST(HfReader, FindsGhostAndUnlistedKeys) {
+  const HfLayout layout = layout_hf(kTwo, 1000).value();
+  MemoryDirectory directory;
+  directory.put("m.safetensors", file_of(layout, 0));
+  const auto with_index = [&](const std::string& map) {
+    directory.put("model.safetensors.index.json", "{\"weight_map\": {" + map + "}}");
+    return read_hf_catalog(directory).error();
+  };
+  const Error ghost =
+      with_index(R"("a": "m.safetensors", "b": "m.safetensors", "c": "m.safetensors")");
+  EXPECT_EQ(ghost.code, Code::kIndexMismatch);
+  EXPECT_THAT(ghost.message, HasSubstr("1 keys are not in the files it names: c"));
+  EXPECT_THAT(with_index(R"("a": "m.safetensors")").message, HasSubstr("files it names: b"));
+  EXPECT_EQ(with_index(R"("a": "gone.safetensors")").code, Code::kNotFound);
+  EXPECT_EQ(with_index(R"("a": "../m.safetensors")").code, Code::kPathEscapes);
+  EXPECT_EQ(with_index(R"("a": 3)").code, Code::kJsonCorrupt);
+}
+
+TEST(HfReader, RefusesATensorInTwoFiles) {
+  const HfLayout layout = layout_hf(kTwo, 1000).value();
+  MemoryDirectory directory;
+  directory.put("x.safetensors", file_of(layout, 0));
+  directory.put("y.safetensors", file_of(layout, 0));
+  EXPECT_EQ(read_hf_catalog(directory).error().code, Code::kDuplicateName);
+}
+
+TEST(HfReader, CarriesFilesThatAreNoWeights) {
+  MemoryDirectory directory;
+  for (const char* name : {"config.json", "tokenizer.model", "model.safetensors", "old.bin",
+                           "model.safetensors.index.json", ".gitattributes", "w.gguf"}) {
+    directory.put(name, "x");
+  }
+  std::vector<std::string> names;
+  for (const DirectoryEntry& entry : list_hf_artifacts(directory, "").value()) {
+    names.push_back(entry.name);
+  }
+  EXPECT_THAT(names, ElementsAre("config.json", "tokenizer.model"));
+}
+
+TEST(TorchDistLayout, PutsObjectsFirstWithoutGapsAndAlignsPayloads) {
+  const TensorDesc desc{"w", DType::kF32, {4, 3}};
+  const std::vector<TorchDistTensor> tensors = {
+      {desc, {{Box{{0, 0}, {2, 3}}, 0}, {Box{{2, 0}, {2, 3}}, 3}}}};
+  const TorchDistLayout layout =
+      layout_torch_dist(tensors, {{"o/shard_0_1", 77, 3}}, "iter/").value();
+  EXPECT_THAT(layout.catalog.files, ElementsAre("iter/__0_0.distcp", "iter/__3_0.distcp"));
+  const ByteRange object = layout.catalog.objects[0].range;
+  const ByteRange second = layout.catalog.tensors[0].chunks.range(1);
+  EXPECT_EQ(object.offset, 0U);
+  EXPECT_EQ(second.offset, 77U);
+  EXPECT_EQ(layout.file_sizes[1], second.offset + second.length);
+  const TensorItem item = TensorItem::make(DType::kF32, {2, 3}, second.offset).value();
+  EXPECT_EQ((second.offset + item.payload_offset()) % 64, 0U);
+}
+
+// A .distcp file with one item, and the catalog that points at it.
+class TorchItems : public testing::Test {
+ protected:
+  void SetUp() override {
+    const TensorItem item = TensorItem::make(DType::kF32, {2, 3}, 0).value();
+    std::string bytes = item.head();
+    payload_ = bytes.size();
+    bytes += std::string(24, '\0');
+    bytes += item.tail(0x4128908);
+    directory_.put("f", bytes);
+    catalog_.files = {"f"};
+    StoredTensor tensor{{"w", DType::kF32, {2, 3}}, ChunkList(2), Encoding::kTorchItem};
+    tensor.chunks.push_back({Box{{0, 0}, {2, 3}}, 0, {0, bytes.size()}, {}});
+    catalog_.tensors = {tensor};
+  }
+
+  Status locate() {
+    SourceFiles files(directory_, catalog_.files, 4);
+    return locate_items(catalog_, files);
+  }
+
+  MemoryDirectory directory_;
+  Catalog catalog_;
+  std::size_t payload_ = 0;
+};
+
+TEST_F(TorchItems, AreLocated) {
+  ASSERT_TRUE(locate());
+  EXPECT_EQ(catalog_.tensors[0].encoding, Encoding::kRaw);
+  EXPECT_EQ(catalog_.tensors[0].chunks.range(0).offset, payload_);
+  EXPECT_EQ(catalog_.tensors[0].chunks.range(0).length, 24U);
+}
+
+TEST_F(TorchItems, OfAnotherShapeOrTypeAreRefused) {
+  catalog_.tensors[0].desc.dtype = DType::kBF16;
+  EXPECT_EQ(locate().error().code, Code::kChunkMismatch);
+  SetUp();
+  catalog_.tensors[0].desc.shape = {3, 2};
+  catalog_.tensors[0].chunks = ChunkList(2);
+  catalog_.tensors[0].chunks.push_back(
+      {Box{{0, 0}, {3, 2}}, 0, {0, directory_.contents("f").size()}, {}});
+  const Status status = locate();
+  EXPECT_EQ(status.error().code, Code::kChunkMismatch);
+  EXPECT_THAT(status.error().message, HasSubstr("tensor w"));
+}
+
+TEST(RunConfig, KeepsPlainValuesOnly) {
+  const Arguments arguments =
+      read_run_config(
+          "model:\n  num_layers: 4\n  rotary_base: 1.0e4\n  tied: true\n  none: null\n"
+          "  name: '12'\n  freq: [0, 1]\n  fn: {_target_: os.system}\n")
+          .value();
+  EXPECT_EQ(arguments.at("num_layers"), ArgValue{std::int64_t{4}});
+  EXPECT_EQ(arguments.at("rotary_base"), ArgValue{1.0e4});
+  EXPECT_EQ(arguments.at("tied"), ArgValue{true});
+  EXPECT_EQ(arguments.at("none"), ArgValue{});
+  EXPECT_EQ(arguments.at("name"), ArgValue{std::string("12")});
+  EXPECT_EQ(arguments.at("freq"), (ArgValue{std::vector<std::int64_t>{0, 1}}));
+  EXPECT_FALSE(arguments.contains("fn"));
+  EXPECT_EQ(read_run_config("model: [").error().code, Code::kYamlCorrupt);
+  EXPECT_EQ(read_run_config("a: 1").error().code, Code::kYamlCorrupt);
+}
+
+std::string golden(const std::string& relative) {
+  std::ifstream file(std::string(SHARDWRIGHT_SOURCE_DIR) + "/tests/golden/" + relative,
+                     std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+constexpr const char* kDense =
+    "mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full/iter_0000010/common.pt";
+constexpr const char* kMoe =
+    "mcore/moe_te_grouped/v0.16.1/tp1pp2ep2dp2-torch_dist-full/iter_0000010/common.pt";
+
+TEST(CommonState, KeepsWhatIsNotEdited) {
+  const CommonState state = CommonState::read(golden(kDense)).value();
+  EXPECT_EQ(state.iteration(), 10);
+  Arguments before = state.arguments();
+  EXPECT_EQ(before.at("num_layers"), ArgValue{std::int64_t{4}});
+  CommonStateEdits edits;
+  edits.arguments = {{"tensor_model_parallel_size", std::int64_t{8}}, {"new_one", true}};
+  std::vector<std::string> notes;
+  const CommonState after = CommonState::read(state.encode(edits, notes).value()).value();
+  before["tensor_model_parallel_size"] = std::int64_t{8};
+  before["new_one"] = true;
+  EXPECT_EQ(after.arguments(), before);
+  EXPECT_EQ(after.iteration(), 10);
+}
+
+TEST(CommonState, RegroupsOptimizersBothWays) {
+  const CommonState dense = CommonState::read(golden(kDense)).value();
+  CommonStateEdits edits;
+  edits.has_experts_apart = true;
+  std::vector<std::string> notes;
+  ASSERT_TRUE(dense.encode(edits, notes));
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("split")));
+  notes.clear();
+  const CommonState moe = CommonState::read(golden(kMoe)).value();
+  edits.has_experts_apart = false;
+  ASSERT_TRUE(moe.encode(edits, notes));
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("joined")));
+  notes.clear();
+  edits.drop_optimizer = true;
+  const std::string dropped = moe.encode(edits, notes).value();
+  EXPECT_TRUE(notes.empty());
+  EXPECT_EQ(dropped.find("param_groups"), std::string::npos);
+}
+
+TEST(CommonState, NewOnesHoldTheArguments) {
+  const std::string bytes = new_common_state({{"num_layers", std::int64_t{3}}}, 7, true).value();
+  EXPECT_NE(bytes.find("non_homogeneous_layers"), std::string::npos);
+  const CommonState state = CommonState::read(bytes).value();
+  EXPECT_EQ(state.iteration(), 7);
+  EXPECT_EQ(state.arguments(), (Arguments{{"num_layers", std::int64_t{3}}}));
+}
+
+TEST(CommonState, RefusesWhatIsNoDict) {
+  EXPECT_EQ(CommonState::read(empty_extra_state().value()).error().code, Code::kStateUnreadable);
+  EXPECT_FALSE(CommonState::read("no zip"));
+}
+
+class Locate : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ =
+        std::filesystem::temp_directory_path() / ("shardwright-locate-" + std::to_string(getpid()));
+    std::filesystem::create_directories(root_);
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  void put(const std::string& path, const std::string& text = "") const {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+
+  std::filesystem::path root_;
+};
+
+TEST_F(Locate, FollowsTheTracker) {
+  put("latest_checkpointed_iteration.txt", "20\n");
+  put("iter_0000020/.metadata");
+  put("iter_0000020/metadata.json", R"({"sharded_backend": "torch_dist"})");
+  put("iter_0000030/.metadata");
+  const Location location = locate_checkpoint(root_.string() + "/").value();
+  EXPECT_EQ(location.container, Container::kTorchDist);
+  EXPECT_EQ(location.iteration, 20);
+  put("latest_checkpointed_iteration.txt", "21");
+  EXPECT_EQ(locate_checkpoint(root_.string()).error().code, Code::kTrackerBroken);
+  put("latest_checkpointed_iteration.txt", "../x");
+  EXPECT_EQ(locate_checkpoint(root_.string()).error().code, Code::kTrackerBroken);
+  put("latest_checkpointed_iteration.txt", "release");
+  put("release/.metadata");
+  EXPECT_FALSE(locate_checkpoint(root_.string()).value().iteration);
+}
+
+TEST_F(Locate, TakesTheLatestFolderWithoutATracker) {
+  put("iter_0000005/.metadata");
+  put("iter_0000012/.metadata");
+  const Location location = locate_checkpoint(root_.string()).value();
+  EXPECT_EQ(location.iteration, 12);
+  EXPECT_EQ(location.container, Container::kDcp);
+}
+
+TEST_F(Locate, NamesWhatItDoesNotRead) {
+  const auto error = [&] { return locate_checkpoint(root_.string()).error(); };
+  EXPECT_EQ(error().code, Code::kUnknownFormat);
+  put("mp_rank_00_001/model_optim_rng.pt");
+  EXPECT_EQ(error().code, Code::kUnsupportedFormat);
+  EXPECT_THAT(error().message, HasSubstr("legacy Megatron"));
+  put(".metadata");
+  put("metadata.json", R"({"sharded_backend": "zarr"})");
+  EXPECT_THAT(error().message, HasSubstr("zarr"));
+  EXPECT_EQ(locate_checkpoint((root_ / "gone").string()).error().code, Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace shardwright

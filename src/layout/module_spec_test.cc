@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/module_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardwright {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<std::string> named(const std::vector<std::string>& names, ModuleSpec spec) {
+  std::vector<TensorDesc> tensors;
+  for (const std::string& name : names) tensors.push_back({name, DType::kBF16, {4}});
+  std::vector<std::string> result;
+  for (const TensorDesc& tensor : names_in_spec(tensors, spec)) result.push_back(tensor.name);
+  return result;
+}
+
+TEST(ModuleSpec, LocalModulesOfPlainAttentionUseTheFusedNames) {
+  const std::vector<std::string> te = {
+      "decoder.layers.pre_mlp_layernorm.weight", "decoder.layers.mlp.router.weight",
+      "optimizer.state.exp_avg.decoder.layers.mlp.router.weight",
+      "optimizer.state.exp_avg.decoder.layers.pre_mlp_layernorm.weight"};
+  const std::vector<std::string> local = named(te, ModuleSpec::kLocal);
+  EXPECT_THAT(
+      local,
+      ElementsAre("decoder.layers.mlp.linear_fc1.layer_norm_weight",
+                  "decoder.layers.mlp.router.weight",
+                  "optimizer.state.exp_avg.decoder.layers.mlp.router.weight",
+                  "optimizer.state.exp_avg.decoder.layers.mlp.linear_fc1.layer_norm_weight"));
+  EXPECT_EQ(named(local, ModuleSpec::kTransformerEngine), te);
+  EXPECT_EQ(named(te, ModuleSpec::kKeep), te);
+}
+
+TEST(ModuleSpec, LocalModulesOfLatentAttentionShowTheirNorms) {
+  const std::vector<std::string> te = {
+      "decoder.layers.0.mlp.linear_fc1.layer_norm_weight",
+      "decoder.layers.0.self_attention.linear_kv_down_proj.weight",
+      "decoder.layers.0.self_attention.linear_kv_up_proj.layer_norm_weight",
+      "decoder.layers.1.mlp.router.weight", "decoder.layers.1.pre_mlp_layernorm.weight"};
+  const std::vector<std::string> local = named(te, ModuleSpec::kLocal);
+  EXPECT_THAT(local, ElementsAre("decoder.layers.0.pre_mlp_layernorm.weight",
+                                 "decoder.layers.0.self_attention.linear_kv_down_proj.weight",
+                                 "decoder.layers.0.self_attention.kv_layernorm.weight",
+                                 "decoder.layers.1.mlp.router.weight",
+                                 "decoder.layers.1.pre_mlp_layernorm.weight"));
+  EXPECT_EQ(named(local, ModuleSpec::kTransformerEngine), te);
+}
+
+TEST(ModuleSpec, DenseLayersStayFused) {
+  const std::vector<std::string> dense = {"decoder.layers.mlp.linear_fc1.layer_norm_weight"};
+  EXPECT_EQ(named(dense, ModuleSpec::kLocal), dense);
+  EXPECT_EQ(named(dense, ModuleSpec::kTransformerEngine), dense);
+}
+
+}  // namespace
+}  // namespace shardwright
