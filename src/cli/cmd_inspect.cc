@@ -47,9 +47,11 @@ void add_summary(const Catalog& catalog, Table& facts) {
   const CatalogSummary summary = summarize(catalog);
   facts.add_row({"tensors", tensors_text(summary)});
   if (summary.tensors > 0) facts.add_row({"dtypes", dtypes_text(summary)});
-  facts.add_row({"stored", fmt::format("{} and {} in {}", format_count(summary.chunks, "chunk"),
-                                       format_count(summary.objects, "object"),
-                                       format_count(summary.files, "file"))});
+  facts.add_row(
+      {"stored",
+       fmt::format("{} of {} and {} in {}", format_count(summary.chunks, "chunk"),
+                   format_bytes(summary.chunk_bytes), format_count(summary.objects, "object"),
+                   format_count(summary.files, "file"))});
 }
 
 std::string tensor_table(const Catalog& catalog, const std::vector<std::string>& globs) {
@@ -64,12 +66,39 @@ std::string tensor_table(const Catalog& catalog, const std::vector<std::string>&
 }
 
 std::string object_table(const Catalog& catalog) {
+  constexpr std::size_t kMostShown = 20;
   if (catalog.objects.empty()) return "";
   Table table({{"object"}, {"bytes", Table::Align::kRight}, {"file"}});
   for (const StoredObject& object : catalog.objects) {
+    if (table.row_count() == kMostShown) break;
     table.add_row({object.name, format_count(object.range.length), catalog.files[object.file]});
   }
-  return "\n" + table.text();
+  const std::size_t more = catalog.objects.size() - table.row_count();
+  return "\n" + table.text() +
+         (more > 0 ? fmt::format("… {} more, shown by --json\n", format_count(more)) : "");
+}
+
+// Of a single file: its pieces of tensors.
+std::string chunk_table(const Catalog& catalog, const std::vector<std::string>& globs) {
+  Table table({{"tensor"},
+               {"dtype"},
+               {"shape"},
+               {"box"},
+               {"offset", Table::Align::kRight},
+               {"bytes", Table::Align::kRight}});
+  for (const std::size_t index : matching_tensors(catalog, globs)) {
+    const StoredTensor& tensor = catalog.tensors[index];
+    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+      const bool is_whole = tensor.chunks.box(i) == Box::whole(tensor.desc.shape);
+      table.add_row({tensor.desc.name, std::string(torch_name(tensor.desc.dtype)),
+                     to_string(tensor.desc.shape),
+                     is_whole ? "whole" : to_string(tensor.chunks.box(i)),
+                     format_count(tensor.chunks.range(i).offset),
+                     format_count(tensor.chunks.range(i).length)});
+    }
+  }
+  if (table.row_count() == 0) return catalog.tensors.empty() ? "" : "no tensor has such a name\n";
+  return table.text();
 }
 
 std::string checkpoint_text(const Checkpoint& checkpoint, const std::vector<std::string>& globs) {
@@ -99,7 +128,7 @@ std::string file_text(const FileReport& report, const std::vector<std::string>& 
     return text;
   }
   add_summary(report.catalog, facts);
-  return facts.text(2) + "\n" + tensor_table(report.catalog, globs) +
+  return facts.text(2) + "\n" + chunk_table(report.catalog, globs) +
          (globs.empty() ? object_table(report.catalog) : "");
 }
 

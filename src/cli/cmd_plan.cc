@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/conversion_run.h"
 #include "cli/json_output.h"
+#include "cli/name_pattern.h"
 #include "cli/quantity.h"
 #include "cli/summary.h"
 #include "cli/table.h"
@@ -45,7 +46,10 @@ std::string overview(const PreparedConversion& conversion,
   table.add_row({"write", fmt::format("{} to {}", format_bytes(cost.bytes_written),
                                       format_count(cost.target_files, "file"))});
   table.add_row({"disk", disk_text(cost, free_bytes)});
-  table.add_row({"memory", fmt::format("at most {}", format_memory(conversion.peak_memory_bytes))});
+  if (conversion.peak_memory_bytes > 0) {
+    table.add_row(
+        {"memory", fmt::format("at most {}", format_memory(conversion.peak_memory_bytes))});
+  }
   return table.text();
 }
 
@@ -55,36 +59,31 @@ std::string notes_text(const std::vector<std::string>& notes) {
   return text.empty() ? "" : "\n" + text;
 }
 
-// `a + b + c`; a long list, such as a model's layers, by its ends.
-std::string source_text(const std::vector<std::string>& names) {
-  constexpr std::size_t kMostShown = 3;
-  if (names.empty()) return "(made)";
-  if (names.size() > kMostShown) {
-    return fmt::format("{} … {} ({})", names.front(), names.back(), names.size());
-  }
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : " + ") + name;
-  return text;
+bool keeps_its_name(const RenamedTensor& rename) {
+  return rename.source.size() == 1 && rename.source.front() == rename.target;
 }
 
-std::string renames_text(const std::vector<RenamedTensor>& renames, bool verbose) {
+void add_rename(const std::vector<std::string>& source, const std::vector<std::string>& target,
+                Table& table) {
+  for (std::size_t i = 0; i < std::max(source.size(), target.size()); ++i) {
+    const std::string made = i == 0 ? "(new)" : "";
+    table.add_row({i < source.size() ? source[i] : made, i < target.size() ? target[i] : ""});
+  }
+}
+
+std::string renames_text(const std::vector<RenamedTensor>& all, bool verbose) {
+  std::vector<RenamedTensor> renames;
+  std::remove_copy_if(all.begin(), all.end(), std::back_inserter(renames), keeps_its_name);
   Table table({{"source"}, {"target"}});
-  std::size_t same = 0;
-  for (const RenamedTensor& rename : renames) {
-    if (rename.source.size() == 1 && rename.source.front() == rename.target) {
-      ++same;
-      continue;
-    }
-    if (!verbose) {
-      table.add_row({source_text(rename.source), rename.target});
-      continue;
-    }
-    for (std::size_t i = 0; i < std::max<std::size_t>(1, rename.source.size()); ++i) {
-      table.add_row(
-          {rename.source.empty() ? "(made)" : rename.source[i], i == 0 ? rename.target : "\""});
+  if (verbose) {
+    for (const RenamedTensor& rename : renames) add_rename(rename.source, {rename.target}, table);
+  } else {
+    for (const RenamePattern& pattern : rename_patterns(renames)) {
+      add_rename(pattern.source, pattern.target, table);
     }
   }
   std::string text = table.row_count() > 0 ? "\n" + table.text() : "";
+  const std::size_t same = all.size() - renames.size();
   if (same > 0) {
     text += fmt::format("\n{} {}\n", format_count(same, "tensor"),
                         same == 1 ? "keeps its name" : "keep their names");

@@ -18,7 +18,7 @@ struct FileReport {
   std::string reason;  ///< what says so
   std::uint64_t bytes = 0;
   std::vector<std::pair<std::string, std::string>> facts;  ///< label and value
-  Catalog catalog;                  ///< tensors and objects with their places
+  Catalog catalog;                ///< tensors and objects with their places
   std::vector<ValueNode> values;  ///< of the pickles, one behind another
 };
 

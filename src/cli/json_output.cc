@@ -49,7 +49,8 @@ void write_summary(JsonWriter& json, const CatalogSummary& summary) {
   json.key("totals").open_object();
   json.number("tensors", summary.tensors).number("optimizer_tensors", summary.optimizer_tensors);
   json.number("elements", summary.elements).number("bytes", summary.bytes);
-  json.number("chunks", summary.chunks).number("objects", summary.objects);
+  json.number("chunks", summary.chunks).number("chunk_bytes", summary.chunk_bytes);
+  json.number("objects", summary.objects);
   json.number("files", summary.files);
   json.key("dtypes").open_object();
   for (const auto& [dtype, share] : summary.dtypes) {

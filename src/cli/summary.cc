@@ -77,6 +77,10 @@ void add_tensor(const StoredTensor& tensor, CatalogSummary& summary) {
   summary.elements += elements;
   summary.bytes += bytes;
   summary.chunks += tensor.chunks.size();
+  for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+    summary.chunk_bytes += static_cast<std::uint64_t>(tensor.chunks.box(i).volume()) *
+                           static_cast<std::uint64_t>(bytes_of(tensor.desc.dtype));
+  }
   DTypeShare& share = summary.dtypes[tensor.desc.dtype];
   ++share.tensors;
   share.bytes += bytes;

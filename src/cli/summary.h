@@ -22,8 +22,9 @@ struct CatalogSummary {
   std::uint64_t tensors = 0;
   std::uint64_t optimizer_tensors = 0;
   std::uint64_t elements = 0;
-  std::uint64_t bytes = 0;  ///< of the elements
+  std::uint64_t bytes = 0;  ///< of the whole tensors' elements
   std::uint64_t chunks = 0;
+  std::uint64_t chunk_bytes = 0;  ///< of the chunks' elements: less in a part of a checkpoint
   std::uint64_t objects = 0;
   std::uint64_t files = 0;  ///< that hold tensors or objects
   std::map<DType, DTypeShare> dtypes;

@@ -32,11 +32,18 @@ TEST(Summarize, CountsWhatIsThere) {
   EXPECT_EQ(summary.elements, 11u);
   EXPECT_EQ(summary.bytes, 32u);
   EXPECT_EQ(summary.chunks, 3u);
+  EXPECT_EQ(summary.chunk_bytes, 32u);
   EXPECT_EQ(summary.objects, 1u);
   EXPECT_EQ(summary.files, 2u);
   EXPECT_EQ(summary.dtypes.at(DType::kF32).tensors, 2u);
   EXPECT_EQ(summary.dtypes.at(DType::kF32).bytes, 20u);
   EXPECT_EQ(summarize({}).tensors, 0u);
+
+  Catalog part = example();
+  part.tensors[0].chunks = ChunkList(2);
+  part.tensors[0].chunks.push_back({{{1, 0}, {1, 3}}, 0, {0, 6}, {}});
+  EXPECT_EQ(summarize(part).bytes, 32u);
+  EXPECT_EQ(summarize(part).chunk_bytes, 26u);
 }
 
 TEST(MatchingTensors, FiltersAndCounts) {

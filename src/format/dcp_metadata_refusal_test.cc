@@ -11,6 +11,7 @@ namespace shardwright::testing_dcp {
 namespace {
 
 using ::testing::HasSubstr;
+using std::string_literals::operator""s;
 
 TEST(DcpMetadata, RefusesChunksWithoutEntryAndEntriesWithoutChunk) {
   {
@@ -173,6 +174,64 @@ TEST(DcpMetadata, RefusesUnknownEntries) {
     maker.add_place(maker.index("w", maker.size({2, 0})), info);
     expect_refusal(maker.encode(), Code::kMetadataCorrupt, "of unknown classes in storage_data");
   }
+}
+
+TEST(DcpMetadata, RefusesTensorsInSeveralPlaces) {
+  {
+    Maker maker;
+    maker.add_usual();
+    const Value root = maker.root();
+    const Value backup = maker.document.dict();
+    maker.document.set(backup, "copy",
+                       maker.tensor(maker.properties("float32"), maker.size({4}), {}));
+    maker.document.set_attribute(root, "backup", backup);
+    expect_refusal(maker.encode(root), Code::kMetadataCorrupt, "found two dicts of tensors");
+  }
+  {
+    Maker maker;
+    maker.add_usual();
+    const Value root = maker.root();
+    maker.document.set_attribute(root, "state_dict_metadata", maker.document.dict());
+    maker.document.set_attribute(root, "backup", maker.tensors);
+    expect_refusal(maker.encode(root), Code::kMetadataCorrupt,
+                   "found entries of state_dict_metadata outside of it");
+  }
+}
+
+TEST(DcpMetadata, RefusesMachinesGoneWrong) {
+  const std::vector<std::tuple<std::string, Code, const char*>> cases = {
+      {"]q\x00]q\x00h\x00."s, Code::kMetadataCorrupt, "@5: found a memo slot set twice"},
+      {"Nq\x01h\x02."s, Code::kMetadataCorrupt, "memo slot 2, which was never set"},
+      {"Nj\xff\xff\xff\xff."s, Code::kPickleCorrupt, "which was never set"},
+      {"Nr\xff\xff\xff\xff."s, Code::kLimit, "found memo slot 4294967295"},
+      {"NN.", Code::kMetadataCorrupt, "found 2 values at STOP"},
+      {"(N.", Code::kMetadataCorrupt, "values at STOP"},
+      {"Nt.", Code::kMetadataCorrupt, "found no MARK"},
+      {"N(\x86.", Code::kMetadataCorrupt, "found an empty stack"},
+      {"(e.", Code::kMetadataCorrupt, "expected a list"},
+      {"(u.", Code::kMetadataCorrupt, "expected a dict"},
+      {"}(Nu.", Code::kMetadataCorrupt, "found a key without a value"},
+      {"K\x01K\x02\x93.", Code::kMetadataCorrupt, "a global whose name is no string"},
+      {"ca\nb\n0.", Code::kPickleUnsupported, "found opcode 0x30"},
+      {std::string(1001, '(') + "N.", Code::kLimit, "found values nested deeper"},
+      {"\x80\x06N.", Code::kPickleUnsupported, "found protocol 6"},
+  };
+  for (const auto& [bytes, code, fragment] : cases) {
+    SCOPED_TRACE(fragment);
+    expect_refusal(bytes, code, fragment);
+  }
+  DcpMetadataOptions options;
+  options.limits.stack = 3;
+  EXPECT_EQ(read("NNNN.", options).error().code, Code::kLimit);
+  EXPECT_EQ(read("NNN.", options).error().code, Code::kMetadataCorrupt);
+}
+
+// An object that the memo can reach is one object: its second BUILD would change the first.
+TEST(DcpMetadata, RefusesObjectsBuiltTwice) {
+  const std::string chunk = "c"s + Maker::kModule + "\nChunkStorageMetadata\n)\x81q\x00";
+  const std::string state = "}(X\x07\x00\x00\x00offsets)X\x05\x00\x00\x00sizes)ub"s;
+  expect_refusal(chunk + state + state + "h\x00\x86.", Code::kMetadataCorrupt,
+                 "found BUILD twice on one object");
 }
 
 TEST(DcpMetadata, RefusesDuplicateNames) {

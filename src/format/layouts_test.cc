@@ -82,9 +82,8 @@ TEST(HfReader, CarriesFilesThatAreNoWeights) {
     directory.put(name, "x");
   }
   std::vector<std::string> names;
-  for (const DirectoryEntry& entry : list_hf_artifacts(directory, "").value()) {
-    names.push_back(entry.name);
-  }
+  const auto artifacts = list_hf_artifacts(directory, "").value();
+  for (const DirectoryEntry& entry : artifacts) names.push_back(entry.name);
   EXPECT_THAT(names, ElementsAre("config.json", "tokenizer.model"));
 }
 

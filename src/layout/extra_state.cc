@@ -14,12 +14,10 @@
 namespace shardwright {
 namespace {
 
-// Parameters of a module, longest first; a norm that is fused into a linear belongs to the linear.
-constexpr std::array<std::string_view, 4> kParameters = {".layer_norm_weight", ".layer_norm_bias",
-                                                         ".weight", ".bias"};
-
+// The module of a parameter. Norms that are fused into a linear, or only named as if they were,
+// tell nothing: the linear's own weight does.
 std::string_view module_of(std::string_view name) {
-  for (const std::string_view parameter : kParameters) {
+  for (const std::string_view parameter : {".weight", ".bias"}) {
     if (name.ends_with(parameter)) return name.substr(0, name.size() - parameter.size());
   }
   return {};
@@ -28,7 +26,8 @@ std::string_view module_of(std::string_view name) {
 bool has_extra_state(std::string_view module, ModuleSpec spec) {
   const std::string_view leaf = module.substr(module.rfind('.') + 1);
   if (leaf.starts_with("linear_") || leaf == "eh_proj") return true;
-  if (spec == ModuleSpec::kLocal) return false;
+  // The block's last norm is Transformer Engine's wherever that is installed.
+  if (spec == ModuleSpec::kLocal) return module.ends_with("decoder.final_layernorm");
   if (leaf.ends_with("layernorm")) return true;
   constexpr std::array<std::string_view, 6> kOthers = {"enorm",   "hnorm",    "final_norm",
                                                        "in_proj", "out_proj", "out_norm"};

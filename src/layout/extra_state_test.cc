@@ -39,14 +39,15 @@ TEST(ExtraState, CountsLayersAndExpertsAsMegatronDoes) {
                 "shard_1_2"}));
 }
 
-TEST(ExtraState, LocalModulesHaveItForLinearsOnly) {
+TEST(ExtraState, LocalModulesHaveItForLinearsAndTheLastNorm) {
   const std::vector<TensorDesc> tensors{
       {"decoder.layers.0.mlp.linear_fc2.weight", DType::kBF16, {4, 4}},
       {"decoder.layers.0.mlp.linear_fc1.layer_norm_weight", DType::kBF16, {4}},
+      {"decoder.layers.0.self_attention.q_layernorm.weight", DType::kBF16, {4}},
       {"decoder.final_layernorm.weight", DType::kBF16, {4}}};
   EXPECT_EQ(extra_state_names(tensors, ModuleSpec::kLocal),
             (std::vector<std::string>{"decoder.layers.0.mlp.linear_fc2._extra_state/shard_0_1",
-                                      "decoder.layers.0.mlp.linear_fc1._extra_state/shard_0_1"}));
+                                      "decoder.final_layernorm._extra_state/shard_0_1"}));
 }
 
 }  // namespace

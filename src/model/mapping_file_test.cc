@@ -247,7 +247,8 @@ TEST(ParseMapping, BoundsWhatGroupsCanMultiplyTo) {
 
 TEST(ParseMappings, OptionsOfAChoiceMayShareNames) {
   EXPECT_TRUE(parse_mapping(patched("/rules/1", R"({"one_of": [
-      [{"megatron": "x", "hf": "y"}, {"megatron": "z", "hf": "w"}], [{"megatron": "x", "hf": "y"}]]})"),
+      [{"megatron": "x", "hf": "y"}, {"megatron": "z", "hf": "w"}],
+      [{"megatron": "x", "hf": "y"}]]})"),
                             "f.json"));
   EXPECT_FALSE(parse_mapping(patched("/rules/1", R"({"one_of": [
       [{"megatron": "x", "hf": "y"}, {"megatron": "x", "hf": "w"}], []]})"),

@@ -17,7 +17,8 @@ Mapping one_rule(const std::string& rule) {
   const std::string json = R"({
     "family": "sample", "architectures": ["Sample"], "model_types": ["sample"],
     "sizes": {"heads": {"hf": "heads"}, "groups": {"hf": "groups"}, "head_dim": {"hf": "head_dim"},
-              "experts": {"hf": "experts", "optional": true}, "wide": {"hf": "wide", "optional": true},
+              "experts": {"hf": "experts", "optional": true},
+              "wide": {"hf": "wide", "optional": true},
               "vocab": {"hf": "vocab", "optional": true}},
     "indices": {"expert": {"size": "experts"}},
     "rules": [)" + rule + "]}";
