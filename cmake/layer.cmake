@@ -19,7 +19,7 @@ function(sw_layer name)
   sw_closure(below ${ARG_DEPENDS})
   set_property(GLOBAL PROPERTY SW_CLOSURE_${name} sw_${name} ${below})
   set_property(GLOBAL APPEND PROPERTY SW_LAYERS ${name})
-  set_property(GLOBAL APPEND PROPERTY SW_LINK ${ARG_LINK})
+  set_property(GLOBAL PROPERTY SW_LINK_${name} ${ARG_LINK})
 
   add_library(sw_${name} OBJECT ${ARG_SOURCES})
   target_include_directories(sw_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)

@@ -2,7 +2,11 @@
 # libshardwright.a: all layers but the command line, with the public headers, for find_package().
 get_property(layers GLOBAL PROPERTY SW_LAYERS)
 list(REMOVE_ITEM layers cli)
-get_property(link GLOBAL PROPERTY SW_LINK)
+set(link)
+foreach(layer IN LISTS layers)
+  get_property(needed GLOBAL PROPERTY SW_LINK_${layer})
+  list(APPEND link ${needed})
+endforeach()
 list(REMOVE_DUPLICATES link)
 
 # The name `shardwright` is the program's; as a target it would collide with its file in Ninja.

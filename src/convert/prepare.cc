@@ -14,6 +14,7 @@
 #include "format/torch_items.h"
 #include "io/file_limit.h"
 #include "layout/module_spec.h"
+#include "layout/piece_limit.h"
 #include "model/apply.h"
 #include "plan/canonical.h"
 #include "shardwright/convert.h"
@@ -111,6 +112,7 @@ class Preparation {
                   "--to safetensors keeps any names",
                   request().input);
     }
+    SW_TRY(check_piece_count(descs_of(catalog_)));
     parts_.tensors = draft_identity(catalog_, {request().dtype, LayerKeys::kAutomatic});
     rename_for_spec();
     SW_TRY(finish_from_megatron(request(), source(), catalog_, parts_, result_.notes));
@@ -183,6 +185,7 @@ class Preparation {
 
   Status draft_hf_from_megatron() {
     const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
+    SW_TRY(check_piece_count(descs_of(catalog_)));
     const std::vector<CanonicalTensor> canonical = canonical_tensors(catalog_);
     const std::vector<TensorDesc> descs = descs_of(canonical);
     const ModelFacts facts =

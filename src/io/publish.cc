@@ -86,8 +86,8 @@ Status check_target(const fs::path& target, bool overwrite) {
   if (error) return fail_errno(error.value(), fmt::format("{}: cannot list", target.string()));
   if (empty || overwrite) return {};
   return fail(Code::kTargetExists,
-              "{}: found a folder that is not empty, expected none; choose another target or ask "
-              "to overwrite it",
+              "{}: found a folder that is not empty, expected none; choose another target or "
+              "replace it (--overwrite)",
               target.string());
 }
 
