@@ -37,7 +37,8 @@ void read_index(std::string_view text) {
   file.resize(static_cast<std::size_t>(layout->file_bytes));
   directory.put("model.safetensors", std::move(file));
   directory.put("model.safetensors.index.json", std::string(text));
-  const Result<Catalog> catalog = read_hf_catalog(directory);
+  SourceFiles files(directory, {}, 4);
+  const Result<Catalog> catalog = read_hf_catalog(directory, files);
   if (catalog) expect(catalog->tensors.size() == tensors.size(), "index and files agree");
 }
 

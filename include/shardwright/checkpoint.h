@@ -17,6 +17,8 @@
 
 namespace shardwright {
 
+class SourceFiles;
+
 /// What a directory is.
 enum class Container : std::uint8_t {
   kHf,         ///< safetensors files, with or without an index
@@ -49,6 +51,7 @@ using Arguments = std::map<std::string, ArgValue, std::less<>>;
 struct Checkpoint {
   Location location;
   std::unique_ptr<Directory> directory;
+  std::shared_ptr<SourceFiles> files;  ///< Catalog::files, by the same numbers; opened when read
   Catalog catalog;
   Arguments arguments;       ///< of the Megatron run; empty if the checkpoint has none
   std::string common_state;  ///< bytes of common.pt or of the common_state entry; may be empty

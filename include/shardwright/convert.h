@@ -15,7 +15,6 @@
 
 namespace shardwright {
 
-class SourceFiles;
 
 enum class TargetFormat : std::uint8_t {
   kHf,           ///< Hugging Face names, sharded safetensors, config carried along
@@ -61,7 +60,6 @@ struct RenamedTensor {
 struct PreparedConversion {
   ConvertRequest request;
   Checkpoint source;
-  std::shared_ptr<SourceFiles> files;  ///< of the source, already open where they were looked into
   Plan plan;
   std::string family;  ///< empty where no mapping was needed
   std::vector<RenamedTensor> renames;

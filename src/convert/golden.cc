@@ -33,7 +33,7 @@ Status read_chunk(const Chunk& chunk, SourceFiles& files, TensorBytes& tensor) {
 
 Result<TensorMap> read_all_tensors(const std::string& path) {
   Checkpoint checkpoint = SW_TRY(open_checkpoint(path));
-  SourceFiles files(*checkpoint.directory, checkpoint.catalog.files, 100);
+  SourceFiles& files = *checkpoint.files;
   SW_TRY(locate_items(checkpoint.catalog, files));
   TensorMap tensors;
   for (const StoredTensor& stored : checkpoint.catalog.tensors) {

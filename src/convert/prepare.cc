@@ -12,7 +12,6 @@
 #include "convert/select.h"
 #include "convert/source_keys.h"
 #include "format/torch_items.h"
-#include "io/file_limit.h"
 #include "layout/module_spec.h"
 #include "layout/piece_limit.h"
 #include "model/apply.h"
@@ -21,9 +20,6 @@
 
 namespace shardwright {
 namespace {
-
-// Files beyond the sources that a process holds open: outputs, libraries, the terminal.
-constexpr std::uint64_t kReservedFiles = 64;
 
 std::vector<TensorDesc> descs_of(const Catalog& catalog) {
   std::vector<TensorDesc> descs;
@@ -51,12 +47,11 @@ class Preparation {
 
   Result<PreparedConversion> run() {
     result_.source = SW_TRY(open_checkpoint(request().input));
-    open_files();
     catalog_ = SW_TRY(select_entries(result_.source.catalog, request(), result_.notes));
     if (catalog_.tensors.empty()) {
       return fail(Code::kUsage, "{}: nothing is left to convert", request().input);
     }
-    SW_TRY(locate_items(catalog_, *result_.files));
+    SW_TRY(locate_items(catalog_, *source().files));
     SW_TRY(make_drafts());
     fill_renames();
     result_.plan.source = std::move(catalog_);
@@ -74,13 +69,6 @@ class Preparation {
   [[nodiscard]] const ConvertRequest& request() const { return result_.request; }
   [[nodiscard]] const Checkpoint& source() const { return result_.source; }
   [[nodiscard]] bool is_from_hf() const { return source().location.container == Container::kHf; }
-
-  void open_files() {
-    const std::uint64_t limit = raise_open_file_limit();
-    const std::uint64_t room = limit > 2 * kReservedFiles ? limit - kReservedFiles : kReservedFiles;
-    result_.files = std::make_shared<SourceFiles>(*source().directory, source().catalog.files,
-                                                  static_cast<std::size_t>(room / 2));
-  }
 
   Status make_drafts() {
     if (request().format == TargetFormat::kSafetensors) return draft_own_names();
@@ -137,7 +125,7 @@ class Preparation {
     correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf));
     FromHfOptions options;
     options.differing_copies =
-        SW_TRY(find_differing_copies(correspondence_.copies, catalog_, *result_.files));
+        SW_TRY(find_differing_copies(correspondence_.copies, catalog_, *source().files));
     for (const HfCopy& copy : correspondence_.copies) {
       const bool differs = options.differing_copies.contains(copy.desc.name);
       result_.notes.push_back(differs

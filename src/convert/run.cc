@@ -38,10 +38,10 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
       options.on_progress({progress.payload_bytes_done, progress.payload_bytes_total});
     };
   }
-  SW_TRY(execute(conversion.plan, *conversion.files, publication->directory(), execution));
+  SW_TRY(execute(conversion.plan, *conversion.source.files, publication->directory(), execution));
   SW_TRY(publication->commit());
-  return ConvertReport{request.output, conversion.files->bytes_read(), cost.bytes_written,
-                       conversion.files->opens(), cost.target_files};
+  return ConvertReport{request.output, conversion.source.files->bytes_read(), cost.bytes_written,
+                       conversion.source.files->opens(), cost.target_files};
 }
 
 }  // namespace shardwright

@@ -62,10 +62,10 @@ Result<std::vector<std::string>> list_weight_files(const Directory& directory) {
   return files;
 }
 
-Status add_tensors(const Directory& directory, const std::string& path, Catalog& catalog) {
-  const std::uint32_t file = static_cast<std::uint32_t>(catalog.files.size());
+Status add_tensors(const std::string& path, SourceFiles& files, Catalog& catalog) {
+  const std::uint32_t file = files.add(path);
   catalog.files.push_back(path);
-  const std::unique_ptr<ReadableFile> open = SW_TRY(directory.open(path));
+  const std::shared_ptr<const ReadableFile> open = SW_TRY(files.get(file));
   const SafetensorsHeader header = SW_TRY(read_safetensors_header(*open));
   for (const SafetensorsTensor& entry : header.tensors) {
     StoredTensor tensor{entry.desc, ChunkList(entry.desc.shape.size()), Encoding::kRaw};
@@ -116,20 +116,20 @@ Status refuse_duplicates(const Catalog& catalog) {
 
 }  // namespace
 
-Result<Catalog> read_hf_catalog(const Directory& directory) {
+Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files) {
   KeyToFile index;
-  std::vector<std::string> files;
+  std::vector<std::string> names;
   const bool has_index = directory.exists(kIndex);
   if (has_index) {
     index = SW_TRY(read_index(directory));
-    for (const auto& [key, file] : index) files.push_back(file);
-    std::sort(files.begin(), files.end());
-    files.erase(std::unique(files.begin(), files.end()), files.end());
+    for (const auto& [key, file] : index) names.push_back(file);
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
   } else {
-    files = SW_TRY(list_weight_files(directory));
+    names = SW_TRY(list_weight_files(directory));
   }
   Catalog catalog;
-  for (const std::string& file : files) SW_TRY(add_tensors(directory, file, catalog));
+  for (const std::string& name : names) SW_TRY(add_tensors(name, files, catalog));
   SW_TRY(refuse_duplicates(catalog));
   if (has_index) SW_TRY(check_against_index(catalog, index));
   return catalog;

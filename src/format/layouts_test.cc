@@ -31,6 +31,11 @@ std::string file_of(const HfLayout& layout, std::uint32_t index) {
   return bytes;
 }
 
+Result<Catalog> read_catalog(const Directory& directory) {
+  SourceFiles files(directory, {}, 4);
+  return read_hf_catalog(directory, files);
+}
+
 TEST(HfLayout, ShardsAndIndexReadBackAsWritten) {
   const HfLayout layout = layout_hf(kTwo, 20).value();
   EXPECT_THAT(layout.catalog.files,
@@ -40,7 +45,7 @@ TEST(HfLayout, ShardsAndIndexReadBackAsWritten) {
   directory.put(layout.catalog.files[0], file_of(layout, 0));
   directory.put(layout.catalog.files[1], file_of(layout, 1));
   directory.put("model.safetensors.index.json", layout.index);
-  const Catalog catalog = read_hf_catalog(directory).value();
+  const Catalog catalog = read_catalog(directory).value();
   ASSERT_EQ(catalog.tensors.size(), 2U);
   EXPECT_EQ(catalog.tensors[0].desc.name, "a");
   EXPECT_EQ(catalog.tensors[1].chunks.range(0).offset,
@@ -55,7 +60,7 @@ TEST(HfReader, FindsGhostAndUnlistedKeys) {
   directory.put("m.safetensors", file_of(layout, 0));
   const auto with_index = [&](const std::string& map) {
     directory.put("model.safetensors.index.json", "{\"weight_map\": {" + map + "}}");
-    return read_hf_catalog(directory).error();
+    return read_catalog(directory).error();
   };
   const Error ghost =
       with_index(R"("a": "m.safetensors", "b": "m.safetensors", "c": "m.safetensors")");
@@ -72,7 +77,7 @@ TEST(HfReader, RefusesATensorInTwoFiles) {
   MemoryDirectory directory;
   directory.put("x.safetensors", file_of(layout, 0));
   directory.put("y.safetensors", file_of(layout, 0));
-  EXPECT_EQ(read_hf_catalog(directory).error().code, Code::kDuplicateName);
+  EXPECT_EQ(read_catalog(directory).error().code, Code::kDuplicateName);
 }
 
 TEST(HfReader, CarriesFilesThatAreNoWeights) {

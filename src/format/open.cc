@@ -5,6 +5,8 @@
 #include "format/common_state.h"
 #include "format/dcp_metadata.h"
 #include "format/hf_reader.h"
+#include "io/file_limit.h"
+#include "io/source_files.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -13,6 +15,16 @@ namespace {
 constexpr std::uint64_t kMostStateBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMostTextBytes = std::uint64_t{64} << 20;
 
+// Files that a process holds open beside the sources: outputs, libraries, the terminal.
+constexpr std::uint64_t kReservedFiles = 64;
+
+// How many source files may stay open; as many again are left to the outputs.
+std::size_t most_open_files() {
+  const std::uint64_t limit = raise_open_file_limit();
+  const std::uint64_t room = limit > 2 * kReservedFiles ? limit - kReservedFiles : kReservedFiles;
+  return static_cast<std::size_t>(room / 2);
+}
+
 Result<std::string> read_if_there(const Directory& directory, std::string_view path,
                                   std::uint64_t limit) {
   if (!directory.exists(path)) return std::string();
@@ -20,10 +32,9 @@ Result<std::string> read_if_there(const Directory& directory, std::string_view p
 }
 
 // Makes a file of the directory an entry of the catalog, so that it can be carried along.
-StoredObject add_file(Catalog& catalog, const std::string& path, std::uint64_t size) {
-  const std::uint32_t file = static_cast<std::uint32_t>(catalog.files.size());
-  catalog.files.push_back(path);
-  return {path, file, {0, size}};
+StoredObject add_file(Checkpoint& checkpoint, const std::string& path, std::uint64_t size) {
+  checkpoint.catalog.files.push_back(path);
+  return {path, checkpoint.files->add(path), {0, size}};
 }
 
 Status refuse_transformed(const DcpMetadata& metadata) {
@@ -44,7 +55,7 @@ Status check_ranges(const Checkpoint& checkpoint) {
   const Catalog& catalog = checkpoint.catalog;
   std::vector<std::uint64_t> sizes(catalog.files.size(), 0);
   for (std::size_t i = 0; i < catalog.files.size(); ++i) {
-    const std::unique_ptr<ReadableFile> file = SW_TRY(checkpoint.directory->open(catalog.files[i]));
+    const auto file = SW_TRY(checkpoint.files->get(static_cast<std::uint32_t>(i)));
     sizes[i] = file->size();
   }
   const auto check = [&](std::string_view name, std::uint32_t file, ByteRange range) -> Status {
@@ -66,23 +77,27 @@ Status check_ranges(const Checkpoint& checkpoint) {
 }
 
 Status read_common_state(Checkpoint& checkpoint) {
+  constexpr std::string_view kFile = "common.pt";
   const Directory& directory = *checkpoint.directory;
-  checkpoint.common_state = SW_TRY(read_if_there(directory, "common.pt", kMostStateBytes));
   const Catalog& catalog = checkpoint.catalog;
+  const bool has_file = directory.exists(kFile);
+  if (has_file) {
+    checkpoint.common_state = SW_TRY(read_whole(directory, kFile, kMostStateBytes));
+  }
   const auto entry = std::find_if(
       catalog.objects.begin(), catalog.objects.end(),
       [](const StoredObject& object) { return object.name == "common_state/shard_0_1"; });
-  if (checkpoint.common_state.empty() && entry != catalog.objects.end()) {
+  const bool has_entry = entry != catalog.objects.end();
+  if (!has_file && has_entry) {
     if (entry->range.length > kMostStateBytes) {
       return fail(Code::kLimit, "entry {}: {} bytes, limit {}", entry->name, entry->range.length,
                   kMostStateBytes);
     }
-    const std::unique_ptr<ReadableFile> file = SW_TRY(directory.open(catalog.files[entry->file]));
     checkpoint.common_state.resize(static_cast<std::size_t>(entry->range.length));
-    SW_TRY(file->read_at(entry->range.offset,
-                         std::as_writable_bytes(std::span(checkpoint.common_state))));
+    SW_TRY(checkpoint.files->read_at(entry->file, entry->range.offset,
+                                     std::as_writable_bytes(std::span(checkpoint.common_state))));
   }
-  if (checkpoint.common_state.empty()) return {};
+  if (!has_file && !has_entry) return {};
   const CommonState state = SW_TRY(CommonState::read(checkpoint.common_state));
   checkpoint.arguments = state.arguments();
   return {};
@@ -91,17 +106,16 @@ Status read_common_state(Checkpoint& checkpoint) {
 // What a Megatron directory carries besides its entries.
 Status list_companions(Checkpoint& checkpoint) {
   const Directory& directory = *checkpoint.directory;
-  Catalog& catalog = checkpoint.catalog;
   for (const DirectoryEntry& entry : SW_TRY(directory.list(""))) {
     if (entry.name == "run_config.yaml" || entry.name == "train_state.pt") {
       checkpoint.companions.emplace_back(entry.name,
-                                         add_file(catalog, entry.name, entry.size_bytes));
+                                         add_file(checkpoint, entry.name, entry.size_bytes));
     }
     if (!entry.is_directory || (entry.name != "tokenizer" && entry.name != "hf")) continue;
     for (const DirectoryEntry& inner : SW_TRY(list_hf_artifacts(directory, entry.name))) {
       const std::string path = entry.name + "/" + inner.name;
       if (path == "hf/source_keys.json") continue;
-      const StoredObject object = add_file(catalog, path, inner.size_bytes);
+      const StoredObject object = add_file(checkpoint, path, inner.size_bytes);
       if (entry.name == "hf") {
         checkpoint.artifacts.emplace_back(inner.name, object);
       } else {
@@ -118,6 +132,7 @@ Status open_dcp(Checkpoint& checkpoint) {
   DcpMetadata metadata = SW_TRY(read_dcp_metadata(*file));
   SW_TRY(refuse_transformed(metadata));
   checkpoint.catalog = std::move(metadata.catalog);
+  for (const std::string& path : checkpoint.catalog.files) checkpoint.files->add(path);
   SW_TRY(check_ranges(checkpoint));
   SW_TRY(read_common_state(checkpoint));
   checkpoint.hf_config = SW_TRY(read_if_there(directory, "hf/config.json", kMostTextBytes));
@@ -128,11 +143,11 @@ Status open_dcp(Checkpoint& checkpoint) {
 
 Status open_hf(Checkpoint& checkpoint) {
   const Directory& directory = *checkpoint.directory;
-  checkpoint.catalog = SW_TRY(read_hf_catalog(directory));
+  checkpoint.catalog = SW_TRY(read_hf_catalog(directory, *checkpoint.files));
   checkpoint.hf_config = SW_TRY(read_if_there(directory, "config.json", kMostTextBytes));
   for (const DirectoryEntry& entry : SW_TRY(list_hf_artifacts(directory, ""))) {
     checkpoint.artifacts.emplace_back(entry.name,
-                                      add_file(checkpoint.catalog, entry.name, entry.size_bytes));
+                                      add_file(checkpoint, entry.name, entry.size_bytes));
   }
   return {};
 }
@@ -143,6 +158,8 @@ Result<Checkpoint> open_checkpoint(std::string_view path) {
   Checkpoint checkpoint;
   checkpoint.location = SW_TRY(locate_checkpoint(path));
   checkpoint.directory = SW_TRY(open_local_directory(checkpoint.location.path));
+  checkpoint.files = std::make_shared<SourceFiles>(*checkpoint.directory,
+                                                   std::vector<std::string>(), most_open_files());
   Status status =
       checkpoint.location.container == Container::kHf ? open_hf(checkpoint) : open_dcp(checkpoint);
   if (!status) {

@@ -61,7 +61,7 @@ Status locate_items(Catalog& catalog, SourceFiles& files) {
     TensorItemReader reader(*open);
     for (; i < items.size() && items[i].file == file; ++i) {
       Status status = locate_item(catalog.tensors[items[i].tensor], items[i], reader);
-      if (!status) return std::unexpected(std::move(status).error().within(files.paths()[file]));
+      if (!status) return std::unexpected(std::move(status).error().within(catalog.files[file]));
     }
   }
   for (StoredTensor& tensor : catalog.tensors) tensor.encoding = Encoding::kRaw;

@@ -29,6 +29,13 @@ SourceFiles::SourceFiles(const Directory& directory, std::vector<std::string> pa
       open_limit_(std::max<std::size_t>(open_limit, 1)),
       slots_(paths_.size()) {}
 
+std::uint32_t SourceFiles::add(std::string path) {
+  const std::scoped_lock lock(mutex_);
+  paths_.push_back(std::move(path));
+  slots_.emplace_back();
+  return static_cast<std::uint32_t>(paths_.size() - 1);
+}
+
 Result<std::shared_ptr<const ReadableFile>> SourceFiles::get(std::uint32_t file) {
   const std::scoped_lock lock(mutex_);
   Slot& slot = slots_[file];

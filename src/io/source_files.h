@@ -21,6 +21,8 @@ class SourceFiles {
   /// Borrows `directory`; `paths` are relative to it.
   SourceFiles(const Directory& directory, std::vector<std::string> paths, std::size_t open_limit);
 
+  /// Makes a file known and returns its number: the count of those before it. Opens nothing.
+  std::uint32_t add(std::string path);
   /// The file stays open while the caller holds it. It must not outlive this object.
   [[nodiscard]] Result<std::shared_ptr<const ReadableFile>> get(std::uint32_t file);
   /// get and read_at in one.
@@ -29,7 +31,6 @@ class SourceFiles {
 
   [[nodiscard]] std::uint64_t opens() const { return opens_; }
   [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_; }
-  [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
 
  private:
   class CountedFile;
