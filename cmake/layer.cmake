@@ -54,10 +54,8 @@ function(sw_test target)
   sw_closure(objects ${ARG_LAYERS})
   add_executable(${target} ${ARG_SOURCES})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(${target} PRIVATE sw_flags sw_test_flags ${objects} GTest::gtest_main
+  target_link_libraries(${target} PRIVATE sw_flags sw_test_flags ${objects} sw_testing GTest::gtest_main
                                           GTest::gmock rapidcheck)
-  target_compile_definitions(${target}
-                             PRIVATE SHARDWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${ARG_LABEL})
 endfunction()
 

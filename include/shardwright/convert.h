@@ -15,7 +15,6 @@
 
 namespace shardwright {
 
-
 enum class TargetFormat : std::uint8_t {
   kHf,           ///< Hugging Face names, sharded safetensors, config carried along
   kTorchDist,    ///< Megatron-Core's torch_dist

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "io/temporary_folder.h"
+#include "testing/temporary_folder.h"
 
 namespace shardwright::cli {
 namespace {

@@ -6,7 +6,8 @@
 
 #include <filesystem>
 
-#include "io/temporary_folder.h"
+#include "testing/golden_files.h"
+#include "testing/temporary_folder.h"
 
 namespace shardwright::cli {
 namespace {
@@ -57,7 +58,7 @@ TEST(InspectFile, ReadsPicklesInertly) {
 }
 
 TEST(InspectFile, ReadsWhatTorchSaved) {
-  const fs::path golden = fs::path(SHARDWRIGHT_SOURCE_DIR) / "tests/golden/torch_save";
+  const fs::path golden = golden_path("torch_save");
   int archives = 0;
   for (const char* version : {"1.6.0", "1.10.2", "2.0.1", "2.6.0", "2.13.0"}) {
     for (const auto& entry : fs::recursive_directory_iterator(golden / version)) {

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "codec/golden_pickle.h"
+#include "codec/pickle_difference.h"
+#include "testing/golden_files.h"
 
 namespace shardwright::pickle {
 namespace {

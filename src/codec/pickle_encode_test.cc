@@ -6,10 +6,12 @@
 #include <rapidcheck/gtest.h>
 
 #include <array>
+#include <filesystem>
 #include <set>
 
-#include "codec/golden_pickle.h"
 #include "codec/pickle_decode.h"
+#include "codec/pickle_difference.h"
+#include "testing/golden_files.h"
 
 namespace shardwright::pickle {
 namespace {

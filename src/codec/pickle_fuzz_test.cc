@@ -3,9 +3,10 @@
 
 #include <string>
 
-#include "codec/golden_pickle.h"
 #include "codec/pickle_decode.h"
+#include "codec/pickle_difference.h"
 #include "codec/pickle_encode.h"
+#include "testing/golden_files.h"
 
 namespace shardwright::pickle {
 namespace {

@@ -12,6 +12,7 @@
 #include "base/endian.h"
 #include "codec/safetensors_header.h"
 #include "io/memory_directory.h"
+#include "testing/golden_files.h"
 
 namespace shardwright {
 namespace {
@@ -19,12 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string golden(const std::string& name) {
-  std::ifstream file(SHARDWRIGHT_SOURCE_DIR "/tests/golden/safetensors/" + name, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_FALSE(bytes.empty()) << name;
-  return bytes;
-}
+std::string golden(const std::string& name) { return read_golden("safetensors/" + name); }
 
 Result<SafetensorsHeader> read(const std::string& bytes) {
   return read_safetensors_header(*make_memory_file("a.safetensors", bytes));

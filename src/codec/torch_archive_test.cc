@@ -15,6 +15,7 @@
 #include "codec/torch_item_reader.h"
 #include "io/memory_directory.h"
 #include "io/recording_directory.h"
+#include "testing/golden_files.h"
 
 namespace shardwright {
 namespace {
@@ -23,12 +24,7 @@ using nlohmann::json;
 using pickle::Value;
 using ::testing::HasSubstr;
 
-std::string golden(const std::string& name) {
-  std::ifstream file(SHARDWRIGHT_SOURCE_DIR "/tests/golden/torch_save/" + name, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_FALSE(bytes.empty()) << name;
-  return bytes;
-}
+std::string golden(const std::string& name) { return read_golden("torch_save/" + name); }
 
 std::string hex(std::string_view bytes) {
   std::string text;

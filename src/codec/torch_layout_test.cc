@@ -15,18 +15,14 @@
 #include "codec/torch_item_reader.h"
 #include "codec/zip_format.h"
 #include "io/memory_directory.h"
+#include "testing/golden_files.h"
 
 namespace shardwright {
 namespace {
 
 using ::testing::HasSubstr;
 
-std::string golden(const std::string& name) {
-  std::ifstream file(SHARDWRIGHT_SOURCE_DIR "/tests/golden/torch_save/" + name, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_FALSE(bytes.empty()) << name;
-  return bytes;
-}
+std::string golden(const std::string& name) { return read_golden("torch_save/" + name); }
 
 /// head, storage, between, storage, ..., tail; checks that each storage lies where it was promised.
 std::string assemble(const TorchLayout& layout, const std::vector<std::string>& storages) {

@@ -15,18 +15,14 @@
 #include "codec/zip_layout.h"
 #include "io/memory_directory.h"
 #include "io/recording_directory.h"
+#include "testing/golden_files.h"
 
 namespace shardwright::zip {
 namespace {
 
 using ::testing::HasSubstr;
 
-std::string golden(const std::string& name) {
-  std::ifstream file(SHARDWRIGHT_SOURCE_DIR "/tests/golden/torch_save/" + name, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_FALSE(bytes.empty()) << name;
-  return bytes;
-}
+std::string golden(const std::string& name) { return read_golden("torch_save/" + name); }
 
 /// A record of a hand-made archive; each field can be told apart in the two headers.
 struct Piece {

@@ -9,6 +9,8 @@
 
 #include "convert/golden.h"
 #include "format/common_state.h"
+#include "testing/golden_files.h"
+#include "testing/temporary_folder.h"
 
 namespace shardwright {
 namespace {
@@ -67,7 +69,7 @@ TEST_P(Families, GoToMegatronAndBackBitByBit) {
   const std::string golden = golden_path("hf/" + GetParam().name);
   const TensorMap original = read_all_tensors(golden + "/hf").value();
   const TensorMap global = read_all_tensors(golden).value();
-  const TemporaryOutput out;
+  const TemporaryFolder out;
 
   const auto imported = convert_now(
       request_of(golden + "/hf", out / "first", TargetFormat::kTorchDist, GetParam().first));
@@ -126,7 +128,7 @@ TEST_P(MegatronFiles, AreReshardedToTheTruth) {
     for (const std::int64_t pp : {1, 2, 4}) {
       for (const std::int64_t ep : {1, 2, 4}) {
         if (ep > 1 && !is_moe) continue;
-        const TemporaryOutput out;
+        const TemporaryFolder out;
         ConvertRequest request =
             request_of(input, out / "x", TargetFormat::kTorchDist, {tp, pp, 1, ep, 1});
         request.optimizer =
@@ -161,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(Optimizer, KindsThatCannotBeReshardedAreRefusedByName) {
-  const TemporaryOutput out;
+  const TemporaryFolder out;
   const auto refusal = [&](const std::string& path) {
     ConvertRequest request =
         request_of(golden_path("mcore/" + path), out / "x", TargetFormat::kTorchDist);

@@ -12,6 +12,8 @@
 #include "io/faulty_directory.h"
 #include "io/memory_directory.h"
 #include "io/publish.h"
+#include "testing/golden_files.h"
+#include "testing/temporary_folder.h"
 
 namespace shardwright {
 namespace {
@@ -55,7 +57,7 @@ class FailingCalls : public testing::TestWithParam<Fault> {};
 
 // Any call on the target may fail: the old target stays as it was and nothing lies beside it.
 TEST_P(FailingCalls, OnTheTargetLeaveTheOldOneInPlace) {
-  const TemporaryOutput place;
+  const TemporaryFolder place;
   const std::string out = place / "out";
   fs::create_directory(out);
   std::ofstream(out + "/old") << "old";
@@ -97,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, FailingCalls,
                          fault_name);
 
 TEST(FailingReads, AreNeverTakenForData) {
-  const TemporaryOutput place;
+  const TemporaryFolder place;
   const auto prepared =
       prepare_conversion(import_of(golden_path("hf/llama3/hf"), place / "unused"));
   ASSERT_TRUE(prepared) << prepared.error().text();
@@ -144,7 +146,7 @@ class DamagedFiles : public testing::TestWithParam<Damaged> {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  TemporaryOutput place_;
+  TemporaryFolder place_;
 };
 
 bool same_tensors(const TensorMap& a, const TensorMap& b) {

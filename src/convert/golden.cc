@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/golden.h"
 
-#include <filesystem>
-
 #include "format/torch_items.h"
 #include "io/source_files.h"
 #include "tensor/strided_copy.h"
@@ -47,20 +45,6 @@ Result<TensorMap> read_all_tensors(const std::string& path) {
     tensors.emplace(stored.desc.name, std::move(tensor));
   }
   return tensors;
-}
-
-std::string golden_path(const std::string& relative) {
-  return std::string(SHARDWRIGHT_SOURCE_DIR) + "/tests/golden/" + relative;
-}
-
-TemporaryOutput::TemporaryOutput() {
-  std::string pattern = std::filesystem::temp_directory_path() / "shardwright-test-XXXXXX";
-  path_ = mkdtemp(pattern.data()) == nullptr ? std::string() : pattern;
-}
-
-TemporaryOutput::~TemporaryOutput() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 
 Result<PreparedConversion> convert_now(const ConvertRequest& request) {

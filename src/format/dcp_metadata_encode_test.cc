@@ -19,7 +19,7 @@ DcpMetadata written_and_read(const Catalog& catalog) {
 TEST(DcpMetadataEncode, GoldenCatalogsSurvive) {
   for (const char* name : {"torch_2.13_all_dtypes", "torch_2.13_scalars_empty", "mcore_0.20_full",
                            "mcore_0.16.1_fsdp_dtensor", "torch_2.0.1"}) {
-    const auto original = read(golden(std::string("metadata/") + name + ".metadata"));
+    const auto original = read(read_golden(std::string("metadata/") + name + ".metadata"));
     ASSERT_TRUE(original) << name;
     const DcpMetadata again = written_and_read(original->catalog);
     EXPECT_EQ(lines(*original), lines(again)) << name;
@@ -28,7 +28,7 @@ TEST(DcpMetadataEncode, GoldenCatalogsSurvive) {
 }
 
 TEST(DcpMetadataEncode, UsesOnlyNamesThatEveryTorchHas) {
-  const auto original = read(golden("metadata/mcore_0.20_full.metadata"));
+  const auto original = read(read_golden("metadata/mcore_0.20_full.metadata"));
   ASSERT_TRUE(original);
   const std::string bytes = *encode_dcp_metadata(original->catalog);
   const auto document = pickle::decode(as_bytes(bytes));
@@ -200,7 +200,7 @@ const std::vector<std::string> kDamaged = {"torch_2.13_scalars_empty", "torch_2.
 
 TEST(DcpMetadataDamage, EveryTruncationIsRefused) {
   for (const std::string& name : kDamaged) {
-    const std::string bytes = golden("metadata/" + name + ".metadata");
+    const std::string bytes = read_golden("metadata/" + name + ".metadata");
     for (std::size_t length = 0; length < bytes.size(); ++length) {
       ASSERT_FALSE(read(bytes.substr(0, length))) << name << " cut to " << length;
     }
@@ -209,7 +209,7 @@ TEST(DcpMetadataDamage, EveryTruncationIsRefused) {
 
 TEST(DcpMetadataDamage, EveryFlippedByteIsSurvived) {
   for (const std::string& name : kDamaged) {
-    std::string bytes = golden("metadata/" + name + ".metadata");
+    std::string bytes = read_golden("metadata/" + name + ".metadata");
     for (std::size_t at = 0; at < bytes.size(); ++at) {
       for (const unsigned mask : {0x01u, 0x02u, 0x80u, 0xffu}) {
         const char kept = bytes[at];
@@ -225,7 +225,7 @@ TEST(DcpMetadataDamage, EveryFlippedByteIsSurvived) {
 // Files long enough for whole-object reading; places spread over the file.
 TEST(DcpMetadataDamage, FlippedBytesInMegatronFilesAreSurvived) {
   for (const char* name : {"mcore_0.15.3_model_space", "mcore_0.16.1_buckets"}) {
-    std::string bytes = golden(std::string("metadata/") + name + ".metadata");
+    std::string bytes = read_golden(std::string("metadata/") + name + ".metadata");
     for (std::size_t at = 0; at < bytes.size(); at += 37) {
       const char kept = bytes[at];
       bytes[at] = static_cast<char>(static_cast<unsigned char>(kept) ^ (1u << (at % 8)));

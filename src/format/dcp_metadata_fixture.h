@@ -22,9 +22,11 @@
 #include "codec/pickle_decode.h"
 #include "codec/pickle_encode.h"
 #include "format/dcp_metadata.h"
+#include "testing/golden_files.h"
 
 // For the tests of `.metadata`: files in memory, hand-made metadata, and a second, slow reader that
 // walks the general decoder's value graph.
+
 namespace shardwright::testing_dcp {
 
 using pickle::Document;
@@ -48,13 +50,6 @@ class BytesFile final : public ReadableFile {
   std::string name_ = "ckpt/.metadata";
   std::string bytes_;
 };
-
-inline std::string golden(const std::string& relative) {
-  const auto path = std::filesystem::path(SHARDWRIGHT_SOURCE_DIR) / "tests/golden" / relative;
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 inline Result<DcpMetadata> read(const std::string& bytes, const DcpMetadataOptions& options = {}) {
   return read_dcp_metadata(BytesFile(bytes), options);

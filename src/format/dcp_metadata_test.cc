@@ -33,7 +33,7 @@ const std::vector<std::string> kGolden = {"torch_2.0.1",
 
 TEST(DcpMetadataGolden, AgreesWithTheGeneralDecoder) {
   for (const std::string& name : kGolden) {
-    const std::string bytes = golden("metadata/" + name + ".metadata");
+    const std::string bytes = read_golden("metadata/" + name + ".metadata");
     const auto found = read(bytes);
     ASSERT_TRUE(found) << name << ": " << found.error().text();
     const auto document = pickle::decode(as_bytes(bytes));
@@ -47,7 +47,7 @@ TEST(DcpMetadataGolden, AgreesWithTheGeneralDecoder) {
 }
 
 TEST(DcpMetadataGolden, OrderIsTheFilesOrder) {
-  const auto found = read(golden("metadata/torch_2.13_plain.metadata"));
+  const auto found = read(read_golden("metadata/torch_2.13_plain.metadata"));
   ASSERT_TRUE(found);
   std::vector<std::string> names;
   for (const StoredTensor& tensor : found->catalog.tensors) names.push_back(tensor.desc.name);
@@ -60,14 +60,14 @@ TEST(DcpMetadataGolden, OrderIsTheFilesOrder) {
 }
 
 TEST(DcpMetadataGolden, OldTorchHasNeitherVersionNorStorageMeta) {
-  const auto found = read(golden("metadata/torch_2.0.1.metadata"));
+  const auto found = read(read_golden("metadata/torch_2.0.1.metadata"));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->version, std::nullopt);
   EXPECT_FALSE(found->has_storage_meta);
 }
 
 TEST(DcpMetadataGolden, OldMegatronHasItsOwnRootAndOriginalShapes) {
-  const auto found = read(golden("metadata/mcore_0.15.3_model_space.metadata"));
+  const auto found = read(read_golden("metadata/mcore_0.15.3_model_space.metadata"));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->root_class, "megatron.core.dist_checkpointing.strategies.torch.MCoreMetadata");
   ASSERT_EQ(found->original_shapes.size(), 27u);
@@ -77,7 +77,7 @@ TEST(DcpMetadataGolden, OldMegatronHasItsOwnRootAndOriginalShapes) {
 
 TEST(DcpMetadataGolden, PlannerPathsOnRequest) {
   const auto found =
-      read(golden("metadata/torch_2.13_planner_paths.metadata"), {.planner_paths = true});
+      read(read_golden("metadata/torch_2.13_planner_paths.metadata"), {.planner_paths = true});
   ASSERT_TRUE(found) << found.error().text();
   std::map<std::string, std::vector<PathStep>> paths;
   for (const PlannerPath& path : found->planner_paths) paths[path.name] = path.path;
@@ -97,12 +97,12 @@ TEST(DcpMetadataGolden, PlannerPathsOnRequest) {
 }
 
 TEST(DcpMetadataGolden, TransformsAreTold) {
-  const auto found = read(golden("metadata/torch_2.13_transforms.metadata"));
+  const auto found = read(read_golden("metadata/torch_2.13_transforms.metadata"));
   ASSERT_TRUE(found);
   ASSERT_EQ(found->transformed.size(), 4u);
   EXPECT_EQ(found->catalog.files[found->transformed[0].file], "__0_0.distcp");
   EXPECT_EQ(found->transformed[0].descriptors.size(), 2u);
-  EXPECT_TRUE(read(golden("metadata/torch_2.13_plain.metadata"))->transformed.empty());
+  EXPECT_TRUE(read(read_golden("metadata/torch_2.13_plain.metadata"))->transformed.empty());
 }
 
 TEST(DcpMetadataGolden, HostileFiles) {
@@ -117,12 +117,12 @@ TEST(DcpMetadataGolden, HostileFiles) {
       {"md09_bigint_size", Code::kOutOfBounds, "tensor x: found an extent beyond int64"},
   };
   for (const auto& [name, code, fragment] : cases) {
-    expect_refusal(golden("malicious/metadata/"s + name + ".metadata"), code, fragment);
+    expect_refusal(read_golden("malicious/metadata/"s + name + ".metadata"), code, fragment);
   }
   // A call that torch would run while loading is passed over.
-  EXPECT_TRUE(read(golden("malicious/metadata/md10_hostile_metadata.metadata")));
+  EXPECT_TRUE(read(read_golden("malicious/metadata/md10_hostile_metadata.metadata")));
   // That a range ends behind its file is for whoever has the file to see.
-  EXPECT_TRUE(read(golden("malicious/metadata/md04_length_2e62.metadata")));
+  EXPECT_TRUE(read(read_golden("malicious/metadata/md04_length_2e62.metadata")));
 }
 
 // ---- what is tolerated ----

@@ -14,8 +14,7 @@ namespace shardwright {
 /// or of all where there is no index. Adds them to `files`, which must have none yet, and reads
 /// their headers only. Errors: kIndexMismatch with all names
 /// when the index and the files' headers disagree, kDuplicateName, kSafetensorsCorrupt.
-[[nodiscard]] Result<Catalog> read_hf_catalog(const Directory& directory,
-                                              SourceFiles& files);
+[[nodiscard]] Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files);
 
 /// The files of an HF model that are not weights (config, tokenizer, code, licences), in order.
 [[nodiscard]] Result<std::vector<DirectoryEntry>> list_hf_artifacts(const Directory& directory,

@@ -13,6 +13,7 @@
 #include "format/torch_dist_layout.h"
 #include "format/torch_items.h"
 #include "io/memory_directory.h"
+#include "testing/golden_files.h"
 
 namespace shardwright {
 namespace {
@@ -171,19 +172,13 @@ TEST(RunConfig, KeepsPlainValuesOnly) {
   EXPECT_EQ(read_run_config("a: 1").error().code, Code::kYamlCorrupt);
 }
 
-std::string golden(const std::string& relative) {
-  std::ifstream file(std::string(SHARDWRIGHT_SOURCE_DIR) + "/tests/golden/" + relative,
-                     std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 constexpr const char* kDense =
     "mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full/iter_0000010/common.pt";
 constexpr const char* kMoe =
     "mcore/moe_te_grouped/v0.16.1/tp1pp2ep2dp2-torch_dist-full/iter_0000010/common.pt";
 
 TEST(CommonState, KeepsWhatIsNotEdited) {
-  const CommonState state = CommonState::read(golden(kDense)).value();
+  const CommonState state = CommonState::read(read_golden(kDense)).value();
   EXPECT_EQ(state.iteration(), 10);
   Arguments before = state.arguments();
   EXPECT_EQ(before.at("num_layers"), ArgValue{std::int64_t{4}});
@@ -198,14 +193,14 @@ TEST(CommonState, KeepsWhatIsNotEdited) {
 }
 
 TEST(CommonState, RegroupsOptimizersBothWays) {
-  const CommonState dense = CommonState::read(golden(kDense)).value();
+  const CommonState dense = CommonState::read(read_golden(kDense)).value();
   CommonStateEdits edits;
   edits.has_experts_apart = true;
   std::vector<std::string> notes;
   ASSERT_TRUE(dense.encode(edits, notes));
   EXPECT_THAT(notes, ElementsAre(HasSubstr("split")));
   notes.clear();
-  const CommonState moe = CommonState::read(golden(kMoe)).value();
+  const CommonState moe = CommonState::read(read_golden(kMoe)).value();
   edits.has_experts_apart = false;
   ASSERT_TRUE(moe.encode(edits, notes));
   EXPECT_THAT(notes, ElementsAre(HasSubstr("joined")));

@@ -12,8 +12,8 @@
 #include "io/beneath.h"
 #include "io/file_limit.h"
 #include "io/memory_directory.h"
-#include "io/temporary_folder.h"
 #include "shardwright/storage.h"
+#include "testing/temporary_folder.h"
 
 namespace shardwright {
 namespace {

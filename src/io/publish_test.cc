@@ -10,7 +10,7 @@
 
 #include "base/endian.h"
 #include "io/faulty_directory.h"
-#include "io/temporary_folder.h"
+#include "testing/temporary_folder.h"
 
 namespace shardwright {
 namespace {

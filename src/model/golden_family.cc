@@ -11,10 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "testing/golden_files.h"
+
 namespace shardwright {
 namespace {
-
-const std::string kSource = SHARDWRIGHT_SOURCE_DIR;
 
 [[noreturn]] void give_up(const std::string& why) {
   fmt::print(stderr, "{}\n", why);
@@ -140,23 +140,15 @@ void for_each_index(const Dims& shape, const Visit& visit) {
 
 }  // namespace
 
-std::string read_text(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) give_up("cannot open " + path);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
 const std::vector<Mapping>& shipped_mappings() {
   static const std::vector<Mapping> mappings = [] {
     std::vector<std::string> paths;
-    for (const auto& entry : std::filesystem::directory_iterator(kSource + "/models")) {
+    for (const auto& entry : std::filesystem::directory_iterator(source_path("models"))) {
       if (entry.path().filename() != "schema.json") paths.push_back(entry.path());
     }
     std::ranges::sort(paths);
     std::vector<std::string> contents;
-    for (const std::string& path : paths) contents.push_back(read_text(path));
+    for (const std::string& path : paths) contents.push_back(read_file(path));
     std::vector<MappingText> texts;
     for (std::size_t i = 0; i < paths.size(); ++i) {
       texts.push_back(MappingText{std::filesystem::path(paths[i]).filename(), contents[i]});
@@ -175,7 +167,7 @@ const Mapping& shipped(std::string_view family) {
 }
 
 std::vector<TensorDesc> safetensors_header(const std::string& path) {
-  const std::string text = read_text(path);
+  const std::string text = read_file(path);
   std::uint64_t length = 0;
   std::memcpy(&length, text.data(), sizeof length);
   const auto header = nlohmann::json::parse(text.substr(sizeof length, length));
@@ -195,10 +187,10 @@ std::vector<std::string> golden_folders() {
 }
 
 GoldenFamily load_golden(const std::string& folder) {
-  const std::string base = kSource + "/tests/golden/hf/" + folder;
+  const std::string base = golden_path("hf/" + folder);
   GoldenFamily golden;
   golden.folder = base;
-  Result<HfConfig> config = read_hf_config(read_text(base + "/hf/config.json"));
+  Result<HfConfig> config = read_hf_config(read_file(base + "/hf/config.json"));
   if (!config) give_up(config.error().text());
   golden.config = *std::move(config);
   const auto family = find_family(shipped_mappings(), golden.config);
@@ -211,7 +203,7 @@ GoldenFamily load_golden(const std::string& folder) {
 
 RowOrigins recorded_origins(const std::string& folder) {
   RowOrigins origins;
-  std::istringstream stream(read_text(folder + "/provenance.txt"));
+  std::istringstream stream(read_file(folder + "/provenance.txt"));
   std::vector<RecordedTensor> current;
   for (std::string line; std::getline(stream, line);) {
     if (line.starts_with("HF tensors never used") || line.starts_with("Megatron rows")) break;

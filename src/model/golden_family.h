@@ -16,8 +16,6 @@ namespace shardwright {
 const std::vector<Mapping>& shipped_mappings();
 const Mapping& shipped(std::string_view family);
 
-std::string read_text(const std::string& path);
-
 /// The tensors that a safetensors header lists, sorted by name.
 std::vector<TensorDesc> safetensors_header(const std::string& path);
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/golden_family.h"
+#include "testing/golden_files.h"
 
 namespace shardwright {
 namespace {
@@ -302,7 +303,7 @@ void collect_keys(const Json& value, std::set<std::string>& keys) {
 }
 
 TEST(Schema, DefinesEveryFieldThatTheParserKnows) {
-  const Json schema = Json::parse(read_text(SHARDWRIGHT_SOURCE_DIR "/models/schema.json"));
+  const Json schema = Json::parse(read_file(source_path("models/schema.json")));
   EXPECT_EQ(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
   std::set<std::string> keys;
   collect_keys(schema, keys);

@@ -1,34 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/endian.h"
 #include "codec/pickle_value.h"
 
-// For the pickle tests: files of tests/golden and equality of value graphs.
+// For the pickle tests: equality of value graphs.
 namespace shardwright::pickle {
-
-inline std::filesystem::path golden_path(const std::string& relative) {
-  return std::filesystem::path(SHARDWRIGHT_SOURCE_DIR) / "tests/golden" / relative;
-}
-
-inline std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-inline std::string read_golden(const std::string& relative) {
-  return read_file(golden_path(relative));
-}
 
 /// Why two graphs differ, or "" if they are equal: same kinds, payloads and references, and nodes
 /// that have parts are shared in the one exactly where they are in the other.
