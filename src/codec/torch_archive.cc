@@ -124,7 +124,8 @@ Result<LocatedTensor> TorchArchive::locate(pickle::Value tensor) const {
   return place_torch_tensor(*recipe, zip_, *storage, payload);
 }
 
-Result<std::string> TorchArchive::with_pickle(std::string pickle, std::uint64_t limit_bytes) const {
+Result<std::string> TorchArchive::with_pickle(const std::string& pickle,
+                                              std::uint64_t limit_bytes) const {
   const zip::Entry* data = record("data.pkl");
   std::uint32_t alignment = kUsualAlignment;
   if (const zip::Entry* entry = record(".storage_alignment")) {
@@ -146,8 +147,7 @@ Result<std::string> TorchArchive::with_pickle(std::string pickle, std::uint64_t 
   std::vector<std::uint32_t> crcs;
   for (std::size_t index = 0; index < layout.records().size(); ++index) {
     const zip::Entry& entry = zip_.entries()[index];
-    const std::string contents =
-        &entry == data ? std::move(pickle) : SW_TRY(zip_.read(entry, limit_bytes));
+    const std::string contents = &entry == data ? pickle : SW_TRY(zip_.read(entry, limit_bytes));
     crcs.push_back(crc32(as_bytes(contents)));
     layout.append_header(index, out);
     out += contents;

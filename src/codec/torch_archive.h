@@ -56,7 +56,7 @@ class TorchArchive {
   /// The bytes of an archive with this one's records and `pickle` instead of data.pkl; storages and
   /// all other records are copied. For small files: the result and each record are in memory.
   /// Errors: kLimit above `limit_bytes`.
-  [[nodiscard]] Result<std::string> with_pickle(std::string pickle,
+  [[nodiscard]] Result<std::string> with_pickle(const std::string& pickle,
                                                 std::uint64_t limit_bytes) const;
 
  private:
