@@ -181,5 +181,44 @@ TEST(Optimizer, KindsThatCannotBeReshardedAreRefusedByName) {
   EXPECT_FALSE(std::filesystem::exists(out / "x"));
 }
 
+// A family of the user's own: Llama with a tensor that is the same in every model.
+std::string map_with_constant(const TemporaryFolder& place, const std::string& value) {
+  place.put("map.json", R"({"family": "llama_scaled", "extends": "llama",
+      "architectures": ["LlamaScaledForCausalLM"], "model_types": ["llama_scaled"], "rules": [{"use": "ends"},
+      {"use": "layer", "for": "layer", "megatron": "decoder.layers.{layer}.",
+       "hf": "model.layers.{layer}."},
+      {"megatron": "decoder.scale.weight", "transform": "constant", "value": )" +
+                            value + R"(, "shape": ["hidden", 2]}]})");
+  return place / "map.json";
+}
+
+TEST(Constants, AreCheckedBeforeTheyAreLeftOut) {
+  const TemporaryFolder place;
+  ConvertRequest import = request_of(golden_path("hf/llama3/hf"), place / "megatron",
+                                     TargetFormat::kTorchDist, {2, 1, 1, 1, 2});
+  import.map_files = {map_with_constant(place, "2.5")};
+  import.family = "llama_scaled";
+  const auto imported = convert_now(import);
+  ASSERT_TRUE(imported) << imported.error().text();
+  const TensorMap megatron = read_all_tensors(place / "megatron").value();
+  EXPECT_EQ(megatron.at("decoder.scale.weight").bytes.substr(0, 4), "\x20\x40\x20\x40") << "bf16";
+
+  ConvertRequest exported = request_of(place / "megatron", place / "hf", TargetFormat::kHf);
+  exported.map_files = import.map_files;
+  exported.family = import.family;
+  const auto back = convert_now(exported);
+  ASSERT_TRUE(back) << back.error().text();
+  expect_equal(read_all_tensors(place / "hf").value(),
+               read_all_tensors(golden_path("hf/llama3/hf")).value(), false);
+
+  exported.map_files = {map_with_constant(place, "1")};
+  exported.output = place / "other";
+  const auto refused = convert_now(exported);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnmatchedSource);
+  EXPECT_THAT(refused.error().message, HasSubstr("decoder.scale.weight: found 2.5"));
+  EXPECT_FALSE(std::filesystem::exists(place / "other"));
+}
+
 }  // namespace
 }  // namespace shardwright

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "convert/constants.h"
 #include "convert/copies.h"
 #include "convert/families.h"
 #include "convert/hf_target.h"
@@ -184,6 +185,7 @@ class Preparation {
     const HfWanted wanted{keys};
     correspondence_ = SW_TRY(
         map_from_megatron(*facts.mapping, facts.sizes, descs, keys.empty() ? nullptr : &wanted));
+    SW_TRY(check_constants(correspondence_, canonical, catalog_, *source().files));
     parts_.tensors =
         SW_TRY(draft_to_hf(correspondence_, canonical, {request().dtype, LayerKeys::kAutomatic}));
     add_copies();

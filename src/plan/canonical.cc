@@ -29,4 +29,17 @@ std::vector<CanonicalTensor> canonical_tensors(const Catalog& catalog) {
   return tensors;
 }
 
+TensorView view_of_canonical(const CanonicalTensor& tensor) {
+  const int axes = tensor.desc.shape.size();
+  const int lead = tensor.layer >= 0 ? 1 : 0;
+  TensorView view{Box::whole(tensor.desc.shape),
+                  tensor.stored,
+                  Dims::filled(axes + lead, 0),
+                  {},
+                  Dims::filled(axes, 1)};
+  if (lead == 1) view.source_origin[0] = tensor.layer;
+  for (int axis = 0; axis < axes; ++axis) view.axis.push_back(axis + lead);
+  return view;
+}
+
 }  // namespace shardwright

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "shardwright/catalog.h"
+#include "shardwright/plan.h"
 
 namespace shardwright {
 
@@ -18,6 +19,9 @@ struct CanonicalTensor {
 
 /// The canonical tensors of a torch_dist catalog, in its order. Optimizer states are left out.
 [[nodiscard]] std::vector<CanonicalTensor> canonical_tensors(const Catalog& catalog);
+
+/// The whole of a canonical tensor as a view of the tensor it is stored in.
+[[nodiscard]] TensorView view_of_canonical(const CanonicalTensor& tensor);
 
 /// Whether the entry belongs to the optimizer, by the prefixes that Megatron-Core uses.
 [[nodiscard]] bool is_optimizer_name(std::string_view name);

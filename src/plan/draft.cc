@@ -186,13 +186,9 @@ std::vector<DraftTensor> draft_identity(const Catalog& source, const DraftOption
   std::vector<DraftTensor> tensors;
   for (std::uint32_t i = 0; i < source.tensors.size(); ++i) {
     const TensorDesc& desc = source.tensors[i].desc;
-    DraftTensor tensor{desc, {}, std::nullopt};
+    DraftTensor tensor{desc, {{view_of_canonical({desc, i})}, std::nullopt, 0.0}, std::nullopt};
     const bool pinned = is_optimizer_name(desc.name) || desc.name.ends_with("router.expert_bias");
     tensor.desc.dtype = target_dtype(options, desc.dtype, pinned);
-    const int axes = desc.shape.size();
-    TensorView view{Box::whole(desc.shape), i, Dims::filled(axes, 0), {}, Dims::filled(axes, 1)};
-    for (int axis = 0; axis < axes; ++axis) view.axis.push_back(axis);
-    tensor.recipe.views.push_back(view);
     tensors.push_back(std::move(tensor));
   }
   return tensors;
