@@ -184,7 +184,8 @@ TEST(Optimizer, KindsThatCannotBeReshardedAreRefusedByName) {
 // A family of the user's own: Llama with a tensor that is the same in every model.
 std::string map_with_constant(const TemporaryFolder& place, const std::string& value) {
   place.put("map.json", R"({"family": "llama_scaled", "extends": "llama",
-      "architectures": ["LlamaScaledForCausalLM"], "model_types": ["llama_scaled"], "rules": [{"use": "ends"},
+      "architectures": ["LlamaScaledForCausalLM"],
+      "model_types": ["llama_scaled"], "rules": [{"use": "ends"},
       {"use": "layer", "for": "layer", "megatron": "decoder.layers.{layer}.",
        "hf": "model.layers.{layer}."},
       {"megatron": "decoder.scale.weight", "transform": "constant", "value": )" +

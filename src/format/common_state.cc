@@ -8,6 +8,7 @@
 #include "codec/pickle_decode.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_archive.h"
+#include "format/plain_arguments.h"
 #include "io/memory_directory.h"
 
 namespace shardwright {
@@ -23,45 +24,6 @@ constexpr std::string_view kPickleRecord = "data.pkl";
 // Enums that Megatron-Core has had since 0.12; a newer one in a pickle stops an older loader.
 constexpr std::array<std::string_view, 4> kOldEnums = {"AttnBackend", "ModelType", "RerunMode",
                                                        "RerunState"};
-
-std::optional<ArgValue> plain_value(Value value) {
-  switch (value.kind()) {
-    case Kind::kNone:
-      return ArgValue{};
-    case Kind::kBool:
-      return ArgValue{*value.as_bool()};
-    case Kind::kInt:
-      return ArgValue{*value.as_int()};
-    case Kind::kFloat:
-      return ArgValue{*value.as_double()};
-    case Kind::kString:
-      return ArgValue{std::string(*value.as_string())};
-    case Kind::kList: {
-      std::vector<std::int64_t> numbers;
-      for (std::size_t i = 0; i < value.size(); ++i) {
-        const std::optional<std::int64_t> number = value[i].as_int();
-        if (!number) return std::nullopt;
-        numbers.push_back(*number);
-      }
-      return ArgValue{numbers};
-    }
-    default:
-      return std::nullopt;
-  }
-}
-
-Value make_value(Document& document, const ArgValue& value) {
-  if (const bool* flag = std::get_if<bool>(&value)) return document.boolean(*flag);
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return document.integer(*number);
-  if (const double* real = std::get_if<double>(&value)) return document.real(*real);
-  if (const auto* text = std::get_if<std::string>(&value)) return document.string(*text);
-  if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value)) {
-    std::vector<Value> elements;
-    for (const std::int64_t number : *numbers) elements.push_back(document.integer(number));
-    return document.list(elements);
-  }
-  return document.none();
-}
 
 // common.pt holds the dict itself, the DCP entry a list around it.
 Value state_dict_of(Value root) {
@@ -187,20 +149,7 @@ Result<CommonState> CommonState::read(std::string bytes) {
   return CommonState(SW_TRY(Archive::open(std::move(bytes))));
 }
 
-Arguments CommonState::arguments() const {
-  Arguments arguments;
-  const Value args = archive_->state().find("args");
-  if (!args) return arguments;
-  const Value attributes = args.state();
-  for (std::size_t i = 0; i < attributes.size(); ++i) {
-    const std::optional<std::string_view> name = attributes.key(i).as_string();
-    if (!name) continue;
-    if (std::optional<ArgValue> value = plain_value(attributes.value(i))) {
-      arguments[std::string(*name)] = std::move(*value);
-    }
-  }
-  return arguments;
-}
+Arguments CommonState::arguments() const { return plain_arguments(archive_->state().find("args")); }
 
 std::optional<std::int64_t> CommonState::iteration() const {
   const Value iteration = archive_->state().find("iteration");
@@ -215,7 +164,7 @@ Result<std::string> CommonState::encode(const CommonStateEdits& edits,
   const Value state = state_dict_of(document.root());
   if (const Value args = state.find("args")) {
     for (const auto& [name, value] : edits.arguments) {
-      document.set_attribute(args, name, make_value(document, value));
+      document.set_attribute(args, name, make_plain_value(document, value));
     }
     flatten_new_enums(document, args, notes);
   }
@@ -233,7 +182,7 @@ Result<std::string> new_common_state(const std::vector<std::pair<std::string, Ar
   Document document;
   const Value args = document.object(document.global("argparse", "Namespace"));
   for (const auto& [name, value] : arguments) {
-    document.set_attribute(args, name, make_value(document, value));
+    document.set_attribute(args, name, make_plain_value(document, value));
   }
   // Megatron-Core asks for the keys that this describes, whatever the loading job's defaults are.
   const Value content = document.dict();

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/legacy_file.h"
+
+#include "base/fail.h"
+#include "codec/torch_tensor.h"
+#include "format/plain_arguments.h"
+
+namespace shardwright {
+namespace {
+
+using pickle::Kind;
+using pickle::Value;
+
+// The pairs of a dict or of an OrderedDict.
+Value pairs_of(Value dict) { return dict.is(Kind::kDict) ? dict : dict.items(); }
+
+Result<LegacyTensor> read_tensor(const TorchArchive& archive, std::string_view name, Value value,
+                                 LegacyDetail detail) {
+  LegacyTensor tensor{std::string(name), {}};
+  if (detail == LegacyDetail::kPlaces) {
+    tensor.place = SW_TRY(archive.locate(value));
+    return tensor;
+  }
+  const TensorRecipe recipe = SW_TRY(read_tensor_recipe(value));
+  tensor.place.dtype = recipe.dtype;
+  tensor.place.shape = recipe.shape;
+  return tensor;
+}
+
+Result<LegacyModel> read_model(const TorchArchive& archive, std::string_view key, Value dict,
+                               LegacyDetail detail) {
+  LegacyModel model;
+  const Value pairs = pairs_of(dict);
+  if (!pairs.is(Kind::kDict)) {
+    return fail(Code::kUnsupportedFormat, "'{}': found no dict of tensors", key);
+  }
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const std::optional<std::string_view> name = pairs.key(i).as_string();
+    if (!name) return fail(Code::kUnsupportedFormat, "'{}': found a key that is no text", key);
+    const Value value = pairs.value(i);
+    if (pairs_of(value).is(Kind::kDict)) {
+      return fail(Code::kUnsupportedFormat,
+                  "'{}': found a dict under '{}', expected tensors; this is the nested form of "
+                  "models from before Megatron-Core, load and save it with a newer Megatron",
+                  key, *name);
+    }
+    const bool is_state = name->ends_with("_extra_state");
+    if (!is_tensor(value) || is_state) {
+      model.objects.emplace_back(*name);
+      continue;
+    }
+    Result<LegacyTensor> tensor = read_tensor(archive, *name, value, detail);
+    if (!tensor) {
+      return std::unexpected(std::move(tensor).error().within(fmt::format("tensor {}", *name)));
+    }
+    model.tensors.push_back(*std::move(tensor));
+  }
+  return model;
+}
+
+}  // namespace
+
+Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detail) {
+  const TorchArchive archive = SW_TRY(TorchArchive::open(file));
+  const Value root = archive.root();
+  const Value pairs = pairs_of(root);
+  if (!pairs.is(Kind::kDict)) {
+    return fail(Code::kUnsupportedFormat, "{}: found no dict, expected the state of a rank",
+                file.name());
+  }
+  LegacyFile result;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    result.keys.emplace_back(pairs.key(i).as_string().value_or(""));
+  }
+  result.arguments = plain_arguments(root.find("args"));
+  if (const Value version = root.find("checkpoint_version")) {
+    result.checkpoint_version = version.as_double();
+  }
+  if (const Value iteration = root.find("iteration")) result.iteration = iteration.as_int();
+  const auto add = [&](const std::string& key, Value dict) -> Status {
+    Result<LegacyModel> model = read_model(archive, key, dict, detail);
+    if (!model) return std::unexpected(std::move(model).error().within(file.name()));
+    result.models.push_back(*std::move(model));
+    return {};
+  };
+  if (const Value model = root.find("model")) {
+    SW_TRY(add("model", model));
+    return result;
+  }
+  for (std::size_t stage = 0;; ++stage) {
+    const std::string key = fmt::format("model{}", stage);
+    const Value model = root.find(key);
+    if (!model) break;
+    SW_TRY(add(key, model));
+  }
+  if (result.models.empty()) {
+    return fail(Code::kUnsupportedFormat, "{}: found no 'model' and no 'model0'", file.name());
+  }
+  return result;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codec/torch_archive.h"
+#include "shardwright/checkpoint.h"
+
+namespace shardwright {
+
+/// A tensor as one rank saved it.
+struct LegacyTensor {
+  std::string name;     ///< the rank's own: layers count from 0 in each (virtual) stage
+  LocatedTensor place;  ///< dtype and shape; where it lies only with LegacyDetail::kPlaces
+};
+
+/// One state dict of a rank: all of its model, or one virtual stage of it.
+struct LegacyModel {
+  std::vector<LegacyTensor> tensors;  ///< in the file's order
+  std::vector<std::string> objects;   ///< entries that are no tensors (`..._extra_state`), by name
+};
+
+/// A file of the legacy format (`model_optim_rng.pt`), its pickle read inertly.
+struct LegacyFile {
+  std::vector<LegacyModel> models;  ///< of `model`, or of `model0`, `model1`, ...
+  Arguments arguments;              ///< plain values of `args`; empty where the file has none
+  std::optional<double> checkpoint_version;
+  std::optional<std::int64_t> iteration;
+  std::vector<std::string> keys;  ///< of the outermost dict, in order
+};
+
+enum class LegacyDetail : std::uint8_t {
+  kNames,   ///< the pickle only
+  kPlaces,  ///< and one small read for each tensor, to find its bytes
+};
+
+/// Reads a torch.save archive of a rank's state dict. Errors: kUnsupportedFormat when the outermost
+/// value is no dict or has no model, those of TorchArchive.
+[[nodiscard]] Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detail);
+
+}  // namespace shardwright

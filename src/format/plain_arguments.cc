@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/plain_arguments.h"
+
+namespace shardwright {
+namespace {
+
+using pickle::Document;
+using pickle::Kind;
+using pickle::Value;
+
+std::optional<ArgValue> plain_value(Value value) {
+  switch (value.kind()) {
+    case Kind::kNone:
+      return ArgValue{};
+    case Kind::kBool:
+      return ArgValue{*value.as_bool()};
+    case Kind::kInt:
+      return ArgValue{*value.as_int()};
+    case Kind::kFloat:
+      return ArgValue{*value.as_double()};
+    case Kind::kString:
+      return ArgValue{std::string(*value.as_string())};
+    case Kind::kList: {
+      std::vector<std::int64_t> numbers;
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        const std::optional<std::int64_t> number = value[i].as_int();
+        if (!number) return std::nullopt;
+        numbers.push_back(*number);
+      }
+      return ArgValue{numbers};
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Value make_plain_value(Document& document, const ArgValue& value) {
+  if (const bool* flag = std::get_if<bool>(&value)) return document.boolean(*flag);
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return document.integer(*number);
+  if (const double* real = std::get_if<double>(&value)) return document.real(*real);
+  if (const auto* text = std::get_if<std::string>(&value)) return document.string(*text);
+  if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value)) {
+    std::vector<Value> elements;
+    for (const std::int64_t number : *numbers) elements.push_back(document.integer(number));
+    return document.list(elements);
+  }
+  return document.none();
+}
+
+Arguments plain_arguments(Value args) {
+  Arguments arguments;
+  if (!args) return arguments;
+  const Value attributes = args.state();
+  if (!attributes.is(Kind::kDict)) return arguments;
+  for (std::size_t i = 0; i < attributes.size(); ++i) {
+    const std::optional<std::string_view> name = attributes.key(i).as_string();
+    if (!name) continue;
+    if (std::optional<ArgValue> value = plain_value(attributes.value(i))) {
+      arguments[std::string(*name)] = std::move(*value);
+    }
+  }
+  return arguments;
+}
+
+}  // namespace shardwright

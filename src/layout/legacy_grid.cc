@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/legacy_grid.h"
+
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "base/fail.h"
+
+namespace shardwright {
+
+Result<std::vector<LegacyRank>> legacy_grid(const ParallelConfig& config) {
+  const std::int64_t tp = config.tensor;
+  const std::int64_t etp = config.expert_tensor;
+  if (config.expert == 1 && etp == tp) {
+    std::vector<LegacyRank> ranks;
+    for (std::int64_t p = 0; p < config.pipeline; ++p) {
+      for (std::int64_t t = 0; t < tp; ++t) ranks.push_back({t, p, 0, t});
+    }
+    return ranks;
+  }
+  if (tp % etp != 0) {
+    return fail(
+        Code::kNotDivisible,
+        "found --etp {} with --tp {}, expected a divisor of it: the names of mp_rank folders "
+        "do not tell experts' tensor ranks apart, so their files overwrite each other",
+        etp, tp);
+  }
+  std::set<std::pair<std::int64_t, std::int64_t>> names;
+  for (std::int64_t r = 0; r < std::lcm(tp, etp * config.expert); ++r) {
+    names.emplace(r % tp, r / etp % config.expert);
+  }
+  std::vector<LegacyRank> ranks;
+  for (std::int64_t p = 0; p < config.pipeline; ++p) {
+    for (const auto& [t, e] : names) ranks.push_back({t, p, e, t % etp});
+  }
+  return ranks;
+}
+
+}  // namespace shardwright

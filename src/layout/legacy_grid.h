@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "layout/rank_folder.h"
+#include "shardwright/error.h"
+
+namespace shardwright {
+
+/// The folders of a legacy checkpoint of these sizes, ordered by pipeline, tensor and expert rank:
+/// all that some rank of a Megatron run asks for. With fewer tensor ranks for experts than for the
+/// rest this is not the product of the axes but those pairs (r mod TP, r div ETP mod EP) that a
+/// rank r has. Errors: kNotDivisible where experts' tensor ranks are not told apart by the names
+/// (ETP does not divide TP): Megatron's ranks overwrite each other's files there.
+/// Source: RankGenerator in megatron/core/parallel_state.py, save_checkpoint.
+[[nodiscard]] Result<std::vector<LegacyRank>> legacy_grid(const ParallelConfig& config);
+
+}  // namespace shardwright

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Megatron model built from nothing but the arguments that a checkpoint carries.
+
+This follows Megatron-LM 0.16.1 (core_transformer_config_from_args and gpt_builder), so an argument
+that the converter got wrong becomes a model that computes something else. What is set here beyond
+the arguments is said to be so.
+"""
+import dataclasses
+
+import torch
+from megatron.core import dist_checkpointing
+from megatron.core.models.gpt import gpt_layer_specs
+from megatron.core.models.gpt.gpt_model import GPTModel
+from megatron.core.transformer.dot_product_attention import DotProductAttention
+from megatron.core.transformer.transformer_config import MLATransformerConfig, TransformerConfig
+
+# How the checkpoint was cut when it was written, and what a CPU does not have. The model under test
+# is whole: Megatron puts the pieces together when it loads.
+THIS_MACHINE = dict(
+    tensor_model_parallel_size=1,
+    pipeline_model_parallel_size=1,
+    virtual_pipeline_model_parallel_size=None,
+    expert_model_parallel_size=1,
+    expert_tensor_parallel_size=1,
+    num_layers_in_last_pipeline_stage=None,
+    use_cpu_initialization=True,
+    moe_grouped_gemm=False,
+    moe_token_dispatcher_type="alltoall",
+    # Outputs in float32 whatever the weights were stored in: bf16 arithmetic would hide differences.
+    bf16=False,
+    fp16=False,
+    params_dtype=torch.float32,
+    pipeline_dtype=torch.float32,
+)
+
+# MLA layers of local modules name their norms for themselves; checkpoints have Transformer Engine's
+# names, and Megatron has no MLA without it.
+MLA_NORMS = {
+    "self_attention.q_layernorm.": "self_attention.linear_q_up_proj.layer_norm_",
+    "self_attention.kv_layernorm.": "self_attention.linear_kv_up_proj.layer_norm_",
+}
+DENSE_NORM = {"pre_mlp_layernorm.": "mlp.linear_fc1.layer_norm_"}
+
+
+class LatentDotProductAttention(DotProductAttention):
+    """Megatron's own attention for MLA, which hands over two sizes that only TE's asks for."""
+
+    def __init__(self, *args, k_channels, v_channels, **kwargs):
+        super().__init__(*args, **kwargs)
+        # Not kv_channels: what leaves the core has the values' size.
+        self.hidden_size_per_partition = v_channels * self.num_attention_heads_per_partition
+
+
+def read_arguments(folder):
+    """The argparse.Namespace in the common.pt of an iteration folder."""
+    return dist_checkpointing.load_common_state_dict(str(folder))["args"]
+
+
+def transformer_config(args):
+    """Every field that has an argument of its name, then those that Megatron-LM derives."""
+    config_class = MLATransformerConfig if args.multi_latent_attention else TransformerConfig
+    names = {field.name for field in dataclasses.fields(config_class)}
+    values = {name: value for name, value in vars(args).items() if name in names}
+    values["num_moe_experts"] = args.num_experts
+    values["num_query_groups"] = args.num_query_groups if args.group_query_attention else None
+    if args.swiglu:
+        values.update(activation_func=torch.nn.functional.silu, gated_linear_unit=True)
+    return config_class(**{**values, **THIS_MACHINE})
+
+
+def layer_specs(config, args):
+    """The local modules that Megatron-LM takes for these arguments."""
+    block = gpt_layer_specs.get_gpt_decoder_block_spec(
+        config, use_transformer_engine=False, normalization=args.normalization
+    )
+    if not args.multi_latent_attention:
+        return block
+    for layer in block.layer_specs:
+        layer.submodules.self_attention.submodules.core_attention = LatentDotProductAttention
+        is_dense = layer.submodules.mlp.submodules.linear_fc1 is not None
+        layer.submodules.sharded_state_dict_keys_map = {
+            **MLA_NORMS,
+            **(DENSE_NORM if is_dense else {}),
+        }
+    return block
+
+
+def build(args):
+    """The model on one process, in float32, its values garbage."""
+    config = transformer_config(args)
+    model = GPTModel(
+        config,
+        layer_specs(config, args),
+        vocab_size=args.padded_vocab_size,
+        max_sequence_length=args.max_position_embeddings,
+        share_embeddings_and_output_weights=not args.untie_embeddings_and_output_weights,
+        position_embedding_type=args.position_embedding_type,
+        rotary_percent=args.rotary_percent,
+        rotary_base=args.rotary_base,
+        rope_scaling=getattr(args, "use_rope_scaling", False),
+        # Megatron-LM knows these two arguments as well, but its gpt_builder forgets to hand them on.
+        rope_scaling_factor=getattr(args, "rope_scaling_factor", 8.0),
+        seq_len_interpolation_factor=getattr(args, "rotary_seq_len_interpolation_factor", None),
+    )
+    for parameter in model.parameters():
+        parameter.data.fill_(float("nan"))
+    return model.eval()
