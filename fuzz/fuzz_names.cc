@@ -13,6 +13,7 @@
 #include "expect.h"
 #include "layout/extra_state.h"
 #include "layout/layer_name.h"
+#include "layout/piece_limit.h"
 #include "layout/placement.h"
 #include "layout/shard_rule.h"
 #include "plan/canonical.h"
@@ -90,7 +91,9 @@ void check(std::string_view text) {
       static_cast<void>(matches_glob(before, name));
     }
   }
-  static_cast<void>(extra_state_names(tensors, ModuleSpec::kTransformerEngine));
+  if (check_piece_count(tensors)) {
+    static_cast<void>(extra_state_names(tensors, ModuleSpec::kTransformerEngine));
+  }
   ParallelConfig config;
   const auto size_at = [&](std::size_t i) { return i < text.size() ? 1 + text[i] % 4 : 1; };
   config.tensor = std::max(1, size_at(0));

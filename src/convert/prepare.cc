@@ -101,7 +101,6 @@ class Preparation {
                   "--to safetensors keeps any names",
                   request().input);
     }
-    SW_TRY(check_piece_count(descs_of(catalog_)));
     parts_.tensors = draft_identity(catalog_, {request().dtype, LayerKeys::kAutomatic});
     rename_for_spec();
     SW_TRY(finish_from_megatron(request(), source(), catalog_, parts_, result_.notes));

@@ -28,14 +28,17 @@ Result<PipelineSplit> PipelineSplit::make(std::int64_t layers, const ParallelCon
   }
   // layers is no multiple of the stages, so there are at least two.
   const std::int64_t others = config.pipeline - 1;
-  std::int64_t best = -1;
-  for (std::int64_t last = 1; last <= layers - others; ++last) {
-    if ((layers - last) % others != 0) continue;
-    const auto distance = [&](std::int64_t count) {
-      return std::abs(count * config.pipeline - layers);
-    };
-    if (best < 0 || distance(last) < distance(best)) best = last;
-  }
+  // Of the counts that leave the others a multiple, the one nearest to an even share: the last one
+  // below that, or the first one above.
+  const std::int64_t share = layers / config.pipeline;
+  const std::int64_t below = share - ((share - layers) % others + others) % others;
+  const std::int64_t above = below + others;
+  const auto distance = [&](std::int64_t count) {
+    return std::abs(count * config.pipeline - layers);
+  };
+  const bool take_above =
+      below < 1 || (above <= layers - others && distance(above) < distance(below));
+  const std::int64_t best = take_above ? above : below;
   split.uneven_last_ = best;
   split.per_stage_ = (layers - best) / others;
   split.per_chunk_ = split.per_stage_;

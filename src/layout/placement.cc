@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "layout/layer_name.h"
+#include "layout/piece_limit.h"
 #include "layout/shard_rule.h"
 
 namespace shardwright {
@@ -44,6 +45,7 @@ bool is_main_stack(std::string_view stack) { return stack.ends_with("decoder.lay
 
 Result<Placement> Placement::make(std::span<const TensorDesc> tensors,
                                   const ParallelConfig& config) {
+  SW_TRY(check_piece_count(tensors));
   Placement placement;
   placement.config_ = config;
   placement.stage_width_ = std::lcm(config.tensor, config.expert * config.expert_tensor);

@@ -18,7 +18,7 @@ namespace shardwright {
 class Placement {
  public:
   /// `tensors` are all tensors of the checkpoint: layers are counted and gated MLPs recognised from
-  /// them. Error: kNotDivisible.
+  /// them. Errors: kNotDivisible, and kLimit for names that claim more layers than any model has.
   [[nodiscard]] static Result<Placement> make(std::span<const TensorDesc> tensors,
                                               const ParallelConfig& config);
 

@@ -45,6 +45,29 @@ TEST(PipelineSplit, FollowsMegatronsOffsets) {
   EXPECT_EQ(PipelineSplit::make(2, {.pipeline = 3}).error().code, Code::kNotDivisible);
 }
 
+// The rule by trying every count of the last stage.
+std::int64_t nearest_last_stage(std::int64_t layers, std::int64_t pipeline) {
+  const std::int64_t others = pipeline - 1;
+  std::int64_t best = 0;
+  for (std::int64_t last = 1; last <= layers - others; ++last) {
+    if ((layers - last) % others != 0) continue;
+    const auto distance = [&](std::int64_t count) { return std::abs(count * pipeline - layers); };
+    if (best == 0 || distance(last) < distance(best)) best = last;
+  }
+  return best;
+}
+
+TEST(PipelineSplit, GivesTheLastStageWhatIsNearestToAnEvenShare) {
+  for (std::int64_t layers = 2; layers <= 130; ++layers) {
+    for (std::int64_t pipeline = 2; pipeline <= layers; ++pipeline) {
+      if (layers % pipeline == 0) continue;
+      const PipelineSplit split = PipelineSplit::make(layers, {.pipeline = pipeline}).value();
+      ASSERT_EQ(split.uneven_last(), nearest_last_stage(layers, pipeline))
+          << layers << " layers on " << pipeline;
+    }
+  }
+}
+
 TEST(PipelineSplit, UnevenStagesSumUpForEverySize) {
   for (std::int64_t pipeline = 1; pipeline <= 9; ++pipeline) {
     for (std::int64_t layers = pipeline; layers <= 40; ++layers) {

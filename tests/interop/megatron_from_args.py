@@ -12,7 +12,11 @@ from megatron.core import dist_checkpointing
 from megatron.core.models.gpt import gpt_layer_specs
 from megatron.core.models.gpt.gpt_model import GPTModel
 from megatron.core.transformer.dot_product_attention import DotProductAttention
+from megatron.core.transformer.moe import moe_utils
 from megatron.core.transformer.transformer_config import MLATransformerConfig, TransformerConfig
+
+# The stand-in for Transformer Engine has no arithmetic; without it the router takes torch's.
+moe_utils.te_general_gemm = None
 
 # How the checkpoint was cut when it was written, and what a CPU does not have. The model under test
 # is whole: Megatron puts the pieces together when it loads.
@@ -33,22 +37,11 @@ THIS_MACHINE = dict(
     pipeline_dtype=torch.float32,
 )
 
-# MLA layers of local modules name their norms for themselves; checkpoints have Transformer Engine's
-# names, and Megatron has no MLA without it.
-MLA_NORMS = {
-    "self_attention.q_layernorm.": "self_attention.linear_q_up_proj.layer_norm_",
-    "self_attention.kv_layernorm.": "self_attention.linear_kv_up_proj.layer_norm_",
-}
-DENSE_NORM = {"pre_mlp_layernorm.": "mlp.linear_fc1.layer_norm_"}
-
-
 class LatentDotProductAttention(DotProductAttention):
     """Megatron's own attention for MLA, which hands over two sizes that only TE's asks for."""
 
-    def __init__(self, *args, k_channels, v_channels, **kwargs):
+    def __init__(self, *args, k_channels=None, v_channels=None, **kwargs):
         super().__init__(*args, **kwargs)
-        # Not kv_channels: what leaves the core has the values' size.
-        self.hidden_size_per_partition = v_channels * self.num_attention_heads_per_partition
 
 
 def read_arguments(folder):
@@ -77,11 +70,6 @@ def layer_specs(config, args):
         return block
     for layer in block.layer_specs:
         layer.submodules.self_attention.submodules.core_attention = LatentDotProductAttention
-        is_dense = layer.submodules.mlp.submodules.linear_fc1 is not None
-        layer.submodules.sharded_state_dict_keys_map = {
-            **MLA_NORMS,
-            **(DENSE_NORM if is_dense else {}),
-        }
     return block
 
 
