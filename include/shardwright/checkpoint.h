@@ -24,9 +24,10 @@ enum class Container : std::uint8_t {
   kHf,         ///< safetensors files, with or without an index
   kTorchDist,  ///< Megatron-Core: `.metadata`, `.distcp` files and metadata.json
   kDcp,        ///< plain torch.distributed.checkpoint
+  kLegacy,     ///< Megatron's `mp_rank_*` folders, a torch.save file for each rank
 };
 
-/// `hf`, `torch_dist`, `dcp`.
+/// `hf`, `torch_dist`, `dcp`, `legacy`.
 [[nodiscard]] std::string_view container_name(Container container);
 
 /// Where a checkpoint's data lies, found from the path that the user gave.
@@ -53,11 +54,14 @@ struct Checkpoint {
   std::unique_ptr<Directory> directory;
   std::shared_ptr<SourceFiles> files;  ///< Catalog::files, by the same numbers; opened when read
   Catalog catalog;
-  Arguments arguments;       ///< of the Megatron run; empty if the checkpoint has none
-  std::string common_state;  ///< bytes of common.pt or of the common_state entry; may be empty
-  std::string hf_config;     ///< text of config.json (own, or carried under hf/); may be empty
-  std::string run_config;    ///< text of Megatron-Bridge's run_config.yaml; may be empty
-  std::string source_keys;   ///< text of hf/source_keys.json; may be empty
+  Arguments arguments;  ///< of the Megatron run; empty if the checkpoint has none
+  /// Bytes of common.pt or of the common_state entry, or the like made of a legacy file; may be
+  /// empty.
+  std::string common_state;
+  bool has_unread_optimizer = false;  ///< optimizer state in a form that is not read yet
+  std::string hf_config;    ///< text of config.json (own, or carried under hf/); may be empty
+  std::string run_config;   ///< text of Megatron-Bridge's run_config.yaml; may be empty
+  std::string source_keys;  ///< text of hf/source_keys.json; may be empty
   /// Files of the HF model that are not weights (its own, or carried under hf/): name within the HF
   /// folder, and where the bytes are (in Catalog::files).
   std::vector<std::pair<std::string, StoredObject>> artifacts;

@@ -28,6 +28,13 @@ enum class OptimizerPolicy : std::uint8_t {
 };
 
 /// What a conversion is asked to do. Sizes mean the target.
+/// How thoroughly chunks that claim the same box of a tensor are compared before one is taken.
+enum class ReplicaCheck : std::uint8_t {
+  kAll,
+  kSample,  ///< the first and last block of each
+  kNone,
+};
+
 struct ConvertRequest {
   std::string input;
   std::string output;
@@ -39,6 +46,7 @@ struct ConvertRequest {
   std::vector<std::string> include;  ///< globs over source tensor names; empty: all
   std::vector<std::string> exclude;
   OptimizerPolicy optimizer = OptimizerPolicy::kDefault;
+  ReplicaCheck check_replicas = ReplicaCheck::kAll;
   std::optional<std::int64_t> make_vocab_size_divisible_by;
   std::string hf_config_dir;           ///< folder with config.json (and artifacts)
   std::string family;                  ///< overrides detection

@@ -49,6 +49,7 @@ enum class Code : std::uint16_t {
   kDuplicateName = 310,
   kOptimizerUnsupported = 311,
   kStateUnreadable = 312,
+  kLegacyLayout = 313,
   // 04xx: layouts and model families
   kNoFamily = 400,
   kAmbiguousFamily = 401,

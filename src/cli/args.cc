@@ -176,6 +176,8 @@ void add_conversion(Flags& flags, ConversionFlags& to) {
               "modules to name entries for (default: the source's; te from hf)");
   flags.value("--optimizer", to.optimizer, "WHAT",
               "keep or drop optimizer state (default: keep for torch_dist)");
+  flags.value("--check-replicas", to.check_replicas, "WHAT",
+              "all (default), sample or none: compare what several ranks hold alike");
   flags.value("--make-vocab-size-divisible-by", to.make_vocab_size_divisible_by, "N",
               "pad the vocabulary with zero rows to a multiple of N x TP");
   flags.value("--max-shard-size", to.max_shard_size, "SIZE",

@@ -54,6 +54,8 @@ TEST(ParseArguments, ReadsAWholeConversion) {
                                                             "--exclude=[x]",
                                                             "--optimizer",
                                                             "drop",
+                                                            "--check-replicas",
+                                                            "sample",
                                                             "--threads",
                                                             "7",
                                                             "--max-memory",
@@ -84,6 +86,7 @@ TEST(ParseArguments, ReadsAWholeConversion) {
   EXPECT_THAT(request.include, ElementsAre("a*", "b*"));
   EXPECT_THAT(request.exclude, ElementsAre("[x]"));
   EXPECT_EQ(request.optimizer, OptimizerPolicy::kDrop);
+  EXPECT_EQ(request.check_replicas, ReplicaCheck::kSample);
   EXPECT_EQ(request.threads, 7);
   EXPECT_EQ(request.max_memory_bytes, std::uint64_t{512} << 20);
   EXPECT_TRUE(request.overwrite);
@@ -186,6 +189,7 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {convert_with({"--dtype", "bf16"}), "--dtype: found 'bf16', expected keep, bfloat16"},
       {convert_with({"--dtype", "bfloat61"}), "did you mean bfloat16?"},
       {convert_with({"--optimizer", "maybe"}), "expected keep or drop"},
+      {convert_with({"--check-replicas", "some"}), "expected all, sample or none"},
       {convert_with({"--spec", "apex"}), "expected te or local"},
       {convert_with({"--overwite"}),
        "found the unknown flag --overwite; did you mean --overwrite?"},

@@ -44,6 +44,12 @@ constexpr std::array kOptimizers = {
     Choice<OptimizerPolicy>{"drop", OptimizerPolicy::kDrop},
 };
 
+constexpr std::array kReplicaChecks = {
+    Choice<ReplicaCheck>{"all", ReplicaCheck::kAll},
+    Choice<ReplicaCheck>{"sample", ReplicaCheck::kSample},
+    Choice<ReplicaCheck>{"none", ReplicaCheck::kNone},
+};
+
 template <class T, std::size_t N>
 Result<T> choose(std::string_view flag, std::string_view text,
                  const std::array<Choice<T>, N>& choices) {
@@ -132,6 +138,10 @@ Result<ConvertRequest> to_request(const ConversionFlags& flags) {
   request.parallel = SW_TRY(read_parallel(flags));
   if (flags.dtype) request.dtype = SW_TRY(choose("--dtype", *flags.dtype, kDtypes));
   if (flags.spec) request.spec = SW_TRY(choose("--spec", *flags.spec, kSpecs));
+  if (flags.check_replicas) {
+    request.check_replicas =
+        SW_TRY(choose("--check-replicas", *flags.check_replicas, kReplicaChecks));
+  }
   if (flags.optimizer) {
     request.optimizer = SW_TRY(choose("--optimizer", *flags.optimizer, kOptimizers));
   }

@@ -24,6 +24,7 @@ struct ConversionFlags {
   Text spec;
   Text dtype;
   Text optimizer;
+  Text check_replicas;
   Text max_shard_size;
   Text make_vocab_size_divisible_by;
   Text threads;

@@ -181,6 +181,84 @@ TEST(Optimizer, KindsThatCannotBeReshardedAreRefusedByName) {
   EXPECT_FALSE(std::filesystem::exists(out / "x"));
 }
 
+struct Legacy {
+  std::string family;
+  std::string folder;
+  ParallelConfig target;
+};
+
+class LegacyFiles : public testing::TestWithParam<Legacy> {};
+
+// What Megatron saved with --ckpt-format torch, to torch_dist and to Hugging Face in one step each.
+TEST_P(LegacyFiles, BecomeTorchDistAndHuggingFace) {
+  const std::string golden = golden_path("hf/" + GetParam().family);
+  const std::string input = golden + "/" + GetParam().folder;
+  const TemporaryFolder out;
+  const auto resharded = convert_now(
+      request_of(input, out / "torch_dist", TargetFormat::kTorchDist, GetParam().target));
+  ASSERT_TRUE(resharded) << resharded.error().text();
+  expect_equal(read_all_tensors(out / "torch_dist").value(), read_all_tensors(golden).value(),
+               true);
+  ConvertRequest request = request_of(input, out / "hf", TargetFormat::kHf);
+  request.hf_config_dir = golden + "/hf";
+  const auto exported = convert_now(request);
+  ASSERT_TRUE(exported) << exported.error().text();
+  expect_equal(read_all_tensors(out / "hf").value(), read_all_tensors(golden + "/hf").value(),
+               false);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Golden, LegacyFiles,
+    testing::Values(Legacy{"llama3", "legacy_tp2pp2ep1", {4, 1, 1, 1, 4}},
+                    Legacy{"llama3_4l", "legacy_tp1pp2ep1vpp2", {2, 4, 1, 1, 2}},
+                    Legacy{"qwen3_moe", "legacy_tp1pp1ep2", {2, 1, 1, 4, 1}},
+                    Legacy{"qwen3_moe", "legacy_tp2pp2ep2etp1", {1, 3, 1, 1, 1}}),
+    [](const auto& test) { return test.param.family + "_" + test.param.folder; });
+
+// Puts other bytes where one rank's copy of a tensor is.
+void alter_copy(const std::string& checkpoint, const std::string& file, const std::string& name) {
+  const Checkpoint opened = open_checkpoint(checkpoint).value();
+  const auto tensor = std::find_if(opened.catalog.tensors.begin(), opened.catalog.tensors.end(),
+                                   [&](const StoredTensor& t) { return t.desc.name == name; });
+  ASSERT_NE(tensor, opened.catalog.tensors.end());
+  for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
+    if (opened.catalog.files[tensor->chunks.file(i)] != file) continue;
+    std::fstream stream(opened.location.path + "/" + file,
+                        std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(static_cast<std::streamoff>(tensor->chunks.range(i).offset + 6));
+    stream << '\x55';
+  }
+}
+
+TEST(LegacyReplicas, ThatDifferAreNamed) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/qwen3_moe/legacy_tp2pp2ep2etp1"), place / "in",
+                        std::filesystem::copy_options::recursive);
+  alter_copy(place / "in", "mp_rank_01_001_001/model_optim_rng.pt",
+             "decoder.layers.2.pre_mlp_layernorm.weight");
+  ConvertRequest request = request_of(place / "in", place / "out", TargetFormat::kTorchDist);
+  const auto refused = convert_now(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kReplicasDiffer);
+  EXPECT_THAT(refused.error().message, HasSubstr("decoder.layers.2.pre_mlp_layernorm.weight"));
+  EXPECT_THAT(refused.error().message, HasSubstr("mp_rank_01_001_001/model_optim_rng.pt@"));
+  EXPECT_FALSE(std::filesystem::exists(place / "out"));
+  request.check_replicas = ReplicaCheck::kNone;
+  EXPECT_TRUE(convert_now(request));
+}
+
+TEST(LegacyFolders, ThatAreMissingAreNoticed) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/llama3/legacy_tp2pp2ep1"), place / "in",
+                        std::filesystem::copy_options::recursive);
+  std::filesystem::remove_all(place / "in/iter_0000001/mp_rank_01_001");
+  const auto refused =
+      convert_now(request_of(place / "in", place / "out", TargetFormat::kTorchDist));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kHole);
+  EXPECT_THAT(refused.error().message, HasSubstr("missing mp_rank_01_001: tensor "));
+}
+
 // A family of the user's own: Llama with a tensor that is the same in every model.
 std::string map_with_constant(const TemporaryFolder& place, const std::string& value) {
   place.put("map.json", R"({"family": "llama_scaled", "extends": "llama",

@@ -1,34 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/copies.h"
 
-#include <algorithm>
 #include <unordered_map>
-#include <vector>
 
 #include "base/fail.h"
+#include "convert/same_bytes.h"
 
 namespace shardwright {
 namespace {
 
-constexpr std::uint64_t kStepBytes = std::uint64_t{1} << 20;
-
 // REQUIRES: one row-major chunk each, as safetensors files have.
 Result<bool> are_equal(const StoredTensor& a, const StoredTensor& b, SourceFiles& files) {
   if (a.desc.dtype != b.desc.dtype || !(a.desc.shape == b.desc.shape)) return false;
-  std::vector<std::byte> left(kStepBytes);
-  std::vector<std::byte> right(kStepBytes);
-  const ByteRange from = a.chunks.range(0);
-  const ByteRange other = b.chunks.range(0);
-  for (std::uint64_t done = 0; done < from.length; done += kStepBytes) {
-    const std::size_t step = static_cast<std::size_t>(std::min(kStepBytes, from.length - done));
-    SW_TRY(files.read_at(a.chunks.file(0), from.offset + done, std::span(left).first(step)));
-    SW_TRY(files.read_at(b.chunks.file(0), other.offset + done, std::span(right).first(step)));
-    if (!std::equal(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(step),
-                    right.begin())) {
-      return false;
-    }
-  }
-  return true;
+  const FilePlace left{a.chunks.file(0), a.chunks.range(0).offset};
+  const FilePlace right{b.chunks.file(0), b.chunks.range(0).offset};
+  const auto difference = SW_TRY(first_difference(files, left, right, a.chunks.range(0).length));
+  return !difference.has_value();
 }
 
 }  // namespace

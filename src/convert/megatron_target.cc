@@ -183,6 +183,9 @@ Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& sou
       fit_vocabulary(request, number_of(source.arguments, "vocab_size"), parts, edits.arguments));
   SW_TRY(add_layout_arguments(request.parallel, parts, edits.arguments));
   edits.drop_optimizer = !keeps_optimizer(request);
+  if (source.location.container == Container::kLegacy) {
+    edits.numbered_layers = has_numbered_layers(parts);
+  }
   const bool has_experts =
       std::any_of(parts.tensors.begin(), parts.tensors.end(), [](const DraftTensor& tensor) {
         return tensor.desc.name.find(".experts.experts.") != std::string::npos;

@@ -10,6 +10,7 @@
 #include "convert/hf_target.h"
 #include "convert/megatron_target.h"
 #include "convert/model_facts.h"
+#include "convert/replicas.h"
 #include "convert/select.h"
 #include "convert/source_keys.h"
 #include "format/torch_items.h"
@@ -53,6 +54,8 @@ class Preparation {
       return fail(Code::kUsage, "{}: nothing is left to convert", request().input);
     }
     SW_TRY(locate_items(catalog_, *source().files));
+    SW_TRY(tell_unread_optimizer());
+    SW_TRY(compare_replicas());
     SW_TRY(make_drafts());
     fill_renames();
     result_.plan.source = std::move(catalog_);
@@ -70,6 +73,33 @@ class Preparation {
   [[nodiscard]] const ConvertRequest& request() const { return result_.request; }
   [[nodiscard]] const Checkpoint& source() const { return result_.source; }
   [[nodiscard]] bool is_from_hf() const { return source().location.container == Container::kHf; }
+  [[nodiscard]] bool is_from_legacy() const {
+    return source().location.container == Container::kLegacy;
+  }
+
+  Status tell_unread_optimizer() {
+    if (!source().has_unread_optimizer) return {};
+    if (request().optimizer == OptimizerPolicy::kKeep) {
+      return fail(Code::kOptimizerUnsupported,
+                  "{}: found optimizer state in the files of a legacy checkpoint, which is not "
+                  "converted yet; convert without it (--optimizer drop)",
+                  request().input);
+    }
+    result_.notes.push_back(
+        "optimizer state is dropped: that of legacy checkpoints is not read yet");
+    return {};
+  }
+
+  Status compare_replicas() {
+    const ReplicaReport report =
+        SW_TRY(check_replicas(catalog_, request().check_replicas, *source().files));
+    if (report.compared > 0) {
+      result_.notes.push_back(
+          fmt::format("{} replicas agree with what they repeat ({} bytes compared)",
+                      report.compared, report.bytes));
+    }
+    return {};
+  }
 
   Status make_drafts() {
     if (request().format == TargetFormat::kSafetensors) return draft_own_names();
@@ -102,6 +132,9 @@ class Preparation {
                   request().input);
     }
     parts_.tensors = draft_identity(catalog_, {request().dtype, LayerKeys::kAutomatic});
+    if (is_from_legacy() && !lists_layers(source().arguments)) {
+      parts_.tensors = stack_layers(std::move(parts_.tensors));
+    }
     rename_for_spec();
     SW_TRY(finish_from_megatron(request(), source(), catalog_, parts_, result_.notes));
     for (const auto& [name, object] : source().artifacts) {
@@ -157,18 +190,22 @@ class Preparation {
     for (std::size_t i = 0; i < descs.size(); ++i) parts_.tensors[i].desc.name = descs[i].name;
   }
 
-  // Megatron numbers the layers of a model whose arguments list each layer's kind, even if they are
-  // all alike.
+  // Megatron numbers the layers of a model whose arguments list each layer's kind, or alternate
+  // kinds, even if they are all alike.
+  static bool lists_layers(const Arguments& arguments) {
+    const auto found = arguments.find("moe_layer_freq");
+    if (found == arguments.end()) return false;
+    const auto* every = std::get_if<std::int64_t>(&found->second);
+    return (every != nullptr && *every > 1) ||
+           std::holds_alternative<std::vector<std::int64_t>>(found->second);
+  }
+
   static LayerKeys layer_keys(const ModelFacts& facts) {
     if (!facts.config) return LayerKeys::kAutomatic;
     const Result<ArgsFromConfig> args = args_from_hf_config(*facts.mapping, *facts.config);
     if (!args) return LayerKeys::kAutomatic;
-    const bool lists_layers =
-        std::any_of(args->values.begin(), args->values.end(), [](const auto& argument) {
-          return argument.first == "moe_layer_freq" &&
-                 std::holds_alternative<std::vector<std::int64_t>>(argument.second);
-        });
-    return lists_layers ? LayerKeys::kNumbered : LayerKeys::kAutomatic;
+    const Arguments values(args->values.begin(), args->values.end());
+    return lists_layers(values) ? LayerKeys::kNumbered : LayerKeys::kAutomatic;
   }
 
   Status draft_hf_from_megatron() {

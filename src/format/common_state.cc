@@ -68,6 +68,18 @@ void flatten_new_enums(Document& document, Value args, std::vector<std::string>&
   }
 }
 
+// Megatron-Core asks for the keys that this describes, whatever the loading job's defaults are.
+Value make_content_metadata(Document& document, bool has_numbered_layers) {
+  const Value content = document.dict();
+  document.set(content, "distrib_optim_sharding_type", document.string("fully_reshardable"));
+  document.set(content, "singleton_local_shards", document.boolean(false));
+  document.set(content, "chained_optim_avoid_prefix", document.boolean(true));
+  if (has_numbered_layers) {
+    document.set(content, "non_homogeneous_layers", document.boolean(true));
+  }
+  return content;
+}
+
 Value copy_dict(Document& document, Value from) {
   const Value copy = document.dict();
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -168,6 +180,10 @@ Result<std::string> CommonState::encode(const CommonStateEdits& edits,
     }
     flatten_new_enums(document, args, notes);
   }
+  if (edits.numbered_layers) {
+    document.set(state, "content_metadata",
+                 make_content_metadata(document, *edits.numbered_layers));
+  }
   if (edits.drop_optimizer) {
     document.erase(state, "optimizer");
   } else {
@@ -184,19 +200,11 @@ Result<std::string> new_common_state(const std::vector<std::pair<std::string, Ar
   for (const auto& [name, value] : arguments) {
     document.set_attribute(args, name, make_plain_value(document, value));
   }
-  // Megatron-Core asks for the keys that this describes, whatever the loading job's defaults are.
-  const Value content = document.dict();
-  document.set(content, "distrib_optim_sharding_type", document.string("fully_reshardable"));
-  document.set(content, "singleton_local_shards", document.boolean(false));
-  document.set(content, "chained_optim_avoid_prefix", document.boolean(true));
-  if (has_numbered_layers) {
-    document.set(content, "non_homogeneous_layers", document.boolean(true));
-  }
   const Value state = document.dict();
   document.set(state, "args", args);
   document.set(state, "checkpoint_version", document.real(3.0));
   document.set(state, "iteration", document.integer(iteration));
-  document.set(state, "content_metadata", content);
+  document.set(state, "content_metadata", make_content_metadata(document, has_numbered_layers));
   document.set_root(state);
   TorchLayoutOptions options;
   options.prefix = "common";

@@ -15,6 +15,9 @@ namespace shardwright {
 struct CommonStateEdits {
   std::vector<std::pair<std::string, ArgValue>> arguments;  ///< set, added where missing
   bool drop_optimizer = false;
+  /// Set where the target's entries are not named as the source's were: whether layers are
+  /// numbered.
+  std::optional<bool> numbered_layers;
   bool has_experts_apart = false;  ///< the target's optimizer is chained: dense and experts
 };
 

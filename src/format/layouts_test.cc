@@ -265,12 +265,19 @@ TEST_F(Locate, TakesTheLatestFolderWithoutATracker) {
   EXPECT_EQ(location.container, Container::kDcp);
 }
 
+TEST_F(Locate, KnowsFoldersOfRanks) {
+  put("iter_0000003/mp_rank_00_001/model_optim_rng.pt");
+  const Location location = locate_checkpoint(root_.string()).value();
+  EXPECT_EQ(location.container, Container::kLegacy);
+  EXPECT_EQ(location.iteration, 3);
+}
+
 TEST_F(Locate, NamesWhatItDoesNotRead) {
   const auto error = [&] { return locate_checkpoint(root_.string()).error(); };
   EXPECT_EQ(error().code, Code::kUnknownFormat);
-  put("mp_rank_00_001/model_optim_rng.pt");
+  put("zero_pp_rank_0_mp_rank_00_optim_states.pt");
   EXPECT_EQ(error().code, Code::kUnsupportedFormat);
-  EXPECT_THAT(error().message, HasSubstr("legacy Megatron"));
+  EXPECT_THAT(error().message, HasSubstr("DeepSpeed"));
   put(".metadata");
   put("metadata.json", R"({"sharded_backend": "zarr"})");
   EXPECT_THAT(error().message, HasSubstr("zarr"));

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/fail.h"
+#include "layout/rank_folder.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -64,8 +65,6 @@ struct Known {
   std::string_view what;
 };
 constexpr std::array kRefused = {
-    Known{"mp_rank_",
-          "a legacy Megatron checkpoint (mp_rank_* folders); this version reads torch_dist"},
     Known{"zero_pp_rank_",
           "a DeepSpeed ZeRO checkpoint; convert it with DeepSpeed's ds_to_universal"},
     Known{"global_step", "a DeepSpeed checkpoint root; convert it with DeepSpeed's own tools"},
@@ -78,6 +77,10 @@ constexpr std::array kRefused = {
 bool is_model_safetensors(const DirectoryEntry& entry) {
   return !entry.is_directory && entry.name.ends_with(".safetensors") &&
          !entry.name.starts_with("adapter_model");
+}
+
+bool is_rank_folder(const DirectoryEntry& entry) {
+  return entry.is_directory && parse_rank_folder(entry.name).has_value();
 }
 
 class Locator {
@@ -93,6 +96,10 @@ class Locator {
     if (const DirectoryEntry* file = listing.first_matching(is_model_safetensors)) {
       reasons_.push_back(fmt::format("{} holds weights", file->name));
       return found(Container::kHf, path);
+    }
+    if (const DirectoryEntry* rank = listing.first_matching(is_rank_folder)) {
+      reasons_.push_back(fmt::format("{} holds what one rank saved", rank->name));
+      return found(Container::kLegacy, path);
     }
     if (may_descend) {
       if (listing.has(kTracker)) return follow_tracker(path, *directory, listing);
@@ -187,6 +194,8 @@ std::string_view container_name(Container container) {
       return "torch_dist";
     case Container::kDcp:
       return "dcp";
+    case Container::kLegacy:
+      return "legacy";
   }
   return "";
 }

@@ -5,6 +5,7 @@
 #include "format/common_state.h"
 #include "format/dcp_metadata.h"
 #include "format/hf_reader.h"
+#include "format/legacy_reader.h"
 #include "io/file_limit.h"
 #include "io/source_files.h"
 #include "shardwright/checkpoint.h"
@@ -152,6 +153,19 @@ Status open_hf(Checkpoint& checkpoint) {
   return {};
 }
 
+Status open_container(Checkpoint& checkpoint) {
+  switch (checkpoint.location.container) {
+    case Container::kHf:
+      return open_hf(checkpoint);
+    case Container::kLegacy:
+      return read_legacy(checkpoint);
+    case Container::kTorchDist:
+    case Container::kDcp:
+      break;
+  }
+  return open_dcp(checkpoint);
+}
+
 }  // namespace
 
 Result<Checkpoint> open_checkpoint(std::string_view path) {
@@ -160,10 +174,9 @@ Result<Checkpoint> open_checkpoint(std::string_view path) {
   checkpoint.directory = SW_TRY(open_local_directory(checkpoint.location.path));
   checkpoint.files = std::make_shared<SourceFiles>(*checkpoint.directory,
                                                    std::vector<std::string>(), most_open_files());
-  Status status =
-      checkpoint.location.container == Container::kHf ? open_hf(checkpoint) : open_dcp(checkpoint);
+  const Status status = open_container(checkpoint);
   if (!status) {
-    return std::unexpected(std::move(status).error().within(checkpoint.location.path));
+    return std::unexpected(Error(status.error()).within(checkpoint.location.path));
   }
   return checkpoint;
 }

@@ -91,7 +91,9 @@ bool are_alike(const Layers& layers, const std::vector<DraftTensor>& tensors) {
   return true;
 }
 
-// Megatron-Core stacks the decoder's layers when they are all alike; MTP layers never.
+}  // namespace
+
+// MTP layers are never stacked.
 std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors) {
   std::map<std::string, Layers, std::less<>> stacks;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -129,8 +131,6 @@ std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors) {
   }
   return result;
 }
-
-}  // namespace
 
 Result<std::vector<DraftTensor>> draft_from_hf(const Correspondence& correspondence,
                                                const Catalog& source, const DraftOptions& options) {

@@ -48,6 +48,9 @@ struct DraftOptions {
 [[nodiscard]] std::vector<DraftTensor> draft_identity(const Catalog& source,
                                                       const DraftOptions& options);
 
+/// Stacks the decoder's layers where they are all alike, as Megatron-Core's torch_dist does.
+[[nodiscard]] std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors);
+
 /// Changes the height of a vocabulary tensor: new rows are zero, cut rows are padding.
 void resize_rows(DraftTensor& tensor, std::int64_t rows);
 

@@ -8,7 +8,10 @@ the arguments is said to be so.
 import dataclasses
 
 import torch
-from megatron.core import dist_checkpointing
+
+import megatron_cpu  # first, because it makes Megatron believe in a CPU
+
+from megatron.core import dist_checkpointing  # isort: skip
 from megatron.core.models.gpt import gpt_layer_specs
 from megatron.core.models.gpt.gpt_model import GPTModel
 from megatron.core.transformer.dot_product_attention import DotProductAttention
@@ -36,6 +39,16 @@ THIS_MACHINE = dict(
     params_dtype=torch.float32,
     pipeline_dtype=torch.float32,
 )
+# What GPTModel reads from its configuration although no class of Megatron-Core declares it, and what
+# stands where a checkpoint does not say: YaRN's own values.
+YARN_DEFAULTS = dict(
+    yarn_beta_fast=32.0,
+    yarn_beta_slow=1.0,
+    yarn_mscale=None,
+    yarn_mscale_all_dim=None,
+    yarn_correction_range_round_to_int=True,
+)
+
 
 class LatentDotProductAttention(DotProductAttention):
     """Megatron's own attention for MLA, which hands over two sizes that only TE's asks for."""
@@ -58,7 +71,12 @@ def transformer_config(args):
     values["num_query_groups"] = args.num_query_groups if args.group_query_attention else None
     if args.swiglu:
         values.update(activation_func=torch.nn.functional.silu, gated_linear_unit=True)
-    return config_class(**{**values, **THIS_MACHINE})
+    config = config_class(**{**values, **THIS_MACHINE})
+    if args.position_embedding_type == "yarn":
+        for name, value in {**YARN_DEFAULTS, **vars(args)}.items():
+            if name.startswith("yarn_"):
+                setattr(config, name, value)
+    return config
 
 
 def layer_specs(config, args):

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "io/source_files.h"
+#include "shardwright/catalog.h"
+#include "shardwright/convert.h"
+
+namespace shardwright {
+
+/// What comparing replicas took.
+struct ReplicaReport {
+  std::uint64_t compared = 0;  ///< chunks that were found equal to another
+  std::uint64_t bytes = 0;     ///< read of them, both sides
+};
+
+/// Compares chunks that claim the same box of a tensor: what the ranks of a legacy checkpoint hold
+/// alike, and any replica elsewhere. Taking one of two that differ would be a guess. kSample reads
+/// the first and last block of each, kNone nothing. Error: kReplicasDiffer with tensor, files and
+/// position.
+[[nodiscard]] Result<ReplicaReport> check_replicas(const Catalog& catalog, ReplicaCheck check,
+                                                   SourceFiles& files);
+
+}  // namespace shardwright

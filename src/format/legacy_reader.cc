@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/legacy_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "base/fail.h"
+#include "format/legacy_file.h"
+#include "format/legacy_state.h"
+#include "io/source_files.h"
+#include "layout/layer_name.h"
+#include "layout/legacy_axes.h"
+#include "layout/legacy_grid.h"
+#include "layout/legacy_parts.h"
+#include "tensor/strided_copy.h"
+
+namespace shardwright {
+namespace {
+
+// What the file of a rank is called: Megatron today, its first distributed optimizer, other tools.
+constexpr std::array<std::string_view, 3> kModelFiles = {"model_optim_rng.pt", "model_rng.pt",
+                                                         "model.pt"};
+constexpr std::array<std::string_view, 2> kOptimizerFiles = {"distrib_optim.pt", "optim.pt"};
+
+struct RankFile {
+  std::vector<std::int64_t> numbers;
+  std::uint32_t file = 0;
+  LegacyFile contents;
+};
+
+std::optional<std::int64_t> number_of(const Arguments& arguments, std::string_view name) {
+  const auto found = arguments.find(name);
+  if (found == arguments.end()) return std::nullopt;
+  const auto* number = std::get_if<std::int64_t>(&found->second);
+  return number == nullptr ? std::nullopt : std::optional(*number);
+}
+
+std::vector<TensorDesc> descs_of(const LegacyModel& model) {
+  std::vector<TensorDesc> descs;
+  for (const LegacyTensor& tensor : model.tensors) {
+    descs.push_back({tensor.name, tensor.place.dtype, tensor.place.shape});
+  }
+  return descs;
+}
+
+bool has_name(const LegacyModel& model, std::string_view ending) {
+  return std::ranges::any_of(
+      model.tensors, [&](const LegacyTensor& tensor) { return tensor.name.ends_with(ending); });
+}
+
+// Layers of the model that a state dict holds; they count from 0.
+std::int64_t layers_in(const LegacyModel& model) {
+  std::int64_t layers = 0;
+  for (const LegacyTensor& tensor : model.tensors) {
+    const std::optional<LayerName> layer = split_layer_name(tensor.name);
+    const bool is_main = layer && (layer->stack == "decoder.layers" ||
+                                   layer->stack == "language_model.decoder.layers");
+    if (is_main && layer->index) layers = std::max(layers, *layer->index + 1);
+  }
+  return layers;
+}
+
+class Reader {
+ public:
+  explicit Reader(Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+
+  Status read() {
+    SW_TRY(read_files());
+    axes_ = SW_TRY(settle_legacy_axes(evidence()));
+    count_layers();
+    for (std::size_t i = 0; i < files_.size(); ++i) SW_TRY(add_rank(i));
+    SW_TRY(check_folders());
+    const auto first = SW_TRY(checkpoint_.files->get(files_.front().file));
+    checkpoint_.common_state = SW_TRY(read_legacy_state(*first));
+    checkpoint_.arguments = files_.front().contents.arguments;
+    return {};
+  }
+
+ private:
+  Status read_files() {
+    const Directory& directory = *checkpoint_.directory;
+    for (const DirectoryEntry& folder : SW_TRY(directory.list(""))) {
+      auto numbers = folder.is_directory ? parse_rank_folder(folder.name) : std::nullopt;
+      if (!numbers) continue;
+      for (const std::string_view name : kOptimizerFiles) {
+        checkpoint_.has_unread_optimizer |=
+            directory.exists(fmt::format("{}/{}", folder.name, name));
+      }
+      const auto name = std::ranges::find_if(kModelFiles, [&](std::string_view file) {
+        return directory.exists(fmt::format("{}/{}", folder.name, file));
+      });
+      if (name == kModelFiles.end()) continue;
+      SW_TRY(read_file(*std::move(numbers), fmt::format("{}/{}", folder.name, *name)));
+    }
+    if (files_.empty()) {
+      return fail(Code::kLegacyLayout,
+                  "found mp_rank folders without a model, expected {} in each; are these an "
+                  "optimizer's or a data loader's?",
+                  kModelFiles[0]);
+    }
+    return {};
+  }
+
+  Status read_file(std::vector<std::int64_t> numbers, std::string path) {
+    checkpoint_.catalog.files.push_back(path);
+    RankFile rank{std::move(numbers), checkpoint_.files->add(std::move(path)), {}};
+    const auto file = SW_TRY(checkpoint_.files->get(rank.file));
+    rank.contents = SW_TRY(read_legacy_file(*file, LegacyDetail::kPlaces));
+    checkpoint_.has_unread_optimizer |=
+        std::ranges::find(rank.contents.keys, "optimizer") != rank.contents.keys.end();
+    files_.push_back(std::move(rank));
+    return {};
+  }
+
+  [[nodiscard]] LegacyAxesEvidence evidence() const {
+    LegacyAxesEvidence evidence;
+    for (const RankFile& file : files_) {
+      evidence.folders.push_back(file.numbers);
+      if (file.numbers.size() != 2 || file.numbers[1] != 0) continue;
+      evidence.first_has_final_norm =
+          std::ranges::any_of(file.contents.models, [](const LegacyModel& model) {
+            return has_name(model, "decoder.final_layernorm.weight") ||
+                   has_name(model, "decoder.final_norm.weight");
+          });
+    }
+    const Arguments& arguments = files_.front().contents.arguments;
+    evidence.tensor = number_of(arguments, "tensor_model_parallel_size");
+    evidence.pipeline = number_of(arguments, "pipeline_model_parallel_size");
+    evidence.expert = number_of(arguments, "expert_model_parallel_size");
+    if (!evidence.expert) evidence.expert = number_of(arguments, "expert_parallel_size");
+    evidence.expert_tensor = number_of(arguments, "expert_tensor_parallel_size");
+    for (const RankFile& file : files_) {
+      evidence.virtual_stages =
+          std::max(evidence.virtual_stages, static_cast<std::int64_t>(file.contents.models.size()));
+    }
+    return evidence;
+  }
+
+  // A folder that is not there may hold only replicas; where it does not, its name says more than
+  // the hole does.
+  Status check_folders() const {
+    const std::vector<LegacyRank> expected = SW_TRY(legacy_grid(axes_.config));
+    std::string missing;
+    for (const LegacyRank& rank : expected) {
+      if (std::ranges::find(axes_.ranks, rank) != axes_.ranks.end()) continue;
+      missing += (missing.empty() ? "" : ", ") + rank_folder_name(rank, axes_.config, naming());
+    }
+    if (missing.empty()) return {};
+    for (const StoredTensor& tensor : checkpoint_.catalog.tensors) {
+      const Status coverage = check_coverage(tensor);
+      if (!coverage) {
+        return std::unexpected(Error(coverage.error()).within(fmt::format("missing {}", missing)));
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] RankNaming naming() const {
+    const bool has_three = files_.front().numbers.size() == 3;
+    return has_three && axes_.config.pipeline == 1 ? RankNaming::kTpPpEp : RankNaming::kMegatron;
+  }
+
+  // Layers count through the virtual stages of all ranks: first stage 0 of every pipeline rank.
+  void count_layers() {
+    std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> layers;  // by (virtual, pipeline)
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      for (std::size_t v = 0; v < files_[i].contents.models.size(); ++v) {
+        std::int64_t& count = layers[{static_cast<std::int64_t>(v), axes_.ranks[i].pipeline}];
+        count = std::max(count, layers_in(files_[i].contents.models[v]));
+      }
+    }
+    std::int64_t first = 0;
+    for (const auto& [stage, count] : layers) {
+      first_layers_[stage] = first;
+      first += count;
+    }
+  }
+
+  // Experts of the whole model, as a router's rows tell, else as the run said.
+  [[nodiscard]] std::int64_t experts() const {
+    for (const RankFile& file : files_) {
+      for (const LegacyModel& model : file.contents.models) {
+        for (const LegacyTensor& tensor : model.tensors) {
+          const bool is_router = tensor.name.ends_with(".mlp.router.weight");
+          if (is_router && !tensor.place.shape.empty()) return tensor.place.shape[0];
+        }
+      }
+    }
+    return number_of(files_.front().contents.arguments, "num_experts").value_or(0);
+  }
+
+  Status add_rank(std::size_t index) {
+    const RankFile& file = files_[index];
+    LegacyStage stage;
+    stage.config = axes_.config;
+    stage.rank = axes_.ranks[index];
+    const std::int64_t all_experts = experts();
+    if (all_experts % axes_.config.expert != 0) {
+      return fail(Code::kLegacyLayout, "found {} experts, expected a multiple of {} expert ranks",
+                  all_experts, axes_.config.expert);
+    }
+    stage.experts_per_rank = all_experts / axes_.config.expert;
+    const auto untied = file.contents.arguments.find("untie_embeddings_and_output_weights");
+    stage.output_is_embedding = axes_.config.pipeline > 1 &&
+                                untied != file.contents.arguments.end() &&
+                                untied->second == ArgValue{false};
+    for (std::size_t v = 0; v < file.contents.models.size(); ++v) {
+      stage.first_layer = first_layers_[{static_cast<std::int64_t>(v), stage.rank.pipeline}];
+      Status status = add_model(file, file.contents.models[v], stage);
+      if (!status) {
+        return std::unexpected(
+            std::move(status).error().within(checkpoint_.catalog.files[file.file]));
+      }
+    }
+    return {};
+  }
+
+  Status add_model(const RankFile& file, const LegacyModel& model, const LegacyStage& stage) {
+    const std::vector<TensorDesc> descs = descs_of(model);
+    const auto parts = SW_TRY(legacy_parts(descs, stage));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      for (const LegacyPart& part : parts[i]) {
+        SW_TRY(add_part(file.file, model.tensors[i], part, parts[i].size()));
+      }
+    }
+    return {};
+  }
+
+  Status add_part(std::uint32_t file, const LegacyTensor& tensor, const LegacyPart& part,
+                  std::size_t parts) {
+    const LocatedTensor& place = tensor.place;
+    Chunk chunk{part.box, file, {}, part.strides};
+    if (!place.strides.empty()) {
+      if (parts > 1) {
+        return fail(Code::kUnsupportedFormat,
+                    "tensor {}: found it stored with strides {}, expected row-major", tensor.name,
+                    to_string(place.strides));
+      }
+      const int lead = part.box.axes() - place.shape.size();
+      for (int axis = 0; axis < place.shape.size(); ++axis) {
+        chunk.strides[axis + lead] = place.strides[axis];
+      }
+    }
+    const int element = bytes_of(place.dtype);
+    Dims byte_strides = chunk.strides;
+    for (int axis = 0; axis < byte_strides.size(); ++axis) byte_strides[axis] *= element;
+    chunk.range.offset = place.range.offset + static_cast<std::uint64_t>(part.offset * element);
+    if (!part.box.is_empty()) {
+      chunk.range.length =
+          static_cast<std::uint64_t>(span_bytes(part.box.shape, byte_strides, element));
+    }
+    if (is_row_major(chunk)) chunk.strides = {};
+    return add_chunk(part.canonical, chunk);
+  }
+
+  // Whether strides say what having none says too: axes of extent 1 may have any.
+  static bool is_row_major(const Chunk& chunk) {
+    const Dims usual = row_major_strides(chunk.box.shape);
+    for (int axis = 0; axis < usual.size(); ++axis) {
+      if (chunk.box.shape[axis] != 1 && chunk.strides[axis] != usual[axis]) return false;
+    }
+    return true;
+  }
+
+  Status add_chunk(const TensorDesc& desc, const Chunk& chunk) {
+    std::vector<StoredTensor>& tensors = checkpoint_.catalog.tensors;
+    const auto [found, is_new] = by_name_.emplace(desc.name, tensors.size());
+    if (is_new) tensors.push_back({desc, ChunkList(desc.shape.size()), Encoding::kRaw});
+    StoredTensor& stored = tensors[found->second];
+    if (!(stored.desc.shape == desc.shape) || stored.desc.dtype != desc.dtype) {
+      return fail(Code::kShapeMismatch,
+                  "tensor {}: found what makes it {} {}, expected {} {} as in other ranks' files",
+                  desc.name, torch_name(desc.dtype), to_string(desc.shape),
+                  torch_name(stored.desc.dtype), to_string(stored.desc.shape));
+    }
+    stored.chunks.push_back(chunk);
+    return {};
+  }
+
+  Checkpoint& checkpoint_;
+  std::vector<RankFile> files_;
+  LegacyAxes axes_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> first_layers_;
+  std::unordered_map<std::string, std::size_t> by_name_;
+};
+
+}  // namespace
+
+Status read_legacy(Checkpoint& checkpoint) { return Reader(checkpoint).read(); }
+
+}  // namespace shardwright

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "shardwright/checkpoint.h"
+
+namespace shardwright {
+
+/// Fills a checkpoint whose location is a folder of `mp_rank_*` folders: each rank's tensors as
+/// chunks of Megatron's global ones, one tensor per layer. What several ranks hold alike is there
+/// several times (equal boxes). Errors: kLegacyLayout, kShapeMismatch, those of read_legacy_file.
+/// Source: megatron/training/checkpointing.py.
+[[nodiscard]] Status read_legacy(Checkpoint& checkpoint);
+
+}  // namespace shardwright

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "shardwright/storage.h"
+
+namespace shardwright {
+
+/// Of a rank's file what Megatron-Core's common.pt would hold: arguments, iteration, version and
+/// scheduler, without tensors, optimizer and random states. Bytes of a torch.save archive.
+[[nodiscard]] Result<std::string> read_legacy_state(const ReadableFile& file);
+
+}  // namespace shardwright

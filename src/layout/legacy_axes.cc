@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/legacy_axes.h"
+
+#include <algorithm>
+
+#include "base/fail.h"
+
+namespace shardwright {
+namespace {
+
+// The meaning of the numbers behind the tensor rank.
+struct Meaning {
+  int pipeline = -1;  // position, or -1
+  int expert = -1;
+};
+
+Result<Meaning> meaning_of(const LegacyAxesEvidence& evidence, std::size_t numbers) {
+  if (numbers == 1) return Meaning{};
+  if (numbers == 3) return Meaning{1, 2};
+  if (numbers > 3) {
+    return fail(Code::kLegacyLayout,
+                "found {} numbers in the names of mp_rank folders, expected at most three: tensor, "
+                "pipeline and expert rank",
+                numbers);
+  }
+  const bool args_pipeline = evidence.pipeline.value_or(1) > 1;
+  const bool args_expert = evidence.expert.value_or(1) > 1;
+  const bool is_expert = evidence.first_has_final_norm.value_or(args_expert);
+  if ((is_expert && args_pipeline && !args_expert) ||
+      (!is_expert && args_expert && !args_pipeline)) {
+    return fail(Code::kLegacyLayout,
+                "the second number of mp_rank folders: found that the arguments say {} rank, and "
+                "the tensors {} rank; is this a mix of two checkpoints?",
+                args_expert ? "expert" : "pipeline", is_expert ? "expert" : "pipeline");
+  }
+  return is_expert ? Meaning{-1, 1} : Meaning{1, -1};
+}
+
+std::int64_t number_at(const std::vector<std::int64_t>& numbers, int position) {
+  return position < 0 ? 0 : numbers[static_cast<std::size_t>(position)];
+}
+
+Result<std::int64_t> size_of(const LegacyAxesEvidence& evidence, int position,
+                             std::optional<std::int64_t> told, std::string_view axis) {
+  std::int64_t shown = 1;
+  for (const auto& folder : evidence.folders) {
+    shown = std::max(shown, number_at(folder, position) + 1);
+  }
+  if (!told) return shown;
+  if (shown > *told) {
+    return fail(Code::kLegacyLayout,
+                "found folders of {} {} ranks, expected {} as the saved arguments say; is this a "
+                "mix of two checkpoints?",
+                shown, axis, *told);
+  }
+  return *told;
+}
+
+}  // namespace
+
+Result<LegacyAxes> settle_legacy_axes(const LegacyAxesEvidence& evidence) {
+  if (evidence.folders.empty()) {
+    return fail(Code::kLegacyLayout, "found no mp_rank folder with a model");
+  }
+  const std::size_t numbers = evidence.folders.front().size();
+  for (const auto& folder : evidence.folders) {
+    if (folder.size() != numbers) {
+      return fail(Code::kLegacyLayout,
+                  "found mp_rank folders of {} and of {} numbers, expected one kind; are there "
+                  "leftovers of another run?",
+                  numbers, folder.size());
+    }
+  }
+  const Meaning meaning = SW_TRY(meaning_of(evidence, numbers));
+  LegacyAxes axes;
+  ParallelConfig& config = axes.config;
+  config.tensor = SW_TRY(size_of(evidence, 0, evidence.tensor, "tensor"));
+  config.pipeline = SW_TRY(size_of(evidence, meaning.pipeline, evidence.pipeline, "pipeline"));
+  config.expert = SW_TRY(size_of(evidence, meaning.expert, evidence.expert, "expert"));
+  config.virtual_pipeline = evidence.virtual_stages;
+  config.expert_tensor = evidence.expert_tensor.value_or(config.tensor);
+  if (config.expert_tensor < 1 || config.tensor % config.expert_tensor != 0) {
+    return fail(Code::kNotDivisible,
+                "found expert tensor size {} with tensor size {}, expected a divisor of it: such "
+                "ranks overwrote each other's files when they were saved",
+                config.expert_tensor, config.tensor);
+  }
+  for (const auto& folder : evidence.folders) {
+    axes.ranks.push_back({number_at(folder, 0), number_at(folder, meaning.pipeline),
+                          number_at(folder, meaning.expert),
+                          number_at(folder, 0) % config.expert_tensor});
+  }
+  return axes;
+}
+
+}  // namespace shardwright

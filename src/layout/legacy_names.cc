@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/legacy_names.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "layout/layer_name.h"
+
+namespace shardwright {
+namespace {
+
+struct Spelling {
+  std::string_view legacy;
+  std::string_view canonical;
+};
+
+constexpr std::array kPlainNorms = {
+    Spelling{".input_layernorm.", ".self_attention.linear_qkv.layer_norm_"},
+    Spelling{".pre_mlp_layernorm.", ".mlp.linear_fc1.layer_norm_"},
+};
+constexpr Spelling kMtpLayer = {".mtp_model_layer.", ".transformer_layer."};
+// Parameters of a mixer where newer versions keep no convolution module.
+constexpr std::array kConvolution = {
+    Spelling{".mixer.conv1d_weight", ".mixer.conv1d.weight"},
+    Spelling{".mixer.conv1d_bias", ".mixer.conv1d.bias"},
+};
+constexpr std::string_view kExperts = ".mlp.experts.";
+constexpr std::string_view kCanonicalExperts = ".mlp.experts.experts.";
+constexpr std::string_view kListed = "local_experts.";
+
+bool replace(std::string& name, std::string_view from, std::string_view to) {
+  const std::size_t at = name.find(from);
+  if (at == std::string::npos) return false;
+  name.replace(at, from.size(), to);
+  return true;
+}
+
+// The stack that pipeline stages share out; a vision tower's layers lie whole on one stage.
+bool is_main_stack(std::string_view stack) {
+  return stack == "decoder.layers" || stack == "language_model.decoder.layers";
+}
+
+std::string shift_layer(std::string_view name, std::int64_t by) {
+  const std::optional<LayerName> layer = split_layer_name(name);
+  if (!layer || !layer->index || !is_main_stack(layer->stack)) return std::string(name);
+  return join_layer_name(layer->stack, *layer->index + by, layer->rest);
+}
+
+// Takes the digits off the front of `text`.
+std::optional<std::int64_t> take_number(std::string_view& text) {
+  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
+
+// What follows `.mlp.experts.`, apart from the expert's number: `local_experts.3.linear_fc1.weight`
+// and `linear_fc1.weight3` are both expert 3 of `linear_fc1.weight`.
+std::optional<std::pair<std::string, std::int64_t>> split_expert(std::string_view rest) {
+  if (rest.starts_with(kListed)) {
+    rest.remove_prefix(kListed.size());
+    const std::optional<std::int64_t> number = take_number(rest);
+    if (!number || !rest.starts_with('.')) return std::nullopt;
+    return std::pair(std::string(rest.substr(1)), *number);
+  }
+  for (const std::string_view parameter : {".weight", ".bias"}) {
+    const std::size_t at = rest.find(parameter);
+    if (at == std::string_view::npos) continue;
+    std::string_view digits = rest.substr(at + parameter.size());
+    const std::optional<std::int64_t> number = take_number(digits);
+    if (!number || !digits.empty()) continue;
+    return std::pair(std::string(rest.substr(0, at + parameter.size())), *number);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+CanonicalName canonical_from_legacy(std::string_view legacy, std::int64_t first_layer,
+                                    bool plain_norms) {
+  CanonicalName result{shift_layer(legacy, first_layer), std::nullopt};
+  std::string& name = result.name;
+  replace(name, kMtpLayer.legacy, kMtpLayer.canonical);
+  for (const Spelling& spelling : kConvolution) replace(name, spelling.legacy, spelling.canonical);
+  if (plain_norms) {
+    for (const Spelling& spelling : kPlainNorms) replace(name, spelling.legacy, spelling.canonical);
+  }
+  const std::size_t at = name.find(kExperts);
+  if (at == std::string::npos) return result;
+  const std::size_t rest = at + kExperts.size();
+  if (const auto expert = split_expert(std::string_view(name).substr(rest))) {
+    result.expert = expert->second;
+    name = name.substr(0, at) + std::string(kCanonicalExperts) + expert->first;
+  }
+  return result;
+}
+
+std::string legacy_from_canonical(std::string_view canonical, std::int64_t first_layer,
+                                  std::optional<std::int64_t> expert,
+                                  const LegacyModules& modules) {
+  std::string name = shift_layer(canonical, -first_layer);
+  if (modules.mtp_model_layer) replace(name, kMtpLayer.canonical, kMtpLayer.legacy);
+  if (modules.plain_norms) {
+    for (const Spelling& spelling : kPlainNorms) replace(name, spelling.canonical, spelling.legacy);
+  }
+  const std::size_t at = name.find(kCanonicalExperts);
+  if (at == std::string::npos || !expert) return name;
+  const std::string rest = name.substr(at + kCanonicalExperts.size());
+  name.resize(at);
+  name += kExperts;
+  name += modules.grouped_experts ? fmt::format("{}{}", rest, *expert)
+                                  : fmt::format("{}{}.{}", kListed, *expert, rest);
+  return name;
+}
+
+}  // namespace shardwright

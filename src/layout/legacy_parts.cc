@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/legacy_parts.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "base/fail.h"
+#include "layout/shard_rule.h"
+
+namespace shardwright {
+namespace {
+
+using ByName = std::unordered_map<std::string_view, const TensorDesc*>;
+
+bool ends_with(std::string_view name, std::string_view suffix) { return name.ends_with(suffix); }
+
+// A run of a rank's tensor along its first axis: a part of a tensor of its own in torch_dist, or a
+// half of a gated MLP's.
+struct Segment {
+  std::string_view suffix;  // behind the canonical name
+  std::int64_t rows = 0;    // of the rank
+  std::int64_t before = 0;  // rows of the canonical tensor in front of this half, on all ranks
+};
+
+std::int64_t extent(const TensorDesc* tensor, int axis) {
+  return tensor == nullptr || tensor->shape.size() <= axis ? 0 : tensor->shape[axis];
+}
+
+// Mamba's in_proj is [z; x; B; C; dt] and its convolution [x; B; C], each part cut for itself.
+// Their widths show in the mixer's other tensors.
+std::vector<Segment> mixer_segments(const TensorDesc& tensor, const ByName& by_name) {
+  const std::size_t at = tensor.name.find(".mixer.");
+  if (at == std::string::npos || tensor.shape.empty()) return {};
+  const std::string mixer = tensor.name.substr(0, at + 7);
+  const std::string_view leaf = std::string_view(tensor.name).substr(mixer.size());
+  const auto find = [&](std::string_view name) -> const TensorDesc* {
+    const auto found = by_name.find(mixer + std::string(name));
+    return found == by_name.end() ? nullptr : found->second;
+  };
+  const std::int64_t heads = extent(find("A_log"), 0);
+  const std::int64_t inner = extent(find("out_proj.weight"), 1);
+  const std::int64_t rows = tensor.shape[0];
+  if (heads == 0 || inner == 0) return {};
+  if (leaf == "in_proj.weight") {
+    const std::int64_t state = (rows - 2 * inner - heads) / 2;
+    return {{".z", inner}, {".x", inner}, {".B", state}, {".C", state}, {".dt", heads}};
+  }
+  if (leaf.starts_with("conv1d")) {
+    const std::int64_t state = (rows - inner) / 2;
+    return {{".x", inner}, {".B", state}, {".C", state}};
+  }
+  return {};
+}
+
+// The name of the MLP's second weight for one of its first linear's parameters; else empty.
+std::string second_weight_of(std::string_view name) {
+  constexpr std::string_view kFirst = "linear_fc1.";
+  const std::size_t at = name.rfind(kFirst);
+  if (at == std::string_view::npos) return {};
+  std::string second = std::string(name.substr(0, at)) + "linear_fc2.";
+  std::string_view parameter = name.substr(at + kFirst.size());
+  if (parameter.starts_with("bias")) {
+    return second + "weight" + std::string(parameter.substr(4));
+  }
+  return parameter.starts_with("weight") ? second + std::string(parameter) : std::string();
+}
+
+bool is_gated_first(const TensorDesc& tensor, const ByName& by_name) {
+  const std::string second = second_weight_of(tensor.name);
+  const auto found = by_name.find(second);
+  if (second.empty() || found == by_name.end() || tensor.shape.empty()) return false;
+  return is_gated(tensor.shape[0], extent(found->second, found->second->shape.size() - 1));
+}
+
+class Splitter {
+ public:
+  Splitter(std::span<const TensorDesc> tensors, const LegacyStage& stage)
+      : stage_(stage), modules_(legacy_modules(tensors)) {
+    for (const TensorDesc& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
+  }
+
+  Result<std::vector<LegacyPart>> split(const TensorDesc& tensor) const {
+    if (ends_with(tensor.name, ".experts.weight1") || ends_with(tensor.name, ".experts.weight2")) {
+      return split_grouped(tensor);
+    }
+    CanonicalName canonical =
+        canonical_from_legacy(tensor.name, stage_.first_layer, modules_.plain_norms);
+    if (stage_.output_is_embedding && ends_with(canonical.name, "output_layer.weight")) {
+      const std::size_t at = canonical.name.rfind("output_layer.weight");
+      canonical.name.replace(at, std::string::npos, "embedding.word_embeddings.weight");
+    }
+    const std::vector<Segment> segments = segments_of(tensor);
+    std::vector<LegacyPart> parts;
+    std::int64_t row = 0;
+    for (const Segment& segment : segments) {
+      parts.push_back(SW_TRY(make_part(tensor, canonical, segment, segments.size(), row)));
+      row += segment.rows;
+    }
+    return parts;
+  }
+
+ private:
+  [[nodiscard]] std::int64_t parts_of(const ShardRule& rule) const {
+    return rule.is_expert ? stage_.config.expert_tensor : stage_.config.tensor;
+  }
+  [[nodiscard]] std::int64_t rank_of(const ShardRule& rule) const {
+    return rule.is_expert ? stage_.rank.expert_tensor : stage_.rank.tensor;
+  }
+
+  // All of the tensor is one segment, unless it is put together from several.
+  [[nodiscard]] std::vector<Segment> segments_of(const TensorDesc& tensor) const {
+    if (std::vector<Segment> mixer = mixer_segments(tensor, by_name_); !mixer.empty()) return mixer;
+    const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
+    if (!is_gated_first(tensor, by_name_)) return {{"", rows}};
+    const bool is_expert = tensor.name.find(".mlp.experts.") != std::string::npos;
+    const std::int64_t ways = is_expert ? stage_.config.expert_tensor : stage_.config.tensor;
+    return {{"", rows / 2, 0}, {"", rows / 2, rows / 2 * ways}};
+  }
+
+  [[nodiscard]] Result<std::int64_t> expert_number(const TensorDesc& tensor,
+                                                   std::int64_t local) const {
+    if (local >= 0 && local < stage_.experts_per_rank) {
+      return stage_.rank.expert * stage_.experts_per_rank + local;
+    }
+    return fail(Code::kUnsupportedFormat, "tensor {}: found expert {}, expected {} on each rank",
+                tensor.name, local, stage_.experts_per_rank);
+  }
+
+  Result<LegacyPart> make_part(const TensorDesc& tensor, const CanonicalName& canonical,
+                               const Segment& segment, std::size_t segments,
+                               std::int64_t row) const {
+    LegacyPart part;
+    part.canonical.name = canonical.name + std::string(segment.suffix);
+    part.canonical.dtype = tensor.dtype;
+    const Dims row_major = row_major_strides(tensor.shape);
+    if (canonical.expert) {
+      part.canonical.shape.push_back(stage_.config.expert * stage_.experts_per_rank);
+      part.box.origin.push_back(SW_TRY(expert_number(tensor, *canonical.expert)));
+      part.box.shape.push_back(1);
+      part.strides.push_back(0);
+    }
+    const int lead = canonical.expert ? 1 : 0;
+    const int axes = tensor.shape.size() + lead;
+    const ShardRule rule = shard_rule(part.canonical.name, axes, false);
+    for (int axis = 0; axis < tensor.shape.size(); ++axis) {
+      const bool is_segmented = axis == 0 && segments > 1;
+      const std::int64_t own = is_segmented ? segment.rows : tensor.shape[axis];
+      const bool is_cut = rule.axis == axis + lead;
+      const bool in_halves = is_segmented && segment.suffix.empty();
+      const std::int64_t total = is_cut ? own * parts_of(rule) : own;
+      part.canonical.shape.push_back(in_halves ? 2 * total : total);
+      part.box.origin.push_back((is_cut ? rank_of(rule) * own : 0) +
+                                (in_halves ? segment.before : 0));
+      part.box.shape.push_back(own);
+      part.strides.push_back(row_major[axis]);
+    }
+    if (segments > 1) {
+      if (row + segment.rows > tensor.shape[0] || segment.rows <= 0) {
+        return fail(Code::kShapeMismatch, "tensor {}: found {} rows, which its parts don't make up",
+                    tensor.name, tensor.shape[0]);
+      }
+      part.offset = row * row_major[0];
+    }
+    return part;
+  }
+
+  // GroupedMLP of Megatron-Core 0.16 and before: `weight1` has the shape (hidden, experts * width),
+  // but its memory is a [hidden, width] matrix for each expert in turn; `weight2` likewise is a
+  // [width, hidden] matrix for each. torch_dist has the transposes.
+  Result<std::vector<LegacyPart>> split_grouped(const TensorDesc& tensor) const {
+    const bool is_first = ends_with(tensor.name, "weight1");
+    const std::int64_t experts = stage_.experts_per_rank;
+    const std::string stem = tensor.name.substr(0, tensor.name.size() - 1);
+    const TensorDesc* first = find(stem + "1");
+    const TensorDesc* second = find(stem + "2");
+    if (experts == 0 || tensor.shape.size() != 2 || extent(first, 1) % experts != 0 ||
+        extent(second, 0) % experts != 0 || extent(first, 0) != extent(second, 1)) {
+      return fail(Code::kShapeMismatch, "tensor {}: found shape {}, expected those of {} experts",
+                  tensor.name, to_string(tensor.shape), experts);
+    }
+    const std::int64_t hidden = extent(first, 0);
+    const std::int64_t rows = extent(first, 1) / experts;
+    const std::int64_t columns = extent(second, 0) / experts;
+    const std::int64_t ways = stage_.config.expert_tensor;
+    const std::int64_t rank = stage_.rank.expert_tensor;
+    const CanonicalName layer =
+        canonical_from_legacy(stem, stage_.first_layer, modules_.plain_norms);
+    const std::string module = layer.name.substr(0, layer.name.size() - 6) + "experts.";
+    const std::int64_t all = stage_.config.expert * experts;
+    std::vector<LegacyPart> parts;
+    for (std::int64_t e = 0; e < experts; ++e) {
+      const std::int64_t number = stage_.rank.expert * experts + e;
+      if (!is_first) {
+        parts.push_back(
+            {{module + "linear_fc2.weight", tensor.dtype, {all, hidden, columns * ways}},
+             {{number, 0, rank * columns}, {1, hidden, columns}},
+             e * columns * hidden,
+             {0, 1, hidden}});
+        continue;
+      }
+      const bool gated = is_gated(rows, columns);
+      const std::int64_t own = gated ? rows / 2 : rows;
+      for (std::int64_t half = 0; half < (gated ? 2 : 1); ++half) {
+        parts.push_back({{module + "linear_fc1.weight", tensor.dtype, {all, rows * ways, hidden}},
+                         {{number, half * own * ways + rank * own, 0}, {1, own, hidden}},
+                         e * hidden * rows + half * own,
+                         {0, 1, rows}});
+      }
+    }
+    return parts;
+  }
+
+  [[nodiscard]] const TensorDesc* find(const std::string& name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+
+  const LegacyStage& stage_;
+  LegacyModules modules_;
+  ByName by_name_;
+};
+
+}  // namespace
+
+LegacyModules legacy_modules(std::span<const TensorDesc> tensors) {
+  LegacyModules modules;
+  bool has_norm = false;
+  bool has_plain_linear = false;
+  for (const TensorDesc& tensor : tensors) {
+    const std::string_view name = tensor.name;
+    has_norm = has_norm || ends_with(name, ".input_layernorm.weight");
+    has_plain_linear = has_plain_linear || ends_with(name, ".self_attention.linear_qkv.weight");
+    if (name.find(".experts.local_experts.") != std::string_view::npos) {
+      modules.grouped_experts = false;
+    }
+    if (name.find("mtp.layers.") != std::string_view::npos &&
+        name.find(".transformer_layer.") != std::string_view::npos) {
+      modules.mtp_model_layer = false;
+    }
+  }
+  // Latent attention has an unfused norm in either kind of module, and the same name in both forms.
+  modules.plain_norms = has_norm && has_plain_linear;
+  return modules;
+}
+
+Result<std::vector<std::vector<LegacyPart>>> legacy_parts(std::span<const TensorDesc> tensors,
+                                                          const LegacyStage& stage) {
+  const Splitter splitter(tensors, stage);
+  std::vector<std::vector<LegacyPart>> parts;
+  for (const TensorDesc& tensor : tensors) parts.push_back(SW_TRY(splitter.split(tensor)));
+  return parts;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "layout/legacy_names.h"
+#include "layout/rank_folder.h"
+#include "shardwright/parallel.h"
+#include "shardwright/tensor.h"
+
+namespace shardwright {
+
+/// One state dict of a legacy checkpoint: whose it is, and what its names count from.
+struct LegacyStage {
+  ParallelConfig config;
+  LegacyRank rank;
+  std::int64_t first_layer = 0;       ///< the model's number of the layer that is 0 here
+  std::int64_t experts_per_rank = 0;  ///< 0 without experts
+  /// `output_layer.weight` is a copy of the word embeddings (tied, and on another stage).
+  bool output_is_embedding = false;
+};
+
+/// A piece of a rank's tensor and where it belongs.
+struct LegacyPart {
+  TensorDesc canonical;     ///< name and global shape; per layer, experts along axis 0
+  Box box;                  ///< in the canonical tensor
+  std::int64_t offset = 0;  ///< of the first element in the rank's tensor, in elements
+  Dims strides;             ///< per axis of the box, in elements of the rank's tensor
+};
+
+/// Where the tensors of one rank's state dict belong in Megatron's global tensors: layers by their
+/// global number, `[W_r; V_r]` of a gated MLP taken apart, experts by their global number.
+/// `tensors` is the whole dict, because a tensor's meaning may hang on its neighbours (whether an
+/// MLP is gated, how wide a mixer's parts are); parts[i] belong to tensors[i], whose elements lie
+/// row-major. Errors: kShapeMismatch, kUnsupportedFormat (an expert beyond the rank's number).
+/// Sources: state_dict_for_save_checkpoint of megatron/core/models, sharded_state_dict of the
+/// modules.
+[[nodiscard]] Result<std::vector<std::vector<LegacyPart>>> legacy_parts(
+    std::span<const TensorDesc> tensors, const LegacyStage& stage);
+
+/// How the modules of a state dict are put together.
+[[nodiscard]] LegacyModules legacy_modules(std::span<const TensorDesc> tensors);
+
+}  // namespace shardwright

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/legacy_parts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "layout/legacy_axes.h"
+
+namespace shardwright {
+namespace {
+
+using ::testing::HasSubstr;
+
+TensorDesc tensor(std::string name, Dims shape) { return {std::move(name), DType::kBF16, shape}; }
+
+std::string shown(const LegacyPart& part) {
+  return part.canonical.name + " " + to_string(part.canonical.shape) + " " + to_string(part.box) +
+         " @" + std::to_string(part.offset) + " " + to_string(part.strides);
+}
+
+std::vector<std::string> parts_of(const std::vector<TensorDesc>& tensors, std::size_t index,
+                                  const LegacyStage& stage) {
+  const auto parts = legacy_parts(tensors, stage);
+  if (!parts) return {parts.error().text()};
+  std::vector<std::string> lines;
+  for (const LegacyPart& part : (*parts)[index]) lines.push_back(shown(part));
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(LegacyParts, GiveLayersTheirGlobalNumber) {
+  LegacyStage stage{{2, 2, 1, 1, 2}, {1, 1, 0, 1}, 3, 0, false};
+  EXPECT_EQ(
+      parts_of({tensor("decoder.layers.1.self_attention.linear_qkv.weight", {4, 6})}, 0, stage),
+      Lines{"decoder.layers.4.self_attention.linear_qkv.weight (8, 6) [4:8, 0:6] @0 (6, 1)"});
+  EXPECT_EQ(parts_of({tensor("decoder.layers.0.mlp.linear_fc2.weight", {6, 5})}, 0, stage),
+            Lines{"decoder.layers.3.mlp.linear_fc2.weight (6, 10) [0:6, 5:10] @0 (5, 1)"});
+  EXPECT_EQ(parts_of({tensor("decoder.final_layernorm.weight", {6})}, 0, stage),
+            Lines{"decoder.final_layernorm.weight (6,) [0:6] @0 (1,)"});
+  EXPECT_EQ(
+      parts_of({tensor("mtp.layers.0.mtp_model_layer.mlp.linear_fc2.weight", {6, 5})}, 0, stage),
+      Lines{"mtp.layers.0.transformer_layer.mlp.linear_fc2.weight (6, 10) [0:6, 5:10] @0 "
+            "(5, 1)"});
+  stage.output_is_embedding = true;
+  EXPECT_EQ(parts_of({tensor("output_layer.weight", {7, 6})}, 0, stage),
+            Lines{"embedding.word_embeddings.weight (14, 6) [7:14, 0:6] @0 (6, 1)"});
+}
+
+TEST(LegacyParts, TakeGatedMlpsApart) {
+  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 0, 0, false};
+  const std::vector<TensorDesc> gated = {tensor("decoder.layers.0.mlp.linear_fc1.weight", {6, 4}),
+                                         tensor("decoder.layers.0.mlp.linear_fc1.bias", {6}),
+                                         tensor("decoder.layers.0.mlp.linear_fc2.weight", {4, 3})};
+  EXPECT_EQ(parts_of(gated, 0, stage),
+            (Lines{"decoder.layers.0.mlp.linear_fc1.weight (12, 4) [3:6, 0:4] @0 (4, 1)",
+                   "decoder.layers.0.mlp.linear_fc1.weight (12, 4) [9:12, 0:4] @12 (4, 1)"}));
+  EXPECT_EQ(parts_of(gated, 1, stage),
+            (Lines{"decoder.layers.0.mlp.linear_fc1.bias (12,) [3:6] @0 (1,)",
+                   "decoder.layers.0.mlp.linear_fc1.bias (12,) [9:12] @3 (1,)"}));
+  const std::vector<TensorDesc> plain = {tensor("decoder.layers.0.mlp.linear_fc1.weight", {6, 4}),
+                                         tensor("decoder.layers.0.mlp.linear_fc2.weight", {4, 6})};
+  EXPECT_EQ(parts_of(plain, 0, stage),
+            Lines{"decoder.layers.0.mlp.linear_fc1.weight (12, 4) [6:12, 0:4] @0 (4, 1)"});
+}
+
+TEST(LegacyParts, NumberExpertsAcrossRanks) {
+  const LegacyStage stage{{2, 1, 1, 3, 1}, {1, 0, 2, 0}, 0, 2, false};
+  const std::vector<TensorDesc> grouped = {
+      tensor("decoder.layers.0.mlp.experts.linear_fc1.weight1", {6, 4}),
+      tensor("decoder.layers.0.mlp.experts.linear_fc2.weight1", {4, 3})};
+  EXPECT_EQ(
+      parts_of(grouped, 0, stage),
+      (Lines{"decoder.layers.0.mlp.experts.experts.linear_fc1.weight (6, 6, 4) [5:6, 0:3, 0:4] @0 "
+             "(0, 4, 1)",
+             "decoder.layers.0.mlp.experts.experts.linear_fc1.weight (6, 6, 4) [5:6, 3:6, 0:4] @12 "
+             "(0, 4, 1)"}));
+  const std::vector<TensorDesc> listed = {
+      tensor("decoder.layers.0.mlp.experts.local_experts.0.linear_fc2.weight", {4, 3})};
+  EXPECT_EQ(
+      parts_of(listed, 0, stage),
+      Lines{"decoder.layers.0.mlp.experts.experts.linear_fc2.weight (6, 4, 3) [4:5, 0:4, 0:3] "
+            "@0 (0, 3, 1)"});
+  EXPECT_THAT(
+      parts_of({tensor("decoder.layers.0.mlp.experts.linear_fc2.weight2", {4, 3})}, 0, stage)[0],
+      HasSubstr("found expert 2, expected 2 on each rank"));
+}
+
+TEST(LegacyParts, ReadTheMemoryOfOldGroupedExperts) {
+  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 0, 2, false};
+  const std::vector<TensorDesc> old = {tensor("decoder.layers.0.mlp.experts.weight1", {5, 12}),
+                                       tensor("decoder.layers.0.mlp.experts.weight2", {6, 5})};
+  const std::string first = "decoder.layers.0.mlp.experts.experts.linear_fc1.weight (2, 12, 5) ";
+  EXPECT_EQ(
+      parts_of(old, 0, stage),
+      (Lines{first + "[0:1, 3:6, 0:5] @0 (0, 1, 6)", first + "[0:1, 9:12, 0:5] @3 (0, 1, 6)",
+             first + "[1:2, 3:6, 0:5] @30 (0, 1, 6)", first + "[1:2, 9:12, 0:5] @33 (0, 1, 6)"}));
+  const std::string second = "decoder.layers.0.mlp.experts.experts.linear_fc2.weight (2, 5, 6) ";
+  EXPECT_EQ(parts_of(old, 1, stage), (Lines{second + "[0:1, 0:5, 3:6] @0 (0, 1, 5)",
+                                            second + "[1:2, 0:5, 3:6] @15 (0, 1, 5)"}));
+}
+
+TEST(LegacyParts, TakeMixersApart) {
+  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 0, 0, false};
+  const std::string mixer = "decoder.layers.0.mixer.";
+  const std::vector<TensorDesc> tensors = {
+      tensor(mixer + "in_proj.weight", {16, 5}), tensor(mixer + "conv1d_weight", {8, 1, 4}),
+      tensor(mixer + "A_log", {2}), tensor(mixer + "out_proj.weight", {5, 4})};
+  EXPECT_EQ(parts_of(tensors, 0, stage),
+            (Lines{mixer + "in_proj.weight.z (8, 5) [4:8, 0:5] @0 (5, 1)",
+                   mixer + "in_proj.weight.x (8, 5) [4:8, 0:5] @20 (5, 1)",
+                   mixer + "in_proj.weight.B (6, 5) [3:6, 0:5] @40 (5, 1)",
+                   mixer + "in_proj.weight.C (6, 5) [3:6, 0:5] @55 (5, 1)",
+                   mixer + "in_proj.weight.dt (4, 5) [2:4, 0:5] @70 (5, 1)"}));
+  EXPECT_EQ(parts_of(tensors, 1, stage)[2],
+            mixer + "conv1d.weight.C (4, 1, 4) [2:4, 0:1, 0:4] @24 (4, 4, 1)");
+}
+
+TEST(LegacyParts, NameNormsOfPlainModulesAsTorchDistDoes) {
+  const LegacyStage stage{{1, 1, 1, 1, 1}, {}, 0, 0, false};
+  const std::vector<TensorDesc> plain = {
+      tensor("decoder.layers.0.input_layernorm.weight", {4}),
+      tensor("decoder.layers.0.self_attention.linear_qkv.weight", {6, 4}),
+      tensor("decoder.layers.0.pre_mlp_layernorm.weight", {4})};
+  EXPECT_THAT(parts_of(plain, 0, stage)[0],
+              HasSubstr("decoder.layers.0.self_attention.linear_qkv.layer_norm_weight"));
+  EXPECT_THAT(parts_of(plain, 2, stage)[0],
+              HasSubstr("decoder.layers.0.mlp.linear_fc1.layer_norm_weight"));
+  const std::vector<TensorDesc> fused = {
+      tensor("decoder.layers.0.self_attention.linear_qkv.weight", {6, 4}),
+      tensor("decoder.layers.0.pre_mlp_layernorm.weight", {4})};
+  EXPECT_THAT(parts_of(fused, 1, stage)[0], HasSubstr("decoder.layers.0.pre_mlp_layernorm.weight"));
+}
+
+TEST(LegacyNames, GoBackToWhatTheyWere) {
+  struct Case {
+    const char* legacy;
+    LegacyModules modules;
+  };
+  const std::vector<Case> cases = {
+      {"decoder.layers.2.self_attention.linear_qkv.layer_norm_weight", {}},
+      {"decoder.layers.2.input_layernorm.weight", {true, false, true}},
+      {"decoder.layers.2.pre_mlp_layernorm.bias", {true, false, true}},
+      {"decoder.layers.0.mlp.experts.linear_fc1.weight3", {false, true, true}},
+      {"decoder.layers.0.mlp.experts.linear_fc1.bias12", {false, true, true}},
+      {"decoder.layers.0.mlp.experts.local_experts.3.linear_fc1.weight", {false, false, true}},
+      {"mtp.layers.0.mtp_model_layer.mlp.experts.linear_fc2.weight0", {false, true, true}},
+      {"mtp.layers.0.transformer_layer.mlp.linear_fc2.weight", {false, true, false}},
+      {"mtp.layers.0.eh_proj.weight", {}},
+      {"embedding.word_embeddings.weight", {}},
+      {"vision_model.decoder.layers.3.mlp.linear_fc1.weight", {}},
+  };
+  for (const Case& c : cases) {
+    const CanonicalName canonical = canonical_from_legacy(c.legacy, 5, c.modules.plain_norms);
+    EXPECT_EQ(legacy_from_canonical(canonical.name, 5, canonical.expert, c.modules), c.legacy)
+        << canonical.name;
+  }
+  EXPECT_EQ(canonical_from_legacy("vision_model.decoder.layers.3.x", 5, false).name,
+            "vision_model.decoder.layers.3.x")
+      << "pipeline stages don't share out a vision tower";
+}
+
+LegacyAxesEvidence two_numbers(bool final_norm_first) {
+  LegacyAxesEvidence evidence;
+  evidence.folders = {{0, 0}, {0, 1}};
+  evidence.first_has_final_norm = final_norm_first;
+  return evidence;
+}
+
+TEST(LegacyAxes, AreSettledByContents) {
+  EXPECT_EQ(settle_legacy_axes(two_numbers(true))->config.expert, 2);
+  EXPECT_EQ(settle_legacy_axes(two_numbers(true))->ranks[1], (LegacyRank{0, 0, 1, 0}));
+  EXPECT_EQ(settle_legacy_axes(two_numbers(false))->config.pipeline, 2);
+  LegacyAxesEvidence contradicted = two_numbers(true);
+  contradicted.pipeline = 2;
+  EXPECT_EQ(settle_legacy_axes(contradicted).error().code, Code::kLegacyLayout);
+  contradicted = two_numbers(false);
+  contradicted.expert = 2;
+  EXPECT_EQ(settle_legacy_axes(contradicted).error().code, Code::kLegacyLayout);
+}
+
+TEST(LegacyAxes, RefuseMixesAndOverwrittenFiles) {
+  LegacyAxesEvidence evidence;
+  EXPECT_EQ(settle_legacy_axes(evidence).error().code, Code::kLegacyLayout);
+  evidence.folders = {{0}, {1, 0}};
+  EXPECT_EQ(settle_legacy_axes(evidence).error().code, Code::kLegacyLayout);
+  evidence.folders = {{0, 0, 0, 0}};
+  EXPECT_EQ(settle_legacy_axes(evidence).error().code, Code::kLegacyLayout);
+  evidence.folders = {{0}, {3}};
+  evidence.tensor = 2;
+  EXPECT_EQ(settle_legacy_axes(evidence).error().code, Code::kLegacyLayout);
+  evidence.tensor = 4;
+  EXPECT_EQ(settle_legacy_axes(evidence)->config.tensor, 4) << "folders may be missing";
+  evidence.expert_tensor = 8;
+  EXPECT_EQ(settle_legacy_axes(evidence).error().code, Code::kNotDivisible);
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A converted model computes what the original computes.
+
+Models of the transformers library are converted and loaded into Megatron models that are built from
+the arguments which the converter wrote. Both get the same tokens; their logits must agree. That
+proves names, shapes, the order of rows and the meaning of arguments at once, at sizes which the
+golden files do not have.
+"""
+import argparse
+import shutil
+import types
+
+import pytest
+import torch
+from megatron.core import dist_checkpointing
+
+import checkpoints
+import hf_models
+import megatron_from_args
+
+# Measured, with logits of standard deviation 1.5: what is right differs by at most 4e-5, and the
+# least of the mistakes that are made on purpose below by 0.19.
+TOLERANCE = 2e-4
+NOTICED = 0.1
+
+LLAMA3_ROPE = {
+    "rope_type": "llama3",
+    "rope_theta": 5000.0,
+    "factor": 32.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+YARN_ROPE = {
+    "rope_type": "yarn",
+    "rope_theta": 5000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
+MLA_YARN_ROPE = {
+    **YARN_ROPE,
+    "original_max_position_embeddings": 128,
+    "beta_fast": 2.0,
+    "beta_slow": 0.1,
+    "mscale": 0.8,
+    "mscale_all_dim": 1.2,
+}
+
+# name -> (model_type, settings, layout flags)
+CASES = {
+    "llama": ("llama", {}, ("--pp", 3)),
+    "llama_tied": ("llama", {"tie_word_embeddings": True}, ()),
+    "llama_biases": ("llama", {"attention_bias": True, "mlp_bias": True}, ()),
+    "llama_padded": (
+        "llama",
+        {"vocab_size": 1003, "intermediate_size": 105},
+        ("--tp", 3, "--make-vocab-size-divisible-by", 7),
+    ),
+    "llama3_rope": (
+        "llama",
+        {"rope_parameters": LLAMA3_ROPE, "max_position_embeddings": 16384},
+        (),
+    ),
+    "llama_linear_rope": (
+        "llama",
+        {"rope_parameters": {"rope_type": "linear", "rope_theta": 5000.0, "factor": 4.0}},
+        (),
+    ),
+    "llama_bf16": ("llama", {"dtype": torch.bfloat16}, ("--pp", 2)),
+    "mistral": (
+        "mistral",
+        {"sliding_window": 7, "intermediate_size": 105},
+        ("--tp", 3, "--make-vocab-size-divisible-by", 1),
+    ),
+    "mistral_no_window": ("mistral", {"sliding_window": None, "tie_word_embeddings": True}, ()),
+    "qwen2": (
+        "qwen2",
+        {"num_key_value_heads": 2},
+        ("--tp", 2, "--make-vocab-size-divisible-by", 4),
+    ),
+    "qwen2_tied": ("qwen2", {"tie_word_embeddings": True}, ()),
+    "qwen2_yarn": ("qwen2", {"rope_parameters": YARN_ROPE}, ()),
+    "qwen3": ("qwen3", {}, ("--pp", 2)),
+    "qwen3_tied": ("qwen3", {"tie_word_embeddings": True, "dtype": torch.bfloat16}, ()),
+    "qwen3_moe": ("qwen3_moe", {}, ("--ep", 3)),
+    "qwen3_moe_packed": ("qwen3_moe", {"packed": True}, ("--ep", 2)),
+    "qwen3_moe_dense_layer": ("qwen3_moe", {"mlp_only_layers": [1]}, ("--pp", 3, "--ep", 2)),
+    "qwen3_moe_every_other": ("qwen3_moe", {"decoder_sparse_step": 2}, ()),
+    "qwen3_moe_not_normalized": ("qwen3_moe", {"norm_topk_prob": False}, ()),
+    "mixtral": ("mixtral", {}, ("--ep", 2, "--pp", 2)),
+    "mixtral_packed": ("mixtral", {"packed": True, "sliding_window": 7}, ("--ep", 3)),
+    "deepseek_v2": ("deepseek_v2", {}, ("--pp", 3)),
+    "deepseek_v2_lite": ("deepseek_v2", {"q_lora_rank": None, "first_k_dense_replace": 0}, ()),
+    "deepseek_v2_groups": (
+        "deepseek_v2",
+        {
+            "topk_method": "group_limited_greedy",
+            "n_group": 3,
+            "topk_group": 2,
+            "num_experts_per_tok": 3,
+        },
+        ("--ep", 2),
+    ),
+    "deepseek_v3": ("deepseek_v3", {}, ("--ep", 3)),
+    "deepseek_v3_packed": ("deepseek_v3", {"packed": True}, ()),
+    # What transformers 5 writes for every DeepSeek-V3, though it never has the layer.
+    "deepseek_v3_no_mtp": ("deepseek_v3", {"num_nextn_predict_layers": 1}, ()),
+    "deepseek_v3_yarn": ("deepseek_v3", {"rope_parameters": MLA_YARN_ROPE}, ()),
+}
+
+
+def tokens(vocab_size):
+    """Enough positions for slow rotations to be seen, and for every expert to be chosen."""
+    generator = torch.Generator().manual_seed(2)
+    return torch.randint(0, vocab_size, (2, 150), generator=generator)
+
+
+def hf_logits(model, vocab_size):
+    with torch.no_grad():
+        return model(tokens(vocab_size)).logits[..., :vocab_size]
+
+
+def megatron_logits(model, vocab_size):
+    """Also of the rows that pad the vocabulary."""
+    ids = tokens(vocab_size)
+    with torch.no_grad():
+        return model(ids, torch.arange(ids.shape[1]).expand_as(ids), None)
+
+
+def difference(one, other):
+    return (one - other).abs().max().item()
+
+
+def load_everything(megatron, model, folder):
+    """Every tensor of the folder finds its place, and every place its tensor."""
+    state, extra, lacking = dist_checkpointing.load(
+        {"model": megatron.sharded(model)}, str(folder), strict="return_all"
+    )
+    # Megatron gives the last norm a state where Transformer Engine is installed, not otherwise.
+    assert not lacking and extra <= {"decoder.final_layernorm._extra_state"}, (lacking, extra)
+    model.load_state_dict(state["model"])
+
+
+@pytest.fixture(scope="module")
+def converted(shardwright, megatron, tmp_path_factory):
+    """Makes a case's model, converts it and loads the result; each case once."""
+    made = {}
+
+    def convert(name):
+        if name in made:
+            return made[name]
+        model_type, settings, layout = CASES[name]
+        root = tmp_path_factory.mktemp(name)
+        hf_model = hf_models.create(root / "hf", model_type, **settings)
+        flags = ("--to", "torch_dist", "--spec", "local", *layout)
+        shardwright("convert", root / "hf", root / "out", *flags)
+        folder = checkpoints.iteration_folder(root / "out")
+        args = megatron_from_args.read_arguments(folder)
+        model = megatron_from_args.build(args)
+        load_everything(megatron, model, folder)
+        expected = hf_logits(hf_model, hf_model.config.vocab_size)
+        made[name] = types.SimpleNamespace(root=root, args=args, model=model, expected=expected)
+        return made[name]
+
+    return convert
+
+
+def error(model, expected):
+    """How far the Megatron model's logits are from what they should be."""
+    vocab_size = expected.shape[-1]
+    return difference(megatron_logits(model, vocab_size)[..., :vocab_size], expected)
+
+
+def twin(case, **arguments):
+    """A second model of the same weights, with other arguments."""
+    model = megatron_from_args.build(argparse.Namespace(**{**vars(case.args), **arguments}))
+    model.load_state_dict(case.model.state_dict())
+    return model
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_same_logits(converted, name):
+    case = converted(name)
+    assert case.expected.std() > 1, "a model that says little agrees with everything"
+    assert error(case.model, case.expected) < TOLERANCE
+
+
+def test_padding_is_zero(converted):
+    case = converted("llama_padded")
+    logits = megatron_logits(case.model, 1003)
+    assert logits.shape[-1] == 1008
+    assert not logits[..., 1003:].any()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_way_back(shardwright, converted, tmp_path, name):
+    root = converted(name).root
+    shardwright("convert", root / "out", tmp_path / "back", "--to", "hf")
+    original = checkpoints.load_hf(root / "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), original)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_way_back_from_arguments_alone(shardwright, converted, tmp_path, name):
+    """As after training, where Megatron's own checkpoints say nothing of Hugging Face."""
+    case = converted(name)
+    shutil.copytree(case.root / "out", tmp_path / "out")
+    shutil.rmtree(checkpoints.iteration_folder(tmp_path / "out") / "hf")
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    # Rows that pad the vocabulary stay: nothing tells them from rows that training has filled.
+    logits = hf_logits(hf_models.load(tmp_path / "back"), case.expected.shape[-1])
+    assert difference(logits, case.expected) < TOLERANCE
+
+
+def test_one_row_of_q_is_noticed(converted):
+    case = converted("llama")
+    model = twin(case)
+    weight = model.state_dict()["decoder.layers.2.self_attention.linear_qkv.weight"]
+    weight[7] = weight[8]
+    assert error(model, case.expected) > NOTICED
+
+
+@pytest.mark.parametrize(
+    "name", ["llama_biases", "mistral", "qwen2", "qwen3", "qwen3_moe_dense_layer", "deepseek_v3"]
+)
+def test_order_within_every_tensor_is_noticed(converted, name):
+    """Otherwise equal logits would say nothing about that tensor."""
+    case = converted(name)
+    model = twin(case)
+    unnoticed = []
+    for key, tensor in model.state_dict().items():
+        if not isinstance(tensor, torch.Tensor) or not tensor.numel():
+            continue  # states that only Transformer Engine fills
+        original = tensor.clone()
+        tensor.copy_(original.roll(1, dims=0))
+        if error(model, case.expected) < NOTICED:
+            unnoticed.append(key)
+        tensor.copy_(original)
+    assert not unnoticed
+    assert error(model, case.expected) < TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "name, argument, wrong",
+    [
+        ("llama", "rotary_base", 5050),
+        ("llama", "layernorm_epsilon", 1e-6),
+        ("llama", "rotary_interleaved", True),
+        ("llama3_rope", "use_rope_scaling", False),
+        ("llama3_rope", "rope_scaling_factor", 8.0),
+        ("llama_linear_rope", "rotary_seq_len_interpolation_factor", 3),
+        ("mistral", "window_size", [7, 0]),
+        ("qwen2_yarn", "yarn_rotary_scaling_factor", 3.0),
+        ("qwen2_yarn", "yarn_original_max_position_embeddings", 256),
+        ("qwen3_moe", "moe_router_topk", 3),
+        ("qwen3_moe", "moe_router_pre_softmax", True),
+        ("qwen3_moe_not_normalized", "moe_router_pre_softmax", False),
+        ("deepseek_v2", "moe_router_topk_scaling_factor", 1.6),
+        ("deepseek_v2_groups", "moe_router_num_groups", 2),
+        ("deepseek_v3", "moe_router_group_topk", 2),
+        ("deepseek_v3_yarn", "rotary_scaling_factor", 3.0),
+        ("deepseek_v3_yarn", "original_max_position_embeddings", 64),
+        ("deepseek_v3_yarn", "beta_fast", 32.0),
+        ("deepseek_v3_yarn", "beta_slow", 1.0),
+        ("deepseek_v3_yarn", "mscale", 1.0),
+        ("deepseek_v3_yarn", "mscale_all_dim", 1.0),
+    ],
+)
+def test_a_wrong_argument_is_noticed(converted, name, argument, wrong):
+    case = converted(name)
+    assert getattr(case.args, argument) != wrong
+    assert error(twin(case, **{argument: wrong}), case.expected) > NOTICED
+
+
+@pytest.mark.parametrize("name", ["qwen3", "deepseek_v2", "deepseek_v3", "deepseek_v3_no_mtp"])
+def test_no_prediction_layers_are_none(converted, name):
+    """Megatron asks whether the number is None; with 0 it wants labels before it gives logits."""
+    assert converted(name).args.mtp_num_layers is None
+
+
+@pytest.mark.parametrize("setting", ["attention_bias", "mlp_bias"])
+def test_half_of_the_biases_is_refused(shardwright, tmp_path, setting):
+    """Megatron has biases in all linears, or in q, k and v: a bias that no module has is lost."""
+    hf_models.create(tmp_path / "hf", "llama", **{setting: True})
+    done = shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", expect=2)
+    assert setting in done.stderr
+
+
+@pytest.mark.parametrize(
+    "model_type, settings, word",
+    [
+        ("llama", {"hidden_act": "gelu"}, "hidden_act"),
+        ("qwen2", {"use_sliding_window": True}, "use_sliding_window"),
+        ("deepseek_v3", {"rope_interleave": False}, "rope_interleave"),
+    ],
+)
+def test_what_megatron_computes_otherwise_is_said(shardwright, tmp_path, model_type, settings, word):
+    hf_models.create(tmp_path / "hf", model_type, **settings)
+    done = shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist")
+    assert f"note: {word} = " in done.stdout + done.stderr
