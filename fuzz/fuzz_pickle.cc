@@ -37,7 +37,7 @@ void read(std::span<const std::byte> bytes) {
   const pickle::Document& document = prefix->document;
   for (std::uint32_t id = 0; id < document.node_count(); ++id) {
     const pickle::Value value = document.at(id);
-    if (is_tensor(value)) static_cast<void>(read_tensor_recipe(value));
+    if (is_tensor(value)) static_cast<void>(read_torch_tensor(value));
   }
   check_writable(document, pickle::Protocol::kTwo);
   check_writable(document, pickle::Protocol::kFour);

@@ -18,6 +18,7 @@ namespace shardwright {
 enum class TargetFormat : std::uint8_t {
   kHf,           ///< Hugging Face names, sharded safetensors, config carried along
   kTorchDist,    ///< Megatron-Core's torch_dist
+  kLegacy,       ///< Megatron's mp_rank_* folders
   kSafetensors,  ///< the source's own names in safetensors files
 };
 
@@ -47,6 +48,7 @@ struct ConvertRequest {
   std::vector<std::string> exclude;
   OptimizerPolicy optimizer = OptimizerPolicy::kDefault;
   ReplicaCheck check_replicas = ReplicaCheck::kAll;
+  bool names_all_coordinates = false;  ///< of a legacy target: tp, pp and ep wherever EP > 1
   std::optional<std::int64_t> make_vocab_size_divisible_by;
   std::string hf_config_dir;           ///< folder with config.json (and artifacts)
   std::string family;                  ///< overrides detection

@@ -38,6 +38,15 @@ struct ObjectRecipe {
   std::string bytes;         ///< for new ones
 };
 
+/// A torch.save archive of the target with several storages: its pickle, and the tensors that are
+/// its storages 0, 1, ...: each has one raw chunk, the storage's place.
+struct TargetArchive {
+  std::uint32_t file = 0;  ///< index into Plan::target.files; the archive is the whole file
+  std::string prefix;      ///< the folder of its records
+  std::string pickle;
+  std::vector<std::uint32_t> storages;  ///< indices into Plan::target.tensors
+};
+
 /// How one catalog becomes another: every output byte is a literal, an object, a tensor element, or
 /// the framing of a torch archive around it. Nothing of a plan is decided while it runs.
 struct Plan {
@@ -47,6 +56,7 @@ struct Plan {
   std::vector<TensorRecipe> tensors;      ///< of target.tensors
   std::vector<ObjectRecipe> objects;      ///< of target.objects
   std::vector<Literal> literals;
+  std::vector<TargetArchive> archives;
 };
 
 /// What a plan costs, exact but for the few bytes of archive framing that are read to locate items.

@@ -160,7 +160,8 @@ Result<Command> parse_inspect(const CommandHelp& help, Arguments arguments) {
 void add_conversion(Flags& flags, ConversionFlags& to) {
   flags.positional("IN", to.input);
   flags.positional("OUT", to.output);
-  flags.value("--to", to.to, "FORMAT", "hf, torch_dist or safetensors (the source's own names)");
+  flags.value("--to", to.to, "FORMAT",
+              "hf, torch_dist, legacy or safetensors (the source's own names)");
   flags.value("--tp", to.tp, "N", "tensor parallel size (default 1)");
   flags.value("--pp", to.pp, "N", "pipeline parallel size (default 1)");
   flags.value("--vpp", to.vpp, "N", "virtual stages per pipeline rank (default 1)");
@@ -178,6 +179,8 @@ void add_conversion(Flags& flags, ConversionFlags& to) {
               "keep or drop optimizer state (default: keep for torch_dist)");
   flags.value("--check-replicas", to.check_replicas, "WHAT",
               "all (default), sample or none: compare what several ranks hold alike");
+  flags.value("--naming", to.naming, "megatron|tp_pp_ep",
+              "of legacy folders: as Megatron does, or three numbers wherever EP > 1");
   flags.value("--make-vocab-size-divisible-by", to.make_vocab_size_divisible_by, "N",
               "pad the vocabulary with zero rows to a multiple of N x TP");
   flags.value("--max-shard-size", to.max_shard_size, "SIZE",

@@ -38,7 +38,7 @@ std::string report_json(const PreparedConversion& conversion, const FinishedRun&
 std::string report_text(const PreparedConversion& conversion, const FinishedRun& run) {
   const ConvertReport& report = run.report;
   std::string format(format_name(conversion.request.format));
-  if (conversion.request.format == TargetFormat::kTorchDist) {
+  if (has_layout(conversion.request.format)) {
     format += ", " + layout_text(conversion.request.parallel);
   }
   return fmt::format("wrote {} ({}): {} in {}, {}, peak memory {}\n", printable(report.output),

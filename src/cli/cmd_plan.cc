@@ -20,7 +20,7 @@ namespace {
 
 std::string target_text(const ConvertRequest& request) {
   std::string text = fmt::format("{} ({}", request.output, format_name(request.format));
-  if (request.format == TargetFormat::kTorchDist) {
+  if (has_layout(request.format)) {
     text += ", " + layout_text(request.parallel);
   }
   return text + ")";

@@ -11,6 +11,7 @@
 #include "base/edit_distance.h"
 #include "base/fail.h"
 #include "base/text.h"
+#include "cli/json_output.h"
 #include "cli/quantity.h"
 
 namespace shardwright::cli {
@@ -27,6 +28,7 @@ struct Choice {
 constexpr std::array kTargets = {
     Choice<TargetFormat>{"hf", TargetFormat::kHf},
     Choice<TargetFormat>{"torch_dist", TargetFormat::kTorchDist},
+    Choice<TargetFormat>{"legacy", TargetFormat::kLegacy},
     Choice<TargetFormat>{"safetensors", TargetFormat::kSafetensors},
 };
 constexpr std::array kDtypes = {
@@ -44,6 +46,10 @@ constexpr std::array kOptimizers = {
     Choice<OptimizerPolicy>{"drop", OptimizerPolicy::kDrop},
 };
 
+constexpr std::array kNamings = {
+    Choice<bool>{"megatron", false},
+    Choice<bool>{"tp_pp_ep", true},
+};
 constexpr std::array kReplicaChecks = {
     Choice<ReplicaCheck>{"all", ReplicaCheck::kAll},
     Choice<ReplicaCheck>{"sample", ReplicaCheck::kSample},
@@ -115,8 +121,10 @@ Status check_target_flags(const ConversionFlags& flags, TargetFormat format) {
       TargetFlag{"--make-vocab-size-divisible-by", &flags.make_vocab_size_divisible_by},
   };
   const std::array files_only = {TargetFlag{"--max-shard-size", &flags.max_shard_size}};
-  if (format == TargetFormat::kTorchDist) return refuse_given(files_only, *flags.to);
-  return refuse_given(megatron_only, *flags.to);
+  const std::array legacy_only = {TargetFlag{"--naming", &flags.naming}};
+  if (format != TargetFormat::kLegacy) SW_TRY(refuse_given(legacy_only, *flags.to));
+  return has_layout(format) ? refuse_given(files_only, *flags.to)
+                            : refuse_given(megatron_only, *flags.to);
 }
 
 Result<std::string> required(std::string_view name, const Text& text, std::string_view expected) {
@@ -138,6 +146,9 @@ Result<ConvertRequest> to_request(const ConversionFlags& flags) {
   request.parallel = SW_TRY(read_parallel(flags));
   if (flags.dtype) request.dtype = SW_TRY(choose("--dtype", *flags.dtype, kDtypes));
   if (flags.spec) request.spec = SW_TRY(choose("--spec", *flags.spec, kSpecs));
+  if (flags.naming) {
+    request.names_all_coordinates = SW_TRY(choose("--naming", *flags.naming, kNamings));
+  }
   if (flags.check_replicas) {
     request.check_replicas =
         SW_TRY(choose("--check-replicas", *flags.check_replicas, kReplicaChecks));

@@ -25,6 +25,7 @@ struct ConversionFlags {
   Text dtype;
   Text optimizer;
   Text check_replicas;
+  Text naming;
   Text max_shard_size;
   Text make_vocab_size_divisible_by;
   Text threads;

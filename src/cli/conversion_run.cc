@@ -68,7 +68,7 @@ void tell_notes(const PreparedConversion& conversion, Console& console) {
 std::string command_line(const ConvertRequest& request) {
   std::string line = fmt::format("shardwright convert {} {} --to {}", shell_quoted(request.input),
                                  shell_quoted(request.output), format_name(request.format));
-  if (request.format != TargetFormat::kTorchDist) return line;
+  if (!has_layout(request.format)) return line;
   const ParallelConfig& parallel = request.parallel;
   const auto add = [&](std::string_view flag, std::int64_t size, std::int64_t usual) {
     if (size != usual) line += fmt::format(" {} {}", flag, size);

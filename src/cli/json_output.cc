@@ -190,12 +190,18 @@ void write_layout(JsonWriter& json, const ParallelConfig& parallel) {
   json.number("etp", parallel.expert_tensor).close();
 }
 
+bool has_layout(TargetFormat format) {
+  return format == TargetFormat::kTorchDist || format == TargetFormat::kLegacy;
+}
+
 std::string_view format_name(TargetFormat format) {
   switch (format) {
     case TargetFormat::kHf:
       return "hf";
     case TargetFormat::kTorchDist:
       return "torch_dist";
+    case TargetFormat::kLegacy:
+      return "legacy";
     case TargetFormat::kSafetensors:
       return "safetensors";
   }

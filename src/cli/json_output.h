@@ -34,6 +34,9 @@ void write_tensors(JsonWriter& json, const Catalog& catalog,
 [[nodiscard]] std::string plan_json(const PreparedConversion& conversion,
                                     std::optional<std::uint64_t> free_bytes);
 
+/// Whether targets of that format are cut for ranks.
+[[nodiscard]] bool has_layout(TargetFormat format);
+
 void write_layout(JsonWriter& json, const ParallelConfig& parallel);
 [[nodiscard]] std::string_view format_name(TargetFormat format);
 

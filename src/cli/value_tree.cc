@@ -75,7 +75,7 @@ std::string inline_sequence(Value value) {
 }
 
 std::string tensor_text(Value value) {
-  const Result<TensorRecipe> recipe = read_tensor_recipe(value);
+  const Result<TorchTensor> recipe = read_torch_tensor(value);
   if (!recipe) return recipe.error().message;
   return fmt::format("{} {}, storage {}", torch_name(recipe->dtype), to_string(recipe->shape),
                      recipe->storage_key);

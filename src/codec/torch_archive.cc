@@ -117,7 +117,7 @@ const zip::Entry* TorchArchive::record(std::string_view name) const {
 }
 
 Result<LocatedTensor> TorchArchive::locate(pickle::Value tensor) const {
-  auto recipe = read_tensor_recipe(tensor);
+  auto recipe = read_torch_tensor(tensor);
   if (!recipe) return std::unexpected(std::move(recipe).error().within(zip_.file().name()));
   const zip::Entry* storage = SW_TRY(torch_record(zip_, prefix_, "data/" + recipe->storage_key));
   const ByteRange payload = SW_TRY(zip_.locate(*storage));

@@ -78,7 +78,7 @@ int compare(const std::string& file, const TorchArchive& archive, Value value, c
     EXPECT_EQ(torch_name(tensor->dtype), expected["dtype"].get<std::string>()) << where;
     EXPECT_EQ(list_of(tensor->shape), expected["shape"].get<std::vector<std::int64_t>>()) << where;
     EXPECT_EQ(hex(elements_of(file, *tensor)), expected["hex"].get<std::string>()) << where;
-    const TensorRecipe recipe = read_tensor_recipe(value).value();
+    const TorchTensor recipe = read_torch_tensor(value).value();
     EXPECT_EQ(recipe.offset, expected["storage_offset"].get<std::int64_t>()) << where;
     EXPECT_EQ(recipe.requires_grad || recipe.is_parameter,
               expected["requires_grad"].get<bool>() || expected["class"] == "Parameter")
@@ -223,7 +223,7 @@ struct Tensor {
   std::int64_t numel = 6;
   int extra_arguments = 0;
 
-  [[nodiscard]] Result<TensorRecipe> read() const {
+  [[nodiscard]] Result<TorchTensor> read() const {
     pickle::Document document;
     const auto tuple_of = [&](const std::vector<std::int64_t>& numbers) {
       std::vector<Value> values;
@@ -240,11 +240,11 @@ struct Tensor {
     for (int i = 0; i < extra_arguments; ++i) args.push_back(document.dict());
     const Value root =
         document.reduce(document.global("torch._utils", function), document.tuple(args));
-    return read_tensor_recipe(root);
+    return read_torch_tensor(root);
   }
 };
 
-TEST(TensorRecipe, TakesViewsWithinTheStorageOnly) {
+TEST(TorchTensor, TakesViewsWithinTheStorageOnly) {
   EXPECT_TRUE(Tensor{}.read()->is_dense());
   EXPECT_TRUE(Tensor{.extra_arguments = 1}.read()) << "an empty metadata dict";
   const Tensor transposed{.shape = {3, 2}, .strides = {1, 3}};
@@ -292,17 +292,17 @@ TEST(TensorRecipe, TakesViewsWithinTheStorageOnly) {
   EXPECT_EQ(newer.read()->storage_bytes, 12u);
 }
 
-TEST(TensorRecipe, RefusesWhatIsNoTensor) {
+TEST(TorchTensor, RefusesWhatIsNoTensor) {
   pickle::Document document;
-  EXPECT_THAT(read_tensor_recipe({}).error().message, HasSubstr("found nothing"));
-  EXPECT_FALSE(read_tensor_recipe(document.integer(1)));
+  EXPECT_THAT(read_torch_tensor({}).error().message, HasSubstr("found nothing"));
+  EXPECT_FALSE(read_torch_tensor(document.integer(1)));
   EXPECT_FALSE(is_tensor(document.integer(1)));
   const Value parameter = document.global("torch._utils", "_rebuild_parameter");
   Value nested = document.integer(1);
   for (int i = 0; i < 10; ++i) nested = document.reduce(parameter, document.tuple({nested}));
-  EXPECT_FALSE(read_tensor_recipe(nested)) << "a tower of parameters";
+  EXPECT_FALSE(read_torch_tensor(nested)) << "a tower of parameters";
   const Value cycle = document.reduce(parameter, document.list());
-  EXPECT_FALSE(read_tensor_recipe(cycle));
+  EXPECT_FALSE(read_torch_tensor(cycle));
 }
 
 TEST(TorchArchive, ReplacesThePickleAndKeepsTheRest) {
@@ -395,7 +395,7 @@ TEST_F(ItemsTest, HaveThePickleThatWeWrite) {
   int compared = 0;
   for (const json& row : rows_) {
     const TorchArchive archive = TorchArchive::open(*file, range(row)).value();
-    const TensorRecipe recipe = read_tensor_recipe(archive.root()).value();
+    const TorchTensor recipe = read_torch_tensor(archive.root()).value();
     const auto elements = element_count(recipe.shape).value() * bytes_of(recipe.dtype);
     if (!recipe.is_dense() || recipe.is_parameter || recipe.offset != 0 ||
         recipe.storage_bytes != static_cast<std::uint64_t>(elements)) {

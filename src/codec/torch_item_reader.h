@@ -27,7 +27,7 @@ class TensorItemReader {
   const ReadableFile* file_;
   std::uint64_t directory_bytes_ = 1024;  // of the item before, end records included
   std::string pickle_;                    // of the item before: most items repeat it
-  TensorRecipe recipe_;
+  TorchTensor recipe_;
 };
 
 }  // namespace shardwright

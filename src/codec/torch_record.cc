@@ -41,7 +41,7 @@ Status check_torch_byteorder(const zip::Archive& zip, std::string_view folder) {
               zip.file().name(), zip.window().offset, entry->name);
 }
 
-Result<LocatedTensor> place_torch_tensor(const TensorRecipe& recipe, const zip::Archive& zip,
+Result<LocatedTensor> place_torch_tensor(const TorchTensor& recipe, const zip::Archive& zip,
                                          const zip::Entry& storage, ByteRange payload) {
   const auto refuse = [&](Code code, std::string_view found, std::string_view expected) {
     return fail(code, "{}@{} record '{}': found {}, expected {}", zip.file().name(),
@@ -60,7 +60,7 @@ Result<LocatedTensor> place_torch_tensor(const TensorRecipe& recipe, const zip::
   tensor.shape = recipe.shape;
   tensor.storage = payload;
   tensor.storage_crc = storage.crc;
-  // read_tensor_recipe has checked the sums below against storage_bytes, unless the view is empty.
+  // read_torch_tensor has checked the sums below against storage_bytes, unless the view is empty.
   tensor.range.offset = payload.offset;
   if (std::ranges::find(recipe.shape, 0) != recipe.shape.end()) return tensor;
   std::int64_t elements = 1;

@@ -25,7 +25,7 @@ namespace shardwright {
 
 /// Checks a storage's record against the recipe and gives the place of the view in the file.
 /// `payload` is what zip.locate() tells. Errors: kTorchArchive, kZipUnsupported.
-[[nodiscard]] Result<LocatedTensor> place_torch_tensor(const TensorRecipe& recipe,
+[[nodiscard]] Result<LocatedTensor> place_torch_tensor(const TorchTensor& recipe,
                                                        const zip::Archive& zip,
                                                        const zip::Entry& storage,
                                                        ByteRange payload);

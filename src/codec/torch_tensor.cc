@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -85,7 +86,7 @@ std::optional<Dims> read_dims(Value value) {
 }
 
 /// `('storage', class, key, location, size)`, with a sixth element in old files.
-Status read_storage(Value value, std::optional<DType> dtype, TensorRecipe& recipe) {
+Status read_storage(Value value, std::optional<DType> dtype, TorchTensor& recipe) {
   const Value id = value.is(Kind::kPersistentId) ? value[0] : Value();
   const auto tag = id[0].as_string();
   const auto key = id[2].as_string();
@@ -122,7 +123,7 @@ Status read_storage(Value value, std::optional<DType> dtype, TensorRecipe& recip
   return {};
 }
 
-Status check_geometry(const TensorRecipe& recipe) {
+Status check_geometry(const TorchTensor& recipe) {
   const auto elements = element_count(recipe.shape);
   if (!elements) return refuse(elements.error().message, "one that can exist");
   const auto bytes = checked_mul<std::int64_t>(*elements, bytes_of(recipe.dtype));
@@ -149,7 +150,7 @@ Status check_geometry(const TensorRecipe& recipe) {
 
 }  // namespace
 
-bool TensorRecipe::is_dense() const {
+bool TorchTensor::is_dense() const {
   if (std::ranges::find(shape, 0) != shape.end()) return true;
   const Dims dense = row_major_strides(shape);
   for (int axis = 0; axis < shape.size(); ++axis) {
@@ -168,7 +169,7 @@ bool is_tensor(Value value) {
   return torch_module && function.name().starts_with("_rebuild");
 }
 
-Result<TensorRecipe> read_tensor_recipe(Value value) {
+Result<TorchTensor> read_torch_tensor(Value value) {
   const Call call = SW_TRY(unwrap(value));
   const Value args = call.args;
   const bool v1 = call.function.is_global("torch._utils", "_rebuild_tensor");
@@ -189,7 +190,7 @@ Result<TensorRecipe> read_tensor_recipe(Value value) {
   if (metadata && !metadata.is_none() && !(metadata.is(Kind::kDict) && metadata.size() == 0)) {
     return refuse("a conjugate or negative view", "plain elements; resolve it before saving");
   }
-  TensorRecipe recipe;
+  TorchTensor recipe;
   recipe.is_parameter = call.is_parameter;
   recipe.requires_grad = !v1 && args[4].as_bool().value_or(false);
   std::optional<DType> dtype;
@@ -212,6 +213,34 @@ Result<TensorRecipe> read_tensor_recipe(Value value) {
   recipe.strides = *strides;
   SW_TRY(check_geometry(recipe));
   return recipe;
+}
+
+Value make_torch_tensor(pickle::Document& document, DType dtype, const Dims& shape,
+                        std::string_view key) {
+  const std::string_view storage_class = torch_storage_class(dtype);
+  const bool untyped = storage_class.empty();
+  std::int64_t count = untyped ? bytes_of(dtype) : 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  const auto numbers = [&](const Dims& values) {
+    std::vector<Value> elements;
+    for (const std::int64_t value : values) elements.push_back(document.integer(value));
+    return document.tuple(elements);
+  };
+  const Value cls = untyped ? document.global("torch.storage", "UntypedStorage")
+                            : document.global("torch", storage_class);
+  const Value storage =
+      document.persistent_id(document.tuple({document.string("storage"), cls, document.string(key),
+                                             document.string("cpu"), document.integer(count)}));
+  std::vector<Value> arguments = {storage,
+                                  document.integer(0),
+                                  numbers(shape),
+                                  numbers(row_major_strides(shape)),
+                                  document.boolean(false),
+                                  document.ordered_dict()};
+  if (untyped) arguments.push_back(document.global("torch", torch_name(dtype)));
+  return document.reduce(
+      document.global("torch._utils", untyped ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2"),
+      document.tuple(arguments));
 }
 
 }  // namespace shardwright

@@ -10,7 +10,7 @@
 namespace shardwright {
 
 /// A tensor as torch's pickles spell it: a strided view of a storage, which is a record of its own.
-struct TensorRecipe {
+struct TorchTensor {
   DType dtype = DType::kU8;
   Dims shape;
   Dims strides;             ///< elements; as many as axes
@@ -33,6 +33,11 @@ struct TensorRecipe {
 /// their geometry: the view must lie within the storage; an expanded one (stride 0) may not be more
 /// than 64 MiB larger than it. Errors: kTorchArchive for what is no tensor, for a conjugate or
 /// negative view, quantised, sparse, meta and wrapped tensors, for a geometry that can't be.
-[[nodiscard]] Result<TensorRecipe> read_tensor_recipe(pickle::Value value);
+[[nodiscard]] Result<TorchTensor> read_torch_tensor(pickle::Value value);
+
+/// A dense row-major CPU tensor whose storage has the key `key` and holds nothing else, as torch
+/// spells it in a pickle.
+[[nodiscard]] pickle::Value make_torch_tensor(pickle::Document& document, DType dtype,
+                                              const Dims& shape, std::string_view key);
 
 }  // namespace shardwright

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwright/convert.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,8 @@
 
 #include "convert/golden.h"
 #include "format/common_state.h"
+#include "format/legacy_file.h"
+#include "io/memory_directory.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 
@@ -214,6 +217,86 @@ INSTANTIATE_TEST_SUITE_P(
                     Legacy{"qwen3_moe", "legacy_tp1pp1ep2", {2, 1, 1, 4, 1}},
                     Legacy{"qwen3_moe", "legacy_tp2pp2ep2etp1", {1, 3, 1, 1, 1}}),
     [](const auto& test) { return test.param.family + "_" + test.param.folder; });
+
+// Every entry of every rank's file, by folder, state dict and name.
+TensorMap read_rank_files(const std::string& folder) {
+  TensorMap entries;
+  for (const auto& rank : std::filesystem::directory_iterator(folder)) {
+    const std::string path = rank.path() / "model_optim_rng.pt";
+    if (!std::filesystem::exists(path)) continue;
+    const std::string bytes = read_file(path);
+    const auto file =
+        read_legacy_file(*make_memory_file(path, bytes), LegacyDetail::kPlaces).value();
+    for (std::size_t m = 0; m < file.models.size(); ++m) {
+      const std::string prefix = fmt::format("{} {} ", rank.path().filename().string(), m);
+      for (const LegacyTensor& tensor : file.models[m].tensors) {
+        const ByteRange range = tensor.place.range;
+        EXPECT_TRUE(tensor.place.strides.empty());
+        entries[prefix + tensor.name] = {tensor.place.dtype, tensor.place.shape,
+                                         bytes.substr(range.offset, range.length)};
+      }
+      for (const std::string& name : file.models[m].objects) entries[prefix + name] = {};
+    }
+  }
+  return entries;
+}
+
+class LegacyTargets : public testing::TestWithParam<Legacy> {};
+
+// torch_dist to legacy at the layout that Megatron saved: the same files, tensor by tensor.
+TEST_P(LegacyTargets, EqualMegatronsOwnFiles) {
+  const std::string golden = golden_path("hf/" + GetParam().family + "/" + GetParam().folder);
+  const TemporaryFolder out;
+  const auto torch_dist =
+      convert_now(request_of(golden, out / "torch_dist", TargetFormat::kTorchDist));
+  ASSERT_TRUE(torch_dist) << torch_dist.error().text();
+  const auto legacy = convert_now(
+      request_of(out / "torch_dist", out / "legacy", TargetFormat::kLegacy, GetParam().target));
+  ASSERT_TRUE(legacy) << legacy.error().text();
+  const TensorMap expected = read_rank_files(golden + "/iter_0000001");
+  ASSERT_GT(expected.size(), 40u);
+  expect_equal(read_rank_files(out / "legacy/iter_0000001"), expected, false);
+  const Checkpoint written = open_checkpoint(out / "legacy").value();
+  EXPECT_EQ(written.arguments.at("pipeline_model_parallel_size"),
+            ArgValue{GetParam().target.pipeline});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Golden, LegacyTargets,
+    testing::Values(Legacy{"llama3", "legacy_tp2pp2ep1", {2, 2, 1, 1, 2}},
+                    Legacy{"llama3_4l", "legacy_tp1pp2ep1vpp2", {1, 2, 2, 1, 1}},
+                    Legacy{"qwen3_moe", "legacy_tp1pp1ep2", {1, 1, 1, 2, 1}},
+                    Legacy{"qwen3_moe", "legacy_tp2pp2ep2etp1", {2, 2, 1, 2, 1}}),
+    [](const auto& test) { return test.param.family + "_" + test.param.folder; });
+
+// Through legacy files of any layout and back, for every family.
+TEST_P(Families, PassThroughLegacyFiles) {
+  const std::string golden = golden_path("hf/" + GetParam().name);
+  const TensorMap original = read_all_tensors(golden + "/hf").value();
+  for (const ParallelConfig& layout : {GetParam().first, GetParam().second}) {
+    if (layout.tensor % layout.expert_tensor != 0) continue;  // no names for that
+    for (const bool all_coordinates : {false, true}) {
+      const TemporaryFolder out;
+      ConvertRequest import =
+          request_of(golden + "/hf", out / "legacy", TargetFormat::kLegacy, layout);
+      import.names_all_coordinates = all_coordinates;
+      const auto imported = convert_now(import);
+      ASSERT_TRUE(imported) << imported.error().text();
+      const auto exported = convert_now(request_of(out / "legacy", out / "hf", TargetFormat::kHf));
+      ASSERT_TRUE(exported) << exported.error().text();
+      expect_equal(read_all_tensors(out / "hf").value(), original, false);
+    }
+  }
+}
+
+TEST(LegacyTarget, RefusesLayoutsThatNamesCannotTell) {
+  const TemporaryFolder out;
+  const auto refused = convert_now(request_of(golden_path("hf/qwen3_moe/hf"), out / "x",
+                                              TargetFormat::kLegacy, {1, 1, 1, 2, 2}));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kNotDivisible);
+  EXPECT_THAT(refused.error().message, HasSubstr("overwrite each other"));
+}
 
 // Puts other bytes where one rank's copy of a tensor is.
 void alter_copy(const std::string& checkpoint, const std::string& file, const std::string& name) {

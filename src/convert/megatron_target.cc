@@ -8,7 +8,6 @@
 #include "convert/select.h"
 #include "convert/source_keys.h"
 #include "format/common_state.h"
-#include "format/torch_dist_layout.h"
 #include "layout/extra_state.h"
 #include "layout/layer_name.h"
 #include "layout/placement.h"
@@ -149,11 +148,6 @@ void carry_objects(const ConvertRequest& request, const Checkpoint& source, cons
   }
 }
 
-void add_markers(std::string_view tracker, TargetParts& parts) {
-  parts.files.push_back({parts.folder + "metadata.json", torch_dist_marker()});
-  parts.files.push_back({"latest_checkpointed_iteration.txt", std::string(tracker)});
-}
-
 bool uses_transformer_engine(const Checkpoint& source, const Catalog& selected) {
   const auto found = source.arguments.find("transformer_impl");
   if (found != source.arguments.end()) {
@@ -203,16 +197,15 @@ Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& sou
     const std::string empty = SW_TRY(empty_extra_state());
     complete_extra_states(spec, empty, parts);
   }
-  std::string bytes;
+  parts.spec = spec;
   if (common) {
-    bytes = SW_TRY(common->encode(edits, notes));
+    parts.common_state = SW_TRY(common->encode(edits, notes));
   } else {
     const bool numbered = has_numbered_layers(parts);
-    bytes = SW_TRY(new_common_state(edits.arguments, iteration, numbered));
+    parts.common_state = SW_TRY(new_common_state(edits.arguments, iteration, numbered));
     notes.push_back("the source has no common state: arguments hold the layout only");
   }
-  parts.files.push_back({parts.folder + "common.pt", std::move(bytes)});
-  add_markers(is_release ? "release" : std::to_string(iteration), parts);
+  parts.tracker = is_release ? "release" : std::to_string(iteration);
   return {};
 }
 
@@ -240,10 +233,10 @@ Status finish_from_hf(const ConvertRequest& request, const Checkpoint& source,
   const std::string empty = SW_TRY(empty_extra_state());
   complete_extra_states(is_local ? ModuleSpec::kLocal : ModuleSpec::kTransformerEngine, empty,
                         parts);
-  parts.files.push_back(
-      {parts.folder + "common.pt", SW_TRY(new_common_state(arguments, 0, numbered))});
+  parts.spec = is_local ? ModuleSpec::kLocal : ModuleSpec::kTransformerEngine;
+  parts.common_state = SW_TRY(new_common_state(arguments, 0, numbered));
   parts.files.push_back({parts.folder + "hf/source_keys.json", write_source_keys(source.catalog)});
-  add_markers("0", parts);
+  parts.tracker = "0";
   return {};
 }
 

@@ -62,6 +62,8 @@ class Preparation {
     result_.plan.source.objects.clear();  // the target's parts name the ones that go along
     if (request().format == TargetFormat::kTorchDist) {
       SW_TRY(plan_torch_dist(parts_, request().parallel, result_.plan));
+    } else if (request().format == TargetFormat::kLegacy) {
+      SW_TRY(plan_legacy(parts_, request(), result_.plan));
     } else {
       SW_TRY(plan_safetensors(parts_, request().max_shard_bytes, result_.plan));
     }
@@ -73,6 +75,7 @@ class Preparation {
   [[nodiscard]] const ConvertRequest& request() const { return result_.request; }
   [[nodiscard]] const Checkpoint& source() const { return result_.source; }
   [[nodiscard]] bool is_from_hf() const { return source().location.container == Container::kHf; }
+  [[nodiscard]] bool is_to_legacy() const { return request().format == TargetFormat::kLegacy; }
   [[nodiscard]] bool is_from_legacy() const {
     return source().location.container == Container::kLegacy;
   }
@@ -132,7 +135,10 @@ class Preparation {
                   request().input);
     }
     parts_.tensors = draft_identity(catalog_, {request().dtype, LayerKeys::kAutomatic});
-    if (is_from_legacy() && !lists_layers(source().arguments)) {
+    if (is_to_legacy()) {
+      SW_TRY(check_piece_count(descs_of(catalog_)));
+      parts_.tensors = draft_layers(catalog_, {request().dtype, LayerKeys::kNumbered});
+    } else if (is_from_legacy() && !lists_layers(source().arguments)) {
       parts_.tensors = stack_layers(std::move(parts_.tensors));
     }
     rename_for_spec();
@@ -173,8 +179,9 @@ class Preparation {
     for (const std::string& name : correspondence_.ignored) {
       result_.notes.push_back(fmt::format("{} is ignored: Megatron computes it", name));
     }
-    parts_.tensors =
-        SW_TRY(draft_from_hf(correspondence_, catalog_, {request().dtype, layer_keys(facts)}));
+    parts_.tensors = SW_TRY(draft_from_hf(
+        correspondence_, catalog_,
+        {request().dtype, is_to_legacy() ? LayerKeys::kNumbered : layer_keys(facts)}));
     rename_for_spec();
     SW_TRY(finish_from_hf(request(), source(), facts, parts_, result_.notes));
     for (const auto& [name, object] : source().artifacts) {

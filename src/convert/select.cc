@@ -102,6 +102,11 @@ Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& req
   SW_TRY(check_patterns(catalog, request.include, "--include"));
   SW_TRY(check_patterns(catalog, request.exclude, "--exclude"));
   const bool keep_optimizer = keeps_optimizer(request);
+  if (keep_optimizer && request.format == TargetFormat::kLegacy) {
+    return fail(Code::kOptimizerUnsupported,
+                "--optimizer keep: optimizer state is not written into legacy checkpoints yet; "
+                "convert without it (--optimizer drop)");
+  }
   if (keep_optimizer && request.format == TargetFormat::kHf) {
     return fail(Code::kUsage, "--optimizer keep: a Hugging Face checkpoint has no optimizer state");
   }

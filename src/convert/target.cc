@@ -24,9 +24,9 @@ void add_file(const TargetFile& file, Plan& plan) {
   if (!file.bytes.empty()) plan.literals.push_back({index, 0, file.bytes});
 }
 
-// Adds what the formats share: recipes of the tensors, known files, carried artifacts.
+}  // namespace
+
 void complete(const TargetParts& parts, Plan& plan) {
-  for (const DraftTensor& draft : parts.tensors) plan.tensors.push_back(draft.recipe);
   for (const TargetFile& file : parts.files) add_file(file, plan);
   for (const auto& [path, source] : parts.artifacts) {
     const std::uint32_t index = static_cast<std::uint32_t>(plan.target.files.size());
@@ -38,8 +38,6 @@ void complete(const TargetParts& parts, Plan& plan) {
     plan.objects.push_back({true, from, {}});
   }
 }
-
-}  // namespace
 
 Status plan_torch_dist(const TargetParts& parts, const ParallelConfig& parallel, Plan& plan) {
   const std::vector<TensorDesc> descs = descs_of(parts.tensors);
@@ -65,6 +63,10 @@ Status plan_torch_dist(const TargetParts& parts, const ParallelConfig& parallel,
   plan.target = std::move(layout.catalog);
   plan.file_sizes = std::move(layout.file_sizes);
   add_file({parts.folder + ".metadata", std::move(layout.metadata)}, plan);
+  add_file({parts.folder + "common.pt", parts.common_state}, plan);
+  add_file({parts.folder + "metadata.json", torch_dist_marker()}, plan);
+  add_file({"latest_checkpointed_iteration.txt", parts.tracker}, plan);
+  for (const DraftTensor& draft : parts.tensors) plan.tensors.push_back(draft.recipe);
   complete(parts, plan);
   return {};
 }
@@ -77,6 +79,7 @@ Status plan_safetensors(const TargetParts& parts, std::uint64_t max_shard_bytes,
   if (!layout.index.empty()) {
     add_file({"model.safetensors.index.json", std::move(layout.index)}, plan);
   }
+  for (const DraftTensor& draft : parts.tensors) plan.tensors.push_back(draft.recipe);
   complete(parts, plan);
   return {};
 }

@@ -21,6 +21,10 @@ struct TargetParts {
   std::vector<DraftTensor> tensors;
   std::vector<StoredObject> copied_objects;                      ///< of the source catalog
   std::vector<std::pair<std::string, std::string>> new_objects;  ///< name and bytes
+  /// Bytes of a common.pt, and what the tracker says: for Megatron targets.
+  std::string common_state;
+  std::string tracker;
+  ModuleSpec spec = ModuleSpec::kKeep;  ///< that the entries are named for, where it is known
   std::vector<TargetFile> files;
   std::vector<std::pair<std::string, StoredObject>> artifacts;  ///< path, and where it is now
   std::string folder;  ///< of the data within the output, with a trailing slash; may be empty
@@ -29,6 +33,13 @@ struct TargetParts {
 /// Lays a torch_dist target out and completes the plan's target side. `plan.source` is set.
 [[nodiscard]] Status plan_torch_dist(const TargetParts& parts, const ParallelConfig& parallel,
                                      Plan& plan);
+
+/// What every target has: the known files, and the carried artifacts.
+void complete(const TargetParts& parts, Plan& plan);
+
+/// The same for a file for each rank of a legacy checkpoint. The tensors are one per layer.
+[[nodiscard]] Status plan_legacy(const TargetParts& parts, const ConvertRequest& request,
+                                 Plan& plan);
 
 /// The same for safetensors files. `artifacts` and `files` lie beside them.
 [[nodiscard]] Status plan_safetensors(const TargetParts& parts, std::uint64_t max_shard_bytes,

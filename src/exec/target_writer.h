@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "codec/torch_layout.h"
 #include "shardwright/plan.h"
 #include "shardwright/storage.h"
 
@@ -43,6 +45,26 @@ class TargetWriter {
     std::vector<Run> runs;
   };
 
+  // An archive whose storages are still being written.
+  struct OpenArchive {
+    std::uint32_t file;
+    TorchLayout layout;
+    std::vector<std::uint32_t> crcs;  // of its storages
+    std::size_t missing;              // storages that are not complete
+  };
+  struct StorageOf {
+    std::uint32_t archive;
+    std::uint32_t index;
+  };
+
+  [[nodiscard]] Status open_archives();
+  [[nodiscard]] Status open_archive(const TargetArchive& archive);
+  [[nodiscard]] Status write_storage_run(std::size_t tensor, const Run& run,
+                                         std::span<const std::byte> bytes);
+  [[nodiscard]] Status close_archive(const OpenArchive& archive);
+  /// The CRC-32 of a payload once its last run is in; until then nothing.
+  [[nodiscard]] std::optional<std::uint32_t> add_run(std::uint64_t key, std::uint64_t payload,
+                                                     const Run& run);
   [[nodiscard]] Status write_item(const StoredTensor& tensor, std::uint32_t chunk,
                                   std::span<const std::byte> payload);
   [[nodiscard]] Status write_item_run(std::size_t tensor, std::uint32_t chunk, const Run& run,
@@ -52,7 +74,9 @@ class TargetWriter {
   Directory* directory_;
   std::vector<std::unique_ptr<WritableFile>> files_;
   std::mutex mutex_;
-  std::unordered_map<std::uint64_t, Pending> pending_;  // archives whose payload is not complete
+  std::unordered_map<std::uint64_t, Pending> pending_;  // payloads that are not complete
+  std::vector<OpenArchive> archives_;
+  std::unordered_map<std::size_t, StorageOf> storages_;  // by target tensor
 };
 
 }  // namespace shardwright

@@ -21,7 +21,7 @@ Result<LegacyTensor> read_tensor(const TorchArchive& archive, std::string_view n
     tensor.place = SW_TRY(archive.locate(value));
     return tensor;
   }
-  const TensorRecipe recipe = SW_TRY(read_tensor_recipe(value));
+  const TorchTensor recipe = SW_TRY(read_torch_tensor(value));
   tensor.place.dtype = recipe.dtype;
   tensor.place.shape = recipe.shape;
   return tensor;

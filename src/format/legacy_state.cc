@@ -39,7 +39,7 @@ bool has_storage(const Document& document, Value value) {
 
 }  // namespace
 
-Result<std::string> read_legacy_state(const ReadableFile& file) {
+Result<Document> plain_state(const ReadableFile& file) {
   const TorchArchive archive = SW_TRY(TorchArchive::open(file));
   const std::string text =
       SW_TRY(archive.zip().read(*archive.record("data.pkl"), kMostPickleBytes));
@@ -51,10 +51,14 @@ Result<std::string> read_legacy_state(const ReadableFile& file) {
     if (value && !has_storage(document, value)) document.set(state, key, value);
   }
   document.set_root(state);
+  return document;
+}
+
+Result<std::string> read_legacy_state(const ReadableFile& file) {
+  const Document document = SW_TRY(plain_state(file));
   TorchLayoutOptions options;
   options.prefix = "common";
-  const std::string pickled = SW_TRY(pickle::encode(document, state, pickle::Protocol::kTwo));
-  return encode_torch_object(pickled, options);
+  return encode_torch_object(SW_TRY(pickle::encode(document, pickle::Protocol::kTwo)), options);
 }
 
 }  // namespace shardwright

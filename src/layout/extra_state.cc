@@ -23,17 +23,6 @@ std::string_view module_of(std::string_view name) {
   return {};
 }
 
-bool has_extra_state(std::string_view module, ModuleSpec spec) {
-  const std::string_view leaf = module.substr(module.rfind('.') + 1);
-  if (leaf.starts_with("linear_") || leaf == "eh_proj") return true;
-  // The block's last norm is Transformer Engine's wherever that is installed.
-  if (spec == ModuleSpec::kLocal) return module.ends_with("decoder.final_layernorm");
-  if (leaf.ends_with("layernorm")) return true;
-  constexpr std::array<std::string_view, 6> kOthers = {"enorm",   "hnorm",    "final_norm",
-                                                       "in_proj", "out_proj", "out_norm"};
-  return std::find(kOthers.begin(), kOthers.end(), leaf) != kOthers.end();
-}
-
 // `/shard_{layer}.{expert}_{layers}.{experts}` with the axes that the stored tensor counts.
 void append_shards(std::string_view module, const Dims& counts, std::set<std::string>& seen,
                    std::vector<std::string>& names) {
@@ -54,6 +43,17 @@ void append_shards(std::string_view module, const Dims& counts, std::set<std::st
 }
 
 }  // namespace
+
+bool has_extra_state(std::string_view module, ModuleSpec spec) {
+  const std::string_view leaf = module.substr(module.rfind('.') + 1);
+  if (leaf.starts_with("linear_") || leaf == "eh_proj") return true;
+  // The block's last norm is Transformer Engine's wherever that is installed.
+  if (spec == ModuleSpec::kLocal) return module.ends_with("decoder.final_layernorm");
+  if (leaf.ends_with("layernorm")) return true;
+  constexpr std::array<std::string_view, 6> kOthers = {"enorm",   "hnorm",    "final_norm",
+                                                       "in_proj", "out_proj", "out_norm"};
+  return std::find(kOthers.begin(), kOthers.end(), leaf) != kOthers.end();
+}
 
 std::vector<std::string> extra_state_names(std::span<const TensorDesc> tensors, ModuleSpec spec) {
   std::set<std::string> seen;

@@ -3,12 +3,17 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shardwright/parallel.h"
 #include "shardwright/tensor.h"
 
 namespace shardwright {
+
+/// Whether a module of that name, of a model of that spec, has a state of its own beside its
+/// parameters. kKeep counts as Transformer Engine's.
+[[nodiscard]] bool has_extra_state(std::string_view module, ModuleSpec spec);
 
 /// The `_extra_state` entries that a model asks for when it is loaded from torch_dist: one per
 /// linear, and for Transformer Engine also per norm, for each layer and expert. `tensors` are

@@ -3,8 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "layout/legacy_axes.h"
+#include "layout/legacy_grid.h"
+#include "layout/legacy_shards.h"
+#include "shardwright/catalog.h"
 
 namespace shardwright {
 namespace {
@@ -104,7 +108,7 @@ TEST(LegacyParts, TakeMixersApart) {
   const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 0, 0, false};
   const std::string mixer = "decoder.layers.0.mixer.";
   const std::vector<TensorDesc> tensors = {
-      tensor(mixer + "in_proj.weight", {16, 5}), tensor(mixer + "conv1d_weight", {8, 1, 4}),
+      tensor(mixer + "in_proj.weight", {16, 5}), tensor(mixer + "conv1d_weight", {10, 1, 4}),
       tensor(mixer + "A_log", {2}), tensor(mixer + "out_proj.weight", {5, 4})};
   EXPECT_EQ(parts_of(tensors, 0, stage),
             (Lines{mixer + "in_proj.weight.z (8, 5) [4:8, 0:5] @0 (5, 1)",
@@ -113,7 +117,7 @@ TEST(LegacyParts, TakeMixersApart) {
                    mixer + "in_proj.weight.C (6, 5) [3:6, 0:5] @55 (5, 1)",
                    mixer + "in_proj.weight.dt (4, 5) [2:4, 0:5] @70 (5, 1)"}));
   EXPECT_EQ(parts_of(tensors, 1, stage)[2],
-            mixer + "conv1d.weight.C (4, 1, 4) [2:4, 0:1, 0:4] @24 (4, 4, 1)");
+            mixer + "conv1d.weight.C (6, 1, 4) [3:6, 0:1, 0:4] @28 (4, 4, 1)");
 }
 
 TEST(LegacyParts, NameNormsOfPlainModulesAsTorchDistDoes) {
@@ -130,6 +134,61 @@ TEST(LegacyParts, NameNormsOfPlainModulesAsTorchDistDoes) {
       tensor("decoder.layers.0.self_attention.linear_qkv.weight", {6, 4}),
       tensor("decoder.layers.0.pre_mlp_layernorm.weight", {4})};
   EXPECT_THAT(parts_of(fused, 1, stage)[0], HasSubstr("decoder.layers.0.pre_mlp_layernorm.weight"));
+}
+
+// Shards of every rank, taken apart again, cover the model once per replica and come back to the
+// boxes that they were made of.
+RC_GTEST_PROP(LegacyShards, AreWhatPartsUndo, ()) {
+  const std::int64_t tp = *rc::gen::element<std::int64_t>(1, 2, 4);
+  const std::int64_t etp = *rc::gen::element<std::int64_t>(1, 2, 4);
+  const std::int64_t ep = *rc::gen::element<std::int64_t>(1, 2, 3);
+  const std::int64_t pp = *rc::gen::inRange<std::int64_t>(1, 4);
+  const std::int64_t vpp = pp > 1 ? *rc::gen::inRange<std::int64_t>(1, 3) : 1;
+  RC_PRE(tp % etp == 0);
+  const ParallelConfig config{tp, pp, vpp, ep, etp};
+  const std::int64_t layers = pp * vpp * *rc::gen::inRange<std::int64_t>(1, 3);
+  LegacyModules modules;
+  modules.grouped_experts = *rc::gen::arbitrary<bool>();
+  modules.plain_norms = *rc::gen::arbitrary<bool>();
+  const std::int64_t width = 4 * tp;
+  const std::int64_t first = *rc::gen::arbitrary<bool>() ? 2 * width : width;
+  std::vector<TensorDesc> canonical = {tensor("embedding.word_embeddings.weight", {8 * tp, 6})};
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const std::string prefix = "decoder.layers." + std::to_string(layer) + ".";
+    const std::string experts = prefix + "mlp.experts.experts.";
+    canonical.push_back(tensor(prefix + "self_attention.linear_qkv.layer_norm_weight", {6}));
+    canonical.push_back(tensor(prefix + "self_attention.linear_qkv.weight", {width, 6}));
+    canonical.push_back(tensor(prefix + "mlp.router.weight", {2 * ep, 6}));
+    canonical.push_back(tensor(experts + "linear_fc1.weight", {2 * ep, first, 6}));
+    canonical.push_back(tensor(experts + "linear_fc2.weight", {2 * ep, 6, width}));
+  }
+  canonical.push_back(tensor("output_layer.weight", {8 * tp, 6}));
+
+  std::vector<StoredTensor> stored;
+  for (const TensorDesc& desc : canonical) stored.push_back({desc, ChunkList(desc.shape.size())});
+  const auto grid = legacy_grid(config).value();
+  for (const LegacyRank& rank : grid) {
+    const auto stages = stage_contents(config, rank.pipeline, layers, false, false).value();
+    for (const StageContents& stage : stages) {
+      const std::vector<LegacyShard> shards =
+          legacy_shards(canonical, config, rank, stage, modules);
+      std::vector<TensorDesc> own;
+      for (const LegacyShard& shard : shards) own.push_back(shard.desc);
+      const LegacyStage place{config, rank, stage.first_layer, 2, false};
+      const auto parts = legacy_parts(own, place).value();
+      for (std::size_t i = 0; i < shards.size(); ++i) {
+        RC_ASSERT(parts[i].size() == shards[i].runs.size());
+        for (std::size_t r = 0; r < parts[i].size(); ++r) {
+          const ShardRun& run = shards[i].runs[r];
+          RC_ASSERT(parts[i][r].canonical.name == canonical[run.canonical].name);
+          RC_ASSERT(parts[i][r].canonical.shape == canonical[run.canonical].shape);
+          RC_ASSERT(parts[i][r].box == run.box);
+          stored[run.canonical].chunks.push_back({run.box, 0, {}, {}});
+        }
+      }
+    }
+  }
+  for (const StoredTensor& all : stored) RC_ASSERT(check_coverage(all).has_value());
 }
 
 TEST(LegacyNames, GoBackToWhatTheyWere) {

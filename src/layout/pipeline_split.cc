@@ -51,4 +51,8 @@ std::int64_t PipelineSplit::stage_of(std::int64_t layer) const {
   return uneven_last_ > 0 ? std::min(chunk, stages_ - 1) : chunk % stages_;
 }
 
+std::int64_t PipelineSplit::virtual_stage_of(std::int64_t layer) const {
+  return uneven_last_ > 0 ? 0 : layer / per_chunk_ / stages_;
+}
+
 }  // namespace shardwright

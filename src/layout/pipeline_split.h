@@ -18,6 +18,8 @@ class PipelineSplit {
                                                   const ParallelConfig& config);
 
   [[nodiscard]] std::int64_t stage_of(std::int64_t layer) const;
+  /// Which of its stage's virtual stages holds a layer; 0 without them.
+  [[nodiscard]] std::int64_t virtual_stage_of(std::int64_t layer) const;
   [[nodiscard]] std::int64_t layers_per_stage() const { return per_stage_; }
   /// Layers of the last stage, or 0 when the split is even.
   [[nodiscard]] std::int64_t uneven_last() const { return uneven_last_; }

@@ -69,6 +69,31 @@ Status check_recipe(const Plan& plan, std::size_t index) {
   return {};
 }
 
+// Storages of archives must be what the writer takes them for: whole tensors, each used once.
+Status check_archives(const Plan& plan) {
+  std::vector<bool> used(plan.target.tensors.size(), false);
+  for (const TargetArchive& archive : plan.archives) {
+    if (archive.file >= plan.target.files.size()) {
+      return fail(Code::kPlanInvalid, "plan: an archive in a file that is not there");
+    }
+    for (const std::uint32_t index : archive.storages) {
+      if (index >= used.size() || used[index]) {
+        return fail(Code::kPlanInvalid, "plan: a storage that is no tensor or another's too");
+      }
+      used[index] = true;
+      const StoredTensor& tensor = plan.target.tensors[index];
+      const bool is_whole = tensor.encoding == Encoding::kRaw && tensor.chunks.size() == 1 &&
+                            tensor.chunks.file(0) == archive.file &&
+                            tensor.chunks.box(0) == Box::whole(tensor.desc.shape);
+      if (!is_whole) {
+        return fail(Code::kPlanInvalid, "tensor {}: is no whole storage of its archive",
+                    tensor.desc.name);
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_plan(const Plan& plan) {
@@ -78,6 +103,7 @@ Status check_plan(const Plan& plan) {
       plan.file_sizes.size() != target.files.size()) {
     return fail(Code::kPlanInvalid, "plan: recipes and target catalog differ in length");
   }
+  SW_TRY(check_archives(plan));
   std::vector<bool> is_read(plan.source.tensors.size(), false);
   for (std::size_t i = 0; i < target.tensors.size(); ++i) {
     SW_TRY(check_recipe(plan, i));

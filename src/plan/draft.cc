@@ -182,14 +182,31 @@ Result<std::vector<DraftTensor>> draft_to_hf(const Correspondence& correspondenc
   return tensors;
 }
 
+namespace {
+
+// The whole of a canonical tensor, cast where it may be.
+DraftTensor draft_whole(const CanonicalTensor& source, const DraftOptions& options) {
+  DraftTensor tensor{source.desc, {{view_of_canonical(source)}, std::nullopt, 0.0}, std::nullopt};
+  const std::string& name = source.desc.name;
+  const bool pinned = is_optimizer_name(name) || name.ends_with("router.expert_bias");
+  tensor.desc.dtype = target_dtype(options, source.desc.dtype, pinned);
+  return tensor;
+}
+
+}  // namespace
+
 std::vector<DraftTensor> draft_identity(const Catalog& source, const DraftOptions& options) {
   std::vector<DraftTensor> tensors;
   for (std::uint32_t i = 0; i < source.tensors.size(); ++i) {
-    const TensorDesc& desc = source.tensors[i].desc;
-    DraftTensor tensor{desc, {{view_of_canonical({desc, i})}, std::nullopt, 0.0}, std::nullopt};
-    const bool pinned = is_optimizer_name(desc.name) || desc.name.ends_with("router.expert_bias");
-    tensor.desc.dtype = target_dtype(options, desc.dtype, pinned);
-    tensors.push_back(std::move(tensor));
+    tensors.push_back(draft_whole({source.tensors[i].desc, i}, options));
+  }
+  return tensors;
+}
+
+std::vector<DraftTensor> draft_layers(const Catalog& source, const DraftOptions& options) {
+  std::vector<DraftTensor> tensors;
+  for (const CanonicalTensor& tensor : canonical_tensors(source)) {
+    tensors.push_back(draft_whole(tensor, options));
   }
   return tensors;
 }

@@ -48,6 +48,10 @@ struct DraftOptions {
 [[nodiscard]] std::vector<DraftTensor> draft_identity(const Catalog& source,
                                                       const DraftOptions& options);
 
+/// The same with stacks taken apart: one tensor per layer, without optimizer states.
+[[nodiscard]] std::vector<DraftTensor> draft_layers(const Catalog& source,
+                                                    const DraftOptions& options);
+
 /// Stacks the decoder's layers where they are all alike, as Megatron-Core's torch_dist does.
 [[nodiscard]] std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors);
 

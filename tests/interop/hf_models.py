@@ -51,13 +51,16 @@ FAMILY_SIZES = {
     # As real ones have it, two experts count for each group that is chosen.
     "deepseek_v3": dict(MLA_SIZES, n_group=2, topk_group=1, num_nextn_predict_layers=0),
 }
+# With these values no token of the tests is nearer than 7e-5 to the choice of another expert, so
+# rounding, which differs between processors, decides nothing.
+SEED = 34
 EAGER = dict(attn_implementation="eager", experts_implementation="eager")
 
 
 def fill(model):
     """Random values that all matter: norms away from 1, biases away from 0, decided attention,
     and experts that are all chosen by some token."""
-    generator = torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(SEED)
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
             values = torch.randn(tensor.shape, generator=generator)

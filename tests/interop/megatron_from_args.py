@@ -9,9 +9,9 @@ import dataclasses
 
 import torch
 
-import megatron_cpu  # first, because it makes Megatron believe in a CPU
+import megatron_cpu  # makes torch ready for Megatron on a CPU, so it comes before Megatron
 
-from megatron.core import dist_checkpointing  # isort: skip
+from megatron.core import dist_checkpointing
 from megatron.core.models.gpt import gpt_layer_specs
 from megatron.core.models.gpt.gpt_model import GPTModel
 from megatron.core.transformer.dot_product_attention import DotProductAttention
@@ -21,26 +21,25 @@ from megatron.core.transformer.transformer_config import MLATransformerConfig, T
 # The stand-in for Transformer Engine has no arithmetic; without it the router takes torch's.
 moe_utils.te_general_gemm = None
 
-# How the checkpoint was cut when it was written, and what a CPU does not have. The model under test
-# is whole: Megatron puts the pieces together when it loads.
-THIS_MACHINE = dict(
+# How the checkpoint was cut does not matter, because Megatron puts it together when it loads; the
+# model under test is whole, and computes in float32 so that no difference hides in rounding.
+WHOLE_ON_CPU = dict(
     tensor_model_parallel_size=1,
     pipeline_model_parallel_size=1,
     virtual_pipeline_model_parallel_size=None,
     expert_model_parallel_size=1,
     expert_tensor_parallel_size=1,
-    num_layers_in_last_pipeline_stage=None,
     use_cpu_initialization=True,
     moe_grouped_gemm=False,
     moe_token_dispatcher_type="alltoall",
-    # Outputs in float32 whatever the weights were stored in: bf16 arithmetic would hide differences.
     bf16=False,
     fp16=False,
     params_dtype=torch.float32,
     pipeline_dtype=torch.float32,
 )
-# What GPTModel reads from its configuration although no class of Megatron-Core declares it, and what
-# stands where a checkpoint does not say: YaRN's own values.
+
+# GPTModel reads these from its configuration, although no class of Megatron-Core declares them.
+# Where a checkpoint does not say, YaRN's own values count.
 YARN_DEFAULTS = dict(
     yarn_beta_fast=32.0,
     yarn_beta_slow=1.0,
@@ -51,7 +50,7 @@ YARN_DEFAULTS = dict(
 
 
 class LatentDotProductAttention(DotProductAttention):
-    """Megatron's own attention for MLA, which hands over two sizes that only TE's asks for."""
+    """Megatron's own attention, deaf to two sizes that MLA mentions and only TE's wants to know."""
 
     def __init__(self, *args, k_channels=None, v_channels=None, **kwargs):
         super().__init__(*args, **kwargs)
@@ -71,7 +70,7 @@ def transformer_config(args):
     values["num_query_groups"] = args.num_query_groups if args.group_query_attention else None
     if args.swiglu:
         values.update(activation_func=torch.nn.functional.silu, gated_linear_unit=True)
-    config = config_class(**{**values, **THIS_MACHINE})
+    config = config_class(**{**values, **WHOLE_ON_CPU})
     if args.position_embedding_type == "yarn":
         for name, value in {**YARN_DEFAULTS, **vars(args)}.items():
             if name.startswith("yarn_"):
@@ -92,7 +91,7 @@ def layer_specs(config, args):
 
 
 def build(args):
-    """The model on one process, in float32, its values garbage."""
+    """The model that the arguments describe, its values garbage."""
     config = transformer_config(args)
     model = GPTModel(
         config,
@@ -104,10 +103,29 @@ def build(args):
         rotary_percent=args.rotary_percent,
         rotary_base=args.rotary_base,
         rope_scaling=getattr(args, "use_rope_scaling", False),
-        # Megatron-LM knows these two arguments as well, but its gpt_builder forgets to hand them on.
+        # Megatron-LM has these two arguments as well, but its gpt_builder does not hand them on.
         rope_scaling_factor=getattr(args, "rope_scaling_factor", 8.0),
         seq_len_interpolation_factor=getattr(args, "rotary_seq_len_interpolation_factor", None),
     )
-    for parameter in model.parameters():
-        parameter.data.fill_(float("nan"))
+    for tensor in tensors(model).values():
+        tensor.fill_(float("nan"))
     return model.eval()
+
+
+def tensors(model):
+    """Its parameters and buffers by name, without the states that only Transformer Engine fills."""
+    return {
+        name: value
+        for name, value in model.state_dict().items()
+        if not name.endswith("_extra_state")
+    }
+
+
+def load(model, folder):
+    """Every tensor of an iteration folder finds its place, and every place its tensor."""
+    state, extra, lacking = dist_checkpointing.load(
+        {"model": megatron_cpu.sharded(model)}, str(folder), strict="return_all"
+    )
+    # Megatron gives the last norm a state where Transformer Engine is installed, not otherwise.
+    assert not lacking and extra <= {"decoder.final_layernorm._extra_state"}, (lacking, extra)
+    model.load_state_dict(state["model"])

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/fail.h"
+#include "convert/target.h"
+#include "format/common_state.h"
+#include "format/legacy_layout.h"
+#include "layout/extra_state.h"
+#include "layout/layer_name.h"
+#include "layout/legacy_grid.h"
+#include "layout/legacy_shards.h"
+#include "layout/placement.h"
+
+namespace shardwright {
+namespace {
+
+// A piece of `recipe` as part of another tensor: what lies in `box`, put at row `row` of a tensor
+// that lacks the box's first `dropped` axes.
+void append_piece(const TensorRecipe& recipe, const Box& box, int dropped, std::int64_t row,
+                  TensorRecipe& target) {
+  target.fill = recipe.fill;
+  target.add = recipe.add;
+  for (const TensorView& view : recipe.views) {
+    const std::optional<Box> common = intersect(view.box, box);
+    if (!common) continue;
+    TensorView piece{{}, view.source, view.source_origin, {}, {}};
+    for (int axis = 0; axis < box.axes(); ++axis) {
+      const std::int64_t moved = common->origin[axis] - view.box.origin[axis];
+      const std::int64_t s = view.axis[axis];
+      if (s >= 0) piece.source_origin[static_cast<int>(s)] += moved * view.step[axis];
+      if (axis < dropped) continue;
+      const std::int64_t first = common->origin[axis] - box.origin[axis];
+      piece.box.origin.push_back(axis == dropped ? row + first : first);
+      piece.box.shape.push_back(common->shape[axis]);
+      piece.axis.push_back(s);
+      piece.step.push_back(view.step[axis]);
+    }
+    target.views.push_back(std::move(piece));
+  }
+}
+
+// The module of a parameter of a rank's state dict.
+std::string module_of(std::string_view name) {
+  return std::string(name.substr(0, name.rfind('.')));
+}
+
+// What the modules of a state dict keep beside their parameters. A module's state follows its
+// parameters, as torch orders them.
+class ExtraStates {
+ public:
+  ExtraStates(const std::vector<LegacyShard>& shards, bool is_local) : is_local_(is_local) {
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      const std::string module = module_of(shards[i].desc.name);
+      first_.emplace(module, i);
+      last_[module] = i;
+    }
+  }
+
+  // In front of the i-th tensor: that of an attention, which has no parameters and comes first.
+  void append_before(const std::string& name, std::size_t i, LegacyStateDict& dict) const {
+    const std::string module = module_of(name);
+    if (is_local_ || first_.at(module) != i || !module.ends_with(".self_attention.linear_proj")) {
+      return;
+    }
+    dict.push_back({module_of(module) + ".core_attention._extra_state",
+                    LegacyEntry::Kind::kTensor,
+                    DType::kU8,
+                    {0}});
+  }
+
+  // Behind the i-th tensor.
+  void append(const std::string& name, std::size_t i, LegacyStateDict& dict) const {
+    const std::string module = module_of(name);
+    if (last_.at(module) != i) return;
+    using Kind = LegacyEntry::Kind;
+    if (module == "output_layer" || module.ends_with(".output_layer")) {
+      dict.push_back({module + "._extra_state", Kind::kNone, DType::kU8, {}});
+      return;
+    }
+    const std::string_view leaf = std::string_view(module).substr(module.rfind('.') + 1);
+    if (is_local_) {
+      if (leaf.starts_with("linear_") || leaf == "eh_proj") {
+        dict.push_back({module + "._extra_state", Kind::kNone, DType::kU8, {}});
+      }
+      return;
+    }
+    if (!has_extra_state(module, ModuleSpec::kTransformerEngine)) return;
+    dict.push_back({module + "._extra_state", Kind::kTensor, DType::kU8, {0}});
+  }
+
+ private:
+  bool is_local_;
+  std::unordered_map<std::string, std::size_t> first_;
+  std::unordered_map<std::string, std::size_t> last_;
+};
+
+// In the order of a model's modules: embedding, layers, what is behind them.
+std::int64_t position_of(std::string_view name) {
+  constexpr std::int64_t kBehind = std::int64_t{1} << 40;
+  if (const std::optional<LayerName> layer = split_layer_name(name); layer && layer->index) {
+    return (layer->stack.ends_with("mtp.layers") ? kBehind + 2 : 1) + *layer->index;
+  }
+  if (name.find("output_layer.") != std::string_view::npos) return kBehind + 1;
+  return name.find("decoder.final_") != std::string_view::npos ? kBehind : 0;
+}
+
+class LegacyPlanner {
+ public:
+  LegacyPlanner(const TargetParts& parts, const ConvertRequest& request, Plan& plan)
+      : parts_(parts), request_(request), config_(request.parallel), plan_(plan) {
+    for (const DraftTensor& draft : parts.tensors) {
+      descs_.push_back(draft.desc);
+      has_mtp_ = has_mtp_ || draft.desc.name.find("mtp.layers.") != std::string::npos;
+      is_tied_ = is_tied_ && !draft.desc.name.ends_with("output_layer.weight");
+    }
+  }
+
+  Status run() {
+    const Placement placement = SW_TRY(Placement::make(descs_, config_));
+    for (const TensorDesc& desc : descs_) SW_TRY(placement.place(desc));  // all of them divide
+    SW_TRY(choose_modules());
+    for (const LegacyRank& rank : SW_TRY(legacy_grid(config_))) {
+      SW_TRY(add_rank(rank, placement.layers()));
+    }
+    return {};
+  }
+
+ private:
+  Status choose_modules() {
+    const CommonState state = SW_TRY(CommonState::read(parts_.common_state));
+    const Arguments arguments = state.arguments();
+    const auto grouped = arguments.find("moe_grouped_gemm");
+    is_local_ = parts_.spec != ModuleSpec::kTransformerEngine;
+    modules_.grouped_experts =
+        !is_local_ && grouped != arguments.end() && grouped->second == ArgValue{true};
+    const bool is_latent = std::ranges::any_of(descs_, [](const TensorDesc& desc) {
+      return desc.name.find(".linear_kv_down_proj.") != std::string::npos;
+    });
+    modules_.plain_norms = is_local_ && !is_latent;
+    return {};
+  }
+
+  Status add_rank(const LegacyRank& rank, std::int64_t layers) {
+    const std::vector<StageContents> stages =
+        SW_TRY(stage_contents(config_, rank.pipeline, layers, has_mtp_, is_tied_));
+    std::vector<LegacyStateDict> dicts;
+    std::vector<StoredTensor> tensors;
+    std::vector<TensorRecipe> recipes;
+    for (const StageContents& stage : stages) {
+      std::vector<LegacyShard> shards = legacy_shards(descs_, config_, rank, stage, modules_);
+      std::stable_sort(shards.begin(), shards.end(), [](const auto& a, const auto& b) {
+        return position_of(a.desc.name) < position_of(b.desc.name);
+      });
+      dicts.push_back(make_dict(shards, stage));
+      add_tensors(shards, dicts.back(), tensors, recipes);
+    }
+    const LegacyFileLayout layout = SW_TRY(layout_legacy_file(parts_.common_state, dicts));
+    const RankNaming naming =
+        request_.names_all_coordinates ? RankNaming::kTpPpEp : RankNaming::kMegatron;
+    const std::string folder = rank_folder_name(rank, config_, naming);
+    add_file(fmt::format("{}{}/{}", parts_.folder, folder, kLegacyFileName), folder, layout,
+             std::move(tensors), std::move(recipes));
+    return {};
+  }
+
+  LegacyStateDict make_dict(const std::vector<LegacyShard>& shards,
+                            const StageContents& stage) const {
+    const ExtraStates states(shards, is_local_);
+    LegacyStateDict dict;
+    bool has_output = false;
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      const TensorDesc& desc = shards[i].desc;
+      states.append_before(desc.name, i, dict);
+      dict.push_back({desc.name, LegacyEntry::Kind::kTensor, desc.dtype, desc.shape});
+      states.append(desc.name, i, dict);
+      has_output = has_output || desc.name == "output_layer.weight";
+    }
+    // A tied output layer has no weight of its own where the embedding is at hand.
+    if (stage.has_end && !has_output) {
+      dict.push_back({"output_layer._extra_state", LegacyEntry::Kind::kNone, DType::kU8, {}});
+    }
+    return dict;
+  }
+
+  // The tensors of a dict as tensors of the target, empty states among them.
+  void add_tensors(const std::vector<LegacyShard>& shards, const LegacyStateDict& dict,
+                   std::vector<StoredTensor>& tensors, std::vector<TensorRecipe>& recipes) const {
+    std::size_t next = 0;
+    for (const LegacyEntry& entry : dict) {
+      if (entry.kind != LegacyEntry::Kind::kTensor) continue;
+      tensors.push_back({{entry.name, entry.dtype, entry.shape}, ChunkList(entry.shape.size())});
+      TensorRecipe recipe;
+      if (next < shards.size() && shards[next].desc.name == entry.name) {
+        std::int64_t row = 0;
+        for (const ShardRun& run : shards[next].runs) {
+          const int dropped = run.one_expert ? 1 : 0;
+          append_piece(parts_.tensors[run.canonical].recipe, run.box, dropped, row, recipe);
+          if (run.box.axes() > dropped) row += run.box.shape[dropped];
+        }
+        ++next;
+      }
+      recipes.push_back(std::move(recipe));
+    }
+  }
+
+  void add_file(std::string path, const std::string& folder, const LegacyFileLayout& layout,
+                std::vector<StoredTensor> tensors, std::vector<TensorRecipe> recipes) {
+    TargetArchive archive{static_cast<std::uint32_t>(plan_.target.files.size()),
+                          std::string(kLegacyPrefix),
+                          layout.pickle,
+                          {}};
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      archive.storages.push_back(static_cast<std::uint32_t>(plan_.target.tensors.size()));
+      StoredTensor& tensor = tensors[i];
+      tensor.chunks.push_back(
+          {Box::whole(tensor.desc.shape), archive.file, layout.storages[i], {}});
+      tensor.desc.name = fmt::format("{}/{}", folder, tensor.desc.name);
+      plan_.target.tensors.push_back(std::move(tensor));
+      plan_.tensors.push_back(std::move(recipes[i]));
+    }
+    plan_.target.files.push_back(std::move(path));
+    plan_.file_sizes.push_back(layout.file_bytes);
+    plan_.archives.push_back(std::move(archive));
+  }
+
+  const TargetParts& parts_;
+  const ConvertRequest& request_;
+  const ParallelConfig& config_;
+  Plan& plan_;
+  std::vector<TensorDesc> descs_;
+  LegacyModules modules_;
+  bool is_local_ = false;
+  bool has_mtp_ = false;
+  bool is_tied_ = true;
+};
+
+}  // namespace
+
+Status plan_legacy(const TargetParts& parts, const ConvertRequest& request, Plan& plan) {
+  SW_TRY(LegacyPlanner(parts, request, plan).run());
+  TargetParts rest;
+  rest.files = parts.files;
+  rest.artifacts = parts.artifacts;
+  rest.files.push_back({"latest_checkpointed_iteration.txt", parts.tracker});
+  complete(rest, plan);
+  return {};
+}
+
+}  // namespace shardwright

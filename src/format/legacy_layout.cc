@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/legacy_layout.h"
+
+#include "base/fail.h"
+#include "codec/pickle_encode.h"
+#include "codec/torch_layout.h"
+#include "codec/torch_tensor.h"
+#include "format/legacy_state.h"
+#include "io/memory_directory.h"
+
+namespace shardwright {
+
+Result<LegacyFileLayout> layout_legacy_file(const std::string& common_state,
+                                            std::span<const LegacyStateDict> models) {
+  using pickle::Value;
+  pickle::Document document = SW_TRY(plain_state(*make_memory_file("common.pt", common_state)));
+  const Value state = document.root();
+  std::vector<std::uint64_t> sizes;
+  for (std::size_t m = 0; m < models.size(); ++m) {
+    const Value dict = document.ordered_dict();
+    for (const LegacyEntry& entry : models[m]) {
+      Value value = document.none();
+      if (entry.kind == LegacyEntry::Kind::kTensor) {
+        value = make_torch_tensor(document, entry.dtype, entry.shape, std::to_string(sizes.size()));
+        const std::int64_t bytes = SW_TRY(byte_count(entry.shape, entry.dtype));
+        sizes.push_back(static_cast<std::uint64_t>(bytes));
+      }
+      document.set(dict, entry.name, value);
+    }
+    document.set(state, models.size() == 1 ? std::string("model") : fmt::format("model{}", m),
+                 dict);
+  }
+  LegacyFileLayout result;
+  result.pickle = SW_TRY(pickle::encode(document, pickle::Protocol::kTwo));
+  TorchLayoutOptions options;
+  options.prefix = kLegacyPrefix;
+  const TorchLayout layout = SW_TRY(TorchLayout::make(result.pickle, sizes, options));
+  for (std::size_t i = 0; i < sizes.size(); ++i) result.storages.push_back(layout.storage(i));
+  result.file_bytes = layout.total_bytes();
+  return result;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardwright/catalog.h"
+
+namespace shardwright {
+
+/// An entry of a rank's state dict.
+struct LegacyEntry {
+  enum class Kind : std::uint8_t {
+    kTensor,  ///< and an empty one for a Transformer Engine module's state
+    kNone,    ///< the state of one of Megatron-Core's own modules
+  };
+  std::string name;
+  Kind kind = Kind::kTensor;
+  DType dtype = DType::kU8;
+  Dims shape;
+};
+
+/// The entries of one state dict: a rank's model, or one virtual stage of it.
+using LegacyStateDict = std::vector<LegacyEntry>;
+
+/// A rank's file: its pickle, and where the storage of each tensor goes, in the entries' order.
+struct LegacyFileLayout {
+  std::string pickle;
+  std::vector<ByteRange> storages;
+  std::uint64_t file_bytes = 0;
+};
+
+/// What Megatron calls a rank's file, and torch.save the folder of the records in it.
+inline constexpr std::string_view kLegacyFileName = "model_optim_rng.pt";
+inline constexpr std::string_view kLegacyPrefix = "model_optim_rng";
+
+/// Lays a rank's file out: arguments, version and iteration of `common_state` (the bytes of a
+/// common.pt) and the models. Random states are left out: Megatron loads such a file with
+/// --no-load-rng --no-load-optim, as it does any checkpoint for fine-tuning.
+[[nodiscard]] Result<LegacyFileLayout> layout_legacy_file(const std::string& common_state,
+                                                          std::span<const LegacyStateDict> models);
+
+}  // namespace shardwright

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/legacy_shards.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+
+#include "layout/layer_name.h"
+#include "layout/pipeline_split.h"
+#include "layout/shard_rule.h"
+
+namespace shardwright {
+namespace {
+
+// Parts of one tensor of a mixer that torch_dist has as tensors of their own, in their order.
+constexpr std::array<std::string_view, 11> kMixerParts = {
+    ".z", ".x", ".B", ".C", ".dt", ".query", ".key", ".value", ".z", ".beta", ".alpha"};
+
+bool is_main_stack(std::string_view stack) {
+  return stack == "decoder.layers" || stack == "language_model.decoder.layers";
+}
+
+// The name without the part's, and the part's place; -1 for a tensor that is whole.
+std::pair<std::string_view, int> split_mixer_part(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  const bool is_mixer = name.find(".mixer.in_proj.weight.") != std::string_view::npos ||
+                        name.find(".mixer.conv1d.") != std::string_view::npos;
+  if (!is_mixer || dot == std::string_view::npos) return {name, -1};
+  const auto part = std::ranges::find(kMixerParts, name.substr(dot));
+  if (part == kMixerParts.end()) return {name, -1};
+  return {name.substr(0, dot), static_cast<int>(part - kMixerParts.begin())};
+}
+
+bool belongs(const TensorDesc& tensor, const StageContents& stage) {
+  const std::optional<LayerName> layer = split_layer_name(tensor.name);
+  if (layer && is_main_stack(layer->stack)) {
+    return layer->index && *layer->index >= stage.first_layer && *layer->index < stage.end_layer;
+  }
+  const std::string_view name = tensor.name;
+  const bool is_end = name.find("decoder.final_") != std::string_view::npos ||
+                      name.find("output_layer.") != std::string_view::npos ||
+                      name.find("mtp.layers.") != std::string_view::npos;
+  if (is_end) return stage.has_end;
+  return name.find("embedding.") != std::string_view::npos ? stage.has_embedding : stage.has_rest;
+}
+
+class Sharder {
+ public:
+  Sharder(std::span<const TensorDesc> canonical, const ParallelConfig& config,
+          const LegacyRank& rank, const StageContents& stage, const LegacyModules& modules)
+      : canonical_(canonical), config_(config), rank_(rank), stage_(stage), modules_(modules) {
+    for (const TensorDesc& tensor : canonical) {
+      if (tensor.name.ends_with("linear_fc2.weight") && !tensor.shape.empty()) {
+        fc2_columns_.emplace(tensor.name, tensor.shape[tensor.shape.size() - 1]);
+      }
+    }
+  }
+
+  std::vector<LegacyShard> run() {
+    for (std::size_t i = 0; i < canonical_.size(); ++i) {
+      if (belongs(canonical_[i], stage_)) add(i, canonical_[i].name);
+    }
+    for (std::size_t i = 0; stage_.copies_embedding && i < canonical_.size(); ++i) {
+      if (canonical_[i].name.ends_with("embedding.word_embeddings.weight")) {
+        add(i, "output_layer.weight");
+      }
+    }
+    for (LegacyShard& shard : shards_) {
+      std::stable_sort(shard.runs.begin(), shard.runs.end(),
+                       [](const ShardRun& a, const ShardRun& b) { return a.order < b.order; });
+    }
+    return std::move(shards_);
+  }
+
+ private:
+  [[nodiscard]] bool is_gated_mlp(const TensorDesc& tensor) const {
+    constexpr std::string_view kFirst = "linear_fc1.";
+    const std::size_t at = tensor.name.rfind(kFirst);
+    if (at == std::string::npos) return false;
+    const auto fc2 = fc2_columns_.find(tensor.name.substr(0, at) + "linear_fc2.weight");
+    if (fc2 == fc2_columns_.end()) return false;
+    const int rows = tensor.shape.size() - (tensor.name.ends_with(".bias") ? 1 : 2);
+    return rows >= 0 && is_gated(tensor.shape[rows], fc2->second);
+  }
+
+  void add(std::size_t index, std::string_view name) {
+    const TensorDesc& tensor = canonical_[index];
+    const ShardRule rule = shard_rule(name, tensor.shape.size(), is_gated_mlp(tensor));
+    if (rule.expert_axis < 0) {
+      add_runs(index, name, rule, std::nullopt);
+      return;
+    }
+    const std::int64_t per_rank = tensor.shape[0] / config_.expert;
+    for (std::int64_t e = 0; e < per_rank; ++e) add_runs(index, name, rule, e);
+  }
+
+  void add_runs(std::size_t index, std::string_view name, const ShardRule& rule,
+                std::optional<std::int64_t> expert) {
+    const TensorDesc& tensor = canonical_[index];
+    const auto [whole, part] = split_mixer_part(name);
+    LegacyShard& shard =
+        shard_of(legacy_from_canonical(whole, stage_.first_layer, expert, modules_));
+    Box box = Box::whole(tensor.shape);
+    if (expert) {
+      box.origin[0] = rank_.expert * (tensor.shape[0] / config_.expert) + *expert;
+      box.shape[0] = 1;
+    }
+    const std::int64_t ways = rule.is_expert ? config_.expert_tensor : config_.tensor;
+    const std::int64_t rank = rule.is_expert ? rank_.expert_tensor : rank_.tensor;
+    const std::int64_t halves = rule.in_two ? 2 : 1;
+    for (std::int64_t half = 0; half < halves; ++half) {
+      if (rule.axis >= 0) {
+        const std::int64_t own = tensor.shape[rule.axis] / (ways * halves);
+        box.origin[rule.axis] = half * own * ways + rank * own;
+        box.shape[rule.axis] = own;
+      }
+      append(shard, tensor.dtype, {index, box, part, expert.has_value()});
+    }
+  }
+
+  static void append(LegacyShard& shard, DType dtype, ShardRun run) {
+    const int lead = run.one_expert ? 1 : 0;
+    Dims shape;
+    for (int axis = lead; axis < run.box.axes(); ++axis) shape.push_back(run.box.shape[axis]);
+    if (shard.runs.empty()) {
+      shard.desc.dtype = dtype;
+      shard.desc.shape = shape;
+    } else {
+      shard.desc.shape[0] += shape[0];
+    }
+    shard.runs.push_back(run);
+  }
+
+  LegacyShard& shard_of(const std::string& name) {
+    const auto [found, is_new] = by_name_.emplace(name, shards_.size());
+    if (is_new) shards_.push_back({{name, DType::kU8, {}}, {}});
+    return shards_[found->second];
+  }
+
+  std::span<const TensorDesc> canonical_;
+  const ParallelConfig& config_;
+  const LegacyRank& rank_;
+  const StageContents& stage_;
+  const LegacyModules& modules_;
+  std::unordered_map<std::string, std::int64_t> fc2_columns_;
+  std::unordered_map<std::string, std::size_t> by_name_;
+  std::vector<LegacyShard> shards_;
+};
+
+}  // namespace
+
+Result<std::vector<StageContents>> stage_contents(const ParallelConfig& config,
+                                                  std::int64_t pipeline_rank, std::int64_t layers,
+                                                  bool has_mtp, bool is_tied) {
+  const PipelineSplit split = SW_TRY(PipelineSplit::make(layers, config));
+  std::vector<StageContents> stages(static_cast<std::size_t>(config.virtual_pipeline));
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    if (split.stage_of(layer) != pipeline_rank) continue;
+    StageContents& stage = stages[static_cast<std::size_t>(split.virtual_stage_of(layer))];
+    if (stage.end_layer == 0) stage.first_layer = layer;
+    stage.end_layer = layer + 1;
+  }
+  const bool is_last = pipeline_rank == config.pipeline - 1;
+  stages.front().has_embedding = pipeline_rank == 0;
+  stages.front().has_rest = pipeline_rank == 0;
+  stages.back().has_end = is_last;
+  // MTP layers embed the next tokens themselves, so their stage has its own copy.
+  stages.back().has_embedding = stages.back().has_embedding || (is_last && has_mtp);
+  stages.back().copies_embedding = is_last && is_tied && config.pipeline > 1;
+  return stages;
+}
+
+std::vector<LegacyShard> legacy_shards(std::span<const TensorDesc> canonical,
+                                       const ParallelConfig& config, const LegacyRank& rank,
+                                       const StageContents& stage, const LegacyModules& modules) {
+  return Sharder(canonical, config, rank, stage, modules).run();
+}
+
+}  // namespace shardwright

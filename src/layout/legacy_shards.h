@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "layout/legacy_names.h"
+#include "layout/legacy_parts.h"
+#include "shardwright/parallel.h"
+#include "shardwright/tensor.h"
+
+namespace shardwright {
+
+/// A run of a rank's tensor along its first axis, and the box of a canonical tensor that it is.
+struct ShardRun {
+  std::size_t canonical = 0;  ///< index of the canonical tensor
+  Box box;                    ///< in it
+  int order = 0;              ///< of a mixer's parts, which canonical tensors may list otherwise
+  bool one_expert = false;    ///< axis 0 of the box is one expert, an axis the rank's tensor lacks
+};
+
+/// A tensor of one rank's state dict. Its runs follow one another along its first axis.
+struct LegacyShard {
+  TensorDesc desc;
+  std::vector<ShardRun> runs;
+};
+
+/// Which part of a model a state dict is for.
+struct StageContents {
+  std::int64_t first_layer = 0;
+  std::int64_t end_layer = 0;
+  bool has_embedding = false;     ///< the first stage, and one with MTP layers
+  bool has_rest = false;          ///< the first stage: what has no other place (vision towers)
+  bool has_end = false;           ///< final norm, output layer, MTP layers
+  bool copies_embedding = false;  ///< the output layer is tied and the embedding elsewhere
+};
+
+/// What each virtual stage of one pipeline rank holds. `layers` are those of the decoder.
+/// Error: kNotDivisible.
+[[nodiscard]] Result<std::vector<StageContents>> stage_contents(const ParallelConfig& config,
+                                                                std::int64_t pipeline_rank,
+                                                                std::int64_t layers, bool has_mtp,
+                                                                bool is_tied);
+
+/// The tensors of one rank's state dict, the reverse of legacy_parts. `canonical` are all of the
+/// model's tensors, one per layer. REQUIRES: Placement::place accepts each of them for `config`.
+[[nodiscard]] std::vector<LegacyShard> legacy_shards(std::span<const TensorDesc> canonical,
+                                                     const ParallelConfig& config,
+                                                     const LegacyRank& rank,
+                                                     const StageContents& stage,
+                                                     const LegacyModules& modules);
+
+}  // namespace shardwright
