@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/fail.h"
 #include "convert/built_in_models.h"
@@ -34,8 +35,14 @@ Result<std::vector<Mapping>> load_mappings(const ConvertRequest& request) {
       by_name[entry.name] = SW_TRY(read_whole(*folder, entry.name, kMappingFileBytes));
     }
   }
+  // A file of the user's takes the place of a built-in one of the same name.
+  std::set<std::string, std::less<>> given;
   for (const std::string& file : request.map_files) {
-    by_name[file] = SW_TRY(read_mapping_file(file));
+    const std::string name = file.substr(file.find_last_of('/') + 1);
+    if (!given.insert(name).second) {
+      return fail(Code::kUsage, "--map {}: found two files of this name, expected one", name);
+    }
+    by_name[name] = SW_TRY(read_mapping_file(file));
   }
   std::vector<MappingText> texts;
   for (const auto& [name, json] : by_name) texts.push_back({name, json});

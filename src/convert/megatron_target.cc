@@ -213,7 +213,9 @@ Status finish_from_hf(const ConvertRequest& request, const Checkpoint& source,
                       const ModelFacts& facts, TargetParts& parts,
                       std::vector<std::string>& notes) {
   parts.folder = "iter_0000000/";
-  ArgsFromConfig made = SW_TRY(args_from_hf_config(*facts.mapping, *facts.config));
+  std::vector<TensorDesc> hf;
+  for (const StoredTensor& tensor : source.catalog.tensors) hf.push_back(tensor.desc);
+  ArgsFromConfig made = SW_TRY(args_from_hf_config(*facts.mapping, *facts.config, hf));
   ArgumentEdits arguments = std::move(made.values);
   for (std::string& note : made.notes) notes.push_back(std::move(note));
   ArgumentEdits edits;

@@ -38,9 +38,12 @@ struct ArgsFromConfig {
 };
 
 /// The model's part of the Namespace that `--use-checkpoint-args` reads; parallel sizes and
-/// training settings are the caller's. Errors: as sizes_from_hf_config.
+/// training settings are the caller's. Of layers that a model may lack (MTP) those count that `hf`,
+/// the model's tensors, shows; without tensors the config's word is taken. Errors: as
+/// sizes_from_hf_config, and kConfigMissing for settings that Megatron cannot tell apart.
 [[nodiscard]] Result<ArgsFromConfig> args_from_hf_config(const Mapping& mapping,
-                                                         const HfConfig& config);
+                                                         const HfConfig& config,
+                                                         std::span<const TensorDesc> hf = {});
 
 /// A config.json for a model that has none.
 struct ConfigFromArgs {

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "model/config.h"
 #include "model/config_values.h"
+#include "model/instances.h"
 
 namespace shardwright {
 namespace {
@@ -58,6 +59,12 @@ ArgValue pattern_value(Pattern pattern) {
   return ArgValue{std::move(pattern)};
 }
 
+bool is_observed(const Mapping& mapping, std::string_view size) {
+  return std::ranges::any_of(mapping.indices, [&](const IndexRule& index) {
+    return index.observed && index.size == size;
+  });
+}
+
 /// Builds the argument list.
 class ArgsBuilder {
  public:
@@ -68,7 +75,10 @@ class ArgsBuilder {
     for (const SizeRule& rule : mapping_.sizes) {
       if (rule.args.empty()) continue;
       const auto size = sizes_.find(rule.name);
-      if (size == sizes_.end()) {
+      // Of layers that a model may lack, Megatron asks whether their number is None, not 0.
+      const bool is_absent =
+          size == sizes_.end() || (size->second == 0 && is_observed(mapping_, rule.name));
+      if (is_absent) {
         set(rule.args[0], ArgValue{});
       } else if (rule.flag) {
         set(rule.args[0], ArgValue{size->second != 0});
@@ -91,6 +101,7 @@ class ArgsBuilder {
   }
 
   Status apply(const ConfigRule& rule) {
+    if (rule.kind == Kind::kAlike) return check_alike(rule);
     if (rule.kind == Kind::kWindow) return apply_window(rule);
     if (rule.kind == Kind::kDenseFirst || rule.kind == Kind::kSparseStep) {
       return apply_pattern(rule);
@@ -136,6 +147,23 @@ class ArgsBuilder {
       value = *number;
     }
     set(rule.args[0], std::move(value));
+  }
+
+  [[nodiscard]] Status check_alike(const ConfigRule& rule) const {
+    const auto value_of = [&](const std::string& name) {
+      const ArgValue* found = find_set(hf_, name);
+      return found == nullptr ? *rule.fallback : *found;
+    };
+    const ArgValue first = value_of(rule.hf[0]);
+    for (const std::string& name : rule.hf) {
+      const ArgValue other = value_of(name);
+      if (same_value(first, other)) continue;
+      return fail(Code::kConfigMissing,
+                  "config.json: found {} = {} and {} = {}, expected them alike: Megatron has one "
+                  "argument for both, and a model with only one of them would lose tensors",
+                  rule.hf[0], to_string(first), name, to_string(other));
+    }
+    return {};
   }
 
   void check_constant(const ConfigRule& rule) {
@@ -224,6 +252,7 @@ class ConfigBuilder {
   }
 
   Status apply(const ConfigRule& rule) {
+    if (rule.kind == Kind::kAlike) return {};
     if (rule.hf.empty()) {
       check_constant(rule);
       return {};
@@ -325,9 +354,20 @@ class ConfigBuilder {
 
 }  // namespace
 
-Result<ArgsFromConfig> args_from_hf_config(const Mapping& mapping, const HfConfig& config) {
-  const ModelSizes sizes = SW_TRY(sizes_from_hf_config(mapping, config));
-  return ArgsBuilder(mapping, config, sizes).build();
+Result<ArgsFromConfig> args_from_hf_config(const Mapping& mapping, const HfConfig& config,
+                                           std::span<const TensorDesc> hf) {
+  const ModelSizes told = SW_TRY(sizes_from_hf_config(mapping, config));
+  if (hf.empty()) return ArgsBuilder(mapping, config, told).build();
+  const TensorIndex present = SW_TRY(TensorIndex::make(hf));
+  const ModelSizes sizes = SW_TRY(observe_sizes(mapping, told, Side::kHf, present));
+  ArgsFromConfig result = SW_TRY(ArgsBuilder(mapping, config, sizes).build());
+  for (const auto& [name, count] : told) {
+    const auto shown = sizes.find(name);
+    if (shown == sizes.end() || shown->second == count) continue;
+    result.notes.push_back(
+        fmt::format("{}: config.json says {}, the tensors show {}", name, count, shown->second));
+  }
+  return result;
 }
 
 Result<ConfigFromArgs> config_from_args(const Mapping& mapping, const Arguments& args) {

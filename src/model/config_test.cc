@@ -244,12 +244,24 @@ TEST(Config, ComesBackFromItsArguments) {
   expect_round_trip("qwen3", json);
   json["rope_scaling"] = nullptr;
   json["attention_bias"] = true;
+  json["mlp_bias"] = true;
   json["tie_word_embeddings"] = true;
   json["torch_dtype"] = "float16";
   expect_round_trip("llama", json);
   json["sliding_window"] = 4096;
   expect_round_trip("mistral", json);
   expect_arg(args_of("mistral", json), "window_size", std::vector<std::int64_t>{4095, 0});
+}
+
+TEST(Config, RefusesBiasesThatMegatronCannotTellApart) {
+  for (const char* setting : {"attention_bias", "mlp_bias"}) {
+    nlohmann::json json = llama31();
+    json[setting] = true;
+    const auto refused = args_from_hf_config(shipped("llama"), *config_of(json));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::kConfigMissing);
+    EXPECT_THAT(refused.error().message, HasSubstr(setting));
+  }
 }
 
 nlohmann::json deepseek() {
@@ -400,6 +412,25 @@ TEST(FindFamily, ReportsSeveralAndNone) {
   std::vector<TensorDesc> other = golden.canonical;
   other[0].name = "something.else";
   EXPECT_EQ(find_family(twice, values, other).error().code, Code::kNoFamily);
+}
+
+TEST(Config, CountsOptionalLayersByTheTensors) {
+  nlohmann::json json = deepseek();
+  json["num_nextn_predict_layers"] = 1;
+  const Mapping& mapping = shipped("deepseek_v3");
+  const auto told = args_from_hf_config(mapping, *config_of(json));
+  ASSERT_TRUE(told) << told.error().message;
+  const auto value_in = [](const ArgsFromConfig& args) {
+    return Arguments(args.values.begin(), args.values.end()).at("mtp_num_layers");
+  };
+  EXPECT_EQ(value_in(*told), ArgValue{std::int64_t{1}});
+  const std::vector<TensorDesc> none = {{"model.embed_tokens.weight", DType::kBF16, {4, 4}}};
+  const auto shown = args_from_hf_config(mapping, *config_of(json), none);
+  ASSERT_TRUE(shown) << shown.error().message;
+  EXPECT_EQ(value_in(*shown), ArgValue{}) << "None: Megatron does not ask for a zero";
+  EXPECT_THAT(shown->notes, testing::Contains(HasSubstr("mtp_layers: config.json says 1")));
+  json["num_nextn_predict_layers"] = 0;
+  EXPECT_EQ(value_in(*args_from_hf_config(mapping, *config_of(json))), ArgValue{});
 }
 
 }  // namespace

@@ -109,7 +109,9 @@ Result<ConfigRule::Kind> parse_kind(const JsonNode& node) {
   if (kind == "window") return Kind::kWindow;
   if (kind == "dense_first") return Kind::kDenseFirst;
   if (kind == "sparse_step") return Kind::kSparseStep;
-  return named->invalid(fmt::format("'{}'", kind), "pair, window, dense_first or sparse_step");
+  if (kind == "alike") return Kind::kAlike;
+  return named->invalid(fmt::format("'{}'", kind),
+                        "pair, window, dense_first, sparse_step or alike");
 }
 
 Result<std::optional<ArgValue>> value_of(const JsonNode& node, std::string_view key) {
@@ -136,6 +138,10 @@ Status parse_map(ConfigRule& rule, const JsonNode& node) {
 
 Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
   if (rule.hf.empty() && rule.args.empty()) return node.invalid("no names", "'hf' or 'args'");
+  if (rule.kind == ConfigRule::Kind::kAlike) {
+    if (rule.hf.size() > 1 && rule.args.empty() && rule.fallback) return {};
+    return node.invalid("other members than 'alike' has", "several 'hf' and their 'default'");
+  }
   const bool is_pair = !rule.hf.empty() && !rule.args.empty();
   const bool is_given = rule.value || rule.size || rule.fallback;
   if (!is_pair && !is_given) {

@@ -102,6 +102,7 @@ struct ConfigRule {
     kWindow,      ///< HF counts the tokens of a sliding window, Megatron those before the last
     kDenseFirst,  ///< HF counts leading dense layers, Megatron lists every layer
     kSparseStep,  ///< HF gives a step and exceptions, Megatron lists every layer
+    kAlike,       ///< the values of `hf` must be the same: Megatron cannot tell them apart
   };
   std::string name;
   Kind kind = Kind::kPair;
