@@ -17,7 +17,10 @@ import sys
 import checkpoints
 import timing
 
-CASES = ("dense-import", "dense-reshard", "dense-export", "moe-import", "moe-export", "metadata")
+CASES = (
+    "dense-import", "dense-reshard", "dense-export", "legacy-import", "legacy-reshard",
+    "legacy-export", "moe-import", "moe-export", "metadata",
+)  # fmt: skip
 MIB = 1 << 20
 GIB = 1 << 30
 
@@ -38,6 +41,7 @@ class Model:
         self.folder = os.path.join(bench.work, f"{name}-{self.bytes}")
         self.hf = os.path.join(self.folder, "hf")
         self.torch_dist = os.path.join(self.folder, "torch_dist")
+        self.legacy = os.path.join(self.folder, "legacy")
 
     def generate(self):
         say(f"{self.name}: {self.bytes / GIB:.2f} GiB in {self.folder}")
@@ -54,6 +58,10 @@ class Model:
         if not os.path.isdir(self.torch_dist):
             timing.run(self.bench.convert(self.hf, self.torch_dist, "torch_dist", *self.flags))
 
+    def require_legacy(self):
+        if not os.path.isdir(self.legacy):
+            timing.run(self.bench.convert(self.hf, self.legacy, "legacy", *self.flags))
+
     def check(self, hf):
         script = (
             "import sys; sys.path.insert(0, sys.argv[1]); import checkpoints; "
@@ -67,7 +75,7 @@ class Model:
             text = result.stdout.strip() or result.stderr.strip()
             raise timing.Failed(f"{hf}: differs from the generated model: {text}")
 
-    def check_torch_dist(self, folder):
+    def check_megatron(self, folder):
         """Through Hugging Face's form: the only way back that the generator knows."""
         hf = folder + "-as-hf"
         timing.remove(hf)
@@ -137,7 +145,7 @@ class Bench:
         model.generate()
         command = self.convert(model.hf, model.torch_dist, "torch_dist", *model.flags)
         self.measure("dense-import", model, model.hf, command, model.torch_dist)
-        model.check_torch_dist(model.torch_dist)
+        model.check_megatron(model.torch_dist)
 
     def dense_reshard(self):
         model = self.dense
@@ -146,7 +154,7 @@ class Bench:
         target = os.path.join(model.folder, "tp2")
         command = self.convert(model.torch_dist, target, "torch_dist", "--tp", "2")
         self.measure("dense-reshard", model, model.torch_dist, command, target)
-        model.check_torch_dist(target)
+        model.check_megatron(target)
         timing.remove(target)
 
     def export(self, model):
@@ -161,6 +169,34 @@ class Bench:
     def dense_export(self):
         self.export(self.dense)
 
+    def legacy_import(self):
+        model = self.dense
+        model.generate()
+        command = self.convert(model.hf, model.legacy, "legacy", *model.flags)
+        self.measure("legacy-import", model, model.hf, command, model.legacy)
+        model.check_megatron(model.legacy)
+
+    def legacy_reshard(self):
+        """A file for each rank to torch_dist, replicas compared."""
+        model = self.dense
+        model.generate()
+        model.require_legacy()
+        target = os.path.join(model.folder, "from-legacy")
+        command = self.convert(model.legacy, target, "torch_dist", "--tp", "2")
+        self.measure("legacy-reshard", model, model.legacy, command, target)
+        model.check_megatron(target)
+        timing.remove(target)
+
+    def legacy_export(self):
+        model = self.dense
+        model.generate()
+        model.require_legacy()
+        target = os.path.join(model.folder, "exported")
+        command = self.convert(model.legacy, target, "hf")
+        self.measure("legacy-export", model, model.legacy, command, target)
+        model.check(target)
+        timing.remove(target)
+
     def moe_import(self):
         model = self.moe
         model.generate()
@@ -170,7 +206,7 @@ class Bench:
         if chunks < 13_000:
             raise timing.Failed(f"moe-import: {chunks} chunks, expected at least 13000")
         self.results["moe-import"]["chunks"] = chunks
-        model.check_torch_dist(model.torch_dist)
+        model.check_megatron(model.torch_dist)
 
     def moe_export(self):
         self.export(self.moe)
@@ -312,8 +348,8 @@ def main():
         except timing.Failed as failure:
             say(f"FAILED {name}: {failure}")
             failed = True
-        if name in ("dense-export", "moe-export"):
-            (bench.dense if name == "dense-export" else bench.moe).clean()
+        if name in ("legacy-export", "moe-export"):
+            (bench.moe if name == "moe-export" else bench.dense).clean()
     bench.dense.clean()
     bench.moe.clean()
     print_table(bench.results)

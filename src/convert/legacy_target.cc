@@ -50,7 +50,8 @@ std::string module_of(std::string_view name) {
 // parameters, as torch orders them.
 class ExtraStates {
  public:
-  ExtraStates(const std::vector<LegacyShard>& shards, bool is_local) : is_local_(is_local) {
+  ExtraStates(const std::vector<LegacyShard>& shards, bool is_local, bool final_norm_has_state)
+      : is_local_(is_local), final_norm_has_state_(final_norm_has_state) {
     for (std::size_t i = 0; i < shards.size(); ++i) {
       const std::string module = module_of(shards[i].desc.name);
       first_.emplace(module, i);
@@ -83,6 +84,8 @@ class ExtraStates {
     if (is_local_) {
       if (leaf.starts_with("linear_") || leaf == "eh_proj") {
         dict.push_back({module + "._extra_state", Kind::kNone, DType::kU8, {}});
+      } else if (final_norm_has_state_ && module.ends_with("decoder.final_layernorm")) {
+        dict.push_back({module + "._extra_state", Kind::kTensor, DType::kU8, {0}});
       }
       return;
     }
@@ -92,6 +95,7 @@ class ExtraStates {
 
  private:
   bool is_local_;
+  bool final_norm_has_state_;
   std::unordered_map<std::string, std::size_t> first_;
   std::unordered_map<std::string, std::size_t> last_;
 };
@@ -167,7 +171,7 @@ class LegacyPlanner {
 
   LegacyStateDict make_dict(const std::vector<LegacyShard>& shards,
                             const StageContents& stage) const {
-    const ExtraStates states(shards, is_local_);
+    const ExtraStates states(shards, is_local_, parts_.final_norm_has_state);
     LegacyStateDict dict;
     bool has_output = false;
     for (std::size_t i = 0; i < shards.size(); ++i) {

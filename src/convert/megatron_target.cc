@@ -198,6 +198,13 @@ Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& sou
     complete_extra_states(spec, empty, parts);
   }
   parts.spec = spec;
+  if (source.location.container != Container::kLegacy) {
+    parts.final_norm_has_state =
+        std::any_of(source.catalog.objects.begin(), source.catalog.objects.end(),
+                    [](const StoredObject& object) {
+                      return object.name.find("final_layernorm._extra_state") != std::string::npos;
+                    });
+  }
   if (common) {
     parts.common_state = SW_TRY(common->encode(edits, notes));
   } else {

@@ -25,6 +25,9 @@ struct TargetParts {
   std::string common_state;
   std::string tracker;
   ModuleSpec spec = ModuleSpec::kKeep;  ///< that the entries are named for, where it is known
+  /// The norm behind the last layer is Transformer Engine's even among Megatron-Core's own modules:
+  /// so it is wherever that is installed.
+  bool final_norm_has_state = true;
   std::vector<TargetFile> files;
   std::vector<std::pair<std::string, StoredObject>> artifacts;  ///< path, and where it is now
   std::string folder;  ///< of the data within the output, with a trailing slash; may be empty

@@ -161,14 +161,10 @@ def assert_holds(model, truth):
     return seen
 
 
-def save(model, root, hf, iteration=10):
-    """What Megatron-LM's save_checkpoint leaves behind, weights only."""
+def arguments_of(model, hf, iteration):
+    """The part of a training run's arguments that describes the model and its layout."""
     config = model.config
-    folder = pathlib.Path(root) / f"iter_{iteration:07d}"
-    if dist.get_rank() == 0:
-        folder.mkdir(parents=True)
-    dist.barrier()
-    arguments = argparse.Namespace(
+    return argparse.Namespace(
         num_layers=config.num_layers,
         hidden_size=config.hidden_size,
         ffn_hidden_size=config.ffn_hidden_size,
@@ -189,11 +185,20 @@ def save(model, root, hf, iteration=10):
         tensor_model_parallel_size=config.tensor_model_parallel_size,
         pipeline_model_parallel_size=config.pipeline_model_parallel_size,
         expert_model_parallel_size=config.expert_model_parallel_size,
+        expert_tensor_parallel_size=config.expert_tensor_parallel_size,
         bf16=True,
         iteration=iteration,
     )
+
+
+def save(model, root, hf, iteration=10):
+    """What Megatron-LM's save_checkpoint leaves behind, weights only."""
+    folder = pathlib.Path(root) / f"iter_{iteration:07d}"
+    if dist.get_rank() == 0:
+        folder.mkdir(parents=True)
+    dist.barrier()
     state = {
-        "args": arguments,
+        "args": arguments_of(model, hf, iteration),
         "checkpoint_version": 3.0,
         "iteration": iteration,
         "model": sharded(model),
@@ -209,4 +214,39 @@ def load(model, folder, strict):
     """dist_checkpointing.load of one iteration folder into the model; returns the common state."""
     state = dist_checkpointing.load({"model": sharded(model)}, str(folder), strict=strict)
     model.load_state_dict(state.pop("model"), strict=False)
+    return state
+
+
+def rank_file(folder):
+    """This rank's file of a legacy checkpoint, named as Megatron-LM's get_checkpoint_name does."""
+    name = f"mp_rank_{parallel_state.get_tensor_model_parallel_rank():02d}"
+    if parallel_state.get_pipeline_model_parallel_world_size() > 1:
+        name += f"_{parallel_state.get_pipeline_model_parallel_rank():03d}"
+    if parallel_state.get_expert_model_parallel_world_size() > 1:
+        name += f"_{parallel_state.get_expert_model_parallel_rank():03d}"
+    return pathlib.Path(folder) / name / "model_optim_rng.pt"
+
+
+def save_legacy(model, root, hf, iteration=10):
+    """What save_checkpoint leaves behind with --ckpt-format torch, weights only."""
+    file = rank_file(pathlib.Path(root) / f"iter_{iteration:07d}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    state = {
+        "args": arguments_of(model, hf, iteration),
+        "checkpoint_version": 3.0,
+        "iteration": iteration,
+        "model": model.state_dict_for_save_checkpoint(),
+    }
+    torch.save(state, file)
+    if dist.get_rank() == 0:
+        tracker = pathlib.Path(root) / "latest_checkpointed_iteration.txt"
+        tracker.write_text(str(iteration))
+    dist.barrier()
+
+
+def load_legacy(model, folder):
+    """A rank's own file into its part of the model, nothing missing and nothing left over."""
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        state = torch.load(rank_file(folder), weights_only=True)
+    model.load_state_dict(state.pop("model"), strict=True)
     return state

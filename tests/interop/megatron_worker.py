@@ -8,7 +8,7 @@ import megatron_cpu
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("action", choices=["save", "load"])
+    parser.add_argument("action", choices=["save", "load", "save_legacy", "load_legacy"])
     parser.add_argument("family")
     parser.add_argument("folder")
     parser.add_argument("--spec", choices=["te", "local"], default="te")
@@ -26,9 +26,15 @@ def main():
     if args.action == "save":
         megatron_cpu.fill(model, truth)
         megatron_cpu.save(model, args.folder, hf)
+    elif args.action == "save_legacy":
+        megatron_cpu.fill(model, truth)
+        megatron_cpu.save_legacy(model, args.folder, hf)
     else:
         folder = checkpoints.iteration_folder(args.folder)
-        megatron_cpu.load(model, folder, args.strict)
+        if args.action == "load":
+            megatron_cpu.load(model, folder, args.strict)
+        else:
+            megatron_cpu.load_legacy(model, folder)
         assert megatron_cpu.assert_holds(model, truth), "this rank holds nothing"
 
 

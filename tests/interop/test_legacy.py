@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Legacy `mp_rank_*` checkpoints: ours in Megatron-Core's models, theirs read by us."""
+import pytest
+
+import checkpoints
+
+GOLDEN_HF = checkpoints.GOLDEN / "hf"
+
+# What Megatron-LM's check_checkpoint_args compares and reads without a default.
+CHECKED_ARGUMENTS = (
+    "num_layers hidden_size num_attention_heads add_position_embedding max_position_embeddings "
+    "make_vocab_size_divisible_by tokenizer_type padded_vocab_size tensor_model_parallel_size "
+    "pipeline_model_parallel_size"
+).split()
+
+
+@pytest.mark.parametrize("spec", ["te", "local"])
+@pytest.mark.parametrize("family", ["llama3", "qwen2", "qwen3", "qwen3_moe", "mixtral"])
+def test_a_model_takes_it_strictly(shardwright, megatron, tmp_path, family, spec):
+    source, out = GOLDEN_HF / family / "hf", tmp_path / "out"
+    shardwright("convert", source, out, "--to", "legacy", "--spec", spec)
+    model = megatron.build(megatron.read_config(source), spec)
+    state = megatron.load_legacy(model, checkpoints.iteration_folder(out))
+    truth = checkpoints.truth(family)
+    assert megatron.assert_holds(model, truth) == truth.keys()
+    assert state["checkpoint_version"] == 3.0
+    assert state["iteration"] == 0
+    for name in CHECKED_ARGUMENTS:
+        assert hasattr(state["args"], name), name
+    assert state["args"].num_layers == model.config.num_layers
+    assert state["args"].padded_vocab_size == model.vocab_size
+
+
+@pytest.mark.parametrize(
+    "family, layout, sizes",
+    [
+        ("llama3", ("--tp", 2), {"tp": 2}),
+        ("llama3_4l", ("--pp", 2), {"pp": 2}),
+        ("qwen2", ("--pp", 3), {"pp": 3}),
+        ("qwen3_moe", ("--ep", 2), {"ep": 2}),
+    ],
+)
+def test_ranks_take_their_files(shardwright, megatron_job, tmp_path, family, layout, sizes):
+    out = tmp_path / "out"
+    shardwright("convert", GOLDEN_HF / family / "hf", out, "--to", "legacy", *layout)
+    megatron_job("load_legacy", family, out, **sizes)
+
+
+@pytest.mark.parametrize(
+    "family, spec, sizes",
+    [
+        ("llama3", "local", {"tp": 2}),
+        ("qwen2", "te", {"pp": 3}),
+        ("qwen3_moe", "local", {"ep": 2}),
+        ("mixtral", "te", {"tp": 2, "ep": 2}),
+    ],
+)
+def test_theirs_is_read(shardwright, megatron, megatron_job, tmp_path, family, spec, sizes):
+    megatron_job("save_legacy", family, tmp_path / "in", spec=spec, **sizes)
+    shardwright("convert", tmp_path / "in", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    truth, tensors = checkpoints.truth(family), checkpoints.load_dcp(tmp_path / "out")
+    named = {megatron.truth_name(key, truth): tensor for key, tensor in tensors.items()}
+    checkpoints.assert_same(named, truth)
+    source = GOLDEN_HF / family / "hf"
+    shardwright("convert", tmp_path / "in", tmp_path / "hf", "--to", "hf", "--hf-config", source)
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "hf"), checkpoints.load_hf(source))
