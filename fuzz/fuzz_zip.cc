@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zip archives, torch archives, and the quick reader of .distcp items: they must agree.
+// Zip archives, torch archives, and the quick reader of .distcp items: they must agree. And torch
+// files of before 1.6.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -7,6 +8,7 @@
 
 #include "codec/torch_archive.h"
 #include "codec/torch_item_reader.h"
+#include "codec/torch_stream.h"
 #include "codec/zip_reader.h"
 #include "expect.h"
 #include "io/memory_directory.h"
@@ -37,19 +39,29 @@ void read_zip(const ReadableFile& file) {
   }
 }
 
-void read_torch(const ReadableFile& file) {
-  const Result<TorchArchive> archive = TorchArchive::open(file);
-  if (!archive) return;
-  const pickle::Document& document = archive->document();
+template <class Torch>
+void locate_tensors(const Torch& torch, std::uint64_t file_bytes) {
+  const pickle::Document& document = torch.document();
   for (std::uint32_t id = 0; id < document.node_count(); ++id) {
     const pickle::Value value = document.at(id);
     if (!is_tensor(value)) continue;
-    const Result<LocatedTensor> tensor = archive->locate(value);
+    const Result<LocatedTensor> tensor = torch.locate(value);
     if (!tensor) continue;
     expect(lies_inside(tensor->range, tensor->storage), "a tensor lies inside its storage");
-    expect(lies_inside(tensor->storage, {0, file.size()}), "a storage lies inside the file");
+    expect(lies_inside(tensor->storage, {0, file_bytes}), "a storage lies inside the file");
   }
+}
+
+void read_torch(const ReadableFile& file) {
+  const Result<TorchArchive> archive = TorchArchive::open(file);
+  if (!archive) return;
+  locate_tensors(*archive, file.size());
   static_cast<void>(archive->with_pickle("\x80\x02N.", kMostRecordBytes));
+}
+
+void read_stream(const ReadableFile& file) {
+  const Result<TorchStream> stream = TorchStream::open(file);
+  if (stream) locate_tensors(*stream, file.size());
 }
 
 // The item reader takes short cuts; where it finds a tensor, the long way must find the same one.
@@ -75,6 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto file = make_memory_file("input", std::string(data, data + size));
   read_zip(*file);
   read_torch(*file);
+  read_stream(*file);
   compare_item(*file);
   return 0;
 }

@@ -55,11 +55,16 @@ Result<LocatedTensor> place_torch_tensor(const TorchTensor& recipe, const zip::A
     return refuse(Code::kTorchArchive, fmt::format("{} bytes", storage.bytes),
                   fmt::format("{} as the pickle says", recipe.storage_bytes));
   }
+  LocatedTensor tensor = place_in_storage(recipe, payload);
+  tensor.storage_crc = storage.crc;
+  return tensor;
+}
+
+LocatedTensor place_in_storage(const TorchTensor& recipe, ByteRange payload) {
   LocatedTensor tensor;
   tensor.dtype = recipe.dtype;
   tensor.shape = recipe.shape;
   tensor.storage = payload;
-  tensor.storage_crc = storage.crc;
   // read_torch_tensor has checked the sums below against storage_bytes, unless the view is empty.
   tensor.range.offset = payload.offset;
   if (std::ranges::find(recipe.shape, 0) != recipe.shape.end()) return tensor;

@@ -30,4 +30,8 @@ namespace shardwright {
                                                        const zip::Entry& storage,
                                                        ByteRange payload);
 
+/// The place of a tensor in a storage that lies at `payload`. REQUIRES: that storage has
+/// recipe.storage_bytes.
+[[nodiscard]] LocatedTensor place_in_storage(const TorchTensor& recipe, ByteRange payload);
+
 }  // namespace shardwright

@@ -37,7 +37,7 @@ void append_piece(const TensorRecipe& recipe, const Box& box, int dropped, std::
       piece.axis.push_back(s);
       piece.step.push_back(view.step[axis]);
     }
-    target.views.push_back(std::move(piece));
+    target.views.push_back(piece);
   }
 }
 

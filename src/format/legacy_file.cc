@@ -2,6 +2,7 @@
 #include "format/legacy_file.h"
 
 #include "base/fail.h"
+#include "codec/torch_file.h"
 #include "codec/torch_tensor.h"
 #include "format/plain_arguments.h"
 
@@ -14,7 +15,7 @@ using pickle::Value;
 // The pairs of a dict or of an OrderedDict.
 Value pairs_of(Value dict) { return dict.is(Kind::kDict) ? dict : dict.items(); }
 
-Result<LegacyTensor> read_tensor(const TorchArchive& archive, std::string_view name, Value value,
+Result<LegacyTensor> read_tensor(const TorchFile& archive, std::string_view name, Value value,
                                  LegacyDetail detail) {
   LegacyTensor tensor{std::string(name), {}};
   if (detail == LegacyDetail::kPlaces) {
@@ -27,7 +28,7 @@ Result<LegacyTensor> read_tensor(const TorchArchive& archive, std::string_view n
   return tensor;
 }
 
-Result<LegacyModel> read_model(const TorchArchive& archive, std::string_view key, Value dict,
+Result<LegacyModel> read_model(const TorchFile& archive, std::string_view key, Value dict,
                                LegacyDetail detail) {
   LegacyModel model;
   const Value pairs = pairs_of(dict);
@@ -61,7 +62,7 @@ Result<LegacyModel> read_model(const TorchArchive& archive, std::string_view key
 }  // namespace
 
 Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detail) {
-  const TorchArchive archive = SW_TRY(TorchArchive::open(file));
+  const TorchFile archive = SW_TRY(TorchFile::open(file));
   const Value root = archive.root();
   const Value pairs = pairs_of(root);
   if (!pairs.is(Kind::kDict)) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codec/pickle_encode.h"
-#include "codec/torch_archive.h"
+#include "codec/torch_file.h"
 #include "codec/torch_layout.h"
 
 namespace shardwright {
@@ -40,9 +40,8 @@ bool has_storage(const Document& document, Value value) {
 }  // namespace
 
 Result<Document> plain_state(const ReadableFile& file) {
-  const TorchArchive archive = SW_TRY(TorchArchive::open(file));
-  const std::string text =
-      SW_TRY(archive.zip().read(*archive.record("data.pkl"), kMostPickleBytes));
+  const TorchFile torch = SW_TRY(TorchFile::open(file));
+  const std::string text = SW_TRY(torch.pickle(kMostPickleBytes));
   Document document = SW_TRY(pickle::decode(as_bytes(text)));
   const Value root = document.root();
   const Value state = document.dict();
