@@ -113,6 +113,24 @@ INSTANTIATE_TEST_SUITE_P(Golden, Families,
                                              "deepseek_v3_mtp", {2, 2, 1, 4, 1}, {1, 3, 1, 1, 1}}),
                          [](const auto& test) { return test.param.name; });
 
+// The padding that a layout needed is cut off again, also where only arguments tell the height.
+TEST(Vocabulary, LosesItsPaddingOnTheWayBack) {
+  const std::string golden = golden_path("hf/llama3/hf");
+  const TensorMap original = read_all_tensors(golden).value();
+  for (const TargetFormat form : {TargetFormat::kTorchDist, TargetFormat::kLegacy}) {
+    const TemporaryFolder out;
+    ConvertRequest import = request_of(golden, out / "megatron", form, {3, 1, 1, 1, 3});
+    ASSERT_FALSE(prepare_conversion(import)) << "512 rows, three ranks";
+    import.parallel = {1, 1, 1, 1, 1};
+    import.make_vocab_size_divisible_by = 500;
+    ASSERT_TRUE(convert_now(import));
+    std::filesystem::remove_all(out / "megatron/iter_0000000/hf");
+    const auto exported = convert_now(request_of(out / "megatron", out / "hf", TargetFormat::kHf));
+    ASSERT_TRUE(exported) << exported.error().text();
+    expect_equal(read_all_tensors(out / "hf").value(), original, false);
+  }
+}
+
 struct Saved {
   std::string path;
   std::string truth;

@@ -20,6 +20,24 @@ Result<Arguments> arguments_of(const Checkpoint& source) {
   return read_run_config(source.run_config);
 }
 
+// Arguments have the vocabulary's height with padding, and without it where the run knew it. The
+// latter is the model's, except with the null tokenizer, which counts one token more than it is
+// told.
+Arguments with_true_vocabulary(Arguments arguments) {
+  const auto padded = arguments.find("padded_vocab_size");
+  const auto exact = arguments.find("vocab_size");
+  const auto tokenizer = arguments.find("tokenizer_type");
+  if (padded == arguments.end() || exact == arguments.end()) return arguments;
+  const auto* rows = std::get_if<std::int64_t>(&padded->second);
+  const auto* tokens = std::get_if<std::int64_t>(&exact->second);
+  const bool is_null =
+      tokenizer == arguments.end() || tokenizer->second == ArgValue{std::string("NullTokenizer")};
+  if (rows != nullptr && tokens != nullptr && *tokens > 0 && *tokens <= *rows && !is_null) {
+    padded->second = exact->second;
+  }
+  return arguments;
+}
+
 }  // namespace
 
 Result<ModelFacts> find_model_facts(const ConvertRequest& request, const Checkpoint& source,
@@ -29,7 +47,7 @@ Result<ModelFacts> find_model_facts(const ConvertRequest& request, const Checkpo
   ModelFacts facts;
   facts.config_text = SW_TRY(config_text_of(request, source));
   if (!facts.config_text.empty()) facts.config = SW_TRY(read_hf_config(facts.config_text));
-  const Arguments arguments = SW_TRY(arguments_of(source));
+  const Arguments arguments = with_true_vocabulary(SW_TRY(arguments_of(source)));
   if (!request.family.empty()) {
     facts.mapping = SW_TRY(find_family(mappings, request.family));
   } else if (facts.config) {
