@@ -42,6 +42,14 @@ class LegacyDiagnosis {
     }
     LegacyVerdict verdict = classify_legacy(evidence_);
     if (verdict.question && settle(*verdict.question, groups)) verdict = classify_legacy(evidence_);
+    if (request_.check_replicas) {
+      ReplicaReport report = SW_TRY(
+          check_replicas(directory_, groups.models, verdict.diagnosis.coordinates, survey_.data));
+      evidence_.differing = std::move(report.differing);
+      evidence_.repeated = std::move(report.repeated);
+      evidence_.bytes_compared += report.bytes;
+      verdict = classify_legacy(evidence_);
+    }
     if (!writer_.empty()) {
       verdict.diagnosis.evidence.push_back(
           fill({"args are those of {writer}", "args 来自 {writer}"}, {{"writer", writer_}}));

@@ -180,6 +180,7 @@ LegacyVerdict classify_legacy(const LegacyEvidence& evidence) {
   }
   diagnosis.expected_pattern =
       diagnosis.layout == LayoutClass::kNone ? diagnosis.disk_pattern : expected_pattern(reading);
+  if (reading.has_optimizer_ranks) diagnosis.coordinates.emplace_back("dp");
   const bool wants_experts = evidence.believed.expert.value_or(1) > 1;
   diagnosis.loader = wants_experts ? Loader::kExpertAware : Loader::kNonExpert;
   diagnosis.loader_note = loader_note(reading, evidence.believed);

@@ -22,16 +22,20 @@ std::string list_text(const std::vector<std::int64_t>& numbers) {
 
 // The optimizer's own folders, and models that have a data-parallel number themselves.
 void add_data_coordinate(const LegacyReading& reading, Diagnosis& diagnosis) {
-  if (!reading.groups.optimizers.empty()) {
+  if (reading.has_optimizer_ranks) {
     const NumberedFolder& folder = reading.groups.optimizers.front();
     const bool is_old = folder.file == "optim.pt";
     const Phrase writer = is_old ? Phrase{"an old distributed optimizer", "旧版分布式优化器"}
                                  : Phrase{"AIAK's optimizer", " AIAK 优化器"};
-    return add_finding(diagnosis, "L10", {{"writer", writer}, {"file", folder.file}});
+    const bool is_last = folder.numbers.size() < 4;
+    const Phrase place = is_last ? Phrase{"last", "最后一个"} : Phrase{"third", "第三个"};
+    return add_finding(diagnosis, "L10",
+                       {{"place", place}, {"writer", writer}, {"file", folder.file}});
   }
   if (reading.place_of(Coordinate::kData)) {
     add_finding(diagnosis, "L10",
-                {{"writer", Phrase{"a short-lived writer of 2022", " 2022 年短暂存在的写法"}},
+                {{"place", Phrase{"last", "最后一个"}},
+                 {"writer", Phrase{"a short-lived writer of 2022", " 2022 年短暂存在的写法"}},
                  {"file", reading.groups.models.front().file}});
   }
 }
@@ -134,6 +138,22 @@ void add_components(const LegacyReading& reading, Diagnosis& diagnosis) {
   }
 }
 
+void add_replicas(const LegacyEvidence& evidence, Diagnosis& diagnosis) {
+  constexpr std::size_t kMostTold = 8;
+  for (std::size_t i = 0; i < std::min(evidence.repeated.size(), kMostTold); ++i) {
+    const RepeatedShard& shard = evidence.repeated[i];
+    add_finding(diagnosis, "L20", {{"name", shard.tensor}, {"shape", shard.joined_shape}});
+  }
+  for (std::size_t i = 0; i < std::min(evidence.differing.size(), kMostTold); ++i) {
+    const ReplicaVerdict& verdict = evidence.differing[i];
+    add_finding(diagnosis, "L21",
+                {{"name", verdict.tensor},
+                 {"axis", fmt::format("{} ({}, {})", verdict.axis, verdict.first, verdict.second)},
+                 {"count", verdict.differing},
+                 {"offset", verdict.first_difference}});
+  }
+}
+
 void add_unreadable(const LegacyEvidence& evidence, const LegacyReading& reading,
                     Diagnosis& diagnosis) {
   std::set<std::string> told;
@@ -161,6 +181,7 @@ void add_content_findings(const LegacyEvidence& evidence, const LegacyReading& r
   add_vocabulary(evidence, reading, diagnosis);
   add_experts(reading, diagnosis);
   add_components(reading, diagnosis);
+  add_replicas(evidence, diagnosis);
   add_unreadable(evidence, reading, diagnosis);
 }
 

@@ -64,6 +64,12 @@ struct ReplicaQuestion {
   std::string tensor;
 };
 
+/// A tensor that every TP rank holds whole, though it should be cut.
+struct RepeatedShard {
+  std::string tensor;
+  std::string joined_shape;  ///< what concatenation would give
+};
+
 struct UnreadableFile {
   std::string path;
   std::string error;
@@ -77,6 +83,8 @@ struct LegacyEvidence {
   std::vector<RankSample> samples;
   std::vector<UnreadableFile> unreadable;
   std::optional<ReplicaVerdict> verdict;  ///< the answer to a ReplicaQuestion
+  std::vector<ReplicaVerdict> differing;  ///< replicas that are not, where they were compared
+  std::vector<RepeatedShard> repeated;
   std::uint64_t bytes_compared = 0;
   AxisSizes believed;
 };

@@ -98,9 +98,14 @@ void add_copy_findings(const LegacyReading& reading, Diagnosis& diagnosis) {
   }
   const auto all = static_cast<std::size_t>(*reading.sizes.tensor * *reading.sizes.pipeline);
   diagnosis.complete = held.size() == all;
-  if (held.size() < all) {
-    add_finding(diagnosis, "L09",
-                {{"shard", "(tp,pp)"}, {"found", held.size()}, {"expected", all}});
+  for (std::int64_t p = 0; p < *reading.sizes.pipeline; ++p) {
+    for (std::int64_t t = 0; t < *reading.sizes.tensor; ++t) {
+      if (held.contains({p, t})) continue;
+      return add_finding(diagnosis, "L09",
+                         {{"shard", fmt::format("(tp={},pp={})", t, p)},
+                          {"found", held.size()},
+                          {"expected", all}});
+    }
   }
 }
 

@@ -169,6 +169,7 @@ class Reader {
     if (reading_.place_of(Coordinate::kData)) {
       sizes.data = count_at(models(), *reading_.place_of(Coordinate::kData));
     }
+    read_optimizer_ranks();
     const bool is_open = reading_.coordinates.size() < models().front().numbers.size();
     if (is_open) return;
     sizes.pipeline = size_of(Coordinate::kPipeline, recorded.pipeline);
@@ -177,6 +178,18 @@ class Reader {
       reading_.naming = RankNaming::kTpPpEp;
     }
     sizes.expert_tensor = expert_tensor_size();
+  }
+
+  // Old distributed optimizers have folders of their own, with a data-parallel number more.
+  void read_optimizer_ranks() {
+    const auto& optimizers = reading_.groups.optimizers;
+    if (optimizers.empty()) return;
+    const std::size_t numbers = optimizers.front().numbers.size();
+    // AIAK's have the expert rank behind it.
+    const std::size_t place = numbers == 4 ? 2 : numbers - 1;
+    if (place == 0 || numbers <= models().front().numbers.size()) return;
+    reading_.sizes.data = count_at(optimizers, place);
+    reading_.has_optimizer_ranks = true;
   }
 
   std::optional<std::int64_t> expert_size() {

@@ -32,6 +32,7 @@ struct LegacyReading {
   std::vector<Phrase> evidence;
   std::optional<ReplicaQuestion> question;
   bool contradicts_arguments = false;
+  bool has_optimizer_ranks = false;  ///< folders of an optimizer with a data-parallel number
 
   [[nodiscard]] std::set<std::string> model_names() const;
   /// The place of a coordinate in the names.
