@@ -38,12 +38,12 @@ struct Finding {
 
 /// Sizes of parallel axes; an axis that is not there has size 1, an unknown one has none.
 struct AxisSizes {
-  std::optional<std::int64_t> tensor;
-  std::optional<std::int64_t> pipeline;
-  std::optional<std::int64_t> virtual_pipeline;
-  std::optional<std::int64_t> expert;
-  std::optional<std::int64_t> expert_tensor;
-  std::optional<std::int64_t> data;
+  std::optional<std::int64_t> tensor = std::nullopt;
+  std::optional<std::int64_t> pipeline = std::nullopt;
+  std::optional<std::int64_t> virtual_pipeline = std::nullopt;
+  std::optional<std::int64_t> expert = std::nullopt;
+  std::optional<std::int64_t> expert_tensor = std::nullopt;
+  std::optional<std::int64_t> data = std::nullopt;
 
   friend bool operator==(const AxisSizes&, const AxisSizes&) = default;
 };

@@ -35,7 +35,7 @@ void add_missing(const LegacyCoverage& coverage, const LegacyReading& reading,
   if (coverage.is_complete) {
     std::vector<std::string> asked = coverage.unwritten;
     for (const std::string& name : diagnosis.missing) asked.push_back(name);
-    if (asked.empty()) return;
+    if (asked.empty() || !reading.sizes.expert_tensor) return;
     std::ranges::sort(asked);
     add_finding(diagnosis, "L31",
                 {{"tp", config.tensor},
@@ -73,7 +73,8 @@ void add_grid_findings(const LegacyReading& reading, const ParallelConfig& confi
   diagnosis.complete = coverage->is_complete;
   const std::int64_t product = config.tensor * config.expert;
   const auto pairs = static_cast<std::int64_t>(coverage->asked) / config.pipeline;
-  if (pairs < product) {
+  const bool knows_grid = reading.sizes.expert_tensor.has_value();
+  if (knows_grid && pairs < product) {
     add_finding(diagnosis, "L06",
                 {{"etp", config.expert_tensor},
                  {"tp", config.tensor},
@@ -82,10 +83,12 @@ void add_grid_findings(const LegacyReading& reading, const ParallelConfig& confi
   }
   add_missing(*coverage, reading, config, diagnosis);
   if (!coverage->unexpected.empty()) {
+    const std::string& first = coverage->unexpected.front();
+    const std::size_t count = coverage->unexpected.size();
     add_finding(diagnosis, "L27",
                 {{"first", fmt::format("TP/PP/EP/ETP = {}", sizes_text(reading.sizes))},
-                 {"second", fmt::format("{} ({})", coverage->unexpected.front(),
-                                        coverage->unexpected.size())}});
+                 {"second", Phrase{fmt::format("{} beyond these ({} in all)", first, count),
+                                   fmt::format("此外的 {}（共 {} 个）", first, count)}}});
   }
 }
 

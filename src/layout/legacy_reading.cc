@@ -2,6 +2,7 @@
 #include "layout/legacy_reading.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "layout/finding_rules.h"
@@ -211,19 +212,30 @@ class Reader {
     const auto& recorded = reading_.run.sizes.expert_tensor;
     if (recorded) return recorded;
     std::vector<std::int64_t> fitting;
+    std::size_t fewest = std::numeric_limits<std::size_t>::max();
     const std::set<std::string> names = reading_.model_names();
+    std::int64_t nearest = tp;
     for (std::int64_t etp = 1; etp <= tp; ++etp) {
       if (tp % etp != 0) continue;
-      reading_.sizes.expert_tensor = etp;
+      reading_.assumed_expert_tensor = etp;
       const auto config = reading_.config();
       if (!config) continue;
       const auto coverage = legacy_coverage(names, *config, reading_.naming);
-      if (coverage && coverage->is_complete && coverage->unexpected.empty()) fitting.push_back(etp);
+      if (!coverage) continue;
+      const bool fits = coverage->is_complete && coverage->unexpected.empty();
+      if (fits) fitting.push_back(etp);
+      const std::size_t wrong =
+          fits ? 0 : 1 + coverage->missing.size() + coverage->unexpected.size();
+      if (wrong > fewest) continue;
+      fewest = wrong;
+      nearest = etp;
     }
-    // Megatron takes TP where no other size is given, and records that.
-    if (reading_.run.is_present && std::ranges::find(fitting, tp) != fitting.end()) return tp;
+    reading_.assumed_expert_tensor = nearest;
+    // Megatron takes TP where no other size is given.
+    const bool fits_default = std::ranges::find(fitting, tp) != fitting.end();
+    if (reading_.run.is_present && (fits_default || fitting.empty())) return tp;
     if (fitting.size() == 1) return fitting.front();
-    return reading_.run.is_present && fitting.empty() ? std::optional(tp) : std::nullopt;
+    return std::nullopt;
   }
 
   void tell_samples() {
@@ -258,7 +270,7 @@ std::optional<std::size_t> LegacyReading::place_of(Coordinate coordinate) const 
 std::optional<ParallelConfig> LegacyReading::config() const {
   if (!sizes.tensor || !sizes.pipeline || !sizes.expert) return std::nullopt;
   const ParallelConfig config{*sizes.tensor, *sizes.pipeline, sizes.virtual_pipeline.value_or(1),
-                              *sizes.expert, sizes.expert_tensor.value_or(*sizes.tensor)};
+                              *sizes.expert, sizes.expert_tensor.value_or(assumed_expert_tensor)};
   for (const std::int64_t size :
        {config.tensor, config.pipeline, config.expert, config.expert_tensor}) {
     if (size < 1 || size > kMostRanksOfAnAxis) return std::nullopt;

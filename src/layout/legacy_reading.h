@@ -31,6 +31,7 @@ struct LegacyReading {
   Phrase reason;
   std::vector<Phrase> evidence;
   std::optional<ReplicaQuestion> question;
+  std::int64_t assumed_expert_tensor = 1;  ///< where sizes has none: fits the folders best
   bool contradicts_arguments = false;
   bool has_optimizer_ranks = false;  ///< folders of an optimizer with a data-parallel number
 
