@@ -91,7 +91,7 @@ struct Diagnosis {
 /// What to look at, and what the caller believes about it.
 struct DiagnoseRequest {
   std::string path;
-  AxisSizes believed;           ///< `--tp` and so on; `data` has no flag
+  AxisSizes believed = {};      ///< `--tp` and so on; `data` has no flag
   bool check_replicas = false;  ///< compare the bytes of what several ranks hold
 };
 

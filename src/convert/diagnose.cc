@@ -48,9 +48,9 @@ std::vector<std::string_view> containers_of(const Survey& survey) {
 Phrase why_first(std::string_view container) {
   if (container == kLegacy) {
     return {"Megatron looks for mp_rank_* before .metadata",
-            " Megatron 先查找 mp_rank_* 再查找 .metadata "};
+            " Megatron 先查找 mp_rank_* 再查找 .metadata"};
   }
-  return {"Megatron looks at metadata.json first", " Megatron 首先查看 metadata.json "};
+  return {"Megatron looks at metadata.json first", " Megatron 首先查看 metadata.json"};
 }
 
 Diagnosis of_sibling(const Sibling& sibling, const std::string& shown_by, const std::string& path) {

@@ -157,6 +157,7 @@ class Surveyor {
     std::vector<SiblingMatch> here = recognise_siblings(survey_.entries);
     if (!here.empty()) survey_.siblings = std::move(here);
     if (survey_.backend.empty() && survey_.siblings.empty()) SW_TRY(look_for_zarr());
+    if (!holds_data(survey_.entries) && survey_.siblings.empty()) SW_TRY(look_into_modalities());
     return {};
   }
 
@@ -174,6 +175,22 @@ class Surveyor {
     const auto folder = std::ranges::find_if(survey_.entries, &DirectoryEntry::is_directory);
     if (folder == survey_.entries.end() || is_rank_folder(*folder)) return {};
     survey_.holds_zarr = directory_.exists(joined(survey_.data, folder->name) + "/.zarray");
+    return {};
+  }
+
+  // Cornstarch has a folder for each modality, and the signs two levels further down.
+  Status look_into_modalities() {
+    constexpr int kMostFolders = 8;
+    int looked = 0;
+    for (const DirectoryEntry& entry : survey_.entries) {
+      if (!entry.is_directory || ++looked > kMostFolders) continue;
+      for (const char* part : {"/module", "/projector"}) {
+        const std::string path = joined(survey_.data, entry.name) + part;
+        if (!directory_.exists(path)) continue;
+        survey_.siblings = recognise_siblings(SW_TRY(directory_.list(path)));
+        if (!survey_.siblings.empty()) return {};
+      }
+    }
     return {};
   }
 

@@ -341,5 +341,146 @@ std::vector<Row> rows_about_contents() {
   };
 }
 
+TEST(ClassifyLegacy, AsksForBytesWhereNothingElseDecides) {
+  LegacyEvidence evidence = open_question();
+  const LegacyVerdict open = classify_legacy(evidence);
+  EXPECT_EQ(open.diagnosis.confidence, Confidence::kAmbiguous);
+  EXPECT_EQ(open.diagnosis.layout, LayoutClass::kNone);
+  EXPECT_EQ(open.diagnosis.disk_arity, 2);
+  EXPECT_THAT(open.diagnosis.coordinates, ElementsAre("tp", "pp|ep"));
+  EXPECT_EQ(open.diagnosis.sizes, (AxisSizes{.tensor = 2, .virtual_pipeline = 1}));
+  EXPECT_THAT(open.diagnosis.reason.english, HasSubstr("(tp,pp) or (tp,ep)"));
+  EXPECT_EQ(open.diagnosis.next, "shardwright diagnose ckpt --pp 2");
+  ASSERT_TRUE(open.question);
+  EXPECT_EQ(open.question->first, "mp_rank_00_000");
+  EXPECT_EQ(open.question->second, "mp_rank_00_001");
+
+  evidence.verdict = ReplicaVerdict{"mp_rank_00_000", "mp_rank_00_001", "a", "", 64, 9, 1};
+  evidence.bytes_compared = 128;
+  const LegacyVerdict differs = classify_legacy(evidence);
+  EXPECT_THAT(differs.diagnosis.coordinates, ElementsAre("tp", "pp"));
+  EXPECT_EQ(differs.diagnosis.confidence, Confidence::kLikely);
+  EXPECT_THAT(differs.diagnosis.evidence.back().english, HasSubstr("128 bytes"));
+  EXPECT_FALSE(differs.question);
+
+  evidence.verdict->differing = 0;
+  EXPECT_THAT(classify_legacy(evidence).diagnosis.coordinates, ElementsAre("tp", "dp"));
+  for (RankSample& sample : evidence.samples) {
+    sample.models[0].push_back({"decoder.layers.0.mlp.experts.weight1", {8, 8}});
+  }
+  EXPECT_THAT(classify_legacy(evidence).diagnosis.coordinates, ElementsAre("tp", "ep"));
+}
+
+TEST(ClassifyLegacy, TakesTheCallersWordWhereItMust) {
+  const LegacyEvidence open = open_question();
+  EXPECT_THAT(classify_legacy(believing(open, {.pipeline = 2})).diagnosis.coordinates,
+              ElementsAre("tp", "pp"));
+  const Diagnosis expert = classify_legacy(believing(open, {.expert = 2})).diagnosis;
+  EXPECT_THAT(expert.coordinates, ElementsAre("tp", "ep"));
+  EXPECT_EQ(expert.layout, LayoutClass::kExpert);
+  EXPECT_EQ(expert.confidence, Confidence::kLikely);
+  EXPECT_EQ(classify_legacy(believing(open, {.pipeline = 2, .expert = 2})).diagnosis.confidence,
+            Confidence::kAmbiguous);
+}
+
+// Unreadable files leave names only.
+TEST(ClassifyLegacy, NamesAloneSettleOnlyASparseGrid) {
+  LegacyEvidence evidence = of({2, 1, 1, 4, 1, true});
+  evidence.samples.clear();
+  const Diagnosis sparse = classify_legacy(evidence).diagnosis;
+  EXPECT_THAT(sparse.coordinates, ElementsAre("tp", "ep"));
+  EXPECT_EQ(sparse.sizes.expert_tensor, 1);
+  EXPECT_EQ(sparse.confidence, Confidence::kLikely);
+  evidence = of(kDense);
+  evidence.samples.clear();
+  EXPECT_EQ(classify_legacy(evidence).diagnosis.confidence, Confidence::kAmbiguous);
+}
+
+TEST(ClassifyLegacy, BelievesTensorsMoreThanArguments) {
+  const LegacyEvidence evidence = sampled(of(kDense), [](RankSample& sample) {
+    sample.run.sizes.pipeline = 1;
+    sample.run.sizes.expert = 2;
+  });
+  const Diagnosis diagnosis = classify_legacy(evidence).diagnosis;
+  EXPECT_THAT(diagnosis.coordinates, ElementsAre("tp", "pp"));
+  EXPECT_EQ(diagnosis.confidence, Confidence::kLikely);
+  EXPECT_TRUE(std::ranges::any_of(diagnosis.findings,
+                                  [](const Finding& finding) { return finding.code == "L30"; }));
+}
+
+TEST(ClassifyLegacy, ADataParallelNumberIsNoExpertNumber) {
+  const Diagnosis old = classify_legacy(old_optimizer()).diagnosis;
+  EXPECT_EQ(old.layout, LayoutClass::kTensor);
+  EXPECT_EQ(old.disk_arity, 1);
+  EXPECT_THAT(old.coordinates, ElementsAre("tp", "dp"));
+  EXPECT_EQ(old.sizes.data, 2);
+  EXPECT_EQ(old.complete, true);
+  EXPECT_THAT(old.findings, ::testing::SizeIs(1)) << "model_rng.pt belongs to it";
+
+  // Models with a data-parallel number: no experts, whole in each folder.
+  LegacyEvidence evidence = of({1, 2, 1, 3, 1, true});
+  for (RankSample& sample : evidence.samples) {
+    sample = rank_sample(sample.folder, {1, 2, 1, 1, 1, false}, sample.folder[13] - '0');
+  }
+  const Diagnosis models = classify_legacy(evidence).diagnosis;
+  EXPECT_THAT(models.coordinates, ElementsAre("tp", "pp", "dp"));
+  EXPECT_EQ(models.layout, LayoutClass::kPipeline);
+  EXPECT_EQ(models.sizes.data, 3);
+  EXPECT_EQ(models.sizes.expert, 1);
+  remove_folder(evidence, "mp_rank_00_001_002");
+  EXPECT_EQ(classify_legacy(evidence).diagnosis.complete, true) << "two copies are left";
+  remove_folder(evidence, "mp_rank_00_001_001");
+  remove_folder(evidence, "mp_rank_00_001_000");
+  EXPECT_EQ(classify_legacy(evidence).diagnosis.complete, false);
+}
+
+TEST(ClassifyLegacy, FoldersWithoutAModelAreNoShards) {
+  LegacyEvidence evidence = of(kDense);
+  put_files(evidence, "distrib_optim.pt");
+  const Diagnosis optimizer = classify_legacy(evidence).diagnosis;
+  EXPECT_EQ(optimizer.container, "optimizer");
+  EXPECT_EQ(optimizer.layout, LayoutClass::kNone);
+  EXPECT_THAT(optimizer.coordinates, IsEmpty());
+  put_files(evidence, "train_dataloader_dprank001.pt");
+  EXPECT_EQ(classify_legacy(evidence).diagnosis.container, "dataloader");
+  // Beside models they change nothing.
+  LegacyEvidence mixed = of(kDense);
+  mixed.folders.push_back(rank_folder("mp_rank_00_000_000", "train_dataloader_dprank001.pt"));
+  const Diagnosis diagnosis = classify_legacy(mixed).diagnosis;
+  EXPECT_EQ(diagnosis.disk_arity, 2);
+  EXPECT_THAT(diagnosis.findings, IsEmpty());
+}
+
+TEST(ClassifyLegacy, SaysWhatToTypeNext) {
+  const auto next = [](const LegacyEvidence& evidence) {
+    return classify_legacy(evidence).diagnosis.next;
+  };
+  EXPECT_EQ(next(of(kDense)), "shardwright convert ckpt OUT --to torch_dist --tp 2 --pp 2");
+  EXPECT_EQ(next(of(kExperts)), "shardwright diagnose ckpt --tp 2 --ep 4");
+  EXPECT_EQ(next(believing(of(kExperts), {.expert = 4})),
+            "shardwright convert ckpt OUT --to torch_dist --tp 2 --ep 4");
+  EXPECT_EQ(next(believing(of({2, 1, 1, 4, 1, true}), {.tensor = 4, .expert = 4})),
+            "shardwright convert ckpt OUT --to torch_dist --tp 4 --ep 4 --etp 1");
+  LegacyEvidence cut = of(kDense);
+  remove_folder(cut, "mp_rank_00_001");
+  EXPECT_EQ(next(cut), "shardwright inspect ckpt/mp_rank_00_000/model_optim_rng.pt");
+}
+
+TEST(ClassifyLegacy, IsNotMisledByHostileNumbers) {
+  LegacyEvidence evidence = of(kDense);
+  evidence.folders.push_back(rank_folder("mp_rank_9223372036854775807_000"));
+  const Diagnosis diagnosis = classify_legacy(evidence).diagnosis;
+  EXPECT_THAT(diagnosis.unexpected, ElementsAre("mp_rank_9223372036854775807_000"));
+  EXPECT_EQ(diagnosis.sizes.tensor, 2);
+  const LegacyEvidence huge = sampled(of(kExperts), [](RankSample& sample) {
+    sample.run.sizes = {.tensor = std::int64_t{1} << 62, .expert = -5, .expert_tensor = 0};
+  });
+  EXPECT_EQ(classify_legacy(huge).diagnosis.sizes.tensor, 2);
+  const LegacyEvidence wide = sampled(of(kExperts), [](RankSample& sample) {
+    sample.run.sizes = {.tensor = 65'535, .expert = 65'536, .expert_tensor = 65'535};
+  });
+  EXPECT_EQ(classify_legacy(wide).diagnosis.complete, std::nullopt);
+}
+
 }  // namespace
 }  // namespace shardwright

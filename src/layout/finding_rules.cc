@@ -138,7 +138,7 @@ constexpr std::array kRules = {
     FindingRule{"L23",
                 kWarning,
                 {"Both {chosen} and {other} found in {folder}; using {chosen} because {why}.",
-                 "{folder} 中同时存在 {chosen} 与 {other}，因{why}采用 {chosen}。"}},
+                 "{folder} 中同时存在 {chosen} 与 {other}，因{why}，采用 {chosen}。"}},
     FindingRule{"L24",
                 kInfo,
                 {"hc_head.* is replicated; a name rule on \"head\" wrongly marks it as sharded "
@@ -194,7 +194,7 @@ constexpr std::array kRules = {
     FindingRule{"L34",
                 kInfo,
                 {"This is {what}. shardwright does not convert it; it is read by {reader}.",
-                 "这是{what}。shardwright 不转换它；读取工具：{reader}。"}},
+                 "类型：{what}。shardwright 不转换它；读取工具：{reader}。"}},
     FindingRule{"L35", kError, {"{file} cannot be read: {error}", "{file} 无法读取：{error}"}},
     FindingRule{"L36",
                 kWarning,
