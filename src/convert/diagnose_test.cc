@@ -6,7 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <span>
 
+#include "codec/pickle_decode.h"
+#include "codec/pickle_encode.h"
+#include "codec/torch_archive.h"
 #include "convert/diagnose_legacy.h"
 #include "convert/recorded_run.h"
 #include "format/dcp_metadata.h"
@@ -173,6 +179,77 @@ TEST(Diagnose, ReadsNoTensorWhereContentsDecide) {
   for (const Phrase& evidence : diagnosis.evidence) {
     EXPECT_THAT(evidence.english, ::testing::Not(HasSubstr("bytes of tensors")));
   }
+}
+
+// A real rank's file with another state around its tensors.
+std::string edited(const std::string& bytes,
+                   const std::function<void(pickle::Document&, pickle::Value)>& edit) {
+  const auto file = make_memory_file("model_optim_rng.pt", bytes);
+  const TorchArchive archive = TorchArchive::open(*file).value();
+  constexpr std::uint64_t kLimit = 1 << 26;
+  const std::string text = archive.zip().read(*archive.record("data.pkl"), kLimit).value();
+  pickle::Document document = pickle::decode(std::as_bytes(std::span(text))).value();
+  edit(document, document.root());
+  const std::string pickled = pickle::encode(document, pickle::Protocol::kTwo).value();
+  return archive.with_pickle(pickled, kLimit).value();
+}
+
+void forget_arguments(pickle::Document& document, pickle::Value state) {
+  document.set(state, "args", document.none());
+}
+
+TEST(Diagnose, KnowsGoldenLayoutsWithoutArguments) {
+  struct Row {
+    std::string folder;
+    std::vector<std::string> coordinates;
+    AxisSizes sizes;
+  };
+  const std::vector<Row> rows = {
+      {"hf/llama3/legacy_tp2pp2ep1/iter_0000001", {"tp", "pp"}, {2, 2, 1, 1, 1, {}}},
+      {"hf/llama3_4l/legacy_tp1pp2ep1vpp2/iter_0000001", {"tp", "pp"}, {1, 2, 2, 1, 1, {}}},
+      {"hf/qwen3_moe/legacy_tp1pp1ep2/iter_0000001", {"tp", "ep"}, {1, 1, 1, 2, 1, {}}},
+      {"hf/qwen3_moe/legacy_tp2pp2ep2etp1/iter_0000001", {"tp", "pp", "ep"}, {2, 2, 1, 2, 1, {}}},
+  };
+  for (const Row& row : rows) {
+    MemoryDirectory directory;
+    for (const auto& entry : std::filesystem::directory_iterator(golden_path(row.folder))) {
+      const std::string name = entry.path().filename().string() + "/model_optim_rng.pt";
+      directory.put(name, edited(read_golden(row.folder + "/" + name), forget_arguments));
+    }
+    const Diagnosis diagnosis = diagnosed(directory).value();
+    EXPECT_EQ(diagnosis.coordinates, row.coordinates) << row.folder;
+    EXPECT_EQ(diagnosis.sizes, row.sizes) << row.folder;
+    EXPECT_EQ(diagnosis.complete, true) << row.folder;
+    EXPECT_EQ(diagnosis.confidence, Confidence::kCertain) << row.folder;
+  }
+}
+
+TEST(Diagnose, ReadsBytesWhereNothingElseDecides) {
+  // One matrix and one expert of each rank: fits a stage as well as an expert rank.
+  const auto reduce = [](pickle::Document& document, pickle::Value state) {
+    forget_arguments(document, state);
+    const pickle::Value model = state.find("model");
+    const pickle::Value left = document.dict();
+    for (const char* name : {"decoder.layers.0.self_attention.linear_proj.weight",
+                             "decoder.layers.0.mlp.experts.linear_fc1.weight0"}) {
+      document.set(left, name, model.find(name));
+    }
+    document.set(state, "model", left);
+  };
+  const std::string first =
+      read_golden(std::string(kExperts) + "mp_rank_00_000/model_optim_rng.pt");
+  const std::string second =
+      read_golden(std::string(kExperts) + "mp_rank_00_001/model_optim_rng.pt");
+  MemoryDirectory directory;
+  directory.put("mp_rank_00_000/model_optim_rng.pt", edited(first, reduce));
+  directory.put("mp_rank_00_001/model_optim_rng.pt", edited(second, reduce));
+  const Diagnosis diagnosis = diagnosed(directory).value();
+  EXPECT_THAT(diagnosis.coordinates, ElementsAre("tp", "ep"));
+  EXPECT_EQ(diagnosis.confidence, Confidence::kLikely);
+  EXPECT_THAT(diagnosis.evidence.front().english,
+              HasSubstr("is the same, byte for byte, in mp_rank_00_000 and mp_rank_00_001"));
+  EXPECT_THAT(diagnosis.evidence.back().english, HasSubstr("bytes of tensors were read"));
+  EXPECT_THAT(diagnosis.evidence.back().chinese, HasSubstr("字节的张量数据"));
 }
 
 TEST(Diagnose, ComparesReplicasWhenAsked) {
