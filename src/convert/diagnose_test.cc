@@ -313,6 +313,16 @@ TEST(Diagnose, ATrackerThatPointsNowhereIsAFinding) {
   EXPECT_EQ(diagnosis.path, "ckpt/iter_0000001");
 }
 
+TEST(Diagnose, ARootThatIsCalledReleaseIsNoIteration) {
+  MemoryDirectory directory;
+  put_ranks(directory, kDense,
+            {{"iter_0000001/mp_rank_00_000", "mp_rank_00_000"},
+             {"iter_0000001/mp_rank_00_001", "mp_rank_00_001"},
+             {"iter_0000001/mp_rank_01_000", "mp_rank_01_000"},
+             {"iter_0000001/mp_rank_01_001", "mp_rank_01_001"}});
+  EXPECT_THAT(codes(diagnosed(directory, {"runs/release"}).value()), ElementsAre("L12"));
+}
+
 TEST(Diagnose, TwoFormatsInOneFolderAreAFinding) {
   MemoryDirectory directory;
   put_ranks(directory, kExperts,

@@ -152,6 +152,11 @@ TEST(Survey, FollowsTrackersAndFoldersToTheData) {
                       {"global_step_10/actor/dist_ckpt/.metadata", "x"}})
                 .data,
             "global_step_10/actor/dist_ckpt");
+  const Survey verl = surveyed({{"latest_checkpointed_iteration.txt", "5"},
+                                {"global_step_5/actor/dist_ckpt/.metadata", "x"},
+                                {"global_step_9/actor/dist_ckpt/.metadata", "x"}});
+  EXPECT_EQ(verl.data, "global_step_5/actor/dist_ckpt");
+  EXPECT_TRUE(verl.tracker->is_there);
   EXPECT_EQ(surveyed({{"model.safetensors", "x"}, {"iter_0000010/common.pt", "x"}}).data, "");
 }
 
@@ -171,6 +176,8 @@ TEST(Survey, NotesWhatLiesAbout) {
                                   {"tmp/mp_rank_00/model_optim_rng.pt", "x"},
                                   {"dones/0.done", "x"}});
   EXPECT_THAT(survey.leftovers, ElementsAre("dones", "tmp"));
+  EXPECT_THAT(surveyed({{"tmp/a", "x"}, {"iter_0000010/dones/a", "x"}}).leftovers,
+              ElementsAre("tmp", "iter_0000010/dones"));
   EXPECT_EQ(surveyed({{"metadata.json", R"({"sharded_backend": "zarr"})"}}).backend, "zarr");
   EXPECT_TRUE(surveyed({{"decoder.weight/.zarray", "x"}}).holds_zarr);
 }

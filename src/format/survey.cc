@@ -80,6 +80,7 @@ class Surveyor {
     for (int depth = 0; depth < kDeepest; ++depth) {
       survey_.entries = SW_TRY(directory_.list(survey_.data));
       remember_writers();
+      remember_leftovers();
       if (holds_data(survey_.entries)) break;
       const std::string next = SW_TRY(next_folder());
       if (next.empty()) break;
@@ -96,6 +97,13 @@ class Surveyor {
   void remember_writers() {
     for (SiblingMatch& match : recognise_writers(survey_.entries)) {
       survey_.writers.push_back(std::move(match));
+    }
+  }
+
+  void remember_leftovers() {
+    for (const DirectoryEntry& entry : survey_.entries) {
+      if (!entry.is_directory || (entry.name != "tmp" && entry.name != "dones")) continue;
+      survey_.leftovers.push_back(joined(survey_.data, entry.name));
     }
   }
 
@@ -135,6 +143,11 @@ class Surveyor {
     tracker.text = word.substr(0, 40);
     if (const auto number = parse_number(word)) tracker.folder = fmt::format("iter_{:07}", *number);
     if (word == "release") tracker.folder = word;
+    // verl and VeOmni keep the number and name the folder otherwise.
+    const std::string step = "global_step_" + std::string(word);
+    if (!has_folder(survey_.entries, tracker.folder) && has_folder(survey_.entries, step)) {
+      tracker.folder = step;
+    }
     if (!tracker.folder.empty() && has_folder(survey_.entries, tracker.folder)) {
       const Entries inner = SW_TRY(directory_.list(joined(survey_.data, tracker.folder)));
       tracker.is_there = !inner.empty();
@@ -149,8 +162,6 @@ class Surveyor {
       const std::string path = joined(survey_.data, entry.name);
       if (is_rank_folder(entry)) {
         survey_.ranks.push_back({entry.name, SW_TRY(directory_.list(path))});
-      } else if (entry.name == "tmp" || entry.name == "dones") {
-        survey_.leftovers.push_back(entry.name);
       }
     }
     if (has_file(survey_.entries, "metadata.json")) SW_TRY(read_backend());

@@ -32,7 +32,7 @@ struct Survey {
   std::optional<TrackerSurvey> tracker;
   std::vector<DirectoryEntry> entries;  ///< of the data's folder
   std::vector<FolderListing> ranks;     ///< its `mp_rank_*` folders
-  std::vector<std::string> leftovers;   ///< its `tmp` and `dones` folders
+  std::vector<std::string> leftovers;   ///< `tmp` and `dones` folders, also on the way
   std::string backend;                  ///< what metadata.json names, if it is there
   bool holds_zarr = false;              ///< a folder of it has a `.zarray`
   std::vector<SiblingMatch> siblings;   ///< of the data's folder, or of one on the way

@@ -383,6 +383,30 @@ TEST(ClassifyLegacy, TakesTheCallersWordWhereItMust) {
             Confidence::kAmbiguous);
 }
 
+// A tied embedding is on the last stage too.
+TEST(ClassifyLegacy, OneEndThatIsNotEverywhereIsAStage) {
+  const LegacyEvidence tied = sampled(of(kDense), [](RankSample& sample) {
+    sample.run = {};
+    sample.models[0].push_back({"embedding.word_embeddings.weight", {64, 16}});
+  });
+  const Diagnosis diagnosis = classify_legacy(tied).diagnosis;
+  EXPECT_THAT(diagnosis.coordinates, ElementsAre("tp", "pp"));
+  EXPECT_EQ(diagnosis.confidence, Confidence::kLikely);
+}
+
+// The router says how many expert ranks there were, so that the last one can be missed.
+TEST(ClassifyLegacy, MissesTheLastExpertRankWithoutArguments) {
+  SimulatedRun run{2, 1, 1, 4, 2, true};
+  run.has_arguments = false;
+  LegacyEvidence evidence = of(run);
+  remove_folder(evidence, "mp_rank_00_003");
+  remove_folder(evidence, "mp_rank_01_003");
+  const Diagnosis diagnosis = classify_legacy(evidence).diagnosis;
+  EXPECT_EQ(diagnosis.sizes.expert, 4);
+  EXPECT_EQ(diagnosis.complete, false);
+  EXPECT_THAT(diagnosis.missing, ElementsAre("mp_rank_00_003", "mp_rank_01_003"));
+}
+
 // Unreadable files leave names only.
 TEST(ClassifyLegacy, NamesAloneSettleOnlyASparseGrid) {
   LegacyEvidence evidence = of({2, 1, 1, 4, 1, true});
@@ -472,6 +496,8 @@ TEST(ClassifyLegacy, IsNotMisledByHostileNumbers) {
   const Diagnosis diagnosis = classify_legacy(evidence).diagnosis;
   EXPECT_THAT(diagnosis.unexpected, ElementsAre("mp_rank_9223372036854775807_000"));
   EXPECT_EQ(diagnosis.sizes.tensor, 2);
+  evidence.folders.push_back(rank_folder("mp_rank_1000001_000"));
+  EXPECT_EQ(classify_legacy(evidence).diagnosis.sizes.tensor, 2);
   const LegacyEvidence huge = sampled(of(kExperts), [](RankSample& sample) {
     sample.run.sizes = {.tensor = std::int64_t{1} << 62, .expert = -5, .expert_tensor = 0};
   });

@@ -41,13 +41,16 @@ void add_data_coordinate(const LegacyReading& reading, Diagnosis& diagnosis) {
 }
 
 void add_file_names(const LegacyReading& reading, Diagnosis& diagnosis) {
-  const std::string& file = reading.groups.models.front().file;
+  const auto& models = reading.groups.models;
+  const auto other = std::ranges::find_if(
+      models, [](const NumberedFolder& folder) { return folder.file != "model_optim_rng.pt"; });
+  if (other == models.end()) return;
+  const std::string& file = other->file;
   const bool is_of_old_optimizer =
       file == "model_rng.pt" && std::ranges::any_of(reading.groups.optimizers, [](const auto& f) {
         return f.file == "optim.pt";
       });
-  if (file == "model_optim_rng.pt" || is_of_old_optimizer) return;
-  add_finding(diagnosis, "L16", {{"file", file}});
+  if (!is_of_old_optimizer) add_finding(diagnosis, "L16", {{"file", file}});
 }
 
 // Layers of each stage, where a rank of each was read.

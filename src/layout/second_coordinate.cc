@@ -62,13 +62,14 @@ Opinion by_ends(std::span<const PlacedSample> samples) {
   const bool has_experts = count(&ShardContents::has_experts) > 0;
   if (distinct_seconds(samples) < 2 || (embeddings == 0 && norms == 0)) return {};
   const Parameter shards{"all", all};
-  if (embeddings < all && norms < all) {
-    return {SecondCoordinate::kPipeline, Confidence::kCertain,
+  // Stages with tied embeddings may each have a copy: one end that is not everywhere is enough.
+  if (embeddings < all || norms < all) {
+    const bool both = embeddings < all && norms < all;
+    return {SecondCoordinate::kPipeline, both ? Confidence::kCertain : Confidence::kLikely,
             fill({"of {all} shards read, {a} hold the embedding and {b} the final norm",
                   "读取的 {all} 个分片中，{a} 个含 embedding，{b} 个含 final norm"},
                  {shards, {"a", embeddings}, {"b", norms}})};
   }
-  if (embeddings < all || norms < all) return {};
   if (has_experts) {
     return {SecondCoordinate::kExpert, Confidence::kLikely,
             fill({"all {all} shards read hold the embedding, the final norm and experts",
