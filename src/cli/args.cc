@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <iterator>
 #include <string_view>
@@ -219,6 +220,80 @@ Result<Command> parse_convert(const CommandHelp& help, Arguments arguments) {
   return command;
 }
 
+// `zh_CN.UTF-8` and its like; what is set first among these counts, as everywhere.
+std::string language_from_environment() {
+  for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    return std::string_view(value).starts_with("zh") ? "zh" : "en";
+  }
+  return "en";
+}
+
+void add_language(Flags& flags, std::string& language) {
+  language = language_from_environment();
+  flags.value("--lang", language, "en|zh", "language of the text (default: from LANG)");
+}
+
+Result<Language> to_language(const std::string& language) {
+  if (language == "en") return Language::kEnglish;
+  if (language == "zh") return Language::kChinese;
+  return fail(Code::kUsage, "--lang: found '{}', expected en or zh", printable(language));
+}
+
+Result<Command> parse_diagnose(const CommandHelp& help, Arguments arguments) {
+  DiagnoseCommand command;
+  AxisSizes& believed = command.request.believed;
+  struct Size {
+    const char* flag;
+    const char* text;
+    std::optional<std::int64_t>* to;
+    std::optional<std::string> given;
+  };
+  std::array sizes = {
+      Size{"--tp", "tensor parallel size that you load with", &believed.tensor, {}},
+      Size{"--pp", "pipeline parallel size", &believed.pipeline, {}},
+      Size{"--vpp", "virtual stages per pipeline rank", &believed.virtual_pipeline, {}},
+      Size{"--ep",
+           "expert parallel size; above 1 asks for the EP-aware loader",
+           &believed.expert,
+           {}},
+      Size{"--etp", "tensor parallel size of experts", &believed.expert_tensor, {}},
+  };
+  std::string language;
+  Flags flags(help);
+  flags.positional("PATH", command.request.path);
+  for (Size& size : sizes) flags.value(size.flag, size.given, "N", size.text);
+  flags.flag("--check-replicas", command.request.check_replicas,
+             "compare the bytes of what several ranks hold");
+  flags.flag("--json", command.json, "the diagnosis as JSON on standard output");
+  add_language(flags, language);
+  if (SW_TRY(flags.parse(arguments))) return flags.help();
+  if (command.request.path.empty()) {
+    return fail(Code::kUsage, "PATH: found nothing, expected the path of a checkpoint");
+  }
+  constexpr std::int64_t kMost = 65'536;
+  for (Size& size : sizes) {
+    if (size.given) *size.to = SW_TRY(parse_count(size.flag, *size.given, kMost));
+  }
+  command.language = SW_TRY(to_language(language));
+  return command;
+}
+
+Result<Command> parse_explain(const CommandHelp& help, Arguments arguments) {
+  ExplainCommand command;
+  std::string language;
+  Flags flags(help);
+  flags.positional("CODE", command.code);
+  add_language(flags, language);
+  if (SW_TRY(flags.parse(arguments))) return flags.help();
+  if (command.code.empty()) {
+    return fail(Code::kUsage, "CODE: found nothing, expected a finding's code such as L07");
+  }
+  command.language = SW_TRY(to_language(language));
+  return command;
+}
+
 Result<Command> parse_demo(const CommandHelp& help, Arguments arguments) {
   DemoCommand command;
   Flags flags(help);
@@ -234,15 +309,27 @@ Result<Command> parse_command(const CommandHelp& help, Arguments arguments) {
   if (help.name == "inspect") return parse_inspect(help, arguments);
   if (help.name == "plan") return parse_plan(help, arguments);
   if (help.name == "convert") return parse_convert(help, arguments);
+  if (help.name == "diagnose") return parse_diagnose(help, arguments);
+  if (help.name == "explain") return parse_explain(help, arguments);
   return parse_demo(help, arguments);
+}
+
+// `inspect, plan, convert or demo`.
+std::string command_names() {
+  std::string names;
+  for (std::size_t i = 0; i < kCommandCount; ++i) {
+    if (i > 0) names += i + 1 == kCommandCount ? " or " : ", ";
+    names += command_helps()[i].name;
+  }
+  return names;
 }
 
 std::unexpected<Error> refuse_command(std::string_view name) {
   std::vector<std::string_view> names = {"--help", "--version"};
   for (const CommandHelp& help : command_helps()) names.push_back(help.name);
   const std::string_view meant = nearest_of(name, names);
-  return fail(Code::kUsage, "shardwright: found '{}', expected inspect, plan, convert or demo; {}",
-              printable(name),
+  return fail(Code::kUsage, "shardwright: found '{}', expected {}; {}", printable(name),
+              command_names(),
               meant.empty() ? "see 'shardwright --help'" : fmt::format("did you mean {}?", meant));
 }
 
@@ -251,8 +338,8 @@ std::unexpected<Error> refuse_command(std::string_view name) {
 Result<Command> parse_arguments(Arguments arguments) {
   if (arguments.empty()) {
     return fail(Code::kUsage,
-                "shardwright: found no command, expected inspect, plan, convert or demo; see "
-                "'shardwright --help'");
+                "shardwright: found no command, expected {}; see 'shardwright --help'",
+                command_names());
   }
   const std::string& first = arguments.front();
   if (first == "--version" || first == "-V") return ShowText{version_text()};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shardwright/convert.h"
+#include "shardwright/diagnose.h"
 
 namespace shardwright::cli {
 
@@ -36,6 +37,17 @@ struct ConvertCommand {
   bool json = false;
 };
 
+struct DiagnoseCommand {
+  DiagnoseRequest request;
+  Language language = Language::kEnglish;
+  bool json = false;
+};
+
+struct ExplainCommand {
+  std::string code;
+  Language language = Language::kEnglish;
+};
+
 struct DemoCommand {
   std::string keep;        ///< folder for the checkpoints; empty: a temporary one
   std::string checkpoint;  ///< empty: the one that comes with the program
@@ -43,7 +55,8 @@ struct DemoCommand {
   bool json = false;
 };
 
-using Command = std::variant<ShowText, InspectCommand, PlanCommand, ConvertCommand, DemoCommand>;
+using Command = std::variant<ShowText, InspectCommand, PlanCommand, ConvertCommand, DiagnoseCommand,
+                             ExplainCommand, DemoCommand>;
 
 /// Reads a command line (without the program's name, in canonical flags: see to_canonical_flags)
 /// and checks everything that needs no file. Error: kUsage.

@@ -158,7 +158,8 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
   const std::vector<Refusal> refusals = {
       {{}, "found no command"},
       {{"covnert"},
-       "found 'covnert', expected inspect, plan, convert or demo; did you mean convert"},
+       "found 'covnert', expected inspect, plan, convert, diagnose, explain or demo; did you mean "
+       "convert"},
       {{"--halp"}, "did you mean --help?"},
       {{"xyzzyxyzzy"}, "see 'shardwright --help'"},
       {{""}, "found ''"},
@@ -200,6 +201,10 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{"inspect", "a", "--depth", "0"}, "--depth: found '0'"},
       {{"inspect", "a", "--depth", "101"}, "from 1 to 100"},
       {{"inspect", "a", "--tp", "2"}, "unknown flag --tp"},
+      {{"diagnose"}, "PATH: found nothing"},
+      {{"diagnose", "a", "--ep", "0"}, "--ep: found '0'"},
+      {{"diagnose", "a", "--lang", "de"}, "--lang: found 'de'"},
+      {{"explain"}, "CODE: found nothing"},
       {{"demo", "x"}, "found one argument too many, 'x', expected none"},
       {{"demo", "--kep", "x"}, "did you mean --keep?"},
   };
@@ -211,8 +216,23 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
   }
 }
 
+TEST(ParseArguments, ReadsWhatTheCallerOfDiagnoseBelieves) {
+  const auto command = parsed<DiagnoseCommand>(
+      {"diagnose", "ckpt", "--tp", "4", "--ep=1", "--json", "--check-replicas", "--lang", "zh"});
+  EXPECT_EQ(command.request.path, "ckpt");
+  EXPECT_EQ(command.request.believed, (AxisSizes{.tensor = 4, .expert = 1}));
+  EXPECT_TRUE(command.request.check_replicas);
+  EXPECT_TRUE(command.json);
+  EXPECT_EQ(command.language, Language::kChinese);
+  EXPECT_EQ(parsed<DiagnoseCommand>({"diagnose", "ckpt"}).request.believed, AxisSizes());
+  const auto explain = parsed<ExplainCommand>({"explain", "L07", "--lang=en"});
+  EXPECT_EQ(explain.code, "L07");
+  EXPECT_EQ(explain.language, Language::kEnglish);
+}
+
 TEST(ParseArguments, HelpBeginsWithExamplesAndWinsOverMistakes) {
-  for (const std::string name : {"inspect", "plan", "convert", "demo"}) {
+  EXPECT_THAT(parsed<ShowText>({"explain", "--help"}).text, HasSubstr("shardwright explain CODE"));
+  for (const std::string name : {"inspect", "plan", "convert", "diagnose", "demo"}) {
     const std::string text = parsed<ShowText>({name, "--help"}).text;
     EXPECT_THAT(text, StartsWith("Examples:\n  shardwright " + name));
     EXPECT_THAT(text, HasSubstr("Usage: shardwright " + name));

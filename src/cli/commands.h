@@ -12,6 +12,8 @@ namespace shardwright::cli {
 [[nodiscard]] Result<int> run_inspect(const InspectCommand& command, Console& console);
 [[nodiscard]] Result<int> run_plan(const PlanCommand& command, Console& console);
 [[nodiscard]] Result<int> run_convert(const ConvertCommand& command, Console& console);
+[[nodiscard]] Result<int> run_diagnose(const DiagnoseCommand& command, Console& console);
+[[nodiscard]] Result<int> run_explain(const ExplainCommand& command, Console& console);
 [[nodiscard]] Result<int> run_demo(const DemoCommand& command, Console& console);
 
 }  // namespace shardwright::cli

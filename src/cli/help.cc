@@ -7,65 +7,92 @@
 
 namespace shardwright::cli {
 
-const std::array<CommandHelp, kCommandCount>& command_helps() {
-  static constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
-      {
-          .name = "inspect",
-          .summary = "what a checkpoint or a single file holds",
-          .examples = R"(
+namespace {
+
+constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
+    {
+        .name = "inspect",
+        .summary = "what a checkpoint or a single file holds",
+        .examples = R"(
   shardwright inspect Llama-3.1-8B/                     a Hugging Face model
   shardwright inspect ckpt --tensors '*.layers.0.*'     the tensors of layer 0
   shardwright inspect ckpt/iter_0001000/common.pt       a pickle's values, nothing in it is run
   shardwright inspect ckpt --json > ckpt.json           everything, every chunk
 )",
-          .usage = "PATH",
-          .details =
-              "PATH is a checkpoint (a run's root, one iteration or a model's folder) or one "
-              ".pt, .pkl, .distcp or .safetensors file. Only headers and metadata are read.",
-      },
-      {
-          .name = "plan",
-          .summary = "what a conversion would do and cost; writes nothing",
-          .examples = R"(
+        .usage = "PATH",
+        .details = "PATH is a checkpoint (a run's root, one iteration or a model's folder) or one "
+                   ".pt, .pkl, .distcp or .safetensors file. Only headers and metadata are read.",
+    },
+    {
+        .name = "plan",
+        .summary = "what a conversion would do and cost; writes nothing",
+        .examples = R"(
   shardwright plan Llama-3.1-8B/ ckpt --to torch_dist --tp 4 --pp 2
   shardwright plan ckpt hf --to hf --verbose            which bytes go to which file
   shardwright plan ckpt hf --to hf --json > plan.json
 )",
-          .usage = "IN OUT --to FORMAT",
-          .details = "Takes the arguments of convert. Shows bytes, files, memory, disk and every "
-                     "rename. The plan is complete and proven: convert does exactly this.",
-      },
-      {
-          .name = "convert",
-          .summary = "convert or reshard a checkpoint",
-          .examples = R"(
+        .usage = "IN OUT --to FORMAT",
+        .details = "Takes the arguments of convert. Shows bytes, files, memory, disk and every "
+                   "rename. The plan is complete and proven: convert does exactly this.",
+    },
+    {
+        .name = "convert",
+        .summary = "convert or reshard a checkpoint",
+        .examples = R"(
   shardwright convert Llama-3.1-8B/ ckpt --to torch_dist --tp 4 --pp 2    Hugging Face to Megatron
   shardwright convert ckpt ckpt-tp8 --to torch_dist --tp 8                reshard
   shardwright convert ckpt hf --to hf                                     Megatron to Hugging Face
   shardwright convert ckpt plain --to safetensors --include 'decoder.*'   a part, names as they are
 )",
-          .usage = "IN OUT --to FORMAT",
-          .details =
-              "IN's format and layout are detected. OUT appears when it is complete, or not at "
-              "all; an existing OUT is left alone without --overwrite. Parallel sizes are "
-              "those of OUT; Megatron's spellings are accepted too "
-              "(--tensor-model-parallel-size 4).",
-      },
-      {
-          .name = "demo",
-          .summary = "convert a small model there and back and prove it bit-exact",
-          .examples = R"(
+        .usage = "IN OUT --to FORMAT",
+        .details =
+            "IN's format and layout are detected. OUT appears when it is complete, or not at "
+            "all; an existing OUT is left alone without --overwrite. Parallel sizes are "
+            "those of OUT; Megatron's spellings are accepted too "
+            "(--tensor-model-parallel-size 4).",
+    },
+    {
+        .name = "diagnose",
+        .summary = "which layout a path holds, what is wrong with it, how to read it",
+        .examples = R"(
+  shardwright diagnose ckpt                             layout, reason, loader, next command
+  shardwright diagnose ckpt --tp 4 --ep 8               would a run of these sizes load it?
+  shardwright diagnose ckpt --json --lang zh            for scripts; messages in Chinese
+)",
+        .usage = "PATH",
+        .details =
+            "PATH is any checkpoint, also of software that shardwright does not convert. Sizes "
+            "are what you believe or load with, in Megatron's spellings too; what differs on "
+            "disk is a finding. Names, metadata and a few pickles are read, nothing is run. "
+            "Exit status 1 when a finding is an error.",
+    },
+    {
+        .name = "explain",
+        .summary = "what a finding of diagnose means and what to do about it",
+        .examples = R"(
+  shardwright explain L07
+  shardwright explain L19 --lang zh
+)",
+        .usage = "CODE",
+        .details = "CODE is a finding's: L01, L02 and so on.",
+    },
+    {
+        .name = "demo",
+        .summary = "convert a small model there and back and prove it bit-exact",
+        .examples = R"(
   shardwright demo
   shardwright demo --keep out                           keep every checkpoint to look at
   shardwright demo --checkpoint Llama-3.1-8B/           with a model of your own
 )",
-          .usage = "",
-          .details = "Hugging Face to Megatron, resharded, and back to Hugging Face; then every "
-                     "tensor's bytes are compared with the input's.",
-      },
-  }};
-  return kHelps;
-}
+        .usage = "",
+        .details = "Hugging Face to Megatron, resharded, and back to Hugging Face; then every "
+                   "tensor's bytes are compared with the input's.",
+    },
+}};
+
+}  // namespace
+
+const std::array<CommandHelp, kCommandCount>& command_helps() { return kHelps; }
 
 const CommandHelp* find_command(std::string_view name) {
   for (const CommandHelp& help : command_helps()) {

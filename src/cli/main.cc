@@ -29,6 +29,12 @@ struct Runner {
   Result<int> operator()(const ConvertCommand& command) const {
     return run_convert(command, console);
   }
+  Result<int> operator()(const DiagnoseCommand& command) const {
+    return run_diagnose(command, console);
+  }
+  Result<int> operator()(const ExplainCommand& command) const {
+    return run_explain(command, console);
+  }
   Result<int> operator()(const DemoCommand& command) const { return run_demo(command, console); }
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <span>
 
 #include "base/fail.h"
+#include "format/sibling.h"
 #include "layout/rank_folder.h"
 #include "shardwright/checkpoint.h"
 
@@ -57,21 +57,6 @@ struct Listing {
     }
     return best;
   }
-};
-
-// Layouts that are recognised by a file or folder in them, and what to tell about them.
-struct Known {
-  std::string_view prefix;
-  std::string_view what;
-};
-constexpr std::array kRefused = {
-    Known{"zero_pp_rank_",
-          "a DeepSpeed ZeRO checkpoint; convert it with DeepSpeed's ds_to_universal"},
-    Known{"global_step", "a DeepSpeed checkpoint root; convert it with DeepSpeed's own tools"},
-    Known{"__0.metadata", "a rank-local DCP checkpoint (one metadata file per rank)"},
-    Known{"adapter_model.safetensors", "a PEFT adapter without its base model; merge it first"},
-    Known{"model_weights", "a NeMo checkpoint"},
-    Known{"pytorch_model", "a Hugging Face model in pickle files; save it as safetensors first"},
 };
 
 bool is_model_safetensors(const DirectoryEntry& entry) {
@@ -165,12 +150,11 @@ class Locator {
   }
 
   Result<Location> refuse(const std::string& path, const Listing& listing) const {
-    for (const Known& known : kRefused) {
-      const DirectoryEntry* entry = listing.first_matching(
-          [&](const DirectoryEntry& e) { return e.name.starts_with(known.prefix); });
-      if (entry != nullptr) {
-        return fail(Code::kUnsupportedFormat, "{}: {} shows {}", path, entry->name, known.what);
-      }
+    const std::vector<SiblingMatch> siblings = recognise_siblings(listing.entries);
+    if (!siblings.empty()) {
+      const Sibling& sibling = *siblings.front().sibling;
+      return fail(Code::kUnsupportedFormat, "{}: {} shows {}; it is read by {}", path,
+                  siblings.front().entry, sibling.english, sibling.reader_english);
     }
     std::string sample;
     for (std::size_t i = 0; i < std::min<std::size_t>(listing.entries.size(), 4); ++i) {

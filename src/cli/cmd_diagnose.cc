@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands.h"
+#include "cli/diagnosis_output.h"
+
+namespace shardwright::cli {
+
+Result<int> run_diagnose(const DiagnoseCommand& command, Console& console) {
+  const Diagnosis diagnosis = SW_TRY(diagnose(command.request));
+  console.print(command.json ? diagnosis_json(diagnosis, command.language)
+                             : diagnosis_text(diagnosis, command.language, console));
+  return diagnosis.has_errors() ? kExitFindings : kExitFine;
+}
+
+}  // namespace shardwright::cli

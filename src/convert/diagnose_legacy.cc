@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/diagnose_legacy.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "convert/recorded_run.h"
+#include "convert/replica_bytes.h"
+#include "format/legacy_file.h"
+#include "layout/classify_legacy.h"
+#include "layout/finding_rules.h"
+#include "layout/sample_choice.h"
+
+namespace shardwright {
+namespace {
+
+// A pickle of a rank takes milliseconds; with so many a thousand folders take well below a second.
+constexpr std::size_t kMostSamples = 48;
+
+class LegacyDiagnosis {
+ public:
+  LegacyDiagnosis(const Directory& directory, const Survey& survey, std::string_view path,
+                  const DiagnoseRequest& request)
+      : directory_(directory), survey_(survey), request_(request) {
+    evidence_.path = shell_quoted(path);
+    evidence_.leftovers = survey.leftovers;
+    evidence_.believed = request.believed;
+    for (const FolderListing& listing : survey.ranks) {
+      RankFolder folder{listing.name, {}};
+      for (const DirectoryEntry& entry : listing.entries) {
+        if (!entry.is_directory) folder.files.push_back({entry.name, entry.size_bytes});
+      }
+      evidence_.folders.push_back(std::move(folder));
+    }
+  }
+
+  Result<Diagnosis> diagnose() {
+    const FolderGroups groups = group_folders(evidence_.folders);
+    for (const std::string& name : choose_samples(groups.models, kMostSamples)) {
+      read_sample(name, groups);
+    }
+    LegacyVerdict verdict = classify_legacy(evidence_);
+    if (verdict.question && settle(*verdict.question, groups)) verdict = classify_legacy(evidence_);
+    if (request_.check_replicas) {
+      ReplicaReport report = SW_TRY(
+          check_replicas(directory_, groups.models, verdict.diagnosis.coordinates, survey_.data));
+      evidence_.differing = std::move(report.differing);
+      evidence_.repeated = std::move(report.repeated);
+      evidence_.bytes_compared += report.bytes;
+      verdict = classify_legacy(evidence_);
+    }
+    if (!writer_.empty()) {
+      verdict.diagnosis.evidence.push_back(
+          fill({"args are those of {writer}", "args 来自 {writer}"}, {{"writer", writer_}}));
+    }
+    return std::move(verdict.diagnosis);
+  }
+
+ private:
+  [[nodiscard]] std::string path_of(const std::string& folder, const std::string& file) const {
+    const std::string inner = folder + "/" + file;
+    return survey_.data.empty() ? inner : survey_.data + "/" + inner;
+  }
+
+  [[nodiscard]] RankFile rank_file(const std::string& folder, const FolderGroups& groups) const {
+    const auto found = std::ranges::find(groups.models, folder, &NumberedFolder::name);
+    return {folder, path_of(folder, found->file)};
+  }
+
+  // A file that cannot be read is a finding: the others still say what the folder is.
+  void read_sample(const std::string& folder, const FolderGroups& groups) {
+    const RankFile rank = rank_file(folder, groups);
+    const auto contents = [&]() -> Result<LegacyFile> {
+      const auto file = SW_TRY(directory_.open(rank.path));
+      return read_legacy_file(*file, LegacyDetail::kNames);
+    }();
+    if (!contents) {
+      const std::string name = rank.path.substr(rank.path.rfind('/') + 1);
+      evidence_.unreadable.push_back({folder + "/" + name, contents.error().text()});
+      return;
+    }
+    RankSample sample;
+    sample.folder = folder;
+    sample.run = recorded_run(contents->arguments);
+    sample.iteration = contents->iteration;
+    for (const LegacyModel& model : contents->models) {
+      auto& tensors = sample.models.emplace_back();
+      for (const LegacyTensor& tensor : model.tensors) {
+        tensors.push_back({tensor.name, tensor.place.shape});
+      }
+    }
+    if (writer_.empty()) writer_ = writer_of(contents->arguments);
+    evidence_.samples.push_back(std::move(sample));
+  }
+
+  // Whether bytes could be compared. Where they cannot, the answer stays open.
+  bool settle(const ReplicaQuestion& question, const FolderGroups& groups) {
+    auto verdict = compare_replica(directory_, rank_file(question.first, groups),
+                                   rank_file(question.second, groups), question.tensor);
+    if (!verdict) return false;
+    evidence_.bytes_compared += verdict->bytes;
+    evidence_.verdict = *std::move(verdict);
+    return true;
+  }
+
+  const Directory& directory_;
+  const Survey& survey_;
+  const DiagnoseRequest& request_;
+  LegacyEvidence evidence_;
+  std::string_view writer_;
+};
+
+}  // namespace
+
+Result<Diagnosis> diagnose_legacy(const Directory& directory, const Survey& survey,
+                                  std::string_view path, const DiagnoseRequest& request) {
+  return LegacyDiagnosis(directory, survey, path, request).diagnose();
+}
+
+std::string shell_quoted(std::string_view path) {
+  const bool is_plain = !path.empty() && std::ranges::all_of(path, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("/._-+=:,@%").find(c) != std::string_view::npos ||
+           static_cast<unsigned char>(c) >= 0x80;
+  });
+  if (is_plain) return std::string(path);
+  std::string quoted = "'";
+  for (const char c : path) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace shardwright

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+namespace shardwright {
+
+// The texts of docs/diagnose.md and docs/diagnose_zh.md, put into the program when it is built.
+[[nodiscard]] std::string_view diagnose_guide_english();
+[[nodiscard]] std::string_view diagnose_guide_chinese();
+
+}  // namespace shardwright

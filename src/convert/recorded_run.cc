@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/recorded_run.h"
+
+#include <initializer_list>
+
+namespace shardwright {
+namespace {
+
+std::optional<std::int64_t> integer_of(const Arguments& arguments,
+                                       std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    const auto found = arguments.find(name);
+    if (found == arguments.end()) continue;
+    if (const auto* number = std::get_if<std::int64_t>(&found->second)) return *number;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+RecordedRun recorded_run(const Arguments& arguments) {
+  RecordedRun run;
+  run.is_present = !arguments.empty();
+  AxisSizes& sizes = run.sizes;
+  sizes.tensor = integer_of(arguments, {"tensor_model_parallel_size", "model_parallel_size"});
+  sizes.pipeline = integer_of(arguments, {"pipeline_model_parallel_size"});
+  sizes.virtual_pipeline = integer_of(
+      arguments, {"virtual_pipeline_model_parallel_size", "num_virtual_stages_per_pipeline_rank"});
+  sizes.expert = integer_of(arguments, {"expert_model_parallel_size", "expert_parallel_size"});
+  sizes.expert_tensor =
+      integer_of(arguments, {"expert_tensor_parallel_size", "expert_tensor_model_parallel_size"});
+  sizes.data = integer_of(arguments, {"data_parallel_size"});
+  run.experts = integer_of(arguments, {"num_experts", "num_moe_experts"});
+  run.vocabulary = integer_of(arguments, {"vocab_size"});
+  run.vocabulary_divisor = integer_of(arguments, {"make_vocab_size_divisible_by"});
+  run.encoder_tensor = integer_of(arguments, {"encoder_tensor_model_parallel_size"});
+  return run;
+}
+
+std::string_view writer_of(const Arguments& arguments) {
+  if (arguments.contains("load_platform") || arguments.contains("common_config_path")) {
+    return "AIAK (LoongForge, LLaVA-OneVision-2)";
+  }
+  if (arguments.contains("moe_tp_extend_ep")) return "MindSpeed";
+  return {};
+}
+
+}  // namespace shardwright

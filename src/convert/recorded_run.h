@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "layout/legacy_evidence.h"
+#include "shardwright/checkpoint.h"
+
+namespace shardwright {
+
+/// The sizes in a run's arguments, in Megatron's spellings and in those of AIAK's tools.
+[[nodiscard]] RecordedRun recorded_run(const Arguments& arguments);
+
+/// The tools that leave arguments of their own: `AIAK's converter`; empty for plain Megatron.
+[[nodiscard]] std::string_view writer_of(const Arguments& arguments);
+
+}  // namespace shardwright

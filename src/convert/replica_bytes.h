@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layout/folder_groups.h"
+#include "layout/legacy_evidence.h"
+#include "shardwright/storage.h"
+
+namespace shardwright {
+
+/// One rank's file, as a path below the directory, and the folder's name for messages.
+struct RankFile {
+  std::string folder;
+  std::string path;
+};
+
+/// Compares one tensor of two ranks byte by byte. Errors: those of reading; kShapeMismatch where
+/// the files do not hold it in one shape.
+[[nodiscard]] Result<ReplicaVerdict> compare_replica(const Directory& directory,
+                                                     const RankFile& first, const RankFile& second,
+                                                     const std::string& tensor);
+
+struct ReplicaReport {
+  std::vector<ReplicaVerdict> differing;
+  std::vector<RepeatedShard> repeated;
+  std::uint64_t bytes = 0;  ///< read
+};
+
+/// Compares everything that several ranks should hold alike: dense tensors along ep, and along tp
+/// those that Megatron replicates. Shards that are alike along tp and should not be are noted too.
+/// `data`: the folder that holds them, relative to the directory. Errors: those of reading.
+[[nodiscard]] Result<ReplicaReport> check_replicas(const Directory& directory,
+                                                   std::span<const NumberedFolder> folders,
+                                                   std::span<const std::string> coordinates,
+                                                   std::string_view data);
+
+}  // namespace shardwright

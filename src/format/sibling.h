@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardwright/storage.h"
+
+namespace shardwright {
+
+/// A layout that some training software writes, known by the names of what lies in its folder.
+struct Sibling {
+  std::string_view container;  ///< `deepspeed_zero`; the container's name in a diagnosis
+  std::string_view english;    ///< `a DeepSpeed ZeRO checkpoint`
+  std::string_view chinese;
+  std::string_view reader_english;  ///< which tool reads it
+  std::string_view reader_chinese;
+};
+
+struct SiblingMatch {
+  const Sibling* sibling = nullptr;
+  std::string entry;  ///< the name that shows it
+};
+
+/// The layouts whose signs are all among these entries, the most telling first. Names only: nothing
+/// is opened. None of them is one that shardwright reads.
+[[nodiscard]] std::vector<SiblingMatch> recognise_siblings(std::span<const DirectoryEntry> entries);
+
+/// The same for a path that is a file, such as `model.nemo`.
+[[nodiscard]] const Sibling* recognise_sibling_file(std::string_view name);
+
+/// zarr, which may show only in metadata.json or deeper down.
+[[nodiscard]] const Sibling& zarr_sibling();
+
+/// Who wrote a checkpoint that shardwright does read, where names show it: Megatron-Bridge, VeOmni,
+/// ms-swift, slime, MLite, verl. Names that begin with the container of what they write.
+[[nodiscard]] std::vector<SiblingMatch> recognise_writers(std::span<const DirectoryEntry> entries);
+
+/// Whether `name` matches `pattern`, in which `*` stands for any text and `#` for a number.
+[[nodiscard]] bool matches_sign(std::string_view name, std::string_view pattern);
+
+}  // namespace shardwright

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/sibling.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "format/survey.h"
+#include "io/memory_directory.h"
+
+namespace shardwright {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(Sibling, SignsMatchTextAndNumbers) {
+  EXPECT_TRUE(matches_sign("layer_03-model_00-model_states.pt", "layer_#-model_*model_states.pt"));
+  EXPECT_FALSE(matches_sign("layer_xx-model_00-model_states.pt", "layer_#-model_*model_states.pt"));
+  EXPECT_TRUE(matches_sign("abc", "*"));
+  EXPECT_TRUE(matches_sign("", "*"));
+  EXPECT_FALSE(matches_sign("iter_", "iter_#"));
+  EXPECT_FALSE(matches_sign("iter_1x", "iter_#"));
+}
+
+struct Row {
+  const char* container;
+  std::vector<const char*> paths;
+};
+
+// One folder for each kind of the inventory, as its software leaves it.
+std::vector<Row> inventory() {
+  return {
+      {"deepspeed_zero",
+       {"latest", "zero_to_fp32.py", "global_step10/mp_rank_00_model_states.pt",
+        "global_step10/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"}},
+      {"deepspeed_zero",
+       {"zero_pp_rank_0_mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt"}},
+      {"deepspeed_pipe",
+       {"latest", "global_step5/layer_01-model_00-model_states.pt",
+        "global_step5/mp_rank_00_model_states.pt"}},
+      {"deepspeed_pipe", {"module-pipe_00-model_00-model_states.pt"}},
+      {"deepspeed_moe",
+       {"mp_rank_00_model_states.pt", "layer_0_expert_3_mp_rank_00_model_states.pt",
+        "expp_rank_0_mp_rank_00_optim_states.pt"}},
+      {"deepspeed_moe", {"expert_3_mp_rank_00_model_states.pt"}},
+      {"deepspeed_universal",
+       {"mp_rank_00_model_states.pt", "zero/word_embeddings.weight/fp32.pt"}},
+      {"deepspeed", {"mp_rank_00_model_states.pt", "mp_rank_07_model_states.pt"}},
+      {"nemo1", {"model_config.yaml", "model_weights.ckpt"}},
+      {"nemo1", {"model_config.yaml", "mp_rank_00/model_weights.ckpt"}},
+      {"nemo1", {"model_config.yaml", "tp_rank_00_pp_rank_000/model_weights.ckpt"}},
+      {"nemo1", {"model_config.yaml", "model_weights/x/.zarray"}},
+      {"nemo1", {"mp_rank_00_fsdp_shard_00001/model_weights.ckpt"}},
+      {"verl_fsdp", {"fsdp_config.json", "model_world_size_8_rank_0.pt"}},
+      {"verl_fsdp", {"global_step_5/actor/model_world_size_8_rank_0.pt"}},
+      {"mlite", {"training_state_rank_00000.pt"}},
+      {"cornstarch", {"vision/module/pytorch_model-stage-00001-shard-00001.bin"}},
+      {"cornstarch", {"module/a.bin", "projector/b.bin"}},
+      {"dcp_rank_local", {"__0.metadata", "__0_0.distcp"}},
+      {"peft", {"adapter_config.json", "adapter_model.safetensors"}},
+      {"hf_pickle", {"config.json", "pytorch_model-00001-of-00002.bin"}},
+      {"gradients", {"mp_rank_00.pth", "mp_rank_01.pth"}},
+      {"legacy_rank", {"model_optim_rng.pt", "distrib_optim.pt"}},
+      {"optimizer", {"distrib_optim.pt"}},
+      {"optimizer", {"layer_wise_optimizer_0.pt"}},
+      {"dataloader", {"train_dataloader_dprank000.pt"}},
+      {"ms_swift", {"common.pt"}},
+      {"ms_swift", {"latest_checkpointed_iteration.txt", "iter_0000010/common.pt"}},
+      {"non_persistent", {"non_persistent/iter_0000001/a.pt"}},
+  };
+}
+
+TEST(Sibling, EachOfTheInventoryIsRecognised) {
+  for (const Row& row : inventory()) {
+    MemoryDirectory directory;
+    for (const char* path : row.paths) {
+      const std::string_view name(path);
+      const bool is_tag = name == "latest";
+      const bool is_tracker = name == "latest_checkpointed_iteration.txt";
+      const std::string tag =
+          std::string(row.paths.back()).substr(0, std::string(row.paths.back()).find('/'));
+      directory.put(path, is_tag ? tag : is_tracker ? "10" : "x");
+    }
+    const Survey survey = survey_directory(directory).value();
+    ASSERT_FALSE(survey.siblings.empty()) << row.container << ' ' << row.paths[0];
+    EXPECT_EQ(survey.siblings.front().sibling->container, row.container) << row.paths[0];
+    EXPECT_NE(survey.siblings.front().sibling->reader_english, "");
+    EXPECT_NE(survey.siblings.front().sibling->chinese, "");
+  }
+}
+
+TEST(Sibling, WhatWeReadIsNone) {
+  const auto siblings = [](std::vector<DirectoryEntry> entries) {
+    return recognise_siblings(entries).size();
+  };
+  EXPECT_EQ(
+      siblings({{".metadata", false, 1}, {"__0_0.distcp", false, 1}, {"common.pt", false, 1}}), 0u);
+  EXPECT_EQ(siblings({{"config.json", false, 1}, {"model.safetensors", false, 1}}), 0u);
+  EXPECT_EQ(siblings({{"mp_rank_00", true, 0}, {"mp_rank_01", true, 0}}), 0u);
+  // Of the right name but the wrong kind.
+  EXPECT_EQ(siblings({{"model_optim_rng.pt", true, 0}, {"zero", false, 0}}), 0u);
+}
+
+TEST(Sibling, FilesAreRecognisedByName) {
+  EXPECT_EQ(recognise_sibling_file("llama.nemo")->container, "nemo1");
+  EXPECT_EQ(recognise_sibling_file("mp_rank_00.pth")->container, "gradients");
+  EXPECT_EQ(recognise_sibling_file("model.safetensors"), nullptr);
+}
+
+std::vector<std::string> writers_of(std::initializer_list<const char*> paths) {
+  MemoryDirectory directory;
+  for (const char* path : paths) directory.put(path, "x");
+  std::vector<std::string> names;
+  const Survey survey = survey_directory(directory).value();
+  for (const SiblingMatch& match : survey.writers) names.emplace_back(match.sibling->english);
+  return names;
+}
+
+TEST(Sibling, WritersOfWhatWeReadAreNamed) {
+  EXPECT_THAT(writers_of({"iter_0000010/.metadata", "iter_0000010/run_config.yaml"}),
+              ElementsAre("Megatron-Bridge"));
+  EXPECT_THAT(writers_of({"global_step_5/.metadata", "global_step_5/extra_state/e.pt"}),
+              ElementsAre("VeOmni"));
+  EXPECT_THAT(writers_of({"step_3/.metadata", "step_3/optimizer_rank_00000.pt"}),
+              ElementsAre("MLite"));
+  EXPECT_THAT(writers_of({"args.json", "model.safetensors", "iter_0000010/common.pt"}),
+              ElementsAre("ms-swift"));
+  EXPECT_THAT(writers_of({"global_step_5/actor/dist_ckpt/.metadata"}), ElementsAre("verl", "verl"));
+  EXPECT_THAT(writers_of({"context/io.json", "weights/.metadata"}), ElementsAre("NeMo 2"));
+  EXPECT_THAT(writers_of({"model.safetensors"}), IsEmpty());
+}
+
+Survey surveyed(std::initializer_list<std::pair<const char*, const char*>> files) {
+  MemoryDirectory directory;
+  for (const auto& [path, contents] : files) directory.put(path, contents);
+  return survey_directory(directory).value();
+}
+
+TEST(Survey, FollowsTrackersAndFoldersToTheData) {
+  const Survey tracked = surveyed({{"latest_checkpointed_iteration.txt", " 10\n"},
+                                   {"iter_0000010/mp_rank_00/model_optim_rng.pt", "x"},
+                                   {"iter_0000020/mp_rank_00/model_optim_rng.pt", "x"}});
+  EXPECT_EQ(tracked.data, "iter_0000010");
+  EXPECT_TRUE(tracked.tracker->is_there);
+  ASSERT_EQ(tracked.ranks.size(), 1u);
+  EXPECT_EQ(tracked.ranks[0].entries[0].name, "model_optim_rng.pt");
+  EXPECT_EQ(surveyed({{"latest_checkpointed_iteration.txt", "release"},
+                      {"release/mp_rank_00/model_optim_rng.pt", "x"}})
+                .data,
+            "release");
+  EXPECT_EQ(surveyed({{"global_step_9/actor/dist_ckpt/.metadata", "x"},
+                      {"global_step_10/actor/dist_ckpt/.metadata", "x"}})
+                .data,
+            "global_step_10/actor/dist_ckpt");
+  const Survey verl = surveyed({{"latest_checkpointed_iteration.txt", "5"},
+                                {"global_step_5/actor/dist_ckpt/.metadata", "x"},
+                                {"global_step_9/actor/dist_ckpt/.metadata", "x"}});
+  EXPECT_EQ(verl.data, "global_step_5/actor/dist_ckpt");
+  EXPECT_TRUE(verl.tracker->is_there);
+  EXPECT_EQ(surveyed({{"model.safetensors", "x"}, {"iter_0000010/common.pt", "x"}}).data, "");
+}
+
+TEST(Survey, SeesBrokenTrackers) {
+  const Survey gone = surveyed({{"latest_checkpointed_iteration.txt", "30"},
+                                {"iter_0000020/mp_rank_00/model_optim_rng.pt", "x"}});
+  EXPECT_FALSE(gone.tracker->is_there);
+  EXPECT_EQ(gone.tracker->folder, "iter_0000030");
+  EXPECT_EQ(gone.data, "iter_0000020") << "the newest that is there";
+  const Survey garbled = surveyed({{"latest_checkpointed_iteration.txt", "../../etc"}});
+  EXPECT_EQ(garbled.tracker->folder, "");
+  EXPECT_EQ(garbled.data, "");
+}
+
+TEST(Survey, NotesWhatLiesAbout) {
+  const Survey survey = surveyed({{"mp_rank_00/model_optim_rng.pt", "x"},
+                                  {"tmp/mp_rank_00/model_optim_rng.pt", "x"},
+                                  {"dones/0.done", "x"}});
+  EXPECT_THAT(survey.leftovers, ElementsAre("dones", "tmp"));
+  EXPECT_THAT(surveyed({{"tmp/a", "x"}, {"iter_0000010/dones/a", "x"}}).leftovers,
+              ElementsAre("tmp", "iter_0000010/dones"));
+  EXPECT_EQ(surveyed({{"metadata.json", R"({"sharded_backend": "zarr"})"}}).backend, "zarr");
+  EXPECT_TRUE(surveyed({{"decoder.weight/.zarray", "x"}}).holds_zarr);
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "layout/finding_rules.h"
+#include "layout/legacy_findings.h"
+#include "layout/shard_rule.h"
+
+namespace shardwright {
+namespace {
+
+void add_finding(Diagnosis& diagnosis, std::string_view code,
+                 std::initializer_list<Parameter> parameters) {
+  diagnosis.findings.push_back(make_finding(code, parameters));
+}
+
+std::string list_text(const std::vector<std::int64_t>& numbers) {
+  return fmt::format("[{}]", fmt::join(numbers, ","));
+}
+
+// The optimizer's own folders, and models that have a data-parallel number themselves.
+void add_data_coordinate(const LegacyReading& reading, Diagnosis& diagnosis) {
+  if (reading.has_optimizer_ranks) {
+    const NumberedFolder& folder = reading.groups.optimizers.front();
+    const bool is_old = folder.file == "optim.pt";
+    const Phrase writer = is_old ? Phrase{"an old distributed optimizer", "旧版分布式优化器"}
+                                 : Phrase{"AIAK's optimizer", " AIAK 优化器"};
+    const bool is_last = folder.numbers.size() < 4;
+    const Phrase place = is_last ? Phrase{"last", "最后一个"} : Phrase{"third", "第三个"};
+    return add_finding(diagnosis, "L10",
+                       {{"place", place}, {"writer", writer}, {"file", folder.file}});
+  }
+  if (reading.place_of(Coordinate::kData)) {
+    add_finding(diagnosis, "L10",
+                {{"place", Phrase{"last", "最后一个"}},
+                 {"writer", Phrase{"a short-lived writer of 2022", " 2022 年短暂存在的写法"}},
+                 {"file", reading.groups.models.front().file}});
+  }
+}
+
+void add_file_names(const LegacyReading& reading, Diagnosis& diagnosis) {
+  const auto& models = reading.groups.models;
+  const auto other = std::ranges::find_if(
+      models, [](const NumberedFolder& folder) { return folder.file != "model_optim_rng.pt"; });
+  if (other == models.end()) return;
+  const std::string& file = other->file;
+  const bool is_of_old_optimizer =
+      file == "model_rng.pt" && std::ranges::any_of(reading.groups.optimizers, [](const auto& f) {
+        return f.file == "optim.pt";
+      });
+  if (!is_of_old_optimizer) add_finding(diagnosis, "L16", {{"file", file}});
+}
+
+// Layers of each stage, where a rank of each was read.
+std::vector<std::int64_t> stage_layers(const LegacyReading& reading) {
+  const auto place = reading.place_of(Coordinate::kPipeline);
+  if (!place || !reading.sizes.pipeline) return {};
+  std::map<std::int64_t, std::int64_t> layers;
+  for (const PlacedSample& placed : reading.samples) {
+    if (placed.numbers.size() <= *place) continue;
+    layers.emplace(placed.numbers[*place], placed.contents.layers);
+  }
+  if (static_cast<std::int64_t>(layers.size()) != *reading.sizes.pipeline) return {};
+  std::vector<std::int64_t> counts;
+  for (const auto& [stage, count] : layers) counts.push_back(count);
+  return counts;
+}
+
+void add_pipeline_split(const LegacyReading& reading, Diagnosis& diagnosis) {
+  const std::vector<std::int64_t> counts = stage_layers(reading);
+  const auto stages = static_cast<std::int64_t>(counts.size());
+  if (stages < 2 || std::ranges::max(counts) == std::ranges::min(counts)) return;
+  std::int64_t layers = 0;
+  for (const std::int64_t count : counts) layers += count;
+  Phrase even{
+      "none, " + std::to_string(layers) + " layers do not divide by " + std::to_string(stages),
+      "不存在（" + std::to_string(layers) + " 层不能被 " + std::to_string(stages) + " 整除）"};
+  if (layers % stages == 0) {
+    const std::string list = list_text(std::vector<std::int64_t>(counts.size(), layers / stages));
+    even = {list, list};
+  }
+  add_finding(diagnosis, "L12", {{"counts", list_text(counts)}, {"even", even}});
+  for (std::size_t stage = 0; stage < counts.size(); ++stage) {
+    if (counts[stage] == 0) add_finding(diagnosis, "L13", {{"stage", stage}});
+  }
+}
+
+void add_vocabulary(const LegacyEvidence& evidence, const LegacyReading& reading,
+                    Diagnosis& diagnosis) {
+  const RecordedRun& run = reading.run;
+  if (!run.vocabulary || !run.vocabulary_divisor || *run.vocabulary < 1) return;
+  const std::int64_t tp = evidence.believed.tensor.value_or(*reading.sizes.tensor);
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  if (*run.vocabulary > kMost || *run.vocabulary_divisor < 1 ||
+      *run.vocabulary_divisor > kMost / tp) {
+    return;
+  }
+  for (const PlacedSample& placed : reading.samples) {
+    if (!placed.contents.vocabulary_rows) continue;
+    const std::int64_t disk = *placed.contents.vocabulary_rows * *reading.sizes.tensor;
+    const std::int64_t required = padded_vocabulary(*run.vocabulary, *run.vocabulary_divisor, tp);
+    if (disk != required) {
+      add_finding(diagnosis, "L17",
+                  {{"disk", disk},
+                   {"required", required},
+                   {"tp", tp},
+                   {"vocab", *run.vocabulary},
+                   {"policy", Phrase{"unknown, no bytes were read", "未知，未读取字节"}}});
+    }
+    return;
+  }
+}
+
+void add_experts(const LegacyReading& reading, Diagnosis& diagnosis) {
+  if (!reading.experts || !reading.sizes.expert) return;
+  const std::int64_t experts = *reading.experts;
+  const std::int64_t ep = *reading.sizes.expert;
+  if (experts % ep != 0) {
+    return add_finding(diagnosis, "L18", {{"experts", experts}, {"ep", ep}});
+  }
+  if (!reading.local_experts || *reading.local_experts * ep == experts) return;
+  add_finding(diagnosis, "L33",
+              {{"experts", experts},
+               {"ep", ep},
+               {"local", *reading.local_experts},
+               {"held", *reading.local_experts * ep}});
+  diagnosis.complete = false;
+}
+
+void add_components(const LegacyReading& reading, Diagnosis& diagnosis) {
+  for (const PlacedSample& placed : reading.samples) {
+    if (placed.contents.hyper_connection_head.empty()) continue;
+    add_finding(diagnosis, "L24", {{"name", placed.contents.hyper_connection_head}});
+    break;
+  }
+  const auto& encoder = reading.run.encoder_tensor;
+  if (encoder && *encoder > 0 && *encoder != *reading.sizes.tensor) {
+    add_finding(diagnosis, "L25", {{"encoder", *encoder}, {"tp", *reading.sizes.tensor}});
+  }
+}
+
+void add_replicas(const LegacyEvidence& evidence, Diagnosis& diagnosis) {
+  constexpr std::size_t kMostTold = 8;
+  for (std::size_t i = 0; i < std::min(evidence.repeated.size(), kMostTold); ++i) {
+    const RepeatedShard& shard = evidence.repeated[i];
+    add_finding(diagnosis, "L20", {{"name", shard.tensor}, {"shape", shard.joined_shape}});
+  }
+  for (std::size_t i = 0; i < std::min(evidence.differing.size(), kMostTold); ++i) {
+    const ReplicaVerdict& verdict = evidence.differing[i];
+    add_finding(diagnosis, "L21",
+                {{"name", verdict.tensor},
+                 {"axis", fmt::format("{} ({}, {})", verdict.axis, verdict.first, verdict.second)},
+                 {"count", verdict.differing},
+                 {"offset", verdict.first_difference}});
+  }
+}
+
+void add_unreadable(const LegacyEvidence& evidence, const LegacyReading& reading,
+                    Diagnosis& diagnosis) {
+  std::set<std::string> told;
+  for (const UnreadableFile& file : evidence.unreadable) {
+    add_finding(diagnosis, "L35", {{"file", file.path}, {"error", file.error}});
+    told.insert(file.path);
+    diagnosis.complete = false;
+  }
+  for (const NumberedFolder& folder : reading.groups.models) {
+    const std::string path = folder.name + "/" + folder.file;
+    if (folder.bytes > 0 || told.contains(path)) continue;
+    add_finding(diagnosis, "L35",
+                {{"file", path}, {"error", Phrase{"it has no bytes", "文件为空"}}});
+    diagnosis.complete = false;
+  }
+}
+
+}  // namespace
+
+void add_content_findings(const LegacyEvidence& evidence, const LegacyReading& reading,
+                          Diagnosis& diagnosis) {
+  add_data_coordinate(reading, diagnosis);
+  add_file_names(reading, diagnosis);
+  add_pipeline_split(reading, diagnosis);
+  add_vocabulary(evidence, reading, diagnosis);
+  add_experts(reading, diagnosis);
+  add_components(reading, diagnosis);
+  add_replicas(evidence, diagnosis);
+  add_unreadable(evidence, reading, diagnosis);
+}
+
+}  // namespace shardwright

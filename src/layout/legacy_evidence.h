@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shardwright/diagnose.h"
+#include "shardwright/tensor.h"
+
+namespace shardwright {
+
+struct ListedFile {
+  std::string name;
+  std::uint64_t bytes = 0;
+};
+
+/// A folder whose name begins with `mp_rank_`, as a listing shows it.
+struct RankFolder {
+  std::string name;
+  std::vector<ListedFile> files;
+};
+
+/// What a run's arguments say that matters here.
+struct RecordedRun {
+  bool is_present = false;
+  AxisSizes sizes;  ///< as recorded; absent where there is no such argument or it is None
+  std::optional<std::int64_t> experts;
+  std::optional<std::int64_t> vocabulary;          ///< before padding
+  std::optional<std::int64_t> vocabulary_divisor;  ///< make_vocab_size_divisible_by
+  std::optional<std::int64_t> encoder_tensor;
+};
+
+struct SampledTensor {
+  std::string name;
+  Dims shape;
+};
+
+/// What the file of one rank holds, tensors by name.
+struct RankSample {
+  std::string folder;
+  RecordedRun run;
+  std::optional<std::int64_t> iteration;
+  std::vector<std::vector<SampledTensor>> models;  ///< one, or one for each virtual stage
+};
+
+/// Whether two folders hold the same bytes under one name.
+struct ReplicaVerdict {
+  std::string first;
+  std::string second;
+  std::string tensor;
+  std::string axis;  ///< along which the folders lie
+  std::uint64_t bytes = 0;
+  std::uint64_t differing = 0;
+  std::uint64_t first_difference = 0;
+};
+
+/// A comparison of bytes that would settle what the names mean.
+struct ReplicaQuestion {
+  std::string first;
+  std::string second;
+  std::string tensor;
+};
+
+/// A tensor that every TP rank holds whole, though it should be cut.
+struct RepeatedShard {
+  std::string tensor;
+  std::string joined_shape;  ///< what concatenation would give
+};
+
+struct UnreadableFile {
+  std::string path;
+  std::string error;
+};
+
+/// All that is known about a folder of the legacy format without running anything.
+struct LegacyEvidence {
+  std::string path;  ///< for commands, quoted as a shell needs it
+  std::vector<RankFolder> folders;
+  std::vector<std::string> leftovers;  ///< `tmp`, `dones`: other folders that tools leave behind
+  std::vector<RankSample> samples;
+  std::vector<UnreadableFile> unreadable;
+  std::optional<ReplicaVerdict> verdict;  ///< the answer to a ReplicaQuestion
+  std::vector<ReplicaVerdict> differing;  ///< replicas that are not, where they were compared
+  std::vector<RepeatedShard> repeated;
+  std::uint64_t bytes_compared = 0;
+  AxisSizes believed;
+};
+
+}  // namespace shardwright

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/legacy_reading.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "layout/finding_rules.h"
+#include "layout/legacy_coverage.h"
+
+namespace shardwright {
+namespace {
+
+// Beyond any run that there was; what a file claims beyond it is not believed.
+constexpr std::int64_t kMostRanksOfAnAxis = 65'536;
+constexpr std::int64_t kMostFolders = 1 << 20;
+
+std::optional<std::int64_t> believable(const std::optional<std::int64_t>& size) {
+  return size && *size >= 1 && *size <= kMostRanksOfAnAxis ? size : std::nullopt;
+}
+
+std::int64_t count_at(const std::vector<NumberedFolder>& folders, std::size_t place) {
+  std::int64_t most = 0;
+  for (const NumberedFolder& folder : folders) {
+    if (place < folder.numbers.size()) most = std::max(most, folder.numbers[place] + 1);
+  }
+  return most;
+}
+
+bool is_sparse(const std::vector<NumberedFolder>& folders) {
+  std::set<std::int64_t> firsts;
+  std::set<std::int64_t> seconds;
+  for (const NumberedFolder& folder : folders) {
+    firsts.insert(folder.numbers[0]);
+    seconds.insert(folder.numbers[1]);
+  }
+  return folders.size() < firsts.size() * seconds.size();
+}
+
+std::vector<PlacedSample> place_samples(const LegacyEvidence& evidence) {
+  std::vector<PlacedSample> placed;
+  for (const RankSample& sample : evidence.samples) {
+    if (const auto numbers = parse_rank_folder(sample.folder)) {
+      placed.push_back({&sample, *numbers, contents_of(sample)});
+    }
+  }
+  return placed;
+}
+
+RecordedRun newest_run(const std::vector<PlacedSample>& samples) {
+  const PlacedSample* newest = nullptr;
+  for (const PlacedSample& placed : samples) {
+    if (!placed.sample->run.is_present) continue;
+    if (newest == nullptr || placed.sample->iteration > newest->sample->iteration) newest = &placed;
+  }
+  if (newest == nullptr) return {};
+  RecordedRun run = newest->sample->run;
+  AxisSizes& s = run.sizes;
+  for (auto* size :
+       {&s.tensor, &s.pipeline, &s.virtual_pipeline, &s.expert, &s.expert_tensor, &s.data}) {
+    *size = believable(*size);
+  }
+  return run;
+}
+
+class Reader {
+ public:
+  Reader(const LegacyEvidence& evidence, FolderGroups groups) : evidence_(evidence) {
+    reading_.groups = std::move(groups);
+    reading_.samples = place_samples(evidence);
+    reading_.run = newest_run(reading_.samples);
+    for (const PlacedSample& placed : reading_.samples) add_contents(placed.contents);
+    if (!reading_.experts) reading_.experts = reading_.run.experts;
+  }
+
+  LegacyReading read() {
+    read_coordinates();
+    read_sizes();
+    tell_samples();
+    return std::move(reading_);
+  }
+
+ private:
+  [[nodiscard]] const std::vector<NumberedFolder>& models() const { return reading_.groups.models; }
+
+  void add_contents(const ShardContents& contents) {
+    reading_.has_experts |= contents.has_experts;
+    if (contents.router_rows) reading_.experts = contents.router_rows;
+    if (contents.local_experts) reading_.local_experts = contents.local_experts;
+  }
+
+  void set(std::vector<Coordinate> coordinates, Confidence confidence, Phrase reason) {
+    reading_.coordinates = std::move(coordinates);
+    reading_.confidence = confidence;
+    reading_.reason = std::move(reason);
+  }
+
+  void read_coordinates() {
+    switch (models().front().numbers.size()) {
+      case 1:
+        return set({Coordinate::kTensor}, Confidence::kCertain,
+                   {"one number: the tensor rank; no pipeline, no expert parallelism",
+                    "一个数字：tensor rank；没有 pipeline 与专家并行"});
+      case 2:
+        return read_two();
+      case 3:
+        return read_three();
+      default:
+        return set(
+            {Coordinate::kTensor, Coordinate::kPipeline, Coordinate::kData, Coordinate::kExpert},
+            Confidence::kLikely,
+            {"four numbers: AIAK's tools write tp, pp, dp, ep",
+             "四个数字：AIAK 工具按 tp、pp、dp、ep 命名"});
+    }
+  }
+
+  void read_two() {
+    CoordinateDecision decision =
+        decide_second_coordinate({reading_.run, reading_.samples, count_at(models(), 1),
+                                  is_sparse(models()), evidence_.believed, evidence_.verdict});
+    std::vector<Coordinate> coordinates = {Coordinate::kTensor};
+    if (decision.meaning == SecondCoordinate::kPipeline) {
+      coordinates.push_back(Coordinate::kPipeline);
+    } else if (decision.meaning == SecondCoordinate::kExpert) {
+      coordinates.push_back(Coordinate::kExpert);
+    } else if (decision.meaning == SecondCoordinate::kData) {
+      coordinates.push_back(Coordinate::kData);
+    }
+    set(std::move(coordinates), decision.confidence, std::move(decision.reason));
+    reading_.evidence = std::move(decision.evidence);
+    reading_.question = std::move(decision.question);
+    reading_.contradicts_arguments = decision.contradicts_arguments;
+  }
+
+  // Expert parallelism needs experts: a third number without any is a data-parallel rank.
+  void read_three() {
+    const bool knows = !reading_.samples.empty();
+    const bool records_experts = reading_.run.sizes.expert.value_or(1) > 1;
+    if (knows && !reading_.has_experts && !records_experts) {
+      return set({Coordinate::kTensor, Coordinate::kPipeline, Coordinate::kData},
+                 Confidence::kLikely,
+                 {"three numbers but no experts: the third is a data-parallel rank",
+                  "三个数字但没有专家：第三个是数据并行 rank"});
+    }
+    set({Coordinate::kTensor, Coordinate::kPipeline, Coordinate::kExpert},
+        knows ? Confidence::kCertain : Confidence::kLikely,
+        {"three numbers: tensor, pipeline and expert rank",
+         "三个数字：tensor、pipeline 与 expert rank"});
+  }
+
+  // Recorded where that agrees with the names, so that shards missing at the end are missed.
+  std::optional<std::int64_t> size_of(Coordinate coordinate,
+                                      const std::optional<std::int64_t>& recorded) {
+    const auto place = reading_.place_of(coordinate);
+    if (!place) return 1;
+    const std::int64_t shown = count_at(models(), *place);
+    if (recorded && *recorded >= shown && *recorded > 1) return recorded;
+    return shown;
+  }
+
+  void read_sizes() {
+    AxisSizes& sizes = reading_.sizes;
+    const AxisSizes& recorded = reading_.run.sizes;
+    sizes.tensor = size_of(Coordinate::kTensor, recorded.tensor);
+    sizes.data = recorded.data;
+    for (const PlacedSample& placed : reading_.samples) {
+      const auto stages = static_cast<std::int64_t>(placed.sample->models.size());
+      sizes.virtual_pipeline = std::max(sizes.virtual_pipeline.value_or(1), stages);
+    }
+    if (reading_.place_of(Coordinate::kData)) {
+      sizes.data = count_at(models(), *reading_.place_of(Coordinate::kData));
+    }
+    read_optimizer_ranks();
+    const bool is_open = reading_.coordinates.size() < models().front().numbers.size();
+    if (is_open) return;
+    sizes.pipeline = size_of(Coordinate::kPipeline, recorded.pipeline);
+    sizes.expert = expert_size();
+    if (reading_.coordinates.size() == 3 && sizes.pipeline == 1) {
+      reading_.naming = RankNaming::kTpPpEp;
+    }
+    sizes.expert_tensor = expert_tensor_size();
+  }
+
+  // Old distributed optimizers have folders of their own, with a data-parallel number more.
+  void read_optimizer_ranks() {
+    const auto& optimizers = reading_.groups.optimizers;
+    if (optimizers.empty()) return;
+    const std::size_t numbers = optimizers.front().numbers.size();
+    // AIAK's have the expert rank behind it.
+    const std::size_t place = numbers == 4 ? 2 : numbers - 1;
+    if (place == 0 || numbers <= models().front().numbers.size()) return;
+    reading_.sizes.data = count_at(optimizers, place);
+    reading_.has_optimizer_ranks = true;
+  }
+
+  std::optional<std::int64_t> expert_size() {
+    const auto shown = size_of(Coordinate::kExpert, reading_.run.sizes.expert);
+    if (!reading_.place_of(Coordinate::kExpert) || !reading_.experts || !reading_.local_experts) {
+      return shown;
+    }
+    const std::int64_t by_router =
+        *reading_.experts / std::max<std::int64_t>(*reading_.local_experts, 1);
+    const bool fits = by_router >= *shown && by_router <= kMostRanksOfAnAxis;
+    return fits && !reading_.run.sizes.expert ? by_router : shown;
+  }
+
+  // Names tell ETP only where its grid of folders is no other size's.
+  std::optional<std::int64_t> expert_tensor_size() {
+    const bool may_have_experts = reading_.has_experts || reading_.place_of(Coordinate::kExpert);
+    if (!may_have_experts) return 1;
+    const std::int64_t tp = *reading_.sizes.tensor;
+    const auto& recorded = reading_.run.sizes.expert_tensor;
+    if (recorded) return recorded;
+    std::vector<std::int64_t> fitting;
+    std::size_t fewest = std::numeric_limits<std::size_t>::max();
+    const std::set<std::string> names = reading_.model_names();
+    std::int64_t nearest = tp;
+    for (std::int64_t etp = 1; etp <= tp; ++etp) {
+      if (tp % etp != 0) continue;
+      reading_.assumed_expert_tensor = etp;
+      const auto config = reading_.config();
+      if (!config) continue;
+      const auto coverage = legacy_coverage(names, *config, reading_.naming);
+      if (!coverage) continue;
+      const bool fits = coverage->is_complete && coverage->unexpected.empty();
+      if (fits) fitting.push_back(etp);
+      const std::size_t wrong =
+          fits ? 0 : 1 + coverage->missing.size() + coverage->unexpected.size();
+      if (wrong > fewest) continue;
+      fewest = wrong;
+      nearest = etp;
+    }
+    reading_.assumed_expert_tensor = nearest;
+    // Megatron takes TP where no other size is given.
+    const bool fits_default = std::ranges::find(fitting, tp) != fitting.end();
+    if (reading_.run.is_present && (fits_default || fitting.empty())) return tp;
+    if (fitting.size() == 1) return fitting.front();
+    return std::nullopt;
+  }
+
+  void tell_samples() {
+    std::string names;
+    for (const PlacedSample& placed : reading_.samples) {
+      names += (names.empty() ? "" : ", ") + placed.sample->folder;
+    }
+    if (!names.empty()) {
+      reading_.evidence.push_back(fill(
+          {"read without running anything: {names}", "只读不执行：{names}"}, {{"names", names}}));
+    }
+  }
+
+  const LegacyEvidence& evidence_;
+  LegacyReading reading_;
+};
+
+}  // namespace
+
+std::set<std::string> LegacyReading::model_names() const {
+  std::set<std::string> names;
+  for (const NumberedFolder& folder : groups.models) names.insert(folder.name);
+  return names;
+}
+
+std::optional<std::size_t> LegacyReading::place_of(Coordinate coordinate) const {
+  const auto found = std::ranges::find(coordinates, coordinate);
+  if (found == coordinates.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - coordinates.begin());
+}
+
+std::optional<ParallelConfig> LegacyReading::config() const {
+  if (!sizes.tensor || !sizes.pipeline || !sizes.expert) return std::nullopt;
+  const ParallelConfig config{*sizes.tensor, *sizes.pipeline, sizes.virtual_pipeline.value_or(1),
+                              *sizes.expert, sizes.expert_tensor.value_or(assumed_expert_tensor)};
+  for (const std::int64_t size :
+       {config.tensor, config.pipeline, config.expert, config.expert_tensor}) {
+    if (size < 1 || size > kMostRanksOfAnAxis) return std::nullopt;
+  }
+  // Each size is below 2^16, so that only the last product needs care.
+  const std::int64_t stage = std::lcm(config.tensor, config.expert_tensor * config.expert);
+  if (stage > kMostFolders || stage * config.pipeline > kMostFolders) return std::nullopt;
+  return config;
+}
+
+std::string_view short_name(Coordinate coordinate) {
+  switch (coordinate) {
+    case Coordinate::kTensor:
+      return "tp";
+    case Coordinate::kPipeline:
+      return "pp";
+    case Coordinate::kExpert:
+      return "ep";
+    case Coordinate::kData:
+      return "dp";
+  }
+  return "";
+}
+
+std::string pattern_of(const std::vector<Coordinate>& coordinates) {
+  std::string pattern = "mp_rank";
+  for (const Coordinate coordinate : coordinates) {
+    pattern += "_{" + std::string(short_name(coordinate)) +
+               (coordinate == Coordinate::kTensor ? ":02d}" : ":03d}");
+  }
+  return pattern;
+}
+
+LegacyReading read_legacy_layout(const LegacyEvidence& evidence, FolderGroups groups) {
+  return Reader(evidence, std::move(groups)).read();
+}
+
+}  // namespace shardwright

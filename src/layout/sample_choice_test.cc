@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/sample_choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "layout/rank_folder.h"
+
+namespace shardwright {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<NumberedFolder> folders(std::initializer_list<const char*> names) {
+  std::vector<NumberedFolder> folders;
+  for (const char* name : names) {
+    folders.push_back({name, *parse_rank_folder(name), "model_optim_rng.pt", 1});
+  }
+  return folders;
+}
+
+TEST(SampleChoice, TakesOneOfEachFurtherNumberAndBothEnds) {
+  const auto models = folders({"mp_rank_01_002", "mp_rank_00_000", "mp_rank_00_001",
+                               "mp_rank_00_002", "mp_rank_01_000", "mp_rank_01_001"});
+  EXPECT_THAT(choose_samples(models, 10),
+              ElementsAre("mp_rank_00_000", "mp_rank_00_001", "mp_rank_00_002", "mp_rank_01_002"));
+  EXPECT_THAT(choose_samples(folders({"mp_rank_00", "mp_rank_01", "mp_rank_02"}), 10),
+              ElementsAre("mp_rank_00", "mp_rank_02"));
+  EXPECT_THAT(choose_samples(folders({"mp_rank_00_000", "mp_rank_01_001"}), 10),
+              ElementsAre("mp_rank_00_000", "mp_rank_01_001"));
+  EXPECT_TRUE(choose_samples({}, 10).empty());
+}
+
+TEST(SampleChoice, SpreadsWhatIsTooMany) {
+  std::vector<NumberedFolder> models;
+  for (std::int64_t p = 0; p < 1000; ++p) {
+    const std::string name = rank_folder_name({0, p, 0, 0}, {1, 1000}, RankNaming::kMegatron);
+    models.push_back({name, {0, p}, "model_optim_rng.pt", 1});
+  }
+  const auto chosen = choose_samples(models, 5);
+  EXPECT_THAT(chosen, ElementsAre("mp_rank_00_000", "mp_rank_00_249", "mp_rank_00_499",
+                                  "mp_rank_00_749", "mp_rank_00_999"));
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/second_coordinate.h"
+
+#include <algorithm>
+
+#include "layout/finding_rules.h"
+
+namespace shardwright {
+namespace {
+
+struct Opinion {
+  SecondCoordinate meaning = SecondCoordinate::kUnknown;
+  Confidence confidence = Confidence::kAmbiguous;
+  Phrase why;
+};
+
+std::int64_t size_or_one(const std::optional<std::int64_t>& size) { return size.value_or(1); }
+
+Opinion by_arguments(const RecordedRun& run) {
+  const std::int64_t pp = size_or_one(run.sizes.pipeline);
+  const std::int64_t ep = size_or_one(run.sizes.expert);
+  if (!run.is_present || (!run.sizes.pipeline && !run.sizes.expert)) return {};
+  const Phrase why = fill({"args record PP={pp} and EP={ep}", "args 记录 PP={pp}、EP={ep}"},
+                          {{"pp", pp}, {"ep", ep}});
+  if (pp > 1 && ep == 1) return {SecondCoordinate::kPipeline, Confidence::kCertain, why};
+  if (pp == 1 && ep > 1) return {SecondCoordinate::kExpert, Confidence::kCertain, why};
+  return {SecondCoordinate::kUnknown, Confidence::kAmbiguous, why};
+}
+
+// The router counts all experts, a shard holds some: the quotient is EP, and if EP is not 1 there
+// is no place for a pipeline rank among two numbers.
+Opinion by_router(std::span<const PlacedSample> samples) {
+  for (const PlacedSample& placed : samples) {
+    const auto& rows = placed.contents.router_rows;
+    const auto& local = placed.contents.local_experts;
+    if (!rows || !local || *rows <= *local) continue;
+    return {SecondCoordinate::kExpert, Confidence::kCertain,
+            fill({"the router has {rows} experts, a shard holds {local}",
+                  "router 有 {rows} 个专家，一个分片只有 {local} 个"},
+                 {{"rows", *rows}, {"local", *local}})};
+  }
+  return {};
+}
+
+std::int64_t distinct_seconds(std::span<const PlacedSample> samples) {
+  std::vector<std::int64_t> seconds;
+  for (const PlacedSample& placed : samples) seconds.push_back(placed.numbers[1]);
+  std::ranges::sort(seconds);
+  return static_cast<std::int64_t>(seconds.size() - std::ranges::unique(seconds).size());
+}
+
+// Ends of the model that only some second numbers hold are ends of a pipeline; where all hold both
+// ends each shard is a whole model, cut by experts or copied.
+Opinion by_ends(std::span<const PlacedSample> samples) {
+  const auto count = [&](auto member) {
+    return std::ranges::count_if(samples,
+                                 [&](const PlacedSample& p) { return p.contents.*member; });
+  };
+  const auto all = static_cast<std::ptrdiff_t>(samples.size());
+  const auto embeddings = count(&ShardContents::has_embedding);
+  const auto norms = count(&ShardContents::has_final_norm);
+  const bool has_experts = count(&ShardContents::has_experts) > 0;
+  if (distinct_seconds(samples) < 2 || (embeddings == 0 && norms == 0)) return {};
+  const Parameter shards{"all", all};
+  // Stages with tied embeddings may each have a copy: one end that is not everywhere is enough.
+  if (embeddings < all || norms < all) {
+    const bool both = embeddings < all && norms < all;
+    return {SecondCoordinate::kPipeline, both ? Confidence::kCertain : Confidence::kLikely,
+            fill({"of {all} shards read, {a} hold the embedding and {b} the final norm",
+                  "读取的 {all} 个分片中，{a} 个含 embedding，{b} 个含 final norm"},
+                 {shards, {"a", embeddings}, {"b", norms}})};
+  }
+  if (has_experts) {
+    return {SecondCoordinate::kExpert, Confidence::kLikely,
+            fill({"all {all} shards read hold the embedding, the final norm and experts",
+                  "读取的 {all} 个分片都含 embedding、final norm 和专家"},
+                 {shards})};
+  }
+  return {SecondCoordinate::kData, Confidence::kLikely,
+          fill({"all {all} shards read hold a whole model without experts",
+                "读取的 {all} 个分片都含完整模型且没有专家"},
+               {shards})};
+}
+
+Opinion by_bytes(const std::optional<ReplicaVerdict>& verdict, bool has_experts) {
+  if (!verdict) return {};
+  if (verdict->differing == 0) {
+    return {has_experts ? SecondCoordinate::kExpert : SecondCoordinate::kData, Confidence::kLikely,
+            fill({"{name} is the same, byte for byte, in {a} and {b}",
+                  "{name} 在 {a} 与 {b} 中逐字节相同"},
+                 {{"name", verdict->tensor}, {"a", verdict->first}, {"b", verdict->second}})};
+  }
+  return {SecondCoordinate::kPipeline, Confidence::kLikely,
+          fill({"{name} differs between {a} and {b}", "{name} 在 {a} 与 {b} 中不同"},
+               {{"name", verdict->tensor}, {"a", verdict->first}, {"b", verdict->second}})};
+}
+
+Opinion by_caller(const AxisSizes& believed) {
+  const bool pp = size_or_one(believed.pipeline) > 1;
+  const bool ep = size_or_one(believed.expert) > 1;
+  if (pp == ep) return {};
+  return {
+      pp ? SecondCoordinate::kPipeline : SecondCoordinate::kExpert, Confidence::kLikely,
+      fill({"the caller passed {flag}", "调用者传入了 {flag}"}, {{"flag", pp ? "--pp" : "--ep"}})};
+}
+
+// A tensor of both files whose bytes tell a replica from another layer: not a norm, which may still
+// be all ones.
+std::optional<ReplicaQuestion> question_about(std::span<const PlacedSample> samples) {
+  for (const PlacedSample& a : samples) {
+    for (const PlacedSample& b : samples) {
+      if (a.numbers[0] != b.numbers[0] || a.numbers[1] >= b.numbers[1]) continue;
+      if (a.sample->models.empty() || b.sample->models.empty()) continue;
+      for (const SampledTensor& tensor : a.sample->models[0]) {
+        if (tensor.shape.size() < 2 || is_expert_tensor(tensor.name)) continue;
+        const auto& others = b.sample->models[0];
+        const auto same = std::ranges::find(others, tensor.name, &SampledTensor::name);
+        if (same == others.end() || same->shape != tensor.shape) continue;
+        return ReplicaQuestion{a.sample->folder, b.sample->folder, tensor.name};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+bool names_a_lone_pipeline_rank(const CoordinateInput& input) {
+  return input.count == 1 && input.run.sizes.pipeline == 1 &&
+         size_or_one(input.run.sizes.expert) == 1;
+}
+
+Phrase reason_for(SecondCoordinate meaning) {
+  switch (meaning) {
+    case SecondCoordinate::kPipeline:
+      return {"two numbers, the second is the pipeline rank", "两个数字，第二个是 pipeline rank"};
+    case SecondCoordinate::kExpert:
+      return {"two numbers, the second is the expert rank (PP=1): 3-D in meaning",
+              "两个数字，第二个是 expert rank（PP=1）：含义上是三维"};
+    case SecondCoordinate::kData:
+      return {"two numbers, the second is a data-parallel rank", "两个数字，第二个是数据并行 rank"};
+    case SecondCoordinate::kUnknown:
+      break;
+  }
+  return {"two numbers that can be (tp,pp) or (tp,ep); args, or --pp or --ep, would settle it",
+          "两个数字，可能是 (tp,pp) 或 (tp,ep)；有 args、或传入 --pp 或 --ep 即可确定"};
+}
+
+}  // namespace
+
+CoordinateDecision decide_second_coordinate(const CoordinateInput& input) {
+  const bool has_experts = std::ranges::any_of(
+      input.samples, [](const PlacedSample& placed) { return placed.contents.has_experts; });
+  const Opinion recorded = by_arguments(input.run);
+  Opinion shown = by_router(input.samples);
+  if (shown.meaning == SecondCoordinate::kUnknown) shown = by_ends(input.samples);
+
+  CoordinateDecision decision;
+  const auto settle = [&](const Opinion& opinion) {
+    if (!opinion.why.english.empty()) decision.evidence.push_back(opinion.why);
+    if (decision.meaning != SecondCoordinate::kUnknown) return;
+    decision.meaning = opinion.meaning;
+    decision.confidence = opinion.confidence;
+  };
+  const bool both =
+      shown.meaning != SecondCoordinate::kUnknown && recorded.meaning != SecondCoordinate::kUnknown;
+  decision.contradicts_arguments = both && shown.meaning != recorded.meaning;
+  // Arguments can be copied along or set by hand; tensors that are in a file are in the file.
+  if (shown.confidence == Confidence::kCertain) settle(shown);
+  settle(recorded);
+  if (shown.confidence != Confidence::kCertain) settle(shown);
+  settle(by_bytes(input.verdict, has_experts));
+  if (decision.meaning == SecondCoordinate::kUnknown && input.is_sparse) {
+    settle({SecondCoordinate::kExpert,
+            Confidence::kLikely,
+            {"not every first number goes with every second one, as with ETP below TP",
+             "第一个数字与第二个数字并非两两组合，符合 ETP 小于 TP 的情形"}});
+  }
+  if (decision.meaning == SecondCoordinate::kUnknown) {
+    if (!input.verdict) decision.question = question_about(input.samples);
+    settle(by_caller(input.believed));
+  }
+  if (decision.meaning == SecondCoordinate::kUnknown && names_a_lone_pipeline_rank(input)) {
+    settle({SecondCoordinate::kPipeline,
+            Confidence::kLikely,
+            {"with both sizes 1, tools that always name the pipeline rank (verl, AIAK) write this",
+             "两者均为 1 时，这是总写 pipeline rank 的工具（verl、AIAK）的命名"}});
+    decision.question.reset();
+  }
+  if (decision.contradicts_arguments) decision.confidence = Confidence::kLikely;
+  decision.reason = reason_for(decision.meaning);
+  return decision;
+}
+
+}  // namespace shardwright
