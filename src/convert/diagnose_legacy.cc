@@ -43,8 +43,8 @@ class LegacyDiagnosis {
     LegacyVerdict verdict = classify_legacy(evidence_);
     if (verdict.question && settle(*verdict.question, groups)) verdict = classify_legacy(evidence_);
     if (request_.check_replicas) {
-      ReplicaReport report = SW_TRY(
-          check_replicas(directory_, groups.models, verdict.diagnosis.coordinates, survey_.data));
+      RankComparison report = SW_TRY(
+          compare_ranks(directory_, groups.models, verdict.diagnosis.coordinates, survey_.data));
       evidence_.differing = std::move(report.differing);
       evidence_.repeated = std::move(report.repeated);
       evidence_.bytes_compared += report.bytes;

@@ -79,9 +79,9 @@ Expectation expectation(const LegacyTensor& tensor, std::string_view axis) {
   return rule.axis < 0 ? Expectation::kUnknown : Expectation::kOwn;
 }
 
-class ReplicaCheck {
+class AxisComparison {
  public:
-  explicit ReplicaCheck(std::string_view axis) : axis_(axis) {}
+  explicit AxisComparison(std::string_view axis) : axis_(axis) {}
 
   // The first of the ranks with each of the others.
   Status compare(const Directory& directory, const std::vector<RankFile>& ranks) {
@@ -108,7 +108,7 @@ class ReplicaCheck {
     return {};
   }
 
-  ReplicaReport report;
+  RankComparison report;
 
  private:
   Status compare_one(const OpenRank& a, const LegacyTensor& tensor, const OpenRank& b,
@@ -177,16 +177,16 @@ Result<ReplicaVerdict> compare_replica(const Directory& directory, const RankFil
               first.folder, second.folder);
 }
 
-Result<ReplicaReport> check_replicas(const Directory& directory,
+Result<RankComparison> compare_ranks(const Directory& directory,
                                      std::span<const NumberedFolder> folders,
                                      std::span<const std::string> coordinates,
                                      std::string_view data) {
-  ReplicaReport all;
+  RankComparison all;
   std::set<std::string> told;
   for (const std::string_view axis : {"ep", "tp"}) {
     const auto place = std::ranges::find(coordinates, axis);
     if (place == coordinates.end()) continue;
-    ReplicaCheck check(axis);
+    AxisComparison check(axis);
     const auto at = static_cast<std::size_t>(place - coordinates.begin());
     for (const auto& ranks : groups_along(folders, at, data)) {
       SW_TRY(check.compare(directory, ranks));

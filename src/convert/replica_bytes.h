@@ -25,7 +25,7 @@ struct RankFile {
                                                      const RankFile& first, const RankFile& second,
                                                      const std::string& tensor);
 
-struct ReplicaReport {
+struct RankComparison {
   std::vector<ReplicaVerdict> differing;
   std::vector<RepeatedShard> repeated;
   std::uint64_t bytes = 0;  ///< read
@@ -34,7 +34,7 @@ struct ReplicaReport {
 /// Compares everything that several ranks should hold alike: dense tensors along ep, and along tp
 /// those that Megatron replicates. Shards that are alike along tp and should not be are noted too.
 /// `data`: the folder that holds them, relative to the directory. Errors: those of reading.
-[[nodiscard]] Result<ReplicaReport> check_replicas(const Directory& directory,
+[[nodiscard]] Result<RankComparison> compare_ranks(const Directory& directory,
                                                    std::span<const NumberedFolder> folders,
                                                    std::span<const std::string> coordinates,
                                                    std::string_view data);
