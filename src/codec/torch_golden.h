@@ -1,81 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "codec/torch_archive.h"
-#include "codec/torch_tensor.h"
 
 // For the tests of torch files: what a file holds against the record beside it.
 namespace shardwright {
 
-inline std::string hex(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return text;
-}
+using Locate = std::function<Result<LocatedTensor>(pickle::Value)>;
 
-/// The elements in row-major order, gathered one by one.
-inline std::string elements_of(const std::string& file, const LocatedTensor& tensor) {
-  const std::string range = file.substr(tensor.range.offset, tensor.range.length);
-  EXPECT_EQ(range.size(), tensor.range.length);
-  if (tensor.strides.empty()) return range;
-  const auto item = static_cast<std::size_t>(bytes_of(tensor.dtype));
-  std::string out;
-  Dims index = Dims::filled(tensor.shape.size(), 0);
-  for (std::int64_t left = element_count(tensor.shape).value(); left > 0; --left) {
-    std::int64_t position = 0;
-    for (int axis = 0; axis < index.size(); ++axis) position += index[axis] * tensor.strides[axis];
-    out += range.substr(static_cast<std::size_t>(position) * item, item);
-    for (int axis = index.size() - 1; axis >= 0; --axis) {
-      if (++index[axis] < tensor.shape[axis]) break;
-      index[axis] = 0;
-    }
-  }
-  return out;
-}
+/// The tensor's elements in row-major order, gathered one by one, in hexadecimal digits.
+std::string hex_of(const std::string& file, const LocatedTensor& tensor);
 
-inline std::vector<std::int64_t> list_of(const Dims& dims) { return {dims.begin(), dims.end()}; }
-
-/// Compares each tensor in `value` with what the file beside the archive says of it.
-template <class File>
-int compare(const std::string& file, const File& archive, pickle::Value value,
-            const nlohmann::json& expected, const std::string& where) {
-  int tensors = 0;
-  if (expected.is_object() && expected.contains("__dict__")) {
-    for (const auto& pair : expected["__dict__"]) {
-      if (!pair[0].is_string()) continue;
-      const std::string key = pair[0];
-      tensors += compare(file, archive, value.find(key), pair[1], where + "." + key);
-    }
-  } else if (expected.is_array()) {
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      tensors += compare(file, archive, value[i], expected[i], where + "[]");
-    }
-  } else if (expected.is_object() && expected.contains("__tensor__")) {
-    EXPECT_TRUE(is_tensor(value)) << where;
-    const auto tensor = archive.locate(value);
-    if (!tensor) {
-      ADD_FAILURE() << where << ": " << tensor.error().message;
-      return 0;
-    }
-    EXPECT_EQ(torch_name(tensor->dtype), expected["dtype"].get<std::string>()) << where;
-    EXPECT_EQ(list_of(tensor->shape), expected["shape"].get<std::vector<std::int64_t>>()) << where;
-    EXPECT_EQ(hex(elements_of(file, *tensor)), expected["hex"].get<std::string>()) << where;
-    const TorchTensor recipe = read_torch_tensor(value).value();
-    EXPECT_EQ(recipe.offset, expected["storage_offset"].get<std::int64_t>()) << where;
-    EXPECT_EQ(recipe.requires_grad || recipe.is_parameter,
-              expected["requires_grad"].get<bool>() || expected["class"] == "Parameter")
-        << where;
-    ++tensors;
-  }
-  return tensors;
-}
+/// Compares each tensor in `value` with what the record of the file says of it, bytes and all;
+/// returns how many there were. `where` is for failures.
+int compare(const std::string& file, const Locate& locate, pickle::Value value,
+            const nlohmann::json& expected, const std::string& where);
 
 }  // namespace shardwright

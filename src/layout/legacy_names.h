@@ -31,11 +31,12 @@ struct CanonicalName {
 /// (of the rank) of `decoder.layers.4.mlp.experts.experts.linear_fc1.weight`. Names outside the
 /// decoder's layers keep their numbers. Source: sharded_state_dict and its keys maps in
 /// megatron/core/transformer/{transformer_block,moe/experts,multi_token_prediction}.py.
-[[nodiscard]] CanonicalName canonical_from_legacy(std::string_view name, std::int64_t first_layer,
+[[nodiscard]] CanonicalName canonical_from_legacy(std::string_view legacy, std::int64_t first_layer,
                                                   bool plain_norms);
 
 /// The reverse. `expert` is the rank's own number of it, for tensors with an axis of experts.
-[[nodiscard]] std::string legacy_from_canonical(std::string_view name, std::int64_t first_layer,
+[[nodiscard]] std::string legacy_from_canonical(std::string_view canonical,
+                                                std::int64_t first_layer,
                                                 std::optional<std::int64_t> expert,
                                                 const LegacyModules& modules);
 
