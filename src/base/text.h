@@ -28,6 +28,9 @@ struct CodePoint {
 /// characters, line ends, direction overrides, bytes that are no UTF-8.
 [[nodiscard]] std::string printable(std::string_view text);
 
+/// The word as a POSIX shell reads it back: in quotes unless every character is harmless.
+[[nodiscard]] std::string shell_quoted(std::string_view word);
+
 /// Orders as people count: `layers.2` before `layers.10`. A strict weak order over all texts; only
 /// equal texts are equivalent.
 [[nodiscard]] bool natural_less(std::string_view a, std::string_view b);

@@ -93,5 +93,13 @@ RC_GTEST_PROP(NaturalLess, IsAStrictOrder, ()) {
   if (natural_less(a, b) && natural_less(b, c)) RC_ASSERT(natural_less(a, c));
 }
 
+TEST(Text, ShellQuotedQuotesWhatAShellWouldTakeApart) {
+  EXPECT_EQ(shell_quoted("a/b-c_1.2"), "a/b-c_1.2");
+  EXPECT_EQ(shell_quoted(""), "''");
+  EXPECT_EQ(shell_quoted("$(x)"), "'$(x)'");
+  EXPECT_EQ(shell_quoted("~"), "'~'");
+  EXPECT_EQ(shell_quoted("模型"), "'模型'");
+}
+
 }  // namespace
 }  // namespace shardwright

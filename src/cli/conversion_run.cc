@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "cli/json_output.h"
 #include "cli/progress_line.h"
 #include "cli/stop_signal.h"
@@ -79,23 +80,6 @@ std::string command_line(const ConvertRequest& request) {
   add("--ep", parallel.expert, 1);
   add("--etp", parallel.expert_tensor, parallel.tensor);
   return line;
-}
-
-std::string shell_quoted(std::string_view word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=+,@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
-    return std::string(word);
-  }
-  std::string quoted = "'";
-  for (const char c : word) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
 }
 
 std::optional<std::uint64_t> free_bytes_at(const std::string& path) {

@@ -28,9 +28,6 @@ void tell_notes(const PreparedConversion& conversion, Console& console);
 /// The command line that asks for the same.
 [[nodiscard]] std::string command_line(const ConvertRequest& request);
 
-/// A word as a shell reads it back.
-[[nodiscard]] std::string shell_quoted(std::string_view word);
-
 /// Free space on the disk that a path is or would be on.
 [[nodiscard]] std::optional<std::uint64_t> free_bytes_at(const std::string& path);
 

@@ -23,14 +23,6 @@ TEST(CommandLine, SaysOnlyWhatIsUnusual) {
   EXPECT_EQ(command_line(request), "shardwright convert in 'o'\\''ut dir' --to hf");
 }
 
-TEST(ShellQuoted, ProtectsWhatShellsRead) {
-  EXPECT_EQ(shell_quoted("a/b-c_1.2"), "a/b-c_1.2");
-  EXPECT_EQ(shell_quoted(""), "''");
-  EXPECT_EQ(shell_quoted("$(x)"), "'$(x)'");
-  EXPECT_EQ(shell_quoted("~"), "'~'");
-  EXPECT_EQ(shell_quoted("模型"), "'模型'");
-}
-
 TEST(FreeBytes, AreThoseOfTheNearestFolder) {
   const auto here = free_bytes_at("/tmp");
   ASSERT_TRUE(here);

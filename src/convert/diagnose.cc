@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "convert/diagnose_catalog.h"
 #include "convert/diagnose_legacy.h"
 #include "format/survey.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "convert/diagnose_legacy.h"
+#include "base/text.h"
 #include "convert/recorded_run.h"
 #include "format/run_config.h"
 #include "layout/finding_rules.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "convert/recorded_run.h"
 #include "convert/replica_bytes.h"
 #include "format/legacy_file.h"
@@ -116,18 +117,6 @@ class LegacyDiagnosis {
 Result<Diagnosis> diagnose_legacy(const Directory& directory, const Survey& survey,
                                   std::string_view path, const DiagnoseRequest& request) {
   return LegacyDiagnosis(directory, survey, path, request).diagnose();
-}
-
-std::string shell_quoted(std::string_view path) {
-  const bool is_plain = !path.empty() && std::ranges::all_of(path, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("/._-+=:,@%").find(c) != std::string_view::npos ||
-           static_cast<unsigned char>(c) >= 0x80;
-  });
-  if (is_plain) return std::string(path);
-  std::string quoted = "'";
-  for (const char c : path) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
 }
 
 }  // namespace shardwright

@@ -13,7 +13,4 @@ namespace shardwright {
                                                 std::string_view path,
                                                 const DiagnoseRequest& request);
 
-/// A path as a shell reads it back.
-[[nodiscard]] std::string shell_quoted(std::string_view path);
-
 }  // namespace shardwright

@@ -13,7 +13,6 @@
 #include "codec/pickle_decode.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_archive.h"
-#include "convert/diagnose_legacy.h"
 #include "convert/recorded_run.h"
 #include "format/dcp_metadata.h"
 #include "io/memory_directory.h"
@@ -428,13 +427,6 @@ TEST(RecordedRun, KnowsBothSpellings) {
   EXPECT_EQ(recorded_run(aiak).sizes.expert, 4);
   EXPECT_THAT(std::string(writer_of(aiak)), HasSubstr("AIAK"));
   EXPECT_FALSE(recorded_run({}).is_present);
-}
-
-TEST(ShellQuoted, QuotesWhatAShellWouldTakeApart) {
-  EXPECT_EQ(shell_quoted("a/b-1.2"), "a/b-1.2");
-  EXPECT_EQ(shell_quoted("a b"), "'a b'");
-  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
-  EXPECT_EQ(shell_quoted(""), "''");
 }
 
 // The documents and the table are one: a page for each finding in each language, and no other.

@@ -75,7 +75,7 @@ std::string next_command(const LegacyEvidence& evidence, const LegacyReading& re
     if (believed.expert && reading.has_experts) wanted.expert = believed.expert;
     if (believed.expert_tensor && reading.has_experts)
       wanted.expert_tensor = believed.expert_tensor;
-    return convert_command(evidence.path, "torch_dist", wanted);
+    return convert_command(evidence.path, "legacy", wanted);
   }
   if (diagnosis.has_errors()) return diagnose_command(evidence, reading);
   return convert_command(evidence.path, "torch_dist", reading.sizes);

@@ -138,9 +138,9 @@ std::vector<Row> rows_about_callers() {
        "mp_rank_01_001。请用 --pp 或 --ep 指定。"},
       {"L05", Severity::kError, believing(of(kDense), {.tensor = 4, .pipeline = 2}),
        "Runtime TP/PP/EP/ETP = 4/2/-/- but disk holds 2/2/1/1. Legacy checkpoints do not reshard "
-       "on load; convert first: shardwright convert ckpt OUT --to torch_dist --tp 4 --pp 2",
+       "on load; convert first: shardwright convert ckpt OUT --to legacy --tp 4 --pp 2",
        "运行参数 TP/PP/EP/ETP = 4/2/-/-，磁盘为 2/2/1/1。legacy checkpoint "
-       "加载时不能重新切分，请先转换：shardwright convert ckpt OUT --to torch_dist --tp 4 --pp 2"},
+       "加载时不能重新切分，请先转换：shardwright convert ckpt OUT --to legacy --tp 4 --pp 2"},
       {"L11", Severity::kError, believing(of({1, 2, 2, 1, 1}), {.virtual_pipeline = 4}),
        "Shard contains 2 virtual chunks (model0..model1) but VPP=4 was requested.",
        "分片包含 2 个虚拟段（model0..model1），但请求的 VPP=4。"},
@@ -484,7 +484,7 @@ TEST(ClassifyLegacy, SaysWhatToTypeNext) {
   EXPECT_EQ(next(believing(of(kExperts), {.expert = 4})),
             "shardwright convert ckpt OUT --to torch_dist --tp 2 --ep 4");
   EXPECT_EQ(next(believing(of({2, 1, 1, 4, 1, true}), {.tensor = 4, .expert = 4})),
-            "shardwright convert ckpt OUT --to torch_dist --tp 4 --ep 4 --etp 1");
+            "shardwright convert ckpt OUT --to legacy --tp 4 --ep 4 --etp 1");
   LegacyEvidence cut = of(kDense);
   remove_folder(cut, "mp_rank_00_001");
   EXPECT_EQ(next(cut), "shardwright inspect ckpt/mp_rank_00_000/model_optim_rng.pt");

@@ -67,7 +67,7 @@ void add_size_findings(const LegacyEvidence& evidence, const LegacyReading& read
     add_finding(diagnosis, "L05",
                 {{"believed", sizes_text(believed)},
                  {"disk", sizes_text(disk)},
-                 {"command", convert_command(evidence.path, "torch_dist", wanted)}});
+                 {"command", convert_command(evidence.path, "legacy", wanted)}});
   }
   if (differs(believed.virtual_pipeline, disk.virtual_pipeline)) {
     const std::int64_t count = *disk.virtual_pipeline;
