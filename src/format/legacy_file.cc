@@ -59,6 +59,13 @@ Result<LegacyModel> read_model(const TorchFile& archive, std::string_view key, V
   return model;
 }
 
+bool has_tensor(Value pairs) {
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (is_tensor(pairs.value(i))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detail) {
@@ -94,6 +101,9 @@ Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detai
     if (!model) break;
     SW_TRY(add(key, model));
   }
+  // verl's model.pt is the state dict itself.
+  const bool is_bare = result.models.empty() && has_tensor(pairs);
+  if (is_bare) SW_TRY(add("the file", root));
   if (result.models.empty()) {
     return fail(Code::kUnsupportedFormat, "{}: found no 'model' and no 'model0'", file.name());
   }

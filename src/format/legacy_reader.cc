@@ -51,16 +51,23 @@ bool has_name(const LegacyModel& model, std::string_view ending) {
       model.tensors, [&](const LegacyTensor& tensor) { return tensor.name.ends_with(ending); });
 }
 
-// Layers of the model that a state dict holds; they count from 0.
-std::int64_t layers_in(const LegacyModel& model) {
-  std::int64_t layers = 0;
+// The numbers of the decoder's layers in a state dict: [first, end), both 0 without layers.
+struct LayerRange {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+};
+
+LayerRange layers_in(const LegacyModel& model) {
+  LayerRange range;
   for (const LegacyTensor& tensor : model.tensors) {
     const std::optional<LayerName> layer = split_layer_name(tensor.name);
     const bool is_main = layer && (layer->stack == "decoder.layers" ||
                                    layer->stack == "language_model.decoder.layers");
-    if (is_main && layer->index) layers = std::max(layers, *layer->index + 1);
+    if (!is_main || !layer->index) continue;
+    range.first = range.end == 0 ? *layer->index : std::min(range.first, *layer->index);
+    range.end = std::max(range.end, *layer->index + 1);
   }
-  return layers;
+  return range;
 }
 
 class Reader {
@@ -73,9 +80,11 @@ class Reader {
     count_layers();
     for (std::size_t i = 0; i < files_.size(); ++i) SW_TRY(add_rank(i));
     SW_TRY(check_folders());
-    const auto first = SW_TRY(checkpoint_.files->get(files_.front().file));
-    checkpoint_.common_state = SW_TRY(read_legacy_state(*first));
-    checkpoint_.arguments = files_.front().contents.arguments;
+    const LegacyFile& first = files_.front().contents;
+    checkpoint_.arguments = first.arguments;
+    if (std::ranges::find(first.keys, "args") == first.keys.end()) return {};
+    const auto file = SW_TRY(checkpoint_.files->get(files_.front().file));
+    checkpoint_.common_state = SW_TRY(read_legacy_state(*file));
     return {};
   }
 
@@ -164,17 +173,21 @@ class Reader {
   }
 
   // Layers count through the virtual stages of all ranks: first stage 0 of every pipeline rank.
+  // Some tools (verl) have numbered them so already: then a stage does not begin with layer 0.
   void count_layers() {
     std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> layers;  // by (virtual, pipeline)
+    bool are_global = false;
     for (std::size_t i = 0; i < files_.size(); ++i) {
       for (std::size_t v = 0; v < files_[i].contents.models.size(); ++v) {
         std::int64_t& count = layers[{static_cast<std::int64_t>(v), axes_.ranks[i].pipeline}];
-        count = std::max(count, layers_in(files_[i].contents.models[v]));
+        const LayerRange range = layers_in(files_[i].contents.models[v]);
+        count = std::max(count, range.end);
+        are_global = are_global || range.first > 0;
       }
     }
     std::int64_t first = 0;
     for (const auto& [stage, count] : layers) {
-      first_layers_[stage] = first;
+      first_layers_[stage] = are_global ? 0 : first;
       first += count;
     }
   }
