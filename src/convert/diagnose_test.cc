@@ -25,7 +25,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr const char* kDense = "hf/llama3/legacy_tp2pp2ep1/iter_0000001/";
 constexpr const char* kExperts = "hf/qwen3_moe/legacy_tp1pp1ep2/iter_0000001/";
