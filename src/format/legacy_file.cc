@@ -5,6 +5,7 @@
 #include "codec/torch_file.h"
 #include "codec/torch_tensor.h"
 #include "format/plain_arguments.h"
+#include "layout/early_names.h"
 
 namespace shardwright {
 namespace {
@@ -28,34 +29,46 @@ Result<LegacyTensor> read_tensor(const TorchFile& archive, std::string_view name
   return tensor;
 }
 
-Result<LegacyModel> read_model(const TorchFile& archive, std::string_view key, Value dict,
-                               LegacyDetail detail) {
-  LegacyModel model;
+// Adds the tensors of a dict and of the dicts in it, which models from before Megatron-Core have.
+Status add_entries(const TorchFile& archive, const std::string& prefix, Value dict,
+                   LegacyDetail detail, int depth, LegacyModel& model) {
+  constexpr int kMostNested = 6;
   const Value pairs = pairs_of(dict);
-  if (!pairs.is(Kind::kDict)) {
-    return fail(Code::kUnsupportedFormat, "'{}': found no dict of tensors", key);
+  if (depth > kMostNested) {
+    return fail(Code::kUnsupportedFormat, "'{}': found dicts nested too deep", prefix);
   }
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    const std::optional<std::string_view> name = pairs.key(i).as_string();
-    if (!name) return fail(Code::kUnsupportedFormat, "'{}': found a key that is no text", key);
+    const std::optional<std::string_view> key = pairs.key(i).as_string();
+    if (!key) return fail(Code::kUnsupportedFormat, "'{}': found a key that is no text", prefix);
+    const std::string name = prefix + std::string(*key);
     const Value value = pairs.value(i);
     if (pairs_of(value).is(Kind::kDict)) {
-      return fail(Code::kUnsupportedFormat,
-                  "'{}': found a dict under '{}', expected tensors; this is the nested form of "
-                  "models from before Megatron-Core, load and save it with a newer Megatron",
-                  key, *name);
-    }
-    const bool is_state = name->ends_with("_extra_state");
-    if (!is_tensor(value) || is_state) {
-      model.objects.emplace_back(*name);
+      model.is_early = true;
+      SW_TRY(add_entries(archive, name + ".", value, detail, depth + 1, model));
       continue;
     }
-    Result<LegacyTensor> tensor = read_tensor(archive, *name, value, detail);
+    if (!is_tensor(value) || name.ends_with("_extra_state")) {
+      model.objects.push_back(name);
+      continue;
+    }
+    Result<LegacyTensor> tensor = read_tensor(archive, name, value, detail);
     if (!tensor) {
-      return std::unexpected(std::move(tensor).error().within(fmt::format("tensor {}", *name)));
+      return std::unexpected(std::move(tensor).error().within(fmt::format("tensor {}", name)));
     }
     model.tensors.push_back(*std::move(tensor));
   }
+  return {};
+}
+
+Result<LegacyModel> read_model(const TorchFile& archive, std::string_view key, Value dict,
+                               LegacyDetail detail) {
+  LegacyModel model;
+  if (!pairs_of(dict).is(Kind::kDict)) {
+    return fail(Code::kUnsupportedFormat, "'{}': found no dict of tensors", key);
+  }
+  SW_TRY(add_entries(archive, "", dict, detail, 0, model));
+  if (!model.is_early) return model;
+  for (LegacyTensor& tensor : model.tensors) tensor.name = core_name_of_early(tensor.name);
   return model;
 }
 

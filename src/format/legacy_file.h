@@ -21,6 +21,8 @@ struct LegacyTensor {
 struct LegacyModel {
   std::vector<LegacyTensor> tensors;  ///< in the file's order
   std::vector<std::string> objects;   ///< entries that are no tensors (`..._extra_state`), by name
+  /// From before Megatron-Core: nested dicts, whose tensors have the names of today here.
+  bool is_early = false;
 };
 
 /// A file of the legacy format (`model_optim_rng.pt`), its pickle read inertly.

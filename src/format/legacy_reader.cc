@@ -70,6 +70,13 @@ LayerRange layers_in(const LegacyModel& model) {
   return range;
 }
 
+// A file without a version is of version 0.
+QkvOrder qkv_order_of(const LegacyFile& file, const LegacyModel& model) {
+  const double version = file.checkpoint_version.value_or(0.0);
+  if (!model.is_early || version >= 2.0) return QkvOrder::kByGroup;
+  return version >= 1.0 ? QkvOrder::kByHead : QkvOrder::kThreeFirst;
+}
+
 class Reader {
  public:
   explicit Reader(Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
@@ -220,7 +227,10 @@ class Reader {
     stage.output_is_embedding = axes_.config.pipeline > 1 &&
                                 untied != file.contents.arguments.end() &&
                                 untied->second == ArgValue{false};
+    stage.heads_per_rank =
+        number_of(file.contents.arguments, "num_attention_heads").value_or(0) / stage.config.tensor;
     for (std::size_t v = 0; v < file.contents.models.size(); ++v) {
+      stage.qkv_order = qkv_order_of(file.contents, file.contents.models[v]);
       stage.first_layer = first_layers_[{static_cast<std::int64_t>(v), stage.rank.pipeline}];
       Status status = add_model(file, file.contents.models[v], stage);
       if (!status) {

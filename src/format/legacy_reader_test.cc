@@ -20,6 +20,18 @@ using ::testing::HasSubstr;
 
 using Tensors = std::vector<std::pair<std::string, Dims>>;
 
+std::string archive_of_zeros(const TorchLayout& layout, const std::vector<std::uint64_t>& sizes) {
+  std::string bytes = layout.head();
+  std::vector<std::uint32_t> crcs;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::string zeros(static_cast<std::size_t>(sizes[i]), '\0');
+    bytes += zeros;
+    crcs.push_back(crc32(as_bytes(zeros)));
+    if (i + 1 < sizes.size()) bytes += layout.between(i, crcs.back());
+  }
+  return bytes + layout.tail(crcs);
+}
+
 // A torch.save archive of zeros. `key` is where the state dict lies in it, empty for the root.
 std::string rank_file(const Tensors& tensors, const std::string& key) {
   Document document;
@@ -35,15 +47,7 @@ std::string rank_file(const Tensors& tensors, const std::string& key) {
   document.set_root(key.empty() ? dict : state);
   const TorchLayout layout =
       TorchLayout::make(*pickle::encode(document, pickle::Protocol::kTwo), sizes).value();
-  std::string bytes = layout.head();
-  std::vector<std::uint32_t> crcs;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const std::string zeros(static_cast<std::size_t>(sizes[i]), '\0');
-    bytes += zeros;
-    crcs.push_back(crc32(as_bytes(zeros)));
-    if (i + 1 < sizes.size()) bytes += layout.between(i, crcs.back());
-  }
-  return bytes + layout.tail(crcs);
+  return archive_of_zeros(layout, sizes);
 }
 
 Tensors stage(std::int64_t first, std::int64_t layers, bool is_last) {
@@ -90,6 +94,45 @@ TEST(LegacyReader, TakesGlobalNumbersAsTheyAre) {
   const auto checkpoint = open_checkpoint(place.path().string());
   ASSERT_TRUE(checkpoint) << checkpoint.error().text();
   EXPECT_EQ(names_of(*checkpoint), kThreeLayers);
+}
+
+// Models from before Megatron-Core nest their dicts; the output of the last stage of a tied one is
+// a copy of the embedding.
+TEST(LegacyReader, ReadsModelsFromBeforeMegatronCore) {
+  Document document;
+  std::vector<std::uint64_t> sizes;
+  const auto zeros = [&](const Dims& shape) {
+    const std::string key = std::to_string(sizes.size());
+    sizes.push_back(static_cast<std::uint64_t>(*element_count(shape) * 4));
+    return make_torch_tensor(document, DType::kF32, shape, key);
+  };
+  const auto dict_of = [&](std::vector<std::pair<std::string, Value>> entries) {
+    const Value dict = document.dict();
+    for (const auto& [name, value] : entries) document.set(dict, name, value);
+    return dict;
+  };
+  const Value encoder = dict_of({{"layers.0.attention.query_key_value.weight", zeros({12, 4})},
+                                 {"layers.0.attention.dense.weight", zeros({4, 4})},
+                                 {"final_layernorm.weight", zeros({4})}});
+  const Value words = dict_of({{"word_embeddings", dict_of({{"weight", zeros({8, 4})}})}});
+  const Value args = document.object(document.global("argparse", "Namespace"));
+  document.set_attribute(args, "num_attention_heads", document.integer(2));
+  document.set_root(dict_of(
+      {{"args", args},
+       {"model",
+        dict_of({{"language_model", dict_of({{"embedding", words}, {"encoder", encoder}})}})}}));
+  const TorchLayout layout =
+      TorchLayout::make(*pickle::encode(document, pickle::Protocol::kTwo), sizes).value();
+  const TemporaryFolder place;
+  place.put("mp_rank_00/model_optim_rng.pt", archive_of_zeros(layout, sizes));
+  const auto checkpoint = open_checkpoint(place.path().string());
+  ASSERT_TRUE(checkpoint) << checkpoint.error().text();
+  EXPECT_EQ(
+      names_of(*checkpoint),
+      (std::vector<std::string>{"embedding.word_embeddings.weight (8, 4) x1",
+                                "decoder.layers.0.self_attention.linear_qkv.weight (12, 4) x6",
+                                "decoder.layers.0.self_attention.linear_proj.weight (4, 4) x1",
+                                "decoder.final_layernorm.weight (4,) x1"}));
 }
 
 TEST(LegacyReader, NamesAFolderThatIsNotThere) {

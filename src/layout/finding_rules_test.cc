@@ -9,7 +9,6 @@
 namespace shardwright {
 namespace {
 
-
 // The names of parameters in a template.
 std::set<std::string> names_in(std::string_view text) {
   std::set<std::string> names;

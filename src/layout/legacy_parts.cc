@@ -90,6 +90,9 @@ class Splitter {
       const std::size_t at = canonical.name.rfind("output_layer.weight");
       canonical.name.replace(at, std::string::npos, "embedding.word_embeddings.weight");
     }
+    const bool is_qkv = canonical.name.find(".linear_qkv.") != std::string::npos &&
+                        canonical.name.find("layer_norm") == std::string::npos;
+    if (is_qkv && stage_.qkv_order != QkvOrder::kByGroup) return split_qkv(tensor, canonical.name);
     const std::vector<Segment> segments = segments_of(tensor);
     std::vector<LegacyPart> parts;
     std::int64_t row = 0;
@@ -163,6 +166,36 @@ class Splitter {
       part.offset = row * row_major[0];
     }
     return part;
+  }
+
+  // The older orders of a query-key-value weight or bias: a part for each of the three of each
+  // head. Source: fix_query_key_value_ordering in megatron/training/checkpointing.py.
+  Result<std::vector<LegacyPart>> split_qkv(const TensorDesc& tensor,
+                                            const std::string& name) const {
+    const std::int64_t heads = stage_.heads_per_rank;
+    const std::int64_t rows = extent(&tensor, 0);
+    if (heads <= 0 || rows % (3 * heads) != 0) {
+      return fail(Code::kShapeMismatch, "tensor {}: found {} rows, expected those of {} heads",
+                  tensor.name, rows, heads);
+    }
+    const std::int64_t size = rows / (3 * heads);
+    const bool by_head = stage_.qkv_order == QkvOrder::kByHead;
+    const Dims row_major = row_major_strides(tensor.shape);
+    TensorDesc canonical{name, tensor.dtype, tensor.shape};
+    canonical.shape[0] = rows * stage_.config.tensor;
+    std::vector<LegacyPart> parts;
+    for (std::int64_t head = 0; head < heads; ++head) {
+      for (std::int64_t j = 0; j < 3; ++j) {
+        LegacyPart part{canonical, Box::whole(tensor.shape), 0, row_major};
+        part.box.origin[0] = stage_.rank.tensor * rows + (head * 3 + j) * size;
+        part.box.shape[0] = size;
+        const std::int64_t first = by_head ? head * size * 3 + j : (j * heads + head) * size;
+        part.offset = first * row_major[0];
+        if (by_head) part.strides[0] = 3 * row_major[0];
+        parts.push_back(part);
+      }
+    }
+    return parts;
   }
 
   // GroupedMLP of Megatron-Core 0.16 and before: `weight1` has the shape (hidden, experts * width),

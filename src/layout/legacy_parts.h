@@ -13,6 +13,13 @@
 
 namespace shardwright {
 
+/// How the rows of a query-key-value weight lie, by the version of the checkpoint.
+enum class QkvOrder : std::uint8_t {
+  kByGroup,    ///< 2.0 and later: per group of heads its queries, then key, then value
+  kByHead,     ///< 1.x: [heads, head size, 3]
+  kThreeFirst  ///< before: [3, heads, head size]
+};
+
 /// One state dict of a legacy checkpoint: whose it is, and what its names count from.
 struct LegacyStage {
   ParallelConfig config;
@@ -21,6 +28,8 @@ struct LegacyStage {
   std::int64_t experts_per_rank = 0;  ///< 0 without experts
   /// `output_layer.weight` is a copy of the word embeddings (tied, and on another stage).
   bool output_is_embedding = false;
+  QkvOrder qkv_order = QkvOrder::kByGroup;
+  std::int64_t heads_per_rank = 0;  ///< for the older orders, which have no groups
 };
 
 /// A piece of a rank's tensor and where it belongs.

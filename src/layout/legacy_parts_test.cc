@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "layout/early_names.h"
 #include "layout/legacy_axes.h"
 #include "layout/legacy_grid.h"
 #include "layout/legacy_shards.h"
@@ -102,6 +103,48 @@ TEST(LegacyParts, ReadTheMemoryOfOldGroupedExperts) {
   const std::string second = "decoder.layers.0.mlp.experts.experts.linear_fc2.weight (2, 5, 6) ";
   EXPECT_EQ(parts_of(old, 1, stage), (Lines{second + "[0:1, 0:5, 3:6] @0 (0, 1, 5)",
                                             second + "[1:2, 0:5, 3:6] @15 (0, 1, 5)"}));
+}
+
+// Two heads of two rows on rank 1 of two: [q0 k0 v0 q1 k1 v1] is what each order means.
+TEST(LegacyParts, PutOldQueryKeyValueOrdersRight) {
+  LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 0, 0, false, QkvOrder::kThreeFirst, 2};
+  const std::vector<TensorDesc> qkv = {
+      tensor("decoder.layers.0.self_attention.linear_qkv.weight", {12, 4}),
+      tensor("decoder.layers.0.self_attention.linear_qkv.layer_norm_weight", {4})};
+  const std::string name = "decoder.layers.0.self_attention.linear_qkv.weight (24, 4) ";
+  EXPECT_EQ(parts_of(qkv, 0, stage),
+            (Lines{name + "[12:14, 0:4] @0 (4, 1)", name + "[14:16, 0:4] @16 (4, 1)",
+                   name + "[16:18, 0:4] @32 (4, 1)", name + "[18:20, 0:4] @8 (4, 1)",
+                   name + "[20:22, 0:4] @24 (4, 1)", name + "[22:24, 0:4] @40 (4, 1)"}));
+  stage.qkv_order = QkvOrder::kByHead;
+  EXPECT_EQ(parts_of(qkv, 0, stage),
+            (Lines{name + "[12:14, 0:4] @0 (12, 1)", name + "[14:16, 0:4] @4 (12, 1)",
+                   name + "[16:18, 0:4] @8 (12, 1)", name + "[18:20, 0:4] @24 (12, 1)",
+                   name + "[20:22, 0:4] @28 (12, 1)", name + "[22:24, 0:4] @32 (12, 1)"}));
+  EXPECT_THAT(parts_of(qkv, 1, stage)[0], HasSubstr("layer_norm_weight (4,) [0:4]"));
+  stage.heads_per_rank = 5;
+  EXPECT_THAT(parts_of(qkv, 0, stage)[0], HasSubstr("expected those of 5 heads"));
+}
+
+TEST(EarlyNames, BecomeThoseOfToday) {
+  for (const auto& [early, core] : std::vector<std::pair<const char*, const char*>>{
+           {"language_model.embedding.word_embeddings.weight", "embedding.word_embeddings.weight"},
+           {"language_model.encoder.layers.3.self_attention.query_key_value.bias",
+            "decoder.layers.3.self_attention.linear_qkv.bias"},
+           {"language_model.transformer.layers.0.attention.dense.weight",
+            "decoder.layers.0.self_attention.linear_proj.weight"},
+           {"language_model.encoder.layers.1.input_norm.weight",
+            "decoder.layers.1.self_attention.linear_qkv.layer_norm_weight"},
+           {"language_model.encoder.layers.1.post_attention_layernorm.bias",
+            "decoder.layers.1.mlp.linear_fc1.layer_norm_bias"},
+           {"language_model.encoder.layers.1.mlp.dense_4h_to_h.weight",
+            "decoder.layers.1.mlp.linear_fc2.weight"},
+           {"language_model.encoder.final_layernorm.weight", "decoder.final_layernorm.weight"},
+           {"language_model.output_layer.weight", "output_layer.weight"},
+           {"word_embeddings_for_head.weight", "embedding.word_embeddings.weight"},
+           {"vision_model.odd", "vision_model.odd"}}) {
+    EXPECT_EQ(core_name_of_early(early), core);
+  }
 }
 
 TEST(LegacyParts, TakeMixersApart) {
