@@ -2,10 +2,12 @@
 #include "convert/diagnose_legacy.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "base/text.h"
+#include "convert/padding_rows.h"
 #include "convert/recorded_run.h"
 #include "convert/replica_bytes.h"
 #include "format/legacy_file.h"
@@ -43,6 +45,7 @@ class LegacyDiagnosis {
     }
     LegacyVerdict verdict = classify_legacy(evidence_);
     if (verdict.question && settle(*verdict.question, groups)) verdict = classify_legacy(evidence_);
+    if (read_padding(verdict.diagnosis, groups)) verdict = classify_legacy(evidence_);
     if (request_.check_replicas) {
       RankComparison report = SW_TRY(
           compare_ranks(directory_, groups.models, verdict.diagnosis.coordinates, survey_.data));
@@ -93,6 +96,28 @@ class LegacyDiagnosis {
     }
     if (writer_.empty()) writer_ = writer_of(contents->arguments);
     evidence_.samples.push_back(std::move(sample));
+  }
+
+  // Whether the finding about padding rows can say more with two of them read.
+  bool read_padding(const Diagnosis& diagnosis, const FolderGroups& groups) {
+    const bool is_asked = std::ranges::any_of(
+        diagnosis.findings, [](const Finding& finding) { return finding.code == "L17"; });
+    if (!is_asked) return false;
+    const auto place = std::ranges::find(diagnosis.coordinates, "pp");
+    const auto stage = static_cast<std::size_t>(place - diagnosis.coordinates.begin());
+    std::map<std::int64_t, RankFile> by_tensor_rank;
+    for (const NumberedFolder& folder : groups.models) {
+      if (place != diagnosis.coordinates.end() && folder.numbers[stage] != 0) continue;
+      by_tensor_rank.emplace(folder.numbers[0], rank_file(folder.name, groups));
+    }
+    std::vector<RankFile> shards;
+    for (auto& [rank, file] : by_tensor_rank) shards.push_back(std::move(file));
+    const auto rows =
+        read_padding_rows(directory_, shards, evidence_.samples.front().run.vocabulary.value_or(0));
+    if (!rows) return false;  // the finding stays without
+    evidence_.padding = rows->policy;
+    evidence_.bytes_compared += rows->bytes;
+    return true;
   }
 
   // Whether bytes could be compared. Where they cannot, the answer stays open.

@@ -87,6 +87,20 @@ void add_pipeline_split(const LegacyReading& reading, Diagnosis& diagnosis) {
   }
 }
 
+Phrase policy_phrase(PaddingPolicy policy) {
+  switch (policy) {
+    case PaddingPolicy::kZero:
+      return {"zero", "零"};
+    case PaddingPolicy::kLastRow:
+      return {"last-row", "末行复制"};
+    case PaddingPolicy::kOther:
+      return {"neither zero nor the last row", "既非零也非末行复制"};
+    case PaddingPolicy::kUnread:
+      break;
+  }
+  return {"unknown, no bytes were read", "未知，未读取字节"};
+}
+
 void add_vocabulary(const LegacyEvidence& evidence, const LegacyReading& reading,
                     Diagnosis& diagnosis) {
   const RecordedRun& run = reading.run;
@@ -107,7 +121,7 @@ void add_vocabulary(const LegacyEvidence& evidence, const LegacyReading& reading
                    {"required", required},
                    {"tp", tp},
                    {"vocab", *run.vocabulary},
-                   {"policy", Phrase{"unknown, no bytes were read", "未知，未读取字节"}}});
+                   {"policy", policy_phrase(evidence.padding)}});
     }
     return;
   }

@@ -75,6 +75,14 @@ struct UnreadableFile {
   std::string error;
 };
 
+/// What the rows behind the vocabulary hold, judged by the last of them.
+enum class PaddingPolicy : std::uint8_t {
+  kUnread,   ///< no bytes were read
+  kZero,     ///< Megatron-Bridge, mbridge and this program
+  kLastRow,  ///< copies of the last row that means something: Megatron's own converters
+  kOther,    ///< whatever training made of it
+};
+
 /// All that is known about a folder of the legacy format without running anything.
 struct LegacyEvidence {
   std::string path;  ///< for commands, quoted as a shell needs it
@@ -85,6 +93,7 @@ struct LegacyEvidence {
   std::optional<ReplicaVerdict> verdict;  ///< the answer to a ReplicaQuestion
   std::vector<ReplicaVerdict> differing;  ///< replicas that are not, where they were compared
   std::vector<RepeatedShard> repeated;
+  PaddingPolicy padding = PaddingPolicy::kUnread;
   std::uint64_t bytes_compared = 0;
   AxisSizes believed;
 };
