@@ -8,7 +8,7 @@ add_library(sw_test_flags INTERFACE)
 target_compile_options(sw_test_flags INTERFACE -Wno-conversion -Wno-sign-conversion -Wno-shadow)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # A false alarm of GCC 12 about std::string's operator+ where it is optimised (its bug 105651).
-  target_compile_options(sw_flags INTERFACE -Wno-restrict)
+  target_compile_options(sw_flags INTERFACE $<$<CONFIG:Release>:-Wno-restrict>)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # libstdc++ 12's own std::stable_sort calls what it declares deprecated.

@@ -60,6 +60,13 @@ Status fit_vocabulary(const ConvertRequest& request, std::optional<std::int64_t>
   return {};
 }
 
+// Of which spec the modules are: nothing else in a torch_dist directory always tells.
+void add_spec_argument(ModuleSpec spec, ArgumentEdits& edits) {
+  if (spec == ModuleSpec::kKeep) return;
+  const bool is_local = spec == ModuleSpec::kLocal;
+  edits.emplace_back("transformer_impl", std::string(is_local ? "local" : "transformer_engine"));
+}
+
 // The layout that Megatron's --use-checkpoint-args would take over.
 Status add_layout_arguments(const ParallelConfig& parallel, const TargetParts& parts,
                             ArgumentEdits& edits) {
@@ -176,6 +183,7 @@ Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& sou
   SW_TRY(
       fit_vocabulary(request, number_of(source.arguments, "vocab_size"), parts, edits.arguments));
   SW_TRY(add_layout_arguments(request.parallel, parts, edits.arguments));
+  add_spec_argument(request.spec, edits.arguments);
   edits.drop_optimizer = !keeps_optimizer(request);
   if (source.location.container == Container::kLegacy) {
     edits.numbered_layers = has_numbered_layers(parts);
@@ -228,6 +236,9 @@ Status finish_from_hf(const ConvertRequest& request, const Checkpoint& source,
   ArgumentEdits edits;
   SW_TRY(fit_vocabulary(request, std::nullopt, parts, edits));
   SW_TRY(add_layout_arguments(request.parallel, parts, edits));
+  const bool is_local = request.spec == ModuleSpec::kLocal;
+  const ModuleSpec spec = is_local ? ModuleSpec::kLocal : ModuleSpec::kTransformerEngine;
+  add_spec_argument(spec, edits);
   for (auto& [name, value] : edits) {
     const auto same = std::find_if(arguments.begin(), arguments.end(),
                                    [&](const auto& argument) { return argument.first == name; });
@@ -238,11 +249,9 @@ Status finish_from_hf(const ConvertRequest& request, const Checkpoint& source,
     }
   }
   const bool numbered = has_numbered_layers(parts);
-  const bool is_local = request.spec == ModuleSpec::kLocal;
   const std::string empty = SW_TRY(empty_extra_state());
-  complete_extra_states(is_local ? ModuleSpec::kLocal : ModuleSpec::kTransformerEngine, empty,
-                        parts);
-  parts.spec = is_local ? ModuleSpec::kLocal : ModuleSpec::kTransformerEngine;
+  complete_extra_states(spec, empty, parts);
+  parts.spec = spec;
   parts.common_state = SW_TRY(new_common_state(arguments, 0, numbered));
   parts.files.push_back({parts.folder + "hf/source_keys.json", write_source_keys(source.catalog)});
   parts.tracker = "0";
