@@ -41,7 +41,7 @@ struct ConvertRequest {
   std::string output;
   TargetFormat format = TargetFormat::kTorchDist;
   ParallelConfig parallel;
-  ModuleSpec spec = ModuleSpec::kKeep;  ///< of a torch_dist target
+  ModuleSpec spec = ModuleSpec::kKeep;  ///< of a Megatron target
   std::optional<DType> dtype;
   std::uint64_t max_shard_bytes = 5'000'000'000;
   std::vector<std::string> include;  ///< globs over source tensor names; empty: all
@@ -77,7 +77,7 @@ struct PreparedConversion {
 };
 
 /// detect → catalog → plan → check. Reads headers; compares bytes only where a tensor may be a copy
-/// of another (tied embeddings), and a note says so.
+/// of another (tied embeddings, replicas) or a constant, and a note says so.
 [[nodiscard]] Result<PreparedConversion> prepare_conversion(const ConvertRequest& request);
 
 struct ConvertProgress {

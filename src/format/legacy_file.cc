@@ -63,6 +63,11 @@ Status add_entries(const TorchFile& archive, const std::string& prefix, Value di
 Result<LegacyModel> read_model(const TorchFile& archive, std::string_view key, Value dict,
                                LegacyDetail detail) {
   LegacyModel model;
+  // A stage may have nothing: an OrderedDict that nothing was put into.
+  if (dict.is(Kind::kReduce) && dict.callable().is_global("collections", "OrderedDict") &&
+      !dict.items()) {
+    return model;
+  }
   if (!pairs_of(dict).is(Kind::kDict)) {
     return fail(Code::kUnsupportedFormat, "'{}': found no dict of tensors", key);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -61,9 +62,7 @@ LayerRange layers_in(const LegacyModel& model) {
   LayerRange range;
   for (const LegacyTensor& tensor : model.tensors) {
     const std::optional<LayerName> layer = split_layer_name(tensor.name);
-    const bool is_main = layer && (layer->stack == "decoder.layers" ||
-                                   layer->stack == "language_model.decoder.layers");
-    if (!is_main || !layer->index) continue;
+    if (!layer || !layer->index || !is_main_stack(layer->stack)) continue;
     range.first = range.end == 0 ? *layer->index : std::min(range.first, *layer->index);
     range.end = std::max(range.end, *layer->index + 1);
   }
@@ -83,6 +82,7 @@ class Reader {
 
   Status read() {
     SW_TRY(read_files());
+    SW_TRY(check_virtual_stages());
     axes_ = SW_TRY(settle_legacy_axes(evidence()));
     count_layers();
     for (std::size_t i = 0; i < files_.size(); ++i) SW_TRY(add_rank(i));
@@ -131,6 +131,18 @@ class Reader {
     return {};
   }
 
+  // A file with fewer virtual stages than others lacks layers that nobody would miss.
+  [[nodiscard]] Status check_virtual_stages() const {
+    const std::size_t stages = files_.front().contents.models.size();
+    for (const RankFile& file : files_) {
+      if (file.contents.models.size() == stages) continue;
+      return fail(Code::kLegacyLayout, "{}: found {} virtual stages, expected {} as in {}",
+                  checkpoint_.catalog.files[file.file], file.contents.models.size(), stages,
+                  checkpoint_.catalog.files[files_.front().file]);
+    }
+    return {};
+  }
+
   [[nodiscard]] LegacyAxesEvidence evidence() const {
     LegacyAxesEvidence evidence;
     for (const RankFile& file : files_) {
@@ -148,10 +160,7 @@ class Reader {
     evidence.expert = number_of(arguments, "expert_model_parallel_size");
     if (!evidence.expert) evidence.expert = number_of(arguments, "expert_parallel_size");
     evidence.expert_tensor = number_of(arguments, "expert_tensor_parallel_size");
-    for (const RankFile& file : files_) {
-      evidence.virtual_stages =
-          std::max(evidence.virtual_stages, static_cast<std::int64_t>(file.contents.models.size()));
-    }
+    evidence.virtual_stages = static_cast<std::int64_t>(files_.front().contents.models.size());
     return evidence;
   }
 
@@ -159,12 +168,19 @@ class Reader {
   // the hole does.
   Status check_folders() const {
     const std::vector<LegacyRank> expected = SW_TRY(legacy_grid(axes_.config));
+    std::set<std::int64_t> stages;
+    for (const LegacyRank& rank : axes_.ranks) stages.insert(rank.pipeline);
     std::string missing;
     for (const LegacyRank& rank : expected) {
       if (std::ranges::find(axes_.ranks, rank) != axes_.ranks.end()) continue;
       missing += (missing.empty() ? "" : ", ") + rank_folder_name(rank, axes_.config, naming());
     }
     if (missing.empty()) return {};
+    // Its layers would not be missed: those behind them take their numbers.
+    if (static_cast<std::int64_t>(stages.size()) < axes_.config.pipeline) {
+      return fail(Code::kLegacyLayout, "missing {}: found files of {} pipeline stages, expected {}",
+                  missing, stages.size(), axes_.config.pipeline);
+    }
     for (const StoredTensor& tensor : checkpoint_.catalog.tensors) {
       const Status coverage = check_coverage(tensor);
       if (!coverage) {

@@ -147,6 +147,33 @@ TEST(LegacyReader, NamesAFolderThatIsNotThere) {
   EXPECT_THAT(refused.error().message, HasSubstr("missing mp_rank_01: tensor decoder.layers.0"));
 }
 
+// Without arguments only the numbers in the names tell that a stage is not there.
+TEST(LegacyReader, MissesAWholeStage) {
+  const TemporaryFolder place;
+  place.put("mp_rank_00_000/model_optim_rng.pt", rank_file(stage(0, 2, false), "model"));
+  place.put("mp_rank_00_002/model_optim_rng.pt", rank_file(stage(0, 1, true), "model"));
+  const auto refused = open_checkpoint(place.path().string());
+  ASSERT_FALSE(refused) << "layers of stage 2 would be taken for those of stage 1";
+  EXPECT_EQ(refused.error().code, Code::kLegacyLayout);
+  EXPECT_THAT(refused.error().message, HasSubstr("missing mp_rank_00_001: found files of 2"));
+}
+
+TEST(LegacyReader, MissesAVirtualStage) {
+  const TemporaryFolder place;
+  place.put("mp_rank_00_000/model_optim_rng.pt", rank_file(stage(0, 2, false), "model0"));
+  Document document;
+  const Value state = document.dict();
+  document.set(state, "model0", document.ordered_dict());
+  document.set(state, "model1", document.ordered_dict());
+  document.set_root(state);
+  place.put("mp_rank_00_001/model_optim_rng.pt",
+            encode_torch_object(*pickle::encode(document, pickle::Protocol::kTwo)).value());
+  const auto refused = open_checkpoint(place.path().string());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kLegacyLayout);
+  EXPECT_THAT(refused.error().message, HasSubstr("found 2 virtual stages, expected 1 as in"));
+}
+
 TEST(LegacyReader, RefusesRanksThatContradictEachOther) {
   const TemporaryFolder place;
   place.put("mp_rank_00/model_optim_rng.pt", rank_file({{"a.norm.weight", {4}}}, "model"));

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace shardwright {
@@ -26,6 +27,21 @@ std::optional<LayerName> split_layer_name(std::string_view name) {
     parts.rest.remove_prefix(dot + 1);
   }
   return parts;
+}
+
+bool is_main_stack(std::string_view stack) {
+  return stack == "decoder.layers" || stack == "language_model.decoder.layers";
+}
+
+std::int64_t count_main_layers(std::span<const TensorDesc> tensors) {
+  std::int64_t layers = 0;
+  for (const TensorDesc& tensor : tensors) {
+    const std::optional<LayerName> layer = split_layer_name(tensor.name);
+    if (layer && layer->index && is_main_stack(layer->stack)) {
+      layers = std::max(layers, *layer->index + 1);
+    }
+  }
+  return layers;
 }
 
 std::string join_layer_name(std::string_view stack, std::int64_t index, std::string_view rest) {

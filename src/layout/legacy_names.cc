@@ -38,11 +38,6 @@ bool replace(std::string& name, std::string_view from, std::string_view to) {
   return true;
 }
 
-// The stack that pipeline stages share out; a vision tower's layers lie whole on one stage.
-bool is_main_stack(std::string_view stack) {
-  return stack == "decoder.layers" || stack == "language_model.decoder.layers";
-}
-
 std::string shift_layer(std::string_view name, std::int64_t by) {
   const std::optional<LayerName> layer = split_layer_name(name);
   if (!layer || !layer->index || !is_main_stack(layer->stack)) return std::string(name);

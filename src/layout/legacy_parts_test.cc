@@ -6,6 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "layout/early_names.h"
+#include "layout/layer_name.h"
 #include "layout/legacy_axes.h"
 #include "layout/legacy_grid.h"
 #include "layout/legacy_shards.h"
@@ -124,6 +125,14 @@ TEST(LegacyParts, PutOldQueryKeyValueOrdersRight) {
   EXPECT_THAT(parts_of(qkv, 1, stage)[0], HasSubstr("layer_norm_weight (4,) [0:4]"));
   stage.heads_per_rank = 5;
   EXPECT_THAT(parts_of(qkv, 0, stage)[0], HasSubstr("expected those of 5 heads"));
+}
+
+TEST(MainLayers, AreNotThoseOfAVisionTower) {
+  const std::vector<TensorDesc> tensors = {tensor("vision_model.decoder.layers.23.x", {1}),
+                                           tensor("mtp.layers.7.x", {1}),
+                                           tensor("language_model.decoder.layers.4.x", {1})};
+  EXPECT_EQ(count_main_layers(tensors), 5);
+  EXPECT_EQ(count_main_layers({}), 0);
 }
 
 TEST(EarlyNames, BecomeThoseOfToday) {

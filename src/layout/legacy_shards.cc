@@ -17,10 +17,6 @@ namespace {
 constexpr std::array<std::string_view, 11> kMixerParts = {
     ".z", ".x", ".B", ".C", ".dt", ".query", ".key", ".value", ".z", ".beta", ".alpha"};
 
-bool is_main_stack(std::string_view stack) {
-  return stack == "decoder.layers" || stack == "language_model.decoder.layers";
-}
-
 // The name without the part's, and the part's place; -1 for a tensor that is whole.
 std::pair<std::string_view, int> split_mixer_part(std::string_view name) {
   const std::size_t dot = name.rfind('.');
