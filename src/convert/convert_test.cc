@@ -338,11 +338,35 @@ TEST(LegacyReplicas, ThatDifferAreNamed) {
   alter_copy(place / "in", "mp_rank_01_001_001/model_optim_rng.pt",
              "decoder.layers.2.pre_mlp_layernorm.weight");
   ConvertRequest request = request_of(place / "in", place / "out", TargetFormat::kTorchDist);
+  const auto prepared = prepare_conversion(request);
+  ASSERT_TRUE(prepared) << "a plan only counts";
+  EXPECT_GT(prepared->replicas.chunks, 0U);
+  EXPECT_GT(prepared->replicas.bytes, 0U);
   const auto refused = convert_now(request);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kReplicasDiffer);
   EXPECT_THAT(refused.error().message, HasSubstr("decoder.layers.2.pre_mlp_layernorm.weight"));
   EXPECT_THAT(refused.error().message, HasSubstr("mp_rank_01_001_001/model_optim_rng.pt@"));
+  EXPECT_FALSE(std::filesystem::exists(place / "out"));
+  request.check_replicas = ReplicaCheck::kNone;
+  EXPECT_TRUE(convert_now(request));
+}
+
+// Every rank of the second stage given the first rank's part: what a tool does that takes a replica
+// for a shard.
+TEST(LegacyShards, ThatAreTheSameOnAllRanksAreNoticed) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/llama3/legacy_tp2pp2ep1"), place / "in",
+                        std::filesystem::copy_options::recursive);
+  const std::string ranks = place / "in/iter_0000001/";
+  const std::string name = "/model_optim_rng.pt";
+  std::filesystem::copy_file(ranks + "mp_rank_00_001" + name, ranks + "mp_rank_01_001" + name,
+                             std::filesystem::copy_options::overwrite_existing);
+  ConvertRequest request = request_of(place / "in", place / "out", TargetFormat::kTorchDist);
+  const auto refused = convert_now(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kReplicasDiffer);
+  EXPECT_THAT(refused.error().message, HasSubstr("the same bytes in all 2 tensor-parallel ranks"));
   EXPECT_FALSE(std::filesystem::exists(place / "out"));
   request.check_replicas = ReplicaCheck::kNone;
   EXPECT_TRUE(convert_now(request));

@@ -55,7 +55,8 @@ class Preparation {
     }
     SW_TRY(locate_items(catalog_, *source().files));
     SW_TRY(tell_unread_optimizer());
-    SW_TRY(compare_replicas());
+    const ReplicaReport replicas = cost_of_replicas(catalog_, request().check_replicas);
+    result_.replicas = {replicas.compared, replicas.bytes};
     SW_TRY(make_drafts());
     fill_renames();
     result_.plan.source = std::move(catalog_);
@@ -90,17 +91,6 @@ class Preparation {
     }
     result_.notes.push_back(
         "optimizer state is dropped: that of legacy checkpoints is not read yet");
-    return {};
-  }
-
-  Status compare_replicas() {
-    const ReplicaReport report =
-        SW_TRY(check_replicas(catalog_, request().check_replicas, *source().files));
-    if (report.compared > 0) {
-      result_.notes.push_back(
-          fmt::format("{} replicas agree with what they repeat ({} bytes compared)",
-                      report.compared, report.bytes));
-    }
     return {};
   }
 
