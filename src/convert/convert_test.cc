@@ -202,6 +202,44 @@ TEST(Optimizer, KindsThatCannotBeReshardedAreRefusedByName) {
   EXPECT_FALSE(std::filesystem::exists(out / "x"));
 }
 
+// Puts other bytes where one rank's copy of a tensor is.
+void alter_copy(const std::string& checkpoint, const std::string& file, const std::string& name) {
+  const Checkpoint opened = open_checkpoint(checkpoint).value();
+  const auto tensor = std::find_if(opened.catalog.tensors.begin(), opened.catalog.tensors.end(),
+                                   [&](const StoredTensor& t) { return t.desc.name == name; });
+  ASSERT_NE(tensor, opened.catalog.tensors.end());
+  for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
+    if (opened.catalog.files[tensor->chunks.file(i)] != file) continue;
+    std::fstream stream(opened.location.path + "/" + file,
+                        std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(static_cast<std::streamoff>(tensor->chunks.range(i).offset + 6));
+    stream << '\x55';
+  }
+}
+
+// deepseek_v3_mtp's second embedding made to differ from the first: torch_dist keeps it, a legacy
+// file has no place for it, and says so.
+TEST(HfExtras, AreLeftOutOfLegacyFilesByName) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/deepseek_v3_mtp/hf"), place / "in",
+                        std::filesystem::copy_options::recursive);
+  const std::string name = "model.layers.3.embed_tokens.weight";
+  alter_copy(place / "in", "model.safetensors", name);
+  const auto prepared =
+      prepare_conversion(request_of(place / "in", place / "out", TargetFormat::kLegacy));
+  ASSERT_TRUE(prepared) << prepared.error().text();
+  EXPECT_THAT(prepared->notes,
+              testing::Contains(name + " is left out: legacy files have no place for it"));
+  const auto is_extra = [](const StoredTensor& tensor) {
+    return tensor.desc.name.find("hf_extra") != std::string::npos;
+  };
+  EXPECT_TRUE(std::ranges::none_of(prepared->plan.target.tensors, is_extra));
+  const auto kept =
+      prepare_conversion(request_of(place / "in", place / "out", TargetFormat::kTorchDist));
+  ASSERT_TRUE(kept) << kept.error().text();
+  EXPECT_TRUE(std::ranges::any_of(kept->plan.target.tensors, is_extra));
+}
+
 struct Legacy {
   std::string family;
   std::string folder;
@@ -314,21 +352,6 @@ TEST(LegacyTarget, RefusesLayoutsThatNamesCannotTell) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kNotDivisible);
   EXPECT_THAT(refused.error().message, HasSubstr("overwrite each other"));
-}
-
-// Puts other bytes where one rank's copy of a tensor is.
-void alter_copy(const std::string& checkpoint, const std::string& file, const std::string& name) {
-  const Checkpoint opened = open_checkpoint(checkpoint).value();
-  const auto tensor = std::find_if(opened.catalog.tensors.begin(), opened.catalog.tensors.end(),
-                                   [&](const StoredTensor& t) { return t.desc.name == name; });
-  ASSERT_NE(tensor, opened.catalog.tensors.end());
-  for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
-    if (opened.catalog.files[tensor->chunks.file(i)] != file) continue;
-    std::fstream stream(opened.location.path + "/" + file,
-                        std::ios::in | std::ios::out | std::ios::binary);
-    stream.seekp(static_cast<std::streamoff>(tensor->chunks.range(i).offset + 6));
-    stream << '\x55';
-  }
 }
 
 TEST(LegacyReplicas, ThatDifferAreNamed) {
