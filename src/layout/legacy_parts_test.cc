@@ -258,6 +258,9 @@ TEST(LegacyNames, GoBackToWhatTheyWere) {
       {"mtp.layers.0.mtp_model_layer.mlp.experts.linear_fc2.weight0", {false, true, true}},
       {"mtp.layers.0.transformer_layer.mlp.linear_fc2.weight", {false, true, false}},
       {"mtp.layers.0.eh_proj.weight", {}},
+      {"decoder.layers.0.mixer.conv1d.weight", {}},
+      {"decoder.layers.0.mixer.conv1d_weight", {.plain_convolution = true}},
+      {"decoder.layers.0.mixer.conv1d_bias", {.plain_convolution = true}},
       {"embedding.word_embeddings.weight", {}},
       {"vision_model.decoder.layers.3.mlp.linear_fc1.weight", {}},
   };
