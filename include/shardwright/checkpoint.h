@@ -67,6 +67,7 @@ struct Checkpoint {
   std::vector<std::pair<std::string, StoredObject>> artifacts;
   /// Other files that go along to another Megatron checkpoint (run_config.yaml, tokenizer/).
   std::vector<std::pair<std::string, StoredObject>> companions;
+  std::vector<std::string> notes;  ///< what the user should know: entries left out, and why
 };
 
 /// Reads metadata and headers only. Never runs anything that a pickle asks for.

@@ -49,11 +49,12 @@ class Preparation {
 
   Result<PreparedConversion> run() {
     result_.source = SW_TRY(open_checkpoint(request().input));
+    for (const std::string& note : source().notes) tell(note);
     catalog_ = SW_TRY(select_entries(result_.source.catalog, request(), result_.notes));
     if (catalog_.tensors.empty()) {
       return fail(Code::kUsage, "{}: nothing is left to convert", request().input);
     }
-    SW_TRY(locate_items(catalog_, *source().files));
+    for (std::string& note : SW_TRY(locate_items(catalog_, *source().files))) tell(note);
     SW_TRY(tell_unread_optimizer());
     const ReplicaReport replicas = cost_of_replicas(catalog_, request().check_replicas);
     result_.replicas = {replicas.compared, replicas.bytes};
@@ -80,6 +81,8 @@ class Preparation {
   [[nodiscard]] bool is_from_legacy() const {
     return source().location.container == Container::kLegacy;
   }
+
+  void tell(std::string note) { result_.notes.push_back(std::move(note)); }
 
   Status tell_unread_optimizer() {
     if (!source().has_unread_optimizer) return {};

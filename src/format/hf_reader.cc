@@ -5,11 +5,13 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <unordered_map>
 
 #include "base/fail.h"
 #include "codec/json_text.h"
 #include "codec/safetensors_header.h"
+#include "format/hf_shards.h"
 
 namespace shardwright {
 namespace {
@@ -62,15 +64,28 @@ Result<std::vector<std::string>> list_weight_files(const Directory& directory) {
   return files;
 }
 
-Status add_tensors(const std::string& path, SourceFiles& files, Catalog& catalog) {
+// `offsets`: of each tensor within the whole one, for files that hold shards; else as many as
+// tensors were there before.
+Status add_tensors(const std::string& path, SourceFiles& files, Catalog& catalog,
+                   std::vector<Dims>& offsets) {
   const std::uint32_t file = files.add(path);
   catalog.files.push_back(path);
   const std::shared_ptr<const ReadableFile> open = SW_TRY(files.get(file));
   const SafetensorsHeader header = SW_TRY(read_safetensors_header(*open));
+  const std::optional<ShardOffsets> shards = SW_TRY(read_shard_offsets(header, path));
+  if (shards.has_value() != (offsets.size() == catalog.tensors.size()) &&
+      !catalog.tensors.empty()) {
+    return fail(
+        Code::kMetadataCorrupt,
+        "{}: found shards beside whole tensors, expected one or the other; remove the files "
+        "of an earlier save",
+        path);
+  }
   for (const SafetensorsTensor& entry : header.tensors) {
     StoredTensor tensor{entry.desc, ChunkList(entry.desc.shape.size()), Encoding::kRaw};
     tensor.chunks.push_back({Box::whole(entry.desc.shape), file, entry.range, {}});
     catalog.tensors.push_back(std::move(tensor));
+    if (shards) offsets.push_back(shards->find(entry.desc.name)->second);
   }
   return {};
 }
@@ -129,9 +144,12 @@ Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files) 
     names = SW_TRY(list_weight_files(directory));
   }
   Catalog catalog;
-  for (const std::string& name : names) SW_TRY(add_tensors(name, files, catalog));
+  std::vector<Dims> offsets;
+  for (const std::string& name : names) SW_TRY(add_tensors(name, files, catalog, offsets));
+  if (!offsets.empty()) SW_TRY(join_shards(offsets, catalog));
   SW_TRY(refuse_duplicates(catalog));
   if (has_index) SW_TRY(check_against_index(catalog, index));
+  SW_TRY(check_consolidated_scalars(directory, catalog, files));
   return catalog;
 }
 
