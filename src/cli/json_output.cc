@@ -206,6 +206,8 @@ std::string_view format_name(TargetFormat format) {
       return "legacy";
     case TargetFormat::kSafetensors:
       return "safetensors";
+    case TargetFormat::kDcp:
+      return "dcp";
   }
   return "";
 }

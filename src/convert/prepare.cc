@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "convert/constants.h"
 #include "convert/copies.h"
+#include "convert/dcp_target.h"
 #include "convert/families.h"
 #include "convert/hf_target.h"
 #include "convert/megatron_target.h"
@@ -66,6 +67,8 @@ class Preparation {
       SW_TRY(plan_torch_dist(parts_, request().parallel, result_.plan));
     } else if (request().format == TargetFormat::kLegacy) {
       SW_TRY(plan_legacy(parts_, request(), result_.plan));
+    } else if (request().format == TargetFormat::kDcp) {
+      SW_TRY(plan_dcp(parts_, request().shards, result_.plan));
     } else {
       SW_TRY(plan_safetensors(parts_, request().max_shard_bytes, result_.plan));
     }
@@ -99,6 +102,9 @@ class Preparation {
 
   Status make_drafts() {
     if (request().format == TargetFormat::kSafetensors) return draft_own_names();
+    if (request().format == TargetFormat::kDcp) {
+      return draft_dcp(request(), source(), catalog_, parts_, result_.notes);
+    }
     if (request().format == TargetFormat::kHf) {
       return is_from_hf() ? draft_hf_from_hf() : draft_hf_from_megatron();
     }

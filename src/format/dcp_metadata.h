@@ -70,10 +70,12 @@ struct DcpMetadataOptions {
 struct DcpMetadataWriteOptions {
   /// `version` attribute; none loads everywhere.
   std::optional<std::string> version;
+  /// Where names were in the nested state dict; none: no planner data, which loads everywhere too.
+  std::vector<PlannerPath> planner_paths;
 };
 
 /// Writes a `.metadata` that torch 2.0.1 to 2.13 and Megatron-Core load: class names that all of
-/// them have, protocol 4, no planner data, no StorageMeta. Every chunk of the catalog must have its
+/// them have, protocol 4, no StorageMeta. Every chunk of the catalog must have its
 /// item's range. The same catalog gives the same bytes.
 /// Errors: kInternal (a chunk names a file that the catalog lacks), kOverlap (two chunks of a
 /// tensor begin at the same place and are not the same item: the format has one key for both).

@@ -117,16 +117,10 @@ Status list_companions(Checkpoint& checkpoint) {
   return {};
 }
 
-Result<DcpMetadata> read_metadata_of(const Directory& directory) {
-  if (!directory.exists(kDcpMetadata)) return read_rank_metadata(directory);
-  const std::unique_ptr<ReadableFile> file = SW_TRY(directory.open(kDcpMetadata));
-  return read_dcp_metadata(*file);
-}
-
 Status open_dcp(Checkpoint& checkpoint) {
   const Directory& directory = *checkpoint.directory;
   const bool is_rank_local = !directory.exists(kDcpMetadata);
-  DcpMetadata metadata = SW_TRY(read_metadata_of(directory));
+  DcpMetadata metadata = SW_TRY(read_any_metadata(directory));
   checkpoint.catalog = std::move(metadata.catalog);
   for (const std::string& path : checkpoint.catalog.files) checkpoint.files->add(path);
   SW_TRY(check_ranges(checkpoint));

@@ -131,6 +131,14 @@ Result<DcpMetadata> read_rank_metadata(const Directory& directory,
   return merger.finish();
 }
 
+Result<DcpMetadata> read_any_metadata(const Directory& directory,
+                                      const DcpMetadataOptions& options) {
+  constexpr std::string_view kFile = ".metadata";
+  if (!directory.exists(kFile)) return read_rank_metadata(directory, options);
+  const std::unique_ptr<ReadableFile> file = SW_TRY(directory.open(kFile));
+  return read_dcp_metadata(*file, options);
+}
+
 Result<std::vector<std::string>> settle_rank_objects(Catalog& catalog, SourceFiles& files) {
   std::vector<std::string> notes;
   std::map<std::string, std::vector<const StoredObject*>> by_name;

@@ -22,6 +22,10 @@ namespace shardwright {
 [[nodiscard]] Result<DcpMetadata> read_rank_metadata(const Directory& directory,
                                                      const DcpMetadataOptions& options = {});
 
+/// The directory's `.metadata`, or those of its ranks where it has none.
+[[nodiscard]] Result<DcpMetadata> read_any_metadata(const Directory& directory,
+                                                    const DcpMetadataOptions& options = {});
+
 /// Objects that several ranks wrote: one is kept where all are equal byte for byte. Where they
 /// differ none is, and a note says so. Error: those of reading.
 [[nodiscard]] Result<std::vector<std::string>> settle_rank_objects(Catalog& catalog,
