@@ -20,11 +20,12 @@ enum class TargetFormat : std::uint8_t {
   kTorchDist,    ///< Megatron-Core's torch_dist
   kLegacy,       ///< Megatron's mp_rank_* folders
   kSafetensors,  ///< the source's own names in safetensors files
+  kFsdpDtensor,  ///< Megatron-FSDP's
   kDcp,          ///< the source's own names in a torch.distributed.checkpoint directory
 };
 
 enum class OptimizerPolicy : std::uint8_t {
-  kDefault,  ///< keep for torch_dist and DCP, drop otherwise
+  kDefault,  ///< keep for torch_dist, fsdp_dtensor and DCP, drop otherwise
   kKeep,
   kDrop,
 };
@@ -45,7 +46,8 @@ struct ConvertRequest {
   ModuleSpec spec = ModuleSpec::kKeep;  ///< of a Megatron target
   std::optional<DType> dtype;
   std::uint64_t max_shard_bytes = 5'000'000'000;
-  std::int64_t shards = 1;  ///< of a DCP target: ranks that FSDP2 would share it out over
+  std::int64_t shards =
+      1;  ///< of a DCP or fsdp_dtensor target: ranks that FSDP2 would share it out over
   /// Sizes of an MLite source that its files do not tell: EP, ETP, TP.
   std::optional<std::int64_t> source_expert;
   std::optional<std::int64_t> source_expert_tensor;

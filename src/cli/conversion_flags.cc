@@ -30,6 +30,7 @@ constexpr std::array kTargets = {
     Choice<TargetFormat>{"torch_dist", TargetFormat::kTorchDist},
     Choice<TargetFormat>{"legacy", TargetFormat::kLegacy},
     Choice<TargetFormat>{"safetensors", TargetFormat::kSafetensors},
+    Choice<TargetFormat>{"fsdp_dtensor", TargetFormat::kFsdpDtensor},
     Choice<TargetFormat>{"dcp", TargetFormat::kDcp},
 };
 constexpr std::array kDtypes = {
@@ -138,14 +139,17 @@ Status check_target_flags(const ConversionFlags& flags, TargetFormat format) {
   };
   const std::array files_only = {TargetFlag{"--max-shard-size", &flags.max_shard_size}};
   const std::array legacy_only = {TargetFlag{"--naming", &flags.naming}};
-  const std::array sharded_only = {
-      TargetFlag{"--shards", &flags.shards},
+  const std::array sharded_only = {TargetFlag{"--shards", &flags.shards}};
+  const std::array mlite_only = {
       TargetFlag{"--source-ep", &flags.source_ep},
       TargetFlag{"--source-etp", &flags.source_etp},
       TargetFlag{"--source-tp", &flags.source_tp},
   };
   if (format != TargetFormat::kLegacy) SW_TRY(refuse_given(legacy_only, *flags.to));
-  if (format != TargetFormat::kDcp) SW_TRY(refuse_given(sharded_only, *flags.to));
+  if (format != TargetFormat::kDcp) SW_TRY(refuse_given(mlite_only, *flags.to));
+  if (format != TargetFormat::kDcp && format != TargetFormat::kFsdpDtensor) {
+    SW_TRY(refuse_given(sharded_only, *flags.to));
+  }
   if (!has_layout(format)) SW_TRY(refuse_given(megatron_only, *flags.to));
   const bool has_files = format == TargetFormat::kHf || format == TargetFormat::kSafetensors;
   return has_files ? Status() : refuse_given(files_only, *flags.to);

@@ -18,7 +18,7 @@ constexpr std::int64_t kMostChunks = std::int64_t{1} << 26;
 
 // The pieces of one tensor. Ranks without rows share one item behind the tensor's end, which torch
 // attributes to one of them.
-std::vector<OwnedChunk> shard_rows(const Dims& shape, std::int64_t shards) {
+std::vector<OwnedChunk> shard_rows(const Dims& shape, std::int64_t shards, bool with_empty) {
   if (shape.empty()) return {{Box::whole(shape), 0}};
   std::vector<OwnedChunk> chunks;
   for (std::int64_t rank = 0; rank < shards; ++rank) {
@@ -26,7 +26,7 @@ std::vector<OwnedChunk> shard_rows(const Dims& shape, std::int64_t shards) {
     OwnedChunk chunk{Box::whole(shape), rank};
     chunk.box.origin[0] = rows.rows == 0 ? shape[0] : rows.offset;
     chunk.box.shape[0] = rows.rows;
-    chunks.push_back(chunk);
+    if (rows.rows > 0 || with_empty || rank == 0) chunks.push_back(chunk);
     if (rows.rows == 0) break;
   }
   return chunks;
@@ -112,14 +112,16 @@ Status draft_dcp(const ConvertRequest& request, const Checkpoint& source, Catalo
   return Draft(request, source, parts, notes).run(catalog);
 }
 
-Status plan_dcp(const TargetParts& parts, std::int64_t shards, Plan& plan) {
+Status plan_dcp(const TargetParts& parts, const ConvertRequest& request, Plan& plan) {
+  const std::int64_t shards = request.shards;
+  const bool with_empty = request.format == TargetFormat::kDcp;
   if (static_cast<std::int64_t>(parts.tensors.size()) > kMostChunks / shards) {
     return fail(Code::kLimit, "--shards {}: {} tensors would have more than {} chunks", shards,
                 parts.tensors.size(), kMostChunks);
   }
   std::vector<TorchDistTensor> tensors;
   for (const DraftTensor& draft : parts.tensors) {
-    tensors.push_back({draft.desc, shard_rows(draft.desc.shape, shards)});
+    tensors.push_back({draft.desc, shard_rows(draft.desc.shape, shards, with_empty)});
     plan.tensors.push_back(draft.recipe);
   }
   std::vector<TorchDistObject> objects;

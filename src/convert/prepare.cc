@@ -8,12 +8,15 @@
 #include "convert/copies.h"
 #include "convert/dcp_target.h"
 #include "convert/families.h"
+#include "convert/fsdp_source.h"
+#include "convert/fsdp_target.h"
 #include "convert/hf_target.h"
 #include "convert/megatron_target.h"
 #include "convert/model_facts.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
 #include "convert/source_keys.h"
+#include "format/fsdp_state.h"
 #include "format/torch_items.h"
 #include "layout/module_spec.h"
 #include "layout/piece_limit.h"
@@ -57,9 +60,11 @@ class Preparation {
     }
     for (std::string& note : SW_TRY(locate_items(catalog_, *source().files))) tell(note);
     SW_TRY(tell_unread_optimizer());
+    SW_TRY(undo_fsdp());
     const ReplicaReport replicas = cost_of_replicas(catalog_, request().check_replicas);
     result_.replicas = {replicas.compared, replicas.bytes};
     SW_TRY(make_drafts());
+    if (is_to_fsdp()) SW_TRY(make_fsdp_entries(request(), parts_, result_.notes));
     fill_renames();
     result_.plan.source = std::move(catalog_);
     result_.plan.source.objects.clear();  // the target's parts name the ones that go along
@@ -67,8 +72,8 @@ class Preparation {
       SW_TRY(plan_torch_dist(parts_, request().parallel, result_.plan));
     } else if (request().format == TargetFormat::kLegacy) {
       SW_TRY(plan_legacy(parts_, request(), result_.plan));
-    } else if (request().format == TargetFormat::kDcp) {
-      SW_TRY(plan_dcp(parts_, request().shards, result_.plan));
+    } else if (is_to_dcp()) {
+      SW_TRY(plan_dcp(parts_, request(), result_.plan));
     } else {
       SW_TRY(plan_safetensors(parts_, request().max_shard_bytes, result_.plan));
     }
@@ -83,6 +88,28 @@ class Preparation {
   [[nodiscard]] bool is_to_legacy() const { return request().format == TargetFormat::kLegacy; }
   [[nodiscard]] bool is_from_legacy() const {
     return source().location.container == Container::kLegacy;
+  }
+
+  [[nodiscard]] bool is_to_fsdp() const { return request().format == TargetFormat::kFsdpDtensor; }
+  [[nodiscard]] bool is_to_dcp() const {
+    return is_to_fsdp() || request().format == TargetFormat::kDcp;
+  }
+
+  // A Megatron-FSDP source becomes Megatron's own tensors and state, but where its names are kept.
+  Status undo_fsdp() {
+    const bool keeps_names =
+        request().format == TargetFormat::kSafetensors || request().format == TargetFormat::kDcp;
+    if (keeps_names || !is_fsdp(source())) return {};
+    const auto step = SW_TRY(optimizer_step(catalog_, *source().files, result_.notes));
+    result_.source.common_state =
+        SW_TRY(make_common_state(catalog_, *source().files, keeps_optimizer(request()), step));
+    catalog_ = SW_TRY(canonical_from_fsdp(catalog_, source().arguments, result_.notes));
+    if (!request().dtype && !is_to_fsdp()) {
+      tell(
+          "weights stay float32, the main weights of Megatron-FSDP; --dtype bfloat16 gives what "
+          "such a model usually computes with");
+    }
+    return {};
   }
 
   void tell(std::string note) { result_.notes.push_back(std::move(note)); }
@@ -137,7 +164,7 @@ class Preparation {
     if (is_to_legacy()) {
       SW_TRY(check_piece_count(descs_of(catalog_)));
       parts_.tensors = draft_layers(catalog_, {request().dtype, LayerKeys::kNumbered});
-    } else if (is_from_legacy() && !lists_layers(source().arguments)) {
+    } else if ((is_from_legacy() || is_fsdp(source())) && !lists_layers(source().arguments)) {
       parts_.tensors = stack_layers(std::move(parts_.tensors));
     }
     leave_out_hf_extras();
@@ -199,10 +226,10 @@ class Preparation {
   // A Megatron model that loads strictly has no place for what Hugging Face stores beyond it, and a
   // legacy file no other.
   void leave_out_hf_extras() {
-    if (!is_to_legacy()) return;
+    if (!is_to_legacy() && !is_to_fsdp()) return;
     std::erase_if(parts_.tensors, [&](const DraftTensor& tensor) {
       if (!tensor.desc.name.starts_with(kHfExtraPrefix)) return false;
-      result_.notes.push_back(fmt::format("{} is left out: legacy files have no place for it",
+      result_.notes.push_back(fmt::format("{} is left out: the target has no place for it",
                                           tensor.desc.name.substr(kHfExtraPrefix.size())));
       return true;
     });

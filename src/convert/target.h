@@ -40,8 +40,8 @@ struct TargetParts {
                                      Plan& plan);
 
 /// The same for a DCP directory: axis 0 shared out over `shards` ranks by torch.chunk's arithmetic,
-/// as FSDP2 does it.
-[[nodiscard]] Status plan_dcp(const TargetParts& parts, std::int64_t shards, Plan& plan);
+/// as FSDP2 does it. Ranks without rows write an empty item, but not in Megatron-FSDP.
+[[nodiscard]] Status plan_dcp(const TargetParts& parts, const ConvertRequest& request, Plan& plan);
 
 /// What every target has: the known files, and the carried artifacts.
 void complete(const TargetParts& parts, Plan& plan);

@@ -5,6 +5,7 @@
 #include "format/common_state.h"
 #include "format/dcp_metadata.h"
 #include "format/decoded_items.h"
+#include "format/fsdp_state.h"
 #include "format/hf_reader.h"
 #include "format/legacy_reader.h"
 #include "format/rank_metadata.h"
@@ -130,6 +131,9 @@ Status open_dcp(Checkpoint& checkpoint) {
     checkpoint.notes = SW_TRY(settle_rank_objects(checkpoint.catalog, *checkpoint.files));
   }
   SW_TRY(read_common_state(checkpoint));
+  if (checkpoint.arguments.empty()) {
+    checkpoint.arguments = SW_TRY(read_fsdp_arguments(checkpoint.catalog, *checkpoint.files));
+  }
   checkpoint.hf_config = SW_TRY(read_if_there(directory, "hf/config.json", kMostTextBytes));
   checkpoint.source_keys = SW_TRY(read_if_there(directory, "hf/source_keys.json", kMostTextBytes));
   checkpoint.run_config = SW_TRY(read_if_there(directory, "run_config.yaml", kMostTextBytes));

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/source_files.h"
+#include "shardwright/catalog.h"
+#include "shardwright/checkpoint.h"
+
+namespace shardwright {
+
+/// Whether a checkpoint is Megatron-FSDP's (`fsdp_dtensor`).
+[[nodiscard]] bool is_fsdp(const Checkpoint& checkpoint);
+
+/// Megatron's canonical tensors out of those of an fsdp_dtensor checkpoint: halves of a gated
+/// linear_fc1 put together, experts counted along an axis, optimizer states under the names of
+/// torch_dist. The model's weights are the optimizer's main weights too: where states are kept they
+/// appear as both. Steps and RNG states are left out and told. REQUIRES: payloads are located.
+///
+/// Errors: kUnmatchedSource for halves or experts that are missing or differ, and for layers that
+/// several pipeline stages may have numbered alike.
+[[nodiscard]] Result<Catalog> canonical_from_fsdp(const Catalog& catalog,
+                                                  const Arguments& arguments,
+                                                  std::vector<std::string>& notes);
+
+/// How many steps the optimizer has made, by its state's own count; nullopt without one. Parameters
+/// that were added later count fewer: the most counts, and a note says so. Error: those of reading.
+[[nodiscard]] Result<std::optional<std::int64_t>> optimizer_step(const Catalog& catalog,
+                                                                 SourceFiles& files,
+                                                                 std::vector<std::string>& notes);
+
+}  // namespace shardwright
