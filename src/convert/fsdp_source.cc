@@ -92,29 +92,35 @@ StoredTensor put_together(const std::string& name, const Parts& parts) {
   return whole;
 }
 
-// Megatron-FSDP numbers the layers of each pipeline stage from 0. Then two stages have one name for
-// two layers, and one of them is lost, unless every layer of the model has its own name.
+std::int64_t number_of(const Arguments& arguments, std::string_view name, std::int64_t otherwise) {
+  const auto found = arguments.find(name);
+  const auto* value =
+      found == arguments.end() ? nullptr : std::get_if<std::int64_t>(&found->second);
+  return value == nullptr ? otherwise : *value;
+}
+
 Status check_stages(const Catalog& catalog, const Arguments& arguments) {
-  const auto number = [&](std::string_view name) {
-    const auto found = arguments.find(name);
-    const auto* value =
-        found == arguments.end() ? nullptr : std::get_if<std::int64_t>(&found->second);
-    return value == nullptr ? std::optional<std::int64_t>() : *value;
-  };
-  const std::int64_t stages = number("pipeline_model_parallel_size").value_or(1);
-  if (stages <= 1) return {};
-  std::vector<TensorDesc> descs;
-  for (const StoredTensor& tensor : catalog.tensors) descs.push_back(tensor.desc);
-  const std::int64_t layers = count_main_layers(descs);
-  if (number("num_layers") == layers) return {};
+  const FsdpStages stages = count_fsdp_stages(catalog, arguments);
+  if (!stages.lost_layers()) return {};
   return fail(
       Code::kUnmatchedSource,
       "model: found {} layers by name, expected {} of a run with {} pipeline stages; stages "
       "number their layers alike, and layers of one name were lost when this was saved",
-      layers, number("num_layers").value_or(0), stages);
+      stages.found, stages.expected, stages.stages);
 }
 
 }  // namespace
+
+FsdpStages count_fsdp_stages(const Catalog& catalog, const Arguments& arguments) {
+  std::vector<TensorDesc> descs;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const std::optional<FsdpName> name = split_fsdp_name(tensor.desc.name);
+    descs.push_back(tensor.desc);
+    if (name) descs.back().name = name->parameter;
+  }
+  return {number_of(arguments, "pipeline_model_parallel_size", 1), count_main_layers(descs),
+          number_of(arguments, "num_layers", 0)};
+}
 
 bool is_fsdp(const Checkpoint& checkpoint) {
   return checkpoint.location.container == Container::kDcp &&
@@ -163,7 +169,7 @@ Result<Catalog> canonical_from_fsdp(const Catalog& catalog, const Arguments& arg
     main_weight.desc.name = "optimizer.state.param." + name;
     canonical.tensors.push_back(std::move(main_weight));
   }
-  SW_TRY(check_stages(canonical, arguments));
+  SW_TRY(check_stages(catalog, arguments));
   return canonical;
 }
 
