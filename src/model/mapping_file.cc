@@ -27,7 +27,8 @@ struct Source {
 
 /// The parts of a family that the families extending it may change entry by entry.
 bool is_merged_by_entry(std::string_view key) {
-  constexpr std::array<std::string_view, 4> kKeys{"sizes", "indices", "groups", "config"};
+  constexpr std::array<std::string_view, 5> kKeys{"sizes", "indices", "groups", "config",
+                                                  "components"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
@@ -254,7 +255,7 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
 Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
   SW_TRY(root.only({"$schema", "about", "family", "extends", "abstract", "architectures",
                     "model_types", "needs_args", "sizes", "indices", "groups", "rules", "copies",
-                    "ignore", "config"}));
+                    "ignore", "config", "components"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));
@@ -272,6 +273,10 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
     for (const JsonNode& node : nodes) {
       mapping.ignore.push_back(SW_TRY(parse_name_rule(node, known)));
     }
+  }
+  if (const std::optional<JsonNode> components = root.find("components");
+      components && !is_abstract) {
+    mapping.components = SW_TRY(parse_routes(*components));
   }
   if (const std::optional<JsonNode> config = root.find("config")) {
     const auto nodes = SW_TRY(config->members());

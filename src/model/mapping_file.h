@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/arguments.h"
+#include "model/component_route.h"
 #include "model/name_template.h"
 #include "model/transform.h"
 #include "shardwright/mapping.h"
@@ -131,6 +132,7 @@ struct Mapping {
   std::vector<CopyRule> copies;
   std::vector<NameRule> ignore;
   std::vector<ConfigRule> config;
+  std::vector<ComponentRoute> components;  ///< empty: no MIMO model is known of this family
 };
 
 /// The text of one mapping file. Borrows.
