@@ -7,6 +7,7 @@
 #include "convert/component_table.h"
 #include "convert/constants.h"
 #include "convert/copies.h"
+#include "convert/exact_values.h"
 #include "convert/families.h"
 #include "convert/hf_target.h"
 #include "convert/megatron_target.h"
@@ -233,9 +234,9 @@ class Preparation {
     parts_.tensors = draft_identity(catalog_, {request().dtype, LayerKeys::kAutomatic});
     if (is_to_legacy()) {
       SW_TRY(check_piece_count(descs_of(catalog_)));
-      parts_.tensors = draft_layers(catalog_, {request().dtype, LayerKeys::kNumbered});
-    } else if (is_from_legacy() && !lists_layers(source().arguments)) {
-      parts_.tensors = stack_layers(std::move(parts_.tensors));
+      parts_.tensors = draft_layers(catalog_, {request().dtype, LayerKeys::kAllNumbered});
+    } else if (is_from_legacy()) {
+      parts_.tensors = stack_layers(std::move(parts_.tensors), layer_keys(source().arguments));
     }
     leave_out_hf_extras();
     rename_for_spec();
@@ -297,7 +298,10 @@ class Preparation {
     }
     parts_.tensors = SW_TRY(draft_from_hf(
         correspondence_, catalog_,
-        {request().dtype, is_to_legacy() ? LayerKeys::kNumbered : layer_keys(facts)}));
+        {request().dtype, is_to_legacy() ? LayerKeys::kAllNumbered : layer_keys(facts)}));
+    std::vector<DraftTensor> exact = SW_TRY(keep_exact_values(
+        correspondence_, catalog_, parts_.tensors, *source().files, result_.notes));
+    std::ranges::move(exact, std::back_inserter(parts_.tensors));
     leave_out_hf_extras();
     rename_for_spec();
     SW_TRY(finish_from_hf(request(), source(), facts, parts_, result_.notes));
@@ -327,21 +331,27 @@ class Preparation {
   }
 
   // Megatron numbers the layers of a model whose arguments list each layer's kind, or alternate
-  // kinds, even if they are all alike.
-  static bool lists_layers(const Arguments& arguments) {
-    const auto found = arguments.find("moe_layer_freq");
-    if (found == arguments.end()) return false;
-    const auto* every = std::get_if<std::int64_t>(&found->second);
-    return (every != nullptr && *every > 1) ||
-           std::holds_alternative<std::vector<std::int64_t>>(found->second);
+  // kinds, even if they are all alike; and those of every hybrid model.
+  static LayerKeys layer_keys(const Arguments& arguments) {
+    for (const std::string_view name : {"moe_layer_freq", "linear_attention_freq"}) {
+      const ArgValue* value = find_set(arguments, name);
+      if (value == nullptr) continue;
+      const auto* every = std::get_if<std::int64_t>(value);
+      const bool lists = std::holds_alternative<std::vector<std::int64_t>>(*value);
+      if (lists || (every != nullptr && *every > 1)) return LayerKeys::kNumbered;
+    }
+    const ArgValue* hybrid = find_set(arguments, "is_hybrid_model");
+    const bool is_hybrid = hybrid != nullptr && *hybrid == ArgValue{true};
+    return is_hybrid || find_set(arguments, "hybrid_override_pattern") != nullptr
+               ? LayerKeys::kNumbered
+               : LayerKeys::kAutomatic;
   }
 
   static LayerKeys layer_keys(const ModelFacts& facts) {
     if (!facts.config) return LayerKeys::kAutomatic;
     const Result<ArgsFromConfig> args = args_from_hf_config(*facts.mapping, *facts.config);
     if (!args) return LayerKeys::kAutomatic;
-    const Arguments values(args->values.begin(), args->values.end());
-    return lists_layers(values) ? LayerKeys::kNumbered : LayerKeys::kAutomatic;
+    return layer_keys(Arguments(args->values.begin(), args->values.end()));
   }
 
   Status draft_hf_from_megatron() {
@@ -360,6 +370,8 @@ class Preparation {
     SW_TRY(check_constants(correspondence_, canonical, catalog_, *source().files));
     parts_.tensors =
         SW_TRY(draft_to_hf(correspondence_, canonical, {request().dtype, LayerKeys::kAutomatic}));
+    SW_TRY(restore_exact_values(correspondence_, canonical, catalog_, parts_.tensors,
+                                *source().files, result_.notes));
     add_copies();
     order_like(keys);
     return finish_hf(request(), source(), &facts, parts_, result_.notes);

@@ -8,6 +8,7 @@
 #include "model/config.h"
 #include "model/config_values.h"
 #include "model/instances.h"
+#include "model/layer_kinds.h"
 
 namespace shardwright {
 namespace {
@@ -65,15 +66,35 @@ bool is_observed(const Mapping& mapping, std::string_view size) {
   });
 }
 
-/// Builds the argument list.
+/// How many layers a rule lists; nothing where the model has none of that sort.
+Result<std::optional<std::int64_t>> listed_layers(const ConfigRule& rule, const ModelSizes& sizes) {
+  const Scope scope{sizes, {}};
+  if (!rule.size) return std::optional(SW_TRY(scope.value_of("layers")));
+  const auto is_known = [&](const std::string& name) { return sizes.contains(name); };
+  if (!std::ranges::all_of(rule.size->names(), is_known)) return std::optional<std::int64_t>();
+  return std::optional(SW_TRY(rule.size->evaluate(scope)));
+}
+
+/// The length of a list is not written: the list is.
+bool is_length(std::string_view name) { return name.ends_with(".length"); }
+
+bool lists_kinds(const ConfigRule& rule) {
+  return rule.kind == Kind::kLinearAttention || rule.kind == Kind::kBlockPattern;
+}
+
+/// Builds the argument list. `present` (may be null): the model's HF tensors.
 class ArgsBuilder {
  public:
-  ArgsBuilder(const Mapping& mapping, const HfConfig& config, const ModelSizes& sizes)
-      : mapping_(mapping), hf_(config.values), sizes_(sizes) {}
+  ArgsBuilder(const Mapping& mapping, const HfConfig& config, const ModelSizes& sizes,
+              const TensorIndex* present)
+      : mapping_(mapping),
+        hf_(in_section(config.values, mapping.config_section)),
+        sizes_(sizes),
+        present_(present) {}
 
   Result<ArgsFromConfig> build() {
     for (const SizeRule& rule : mapping_.sizes) {
-      if (rule.args.empty()) continue;
+      if (rule.args.empty() || is_length(rule.args[0])) continue;
       const auto size = sizes_.find(rule.name);
       // Of layers that a model may lack, Megatron asks whether their number is None, not 0.
       const bool is_absent =
@@ -103,6 +124,7 @@ class ArgsBuilder {
   Status apply(const ConfigRule& rule) {
     if (rule.kind == Kind::kAlike) return check_alike(rule);
     if (rule.kind == Kind::kWindow) return apply_window(rule);
+    if (lists_kinds(rule)) return apply_kinds(rule);
     if (rule.kind == Kind::kDenseFirst || rule.kind == Kind::kSparseStep) {
       return apply_pattern(rule);
     }
@@ -205,11 +227,44 @@ class ArgsBuilder {
     return {};
   }
 
+  Status apply_kinds(const ConfigRule& rule) {
+    const std::optional<std::int64_t> layers = SW_TRY(listed_layers(rule, sizes_));
+    if (!layers) return {};
+    const std::optional<LayerKinds> kinds = SW_TRY(layer_kinds_from_hf(rule, hf_, *layers));
+    if (!kinds) return {};
+    SW_TRY(check_kinds(rule, *kinds));
+    set(rule.args[0], layer_kinds_argument(rule, *kinds));
+    return {};
+  }
+
+  /// What config.json says of each layer must be what its tensors show.
+  [[nodiscard]] Status check_kinds(const ConfigRule& rule, const LayerKinds& kinds) const {
+    for (std::size_t layer = 0; present_ != nullptr && layer < kinds.size(); ++layer) {
+      const Binding binding{"layer", static_cast<std::int64_t>(layer)};
+      for (const auto& [kind, names] : rule.shown_by) {
+        std::string tensor;
+        bool exists = false;
+        for (std::size_t i = 0; i < names.size() && !exists; ++i) {
+          tensor = SW_TRY(names[i].render(Scope{sizes_, std::span(&binding, 1)}));
+          exists = present_->contains(tensor);
+        }
+        if (exists == (kind == kinds[layer])) continue;
+        return fail(
+            Code::kConfigMissing,
+            "config.json: found layer {} to be {} by {}, expected what its tensors show ({} "
+            "{}); make them agree",
+            layer, kinds[layer], rule.hf[0], tensor, exists ? "exists" : "does not exist");
+      }
+    }
+    return {};
+  }
+
   void note(std::string text) { result_.notes.push_back(std::move(text)); }
 
   const Mapping& mapping_;
-  const Arguments& hf_;
+  const Arguments hf_;
   const ModelSizes& sizes_;
+  const TensorIndex* present_;
   ArgsFromConfig result_;
 };
 
@@ -231,7 +286,7 @@ class ConfigBuilder {
 
  private:
   void add_size(const SizeRule& rule) {
-    if (rule.hf.empty()) return;
+    if (rule.hf.empty() || is_length(rule.hf[0])) return;
     const FlagName flag = flag_name(rule.hf[0]);
     const auto size = sizes_.sizes.find(rule.name);
     if (size == sizes_.sizes.end()) {
@@ -265,6 +320,7 @@ class ConfigBuilder {
       set(rule.hf[0], is_window ? ArgValue{(*window)[0] + 1} : ArgValue{}, false);
       return {};
     }
+    if (lists_kinds(rule)) return apply_kinds(rule);
     if (rule.kind != Kind::kPair) return apply_pattern(rule);
     if (rule.size) {
       const Scope scope{sizes_.sizes, {}};
@@ -313,6 +369,23 @@ class ConfigBuilder {
                      mapping_.family, to_string(*rule.value)));
   }
 
+  Status apply_kinds(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    const std::optional<std::int64_t> layers = SW_TRY(listed_layers(rule, sizes_.sizes));
+    if (found == nullptr || !layers) {
+      if (rule.fallback) set(rule.hf[1], *rule.fallback, true);
+      return {};
+    }
+    const LayerKinds kinds = SW_TRY(layer_kinds_from_argument(rule, *found, *layers));
+    if (rule.kind == Kind::kBlockPattern) {
+      set(rule.hf[1], layer_kinds_argument(rule, kinds), false);
+      return {};
+    }
+    set(rule.hf[0], ArgValue{kinds}, false);
+    if (whole(*found)) set(rule.hf[1], *found, false);
+    return {};
+  }
+
   Status apply_pattern(const ConfigRule& rule) {
     const std::int64_t layers = SW_TRY((Scope{sizes_.sizes, {}}.value_of("layers")));
     if (layers > kMaxPattern) {
@@ -357,10 +430,10 @@ class ConfigBuilder {
 Result<ArgsFromConfig> args_from_hf_config(const Mapping& mapping, const HfConfig& config,
                                            std::span<const TensorDesc> hf) {
   const ModelSizes told = SW_TRY(sizes_from_hf_config(mapping, config));
-  if (hf.empty()) return ArgsBuilder(mapping, config, told).build();
+  if (hf.empty()) return ArgsBuilder(mapping, config, told, nullptr).build();
   const TensorIndex present = SW_TRY(TensorIndex::make(hf));
   const ModelSizes sizes = SW_TRY(observe_sizes(mapping, told, Side::kHf, present));
-  ArgsFromConfig result = SW_TRY(ArgsBuilder(mapping, config, sizes).build());
+  ArgsFromConfig result = SW_TRY(ArgsBuilder(mapping, config, sizes, &present).build());
   for (const auto& [name, count] : told) {
     const auto shown = sizes.find(name);
     if (shown == sizes.end() || shown->second == count) continue;

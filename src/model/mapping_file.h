@@ -31,8 +31,8 @@ struct Rule {
   std::vector<NameTemplate> hf;
   Transform transform;
   Dims permute;
-  /// What the extents of megatron[0] must be; empty where the family does not say. Without the
-  /// leading axis of `stack`.
+  /// What the extents of megatron[0] must be, or of hf[0] where there are several Megatron tensors;
+  /// empty where the family does not say. Without the leading axis of `stack`.
   std::vector<SizeExpr> shape;
   /// The loop variable that only the HF names have: its values lie along a leading Megatron axis.
   std::string stack;
@@ -99,11 +99,13 @@ struct SizeRule {
 /// One correspondence between config.json and Megatron's arguments that shapes do not need.
 struct ConfigRule {
   enum class Kind : std::uint8_t {
-    kPair,        ///< `hf` and `args` hold the same value, `map`ped
-    kWindow,      ///< HF counts the tokens of a sliding window, Megatron those before the last
-    kDenseFirst,  ///< HF counts leading dense layers, Megatron lists every layer
-    kSparseStep,  ///< HF gives a step and exceptions, Megatron lists every layer
-    kAlike,       ///< the values of `hf` must be the same: Megatron cannot tell them apart
+    kPair,             ///< `hf` and `args` hold the same value, `map`ped
+    kWindow,           ///< HF counts the tokens of a sliding window, Megatron those before the last
+    kDenseFirst,       ///< HF counts leading dense layers, Megatron lists every layer
+    kSparseStep,       ///< HF gives a step and exceptions, Megatron lists every layer
+    kAlike,            ///< the values of `hf` must be the same: Megatron cannot tell them apart
+    kLinearAttention,  ///< HF lists every layer's attention or an interval, Megatron likewise
+    kBlockPattern,     ///< HF lists every layer's block, Megatron has a letter for each
   };
   std::string name;
   Kind kind = Kind::kPair;
@@ -118,6 +120,9 @@ struct ConfigRule {
   std::vector<std::pair<std::string, ArgValue>> conditions;  ///< HF key, value it must have
   bool integer = false;                                      ///< Megatron wants a whole number
   bool flag = false;  ///< `size` is written as whether it is not zero
+  /// Of rules that list layers: by kind HF names of which exactly the layers of that kind have one.
+  /// They count layers as `layer`.
+  std::vector<std::pair<std::string, std::vector<NameTemplate>>> shown_by;
 };
 
 /// One family, ready to apply. Immutable after parsing, so it may be shared between threads.
@@ -126,6 +131,9 @@ struct Mapping {
   std::vector<std::string> architectures;  ///< HF's class names, the written one first
   std::vector<std::string> model_types;    ///< likewise
   std::vector<std::string> needs_args;     ///< arguments that only this family has set
+  /// The object of config.json that has the language model's keys; empty: the top level. Paths of
+  /// `sizes` and `config` begin with it already.
+  std::string config_section;
   std::vector<SizeRule> sizes;
   std::vector<IndexRule> indices;
   std::vector<Item> items;

@@ -128,9 +128,12 @@ TEST(ParseMapping, NamesThePlaceOfEveryFault) {
        "f.json#/rules/1/axis", "0 to 7"},
       {"/rules/1", R"({"megatron": "x", "transform": "split", "hf": "y"})",
        "f.json#/rules/1/megatron", "1 name"},
-      {"/rules/1", R"({"megatron": ["x", "w"], "transform": "split",
-                       "hf": "y", "shape": [1]})",
-       "f.json#/rules/1", "'extents'"},
+      {"/rules/1", R"({"megatron": {"a": "x", "b": "w"}, "transform": "grouped", "count": 2,
+                       "hf": {"a": "y", "b": "z"}, "parts": [{"role": "a", "rows": 1}]})",
+       "f.json#/rules/1/hf", "one: 'megatron' names the parts"},
+      {"/rules/1", R"({"megatron": {"a": "x", "b": "w"}, "transform": "grouped", "count": 2,
+                       "hf": "y", "parts": [{"role": "a", "rows": 1}]})",
+       "f.json#/rules/1/parts", "no part for 'b'"},
       {"/rules/1", R"({"megatron": ["x", "w"], "transform": "split",
                        "hf": "y", "aliases": ["z"]})",
        "f.json#/rules/1", "'aliases'"},
@@ -285,9 +288,11 @@ TEST(ParseMappings, RefusesTwoFilesForOneFamily) {
 TEST(ShippedMappings, CoverTheFamiliesOfTheirNames) {
   std::vector<std::string> families;
   for (const Mapping& mapping : shipped_mappings()) families.push_back(mapping.family);
-  EXPECT_THAT(families,
-              testing::UnorderedElementsAre("llama", "mistral", "qwen2", "qwen3", "qwen3_moe",
-                                            "mixtral", "deepseek_v2", "deepseek_v3"));
+  EXPECT_THAT(families, testing::UnorderedElementsAre(
+                            "llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "mixtral",
+                            "deepseek_v2", "deepseek_v3", "qwen3_vl", "qwen3_vl_moe", "qwen2_vl",
+                            "qwen2_5_vl", "qwen3_5", "qwen3_5_moe", "qwen3_5_vl", "qwen3_5_vl_moe",
+                            "qwen3_next", "nemotron_h", "falcon_h1"));
 }
 
 /// Collects the field names that objects of a mapping file use.

@@ -16,6 +16,7 @@ namespace shardwright {
 struct KnownNames {
   std::set<std::string, std::less<>> sizes;
   std::set<std::string, std::less<>> indices;
+  std::string config_section;  ///< what paths of config.json are relative to
 };
 
 /// The place's complaint about a text that SizeExpr or NameTemplate refused.
@@ -50,7 +51,8 @@ struct RulePrefix {
 /// The transform that a rule object names, and the HF roles in the order in which it counts them.
 struct ParsedTransform {
   Transform transform;
-  std::vector<std::string> hf_roles;  ///< empty: names without role
+  std::vector<std::string> hf_roles;        ///< empty: names without role
+  std::vector<std::string> megatron_roles;  ///< likewise
 };
 [[nodiscard]] Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& known,
                                                       const std::vector<std::string>& loops);
