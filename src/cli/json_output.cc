@@ -43,6 +43,11 @@ struct ValueWriter {
     for (const std::int64_t value : values) json.number(value);
     json.close();
   }
+  void operator()(const std::vector<std::string>& values) const {
+    json.open_row();
+    for (const std::string& value : values) json.text(value);
+    json.close();
+  }
 };
 
 void write_summary(JsonWriter& json, const CatalogSummary& summary) {

@@ -46,6 +46,11 @@ Value make_plain_value(Document& document, const ArgValue& value) {
     for (const std::int64_t number : *numbers) elements.push_back(document.integer(number));
     return document.list(elements);
   }
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+    std::vector<Value> elements;
+    for (const std::string& text : *texts) elements.push_back(document.string(text));
+    return document.list(elements);
+  }
   return document.none();
 }
 

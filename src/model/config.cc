@@ -23,6 +23,10 @@ constexpr std::size_t kMaxNesting = 24;
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
 
 std::optional<ArgValue> list_value(const nlohmann::json& list) {
+  if (!list.empty() &&
+      std::ranges::all_of(list, [](const auto& element) { return element.is_string(); })) {
+    return ArgValue{list.get<std::vector<std::string>>()};
+  }
   std::vector<std::int64_t> numbers;
   for (const nlohmann::json& element : list) {
     if (!element.is_number_integer()) return std::nullopt;
@@ -150,6 +154,7 @@ Result<HfConfig> read_hf_config(std::string_view json) {
   }
   HfConfig config;
   flatten(root, "", config.values);
+  config.values.erase("architectures");  // a name of the file, no setting of the model
   SW_TRY(add_rope_values(config.values));
   if (const auto* type = find_set(config.values, "model_type")) {
     if (const auto* text = std::get_if<std::string>(type)) config.model_type = *text;
