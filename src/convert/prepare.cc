@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "convert/constants.h"
 #include "convert/copies.h"
+#include "convert/dequantise.h"
 #include "convert/families.h"
 #include "convert/hf_target.h"
 #include "convert/megatron_target.h"
@@ -122,9 +123,23 @@ class Preparation {
     return {};
   }
 
+  // As it is, scales included; another dtype is another model, in which nothing is quantised.
   Status draft_hf_from_hf() {
+    if (!request().dtype) {
+      parts_.tensors = draft_identity(catalog_, {});
+      return finish_hf(request(), source(), nullptr, parts_, result_.notes);
+    }
+    const ModelTensors model = SW_TRY(model_tensors(catalog_, source().hf_config));
+    take_apart(model);
     parts_.tensors = draft_identity(catalog_, {request().dtype, LayerKeys::kAutomatic});
+    keep_model_tensors(model, *request().dtype, parts_.tensors);
     return finish_hf(request(), source(), nullptr, parts_, result_.notes);
+  }
+
+  // From here on the catalog has the names and shapes of the model.
+  void take_apart(const ModelTensors& model) {
+    tell_quantised(model, request().dtype.value_or(DType::kBF16), result_.notes);
+    declare_quantised(model, catalog_, result_.plan.quantised);
   }
 
   Status draft_megatron_from_megatron() {
@@ -160,7 +175,10 @@ class Preparation {
     const ModelFacts facts =
         SW_TRY(find_model_facts(request(), source(), mappings, {}, result_.notes));
     result_.family = facts.mapping->family;
-    const std::vector<TensorDesc> hf = descs_of(catalog_);
+    const ModelTensors all = SW_TRY(model_tensors(source().catalog, facts.config_text));
+    const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
+    take_apart(model);
+    const std::span<const TensorDesc> hf = model.tensors;
     correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf));
     FromHfOptions options;
     options.differing_copies =
@@ -183,7 +201,7 @@ class Preparation {
         correspondence_, catalog_,
         {request().dtype, is_to_legacy() ? LayerKeys::kNumbered : layer_keys(facts)}));
     rename_for_spec();
-    SW_TRY(finish_from_hf(request(), source(), facts, parts_, result_.notes));
+    SW_TRY(finish_from_hf(request(), all.tensors, facts, parts_, result_.notes));
     for (const auto& [name, object] : source().artifacts) {
       parts_.artifacts.emplace_back(parts_.folder + "hf/" + name, object);
     }
