@@ -28,7 +28,6 @@ enum class OptimizerPolicy : std::uint8_t {
   kDrop,
 };
 
-/// What a conversion is asked to do. Sizes mean the target.
 /// How thoroughly chunks that claim the same box of a tensor are compared before one is taken.
 enum class ReplicaCheck : std::uint8_t {
   kAll,
@@ -36,6 +35,7 @@ enum class ReplicaCheck : std::uint8_t {
   kNone,
 };
 
+/// What a conversion is asked to do. Sizes mean the target.
 struct ConvertRequest {
   std::string input;
   std::string output;
@@ -65,6 +65,13 @@ struct RenamedTensor {
   std::string target;
 };
 
+/// Chunks that claim a place which another chunk claims too, and the bytes that comparing them
+/// reads.
+struct ReplicaCost {
+  std::uint64_t chunks = 0;
+  std::uint64_t bytes = 0;
+};
+
 /// A conversion that is planned and proven, with nothing written yet.
 struct PreparedConversion {
   ConvertRequest request;
@@ -73,11 +80,12 @@ struct PreparedConversion {
   std::string family;  ///< empty where no mapping was needed
   std::vector<RenamedTensor> renames;
   std::vector<std::string> notes;  ///< things the user should know: dropped, guessed, kept
+  ReplicaCost replicas;            ///< compared when it runs, see ConvertRequest::check_replicas
   std::uint64_t peak_memory_bytes = 0;
 };
 
 /// detect → catalog → plan → check. Reads headers; compares bytes only where a tensor may be a copy
-/// of another (tied embeddings, replicas) or a constant, and a note says so.
+/// of another (tied embeddings) or a constant, and a note says so.
 [[nodiscard]] Result<PreparedConversion> prepare_conversion(const ConvertRequest& request);
 
 struct ConvertProgress {
@@ -98,7 +106,7 @@ struct ConvertReport {
   std::uint64_t files_written = 0;
 };
 
-/// execute → verify → publish. The output appears whole or not at all.
+/// Compares replicas, then execute → publish. The output appears whole or not at all.
 [[nodiscard]] Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
                                                    const RunOptions& options);
 

@@ -30,6 +30,8 @@ std::string report_json(const PreparedConversion& conversion, const FinishedRun&
   json.number("bytes_written", run.report.bytes_written);
   json.number("files_opened", run.report.files_opened);
   json.number("files_written", run.report.files_written);
+  json.number("replicas_equal", conversion.replicas.chunks);
+  json.number("replica_bytes", conversion.replicas.bytes);
   json.real("seconds", run.seconds).number("peak_memory_bytes", peak_resident_bytes());
   json.texts("notes", conversion.notes).close();
   return json.take();
@@ -41,8 +43,14 @@ std::string report_text(const PreparedConversion& conversion, const FinishedRun&
   if (has_layout(conversion.request.format)) {
     format += ", " + layout_text(conversion.request.parallel);
   }
-  return fmt::format("wrote {} ({}): {} in {}, {}, peak memory {}\n", printable(report.output),
-                     format, format_bytes(report.bytes_written),
+  std::string replicas;
+  if (conversion.replicas.chunks > 0) {
+    replicas = fmt::format("{} are equal to what they repeat ({} compared)\n",
+                           format_count(conversion.replicas.chunks, "replica"),
+                           format_bytes(conversion.replicas.bytes));
+  }
+  return fmt::format("{}wrote {} ({}): {} in {}, {}, peak memory {}\n", replicas,
+                     printable(report.output), format, format_bytes(report.bytes_written),
                      format_count(report.files_written, "file"), format_seconds(run.seconds),
                      format_memory(peak_resident_bytes()));
 }

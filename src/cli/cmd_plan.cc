@@ -43,6 +43,10 @@ std::string overview(const PreparedConversion& conversion,
   if (!conversion.family.empty()) table.add_row({"family", conversion.family});
   table.add_row({"read", fmt::format("{} from {}", format_bytes(cost.payload_bytes_read),
                                      format_count(cost.source_files, "file"))});
+  if (conversion.replicas.chunks > 0) {
+    table.add_row({"compare", fmt::format("{} of {}", format_bytes(conversion.replicas.bytes),
+                                          format_count(conversion.replicas.chunks, "replica"))});
+  }
   table.add_row({"write", fmt::format("{} to {}", format_bytes(cost.bytes_written),
                                       format_count(cost.target_files, "file"))});
   table.add_row({"disk", disk_text(cost, free_bytes)});

@@ -168,6 +168,8 @@ std::string plan_json(const PreparedConversion& conversion,
   json.number("bytes_written", cost.bytes_written).number("source_files", cost.source_files);
   json.number("target_files", cost.target_files);
   json.number("peak_memory_bytes", conversion.peak_memory_bytes);
+  json.number("replicas", conversion.replicas.chunks);
+  json.number("replica_bytes", conversion.replicas.bytes);
   if (free_bytes) json.number("free_disk_bytes", *free_bytes);
   json.close();
   json.texts("notes", conversion.notes);

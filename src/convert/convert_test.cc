@@ -202,6 +202,44 @@ TEST(Optimizer, KindsThatCannotBeReshardedAreRefusedByName) {
   EXPECT_FALSE(std::filesystem::exists(out / "x"));
 }
 
+// Puts other bytes where one rank's copy of a tensor is.
+void alter_copy(const std::string& checkpoint, const std::string& file, const std::string& name) {
+  const Checkpoint opened = open_checkpoint(checkpoint).value();
+  const auto tensor = std::find_if(opened.catalog.tensors.begin(), opened.catalog.tensors.end(),
+                                   [&](const StoredTensor& t) { return t.desc.name == name; });
+  ASSERT_NE(tensor, opened.catalog.tensors.end());
+  for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
+    if (opened.catalog.files[tensor->chunks.file(i)] != file) continue;
+    std::fstream stream(opened.location.path + "/" + file,
+                        std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(static_cast<std::streamoff>(tensor->chunks.range(i).offset + 6));
+    stream << '\x55';
+  }
+}
+
+// deepseek_v3_mtp's second embedding made to differ from the first: torch_dist keeps it, a legacy
+// file has no place for it, and says so.
+TEST(HfExtras, AreLeftOutOfLegacyFilesByName) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/deepseek_v3_mtp/hf"), place / "in",
+                        std::filesystem::copy_options::recursive);
+  const std::string name = "model.layers.3.embed_tokens.weight";
+  alter_copy(place / "in", "model.safetensors", name);
+  const auto prepared =
+      prepare_conversion(request_of(place / "in", place / "out", TargetFormat::kLegacy));
+  ASSERT_TRUE(prepared) << prepared.error().text();
+  EXPECT_THAT(prepared->notes,
+              testing::Contains(name + " is left out: legacy files have no place for it"));
+  const auto is_extra = [](const StoredTensor& tensor) {
+    return tensor.desc.name.find("hf_extra") != std::string::npos;
+  };
+  EXPECT_TRUE(std::ranges::none_of(prepared->plan.target.tensors, is_extra));
+  const auto kept =
+      prepare_conversion(request_of(place / "in", place / "out", TargetFormat::kTorchDist));
+  ASSERT_TRUE(kept) << kept.error().text();
+  EXPECT_TRUE(std::ranges::any_of(kept->plan.target.tensors, is_extra));
+}
+
 struct Legacy {
   std::string family;
   std::string folder;
@@ -316,21 +354,6 @@ TEST(LegacyTarget, RefusesLayoutsThatNamesCannotTell) {
   EXPECT_THAT(refused.error().message, HasSubstr("overwrite each other"));
 }
 
-// Puts other bytes where one rank's copy of a tensor is.
-void alter_copy(const std::string& checkpoint, const std::string& file, const std::string& name) {
-  const Checkpoint opened = open_checkpoint(checkpoint).value();
-  const auto tensor = std::find_if(opened.catalog.tensors.begin(), opened.catalog.tensors.end(),
-                                   [&](const StoredTensor& t) { return t.desc.name == name; });
-  ASSERT_NE(tensor, opened.catalog.tensors.end());
-  for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
-    if (opened.catalog.files[tensor->chunks.file(i)] != file) continue;
-    std::fstream stream(opened.location.path + "/" + file,
-                        std::ios::in | std::ios::out | std::ios::binary);
-    stream.seekp(static_cast<std::streamoff>(tensor->chunks.range(i).offset + 6));
-    stream << '\x55';
-  }
-}
-
 TEST(LegacyReplicas, ThatDifferAreNamed) {
   const TemporaryFolder place;
   std::filesystem::copy(golden_path("hf/qwen3_moe/legacy_tp2pp2ep2etp1"), place / "in",
@@ -338,11 +361,35 @@ TEST(LegacyReplicas, ThatDifferAreNamed) {
   alter_copy(place / "in", "mp_rank_01_001_001/model_optim_rng.pt",
              "decoder.layers.2.pre_mlp_layernorm.weight");
   ConvertRequest request = request_of(place / "in", place / "out", TargetFormat::kTorchDist);
+  const auto prepared = prepare_conversion(request);
+  ASSERT_TRUE(prepared) << "a plan only counts";
+  EXPECT_GT(prepared->replicas.chunks, 0U);
+  EXPECT_GT(prepared->replicas.bytes, 0U);
   const auto refused = convert_now(request);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kReplicasDiffer);
   EXPECT_THAT(refused.error().message, HasSubstr("decoder.layers.2.pre_mlp_layernorm.weight"));
   EXPECT_THAT(refused.error().message, HasSubstr("mp_rank_01_001_001/model_optim_rng.pt@"));
+  EXPECT_FALSE(std::filesystem::exists(place / "out"));
+  request.check_replicas = ReplicaCheck::kNone;
+  EXPECT_TRUE(convert_now(request));
+}
+
+// Every rank of the second stage given the first rank's part: what a tool does that takes a replica
+// for a shard.
+TEST(LegacyShards, ThatAreTheSameOnAllRanksAreNoticed) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/llama3/legacy_tp2pp2ep1"), place / "in",
+                        std::filesystem::copy_options::recursive);
+  const std::string ranks = place / "in/iter_0000001/";
+  const std::string name = "/model_optim_rng.pt";
+  std::filesystem::copy_file(ranks + "mp_rank_00_001" + name, ranks + "mp_rank_01_001" + name,
+                             std::filesystem::copy_options::overwrite_existing);
+  ConvertRequest request = request_of(place / "in", place / "out", TargetFormat::kTorchDist);
+  const auto refused = convert_now(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kReplicasDiffer);
+  EXPECT_THAT(refused.error().message, HasSubstr("the same bytes in all 2 tensor-parallel ranks"));
   EXPECT_FALSE(std::filesystem::exists(place / "out"));
   request.check_replicas = ReplicaCheck::kNone;
   EXPECT_TRUE(convert_now(request));

@@ -56,7 +56,8 @@ class Preparation {
     }
     SW_TRY(locate_items(catalog_, *source().files));
     SW_TRY(tell_unread_optimizer());
-    SW_TRY(compare_replicas());
+    const ReplicaReport replicas = cost_of_replicas(catalog_, request().check_replicas);
+    result_.replicas = {replicas.compared, replicas.bytes};
     SW_TRY(make_drafts());
     fill_renames();
     result_.plan.source = std::move(catalog_);
@@ -91,17 +92,6 @@ class Preparation {
     }
     result_.notes.push_back(
         "optimizer state is dropped: that of legacy checkpoints is not read yet");
-    return {};
-  }
-
-  Status compare_replicas() {
-    const ReplicaReport report =
-        SW_TRY(check_replicas(catalog_, request().check_replicas, *source().files));
-    if (report.compared > 0) {
-      result_.notes.push_back(
-          fmt::format("{} replicas agree with what they repeat ({} bytes compared)",
-                      report.compared, report.bytes));
-    }
     return {};
   }
 
@@ -156,8 +146,14 @@ class Preparation {
     } else if (is_from_legacy() && !lists_layers(source().arguments)) {
       parts_.tensors = stack_layers(std::move(parts_.tensors));
     }
+    leave_out_hf_extras();
     rename_for_spec();
     SW_TRY(finish_from_megatron(request(), source(), catalog_, parts_, result_.notes));
+    if (is_to_legacy() && parts_.spec == ModuleSpec::kKeep && source().arguments.empty()) {
+      result_.notes.emplace_back(
+          "nothing says which modules the model has: names are those of Megatron's local ones; "
+          "--spec te gives those of Transformer Engine");
+    }
     for (const auto& [name, object] : source().artifacts) {
       parts_.artifacts.emplace_back(parts_.folder + "hf/" + name, object);
     }
@@ -200,12 +196,25 @@ class Preparation {
     parts_.tensors = SW_TRY(draft_from_hf(
         correspondence_, catalog_,
         {request().dtype, is_to_legacy() ? LayerKeys::kNumbered : layer_keys(facts)}));
+    leave_out_hf_extras();
     rename_for_spec();
     SW_TRY(finish_from_hf(request(), all.tensors, facts, parts_, result_.notes));
     for (const auto& [name, object] : source().artifacts) {
       parts_.artifacts.emplace_back(parts_.folder + "hf/" + name, object);
     }
     return {};
+  }
+
+  // A Megatron model that loads strictly has no place for what Hugging Face stores beyond it, and a
+  // legacy file no other.
+  void leave_out_hf_extras() {
+    if (!is_to_legacy()) return;
+    std::erase_if(parts_.tensors, [&](const DraftTensor& tensor) {
+      if (!tensor.desc.name.starts_with(kHfExtraPrefix)) return false;
+      result_.notes.push_back(fmt::format("{} is left out: legacy files have no place for it",
+                                          tensor.desc.name.substr(kHfExtraPrefix.size())));
+      return true;
+    });
   }
 
   void rename_for_spec() {
