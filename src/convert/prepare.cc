@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -18,6 +20,7 @@
 #include "layout/module_spec.h"
 #include "layout/piece_limit.h"
 #include "model/apply.h"
+#include "model/mapping_report.h"
 #include "plan/canonical.h"
 #include "shardwright/convert.h"
 
@@ -168,8 +171,7 @@ class Preparation {
 
   Status draft_megatron_from_hf() {
     const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
-    const ModelFacts facts =
-        SW_TRY(find_model_facts(request(), source(), mappings, {}, result_.notes));
+    const ModelFacts facts = SW_TRY(facts_of_hf(mappings));
     result_.family = facts.mapping->family;
     const ModelTensors all = SW_TRY(model_tensors(source().catalog, facts.config_text));
     const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
@@ -215,6 +217,21 @@ class Preparation {
                                           tensor.desc.name.substr(kHfExtraPrefix.size())));
       return true;
     });
+  }
+
+  // Where no mapping speaks of the model, the message says which one nearly fits.
+  Result<ModelFacts> facts_of_hf(std::span<const Mapping> mappings) {
+    Result<ModelFacts> facts = find_model_facts(request(), source(), mappings, {}, result_.notes);
+    if (facts || facts.error().code != Code::kNoFamily || source().hf_config.empty()) return facts;
+    const HfConfig config = SW_TRY(read_hf_config(source().hf_config));
+    const ModelTensors model = SW_TRY(model_tensors(source().catalog, source().hf_config));
+    const std::string nearest = nearest_family(mappings, config, model.tensors);
+    if (nearest.empty()) return facts;
+    return fail(Code::kNoFamily,
+                "config.json: found architecture '{}', expected one that 'shardwright map list' "
+                "shows; {}; a mapping file of your own (--map) can extend that family: "
+                "docs/mapping.md says how, 'shardwright map check' tries it",
+                fmt::join(config.architectures, ", "), nearest);
   }
 
   void rename_for_spec() {
