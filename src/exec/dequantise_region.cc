@@ -81,9 +81,17 @@ class Walk {
     std::array<float, kRunValues> products;
     dequantise_run(values, count, products.data());
     if (conversion_.to == DType::kBF16 && conversion_.add == 0.0) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        const std::uint16_t bits = bf16_from_f32(products[static_cast<std::size_t>(i)]);
-        std::memcpy(target + i * stride, &bits, sizeof bits);
+      // Two loops, because compilers make vectors of the first only where it has no stride.
+      std::array<std::uint16_t, kRunValues> rounded;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+        rounded[i] = bf16_from_f32(products[i]);
+      }
+      if (stride == sizeof(std::uint16_t)) {
+        std::memcpy(target, rounded.data(), static_cast<std::size_t>(count) * sizeof rounded[0]);
+        return {};
+      }
+      for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+        std::memcpy(target + static_cast<std::int64_t>(i) * stride, &rounded[i], sizeof rounded[i]);
       }
       return {};
     }

@@ -14,11 +14,10 @@ namespace shardwright {
 /// integers: hardware bf16 instructions flush denormals, which is not bit-exact.
 [[nodiscard]] inline std::uint16_t bf16_from_f32(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffU) > 0x7f800000U) {
-    return static_cast<std::uint16_t>((bits >> 16) | 0x0040U);  // keep a NaN a (quiet) NaN
-  }
-  const std::uint32_t round = 0x7fffU + ((bits >> 16) & 1U);
-  return static_cast<std::uint16_t>((bits + round) >> 16);
+  const std::uint32_t rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
+  const std::uint32_t quiet = bits | 0x00400000U;  // keep a NaN a (quiet) NaN
+  // A selection, which vectors have, and no branch.
+  return static_cast<std::uint16_t>(((bits & 0x7fffffffU) > 0x7f800000U ? quiet : rounded) >> 16);
 }
 
 }  // namespace shardwright
