@@ -185,6 +185,7 @@ Result<HfConfig> read_hf_config(std::string_view json) {
   }
   HfConfig config;
   flatten(root, "", config.values);
+  config.values.erase("architectures");  // a name of the file, no setting of the model
   SW_TRY(add_rope_values("", config.values));
   for (const auto& [key, value] : root.items()) {
     if (value.is_object() && key.ends_with("_config")) {

@@ -9,6 +9,7 @@
 #include "model/config_values.h"
 #include "model/instances.h"
 #include "model/layer_kinds.h"
+#include "model/window_layers.h"
 
 namespace shardwright {
 namespace {
@@ -50,6 +51,34 @@ std::optional<std::int64_t> whole(const ArgValue& value) {
 
 std::int64_t whole_or(const ArgValue* value, std::int64_t otherwise) {
   return value == nullptr ? otherwise : whole(*value).value_or(otherwise);
+}
+
+std::optional<double> number_in(const ArgValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  const auto* real = std::get_if<double>(&value);
+  return real == nullptr ? std::nullopt : std::optional(*real);
+}
+
+/// A number as a configuration would write it: whole if rounding is all that keeps it from being
+/// so.
+ArgValue plain_number(double value) {
+  constexpr double kRounding = 1e-9;
+  const double nearest = std::round(value);
+  const bool is_whole = std::abs(value - nearest) <= kRounding * std::abs(nearest);
+  return is_whole ? ArgValue{static_cast<std::int64_t>(nearest)} : ArgValue{value};
+}
+
+Result<double> checked_positive(std::string_view name, const ArgValue& value) {
+  const std::optional<double> number = number_in(value);
+  if (number && *number > 0.0 && std::isfinite(*number)) return *number;
+  return fail(Code::kConfigMissing, "{}: found {}, expected a number above 0", name,
+              to_string(value));
+}
+
+Result<std::int64_t> layers_of(const ModelSizes& sizes) {
+  const std::int64_t layers = SW_TRY((Scope{sizes, {}}.value_of("layers")));
+  if (layers >= 0 && layers <= kMaxPattern) return layers;
+  return fail(Code::kLimit, "layers: found {}, expected at most {}", layers, kMaxPattern);
 }
 
 /// One number where all layers are alike, because a list makes Megatron name every layer.
@@ -110,6 +139,10 @@ class ArgsBuilder {
     for (const ConfigRule& rule : mapping_.config) {
       if (conditions_hold(rule, hf_)) SW_TRY(apply(rule));
     }
+    for (const std::string& fact : mapping_.beyond_args) {
+      note(fmt::format("{}, which no argument of Megatron-Core says (family {})", fact,
+                       mapping_.family));
+    }
     return std::move(result_);
   }
 
@@ -127,6 +160,10 @@ class ArgsBuilder {
     if (lists_kinds(rule)) return apply_kinds(rule);
     if (rule.kind == Kind::kDenseFirst || rule.kind == Kind::kSparseStep) {
       return apply_pattern(rule);
+    }
+    if (rule.kind == Kind::kWindowLayers) return apply_window_layers(rule);
+    if (rule.kind == Kind::kInverseSqrt || rule.kind == Kind::kFraction) {
+      return apply_number(rule);
     }
     if (rule.args.empty()) {
       check_constant(rule);
@@ -168,6 +205,11 @@ class ArgsBuilder {
       }
       value = *number;
     }
+    if (rule.inert && !std::holds_alternative<std::monostate>(value) &&
+        !(rule.fallback && same_value(*rule.fallback, value))) {
+      note(fmt::format("{} = {} is kept as argument {}, with which Megatron-Core computes nothing",
+                       rule.hf[0], to_string(value), rule.args[0]));
+    }
     set(rule.args[0], std::move(value));
   }
 
@@ -202,11 +244,44 @@ class ArgsBuilder {
     return {};
   }
 
-  Status apply_pattern(const ConfigRule& rule) {
-    const std::int64_t layers = SW_TRY((Scope{sizes_, {}}.value_of("layers")));
-    if (layers > kMaxPattern) {
-      return fail(Code::kLimit, "layers: found {}, expected at most {}", layers, kMaxPattern);
+  Status apply_window_layers(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY(layers_of(sizes_));
+    const ArgValue* found = find_set(hf_, rule.hf[0]);
+    if (const auto* types =
+            found == nullptr ? nullptr : std::get_if<std::vector<std::string>>(found)) {
+      set(rule.args[0], to_skip_frequency(SW_TRY(from_layer_types(*types, layers))));
+      return {};
     }
+    const ArgValue* period = first_set(hf_, std::span(rule.hf).subspan(1));
+    if (period == nullptr && rule.fallback) period = &*rule.fallback;
+    if (period == nullptr) return {};
+    const std::int64_t number = whole_or(period, 0);
+    if (number < 1) {
+      return fail(
+          Code::kConfigMissing,
+          "{}: found {}, expected a number from 1; give {}, a list with one entry per layer",
+          rule.hf.back(), to_string(*period), rule.hf[0]);
+    }
+    set(rule.args[0], to_skip_frequency(every_so_many_whole(number, layers)));
+    return {};
+  }
+
+  Status apply_number(const ConfigRule& rule) {
+    const ArgValue* found = first_set(hf_, rule.hf);
+    if (found == nullptr && rule.fallback) found = &*rule.fallback;
+    if (found == nullptr) return {};
+    const double number = SW_TRY(checked_positive(rule.hf[0], *found));
+    if (rule.kind == Kind::kInverseSqrt) {
+      set(rule.args[0], ArgValue{1.0 / std::sqrt(number)});
+      return {};
+    }
+    const std::int64_t whole = SW_TRY((rule.size->evaluate(Scope{sizes_, {}})));
+    set(rule.args[0], ArgValue{number / static_cast<double>(whole)});
+    return {};
+  }
+
+  Status apply_pattern(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY(layers_of(sizes_));
     Pattern pattern;
     const ArgValue* first = find_set(hf_, rule.hf[0]);
     const ArgValue* second = rule.hf.size() > 1 ? find_set(hf_, rule.hf[1]) : nullptr;
@@ -321,6 +396,10 @@ class ConfigBuilder {
       return {};
     }
     if (lists_kinds(rule)) return apply_kinds(rule);
+    if (rule.kind == Kind::kWindowLayers) return apply_window_layers(rule);
+    if (rule.kind == Kind::kInverseSqrt || rule.kind == Kind::kFraction) {
+      return apply_number(rule);
+    }
     if (rule.kind != Kind::kPair) return apply_pattern(rule);
     if (rule.size) {
       const Scope scope{sizes_.sizes, {}};
@@ -386,11 +465,36 @@ class ConfigBuilder {
     return {};
   }
 
-  Status apply_pattern(const ConfigRule& rule) {
-    const std::int64_t layers = SW_TRY((Scope{sizes_.sizes, {}}.value_of("layers")));
-    if (layers > kMaxPattern) {
-      return fail(Code::kLimit, "layers: found {}, expected at most {}", layers, kMaxPattern);
+  Status apply_window_layers(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
+    const auto found = args_.find(rule.args[0]);  // None says something here
+    if (found != args_.end()) {
+      set(rule.hf[0], to_layer_types(SW_TRY(from_skip_frequency(found->second, layers))), false);
+    } else if (rule.fallback) {
+      const std::int64_t period = std::max<std::int64_t>(whole_or(&*rule.fallback, 1), 1);
+      set(rule.hf[0], to_layer_types(every_so_many_whole(period, layers)), true);
     }
+    return {};
+  }
+
+  Status apply_number(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    if (found == nullptr) {
+      if (rule.fallback) set(rule.hf[0], *rule.fallback, true);
+      return {};
+    }
+    const double number = SW_TRY(checked_positive(rule.args[0], *found));
+    if (rule.kind == Kind::kInverseSqrt) {
+      set(rule.hf[0], plain_number(1.0 / (number * number)), false);
+      return {};
+    }
+    const std::int64_t whole = SW_TRY((rule.size->evaluate(Scope{sizes_.sizes, {}})));
+    set(rule.hf[0], plain_number(number * static_cast<double>(whole)), false);
+    return {};
+  }
+
+  Status apply_pattern(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
     const ArgValue* found = first_set(args_, rule.args);
     const auto* list = found == nullptr ? nullptr : std::get_if<Pattern>(found);
     const std::int64_t step = std::max<std::int64_t>(whole_or(found, 1), 1);

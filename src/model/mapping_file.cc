@@ -32,9 +32,9 @@ bool is_merged_by_entry(std::string_view key) {
 }
 
 bool is_own(std::string_view key) {
-  constexpr std::array<std::string_view, 8> kKeys{"family",        "extends",     "abstract",
+  constexpr std::array<std::string_view, 9> kKeys{"family",        "extends",     "abstract",
                                                   "architectures", "model_types", "needs_args",
-                                                  "$schema",       "about"};
+                                                  "inferred",      "$schema",     "about"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
@@ -262,12 +262,29 @@ Result<KnownNames> parse_numbers(const JsonNode& root, Mapping& mapping) {
   return known;
 }
 
+Result<std::vector<NeededArg>> parse_needed_args(const JsonNode& root) {
+  std::vector<NeededArg> needed;
+  const std::optional<JsonNode> node = root.find("needs_args");
+  if (node && node->is_object()) {
+    const auto members = SW_TRY(node->members());
+    for (const auto& [name, value] : members) {
+      needed.push_back(NeededArg{name, SW_TRY(parse_value(value))});
+    }
+    return needed;
+  }
+  const std::vector<std::string> names = SW_TRY(texts_or_none(root, "needs_args"));
+  for (const std::string& name : names) needed.push_back(NeededArg{name, std::nullopt});
+  return needed;
+}
+
 Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) {
   const JsonNode family = SW_TRY(root.at("family"));
   mapping.family = SW_TRY(family.text());
   mapping.architectures = SW_TRY(texts_or_none(root, "architectures"));
   mapping.model_types = SW_TRY(texts_or_none(root, "model_types"));
-  mapping.needs_args = SW_TRY(texts_or_none(root, "needs_args"));
+  mapping.needs_args = SW_TRY(parse_needed_args(root));
+  mapping.inferred = SW_TRY(flag_or(root, "inferred", true));
+  mapping.beyond_args = SW_TRY(texts_or_none(root, "beyond_args"));
   if (is_abstract) return {};
   if (mapping.architectures.empty()) return root.invalid("no 'architectures'", "one or more");
   if (mapping.model_types.empty()) return root.invalid("no 'model_types'", "one or more");
@@ -276,8 +293,8 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
 
 Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
   SW_TRY(root.only({"$schema", "about", "family", "extends", "abstract", "architectures",
-                    "model_types", "needs_args", "config_section", "sizes", "indices", "groups",
-                    "rules", "copies", "ignore", "config"}));
+                    "model_types", "needs_args", "inferred", "beyond_args", "config_section",
+                    "sizes", "indices", "groups", "rules", "copies", "ignore", "config"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));

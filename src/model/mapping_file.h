@@ -95,6 +95,12 @@ struct SizeRule {
   bool first_wins = false;  ///< several names may legitimately differ
 };
 
+/// An argument that must be set, to this value where one is given.
+struct NeededArg {
+  std::string name;
+  std::optional<ArgValue> value;
+};
+
 /// One correspondence between config.json and Megatron's arguments that shapes do not need.
 struct ConfigRule {
   enum class Kind : std::uint8_t {
@@ -103,6 +109,9 @@ struct ConfigRule {
     kDenseFirst,       ///< HF counts leading dense layers, Megatron lists every layer
     kSparseStep,       ///< HF gives a step and exceptions, Megatron lists every layer
     kAlike,            ///< the values of `hf` must be the same: Megatron cannot tell them apart
+    kWindowLayers,     ///< HF names every layer's attention, Megatron says which have the window
+    kInverseSqrt,      ///< Megatron has one over the square root of HF's number
+    kFraction,         ///< Megatron has HF's number as a fraction of `size`
     kLinearAttention,  ///< HF lists every layer's attention or an interval, Megatron likewise
     kBlockPattern,     ///< HF lists every layer's block, Megatron has a letter for each
   };
@@ -118,7 +127,8 @@ struct ConfigRule {
   std::optional<ArgValue> when_set;  ///< the HF value that a non-null argument implies
   std::vector<std::pair<std::string, ArgValue>> conditions;  ///< HF key, value it must have
   bool integer = false;                                      ///< Megatron wants a whole number
-  bool flag = false;  ///< `size` is written as whether it is not zero
+  bool flag = false;   ///< `size` is written as whether it is not zero
+  bool inert = false;  ///< Megatron-Core computes nothing with the argument
   /// Of rules that list layers: by kind HF names of which exactly the layers of that kind have one.
   /// They count layers as `layer`.
   std::vector<std::pair<std::string, std::vector<NameTemplate>>> shown_by;
@@ -129,7 +139,11 @@ struct Mapping {
   std::string family;
   std::vector<std::string> architectures;  ///< HF's class names, the written one first
   std::vector<std::string> model_types;    ///< likewise
-  std::vector<std::string> needs_args;     ///< arguments that only this family has set
+  std::vector<NeededArg> needs_args;       ///< what only this family's arguments have
+  /// Whether arguments and tensors alone may give this family; not where another one looks the
+  /// same.
+  bool inferred = true;
+  std::vector<std::string> beyond_args;  ///< what its models compute and no argument says
   /// The object of config.json that has the language model's keys; empty: the top level. Paths of
   /// `sizes` and `config` begin with it already.
   std::string config_section;
