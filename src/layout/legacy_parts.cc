@@ -44,7 +44,7 @@ std::vector<Segment> mixer_segments(const TensorDesc& tensor, const ByName& by_n
   const std::int64_t inner = extent(find("out_proj.weight"), 1);
   const std::int64_t rows = tensor.shape[0];
   if (heads == 0 || inner == 0) return {};
-  if (find("D") == nullptr) {
+  if (!ends_with(mixer, "mixer.")) {
     if (leaf == "in_proj.weight") {
       const std::int64_t keys = (rows - 2 * inner - 2 * heads) / 2;
       return {{".query", keys}, {".key", keys},   {".value", inner},
