@@ -158,8 +158,8 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
   const std::vector<Refusal> refusals = {
       {{}, "found no command"},
       {{"covnert"},
-       "found 'covnert', expected inspect, plan, convert, diagnose, explain or demo; did you mean "
-       "convert"},
+       "found 'covnert', expected inspect, plan, convert, diagnose, explain, map or demo; did you "
+       "mean convert"},
       {{"--halp"}, "did you mean --help?"},
       {{"xyzzyxyzzy"}, "see 'shardwright --help'"},
       {{""}, "found ''"},
@@ -170,7 +170,8 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{"convert", "in", "", "--to", "hf"}, "OUT: found nothing"},
       {{"convert", "a", "b", "c", "--to", "hf"}, "found one argument too many, 'c'"},
       {{"convert", "a", "b", "--to", "torchdist"}, "did you mean torch_dist?"},
-      {{"convert", "a", "b", "--to", "zarr"}, "expected hf, torch_dist, legacy or safetensors"},
+      {{"convert", "a", "b", "--to", "zarr"},
+       "expected hf, torch_dist, legacy, mimo or safetensors"},
       {{"convert", "a", "b", "--to"}, "--to"},
       {{"convert", "a", "b", "--to", "hf", "--tp", "2"}, "--tp: found it with --to hf"},
       {{"convert", "a", "b", "--to", "safetensors", "--etp", "1"}, "--etp: found it with"},
@@ -192,6 +193,12 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {convert_with({"--optimizer", "maybe"}), "expected keep or drop"},
       {convert_with({"--check-replicas", "some"}), "expected all, sample or none"},
       {convert_with({"--spec", "apex"}), "expected te or local"},
+      {convert_with({"--mtp", "some"}), "expected keep or drop"},
+      {convert_with({"--component", "language=tp=2"}), "--component: found it with --to"},
+      {convert_with({"--world-size", "2"}), "--world-size: found it with --to"},
+      {{"convert", "a", "b", "--to", "mimo"}, "--component: found none with --to mimo"},
+      {{"convert", "a", "b", "--to", "mimo", "--tp", "2"}, "--tp: found it with --to mimo"},
+      {{"convert", "a", "b", "--to", "mimo", "--component", "language=vpp=2"}, "the key 'vpp'"},
       {convert_with({"--overwite"}),
        "found the unknown flag --overwite; did you mean --overwrite?"},
       {convert_with({"--frobnicate=1"}), "unknown flag --frobnicate; see 'shardwright convert"},
@@ -205,6 +212,10 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{"diagnose", "a", "--ep", "0"}, "--ep: found '0'"},
       {{"diagnose", "a", "--lang", "de"}, "--lang: found 'de'"},
       {{"explain"}, "CODE: found nothing"},
+      {{"map"}, "map: found '', expected check or list"},
+      {{"map", "list", "--hf", "x"}, "map list: found a file or --hf"},
+      {{"map", "check", "--hf", "x"}, "FILE: found nothing"},
+      {{"map", "check", "x"}, "--hf: found nothing"},
       {{"demo", "x"}, "found one argument too many, 'x', expected none"},
       {{"demo", "--kep", "x"}, "did you mean --keep?"},
   };
@@ -230,9 +241,17 @@ TEST(ParseArguments, ReadsWhatTheCallerOfDiagnoseBelieves) {
   EXPECT_EQ(explain.language, Language::kEnglish);
 }
 
+TEST(ParseArguments, ReadsWhatToTryAMappingOn) {
+  const auto check = parsed<MapCommand>({"map", "check", "a.json", "--hf", "model", "--json"});
+  EXPECT_EQ(check.check.file, "a.json");
+  EXPECT_EQ(check.check.hf_dir, "model");
+  EXPECT_TRUE(check.json);
+  EXPECT_EQ(parsed<MapCommand>({"map", "list"}).check.file, "");
+}
+
 TEST(ParseArguments, HelpBeginsWithExamplesAndWinsOverMistakes) {
   EXPECT_THAT(parsed<ShowText>({"explain", "--help"}).text, HasSubstr("shardwright explain CODE"));
-  for (const std::string name : {"inspect", "plan", "convert", "diagnose", "demo"}) {
+  for (const std::string name : {"inspect", "plan", "convert", "diagnose", "map", "demo"}) {
     const std::string text = parsed<ShowText>({name, "--help"}).text;
     EXPECT_THAT(text, StartsWith("Examples:\n  shardwright " + name));
     EXPECT_THAT(text, HasSubstr("Usage: shardwright " + name));

@@ -27,7 +27,8 @@ struct Source {
 
 /// The parts of a family that the families extending it may change entry by entry.
 bool is_merged_by_entry(std::string_view key) {
-  constexpr std::array<std::string_view, 4> kKeys{"sizes", "indices", "groups", "config"};
+  constexpr std::array<std::string_view, 5> kKeys{"sizes", "indices", "groups", "config",
+                                                  "components"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
@@ -292,9 +293,10 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
 }
 
 Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
-  SW_TRY(root.only({"$schema", "about", "family", "extends", "abstract", "architectures",
-                    "model_types", "needs_args", "inferred", "beyond_args", "config_section",
-                    "sizes", "indices", "groups", "rules", "copies", "ignore", "config"}));
+  SW_TRY(
+      root.only({"$schema", "about", "family", "extends", "abstract", "architectures",
+                 "model_types", "needs_args", "inferred", "beyond_args", "config_section", "sizes",
+                 "indices", "groups", "rules", "copies", "ignore", "config", "components"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));
@@ -312,6 +314,10 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
     for (const JsonNode& node : nodes) {
       mapping.ignore.push_back(SW_TRY(parse_name_rule(node, known)));
     }
+  }
+  if (const std::optional<JsonNode> components = root.find("components");
+      components && !is_abstract) {
+    mapping.components = SW_TRY(parse_routes(*components));
   }
   if (const std::optional<JsonNode> config = root.find("config")) {
     const auto nodes = SW_TRY(config->members());
@@ -354,6 +360,7 @@ Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts) 
     const JsonNode root(json, source.name + "#");
     const bool is_abstract = SW_TRY(flag_or(root, "abstract", false));
     Mapping mapping = SW_TRY(parse_resolved(root, is_abstract));
+    mapping.file = source.name;
     if (!is_abstract) mappings.push_back(std::move(mapping));
   }
   return mappings;

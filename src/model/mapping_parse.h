@@ -37,6 +37,9 @@ struct KnownNames {
 [[nodiscard]] Result<ConfigRule> parse_config_rule(const std::string& name, const JsonNode& node,
                                                    const KnownNames& known);
 
+/// `components`: the routes of a multimodal model's parts.
+[[nodiscard]] Result<std::vector<ComponentRoute>> parse_routes(const JsonNode& node);
+
 /// One rule, its names prefixed. `loops` are the loop variables that are bound around it.
 struct RulePrefix {
   std::string megatron;
