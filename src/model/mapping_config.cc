@@ -135,8 +135,8 @@ Result<ConfigRule::Kind> parse_kind(const JsonNode& node) {
   if (kind == "inverse_sqrt") return Kind::kInverseSqrt;
   if (kind == "fraction") return Kind::kFraction;
   return named->invalid(fmt::format("'{}'", kind),
-                        "pair, window, dense_first, sparse_step, alike, window_layers, "
-                        "inverse_sqrt, fraction, linear_attention or block_pattern");
+                        "pair, window, dense_first, sparse_step, alike, linear_attention, "
+                        "block_pattern, window_layers, inverse_sqrt or fraction");
 }
 
 Result<std::optional<ArgValue>> value_of(const JsonNode& node, std::string_view key) {
@@ -177,11 +177,10 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
   if (rule.kind != ConfigRule::Kind::kPair && !is_pair) {
     return node.invalid("names of one side only", "'hf' and 'args'");
   }
-  const bool lists_kinds = rule.kind == ConfigRule::Kind::kLinearAttention ||
-                           rule.kind == ConfigRule::Kind::kBlockPattern;
-  const bool is_sized = rule.size && is_pair && !lists_kinds;
-  if ((rule.kind == ConfigRule::Kind::kFraction) != is_sized) {
-    return node.invalid("'size' with names of both sides", "it for 'fraction', and only there");
+  const bool counts_blocks = rule.kind == ConfigRule::Kind::kBlockPattern;
+  if (!counts_blocks && (rule.kind == ConfigRule::Kind::kFraction) != (rule.size && is_pair)) {
+    return node.invalid("'size' with names of both sides",
+                        "it for 'fraction' and 'block_pattern', and only there");
   }
   if (rule.inert && (!is_pair || rule.kind != ConfigRule::Kind::kPair)) {
     return node.invalid("'inert' without a pair", "names of both sides");
@@ -190,6 +189,8 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
     return node.invalid(fmt::format("{} HF names", rule.hf.size()),
                         "the step and the dense layers");
   }
+  const bool lists_kinds = rule.kind == ConfigRule::Kind::kLinearAttention ||
+                           rule.kind == ConfigRule::Kind::kBlockPattern;
   if (lists_kinds && rule.hf.size() != 2) {
     return node.invalid(fmt::format("{} HF names", rule.hf.size()),
                         "the list of layers and its shorter form");
@@ -205,7 +206,7 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
 Result<ConfigRule> parse_config_rule(const std::string& name, const JsonNode& node,
                                      const KnownNames& known) {
   SW_TRY(node.only({"kind", "hf", "args", "value", "size", "default", "map", "else", "when_set",
-                    "if", "integer", "flag", "inert", "shown_by"}));
+                    "if", "integer", "flag", "shown_by", "inert"}));
   ConfigRule rule;
   rule.name = name;
   rule.kind = SW_TRY(parse_kind(node));

@@ -110,11 +110,11 @@ struct ConfigRule {
     kDenseFirst,       ///< HF counts leading dense layers, Megatron lists every layer
     kSparseStep,       ///< HF gives a step and exceptions, Megatron lists every layer
     kAlike,            ///< the values of `hf` must be the same: Megatron cannot tell them apart
+    kLinearAttention,  ///< HF lists every layer's attention or an interval, Megatron likewise
+    kBlockPattern,     ///< HF lists every layer's block, Megatron has a letter for each
     kWindowLayers,     ///< HF names every layer's attention, Megatron says which have the window
     kInverseSqrt,      ///< Megatron has one over the square root of HF's number
     kFraction,         ///< Megatron has HF's number as a fraction of `size`
-    kLinearAttention,  ///< HF lists every layer's attention or an interval, Megatron likewise
-    kBlockPattern,     ///< HF lists every layer's block, Megatron has a letter for each
   };
   std::string name;
   Kind kind = Kind::kPair;
@@ -128,11 +128,11 @@ struct ConfigRule {
   std::optional<ArgValue> when_set;  ///< the HF value that a non-null argument implies
   std::vector<std::pair<std::string, ArgValue>> conditions;  ///< HF key, value it must have
   bool integer = false;                                      ///< Megatron wants a whole number
-  bool flag = false;   ///< `size` is written as whether it is not zero
-  bool inert = false;  ///< Megatron-Core computes nothing with the argument
+  bool flag = false;  ///< `size` is written as whether it is not zero
   /// Of rules that list layers: by kind HF names of which exactly the layers of that kind have one.
   /// They count layers as `layer`.
   std::vector<std::pair<std::string, std::vector<NameTemplate>>> shown_by;
+  bool inert = false;  ///< Megatron-Core computes nothing with the argument
 };
 
 /// One family, ready to apply. Immutable after parsing, so it may be shared between threads.
