@@ -5,6 +5,7 @@
 
 #include <variant>
 
+#include "cli/rank_map.h"
 #include "cli/summary.h"
 
 namespace shardwright::cli {
@@ -41,6 +42,11 @@ struct ValueWriter {
   void operator()(const std::vector<std::int64_t>& values) const {
     json.open_row();
     for (const std::int64_t value : values) json.number(value);
+    json.close();
+  }
+  void operator()(const std::vector<std::string>& values) const {
+    json.open_row();
+    for (const std::string& value : values) json.text(value);
     json.close();
   }
 };
@@ -162,6 +168,7 @@ std::string plan_json(const PreparedConversion& conversion,
   json.key("target").open_object().text("path", conversion.request.output);
   json.text("format", format_name(conversion.request.format));
   write_layout(json, conversion.request.parallel);
+  if (!conversion.components.empty()) write_rank_map(json, conversion.components);
   json.close();
   json.text("family", conversion.family);
   json.key("cost").open_object().number("bytes_read", cost.payload_bytes_read);
@@ -206,6 +213,8 @@ std::string_view format_name(TargetFormat format) {
       return "legacy";
     case TargetFormat::kSafetensors:
       return "safetensors";
+    case TargetFormat::kMimo:
+      return "mimo";
   }
   return "";
 }
