@@ -33,22 +33,52 @@ bool erase_quantisation(nlohmann::ordered_json& document) {
   return erased;
 }
 
-// config.json with another dtype, or without a quantisation that is gone: only these fields are
-// changed, wherever the config spells them. Empty where nothing has to be.
-Result<std::string> edited_config(std::string_view config, std::optional<DType> dtype,
-                                  bool is_dequantised, std::vector<std::string>& notes) {
+// The numbers of prediction layers that a config speaks of become 0, as Megatron-Bridge writes
+// them.
+std::vector<std::string> erase_prediction(nlohmann::ordered_json& object) {
+  std::vector<std::string> changed;
+  for (const char* key : {"num_nextn_predict_layers", "mtp_num_hidden_layers", "mtp_num_layers"}) {
+    const auto found = object.find(key);
+    if (found == object.end() || !found->is_number_integer() || *found == 0) continue;
+    *found = 0;
+    changed.emplace_back(key);
+  }
+  return changed;
+}
+
+// What of a config.json is no longer so.
+struct ConfigEdits {
+  std::optional<DType> dtype;
+  bool is_dequantised = false;
+  bool without_prediction = false;
+};
+
+// config.json with these edits: only these fields are changed, wherever the config spells them.
+// Empty where nothing has to be.
+Result<std::string> edited_config(std::string_view config, const ConfigEdits& edits,
+                                  std::vector<std::string>& notes) {
   nlohmann::ordered_json document = SW_TRY(parse_ordered_json(config, "config.json"));
   if (!document.is_object()) return fail(Code::kJsonCorrupt, "config.json: expected an object");
-  const bool erased = is_dequantised && erase_quantisation(document);
-  if (erased) {
+  const std::size_t told = notes.size();
+  if (edits.is_dequantised && erase_quantisation(document)) {
     notes.push_back("config.json: quantization_config is removed: no tensor is quantised now");
   }
-  if (dtype) {
-    const char* const key = document.contains("torch_dtype") ? "torch_dtype" : "dtype";
-    document[key] = torch_name(*dtype);
-    notes.push_back(fmt::format("config.json: {} becomes {}", key, torch_name(*dtype)));
+  if (edits.without_prediction) {
+    std::vector<std::string> changed = erase_prediction(document);
+    const auto text = document.find("text_config");
+    if (text != document.end() && text->is_object()) {
+      for (std::string& key : erase_prediction(*text)) changed.push_back("text_config." + key);
+    }
+    for (const std::string& key : changed) {
+      notes.push_back(fmt::format("config.json: {} becomes 0: there are no such layers", key));
+    }
   }
-  return erased || dtype ? document.dump(2) + "\n" : std::string();
+  if (edits.dtype) {
+    const char* const key = document.contains("torch_dtype") ? "torch_dtype" : "dtype";
+    document[key] = torch_name(*edits.dtype);
+    notes.push_back(fmt::format("config.json: {} becomes {}", key, torch_name(*edits.dtype)));
+  }
+  return notes.size() > told ? document.dump(2) + "\n" : std::string();
 }
 
 bool has_file(const TargetParts& parts, std::string_view path) {
@@ -75,7 +105,9 @@ Status finish_hf(const ConvertRequest& request, const Checkpoint& source, const 
   const bool is_dequantised = (facts != nullptr || request.dtype) && !has_quantised(parts);
   std::string edited;
   if (!config.empty()) {
-    edited = SW_TRY(edited_config(config, request.dtype, is_dequantised, notes));
+    const bool without_prediction = facts != nullptr && !facts->has_prediction_layers;
+    edited =
+        SW_TRY(edited_config(config, {request.dtype, is_dequantised, without_prediction}, notes));
   }
   if (!edited.empty()) {
     parts.files.push_back({"config.json", std::move(edited)});

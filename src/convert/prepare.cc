@@ -99,7 +99,7 @@ class Preparation {
   // model's, and the names of a MIMO target are given when its tensors are placed.
   Status begin_mimo() {
     Checkpoint& checkpoint = result_.source;
-    if (is_mimo(checkpoint.catalog)) {
+    if (is_mimo(checkpoint.catalog) && request().format != TargetFormat::kSafetensors) {
       const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
       SW_TRY(to_standard_names(mappings, checkpoint.catalog));
       if (request().optimizer == OptimizerPolicy::kKeep) {
@@ -175,6 +175,20 @@ class Preparation {
   [[nodiscard]] bool drops_prediction_layers() const {
     const MtpPolicy policy = request().mtp;
     return policy == MtpPolicy::kDrop || (policy == MtpPolicy::kDefault && is_to_mimo());
+  }
+
+  // Of an HF source: what the family makes such layers of.
+  Status drop_prediction_layers_of_hf(const ModelFacts& facts) {
+    if (!drops_prediction_layers()) return {};
+    const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
+    const Correspondence all = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors));
+    const std::vector<std::string> names = prediction_tensors(all);
+    if (names.empty()) return {};
+    const std::vector<std::string> stored = stored_names(model, catalog_, names);
+    erase_tensors(stored, catalog_);
+    erase_tensors(stored, result_.source.catalog);
+    result_.notes.push_back(dropped_note(names));
+    return {};
   }
 
   // Of a Megatron source, by its own names.
@@ -280,20 +294,12 @@ class Preparation {
     const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
     const ModelFacts facts = SW_TRY(facts_of_hf(mappings));
     result_.family = facts.mapping->family;
-    ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
-    correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors));
-    if (drops_prediction_layers()) {
-      const std::vector<std::string> dropped = prediction_tensors(correspondence_);
-      if (!dropped.empty()) {
-        result_.notes.push_back(dropped_note(dropped));
-        const std::vector<std::string> stored = stored_names(model, catalog_, dropped);
-        erase_tensors(stored, catalog_);
-        erase_tensors(stored, result_.source.catalog);
-        model = SW_TRY(model_tensors(catalog_, facts.config_text));
-        correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors));
-      }
-    }
+    SW_TRY(drop_prediction_layers_of_hf(facts));
+    const ModelTensors all = SW_TRY(model_tensors(source().catalog, facts.config_text));
+    const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
     take_apart(model);
+    const std::span<const TensorDesc> hf = model.tensors;
+    correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf));
     if (is_to_mimo()) {
       routes_ = facts.mapping->components;
       SW_TRY(check_components());
@@ -304,8 +310,6 @@ class Preparation {
     for (const HfCopy& copy : correspondence_.copies) {
       // Equal values may have other scales.
       if (model.is_quantised(copy.desc.name)) options.differing_copies.insert(copy.desc.name);
-    }
-    for (const HfCopy& copy : correspondence_.copies) {
       const bool differs = options.differing_copies.contains(copy.desc.name);
       result_.notes.push_back(differs
                                   ? fmt::format("{} differs from {} and is kept as hf_extra",
@@ -314,7 +318,7 @@ class Preparation {
                                                 copy.desc.name, copy.original));
     }
     if (!options.differing_copies.empty()) {
-      correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors, options));
+      correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf, options));
     }
     for (const std::string& name : correspondence_.ignored) {
       result_.notes.push_back(fmt::format("{} is ignored: Megatron computes it", name));
@@ -327,7 +331,6 @@ class Preparation {
     std::ranges::move(exact, std::back_inserter(parts_.tensors));
     leave_out_hf_extras();
     rename_for_spec();
-    const ModelTensors all = SW_TRY(model_tensors(source().catalog, facts.config_text));
     SW_TRY(finish_from_hf(request(), all.tensors, facts, parts_, result_.notes));
     for (const auto& [name, object] : source().artifacts) {
       parts_.artifacts.emplace_back(parts_.folder + "hf/" + name, object);
