@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <filesystem>
 
 #include "convert/golden.h"
 #include "testing/golden_files.h"
@@ -51,7 +50,11 @@ TEST_P(Mxfp4, IsWhatTheBridgeMade) {
 INSTANTIATE_TEST_SUITE_P(Layouts, Mxfp4,
                          testing::Values(ParallelConfig{}, ParallelConfig{2, 2, 1, 2, 2},
                                          ParallelConfig{2, 1, 1, 4, 1},
-                                         ParallelConfig{4, 1, 1, 1, 4}));
+                                         ParallelConfig{4, 1, 1, 1, 4}),
+                         [](const auto& test) {
+                           return fmt::format("tp{}pp{}ep{}", test.param.tensor,
+                                              test.param.pipeline, test.param.expert);
+                         });
 
 }  // namespace
 }  // namespace shardwright

@@ -148,6 +148,25 @@ def test_prediction_layers_are_dropped_with_their_scales(shardwright, tmp_path):
     checkpoints.assert_same(one, other)
 
 
+def test_copies_with_other_scales_are_kept(shardwright, tmp_path):
+    """The same values in the head of the model and of its prediction layer, with other scales."""
+    source = GOLDEN_HF / "deepseek_v3_mtp" / "hf"
+    twins = quantised.Twins(source, tmp_path, fp8((16, 16)), lambda shape: (16, 16))
+    file = twins.quantised / "model.safetensors"
+    tensors = load_file(file)
+    (copy,) = [name for name in tensors if name.endswith("shared_head.head.weight")]
+    values, scales = quantised.quantise(tensors["lm_head.weight"], (16, 16))
+    for name, factor in (("lm_head.weight", 1), (copy, 2)):
+        tensors[name], tensors[name + "_scale_inv"] = values.clone(), scales * factor
+    save_file(tensors, file, metadata={"format": "pt"})
+    shardwright("convert", twins.quantised, tmp_path / "out", "--to", "torch_dist")
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    back = checkpoints.load_hf(tmp_path / "back")
+    for name, factor in (("lm_head.weight", 1), (copy, 2)):
+        expected = quantised.dequantise(values, scales * factor, (16, 16))
+        assert checkpoints.same_bits(back[name], expected), name
+
+
 def test_halves_of_pairs_are_refused(shardwright, tmp_path):
     source = GOLDEN_HF / "qwen3" / "hf"
     twins = quantised.Twins(source, tmp_path, fp8((16, 16)), lambda shape: (16, 16))
