@@ -222,10 +222,6 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{"diagnose", "a", "--ep", "0"}, "--ep: found '0'"},
       {{"diagnose", "a", "--lang", "de"}, "--lang: found 'de'"},
       {{"explain"}, "CODE: found nothing"},
-      {{"map"}, "map: found '', expected check or list"},
-      {{"map", "list", "--hf", "x"}, "map list: found a file or --hf"},
-      {{"map", "check", "--hf", "x"}, "FILE: found nothing"},
-      {{"map", "check", "x"}, "--hf: found nothing"},
       {{"demo", "x"}, "found one argument too many, 'x', expected none"},
       {{"demo", "--kep", "x"}, "did you mean --keep?"},
   };
@@ -257,6 +253,18 @@ TEST(ParseArguments, ReadsWhatToTryAMappingOn) {
   EXPECT_EQ(check.check.hf_dir, "model");
   EXPECT_TRUE(check.json);
   EXPECT_EQ(parsed<MapCommand>({"map", "list"}).check.file, "");
+
+  const std::vector<Refusal> refusals = {
+      {{"map"}, "map: found '', expected check or list"},
+      {{"map", "list", "--hf", "x"}, "map list: found a file or --hf"},
+      {{"map", "check", "--hf", "x"}, "FILE: found nothing"},
+      {{"map", "check", "x"}, "--hf: found nothing"},
+  };
+  for (const Refusal& refusal : refusals) {
+    const Result<Command> command = parse_arguments(refusal.words);
+    ASSERT_FALSE(command) << refusal.message;
+    EXPECT_THAT(command.error().message, HasSubstr(refusal.message));
+  }
 }
 
 TEST(ParseArguments, HelpBeginsWithExamplesAndWinsOverMistakes) {
