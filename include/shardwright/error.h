@@ -50,6 +50,10 @@ enum class Code : std::uint16_t {
   kOptimizerUnsupported = 311,
   kStateUnreadable = 312,
   kLegacyLayout = 313,
+  kPayloadDamaged = 314,
+  kDigestMismatch = 315,
+  kUnreferencedBytes = 316,
+  kIterationMismatch = 317,
   // 04xx: layouts and model families
   kNoFamily = 400,
   kAmbiguousFamily = 401,
@@ -63,6 +67,7 @@ enum class Code : std::uint16_t {
   kDtypeUnsupported = 409,
   kValueOverflow = 410,
   kReplicasDiffer = 411,
+  kModelIncomplete = 412,
   // 05xx: plans and publishing
   kDiskSpace = 500,
   kMemoryBudget = 501,

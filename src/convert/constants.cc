@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "exec/gather.h"
 #include "exec/tile_grid.h"
+#include "exec/tile_reader.h"
 #include "plan/draft.h"
 #include "plan/lower.h"
 
@@ -52,7 +52,7 @@ Status check_constants(const Correspondence& correspondence,
   const Lowering lowering(plan);
   std::vector<std::byte> scratch(static_cast<std::size_t>(kTileBytes));
   std::vector<double> values;
-  std::vector<SourcePiece> pieces;
+  TileReader reader(plan, lowering, files, scratch);
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
     const TensorDesc& target = plan.target.tensors[i].desc;
     SW_TRY(check_coverage(plan.source.tensors[plan.tensors[i].views[0].source]));
@@ -60,15 +60,9 @@ Status check_constants(const Correspondence& correspondence,
     for (std::int64_t ordinal = 0; ordinal < grid.count(); ++ordinal) {
       const Box tile = grid.tile(ordinal);
       values.assign(static_cast<std::size_t>(tile.volume()), 0.0);
-      Part part{tile, std::as_writable_bytes(std::span(values)).data(),
-                row_major_strides(tile.shape)};
-      for (int axis = 0; axis < part.strides.size(); ++axis) part.strides[axis] *= sizeof(double);
-      pieces.clear();
-      lowering.lower(i, tile, pieces);
-      Gather gather(files, scratch);
-      for (const SourcePiece& piece : pieces) {
-        SW_TRY(gather.read(piece, {piece.dtype, DType::kF64, 0.0}, std::span(&part, 1)));
-      }
+      const std::span<std::byte> bytes = std::as_writable_bytes(std::span(values));
+      const Part part = dense_part(tile, bytes.data(), sizeof(double));
+      SW_TRY(reader.read(i, tile, bytes, std::span(&part, 1)));
       SW_TRY(check_tile(target, *plan.tensors[i].fill, tile, values));
     }
   }

@@ -91,24 +91,33 @@ class Comparison {
 
 }  // namespace
 
+Result<ReplicaReport> check_replicas_of(const Catalog& catalog, std::size_t tensor,
+                                        ReplicaCheck check, SourceFiles& files) {
+  ReplicaReport report;
+  const StoredTensor& stored = catalog.tensors[tensor];
+  if (check == ReplicaCheck::kNone || stored.chunks.size() < 2) return report;
+  std::map<std::vector<std::int64_t>, std::size_t> first_at;  // by the box's corner
+  for (std::size_t i = 0; i < stored.chunks.size(); ++i) {
+    const Chunk chunk = stored.chunks[i];
+    if (chunk.box.is_empty()) continue;
+    const auto [found, is_new] = first_at.emplace(
+        std::vector<std::int64_t>(chunk.box.origin.begin(), chunk.box.origin.end()), i);
+    if (is_new) continue;
+    const Chunk original = stored.chunks[found->second];
+    if (!(original.box == chunk.box)) continue;  // overlapping: the plan's proof refuses it
+    Comparison comparison(stored, catalog.files, check, files);
+    SW_TRY(comparison.compare(original, chunk, report));
+  }
+  return report;
+}
+
 Result<ReplicaReport> check_replicas(const Catalog& catalog, ReplicaCheck check,
                                      SourceFiles& files) {
   ReplicaReport report;
-  if (check == ReplicaCheck::kNone) return report;
-  for (const StoredTensor& tensor : catalog.tensors) {
-    if (tensor.chunks.size() < 2) continue;
-    std::map<std::vector<std::int64_t>, std::size_t> first_at;  // by the box's corner
-    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
-      const Chunk chunk = tensor.chunks[i];
-      if (chunk.box.is_empty()) continue;
-      const auto [found, is_new] = first_at.emplace(
-          std::vector<std::int64_t>(chunk.box.origin.begin(), chunk.box.origin.end()), i);
-      if (is_new) continue;
-      const Chunk original = tensor.chunks[found->second];
-      if (!(original.box == chunk.box)) continue;  // overlapping: the plan's proof refuses it
-      Comparison comparison(tensor, catalog.files, check, files);
-      SW_TRY(comparison.compare(original, chunk, report));
-    }
+  for (std::size_t i = 0; i < catalog.tensors.size(); ++i) {
+    const ReplicaReport of_tensor = SW_TRY(check_replicas_of(catalog, i, check, files));
+    report.compared += of_tensor.compared;
+    report.bytes += of_tensor.bytes;
   }
   return report;
 }
