@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "codec/json_text.h"
 #include "codec/safetensors_header.h"
 #include "format/hf_index.h"
 
@@ -20,6 +22,25 @@ constexpr std::array<std::string_view, 10> kWeightEndings = {
     ".pt",          ".pth",
     ".gguf",        ".h5",
     ".msgpack",     ".onnx"};
+
+// torch's writer for Hugging Face files cuts tensors and notes in each file where its pieces begin;
+// files of whole tensors carry the note too, with zeros.
+Status refuse_pieces(const std::string& path, const SafetensorsHeader& header) {
+  const auto note = header.metadata.find("DCP_SHARDING_INFO");
+  if (note == header.metadata.end()) return {};
+  const nlohmann::json pieces = SW_TRY(parse_json(note->second, path));
+  if (!pieces.is_object()) return {};
+  for (const auto& [name, piece] : pieces.items()) {
+    if (!piece.is_object() || !piece.contains("saved_offsets")) continue;
+    const nlohmann::json& offsets = piece["saved_offsets"];
+    if (std::ranges::all_of(offsets, [](const auto& offset) { return offset == 0; })) continue;
+    return fail(Code::kUnsupportedFormat,
+                "{}: found a piece of tensor {}, which torch's HuggingFaceStorageWriter cut, "
+                "expected whole tensors; join them with consolidate_safetensors_files",
+                path, name);
+  }
+  return {};
+}
 
 Status refuse_duplicates(const Catalog& catalog, Defects& defects) {
   std::unordered_map<std::string_view, std::uint32_t> seen;
@@ -67,6 +88,7 @@ Status add_safetensors(const std::string& path, SourceFiles& files, Catalog& cat
   catalog.files.push_back(path);
   const std::shared_ptr<const ReadableFile> open = SW_TRY(files.get(file));
   const SafetensorsHeader header = SW_TRY(read_safetensors_header(*open));
+  SW_TRY(refuse_pieces(path, header));
   for (const SafetensorsTensor& entry : header.tensors) {
     StoredTensor tensor{entry.desc, ChunkList(entry.desc.shape.size()), Encoding::kRaw};
     tensor.chunks.push_back({Box::whole(entry.desc.shape), file, entry.range, {}});

@@ -2,8 +2,10 @@
 #include "format/torch_items.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
+#include "base/endian.h"
 #include "base/fail.h"
 #include "codec/torch_item_reader.h"
 
@@ -33,6 +35,15 @@ std::vector<Item> items_in_file_order(const Catalog& catalog, const Defects& def
     return a.file != b.file ? a.file < b.file : a.offset < b.offset;
   });
   return items;
+}
+
+// torch can write .distcp files whose tensors are safetensors files; only the file's first bytes say
+// so.
+bool begins_with_safetensors(const ReadableFile& file) {
+  std::array<std::byte, sizeof(std::uint64_t) + 2> head{};
+  if (file.size() < head.size() || !file.read_at(0, head)) return false;
+  const auto length = load_le<std::uint64_t>(head.data());
+  return length <= file.size() && head[8] == std::byte{'{'} && head[9] == std::byte{'"'};
 }
 
 Status locate_item(StoredTensor& tensor, const Item& item, TensorItemReader& reader) {

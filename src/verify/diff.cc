@@ -73,11 +73,13 @@ class Comparison {
     };
     const std::size_t left_states = states(left_);
     const std::size_t right_states = states(right_);
-    const bool with_states = left_states > 0 && right_states > 0;
+    const bool both = left_states > 0 && right_states > 0;
+    const bool with_states =
+        both && left_.states_have_model_shapes == right_.states_have_model_shapes;
     if (!with_states && left_states + right_states > 0) {
-      report_.notes.push_back(
-          fmt::format("{} optimizer states are not compared: only one side has any",
-                      left_states + right_states));
+      report_.notes.push_back(fmt::format(
+          "{} optimizer states are not compared: {}", left_states + right_states,
+          both ? "those of one side are in buckets or flattened" : "only one side has any"));
     }
     std::unordered_map<std::string_view, std::size_t> at_right;
     for (std::size_t i = 0; i < right_.plan.tensors.size(); ++i) {

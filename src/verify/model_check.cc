@@ -36,7 +36,11 @@ class ModelCheck {
       for (const StoredTensor& tensor : checkpoint_.catalog.tensors) descs_.push_back(tensor.desc);
       return check_hf();
     }
-    if (!has_megatron_names(checkpoint_.catalog)) return {};
+    if (!has_megatron_names(checkpoint_.catalog)) {
+      for (const StoredTensor& tensor : checkpoint_.catalog.tensors) descs_.push_back(tensor.desc);
+      check_local_experts();
+      return {};
+    }
     std::vector<TensorDesc> stored;
     for (const StoredTensor& tensor : checkpoint_.catalog.tensors) stored.push_back(tensor.desc);
     SW_TRY(check_piece_count(stored));
@@ -148,6 +152,28 @@ class ModelCheck {
       const std::size_t at = name.find(".experts.");
       tell_experts(name + "*", static_cast<std::int64_t>(numbers.size()),
                    routers.find(std::string_view(name).substr(0, at))->second);
+    }
+  }
+
+  // DTensor models of Megatron number the experts of a rank; each tensor stacks the expert-parallel
+  // ranks' own along its rows. A down-projection has the router's columns as rows, once per rank.
+  void check_local_experts() {
+    std::map<std::string, std::pair<std::int64_t, std::int64_t>> down;  // experts per rank, rows
+    for (const TensorDesc& desc : descs_) {
+      const std::size_t at = desc.name.find(".experts.fc2.weight");
+      if (at == std::string::npos || desc.shape.size() != 2) continue;
+      auto& [count, rows] = down[desc.name.substr(0, at)];
+      ++count;
+      rows = desc.shape[0];
+    }
+    for (const TensorDesc& desc : descs_) {
+      const std::size_t at = desc.name.find(".router.weight");
+      const auto found =
+          at == std::string::npos ? down.end() : down.find(desc.name.substr(0, at));
+      if (found == down.end() || desc.shape.size() != 2 || desc.shape[1] == 0) continue;
+      const auto [count, rows] = found->second;
+      tell_experts(found->first + ".experts.fc2.weight*", rows / desc.shape[1] * count,
+                   desc.shape[0]);
     }
   }
 

@@ -10,6 +10,7 @@
 #include "verify/findings.h"
 #include "verify/hash.h"
 #include "verify/model_check.h"
+#include "verify/named_replicas.h"
 #include "verify/payload_check.h"
 #include "verify/run_check.h"
 
@@ -177,6 +178,9 @@ class Verification {
         return std::unexpected(replicas.error());
       }
     }
+    const std::vector<Error> named =
+        SW_TRY(compare_named_replicas(checkpoint_, options_.proof));
+    for (const Error& error : named) add_finding(report_, error);
     if (compared > 0 && !differ) {
       report_.proven.push_back(
           fmt::format("{} replicas are what they repeat, bit by bit", compared));

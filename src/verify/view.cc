@@ -2,6 +2,7 @@
 #include "verify/view.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "base/fail.h"
@@ -14,6 +15,7 @@
 #include "layout/shard_rule.h"
 #include "plan/canonical.h"
 #include "plan/draft.h"
+#include "verify/named_replicas.h"
 
 namespace shardwright {
 namespace {
@@ -46,21 +48,32 @@ std::string_view model_name(std::string_view state) {
 
 // States that have their model tensor's shape are canonical as it is; others (buckets, flattened
 // ones) stay what they are.
-std::vector<CanonicalTensor> canonical_with_states(const Catalog& catalog) {
+std::vector<CanonicalTensor> canonical_with_states(const Catalog& catalog,
+                                                   bool& has_model_shapes) {
   std::unordered_map<std::string_view, const TensorDesc*> by_name;
   for (const StoredTensor& tensor : catalog.tensors) {
-    by_name.emplace(tensor.desc.name, &tensor.desc);
+    const auto replica = parse_named_replica(tensor.desc.name);
+    by_name.emplace(replica ? replica->name : tensor.desc.name, &tensor.desc);
   }
-  std::vector<CanonicalTensor> tensors = canonical_tensors(catalog);
+  std::vector<CanonicalTensor> tensors;
+  std::set<std::string_view> taken;
   for (std::uint32_t i = 0; i < catalog.tensors.size(); ++i) {
     const TensorDesc& desc = catalog.tensors[i].desc;
-    if (!is_optimizer_name(desc.name)) continue;
-    const std::string_view state = without_chain(desc.name);
+    // Replicas by name were compared: one of them is the tensor.
+    const auto replica = parse_named_replica(desc.name);
+    const std::string_view name = replica ? replica->name : std::string_view(desc.name);
+    if (replica && !taken.insert(name).second) continue;
+    if (!is_optimizer_name(name)) {
+      append_canonical(catalog, i, name, tensors);
+      continue;
+    }
+    const std::string_view state = without_chain(name);
     const auto model = by_name.find(model_name(state));
     if (model != by_name.end() && model->second->shape == desc.shape) {
       append_canonical(catalog, i, state, tensors);
     } else {
-      tensors.push_back({desc, i, -1});
+      tensors.push_back({{std::string(name), desc.dtype, desc.shape}, i, -1});
+      has_model_shapes = false;
     }
   }
   return tensors;
@@ -111,7 +124,11 @@ class Maker {
 
   Status draft_megatron() {
     SW_TRY(check_piece_count(descs_of(catalog())));
-    for (const CanonicalTensor& tensor : canonical_with_states(catalog())) {
+    const std::vector<Error> drifted =
+        SW_TRY(compare_named_replicas(view_.checkpoint, options_));
+    if (!drifted.empty()) return std::unexpected(drifted.front());
+    for (const CanonicalTensor& tensor :
+         canonical_with_states(catalog(), view_.states_have_model_shapes)) {
       tensors_.push_back(
           {tensor.desc, {{view_of_canonical(tensor)}, std::nullopt, 0.0}, std::nullopt});
     }

@@ -24,6 +24,9 @@ struct View {
   std::string family;
   /// Rows of the vocabulary that the view has where the checkpoint may have more.
   std::optional<std::int64_t> vocabulary;
+  /// Whether all optimizer states are named and shaped as the model's tensors; else they are in
+  /// buckets or flattened, which belongs to one layout.
+  bool states_have_model_shapes = true;
   std::vector<std::string> notes;
 };
 
