@@ -67,10 +67,10 @@ enum class Code : std::uint16_t {
   kDtypeUnsupported = 409,
   kValueOverflow = 410,
   kReplicasDiffer = 411,
-  kModelIncomplete = 412,
+  kComponentLayout = 412,
+  kModelIncomplete = 413,
   // 05xx: plans and publishing
   kDiskSpace = 500,
-  kMemoryBudget = 501,
   kPlanInvalid = 502,
   // 09xx: the caller
   kUsage = 900,

@@ -48,12 +48,17 @@ void add_conversion(Flags& flags, ConversionFlags& to) {
   flags.positional("IN", to.input);
   flags.positional("OUT", to.output);
   flags.value("--to", to.to, "FORMAT",
-              "hf, torch_dist, legacy or safetensors (the source's own names)");
+              "hf, torch_dist, legacy, mimo or safetensors (the source's own names)");
   flags.value("--tp", to.tp, "N", "tensor parallel size (default 1)");
   flags.value("--pp", to.pp, "N", "pipeline parallel size (default 1)");
   flags.value("--vpp", to.vpp, "N", "virtual stages per pipeline rank (default 1)");
   flags.value("--ep", to.ep, "N", "expert parallel size (default 1)");
   flags.value("--etp", to.etp, "N", "tensor parallel size of experts (default: as --tp)");
+  flags.values("--component", to.components, "SPEC",
+               "of mimo: name=tp=N[,pp=,dp=,cp=,ep=,etp=,rank_offset=]; repeatable");
+  flags.value("--world-size", to.world_size, "N", "of mimo: ranks of the whole run");
+  flags.value("--mtp", to.mtp, "keep|drop",
+              "layers for multi-token prediction (default: keep, drop for mimo)");
   flags.value("--hf-config", to.hf_config, "DIR", "folder with config.json and tokenizer files");
   flags.value("--family", to.family, "NAME", "model family, where it can't be detected");
   flags.values("--map", to.map_files, "FILE", "a further mapping file; repeatable");

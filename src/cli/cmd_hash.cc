@@ -15,16 +15,16 @@ namespace {
 // As sha256sum has it: digest, two spaces, name.
 std::string report_text(const HashReport& report) {
   std::string text;
-  for (const auto* list : {&report.model, &report.optimizer}) {
+  for (const auto* list : {&report.model, &report.beside}) {
     for (const TensorHash& tensor : *list) {
       fmt::format_to(std::back_inserter(text), "{}  {}\n", tensor.digest,
                      printable(tensor.desc.name));
     }
   }
   const std::string names = report.is_canonical ? "canonical tensors" : "tensors by stored names";
-  if (!report.optimizer.empty()) {
-    fmt::format_to(std::back_inserter(text), "{}  (optimizer: {})\n", report.optimizer_digest,
-                   format_count(report.optimizer.size(), "state"));
+  if (!report.beside.empty()) {
+    fmt::format_to(std::back_inserter(text), "{}  (beside the model: {})\n", report.beside_digest,
+                   format_count(report.beside.size(), "tensor"));
   }
   fmt::format_to(std::back_inserter(text), "{}  (model: {} {})\n", report.model_digest,
                  format_count(report.model.size()), names);

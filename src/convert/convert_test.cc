@@ -14,6 +14,7 @@
 #include "io/memory_directory.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
+#include "testing/tensor_records.h"
 
 namespace shardwright {
 namespace {
@@ -66,23 +67,41 @@ struct Family {
 
 class Families : public testing::TestWithParam<Family> {};
 
+// A golden folder holds the tensors that the real converter made, or what they hash to.
+void expect_recorded(const TensorMap& got, const std::string& golden) {
+  if (std::filesystem::exists(golden + "/megatron_global.safetensors")) {
+    expect_equal(got, read_all_tensors(golden).value(), false);
+    return;
+  }
+  const auto records = read_tensor_records(golden + "/megatron_global.json");
+  for (const auto& [name, record] : records) {
+    const auto found = got.find(name);
+    ASSERT_NE(found, got.end()) << name << " is missing";
+    EXPECT_EQ(safetensors_name(found->second.dtype), record.dtype) << name;
+    EXPECT_EQ(std::vector(found->second.shape.begin(), found->second.shape.end()), record.shape);
+    EXPECT_EQ(content_digest(found->second.bytes), record.digest) << name << " differs";
+  }
+  for (const auto& [name, tensor] : got) {
+    EXPECT_TRUE(records.contains(name)) << name << " is too much";
+  }
+}
+
 // HF -> Megatron equals what the real converter made; a reshard and the way back are the identity,
 // also when only a config folder tells about the model.
 TEST_P(Families, GoToMegatronAndBackBitByBit) {
   const std::string golden = golden_path("hf/" + GetParam().name);
   const TensorMap original = read_all_tensors(golden + "/hf").value();
-  const TensorMap global = read_all_tensors(golden).value();
   const TemporaryFolder out;
 
   const auto imported = convert_now(
       request_of(golden + "/hf", out / "first", TargetFormat::kTorchDist, GetParam().first));
   ASSERT_TRUE(imported) << imported.error().text();
-  expect_equal(read_all_tensors(out / "first").value(), global, false);
+  expect_recorded(read_all_tensors(out / "first").value(), golden);
 
   const auto resharded = convert_now(
       request_of(out / "first", out / "second", TargetFormat::kTorchDist, GetParam().second));
   ASSERT_TRUE(resharded) << resharded.error().text();
-  expect_equal(read_all_tensors(out / "second").value(), global, false);
+  expect_recorded(read_all_tensors(out / "second").value(), golden);
 
   const auto exported = convert_now(request_of(out / "second", out / "hf", TargetFormat::kHf));
   ASSERT_TRUE(exported) << exported.error().text();
@@ -110,7 +129,11 @@ INSTANTIATE_TEST_SUITE_P(Golden, Families,
                                          Family{"mixtral", {2, 2, 1, 2, 2}, {4, 1, 1, 4, 1}},
                                          Family{"deepseek_v3", {2, 2, 1, 2, 1}, {4, 1, 1, 8, 1}},
                                          Family{
-                                             "deepseek_v3_mtp", {2, 2, 1, 4, 1}, {1, 3, 1, 1, 1}}),
+                                             "deepseek_v3_mtp", {2, 2, 1, 4, 1}, {1, 3, 1, 1, 1}},
+                                         Family{"gemma2", {2, 2, 1, 1, 2}, {4, 1, 1, 1, 4}},
+                                         Family{"gpt_oss", {2, 2, 1, 2, 2}, {4, 1, 1, 4, 1}},
+                                         Family{"glm45", {2, 3, 1, 2, 1}, {4, 1, 1, 8, 1}},
+                                         Family{"olmoe", {2, 2, 1, 4, 2}, {4, 1, 1, 2, 4}}),
                          [](const auto& test) { return test.param.name; });
 
 // The padding that a layout needed is cut off again, also where only arguments tell the height.
@@ -200,6 +223,44 @@ TEST(Optimizer, KindsThatCannotBeReshardedAreRefusedByName) {
   EXPECT_THAT(refusal("dense/v0.15.3/tp2pp1dp2-torch_dist-zero"), HasSubstr("optimizer"));
   EXPECT_THAT(refusal("dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket"), HasSubstr("dp_reshardable"));
   EXPECT_FALSE(std::filesystem::exists(out / "x"));
+}
+
+// Puts other bytes where one rank's copy of a tensor is.
+void alter_copy(const std::string& checkpoint, const std::string& file, const std::string& name) {
+  const Checkpoint opened = open_checkpoint(checkpoint).value();
+  const auto tensor = std::find_if(opened.catalog.tensors.begin(), opened.catalog.tensors.end(),
+                                   [&](const StoredTensor& t) { return t.desc.name == name; });
+  ASSERT_NE(tensor, opened.catalog.tensors.end());
+  for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
+    if (opened.catalog.files[tensor->chunks.file(i)] != file) continue;
+    std::fstream stream(opened.location.path + "/" + file,
+                        std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(static_cast<std::streamoff>(tensor->chunks.range(i).offset + 6));
+    stream << '\x55';
+  }
+}
+
+// deepseek_v3_mtp's second embedding made to differ from the first: torch_dist keeps it, a legacy
+// file has no place for it, and says so.
+TEST(HfExtras, AreLeftOutOfLegacyFilesByName) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/deepseek_v3_mtp/hf"), place / "in",
+                        std::filesystem::copy_options::recursive);
+  const std::string name = "model.layers.3.embed_tokens.weight";
+  alter_copy(place / "in", "model.safetensors", name);
+  const auto prepared =
+      prepare_conversion(request_of(place / "in", place / "out", TargetFormat::kLegacy));
+  ASSERT_TRUE(prepared) << prepared.error().text();
+  EXPECT_THAT(prepared->notes,
+              testing::Contains(name + " is left out: legacy files have no place for it"));
+  const auto is_extra = [](const StoredTensor& tensor) {
+    return tensor.desc.name.find("hf_extra") != std::string::npos;
+  };
+  EXPECT_TRUE(std::ranges::none_of(prepared->plan.target.tensors, is_extra));
+  const auto kept =
+      prepare_conversion(request_of(place / "in", place / "out", TargetFormat::kTorchDist));
+  ASSERT_TRUE(kept) << kept.error().text();
+  EXPECT_TRUE(std::ranges::any_of(kept->plan.target.tensors, is_extra));
 }
 
 struct Legacy {
@@ -316,21 +377,6 @@ TEST(LegacyTarget, RefusesLayoutsThatNamesCannotTell) {
   EXPECT_THAT(refused.error().message, HasSubstr("overwrite each other"));
 }
 
-// Puts other bytes where one rank's copy of a tensor is.
-void alter_copy(const std::string& checkpoint, const std::string& file, const std::string& name) {
-  const Checkpoint opened = open_checkpoint(checkpoint).value();
-  const auto tensor = std::find_if(opened.catalog.tensors.begin(), opened.catalog.tensors.end(),
-                                   [&](const StoredTensor& t) { return t.desc.name == name; });
-  ASSERT_NE(tensor, opened.catalog.tensors.end());
-  for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
-    if (opened.catalog.files[tensor->chunks.file(i)] != file) continue;
-    std::fstream stream(opened.location.path + "/" + file,
-                        std::ios::in | std::ios::out | std::ios::binary);
-    stream.seekp(static_cast<std::streamoff>(tensor->chunks.range(i).offset + 6));
-    stream << '\x55';
-  }
-}
-
 TEST(LegacyReplicas, ThatDifferAreNamed) {
   const TemporaryFolder place;
   std::filesystem::copy(golden_path("hf/qwen3_moe/legacy_tp2pp2ep2etp1"), place / "in",
@@ -338,11 +384,35 @@ TEST(LegacyReplicas, ThatDifferAreNamed) {
   alter_copy(place / "in", "mp_rank_01_001_001/model_optim_rng.pt",
              "decoder.layers.2.pre_mlp_layernorm.weight");
   ConvertRequest request = request_of(place / "in", place / "out", TargetFormat::kTorchDist);
+  const auto prepared = prepare_conversion(request);
+  ASSERT_TRUE(prepared) << "a plan only counts";
+  EXPECT_GT(prepared->replicas.chunks, 0U);
+  EXPECT_GT(prepared->replicas.bytes, 0U);
   const auto refused = convert_now(request);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kReplicasDiffer);
   EXPECT_THAT(refused.error().message, HasSubstr("decoder.layers.2.pre_mlp_layernorm.weight"));
   EXPECT_THAT(refused.error().message, HasSubstr("mp_rank_01_001_001/model_optim_rng.pt@"));
+  EXPECT_FALSE(std::filesystem::exists(place / "out"));
+  request.check_replicas = ReplicaCheck::kNone;
+  EXPECT_TRUE(convert_now(request));
+}
+
+// Every rank of the second stage given the first rank's part: what a tool does that takes a replica
+// for a shard.
+TEST(LegacyShards, ThatAreTheSameOnAllRanksAreNoticed) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/llama3/legacy_tp2pp2ep1"), place / "in",
+                        std::filesystem::copy_options::recursive);
+  const std::string ranks = place / "in/iter_0000001/";
+  const std::string name = "/model_optim_rng.pt";
+  std::filesystem::copy_file(ranks + "mp_rank_00_001" + name, ranks + "mp_rank_01_001" + name,
+                             std::filesystem::copy_options::overwrite_existing);
+  ConvertRequest request = request_of(place / "in", place / "out", TargetFormat::kTorchDist);
+  const auto refused = convert_now(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kReplicasDiffer);
+  EXPECT_THAT(refused.error().message, HasSubstr("the same bytes in all 2 tensor-parallel ranks"));
   EXPECT_FALSE(std::filesystem::exists(place / "out"));
   request.check_replicas = ReplicaCheck::kNone;
   EXPECT_TRUE(convert_now(request));

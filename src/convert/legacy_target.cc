@@ -144,6 +144,8 @@ class LegacyPlanner {
       return desc.name.find(".linear_kv_down_proj.") != std::string::npos;
     });
     modules_.plain_norms = is_local_ && !is_latent;
+    // An argument that came with the versions whose mixers keep no convolution module.
+    modules_.plain_convolution = arguments.contains("hybrid_layer_pattern");
     return {};
   }
 

@@ -123,7 +123,8 @@ void complete_extra_states(ModuleSpec spec, const std::string& empty, TargetPart
 
 // RNG and rerun state belong to ranks: they mean something only where the ranks stay the same.
 bool is_per_rank(std::string_view name) {
-  return name.starts_with("rng_state/") || name.starts_with("rerun_state_machine_state/");
+  return name.starts_with("rng_state/") || name.starts_with("rng_state.") ||
+         name.starts_with("rerun_state_machine_state/");
 }
 
 bool keeps_ranks(const ConvertRequest& request, const Arguments& arguments) {

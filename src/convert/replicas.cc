@@ -19,8 +19,9 @@ constexpr std::uint64_t kSampleBytes = 4096;
 // other pieces.
 class Comparison {
  public:
+  // Without `files` it only counts.
   Comparison(const StoredTensor& tensor, std::span<const std::string> paths, ReplicaCheck check,
-             SourceFiles& files)
+             SourceFiles* files)
       : tensor_(tensor), paths_(paths), check_(check), files_(files) {}
 
   Status compare(const Chunk& a, const Chunk& b, ReplicaReport& report) {
@@ -65,10 +66,11 @@ class Comparison {
 
   Status compare_bytes(std::uint64_t in_a, std::uint64_t in_b, std::uint64_t length,
                        ReplicaReport& report) {
+    report.bytes += 2 * length;
+    if (files_ == nullptr) return {};
     const FilePlace a{a_->file, a_->range.offset + in_a};
     const FilePlace b{b_->file, b_->range.offset + in_b};
-    const auto difference = SW_TRY(first_difference(files_, a, b, length));
-    report.bytes += 2 * length;
+    const auto difference = SW_TRY(first_difference(*files_, a, b, length));
     if (!difference) return {};
     return fail(
         Code::kReplicasDiffer,
@@ -81,7 +83,7 @@ class Comparison {
   const StoredTensor& tensor_;
   std::span<const std::string> paths_;
   ReplicaCheck check_;
-  SourceFiles& files_;
+  SourceFiles* files_;
   CopyLoops loops_;
   std::uint64_t run_bytes_ = 0;
   int axes_ = 0;
@@ -89,37 +91,51 @@ class Comparison {
   const Chunk* b_ = nullptr;
 };
 
-}  // namespace
-
-Result<ReplicaReport> check_replicas_of(const Catalog& catalog, std::size_t tensor,
-                                        ReplicaCheck check, SourceFiles& files) {
+// Reads nothing without `files`.
+Result<ReplicaReport> walk_tensor(const Catalog& catalog, const StoredTensor& tensor,
+                                  ReplicaCheck check, SourceFiles* files) {
   ReplicaReport report;
-  const StoredTensor& stored = catalog.tensors[tensor];
-  if (check == ReplicaCheck::kNone || stored.chunks.size() < 2) return report;
+  if (check == ReplicaCheck::kNone || tensor.chunks.size() < 2) return report;
   std::map<std::vector<std::int64_t>, std::size_t> first_at;  // by the box's corner
-  for (std::size_t i = 0; i < stored.chunks.size(); ++i) {
-    const Chunk chunk = stored.chunks[i];
+  for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+    const Chunk chunk = tensor.chunks[i];
     if (chunk.box.is_empty()) continue;
     const auto [found, is_new] = first_at.emplace(
         std::vector<std::int64_t>(chunk.box.origin.begin(), chunk.box.origin.end()), i);
     if (is_new) continue;
-    const Chunk original = stored.chunks[found->second];
+    const Chunk original = tensor.chunks[found->second];
     if (!(original.box == chunk.box)) continue;  // overlapping: the plan's proof refuses it
-    Comparison comparison(stored, catalog.files, check, files);
+    Comparison comparison(tensor, catalog.files, check, files);
     SW_TRY(comparison.compare(original, chunk, report));
   }
   return report;
 }
 
-Result<ReplicaReport> check_replicas(const Catalog& catalog, ReplicaCheck check,
-                                     SourceFiles& files) {
+Result<ReplicaReport> walk_replicas(const Catalog& catalog, ReplicaCheck check,
+                                    SourceFiles* files) {
   ReplicaReport report;
-  for (std::size_t i = 0; i < catalog.tensors.size(); ++i) {
-    const ReplicaReport of_tensor = SW_TRY(check_replicas_of(catalog, i, check, files));
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const ReplicaReport of_tensor = SW_TRY(walk_tensor(catalog, tensor, check, files));
     report.compared += of_tensor.compared;
     report.bytes += of_tensor.bytes;
   }
   return report;
+}
+
+}  // namespace
+
+ReplicaReport cost_of_replicas(const Catalog& catalog, ReplicaCheck check) {
+  return walk_replicas(catalog, check, nullptr).value_or(ReplicaReport{});
+}
+
+Status check_replicas(const Catalog& catalog, ReplicaCheck check, SourceFiles& files) {
+  SW_TRY(walk_replicas(catalog, check, &files));
+  return {};
+}
+
+Result<ReplicaReport> check_replicas_of(const Catalog& catalog, std::size_t tensor,
+                                        ReplicaCheck check, SourceFiles& files) {
+  return walk_tensor(catalog, catalog.tensors[tensor], check, &files);
 }
 
 }  // namespace shardwright

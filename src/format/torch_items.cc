@@ -37,8 +37,8 @@ std::vector<Item> items_in_file_order(const Catalog& catalog, const Defects& def
   return items;
 }
 
-// torch can write .distcp files whose tensors are safetensors files; only the file's first bytes say
-// so.
+// torch can write .distcp files whose tensors are safetensors files; only the file's first bytes
+// say so.
 bool begins_with_safetensors(const ReadableFile& file) {
   std::array<std::byte, sizeof(std::uint64_t) + 2> head{};
   if (file.size() < head.size() || !file.read_at(0, head)) return false;
@@ -75,6 +75,12 @@ Status locate_items(Catalog& catalog, SourceFiles& files, Defects& defects) {
       StoredTensor& tensor = catalog.tensors[items[i].tensor];
       Status status = locate_item(tensor, items[i], reader);
       if (status) continue;
+      if (begins_with_safetensors(*open)) {
+        return fail(Code::kUnsupportedFormat,
+                    "{}: found tensors as safetensors, expected items of torch.save; re-save with "
+                    "SerializationFormat.TORCH_SAVE",
+                    catalog.files[file]);
+      }
       SW_TRY(
           defects.report(std::unexpected(std::move(status).error().within(catalog.files[file]))));
       defects.lose(tensor.desc.name, items[i].chunk);

@@ -103,6 +103,10 @@ std::string legacy_from_canonical(std::string_view canonical, std::int64_t first
   if (modules.plain_norms) {
     for (const Spelling& spelling : kPlainNorms) replace(name, spelling.canonical, spelling.legacy);
   }
+  if (modules.plain_convolution) {
+    for (const Spelling& spelling : kConvolution)
+      replace(name, spelling.canonical, spelling.legacy);
+  }
   const std::size_t at = name.find(kCanonicalExperts);
   if (at == std::string::npos || !expert) return name;
   const std::string rest = name.substr(at + kCanonicalExperts.size());

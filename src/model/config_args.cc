@@ -8,6 +8,8 @@
 #include "model/config.h"
 #include "model/config_values.h"
 #include "model/instances.h"
+#include "model/layer_kinds.h"
+#include "model/window_layers.h"
 
 namespace shardwright {
 namespace {
@@ -51,6 +53,34 @@ std::int64_t whole_or(const ArgValue* value, std::int64_t otherwise) {
   return value == nullptr ? otherwise : whole(*value).value_or(otherwise);
 }
 
+std::optional<double> number_in(const ArgValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  const auto* real = std::get_if<double>(&value);
+  return real == nullptr ? std::nullopt : std::optional(*real);
+}
+
+/// A number as a configuration would write it: whole if rounding is all that keeps it from being
+/// so.
+ArgValue plain_number(double value) {
+  constexpr double kRounding = 1e-9;
+  const double nearest = std::round(value);
+  const bool is_whole = std::abs(value - nearest) <= kRounding * std::abs(nearest);
+  return is_whole ? ArgValue{static_cast<std::int64_t>(nearest)} : ArgValue{value};
+}
+
+Result<double> checked_positive(std::string_view name, const ArgValue& value) {
+  const std::optional<double> number = number_in(value);
+  if (number && *number > 0.0 && std::isfinite(*number)) return *number;
+  return fail(Code::kConfigMissing, "{}: found {}, expected a number above 0", name,
+              to_string(value));
+}
+
+Result<std::int64_t> layers_of(const ModelSizes& sizes) {
+  const std::int64_t layers = SW_TRY((Scope{sizes, {}}.value_of("layers")));
+  if (layers >= 0 && layers <= kMaxPattern) return layers;
+  return fail(Code::kLimit, "layers: found {}, expected at most {}", layers, kMaxPattern);
+}
+
 /// One number where all layers are alike, because a list makes Megatron name every layer.
 ArgValue pattern_value(Pattern pattern) {
   if (std::ranges::all_of(pattern, [](std::int64_t has) { return has == 1; })) {
@@ -65,15 +95,35 @@ bool is_observed(const Mapping& mapping, std::string_view size) {
   });
 }
 
-/// Builds the argument list.
+/// How many layers a rule lists; nothing where the model has none of that sort.
+Result<std::optional<std::int64_t>> listed_layers(const ConfigRule& rule, const ModelSizes& sizes) {
+  const Scope scope{sizes, {}};
+  if (!rule.size) return std::optional(SW_TRY(scope.value_of("layers")));
+  const auto is_known = [&](const std::string& name) { return sizes.contains(name); };
+  if (!std::ranges::all_of(rule.size->names(), is_known)) return std::optional<std::int64_t>();
+  return std::optional(SW_TRY(rule.size->evaluate(scope)));
+}
+
+/// The length of a list is not written: the list is.
+bool is_length(std::string_view name) { return name.ends_with(".length"); }
+
+bool lists_kinds(const ConfigRule& rule) {
+  return rule.kind == Kind::kLinearAttention || rule.kind == Kind::kBlockPattern;
+}
+
+/// Builds the argument list. `present` (may be null): the model's HF tensors.
 class ArgsBuilder {
  public:
-  ArgsBuilder(const Mapping& mapping, const HfConfig& config, const ModelSizes& sizes)
-      : mapping_(mapping), hf_(config.values), sizes_(sizes) {}
+  ArgsBuilder(const Mapping& mapping, const HfConfig& config, const ModelSizes& sizes,
+              const TensorIndex* present)
+      : mapping_(mapping),
+        hf_(in_section(config.values, mapping.config_section)),
+        sizes_(sizes),
+        present_(present) {}
 
   Result<ArgsFromConfig> build() {
     for (const SizeRule& rule : mapping_.sizes) {
-      if (rule.args.empty()) continue;
+      if (rule.args.empty() || is_length(rule.args[0])) continue;
       const auto size = sizes_.find(rule.name);
       // Of layers that a model may lack, Megatron asks whether their number is None, not 0.
       const bool is_absent =
@@ -89,6 +139,10 @@ class ArgsBuilder {
     for (const ConfigRule& rule : mapping_.config) {
       if (conditions_hold(rule, hf_)) SW_TRY(apply(rule));
     }
+    for (const std::string& fact : mapping_.beyond_args) {
+      note(fmt::format("{}, which no argument of Megatron-Core says (family {})", fact,
+                       mapping_.family));
+    }
     return std::move(result_);
   }
 
@@ -103,8 +157,13 @@ class ArgsBuilder {
   Status apply(const ConfigRule& rule) {
     if (rule.kind == Kind::kAlike) return check_alike(rule);
     if (rule.kind == Kind::kWindow) return apply_window(rule);
+    if (lists_kinds(rule)) return apply_kinds(rule);
     if (rule.kind == Kind::kDenseFirst || rule.kind == Kind::kSparseStep) {
       return apply_pattern(rule);
+    }
+    if (rule.kind == Kind::kWindowLayers) return apply_window_layers(rule);
+    if (rule.kind == Kind::kInverseSqrt || rule.kind == Kind::kFraction) {
+      return apply_number(rule);
     }
     if (rule.args.empty()) {
       check_constant(rule);
@@ -146,6 +205,11 @@ class ArgsBuilder {
       }
       value = *number;
     }
+    if (rule.inert && !std::holds_alternative<std::monostate>(value) &&
+        !(rule.fallback && same_value(*rule.fallback, value))) {
+      note(fmt::format("{} = {} is kept as argument {}, with which Megatron-Core computes nothing",
+                       rule.hf[0], to_string(value), rule.args[0]));
+    }
     set(rule.args[0], std::move(value));
   }
 
@@ -180,11 +244,44 @@ class ArgsBuilder {
     return {};
   }
 
-  Status apply_pattern(const ConfigRule& rule) {
-    const std::int64_t layers = SW_TRY((Scope{sizes_, {}}.value_of("layers")));
-    if (layers > kMaxPattern) {
-      return fail(Code::kLimit, "layers: found {}, expected at most {}", layers, kMaxPattern);
+  Status apply_window_layers(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY(layers_of(sizes_));
+    const ArgValue* found = find_set(hf_, rule.hf[0]);
+    if (const auto* types =
+            found == nullptr ? nullptr : std::get_if<std::vector<std::string>>(found)) {
+      set(rule.args[0], to_skip_frequency(SW_TRY(from_layer_types(*types, layers))));
+      return {};
     }
+    const ArgValue* period = first_set(hf_, std::span(rule.hf).subspan(1));
+    if (period == nullptr && rule.fallback) period = &*rule.fallback;
+    if (period == nullptr) return {};
+    const std::int64_t number = whole_or(period, 0);
+    if (number < 1) {
+      return fail(
+          Code::kConfigMissing,
+          "{}: found {}, expected a number from 1; give {}, a list with one entry per layer",
+          rule.hf.back(), to_string(*period), rule.hf[0]);
+    }
+    set(rule.args[0], to_skip_frequency(every_so_many_whole(number, layers)));
+    return {};
+  }
+
+  Status apply_number(const ConfigRule& rule) {
+    const ArgValue* found = first_set(hf_, rule.hf);
+    if (found == nullptr && rule.fallback) found = &*rule.fallback;
+    if (found == nullptr) return {};
+    const double number = SW_TRY(checked_positive(rule.hf[0], *found));
+    if (rule.kind == Kind::kInverseSqrt) {
+      set(rule.args[0], ArgValue{1.0 / std::sqrt(number)});
+      return {};
+    }
+    const std::int64_t whole = SW_TRY((rule.size->evaluate(Scope{sizes_, {}})));
+    set(rule.args[0], ArgValue{number / static_cast<double>(whole)});
+    return {};
+  }
+
+  Status apply_pattern(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY(layers_of(sizes_));
     Pattern pattern;
     const ArgValue* first = find_set(hf_, rule.hf[0]);
     const ArgValue* second = rule.hf.size() > 1 ? find_set(hf_, rule.hf[1]) : nullptr;
@@ -205,11 +302,44 @@ class ArgsBuilder {
     return {};
   }
 
+  Status apply_kinds(const ConfigRule& rule) {
+    const std::optional<std::int64_t> layers = SW_TRY(listed_layers(rule, sizes_));
+    if (!layers) return {};
+    const std::optional<LayerKinds> kinds = SW_TRY(layer_kinds_from_hf(rule, hf_, *layers));
+    if (!kinds) return {};
+    SW_TRY(check_kinds(rule, *kinds));
+    set(rule.args[0], layer_kinds_argument(rule, *kinds));
+    return {};
+  }
+
+  /// What config.json says of each layer must be what its tensors show.
+  [[nodiscard]] Status check_kinds(const ConfigRule& rule, const LayerKinds& kinds) const {
+    for (std::size_t layer = 0; present_ != nullptr && layer < kinds.size(); ++layer) {
+      const Binding binding{"layer", static_cast<std::int64_t>(layer)};
+      for (const auto& [kind, names] : rule.shown_by) {
+        std::string tensor;
+        bool exists = false;
+        for (std::size_t i = 0; i < names.size() && !exists; ++i) {
+          tensor = SW_TRY(names[i].render(Scope{sizes_, std::span(&binding, 1)}));
+          exists = present_->contains(tensor);
+        }
+        if (exists == (kind == kinds[layer])) continue;
+        return fail(
+            Code::kConfigMissing,
+            "config.json: found layer {} to be {} by {}, expected what its tensors show ({} "
+            "{}); make them agree",
+            layer, kinds[layer], rule.hf[0], tensor, exists ? "exists" : "does not exist");
+      }
+    }
+    return {};
+  }
+
   void note(std::string text) { result_.notes.push_back(std::move(text)); }
 
   const Mapping& mapping_;
-  const Arguments& hf_;
+  const Arguments hf_;
   const ModelSizes& sizes_;
+  const TensorIndex* present_;
   ArgsFromConfig result_;
 };
 
@@ -231,7 +361,7 @@ class ConfigBuilder {
 
  private:
   void add_size(const SizeRule& rule) {
-    if (rule.hf.empty()) return;
+    if (rule.hf.empty() || is_length(rule.hf[0])) return;
     const FlagName flag = flag_name(rule.hf[0]);
     const auto size = sizes_.sizes.find(rule.name);
     if (size == sizes_.sizes.end()) {
@@ -264,6 +394,11 @@ class ConfigBuilder {
       const bool is_window = window != nullptr && window->size() == 2 && (*window)[0] >= 0;
       set(rule.hf[0], is_window ? ArgValue{(*window)[0] + 1} : ArgValue{}, false);
       return {};
+    }
+    if (lists_kinds(rule)) return apply_kinds(rule);
+    if (rule.kind == Kind::kWindowLayers) return apply_window_layers(rule);
+    if (rule.kind == Kind::kInverseSqrt || rule.kind == Kind::kFraction) {
+      return apply_number(rule);
     }
     if (rule.kind != Kind::kPair) return apply_pattern(rule);
     if (rule.size) {
@@ -313,11 +448,53 @@ class ConfigBuilder {
                      mapping_.family, to_string(*rule.value)));
   }
 
-  Status apply_pattern(const ConfigRule& rule) {
-    const std::int64_t layers = SW_TRY((Scope{sizes_.sizes, {}}.value_of("layers")));
-    if (layers > kMaxPattern) {
-      return fail(Code::kLimit, "layers: found {}, expected at most {}", layers, kMaxPattern);
+  Status apply_kinds(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    const std::optional<std::int64_t> layers = SW_TRY(listed_layers(rule, sizes_.sizes));
+    if (found == nullptr || !layers) {
+      if (rule.fallback) set(rule.hf[1], *rule.fallback, true);
+      return {};
     }
+    const LayerKinds kinds = SW_TRY(layer_kinds_from_argument(rule, *found, *layers));
+    if (rule.kind == Kind::kBlockPattern) {
+      set(rule.hf[1], layer_kinds_argument(rule, kinds), false);
+      return {};
+    }
+    set(rule.hf[0], ArgValue{kinds}, false);
+    if (whole(*found)) set(rule.hf[1], *found, false);
+    return {};
+  }
+
+  Status apply_window_layers(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
+    const auto found = args_.find(rule.args[0]);  // None says something here
+    if (found != args_.end()) {
+      set(rule.hf[0], to_layer_types(SW_TRY(from_skip_frequency(found->second, layers))), false);
+    } else if (rule.fallback) {
+      const std::int64_t period = std::max<std::int64_t>(whole_or(&*rule.fallback, 1), 1);
+      set(rule.hf[0], to_layer_types(every_so_many_whole(period, layers)), true);
+    }
+    return {};
+  }
+
+  Status apply_number(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    if (found == nullptr) {
+      if (rule.fallback) set(rule.hf[0], *rule.fallback, true);
+      return {};
+    }
+    const double number = SW_TRY(checked_positive(rule.args[0], *found));
+    if (rule.kind == Kind::kInverseSqrt) {
+      set(rule.hf[0], plain_number(1.0 / (number * number)), false);
+      return {};
+    }
+    const std::int64_t whole = SW_TRY((rule.size->evaluate(Scope{sizes_.sizes, {}})));
+    set(rule.hf[0], plain_number(number * static_cast<double>(whole)), false);
+    return {};
+  }
+
+  Status apply_pattern(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
     const ArgValue* found = first_set(args_, rule.args);
     const auto* list = found == nullptr ? nullptr : std::get_if<Pattern>(found);
     const std::int64_t step = std::max<std::int64_t>(whole_or(found, 1), 1);
@@ -357,10 +534,10 @@ class ConfigBuilder {
 Result<ArgsFromConfig> args_from_hf_config(const Mapping& mapping, const HfConfig& config,
                                            std::span<const TensorDesc> hf) {
   const ModelSizes told = SW_TRY(sizes_from_hf_config(mapping, config));
-  if (hf.empty()) return ArgsBuilder(mapping, config, told).build();
+  if (hf.empty()) return ArgsBuilder(mapping, config, told, nullptr).build();
   const TensorIndex present = SW_TRY(TensorIndex::make(hf));
   const ModelSizes sizes = SW_TRY(observe_sizes(mapping, told, Side::kHf, present));
-  ArgsFromConfig result = SW_TRY(ArgsBuilder(mapping, config, sizes).build());
+  ArgsFromConfig result = SW_TRY(ArgsBuilder(mapping, config, sizes, &present).build());
   for (const auto& [name, count] : told) {
     const auto shown = sizes.find(name);
     if (shown == sizes.end() || shown->second == count) continue;

@@ -227,7 +227,7 @@ void expect_round_trip(const std::string& family, const nlohmann::json& json) {
   const auto original = config_of(json);
   for (const auto& [key, value] : again->values) {
     const auto before = original->values.find(key);
-    if (before == original->values.end() || key == "model_type") continue;
+    if (before == original->values.end() || key == "model_type" || key == "architectures") continue;
     EXPECT_TRUE(same_value(before->second, value))
         << key << ": " << to_string(value) << ", was " << to_string(before->second);
   }

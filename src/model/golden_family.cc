@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "testing/golden_files.h"
+#include "testing/tensor_records.h"
 
 namespace shardwright {
 namespace {
@@ -35,6 +36,19 @@ Dims tail(const Dims& shape) {
   Dims rest;
   for (int axis = 1; axis < shape.size(); ++axis) rest.push_back(shape[axis]);
   return rest;
+}
+
+/// The stored tensors of a golden import, whose bytes may be given or only described.
+std::vector<TensorDesc> stored_tensors(const std::string& folder) {
+  const std::string whole = folder + "/megatron_global.safetensors";
+  if (std::filesystem::exists(whole)) return safetensors_header(whole);
+  std::vector<TensorDesc> tensors;
+  for (const auto& [name, record] : read_tensor_records(folder + "/megatron_global.json")) {
+    TensorDesc desc{name, *dtype_from_safetensors(record.dtype), {}};
+    for (const std::int64_t extent : record.shape) desc.shape.push_back(extent);
+    tensors.push_back(std::move(desc));
+  }
+  return tensors;
 }
 
 std::vector<TensorDesc> one_per_layer(const std::vector<TensorDesc>& stored) {
@@ -182,8 +196,16 @@ std::vector<TensorDesc> safetensors_header(const std::string& path) {
 }
 
 std::vector<std::string> golden_folders() {
-  return {"llama3",  "llama3_4l", "qwen2",       "qwen3",          "qwen3_moe",
-          "mistral", "mixtral",   "deepseek_v3", "deepseek_v3_mtp"};
+  return {"llama3",      "llama3_4l",       "qwen2",  "qwen3",   "qwen3_moe", "mistral", "mixtral",
+          "deepseek_v3", "deepseek_v3_mtp", "gemma2", "gpt_oss", "glm45",     "olmoe"};
+}
+
+std::vector<std::string> golden_folders_with_rows() {
+  std::vector<std::string> folders = golden_folders();
+  std::erase_if(folders, [](const std::string& folder) {
+    return !std::filesystem::exists(golden_path("hf/" + folder + "/provenance.txt"));
+  });
+  return folders;
 }
 
 GoldenFamily load_golden(const std::string& folder) {
@@ -197,7 +219,7 @@ GoldenFamily load_golden(const std::string& folder) {
   if (!family) give_up(family.error().text());
   golden.mapping = *family;
   golden.hf = safetensors_header(base + "/hf/model.safetensors");
-  golden.canonical = one_per_layer(safetensors_header(base + "/megatron_global.safetensors"));
+  golden.canonical = one_per_layer(stored_tensors(base));
   return golden;
 }
 

@@ -61,42 +61,59 @@ class Comparison {
     std::int64_t tile;
   };
 
-  // Optimizer states count only where both sides have some.
+  // Optimizer states count only where both sides have some of the same kind, and values that only
+  // Hugging Face stores where both sides have them.
   void match() {
-    const auto is_state = [](const View& view, std::size_t i) {
-      return is_optimizer_name(name_of(view, i));
+    const bool with_states = compares_states();
+    const auto is_wanted = [&](const std::string& name) {
+      return with_states || !is_optimizer_name(name);
     };
-    const auto states = [&](const View& view) {
-      std::size_t count = 0;
-      for (std::size_t i = 0; i < view.plan.tensors.size(); ++i) count += is_state(view, i);
-      return count;
-    };
-    const std::size_t left_states = states(left_);
-    const std::size_t right_states = states(right_);
-    const bool both = left_states > 0 && right_states > 0;
-    const bool with_states =
-        both && left_.states_have_model_shapes == right_.states_have_model_shapes;
-    if (!with_states && left_states + right_states > 0) {
-      report_.notes.push_back(fmt::format(
-          "{} optimizer states are not compared: {}", left_states + right_states,
-          both ? "those of one side are in buckets or flattened" : "only one side has any"));
-    }
     std::unordered_map<std::string_view, std::size_t> at_right;
     for (std::size_t i = 0; i < right_.plan.tensors.size(); ++i) {
-      if (with_states || !is_state(right_, i)) at_right.emplace(name_of(right_, i), i);
+      if (is_wanted(name_of(right_, i))) at_right.emplace(name_of(right_, i), i);
     }
     for (std::size_t i = 0; i < left_.plan.tensors.size(); ++i) {
-      if (!with_states && is_state(left_, i)) continue;
-      const auto found = at_right.find(name_of(left_, i));
+      const std::string& name = name_of(left_, i);
+      if (!is_wanted(name)) continue;
+      const auto found = at_right.find(name);
       if (found == at_right.end()) {
-        report_.missing_right.push_back(name_of(left_, i));
+        miss(name, report_.missing_right);
         continue;
       }
       add_pair(i, found->second);
       at_right.erase(found);
     }
-    for (const auto& [name, index] : at_right) report_.missing_left.emplace_back(name);
+    for (const auto& [name, index] : at_right) miss(std::string(name), report_.missing_left);
     std::ranges::sort(report_.missing_left);
+  }
+
+  bool compares_states() {
+    const auto states = [](const View& view) {
+      std::size_t count = 0;
+      for (std::size_t i = 0; i < view.plan.tensors.size(); ++i) {
+        count += is_optimizer_name(name_of(view, i)) ? 1U : 0U;
+      }
+      return count;
+    };
+    const std::size_t left = states(left_);
+    const std::size_t right = states(right_);
+    const bool both = left > 0 && right > 0;
+    if (both && left_.states_have_model_shapes == right_.states_have_model_shapes) return true;
+    if (left + right > 0) {
+      report_.notes.push_back(fmt::format(
+          "{} optimizer states are not compared: {}", left + right,
+          both ? "those of one side are in buckets or flattened" : "only one side has any"));
+    }
+    return false;
+  }
+
+  void miss(const std::string& name, std::vector<std::string>& missing) {
+    if (left_.naming == Naming::kCanonical && is_beside_the_model(name) &&
+        !is_optimizer_name(name)) {
+      report_.notes.push_back(name + " is not compared: only one side keeps it");
+    } else {
+      missing.push_back(name);
+    }
   }
 
   void add_pair(std::size_t left, std::size_t right) {

@@ -6,7 +6,6 @@
 
 #include "base/fail.h"
 #include "io/source_files.h"
-#include "plan/canonical.h"
 #include "verify/digest.h"
 #include "verify/tile_buffer.h"
 #include "verify/workload.h"
@@ -64,12 +63,11 @@ Result<HashReport> hash_view(const View& view, const ProofOptions& options) {
   report.family = view.family;
   report.notes = view.notes;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const bool is_state = is_optimizer_name(tensors[i].desc.name);
-    (is_state ? report.optimizer : report.model)
-        .push_back({tensors[i].desc, std::move(digests[i])});
+    const bool is_beside = is_beside_the_model(tensors[i].desc.name);
+    (is_beside ? report.beside : report.model).push_back({tensors[i].desc, std::move(digests[i])});
   }
   report.model_digest = digest_of(report.model);
-  if (!report.optimizer.empty()) report.optimizer_digest = digest_of(report.optimizer);
+  if (!report.beside.empty()) report.beside_digest = digest_of(report.beside);
   return report;
 }
 

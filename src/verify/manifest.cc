@@ -77,15 +77,15 @@ std::string write_manifest(const HashReport& report) {
                   kSchema, report.is_canonical ? "canonical" : "stored");
   fmt::format_to(std::back_inserter(text), ",\n  \"family\": \"{}\"", report.family);
   fmt::format_to(std::back_inserter(text), ",\n  \"digest\": \"{}\"", report.model_digest);
-  if (!report.optimizer.empty()) {
-    fmt::format_to(std::back_inserter(text), ",\n  \"optimizer_digest\": \"{}\"",
-                   report.optimizer_digest);
+  if (!report.beside.empty()) {
+    fmt::format_to(std::back_inserter(text), ",\n  \"beside_digest\": \"{}\"",
+                   report.beside_digest);
   }
   fmt::format_to(
       std::back_inserter(text), ",\n  \"notes\": {}",
       nlohmann::json(report.notes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   append_tensors(text, "tensors", report.model);
-  if (!report.optimizer.empty()) append_tensors(text, "optimizer", report.optimizer);
+  if (!report.beside.empty()) append_tensors(text, "beside", report.beside);
   return text + "\n}\n";
 }
 
@@ -102,8 +102,8 @@ Result<HashReport> read_manifest(std::string_view json) {
   report.is_canonical = document["names"] == "canonical";
   report.model = SW_TRY(read_tensors(document["tensors"]));
   report.model_digest = document["digest"];
-  if (document.contains("optimizer")) {
-    report.optimizer = SW_TRY(read_tensors(document["optimizer"]));
+  if (document.contains("beside")) {
+    report.beside = SW_TRY(read_tensors(document["beside"]));
   }
   return report;
 }

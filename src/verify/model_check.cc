@@ -168,8 +168,7 @@ class ModelCheck {
     }
     for (const TensorDesc& desc : descs_) {
       const std::size_t at = desc.name.find(".router.weight");
-      const auto found =
-          at == std::string::npos ? down.end() : down.find(desc.name.substr(0, at));
+      const auto found = at == std::string::npos ? down.end() : down.find(desc.name.substr(0, at));
       if (found == down.end() || desc.shape.size() != 2 || desc.shape[1] == 0) continue;
       const auto [count, rows] = found->second;
       tell_experts(found->first + ".experts.fc2.weight*", rows / desc.shape[1] * count,

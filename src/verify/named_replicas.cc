@@ -23,7 +23,8 @@ View view_of_pair(const Checkpoint& checkpoint, std::uint32_t a, std::uint32_t b
     const auto source = static_cast<std::uint32_t>(view.plan.source.tensors.size());
     view.plan.source.tensors.push_back(stored);
     view.plan.target.tensors.push_back({stored.desc, ChunkList(stored.desc.shape.size())});
-    view.plan.tensors.push_back({{view_of_canonical({stored.desc, source, -1})}, std::nullopt, 0.0});
+    view.plan.tensors.push_back(
+        {{view_of_canonical({stored.desc, source, -1})}, std::nullopt, 0.0});
   }
   return view;
 }
@@ -53,12 +54,13 @@ Result<std::optional<Error>> compare_pair(const View& view, const ProofOptions& 
     found.add(part);
   }
   if (found.differing == 0) return std::optional<Error>();
-  return Error{Code::kReplicasDiffer,
-               fmt::format("tensor {}: found {} elements that differ from {}, first at {} (max_delta "
-                           "{}), expected a replica; the tensor ranks have drifted apart",
-                           second.name, found.differing, first.name,
-                           to_string(index_of(first.shape, found.first)), found.max_delta),
-               0};
+  return Error{
+      Code::kReplicasDiffer,
+      fmt::format("tensor {}: found {} elements that differ from {}, first at {} (max_delta "
+                  "{}), expected a replica; the tensor ranks have drifted apart",
+                  second.name, found.differing, first.name,
+                  to_string(index_of(first.shape, found.first)), found.max_delta),
+      0};
 }
 
 }  // namespace

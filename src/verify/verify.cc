@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <unordered_map>
 
 #include "base/fail.h"
@@ -54,15 +56,21 @@ class DigestComparison {
 
   void compare() {
     compare_lists(found_.model, expected_.model);
-    if (!expected_.optimizer.empty() && !found_.optimizer.empty()) {
-      compare_lists(found_.optimizer, expected_.optimizer);
-    }
+    // What another form need not have is compared where both have it.
+    std::vector<TensorHash> found;
+    std::vector<TensorHash> expected;
+    std::ranges::set_intersection(found_.beside, expected_.beside, std::back_inserter(found), less);
+    std::ranges::set_intersection(expected_.beside, found_.beside, std::back_inserter(expected),
+                                  less);
+    compare_lists(found, expected);
     if (mismatches_ > 0) return;
     report_.proven.push_back(fmt::format("{} digests are those of {}; the checkpoint's is {}",
                                          compared_, expected_.path, found_.model_digest));
   }
 
  private:
+  static bool less(const TensorHash& a, const TensorHash& b) { return a.desc.name < b.desc.name; }
+
   void compare_lists(std::span<const TensorHash> found, std::span<const TensorHash> expected) {
     std::unordered_map<std::string_view, const TensorHash*> by_name;
     for (const TensorHash& tensor : found) by_name.emplace(tensor.desc.name, &tensor);
@@ -178,8 +186,7 @@ class Verification {
         return std::unexpected(replicas.error());
       }
     }
-    const std::vector<Error> named =
-        SW_TRY(compare_named_replicas(checkpoint_, options_.proof));
+    const std::vector<Error> named = SW_TRY(compare_named_replicas(checkpoint_, options_.proof));
     for (const Error& error : named) add_finding(report_, error);
     if (compared > 0 && !differ) {
       report_.proven.push_back(

@@ -7,12 +7,15 @@
 
 #include "base/fail.h"
 #include "convert/correspond.h"
+#include "convert/exact_values.h"
 #include "convert/families.h"
+#include "convert/mimo_source.h"
 #include "format/torch_items.h"
 #include "io/source_files.h"
 #include "layout/module_spec.h"
 #include "layout/piece_limit.h"
 #include "layout/shard_rule.h"
+#include "model/apply.h"
 #include "plan/canonical.h"
 #include "plan/draft.h"
 #include "verify/named_replicas.h"
@@ -48,8 +51,7 @@ std::string_view model_name(std::string_view state) {
 
 // States that have their model tensor's shape are canonical as it is; others (buckets, flattened
 // ones) stay what they are.
-std::vector<CanonicalTensor> canonical_with_states(const Catalog& catalog,
-                                                   bool& has_model_shapes) {
+std::vector<CanonicalTensor> canonical_with_states(const Catalog& catalog, bool& has_model_shapes) {
   std::unordered_map<std::string_view, const TensorDesc*> by_name;
   for (const StoredTensor& tensor : catalog.tensors) {
     const auto replica = parse_named_replica(tensor.desc.name);
@@ -114,7 +116,10 @@ class Maker {
     const Correspondence correspondence =
         SW_TRY(correspond_from_hf(facts, catalog(), *view_.checkpoint.files, view_.notes));
     tensors_ =
-        SW_TRY(draft_from_hf(correspondence, catalog(), {std::nullopt, LayerKeys::kNumbered}));
+        SW_TRY(draft_from_hf(correspondence, catalog(), {std::nullopt, LayerKeys::kAllNumbered}));
+    std::vector<DraftTensor> exact = SW_TRY(keep_exact_values(
+        correspondence, catalog(), tensors_, *view_.checkpoint.files, view_.notes));
+    std::ranges::move(exact, std::back_inserter(tensors_));
     for (const DraftTensor& tensor : tensors_) {
       if (tensor.true_rows) view_.vocabulary = tensor.true_rows;
     }
@@ -123,9 +128,12 @@ class Maker {
   }
 
   Status draft_megatron() {
+    if (is_mimo(catalog())) {
+      const std::vector<Mapping> mappings = SW_TRY(load_mappings(request_of(options_)));
+      SW_TRY(to_standard_names(mappings, view_.checkpoint.catalog));
+    }
     SW_TRY(check_piece_count(descs_of(catalog())));
-    const std::vector<Error> drifted =
-        SW_TRY(compare_named_replicas(view_.checkpoint, options_));
+    const std::vector<Error> drifted = SW_TRY(compare_named_replicas(view_.checkpoint, options_));
     if (!drifted.empty()) return std::unexpected(drifted.front());
     for (const CanonicalTensor& tensor :
          canonical_with_states(catalog(), view_.states_have_model_shapes)) {
@@ -204,6 +212,10 @@ ConvertRequest request_of(const ProofOptions& options) {
   request.map_files = options.map_files;
   request.models_dir = options.models_dir;
   return request;
+}
+
+bool is_beside_the_model(std::string_view name) {
+  return is_optimizer_name(name) || name.starts_with(kHfExtraPrefix);
 }
 
 bool is_hf_model(const Checkpoint& checkpoint) {

@@ -33,6 +33,10 @@ struct View {
 /// The options in the words of a conversion, for what finds families.
 [[nodiscard]] ConvertRequest request_of(const ProofOptions& options);
 
+/// Whether a tensor of a canonical view is no weight that every form of the model has: an optimizer
+/// state, or a value that only Hugging Face stores (`hf_extra.*`).
+[[nodiscard]] bool is_beside_the_model(std::string_view name);
+
 /// Whether a checkpoint is a Hugging Face model: not merely tensors in safetensors files.
 [[nodiscard]] bool is_hf_model(const Checkpoint& checkpoint);
 
