@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "model/nearest.h"
 
 namespace shardwright {
