@@ -185,6 +185,34 @@ Result<Command> parse_explain(const CommandHelp& help, Arguments arguments) {
   return command;
 }
 
+Result<Command> parse_map(const CommandHelp& help, Arguments arguments) {
+  MapCommand command;
+  std::string action;
+  Flags flags(help);
+  flags.positional("ACTION", action);
+  flags.positional("FILE", command.check.file);
+  flags.value("--hf", command.check.hf_dir, "DIR", "a model to try FILE on: config.json, headers");
+  flags.flag("--json", command.json, "the report as JSON on standard output");
+  add_models(flags, command.check.models_dir);
+  if (SW_TRY(flags.parse(arguments))) return flags.help();
+  if (action == "list") {
+    if (command.check.file.empty() && command.check.hf_dir.empty()) return command;
+    return fail(Code::kUsage, "map list: found a file or --hf, expected neither");
+  }
+  if (action != "check") {
+    return fail(Code::kUsage,
+                "map: found '{}', expected check or list; see 'shardwright map --help'",
+                printable(action));
+  }
+  if (command.check.file.empty()) {
+    return fail(Code::kUsage, "FILE: found nothing, expected the path of a mapping file");
+  }
+  if (command.check.hf_dir.empty()) {
+    return fail(Code::kUsage, "--hf: found nothing, expected the folder of a Hugging Face model");
+  }
+  return command;
+}
+
 Result<Command> parse_demo(const CommandHelp& help, Arguments arguments) {
   DemoCommand command;
   Flags flags(help);
@@ -207,6 +235,7 @@ Result<Command> parse_command(const CommandHelp& help, Arguments arguments) {
   if (help.name == "show") return parse_show(help, arguments);
   if (help.name == "index") return parse_index(help, arguments);
   if (help.name == "explain") return parse_explain(help, arguments);
+  if (help.name == "map") return parse_map(help, arguments);
   return parse_demo(help, arguments);
 }
 

@@ -158,8 +158,8 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
   const std::vector<Refusal> refusals = {
       {{}, "found no command"},
       {{"covnert"},
-       "found 'covnert', expected inspect, plan, convert, diagnose, explain or demo; did you mean "
-       "convert"},
+       "found 'covnert', expected inspect, plan, convert, diagnose, explain, map or demo; did you "
+       "mean convert"},
       {{"--halp"}, "did you mean --help?"},
       {{"xyzzyxyzzy"}, "see 'shardwright --help'"},
       {{""}, "found ''"},
@@ -212,6 +212,10 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{"diagnose", "a", "--ep", "0"}, "--ep: found '0'"},
       {{"diagnose", "a", "--lang", "de"}, "--lang: found 'de'"},
       {{"explain"}, "CODE: found nothing"},
+      {{"map"}, "map: found '', expected check or list"},
+      {{"map", "list", "--hf", "x"}, "map list: found a file or --hf"},
+      {{"map", "check", "--hf", "x"}, "FILE: found nothing"},
+      {{"map", "check", "x"}, "--hf: found nothing"},
       {{"demo", "x"}, "found one argument too many, 'x', expected none"},
       {{"demo", "--kep", "x"}, "did you mean --keep?"},
   };
@@ -237,9 +241,17 @@ TEST(ParseArguments, ReadsWhatTheCallerOfDiagnoseBelieves) {
   EXPECT_EQ(explain.language, Language::kEnglish);
 }
 
+TEST(ParseArguments, ReadsWhatToTryAMappingOn) {
+  const auto check = parsed<MapCommand>({"map", "check", "a.json", "--hf", "model", "--json"});
+  EXPECT_EQ(check.check.file, "a.json");
+  EXPECT_EQ(check.check.hf_dir, "model");
+  EXPECT_TRUE(check.json);
+  EXPECT_EQ(parsed<MapCommand>({"map", "list"}).check.file, "");
+}
+
 TEST(ParseArguments, HelpBeginsWithExamplesAndWinsOverMistakes) {
   EXPECT_THAT(parsed<ShowText>({"explain", "--help"}).text, HasSubstr("shardwright explain CODE"));
-  for (const std::string name : {"inspect", "plan", "convert", "diagnose", "demo"}) {
+  for (const std::string name : {"inspect", "plan", "convert", "diagnose", "map", "demo"}) {
     const std::string text = parsed<ShowText>({name, "--help"}).text;
     EXPECT_THAT(text, StartsWith("Examples:\n  shardwright " + name));
     EXPECT_THAT(text, HasSubstr("Usage: shardwright " + name));

@@ -9,10 +9,9 @@
 
 namespace shardwright {
 
-Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const Catalog& catalog,
-                                          SourceFiles& files, std::vector<std::string>& notes) {
-  std::vector<TensorDesc> hf;
-  for (const StoredTensor& tensor : catalog.tensors) hf.push_back(tensor.desc);
+Result<Correspondence> correspond_from_hf(const ModelFacts& facts, std::span<const TensorDesc> hf,
+                                          const Catalog& catalog, SourceFiles& files,
+                                          std::vector<std::string>& notes) {
   Correspondence correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf));
   FromHfOptions options;
   options.differing_copies = SW_TRY(find_differing_copies(correspondence.copies, catalog, files));

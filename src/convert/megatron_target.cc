@@ -225,12 +225,10 @@ Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& sou
   return {};
 }
 
-Status finish_from_hf(const ConvertRequest& request, const Checkpoint& source,
+Status finish_from_hf(const ConvertRequest& request, std::span<const TensorDesc> hf,
                       const ModelFacts& facts, TargetParts& parts,
                       std::vector<std::string>& notes) {
   parts.folder = "iter_0000000/";
-  std::vector<TensorDesc> hf;
-  for (const StoredTensor& tensor : source.catalog.tensors) hf.push_back(tensor.desc);
   ArgsFromConfig made = SW_TRY(args_from_hf_config(*facts.mapping, *facts.config, hf));
   ArgumentEdits arguments = std::move(made.values);
   for (std::string& note : made.notes) notes.push_back(std::move(note));
@@ -254,7 +252,7 @@ Status finish_from_hf(const ConvertRequest& request, const Checkpoint& source,
   complete_extra_states(spec, empty, parts);
   parts.spec = spec;
   parts.common_state = SW_TRY(new_common_state(arguments, 0, numbered));
-  parts.files.push_back({parts.folder + "hf/source_keys.json", write_source_keys(source.catalog)});
+  parts.files.push_back({parts.folder + "hf/source_keys.json", write_source_keys(hf)});
   parts.tracker = "0";
   return {};
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -7,6 +9,7 @@
 #include "convert/component_table.h"
 #include "convert/constants.h"
 #include "convert/correspond.h"
+#include "convert/dequantise.h"
 #include "convert/exact_values.h"
 #include "convert/families.h"
 #include "convert/hf_target.h"
@@ -20,6 +23,7 @@
 #include "layout/module_spec.h"
 #include "layout/piece_limit.h"
 #include "model/apply.h"
+#include "model/mapping_report.h"
 #include "plan/canonical.h"
 #include "shardwright/convert.h"
 
@@ -87,7 +91,7 @@ class Preparation {
   // model's, and the names of a MIMO target are given when its tensors are placed.
   Status begin_mimo() {
     Checkpoint& checkpoint = result_.source;
-    if (is_mimo(checkpoint.catalog)) {
+    if (is_mimo(checkpoint.catalog) && request().format != TargetFormat::kSafetensors) {
       const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
       SW_TRY(to_standard_names(mappings, checkpoint.catalog));
       if (request().optimizer == OptimizerPolicy::kKeep) {
@@ -165,6 +169,25 @@ class Preparation {
     return policy == MtpPolicy::kDrop || (policy == MtpPolicy::kDefault && is_to_mimo());
   }
 
+  // Of an HF source: what the family makes such layers of.
+  Status drop_prediction_layers_of_hf(const ModelFacts& facts) {
+    if (!drops_prediction_layers()) return {};
+    const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
+    const Correspondence all = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors));
+    const std::vector<std::string> names = prediction_tensors(all);
+    if (names.empty()) return {};
+    std::vector<std::string> stored = names;
+    for (const QuantisedTensor& tensor : model.quantised) {
+      if (std::ranges::find(names, tensor.desc.name) == names.end()) continue;
+      stored.push_back(catalog_.tensors[tensor.values].desc.name);
+      stored.push_back(catalog_.tensors[tensor.scales].desc.name);
+    }
+    erase_tensors(stored, catalog_);
+    erase_tensors(stored, result_.source.catalog);
+    result_.notes.push_back(dropped_note(names));
+    return {};
+  }
+
   // Of a Megatron source, by its own names.
   void drop_prediction_layers() {
     if (!drops_prediction_layers() || is_from_hf()) return;
@@ -210,9 +233,23 @@ class Preparation {
     return {};
   }
 
+  // As it is, scales included; another dtype is another model, in which nothing is quantised.
   Status draft_hf_from_hf() {
+    if (!request().dtype) {
+      parts_.tensors = draft_identity(catalog_, {});
+      return finish_hf(request(), source(), nullptr, parts_, result_.notes);
+    }
+    const ModelTensors model = SW_TRY(model_tensors(catalog_, source().hf_config));
+    take_apart(model);
     parts_.tensors = draft_identity(catalog_, {request().dtype, LayerKeys::kAutomatic});
+    keep_model_tensors(model, *request().dtype, parts_.tensors);
     return finish_hf(request(), source(), nullptr, parts_, result_.notes);
+  }
+
+  // From here on the catalog has the names and shapes of the model.
+  void take_apart(const ModelTensors& model) {
+    tell_quantised(model, request().dtype.value_or(DType::kBF16), result_.notes);
+    declare_quantised(model, catalog_, result_.plan.quantised);
   }
 
   Status draft_megatron_from_megatron() {
@@ -252,26 +289,19 @@ class Preparation {
 
   Status draft_megatron_from_hf() {
     const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
-    const ModelFacts facts =
-        SW_TRY(find_model_facts(request(), source(), mappings, {}, result_.notes));
+    const ModelFacts facts = SW_TRY(facts_of_hf(mappings));
     result_.family = facts.mapping->family;
-    std::vector<TensorDesc> hf = descs_of(catalog_);
-    correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf));
-    if (drops_prediction_layers()) {
-      const std::vector<std::string> dropped = prediction_tensors(correspondence_);
-      if (!dropped.empty()) {
-        result_.notes.push_back(dropped_note(dropped));
-        erase_tensors(dropped, catalog_);
-        erase_tensors(dropped, result_.source.catalog);
-        hf = descs_of(catalog_);
-        correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf));
-      }
-    }
+    SW_TRY(drop_prediction_layers_of_hf(facts));
+    const ModelTensors all = SW_TRY(model_tensors(source().catalog, facts.config_text));
+    const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
+    take_apart(model);
+    const std::span<const TensorDesc> hf = model.tensors;
     if (is_to_mimo()) {
       routes_ = facts.mapping->components;
       SW_TRY(check_components());
     }
-    correspondence_ = SW_TRY(correspond_from_hf(facts, catalog_, *source().files, result_.notes));
+    correspondence_ =
+        SW_TRY(correspond_from_hf(facts, hf, catalog_, *source().files, result_.notes));
     parts_.tensors = SW_TRY(draft_from_hf(
         correspondence_, catalog_,
         {request().dtype, is_to_legacy() ? LayerKeys::kAllNumbered : layer_keys(facts)}));
@@ -280,7 +310,7 @@ class Preparation {
     std::ranges::move(exact, std::back_inserter(parts_.tensors));
     leave_out_hf_extras();
     rename_for_spec();
-    SW_TRY(finish_from_hf(request(), source(), facts, parts_, result_.notes));
+    SW_TRY(finish_from_hf(request(), all.tensors, facts, parts_, result_.notes));
     for (const auto& [name, object] : source().artifacts) {
       parts_.artifacts.emplace_back(parts_.folder + "hf/" + name, object);
     }
@@ -297,6 +327,21 @@ class Preparation {
                                           tensor.desc.name.substr(kHfExtraPrefix.size())));
       return true;
     });
+  }
+
+  // Where no mapping speaks of the model, the message says which one nearly fits.
+  Result<ModelFacts> facts_of_hf(std::span<const Mapping> mappings) {
+    Result<ModelFacts> facts = find_model_facts(request(), source(), mappings, {}, result_.notes);
+    if (facts || facts.error().code != Code::kNoFamily || source().hf_config.empty()) return facts;
+    const HfConfig config = SW_TRY(read_hf_config(source().hf_config));
+    const ModelTensors model = SW_TRY(model_tensors(source().catalog, source().hf_config));
+    const std::string nearest = nearest_family(mappings, config, model.tensors);
+    if (nearest.empty()) return facts;
+    return fail(Code::kNoFamily,
+                "config.json: found architecture '{}', expected one that 'shardwright map list' "
+                "shows; {}; a mapping file of your own (--map) can extend that family: "
+                "docs/mapping.md says how, 'shardwright map check' tries it",
+                fmt::join(config.architectures, ", "), nearest);
   }
 
   void rename_for_spec() {

@@ -177,8 +177,10 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
   if (rule.kind != ConfigRule::Kind::kPair && !is_pair) {
     return node.invalid("names of one side only", "'hf' and 'args'");
   }
-  if ((rule.kind == ConfigRule::Kind::kFraction) != (rule.size && is_pair)) {
-    return node.invalid("'size' with names of both sides", "it for 'fraction', and only there");
+  const bool counts_blocks = rule.kind == ConfigRule::Kind::kBlockPattern;
+  if (!counts_blocks && (rule.kind == ConfigRule::Kind::kFraction) != (rule.size && is_pair)) {
+    return node.invalid("'size' with names of both sides",
+                        "it for 'fraction' and 'block_pattern', and only there");
   }
   if (rule.inert && (!is_pair || rule.kind != ConfigRule::Kind::kPair)) {
     return node.invalid("'inert' without a pair", "names of both sides");

@@ -360,6 +360,7 @@ Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts) 
     const JsonNode root(json, source.name + "#");
     const bool is_abstract = SW_TRY(flag_or(root, "abstract", false));
     Mapping mapping = SW_TRY(parse_resolved(root, is_abstract));
+    mapping.file = source.name;
     if (!is_abstract) mappings.push_back(std::move(mapping));
   }
   return mappings;

@@ -137,6 +137,7 @@ struct ConfigRule {
 
 /// One family, ready to apply. Immutable after parsing, so it may be shared between threads.
 struct Mapping {
+  std::string file;  ///< name of the mapping file, for messages
   std::string family;
   std::vector<std::string> architectures;  ///< HF's class names, the written one first
   std::vector<std::string> model_types;    ///< likewise

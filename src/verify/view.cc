@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "convert/correspond.h"
+#include "convert/dequantise.h"
 #include "convert/exact_values.h"
 #include "convert/families.h"
 #include "convert/mimo_source.h"
@@ -113,8 +114,11 @@ class Maker {
     const ModelFacts facts =
         SW_TRY(find_model_facts(request, view_.checkpoint, mappings, {}, view_.notes));
     view_.family = facts.mapping->family;
-    const Correspondence correspondence =
-        SW_TRY(correspond_from_hf(facts, catalog(), *view_.checkpoint.files, view_.notes));
+    const ModelTensors model = SW_TRY(model_tensors(catalog(), facts.config_text));
+    tell_quantised(model, DType::kBF16, view_.notes);
+    declare_quantised(model, view_.checkpoint.catalog, view_.plan.quantised);
+    const Correspondence correspondence = SW_TRY(correspond_from_hf(
+        facts, model.tensors, catalog(), *view_.checkpoint.files, view_.notes));
     tensors_ =
         SW_TRY(draft_from_hf(correspondence, catalog(), {std::nullopt, LayerKeys::kAllNumbered}));
     std::vector<DraftTensor> exact = SW_TRY(keep_exact_values(
