@@ -39,8 +39,8 @@ struct HashReport {
   std::string family;             ///< whose mapping was used; may be empty
   std::vector<TensorHash> model;  ///< sorted by name
   std::string model_digest;
-  /// Optimizer states, and values that only Hugging Face stores (`hf_extra.*`): what another form of
-  /// the same weights need not have. Sorted by name; empty if there are none.
+  /// Optimizer states, and values that only Hugging Face stores (`hf_extra.*`): what another form
+  /// of the same weights need not have. Sorted by name; empty if there are none.
   std::vector<TensorHash> beside;
   std::string beside_digest;
   std::vector<std::string> notes;

@@ -11,9 +11,9 @@
 
 namespace shardwright {
 
-/// How an HF model's tensors `hf` (of `catalog`) are Megatron's. Copies (tied heads) are compared bit by bit with what
-/// they repeat: those that differ become Megatron tensors of their own. `notes` tell which, and
-/// which are ignored. Errors: those of map_from_hf and of reading.
+/// How an HF model's tensors `hf` (of `catalog`) are Megatron's. Copies (tied heads) are compared
+/// bit by bit with what they repeat: those that differ become Megatron tensors of their own. `notes`
+/// tell which, and which are ignored. Errors: those of map_from_hf and of reading.
 [[nodiscard]] Result<Correspondence> correspond_from_hf(const ModelFacts& facts,
                                                         std::span<const TensorDesc> hf,
                                                         const Catalog& catalog, SourceFiles& files,

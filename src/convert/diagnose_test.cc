@@ -500,8 +500,10 @@ TEST(FindingPage, ThereIsOneForEachFindingInBothLanguages) {
 
 TEST(FindingPage, UnknownCodesGetAHint) {
   EXPECT_THAT(code_page("L7", Language::kEnglish).error().message, HasSubstr("did you mean L"));
-  EXPECT_THAT(code_page("SW0307", Language::kEnglish).error().message,
-              HasSubstr("expected L01 to L36"));
+  EXPECT_THAT(code_page("SW0308x", Language::kEnglish).error().message,
+              HasSubstr("did you mean SW0308?"));
+  EXPECT_THAT(code_page("what", Language::kEnglish).error().message,
+              HasSubstr("expected L01 to L36 or SW0101 to SW0999"));
   EXPECT_EQ(*code_page("l07", Language::kEnglish), *code_page("L07", Language::kEnglish));
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "verify/element_difference.h"
 #include "verify/planted_fixture.h"
@@ -52,8 +53,7 @@ TEST(Diff, NamesTheFirstElementThatDiffers) {
   Planted::copy("hf/llama3/hf", planted);
   set_norm(planted, 5, 0x4000);   // 2.0
   set_norm(planted, 40, 0x4080);  // 4.0
-  for (const std::string& other :
-       {golden("hf/llama3/hf"), golden("hf/llama3/legacy_tp2pp2ep1")}) {
+  for (const std::string& other : {golden("hf/llama3/hf"), golden("hf/llama3/legacy_tp2pp2ep1")}) {
     const DiffReport report = diff(planted.path(), other);
     ASSERT_EQ(report.differences.size(), 1u);
     const TensorDifference& found = report.differences.front();
@@ -156,8 +156,8 @@ TEST(CompareElements, OfComplexAndSmallTypes) {
   EXPECT_EQ(found.max_delta, 0.5);
   const std::vector<std::uint8_t> a = {1, 2};
   const std::vector<std::uint8_t> b = {1, 9};
-  const auto integers = compare_elements(DType::kU8, std::as_bytes(std::span(a)),
-                                         std::as_bytes(std::span(b)), 100.0);
+  const auto integers =
+      compare_elements(DType::kU8, std::as_bytes(std::span(a)), std::as_bytes(std::span(b)), 100.0);
   EXPECT_EQ(integers.differing, 1u) << "a tolerance is for floating point types";
   EXPECT_EQ(integers.max_delta, 7.0);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "verify/planted_fixture.h"

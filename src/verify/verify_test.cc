@@ -23,12 +23,11 @@ std::vector<Code> codes_of(const VerifyReport& report) {
 
 // What the real software wrote is right.
 TEST(Verify, FindsNothingInSoundCheckpoints) {
-  for (const char* path :
-       {"hf/llama3/hf", "hf/llama3/legacy_tp2pp2ep1", "hf/llama3_4l/legacy_tp1pp2ep1vpp2",
-        "hf/mixtral/hf", "hf/qwen3_moe/hf", "hf/deepseek_v3/hf",
-        "mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full",
-        "mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket",
-        "mcore/dense_te/v0.20.0dev/tp2pp1dp2-torch_dist-full"}) {
+  for (const char* path : {"hf/llama3/hf", "hf/llama3/legacy_tp2pp2ep1",
+                           "hf/llama3_4l/legacy_tp1pp2ep1vpp2", "hf/mixtral/hf", "hf/qwen3_moe/hf",
+                           "hf/deepseek_v3/hf", "mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full",
+                           "mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket",
+                           "mcore/dense_te/v0.20.0dev/tp2pp1dp2-torch_dist-full"}) {
     const VerifyReport report = verify(golden_path(path));
     for (const VerifyFinding& finding : report.findings) {
       ADD_FAILURE() << path << ": " << finding.message;
