@@ -9,13 +9,15 @@
 
 namespace shardwright {
 
-Result<Correspondence> correspond_from_hf(const ModelFacts& facts, std::span<const TensorDesc> hf,
+Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const ModelTensors& model,
                                           const Catalog& catalog, SourceFiles& files,
                                           std::vector<std::string>& notes) {
-  Correspondence correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf));
+  Correspondence correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors));
   FromHfOptions options;
   options.differing_copies = SW_TRY(find_differing_copies(correspondence.copies, catalog, files));
   for (const HfCopy& copy : correspondence.copies) {
+    // Equal values may have other scales.
+    if (model.is_quantised(copy.desc.name)) options.differing_copies.insert(copy.desc.name);
     const bool differs = options.differing_copies.contains(copy.desc.name);
     notes.push_back(differs ? fmt::format("{} differs from {} and is kept as hf_extra",
                                           copy.desc.name, copy.original)
@@ -23,7 +25,7 @@ Result<Correspondence> correspond_from_hf(const ModelFacts& facts, std::span<con
                                           copy.desc.name, copy.original));
   }
   if (!options.differing_copies.empty()) {
-    correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf, options));
+    correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors, options));
   }
   for (const std::string& name : correspondence.ignored) {
     notes.push_back(fmt::format("{} is ignored: Megatron computes it", name));

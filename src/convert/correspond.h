@@ -7,15 +7,16 @@
 
 #include "convert/model_facts.h"
 #include "io/source_files.h"
+#include "model/quantisation.h"
 #include "shardwright/mapping.h"
 
 namespace shardwright {
 
-/// How an HF model's tensors `hf` (of `catalog`) are Megatron's. Copies (tied heads) are compared
-/// bit by bit with what they repeat: those that differ become Megatron tensors of their own. `notes`
-/// tell which, and which are ignored. Errors: those of map_from_hf and of reading.
+/// How the tensors of an HF model, stored in `catalog`, are Megatron's. Copies (tied heads) are
+/// compared bit by bit with what they repeat: those that differ become Megatron tensors of their
+/// own. `notes` tell which, and which are ignored. Errors: those of map_from_hf and of reading.
 [[nodiscard]] Result<Correspondence> correspond_from_hf(const ModelFacts& facts,
-                                                        std::span<const TensorDesc> hf,
+                                                        const ModelTensors& model,
                                                         const Catalog& catalog, SourceFiles& files,
                                                         std::vector<std::string>& notes);
 

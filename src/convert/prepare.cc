@@ -176,12 +176,7 @@ class Preparation {
     const Correspondence all = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors));
     const std::vector<std::string> names = prediction_tensors(all);
     if (names.empty()) return {};
-    std::vector<std::string> stored = names;
-    for (const QuantisedTensor& tensor : model.quantised) {
-      if (std::ranges::find(names, tensor.desc.name) == names.end()) continue;
-      stored.push_back(catalog_.tensors[tensor.values].desc.name);
-      stored.push_back(catalog_.tensors[tensor.scales].desc.name);
-    }
+    const std::vector<std::string> stored = stored_names(model, catalog_, names);
     erase_tensors(stored, catalog_);
     erase_tensors(stored, result_.source.catalog);
     result_.notes.push_back(dropped_note(names));
@@ -295,13 +290,12 @@ class Preparation {
     const ModelTensors all = SW_TRY(model_tensors(source().catalog, facts.config_text));
     const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
     take_apart(model);
-    const std::span<const TensorDesc> hf = model.tensors;
     if (is_to_mimo()) {
       routes_ = facts.mapping->components;
       SW_TRY(check_components());
     }
     correspondence_ =
-        SW_TRY(correspond_from_hf(facts, hf, catalog_, *source().files, result_.notes));
+        SW_TRY(correspond_from_hf(facts, model, catalog_, *source().files, result_.notes));
     parts_.tensors = SW_TRY(draft_from_hf(
         correspondence_, catalog_,
         {request().dtype, is_to_legacy() ? LayerKeys::kAllNumbered : layer_keys(facts)}));

@@ -118,7 +118,7 @@ class Maker {
     tell_quantised(model, DType::kBF16, view_.notes);
     declare_quantised(model, view_.checkpoint.catalog, view_.plan.quantised);
     const Correspondence correspondence = SW_TRY(
-        correspond_from_hf(facts, model.tensors, catalog(), *view_.checkpoint.files, view_.notes));
+        correspond_from_hf(facts, model, catalog(), *view_.checkpoint.files, view_.notes));
     tensors_ =
         SW_TRY(draft_from_hf(correspondence, catalog(), {std::nullopt, LayerKeys::kAllNumbered}));
     std::vector<DraftTensor> exact = SW_TRY(keep_exact_values(
