@@ -14,16 +14,16 @@ namespace shardwright {
 
 /// How checkpoints are read to be compared, hashed or proven.
 struct ProofOptions {
-  std::string family;                  ///< overrides detection, as do the three below
-  std::string hf_config_dir;           ///< folder with config.json
-  std::vector<std::string> map_files;  ///< further mapping files
-  std::string models_dir;              ///< folder with mapping files; empty: the built-in ones
+  std::string family = {};                  ///< overrides detection, as do the three below
+  std::string hf_config_dir = {};           ///< folder with config.json
+  std::vector<std::string> map_files = {};  ///< further mapping files
+  std::string models_dir = {};              ///< folder with mapping files; empty: the built-in ones
   /// Vocabulary rows that mean something, where nothing in the checkpoint tells; the rest is
   /// padding and left out.
-  std::optional<std::int64_t> vocab_size;
+  std::optional<std::int64_t> vocab_size = std::nullopt;
   bool own_names = false;  ///< tensors as they are stored and named, no model family
   int threads = 0;         ///< 0: one per processor
-  RunOptions run;
+  RunOptions run = {};
 };
 
 /// A tensor's digest: 32 hex digits, as docs/formats/digest.md defines them.
@@ -39,8 +39,8 @@ struct HashReport {
   std::string family;             ///< whose mapping was used; may be empty
   std::vector<TensorHash> model;  ///< sorted by name
   std::string model_digest;
-  /// Optimizer states, and values that only Hugging Face stores (`hf_extra.*`): what another form of
-  /// the same weights need not have. Sorted by name; empty if there are none.
+  /// Optimizer states, and values that only Hugging Face stores (`hf_extra.*`): what another form
+  /// of the same weights need not have. Sorted by name; empty if there are none.
   std::vector<TensorHash> beside;
   std::string beside_digest;
   std::vector<std::string> notes;

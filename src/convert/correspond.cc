@@ -12,8 +12,7 @@ namespace shardwright {
 Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const ModelTensors& model,
                                           const Catalog& catalog, SourceFiles& files,
                                           std::vector<std::string>& notes) {
-  const std::span<const TensorDesc> hf = model.tensors;
-  Correspondence correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf));
+  Correspondence correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors));
   FromHfOptions options;
   options.differing_copies = SW_TRY(find_differing_copies(correspondence.copies, catalog, files));
   for (const HfCopy& copy : correspondence.copies) {
@@ -26,7 +25,7 @@ Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const ModelTe
                                           copy.desc.name, copy.original));
   }
   if (!options.differing_copies.empty()) {
-    correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf, options));
+    correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors, options));
   }
   for (const std::string& name : correspondence.ignored) {
     notes.push_back(fmt::format("{} is ignored: Megatron computes it", name));

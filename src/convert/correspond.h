@@ -12,11 +12,9 @@
 
 namespace shardwright {
 
-/// How an HF model's tensors are Megatron's. Copies (tied heads) are compared bit by bit with what
-/// they repeat: those that differ become Megatron tensors of their own. `notes` tell which, and
-/// which are ignored. Errors: those of map_from_hf and of reading.
-/// `model` are the catalog's tensors as the family knows them, and the catalog has their names (see
-/// declare_quantised).
+/// How the tensors of an HF model, stored in `catalog`, are Megatron's. Copies (tied heads) are
+/// compared bit by bit with what they repeat: those that differ become Megatron tensors of their
+/// own. `notes` tell which, and which are ignored. Errors: those of map_from_hf and of reading.
 [[nodiscard]] Result<Correspondence> correspond_from_hf(const ModelFacts& facts,
                                                         const ModelTensors& model,
                                                         const Catalog& catalog, SourceFiles& files,

@@ -7,7 +7,6 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "model/nearest.h"
 
 namespace shardwright {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "convert/correspond.h"
+#include "convert/dequantise.h"
 #include "convert/families.h"
 #include "layout/layer_name.h"
 #include "layout/piece_limit.h"
@@ -76,7 +77,13 @@ class ModelCheck {
       return {};
     }
     const auto facts = SW_TRY(find_facts({}));
-    if (facts) tell(map_from_hf(*facts->mapping, facts->sizes, descs_));
+    if (!facts) return {};
+    const auto model = model_tensors(checkpoint_.catalog, facts->config_text);
+    if (!model) {
+      add_finding(report_, model.error());
+      return {};
+    }
+    tell(map_from_hf(*facts->mapping, facts->sizes, model->tensors));
     return {};
   }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -74,21 +74,9 @@ class Planted {
   }
 
   /// Rewrites a JSON file.
-  void edit_json(const std::string& file, const std::function<void(nlohmann::json&)>& edit) const {
-    nlohmann::json document = nlohmann::json::parse(get(file));
-    edit(document);
-    put(file, document.dump());
-  }
-
+  void edit_json(const std::string& file, const std::function<void(nlohmann::json&)>& edit) const;
   /// Rewrites the header of a safetensors file; the bytes behind it stay.
-  void edit_header(const std::string& file,
-                   const std::function<void(nlohmann::json&)>& edit) const {
-    const std::string bytes = get(file);
-    const auto length = load_le<std::uint64_t>(as_bytes(bytes).data());
-    nlohmann::json header = nlohmann::json::parse(bytes.substr(8, length));
-    edit(header);
-    put_header(file, header.dump(), bytes.substr(8 + length));
-  }
+  void edit_header(const std::string& file, const std::function<void(nlohmann::json&)>& edit) const;
   void put_header(const std::string& file, const std::string& header,
                   const std::string& payload) const {
     std::string bytes;
