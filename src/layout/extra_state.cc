@@ -52,11 +52,13 @@ bool has_extra_state(std::string_view module, ModuleSpec spec) {
   if (is_in_foreign_tower(module)) return false;
   const std::string_view leaf = module.substr(module.rfind('.') + 1);
   if (leaf.starts_with("linear_") || leaf == "eh_proj") return true;
+  if (module.ends_with("multi_modal_projector.proj")) return true;
   // The block's last norm is Transformer Engine's wherever that is installed.
   if (spec == ModuleSpec::kLocal) return module.ends_with("decoder.final_layernorm");
   if (leaf.ends_with("layernorm")) return true;
-  constexpr std::array<std::string_view, 7> kOthers = {
-      "enorm", "hnorm", "final_norm", "in_proj", "out_proj", "out_norm", "patch_norm"};
+  constexpr std::array<std::string_view, 8> kOthers = {
+      "enorm",    "hnorm",    "final_norm", "in_proj",
+      "out_proj", "out_norm", "patch_norm", "mm_soft_embed_norm"};
   if (std::find(kOthers.begin(), kOthers.end(), leaf) != kOthers.end()) return true;
   // The norm in front of a layer's blocks; a mixer's own norm has none.
   const std::optional<LayerName> layer = split_layer_name(module);

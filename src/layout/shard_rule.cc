@@ -44,6 +44,7 @@ constexpr std::array kRows = {
     Row{"mamba_mixer.D", Cut::kFirst},
     Row{"mamba_mixer.norm.weight", Cut::kFirst},
     Row{"out_proj.weight", Cut::kLast},
+    Row{"multi_modal_projector.proj.weight", Cut::kFirst},
 };
 
 // The split projections of Mamba and gated delta nets carry the part behind the name:

@@ -96,10 +96,36 @@ CASES = {
     ),
     "qwen3_next": ("qwen3_next", "Qwen3NextForCausalLM", dict(TEXT, **DELTA, **SHARED)),
     "nemotron_h": ("nemotron_h", "NemotronHForCausalLM", NEMOTRON),
+    "gemma3_vl": (
+        "gemma3",
+        "Gemma3ForConditionalGeneration",
+        dict(
+            text_config=TEXT,
+            vision_config=dict(
+                hidden_size=36,
+                intermediate_size=52,
+                num_hidden_layers=3,
+                num_attention_heads=6,
+                image_size=28,
+                patch_size=14,
+            ),
+            mm_tokens_per_image=4,
+        ),
+    ),
+    "glm4_5v": (
+        "glm4v_moe",
+        "Glm4vMoeForConditionalGeneration",
+        dict(
+            text_config=dict(
+                TEXT, n_routed_experts=6, n_shared_experts=1, first_k_dense_replace=1, **MOE
+            ),
+            vision_config=dict(TOWER, image_size=16),
+        ),
+    ),
     "falcon_h1": ("falcon_h1", "FalconH1ForCausalLM", FALCON),
     "falcon_h1_normed": ("falcon_h1", "FalconH1ForCausalLM", dict(FALCON, mamba_rms_norm=True)),
 }
-HAVE_EXPERTS = [name for name in CASES if "moe" in name or name in ("qwen3_next", "nemotron_h")]
+HAVE_EXPERTS = [name for name in CASES if "moe" in name or name in ("qwen3_next", "nemotron_h", "glm4_5v")]
 
 # Megatron's arguments and tensors are the same: only HF has two names for what they are.
 SAME_IN_MEGATRON = ("qwen3_5_moe", "qwen3_next")
@@ -112,7 +138,7 @@ def build(folder, name, packed=False):
     model = getattr(transformers, architecture)._from_config(config, dtype=torch.bfloat16)
     hf_models.fill(model)
     model.save_pretrained(folder, max_shard_size="300KB", save_original_format=not packed)
-    if name == "nemotron_h":  # a float32 buffer in every published file
+    if name in ("nemotron_h", "glm4_5v"):  # a float32 buffer in every published file
         retype(folder, "e_score_correction_bias")
     return checkpoints.load_hf(folder)
 

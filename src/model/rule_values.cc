@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/rule_values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/fail.h"
+#include "model/config_values.h"
+
+namespace shardwright {
+namespace {
+
+// The lists of these rules have one entry per layer.
+constexpr std::int64_t kMaxPattern = std::int64_t{1} << 16;
+
+}  // namespace
+
+const ArgValue* first_set(const Arguments& values, std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    const ArgValue* value = find_set(values, flag_name(name).name);
+    if (value != nullptr) return value;
+  }
+  return nullptr;
+}
+
+ArgValue inverse(const ArgValue& value) {
+  const bool* on = std::get_if<bool>(&value);
+  return on == nullptr ? value : ArgValue{!*on};
+}
+
+bool conditions_hold(const ConfigRule& rule, const Arguments& hf) {
+  return std::ranges::all_of(rule.conditions, [&hf](const auto& condition) {
+    const ArgValue* value = find_set(hf, condition.first);
+    return value != nullptr && same_value(*value, condition.second);
+  });
+}
+
+std::optional<std::int64_t> whole(const ArgValue& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  const auto* real = std::get_if<double>(&value);
+  if (real == nullptr || std::trunc(*real) != *real || std::abs(*real) > kExact)
+    return std::nullopt;
+  return static_cast<std::int64_t>(*real);
+}
+
+std::int64_t whole_or(const ArgValue* value, std::int64_t otherwise) {
+  return value == nullptr ? otherwise : whole(*value).value_or(otherwise);
+}
+
+std::optional<double> number_in(const ArgValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  const auto* real = std::get_if<double>(&value);
+  return real == nullptr ? std::nullopt : std::optional(*real);
+}
+
+ArgValue plain_number(double value) {
+  constexpr double kRounding = 1e-9;
+  const double nearest = std::round(value);
+  const bool is_whole = std::abs(value - nearest) <= kRounding * std::abs(nearest);
+  return is_whole ? ArgValue{static_cast<std::int64_t>(nearest)} : ArgValue{value};
+}
+
+Result<double> checked_positive(std::string_view name, const ArgValue& value) {
+  const std::optional<double> number = number_in(value);
+  if (number && *number > 0.0 && std::isfinite(*number)) return *number;
+  return fail(Code::kConfigMissing, "{}: found {}, expected a number above 0", name,
+              to_string(value));
+}
+
+Result<std::int64_t> layers_of(const ModelSizes& sizes) {
+  const std::int64_t layers = SW_TRY((Scope{sizes, {}}.value_of("layers")));
+  if (layers >= 0 && layers <= kMaxPattern) return layers;
+  return fail(Code::kLimit, "layers: found {}, expected at most {}", layers, kMaxPattern);
+}
+
+ArgValue pattern_value(std::vector<std::int64_t> pattern) {
+  if (std::ranges::all_of(pattern, [](std::int64_t has) { return has == 1; })) {
+    return ArgValue{std::int64_t{1}};
+  }
+  return ArgValue{std::move(pattern)};
+}
+
+bool is_observed(const Mapping& mapping, std::string_view size) {
+  return std::ranges::any_of(mapping.indices, [&](const IndexRule& index) {
+    return index.observed && index.size == size;
+  });
+}
+
+Result<std::optional<std::int64_t>> listed_layers(const ConfigRule& rule, const ModelSizes& sizes) {
+  const Scope scope{sizes, {}};
+  if (!rule.size) return std::optional(SW_TRY(scope.value_of("layers")));
+  const auto is_known = [&](const std::string& name) { return sizes.contains(name); };
+  if (!std::ranges::all_of(rule.size->names(), is_known)) return std::optional<std::int64_t>();
+  return std::optional(SW_TRY(rule.size->evaluate(scope)));
+}
+
+bool is_length(std::string_view name) { return name.ends_with(".length"); }
+
+bool lists_kinds(const ConfigRule& rule) {
+  return rule.kind == ConfigRule::Kind::kLinearAttention ||
+         rule.kind == ConfigRule::Kind::kBlockPattern;
+}
+
+}  // namespace shardwright
