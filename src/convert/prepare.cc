@@ -244,6 +244,7 @@ class Preparation {
   // From here on the catalog has the names and shapes of the model.
   void take_apart(const ModelTensors& model) {
     tell_quantised(model, request().dtype.value_or(DType::kBF16), result_.notes);
+    for (const StoredTensor& tensor : catalog_.tensors) stored_names_.push_back(tensor.desc.name);
     declare_quantised(model, catalog_, result_.plan.quantised);
   }
 
@@ -415,13 +416,24 @@ class Preparation {
                      [&](const auto& a, const auto& b) { return place(a) < place(b); });
   }
 
+  // Under which name the source has it, whatever the model calls it.
+  [[nodiscard]] const std::string& stored_name(std::uint32_t tensor) const {
+    return stored_names_.empty() ? catalog_.tensors[tensor].desc.name : stored_names_[tensor];
+  }
+
   void fill_renames() {
+    std::unordered_map<std::uint32_t, std::uint32_t> scales_of;
+    for (const QuantisedSource& quantised : result_.plan.quantised) {
+      scales_of.emplace(quantised.values, quantised.scales);
+    }
     for (const DraftTensor& tensor : parts_.tensors) {
       RenamedTensor rename{{}, tensor.desc.name};
       std::unordered_set<std::uint32_t> seen;
       for (const TensorView& view : tensor.recipe.views) {
         if (!seen.insert(view.source).second) continue;
-        rename.source.push_back(catalog_.tensors[view.source].desc.name);
+        rename.source.push_back(stored_name(view.source));
+        const auto scales = scales_of.find(view.source);
+        if (scales != scales_of.end()) rename.source.push_back(stored_name(scales->second));
       }
       result_.renames.push_back(std::move(rename));
     }
@@ -429,6 +441,7 @@ class Preparation {
 
   PreparedConversion result_;
   Catalog catalog_;
+  std::vector<std::string> stored_names_;  // of its tensors, where the model has others
   Correspondence correspondence_;
   ComponentLayout layout_;  // of a MIMO target
   std::vector<ComponentRoute> routes_;
