@@ -87,18 +87,22 @@ FAMILY_SIZES = {
     ),
     "minimax_m2": PACKED_EXPERT_SIZES,
     "gpt_oss": dict(
-        PACKED_EXPERT_SIZES, sliding_window=7, rope_parameters={**YARN, "truncate": False}
+        PACKED_EXPERT_SIZES,
+        sliding_window=7,
+        swiglu_limit=1.2,
+        rope_parameters={**YARN, "truncate": False},
     ),
     "gpt2": dict(
-        vocab_size=511, n_embd=72, n_layer=3, n_head=6, n_positions=256, layer_norm_epsilon=1e-3
+        vocab_size=511, n_embd=72, n_layer=3, n_head=6, n_positions=256, layer_norm_epsilon=0.1
     ),
     "olmo2": NO_PADDING_TOKEN,
     "olmo3": dict(
         WINDOW,
         layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+        # transformers gives the layers with a window this theta, whatever a flat file says.
         rope_parameters={
-            "full_attention": YARN,
-            "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0},
+            "full_attention": {**YARN, "rope_theta": 500000.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 500000.0},
         },
     ),
     # transformers sizes these norms by hidden_size alone.
