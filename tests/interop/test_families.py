@@ -81,7 +81,7 @@ CASES = {
 }
 
 # Their tensors and arguments are those of llama or mistral, so the family has to be named.
-NAMED = {"phi3", "phi3_tied", "ministral3"}
+NAMED = {"phi3", "phi3_tied"}
 # transformers does not have the model.
 REMOTE = {"mimo"}
 
