@@ -154,6 +154,22 @@ struct Refusal {
   std::string message;
 };
 
+TEST(ParseArguments, ComponentsBelongToMimo) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {convert_with({"--mtp", "some"}), "expected keep or drop"},
+      {convert_with({"--component", "language=tp=2"}), "--component: found it with --to"},
+      {convert_with({"--world-size", "2"}), "--world-size: found it with --to"},
+      {{"convert", "a", "b", "--to", "mimo"}, "--component: found none with --to mimo"},
+      {{"convert", "a", "b", "--to", "mimo", "--tp", "2"}, "--tp: found it with --to mimo"},
+      {{"convert", "a", "b", "--to", "mimo", "--component", "language=vpp=2"}, "the key 'vpp'"},
+  };
+  for (const auto& [words, message] : cases) {
+    const auto command = parse_arguments(words);
+    ASSERT_FALSE(command) << message;
+    EXPECT_THAT(command.error().message, HasSubstr(message));
+  }
+}
+
 TEST(ParseArguments, RefusesWithTheFlagsName) {
   const std::vector<Refusal> refusals = {
       {{}, "found no command"},
@@ -193,12 +209,6 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {convert_with({"--optimizer", "maybe"}), "expected keep or drop"},
       {convert_with({"--check-replicas", "some"}), "expected all, sample or none"},
       {convert_with({"--spec", "apex"}), "expected te or local"},
-      {convert_with({"--mtp", "some"}), "expected keep or drop"},
-      {convert_with({"--component", "language=tp=2"}), "--component: found it with --to"},
-      {convert_with({"--world-size", "2"}), "--world-size: found it with --to"},
-      {{"convert", "a", "b", "--to", "mimo"}, "--component: found none with --to mimo"},
-      {{"convert", "a", "b", "--to", "mimo", "--tp", "2"}, "--tp: found it with --to mimo"},
-      {{"convert", "a", "b", "--to", "mimo", "--component", "language=vpp=2"}, "the key 'vpp'"},
       {convert_with({"--overwite"}),
        "found the unknown flag --overwite; did you mean --overwrite?"},
       {convert_with({"--frobnicate=1"}), "unknown flag --frobnicate; see 'shardwright convert"},
@@ -212,10 +222,6 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{"diagnose", "a", "--ep", "0"}, "--ep: found '0'"},
       {{"diagnose", "a", "--lang", "de"}, "--lang: found 'de'"},
       {{"explain"}, "CODE: found nothing"},
-      {{"map"}, "map: found '', expected check or list"},
-      {{"map", "list", "--hf", "x"}, "map list: found a file or --hf"},
-      {{"map", "check", "--hf", "x"}, "FILE: found nothing"},
-      {{"map", "check", "x"}, "--hf: found nothing"},
       {{"demo", "x"}, "found one argument too many, 'x', expected none"},
       {{"demo", "--kep", "x"}, "did you mean --keep?"},
   };
@@ -247,6 +253,18 @@ TEST(ParseArguments, ReadsWhatToTryAMappingOn) {
   EXPECT_EQ(check.check.hf_dir, "model");
   EXPECT_TRUE(check.json);
   EXPECT_EQ(parsed<MapCommand>({"map", "list"}).check.file, "");
+
+  const std::vector<Refusal> refusals = {
+      {{"map"}, "map: found '', expected check or list"},
+      {{"map", "list", "--hf", "x"}, "map list: found a file or --hf"},
+      {{"map", "check", "--hf", "x"}, "FILE: found nothing"},
+      {{"map", "check", "x"}, "--hf: found nothing"},
+  };
+  for (const Refusal& refusal : refusals) {
+    const Result<Command> command = parse_arguments(refusal.words);
+    ASSERT_FALSE(command) << refusal.message;
+    EXPECT_THAT(command.error().message, HasSubstr(refusal.message));
+  }
 }
 
 TEST(ParseArguments, HelpBeginsWithExamplesAndWinsOverMistakes) {

@@ -20,6 +20,11 @@ std::string names_text(const MappingProblem& problem) {
   return fmt::format("{}", fmt::join(name_patterns(problem.tensors), ", "));
 }
 
+std::string more_like_it(const MappingProblem& problem) {
+  const std::size_t more = problem.tensors.size() - 1;
+  return more == 0 ? "" : fmt::format(" (and {} more like it)", more);
+}
+
 std::string sentence(const MappingProblem& problem) {
   switch (problem.kind) {
     case Kind::kUncovered:
@@ -31,8 +36,8 @@ std::string sentence(const MappingProblem& problem) {
     case Kind::kProducedTwice:
       return fmt::format("{} makes {}, and {}", problem.rule, names_text(problem), problem.reason);
     case Kind::kShape:
-      if (problem.tensors.size() < 2) break;
-      return fmt::format("{} (and {} more like it)", problem.reason, problem.tensors.size() - 1);
+      if (problem.rule.empty()) break;
+      return fmt::format("{}: {}{}", problem.rule, problem.reason, more_like_it(problem));
     case Kind::kConfig:
     case Kind::kWayBack:
       break;

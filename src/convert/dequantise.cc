@@ -50,6 +50,18 @@ void declare_quantised(const ModelTensors& model, Catalog& catalog,
   }
 }
 
+std::vector<std::string> stored_names(const ModelTensors& model, const Catalog& catalog,
+                                      const std::vector<std::string>& names) {
+  const std::unordered_set<std::string_view> wanted(names.begin(), names.end());
+  std::vector<std::string> stored = names;
+  for (const QuantisedTensor& joined : model.quantised) {
+    if (!wanted.contains(joined.desc.name)) continue;
+    stored.push_back(catalog.tensors[joined.values].desc.name);
+    stored.push_back(catalog.tensors[joined.scales].desc.name);
+  }
+  return stored;
+}
+
 void tell_quantised(const ModelTensors& model, DType dtype, std::vector<std::string>& notes) {
   const auto tell = [&](std::ptrdiff_t count, std::string_view type) {
     if (count == 0) return;

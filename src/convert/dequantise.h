@@ -22,6 +22,12 @@ namespace shardwright {
 void declare_quantised(const ModelTensors& model, Catalog& catalog,
                        std::vector<QuantisedSource>& quantised);
 
+/// What of the catalog the named tensors of the model are stored as, scales included. REQUIRES: as
+/// declare_quantised, before it.
+[[nodiscard]] std::vector<std::string> stored_names(const ModelTensors& model,
+                                                    const Catalog& catalog,
+                                                    const std::vector<std::string>& names);
+
 /// Says how many tensors become `dtype`, and what is ignored.
 void tell_quantised(const ModelTensors& model, DType dtype, std::vector<std::string>& notes);
 

@@ -137,7 +137,9 @@ Result<std::vector<DraftTensor>> keep_exact_values(const Correspondence& corresp
   std::vector<Shifted> tensors = shifted_tensors(correspondence);
   std::erase_if(tensors, [&](const Shifted& tensor) {
     const auto dtype = made.find(tensor.megatron->name);
-    return !stored.contains(tensor.hf->name) || !is_castable_float(tensor.hf->dtype) ||
+    const auto place = stored.find(tensor.hf->name);
+    return place == stored.end() || !is_castable_float(tensor.hf->dtype) ||
+           source.tensors[place->second].desc.dtype != tensor.hf->dtype ||
            (dtype != made.end() && dtype->second != tensor.hf->dtype);
   });
   std::vector<DraftTensor> kept;

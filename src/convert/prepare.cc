@@ -185,12 +185,7 @@ class Preparation {
     const Correspondence all = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors));
     const std::vector<std::string> names = prediction_tensors(all);
     if (names.empty()) return {};
-    std::vector<std::string> stored = names;
-    for (const QuantisedTensor& tensor : model.quantised) {
-      if (std::ranges::find(names, tensor.desc.name) == names.end()) continue;
-      stored.push_back(catalog_.tensors[tensor.values].desc.name);
-      stored.push_back(catalog_.tensors[tensor.scales].desc.name);
-    }
+    const std::vector<std::string> stored = stored_names(model, catalog_, names);
     erase_tensors(stored, catalog_);
     erase_tensors(stored, result_.source.catalog);
     result_.notes.push_back(dropped_note(names));
@@ -314,6 +309,8 @@ class Preparation {
     options.differing_copies =
         SW_TRY(find_differing_copies(correspondence_.copies, catalog_, *source().files));
     for (const HfCopy& copy : correspondence_.copies) {
+      // Equal values may have other scales.
+      if (model.is_quantised(copy.desc.name)) options.differing_copies.insert(copy.desc.name);
       const bool differs = options.differing_copies.contains(copy.desc.name);
       result_.notes.push_back(differs
                                   ? fmt::format("{} differs from {} and is kept as hf_extra",

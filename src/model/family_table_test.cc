@@ -112,7 +112,9 @@ class Evidence {
     }
     for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/interop"))) {
       const std::string name = entry.path().filename();
-      if (name.starts_with("test_")) texts_[name] = read_file(entry.path());
+      if (!name.starts_with("test_")) continue;
+      texts_[name] = read_file(entry.path());
+      std::erase_if(texts_[name], [](char c) { return c == ' ' || c == '\n'; });
     }
   }
 
@@ -157,7 +159,8 @@ std::string families_page() {
     page += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", mapping.family,
                         fmt::join(mapping.architectures, ", "), traits.attention(), traits.mlp(),
                         traits.norms(), traits.more(), mark(evidence.has_import(mapping)),
-                        mark(evidence.is_in("test_families.py", mapping)),
+                        mark(evidence.is_in("test_families.py", mapping) ||
+                             evidence.is_in("test_families_hybrid.py", mapping)),
                         mark(evidence.is_in("test_same_outputs.py", mapping)));
     for (const std::string& fact : mapping.beyond_args) {
       beyond.push_back(fmt::format("* {}: {}.\n", mapping.family, fact));

@@ -32,8 +32,8 @@ std::string mapping_text(std::string_view rules, std::string_view family = "a") 
                      family, rules);
 }
 
-constexpr std::string_view kLayers =
-    R"({"use": "layer", "for": "layer", "megatron": "decoder.layers.{layer}.", "hf": "l.{layer}."})";
+constexpr std::string_view kLayers = R"({"use": "layer", "for": "layer",
+    "megatron": "decoder.layers.{layer}.", "hf": "l.{layer}."})";
 
 std::vector<TensorDesc> model() {
   std::vector<TensorDesc> tensors;

@@ -280,6 +280,11 @@ class Joiner {
 
 }  // namespace
 
+bool ModelTensors::is_quantised(std::string_view name) const {
+  return std::ranges::any_of(
+      quantised, [&](const QuantisedTensor& tensor) { return tensor.desc.name == name; });
+}
+
 Result<ModelTensors> join_scales(std::span<const TensorDesc> stored,
                                  const QuantisationConfig& config) {
   return Joiner(stored, config).run();

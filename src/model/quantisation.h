@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/quantisation_config.h"
@@ -30,6 +31,8 @@ struct ModelTensors {
   std::vector<TensorDesc> tensors;  ///< plain ones and quantised ones, in the order of the stored
   std::vector<QuantisedTensor> quantised;
   std::vector<std::string> ignored;  ///< scales of activations and caches, which no weight needs
+
+  [[nodiscard]] bool is_quantised(std::string_view name) const;
 };
 
 /// Joins the stored tensors of a Hugging Face checkpoint with their scales: `X` of e4m3 with
