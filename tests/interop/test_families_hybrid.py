@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hybrid and vision-language families: models of the real transformers library, there and back."""
+import argparse
+import copy
 import shutil
 
 import pytest
@@ -313,3 +315,100 @@ def test_norms_that_round(shardwright, tmp_path):
     trained = checkpoints.load_hf(tmp_path / "trained")
     assert torch.equal(trained[name], made[stored] + 1)
     assert not torch.equal(trained[name], source[name])
+
+
+def delta_net_specs(config, block):
+    """Megatron-Core's block with its own gated delta nets where the arguments say so. There is no
+    spec of them for local modules, so their parts are put together here."""
+    from megatron.core.ssm import gated_delta_net
+    from megatron.core.tensor_parallel.layers import ColumnParallelLinear, RowParallelLinear
+    from megatron.core.transformer.spec_utils import ModuleSpec
+    from megatron.core.models.gpt.experimental_attention_variant_module_specs import (
+        get_linear_attention_pattern,
+    )
+
+    # What a library for GPUs has: the same arithmetic.
+    gated_delta_net.HAVE_FLA = True
+    gated_delta_net.l2norm = lambda x: x * (x.square().sum(-1, keepdim=True) + 1e-6).rsqrt()
+    layers = []
+    for layer, is_linear in zip(block.layer_specs, get_linear_attention_pattern(config)):
+        layer = copy.deepcopy(layer)
+        if is_linear:
+            layer.submodules.self_attention = ModuleSpec(
+                module=gated_delta_net.GatedDeltaNet,
+                submodules=gated_delta_net.GatedDeltaNetSubmodules(
+                    in_proj=ColumnParallelLinear,
+                    out_norm=layer.submodules.input_layernorm,
+                    out_proj=RowParallelLinear,
+                ),
+            )
+            names = {"input_layernorm.": "self_attention.in_proj.layer_norm_"}
+            layer.submodules.sharded_state_dict_keys_map = {
+                **layer.submodules.sharded_state_dict_keys_map,
+                **names,
+            }
+        layers.append(layer)
+    block.layer_specs = layers
+    return block
+
+
+@pytest.fixture
+def delta_net_model(megatron, monkeypatch):
+    """Builds the Megatron model of a checkpoint's arguments and gives it the tensors."""
+    import megatron_from_args
+
+    plain = megatron_from_args.layer_specs
+    monkeypatch.setattr(
+        megatron_from_args,
+        "layer_specs",
+        lambda config, args: delta_net_specs(config, plain(config, args)),
+    )
+    monkeypatch.setitem(megatron_from_args.WHOLE_ON_CPU, "deterministic_mode", True)
+
+    def build(folder, **changes):
+        args = megatron_from_args.read_arguments(folder)
+        model = megatron_from_args.build(argparse.Namespace(**{**vars(args), **changes}))
+        tensors = checkpoints.load_dcp(folder)
+        megatron.fill(model, tensors)
+        assert megatron.assert_holds(model, tensors) == tensors.keys()
+        return model
+
+    return build
+
+
+def error(model, hf_model, vocab_size):
+    ids = torch.randint(0, vocab_size, (2, 70), generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        ours = model(ids, torch.arange(70).expand_as(ids), None)
+        expected = hf_model(ids).logits
+    assert expected.std() > 1
+    return (ours - expected).abs().max().item()
+
+
+@pytest.mark.parametrize("name", ["qwen3_5", "qwen3_next"])
+def test_delta_nets_compute_the_same(shardwright, delta_net_model, tmp_path, name):
+    """Row orders, w - 1, the gates of the queries and the arguments, all at once."""
+    model_type, architecture, settings = CASES[name]
+    config = transformers.AutoConfig.for_model(model_type, **settings)
+    hf_model = getattr(transformers, architecture)._from_config(
+        config, dtype=torch.float32, **hf_models.EAGER
+    )
+    hf_models.fill(hf_model)
+    hf_model.eval().save_pretrained(tmp_path / "hf", max_shard_size="300KB")
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    folder = checkpoints.iteration_folder(tmp_path / "out")
+    model = delta_net_model(folder)
+    assert error(model, hf_model, 510) < 2e-4
+    for changed in (
+        "decoder.layers.0.self_attention.in_proj.weight",
+        "decoder.layers.2.self_attention.conv1d.weight",
+        "decoder.layers.0.self_attention.out_norm.weight",
+        "decoder.layers.1.self_attention.linear_qkv.weight",
+        "decoder.layers.2.self_attention.A_log",
+    ):
+        tensor = model.state_dict()[changed]
+        original = tensor.clone()
+        tensor.copy_(original.roll(1, dims=0))
+        assert error(model, hf_model, 510) > 0.02, changed
+        tensor.copy_(original)
+    assert error(delta_net_model(folder, rotary_percent=0.5), hf_model, 510) > 0.02
