@@ -2,7 +2,10 @@
 """Hybrid and vision-language families: models of the real transformers library, there and back."""
 import argparse
 import copy
+import dataclasses
 import shutil
+import sys
+import unittest.mock
 
 import pytest
 import torch
@@ -412,3 +415,129 @@ def test_delta_nets_compute_the_same(shardwright, delta_net_model, tmp_path, nam
         assert error(model, hf_model, 510) > 0.02, changed
         tensor.copy_(original)
     assert error(delta_net_model(folder, rotary_percent=0.5), hf_model, 510) > 0.02
+
+
+class GatedNorm(torch.nn.Module):
+    """Stands for the norm of a library for GPUs: it has the parameter and no arithmetic."""
+
+    def __init__(self, width, **_):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(width))
+
+
+@pytest.fixture
+def mamba_model(megatron, monkeypatch):
+    """Builds Megatron-Core's own MambaModel. Its mixers compute on GPUs only, but say what they
+    hold, and load it."""
+    for name in (
+        "megatron.core.inference.contexts.attention_context.triton.tensor_ops",
+        "mamba_ssm.ops.triton.layernorm_gated",
+        "mamba_ssm.ops.triton.ssd_combined",
+        "mamba_ssm.ops.triton.selective_state_update",
+    ):
+        for i in range(name.count(".") + 1):
+            part = name.rsplit(".", i)[0]
+            if part == name or part.startswith("mamba_ssm"):
+                monkeypatch.setitem(sys.modules, part, unittest.mock.MagicMock())
+    norms = sys.modules["mamba_ssm.ops.triton.layernorm_gated"]
+    norms.RMSNorm = GatedNorm
+    from megatron.core.models.mamba import MambaModel
+    from megatron.core.models.mamba.mamba_layer_specs import mamba_stack_spec
+    from megatron.core.transformer.transformer_config import TransformerConfig
+
+    import megatron_from_args
+
+    def build(folder):
+        args = megatron_from_args.read_arguments(folder)
+        fields = {field.name for field in dataclasses.fields(TransformerConfig)}
+        values = {name: value for name, value in vars(args).items() if name in fields}
+        values |= megatron_from_args.WHOLE_ON_CPU
+        values |= dict(
+            num_moe_experts=args.num_experts,
+            moe_grouped_gemm=True,
+            params_dtype=torch.bfloat16,
+            pipeline_dtype=torch.bfloat16,
+        )
+        model = MambaModel(
+            TransformerConfig(**values),
+            mamba_stack_spec,
+            vocab_size=args.padded_vocab_size,
+            max_sequence_length=args.max_position_embeddings,
+            hybrid_override_pattern=args.hybrid_override_pattern,
+            position_embedding_type=args.position_embedding_type,
+            share_embeddings_and_output_weights=not args.untie_embeddings_and_output_weights,
+        )
+        model.bfloat16()
+        for name, buffer in model.named_buffers():
+            if name.endswith("expert_bias"):
+                buffer.data = buffer.data.float()
+        return model
+
+    return build
+
+
+@pytest.fixture
+def delta_net_te_model(megatron, monkeypatch):
+    """Builds Megatron-Core's GPTModel with gated delta nets, of the modules that it has for them."""
+    import megatron_from_args
+    from megatron.core.models.gpt import experimental_attention_variant_module_specs as specs
+    from megatron.core.ssm import gated_delta_net
+
+    monkeypatch.setattr(gated_delta_net, "HAVE_FLA", True)
+    monkeypatch.setattr(
+        megatron_from_args,
+        "layer_specs",
+        lambda config, args: specs.get_transformer_block_with_experimental_attention_variant_spec(
+            config
+        ),
+    )
+    whole = dict(params_dtype=torch.bfloat16, pipeline_dtype=torch.bfloat16, moe_grouped_gemm=True)
+    for name, value in whole.items():
+        monkeypatch.setitem(megatron_from_args.WHOLE_ON_CPU, name, value)
+
+    def build(folder):
+        return megatron_from_args.build(megatron_from_args.read_arguments(folder)).bfloat16()
+
+    return build
+
+
+@pytest.mark.parametrize(
+    "name, models",
+    [
+        ("nemotron_h", "mamba_model"),
+        ("qwen3_5", "delta_net_te_model"),
+        ("qwen3_next", "delta_net_te_model"),
+    ],
+)
+def test_megatrons_own_model_loads(shardwright, megatron, tmp_path, request, name, models):
+    """Nothing is missing or too much, for the strictest of Megatron's checks; legacy files are the
+    model's own state dict; and all of it comes back."""
+    source = build(tmp_path / "hf", name)
+    out = tmp_path / "out"
+    shardwright("convert", tmp_path / "hf", out, "--to", "torch_dist", "--tp", 2, "--pp", 2)
+    folder = checkpoints.iteration_folder(out)
+    tensors = checkpoints.load_dcp(out)
+    model = request.getfixturevalue(models)(folder)
+    extras = [key for key in tensors if key.startswith("hf_extra.")]
+    megatron.load(model, folder, "assume_ok_unexpected" if extras else "raise_all")
+    in_model = {key: value for key, value in tensors.items() if key not in extras}
+    assert megatron.assert_holds(model, in_model) == in_model.keys()
+
+    shardwright("convert", tmp_path / "hf", tmp_path / "legacy", "--to", "legacy")
+    file = checkpoints.iteration_folder(tmp_path / "legacy") / "mp_rank_00" / "model_optim_rng.pt"
+    state = torch.load(file, weights_only=False)["model"]  # our own file
+    own = model.state_dict()
+    assert state.keys() == own.keys()
+    for key, value in own.items():
+        if isinstance(value, torch.Tensor):
+            assert checkpoints.same_bits(state[key], value), key
+    shardwright("convert", tmp_path / "legacy", tmp_path / "again", "--to", "torch_dist")
+    checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "again"), in_model)
+    bare = ("--hf-config", tmp_path / "hf")
+    shardwright("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf", *bare)
+    back = checkpoints.load_hf(tmp_path / "back")
+    for key in extras:  # a legacy file has no place for them
+        name = key.removeprefix("hf_extra.")
+        assert (back[name] - source[name]).abs().max() <= 2**-9
+        back[name] = source[name]
+    checkpoints.assert_same(back, source)
