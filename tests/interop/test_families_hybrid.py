@@ -291,6 +291,66 @@ def test_parts_of_a_mixer(shardwright, tmp_path):
             assert torch.equal(made[f"{target}conv1d.{parameter}.{name}"], part), name
 
 
+@pytest.mark.parametrize(
+    "name, tower",
+    [
+        ("qwen2_vl", "visual."),
+        ("qwen2_5_vl", "visual."),
+        ("gemma3_vl", "vision_tower."),
+        ("glm4_5v", "visual."),
+    ],
+)
+def test_towers_that_megatron_takes_as_they_are(shardwright, tmp_path, name, tower):
+    hf = build(tmp_path / "hf", name)
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    made = checkpoints.load_dcp(tmp_path / "out")
+    kept = {key.removeprefix("model."): value for key, value in hf.items() if tower in key}
+    assert len(kept) > 30
+    checkpoints.assert_same({key: made[key] for key in made if key.startswith(tower)}, kept)
+    whole = chunks(tmp_path / "out")
+    assert all(len(whole[key]) == 1 for key in kept)  # every rank has all of it
+    if name == "gemma3_vl":
+        projection = hf["multi_modal_projector.mm_input_projection_weight"]
+        assert torch.equal(made["multi_modal_projector.proj.weight"], projection.T)
+        assert len(whole["multi_modal_projector.proj.weight"]) == 2
+
+
+@pytest.mark.parametrize("name", ["gemma3_vl", "glm4_5v", "qwen2_vl"])
+def test_language_models_are_those_of_the_text_family(shardwright, tmp_path, name):
+    """The same tensors as the family without eyes makes of the same weights."""
+    text = {"gemma3_vl": "gemma3_text", "glm4_5v": "glm4_moe", "qwen2_vl": "qwen2"}[name]
+    architecture = {
+        "gemma3_vl": "Gemma3ForCausalLM",
+        "glm4_5v": "Glm4MoeForCausalLM",
+        "qwen2_vl": "Qwen2ForCausalLM",
+    }[name]
+    hf = build(tmp_path / "hf", name)
+    settings = dict(CASES[name][2]["text_config"])
+    if name == "glm4_5v":
+        settings.update(attention_bias=True, num_nextn_predict_layers=0)
+    config = transformers.AutoConfig.for_model(text, **settings)
+    config.architectures = [architecture]
+    config.dtype = torch.bfloat16
+    config.save_pretrained(tmp_path / "text")
+    tensors = {}
+    for key, value in hf.items():
+        if "vis" in key or "projector" in key:
+            continue
+        for prefix in ("model.language_model.", "language_model.model.", "model."):
+            if key.startswith(prefix):
+                key = "model." + key.removeprefix(prefix)
+                break
+        tensors[key] = value
+    save_file(tensors, tmp_path / "text" / "model.safetensors", metadata={"format": "pt"})
+    made = []
+    for source in ("hf", "text"):
+        shardwright("convert", tmp_path / source, tmp_path / f"{source}_out", "--to", "torch_dist")
+        made.append(checkpoints.load_dcp(tmp_path / f"{source}_out"))
+    prefix = "language_model."
+    language = {k.removeprefix(prefix): v for k, v in made[0].items() if k.startswith(prefix)}
+    checkpoints.assert_same(language, made[1])
+
+
 def test_norms_that_round(shardwright, tmp_path):
     """Megatron keeps w - 1. What that loses in bfloat16 is kept beside it, until it is trained."""
     source = build(tmp_path / "hf", "qwen3_5")
