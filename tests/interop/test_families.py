@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 
 import checkpoints
 import hf_models
+import test_families_hybrid
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 TIED, UNTIED = ({"tie_word_embeddings": tied} for tied in (True, False))
@@ -204,4 +205,5 @@ def test_every_family_is_here():
     }
     types = {path: json.loads((MODELS / f"{path}.json").read_text())["model_types"] for path in families}
     tested = {model_type for model_type, _ in CASES.values()}
+    tested |= {model_type for model_type, _, _ in test_families_hybrid.CASES.values()}
     assert not [family for family, names in types.items() if not tested & set(names)]
