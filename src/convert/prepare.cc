@@ -9,7 +9,7 @@
 #include "base/fail.h"
 #include "convert/component_table.h"
 #include "convert/constants.h"
-#include "convert/copies.h"
+#include "convert/correspond.h"
 #include "convert/dequantise.h"
 #include "convert/exact_values.h"
 #include "convert/families.h"
@@ -20,7 +20,6 @@
 #include "convert/prediction_layers.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
-#include "convert/source_keys.h"
 #include "format/torch_items.h"
 #include "layout/module_spec.h"
 #include "layout/piece_limit.h"
@@ -42,13 +41,6 @@ std::vector<TensorDesc> descs_of(const std::vector<CanonicalTensor>& tensors) {
   std::vector<TensorDesc> descs;
   for (const CanonicalTensor& tensor : tensors) descs.push_back(tensor.desc);
   return descs;
-}
-
-bool looks_like_megatron(const Catalog& catalog) {
-  return std::any_of(catalog.tensors.begin(), catalog.tensors.end(), [](const auto& tensor) {
-    return tensor.desc.name.find("decoder.") != std::string::npos ||
-           tensor.desc.name.find("embedding.word_embeddings.") != std::string::npos;
-  });
 }
 
 // One preparation, step by step. `catalog_` is what of the source is wanted.
@@ -257,7 +249,7 @@ class Preparation {
   }
 
   Status draft_megatron_from_megatron() {
-    if (!looks_like_megatron(catalog_)) {
+    if (!has_megatron_names(catalog_)) {
       return fail(Code::kNoFamily,
                   "{}: found no Megatron tensor names, expected decoder.* or embedding.*; "
                   "--to safetensors keeps any names",
@@ -299,31 +291,12 @@ class Preparation {
     const ModelTensors all = SW_TRY(model_tensors(source().catalog, facts.config_text));
     const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
     take_apart(model);
-    const std::span<const TensorDesc> hf = model.tensors;
-    correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf));
     if (is_to_mimo()) {
       routes_ = facts.mapping->components;
       SW_TRY(check_components());
     }
-    FromHfOptions options;
-    options.differing_copies =
-        SW_TRY(find_differing_copies(correspondence_.copies, catalog_, *source().files));
-    for (const HfCopy& copy : correspondence_.copies) {
-      // Equal values may have other scales.
-      if (model.is_quantised(copy.desc.name)) options.differing_copies.insert(copy.desc.name);
-      const bool differs = options.differing_copies.contains(copy.desc.name);
-      result_.notes.push_back(differs
-                                  ? fmt::format("{} differs from {} and is kept as hf_extra",
-                                                copy.desc.name, copy.original)
-                                  : fmt::format("{} repeats {} bit by bit and is not stored twice",
-                                                copy.desc.name, copy.original));
-    }
-    if (!options.differing_copies.empty()) {
-      correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf, options));
-    }
-    for (const std::string& name : correspondence_.ignored) {
-      result_.notes.push_back(fmt::format("{} is ignored: Megatron computes it", name));
-    }
+    correspondence_ =
+        SW_TRY(correspond_from_hf(facts, model, catalog_, *source().files, result_.notes));
     parts_.tensors = SW_TRY(draft_from_hf(
         correspondence_, catalog_,
         {request().dtype, is_to_legacy() ? LayerKeys::kAllNumbered : layer_keys(facts)}));
@@ -420,11 +393,8 @@ class Preparation {
     const ModelFacts facts =
         SW_TRY(find_model_facts(request(), source(), mappings, descs, result_.notes));
     result_.family = facts.mapping->family;
-    std::vector<TensorDesc> keys;
-    if (!source().source_keys.empty()) keys = SW_TRY(read_source_keys(source().source_keys));
-    const HfWanted wanted{keys};
-    correspondence_ = SW_TRY(
-        map_from_megatron(*facts.mapping, facts.sizes, descs, keys.empty() ? nullptr : &wanted));
+    const std::vector<TensorDesc> keys = SW_TRY(wanted_keys(source()));
+    correspondence_ = SW_TRY(correspond_from_megatron(facts, descs, keys));
     SW_TRY(check_constants(correspondence_, canonical, catalog_, *source().files));
     parts_.tensors =
         SW_TRY(draft_to_hf(correspondence_, canonical, {request().dtype, LayerKeys::kAutomatic}));
