@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -346,6 +347,21 @@ class Preparation {
     for (std::size_t i = 0; i < descs.size(); ++i) parts_.tensors[i].desc.name = descs[i].name;
   }
 
+  // Training may have moved them to values that only their own dtype holds.
+  void tell_rounded() {
+    std::set<std::uint32_t> rounded;
+    for (const Block& block : correspondence_.blocks) {
+      const MappedTensor& hf = correspondence_.hf[block.hf];
+      const DType held = correspondence_.megatron[block.megatron].desc.dtype;
+      if (hf.pinned_dtype && hf.desc.dtype != held) rounded.insert(block.hf);
+    }
+    if (rounded.empty()) return;
+    const TensorDesc& first = correspondence_.hf[*rounded.begin()].desc;
+    result_.notes.push_back(
+        fmt::format("{} and {} more are rounded to {}, the dtype that they were imported in",
+                    first.name, rounded.size() - 1, torch_name(first.dtype)));
+  }
+
   // Megatron numbers the layers of a model whose arguments list each layer's kind, or alternate
   // kinds, even if they are all alike; and those of every hybrid model.
   static LayerKeys layer_keys(const Arguments& arguments) {
@@ -385,6 +401,7 @@ class Preparation {
         SW_TRY(draft_to_hf(correspondence_, canonical, {request().dtype, LayerKeys::kAutomatic}));
     SW_TRY(restore_exact_values(correspondence_, canonical, catalog_, parts_.tensors,
                                 *source().files, result_.notes));
+    tell_rounded();
     add_copies();
     order_like(keys);
     return finish_hf(request(), source(), &facts, parts_, result_.notes);
