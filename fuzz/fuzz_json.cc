@@ -14,6 +14,7 @@
 #include "format/run_config.h"
 #include "io/memory_directory.h"
 #include "model/config.h"
+#include "model/quantisation_config.h"
 
 namespace shardwright {
 namespace {
@@ -56,6 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   parse(text);
   read_index(text);
   static_cast<void>(read_hf_config(text));
+  static_cast<void>(read_quantisation_config(text));
   static_cast<void>(read_source_keys(text));
   static_cast<void>(read_run_config(text));
   return 0;

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -244,6 +245,7 @@ class Preparation {
   // From here on the catalog has the names and shapes of the model.
   void take_apart(const ModelTensors& model) {
     tell_quantised(model, request().dtype.value_or(DType::kBF16), result_.notes);
+    for (const StoredTensor& tensor : catalog_.tensors) stored_names_.push_back(tensor.desc.name);
     declare_quantised(model, catalog_, result_.plan.quantised);
   }
 
@@ -345,6 +347,21 @@ class Preparation {
     for (std::size_t i = 0; i < descs.size(); ++i) parts_.tensors[i].desc.name = descs[i].name;
   }
 
+  // Training may have moved them to values that only their own dtype holds.
+  void tell_rounded() {
+    std::set<std::uint32_t> rounded;
+    for (const Block& block : correspondence_.blocks) {
+      const MappedTensor& hf = correspondence_.hf[block.hf];
+      const DType held = correspondence_.megatron[block.megatron].desc.dtype;
+      if (hf.pinned_dtype && hf.desc.dtype != held) rounded.insert(block.hf);
+    }
+    if (rounded.empty()) return;
+    const TensorDesc& first = correspondence_.hf[*rounded.begin()].desc;
+    result_.notes.push_back(
+        fmt::format("{} and {} more are rounded to {}, the dtype that they were imported in",
+                    first.name, rounded.size() - 1, torch_name(first.dtype)));
+  }
+
   // Megatron numbers the layers of a model whose arguments list each layer's kind, or alternate
   // kinds, even if they are all alike; and those of every hybrid model.
   static LayerKeys layer_keys(const Arguments& arguments) {
@@ -384,6 +401,7 @@ class Preparation {
         SW_TRY(draft_to_hf(correspondence_, canonical, {request().dtype, LayerKeys::kAutomatic}));
     SW_TRY(restore_exact_values(correspondence_, canonical, catalog_, parts_.tensors,
                                 *source().files, result_.notes));
+    tell_rounded();
     add_copies();
     order_like(keys);
     return finish_hf(request(), source(), &facts, parts_, result_.notes);
@@ -415,13 +433,24 @@ class Preparation {
                      [&](const auto& a, const auto& b) { return place(a) < place(b); });
   }
 
+  // Under which name the source has it, whatever the model calls it.
+  [[nodiscard]] const std::string& stored_name(std::uint32_t tensor) const {
+    return stored_names_.empty() ? catalog_.tensors[tensor].desc.name : stored_names_[tensor];
+  }
+
   void fill_renames() {
+    std::unordered_map<std::uint32_t, std::uint32_t> scales_of;
+    for (const QuantisedSource& quantised : result_.plan.quantised) {
+      scales_of.emplace(quantised.values, quantised.scales);
+    }
     for (const DraftTensor& tensor : parts_.tensors) {
       RenamedTensor rename{{}, tensor.desc.name};
       std::unordered_set<std::uint32_t> seen;
       for (const TensorView& view : tensor.recipe.views) {
         if (!seen.insert(view.source).second) continue;
-        rename.source.push_back(catalog_.tensors[view.source].desc.name);
+        rename.source.push_back(stored_name(view.source));
+        const auto scales = scales_of.find(view.source);
+        if (scales != scales_of.end()) rename.source.push_back(stored_name(scales->second));
       }
       result_.renames.push_back(std::move(rename));
     }
@@ -429,6 +458,7 @@ class Preparation {
 
   PreparedConversion result_;
   Catalog catalog_;
+  std::vector<std::string> stored_names_;  // of its tensors, where the model has others
   Correspondence correspondence_;
   ComponentLayout layout_;  // of a MIMO target
   std::vector<ComponentRoute> routes_;

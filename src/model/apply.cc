@@ -191,6 +191,17 @@ Status check_wanted_shapes(const Correspondence& made, const TensorIndex& wanted
   return {};
 }
 
+/// What Megatron pins to a dtype of its own goes back to the one that it was imported in.
+void restore_dtypes(Correspondence& made, const TensorIndex& wanted) {
+  for (MappedTensor& tensor : made.hf) {
+    const TensorDesc* then = wanted.find(tensor.desc.name);
+    if (!tensor.pinned_dtype || then == nullptr) continue;
+    if (is_castable_float(then->dtype) && is_castable_float(tensor.desc.dtype)) {
+      tensor.desc.dtype = then->dtype;
+    }
+  }
+}
+
 std::vector<std::string> names_outside(std::span<const TensorDesc> tensors, const auto& is_known) {
   std::vector<std::string> names;
   for (const TensorDesc& tensor : tensors) {
@@ -253,6 +264,7 @@ Result<Correspondence> map_from_megatron(const Mapping& mapping, const ModelSize
     for (const HfCopy& copy : result.copies) made.insert(copy.desc.name);
     SW_TRY(check_wanted(mapping, actual, *wish, made, result.ignored));
     SW_TRY(check_wanted_shapes(result, *wish));
+    restore_dtypes(result, *wish);
   }
   SW_TRY(check_blocks(result));
   return result;

@@ -64,26 +64,56 @@ Status add_rope(Arguments& rope, const std::string& key, const ArgValue& value,
               source, to_string(value), to_string(place->second));
 }
 
+std::string plain_rope_key(const std::string& key) {
+  const bool is_named = key == "rope_theta" || key == "rope_type";
+  return is_named ? key.substr(5) : key;
+}
+
+constexpr std::string_view kWholeLayers = "rope_parameters.full_attention.";
+
+/// Where layers with a sliding window have rotary settings of their own, those of the others count,
+/// and what stands beside them does not.
+bool is_by_layer(const Arguments& values, const std::string& section) {
+  const std::string prefix = section + std::string(kWholeLayers);
+  const auto found = values.lower_bound(prefix);
+  return found != values.end() && found->first.starts_with(prefix);
+}
+
+Arguments rope_by_layer(const Arguments& values, const std::string& section) {
+  const std::string prefix = section + "rope_parameters.";
+  const std::string whole_layers = section + std::string(kWholeLayers);
+  Arguments rope;
+  for (const auto& [path, value] : values) {
+    if (path.starts_with(whole_layers)) {
+      rope[plain_rope_key(path.substr(whole_layers.size()))] = value;
+    } else if (path.starts_with(prefix) && path.find('.', prefix.size()) != std::string::npos) {
+      rope[path.substr(prefix.size())] = value;
+    }
+  }
+  return rope;
+}
+
 /// Adds `rope.*` for whichever spelling of the rotary settings the file uses. `section` is where to
 /// look, with a dot at its end; empty for the top level, which always gets a type.
 Status add_rope_values(const std::string& section, Arguments& values) {
   Arguments rope;
   std::optional<ArgValue> old_type;
+  const bool by_layer = is_by_layer(values, section);
+  if (by_layer) rope = rope_by_layer(values, section);
   for (const auto& [path, value] : values) {
+    if (by_layer) break;
     for (const std::string& prefix : {section + "rope_parameters.", section + "rope_scaling."}) {
       if (!path.starts_with(prefix) || std::holds_alternative<std::monostate>(value)) continue;
       const std::string key = path.substr(prefix.size());
       if (key == "type") {
         old_type = value;  // where both are given `rope_type` is the one that is read
       } else {
-        const bool is_named = key == "rope_theta" || key == "rope_type";
-        SW_TRY(add_rope(rope, is_named ? key.substr(5) : key, value, path));
+        SW_TRY(add_rope(rope, plain_rope_key(key), value, path));
       }
     }
   }
-  if (const ArgValue* theta = find_set(values, section + "rope_theta")) {
-    SW_TRY(add_rope(rope, "theta", *theta, section + "rope_theta"));
-  }
+  const ArgValue* theta = by_layer ? nullptr : find_set(values, section + "rope_theta");
+  if (theta != nullptr) SW_TRY(add_rope(rope, "theta", *theta, section + "rope_theta"));
   if (section.empty() || !rope.empty() || old_type) {
     rope.emplace("type", old_type.value_or(ArgValue{std::string("default")}));
   }

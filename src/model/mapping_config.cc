@@ -134,9 +134,12 @@ Result<ConfigRule::Kind> parse_kind(const JsonNode& node) {
   if (kind == "window_layers") return Kind::kWindowLayers;
   if (kind == "inverse_sqrt") return Kind::kInverseSqrt;
   if (kind == "fraction") return Kind::kFraction;
+  if (kind == "expert_range") return Kind::kExpertRange;
+  if (kind == "inverted") return Kind::kInverted;
   return named->invalid(fmt::format("'{}'", kind),
-                        "pair, window, dense_first, sparse_step, alike, linear_attention, "
-                        "block_pattern, window_layers, inverse_sqrt or fraction");
+                        "pair, window, dense_first, sparse_step, alike, window_layers, "
+                        "inverse_sqrt, fraction, expert_range, inverted, linear_attention or "
+                        "block_pattern");
 }
 
 Result<std::optional<ArgValue>> value_of(const JsonNode& node, std::string_view key) {
@@ -184,6 +187,9 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
   }
   if (rule.inert && (!is_pair || rule.kind != ConfigRule::Kind::kPair)) {
     return node.invalid("'inert' without a pair", "names of both sides");
+  }
+  if (rule.kind == ConfigRule::Kind::kExpertRange && rule.hf.size() != 3) {
+    return node.invalid(fmt::format("{} HF names", rule.hf.size()), "first, last and interval");
   }
   if (rule.kind == ConfigRule::Kind::kSparseStep && rule.hf.size() != 2) {
     return node.invalid(fmt::format("{} HF names", rule.hf.size()),

@@ -217,6 +217,13 @@ Result<ParsedTransform> parse_named(const Context& context, std::string_view kin
     if (ways < 2) return context.node.invalid(fmt::format("{} ways", ways), "2 or more");
     return ParsedTransform{Interleaved{axis, ways}, {}, {}};
   }
+  if (kind == "swapped") return ParsedTransform{Swapped{axis}, {}, {}};
+  if (kind == "unit_axis") {
+    if (context.node.find("permute")) {
+      return context.node.invalid("'permute'", "none: the transform is unit_axis");
+    }
+    return ParsedTransform{UnitAxis{axis}, {}, {}};
+  }
   return ParsedTransform{Rename{}, {}, {}};
 }
 
@@ -230,13 +237,15 @@ struct TransformFields {
 
 Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& known,
                                         const std::vector<std::string>& loops) {
-  const std::array<TransformFields, 7> kinds{
+  const std::array<TransformFields, 9> kinds{
       {{"rename", {}},
        {"concat", {"axis", "extents"}},
        {"split", {"axis", "extents"}},
        {"qkv", {"heads", "groups", "head_dim", "output_gate"}},
        {"grouped", {"count", "parts"}},
        {"interleaved", {"axis", "ways"}},
+       {"swapped", {"axis"}},
+       {"unit_axis", {"axis"}},
        {"constant", {"value"}}}};
   std::string kind = "rename";
   const std::optional<JsonNode> named = node.find("transform");
@@ -244,7 +253,8 @@ Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& 
   const auto entry = std::ranges::find(kinds, kind, &TransformFields::kind);
   if (entry == kinds.end()) {
     return named->invalid(fmt::format("'{}'", kind),
-                          "rename, concat, split, qkv, grouped, interleaved or constant");
+                          "rename, concat, split, qkv, grouped, interleaved, swapped, unit_axis or "
+                          "constant");
   }
   for (const TransformFields& other : kinds) {
     for (const std::string_view field : other.fields) {

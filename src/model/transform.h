@@ -52,6 +52,16 @@ struct Interleaved {
   int ways = 2;
 };
 
+/// Megatron's halves along `axis` are HF's in the other order.
+struct Swapped {
+  int axis = 0;
+};
+
+/// HF has one axis more, at `axis`, of extent 1.
+struct UnitAxis {
+  int axis = 0;
+};
+
 /// A Megatron tensor that HF does not have: every element is `value`.
 struct Constant {
   double value = 0.0;
@@ -59,7 +69,8 @@ struct Constant {
 
 /// The closed set of correspondences that a rule may use. Each one lowers to pieces, and a piece
 /// reads the same in both directions, so no transform has code of its own for the way back.
-using Transform = std::variant<Rename, Concat, Split, Grouped, Interleaved, Constant>;
+using Transform =
+    std::variant<Rename, Concat, Split, Grouped, Interleaved, Swapped, UnitAxis, Constant>;
 
 /// A Block (see mapping.h) between the tensors of one rule.
 struct Piece {

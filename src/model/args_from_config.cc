@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "base/fail.h"
 #include "model/config.h"
+#include "model/config_rules.h"
 #include "model/config_values.h"
+#include "model/expert_layers.h"
 #include "model/instances.h"
 #include "model/layer_kinds.h"
-#include "model/rule_values.h"
 #include "model/window_layers.h"
 
 namespace shardwright {
 namespace {
 
 using Kind = ConfigRule::Kind;
-using Pattern = std::vector<std::int64_t>;  // per layer: 1 has experts, 0 has none
+using Pattern = std::vector<std::int64_t>;
+
+bool is_observed(const Mapping& mapping, std::string_view size) {
+  return std::ranges::any_of(mapping.indices, [&](const IndexRule& index) {
+    return index.observed && index.size == size;
+  });
+}
 
 /// Builds the argument list. `present` (may be null): the model's HF tensors.
 class ArgsBuilder {
@@ -64,10 +70,12 @@ class ArgsBuilder {
   Status apply(const ConfigRule& rule) {
     if (rule.kind == Kind::kAlike) return check_alike(rule);
     if (rule.kind == Kind::kWindow) return apply_window(rule);
-    if (lists_kinds(rule)) return apply_kinds(rule);
-    if (rule.kind == Kind::kDenseFirst || rule.kind == Kind::kSparseStep) {
-      return apply_pattern(rule);
+    if (tells_experts(rule)) return apply_experts(rule);
+    if (rule.kind == Kind::kInverted) {
+      apply_inverted(rule);
+      return {};
     }
+    if (lists_kinds(rule)) return apply_kinds(rule);
     if (rule.kind == Kind::kWindowLayers) return apply_window_layers(rule);
     if (rule.kind == Kind::kInverseSqrt || rule.kind == Kind::kFraction) {
       return apply_number(rule);
@@ -112,8 +120,7 @@ class ArgsBuilder {
       }
       value = *number;
     }
-    if (rule.inert && !std::holds_alternative<std::monostate>(value) &&
-        !(rule.fallback && same_value(*rule.fallback, value))) {
+    if (rule.inert && !(rule.fallback && same_value(*rule.fallback, value))) {
       note(fmt::format("{} = {} is kept as argument {}, with which Megatron-Core computes nothing",
                        rule.hf[0], to_string(value), rule.args[0]));
     }
@@ -187,26 +194,32 @@ class ArgsBuilder {
     return {};
   }
 
-  Status apply_pattern(const ConfigRule& rule) {
+  Status apply_experts(const ConfigRule& rule) {
     const std::int64_t layers = SW_TRY(layers_of(sizes_));
-    Pattern pattern;
-    const ArgValue* first = find_set(hf_, rule.hf[0]);
-    const ArgValue* second = rule.hf.size() > 1 ? find_set(hf_, rule.hf[1]) : nullptr;
-    const auto* dense = second == nullptr ? nullptr : std::get_if<Pattern>(second);
-    for (std::int64_t layer = 0; layer < layers; ++layer) {
-      bool has_experts = false;
-      if (rule.kind == Kind::kDenseFirst) {
-        const std::int64_t step = std::max<std::int64_t>(whole_or(second, 1), 1);
-        has_experts = layer >= whole_or(first, 0) && layer % step == 0;
-      } else {
-        const std::int64_t step = std::max<std::int64_t>(whole_or(first, 1), 1);
-        const bool is_listed = dense != nullptr && std::ranges::find(*dense, layer) != dense->end();
-        has_experts = !is_listed && (layer + 1) % step == 0;
-      }
-      pattern.push_back(has_experts ? 1 : 0);
+    const auto value = [&](std::size_t i) {
+      return i < rule.hf.size() ? find_set(hf_, rule.hf[i]) : nullptr;
+    };
+    if (rule.kind == Kind::kDenseFirst) {
+      const std::int64_t step = whole_or(value(1), 1);
+      set(rule.args[0],
+          to_layer_frequency(experts_after_dense(whole_or(value(0), 0), step, layers)));
+    } else if (rule.kind == Kind::kSparseStep) {
+      const auto* dense = value(1) == nullptr ? nullptr : std::get_if<Pattern>(value(1));
+      std::span<const std::int64_t> listed;
+      if (dense != nullptr) listed = *dense;
+      set(rule.args[0],
+          to_layer_frequency(experts_each_step(whole_or(value(0), 1), listed, layers)));
+    } else {
+      const ExpertRange range{whole_or(value(0), 0), whole_or(value(1), -1), whole_or(value(2), 1)};
+      set(rule.args[0], to_layer_frequency(experts_in(range, layers)));
     }
-    set(rule.args[0], pattern_value(std::move(pattern)));
     return {};
+  }
+
+  void apply_inverted(const ConfigRule& rule) {
+    const ArgValue* found = find_set(hf_, rule.hf[0]);
+    const auto* list = found == nullptr ? nullptr : std::get_if<Pattern>(found);
+    if (list != nullptr) set(rule.args[0], ArgValue{inverted(*list)});
   }
 
   Status apply_kinds(const ConfigRule& rule) {

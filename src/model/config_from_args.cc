@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "base/fail.h"
 #include "model/config.h"
+#include "model/config_rules.h"
 #include "model/config_values.h"
+#include "model/expert_layers.h"
 #include "model/layer_kinds.h"
-#include "model/rule_values.h"
 #include "model/window_layers.h"
 
 namespace shardwright {
 namespace {
 
 using Kind = ConfigRule::Kind;
-using Pattern = std::vector<std::int64_t>;  // per layer: 1 has experts, 0 has none
+using Pattern = std::vector<std::int64_t>;
 
 /// Builds config.json. Its conditions are asked of what was built so far.
 class ConfigBuilder {
@@ -74,7 +74,11 @@ class ConfigBuilder {
     if (rule.kind == Kind::kInverseSqrt || rule.kind == Kind::kFraction) {
       return apply_number(rule);
     }
-    if (rule.kind != Kind::kPair) return apply_pattern(rule);
+    if (tells_experts(rule)) return apply_experts(rule);
+    if (rule.kind == Kind::kInverted) {
+      apply_inverted(rule);
+      return {};
+    }
     if (rule.size) {
       const Scope scope{sizes_.sizes, {}};
       const std::int64_t size = SW_TRY(rule.size->evaluate(scope));
@@ -167,17 +171,13 @@ class ConfigBuilder {
     return {};
   }
 
-  Status apply_pattern(const ConfigRule& rule) {
+  Status apply_experts(const ConfigRule& rule) {
     const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
     const ArgValue* found = first_set(args_, rule.args);
-    const auto* list = found == nullptr ? nullptr : std::get_if<Pattern>(found);
-    const std::int64_t step = std::max<std::int64_t>(whole_or(found, 1), 1);
+    const ExpertLayers experts = from_layer_frequency(found, layers);
     Pattern dense;
     for (std::int64_t layer = 0; layer < layers; ++layer) {
-      const bool has_experts = list == nullptr ? layer % step == 0
-                                               : layer < std::ssize(*list) &&
-                                                     (*list)[static_cast<std::size_t>(layer)] == 1;
-      if (!has_experts) dense.push_back(layer);
+      if (experts[static_cast<std::size_t>(layer)] == 0) dense.push_back(layer);
     }
     if (rule.kind == Kind::kSparseStep) {
       set(rule.hf[0], ArgValue{std::int64_t{1}}, false);
@@ -190,8 +190,19 @@ class ConfigBuilder {
                        to_string(*found), mapping_.family));
     }
     set(rule.hf[0], ArgValue{leading}, false);
-    if (rule.hf.size() > 1) set(rule.hf[1], ArgValue{std::int64_t{1}}, false);
+    if (rule.kind == Kind::kExpertRange) {
+      set(rule.hf[1], ArgValue{layers - 1}, false);
+      set(rule.hf[2], ArgValue{std::int64_t{1}}, false);
+    } else if (rule.hf.size() > 1) {
+      set(rule.hf[1], ArgValue{std::int64_t{1}}, false);
+    }
     return {};
+  }
+
+  void apply_inverted(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    const auto* list = found == nullptr ? nullptr : std::get_if<Pattern>(found);
+    if (list != nullptr) set(rule.hf[0], ArgValue{inverted(*list)}, false);
   }
 
   void note(std::string text) { result_.notes.push_back(std::move(text)); }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/rule_values.h"
+#include "model/config_rules.h"
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "base/fail.h"
 #include "model/config_values.h"
@@ -11,8 +10,18 @@
 namespace shardwright {
 namespace {
 
-// The lists of these rules have one entry per layer.
-constexpr std::int64_t kMaxPattern = std::int64_t{1} << 16;
+using Kind = ConfigRule::Kind;
+
+// Lists with an entry per layer are not longer than this.
+constexpr std::int64_t kMaxLayers = std::int64_t{1} << 16;
+// Whole numbers below this are doubles: 2^53.
+constexpr double kExact = 9007199254740992.0;
+
+std::optional<double> number_in(const ArgValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  const auto* real = std::get_if<double>(&value);
+  return real == nullptr ? std::nullopt : std::optional(*real);
+}
 
 }  // namespace
 
@@ -38,7 +47,6 @@ bool conditions_hold(const ConfigRule& rule, const Arguments& hf) {
 
 std::optional<std::int64_t> whole(const ArgValue& value) {
   if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
-  constexpr double kExact = 9007199254740992.0;  // 2^53
   const auto* real = std::get_if<double>(&value);
   if (real == nullptr || std::trunc(*real) != *real || std::abs(*real) > kExact)
     return std::nullopt;
@@ -49,19 +57,6 @@ std::int64_t whole_or(const ArgValue* value, std::int64_t otherwise) {
   return value == nullptr ? otherwise : whole(*value).value_or(otherwise);
 }
 
-std::optional<double> number_in(const ArgValue& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-  const auto* real = std::get_if<double>(&value);
-  return real == nullptr ? std::nullopt : std::optional(*real);
-}
-
-ArgValue plain_number(double value) {
-  constexpr double kRounding = 1e-9;
-  const double nearest = std::round(value);
-  const bool is_whole = std::abs(value - nearest) <= kRounding * std::abs(nearest);
-  return is_whole ? ArgValue{static_cast<std::int64_t>(nearest)} : ArgValue{value};
-}
-
 Result<double> checked_positive(std::string_view name, const ArgValue& value) {
   const std::optional<double> number = number_in(value);
   if (number && *number > 0.0 && std::isfinite(*number)) return *number;
@@ -69,38 +64,41 @@ Result<double> checked_positive(std::string_view name, const ArgValue& value) {
               to_string(value));
 }
 
+ArgValue plain_number(double value) {
+  constexpr double kRounding = 1e-9;
+  const double nearest = std::round(value);
+  const bool is_whole =
+      std::abs(nearest) < kExact && std::abs(value - nearest) <= kRounding * std::abs(nearest);
+  return is_whole ? ArgValue{static_cast<std::int64_t>(nearest)} : ArgValue{value};
+}
+
 Result<std::int64_t> layers_of(const ModelSizes& sizes) {
   const std::int64_t layers = SW_TRY((Scope{sizes, {}}.value_of("layers")));
-  if (layers >= 0 && layers <= kMaxPattern) return layers;
-  return fail(Code::kLimit, "layers: found {}, expected at most {}", layers, kMaxPattern);
+  if (layers >= 0 && layers <= kMaxLayers) return layers;
+  return fail(Code::kLimit, "layers: found {}, expected at most {}", layers, kMaxLayers);
 }
 
-ArgValue pattern_value(std::vector<std::int64_t> pattern) {
-  if (std::ranges::all_of(pattern, [](std::int64_t has) { return has == 1; })) {
-    return ArgValue{std::int64_t{1}};
-  }
-  return ArgValue{std::move(pattern)};
-}
-
-bool is_observed(const Mapping& mapping, std::string_view size) {
-  return std::ranges::any_of(mapping.indices, [&](const IndexRule& index) {
-    return index.observed && index.size == size;
-  });
+bool lists_kinds(const ConfigRule& rule) {
+  return rule.kind == Kind::kLinearAttention || rule.kind == Kind::kBlockPattern;
 }
 
 Result<std::optional<std::int64_t>> listed_layers(const ConfigRule& rule, const ModelSizes& sizes) {
-  const Scope scope{sizes, {}};
-  if (!rule.size) return std::optional(SW_TRY(scope.value_of("layers")));
+  if (!rule.size) return std::optional(SW_TRY(layers_of(sizes)));
   const auto is_known = [&](const std::string& name) { return sizes.contains(name); };
   if (!std::ranges::all_of(rule.size->names(), is_known)) return std::optional<std::int64_t>();
-  return std::optional(SW_TRY(rule.size->evaluate(scope)));
+  return std::optional(SW_TRY((rule.size->evaluate(Scope{sizes, {}}))));
 }
 
 bool is_length(std::string_view name) { return name.ends_with(".length"); }
 
-bool lists_kinds(const ConfigRule& rule) {
-  return rule.kind == ConfigRule::Kind::kLinearAttention ||
-         rule.kind == ConfigRule::Kind::kBlockPattern;
+bool tells_experts(const ConfigRule& rule) {
+  return rule.kind == Kind::kDenseFirst || rule.kind == Kind::kSparseStep ||
+         rule.kind == Kind::kExpertRange;
+}
+
+std::vector<std::int64_t> inverted(std::vector<std::int64_t> flags) {
+  for (std::int64_t& flag : flags) flag = flag == 0 ? 1 : 0;
+  return flags;
 }
 
 }  // namespace shardwright

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every family goes to Megatron and back without a bit lost.
+
+transformers makes the models, at sizes that are multiples of nothing. They are converted to
+Megatron's formats at several layouts and back: with what the conversion kept of Hugging Face's
+files, with a config.json alone, and with nothing but Megatron's arguments.
+"""
+import json
+import pathlib
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import checkpoints
+import hf_models
+import test_families_hybrid
+
+MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
+TIED, UNTIED = ({"tie_word_embeddings": tied} for tied in (True, False))
+ONE_GROUP = {"num_key_value_heads": 1}
+ALL_HEADS = {"num_key_value_heads": 6}
+
+# name -> (model_type, settings)
+CASES = {
+    "llama": ("llama", ONE_GROUP),
+    "llama_biases": ("llama", {"attention_bias": True, "mlp_bias": True, **TIED}),
+    "mistral": ("mistral", {"sliding_window": 7, **ONE_GROUP}),
+    "qwen2": ("qwen2", TIED),
+    "qwen3": ("qwen3", {**ONE_GROUP, "dtype": torch.float16}),
+    "qwen2_moe": ("qwen2_moe", {"mlp_only_layers": [1]}),
+    "qwen2_moe_no_bias": ("qwen2_moe", {"qkv_bias": False, "packed": True}),
+    "qwen3_moe": ("qwen3_moe", {"mlp_only_layers": [1], **TIED}),
+    "qwen3_moe_packed": ("qwen3_moe", {"packed": True, **ONE_GROUP}),
+    "mixtral": ("mixtral", ONE_GROUP),
+    "mixtral_packed": ("mixtral", {"packed": True, "sliding_window": 7}),
+    "deepseek_v2": ("deepseek_v2", {}),
+    "deepseek_v2_lite": ("deepseek_v2", {"q_lora_rank": None, **TIED}),
+    "deepseek_v3": ("deepseek_v3", {"packed": True}),
+    "gemma": ("gemma", ONE_GROUP),
+    "gemma_untied": ("gemma", {**UNTIED, **ALL_HEADS}),
+    "gemma2": ("gemma2", ONE_GROUP),
+    "gemma2_untied": ("gemma2", {**UNTIED, "layer_types": ["full_attention"] * 3}),
+    "gemma3": ("gemma3_text", {}),
+    "gemma3_untied": ("gemma3_text", {**UNTIED, **ONE_GROUP}),
+    "glm": ("glm", {"attention_bias": True, **ONE_GROUP}),
+    "glm_no_bias": ("glm", {"attention_bias": False, **TIED}),
+    "glm4": ("glm4", {"attention_bias": True, **ONE_GROUP}),
+    "glm4_no_bias": ("glm4", {"attention_bias": False, **TIED}),
+    "glm4_moe": ("glm4_moe", {"attention_bias": True, "use_qk_norm": True}),
+    "glm4_moe_plain": ("glm4_moe", {"n_group": 2, "packed": True, **TIED}),
+    "minimax_m2": ("minimax_m2", {}),
+    "minimax_m2_packed": ("minimax_m2", {"packed": True, **ONE_GROUP, **TIED}),
+    "minimax_m2_part": ("minimax_m2", {"rotary_dim": 10, "rope_parameters": None}),
+    "gpt_oss": ("gpt_oss", ONE_GROUP),
+    # Square experts: nothing but the rule says which way round they lie.
+    "gpt_oss_square": ("gpt_oss", {"intermediate_size": 72, **TIED}),
+    "gpt2": ("gpt2", {}),
+    "gpt2_untied": ("gpt2", {**UNTIED, "n_inner": 100, "activation_function": "gelu"}),
+    "olmo2": ("olmo2", ONE_GROUP),
+    "olmo2_tied": ("olmo2", TIED),
+    "olmo3": ("olmo3", ONE_GROUP),
+    "olmoe": ("olmoe", {"num_key_value_heads": 6}),
+    "olmoe_packed": ("olmoe", {"packed": True, "norm_topk_prob": True, **TIED}),
+    "phi3": ("phi3", ONE_GROUP),
+    "phi3_tied": ("phi3", {**TIED, "sliding_window": 7}),
+    "nemotron": ("nemotron", ONE_GROUP),
+    "nemotron_biases": ("nemotron", {"attention_bias": True, "mlp_bias": True, **TIED}),
+    "exaone4": ("exaone4", ONE_GROUP),
+    "exaone4_no_window": ("exaone4", {"sliding_window": None, "layer_types": ["full_attention"] * 3, **TIED}),
+    "ernie4_5": ("ernie4_5", UNTIED),
+    "ernie4_5_biases": ("ernie4_5", {"use_bias": True, **ONE_GROUP}),
+    "ernie4_5_moe": ("ernie4_5_moe", UNTIED),
+    "ernie4_5_moe_packed": ("ernie4_5_moe", {"packed": True, **ONE_GROUP}),
+    "granite": ("granite", ONE_GROUP),
+    "granite_biases": ("granite", {"attention_bias": True, "mlp_bias": True, **TIED}),
+    "smollm3": ("smollm3", UNTIED),
+    "ministral": ("ministral", ONE_GROUP),
+    "ministral3": ("ministral3", ONE_GROUP),
+    "mimo": ("mimo", {}),
+}
+
+# Their tensors and arguments are those of llama or mistral, so the family has to be named.
+NAMED = {"phi3", "phi3_tied"}
+# transformers does not have the model.
+REMOTE = {"mimo"}
+
+
+def create_mimo(folder):
+    """Qwen2 and one prediction layer under the names of MiMo's own code."""
+    hf_models.create(folder, "qwen2", dtype=torch.bfloat16)
+    config = json.loads((folder / "config.json").read_text())
+    config.update(architectures=["MiMoForCausalLM"], model_type="mimo", num_nextn_predict_layers=1)
+    (folder / "config.json").write_text(json.dumps(config))
+    generator = torch.Generator().manual_seed(3)
+    model = checkpoints.load_hf(folder)
+    layer = {
+        name.replace("model.layers.0.", "model.mtp_layers.0."): tensor.flip(0).contiguous()
+        for name, tensor in model.items()
+        if name.startswith("model.layers.0.")
+    }
+    hidden = config["hidden_size"]
+    for name, shape in {
+        "token_layernorm.weight": (hidden,),
+        "hidden_layernorm.weight": (hidden,),
+        "final_layernorm.weight": (hidden,),
+        "input_proj.weight": (hidden, 2 * hidden),
+    }.items():
+        layer["model.mtp_layers.0." + name] = torch.randn(shape, generator=generator).bfloat16()
+    save_file(layer, folder / "mtp.safetensors")
+    (folder / "model.safetensors.index.json").unlink()  # it does not know the new file
+    return layer["model.mtp_layers.0.input_proj.weight"]
+
+
+@pytest.fixture(scope="module")
+def imported(shardwright, tmp_path_factory):
+    """The folder of a case, with the model in hf/ and its conversion in megatron/."""
+    made = {}
+
+    def convert(name):
+        if name not in made:
+            root = tmp_path_factory.mktemp(name)
+            model_type, settings = CASES[name]
+            if model_type == "mimo":
+                create_mimo(root / "hf")
+            else:
+                settings = {"dtype": torch.bfloat16, **settings}
+                hf_models.create(root / "hf", model_type, **settings)
+                if settings.pop("packed", False):
+                    hf_models.create(root / "unpacked", model_type, **settings)
+            parallel = ("--tp", 2, "--pp", 2, "--ep", 2 if has_experts(root) else 1)
+            vocabulary = ("--make-vocab-size-divisible-by", 1)
+            flags = ("--to", "torch_dist", *parallel, *vocabulary)
+            shardwright("convert", root / "hf", root / "megatron", *flags)
+            made[name] = root
+        return made[name]
+
+    return convert
+
+
+def has_experts(root):
+    return any("expert" in name for name in checkpoints.load_hf(root / "hf"))
+
+
+def without_hf(source, target):
+    shutil.copytree(source, target)
+    shutil.rmtree(checkpoints.iteration_folder(target) / "hf")
+
+
+def known_form(root):
+    """The tensors as a conversion writes them that does not know how they were imported."""
+    folder = root / "unpacked" if (root / "unpacked").exists() else root / "hf"
+    tensors = checkpoints.load_hf(folder)
+    # Megatron holds it as float32 always; transformers saves it in the model's dtype.
+    return {
+        name: tensor.float() if name.endswith("e_score_correction_bias") else tensor
+        for name, tensor in tensors.items()
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_there_and_back(shardwright, imported, tmp_path, name):
+    root = imported(name)
+    shardwright("convert", root / "megatron", tmp_path / "back", "--to", "hf")
+    original = checkpoints.load_hf(root / "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), original)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_back_through_legacy_with_a_config_alone(shardwright, imported, tmp_path, name):
+    root = imported(name)
+    parallel = ("--tp", 2, "--pp", 3, "--ep", 3 if has_experts(root) else 1)
+    shardwright("convert", root / "megatron", tmp_path / "legacy", "--to", "legacy", *parallel)
+    (tmp_path / "config").mkdir()
+    shutil.copy(root / "hf" / "config.json", tmp_path / "config")
+    config = ("--hf-config", tmp_path / "config")
+    shardwright("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf", *config)
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), known_form(root))
+
+
+def logits(folder):
+    model = hf_models.load(folder)
+    ids = torch.arange(1, 61).reshape(2, 30) * 7
+    with torch.no_grad():
+        return model(ids).logits
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in REMOTE])
+def test_back_from_arguments_alone(shardwright, imported, tmp_path, name):
+    """The config.json that is made up describes a model that computes the same."""
+    root = imported(name)
+    without_hf(root / "megatron", tmp_path / "megatron")
+    family = ("--family", CASES[name][0]) if name in NAMED else ()
+    shardwright("convert", tmp_path / "megatron", tmp_path / "back", "--to", "hf", *family)
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), known_form(root))
+    torch.testing.assert_close(logits(tmp_path / "back"), logits(root / "hf"))
+
+
+def test_every_family_is_here():
+    families = {
+        path.stem
+        for path in MODELS.glob("*.json")
+        if path.stem != "schema" and not json.loads(path.read_text()).get("abstract")
+    }
+    types = {path: json.loads((MODELS / f"{path}.json").read_text())["model_types"] for path in families}
+    tested = {model_type for model_type, _ in CASES.values()}
+    tested |= {model_type for model_type, _, _ in test_families_hybrid.CASES.values()}
+    assert not [family for family, names in types.items() if not tested & set(names)]
