@@ -22,10 +22,18 @@ enum class TargetFormat : std::uint8_t {
   kSafetensors,  ///< the source's own names in safetensors files
   kFsdpDtensor,  ///< Megatron-FSDP's
   kDcp,          ///< the source's own names in a torch.distributed.checkpoint directory
+  kMimo,         ///< torch_dist of a MIMO model: each component on ranks of its own
 };
 
 enum class OptimizerPolicy : std::uint8_t {
   kDefault,  ///< keep for torch_dist, fsdp_dtensor and DCP, drop otherwise
+  kKeep,
+  kDrop,
+};
+
+/// What becomes of the layers for multi-token prediction.
+enum class MtpPolicy : std::uint8_t {
+  kDefault,  ///< drop for a MIMO target, whose models have no place for them; keep otherwise
   kKeep,
   kDrop,
 };
@@ -43,7 +51,10 @@ struct ConvertRequest {
   std::string output;
   TargetFormat format = TargetFormat::kTorchDist;
   ParallelConfig parallel;
-  ModuleSpec spec = ModuleSpec::kKeep;  ///< of a Megatron target
+  std::vector<ComponentSpec> components;   ///< of a MIMO target, instead of `parallel`
+  std::optional<std::int64_t> world_size;  ///< of a MIMO target: ranks of the run
+  ModuleSpec spec = ModuleSpec::kKeep;     ///< of a Megatron target
+  MtpPolicy mtp = MtpPolicy::kDefault;
   std::optional<DType> dtype;
   std::uint64_t max_shard_bytes = 5'000'000'000;
   std::int64_t shards =
@@ -80,12 +91,23 @@ struct ReplicaCost {
   std::uint64_t bytes = 0;
 };
 
+/// A component of a MIMO target with everything solved.
+struct ComponentRanks {
+  ComponentSpec spec;  ///< nothing of it absent
+  std::string path;    ///< what its tensors' names begin with
+
+  [[nodiscard]] std::int64_t ranks() const {
+    return *spec.tensor * *spec.context * *spec.data * *spec.pipeline;
+  }
+};
+
 /// A conversion that is planned and proven, with nothing written yet.
 struct PreparedConversion {
   ConvertRequest request;
   Checkpoint source;
   Plan plan;
-  std::string family;  ///< empty where no mapping was needed
+  std::string family;                      ///< empty where no mapping was needed
+  std::vector<ComponentRanks> components;  ///< of a MIMO target, as they were given
   std::vector<RenamedTensor> renames;
   std::vector<std::string> notes;  ///< things the user should know: dropped, guessed, kept
   ReplicaCost replicas;            ///< compared when it runs, see ConvertRequest::check_replicas

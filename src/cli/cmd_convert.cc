@@ -8,6 +8,7 @@
 #include "cli/conversion_run.h"
 #include "cli/json_output.h"
 #include "cli/quantity.h"
+#include "cli/rank_map.h"
 #include "cli/summary.h"
 
 namespace shardwright::cli {
@@ -25,6 +26,7 @@ std::string report_json(const PreparedConversion& conversion, const FinishedRun&
   begin_document(json, "convert");
   json.text("output", run.report.output).text("format", format_name(conversion.request.format));
   write_layout(json, conversion.request.parallel);
+  if (!conversion.components.empty()) write_rank_map(json, conversion.components);
   json.text("family", conversion.family);
   json.number("bytes_read", run.report.bytes_read);
   json.number("bytes_written", run.report.bytes_written);

@@ -12,6 +12,7 @@
 #include "cli/json_output.h"
 #include "cli/name_pattern.h"
 #include "cli/quantity.h"
+#include "cli/rank_map.h"
 #include "cli/summary.h"
 #include "cli/table.h"
 
@@ -54,7 +55,11 @@ std::string overview(const PreparedConversion& conversion,
     table.add_row(
         {"memory", fmt::format("at most {}", format_memory(conversion.peak_memory_bytes))});
   }
-  return table.text();
+  if (conversion.components.empty()) return table.text();
+  constexpr std::int64_t kMostRanksShown = 64;
+  std::int64_t ranks = 0;
+  for (const ComponentRanks& component : conversion.components) ranks += component.ranks();
+  return table.text() + "\n" + rank_map_text(conversion.components, ranks <= kMostRanksShown);
 }
 
 std::string notes_text(const std::vector<std::string>& notes) {

@@ -13,7 +13,13 @@ namespace shardwright::cli {
 [[nodiscard]] Result<int> run_plan(const PlanCommand& command, Console& console);
 [[nodiscard]] Result<int> run_convert(const ConvertCommand& command, Console& console);
 [[nodiscard]] Result<int> run_diagnose(const DiagnoseCommand& command, Console& console);
+[[nodiscard]] Result<int> run_verify(const VerifyCommand& command, Console& console);
+[[nodiscard]] Result<int> run_diff(const DiffCommand& command, Console& console);
+[[nodiscard]] Result<int> run_hash(const HashCommand& command, Console& console);
+[[nodiscard]] Result<int> run_show(const ShowCommand& command, Console& console);
+[[nodiscard]] Result<int> run_index(const IndexCommand& command, Console& console);
 [[nodiscard]] Result<int> run_explain(const ExplainCommand& command, Console& console);
+[[nodiscard]] Result<int> run_map(const MapCommand& command, Console& console);
 [[nodiscard]] Result<int> run_demo(const DemoCommand& command, Console& console);
 
 }  // namespace shardwright::cli

@@ -5,16 +5,11 @@
 
 #include <variant>
 
+#include "cli/rank_map.h"
 #include "cli/summary.h"
 
 namespace shardwright::cli {
 namespace {
-
-void write_dims(JsonWriter& json, std::string_view name, const Dims& dims) {
-  json.key(name).open_row();
-  for (const std::int64_t extent : dims) json.number(extent);
-  json.close();
-}
 
 void write_place(JsonWriter& json, std::string_view file, ByteRange range) {
   json.text("file", file).number("offset", range.offset).number("bytes", range.length);
@@ -41,6 +36,11 @@ struct ValueWriter {
   void operator()(const std::vector<std::int64_t>& values) const {
     json.open_row();
     for (const std::int64_t value : values) json.number(value);
+    json.close();
+  }
+  void operator()(const std::vector<std::string>& values) const {
+    json.open_row();
+    for (const std::string& value : values) json.text(value);
     json.close();
   }
 };
@@ -70,6 +70,12 @@ void write_files(JsonWriter& json, const Plan& plan) {
 }
 
 }  // namespace
+
+void write_dims(JsonWriter& json, std::string_view name, const Dims& dims) {
+  json.key(name).open_row();
+  for (const std::int64_t extent : dims) json.number(extent);
+  json.close();
+}
 
 void begin_document(JsonWriter& json, std::string_view command) {
   json.open_object().text("schema", fmt::format("shardwright/{}/1", command));
@@ -162,6 +168,7 @@ std::string plan_json(const PreparedConversion& conversion,
   json.key("target").open_object().text("path", conversion.request.output);
   json.text("format", format_name(conversion.request.format));
   write_layout(json, conversion.request.parallel);
+  if (!conversion.components.empty()) write_rank_map(json, conversion.components);
   json.close();
   json.text("family", conversion.family);
   json.key("cost").open_object().number("bytes_read", cost.payload_bytes_read);
@@ -211,6 +218,8 @@ std::string_view format_name(TargetFormat format) {
       return "fsdp_dtensor";
     case TargetFormat::kDcp:
       return "dcp";
+    case TargetFormat::kMimo:
+      return "mimo";
   }
   return "";
 }

@@ -18,7 +18,7 @@ using Ranges = std::map<std::string, std::pair<std::int64_t, std::int64_t>>;
 
 // Where ours answers otherwise, by the case's note: the reference solves equal shares only, starts
 // every component of a given size at rank 0, overwrites offsets, divides by zero and reads digits
-// of other scripts. docs/mimo.md has the table. Empty: refused.
+// of other scripts. docs/recipes/mimo.md has the table. Empty: refused.
 const std::map<std::string, Ranges>& ours() {
   static const std::map<std::string, Ranges> table = {
       {"unicode digit", {}},

@@ -90,10 +90,18 @@ TEST(DcpTargetMetadata, CutsAsTorchChunkDoes) {
   EXPECT_THAT(rows, testing::ElementsAre(2, 2, 2, 1, 0));
 }
 
+std::string saved_by_mlite(std::string_view name) {
+  return fixture(name) + (name == "mlite_sound" ? "" : "/step_3");
+}
+
+std::string truth_of_mlite(std::string_view name) {
+  return fixture(name == "mlite_sound" ? "mlite_sound_truth" : name);
+}
+
 // What MLite saved, against the weights that the run had.
 TensorMap mlite_truth(std::string_view name) {
   TensorMap truth;
-  const TensorMap stored = read_all_tensors(fixture(name)).value();
+  const TensorMap stored = read_all_tensors(truth_of_mlite(name)).value();
   for (const auto& [key, tensor] : stored) {
     if (key.starts_with("full.")) truth["model." + key.substr(5)] = tensor;
     if (!key.starts_with("expert.")) continue;
@@ -109,8 +117,8 @@ class Mlite : public testing::TestWithParam<const char*> {};
 
 TEST_P(Mlite, GetsGlobalExpertsAndRowsInOrder) {
   const TemporaryFolder folder;
-  const auto done = convert_now(
-      request_of(fixture(GetParam()) + "/step_3", folder / "out", TargetFormat::kDcp, 3));
+  const auto done =
+      convert_now(request_of(saved_by_mlite(GetParam()), folder / "out", TargetFormat::kDcp, 3));
   ASSERT_TRUE(done) << done.error().text();
   const TensorMap truth = mlite_truth(GetParam());
   EXPECT_EQ(truth.size(), 28U);
@@ -120,17 +128,17 @@ TEST_P(Mlite, GetsGlobalExpertsAndRowsInOrder) {
 TEST_P(Mlite, IsNotReorderedUnderItsOwnNames) {
   const TemporaryFolder folder;
   const auto done = convert_now(
-      request_of(fixture(GetParam()) + "/step_3", folder / "out", TargetFormat::kSafetensors));
+      request_of(saved_by_mlite(GetParam()), folder / "out", TargetFormat::kSafetensors));
   ASSERT_TRUE(done) << done.error().text();
   TensorMap truth;
-  const TensorMap stored = read_all_tensors(fixture(GetParam())).value();
+  const TensorMap stored = read_all_tensors(truth_of_mlite(GetParam())).value();
   for (const auto& [key, tensor] : stored) {
     if (key.starts_with("dcp.")) truth[key.substr(4)] = tensor;
   }
   EXPECT_EQ(difference(read_all_tensors(folder / "out").value(), truth), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, Mlite, testing::Values("mlite_ep2_edp2", "mlite_ep2_etp2_tp2"));
+INSTANTIATE_TEST_SUITE_P(Fixtures, Mlite, testing::Values("mlite_sound", "mlite_ep2_etp2_tp2"));
 
 // Only the metadata is kept of these: no byte of their files is read before they are refused.
 std::string with_empty_files(std::string_view name, const TemporaryFolder& folder) {
@@ -146,11 +154,12 @@ std::string with_empty_files(std::string_view name, const TemporaryFolder& folde
 }
 
 MliteLayout layout_of(std::string_view name) {
-  return read_mlite_layout(metadata_of(fixture(name) + "/step_3").catalog).value();
+  const std::string path = name == "mlite_lost_experts" ? fixture(name) : saved_by_mlite(name);
+  return read_mlite_layout(metadata_of(path).catalog).value();
 }
 
 TEST(MliteLayout, IsReadOffTheShapes) {
-  const MliteLayout even = layout_of("mlite_ep2_edp2");
+  const MliteLayout even = layout_of("mlite_sound");
   EXPECT_EQ(std::tuple(even.expert, even.expert_tensor, even.expert_data, even.tensor, even.data),
             std::tuple(2, 1, 2, 1, 4));
   const MliteLayout tensor = layout_of("mlite_ep2_etp2_tp2");
@@ -163,7 +172,7 @@ TEST(MliteLayout, IsReadOffTheShapes) {
 }
 
 TEST(MliteLayout, AsksWhereItIsToldOtherwise) {
-  const Catalog catalog = metadata_of(fixture("mlite_ep2_edp2") + "/step_3").catalog;
+  const Catalog catalog = metadata_of(fixture("mlite_sound")).catalog;
   const auto layout = read_mlite_layout(catalog, {4, std::nullopt, std::nullopt});
   ASSERT_FALSE(layout);
   EXPECT_EQ(layout.error().code, Code::kUsage);
@@ -171,16 +180,17 @@ TEST(MliteLayout, AsksWhereItIsToldOtherwise) {
 }
 
 TEST(MliteLoss, IsFoundByDiagnose) {
-  for (const char* name : {"mlite_lost_experts", "mlite_lost_rows"}) {
-    const TemporaryFolder folder;
-    const auto diagnosis = diagnose({.path = with_empty_files(name, folder)});
+  const TemporaryFolder folder;
+  for (const std::string& path :
+       {fixture("mlite_lost_experts"), with_empty_files("mlite_lost_rows", folder)}) {
+    const auto diagnosis = diagnose({.path = path});
     ASSERT_TRUE(diagnosis) << diagnosis.error().text();
     std::vector<std::string> codes;
     for (const Finding& finding : diagnosis->findings) codes.push_back(finding.code);
     EXPECT_THAT(codes, Contains("L37"));
     EXPECT_TRUE(diagnosis->has_errors());
     const TemporaryFolder out;
-    const auto refused = convert_now(request_of(folder / "copy", out / "out", TargetFormat::kDcp));
+    const auto refused = convert_now(request_of(path, out / "out", TargetFormat::kDcp));
     ASSERT_FALSE(refused);
     EXPECT_FALSE(fs::exists(out / "out"));
   }

@@ -7,6 +7,8 @@
 #include <unordered_map>
 
 #include "base/fail.h"
+#include "convert/select.h"
+#include "format/fsdp_state.h"
 #include "layout/fsdp_name.h"
 #include "layout/layer_name.h"
 
@@ -109,6 +111,28 @@ Status check_stages(const Catalog& catalog, const Arguments& arguments) {
       stages.found, stages.expected, stages.stages);
 }
 
+// How many steps the optimizer has made, by its state's own count. Parameters that were added later
+// count fewer: the most counts.
+Result<std::optional<std::int64_t>> optimizer_step(const Catalog& catalog, SourceFiles& files,
+                                                   std::vector<std::string>& notes) {
+  std::optional<float> most;
+  bool differ = false;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const std::optional<FsdpName> name = split_fsdp_name(tensor.desc.name);
+    const bool is_count = name && name->role == Role::kStep && tensor.desc.shape.empty() &&
+                          tensor.desc.dtype == DType::kF32 && tensor.chunks.size() > 0;
+    if (!is_count) continue;
+    float step = 0;
+    SW_TRY(files.read_at(tensor.chunks.file(0), tensor.chunks.range(0).offset,
+                         std::as_writable_bytes(std::span(&step, 1))));
+    differ |= most && *most != step;
+    most = std::max(most.value_or(step), step);
+  }
+  if (!most || !(*most >= 0) || *most > 1e9F) return std::optional<std::int64_t>();
+  if (differ) notes.push_back(fmt::format("parameters differ in their steps: {} is kept", *most));
+  return static_cast<std::int64_t>(*most);
+}
+
 }  // namespace
 
 FsdpStages count_fsdp_stages(const Catalog& catalog, const Arguments& arguments) {
@@ -173,24 +197,18 @@ Result<Catalog> canonical_from_fsdp(const Catalog& catalog, const Arguments& arg
   return canonical;
 }
 
-Result<std::optional<std::int64_t>> optimizer_step(const Catalog& catalog, SourceFiles& files,
-                                                   std::vector<std::string>& notes) {
-  std::optional<float> most;
-  bool differ = false;
-  for (const StoredTensor& tensor : catalog.tensors) {
-    const std::optional<FsdpName> name = split_fsdp_name(tensor.desc.name);
-    const bool is_count = name && name->role == Role::kStep && tensor.desc.shape.empty() &&
-                          tensor.desc.dtype == DType::kF32 && tensor.chunks.size() > 0;
-    if (!is_count) continue;
-    float step = 0;
-    SW_TRY(files.read_at(tensor.chunks.file(0), tensor.chunks.range(0).offset,
-                         std::as_writable_bytes(std::span(&step, 1))));
-    differ |= most && *most != step;
-    most = std::max(most.value_or(step), step);
+Status undo_fsdp(const ConvertRequest& request, Checkpoint& source, Catalog& catalog,
+                 std::vector<std::string>& notes) {
+  const auto step = SW_TRY(optimizer_step(catalog, *source.files, notes));
+  source.common_state =
+      SW_TRY(make_common_state(catalog, *source.files, keeps_optimizer(request), step));
+  catalog = SW_TRY(canonical_from_fsdp(catalog, source.arguments, notes));
+  if (!request.dtype && request.format != TargetFormat::kFsdpDtensor) {
+    notes.emplace_back(
+        "weights stay float32, the main weights of Megatron-FSDP; --dtype bfloat16 gives what such "
+        "a model usually computes with");
   }
-  if (!most || !(*most >= 0) || *most > 1e9F) return std::optional<std::int64_t>();
-  if (differ) notes.push_back(fmt::format("parameters differ in their steps: {} is kept", *most));
-  return static_cast<std::int64_t>(*most);
+  return {};
 }
 
 }  // namespace shardwright

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "io/source_files.h"
 #include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
+#include "shardwright/convert.h"
 
 namespace shardwright {
 
@@ -38,10 +37,10 @@ struct FsdpStages {
                                                   const Arguments& arguments,
                                                   std::vector<std::string>& notes);
 
-/// How many steps the optimizer has made, by its state's own count; nullopt without one. Parameters
-/// that were added later count fewer: the most counts, and a note says so. Error: those of reading.
-[[nodiscard]] Result<std::optional<std::int64_t>> optimizer_step(const Catalog& catalog,
-                                                                 SourceFiles& files,
-                                                                 std::vector<std::string>& notes);
+/// Makes a Megatron source of an fsdp_dtensor one: `catalog`, what is wanted of it, becomes the
+/// canonical tensors, and the state that was stored entry by entry a common state. Errors: as
+/// canonical_from_fsdp and make_common_state.
+[[nodiscard]] Status undo_fsdp(const ConvertRequest& request, Checkpoint& source, Catalog& catalog,
+                               std::vector<std::string>& notes);
 
 }  // namespace shardwright

@@ -19,7 +19,11 @@ struct ModelFacts {
   std::optional<HfConfig> config;  ///< absent where only Megatron's arguments exist
   std::string config_text;         ///< of config.json; written by us if `config_is_ours`
   bool config_is_ours = false;
+  bool has_prediction_layers = false;  ///< among the Megatron tensors
 };
+
+/// Rows of the vocabulary that mean something, where a run's arguments tell them from padding.
+[[nodiscard]] std::optional<std::int64_t> true_vocabulary(const Arguments& arguments);
 
 /// Family and sizes, in this order: --family; --hf-config; the config.json that the checkpoint is
 /// or carries; Bridge's run_config.yaml or Megatron's args together with the tensors' names. A

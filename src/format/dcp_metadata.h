@@ -10,6 +10,7 @@
 
 #include "codec/pickle_token.h"
 #include "shardwright/catalog.h"
+#include "shardwright/checkpoint.h"
 #include "shardwright/error.h"
 #include "shardwright/storage.h"
 
@@ -37,7 +38,7 @@ struct DcpMetadata {
   /// Tensors with Encoding::kTorchItem and objects, in the file's order.
   Catalog catalog;
   std::string root_class;  ///< `torch.distributed.checkpoint.metadata.Metadata`
-  std::optional<std::string> version;
+  std::optional<std::string> version = std::nullopt;
   bool has_storage_meta = false;
   std::vector<TransformedItem> transformed;
   /// Megatron's `mcore_data`: the shape of a tensor before its flattened axes were reformulated.
@@ -47,6 +48,9 @@ struct DcpMetadata {
 
 struct DcpMetadataOptions {
   bool planner_paths = false;
+  /// Told of chunks that leave their tensor and of entries that have no place; null: the first one
+  /// is the error.
+  Defects* defects = nullptr;
   pickle::Limits limits = {.bytes = std::uint64_t{4} << 30,
                            .opcodes = std::uint64_t{1} << 33,
                            .string_bytes = std::uint64_t{16} << 20,
@@ -69,9 +73,9 @@ struct DcpMetadataOptions {
 /// How a `.metadata` file is to be written.
 struct DcpMetadataWriteOptions {
   /// `version` attribute; none loads everywhere.
-  std::optional<std::string> version;
+  std::optional<std::string> version = std::nullopt;
   /// Where names were in the nested state dict; none: no planner data, which loads everywhere too.
-  std::vector<PlannerPath> planner_paths;
+  std::vector<PlannerPath> planner_paths = {};
 };
 
 /// Writes a `.metadata` that torch 2.0.1 to 2.13 and Megatron-Core load: class names that all of

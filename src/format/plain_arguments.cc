@@ -8,6 +8,16 @@ using pickle::Document;
 using pickle::Kind;
 using pickle::Value;
 
+std::optional<ArgValue> text_list(Value list) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::optional<std::string_view> text = list[i].as_string();
+    if (!text) return std::nullopt;
+    texts.emplace_back(*text);
+  }
+  return ArgValue{std::move(texts)};
+}
+
 std::optional<ArgValue> plain_value(Value value) {
   switch (value.kind()) {
     case Kind::kNone:
@@ -21,6 +31,7 @@ std::optional<ArgValue> plain_value(Value value) {
     case Kind::kString:
       return ArgValue{std::string(*value.as_string())};
     case Kind::kList: {
+      if (value.size() > 0 && value[0].as_string()) return text_list(value);
       std::vector<std::int64_t> numbers;
       for (std::size_t i = 0; i < value.size(); ++i) {
         const std::optional<std::int64_t> number = value[i].as_int();
@@ -44,6 +55,11 @@ Value make_plain_value(Document& document, const ArgValue& value) {
   if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value)) {
     std::vector<Value> elements;
     for (const std::int64_t number : *numbers) elements.push_back(document.integer(number));
+    return document.list(elements);
+  }
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+    std::vector<Value> elements;
+    for (const std::string& text : *texts) elements.push_back(document.string(text));
     return document.list(elements);
   }
   return document.none();

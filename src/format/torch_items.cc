@@ -102,7 +102,8 @@ std::unexpected<Error> mismatch(const Catalog& catalog, const StoredTensor& tens
 
 class Locator {
  public:
-  Locator(Catalog& catalog, SourceFiles& files) : catalog_(catalog), files_(files) {}
+  Locator(Catalog& catalog, SourceFiles& files, Defects& defects)
+      : catalog_(catalog), files_(files), defects_(defects) {}
 
   Result<std::vector<std::string>> run() {
     SW_TRY(decode_items(catalog_, files_));
@@ -122,7 +123,15 @@ class Locator {
       const std::uint32_t file = items[i].file;
       const std::shared_ptr<const ReadableFile> open = SW_TRY(files_.get(file));
       ItemReader reader(*open);
-      for (; i < items.size() && items[i].file == file; ++i) SW_TRY(locate_item(items[i], reader));
+      for (; i < items.size() && items[i].file == file; ++i) {
+        const std::string& name = catalog_.tensors[items[i].tensor].desc.name;
+        if (defects_.is_lost(name, items[i].chunk)) continue;
+        Status status = locate_item(items[i], reader);
+        if (status) continue;
+        SW_TRY(defects_.report(std::move(status)));
+        defects_.lose(name, items[i].chunk);
+        reader = ItemReader(*open);
+      }
     }
     return {};
   }
@@ -151,7 +160,14 @@ class Locator {
     std::vector<std::uint32_t> tensors;
     for (const auto& [tensor, surprises] : surprises_) tensors.push_back(tensor);
     SW_TRY(locate(items_in_file_order(catalog_, tensors, true)));
-    for (const std::uint32_t tensor : tensors) SW_TRY(repair(tensor));
+    for (const std::uint32_t tensor : tensors) {
+      Status status = repair(tensor);
+      if (status) continue;
+      SW_TRY(defects_.report(std::move(status)));
+      for (const Surprise& surprise : surprises_[tensor]) {
+        defects_.lose(catalog_.tensors[tensor].desc.name, surprise.chunk);
+      }
+    }
     return {};
   }
 
@@ -210,14 +226,21 @@ class Locator {
 
   Catalog& catalog_;
   SourceFiles& files_;
+  Defects& defects_;
   std::map<std::uint32_t, std::vector<Surprise>> surprises_;  // by tensor
   std::vector<std::string> notes_;
 };
 
 }  // namespace
 
+Result<std::vector<std::string>> locate_items(Catalog& catalog, SourceFiles& files,
+                                              Defects& defects) {
+  return Locator(catalog, files, defects).run();
+}
+
 Result<std::vector<std::string>> locate_items(Catalog& catalog, SourceFiles& files) {
-  return Locator(catalog, files).run();
+  Defects first;
+  return locate_items(catalog, files, first);
 }
 
 }  // namespace shardwright

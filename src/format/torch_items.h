@@ -6,6 +6,7 @@
 
 #include "io/source_files.h"
 #include "shardwright/catalog.h"
+#include "shardwright/checkpoint.h"
 
 namespace shardwright {
 
@@ -19,5 +20,10 @@ namespace shardwright {
 /// Error: kChunkMismatch, with tensor, chunk and file, for any other item whose dtype or shape is
 /// not what the metadata says, and those of the readers of archives and headers.
 [[nodiscard]] Result<std::vector<std::string>> locate_items(Catalog& catalog, SourceFiles& files);
+
+/// The same, with what is wrong told to `defects`. Chunks that a collection has lost, before or
+/// here, stay unlocated.
+[[nodiscard]] Result<std::vector<std::string>> locate_items(Catalog& catalog, SourceFiles& files,
+                                                            Defects& defects);
 
 }  // namespace shardwright

@@ -40,6 +40,19 @@ Grid grid_of(const Component& c, GroupAxis axis) {
 
 }  // namespace
 
+RankPlace place_of_rank(const Component& component, std::int64_t rank) {
+  const auto coordinate = [&](GroupAxis axis) {
+    const Grid grid = grid_of(component, axis);
+    std::int64_t rest = rank;
+    for (std::size_t i = 0; i < grid.along; ++i) rest /= grid.sizes[i];
+    return rest % grid.sizes[grid.along];
+  };
+  return {coordinate(GroupAxis::kTensor),       coordinate(GroupAxis::kContext),
+          coordinate(GroupAxis::kData),         coordinate(GroupAxis::kPipeline),
+          coordinate(GroupAxis::kExpertTensor), coordinate(GroupAxis::kExpert),
+          coordinate(GroupAxis::kExpertData)};
+}
+
 std::vector<std::vector<std::int64_t>> rank_groups(const Component& component, GroupAxis axis) {
   const Grid grid = grid_of(component, axis);
   std::int64_t stride = 1;

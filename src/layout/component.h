@@ -27,6 +27,20 @@ struct Component {
   [[nodiscard]] std::int64_t ranks() const { return tensor * context * data * pipeline; }
 };
 
+/// A rank's coordinates in its component's two grids.
+struct RankPlace {
+  std::int64_t tensor = 0;
+  std::int64_t context = 0;
+  std::int64_t data = 0;
+  std::int64_t pipeline = 0;
+  std::int64_t expert_tensor = 0;
+  std::int64_t expert = 0;
+  std::int64_t expert_data = 0;
+};
+
+/// Of the component's rank-th rank, counted from 0.
+[[nodiscard]] RankPlace place_of_rank(const Component& component, std::int64_t rank);
+
 /// The directions in which a component's ranks form groups.
 enum class GroupAxis : std::uint8_t {
   kTensor,

@@ -59,6 +59,13 @@ TEST(ComponentSpec, RefusesWhatItCannotRead) {
   EXPECT_THAT(ranges(solve({"a=tp=1", " a=tp=2"})), HasSubstr("found 'a' twice"));
 }
 
+TEST(ComponentLayout, RefusesSizesThatCannotBe) {
+  const auto refused = solve({"language=tp=3"}, 8);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kComponentLayout);
+  EXPECT_THAT(refused.error().message, HasSubstr("expected a power of two"));
+}
+
 TEST(ComponentLayout, SharesWhatIsLeft) {
   EXPECT_EQ(ranges(solve({"language=tp=4", "images=tp=1"}, 8)),
             "language ranks 0-3, images ranks 4-7");
@@ -94,6 +101,7 @@ TEST(ComponentLayout, SaysWhatDoesNotFit) {
     std::vector<std::string> specs;
     std::optional<std::int64_t> world;
     std::string message;
+    Code code = Code::kComponentLayout;
   };
   const std::vector<Case> cases = {
       {{"images=tp=1"}, {}, "found no component language"},
@@ -118,10 +126,13 @@ TEST(ComponentLayout, SaysWhatDoesNotFit) {
        "language dp=1, images dp=5 or language dp=2, images dp=1"},
       {{"language=tp=4", "images=tp=4"}, 10, "no data-parallel sizes"},
       {{"language=tp=1"}, 0, "a run of 0 ranks"},
-      {{"language=tp=1048576,cp=1048576"}, {}, "beyond 1048576 ranks"},
+      {{"language=tp=1048576,cp=1048576"}, {}, "beyond 1048576 ranks", Code::kLimit},
   };
   for (const Case& c : cases) {
-    EXPECT_THAT(ranges(solve(c.specs, c.world)), HasSubstr(c.message)) << c.specs.back();
+    const auto refused = solve(c.specs, c.world);
+    ASSERT_FALSE(refused) << c.specs.back();
+    EXPECT_THAT(refused.error().message, HasSubstr(c.message)) << c.specs.back();
+    EXPECT_EQ(refused.error().code, c.code) << c.specs.back();
   }
 }
 

@@ -343,5 +343,32 @@ TEST(LegacyAxes, RefuseMixesAndOverwrittenFiles) {
   EXPECT_EQ(settle_legacy_axes(evidence).error().code, Code::kNotDivisible);
 }
 
+// Rank 1 of two: each part of the projection and of the convolution is cut for itself.
+TEST(LegacyParts, TakeGatedDeltaNetsApart) {
+  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 0, 0, false};
+  const std::string net = "decoder.layers.0.self_attention.";
+  const std::vector<TensorDesc> tensors = {
+      tensor(net + "in_proj.weight", {12, 5}), tensor(net + "conv1d.weight", {7, 1, 4}),
+      tensor(net + "A_log", {1}), tensor(net + "out_proj.weight", {5, 3})};
+  const std::string in = net + "in_proj.weight.";
+  EXPECT_EQ(
+      parts_of(tensors, 0, stage),
+      (Lines{in + "query (4, 5) [2:4, 0:5] @0 (5, 1)", in + "key (4, 5) [2:4, 0:5] @10 (5, 1)",
+             in + "value (6, 5) [3:6, 0:5] @20 (5, 1)", in + "z (6, 5) [3:6, 0:5] @35 (5, 1)",
+             in + "beta (2, 5) [1:2, 0:5] @50 (5, 1)", in + "alpha (2, 5) [1:2, 0:5] @55 (5, 1)"}));
+  const std::string convolution = net + "conv1d.weight.";
+  EXPECT_EQ(parts_of(tensors, 1, stage),
+            (Lines{convolution + "query (4, 1, 4) [2:4, 0:1, 0:4] @0 (4, 4, 1)",
+                   convolution + "key (4, 1, 4) [2:4, 0:1, 0:4] @8 (4, 4, 1)",
+                   convolution + "value (6, 1, 4) [3:6, 0:1, 0:4] @16 (4, 4, 1)"}));
+}
+
+TEST(LegacyParts, KeepTheNameOfAHybridPredictionLayer) {
+  const LegacyStage stage{{1, 1, 1, 1, 1}, {0, 0, 0, 0}, 0, 0, false};
+  const std::string name = "mtp.layers.0.mtp_model_layer.layers.1.mlp.linear_fc2.weight";
+  EXPECT_EQ(parts_of({tensor(name, {6, 5})}, 0, stage),
+            Lines{name + " (6, 5) [0:6, 0:5] @0 (5, 1)"});
+}
+
 }  // namespace
 }  // namespace shardwright

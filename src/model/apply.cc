@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "model/assemble.h"
 #include "model/coverage.h"
 #include "model/instances.h"
@@ -94,9 +95,10 @@ Result<HfClaims> claim_hf(const Mapping& mapping, const ModelSizes& sizes, const
   return claims;
 }
 
-/// The canonical names that a selection uses.
-Result<NameSet> claim_megatron(const ModelSizes& sizes, const Selection& selection,
-                               const std::vector<CopyInstance>& copies,
+/// The canonical names that a selection uses. An HF tensor that Megatron keeps plus a constant may
+/// stand beside it as it was.
+Result<NameSet> claim_megatron(const Mapping& mapping, const ModelSizes& sizes,
+                               const Selection& selection, const std::vector<CopyInstance>& copies,
                                const TensorIndex& canonical) {
   NameSet names;
   for (const Instance& instance : selection.instances) {
@@ -105,6 +107,9 @@ Result<NameSet> claim_megatron(const ModelSizes& sizes, const Selection& selecti
       const TensorDesc* found = SW_TRY(find_megatron(*instance.rule, part, scope, canonical));
       if (found != nullptr) names.insert(found->name);
     }
+    if (instance.rule->offset == 0.0) continue;
+    const std::vector<std::string> kept = SW_TRY(hf_names(mapping, sizes, instance));
+    for (const std::string& name : kept) names.insert(std::string(kHfExtraPrefix) + name);
   }
   for (const CopyInstance& copy : copies) names.insert(std::string(kHfExtraPrefix) + copy.hf);
   return names;
@@ -119,7 +124,7 @@ Status add_copies_from_hf(const HfClaims& claims, const TensorIndex& hf,
     const TensorDesc* desc = hf.find(copy.hf);
     if (desc == nullptr) continue;
     const std::string original = root_original(claims.copies, copy.original);
-    const TensorDesc* source = hf.find(original);
+    const TensorDesc* source = original.empty() ? nullptr : hf.find(original);
     const bool may_repeat = source != nullptr && source->dtype == desc->dtype &&
                             source->shape == desc->shape &&
                             !options.differing_copies.contains(copy.hf);
@@ -186,6 +191,17 @@ Status check_wanted_shapes(const Correspondence& made, const TensorIndex& wanted
   return {};
 }
 
+/// What Megatron pins to a dtype of its own goes back to the one that it was imported in.
+void restore_dtypes(Correspondence& made, const TensorIndex& wanted) {
+  for (MappedTensor& tensor : made.hf) {
+    const TensorDesc* then = wanted.find(tensor.desc.name);
+    if (!tensor.pinned_dtype || then == nullptr) continue;
+    if (is_castable_float(then->dtype) && is_castable_float(tensor.desc.dtype)) {
+      tensor.desc.dtype = then->dtype;
+    }
+  }
+}
+
 std::vector<std::string> names_outside(std::span<const TensorDesc> tensors, const auto& is_known) {
   std::vector<std::string> names;
   for (const TensorDesc& tensor : tensors) {
@@ -230,7 +246,7 @@ Result<Correspondence> map_from_megatron(const Mapping& mapping, const ModelSize
   const Selection selection =
       SW_TRY((Selector(mapping, actual, Side::kMegatron, index, wish).select()));
   const std::vector<CopyInstance> instances = SW_TRY(copy_instances(mapping, actual));
-  const NameSet claimed = SW_TRY(claim_megatron(actual, selection, instances, index));
+  const NameSet claimed = SW_TRY(claim_megatron(mapping, actual, selection, instances, index));
   const std::vector<std::string> unmatched =
       names_outside(canonical, [&](const std::string& name) { return claimed.contains(name); });
   SW_TRY(report_unmatched(mapping, actual, unmatched, selection.missing));
@@ -248,6 +264,7 @@ Result<Correspondence> map_from_megatron(const Mapping& mapping, const ModelSize
     for (const HfCopy& copy : result.copies) made.insert(copy.desc.name);
     SW_TRY(check_wanted(mapping, actual, *wish, made, result.ignored));
     SW_TRY(check_wanted_shapes(result, *wish));
+    restore_dtypes(result, *wish);
   }
   SW_TRY(check_blocks(result));
   return result;

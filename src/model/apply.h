@@ -36,7 +36,8 @@ struct HfWanted {
 /// Which HF tensors a Megatron checkpoint makes. `canonical` has one tensor per layer under
 /// `torch_dist` names; Correspondence::megatron repeats the names as given, aliases included, and
 /// has no tensor that is not in `canonical`. Vocabulary tensors are cut to sizes["vocab"] rows.
-/// `wanted` (may be null) decides between equivalent HF forms and which copies are written. Errors:
+/// `wanted` (may be null) decides between equivalent HF forms, which copies are written, and the HF
+/// dtype of tensors that Megatron pins. Errors:
 /// as map_from_hf; kUnmatchedTarget also when a wanted name can't be made.
 [[nodiscard]] Result<Correspondence> map_from_megatron(const Mapping& mapping,
                                                        const ModelSizes& sizes,

@@ -24,6 +24,9 @@ struct Printer {
   std::string operator()(const std::vector<std::int64_t>& list) const {
     return fmt::format("[{}]", fmt::join(list, ", "));
   }
+  std::string operator()(const std::vector<std::string>& list) const {
+    return list.empty() ? "[]" : fmt::format("['{}']", fmt::join(list, "', '"));
+  }
 };
 
 }  // namespace

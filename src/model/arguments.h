@@ -12,9 +12,11 @@
 namespace shardwright {
 
 /// A plain value of Megatron's argparse Namespace, of Bridge's `run_config.yaml` or of config.json:
-/// None, flag, whole number, number, text, or a list of whole numbers (`moe_layer_freq`).
+/// None, flag, whole number, number, text, or a list of whole numbers (`moe_layer_freq`) or of
+/// texts
+/// (`layer_types`).
 using ArgValue = std::variant<std::monostate, bool, std::int64_t, double, std::string,
-                              std::vector<std::int64_t>>;
+                              std::vector<std::int64_t>, std::vector<std::string>>;
 
 /// Megatron's arguments by name, or the leaves of a config.json by dotted path.
 using Arguments = std::map<std::string, ArgValue, std::less<>>;

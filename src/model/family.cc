@@ -37,12 +37,14 @@ bool names_architecture(const Mapping& mapping, const HfConfig& config) {
 }
 
 bool has_needed_args(const Mapping& mapping, const Arguments& args) {
-  return std::ranges::all_of(
-      mapping.needs_args, [&](const std::string& name) { return find_set(args, name) != nullptr; });
+  return std::ranges::all_of(mapping.needs_args, [&](const NeededArg& needed) {
+    const ArgValue* value = find_set(args, needed.name);
+    return value != nullptr && (!needed.value || same_value(*value, *needed.value));
+  });
 }
 
 bool fits(const Mapping& mapping, const Arguments& args, std::span<const TensorDesc> canonical) {
-  if (!has_needed_args(mapping, args)) return false;
+  if (!mapping.inferred || !has_needed_args(mapping, args)) return false;
   const Result<ModelSizes> sizes = sizes_from_args(mapping, args);
   return sizes && map_from_megatron(mapping, *sizes, canonical).has_value();
 }
@@ -101,10 +103,11 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Argu
   for (const Mapping& mapping : mappings) {
     if (fits(mapping, args, canonical)) candidates.push_back(&mapping);
   }
-  // A family that asks for an argument of its own and gets it describes the model better than one
-  // whose tensors merely look the same.
-  const auto is_plain = [](const Mapping* mapping) { return mapping->needs_args.empty(); };
-  if (!std::ranges::all_of(candidates, is_plain)) std::erase_if(candidates, is_plain);
+  // A family that asks for arguments of its own and gets them describes the model better than one
+  // whose tensors merely look the same, and the more it asks for the better.
+  std::size_t most = 0;
+  for (const Mapping* mapping : candidates) most = std::max(most, mapping->needs_args.size());
+  std::erase_if(candidates, [&](const Mapping* each) { return each->needs_args.size() < most; });
   if (candidates.size() > 1) return ambiguous(candidates);
   if (candidates.size() == 1) return candidates[0];
   return fail(Code::kNoFamily,

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "testing/golden_files.h"
+#include "testing/tensor_records.h"
 
 namespace shardwright {
 namespace {
@@ -21,20 +22,42 @@ namespace {
   std::abort();
 }
 
-/// `decoder.layers.mlp...` with a layer axis as `decoder.layers.3.mlp...` without.
-bool is_stacked(std::string_view name) {
-  constexpr std::string_view kLayers = "decoder.layers.";
-  return name.starts_with(kLayers) && (name[kLayers.size()] < '0' || name[kLayers.size()] > '9');
+/// Where the name of a list of layers ends that a stacked tensor has an axis for; npos for others.
+std::size_t end_of_stack(std::string_view name) {
+  for (const std::string_view list : {"decoder.layers.", "decoder.deepstack_merger_list."}) {
+    const std::size_t at = name.find(list);
+    if (at == std::string_view::npos) continue;
+    const char next = name[at + list.size()];
+    if (next < '0' || next > '9') return at + list.size();
+  }
+  return std::string_view::npos;
 }
 
+/// `decoder.layers.mlp...` with a layer axis as `decoder.layers.3.mlp...` without.
+bool is_stacked(std::string_view name) { return end_of_stack(name) != std::string_view::npos; }
+
 std::string layer_name(const std::string& stacked, std::int64_t layer) {
-  return fmt::format("decoder.layers.{}{}", layer, stacked.substr(std::strlen("decoder.layers")));
+  const std::size_t end = end_of_stack(stacked);
+  return fmt::format("{}{}.{}", stacked.substr(0, end), layer, stacked.substr(end));
 }
 
 Dims tail(const Dims& shape) {
   Dims rest;
   for (int axis = 1; axis < shape.size(); ++axis) rest.push_back(shape[axis]);
   return rest;
+}
+
+/// The stored tensors of a golden import, whose bytes may be given or only described.
+std::vector<TensorDesc> stored_tensors(const std::string& folder) {
+  const std::string whole = folder + "/megatron_global.safetensors";
+  if (std::filesystem::exists(whole)) return safetensors_header(whole);
+  std::vector<TensorDesc> tensors;
+  for (const auto& [name, record] : read_tensor_records(folder + "/megatron_global.json")) {
+    TensorDesc desc{name, *dtype_from_safetensors(record.dtype), {}};
+    for (const std::int64_t extent : record.shape) desc.shape.push_back(extent);
+    tensors.push_back(std::move(desc));
+  }
+  return tensors;
 }
 
 std::vector<TensorDesc> one_per_layer(const std::vector<TensorDesc>& stored) {
@@ -182,8 +205,17 @@ std::vector<TensorDesc> safetensors_header(const std::string& path) {
 }
 
 std::vector<std::string> golden_folders() {
-  return {"llama3",  "llama3_4l", "qwen2",       "qwen3",          "qwen3_moe",
-          "mistral", "mixtral",   "deepseek_v3", "deepseek_v3_mtp"};
+  return {"llama3",  "llama3_4l",   "qwen2",           "qwen3",     "qwen3_moe", "mistral",
+          "mixtral", "deepseek_v3", "deepseek_v3_mtp", "gemma2",    "gpt_oss",   "glm45",
+          "olmoe",   "qwen3_vl",    "qwen25_vl",       "qwen35_vl", "nemotron_h"};
+}
+
+std::vector<std::string> golden_folders_with_rows() {
+  std::vector<std::string> folders = golden_folders();
+  std::erase_if(folders, [](const std::string& folder) {
+    return !std::filesystem::exists(golden_path("hf/" + folder + "/provenance.txt"));
+  });
+  return folders;
 }
 
 GoldenFamily load_golden(const std::string& folder) {
@@ -197,7 +229,7 @@ GoldenFamily load_golden(const std::string& folder) {
   if (!family) give_up(family.error().text());
   golden.mapping = *family;
   golden.hf = safetensors_header(base + "/hf/model.safetensors");
-  golden.canonical = one_per_layer(safetensors_header(base + "/megatron_global.safetensors"));
+  golden.canonical = one_per_layer(stored_tensors(base));
   return golden;
 }
 

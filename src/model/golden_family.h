@@ -30,6 +30,8 @@ struct GoldenFamily {
 GoldenFamily load_golden(const std::string& folder);
 /// The folders of tests/golden/hf that this project's families cover.
 std::vector<std::string> golden_folders();
+/// Those that record where every row came from.
+std::vector<std::string> golden_folders_with_rows();
 
 /// `tensor|expert|row` of a Megatron tensor to `tensor|row` of the HF tensor it came from; the
 /// expert is -1 for tensors without an expert axis.

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "model/golden_family.h"
@@ -128,9 +129,12 @@ TEST(ParseMapping, NamesThePlaceOfEveryFault) {
        "f.json#/rules/1/axis", "0 to 7"},
       {"/rules/1", R"({"megatron": "x", "transform": "split", "hf": "y"})",
        "f.json#/rules/1/megatron", "1 name"},
-      {"/rules/1", R"({"megatron": ["x", "w"], "transform": "split",
-                       "hf": "y", "shape": [1]})",
-       "f.json#/rules/1", "'extents'"},
+      {"/rules/1", R"({"megatron": {"a": "x", "b": "w"}, "transform": "grouped", "count": 2,
+                       "hf": {"a": "y", "b": "z"}, "parts": [{"role": "a", "rows": 1}]})",
+       "f.json#/rules/1/hf", "one: 'megatron' names the parts"},
+      {"/rules/1", R"({"megatron": {"a": "x", "b": "w"}, "transform": "grouped", "count": 2,
+                       "hf": "y", "parts": [{"role": "a", "rows": 1}]})",
+       "f.json#/rules/1/parts", "no part for 'b'"},
       {"/rules/1", R"({"megatron": ["x", "w"], "transform": "split",
                        "hf": "y", "aliases": ["z"]})",
        "f.json#/rules/1", "'aliases'"},
@@ -171,7 +175,8 @@ TEST(ParseMapping, NamesThePlaceOfEveryFault) {
        "f.json#/groups/one/0", "second rule for megatron 'm.{layer}.a'"},
       {"/rules/1", R"({"megatron": "x", "transform": "concat", "hf": ["y", "y"]})",
        "f.json#/rules/1", "second rule for hf 'y'"},
-      {"/copies", R"([{"hf": "a"}])", "f.json#/copies/0", "no 'original'"},
+      {"/copies", R"([{"hf": "a", "emitted": true}])", "f.json#/copies/0",
+       "'emitted' without 'original'"},
       {"/copies", R"([{"hf": "a.{week}", "original": "b"}])", "f.json#/copies/0/hf", "'{week}'"},
       {"/copies", R"([{"hf": "a", "original": "b.{layer}"}])", "f.json#/copies/0/original",
        "a loop variable of 'hf'"},
@@ -283,11 +288,22 @@ TEST(ParseMappings, RefusesTwoFilesForOneFamily) {
 }
 
 TEST(ShippedMappings, CoverTheFamiliesOfTheirNames) {
-  std::vector<std::string> families;
-  for (const Mapping& mapping : shipped_mappings()) families.push_back(mapping.family);
-  EXPECT_THAT(families,
-              testing::UnorderedElementsAre("llama", "mistral", "qwen2", "qwen3", "qwen3_moe",
-                                            "mixtral", "deepseek_v2", "deepseek_v3"));
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("models"))) {
+    const std::string name = entry.path().stem();
+    const Json file = Json::parse(read_file(entry.path()));
+    if (name != "schema" && !file.value("abstract", false)) files.insert(name);
+  }
+  std::set<std::string> families;
+  std::set<std::string> architectures;
+  for (const Mapping& mapping : shipped_mappings()) {
+    families.insert(mapping.family);
+    for (const std::string& name : mapping.architectures) {
+      EXPECT_TRUE(architectures.insert(name).second) << name << " has two families";
+    }
+  }
+  EXPECT_EQ(families, files);
+  EXPECT_TRUE(families.contains("llama"));
 }
 
 /// Collects the field names that objects of a mapping file use.
@@ -317,7 +333,7 @@ TEST(Schema, DefinesEveryFieldThatTheParserKnows) {
         "extents",    "heads",    "head_dim", "output_gate",   "count",       "parts",
         "role",       "rows",     "repeat",   "stride",        "offset",      "ways",
         "value",      "original", "emitted",  "kind",          "args",        "map",
-        "else",       "when_set", "integer"}) {
+        "else",       "when_set", "integer",  "inferred",      "beyond_args", "inert"}) {
     EXPECT_TRUE(keys.contains(field)) << field;
   }
 }

@@ -228,6 +228,18 @@ Result<Lowered> lower_grouped(const Grouped& grouped, std::vector<Dims> hf,
   return lowered;
 }
 
+/// The same with the sides exchanged: a piece reads the same in both directions.
+Result<Lowered> lower_dealt(const Grouped& grouped, std::vector<Dims> hf,
+                            std::vector<Dims> megatron, const Scope& scope) {
+  Lowered lowered = SW_TRY(lower_grouped(grouped, std::move(megatron), std::move(hf), scope));
+  std::swap(lowered.hf, lowered.megatron);
+  for (Piece& piece : lowered.pieces) {
+    std::swap(piece.hf, piece.megatron);
+    std::swap(piece.hf_origin, piece.megatron_origin);
+  }
+  return lowered;
+}
+
 Result<Lowered> lower_interleaved(const Interleaved& transform, const Dims& shape) {
   SW_TRY(check_axis(shape, transform.axis));
   if (shape[transform.axis] % transform.ways != 0) {
@@ -244,6 +256,56 @@ Result<Lowered> lower_interleaved(const Interleaved& transform, const Dims& shap
     lowered.pieces.push_back(piece);
   }
   return lowered;
+}
+
+Result<Lowered> lower_swapped(const Swapped& transform, const Dims& shape) {
+  SW_TRY(check_axis(shape, transform.axis));
+  if (shape[transform.axis] % 2 != 0) {
+    return mismatch(fmt::format("shape {}", to_string(shape)),
+                    fmt::format("an even extent of axis {}", transform.axis));
+  }
+  Lowered lowered{{shape}, {shape}, {}};
+  const std::int64_t half = shape[transform.axis] / 2;
+  for (const std::int64_t start : {std::int64_t{0}, half}) {
+    Piece piece = whole_piece(with_extent(shape, transform.axis, half));
+    piece.megatron_origin[transform.axis] = start;
+    piece.hf_origin[transform.axis] = half - start;
+    lowered.pieces.push_back(piece);
+  }
+  return lowered;
+}
+
+Result<Lowered> lower_unit_axis(const UnitAxis& transform, std::span<const Dims> hf,
+                                std::span<const Dims> megatron) {
+  Dims inner;
+  Dims outer;
+  if (megatron.empty()) {
+    outer = hf[0];
+    SW_TRY(check_axis(outer, transform.axis));
+    if (outer[transform.axis] != 1) {
+      return mismatch(fmt::format("shape {}", to_string(outer)),
+                      fmt::format("an extent of 1 at axis {}", transform.axis));
+    }
+    for (int axis = 0; axis < outer.size(); ++axis) {
+      if (axis != transform.axis) inner.push_back(outer[axis]);
+    }
+  } else {
+    inner = megatron[0];
+    if (transform.axis > inner.size() || inner.size() >= kMaxAxes) {
+      return mismatch(fmt::format("shape {}", to_string(inner)),
+                      fmt::format("{} to {} axes", transform.axis, kMaxAxes - 1));
+    }
+    for (int axis = 0; axis <= inner.size(); ++axis) {
+      if (axis == transform.axis) outer.push_back(1);
+      if (axis < inner.size()) outer.push_back(inner[axis]);
+    }
+  }
+  Piece piece = whole_piece(inner);
+  piece.hf_origin = Dims::filled(outer.size(), 0);
+  for (int axis = 0; axis < inner.size(); ++axis) {
+    piece.hf_axis.push_back(axis < transform.axis ? axis : axis + 1);
+  }
+  return Lowered{{outer}, {inner}, {piece}};
 }
 
 /// Fills in whichever side is empty. Both sides share axis numbers here.
@@ -279,11 +341,16 @@ Result<Lowered> lower(const Arrangement& arrangement, std::vector<Dims> hf,
         return Lowered{{whole}, std::move(parts), std::move(pieces)};
       },
       [&](const Grouped& grouped) -> Result<Lowered> {
-        return lower_grouped(grouped, std::move(hf), std::move(megatron), scope);
+        return grouped.dealt ? lower_dealt(grouped, std::move(hf), std::move(megatron), scope)
+                             : lower_grouped(grouped, std::move(hf), std::move(megatron), scope);
       },
       [&](const Interleaved& interleaved) -> Result<Lowered> {
         return lower_interleaved(interleaved, hf.empty() ? megatron[0] : hf[0]);
       },
+      [&](const Swapped& swapped) -> Result<Lowered> {
+        return lower_swapped(swapped, hf.empty() ? megatron[0] : hf[0]);
+      },
+      [&](const UnitAxis& unit) -> Result<Lowered> { return lower_unit_axis(unit, hf, megatron); },
       [&](const Constant&) -> Result<Lowered> {
         return fail(Code::kInternal, "constant: has no pieces to lower");
       },
@@ -313,6 +380,7 @@ Result<Dims> permuted(const Dims& dims, const Dims& permute, bool to_hf) {
 Result<Lowered> unpermuted(Lowered lowered, const Dims& permute) {
   for (Dims& shape : lowered.hf) shape = SW_TRY(permuted(shape, permute, true));
   for (Piece& piece : lowered.pieces) {
+    if (!piece.hf_axis.empty()) continue;  // a unit axis: the sides count their axes differently
     piece.hf_origin = SW_TRY(permuted(piece.hf_origin, permute, true));
     piece.hf_axis = permute;
     for (int axis = 0; permute.empty() && axis < piece.shape.size(); ++axis) {

@@ -41,12 +41,25 @@ struct Grouped {
   SizeExpr count;
   std::vector<GroupPart> parts;
   bool packed = false;  ///< the sources are sections of a single HF tensor
+  /// The other way round: the rows of the one HF tensor are the groups, and each source is a
+  /// Megatron tensor.
+  bool dealt = false;
 };
 
 /// HF row i belongs to part i mod `ways`; Megatron keeps the parts one after another.
 struct Interleaved {
   int axis = 0;
   int ways = 2;
+};
+
+/// Megatron's halves along `axis` are HF's in the other order.
+struct Swapped {
+  int axis = 0;
+};
+
+/// HF has one axis more, at `axis`, of extent 1.
+struct UnitAxis {
+  int axis = 0;
 };
 
 /// A Megatron tensor that HF does not have: every element is `value`.
@@ -56,7 +69,8 @@ struct Constant {
 
 /// The closed set of correspondences that a rule may use. Each one lowers to pieces, and a piece
 /// reads the same in both directions, so no transform has code of its own for the way back.
-using Transform = std::variant<Rename, Concat, Split, Grouped, Interleaved, Constant>;
+using Transform =
+    std::variant<Rename, Concat, Split, Grouped, Interleaved, Swapped, UnitAxis, Constant>;
 
 /// A Block (see mapping.h) between the tensors of one rule.
 struct Piece {

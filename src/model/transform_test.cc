@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/transform.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <tuple>
 
 #include "model/apply.h"
 #include "model/golden_family.h"
@@ -159,6 +162,45 @@ TEST(Interleaved, SeparatesAlternatingRows) {
   EXPECT_THAT(order_of(result), ElementsAre("h(0)", "h(2)", "h(1)", "h(3)"));
 }
 
+TEST(Swapped, ExchangesTheHalvesOfAnAxis) {
+  const auto result =
+      both_ways({R"({"megatron": "m", "transform": "swapped", "axis": 1, "hf": "h"})",
+                 {{"heads", 1}, {"groups", 1}, {"head_dim", 1}},
+                 {desc("h", {1, 4})}});
+  const auto origins = element_origins(result);
+  EXPECT_EQ(origins.at("m(0, 0)"), "h(0, 2)");
+  EXPECT_EQ(origins.at("m(0, 1)"), "h(0, 3)");
+  EXPECT_EQ(origins.at("m(0, 2)"), "h(0, 0)");
+}
+
+TEST(UnitAxis, IsThereInHfAlone) {
+  for (const auto& [axis, shape, last] : {std::tuple{0, Dims{1, 2, 3}, "h(0, 1, 2)"},
+                                          {1, Dims{2, 1, 3}, "h(1, 0, 2)"},
+                                          {2, Dims{2, 3, 1}, "h(1, 2, 0)"}}) {
+    const auto result =
+        both_ways({fmt::format(R"({{"megatron": "m", "transform": "unit_axis", "axis": {},
+                                    "hf": "h"}})",
+                               axis),
+                   {{"heads", 1}, {"groups", 1}, {"head_dim", 1}},
+                   {desc("h", shape)}});
+    ASSERT_EQ(result.megatron.size(), 1U);
+    EXPECT_EQ(result.megatron[0].desc.shape, (Dims{2, 3}));
+    EXPECT_EQ(element_origins(result).at("m(1, 2)"), last);
+  }
+}
+
+TEST(Permute, UnpacksTransposedQueriesKeysAndValues) {
+  // GPT-2's c_attn: input by output, [q | k | v].
+  const auto result = both_ways({R"({"megatron": "m", "transform": "qkv", "permute": [1, 0],
+                                     "hf": "h"})",
+                                 {{"heads", 2}, {"groups", 2}, {"head_dim", 1}},
+                                 {desc("h", {5, 6})}});
+  EXPECT_EQ(result.megatron[0].desc.shape, (Dims{6, 5}));
+  const auto origins = element_origins(result);
+  EXPECT_EQ(origins.at("m(1, 4)"), "h(4, 2)") << "behind the first query its key";
+  EXPECT_EQ(origins.at("m(3, 0)"), "h(0, 1)") << "then the second query";
+}
+
 TEST(Permute, SwapsAxesEvenOfSquareMatrices) {
   const auto result = both_ways({R"({"megatron": "m", "hf": "h", "permute": [1, 0]})",
                                  {{"heads", 1}, {"groups", 1}, {"head_dim", 1}},
@@ -278,6 +320,28 @@ TEST(Shapes, ThatCannotBeMeantAreRefused) {
        {R"({"megatron": "m", "transform": "interleaved", "hf": "h"})", sizes, {desc("h", {3})}},
        Code::kShapeMismatch,
        "multiple of 2"},
+      {"swapped, odd",
+       {R"({"megatron": "m", "transform": "swapped", "axis": 1, "hf": "h"})",
+        sizes,
+        {desc("h", {2, 7})}},
+       Code::kShapeMismatch,
+       "an even extent of axis 1"},
+      {"swapped, too few axes",
+       {R"({"megatron": "m", "transform": "swapped", "axis": 1, "hf": "h"})",
+        sizes,
+        {desc("h", {2})}},
+       Code::kShapeMismatch,
+       "at least 2 axes"},
+      {"unit axis of two",
+       {R"({"megatron": "m", "transform": "unit_axis", "hf": "h"})", sizes, {desc("h", {2, 4})}},
+       Code::kShapeMismatch,
+       "an extent of 1 at axis 0"},
+      {"unit axis that is missing",
+       {R"({"megatron": "m", "transform": "unit_axis", "axis": 1, "hf": "h"})",
+        sizes,
+        {desc("h", {4})}},
+       Code::kShapeMismatch,
+       "at least 2 axes"},
       {"split does not fit",
        {R"({"megatron": ["a", "b"], "transform": "split", "hf": "h",
             "extents": ["heads", "groups"]})",
@@ -330,6 +394,8 @@ TEST(Shapes, OfMegatronTensorsAreRefusedTheSameWay) {
       {R"({"megatron": "m", "hf": "e.{expert}"})", {}, "first axis of 2"},
       {R"({"megatron": "m", "transform": "interleaved", "hf": "h"})", {3}, "multiple of 2"},
       {R"({"megatron": "m", "hf": "h", "shape": ["groups"]})", {3}, "expected (2,) = (groups)"},
+      {R"({"megatron": "m", "transform": "swapped", "hf": "h"})", {3}, "an even extent of axis 0"},
+      {R"({"megatron": "m", "transform": "unit_axis", "axis": 2, "hf": "h"})", {3}, "2 to 7 axes"},
   };
   for (const Case& bad : cases) {
     const std::vector<TensorDesc> megatron{desc("m", bad.shape)};
@@ -338,6 +404,54 @@ TEST(Shapes, OfMegatronTensorsAreRefusedTheSameWay) {
     EXPECT_EQ(result.error().code, Code::kShapeMismatch) << result.error().message;
     EXPECT_THAT(result.error().message, testing::HasSubstr(bad.message));
   }
+}
+
+const std::string kDealt = R"({"transform": "grouped", "hf": "h", "count": "groups",
+    "megatron": {"q": "mq", "k": "mk", "v": "mv"},
+    "parts": [{"role": "q", "rows": 1}, {"role": "k", "rows": 1},
+              {"role": "v", "rows": "heads / groups"}], "shape": ["2 * groups + heads"]})";
+
+// A gated delta net of two key heads and four value heads.
+TEST(Dealt, TakesTheGroupsOfOneTensorApart) {
+  const auto result =
+      both_ways({kDealt, {{"groups", 2}, {"heads", 4}, {"head_dim", 1}}, {desc("h", {8})}});
+  EXPECT_THAT(order_of(result),
+              ElementsAre("h(0)", "h(4)", "h(1)", "h(5)", "h(2)", "h(3)", "h(6)", "h(7)"));
+}
+
+TEST(Dealt, RefusesShapesThatItsGroupsDoNotMakeUp) {
+  const Mapping mapping = one_rule(kDealt);
+  const ModelSizes sizes{{"groups", 2}, {"heads", 4}, {"head_dim", 1}};
+  const auto wrong = map_from_hf(mapping, sizes, std::vector{desc("h", {9})});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, Code::kShapeMismatch);
+  const auto parts = map_from_megatron(
+      mapping, sizes, std::vector{desc("mq", {2}), desc("mk", {3}), desc("mv", {4})});
+  ASSERT_FALSE(parts);
+  EXPECT_EQ(parts.error().code, Code::kShapeMismatch);
+}
+
+// Both forms have the same names; which one a file has, its shapes tell, of all tensors together.
+TEST(Choice, GoesByTheShapesOfFormsThatHaveTheSameNames) {
+  const Mapping mapping = one_rule(R"({"one_of": [
+      [{"megatron": "a", "hf": "x", "permute": [1, 0], "shape": ["heads", "groups"]},
+       {"megatron": "b", "hf": "y", "permute": [1, 0], "shape": ["groups", "head_dim"]}],
+      [{"megatron": "a", "hf": "x", "shape": ["heads", "groups"]},
+       {"megatron": "b", "hf": "y", "shape": ["groups", "head_dim"]}]]})");
+  const ModelSizes sizes{{"groups", 3}, {"heads", 3}, {"head_dim", 5}};
+  const auto axes = [&](const Dims& y) {
+    const auto mapped = map_from_hf(mapping, sizes, std::vector{desc("x", {3, 3}), desc("y", y)});
+    EXPECT_TRUE(mapped) << mapped.error().message;
+    return mapped ? to_string(mapped->blocks[0].hf_axis) : "";
+  };
+  EXPECT_EQ(axes({5, 3}), "(1, 0)");
+  EXPECT_EQ(axes({3, 5}), "(0, 1)") << "x is square, y tells";
+  const std::vector<TensorDesc> canonical{desc("a", {3, 3}), desc("b", {3, 5})};
+  const std::vector<TensorDesc> then{desc("x", {3, 3}), desc("y", {3, 5})};
+  const HfWanted wanted{then};
+  EXPECT_EQ(map_from_megatron(mapping, sizes, canonical)->hf[1].desc.shape, (Dims{5, 3}));
+  EXPECT_EQ(map_from_megatron(mapping, sizes, canonical, &wanted)->hf[1].desc.shape, (Dims{3, 5}));
+  EXPECT_FALSE(map_from_hf(mapping, sizes, std::vector{desc("x", {3, 3}), desc("y", {5, 5})}));
 }
 
 }  // namespace

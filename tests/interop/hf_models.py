@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small models of the real transformers library, with sizes that no golden file has."""
+import copy
 import os
 
 # A test that needs the network is a test of the network.
@@ -44,12 +45,100 @@ MLA_SIZES = dict(
 )
 del MLA_SIZES["head_dim"]  # it is qk_rope_head_dim there
 
+NO_PADDING_TOKEN = dict(SIZES, pad_token_id=None)
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 5000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 64,
+    "beta_fast": 16.0,
+    "beta_slow": 0.5,
+}
+PACKED_EXPERT_SIZES = dict(SIZES, num_local_experts=6, num_experts_per_tok=2)
+WINDOW = dict(NO_PADDING_TOKEN, sliding_window=7)
+
 FAMILY_SIZES = {
     "mixtral": dict(SIZES, num_local_experts=6),
+    "qwen2_moe": dict(MOE_SIZES, num_experts=6, shared_expert_intermediate_size=56),
     "qwen3_moe": dict(MOE_SIZES, num_experts=6, norm_topk_prob=True),
     "deepseek_v2": MLA_SIZES,
     # As real ones have it, two experts count for each group that is chosen.
     "deepseek_v3": dict(MLA_SIZES, n_group=2, topk_group=1, num_nextn_predict_layers=0),
+    "gemma": dict(NO_PADDING_TOKEN, tie_word_embeddings=True),
+    "gemma2": dict(WINDOW, query_pre_attn_scalar=30),
+    "gemma3_text": dict(
+        WINDOW,
+        query_pre_attn_scalar=30,
+        layer_types=["sliding_attention", "full_attention", "full_attention"],
+        rope_parameters={
+            "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 70000.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0},
+        },
+    ),
+    "glm": dict(NO_PADDING_TOKEN, partial_rotary_factor=0.5),
+    "glm4": dict(NO_PADDING_TOKEN, partial_rotary_factor=0.5),
+    "glm4_moe": dict(
+        MOE_SIZES,
+        n_routed_experts=6,
+        n_shared_experts=2,
+        first_k_dense_replace=1,
+        routed_scaling_factor=1.7,
+        num_nextn_predict_layers=0,
+    ),
+    "minimax_m2": PACKED_EXPERT_SIZES,
+    "gpt_oss": dict(
+        PACKED_EXPERT_SIZES,
+        sliding_window=7,
+        swiglu_limit=1.2,
+        rope_parameters={**YARN, "truncate": False},
+    ),
+    "gpt2": dict(
+        vocab_size=511, n_embd=72, n_layer=3, n_head=6, n_positions=256, layer_norm_epsilon=0.1
+    ),
+    "olmo2": NO_PADDING_TOKEN,
+    "olmo3": dict(
+        WINDOW,
+        layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+        # transformers gives the layers with a window this theta, whatever a flat file says.
+        rope_parameters={
+            "full_attention": {**YARN, "rope_theta": 500000.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 500000.0},
+        },
+    ),
+    # transformers sizes these norms by hidden_size alone.
+    "olmoe": dict(
+        {**NO_PADDING_TOKEN, "head_dim": 12}, num_experts=6, num_experts_per_tok=2
+    ),
+    "phi3": NO_PADDING_TOKEN,
+    "nemotron": dict(NO_PADDING_TOKEN, norm_eps=1e-3, partial_rotary_factor=0.5),
+    "exaone4": dict(
+        NO_PADDING_TOKEN,
+        sliding_window=7,
+        layer_types=["sliding_attention", "full_attention", "full_attention"],
+    ),
+    "ernie4_5": NO_PADDING_TOKEN,
+    "ernie4_5_moe": dict(
+        NO_PADDING_TOKEN,
+        moe_intermediate_size=40,
+        moe_num_experts=6,
+        moe_k=2,
+        moe_num_shared_experts=2,
+        moe_layer_start_index=1,
+    ),
+    "granite": dict(
+        NO_PADDING_TOKEN,
+        attention_multiplier=0.3,
+        embedding_multiplier=6.0,
+        residual_multiplier=0.4,
+        logits_scaling=2.0,
+    ),
+    "smollm3": dict(NO_PADDING_TOKEN, no_rope_layers=[1, 0, 1]),
+    "ministral": dict(
+        WINDOW, layer_types=["sliding_attention", "full_attention", "full_attention"]
+    ),
+    "ministral3": dict(
+        NO_PADDING_TOKEN, rope_parameters={**YARN, "llama_4_scaling_beta": 0.3}
+    ),
 }
 # With these values no token of the tests is nearer than 7e-5 to the choice of another expert, so
 # rounding, which differs between processors, decides nothing.
@@ -77,7 +166,8 @@ def fill(model):
 
 def create(folder, model_type, dtype=torch.float32, packed=False, **settings):
     """Saves a new model in `folder`; returns it as it was saved, but computing in float32."""
-    sizes = {**FAMILY_SIZES.get(model_type, SIZES), **settings}
+    # A copy, because transformers adds to what it is given.
+    sizes = copy.deepcopy({**FAMILY_SIZES.get(model_type, SIZES), **settings})
     config = transformers.AutoConfig.for_model(model_type, **sizes)
     model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype, **EAGER)
     fill(model)
@@ -90,7 +180,9 @@ def load(folder):
     """The model of a folder, by its own config.json."""
     auto = transformers.AutoModelForCausalLM
     config = transformers.AutoConfig.from_pretrained(folder)
-    weights = auto.from_pretrained(folder, dtype=torch.float32).state_dict()
+    # Its default is a token of the real model, beyond the few that there are here.
+    config.pad_token_id = None
+    weights = auto.from_pretrained(folder, config=config, dtype=torch.float32).state_dict()
     # A second model, because from_pretrained starts from tensors without memory, and the stand-ins
     # for CUDA keep it from computing the rotary frequencies.
     model = auto.from_config(config, dtype=torch.float32, **EAGER)

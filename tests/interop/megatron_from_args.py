@@ -6,12 +6,15 @@ that the converter got wrong becomes a model that computes something else. What 
 the arguments is said to be so.
 """
 import dataclasses
+import functools
 
 import torch
+import torch.nn.functional as F
 
 import megatron_cpu  # makes torch ready for Megatron on a CPU, so it comes before Megatron
 
 from megatron.core import dist_checkpointing
+from megatron.core.activations import quick_gelu, squared_relu
 from megatron.core.models.gpt import gpt_layer_specs
 from megatron.core.models.gpt.gpt_model import GPTModel
 from megatron.core.transformer.dot_product_attention import DotProductAttention
@@ -69,7 +72,16 @@ def transformer_config(args):
     values["num_moe_experts"] = args.num_experts
     values["num_query_groups"] = args.num_query_groups if args.group_query_attention else None
     if args.swiglu:
-        values.update(activation_func=torch.nn.functional.silu, gated_linear_unit=True)
+        values.update(activation_func=F.silu, gated_linear_unit=True)
+    elif getattr(args, "squared_relu", False):
+        values.update(activation_func=squared_relu)
+    elif getattr(args, "quick_geglu", False):
+        values.update(activation_func=quick_gelu, gated_linear_unit=True)
+    elif getattr(args, "openai_gelu", False):
+        # Megatron-LM has the argument and does not hand it on.
+        values.update(activation_func=functools.partial(F.gelu, approximate="tanh"))
+    # The local norms know no zero-centered weights: see zero_centered.
+    values["layernorm_zero_centered_gamma"] = False
     config = config_class(**{**values, **WHOLE_ON_CPU})
     if args.position_embedding_type == "yarn":
         for name, value in {**YARN_DEFAULTS, **vars(args)}.items():
@@ -100,16 +112,38 @@ def build(args):
         max_sequence_length=args.max_position_embeddings,
         share_embeddings_and_output_weights=not args.untie_embeddings_and_output_weights,
         position_embedding_type=args.position_embedding_type,
-        rotary_percent=args.rotary_percent,
-        rotary_base=args.rotary_base,
+        rotary_percent=getattr(args, "rotary_percent", 1.0),
+        rotary_base=getattr(args, "rotary_base", 10000),
         rope_scaling=getattr(args, "use_rope_scaling", False),
         # Megatron-LM has these two arguments as well, but its gpt_builder does not hand them on.
         rope_scaling_factor=getattr(args, "rope_scaling_factor", 8.0),
         seq_len_interpolation_factor=getattr(args, "rotary_seq_len_interpolation_factor", None),
     )
+    if getattr(args, "apply_layernorm_1p", False):
+        zero_centered(model)
     for tensor in tensors(model).values():
         tensor.fill_(float("nan"))
     return model.eval()
+
+
+def scale_embeddings(model):
+    """Gemma's, which no argument says."""
+    factor = model.config.hidden_size**0.5
+    words = model.embedding.word_embeddings
+    words.register_forward_hook(lambda module, inputs, output: output * factor)
+
+
+def zero_centered(model):
+    """Lets every norm multiply by one more than its weight, as Transformer Engine's can."""
+    for norm in model.modules():
+        if isinstance(norm, torch.nn.RMSNorm):
+            shape, eps = norm.normalized_shape, norm.eps
+            norm.forward = lambda x, n=norm, s=shape, e=eps: F.rms_norm(x, s, 1 + n.weight, e)
+        elif isinstance(norm, torch.nn.LayerNorm):
+            shape, eps = norm.normalized_shape, norm.eps
+            norm.forward = lambda x, n=norm, s=shape, e=eps: F.layer_norm(
+                x, s, 1 + n.weight, n.bias, e
+            )
 
 
 def tensors(model):

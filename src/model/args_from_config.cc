@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/fail.h"
+#include "model/config.h"
+#include "model/config_rules.h"
+#include "model/config_values.h"
+#include "model/expert_layers.h"
+#include "model/instances.h"
+#include "model/layer_kinds.h"
+#include "model/window_layers.h"
+
+namespace shardwright {
+namespace {
+
+using Kind = ConfigRule::Kind;
+using Pattern = std::vector<std::int64_t>;
+
+bool is_observed(const Mapping& mapping, std::string_view size) {
+  return std::ranges::any_of(mapping.indices, [&](const IndexRule& index) {
+    return index.observed && index.size == size;
+  });
+}
+
+/// Builds the argument list. `present` (may be null): the model's HF tensors.
+class ArgsBuilder {
+ public:
+  ArgsBuilder(const Mapping& mapping, const HfConfig& config, const ModelSizes& sizes,
+              const TensorIndex* present)
+      : mapping_(mapping),
+        hf_(in_section(config.values, mapping.config_section)),
+        sizes_(sizes),
+        present_(present) {}
+
+  Result<ArgsFromConfig> build() {
+    for (const SizeRule& rule : mapping_.sizes) {
+      if (rule.args.empty() || is_length(rule.args[0])) continue;
+      const auto size = sizes_.find(rule.name);
+      // Of layers that a model may lack, Megatron asks whether their number is None, not 0.
+      const bool is_absent =
+          size == sizes_.end() || (size->second == 0 && is_observed(mapping_, rule.name));
+      if (is_absent) {
+        set(rule.args[0], ArgValue{});
+      } else if (rule.flag) {
+        set(rule.args[0], ArgValue{size->second != 0});
+      } else {
+        set(rule.args[0], ArgValue{size->second});
+      }
+    }
+    for (const ConfigRule& rule : mapping_.config) {
+      if (conditions_hold(rule, hf_)) SW_TRY(apply(rule));
+    }
+    for (const std::string& fact : mapping_.beyond_args) {
+      note(fmt::format("{}, which no argument of Megatron-Core says (family {})", fact,
+                       mapping_.family));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void set(const std::string& spelled, ArgValue value) {
+    const FlagName flag = flag_name(spelled);
+    const auto has_name = [&](const auto& entry) { return entry.first == flag.name; };
+    if (std::ranges::any_of(result_.values, has_name)) return;
+    result_.values.emplace_back(flag.name, flag.negated ? inverse(value) : std::move(value));
+  }
+
+  Status apply(const ConfigRule& rule) {
+    if (rule.kind == Kind::kAlike) return check_alike(rule);
+    if (rule.kind == Kind::kWindow) return apply_window(rule);
+    if (tells_experts(rule)) return apply_experts(rule);
+    if (rule.kind == Kind::kInverted) {
+      apply_inverted(rule);
+      return {};
+    }
+    if (lists_kinds(rule)) return apply_kinds(rule);
+    if (rule.kind == Kind::kWindowLayers) return apply_window_layers(rule);
+    if (rule.kind == Kind::kInverseSqrt || rule.kind == Kind::kFraction) {
+      return apply_number(rule);
+    }
+    if (rule.args.empty()) {
+      check_constant(rule);
+      return {};
+    }
+    if (rule.size) {
+      const Scope scope{sizes_, {}};
+      const std::int64_t size = SW_TRY(rule.size->evaluate(scope));
+      set(rule.args[0], rule.flag ? ArgValue{size != 0} : ArgValue{size});
+    } else if (rule.value && rule.hf.empty()) {
+      set(rule.args[0], *rule.value);
+    } else if (!rule.when_set) {
+      apply_pair(rule);
+    }
+    return {};
+  }
+
+  void apply_pair(const ConfigRule& rule) {
+    const ArgValue* found = first_set(hf_, rule.hf);
+    if (found == nullptr && rule.fallback) found = &*rule.fallback;
+    if (found == nullptr) return;
+    ArgValue value = *found;
+    if (!rule.map.empty()) {
+      const auto same = [&](const auto& pair) { return same_value(pair.first, value); };
+      const auto pair = std::ranges::find_if(rule.map, same);
+      if (pair == rule.map.end() && !rule.otherwise) {
+        note(fmt::format("{} = {} has no counterpart in Megatron's {}", rule.hf[0],
+                         to_string(value), rule.args[0]));
+        return;
+      }
+      value = pair != rule.map.end() ? pair->second : *rule.otherwise;
+    }
+    if (rule.integer) {
+      const std::optional<std::int64_t> number = whole(value);
+      if (!number) {
+        note(fmt::format("{} = {} is no whole number, which Megatron's {} must be", rule.hf[0],
+                         to_string(value), rule.args[0]));
+        return;
+      }
+      value = *number;
+    }
+    if (rule.inert && !(rule.fallback && same_value(*rule.fallback, value))) {
+      note(fmt::format("{} = {} is kept as argument {}, with which Megatron-Core computes nothing",
+                       rule.hf[0], to_string(value), rule.args[0]));
+    }
+    set(rule.args[0], std::move(value));
+  }
+
+  [[nodiscard]] Status check_alike(const ConfigRule& rule) const {
+    const auto value_of = [&](const std::string& name) {
+      const ArgValue* found = find_set(hf_, name);
+      return found == nullptr ? *rule.fallback : *found;
+    };
+    const ArgValue first = value_of(rule.hf[0]);
+    for (const std::string& name : rule.hf) {
+      const ArgValue other = value_of(name);
+      if (same_value(first, other)) continue;
+      return fail(Code::kConfigMissing,
+                  "config.json: found {} = {} and {} = {}, expected them alike: Megatron has one "
+                  "argument for both, and a model with only one of them would lose tensors",
+                  rule.hf[0], to_string(first), name, to_string(other));
+    }
+    return {};
+  }
+
+  void check_constant(const ConfigRule& rule) {
+    const ArgValue* found = rule.value ? first_set(hf_, rule.hf) : nullptr;
+    if (found == nullptr || same_value(*found, *rule.value)) return;
+    note(fmt::format("{} = {}, where Megatron has {} fixed for family {}", rule.hf[0],
+                     to_string(*found), to_string(*rule.value), mapping_.family));
+  }
+
+  Status apply_window(const ConfigRule& rule) {
+    const ArgValue* found = first_set(hf_, rule.hf);
+    const std::int64_t tokens = whole_or(found, 0);
+    set(rule.args[0], tokens > 0 ? ArgValue{Pattern{tokens - 1, 0}} : ArgValue{});
+    return {};
+  }
+
+  Status apply_window_layers(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY(layers_of(sizes_));
+    const ArgValue* found = find_set(hf_, rule.hf[0]);
+    if (const auto* types =
+            found == nullptr ? nullptr : std::get_if<std::vector<std::string>>(found)) {
+      set(rule.args[0], to_skip_frequency(SW_TRY(from_layer_types(*types, layers))));
+      return {};
+    }
+    const ArgValue* period = first_set(hf_, std::span(rule.hf).subspan(1));
+    if (period == nullptr && rule.fallback) period = &*rule.fallback;
+    if (period == nullptr) return {};
+    const std::int64_t number = whole_or(period, 0);
+    if (number < 1) {
+      return fail(
+          Code::kConfigMissing,
+          "{}: found {}, expected a number from 1; give {}, a list with one entry per layer",
+          rule.hf.back(), to_string(*period), rule.hf[0]);
+    }
+    set(rule.args[0], to_skip_frequency(every_so_many_whole(number, layers)));
+    return {};
+  }
+
+  Status apply_number(const ConfigRule& rule) {
+    const ArgValue* found = first_set(hf_, rule.hf);
+    if (found == nullptr && rule.fallback) found = &*rule.fallback;
+    if (found == nullptr) return {};
+    const double number = SW_TRY(checked_positive(rule.hf[0], *found));
+    if (rule.kind == Kind::kInverseSqrt) {
+      set(rule.args[0], ArgValue{1.0 / std::sqrt(number)});
+      return {};
+    }
+    const std::int64_t whole = SW_TRY((rule.size->evaluate(Scope{sizes_, {}})));
+    set(rule.args[0], ArgValue{number / static_cast<double>(whole)});
+    return {};
+  }
+
+  Status apply_experts(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY(layers_of(sizes_));
+    const auto value = [&](std::size_t i) {
+      return i < rule.hf.size() ? find_set(hf_, rule.hf[i]) : nullptr;
+    };
+    if (rule.kind == Kind::kDenseFirst) {
+      const std::int64_t step = whole_or(value(1), 1);
+      set(rule.args[0],
+          to_layer_frequency(experts_after_dense(whole_or(value(0), 0), step, layers)));
+    } else if (rule.kind == Kind::kSparseStep) {
+      const auto* dense = value(1) == nullptr ? nullptr : std::get_if<Pattern>(value(1));
+      std::span<const std::int64_t> listed;
+      if (dense != nullptr) listed = *dense;
+      set(rule.args[0],
+          to_layer_frequency(experts_each_step(whole_or(value(0), 1), listed, layers)));
+    } else {
+      const ExpertRange range{whole_or(value(0), 0), whole_or(value(1), -1), whole_or(value(2), 1)};
+      set(rule.args[0], to_layer_frequency(experts_in(range, layers)));
+    }
+    return {};
+  }
+
+  void apply_inverted(const ConfigRule& rule) {
+    const ArgValue* found = find_set(hf_, rule.hf[0]);
+    const auto* list = found == nullptr ? nullptr : std::get_if<Pattern>(found);
+    if (list != nullptr) set(rule.args[0], ArgValue{inverted(*list)});
+  }
+
+  Status apply_kinds(const ConfigRule& rule) {
+    const std::optional<std::int64_t> layers = SW_TRY(listed_layers(rule, sizes_));
+    if (!layers) return {};
+    const std::optional<LayerKinds> kinds = SW_TRY(layer_kinds_from_hf(rule, hf_, *layers));
+    if (!kinds) return {};
+    SW_TRY(check_kinds(rule, *kinds));
+    set(rule.args[0], layer_kinds_argument(rule, *kinds));
+    return {};
+  }
+
+  /// What config.json says of each layer must be what its tensors show.
+  [[nodiscard]] Status check_kinds(const ConfigRule& rule, const LayerKinds& kinds) const {
+    for (std::size_t layer = 0; present_ != nullptr && layer < kinds.size(); ++layer) {
+      const Binding binding{"layer", static_cast<std::int64_t>(layer)};
+      for (const auto& [kind, names] : rule.shown_by) {
+        std::string tensor;
+        bool exists = false;
+        for (std::size_t i = 0; i < names.size() && !exists; ++i) {
+          tensor = SW_TRY(names[i].render(Scope{sizes_, std::span(&binding, 1)}));
+          exists = present_->contains(tensor);
+        }
+        if (exists == (kind == kinds[layer])) continue;
+        return fail(
+            Code::kConfigMissing,
+            "config.json: found layer {} to be {} by {}, expected what its tensors show ({} "
+            "{}); make them agree",
+            layer, kinds[layer], rule.hf[0], tensor, exists ? "exists" : "does not exist");
+      }
+    }
+    return {};
+  }
+
+  void note(std::string text) { result_.notes.push_back(std::move(text)); }
+
+  const Mapping& mapping_;
+  const Arguments hf_;
+  const ModelSizes& sizes_;
+  const TensorIndex* present_;
+  ArgsFromConfig result_;
+};
+
+}  // namespace
+
+Result<ArgsFromConfig> args_from_hf_config(const Mapping& mapping, const HfConfig& config,
+                                           std::span<const TensorDesc> hf) {
+  const ModelSizes told = SW_TRY(sizes_from_hf_config(mapping, config));
+  if (hf.empty()) return ArgsBuilder(mapping, config, told, nullptr).build();
+  const TensorIndex present = SW_TRY(TensorIndex::make(hf));
+  const ModelSizes sizes = SW_TRY(observe_sizes(mapping, told, Side::kHf, present));
+  ArgsFromConfig result = SW_TRY(ArgsBuilder(mapping, config, sizes, &present).build());
+  for (const auto& [name, count] : told) {
+    const auto shown = sizes.find(name);
+    if (shown == sizes.end() || shown->second == count) continue;
+    result.notes.push_back(
+        fmt::format("{}: config.json says {}, the tensors show {}", name, count, shown->second));
+  }
+  return result;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/fail.h"
+#include "model/config.h"
+#include "model/config_rules.h"
+#include "model/config_values.h"
+#include "model/expert_layers.h"
+#include "model/layer_kinds.h"
+#include "model/window_layers.h"
+
+namespace shardwright {
+namespace {
+
+using Kind = ConfigRule::Kind;
+using Pattern = std::vector<std::int64_t>;
+
+/// Builds config.json. Its conditions are asked of what was built so far.
+class ConfigBuilder {
+ public:
+  ConfigBuilder(const Mapping& mapping, const Arguments& args, const SizesWithDoubts& sizes)
+      : mapping_(mapping), args_(args), sizes_(sizes) {}
+
+  Result<ConfigFromArgs> build() {
+    hf_["model_type"] = mapping_.model_types[0];
+    for (const SizeRule& rule : mapping_.sizes) add_size(rule);
+    for (const ConfigRule& rule : mapping_.config) {
+      if (conditions_hold(rule, hf_)) SW_TRY(apply(rule));
+    }
+    result_.json = hf_config_text(hf_, {mapping_.architectures[0]});
+    return std::move(result_);
+  }
+
+ private:
+  void add_size(const SizeRule& rule) {
+    if (rule.hf.empty() || is_length(rule.hf[0])) return;
+    const FlagName flag = flag_name(rule.hf[0]);
+    const auto size = sizes_.sizes.find(rule.name);
+    if (size == sizes_.sizes.end()) {
+      hf_[std::string(flag.name)] = ArgValue{};
+      return;
+    }
+    const bool is_guess = std::ranges::find(sizes_.guessed, rule.name) != sizes_.guessed.end();
+    if (rule.flag) {
+      set(flag.name, ArgValue{(size->second != 0) != flag.negated}, is_guess);
+    } else {
+      set(flag.name, ArgValue{size->second}, is_guess);
+    }
+  }
+
+  void set(std::string_view key, ArgValue value, bool is_guess) {
+    if (!hf_.emplace(key, std::move(value)).second) return;
+    if (is_guess) result_.guessed.emplace_back(key);
+  }
+
+  Status apply(const ConfigRule& rule) {
+    if (rule.kind == Kind::kAlike) return {};
+    if (rule.hf.empty()) {
+      check_constant(rule);
+      return {};
+    }
+    if (hf_.contains(rule.hf[0])) return {};
+    if (rule.kind == Kind::kWindow) {
+      const ArgValue* found = first_set(args_, rule.args);
+      const auto* window = found == nullptr ? nullptr : std::get_if<Pattern>(found);
+      const bool is_window = window != nullptr && window->size() == 2 && (*window)[0] >= 0;
+      set(rule.hf[0], is_window ? ArgValue{(*window)[0] + 1} : ArgValue{}, false);
+      return {};
+    }
+    if (lists_kinds(rule)) return apply_kinds(rule);
+    if (rule.kind == Kind::kWindowLayers) return apply_window_layers(rule);
+    if (rule.kind == Kind::kInverseSqrt || rule.kind == Kind::kFraction) {
+      return apply_number(rule);
+    }
+    if (tells_experts(rule)) return apply_experts(rule);
+    if (rule.kind == Kind::kInverted) {
+      apply_inverted(rule);
+      return {};
+    }
+    if (rule.size) {
+      const Scope scope{sizes_.sizes, {}};
+      const std::int64_t size = SW_TRY(rule.size->evaluate(scope));
+      set(rule.hf[0], rule.flag ? ArgValue{size != 0} : ArgValue{size}, false);
+    } else if (rule.value) {
+      set(rule.hf[0], *rule.value, false);
+    } else {
+      apply_pair(rule);
+    }
+    return {};
+  }
+
+  void apply_pair(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    if (rule.when_set) {
+      if (found != nullptr) set(rule.hf[0], *rule.when_set, false);
+      return;
+    }
+    if (found == nullptr) {
+      if (rule.fallback) set(rule.hf[0], *rule.fallback, true);
+      return;
+    }
+    ArgValue value = flag_name(rule.args[0]).negated ? inverse(*found) : *found;
+    if (!rule.map.empty()) {
+      const auto same = [&](const auto& pair) { return same_value(pair.second, value); };
+      const auto pair = std::ranges::find_if(rule.map, same);
+      if (pair == rule.map.end()) {
+        if (!rule.otherwise || !same_value(*rule.otherwise, value)) {
+          note(fmt::format("{} = {} has no counterpart in config.json's {}", rule.args[0],
+                           to_string(value), rule.hf[0]));
+        }
+        return;
+      }
+      value = pair->first;
+    }
+    const auto* number = std::get_if<std::int64_t>(&value);
+    if (rule.integer && number != nullptr) value = static_cast<double>(*number);
+    set(rule.hf[0], std::move(value), false);
+  }
+
+  void check_constant(const ConfigRule& rule) {
+    const ArgValue* found = rule.value ? first_set(args_, rule.args) : nullptr;
+    if (found == nullptr || same_value(*found, *rule.value)) return;
+    note(fmt::format("{} = {}, where family {} has {}", rule.args[0], to_string(*found),
+                     mapping_.family, to_string(*rule.value)));
+  }
+
+  Status apply_kinds(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    const std::optional<std::int64_t> layers = SW_TRY(listed_layers(rule, sizes_.sizes));
+    if (found == nullptr || !layers) {
+      if (rule.fallback) set(rule.hf[1], *rule.fallback, true);
+      return {};
+    }
+    const LayerKinds kinds = SW_TRY(layer_kinds_from_argument(rule, *found, *layers));
+    if (rule.kind == Kind::kBlockPattern) {
+      set(rule.hf[1], layer_kinds_argument(rule, kinds), false);
+      return {};
+    }
+    set(rule.hf[0], ArgValue{kinds}, false);
+    if (whole(*found)) set(rule.hf[1], *found, false);
+    return {};
+  }
+
+  Status apply_window_layers(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
+    const auto found = args_.find(rule.args[0]);  // None says something here
+    if (found != args_.end()) {
+      set(rule.hf[0], to_layer_types(SW_TRY(from_skip_frequency(found->second, layers))), false);
+    } else if (rule.fallback) {
+      const std::int64_t period = std::max<std::int64_t>(whole_or(&*rule.fallback, 1), 1);
+      set(rule.hf[0], to_layer_types(every_so_many_whole(period, layers)), true);
+    }
+    return {};
+  }
+
+  Status apply_number(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    if (found == nullptr) {
+      if (rule.fallback) set(rule.hf[0], *rule.fallback, true);
+      return {};
+    }
+    const double number = SW_TRY(checked_positive(rule.args[0], *found));
+    if (rule.kind == Kind::kInverseSqrt) {
+      set(rule.hf[0], plain_number(1.0 / (number * number)), false);
+      return {};
+    }
+    const std::int64_t whole = SW_TRY((rule.size->evaluate(Scope{sizes_.sizes, {}})));
+    set(rule.hf[0], plain_number(number * static_cast<double>(whole)), false);
+    return {};
+  }
+
+  Status apply_experts(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
+    const ArgValue* found = first_set(args_, rule.args);
+    const ExpertLayers experts = from_layer_frequency(found, layers);
+    Pattern dense;
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      if (experts[static_cast<std::size_t>(layer)] == 0) dense.push_back(layer);
+    }
+    if (rule.kind == Kind::kSparseStep) {
+      set(rule.hf[0], ArgValue{std::int64_t{1}}, false);
+      set(rule.hf[1], ArgValue{std::move(dense)}, false);
+      return {};
+    }
+    const std::int64_t leading = std::ssize(dense);
+    if (leading > 0 && dense.back() != leading - 1) {
+      note(fmt::format("{} = {}, where family {} has its dense layers first", rule.args[0],
+                       to_string(*found), mapping_.family));
+    }
+    set(rule.hf[0], ArgValue{leading}, false);
+    if (rule.kind == Kind::kExpertRange) {
+      set(rule.hf[1], ArgValue{layers - 1}, false);
+      set(rule.hf[2], ArgValue{std::int64_t{1}}, false);
+    } else if (rule.hf.size() > 1) {
+      set(rule.hf[1], ArgValue{std::int64_t{1}}, false);
+    }
+    return {};
+  }
+
+  void apply_inverted(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    const auto* list = found == nullptr ? nullptr : std::get_if<Pattern>(found);
+    if (list != nullptr) set(rule.hf[0], ArgValue{inverted(*list)}, false);
+  }
+
+  void note(std::string text) { result_.notes.push_back(std::move(text)); }
+
+  const Mapping& mapping_;
+  const Arguments& args_;
+  const SizesWithDoubts& sizes_;
+  Arguments hf_;
+  ConfigFromArgs result_;
+};
+
+}  // namespace
+
+Result<ConfigFromArgs> config_from_args(const Mapping& mapping, const Arguments& args) {
+  const SizesWithDoubts sizes = SW_TRY(find_sizes(mapping, args, true));
+  return ConfigBuilder(mapping, args, sizes).build();
+}
+
+}  // namespace shardwright

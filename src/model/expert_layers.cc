@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/expert_layers.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardwright {
+namespace {
+
+ExpertLayers where(std::int64_t layers, const auto& has_experts) {
+  ExpertLayers experts;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    experts.push_back(has_experts(layer) ? 1 : 0);
+  }
+  return experts;
+}
+
+// A step that is missing or nonsense counts every layer.
+std::int64_t usable(std::int64_t step) { return std::max<std::int64_t>(step, 1); }
+
+}  // namespace
+
+ExpertLayers experts_after_dense(std::int64_t dense, std::int64_t step, std::int64_t layers) {
+  return where(layers, [dense, step = usable(step)](std::int64_t layer) {
+    return layer >= dense && layer % step == 0;
+  });
+}
+
+ExpertLayers experts_each_step(std::int64_t step, std::span<const std::int64_t> dense,
+                               std::int64_t layers) {
+  return where(layers, [dense, step = usable(step)](std::int64_t layer) {
+    return std::ranges::find(dense, layer) == dense.end() && (layer + 1) % step == 0;
+  });
+}
+
+ExpertLayers experts_in(const ExpertRange& range, std::int64_t layers) {
+  const std::int64_t last = range.last < 0 ? layers - 1 : range.last;
+  return where(layers, [&, step = usable(range.interval)](std::int64_t layer) {
+    return layer >= range.first && layer <= last && (layer + 1) % step == 0;
+  });
+}
+
+ArgValue to_layer_frequency(ExpertLayers experts) {
+  if (std::ranges::find(experts, 0) == experts.end()) return ArgValue{std::int64_t{1}};
+  return ArgValue{std::move(experts)};
+}
+
+ExpertLayers from_layer_frequency(const ArgValue* frequency, std::int64_t layers) {
+  const auto* list = frequency == nullptr ? nullptr : std::get_if<ExpertLayers>(frequency);
+  const auto* number = frequency == nullptr ? nullptr : std::get_if<std::int64_t>(frequency);
+  if (list == nullptr) return experts_after_dense(0, number == nullptr ? 1 : *number, layers);
+  return where(layers, [list](std::int64_t layer) {
+    return std::cmp_less(layer, list->size()) && (*list)[static_cast<std::size_t>(layer)] == 1;
+  });
+}
+
+}  // namespace shardwright

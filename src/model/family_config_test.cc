@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the configurations of published models become, and what they come back as.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "model/config.h"
+#include "model/golden_family.h"
+
+namespace shardwright {
+namespace {
+
+using Json = nlohmann::json;
+using List = std::vector<std::int64_t>;
+using testing::Contains;
+using testing::HasSubstr;
+
+Json gemma2_2b() {
+  return Json::parse(R"({
+    "architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", "hidden_size": 2304,
+    "intermediate_size": 9216, "num_attention_heads": 8, "num_hidden_layers": 26,
+    "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 256000, "sliding_window": 4096,
+    "query_pre_attn_scalar": 256, "attn_logit_softcapping": 50.0,
+    "final_logit_softcapping": 30.0, "hidden_activation": "gelu_pytorch_tanh",
+    "rms_norm_eps": 1e-06, "rope_theta": 10000.0, "max_position_embeddings": 8192})");
+}
+
+Json gemma3_1b() {
+  return Json::parse(R"({
+    "architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "hidden_size": 1152,
+    "intermediate_size": 6912, "num_attention_heads": 4, "num_hidden_layers": 26,
+    "num_key_value_heads": 1, "head_dim": 256, "vocab_size": 262144, "sliding_window": 512,
+    "sliding_window_pattern": 6, "query_pre_attn_scalar": 168, "rope_theta": 1000000,
+    "rope_local_base_freq": 10000, "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+    "max_position_embeddings": 32768, "rms_norm_eps": 1e-06})");
+}
+
+Json minimax_m2() {
+  return Json::parse(R"({
+    "architectures": ["MiniMaxM2ForCausalLM"], "model_type": "minimax_m2", "hidden_size": 3072,
+    "intermediate_size": 1536, "num_attention_heads": 48, "num_hidden_layers": 62,
+    "num_key_value_heads": 8, "head_dim": 128, "rotary_dim": 64, "num_local_experts": 256,
+    "num_experts_per_tok": 8, "scoring_func": "sigmoid", "rope_theta": 5000000,
+    "use_routing_bias": true, "vocab_size": 200064, "max_position_embeddings": 196608})");
+}
+
+Json ernie_21b() {
+  return Json::parse(R"({
+    "architectures": ["Ernie4_5_MoeForCausalLM"], "model_type": "ernie4_5_moe",
+    "hidden_size": 2560, "intermediate_size": 12288, "num_attention_heads": 20,
+    "num_hidden_layers": 28, "num_key_value_heads": 4, "vocab_size": 103424,
+    "moe_num_experts": 64, "moe_k": 6, "moe_num_shared_experts": 2,
+    "moe_intermediate_size": 1536, "moe_layer_start_index": 1, "moe_layer_end_index": -1,
+    "moe_layer_interval": 1, "rope_theta": 500000.0, "max_position_embeddings": 131072})");
+}
+
+ArgsFromConfig converted(const Json& json) {
+  const auto config = read_hf_config(json.dump());
+  if (!config) throw std::runtime_error(config.error().message);
+  const auto args = args_from_hf_config(**find_family(shipped_mappings(), *config), *config);
+  if (!args) throw std::runtime_error(args.error().message);
+  return *args;
+}
+
+ArgValue argument(const Json& json, const std::string& name) {
+  for (const auto& [key, value] : converted(json).values) {
+    if (key == name) return value;
+  }
+  return ArgValue{"none of this name"};
+}
+
+/// config.json -> arguments -> config.json.
+Json there_and_back(const Json& json) {
+  const ArgsFromConfig args = converted(json);
+  const Mapping& family = **find_family(shipped_mappings(), *read_hf_config(json.dump()));
+  const auto back = config_from_args(family, Arguments(args.values.begin(), args.values.end()));
+  if (!back) throw std::runtime_error(back.error().message);
+  return Json::parse(back->json);
+}
+
+std::string refusal(const Json& json) {
+  const auto config = read_hf_config(json.dump());
+  const auto args = args_from_hf_config(**find_family(shipped_mappings(), *config), *config);
+  return args ? "accepted" : args.error().message;
+}
+
+std::string refusal_back(const std::string& family, Arguments args) {
+  args.insert({{"num_layers", ArgValue{std::int64_t{4}}},
+               {"hidden_size", ArgValue{std::int64_t{8}}},
+               {"ffn_hidden_size", ArgValue{std::int64_t{8}}},
+               {"num_attention_heads", ArgValue{std::int64_t{2}}},
+               {"padded_vocab_size", ArgValue{std::int64_t{8}}}});
+  const auto config = config_from_args(shipped(family), args);
+  return config ? "accepted" : config.error().message;
+}
+
+TEST(Gemma2, AlternatesWindowsAndScalesByItsOwnNumber) {
+  EXPECT_EQ(argument(gemma2_2b(), "window_size"), ArgValue(List{4095, 0}));
+  EXPECT_EQ(argument(gemma2_2b(), "window_attn_skip_freq"), ArgValue{std::int64_t{2}});
+  EXPECT_EQ(argument(gemma2_2b(), "softmax_scale"), ArgValue{0.0625});
+  EXPECT_EQ(argument(gemma2_2b(), "apply_layernorm_1p"), ArgValue{true});
+  EXPECT_EQ(argument(gemma2_2b(), "untie_embeddings_and_output_weights"), ArgValue{false})
+      << "tied where nothing says it";
+  const Json back = there_and_back(gemma2_2b());
+  EXPECT_EQ(back["query_pre_attn_scalar"], 256);
+  EXPECT_EQ(back["attn_logit_softcapping"], 50.0);
+  EXPECT_EQ(back["layer_types"][0], "sliding_attention");
+  EXPECT_EQ(back["layer_types"][25], "full_attention");
+}
+
+TEST(Gemma2, SaysWhatMegatronCoreDoesNotCompute) {
+  const std::vector<std::string> notes = converted(gemma2_2b()).notes;
+  EXPECT_THAT(notes, Contains(HasSubstr("attn_logit_softcapping = 50 is kept as argument")));
+  EXPECT_THAT(notes, Contains(HasSubstr("square root of hidden_size")));
+  Json uncapped = gemma2_2b();
+  uncapped["attn_logit_softcapping"] = nullptr;
+  EXPECT_THAT(converted(uncapped).notes, Not(Contains(HasSubstr("attn_logit_softcapping"))));
+}
+
+TEST(Gemma2, TheScaleAloneGivesTheNumberBack) {
+  Json json = gemma2_2b();
+  json["query_pre_attn_scalar"] = 144;  // that of 27B
+  ArgsFromConfig args = converted(json);
+  std::erase_if(args.values, [](const auto& arg) { return arg.first == "query_pre_attn_scalar"; });
+  const auto back =
+      config_from_args(shipped("gemma2"), Arguments(args.values.begin(), args.values.end()));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(Json::parse(back->json)["query_pre_attn_scalar"], 144);
+}
+
+TEST(Gemma2, RefusesLayersAndScalesThatAreNone) {
+  Json json = gemma2_2b();
+  json["layer_types"] = {"sliding_attention"};
+  EXPECT_THAT(refusal(json), HasSubstr("layer_types: found 1 entries, expected 26"));
+  json = gemma2_2b();
+  json["sliding_window_pattern"] = 0;
+  EXPECT_THAT(refusal(json), HasSubstr("sliding_window_pattern: found 0"));
+  json = gemma2_2b();
+  json["query_pre_attn_scalar"] = 0;
+  EXPECT_THAT(refusal(json), HasSubstr("query_pre_attn_scalar: found 0"));
+  EXPECT_THAT(refusal_back("gemma2", {{"softmax_scale", ArgValue{-1.0}}}),
+              HasSubstr("softmax_scale: found -1"));
+  EXPECT_THAT(refusal_back("gemma2", {{"window_attn_skip_freq", ArgValue{std::int64_t{0}}}}),
+              HasSubstr("window_attn_skip_freq: found 0"));
+}
+
+TEST(Gemma3, BothSpellingsOfItsRotarySettingsAreOne) {
+  Json nested = gemma3_1b();
+  for (const char* key : {"rope_theta", "rope_local_base_freq", "rope_scaling"}) nested.erase(key);
+  nested["rope_parameters"] = {
+      {"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}, {"rope_theta", 1000000.0}}},
+      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 10000.0}}}};
+  for (const Json& json : {gemma3_1b(), nested}) {
+    EXPECT_EQ(argument(json, "rotary_base"), ArgValue{std::int64_t{1000000}});
+    EXPECT_TRUE(same_value(argument(json, "rope_local_base_freq"), ArgValue{10000.0}));
+    EXPECT_EQ(argument(json, "rope_scaling_factor"), ArgValue{8.0});
+    EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue{std::int64_t{6}});
+    const Json back = there_and_back(json);
+    EXPECT_EQ(back["rope_scaling"], (Json{{"rope_type", "linear"}, {"factor", 8.0}}));
+    EXPECT_EQ(back["rope_theta"], 1000000.0);
+    EXPECT_EQ(back["rope_local_base_freq"], 10000.0);
+  }
+}
+
+TEST(Gemma3, SettingsOfTheWholeLayersCountWhateverStandsBeside) {
+  Json json = gemma3_1b();
+  json["rope_parameters"] = {{"full_attention", {{"rope_theta", 70000.0}}}};
+  EXPECT_EQ(argument(json, "rotary_base"), ArgValue{std::int64_t{70000}});
+}
+
+TEST(MiniMaxM2, RotatesThePartThatItsConfigCounts) {
+  EXPECT_EQ(argument(minimax_m2(), "rotary_percent"), ArgValue{0.5});
+  EXPECT_EQ(argument(minimax_m2(), "moe_router_score_function"), ArgValue{"sigmoid"});
+  EXPECT_EQ(argument(minimax_m2(), "moe_ffn_hidden_size"), ArgValue{std::int64_t{1536}});
+  EXPECT_EQ(there_and_back(minimax_m2())["rotary_dim"], 64);
+  Json json = minimax_m2();
+  json.erase("rotary_dim");
+  EXPECT_EQ(argument(json, "rotary_percent"), ArgValue{1.0});
+  json["rope_parameters"] = {{"partial_rotary_factor", 0.25}};
+  json.erase("rope_theta");
+  EXPECT_EQ(argument(json, "rotary_percent"), ArgValue{0.25});
+  json["rotary_dim"] = "64";
+  EXPECT_THAT(refusal(json), HasSubstr("rotary_dim: found '64'"));
+}
+
+TEST(Ernie, GivesFirstLastAndIntervalOfTheLayersWithExperts) {
+  List frequency(28, 1);
+  frequency[0] = 0;
+  EXPECT_EQ(argument(ernie_21b(), "moe_layer_freq"), ArgValue{frequency});
+  Json json = ernie_21b();
+  json.update({{"num_hidden_layers", 6}, {"moe_layer_end_index", 4}, {"moe_layer_interval", 2}});
+  EXPECT_EQ(argument(json, "moe_layer_freq"), ArgValue(List{0, 1, 0, 1, 0, 0}));
+  const Json back = there_and_back(ernie_21b());
+  EXPECT_EQ(back.value("moe_layer_start_index", -9), 1);
+  EXPECT_EQ(back.value("moe_layer_end_index", -9), 27);
+  EXPECT_EQ(back.value("moe_layer_interval", -9), 1);
+}
+
+TEST(Exaone4, HasAWindowInTheLayersThatItsConfigNames) {
+  const Json json = Json::parse(R"({
+    "architectures": ["Exaone4ForCausalLM"], "model_type": "exaone4", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 4,
+    "num_key_value_heads": 2, "vocab_size": 128, "sliding_window": 4096,
+    "sliding_window_pattern": "LLLG", "layer_types": ["sliding_attention", "sliding_attention",
+    "sliding_attention", "full_attention"]})");
+  EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue{std::int64_t{4}});
+  Json short_form = json;
+  short_form.erase("layer_types");
+  EXPECT_THAT(refusal(short_form), HasSubstr("sliding_window_pattern: found 'LLLG'"));
+  short_form["sliding_window_pattern"] = 4;
+  EXPECT_EQ(argument(short_form, "window_attn_skip_freq"), ArgValue{std::int64_t{4}});
+}
+
+TEST(Olmo3, HasAWindowInThreeLayersOfFour) {
+  const Json json = Json::parse(R"({
+    "architectures": ["Olmo3ForCausalLM"], "model_type": "olmo3", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 8,
+    "num_key_value_heads": 2, "vocab_size": 128, "sliding_window": 4096})");
+  EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue{std::int64_t{4}});
+}
+
+TEST(Glm, RotatesHalfOfEachHeadWhereNothingSaysHowMuch) {
+  Json json = Json::parse(R"({
+    "architectures": ["Glm4MoeForCausalLM"], "model_type": "glm4_moe", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 4, "head_dim": 16,
+    "num_key_value_heads": 2, "vocab_size": 128, "n_routed_experts": 4, "n_shared_experts": 1,
+    "num_experts_per_tok": 2, "moe_intermediate_size": 32, "first_k_dense_replace": 1})");
+  EXPECT_EQ(argument(json, "rotary_percent"), ArgValue{0.5});
+  EXPECT_EQ(argument(json, "rotary_interleaved"), ArgValue{false});
+  EXPECT_EQ(argument(json, "moe_layer_freq"), ArgValue(List{0, 1, 1, 1}));
+  json.update({{"architectures", {"Glm4ForCausalLM"}}, {"model_type", "glm4"}});
+  EXPECT_EQ(argument(json, "rotary_percent"), ArgValue{0.5});
+  EXPECT_EQ(argument(json, "rotary_interleaved"), ArgValue{true});
+}
+
+TEST(SmolLm3, SaysWhichLayersLackRotaryEmbeddingTheOtherWayRound) {
+  const Json json = Json::parse(R"({
+    "architectures": ["SmolLM3ForCausalLM"], "model_type": "smollm3", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 4,
+    "num_key_value_heads": 2, "vocab_size": 128, "no_rope_layers": [1, 1, 1, 0]})");
+  EXPECT_EQ(argument(json, "no_rope_freq"), ArgValue(List{0, 0, 0, 1}));
+  EXPECT_EQ(there_and_back(json)["no_rope_layers"], (Json{1, 1, 1, 0}));
+}
+
+TEST(GptOss, IsYarnOrElseSaysSo) {
+  Json json = Json::parse(R"({
+    "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "hidden_size": 2880,
+    "intermediate_size": 2880, "num_attention_heads": 64, "num_hidden_layers": 2, "head_dim": 64,
+    "num_key_value_heads": 8, "vocab_size": 201088, "num_local_experts": 32,
+    "experts_per_token": 4, "num_experts_per_tok": 4, "sliding_window": 128,
+    "swiglu_limit": 7.0, "rope_theta": 150000,
+    "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
+                     "truncate": false, "original_max_position_embeddings": 4096}})");
+  EXPECT_EQ(argument(json, "position_embedding_type"), ArgValue{"yarn"});
+  EXPECT_EQ(argument(json, "yarn_correction_range_round_to_int"), ArgValue{false});
+  EXPECT_EQ(argument(json, "softmax_type"), ArgValue{"learnable"});
+  EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue{std::int64_t{2}});
+  EXPECT_EQ(there_and_back(json)["rope_scaling"]["truncate"], false);
+  json.erase("rope_scaling");
+  EXPECT_THAT(converted(json).notes, Contains(HasSubstr("rope.type = 'default' has no counter")));
+}
+
+TEST(FindFamily, PrefersTheOneThatAsksForMore) {
+  Json json = Json::parse(R"({
+    "architectures": ["GlmForCausalLM"], "model_type": "glm", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 1, "head_dim": 16,
+    "num_key_value_heads": 2, "vocab_size": 128, "attention_bias": false})");
+  const std::vector<TensorDesc> tensors{
+      {"embedding.word_embeddings.weight", DType::kBF16, {128, 64}},
+      {"decoder.layers.0.self_attention.linear_qkv.layer_norm_weight", DType::kBF16, {64}},
+      {"decoder.layers.0.self_attention.linear_qkv.weight", DType::kBF16, {128, 64}},
+      {"decoder.layers.0.self_attention.linear_proj.weight", DType::kBF16, {64, 64}},
+      {"decoder.layers.0.mlp.linear_fc1.layer_norm_weight", DType::kBF16, {64}},
+      {"decoder.layers.0.mlp.linear_fc1.weight", DType::kBF16, {192, 64}},
+      {"decoder.layers.0.mlp.linear_fc2.weight", DType::kBF16, {64, 96}},
+      {"decoder.final_layernorm.weight", DType::kBF16, {64}},
+      {"output_layer.weight", DType::kBF16, {128, 64}}};
+  const auto found = [&](const std::string& changed, const ArgValue& value) {
+    const ArgsFromConfig args = converted(json);
+    Arguments values(args.values.begin(), args.values.end());
+    values[changed] = value;
+    const auto family = find_family(shipped_mappings(), values, tensors);
+    return family ? (*family)->family : family.error().message;
+  };
+  EXPECT_EQ(found("rotary_percent", ArgValue{0.5}), "glm");
+  EXPECT_EQ(found("rotary_percent", ArgValue{1.0}), "ernie4_5") << "asks for one argument, not two";
+  EXPECT_EQ(found("rotary_interleaved", ArgValue{false}), "llama") << "phi3 is never inferred";
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// docs/families.md is made of the mapping files and of what the tests cover; `./dev families`
+// writes it anew.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "model/golden_family.h"
+#include "testing/golden_files.h"
+
+namespace shardwright {
+namespace {
+
+void collect_rules(const std::vector<Item>& items, std::vector<const Rule*>& rules) {
+  for (const Item& item : items) {
+    if (const auto* rule = std::get_if<Rule>(&item.value)) rules.push_back(rule);
+    if (const auto* section = std::get_if<Section>(&item.value)) {
+      collect_rules(section->items, rules);
+    }
+    if (const auto* choice = std::get_if<Choice>(&item.value)) {
+      for (const auto& option : choice->options) collect_rules(option, rules);
+    }
+  }
+}
+
+/// What the rules of a family say about its models.
+class Traits {
+ public:
+  explicit Traits(const Mapping& mapping) : mapping_(mapping) {
+    collect_rules(mapping.items, rules_);
+  }
+
+  [[nodiscard]] std::string attention() const {
+    std::vector<std::string> words;
+    if (has("linear_kv_up_proj")) words.emplace_back("latent");
+    if (has("linear_qkv.weight")) words.emplace_back("grouped");
+    if (has("self_attention.in_proj")) words.emplace_back("gated delta net");
+    if (has("mixer.in_proj") || has("mixer.A_log")) words.emplace_back("Mamba");
+    if (has("linear_qkv.bias")) words.emplace_back("biases");
+    if (const Rule* norm = find("self_attention.q_layernorm"); norm != nullptr) {
+      const bool whole = !norm->shape.empty() && norm->shape[0].text().find("heads") == 0;
+      words.emplace_back(whole ? "norms over all heads" : "norms per head");
+    }
+    if (has("softmax_offset")) words.emplace_back("sinks");
+    if (has_window()) words.emplace_back("window");
+    return fmt::format("{}", fmt::join(words, ", "));
+  }
+
+  [[nodiscard]] std::string mlp() const {
+    std::vector<std::string> words;
+    if (const Rule* first = find(".mlp.linear_fc1.weight"); first != nullptr) {
+      const bool gated = first->hf.size() == 2 ||
+                         (!first->shape.empty() && first->shape[0].text().starts_with("2 *"));
+      words.emplace_back(gated ? "gated" : "plain");
+    }
+    if (has("experts.experts")) words.emplace_back("experts");
+    if (has("shared_experts")) words.emplace_back("shared experts");
+    if (has("expert_bias")) words.emplace_back("expert bias");
+    return fmt::format("{}", fmt::join(words, ", "));
+  }
+
+  [[nodiscard]] std::string norms() const {
+    std::vector<std::string> words;
+    if (has("layer_norm_weight") || has("input_layernorm")) words.emplace_back("before");
+    if (has("post_layernorm")) words.emplace_back("behind");
+    std::string text = fmt::format("{}", fmt::join(words, " and "));
+    return has("layer_norm_bias") ? text + ", with bias" : text;
+  }
+
+  [[nodiscard]] std::string more() const {
+    std::vector<std::string> words;
+    if (has("mtp.")) words.emplace_back("MTP");
+    if (has("position_embeddings")) words.emplace_back("learned positions");
+    if (has("vision")) words.emplace_back("vision");
+    if (!mapping_.inferred) words.emplace_back("needs config.json or `--family`");
+    return fmt::format("{}", fmt::join(words, ", "));
+  }
+
+ private:
+  [[nodiscard]] const Rule* find(std::string_view part) const {
+    for (const Rule* rule : rules_) {
+      for (const NameTemplate& name : rule->megatron) {
+        if (name.text().find(part) != std::string::npos) return rule;
+      }
+    }
+    return nullptr;
+  }
+  [[nodiscard]] bool has(std::string_view part) const { return find(part) != nullptr; }
+  [[nodiscard]] bool has_window() const {
+    return std::ranges::any_of(mapping_.config, [](const ConfigRule& rule) {
+      return rule.kind == ConfigRule::Kind::kWindow;
+    });
+  }
+
+  const Mapping& mapping_;
+  std::vector<const Rule*> rules_;
+};
+
+/// Where the tests mention a family: golden imports, and the Python tests by model type.
+class Evidence {
+ public:
+  Evidence() {
+    for (const std::string& folder : golden_folders()) {
+      imports_.insert(load_golden(folder).mapping->family);
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/interop"))) {
+      const std::string name = entry.path().filename();
+      if (!name.starts_with("test_")) continue;
+      texts_[name] = read_file(entry.path());
+      std::erase_if(texts_[name], [](char c) { return c == ' ' || c == '\n'; });
+    }
+  }
+
+  [[nodiscard]] bool has_import(const Mapping& mapping) const {
+    return imports_.contains(mapping.family);
+  }
+  [[nodiscard]] bool is_in(const std::string& file, const Mapping& mapping) const {
+    return std::ranges::any_of(mapping.model_types, [&](const std::string& type) {
+      return texts_.at(file).find(fmt::format("(\"{}\"", type)) != std::string::npos;
+    });
+  }
+
+ private:
+  std::set<std::string> imports_;
+  std::map<std::string, std::string> texts_;
+};
+
+constexpr std::string_view kHead = R"(# Model families
+
+<!-- Made from models/*.json and the tests by `./dev families`; a test compares. -->
+
+A family is a mapping file; `--map FILE` adds one or replaces one. What is lost or changed on the
+way stands in [losses.md](losses.md).
+
+* **Norms**: before or behind attention and MLP.
+* **Import**: equal, bit by bit, to what Megatron-Bridge or mbridge made of the same files.
+* **Round trip**: models that transformers made come back bit by bit, also with a config.json alone
+  and from Megatron's arguments alone (MiMo, which transformers lacks: tensors of its names).
+* **Same logits**: Megatron-Core, built from the arguments written, computes what transformers does.
+
+| Family | Architectures | Attention | MLP | Norms | More | Import | Round trip | Same logits |
+|---|---|---|---|---|---|---|---|---|
+)";
+
+std::string families_page() {
+  const Evidence evidence;
+  std::string page(kHead);
+  std::vector<std::string> beyond;
+  const auto mark = [](bool yes) { return yes ? "yes" : ""; };
+  for (const Mapping& mapping : shipped_mappings()) {
+    const Traits traits(mapping);
+    page += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", mapping.family,
+                        fmt::join(mapping.architectures, ", "), traits.attention(), traits.mlp(),
+                        traits.norms(), traits.more(), mark(evidence.has_import(mapping)),
+                        mark(evidence.is_in("test_families.py", mapping) ||
+                             evidence.is_in("test_families_hybrid.py", mapping)),
+                        mark(evidence.is_in("test_same_outputs.py", mapping)));
+    for (const std::string& fact : mapping.beyond_args) {
+      beyond.push_back(fmt::format("* {}: {}.\n", mapping.family, fact));
+    }
+  }
+  page += "\n## What no argument of Megatron-Core says\n\n";
+  page +=
+      "The weights are converted all the same; training such a model takes its own modules, as "
+      "Megatron-Bridge\nhas them. `convert` says so too.\n\n";
+  for (const std::string& line : beyond) page += line;
+  return page;
+}
+
+TEST(FamiliesPage, IsWhatTheMappingFilesAndTestsSay) {
+  const std::string page = families_page();
+  const std::string path = source_path("docs/families.md");
+  if (std::getenv("SHARDWRIGHT_WRITE_DOCS") != nullptr) {
+    std::ofstream(path, std::ios::binary) << page;
+  }
+  EXPECT_TRUE(read_file(path) == page) << "docs/families.md is stale; run ./dev families";
+}
+
+}  // namespace
+}  // namespace shardwright

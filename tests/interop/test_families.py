@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every family goes to Megatron and back without a bit lost.
+
+transformers makes the models, at sizes that are multiples of nothing. They are converted to
+Megatron's formats at several layouts and back: with what the conversion kept of Hugging Face's
+files, with a config.json alone, and with nothing but Megatron's arguments.
+"""
+import json
+import pathlib
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import checkpoints
+import hf_models
+import test_families_hybrid
+
+MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
+TIED, UNTIED = ({"tie_word_embeddings": tied} for tied in (True, False))
+ONE_GROUP = {"num_key_value_heads": 1}
+ALL_HEADS = {"num_key_value_heads": 6}
+
+# name -> (model_type, settings)
+CASES = {
+    "llama": ("llama", ONE_GROUP),
+    "llama_biases": ("llama", {"attention_bias": True, "mlp_bias": True, **TIED}),
+    "mistral": ("mistral", {"sliding_window": 7, **ONE_GROUP}),
+    "qwen2": ("qwen2", TIED),
+    "qwen3": ("qwen3", {**ONE_GROUP, "dtype": torch.float16}),
+    "qwen2_moe": ("qwen2_moe", {"mlp_only_layers": [1]}),
+    "qwen2_moe_no_bias": ("qwen2_moe", {"qkv_bias": False, "packed": True}),
+    "qwen3_moe": ("qwen3_moe", {"mlp_only_layers": [1], **TIED}),
+    "qwen3_moe_packed": ("qwen3_moe", {"packed": True, **ONE_GROUP}),
+    "mixtral": ("mixtral", ONE_GROUP),
+    "mixtral_packed": ("mixtral", {"packed": True, "sliding_window": 7}),
+    "deepseek_v2": ("deepseek_v2", {}),
+    "deepseek_v2_lite": ("deepseek_v2", {"q_lora_rank": None, **TIED}),
+    "deepseek_v3": ("deepseek_v3", {"packed": True}),
+    "gemma": ("gemma", ONE_GROUP),
+    "gemma_untied": ("gemma", {**UNTIED, **ALL_HEADS}),
+    "gemma2": ("gemma2", ONE_GROUP),
+    "gemma2_untied": ("gemma2", {**UNTIED, "layer_types": ["full_attention"] * 3}),
+    "gemma3": ("gemma3_text", {}),
+    "gemma3_untied": ("gemma3_text", {**UNTIED, **ONE_GROUP}),
+    "glm": ("glm", {"attention_bias": True, **ONE_GROUP}),
+    "glm_no_bias": ("glm", {"attention_bias": False, **TIED}),
+    "glm4": ("glm4", {"attention_bias": True, **ONE_GROUP}),
+    "glm4_no_bias": ("glm4", {"attention_bias": False, **TIED}),
+    "glm4_moe": ("glm4_moe", {"attention_bias": True, "use_qk_norm": True}),
+    "glm4_moe_plain": ("glm4_moe", {"n_group": 2, "packed": True, **TIED}),
+    "minimax_m2": ("minimax_m2", {}),
+    "minimax_m2_packed": ("minimax_m2", {"packed": True, **ONE_GROUP, **TIED}),
+    "minimax_m2_part": ("minimax_m2", {"rotary_dim": 10, "rope_parameters": None}),
+    "gpt_oss": ("gpt_oss", ONE_GROUP),
+    # Square experts: nothing but the rule says which way round they lie.
+    "gpt_oss_square": ("gpt_oss", {"intermediate_size": 72, **TIED}),
+    "gpt2": ("gpt2", {}),
+    "gpt2_untied": ("gpt2", {**UNTIED, "n_inner": 100, "activation_function": "gelu"}),
+    "olmo2": ("olmo2", ONE_GROUP),
+    "olmo2_tied": ("olmo2", TIED),
+    "olmo3": ("olmo3", ONE_GROUP),
+    "olmoe": ("olmoe", {"num_key_value_heads": 6}),
+    "olmoe_packed": ("olmoe", {"packed": True, "norm_topk_prob": True, **TIED}),
+    "phi3": ("phi3", ONE_GROUP),
+    "phi3_tied": ("phi3", {**TIED, "sliding_window": 7}),
+    "nemotron": ("nemotron", ONE_GROUP),
+    "nemotron_biases": ("nemotron", {"attention_bias": True, "mlp_bias": True, **TIED}),
+    "exaone4": ("exaone4", ONE_GROUP),
+    "exaone4_no_window": ("exaone4", {"sliding_window": None, "layer_types": ["full_attention"] * 3, **TIED}),
+    "ernie4_5": ("ernie4_5", UNTIED),
+    "ernie4_5_biases": ("ernie4_5", {"use_bias": True, **ONE_GROUP}),
+    "ernie4_5_moe": ("ernie4_5_moe", UNTIED),
+    "ernie4_5_moe_packed": ("ernie4_5_moe", {"packed": True, **ONE_GROUP}),
+    "granite": ("granite", ONE_GROUP),
+    "granite_biases": ("granite", {"attention_bias": True, "mlp_bias": True, **TIED}),
+    "smollm3": ("smollm3", UNTIED),
+    "ministral": ("ministral", ONE_GROUP),
+    "ministral3": ("ministral3", ONE_GROUP),
+    "mimo": ("mimo", {}),
+    "glm4_moe_prediction": ("glm4_moe", {"num_nextn_predict_layers": 1, **ONE_GROUP}),
+    "ernie4_5_moe_prediction": ("ernie4_5_moe", ONE_GROUP),
+    "gpt2_bare": ("gpt2", {}),
+}
+
+# Their tensors and arguments are those of llama or mistral, so the family has to be named.
+NAMED = {"phi3", "phi3_tied"}
+# transformers does not have the model, or not all of it.
+REMOTE = {"mimo", "glm4_moe_prediction", "ernie4_5_moe_prediction"}
+
+
+def add_tensors(folder, tensors):
+    save_file(tensors, folder / "more.safetensors")
+    (folder / "model.safetensors.index.json").unlink()  # it does not know the new file
+
+
+def add_prediction_layer(folder, layer, prefix, norms, projection):
+    """A layer like `layer` under `prefix`, with what joins it to the model."""
+    hidden = json.loads((folder / "config.json").read_text())["hidden_size"]
+    generator = torch.Generator().manual_seed(3)
+    tensors = {
+        name.replace(layer, prefix): tensor.flip(0).contiguous()
+        for name, tensor in checkpoints.load_hf(folder).items()
+        if name.startswith(layer)
+    }
+    for name in norms:
+        tensors[prefix + name] = torch.randn(hidden, generator=generator).bfloat16()
+    weight = torch.randn((hidden, 2 * hidden), generator=generator).bfloat16()
+    tensors[prefix + projection] = weight
+    add_tensors(folder, tensors)
+
+
+def finish_mimo(folder):
+    """Of Qwen2; the names are those of MiMo's own code."""
+    config = json.loads((folder / "config.json").read_text())
+    config.update(architectures=["MiMoForCausalLM"], model_type="mimo", num_nextn_predict_layers=1)
+    (folder / "config.json").write_text(json.dumps(config))
+    norms = [f"{part}_layernorm.weight" for part in ("token", "hidden", "final")]
+    prefix = "model.mtp_layers.0."
+    add_prediction_layer(folder, "model.layers.0.", prefix, norms, "input_proj.weight")
+
+
+def finish_glm4_moe_prediction(folder):
+    """As published: with copies of embedding and head."""
+    prefix = "model.layers.3."
+    norms = ["enorm.weight", "hnorm.weight", "shared_head.norm.weight"]
+    add_prediction_layer(folder, "model.layers.2.", prefix, norms, "eh_proj.weight")
+    model = checkpoints.load_hf(folder)
+    copies = {
+        prefix + "embed_tokens.weight": model["model.embed_tokens.weight"],
+        prefix + "shared_head.head.weight": model["lm_head.weight"],
+    }
+    save_file(copies, folder / "copies.safetensors")
+
+
+def finish_ernie4_5_moe_prediction(folder):
+    """A dense layer, and no norm behind it."""
+    norms = ["emb_norm.0.weight", "hidden_norm.0.weight"]
+    projection = "linear_proj.0.weight"
+    add_prediction_layer(folder, "model.layers.0.", "model.mtp_block.0.", norms, projection)
+    tensors = load_file(folder / "more.safetensors")
+    for name in (*norms, projection):
+        tensors["model.mtp_" + name] = tensors.pop("model.mtp_block.0." + name)
+    save_file(tensors, folder / "more.safetensors")
+
+
+def finish_gpt2_bare(folder):
+    """As the first GPT-2 is published: without prefix, with the causal masks."""
+    model = checkpoints.load_hf(folder)
+    bare = {name.removeprefix("transformer."): tensor for name, tensor in model.items()}
+    for file in folder.glob("model*.safetensors*"):
+        file.unlink()
+    mask = torch.ones(1, 1, 256, 256).tril()
+    masks = {f"h.{layer}.attn.bias": mask.clone() for layer in range(3)}
+    save_file({**bare, **masks}, folder / "model.safetensors")
+
+
+FINISH = {
+    "mimo": finish_mimo,
+    "glm4_moe_prediction": finish_glm4_moe_prediction,
+    "ernie4_5_moe_prediction": finish_ernie4_5_moe_prediction,
+    "gpt2_bare": finish_gpt2_bare,
+}
+
+
+@pytest.fixture(scope="module")
+def imported(shardwright, tmp_path_factory):
+    """The folder of a case, with the model in hf/ and its conversion in megatron/."""
+    made = {}
+
+    def convert(name):
+        if name not in made:
+            root = tmp_path_factory.mktemp(name)
+            model_type, settings = CASES[name]
+            settings = {"dtype": torch.bfloat16, **settings}
+            base = "qwen2" if model_type == "mimo" else model_type
+            hf_models.create(root / "hf", base, **settings)
+            if settings.pop("packed", False):
+                hf_models.create(root / "unpacked", base, **settings)
+            if name in FINISH:
+                FINISH[name](root / "hf")
+            parallel = ("--tp", 2, "--pp", 2, "--ep", 2 if has_experts(root) else 1)
+            vocabulary = ("--make-vocab-size-divisible-by", 1)
+            flags = ("--to", "torch_dist", *parallel, *vocabulary)
+            shardwright("convert", root / "hf", root / "megatron", *flags)
+            made[name] = root
+        return made[name]
+
+    return convert
+
+
+def has_experts(root):
+    return any("expert" in name for name in checkpoints.load_hf(root / "hf"))
+
+
+def without_hf(source, target):
+    shutil.copytree(source, target)
+    shutil.rmtree(checkpoints.iteration_folder(target) / "hf")
+
+
+def without_masks(tensors):
+    """GPT-2's, which its code computes; nothing else is left out of any model."""
+    return {name: tensor for name, tensor in tensors.items() if not name.endswith(".attn.bias")}
+
+
+def known_form(root):
+    """The tensors as a conversion writes them that does not know how they were imported."""
+    folder = root / "unpacked" if (root / "unpacked").exists() else root / "hf"
+    tensors = without_masks(checkpoints.load_hf(folder))
+    if "wte.weight" in tensors:
+        tensors = {"transformer." + name: tensor for name, tensor in tensors.items()}
+    # Megatron holds it as float32 always; transformers saves it in the model's dtype.
+    return {
+        name: tensor.float() if name.endswith("e_score_correction_bias") else tensor
+        for name, tensor in tensors.items()
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_there_and_back(shardwright, imported, tmp_path, name):
+    root = imported(name)
+    shardwright("convert", root / "megatron", tmp_path / "back", "--to", "hf")
+    original = without_masks(checkpoints.load_hf(root / "hf"))
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), original)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_back_through_legacy_with_a_config_alone(shardwright, imported, tmp_path, name):
+    root = imported(name)
+    parallel = ("--tp", 2, "--pp", 3, "--ep", 3 if has_experts(root) else 1)
+    shardwright("convert", root / "megatron", tmp_path / "legacy", "--to", "legacy", *parallel)
+    (tmp_path / "config").mkdir()
+    shutil.copy(root / "hf" / "config.json", tmp_path / "config")
+    config = ("--hf-config", tmp_path / "config")
+    shardwright("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf", *config)
+    # Legacy files have no place for what Megatron has none for, and the conversion says so.
+    expected = {k: v for k, v in known_form(root).items() if ".mtp_" not in k or name == "mimo"}
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), expected)
+
+
+def logits(folder):
+    model = hf_models.load(folder)
+    # Longer than the windows and than what YaRN starts from.
+    ids = torch.arange(1, 201).reshape(2, 100) * 7 % 500
+    with torch.no_grad():
+        return model(ids).logits
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in REMOTE])
+def test_back_from_arguments_alone(shardwright, imported, tmp_path, name):
+    """The config.json that is made up describes a model that computes the same."""
+    root = imported(name)
+    without_hf(root / "megatron", tmp_path / "megatron")
+    family = ("--family", CASES[name][0]) if name in NAMED else ()
+    shardwright("convert", tmp_path / "megatron", tmp_path / "back", "--to", "hf", *family)
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), known_form(root))
+    torch.testing.assert_close(logits(tmp_path / "back"), logits(root / "hf"))
+
+
+def test_a_narrower_expert_bias_is_told_of(shardwright, imported, tmp_path):
+    root = imported("minimax_m2")
+    done = shardwright("convert", root / "megatron", tmp_path / "back", "--to", "hf")
+    assert "are rounded to bfloat16, the dtype that they were imported in" in done.stderr
+    without_hf(root / "megatron", tmp_path / "megatron")
+    done = shardwright("convert", tmp_path / "megatron", tmp_path / "wide", "--to", "hf")
+    assert "rounded" not in done.stderr
+
+
+def test_what_megatron_has_no_place_for_is_told_of(shardwright, imported, tmp_path):
+    root = imported("ernie4_5_moe_prediction")
+    done = shardwright("plan", root / "hf", tmp_path / "out", "--to", "torch_dist")
+    assert "12 tensors have no place in Megatron and are kept as hf_extra" in done.stderr + done.stdout
+    kept = [name for name in checkpoints.load_dcp(root / "megatron") if name.startswith("hf_extra.")]
+    assert len(kept) == 12
+
+
+def test_mimo_exchanges_hidden_state_and_embedding(imported):
+    """Megatron's projection takes the embedding first; both ways round look alike in a round trip."""
+    root = imported("mimo")
+    projection = checkpoints.load_hf(root / "hf")["model.mtp_layers.0.input_proj.weight"]
+    hidden, embedding = projection.chunk(2, dim=1)
+    ours = checkpoints.load_dcp(root / "megatron")["mtp.layers.0.eh_proj.weight"]
+    assert torch.equal(ours, torch.cat([embedding, hidden], dim=1))
+
+
+def test_every_family_is_here():
+    families = {
+        path.stem
+        for path in MODELS.glob("*.json")
+        if path.stem != "schema" and not json.loads(path.read_text()).get("abstract")
+    }
+    types = {path: json.loads((MODELS / f"{path}.json").read_text())["model_types"] for path in families}
+    tested = {model_type for model_type, _ in CASES.values()}
+    tested |= {model_type for model_type, _, _ in test_families_hybrid.CASES.values()}
+    assert not [family for family, names in types.items() if not tested & set(names)]

@@ -1,0 +1,603 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hybrid and vision-language families: models of the real transformers library, there and back."""
+import argparse
+import copy
+import dataclasses
+import shutil
+import sys
+import unittest.mock
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+import checkpoints
+import hf_models
+
+# As in hf_models, nothing is a power of two or what another size is; two ranks can share all of it.
+TEXT = dict(hf_models.SIZES, vocab_size=510, num_hidden_layers=4, num_key_value_heads=2)
+MOE = dict(num_experts_per_tok=2, moe_intermediate_size=40)
+KINDS = ["linear_attention", "full_attention", "linear_attention", "full_attention"]
+DELTA = dict(
+    linear_num_key_heads=2,
+    linear_num_value_heads=6,
+    linear_key_head_dim=10,
+    linear_value_head_dim=14,
+    linear_conv_kernel_dim=3,
+    layer_types=KINDS,
+)
+SHARED = dict(num_experts=6, shared_expert_intermediate_size=28, **MOE)
+TOWER = dict(
+    depth=3,
+    hidden_size=36,
+    intermediate_size=52,
+    num_heads=6,
+    out_hidden_size=72,
+    patch_size=4,
+)
+QWEN3_TOWER = dict(TOWER, num_position_embeddings=49)
+DEEPSTACK_TOWER = dict(QWEN3_TOWER, deepstack_visual_indexes=[0, 2])
+NEMOTRON = dict(
+    TEXT,
+    layers_block_type=["mamba", "moe", "attention", "mlp"],
+    ssm_state_size=12,
+    mamba_num_heads=6,
+    mamba_head_dim=10,
+    n_groups=2,
+    conv_kernel=4,  # as Megatron has it, which has no argument for it
+    n_routed_experts=6,
+    moe_shared_expert_intermediate_size=28,
+    **MOE,
+)
+FALCON = dict(
+    TEXT,
+    mamba_n_heads=6,
+    mamba_d_head=10,
+    mamba_d_ssm=60,
+    mamba_d_state=12,
+    mamba_n_groups=2,
+    mamba_d_conv=4,
+)
+
+# name: model type, class, configuration
+CASES = {
+    "qwen3_vl": (
+        "qwen3_vl",
+        "Qwen3VLForConditionalGeneration",
+        dict(text_config=TEXT, vision_config=DEEPSTACK_TOWER),
+    ),
+    "qwen3_vl_moe": (
+        "qwen3_vl_moe",
+        "Qwen3VLMoeForConditionalGeneration",
+        dict(text_config=dict(TEXT, num_experts=6, **MOE), vision_config=DEEPSTACK_TOWER),
+    ),
+    "qwen2_5_vl": (
+        "qwen2_5_vl",
+        "Qwen2_5_VLForConditionalGeneration",
+        dict(text_config=dict(TEXT, head_dim=12), vision_config=TOWER),
+    ),
+    "qwen2_vl": (
+        "qwen2_vl",
+        "Qwen2VLForConditionalGeneration",
+        dict(
+            text_config=dict(TEXT, head_dim=12),
+            vision_config=dict(
+                depth=3, embed_dim=36, hidden_size=72, mlp_ratio=3, num_heads=6, patch_size=4
+            ),
+        ),
+    ),
+    "qwen3_5": ("qwen3_5_text", "Qwen3_5ForCausalLM", dict(TEXT, **DELTA)),
+    "qwen3_5_moe": ("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", dict(TEXT, **DELTA, **SHARED)),
+    "qwen3_5_vl": (
+        "qwen3_5",
+        "Qwen3_5ForConditionalGeneration",
+        dict(text_config=dict(TEXT, **DELTA), vision_config=QWEN3_TOWER),
+    ),
+    "qwen3_5_vl_moe": (
+        "qwen3_5_moe",
+        "Qwen3_5MoeForConditionalGeneration",
+        dict(text_config=dict(TEXT, **DELTA, **SHARED), vision_config=QWEN3_TOWER),
+    ),
+    "qwen3_next": ("qwen3_next", "Qwen3NextForCausalLM", dict(TEXT, **DELTA, **SHARED)),
+    "nemotron_h": ("nemotron_h", "NemotronHForCausalLM", NEMOTRON),
+    "gemma3_vl": (
+        "gemma3",
+        "Gemma3ForConditionalGeneration",
+        dict(
+            text_config=TEXT,
+            vision_config=dict(
+                hidden_size=36,
+                intermediate_size=52,
+                num_hidden_layers=3,
+                num_attention_heads=6,
+                image_size=28,
+                patch_size=14,
+            ),
+            mm_tokens_per_image=4,
+        ),
+    ),
+    "glm4_5v": (
+        "glm4v_moe",
+        "Glm4vMoeForConditionalGeneration",
+        dict(
+            text_config=dict(
+                TEXT, n_routed_experts=6, n_shared_experts=1, first_k_dense_replace=1, **MOE
+            ),
+            vision_config=dict(TOWER, image_size=16),
+        ),
+    ),
+    "falcon_h1": ("falcon_h1", "FalconH1ForCausalLM", FALCON),
+    "falcon_h1_normed": ("falcon_h1", "FalconH1ForCausalLM", dict(FALCON, mamba_rms_norm=True)),
+}
+HAVE_EXPERTS = [name for name in CASES if "moe" in name or name in ("qwen3_next", "nemotron_h", "glm4_5v")]
+
+# Megatron's arguments and tensors are the same: only HF has two names for what they are.
+SAME_IN_MEGATRON = ("qwen3_5_moe", "qwen3_next")
+
+
+def build(folder, name, packed=False):
+    """Saves a random model of a case in `folder` and returns its tensors."""
+    model_type, architecture, settings = CASES[name]
+    config = transformers.AutoConfig.for_model(model_type, **settings)
+    model = getattr(transformers, architecture)._from_config(config, dtype=torch.bfloat16)
+    hf_models.fill(model)
+    model.save_pretrained(folder, max_shard_size="300KB", save_original_format=not packed)
+    if name in ("nemotron_h", "glm4_5v"):  # a float32 buffer in every published file
+        retype(folder, "e_score_correction_bias")
+    return checkpoints.load_hf(folder)
+
+
+def retype(folder, ending):
+    for file in folder.glob("*.safetensors"):
+        tensors = {
+            key: value.float() if key.endswith(ending) else value
+            for key, value in load_file(file).items()
+        }
+        save_file(tensors, file, metadata={"format": "pt"})
+
+
+def layouts(name):
+    yield ()
+    yield ("--tp", 2, "--pp", 2, *(("--ep", 2) if name in HAVE_EXPERTS else ()))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_there_and_back(shardwright, tmp_path, name):
+    source = build(tmp_path / "hf", name)
+    made = []
+    for i, layout in enumerate(layouts(name)):
+        out = tmp_path / f"out{i}"
+        shardwright("convert", tmp_path / "hf", out, "--to", "torch_dist", *layout)
+        made.append(checkpoints.load_dcp(out))
+        shardwright("convert", out, tmp_path / f"back{i}", "--to", "hf")
+        checkpoints.assert_same(checkpoints.load_hf(tmp_path / f"back{i}"), source)
+    checkpoints.assert_same(made[1], made[0])  # layouts differ in chunks, not in tensors
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_back_without_what_import_carried(shardwright, tmp_path, name):
+    """By the arguments alone, and by nothing but a config.json."""
+    source = build(tmp_path / "hf", name)
+    out, bare = tmp_path / "out", tmp_path / "bare"
+    shardwright("convert", tmp_path / "hf", out, "--to", "torch_dist", "--tp", 2)
+    shutil.rmtree(checkpoints.iteration_folder(out) / "hf")
+    bare.mkdir()
+    shutil.copy(tmp_path / "hf" / "config.json", bare)
+    shardwright("convert", out, tmp_path / "by_config", "--to", "hf", "--hf-config", bare)
+    by_config = checkpoints.load_hf(tmp_path / "by_config")
+    if name == "qwen3_vl_moe":  # nothing says that this file was not the published form
+        for key in by_config:
+            if key.endswith(("experts.gate_up_proj", "experts.down_proj")):
+                by_config[key] = by_config[key].transpose(1, 2).contiguous()
+    checkpoints.assert_same(by_config, source)
+    if name in SAME_IN_MEGATRON:
+        done = shardwright("convert", out, tmp_path / "no", "--to", "hf", expect=2)
+        assert "found 2 that fit (qwen3_5_moe, qwen3_next)" in done.stderr
+    named = ("--family", name) if name in SAME_IN_MEGATRON else ()
+    shardwright("convert", out, tmp_path / "by_arguments", "--to", "hf", *named)
+    ours = transformers.AutoConfig.from_pretrained(tmp_path / "by_arguments")
+    was = transformers.AutoConfig.from_pretrained(tmp_path / "hf")
+    assert ours.architectures == was.architectures
+    assert type(ours) is type(was)
+    assert checkpoints.load_hf(tmp_path / "by_arguments").keys() == source.keys()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_resharded(shardwright, tmp_path, name):
+    build(tmp_path / "hf", name)
+    one, two, three = (tmp_path / n for n in ("one", "two", "three"))
+    shardwright("convert", tmp_path / "hf", one, "--to", "torch_dist", "--tp", 2, "--pp", 2)
+    shardwright("convert", one, two, "--to", "torch_dist", "--pp", 4)
+    shardwright("convert", two, three, "--to", "torch_dist", "--tp", 2, "--pp", 2)
+    checkpoints.assert_same(checkpoints.load_dcp(two), checkpoints.load_dcp(one))
+    assert chunks(three) == chunks(one)
+
+
+def chunks(root):
+    reader = checkpoints.dcp.FileSystemReader(str(checkpoints.iteration_folder(root)))
+    return {
+        name: sorted((tuple(c.offsets), tuple(c.sizes)) for c in entry.chunks)
+        for name, entry in reader.read_metadata().state_dict_metadata.items()
+        if isinstance(entry, checkpoints.TensorStorageMetadata)
+    }
+
+
+@pytest.mark.parametrize("name", ["qwen3_5_moe", "qwen3_5_vl_moe", "qwen3_next", "nemotron_h"])
+def test_packed_and_listed_experts_are_the_same(shardwright, tmp_path, name):
+    made = []
+    for packed in (False, True):
+        source, out = tmp_path / f"hf{packed}", tmp_path / f"out{packed}"
+        tensors = build(source, name, packed)
+        assert any(key.endswith(("experts.down_proj")) for key in tensors) == packed
+        shardwright("convert", source, out, "--to", "torch_dist", "--ep", 2)
+        shardwright("convert", out, tmp_path / f"back{packed}", "--to", "hf")
+        checkpoints.assert_same(checkpoints.load_hf(tmp_path / f"back{packed}"), tensors)
+        made.append(checkpoints.load_dcp(out))
+    checkpoints.assert_same(made[1], made[0])
+
+
+def test_transposed_experts(shardwright, tmp_path):
+    """Published files have them one way round, transformers 5 writes them the other way."""
+    build(tmp_path / "new", "qwen3_vl_moe")
+    shutil.copytree(tmp_path / "new", tmp_path / "old")
+    for file in (tmp_path / "old").glob("*.safetensors"):
+        tensors = {
+            key: value.transpose(1, 2).contiguous() if ".experts." in key else value
+            for key, value in load_file(file).items()
+        }
+        save_file(tensors, file, metadata={"format": "pt"})
+    made = []
+    for form in ("new", "old"):
+        out, back = tmp_path / f"{form}_out", tmp_path / f"{form}_back"
+        shardwright("convert", tmp_path / form, out, "--to", "torch_dist")
+        shardwright("convert", out, back, "--to", "hf")
+        source = checkpoints.load_hf(tmp_path / form)
+        checkpoints.assert_same(checkpoints.load_hf(back), source)
+        made.append(checkpoints.load_dcp(out))
+    checkpoints.assert_same(made[1], made[0])
+    fc1 = made[0]["language_model.decoder.layers.mlp.experts.experts.linear_fc1.weight"]
+    assert fc1.shape == (4, 6, 80, 72)
+
+
+def test_key_heads_of_a_delta_net(shardwright, tmp_path):
+    """Qwen3-Next files group the rows by key head, Megatron keeps each part on its own."""
+    hf = build(tmp_path / "hf", "qwen3_next")
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    made = checkpoints.load_dcp(tmp_path / "out")
+    for layer in (0, 2):
+        source = f"model.layers.{layer}.linear_attn."
+        target = f"decoder.layers.{layer}.self_attention.in_proj.weight."
+        heads = hf[source + "in_proj_qkvz.weight"].view(2, -1, 72)
+        parts = dict(zip(("query", "key", "value", "z"), heads.split([10, 10, 42, 42], dim=1)))
+        gates = hf[source + "in_proj_ba.weight"].view(2, -1, 72)
+        parts |= dict(zip(("beta", "alpha"), gates.split([3, 3], dim=1)))
+        for name, part in parts.items():
+            assert torch.equal(made[target + name], part.reshape(-1, 72)), name
+
+
+def test_parts_of_a_mixer(shardwright, tmp_path):
+    hf = build(tmp_path / "hf", "falcon_h1")
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    made = checkpoints.load_dcp(tmp_path / "out")
+    target = "decoder.layers.3.mamba_mixer."
+    whole = hf["model.layers.3.mamba.in_proj.weight"]
+    parts = zip(("z", "x", "B", "C", "dt"), whole.split([60, 60, 24, 24, 6]))
+    for name, part in parts:
+        assert torch.equal(made[f"{target}in_proj.weight.{name}"], part), name
+    for parameter in ("weight", "bias"):
+        whole = hf[f"model.layers.3.mamba.conv1d.{parameter}"]
+        for name, part in zip("xBC", whole.split([60, 24, 24])):
+            assert torch.equal(made[f"{target}conv1d.{parameter}.{name}"], part), name
+
+
+@pytest.mark.parametrize(
+    "name, tower",
+    [
+        ("qwen2_vl", "visual."),
+        ("qwen2_5_vl", "visual."),
+        ("gemma3_vl", "vision_tower."),
+        ("glm4_5v", "visual."),
+    ],
+)
+def test_towers_that_megatron_takes_as_they_are(shardwright, tmp_path, name, tower):
+    hf = build(tmp_path / "hf", name)
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    made = checkpoints.load_dcp(tmp_path / "out")
+    kept = {key.removeprefix("model."): value for key, value in hf.items() if tower in key}
+    assert len(kept) > 30
+    checkpoints.assert_same({key: made[key] for key in made if key.startswith(tower)}, kept)
+    whole = chunks(tmp_path / "out")
+    assert all(len(whole[key]) == 1 for key in kept)  # every rank has all of it
+    if name == "gemma3_vl":
+        projection = hf["multi_modal_projector.mm_input_projection_weight"]
+        assert torch.equal(made["multi_modal_projector.proj.weight"], projection.T)
+        assert len(whole["multi_modal_projector.proj.weight"]) == 2
+
+
+@pytest.mark.parametrize("name", ["gemma3_vl", "glm4_5v", "qwen2_vl"])
+def test_language_models_are_those_of_the_text_family(shardwright, tmp_path, name):
+    """The same tensors as the family without eyes makes of the same weights."""
+    text = {"gemma3_vl": "gemma3_text", "glm4_5v": "glm4_moe", "qwen2_vl": "qwen2"}[name]
+    architecture = {
+        "gemma3_vl": "Gemma3ForCausalLM",
+        "glm4_5v": "Glm4MoeForCausalLM",
+        "qwen2_vl": "Qwen2ForCausalLM",
+    }[name]
+    hf = build(tmp_path / "hf", name)
+    settings = dict(CASES[name][2]["text_config"])
+    if name == "glm4_5v":
+        settings.update(attention_bias=True, num_nextn_predict_layers=0)
+    config = transformers.AutoConfig.for_model(text, **settings)
+    config.architectures = [architecture]
+    config.dtype = torch.bfloat16
+    config.save_pretrained(tmp_path / "text")
+    tensors = {}
+    for key, value in hf.items():
+        if "vis" in key or "projector" in key:
+            continue
+        for prefix in ("model.language_model.", "language_model.model.", "model."):
+            if key.startswith(prefix):
+                key = "model." + key.removeprefix(prefix)
+                break
+        tensors[key] = value
+    save_file(tensors, tmp_path / "text" / "model.safetensors", metadata={"format": "pt"})
+    made = []
+    for source in ("hf", "text"):
+        shardwright("convert", tmp_path / source, tmp_path / f"{source}_out", "--to", "torch_dist")
+        made.append(checkpoints.load_dcp(tmp_path / f"{source}_out"))
+    prefix = "language_model."
+    language = {k.removeprefix(prefix): v for k, v in made[0].items() if k.startswith(prefix)}
+    checkpoints.assert_same(language, made[1])
+
+
+def test_norms_that_round(shardwright, tmp_path):
+    """Megatron keeps w - 1. What that loses in bfloat16 is kept beside it, until it is trained."""
+    source = build(tmp_path / "hf", "qwen3_5")
+    name = "model.layers.0.linear_attn.norm.weight"
+    for file in (tmp_path / "hf").glob("*.safetensors"):
+        tensors = load_file(file)
+        if name in tensors:
+            tensors[name][0] = 0.458984375
+            save_file(tensors, file, metadata={"format": "pt"})
+            source[name][0] = 0.458984375
+    done = shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist")
+    assert f"{name}: Megatron keeps it -1, which rounds in bfloat16" in done.stderr
+    made = checkpoints.load_dcp(tmp_path / "out")
+    stored = "decoder.layers.0.self_attention.out_norm.weight"
+    assert torch.equal(made[stored], source[name] - 1)
+    assert torch.equal(made[f"hf_extra.{name}"], source[name])
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
+
+    made[stored] += 0.25  # a step of training: what was kept is not what Megatron has any more
+    folder = checkpoints.iteration_folder(tmp_path / "out")
+    checkpoints.dcp.save(made, storage_writer=checkpoints.dcp.FileSystemWriter(folder), no_dist=True)
+    done = shardwright("convert", tmp_path / "out", tmp_path / "trained", "--to", "hf")
+    assert "are those of before it was trained" in done.stderr
+    trained = checkpoints.load_hf(tmp_path / "trained")
+    assert torch.equal(trained[name], made[stored] + 1)
+    assert not torch.equal(trained[name], source[name])
+
+
+def delta_net_specs(config, block):
+    """Megatron-Core's block with its own gated delta nets where the arguments say so. There is no
+    spec of them for local modules, so their parts are put together here."""
+    from megatron.core.ssm import gated_delta_net
+    from megatron.core.tensor_parallel.layers import ColumnParallelLinear, RowParallelLinear
+    from megatron.core.transformer.spec_utils import ModuleSpec
+    from megatron.core.models.gpt.experimental_attention_variant_module_specs import (
+        get_linear_attention_pattern,
+    )
+
+    # What a library for GPUs has: the same arithmetic.
+    gated_delta_net.HAVE_FLA = True
+    gated_delta_net.l2norm = lambda x: x * (x.square().sum(-1, keepdim=True) + 1e-6).rsqrt()
+    layers = []
+    for layer, is_linear in zip(block.layer_specs, get_linear_attention_pattern(config)):
+        layer = copy.deepcopy(layer)
+        if is_linear:
+            layer.submodules.self_attention = ModuleSpec(
+                module=gated_delta_net.GatedDeltaNet,
+                submodules=gated_delta_net.GatedDeltaNetSubmodules(
+                    in_proj=ColumnParallelLinear,
+                    out_norm=layer.submodules.input_layernorm,
+                    out_proj=RowParallelLinear,
+                ),
+            )
+            names = {"input_layernorm.": "self_attention.in_proj.layer_norm_"}
+            layer.submodules.sharded_state_dict_keys_map = {
+                **layer.submodules.sharded_state_dict_keys_map,
+                **names,
+            }
+        layers.append(layer)
+    block.layer_specs = layers
+    return block
+
+
+@pytest.fixture
+def delta_net_model(megatron, monkeypatch):
+    """Builds the Megatron model of a checkpoint's arguments and gives it the tensors."""
+    import megatron_from_args
+
+    plain = megatron_from_args.layer_specs
+    monkeypatch.setattr(
+        megatron_from_args,
+        "layer_specs",
+        lambda config, args: delta_net_specs(config, plain(config, args)),
+    )
+    monkeypatch.setitem(megatron_from_args.WHOLE_ON_CPU, "deterministic_mode", True)
+
+    def build(folder, **changes):
+        args = megatron_from_args.read_arguments(folder)
+        model = megatron_from_args.build(argparse.Namespace(**{**vars(args), **changes}))
+        tensors = checkpoints.load_dcp(folder)
+        megatron.fill(model, tensors)
+        assert megatron.assert_holds(model, tensors) == tensors.keys()
+        return model
+
+    return build
+
+
+def error(model, hf_model, vocab_size):
+    ids = torch.randint(0, vocab_size, (2, 70), generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        ours = model(ids, torch.arange(70).expand_as(ids), None)
+        expected = hf_model(ids).logits
+    assert expected.std() > 1
+    return (ours - expected).abs().max().item()
+
+
+@pytest.mark.parametrize("name", ["qwen3_5", "qwen3_next"])
+def test_delta_nets_compute_the_same(shardwright, delta_net_model, tmp_path, name):
+    """Row orders, w - 1, the gates of the queries and the arguments, all at once."""
+    model_type, architecture, settings = CASES[name]
+    config = transformers.AutoConfig.for_model(model_type, **settings)
+    hf_model = getattr(transformers, architecture)._from_config(
+        config, dtype=torch.float32, **hf_models.EAGER
+    )
+    hf_models.fill(hf_model)
+    hf_model.eval().save_pretrained(tmp_path / "hf", max_shard_size="300KB")
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    folder = checkpoints.iteration_folder(tmp_path / "out")
+    model = delta_net_model(folder)
+    assert error(model, hf_model, 510) < 2e-4
+    for changed in (
+        "decoder.layers.0.self_attention.in_proj.weight",
+        "decoder.layers.2.self_attention.conv1d.weight",
+        "decoder.layers.0.self_attention.out_norm.weight",
+        "decoder.layers.1.self_attention.linear_qkv.weight",
+        "decoder.layers.2.self_attention.A_log",
+    ):
+        tensor = model.state_dict()[changed]
+        original = tensor.clone()
+        tensor.copy_(original.roll(1, dims=0))
+        assert error(model, hf_model, 510) > 0.02, changed
+        tensor.copy_(original)
+    assert error(delta_net_model(folder, rotary_percent=0.5), hf_model, 510) > 0.02
+
+
+class GatedNorm(torch.nn.Module):
+    """Stands for the norm of a library for GPUs: it has the parameter and no arithmetic."""
+
+    def __init__(self, width, **_):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(width))
+
+
+@pytest.fixture
+def mamba_model(megatron, monkeypatch):
+    """Builds Megatron-Core's own MambaModel. Its mixers compute on GPUs only, but say what they
+    hold, and load it."""
+    for name in (
+        "megatron.core.inference.contexts.attention_context.triton.tensor_ops",
+        "mamba_ssm.ops.triton.layernorm_gated",
+        "mamba_ssm.ops.triton.ssd_combined",
+        "mamba_ssm.ops.triton.selective_state_update",
+    ):
+        for i in range(name.count(".") + 1):
+            part = name.rsplit(".", i)[0]
+            if part == name or part.startswith("mamba_ssm"):
+                monkeypatch.setitem(sys.modules, part, unittest.mock.MagicMock())
+    norms = sys.modules["mamba_ssm.ops.triton.layernorm_gated"]
+    norms.RMSNorm = GatedNorm
+    from megatron.core.models.mamba import MambaModel
+    from megatron.core.models.mamba.mamba_layer_specs import mamba_stack_spec
+    from megatron.core.transformer.transformer_config import TransformerConfig
+
+    import megatron_from_args
+
+    def build(folder):
+        args = megatron_from_args.read_arguments(folder)
+        fields = {field.name for field in dataclasses.fields(TransformerConfig)}
+        values = {name: value for name, value in vars(args).items() if name in fields}
+        values |= megatron_from_args.WHOLE_ON_CPU
+        values |= dict(
+            num_moe_experts=args.num_experts,
+            moe_grouped_gemm=True,
+            params_dtype=torch.bfloat16,
+            pipeline_dtype=torch.bfloat16,
+        )
+        model = MambaModel(
+            TransformerConfig(**values),
+            mamba_stack_spec,
+            vocab_size=args.padded_vocab_size,
+            max_sequence_length=args.max_position_embeddings,
+            hybrid_override_pattern=args.hybrid_override_pattern,
+            position_embedding_type=args.position_embedding_type,
+            share_embeddings_and_output_weights=not args.untie_embeddings_and_output_weights,
+        )
+        model.bfloat16()
+        for name, buffer in model.named_buffers():
+            if name.endswith("expert_bias"):
+                buffer.data = buffer.data.float()
+        return model
+
+    return build
+
+
+@pytest.fixture
+def delta_net_te_model(megatron, monkeypatch):
+    """Builds Megatron-Core's GPTModel with gated delta nets, of the modules that it has for them."""
+    import megatron_from_args
+    from megatron.core.models.gpt import experimental_attention_variant_module_specs as specs
+    from megatron.core.ssm import gated_delta_net
+
+    monkeypatch.setattr(gated_delta_net, "HAVE_FLA", True)
+    monkeypatch.setattr(
+        megatron_from_args,
+        "layer_specs",
+        lambda config, args: specs.get_transformer_block_with_experimental_attention_variant_spec(
+            config
+        ),
+    )
+    whole = dict(params_dtype=torch.bfloat16, pipeline_dtype=torch.bfloat16, moe_grouped_gemm=True)
+    for name, value in whole.items():
+        monkeypatch.setitem(megatron_from_args.WHOLE_ON_CPU, name, value)
+
+    def build(folder):
+        return megatron_from_args.build(megatron_from_args.read_arguments(folder)).bfloat16()
+
+    return build
+
+
+@pytest.mark.parametrize(
+    "name, models",
+    [
+        ("nemotron_h", "mamba_model"),
+        ("qwen3_5", "delta_net_te_model"),
+        ("qwen3_next", "delta_net_te_model"),
+    ],
+)
+def test_megatrons_own_model_loads(shardwright, megatron, tmp_path, request, name, models):
+    """Nothing is missing or too much, for the strictest of Megatron's checks; legacy files are the
+    model's own state dict; and all of it comes back."""
+    source = build(tmp_path / "hf", name)
+    out = tmp_path / "out"
+    shardwright("convert", tmp_path / "hf", out, "--to", "torch_dist", "--tp", 2, "--pp", 2)
+    folder = checkpoints.iteration_folder(out)
+    tensors = checkpoints.load_dcp(out)
+    model = request.getfixturevalue(models)(folder)
+    extras = [key for key in tensors if key.startswith("hf_extra.")]
+    megatron.load(model, folder, "assume_ok_unexpected" if extras else "raise_all")
+    in_model = {key: value for key, value in tensors.items() if key not in extras}
+    assert megatron.assert_holds(model, in_model) == in_model.keys()
+
+    shardwright("convert", tmp_path / "hf", tmp_path / "legacy", "--to", "legacy")
+    file = checkpoints.iteration_folder(tmp_path / "legacy") / "mp_rank_00" / "model_optim_rng.pt"
+    state = torch.load(file, weights_only=False)["model"]  # our own file
+    own = model.state_dict()
+    assert state.keys() == own.keys()
+    for key, value in own.items():
+        if isinstance(value, torch.Tensor):
+            assert checkpoints.same_bits(state[key], value), key
+    shardwright("convert", tmp_path / "legacy", tmp_path / "again", "--to", "torch_dist")
+    checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "again"), in_model)
+    bare = ("--hf-config", tmp_path / "hf")
+    shardwright("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf", *bare)
+    back = checkpoints.load_hf(tmp_path / "back")
+    for key in extras:  # a legacy file has no place for them
+        name = key.removeprefix("hf_extra.")
+        assert (back[name] - source[name]).abs().max() <= 2**-9
+        back[name] = source[name]
+    checkpoints.assert_same(back, source)
