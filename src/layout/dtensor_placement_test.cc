@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "layout/device_mesh.h"
 #include "layout/merged_placement.h"
 #include "layout/merged_shards.h"
 #include "layout/name_placement.h"
 #include "layout/strided_shards.h"
+#include "testing/golden_files.h"
 
 namespace shardwright {
 namespace {
@@ -57,6 +61,46 @@ TEST(LocalBox, StridedAxesCutAfterTheirFactor) {
   EXPECT_EQ(at(0, 1), (Box{{4}, {2}}));
   EXPECT_EQ(at(1, 0), (Box{{2}, {2}}));
   EXPECT_EQ(at(1, 1), (Box{{6}, {2}}));
+}
+
+// Every line is what torch's DTensor gives the ranks of a mesh: `2x3 RS 7 0+3 3+3 6+1 0+3 …`.
+TEST(LocalBox, IsWhatTorchGivesEachRank) {
+  std::istringstream lines(read_golden("dcp/placements.txt"));
+  std::string line;
+  std::size_t compared = 0;
+  while (std::getline(lines, line)) {
+    std::istringstream words(line);
+    std::string mesh_text;
+    std::string kinds;
+    std::int64_t length = 0;
+    words >> mesh_text >> kinds >> length;
+    Dims mesh;
+    std::int64_t factor = 1;
+    std::replace(mesh_text.begin(), mesh_text.end(), 'x', ' ');
+    std::istringstream sizes(mesh_text);
+    for (std::int64_t size = 0; sizes >> size;) mesh.push_back(size);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      if (kinds[i] == 'S') factor *= mesh[static_cast<int>(i)];
+    }
+    MeshPlacements placements;
+    for (const char kind : kinds) {
+      placements.push_back(kind == 'R'   ? kReplicate
+                           : kind == 'S' ? kShard0
+                                         : MeshPlacement::strided_shard(0, factor));
+    }
+    const DeviceMesh ranks = DeviceMesh::make(mesh).value();
+    for (const std::int64_t rank : ranks.ranks()) {
+      std::int64_t offset = 0;
+      std::int64_t rows = 0;
+      char plus = 0;
+      words >> offset >> plus >> rows;
+      const Result<Box> box = local_box({length}, mesh, placements, *ranks.coordinate_of(rank));
+      ASSERT_TRUE(box) << line << ": " << box.error().text();
+      ASSERT_EQ(*box, (Box{{offset}, {rows}})) << line << " rank " << rank;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 10'000U);
 }
 
 TEST(LocalBox, RefusesWhatDoesNotFit) {
