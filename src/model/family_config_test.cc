@@ -193,9 +193,46 @@ TEST(Ernie, GivesFirstLastAndIntervalOfTheLayersWithExperts) {
   json.update({{"num_hidden_layers", 6}, {"moe_layer_end_index", 4}, {"moe_layer_interval", 2}});
   EXPECT_EQ(argument(json, "moe_layer_freq"), ArgValue(List{0, 1, 0, 1, 0, 0}));
   const Json back = there_and_back(ernie_21b());
-  EXPECT_EQ(back["moe_layer_start_index"], 1);
-  EXPECT_EQ(back["moe_layer_end_index"], 27);
-  EXPECT_EQ(back["moe_layer_interval"], 1);
+  EXPECT_EQ(back.value("moe_layer_start_index", -9), 1);
+  EXPECT_EQ(back.value("moe_layer_end_index", -9), 27);
+  EXPECT_EQ(back.value("moe_layer_interval", -9), 1);
+}
+
+TEST(Exaone4, HasAWindowInTheLayersThatItsConfigNames) {
+  const Json json = Json::parse(R"({
+    "architectures": ["Exaone4ForCausalLM"], "model_type": "exaone4", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 4,
+    "num_key_value_heads": 2, "vocab_size": 128, "sliding_window": 4096,
+    "sliding_window_pattern": "LLLG", "layer_types": ["sliding_attention", "sliding_attention",
+    "sliding_attention", "full_attention"]})");
+  EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue{std::int64_t{4}});
+  Json short_form = json;
+  short_form.erase("layer_types");
+  EXPECT_THAT(refusal(short_form), HasSubstr("sliding_window_pattern: found 'LLLG'"));
+  short_form["sliding_window_pattern"] = 4;
+  EXPECT_EQ(argument(short_form, "window_attn_skip_freq"), ArgValue{std::int64_t{4}});
+}
+
+TEST(Olmo3, HasAWindowInThreeLayersOfFour) {
+  const Json json = Json::parse(R"({
+    "architectures": ["Olmo3ForCausalLM"], "model_type": "olmo3", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 8,
+    "num_key_value_heads": 2, "vocab_size": 128, "sliding_window": 4096})");
+  EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue{std::int64_t{4}});
+}
+
+TEST(Glm, RotatesHalfOfEachHeadWhereNothingSaysHowMuch) {
+  Json json = Json::parse(R"({
+    "architectures": ["Glm4MoeForCausalLM"], "model_type": "glm4_moe", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 4, "head_dim": 16,
+    "num_key_value_heads": 2, "vocab_size": 128, "n_routed_experts": 4, "n_shared_experts": 1,
+    "num_experts_per_tok": 2, "moe_intermediate_size": 32, "first_k_dense_replace": 1})");
+  EXPECT_EQ(argument(json, "rotary_percent"), ArgValue{0.5});
+  EXPECT_EQ(argument(json, "rotary_interleaved"), ArgValue{false});
+  EXPECT_EQ(argument(json, "moe_layer_freq"), ArgValue(List{0, 1, 1, 1}));
+  json.update({{"architectures", {"Glm4ForCausalLM"}}, {"model_type", "glm4"}});
+  EXPECT_EQ(argument(json, "rotary_percent"), ArgValue{0.5});
+  EXPECT_EQ(argument(json, "rotary_interleaved"), ArgValue{true});
 }
 
 TEST(SmolLm3, SaysWhichLayersLackRotaryEmbeddingTheOtherWayRound) {

@@ -109,7 +109,6 @@ def create_mimo(folder):
         layer["model.mtp_layers.0." + name] = torch.randn(shape, generator=generator).bfloat16()
     save_file(layer, folder / "mtp.safetensors")
     (folder / "model.safetensors.index.json").unlink()  # it does not know the new file
-    return layer["model.mtp_layers.0.input_proj.weight"]
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +179,8 @@ def test_back_through_legacy_with_a_config_alone(shardwright, imported, tmp_path
 
 def logits(folder):
     model = hf_models.load(folder)
-    ids = torch.arange(1, 61).reshape(2, 30) * 7
+    # Longer than the windows and than what YaRN starts from.
+    ids = torch.arange(1, 201).reshape(2, 100) * 7 % 500
     with torch.no_grad():
         return model(ids).logits
 
@@ -194,6 +194,15 @@ def test_back_from_arguments_alone(shardwright, imported, tmp_path, name):
     shardwright("convert", tmp_path / "megatron", tmp_path / "back", "--to", "hf", *family)
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), known_form(root))
     torch.testing.assert_close(logits(tmp_path / "back"), logits(root / "hf"))
+
+
+def test_mimo_exchanges_hidden_state_and_embedding(imported):
+    """Megatron's projection takes the embedding first; both ways round look alike in a round trip."""
+    root = imported("mimo")
+    projection = checkpoints.load_hf(root / "hf")["model.mtp_layers.0.input_proj.weight"]
+    hidden, embedding = projection.chunk(2, dim=1)
+    ours = checkpoints.load_dcp(root / "megatron")["mtp.layers.0.eh_proj.weight"]
+    assert torch.equal(ours, torch.cat([embedding, hidden], dim=1))
 
 
 def test_every_family_is_here():
