@@ -20,6 +20,7 @@ enum class TargetFormat : std::uint8_t {
   kTorchDist,    ///< Megatron-Core's torch_dist
   kLegacy,       ///< Megatron's mp_rank_* folders
   kSafetensors,  ///< the source's own names in safetensors files
+  kMimo,         ///< torch_dist of a MIMO model: each component on ranks of its own
 };
 
 enum class OptimizerPolicy : std::uint8_t {
@@ -28,7 +29,13 @@ enum class OptimizerPolicy : std::uint8_t {
   kDrop,
 };
 
-/// What a conversion is asked to do. Sizes mean the target.
+/// What becomes of the layers for multi-token prediction.
+enum class MtpPolicy : std::uint8_t {
+  kDefault,  ///< drop for a MIMO target, whose models have no place for them; keep otherwise
+  kKeep,
+  kDrop,
+};
+
 /// How thoroughly chunks that claim the same box of a tensor are compared before one is taken.
 enum class ReplicaCheck : std::uint8_t {
   kAll,
@@ -36,12 +43,16 @@ enum class ReplicaCheck : std::uint8_t {
   kNone,
 };
 
+/// What a conversion is asked to do. Sizes mean the target.
 struct ConvertRequest {
   std::string input;
   std::string output;
   TargetFormat format = TargetFormat::kTorchDist;
   ParallelConfig parallel;
-  ModuleSpec spec = ModuleSpec::kKeep;  ///< of a Megatron target
+  std::vector<ComponentSpec> components;   ///< of a MIMO target, instead of `parallel`
+  std::optional<std::int64_t> world_size;  ///< of a MIMO target: ranks of the run
+  ModuleSpec spec = ModuleSpec::kKeep;     ///< of a Megatron target
+  MtpPolicy mtp = MtpPolicy::kDefault;
   std::optional<DType> dtype;
   std::uint64_t max_shard_bytes = 5'000'000'000;
   std::vector<std::string> include;  ///< globs over source tensor names; empty: all
@@ -65,19 +76,38 @@ struct RenamedTensor {
   std::string target;
 };
 
+/// Chunks that claim a place which another chunk claims too, and the bytes that comparing them
+/// reads.
+struct ReplicaCost {
+  std::uint64_t chunks = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// A component of a MIMO target with everything solved.
+struct ComponentRanks {
+  ComponentSpec spec;  ///< nothing of it absent
+  std::string path;    ///< what its tensors' names begin with
+
+  [[nodiscard]] std::int64_t ranks() const {
+    return *spec.tensor * *spec.context * *spec.data * *spec.pipeline;
+  }
+};
+
 /// A conversion that is planned and proven, with nothing written yet.
 struct PreparedConversion {
   ConvertRequest request;
   Checkpoint source;
   Plan plan;
-  std::string family;  ///< empty where no mapping was needed
+  std::string family;                      ///< empty where no mapping was needed
+  std::vector<ComponentRanks> components;  ///< of a MIMO target, as they were given
   std::vector<RenamedTensor> renames;
   std::vector<std::string> notes;  ///< things the user should know: dropped, guessed, kept
+  ReplicaCost replicas;            ///< compared when it runs, see ConvertRequest::check_replicas
   std::uint64_t peak_memory_bytes = 0;
 };
 
 /// detect → catalog → plan → check. Reads headers; compares bytes only where a tensor may be a copy
-/// of another (tied embeddings, replicas) or a constant, and a note says so.
+/// of another (tied embeddings) or a constant, and a note says so.
 [[nodiscard]] Result<PreparedConversion> prepare_conversion(const ConvertRequest& request);
 
 struct ConvertProgress {
@@ -98,7 +128,7 @@ struct ConvertReport {
   std::uint64_t files_written = 0;
 };
 
-/// execute → verify → publish. The output appears whole or not at all.
+/// Compares replicas, then execute → publish. The output appears whole or not at all.
 [[nodiscard]] Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
                                                    const RunOptions& options);
 

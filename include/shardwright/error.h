@@ -63,6 +63,7 @@ enum class Code : std::uint16_t {
   kDtypeUnsupported = 409,
   kValueOverflow = 410,
   kReplicasDiffer = 411,
+  kComponentLayout = 412,
   // 05xx: plans and publishing
   kDiskSpace = 500,
   kMemoryBudget = 501,

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 namespace shardwright {
 
@@ -12,6 +14,19 @@ struct ParallelConfig {
   std::int64_t virtual_pipeline = 1;
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 1;
+};
+
+/// What a caller says of one module of a MIMO model. Absent sizes are 1; absent `data` and
+/// `rank_offset` are solved from what the other components leave of the run.
+struct ComponentSpec {
+  std::string name;  ///< `language`, `images`: a component of the family's routes
+  std::optional<std::int64_t> tensor;
+  std::optional<std::int64_t> pipeline;
+  std::optional<std::int64_t> data;
+  std::optional<std::int64_t> context;
+  std::optional<std::int64_t> expert;
+  std::optional<std::int64_t> expert_tensor;
+  std::optional<std::int64_t> rank_offset;
 };
 
 /// Which of Megatron-Core's two families of modules a checkpoint's entries are named for.

@@ -21,6 +21,17 @@ struct TensorView {
   Dims step;                 ///< per target axis: source elements per step, positive
 };
 
+/// A source tensor whose stored values mean something only together with another tensor's scales:
+/// element c is the stored value times the scale number sum over axes a of (c[a] / block[a]) *
+/// stride[a]. Of fp4 (`kF4E2M1X2`) the shape, the boxes and the strides of its chunks count values,
+/// not the bytes that hold two of them.
+struct QuantisedSource {
+  std::uint32_t values = 0;  ///< index into Plan::source.tensors
+  std::uint32_t scales = 0;  ///< likewise; one row-major chunk
+  Dims block;                ///< per axis of the values: how many run on with one scale
+  Dims stride;               ///< per axis of the values: scales from a block to the next
+};
+
 /// Everything that one target tensor is made of. The views are disjoint.
 struct TensorRecipe {
   std::vector<TensorView> views;
@@ -50,7 +61,8 @@ struct TargetArchive {
 /// How one catalog becomes another: every output byte is a literal, an object, a tensor element, or
 /// the framing of a torch archive around it. Nothing of a plan is decided while it runs.
 struct Plan {
-  Catalog source;  ///< located: Encoding::kRaw
+  Catalog source;                          ///< located: Encoding::kRaw
+  std::vector<QuantisedSource> quantised;  ///< source tensors that are multiplied as they are read
   Catalog target;
   std::vector<std::uint64_t> file_sizes;  ///< of target.files
   std::vector<TensorRecipe> tensors;      ///< of target.tensors

@@ -162,12 +162,17 @@ void add_conversion(Flags& flags, ConversionFlags& to) {
   flags.positional("IN", to.input);
   flags.positional("OUT", to.output);
   flags.value("--to", to.to, "FORMAT",
-              "hf, torch_dist, legacy or safetensors (the source's own names)");
+              "hf, torch_dist, legacy, mimo or safetensors (the source's own names)");
   flags.value("--tp", to.tp, "N", "tensor parallel size (default 1)");
   flags.value("--pp", to.pp, "N", "pipeline parallel size (default 1)");
   flags.value("--vpp", to.vpp, "N", "virtual stages per pipeline rank (default 1)");
   flags.value("--ep", to.ep, "N", "expert parallel size (default 1)");
   flags.value("--etp", to.etp, "N", "tensor parallel size of experts (default: as --tp)");
+  flags.values("--component", to.components, "SPEC",
+               "of mimo: name=tp=N[,pp=,dp=,cp=,ep=,etp=,rank_offset=]; repeatable");
+  flags.value("--world-size", to.world_size, "N", "of mimo: ranks of the whole run");
+  flags.value("--mtp", to.mtp, "keep|drop",
+              "layers for multi-token prediction (default: keep, drop for mimo)");
   flags.value("--hf-config", to.hf_config, "DIR", "folder with config.json and tokenizer files");
   flags.value("--family", to.family, "NAME", "model family, where it can't be detected");
   flags.values("--map", to.map_files, "FILE", "a further mapping file; repeatable");
@@ -294,6 +299,34 @@ Result<Command> parse_explain(const CommandHelp& help, Arguments arguments) {
   return command;
 }
 
+Result<Command> parse_map(const CommandHelp& help, Arguments arguments) {
+  MapCommand command;
+  std::string action;
+  Flags flags(help);
+  flags.positional("ACTION", action);
+  flags.positional("FILE", command.check.file);
+  flags.value("--hf", command.check.hf_dir, "DIR", "a model to try FILE on: config.json, headers");
+  flags.flag("--json", command.json, "the report as JSON on standard output");
+  add_models(flags, command.check.models_dir);
+  if (SW_TRY(flags.parse(arguments))) return flags.help();
+  if (action == "list") {
+    if (command.check.file.empty() && command.check.hf_dir.empty()) return command;
+    return fail(Code::kUsage, "map list: found a file or --hf, expected neither");
+  }
+  if (action != "check") {
+    return fail(Code::kUsage,
+                "map: found '{}', expected check or list; see 'shardwright map --help'",
+                printable(action));
+  }
+  if (command.check.file.empty()) {
+    return fail(Code::kUsage, "FILE: found nothing, expected the path of a mapping file");
+  }
+  if (command.check.hf_dir.empty()) {
+    return fail(Code::kUsage, "--hf: found nothing, expected the folder of a Hugging Face model");
+  }
+  return command;
+}
+
 Result<Command> parse_demo(const CommandHelp& help, Arguments arguments) {
   DemoCommand command;
   Flags flags(help);
@@ -311,6 +344,7 @@ Result<Command> parse_command(const CommandHelp& help, Arguments arguments) {
   if (help.name == "convert") return parse_convert(help, arguments);
   if (help.name == "diagnose") return parse_diagnose(help, arguments);
   if (help.name == "explain") return parse_explain(help, arguments);
+  if (help.name == "map") return parse_map(help, arguments);
   return parse_demo(help, arguments);
 }
 

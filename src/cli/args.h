@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "convert/check_map.h"
 #include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
 
@@ -55,8 +56,14 @@ struct DemoCommand {
   bool json = false;
 };
 
+/// `map check` and, without a file, `map list`.
+struct MapCommand {
+  MapCheckRequest check;
+  bool json = false;
+};
+
 using Command = std::variant<ShowText, InspectCommand, PlanCommand, ConvertCommand, DiagnoseCommand,
-                             ExplainCommand, DemoCommand>;
+                             ExplainCommand, MapCommand, DemoCommand>;
 
 /// Reads a command line (without the program's name, in canonical flags: see to_canonical_flags)
 /// and checks everything that needs no file. Error: kUsage.

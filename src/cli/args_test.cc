@@ -154,12 +154,28 @@ struct Refusal {
   std::string message;
 };
 
+TEST(ParseArguments, ComponentsBelongToMimo) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {convert_with({"--mtp", "some"}), "expected keep or drop"},
+      {convert_with({"--component", "language=tp=2"}), "--component: found it with --to"},
+      {convert_with({"--world-size", "2"}), "--world-size: found it with --to"},
+      {{"convert", "a", "b", "--to", "mimo"}, "--component: found none with --to mimo"},
+      {{"convert", "a", "b", "--to", "mimo", "--tp", "2"}, "--tp: found it with --to mimo"},
+      {{"convert", "a", "b", "--to", "mimo", "--component", "language=vpp=2"}, "the key 'vpp'"},
+  };
+  for (const auto& [words, message] : cases) {
+    const auto command = parse_arguments(words);
+    ASSERT_FALSE(command) << message;
+    EXPECT_THAT(command.error().message, HasSubstr(message));
+  }
+}
+
 TEST(ParseArguments, RefusesWithTheFlagsName) {
   const std::vector<Refusal> refusals = {
       {{}, "found no command"},
       {{"covnert"},
-       "found 'covnert', expected inspect, plan, convert, diagnose, explain or demo; did you mean "
-       "convert"},
+       "found 'covnert', expected inspect, plan, convert, diagnose, explain, map or demo; did you "
+       "mean convert"},
       {{"--halp"}, "did you mean --help?"},
       {{"xyzzyxyzzy"}, "see 'shardwright --help'"},
       {{""}, "found ''"},
@@ -170,7 +186,8 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{"convert", "in", "", "--to", "hf"}, "OUT: found nothing"},
       {{"convert", "a", "b", "c", "--to", "hf"}, "found one argument too many, 'c'"},
       {{"convert", "a", "b", "--to", "torchdist"}, "did you mean torch_dist?"},
-      {{"convert", "a", "b", "--to", "zarr"}, "expected hf, torch_dist, legacy or safetensors"},
+      {{"convert", "a", "b", "--to", "zarr"},
+       "expected hf, torch_dist, legacy, mimo or safetensors"},
       {{"convert", "a", "b", "--to"}, "--to"},
       {{"convert", "a", "b", "--to", "hf", "--tp", "2"}, "--tp: found it with --to hf"},
       {{"convert", "a", "b", "--to", "safetensors", "--etp", "1"}, "--etp: found it with"},
@@ -230,9 +247,29 @@ TEST(ParseArguments, ReadsWhatTheCallerOfDiagnoseBelieves) {
   EXPECT_EQ(explain.language, Language::kEnglish);
 }
 
+TEST(ParseArguments, ReadsWhatToTryAMappingOn) {
+  const auto check = parsed<MapCommand>({"map", "check", "a.json", "--hf", "model", "--json"});
+  EXPECT_EQ(check.check.file, "a.json");
+  EXPECT_EQ(check.check.hf_dir, "model");
+  EXPECT_TRUE(check.json);
+  EXPECT_EQ(parsed<MapCommand>({"map", "list"}).check.file, "");
+
+  const std::vector<Refusal> refusals = {
+      {{"map"}, "map: found '', expected check or list"},
+      {{"map", "list", "--hf", "x"}, "map list: found a file or --hf"},
+      {{"map", "check", "--hf", "x"}, "FILE: found nothing"},
+      {{"map", "check", "x"}, "--hf: found nothing"},
+  };
+  for (const Refusal& refusal : refusals) {
+    const Result<Command> command = parse_arguments(refusal.words);
+    ASSERT_FALSE(command) << refusal.message;
+    EXPECT_THAT(command.error().message, HasSubstr(refusal.message));
+  }
+}
+
 TEST(ParseArguments, HelpBeginsWithExamplesAndWinsOverMistakes) {
   EXPECT_THAT(parsed<ShowText>({"explain", "--help"}).text, HasSubstr("shardwright explain CODE"));
-  for (const std::string name : {"inspect", "plan", "convert", "diagnose", "demo"}) {
+  for (const std::string name : {"inspect", "plan", "convert", "diagnose", "map", "demo"}) {
     const std::string text = parsed<ShowText>({name, "--help"}).text;
     EXPECT_THAT(text, StartsWith("Examples:\n  shardwright " + name));
     EXPECT_THAT(text, HasSubstr("Usage: shardwright " + name));

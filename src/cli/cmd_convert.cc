@@ -8,6 +8,7 @@
 #include "cli/conversion_run.h"
 #include "cli/json_output.h"
 #include "cli/quantity.h"
+#include "cli/rank_map.h"
 #include "cli/summary.h"
 
 namespace shardwright::cli {
@@ -25,11 +26,14 @@ std::string report_json(const PreparedConversion& conversion, const FinishedRun&
   begin_document(json, "convert");
   json.text("output", run.report.output).text("format", format_name(conversion.request.format));
   write_layout(json, conversion.request.parallel);
+  if (!conversion.components.empty()) write_rank_map(json, conversion.components);
   json.text("family", conversion.family);
   json.number("bytes_read", run.report.bytes_read);
   json.number("bytes_written", run.report.bytes_written);
   json.number("files_opened", run.report.files_opened);
   json.number("files_written", run.report.files_written);
+  json.number("replicas_equal", conversion.replicas.chunks);
+  json.number("replica_bytes", conversion.replicas.bytes);
   json.real("seconds", run.seconds).number("peak_memory_bytes", peak_resident_bytes());
   json.texts("notes", conversion.notes).close();
   return json.take();
@@ -41,8 +45,14 @@ std::string report_text(const PreparedConversion& conversion, const FinishedRun&
   if (has_layout(conversion.request.format)) {
     format += ", " + layout_text(conversion.request.parallel);
   }
-  return fmt::format("wrote {} ({}): {} in {}, {}, peak memory {}\n", printable(report.output),
-                     format, format_bytes(report.bytes_written),
+  std::string replicas;
+  if (conversion.replicas.chunks > 0) {
+    replicas = fmt::format("{} are equal to what they repeat ({} compared)\n",
+                           format_count(conversion.replicas.chunks, "replica"),
+                           format_bytes(conversion.replicas.bytes));
+  }
+  return fmt::format("{}wrote {} ({}): {} in {}, {}, peak memory {}\n", replicas,
+                     printable(report.output), format, format_bytes(report.bytes_written),
                      format_count(report.files_written, "file"), format_seconds(run.seconds),
                      format_memory(peak_resident_bytes()));
 }

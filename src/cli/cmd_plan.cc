@@ -12,6 +12,7 @@
 #include "cli/json_output.h"
 #include "cli/name_pattern.h"
 #include "cli/quantity.h"
+#include "cli/rank_map.h"
 #include "cli/summary.h"
 #include "cli/table.h"
 
@@ -43,6 +44,10 @@ std::string overview(const PreparedConversion& conversion,
   if (!conversion.family.empty()) table.add_row({"family", conversion.family});
   table.add_row({"read", fmt::format("{} from {}", format_bytes(cost.payload_bytes_read),
                                      format_count(cost.source_files, "file"))});
+  if (conversion.replicas.chunks > 0) {
+    table.add_row({"compare", fmt::format("{} of {}", format_bytes(conversion.replicas.bytes),
+                                          format_count(conversion.replicas.chunks, "replica"))});
+  }
   table.add_row({"write", fmt::format("{} to {}", format_bytes(cost.bytes_written),
                                       format_count(cost.target_files, "file"))});
   table.add_row({"disk", disk_text(cost, free_bytes)});
@@ -50,7 +55,11 @@ std::string overview(const PreparedConversion& conversion,
     table.add_row(
         {"memory", fmt::format("at most {}", format_memory(conversion.peak_memory_bytes))});
   }
-  return table.text();
+  if (conversion.components.empty()) return table.text();
+  constexpr std::int64_t kMostRanksShown = 64;
+  std::int64_t ranks = 0;
+  for (const ComponentRanks& component : conversion.components) ranks += component.ranks();
+  return table.text() + "\n" + rank_map_text(conversion.components, ranks <= kMostRanksShown);
 }
 
 std::string notes_text(const std::vector<std::string>& notes) {

@@ -14,6 +14,7 @@ namespace shardwright::cli {
 [[nodiscard]] Result<int> run_convert(const ConvertCommand& command, Console& console);
 [[nodiscard]] Result<int> run_diagnose(const DiagnoseCommand& command, Console& console);
 [[nodiscard]] Result<int> run_explain(const ExplainCommand& command, Console& console);
+[[nodiscard]] Result<int> run_map(const MapCommand& command, Console& console);
 [[nodiscard]] Result<int> run_demo(const DemoCommand& command, Console& console);
 
 }  // namespace shardwright::cli

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/json_output.h"
 #include "cli/quantity.h"
+#include "layout/component_spec.h"
 
 namespace shardwright::cli {
 namespace {
@@ -29,6 +30,7 @@ constexpr std::array kTargets = {
     Choice<TargetFormat>{"hf", TargetFormat::kHf},
     Choice<TargetFormat>{"torch_dist", TargetFormat::kTorchDist},
     Choice<TargetFormat>{"legacy", TargetFormat::kLegacy},
+    Choice<TargetFormat>{"mimo", TargetFormat::kMimo},
     Choice<TargetFormat>{"safetensors", TargetFormat::kSafetensors},
 };
 constexpr std::array kDtypes = {
@@ -46,6 +48,10 @@ constexpr std::array kOptimizers = {
     Choice<OptimizerPolicy>{"drop", OptimizerPolicy::kDrop},
 };
 
+constexpr std::array kMtps = {
+    Choice<MtpPolicy>{"keep", MtpPolicy::kKeep},
+    Choice<MtpPolicy>{"drop", MtpPolicy::kDrop},
+};
 constexpr std::array kNamings = {
     Choice<bool>{"megatron", false},
     Choice<bool>{"tp_pp_ep", true},
@@ -94,6 +100,20 @@ Result<ParallelConfig> read_parallel(const ConversionFlags& flags) {
   return parallel;
 }
 
+Status read_components(const ConversionFlags& flags, ConvertRequest& request) {
+  if (request.format != TargetFormat::kMimo) return {};
+  if (flags.components.empty()) {
+    return fail(Code::kUsage,
+                "--component: found none with --to mimo, expected one for each part of the model; "
+                "for example --component language=tp=4 --component images=tp=1");
+  }
+  request.components = SW_TRY(parse_components(flags.components));
+  if (flags.world_size) {
+    request.world_size = SW_TRY(parse_count("--world-size", *flags.world_size));
+  }
+  return {};
+}
+
 struct TargetFlag {
   std::string_view name;
   const Text* value;
@@ -111,20 +131,29 @@ Status refuse_given(std::span<const TargetFlag> flags, std::string_view target) 
 }
 
 Status check_target_flags(const ConversionFlags& flags, TargetFormat format) {
-  const std::array megatron_only = {
-      TargetFlag{"--tp", &flags.tp},
-      TargetFlag{"--pp", &flags.pp},
-      TargetFlag{"--vpp", &flags.vpp},
-      TargetFlag{"--ep", &flags.ep},
+  const std::array sizes = {
+      TargetFlag{"--tp", &flags.tp},   TargetFlag{"--pp", &flags.pp},
+      TargetFlag{"--vpp", &flags.vpp}, TargetFlag{"--ep", &flags.ep},
       TargetFlag{"--etp", &flags.etp},
+  };
+  const std::array megatron_only = {
       TargetFlag{"--spec", &flags.spec},
       TargetFlag{"--make-vocab-size-divisible-by", &flags.make_vocab_size_divisible_by},
   };
   const std::array files_only = {TargetFlag{"--max-shard-size", &flags.max_shard_size}};
   const std::array legacy_only = {TargetFlag{"--naming", &flags.naming}};
   if (format != TargetFormat::kLegacy) SW_TRY(refuse_given(legacy_only, *flags.to));
-  return has_layout(format) ? refuse_given(files_only, *flags.to)
-                            : refuse_given(megatron_only, *flags.to);
+  if (format != TargetFormat::kMimo) {
+    SW_TRY(refuse_given(std::array{TargetFlag{"--world-size", &flags.world_size}}, *flags.to));
+    if (!flags.components.empty()) {
+      return fail(Code::kUsage,
+                  "--component: found it with --to {}, where it has no meaning; leave it out",
+                  *flags.to);
+    }
+  }
+  if (!has_layout(format)) SW_TRY(refuse_given(sizes, *flags.to));
+  const bool is_megatron = has_layout(format) || format == TargetFormat::kMimo;
+  return is_megatron ? refuse_given(files_only, *flags.to) : refuse_given(megatron_only, *flags.to);
 }
 
 Result<std::string> required(std::string_view name, const Text& text, std::string_view expected) {
@@ -140,10 +169,13 @@ Result<ConvertRequest> to_request(const ConversionFlags& flags) {
   ConvertRequest request;
   request.input = SW_TRY(required("IN", flags.input, "the path of a checkpoint"));
   request.output = SW_TRY(required("OUT", flags.output, "the path of the new checkpoint"));
-  const std::string to = SW_TRY(required("--to", flags.to, "hf, torch_dist or safetensors"));
+  const std::string to =
+      SW_TRY(required("--to", flags.to, "hf, torch_dist, legacy, mimo or safetensors"));
   request.format = SW_TRY(choose("--to", to, kTargets));
   SW_TRY(check_target_flags(flags, request.format));
   request.parallel = SW_TRY(read_parallel(flags));
+  SW_TRY(read_components(flags, request));
+  if (flags.mtp) request.mtp = SW_TRY(choose("--mtp", *flags.mtp, kMtps));
   if (flags.dtype) request.dtype = SW_TRY(choose("--dtype", *flags.dtype, kDtypes));
   if (flags.spec) request.spec = SW_TRY(choose("--spec", *flags.spec, kSpecs));
   if (flags.naming) {

@@ -21,6 +21,8 @@ struct ConversionFlags {
   Text vpp;
   Text ep;
   Text etp;
+  Text world_size;
+  Text mtp;
   Text spec;
   Text dtype;
   Text optimizer;
@@ -33,6 +35,7 @@ struct ConversionFlags {
   std::string hf_config;
   std::string family;
   std::string models;
+  std::vector<std::string> components;
   std::vector<std::string> include;
   std::vector<std::string> exclude;
   std::vector<std::string> map_files;

@@ -77,6 +77,18 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
         .details = "CODE is a finding's: L01, L02 and so on.",
     },
     {
+        .name = "map",
+        .summary = "try a mapping file of a model family that is not built in",
+        .examples = R"(
+  shardwright map check my_family.json --hf MyModel/    what it leaves out, misses and misshapes
+  shardwright map list                                  families that are built in
+)",
+        .usage = "check FILE --hf DIR | list",
+        .details = "Of the model only config.json and headers are read. Exit status 1 when the "
+                   "file does not fit; convert takes one that does with --map FILE. How to write "
+                   "one: docs/mapping.md.",
+    },
+    {
         .name = "demo",
         .summary = "convert a small model there and back and prove it bit-exact",
         .examples = R"(

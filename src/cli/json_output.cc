@@ -5,6 +5,7 @@
 
 #include <variant>
 
+#include "cli/rank_map.h"
 #include "cli/summary.h"
 
 namespace shardwright::cli {
@@ -167,12 +168,15 @@ std::string plan_json(const PreparedConversion& conversion,
   json.key("target").open_object().text("path", conversion.request.output);
   json.text("format", format_name(conversion.request.format));
   write_layout(json, conversion.request.parallel);
+  if (!conversion.components.empty()) write_rank_map(json, conversion.components);
   json.close();
   json.text("family", conversion.family);
   json.key("cost").open_object().number("bytes_read", cost.payload_bytes_read);
   json.number("bytes_written", cost.bytes_written).number("source_files", cost.source_files);
   json.number("target_files", cost.target_files);
   json.number("peak_memory_bytes", conversion.peak_memory_bytes);
+  json.number("replicas", conversion.replicas.chunks);
+  json.number("replica_bytes", conversion.replicas.bytes);
   if (free_bytes) json.number("free_disk_bytes", *free_bytes);
   json.close();
   json.texts("notes", conversion.notes);
@@ -209,6 +213,8 @@ std::string_view format_name(TargetFormat format) {
       return "legacy";
     case TargetFormat::kSafetensors:
       return "safetensors";
+    case TargetFormat::kMimo:
+      return "mimo";
   }
   return "";
 }

@@ -35,6 +35,7 @@ struct Runner {
   Result<int> operator()(const ExplainCommand& command) const {
     return run_explain(command, console);
   }
+  Result<int> operator()(const MapCommand& command) const { return run_map(command, console); }
   Result<int> operator()(const DemoCommand& command) const { return run_demo(command, console); }
 };
 

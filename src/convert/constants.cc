@@ -2,18 +2,15 @@
 #include "convert/constants.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "base/fail.h"
-#include "exec/gather.h"
-#include "exec/tile_grid.h"
+#include "convert/tensor_values.h"
 #include "plan/draft.h"
-#include "plan/lower.h"
 
 namespace shardwright {
 namespace {
-
-constexpr std::int64_t kTileBytes = std::int64_t{1} << 20;
 
 // A plan that reads the constants, each as one target tensor of doubles.
 Plan plan_of(const Correspondence& correspondence, std::span<const CanonicalTensor> canonical,
@@ -49,26 +46,16 @@ Status check_constants(const Correspondence& correspondence,
                        SourceFiles& files) {
   const Plan plan = plan_of(correspondence, canonical, catalog);
   if (plan.tensors.empty()) return {};
-  const Lowering lowering(plan);
-  std::vector<std::byte> scratch(static_cast<std::size_t>(kTileBytes));
-  std::vector<double> values;
-  std::vector<SourcePiece> pieces;
+  TensorValues reader(plan, files);
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
     const TensorDesc& target = plan.target.tensors[i].desc;
     SW_TRY(check_coverage(plan.source.tensors[plan.tensors[i].views[0].source]));
-    const TileGrid grid(target.shape, sizeof(double), kTileBytes);
+    const TileGrid grid = reader.grid(i);
     for (std::int64_t ordinal = 0; ordinal < grid.count(); ++ordinal) {
       const Box tile = grid.tile(ordinal);
-      values.assign(static_cast<std::size_t>(tile.volume()), 0.0);
-      Part part{tile, std::as_writable_bytes(std::span(values)).data(),
-                row_major_strides(tile.shape)};
-      for (int axis = 0; axis < part.strides.size(); ++axis) part.strides[axis] *= sizeof(double);
-      pieces.clear();
-      lowering.lower(i, tile, pieces);
-      Gather gather(files, scratch);
-      for (const SourcePiece& piece : pieces) {
-        SW_TRY(gather.read(piece, {piece.dtype, DType::kF64, 0.0}, std::span(&part, 1)));
-      }
+      const std::span<const std::byte> bytes = SW_TRY(reader.read(i, tile));
+      std::vector<double> values(bytes.size() / sizeof(double));
+      std::memcpy(values.data(), bytes.data(), bytes.size());
       SW_TRY(check_tile(target, *plan.tensors[i].fill, tile, values));
     }
   }

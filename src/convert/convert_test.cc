@@ -44,9 +44,15 @@ void expect_equal(const TensorMap& got, const TensorMap& expected, bool vocabula
   }
 }
 
-TensorMap without_optimizer(TensorMap tensors) {
-  std::erase_if(tensors, [](const auto& entry) { return entry.first.starts_with("optimizer."); });
-  return tensors;
+// Takes the optimizer's states out.
+TensorMap take_optimizer(TensorMap& tensors) {
+  TensorMap states;
+  for (auto entry = tensors.begin(); entry != tensors.end();) {
+    const auto next = std::next(entry);
+    if (entry->first.starts_with("optimizer.")) states.insert(tensors.extract(entry));
+    entry = next;
+  }
+  return states;
 }
 
 ConvertRequest request_of(const std::string& input, const std::string& output, TargetFormat format,
@@ -67,22 +73,39 @@ struct Family {
 
 class Families : public testing::TestWithParam<Family> {};
 
+void expect_record(const TensorBytes& got, const TensorRecord& record, const std::string& name) {
+  EXPECT_EQ(safetensors_name(got.dtype), record.dtype) << name;
+  std::vector<std::int64_t> shape(got.shape.begin(), got.shape.end());
+  std::string_view bytes = got.bytes;
+  if (record.rows) {
+    ASSERT_GE(shape[0], *record.rows) << name;
+    bytes = bytes.substr(0, bytes.size() / static_cast<std::size_t>(shape[0]) *
+                                static_cast<std::size_t>(*record.rows));
+    shape[0] = record.shape[0];
+  }
+  EXPECT_EQ(shape, record.shape) << name;
+  EXPECT_EQ(content_digest(bytes), record.digest) << name << " differs";
+}
+
+// Every record has its tensor, and every tensor its record.
+void expect_records(const TensorMap& got, const std::string& path) {
+  const auto records = read_tensor_records(path);
+  for (const auto& [name, record] : records) {
+    const auto found = got.find(name);
+    ASSERT_NE(found, got.end()) << name << " is missing";
+    expect_record(found->second, record, name);
+  }
+  for (const auto& [name, tensor] : got) {
+    EXPECT_TRUE(records.contains(name)) << name << " is too much";
+  }
+}
+
 // A golden folder holds the tensors that the real converter made, or what they hash to.
 void expect_recorded(const TensorMap& got, const std::string& golden) {
   if (std::filesystem::exists(golden + "/megatron_global.safetensors")) {
     expect_equal(got, read_all_tensors(golden).value(), false);
-    return;
-  }
-  const auto records = read_tensor_records(golden + "/megatron_global.json");
-  for (const auto& [name, record] : records) {
-    const auto found = got.find(name);
-    ASSERT_NE(found, got.end()) << name << " is missing";
-    EXPECT_EQ(safetensors_name(found->second.dtype), record.dtype) << name;
-    EXPECT_EQ(std::vector(found->second.shape.begin(), found->second.shape.end()), record.shape);
-    EXPECT_EQ(content_digest(found->second.bytes), record.digest) << name << " differs";
-  }
-  for (const auto& [name, tensor] : got) {
-    EXPECT_TRUE(records.contains(name)) << name << " is too much";
+  } else {
+    expect_records(got, golden + "/megatron_global.json");
   }
 }
 
@@ -133,7 +156,11 @@ INSTANTIATE_TEST_SUITE_P(Golden, Families,
                                          Family{"gemma2", {2, 2, 1, 1, 2}, {4, 1, 1, 1, 4}},
                                          Family{"gpt_oss", {2, 2, 1, 2, 2}, {4, 1, 1, 4, 1}},
                                          Family{"glm45", {2, 3, 1, 2, 1}, {4, 1, 1, 8, 1}},
-                                         Family{"olmoe", {2, 2, 1, 4, 2}, {4, 1, 1, 2, 4}}),
+                                         Family{"olmoe", {2, 2, 1, 4, 2}, {4, 1, 1, 2, 4}},
+                                         Family{"qwen3_vl", {2, 3, 1, 1, 2}, {1, 1, 1, 1, 1}},
+                                         Family{"qwen25_vl", {2, 2, 1, 1, 2}, {4, 1, 1, 1, 4}},
+                                         Family{"qwen35_vl", {2, 2, 1, 1, 2}, {1, 4, 1, 1, 1}},
+                                         Family{"nemotron_h", {2, 2, 1, 2, 1}, {2, 1, 1, 4, 1}}),
                          [](const auto& test) { return test.param.name; });
 
 // The padding that a layout needed is cut off again, also where only arguments tell the height.
@@ -165,8 +192,8 @@ class MegatronFiles : public testing::TestWithParam<Saved> {};
 // Directories that Megatron-Core itself wrote, at every layout that divides.
 TEST_P(MegatronFiles, AreReshardedToTheTruth) {
   const std::string input = golden_path("mcore/" + GetParam().path);
-  TensorMap truth = read_all_tensors(golden_path("mcore/" + GetParam().truth)).value();
-  if (!GetParam().has_optimizer) truth = without_optimizer(std::move(truth));
+  const std::string golden = golden_path("mcore/" + GetParam().truth);
+  const TensorMap truth = read_all_tensors(golden).value();
   const bool is_moe = GetParam().truth.starts_with("moe");
   for (const std::int64_t tp : {1, 2, 4}) {
     for (const std::int64_t pp : {1, 2, 4}) {
@@ -179,7 +206,14 @@ TEST_P(MegatronFiles, AreReshardedToTheTruth) {
             GetParam().has_optimizer ? OptimizerPolicy::kKeep : OptimizerPolicy::kDrop;
         const auto converted = convert_now(request);
         ASSERT_TRUE(converted) << converted.error().text();
-        expect_equal(read_all_tensors(out / "x").value(), truth, true);
+        TensorMap got = read_all_tensors(out / "x").value();
+        const TensorMap states = take_optimizer(got);
+        expect_equal(got, truth, true);
+        if (GetParam().has_optimizer) {
+          expect_records(states, golden + "/truth_optimizer.json");
+        } else {
+          EXPECT_TRUE(states.empty());
+        }
         const Checkpoint written = open_checkpoint(out / "x").value();
         EXPECT_EQ(written.location.iteration, 10);
         EXPECT_EQ(written.arguments.at("tensor_model_parallel_size"), ArgValue{tp});
@@ -223,6 +257,44 @@ TEST(Optimizer, KindsThatCannotBeReshardedAreRefusedByName) {
   EXPECT_THAT(refusal("dense/v0.15.3/tp2pp1dp2-torch_dist-zero"), HasSubstr("optimizer"));
   EXPECT_THAT(refusal("dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket"), HasSubstr("dp_reshardable"));
   EXPECT_FALSE(std::filesystem::exists(out / "x"));
+}
+
+// Puts other bytes where one rank's copy of a tensor is.
+void alter_copy(const std::string& checkpoint, const std::string& file, const std::string& name) {
+  const Checkpoint opened = open_checkpoint(checkpoint).value();
+  const auto tensor = std::find_if(opened.catalog.tensors.begin(), opened.catalog.tensors.end(),
+                                   [&](const StoredTensor& t) { return t.desc.name == name; });
+  ASSERT_NE(tensor, opened.catalog.tensors.end());
+  for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
+    if (opened.catalog.files[tensor->chunks.file(i)] != file) continue;
+    std::fstream stream(opened.location.path + "/" + file,
+                        std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(static_cast<std::streamoff>(tensor->chunks.range(i).offset + 6));
+    stream << '\x55';
+  }
+}
+
+// deepseek_v3_mtp's second embedding made to differ from the first: torch_dist keeps it, a legacy
+// file has no place for it, and says so.
+TEST(HfExtras, AreLeftOutOfLegacyFilesByName) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/deepseek_v3_mtp/hf"), place / "in",
+                        std::filesystem::copy_options::recursive);
+  const std::string name = "model.layers.3.embed_tokens.weight";
+  alter_copy(place / "in", "model.safetensors", name);
+  const auto prepared =
+      prepare_conversion(request_of(place / "in", place / "out", TargetFormat::kLegacy));
+  ASSERT_TRUE(prepared) << prepared.error().text();
+  EXPECT_THAT(prepared->notes,
+              testing::Contains(name + " is left out: legacy files have no place for it"));
+  const auto is_extra = [](const StoredTensor& tensor) {
+    return tensor.desc.name.find("hf_extra") != std::string::npos;
+  };
+  EXPECT_TRUE(std::ranges::none_of(prepared->plan.target.tensors, is_extra));
+  const auto kept =
+      prepare_conversion(request_of(place / "in", place / "out", TargetFormat::kTorchDist));
+  ASSERT_TRUE(kept) << kept.error().text();
+  EXPECT_TRUE(std::ranges::any_of(kept->plan.target.tensors, is_extra));
 }
 
 struct Legacy {
@@ -339,21 +411,6 @@ TEST(LegacyTarget, RefusesLayoutsThatNamesCannotTell) {
   EXPECT_THAT(refused.error().message, HasSubstr("overwrite each other"));
 }
 
-// Puts other bytes where one rank's copy of a tensor is.
-void alter_copy(const std::string& checkpoint, const std::string& file, const std::string& name) {
-  const Checkpoint opened = open_checkpoint(checkpoint).value();
-  const auto tensor = std::find_if(opened.catalog.tensors.begin(), opened.catalog.tensors.end(),
-                                   [&](const StoredTensor& t) { return t.desc.name == name; });
-  ASSERT_NE(tensor, opened.catalog.tensors.end());
-  for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
-    if (opened.catalog.files[tensor->chunks.file(i)] != file) continue;
-    std::fstream stream(opened.location.path + "/" + file,
-                        std::ios::in | std::ios::out | std::ios::binary);
-    stream.seekp(static_cast<std::streamoff>(tensor->chunks.range(i).offset + 6));
-    stream << '\x55';
-  }
-}
-
 TEST(LegacyReplicas, ThatDifferAreNamed) {
   const TemporaryFolder place;
   std::filesystem::copy(golden_path("hf/qwen3_moe/legacy_tp2pp2ep2etp1"), place / "in",
@@ -361,11 +418,35 @@ TEST(LegacyReplicas, ThatDifferAreNamed) {
   alter_copy(place / "in", "mp_rank_01_001_001/model_optim_rng.pt",
              "decoder.layers.2.pre_mlp_layernorm.weight");
   ConvertRequest request = request_of(place / "in", place / "out", TargetFormat::kTorchDist);
+  const auto prepared = prepare_conversion(request);
+  ASSERT_TRUE(prepared) << "a plan only counts";
+  EXPECT_GT(prepared->replicas.chunks, 0U);
+  EXPECT_GT(prepared->replicas.bytes, 0U);
   const auto refused = convert_now(request);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kReplicasDiffer);
   EXPECT_THAT(refused.error().message, HasSubstr("decoder.layers.2.pre_mlp_layernorm.weight"));
   EXPECT_THAT(refused.error().message, HasSubstr("mp_rank_01_001_001/model_optim_rng.pt@"));
+  EXPECT_FALSE(std::filesystem::exists(place / "out"));
+  request.check_replicas = ReplicaCheck::kNone;
+  EXPECT_TRUE(convert_now(request));
+}
+
+// Every rank of the second stage given the first rank's part: what a tool does that takes a replica
+// for a shard.
+TEST(LegacyShards, ThatAreTheSameOnAllRanksAreNoticed) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/llama3/legacy_tp2pp2ep1"), place / "in",
+                        std::filesystem::copy_options::recursive);
+  const std::string ranks = place / "in/iter_0000001/";
+  const std::string name = "/model_optim_rng.pt";
+  std::filesystem::copy_file(ranks + "mp_rank_00_001" + name, ranks + "mp_rank_01_001" + name,
+                             std::filesystem::copy_options::overwrite_existing);
+  ConvertRequest request = request_of(place / "in", place / "out", TargetFormat::kTorchDist);
+  const auto refused = convert_now(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kReplicasDiffer);
+  EXPECT_THAT(refused.error().message, HasSubstr("the same bytes in all 2 tensor-parallel ranks"));
   EXPECT_FALSE(std::filesystem::exists(place / "out"));
   request.check_replicas = ReplicaCheck::kNone;
   EXPECT_TRUE(convert_now(request));

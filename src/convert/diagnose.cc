@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "convert/diagnose_catalog.h"
 #include "convert/diagnose_legacy.h"
+#include "format/rank_sample.h"
 #include "format/survey.h"
 #include "layout/finding_rules.h"
 #include "layout/folder_groups.h"
@@ -24,10 +25,7 @@ void add_finding(Diagnosis& diagnosis, std::string_view code,
 
 bool holds_models(const Survey& survey) {
   return std::ranges::any_of(survey.ranks, [](const FolderListing& folder) {
-    return std::ranges::any_of(folder.entries, [](const DirectoryEntry& entry) {
-      return entry.name == "model_optim_rng.pt" || entry.name == "model_rng.pt" ||
-             entry.name == "model.pt";
-    });
+    return !model_file_of(rank_folder(folder.name, folder.entries)).empty();
   });
 }
 

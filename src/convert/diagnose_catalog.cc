@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "convert/recorded_run.h"
+#include "format/recorded_run.h"
 #include "format/run_config.h"
 #include "layout/finding_rules.h"
 #include "layout/legacy_findings.h"

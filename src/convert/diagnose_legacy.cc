@@ -8,9 +8,10 @@
 
 #include "base/text.h"
 #include "convert/padding_rows.h"
-#include "convert/recorded_run.h"
 #include "convert/replica_bytes.h"
 #include "format/legacy_file.h"
+#include "format/rank_sample.h"
+#include "format/recorded_run.h"
 #include "layout/classify_legacy.h"
 #include "layout/finding_rules.h"
 #include "layout/sample_choice.h"
@@ -30,11 +31,7 @@ class LegacyDiagnosis {
     evidence_.leftovers = survey.leftovers;
     evidence_.believed = request.believed;
     for (const FolderListing& listing : survey.ranks) {
-      RankFolder folder{listing.name, {}};
-      for (const DirectoryEntry& entry : listing.entries) {
-        if (!entry.is_directory) folder.files.push_back({entry.name, entry.size_bytes});
-      }
-      evidence_.folders.push_back(std::move(folder));
+      evidence_.folders.push_back(rank_folder(listing.name, listing.entries));
     }
   }
 
@@ -84,18 +81,8 @@ class LegacyDiagnosis {
       evidence_.unreadable.push_back({folder + "/" + name, contents.error().text()});
       return;
     }
-    RankSample sample;
-    sample.folder = folder;
-    sample.run = recorded_run(contents->arguments);
-    sample.iteration = contents->iteration;
-    for (const LegacyModel& model : contents->models) {
-      auto& tensors = sample.models.emplace_back();
-      for (const LegacyTensor& tensor : model.tensors) {
-        tensors.push_back({tensor.name, tensor.place.shape});
-      }
-    }
+    evidence_.samples.push_back(rank_sample(folder, *contents));
     if (writer_.empty()) writer_ = writer_of(contents->arguments);
-    evidence_.samples.push_back(std::move(sample));
   }
 
   // Whether the finding about padding rows can say more with two of them read.

@@ -11,17 +11,74 @@
 namespace shardwright {
 namespace {
 
+// Where NVIDIA's ModelOpt repeats what config.json says.
+constexpr std::string_view kQuantisationFile = "hf_quant_config.json";
 constexpr std::uint64_t kMostArtifactBytes = std::uint64_t{256} << 20;
 
-// config.json with another dtype: the one field is replaced, wherever the config spells it.
-Result<std::string> with_dtype(std::string_view config, DType dtype,
-                               std::vector<std::string>& notes) {
+// Weights that are still stored as values and scales.
+bool has_quantised(const TargetParts& parts) {
+  return std::ranges::any_of(parts.tensors, [](const DraftTensor& tensor) {
+    const DType dtype = tensor.desc.dtype;
+    return dtype >= DType::kF8E4M3 && dtype <= DType::kF4E2M1X2;
+  });
+}
+
+// The quantisation that a config speaks of, at its top or of its language model.
+bool erase_quantisation(nlohmann::ordered_json& document) {
+  bool erased = document.erase("quantization_config") > 0;
+  const auto text = document.find("text_config");
+  if (text != document.end() && text->is_object()) {
+    erased = text->erase("quantization_config") > 0 || erased;
+  }
+  return erased;
+}
+
+// The numbers of prediction layers that a config speaks of become 0, as Megatron-Bridge writes
+// them.
+std::vector<std::string> erase_prediction(nlohmann::ordered_json& object) {
+  std::vector<std::string> changed;
+  for (const char* key : {"num_nextn_predict_layers", "mtp_num_hidden_layers", "mtp_num_layers"}) {
+    const auto found = object.find(key);
+    if (found == object.end() || !found->is_number_integer() || *found == 0) continue;
+    *found = 0;
+    changed.emplace_back(key);
+  }
+  return changed;
+}
+
+// What of a config.json is no longer so.
+struct ConfigEdits {
+  std::optional<DType> dtype;
+  bool is_dequantised = false;
+  bool without_prediction = false;
+};
+
+// config.json with these edits: only these fields are changed, wherever the config spells them.
+// Empty where nothing has to be.
+Result<std::string> edited_config(std::string_view config, const ConfigEdits& edits,
+                                  std::vector<std::string>& notes) {
   nlohmann::ordered_json document = SW_TRY(parse_ordered_json(config, "config.json"));
   if (!document.is_object()) return fail(Code::kJsonCorrupt, "config.json: expected an object");
-  const char* const key = document.contains("torch_dtype") ? "torch_dtype" : "dtype";
-  document[key] = torch_name(dtype);
-  notes.push_back(fmt::format("config.json: {} becomes {}", key, torch_name(dtype)));
-  return document.dump(2) + "\n";
+  const std::size_t told = notes.size();
+  if (edits.is_dequantised && erase_quantisation(document)) {
+    notes.push_back("config.json: quantization_config is removed: no tensor is quantised now");
+  }
+  if (edits.without_prediction) {
+    std::vector<std::string> changed = erase_prediction(document);
+    const auto text = document.find("text_config");
+    if (text != document.end() && text->is_object()) {
+      for (std::string& key : erase_prediction(*text)) changed.push_back("text_config." + key);
+    }
+    for (const std::string& key : changed) {
+      notes.push_back(fmt::format("config.json: {} becomes 0: there are no such layers", key));
+    }
+  }
+  if (edits.dtype) {
+    const char* const key = document.contains("torch_dtype") ? "torch_dtype" : "dtype";
+    document[key] = torch_name(*edits.dtype);
+    notes.push_back(fmt::format("config.json: {} becomes {}", key, torch_name(*edits.dtype)));
+  }
+  return notes.size() > told ? document.dump(2) + "\n" : std::string();
 }
 
 bool has_file(const TargetParts& parts, std::string_view path) {
@@ -30,10 +87,10 @@ bool has_file(const TargetParts& parts, std::string_view path) {
 }
 
 // Files of the user's config folder, by value: they are few and small, and no part of the source.
-Status add_files_of(const std::string& folder_path, TargetParts& parts) {
+Status add_files_of(const std::string& folder_path, std::string_view without, TargetParts& parts) {
   const std::unique_ptr<Directory> folder = SW_TRY(open_local_directory(folder_path));
   for (const DirectoryEntry& entry : SW_TRY(list_hf_artifacts(*folder, ""))) {
-    if (has_file(parts, entry.name)) continue;
+    if (has_file(parts, entry.name) || entry.name == without) continue;
     std::string bytes = SW_TRY(read_whole(*folder, entry.name, kMostArtifactBytes));
     parts.files.push_back({entry.name, std::move(bytes)});
   }
@@ -45,14 +102,27 @@ Status add_files_of(const std::string& folder_path, TargetParts& parts) {
 Status finish_hf(const ConvertRequest& request, const Checkpoint& source, const ModelFacts* facts,
                  TargetParts& parts, std::vector<std::string>& notes) {
   const std::string config = facts != nullptr ? facts->config_text : source.hf_config;
-  if (request.dtype && !config.empty()) {
-    parts.files.push_back({"config.json", SW_TRY(with_dtype(config, *request.dtype, notes))});
+  const bool is_dequantised = (facts != nullptr || request.dtype) && !has_quantised(parts);
+  std::string edited;
+  if (!config.empty()) {
+    const bool without_prediction = facts != nullptr && !facts->has_prediction_layers;
+    edited =
+        SW_TRY(edited_config(config, {request.dtype, is_dequantised, without_prediction}, notes));
+  }
+  if (!edited.empty()) {
+    parts.files.push_back({"config.json", std::move(edited)});
   } else if (facts != nullptr && facts->config_is_ours) {
     parts.files.push_back({"config.json", config});
   }
-  if (!request.hf_config_dir.empty()) return add_files_of(request.hf_config_dir, parts);
+  const std::string_view without = is_dequantised ? kQuantisationFile : std::string_view();
+  if (!request.hf_config_dir.empty()) return add_files_of(request.hf_config_dir, without, parts);
   for (const auto& [path, object] : source.artifacts) {
-    if (!has_file(parts, path)) parts.artifacts.emplace_back(path, object);
+    if (has_file(parts, path)) continue;
+    if (path == without) {
+      notes.push_back(fmt::format("{} is left out: no tensor is quantised now", path));
+      continue;
+    }
+    parts.artifacts.emplace_back(path, object);
   }
   return {};
 }

@@ -144,6 +144,8 @@ class LegacyPlanner {
       return desc.name.find(".linear_kv_down_proj.") != std::string::npos;
     });
     modules_.plain_norms = is_local_ && !is_latent;
+    // An argument that came with the versions whose mixers keep no convolution module.
+    modules_.plain_convolution = arguments.contains("hybrid_layer_pattern");
     return {};
   }
 
@@ -175,16 +177,20 @@ class LegacyPlanner {
     const ExtraStates states(shards, is_local_, parts_.final_norm_has_state);
     LegacyStateDict dict;
     bool has_output = false;
+    bool is_nested = false;  // in a vision-language model
     for (std::size_t i = 0; i < shards.size(); ++i) {
       const TensorDesc& desc = shards[i].desc;
       states.append_before(desc.name, i, dict);
       dict.push_back({desc.name, LegacyEntry::Kind::kTensor, desc.dtype, desc.shape});
       states.append(desc.name, i, dict);
-      has_output = has_output || desc.name == "output_layer.weight";
+      has_output = has_output || desc.name.ends_with("output_layer.weight");
+      is_nested = is_nested || desc.name.starts_with("language_model.");
     }
     // A tied output layer has no weight of its own where the embedding is at hand.
     if (stage.has_end && !has_output) {
-      dict.push_back({"output_layer._extra_state", LegacyEntry::Kind::kNone, DType::kU8, {}});
+      const std::string name = "output_layer._extra_state";
+      dict.push_back(
+          {is_nested ? "language_model." + name : name, LegacyEntry::Kind::kNone, DType::kU8, {}});
     }
     return dict;
   }

@@ -123,7 +123,8 @@ void complete_extra_states(ModuleSpec spec, const std::string& empty, TargetPart
 
 // RNG and rerun state belong to ranks: they mean something only where the ranks stay the same.
 bool is_per_rank(std::string_view name) {
-  return name.starts_with("rng_state/") || name.starts_with("rerun_state_machine_state/");
+  return name.starts_with("rng_state/") || name.starts_with("rng_state.") ||
+         name.starts_with("rerun_state_machine_state/");
 }
 
 bool keeps_ranks(const ConvertRequest& request, const Arguments& arguments) {
@@ -224,12 +225,10 @@ Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& sou
   return {};
 }
 
-Status finish_from_hf(const ConvertRequest& request, const Checkpoint& source,
+Status finish_from_hf(const ConvertRequest& request, std::span<const TensorDesc> hf,
                       const ModelFacts& facts, TargetParts& parts,
                       std::vector<std::string>& notes) {
   parts.folder = "iter_0000000/";
-  std::vector<TensorDesc> hf;
-  for (const StoredTensor& tensor : source.catalog.tensors) hf.push_back(tensor.desc);
   ArgsFromConfig made = SW_TRY(args_from_hf_config(*facts.mapping, *facts.config, hf));
   ArgumentEdits arguments = std::move(made.values);
   for (std::string& note : made.notes) notes.push_back(std::move(note));
@@ -253,7 +252,7 @@ Status finish_from_hf(const ConvertRequest& request, const Checkpoint& source,
   complete_extra_states(spec, empty, parts);
   parts.spec = spec;
   parts.common_state = SW_TRY(new_common_state(arguments, 0, numbered));
-  parts.files.push_back({parts.folder + "hf/source_keys.json", write_source_keys(source.catalog)});
+  parts.files.push_back({parts.folder + "hf/source_keys.json", write_source_keys(hf)});
   parts.tracker = "0";
   return {};
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include "convert/model_facts.h"
 #include "convert/target.h"
 
@@ -13,8 +15,8 @@ namespace shardwright {
                                           const Catalog& selected, TargetParts& parts,
                                           std::vector<std::string>& notes);
 
-/// The same out of an HF model.
-[[nodiscard]] Status finish_from_hf(const ConvertRequest& request, const Checkpoint& source,
+/// The same out of an HF model, whose tensors are `hf`.
+[[nodiscard]] Status finish_from_hf(const ConvertRequest& request, std::span<const TensorDesc> hf,
                                     const ModelFacts& facts, TargetParts& parts,
                                     std::vector<std::string>& notes);
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/model_facts.h"
 
+#include <algorithm>
+
 #include "base/fail.h"
+#include "convert/prediction_layers.h"
 #include "format/run_config.h"
 
 namespace shardwright {
@@ -45,6 +48,8 @@ Result<ModelFacts> find_model_facts(const ConvertRequest& request, const Checkpo
                                     std::span<const TensorDesc> canonical,
                                     std::vector<std::string>& notes) {
   ModelFacts facts;
+  facts.has_prediction_layers = std::ranges::any_of(
+      canonical, [](const TensorDesc& tensor) { return is_prediction_layer(tensor.name); });
   facts.config_text = SW_TRY(config_text_of(request, source));
   if (!facts.config_text.empty()) facts.config = SW_TRY(read_hf_config(facts.config_text));
   const Arguments arguments = with_true_vocabulary(SW_TRY(arguments_of(source)));

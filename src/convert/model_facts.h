@@ -19,6 +19,7 @@ struct ModelFacts {
   std::optional<HfConfig> config;  ///< absent where only Megatron's arguments exist
   std::string config_text;         ///< of config.json; written by us if `config_is_ours`
   bool config_is_ours = false;
+  bool has_prediction_layers = false;  ///< among the Megatron tensors
 };
 
 /// Family and sizes, in this order: --family; --hf-config; the config.json that the checkpoint is

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "convert/component_table.h"
 #include "convert/constants.h"
 #include "convert/copies.h"
+#include "convert/dequantise.h"
+#include "convert/exact_values.h"
 #include "convert/families.h"
 #include "convert/hf_target.h"
 #include "convert/megatron_target.h"
+#include "convert/mimo_source.h"
 #include "convert/model_facts.h"
+#include "convert/prediction_layers.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
 #include "convert/source_keys.h"
@@ -18,6 +25,7 @@
 #include "layout/module_spec.h"
 #include "layout/piece_limit.h"
 #include "model/apply.h"
+#include "model/mapping_report.h"
 #include "plan/canonical.h"
 #include "shardwright/convert.h"
 
@@ -50,19 +58,25 @@ class Preparation {
 
   Result<PreparedConversion> run() {
     result_.source = SW_TRY(open_checkpoint(request().input));
+    SW_TRY(begin_mimo());
     catalog_ = SW_TRY(select_entries(result_.source.catalog, request(), result_.notes));
     if (catalog_.tensors.empty()) {
       return fail(Code::kUsage, "{}: nothing is left to convert", request().input);
     }
     SW_TRY(locate_items(catalog_, *source().files));
     SW_TRY(tell_unread_optimizer());
-    SW_TRY(compare_replicas());
+    drop_prediction_layers();
+    const ReplicaReport replicas = cost_of_replicas(catalog_, request().check_replicas);
+    result_.replicas = {replicas.compared, replicas.bytes};
     SW_TRY(make_drafts());
     fill_renames();
     result_.plan.source = std::move(catalog_);
     result_.plan.source.objects.clear();  // the target's parts name the ones that go along
     if (request().format == TargetFormat::kTorchDist) {
-      SW_TRY(plan_torch_dist(parts_, request().parallel, result_.plan));
+      const PlacedParts placed = SW_TRY(place_parts(parts_, request().parallel));
+      SW_TRY(plan_torch_dist(parts_, placed, result_.plan));
+    } else if (is_to_mimo()) {
+      SW_TRY(plan_mimo());
     } else if (request().format == TargetFormat::kLegacy) {
       SW_TRY(plan_legacy(parts_, request(), result_.plan));
     } else {
@@ -77,8 +91,119 @@ class Preparation {
   [[nodiscard]] const Checkpoint& source() const { return result_.source; }
   [[nodiscard]] bool is_from_hf() const { return source().location.container == Container::kHf; }
   [[nodiscard]] bool is_to_legacy() const { return request().format == TargetFormat::kLegacy; }
+  [[nodiscard]] bool is_to_mimo() const { return request().format == TargetFormat::kMimo; }
   [[nodiscard]] bool is_from_legacy() const {
     return source().location.container == Container::kLegacy;
+  }
+
+  // Everything in between works on an ordinary Megatron model: names of a MIMO source become that
+  // model's, and the names of a MIMO target are given when its tensors are placed.
+  Status begin_mimo() {
+    Checkpoint& checkpoint = result_.source;
+    if (is_mimo(checkpoint.catalog) && request().format != TargetFormat::kSafetensors) {
+      const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
+      SW_TRY(to_standard_names(mappings, checkpoint.catalog));
+      if (request().optimizer == OptimizerPolicy::kKeep) {
+        return fail(Code::kOptimizerUnsupported,
+                    "{}: found a MIMO model's optimizer states, one for each component, which are "
+                    "not converted yet; convert without them (--optimizer drop)",
+                    request().input);
+      }
+      result_.request.optimizer = OptimizerPolicy::kDrop;
+    }
+    if (!is_to_mimo()) return {};
+    layout_ = SW_TRY(solve_component_layout(request().components, request().world_size));
+    const Component& language = *layout_.find("language");
+    result_.request.parallel = {language.tensor, language.pipeline, 1, language.expert,
+                                language.expert_tensor};
+    return {};
+  }
+
+  // What a family's routes and the caller's components are must be the same, both ways.
+  [[nodiscard]] Status check_components() const {
+    const auto names_of = [](const auto& list) {
+      std::string names;
+      for (const auto& item : list) names += (names.empty() ? "" : ", ") + item.name;
+      return names;
+    };
+    if (routes_.empty()) {
+      return fail(Code::kNoFamily,
+                  "family {}: found no components, expected a multimodal family whose mapping file "
+                  "lists them",
+                  result_.family);
+    }
+    for (const Component& component : layout_.components) {
+      if (std::ranges::find(routes_, component.name, &ComponentRoute::name) == routes_.end()) {
+        return fail(Code::kUsage, "--component {}: found no such part in {}, expected {}",
+                    component.name, result_.family, names_of(routes_));
+      }
+    }
+    for (const ComponentRoute& route : routes_) {
+      if (layout_.find(route.name) == nullptr) {
+        return fail(Code::kUsage,
+                    "--component: found {}, expected each part of {}: give {}=tp=N too",
+                    names_of(layout_.components), result_.family, route.name);
+      }
+    }
+    return {};
+  }
+
+  // Of a Megatron source's family: its names alone don't tell which encoder they are.
+  Status find_routes() {
+    if (!is_to_mimo()) return {};
+    const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
+    const std::vector<TensorDesc> descs = descs_of(canonical_tensors(catalog_));
+    const ModelFacts facts =
+        SW_TRY(find_model_facts(request(), source(), mappings, descs, result_.notes));
+    result_.family = facts.mapping->family;
+    routes_ = facts.mapping->components;
+    return check_components();
+  }
+
+  Status plan_mimo() {
+    for (const Component& c : layout_.components) {
+      const auto route = std::ranges::find(routes_, c.name, &ComponentRoute::name);
+      const ComponentSpec spec{c.name,    c.tensor, c.pipeline,      c.data,
+                               c.context, c.expert, c.expert_tensor, c.rank_offset};
+      result_.components.push_back({spec, route->path});
+    }
+    parts_.files.push_back({parts_.folder + "components.json",
+                            write_component_table(result_.components, layout_.world)});
+    const PlacedParts placed = SW_TRY(place_components(parts_, layout_, routes_));
+    return plan_torch_dist(parts_, placed, result_.plan);
+  }
+
+  [[nodiscard]] bool drops_prediction_layers() const {
+    const MtpPolicy policy = request().mtp;
+    return policy == MtpPolicy::kDrop || (policy == MtpPolicy::kDefault && is_to_mimo());
+  }
+
+  // Of an HF source: what the family makes such layers of.
+  Status drop_prediction_layers_of_hf(const ModelFacts& facts) {
+    if (!drops_prediction_layers()) return {};
+    const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
+    const Correspondence all = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors));
+    const std::vector<std::string> names = prediction_tensors(all);
+    if (names.empty()) return {};
+    const std::vector<std::string> stored = stored_names(model, catalog_, names);
+    erase_tensors(stored, catalog_);
+    erase_tensors(stored, result_.source.catalog);
+    result_.notes.push_back(dropped_note(names));
+    return {};
+  }
+
+  // Of a Megatron source, by its own names.
+  void drop_prediction_layers() {
+    if (!drops_prediction_layers() || is_from_hf()) return;
+    std::vector<std::string> names;
+    for (const StoredTensor& tensor : catalog_.tensors) {
+      if (is_prediction_layer(tensor.desc.name)) names.push_back(tensor.desc.name);
+    }
+    if (names.empty()) return;
+    erase_tensors(names, catalog_);
+    std::erase_if(catalog_.objects,
+                  [](const StoredObject& object) { return is_prediction_layer(object.name); });
+    result_.notes.push_back(dropped_note(names));
   }
 
   Status tell_unread_optimizer() {
@@ -91,17 +216,6 @@ class Preparation {
     }
     result_.notes.push_back(
         "optimizer state is dropped: that of legacy checkpoints is not read yet");
-    return {};
-  }
-
-  Status compare_replicas() {
-    const ReplicaReport report =
-        SW_TRY(check_replicas(catalog_, request().check_replicas, *source().files));
-    if (report.compared > 0) {
-      result_.notes.push_back(
-          fmt::format("{} replicas agree with what they repeat ({} bytes compared)",
-                      report.compared, report.bytes));
-    }
     return {};
   }
 
@@ -123,9 +237,23 @@ class Preparation {
     return {};
   }
 
+  // As it is, scales included; another dtype is another model, in which nothing is quantised.
   Status draft_hf_from_hf() {
+    if (!request().dtype) {
+      parts_.tensors = draft_identity(catalog_, {});
+      return finish_hf(request(), source(), nullptr, parts_, result_.notes);
+    }
+    const ModelTensors model = SW_TRY(model_tensors(catalog_, source().hf_config));
+    take_apart(model);
     parts_.tensors = draft_identity(catalog_, {request().dtype, LayerKeys::kAutomatic});
+    keep_model_tensors(model, *request().dtype, parts_.tensors);
     return finish_hf(request(), source(), nullptr, parts_, result_.notes);
+  }
+
+  // From here on the catalog has the names and shapes of the model.
+  void take_apart(const ModelTensors& model) {
+    tell_quantised(model, request().dtype.value_or(DType::kBF16), result_.notes);
+    declare_quantised(model, catalog_, result_.plan.quantised);
   }
 
   Status draft_megatron_from_megatron() {
@@ -135,15 +263,22 @@ class Preparation {
                   "--to safetensors keeps any names",
                   request().input);
     }
+    SW_TRY(find_routes());
     parts_.tensors = draft_identity(catalog_, {request().dtype, LayerKeys::kAutomatic});
     if (is_to_legacy()) {
       SW_TRY(check_piece_count(descs_of(catalog_)));
-      parts_.tensors = draft_layers(catalog_, {request().dtype, LayerKeys::kNumbered});
-    } else if (is_from_legacy() && !lists_layers(source().arguments)) {
-      parts_.tensors = stack_layers(std::move(parts_.tensors));
+      parts_.tensors = draft_layers(catalog_, {request().dtype, LayerKeys::kAllNumbered});
+    } else if (is_from_legacy()) {
+      parts_.tensors = stack_layers(std::move(parts_.tensors), layer_keys(source().arguments));
     }
+    leave_out_hf_extras();
     rename_for_spec();
     SW_TRY(finish_from_megatron(request(), source(), catalog_, parts_, result_.notes));
+    if (is_to_legacy() && parts_.spec == ModuleSpec::kKeep && source().arguments.empty()) {
+      result_.notes.emplace_back(
+          "nothing says which modules the model has: names are those of Megatron's local ones; "
+          "--spec te gives those of Transformer Engine");
+    }
     for (const auto& [name, object] : source().artifacts) {
       parts_.artifacts.emplace_back(parts_.folder + "hf/" + name, object);
     }
@@ -158,15 +293,24 @@ class Preparation {
 
   Status draft_megatron_from_hf() {
     const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
-    const ModelFacts facts =
-        SW_TRY(find_model_facts(request(), source(), mappings, {}, result_.notes));
+    const ModelFacts facts = SW_TRY(facts_of_hf(mappings));
     result_.family = facts.mapping->family;
-    const std::vector<TensorDesc> hf = descs_of(catalog_);
+    SW_TRY(drop_prediction_layers_of_hf(facts));
+    const ModelTensors all = SW_TRY(model_tensors(source().catalog, facts.config_text));
+    const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
+    take_apart(model);
+    const std::span<const TensorDesc> hf = model.tensors;
     correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf));
+    if (is_to_mimo()) {
+      routes_ = facts.mapping->components;
+      SW_TRY(check_components());
+    }
     FromHfOptions options;
     options.differing_copies =
         SW_TRY(find_differing_copies(correspondence_.copies, catalog_, *source().files));
     for (const HfCopy& copy : correspondence_.copies) {
+      // Equal values may have other scales.
+      if (model.is_quantised(copy.desc.name)) options.differing_copies.insert(copy.desc.name);
       const bool differs = options.differing_copies.contains(copy.desc.name);
       result_.notes.push_back(differs
                                   ? fmt::format("{} differs from {} and is kept as hf_extra",
@@ -182,13 +326,44 @@ class Preparation {
     }
     parts_.tensors = SW_TRY(draft_from_hf(
         correspondence_, catalog_,
-        {request().dtype, is_to_legacy() ? LayerKeys::kNumbered : layer_keys(facts)}));
+        {request().dtype, is_to_legacy() ? LayerKeys::kAllNumbered : layer_keys(facts)}));
+    std::vector<DraftTensor> exact = SW_TRY(keep_exact_values(
+        correspondence_, catalog_, parts_.tensors, *source().files, result_.notes));
+    std::ranges::move(exact, std::back_inserter(parts_.tensors));
+    leave_out_hf_extras();
     rename_for_spec();
-    SW_TRY(finish_from_hf(request(), source(), facts, parts_, result_.notes));
+    SW_TRY(finish_from_hf(request(), all.tensors, facts, parts_, result_.notes));
     for (const auto& [name, object] : source().artifacts) {
       parts_.artifacts.emplace_back(parts_.folder + "hf/" + name, object);
     }
     return {};
+  }
+
+  // A Megatron model that loads strictly has no place for what Hugging Face stores beyond it, and a
+  // legacy file no other.
+  void leave_out_hf_extras() {
+    if (!is_to_legacy()) return;
+    std::erase_if(parts_.tensors, [&](const DraftTensor& tensor) {
+      if (!tensor.desc.name.starts_with(kHfExtraPrefix)) return false;
+      result_.notes.push_back(fmt::format("{} is left out: legacy files have no place for it",
+                                          tensor.desc.name.substr(kHfExtraPrefix.size())));
+      return true;
+    });
+  }
+
+  // Where no mapping speaks of the model, the message says which one nearly fits.
+  Result<ModelFacts> facts_of_hf(std::span<const Mapping> mappings) {
+    Result<ModelFacts> facts = find_model_facts(request(), source(), mappings, {}, result_.notes);
+    if (facts || facts.error().code != Code::kNoFamily || source().hf_config.empty()) return facts;
+    const HfConfig config = SW_TRY(read_hf_config(source().hf_config));
+    const ModelTensors model = SW_TRY(model_tensors(source().catalog, source().hf_config));
+    const std::string nearest = nearest_family(mappings, config, model.tensors);
+    if (nearest.empty()) return facts;
+    return fail(Code::kNoFamily,
+                "config.json: found architecture '{}', expected one that 'shardwright map list' "
+                "shows; {}; a mapping file of your own (--map) can extend that family: "
+                "docs/mapping.md says how, 'shardwright map check' tries it",
+                fmt::join(config.architectures, ", "), nearest);
   }
 
   void rename_for_spec() {
@@ -214,21 +389,27 @@ class Preparation {
   }
 
   // Megatron numbers the layers of a model whose arguments list each layer's kind, or alternate
-  // kinds, even if they are all alike.
-  static bool lists_layers(const Arguments& arguments) {
-    const auto found = arguments.find("moe_layer_freq");
-    if (found == arguments.end()) return false;
-    const auto* every = std::get_if<std::int64_t>(&found->second);
-    return (every != nullptr && *every > 1) ||
-           std::holds_alternative<std::vector<std::int64_t>>(found->second);
+  // kinds, even if they are all alike; and those of every hybrid model.
+  static LayerKeys layer_keys(const Arguments& arguments) {
+    for (const std::string_view name : {"moe_layer_freq", "linear_attention_freq"}) {
+      const ArgValue* value = find_set(arguments, name);
+      if (value == nullptr) continue;
+      const auto* every = std::get_if<std::int64_t>(value);
+      const bool lists = std::holds_alternative<std::vector<std::int64_t>>(*value);
+      if (lists || (every != nullptr && *every > 1)) return LayerKeys::kNumbered;
+    }
+    const ArgValue* hybrid = find_set(arguments, "is_hybrid_model");
+    const bool is_hybrid = hybrid != nullptr && *hybrid == ArgValue{true};
+    return is_hybrid || find_set(arguments, "hybrid_override_pattern") != nullptr
+               ? LayerKeys::kNumbered
+               : LayerKeys::kAutomatic;
   }
 
   static LayerKeys layer_keys(const ModelFacts& facts) {
     if (!facts.config) return LayerKeys::kAutomatic;
     const Result<ArgsFromConfig> args = args_from_hf_config(*facts.mapping, *facts.config);
     if (!args) return LayerKeys::kAutomatic;
-    const Arguments values(args->values.begin(), args->values.end());
-    return lists_layers(values) ? LayerKeys::kNumbered : LayerKeys::kAutomatic;
+    return layer_keys(Arguments(args->values.begin(), args->values.end()));
   }
 
   Status draft_hf_from_megatron() {
@@ -248,6 +429,8 @@ class Preparation {
     parts_.tensors =
         SW_TRY(draft_to_hf(correspondence_, canonical, {request().dtype, LayerKeys::kAutomatic}));
     tell_rounded();
+    SW_TRY(restore_exact_values(correspondence_, canonical, catalog_, parts_.tensors,
+                                *source().files, result_.notes));
     add_copies();
     order_like(keys);
     return finish_hf(request(), source(), &facts, parts_, result_.notes);
@@ -294,6 +477,8 @@ class Preparation {
   PreparedConversion result_;
   Catalog catalog_;
   Correspondence correspondence_;
+  ComponentLayout layout_;  // of a MIMO target
+  std::vector<ComponentRoute> routes_;
   TargetParts parts_;
 };
 

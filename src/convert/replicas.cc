@@ -19,8 +19,9 @@ constexpr std::uint64_t kSampleBytes = 4096;
 // other pieces.
 class Comparison {
  public:
+  // Without `files` it only counts.
   Comparison(const StoredTensor& tensor, std::span<const std::string> paths, ReplicaCheck check,
-             SourceFiles& files)
+             SourceFiles* files)
       : tensor_(tensor), paths_(paths), check_(check), files_(files) {}
 
   Status compare(const Chunk& a, const Chunk& b, ReplicaReport& report) {
@@ -65,10 +66,11 @@ class Comparison {
 
   Status compare_bytes(std::uint64_t in_a, std::uint64_t in_b, std::uint64_t length,
                        ReplicaReport& report) {
+    report.bytes += 2 * length;
+    if (files_ == nullptr) return {};
     const FilePlace a{a_->file, a_->range.offset + in_a};
     const FilePlace b{b_->file, b_->range.offset + in_b};
-    const auto difference = SW_TRY(first_difference(files_, a, b, length));
-    report.bytes += 2 * length;
+    const auto difference = SW_TRY(first_difference(*files_, a, b, length));
     if (!difference) return {};
     return fail(
         Code::kReplicasDiffer,
@@ -81,7 +83,7 @@ class Comparison {
   const StoredTensor& tensor_;
   std::span<const std::string> paths_;
   ReplicaCheck check_;
-  SourceFiles& files_;
+  SourceFiles* files_;
   CopyLoops loops_;
   std::uint64_t run_bytes_ = 0;
   int axes_ = 0;
@@ -89,10 +91,8 @@ class Comparison {
   const Chunk* b_ = nullptr;
 };
 
-}  // namespace
-
-Result<ReplicaReport> check_replicas(const Catalog& catalog, ReplicaCheck check,
-                                     SourceFiles& files) {
+Result<ReplicaReport> walk_replicas(const Catalog& catalog, ReplicaCheck check,
+                                    SourceFiles* files) {
   ReplicaReport report;
   if (check == ReplicaCheck::kNone) return report;
   for (const StoredTensor& tensor : catalog.tensors) {
@@ -111,6 +111,17 @@ Result<ReplicaReport> check_replicas(const Catalog& catalog, ReplicaCheck check,
     }
   }
   return report;
+}
+
+}  // namespace
+
+ReplicaReport cost_of_replicas(const Catalog& catalog, ReplicaCheck check) {
+  return walk_replicas(catalog, check, nullptr).value_or(ReplicaReport{});
+}
+
+Status check_replicas(const Catalog& catalog, ReplicaCheck check, SourceFiles& files) {
+  SW_TRY(walk_replicas(catalog, check, &files));
+  return {};
 }
 
 }  // namespace shardwright

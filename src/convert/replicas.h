@@ -7,17 +7,19 @@
 
 namespace shardwright {
 
-/// What comparing replicas took.
+/// What comparing replicas takes or took. (A chunk whose box another chunk has too is a replica.)
 struct ReplicaReport {
-  std::uint64_t compared = 0;  ///< chunks that were found equal to another
+  std::uint64_t compared = 0;  ///< chunks that are compared with another
   std::uint64_t bytes = 0;     ///< read of them, both sides
 };
+
+/// What check_replicas() will read where it finds no difference. Reads nothing.
+[[nodiscard]] ReplicaReport cost_of_replicas(const Catalog& catalog, ReplicaCheck check);
 
 /// Compares chunks that claim the same box of a tensor: what the ranks of a legacy checkpoint hold
 /// alike, and any replica elsewhere. Taking one of two that differ would be a guess. kSample reads
 /// the first and last block of each, kNone nothing. Error: kReplicasDiffer with tensor, files and
 /// position.
-[[nodiscard]] Result<ReplicaReport> check_replicas(const Catalog& catalog, ReplicaCheck check,
-                                                   SourceFiles& files);
+[[nodiscard]] Status check_replicas(const Catalog& catalog, ReplicaCheck check, SourceFiles& files);
 
 }  // namespace shardwright

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "convert/repeated_shards.h"
+#include "convert/replicas.h"
 #include "exec/execute.h"
 #include "io/publish.h"
 #include "shardwright/convert.h"
@@ -21,6 +23,12 @@ int threads_for(const ConvertRequest& request) {
 Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
                                      const RunOptions& options) {
   const ConvertRequest& request = conversion.request;
+  SourceFiles& files = *conversion.source.files;
+  const Catalog& source = conversion.plan.source;
+  SW_TRY(check_replicas(source, request.check_replicas, files));
+  if (conversion.source.location.container == Container::kLegacy) {
+    SW_TRY(check_shards(source, request.check_replicas, files));
+  }
   const PlanCost cost = cost_of(conversion.plan);
   PublishOptions publish;
   publish.target = request.output;
@@ -38,10 +46,10 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
       options.on_progress({progress.payload_bytes_done, progress.payload_bytes_total});
     };
   }
-  SW_TRY(execute(conversion.plan, *conversion.source.files, publication->directory(), execution));
+  SW_TRY(execute(conversion.plan, files, publication->directory(), execution));
   SW_TRY(publication->commit());
-  return ConvertReport{request.output, conversion.source.files->bytes_read(), cost.bytes_written,
-                       conversion.source.files->opens(), cost.target_files};
+  return ConvertReport{request.output, files.bytes_read(), cost.bytes_written, files.opens(),
+                       cost.target_files};
 }
 
 }  // namespace shardwright

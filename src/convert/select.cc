@@ -94,7 +94,7 @@ bool keeps_optimizer(const ConvertRequest& request) {
   if (request.optimizer != OptimizerPolicy::kDefault) {
     return request.optimizer == OptimizerPolicy::kKeep;
   }
-  return request.format == TargetFormat::kTorchDist;
+  return request.format == TargetFormat::kTorchDist || request.format == TargetFormat::kMimo;
 }
 
 Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& request,

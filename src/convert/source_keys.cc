@@ -34,14 +34,13 @@ Result<TensorDesc> read_desc(const nlohmann::json& entry) {
 
 }  // namespace
 
-std::string write_source_keys(const Catalog& catalog) {
+std::string write_source_keys(std::span<const TensorDesc> hf) {
   nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
-  for (const StoredTensor& tensor : catalog.tensors) {
+  for (const TensorDesc& desc : hf) {
     nlohmann::ordered_json shape = nlohmann::ordered_json::array();
-    for (const std::int64_t extent : tensor.desc.shape) shape.push_back(extent);
-    tensors.push_back({{"name", tensor.desc.name},
-                       {"dtype", torch_name(tensor.desc.dtype)},
-                       {"shape", std::move(shape)}});
+    for (const std::int64_t extent : desc.shape) shape.push_back(extent);
+    tensors.push_back(
+        {{"name", desc.name}, {"dtype", torch_name(desc.dtype)}, {"shape", std::move(shape)}});
   }
   nlohmann::ordered_json document{{"schema", kSchema}, {"tensors", std::move(tensors)}};
   return document.dump(1) + "\n";

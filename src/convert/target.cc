@@ -4,7 +4,6 @@
 #include <unordered_map>
 
 #include "format/hf_layout.h"
-#include "format/torch_dist_layout.h"
 #include "layout/placement.h"
 
 namespace shardwright {
@@ -39,27 +38,31 @@ void complete(const TargetParts& parts, Plan& plan) {
   }
 }
 
-Status plan_torch_dist(const TargetParts& parts, const ParallelConfig& parallel, Plan& plan) {
+Result<PlacedParts> place_parts(const TargetParts& parts, const ParallelConfig& parallel) {
   const std::vector<TensorDesc> descs = descs_of(parts.tensors);
   const Placement placement = SW_TRY(Placement::make(descs, parallel));
-  std::vector<TorchDistTensor> tensors;
-  tensors.reserve(descs.size());
+  PlacedParts placed;
   for (const TensorDesc& desc : descs) {
-    std::vector<OwnedChunk> chunks = SW_TRY(placement.place(desc));
-    tensors.push_back({desc, std::move(chunks)});
+    placed.tensors.push_back({desc, SW_TRY(placement.place(desc))});
   }
-  std::vector<TorchDistObject> objects;
   for (const StoredObject& object : parts.copied_objects) {
-    objects.push_back({object.name, object.range.length, placement.rank_of_object(object.name)});
+    placed.objects.push_back(
+        {object.name, object.range.length, placement.rank_of_object(object.name)});
+  }
+  for (const auto& [name, bytes] : parts.new_objects) {
+    placed.objects.push_back({name, bytes.size(), placement.rank_of_object(name)});
+  }
+  return placed;
+}
+
+Status plan_torch_dist(const TargetParts& parts, const PlacedParts& placed, Plan& plan) {
+  for (const StoredObject& object : parts.copied_objects) {
     const std::uint32_t from = static_cast<std::uint32_t>(plan.source.objects.size());
     plan.source.objects.push_back(object);
     plan.objects.push_back({true, from, {}});
   }
-  for (const auto& [name, bytes] : parts.new_objects) {
-    objects.push_back({name, bytes.size(), placement.rank_of_object(name)});
-    plan.objects.push_back({false, 0, bytes});
-  }
-  TorchDistLayout layout = SW_TRY(layout_torch_dist(tensors, objects, parts.folder));
+  for (const auto& [name, bytes] : parts.new_objects) plan.objects.push_back({false, 0, bytes});
+  TorchDistLayout layout = SW_TRY(layout_torch_dist(placed.tensors, placed.objects, parts.folder));
   plan.target = std::move(layout.catalog);
   plan.file_sizes = std::move(layout.file_sizes);
   add_file({parts.folder + ".metadata", std::move(layout.metadata)}, plan);

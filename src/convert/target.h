@@ -5,6 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "format/torch_dist_layout.h"
+#include "layout/component_layout.h"
+#include "model/component_route.h"
 #include "plan/draft.h"
 #include "shardwright/convert.h"
 
@@ -33,8 +36,26 @@ struct TargetParts {
   std::string folder;  ///< of the data within the output, with a trailing slash; may be empty
 };
 
+/// What a torch_dist directory calls each tensor and opaque entry of a target, and which ranks
+/// write them: parallel to TargetParts::tensors, and copied_objects before new_objects.
+struct PlacedParts {
+  std::vector<TorchDistTensor> tensors;
+  std::vector<TorchDistObject> objects;
+};
+
+/// Every entry under its own name, on the ranks of one model.
+[[nodiscard]] Result<PlacedParts> place_parts(const TargetParts& parts,
+                                              const ParallelConfig& parallel);
+
+/// The same for a MIMO model: each component on its own ranks and under its route's path. What no
+/// route leads to (`hf_extra.*`) goes with the language model. Error: kUnmatchedTarget for a
+/// component that the layout lacks, kNotDivisible.
+[[nodiscard]] Result<PlacedParts> place_components(const TargetParts& parts,
+                                                   const ComponentLayout& layout,
+                                                   std::span<const ComponentRoute> routes);
+
 /// Lays a torch_dist target out and completes the plan's target side. `plan.source` is set.
-[[nodiscard]] Status plan_torch_dist(const TargetParts& parts, const ParallelConfig& parallel,
+[[nodiscard]] Status plan_torch_dist(const TargetParts& parts, const PlacedParts& placed,
                                      Plan& plan);
 
 /// What every target has: the known files, and the carried artifacts.

@@ -3,6 +3,9 @@
 
 #include <optional>
 
+#include "base/checked.h"
+#include "exec/dequantise_region.h"
+
 namespace shardwright {
 namespace {
 
@@ -26,6 +29,11 @@ std::byte* address_of(const Part& part, const Box& region) {
   return address;
 }
 
+// What the strides of a piece count: bytes of an element, or fp4 values.
+int element_size(const SourcePiece& piece) {
+  return piece.per_byte > 1 ? 1 : bytes_of(piece.dtype);
+}
+
 // Number of contiguous runs that a region of a piece has in its file.
 std::int64_t count_runs(const Dims& shape, const Dims& strides, int element_bytes) {
   const CopyLoops loops = collapse({shape, strides, strides});
@@ -36,6 +44,24 @@ std::int64_t count_runs(const Dims& shape, const Dims& strides, int element_byte
     if (!is_innermost_run) runs *= loops.shape[axis];
   }
   return runs;
+}
+
+Window value_window(const SourcePiece& piece, const Box& region) {
+  const std::uint64_t per_byte = static_cast<std::uint64_t>(piece.per_byte);
+  const std::uint64_t first = offset_of(piece, region);
+  const std::uint64_t span =
+      static_cast<std::uint64_t>(span_bytes(region.shape, piece.strides, element_size(piece)));
+  const std::uint64_t begin = first / per_byte;
+  return {begin, ceil_div(first + span, per_byte) - begin};
+}
+
+// Whether reading the region in one go reads little that it does not need.
+bool is_dense(const SourcePiece& piece, const Box& region) {
+  const int size = element_size(piece);
+  const std::int64_t span = span_bytes(region.shape, piece.strides, size);
+  const std::int64_t useful = region.volume() * size;
+  const std::int64_t gaps = count_runs(region.shape, piece.strides, size) - 1;
+  return span - useful <= gaps * kGapBytes * piece.per_byte;
 }
 
 // The axis to halve: the one that steps furthest in the file.
@@ -90,16 +116,14 @@ Result<bool> Gather::read_in_place(const SourcePiece& piece, const Box& region,
 
 Status Gather::read_region(const SourcePiece& piece, const Box& region,
                            const Conversion& conversion, std::span<const Part> parts) {
-  if (conversion.is_identity()) {
+  if (conversion.is_identity() && !piece.scales) {
     const bool done = SW_TRY(read_in_place(piece, region, parts));
     if (done) return {};
   }
-  const int element_bytes = bytes_of(piece.dtype);
-  const std::int64_t span = span_bytes(region.shape, piece.strides, element_bytes);
-  const std::int64_t useful = region.volume() * element_bytes;
-  const std::int64_t gaps = count_runs(region.shape, piece.strides, element_bytes) - 1;
-  const bool is_dense = span - useful <= gaps * kGapBytes;
-  if (!is_dense || span > static_cast<std::int64_t>(scratch_.size())) {
+  if (region.is_empty()) return {};
+  const Window values = value_window(piece, region);
+  const Window scales = piece.scales ? scale_window(piece, region) : Window{};
+  if (!is_dense(piece, region) || values.bytes + scales.bytes > scratch_.size()) {
     Box first = region;
     Box second = region;
     const int axis = widest_axis(region.shape, piece.strides);
@@ -109,17 +133,25 @@ Status Gather::read_region(const SourcePiece& piece, const Box& region,
     SW_TRY(read_region(piece, first, conversion, parts));
     return read_region(piece, second, conversion, parts);
   }
-  const std::span<std::byte> window = scratch_.first(static_cast<std::size_t>(span));
-  SW_TRY(files_->read_at(piece.file, offset_of(piece, region), window));
+  const std::span<std::byte> window = scratch_.first(values.bytes);
+  SW_TRY(files_->read_at(piece.file, values.begin, window));
+  const std::span<std::byte> scale_bytes = scratch_.subspan(values.bytes, scales.bytes);
+  if (piece.scales) SW_TRY(files_->read_at(piece.scales->file, scales.begin, scale_bytes));
   for (const Part& part : parts) {
     const std::optional<Box> common = intersect(part.box, region);
     if (!common) continue;
     const CopyLoops loops{common->shape, part.strides, piece.strides};
-    const std::byte* source =
-        window.data() + (offset_of(piece, *common) - offset_of(piece, region));
+    const std::uint64_t first =
+        offset_of(piece, *common) - values.begin * static_cast<std::uint64_t>(piece.per_byte);
+    const std::byte* source = window.data() + first;
     std::byte* target = address_of(part, *common);
-    if (conversion.is_identity()) {
-      strided_copy(loops, element_bytes, source, target);
+    if (piece.scales) {
+      const LoadedRegion loaded{
+          piece,       *common, window.data(), static_cast<std::int64_t>(first), scale_bytes.data(),
+          scales.begin};
+      SW_TRY(dequantise_region(loaded, conversion, target, part.strides));
+    } else if (conversion.is_identity()) {
+      strided_copy(loops, bytes_of(piece.dtype), source, target);
     } else {
       SW_TRY(convert_axes(conversion, collapse(loops), 0, source, target));
     }

@@ -20,7 +20,7 @@ struct Part {
 };
 
 /// Reads source pieces into parts: straight into place where the bytes run on in both, through a
-/// scratch buffer where they are strided or converted. One per thread.
+/// scratch buffer where they are strided, converted or multiplied with scales. One per thread.
 class Gather {
  public:
   /// Borrows both. REQUIRES: scratch holds at least one element of any type (16 bytes).

@@ -2,7 +2,6 @@
 #include "format/legacy_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -11,7 +10,10 @@
 #include "base/fail.h"
 #include "format/legacy_file.h"
 #include "format/legacy_state.h"
+#include "format/rank_sample.h"
+#include "format/recorded_run.h"
 #include "io/source_files.h"
+#include "layout/folder_groups.h"
 #include "layout/layer_name.h"
 #include "layout/legacy_axes.h"
 #include "layout/legacy_grid.h"
@@ -21,23 +23,11 @@
 namespace shardwright {
 namespace {
 
-// What the file of a rank is called: Megatron today, its first distributed optimizer, other tools.
-constexpr std::array<std::string_view, 3> kModelFiles = {"model_optim_rng.pt", "model_rng.pt",
-                                                         "model.pt"};
-constexpr std::array<std::string_view, 2> kOptimizerFiles = {"distrib_optim.pt", "optim.pt"};
-
 struct RankFile {
   std::vector<std::int64_t> numbers;
   std::uint32_t file = 0;
   LegacyFile contents;
 };
-
-std::optional<std::int64_t> number_of(const Arguments& arguments, std::string_view name) {
-  const auto found = arguments.find(name);
-  if (found == arguments.end()) return std::nullopt;
-  const auto* number = std::get_if<std::int64_t>(&found->second);
-  return number == nullptr ? std::nullopt : std::optional(*number);
-}
 
 std::vector<TensorDesc> descs_of(const LegacyModel& model) {
   std::vector<TensorDesc> descs;
@@ -45,11 +35,6 @@ std::vector<TensorDesc> descs_of(const LegacyModel& model) {
     descs.push_back({tensor.name, tensor.place.dtype, tensor.place.shape});
   }
   return descs;
-}
-
-bool has_name(const LegacyModel& model, std::string_view ending) {
-  return std::ranges::any_of(
-      model.tensors, [&](const LegacyTensor& tensor) { return tensor.name.ends_with(ending); });
 }
 
 // The numbers of the decoder's layers in a state dict: [first, end), both 0 without layers.
@@ -101,21 +86,17 @@ class Reader {
     for (const DirectoryEntry& folder : SW_TRY(directory.list(""))) {
       auto numbers = folder.is_directory ? parse_rank_folder(folder.name) : std::nullopt;
       if (!numbers) continue;
-      for (const std::string_view name : kOptimizerFiles) {
-        checkpoint_.has_unread_optimizer |=
-            directory.exists(fmt::format("{}/{}", folder.name, name));
-      }
-      const auto name = std::ranges::find_if(kModelFiles, [&](std::string_view file) {
-        return directory.exists(fmt::format("{}/{}", folder.name, file));
-      });
-      if (name == kModelFiles.end()) continue;
-      SW_TRY(read_file(*std::move(numbers), fmt::format("{}/{}", folder.name, *name)));
+      const std::vector<DirectoryEntry> entries = SW_TRY(directory.list(folder.name));
+      checkpoint_.has_unread_optimizer |= std::ranges::any_of(
+          entries, [](const DirectoryEntry& entry) { return is_optimizer_file(entry.name); });
+      const std::string_view name = model_file_of(rank_folder(folder.name, entries));
+      if (name.empty()) continue;
+      SW_TRY(read_file(*std::move(numbers), fmt::format("{}/{}", folder.name, name)));
     }
     if (files_.empty()) {
       return fail(Code::kLegacyLayout,
-                  "found mp_rank folders without a model, expected {} in each; are these an "
-                  "optimizer's or a data loader's?",
-                  kModelFiles[0]);
+                  "found mp_rank folders without a model, expected model_optim_rng.pt in each; are "
+                  "these an optimizer's or a data loader's?");
     }
     return {};
   }
@@ -147,19 +128,10 @@ class Reader {
     LegacyAxesEvidence evidence;
     for (const RankFile& file : files_) {
       evidence.folders.push_back(file.numbers);
-      if (file.numbers.size() != 2 || file.numbers[1] != 0) continue;
-      evidence.first_has_final_norm =
-          std::ranges::any_of(file.contents.models, [](const LegacyModel& model) {
-            return has_name(model, "decoder.final_layernorm.weight") ||
-                   has_name(model, "decoder.final_norm.weight");
-          });
+      const std::string& path = checkpoint_.catalog.files[file.file];
+      evidence.samples.push_back(rank_sample(path.substr(0, path.find('/')), file.contents));
     }
-    const Arguments& arguments = files_.front().contents.arguments;
-    evidence.tensor = number_of(arguments, "tensor_model_parallel_size");
-    evidence.pipeline = number_of(arguments, "pipeline_model_parallel_size");
-    evidence.expert = number_of(arguments, "expert_model_parallel_size");
-    if (!evidence.expert) evidence.expert = number_of(arguments, "expert_parallel_size");
-    evidence.expert_tensor = number_of(arguments, "expert_tensor_parallel_size");
+    evidence.run = evidence.samples.front().run;
     evidence.virtual_stages = static_cast<std::int64_t>(files_.front().contents.models.size());
     return evidence;
   }
@@ -225,7 +197,7 @@ class Reader {
         }
       }
     }
-    return number_of(files_.front().contents.arguments, "num_experts").value_or(0);
+    return recorded_run(files_.front().contents.arguments).experts.value_or(0);
   }
 
   Status add_rank(std::size_t index) {
@@ -243,8 +215,8 @@ class Reader {
     stage.output_is_embedding = axes_.config.pipeline > 1 &&
                                 untied != file.contents.arguments.end() &&
                                 untied->second == ArgValue{false};
-    stage.heads_per_rank =
-        number_of(file.contents.arguments, "num_attention_heads").value_or(0) / stage.config.tensor;
+    stage.heads_per_rank = number_of(file.contents.arguments, {"num_attention_heads"}).value_or(0) /
+                           stage.config.tensor;
     for (std::size_t v = 0; v < file.contents.models.size(); ++v) {
       stage.qkv_order = qkv_order_of(file.contents, file.contents.models[v]);
       stage.first_layer = first_layers_[{static_cast<std::int64_t>(v), stage.rank.pipeline}];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 #include <span>
 
 #include "base/fail.h"
+#include "format/iteration_folder.h"
 #include "format/sibling.h"
 #include "layout/rank_folder.h"
 #include "shardwright/checkpoint.h"
@@ -12,28 +12,6 @@ namespace shardwright {
 namespace {
 
 constexpr std::uint64_t kSmallFileBytes = std::uint64_t{1} << 20;
-constexpr std::string_view kTracker = "latest_checkpointed_iteration.txt";
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) {
-    text.remove_suffix(1);
-  }
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  return text;
-}
-
-std::optional<std::int64_t> parse_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
-}
-
-std::optional<std::int64_t> number_after(std::string_view name, std::string_view prefix) {
-  if (!name.starts_with(prefix)) return std::nullopt;
-  return parse_number(name.substr(prefix.size()));
-}
-
 struct Listing {
   std::vector<DirectoryEntry> entries;
 
@@ -44,18 +22,6 @@ struct Listing {
   [[nodiscard]] const DirectoryEntry* first_matching(auto&& matches) const {
     const auto found = std::find_if(entries.begin(), entries.end(), matches);
     return found == entries.end() ? nullptr : &*found;
-  }
-  // The folder `prefix`N with the largest N.
-  [[nodiscard]] const DirectoryEntry* latest(std::string_view prefix) const {
-    const DirectoryEntry* best = nullptr;
-    std::int64_t best_number = -1;
-    for (const DirectoryEntry& entry : entries) {
-      const auto number = number_after(entry.name, prefix);
-      if (!entry.is_directory || !number || *number <= best_number) continue;
-      best = &entry;
-      best_number = *number;
-    }
-    return best;
   }
 };
 
@@ -87,9 +53,10 @@ class Locator {
       return found(Container::kLegacy, path);
     }
     if (may_descend) {
-      if (listing.has(kTracker)) return follow_tracker(path, *directory, listing);
+      if (listing.has(kTrackerName)) return follow_tracker(path, *directory, listing);
       for (const std::string_view prefix : {"iter_", "step_"}) {
-        if (const DirectoryEntry* entry = listing.latest(prefix)) return descend(path, *entry);
+        if (const DirectoryEntry* entry = latest_folder(listing.entries, prefix))
+          return descend(path, *entry);
       }
       if (const DirectoryEntry* release = listing.first_matching(
               [](const DirectoryEntry& entry) { return entry.name == "release"; })) {
@@ -132,20 +99,19 @@ class Locator {
 
   Result<Location> follow_tracker(const std::string& path, const Directory& directory,
                                   const Listing& listing) {
-    const std::string text = SW_TRY(read_whole(directory, kTracker, kSmallFileBytes));
-    const std::string_view word = trimmed(text);
-    std::string folder(word);
-    if (const auto number = parse_number(word)) folder = fmt::format("iter_{:07}", *number);
-    if (folder != "release" && !parse_number(word)) {
+    const std::string text = SW_TRY(read_whole(directory, kTrackerName, kSmallFileBytes));
+    const std::string_view word = tracker_word(text);
+    const std::string folder = iteration_folder(word);
+    if (folder.empty()) {
       return fail(Code::kTrackerBroken, "{}/{}: found '{}', expected an iteration or 'release'",
-                  path, kTracker, folder.substr(0, 40));
+                  path, kTrackerName, word.substr(0, 40));
     }
     if (!listing.has(folder)) {
       return fail(Code::kTrackerBroken,
                   "{}/{}: names {}, which is not there; give the iteration's folder itself", path,
-                  kTracker, folder);
+                  kTrackerName, folder);
     }
-    reasons_.push_back(fmt::format("{} names {}", kTracker, folder));
+    reasons_.push_back(fmt::format("{} names {}", kTrackerName, folder));
     return locate(path + "/" + folder, false);
   }
 

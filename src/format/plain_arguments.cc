@@ -8,6 +8,16 @@ using pickle::Document;
 using pickle::Kind;
 using pickle::Value;
 
+std::optional<ArgValue> text_list(Value list) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::optional<std::string_view> text = list[i].as_string();
+    if (!text) return std::nullopt;
+    texts.emplace_back(*text);
+  }
+  return ArgValue{std::move(texts)};
+}
+
 std::optional<ArgValue> plain_value(Value value) {
   switch (value.kind()) {
     case Kind::kNone:
@@ -21,6 +31,7 @@ std::optional<ArgValue> plain_value(Value value) {
     case Kind::kString:
       return ArgValue{std::string(*value.as_string())};
     case Kind::kList: {
+      if (value.size() > 0 && value[0].as_string()) return text_list(value);
       std::vector<std::int64_t> numbers;
       for (std::size_t i = 0; i < value.size(); ++i) {
         const std::optional<std::int64_t> number = value[i].as_int();

@@ -43,6 +43,20 @@ std::optional<ArgValue> value_of(const YAML::Node& node) {
   return ArgValue{numbers};
 }
 
+// Nested maps by dotted name (`vision_config.depth`); what only names a class is none of ours.
+void add_values(const YAML::Node& map, const std::string& prefix, int depth, Arguments& arguments) {
+  constexpr int kMostDepth = 3;
+  for (const auto& entry : map) {
+    if (!entry.first.IsScalar()) continue;
+    const std::string name = prefix + entry.first.Scalar();
+    if (entry.second.IsMap() && depth < kMostDepth) {
+      add_values(entry.second, name + ".", depth + 1, arguments);
+    } else if (std::optional<ArgValue> value = value_of(entry.second)) {
+      arguments[name] = std::move(*value);
+    }
+  }
+}
+
 }  // namespace
 
 Result<Arguments> read_run_config(std::string_view yaml) {
@@ -52,12 +66,7 @@ Result<Arguments> read_run_config(std::string_view yaml) {
     if (!model.IsMap()) {
       return fail(Code::kYamlCorrupt, "run_config.yaml: found no 'model' section");
     }
-    for (const auto& entry : model) {
-      if (!entry.first.IsScalar()) continue;
-      if (std::optional<ArgValue> value = value_of(entry.second)) {
-        arguments[entry.first.Scalar()] = std::move(*value);
-      }
-    }
+    add_values(model, "", 0, arguments);
     return arguments;
   } catch (const YAML::Exception& error) {
     return fail(Code::kYamlCorrupt, "run_config.yaml: {}", error.what());

@@ -4,29 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "format/iteration_folder.h"
 
 namespace shardwright {
 namespace {
 
-constexpr std::string_view kTracker = "latest_checkpointed_iteration.txt";
 constexpr std::uint64_t kSmallFileBytes = std::uint64_t{1} << 20;
 constexpr int kDeepest = 5;
 
 using Entries = std::vector<DirectoryEntry>;
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
-  while (!text.empty() && static_cast<unsigned char>(text.front()) <= ' ') text.remove_prefix(1);
-  return text;
-}
-
-std::optional<std::int64_t> parse_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
-}
 
 bool has_folder(const Entries& entries, std::string_view name) {
   return std::ranges::any_of(
@@ -53,19 +40,6 @@ bool holds_data(const Entries& entries) {
          has_file(entries, "common.pt") || std::ranges::any_of(entries, is_rank_folder) ||
          std::ranges::any_of(entries, is_weights_file) ||
          has_file(entries, "model.safetensors.index.json");
-}
-
-std::string latest_folder(const Entries& entries, std::string_view prefix) {
-  std::string best;
-  std::int64_t best_number = -1;
-  for (const DirectoryEntry& entry : entries) {
-    if (!entry.is_directory || !entry.name.starts_with(prefix)) continue;
-    const auto number = parse_number(std::string_view(entry.name).substr(prefix.size()));
-    if (!number || *number <= best_number) continue;
-    best = entry.name;
-    best_number = *number;
-  }
-  return best;
 }
 
 std::string joined(const std::string& folder, const std::string& name) {
@@ -109,12 +83,12 @@ class Surveyor {
 
   Result<std::string> next_folder() {
     const Entries& entries = survey_.entries;
-    if (has_file(entries, kTracker)) {
+    if (has_file(entries, kTrackerName)) {
       SW_TRY(read_tracker());
       if (survey_.tracker->is_there) return survey_.tracker->folder;
     }
     for (const std::string_view prefix : {"iter_", "step_"}) {
-      if (std::string folder = latest_folder(entries, prefix); !folder.empty()) return folder;
+      if (const DirectoryEntry* folder = latest_folder(entries, prefix)) return folder->name;
     }
     if (has_folder(entries, "release")) return std::string("release");
     if (has_folder(entries, "weights") && has_folder(entries, "context")) {
@@ -123,11 +97,11 @@ class Surveyor {
     if (has_file(entries, "latest")) {
       const std::string text =
           SW_TRY(read_whole(directory_, joined(survey_.data, "latest"), kSmallFileBytes));
-      const std::string tag(trimmed(text));
+      const std::string tag(tracker_word(text));
       if (has_folder(entries, tag)) return tag;
     }
     for (const std::string_view prefix : {"global_step_", "global_step", "checkpoint-"}) {
-      if (std::string folder = latest_folder(entries, prefix); !folder.empty()) return folder;
+      if (const DirectoryEntry* folder = latest_folder(entries, prefix)) return folder->name;
     }
     for (const char* name : {"actor", "dist_ckpt", "huggingface", "checkpoints", "hf_ckpt"}) {
       if (has_folder(entries, name)) return std::string(name);
@@ -136,13 +110,12 @@ class Surveyor {
   }
 
   Status read_tracker() {
-    const std::string path = joined(survey_.data, std::string(kTracker));
+    const std::string path = joined(survey_.data, std::string(kTrackerName));
     const std::string text = SW_TRY(read_whole(directory_, path, kSmallFileBytes));
-    const std::string_view word = trimmed(text);
+    const std::string_view word = tracker_word(text);
     TrackerSurvey tracker;
     tracker.text = word.substr(0, 40);
-    if (const auto number = parse_number(word)) tracker.folder = fmt::format("iter_{:07}", *number);
-    if (word == "release") tracker.folder = word;
+    tracker.folder = iteration_folder(word);
     // verl and VeOmni keep the number and name the folder otherwise.
     const std::string step = "global_step_" + std::string(word);
     if (!has_folder(survey_.entries, tracker.folder) && has_folder(survey_.entries, step)) {

@@ -20,7 +20,11 @@ std::string_view module_of(std::string_view name) {
   for (const std::string_view parameter : {".weight", ".bias"}) {
     if (name.ends_with(parameter)) return name.substr(0, name.size() - parameter.size());
   }
-  return {};
+  // A mixer's projection is stored in parts: `in_proj.weight.z`.
+  constexpr std::string_view kProjection = ".in_proj.";
+  const std::size_t projection = name.find(std::string(kProjection) + "weight.");
+  if (projection == std::string_view::npos) return {};
+  return name.substr(0, projection + kProjection.size() - 1);
 }
 
 // `/shard_{layer}.{expert}_{layers}.{experts}` with the axes that the stored tensor counts.
@@ -45,14 +49,20 @@ void append_shards(std::string_view module, const Dims& counts, std::set<std::st
 }  // namespace
 
 bool has_extra_state(std::string_view module, ModuleSpec spec) {
+  if (is_in_foreign_tower(module)) return false;
   const std::string_view leaf = module.substr(module.rfind('.') + 1);
   if (leaf.starts_with("linear_") || leaf == "eh_proj") return true;
+  if (module.ends_with("multi_modal_projector.proj")) return true;
   // The block's last norm is Transformer Engine's wherever that is installed.
   if (spec == ModuleSpec::kLocal) return module.ends_with("decoder.final_layernorm");
   if (leaf.ends_with("layernorm")) return true;
-  constexpr std::array<std::string_view, 6> kOthers = {"enorm",   "hnorm",    "final_norm",
-                                                       "in_proj", "out_proj", "out_norm"};
-  return std::find(kOthers.begin(), kOthers.end(), leaf) != kOthers.end();
+  constexpr std::array<std::string_view, 8> kOthers = {
+      "enorm",    "hnorm",    "final_norm", "in_proj",
+      "out_proj", "out_norm", "patch_norm", "mm_soft_embed_norm"};
+  if (std::find(kOthers.begin(), kOthers.end(), leaf) != kOthers.end()) return true;
+  // The norm in front of a layer's blocks; a mixer's own norm has none.
+  const std::optional<LayerName> layer = split_layer_name(module);
+  return layer && layer->index && layer->rest == "norm";
 }
 
 std::vector<std::string> extra_state_names(std::span<const TensorDesc> tensors, ModuleSpec spec) {

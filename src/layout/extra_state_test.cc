@@ -50,5 +50,30 @@ TEST(ExtraState, LocalModulesHaveItForLinearsAndTheLastNorm) {
                                       "decoder.final_layernorm._extra_state/shard_0_1"}));
 }
 
+TEST(ExtraState, OfMixersAndVisionTowers) {
+  const std::vector<TensorDesc> tensors{
+      {"decoder.layers.0.mixer.in_proj.weight.z", DType::kBF16, {4, 4}},
+      {"decoder.layers.0.mixer.in_proj.weight.x", DType::kBF16, {4, 4}},
+      {"decoder.layers.0.mixer.conv1d.weight.x", DType::kBF16, {4, 1, 4}},
+      {"decoder.layers.0.mixer.norm.weight", DType::kBF16, {4}},
+      {"decoder.layers.0.norm.weight", DType::kBF16, {4}},
+      {"decoder.layers.1.self_attention.out_norm.weight", DType::kBF16, {4}},
+      {"vision_model.decoder.deepstack_merger_list.patch_norm.bias", DType::kBF16, {2, 4}},
+      {"vision_model.pos_embed.weight", DType::kBF16, {4, 4}},
+      {"visual.blocks.0.attn.out_proj.weight", DType::kBF16, {4, 4}},
+      {"vision_tower.post_layernorm.weight", DType::kBF16, {4}},
+      {"multi_modal_projector.mm_soft_embed_norm.weight", DType::kBF16, {4}},
+      {"multi_modal_projector.proj.weight", DType::kBF16, {4, 4}}};
+  EXPECT_EQ(extra_state_names(tensors, ModuleSpec::kTransformerEngine),
+            (std::vector<std::string>{
+                "decoder.layers.0.mixer.in_proj._extra_state/shard_0_1",
+                "decoder.layers.0.norm._extra_state/shard_0_1",
+                "decoder.layers.1.self_attention.out_norm._extra_state/shard_0_1",
+                "vision_model.decoder.deepstack_merger_list.patch_norm._extra_state/shard_0_2",
+                "vision_model.decoder.deepstack_merger_list.patch_norm._extra_state/shard_1_2",
+                "multi_modal_projector.mm_soft_embed_norm._extra_state/shard_0_1",
+                "multi_modal_projector.proj._extra_state/shard_0_1"}));
+}
+
 }  // namespace
 }  // namespace shardwright

@@ -16,11 +16,6 @@ constexpr std::array<std::string_view, 3> kModelFiles = {"model_optim_rng.pt", "
 // What counts further is not the name of a rank.
 constexpr std::int64_t kHighestRank = 1'000'000;
 
-bool is_optimizer_file(std::string_view name) {
-  return name == "optim.pt" || name == "distrib_optim.pt" ||
-         name.starts_with("layer_wise_optimizer_");
-}
-
 const ListedFile* find_file(const RankFolder& folder, std::string_view name) {
   const auto found = std::ranges::find(folder.files, name, &ListedFile::name);
   return found == folder.files.end() ? nullptr : &*found;
@@ -33,6 +28,11 @@ bool holds_only_dataloaders(const RankFolder& folder) {
 }
 
 }  // namespace
+
+bool is_optimizer_file(std::string_view name) {
+  return name == "optim.pt" || name == "distrib_optim.pt" ||
+         name.starts_with("layer_wise_optimizer_");
+}
 
 std::string_view model_file_of(const RankFolder& folder) {
   for (const std::string_view name : kModelFiles) {

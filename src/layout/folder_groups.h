@@ -30,6 +30,9 @@ struct FolderGroups {
 /// `model.pt`; empty if there is none.
 [[nodiscard]] std::string_view model_file_of(const RankFolder& folder);
 
+/// Whether the files of a rank's folder go by this name that hold an optimizer and no model.
+[[nodiscard]] bool is_optimizer_file(std::string_view name);
+
 [[nodiscard]] FolderGroups group_folders(const std::vector<RankFolder>& folders);
 
 /// How many numbers the names of these folders have, fewest first.

@@ -4,19 +4,34 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace shardwright {
+namespace {
+
+// What lists of modules are called that torch_dist stacks.
+constexpr std::array<std::string_view, 2> kLists = {"layers.", "deepstack_merger_list."};
+
+// The end of the first list's name, or npos.
+std::size_t end_of_stack(std::string_view name) {
+  std::size_t first = std::string_view::npos;
+  for (const std::string_view list : kLists) {
+    std::size_t at = name.find(list);
+    while (at != std::string_view::npos && at != 0 && name[at - 1] != '.') {
+      at = name.find(list, at + 1);
+    }
+    if (at != std::string_view::npos) first = std::min(first, at + list.size() - 1);
+  }
+  return first;
+}
+
+}  // namespace
 
 std::optional<LayerName> split_layer_name(std::string_view name) {
-  constexpr std::string_view kMark = "layers.";
-  std::size_t at = name.find(kMark);
-  while (at != std::string_view::npos && at != 0 && name[at - 1] != '.') {
-    at = name.find(kMark, at + 1);
-  }
-  if (at == std::string_view::npos) return std::nullopt;
-  LayerName parts{name.substr(0, at + kMark.size() - 1), std::nullopt,
-                  name.substr(at + kMark.size())};
+  const std::size_t stack = end_of_stack(name);
+  if (stack == std::string_view::npos) return std::nullopt;
+  LayerName parts{name.substr(0, stack), std::nullopt, name.substr(stack + 1)};
   const std::size_t dot = parts.rest.find('.');
   const std::string_view first = parts.rest.substr(0, dot);
   std::int64_t index = 0;
@@ -29,8 +44,23 @@ std::optional<LayerName> split_layer_name(std::string_view name) {
   return parts;
 }
 
+bool is_stackable(std::string_view stack) {
+  return stack.ends_with("decoder.layers") || stack.ends_with("deepstack_merger_list");
+}
+
 bool is_main_stack(std::string_view stack) {
+  constexpr std::string_view kStates = "optimizer.state.";
+  if (const std::size_t at = stack.find(kStates); at != std::string_view::npos) {
+    stack.remove_prefix(at + kStates.size());
+    stack.remove_prefix(std::min(stack.find('.'), stack.size() - 1) + 1);
+  }
   return stack == "decoder.layers" || stack == "language_model.decoder.layers";
+}
+
+bool is_in_foreign_tower(std::string_view name) {
+  constexpr std::array<std::string_view, 2> kTowers = {"visual.", "vision_tower."};
+  return std::ranges::any_of(kTowers,
+                             [&](std::string_view tower) { return name.starts_with(tower); });
 }
 
 std::int64_t count_main_layers(std::span<const TensorDesc> tensors) {

@@ -20,12 +20,20 @@ struct LayerName {
   std::string_view rest;
 };
 
-/// Splits at the first `.layers.`, or nullopt for names outside layer stacks. Borrows `name`.
+/// Splits at the first `.layers.` or `.deepstack_merger_list.`, or nullopt for names outside such
+/// lists. Borrows `name`.
 [[nodiscard]] std::optional<LayerName> split_layer_name(std::string_view name);
 
-/// Whether that is the stack that pipeline stages share out, of a model's own names: a vision
-/// tower's layers (`vision_model.decoder.layers`) lie whole on one stage.
+/// Whether torch_dist stacks the layers of that stack where they are alike.
+[[nodiscard]] bool is_stackable(std::string_view stack);
+
+/// Whether that is the stack that pipeline stages share out, of a model or its optimizer states: a
+/// vision tower's layers (`vision_model.decoder.layers`) lie whole on one stage.
 [[nodiscard]] bool is_main_stack(std::string_view stack);
+
+/// Whether a tensor belongs to a vision tower that Megatron takes from HF as it is: it keeps its
+/// names, is never stacked and every rank has the whole of it.
+[[nodiscard]] bool is_in_foreign_tower(std::string_view name);
 
 /// How many layers a stack of numbered names has; 0 without any. Counts the main stack only.
 [[nodiscard]] std::int64_t count_main_layers(std::span<const TensorDesc> tensors);

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "layout/second_coordinate.h"
+#include "layout/shard_contents.h"
 
 namespace shardwright {
 namespace {
@@ -14,26 +16,50 @@ struct Meaning {
   int expert = -1;
 };
 
+Result<Meaning> meaning_of_two(const LegacyAxesEvidence& evidence) {
+  std::vector<PlacedSample> placed;
+  for (std::size_t i = 0; i < evidence.samples.size(); ++i) {
+    const RankSample& sample = evidence.samples[i];
+    placed.push_back({&sample, evidence.folders[i], contents_of(sample)});
+  }
+  const CoordinateDecision decision =
+      decide_second_coordinate({evidence.run, placed, evidence.folders, {}, std::nullopt});
+  // Copies may be told apart by an expert rank too.
+  const bool is_copy =
+      decision.meaning == SecondCoordinate::kData || decision.meaning == SecondCoordinate::kExpert;
+  const bool agrees = is_copy && evidence.run.sizes.expert.value_or(1) > 1;
+  if (decision.contradicts_arguments && !agrees) {
+    std::string reasons;
+    for (const Phrase& reason : decision.evidence) {
+      reasons += (reasons.empty() ? "" : ", but ") + reason.english;
+    }
+    return fail(Code::kLegacyLayout,
+                "the second number of mp_rank folders: found that {}; is this a mix of two "
+                "checkpoints?",
+                reasons);
+  }
+  switch (decision.meaning) {
+    case SecondCoordinate::kPipeline:
+      return Meaning{1, -1};
+    case SecondCoordinate::kExpert:
+    case SecondCoordinate::kData:
+      return Meaning{-1, 1};
+    case SecondCoordinate::kUnknown:
+      break;
+  }
+  return fail(Code::kLegacyLayout,
+              "the second number of mp_rank folders: found nothing that tells a pipeline rank from "
+              "an expert rank; shardwright diagnose says what would");
+}
+
 Result<Meaning> meaning_of(const LegacyAxesEvidence& evidence, std::size_t numbers) {
   if (numbers == 1) return Meaning{};
+  if (numbers == 2) return meaning_of_two(evidence);
   if (numbers == 3) return Meaning{1, 2};
-  if (numbers > 3) {
-    return fail(Code::kLegacyLayout,
-                "found {} numbers in the names of mp_rank folders, expected at most three: tensor, "
-                "pipeline and expert rank",
-                numbers);
-  }
-  const bool args_pipeline = evidence.pipeline.value_or(1) > 1;
-  const bool args_expert = evidence.expert.value_or(1) > 1;
-  const bool is_expert = evidence.first_has_final_norm.value_or(args_expert);
-  if ((is_expert && args_pipeline && !args_expert) ||
-      (!is_expert && args_expert && !args_pipeline)) {
-    return fail(Code::kLegacyLayout,
-                "the second number of mp_rank folders: found that the arguments say {} rank, and "
-                "the tensors {} rank; is this a mix of two checkpoints?",
-                args_expert ? "expert" : "pipeline", is_expert ? "expert" : "pipeline");
-  }
-  return is_expert ? Meaning{-1, 1} : Meaning{1, -1};
+  return fail(Code::kLegacyLayout,
+              "found {} numbers in the names of mp_rank folders, expected at most three: tensor, "
+              "pipeline and expert rank",
+              numbers);
 }
 
 std::int64_t number_at(const std::vector<std::int64_t>& numbers, int position) {
@@ -74,11 +100,12 @@ Result<LegacyAxes> settle_legacy_axes(const LegacyAxesEvidence& evidence) {
   const Meaning meaning = SW_TRY(meaning_of(evidence, numbers));
   LegacyAxes axes;
   ParallelConfig& config = axes.config;
-  config.tensor = SW_TRY(size_of(evidence, 0, evidence.tensor, "tensor"));
-  config.pipeline = SW_TRY(size_of(evidence, meaning.pipeline, evidence.pipeline, "pipeline"));
-  config.expert = SW_TRY(size_of(evidence, meaning.expert, evidence.expert, "expert"));
+  config.tensor = SW_TRY(size_of(evidence, 0, evidence.run.sizes.tensor, "tensor"));
+  config.pipeline =
+      SW_TRY(size_of(evidence, meaning.pipeline, evidence.run.sizes.pipeline, "pipeline"));
+  config.expert = SW_TRY(size_of(evidence, meaning.expert, evidence.run.sizes.expert, "expert"));
   config.virtual_pipeline = evidence.virtual_stages;
-  config.expert_tensor = evidence.expert_tensor.value_or(config.tensor);
+  config.expert_tensor = evidence.run.sizes.expert_tensor.value_or(config.tensor);
   if (config.expert_tensor < 1 || config.tensor % config.expert_tensor != 0) {
     return fail(Code::kNotDivisible,
                 "found expert tensor size {} with tensor size {}, expected a divisor of it: such "

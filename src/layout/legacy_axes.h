@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "layout/legacy_evidence.h"
 #include "layout/rank_folder.h"
 #include "shardwright/error.h"
 #include "shardwright/parallel.h"
@@ -16,11 +17,8 @@ namespace shardwright {
 struct LegacyAxesEvidence {
   /// The numbers of every folder that holds a model, all of one length.
   std::vector<std::vector<std::int64_t>> folders;
-  /// From the arguments that the run saved; absent where they say nothing.
-  std::optional<std::int64_t> tensor, pipeline, expert, expert_tensor;
-  /// Whether a folder whose second number is 0 has the norm behind the last layer. With pipeline
-  /// stages only the last one has it; ranks of experts all do. Absent: no second number.
-  std::optional<bool> first_has_final_norm;
+  RecordedRun run;                  ///< what the arguments of the first of them say
+  std::vector<RankSample> samples;  ///< what each folder's file holds, in the same order
   std::int64_t virtual_stages = 1;
 };
 
@@ -30,8 +28,10 @@ struct LegacyAxes {
   std::vector<LegacyRank> ranks;  ///< of LegacyAxesEvidence::folders
 };
 
-/// Settles it: a second number is a pipeline or an expert rank as the contents show; where the
-/// saved arguments contradict that, it is an error and not a choice. Sizes are those of the names,
+/// Settles it: what a second number is, decide_second_coordinate() says, as for a diagnosis; where
+/// the saved arguments contradict the contents or nothing tells, that is an error and not a choice.
+/// A number that only tells copies apart (data-parallel ranks) counts as an expert rank of a model
+/// without experts, whose ranks hold replicas. Sizes are those of the names,
 /// or larger ones that the arguments tell (folders may be missing). Errors: kLegacyLayout,
 /// kNotDivisible (see legacy_grid).
 [[nodiscard]] Result<LegacyAxes> settle_legacy_axes(const LegacyAxesEvidence& evidence);

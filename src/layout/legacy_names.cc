@@ -24,8 +24,8 @@ constexpr std::array kPlainNorms = {
 constexpr Spelling kMtpLayer = {".mtp_model_layer.", ".transformer_layer."};
 // Parameters of a mixer where newer versions keep no convolution module.
 constexpr std::array kConvolution = {
-    Spelling{".mixer.conv1d_weight", ".mixer.conv1d.weight"},
-    Spelling{".mixer.conv1d_bias", ".mixer.conv1d.bias"},
+    Spelling{"mixer.conv1d_weight", "mixer.conv1d.weight"},
+    Spelling{"mixer.conv1d_bias", "mixer.conv1d.bias"},
 };
 constexpr std::string_view kExperts = ".mlp.experts.";
 constexpr std::string_view kCanonicalExperts = ".mlp.experts.experts.";
@@ -80,7 +80,10 @@ CanonicalName canonical_from_legacy(std::string_view legacy, std::int64_t first_
                                     bool plain_norms) {
   CanonicalName result{shift_layer(legacy, first_layer), std::nullopt};
   std::string& name = result.name;
-  replace(name, kMtpLayer.legacy, kMtpLayer.canonical);
+  // A hybrid model's is a stack of blocks and keeps its name.
+  if (name.find(".mtp_model_layer.layers.") == std::string::npos) {
+    replace(name, kMtpLayer.legacy, kMtpLayer.canonical);
+  }
   for (const Spelling& spelling : kConvolution) replace(name, spelling.legacy, spelling.canonical);
   if (plain_norms) {
     for (const Spelling& spelling : kPlainNorms) replace(name, spelling.legacy, spelling.canonical);
@@ -102,6 +105,10 @@ std::string legacy_from_canonical(std::string_view canonical, std::int64_t first
   if (modules.mtp_model_layer) replace(name, kMtpLayer.canonical, kMtpLayer.legacy);
   if (modules.plain_norms) {
     for (const Spelling& spelling : kPlainNorms) replace(name, spelling.canonical, spelling.legacy);
+  }
+  if (modules.plain_convolution) {
+    for (const Spelling& spelling : kConvolution)
+      replace(name, spelling.canonical, spelling.legacy);
   }
   const std::size_t at = name.find(kCanonicalExperts);
   if (at == std::string::npos || !expert) return name;

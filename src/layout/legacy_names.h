@@ -18,6 +18,9 @@ struct LegacyModules {
   /// The layer inside an MTP layer is called `mtp_model_layer` (0.15 and later), not
   /// `transformer_layer`.
   bool mtp_model_layer = true;
+  /// A Mamba mixer's convolution is two parameters of its own (`conv1d_weight`, 0.18 and later),
+  /// not a module (`conv1d.weight`).
+  bool plain_convolution = false;
 };
 
 /// A name of torch_dist, for a name of a legacy file.

@@ -27,12 +27,14 @@ std::int64_t extent(const TensorDesc* tensor, int axis) {
   return tensor == nullptr || tensor->shape.size() <= axis ? 0 : tensor->shape[axis];
 }
 
-// Mamba's in_proj is [z; x; B; C; dt] and its convolution [x; B; C], each part cut for itself.
-// Their widths show in the mixer's other tensors.
+// Mamba's in_proj is [z; x; B; C; dt] and its convolution [x; B; C], those of a gated delta net are
+// [query; key; value; z; beta; alpha] and [query; key; value]; each part is cut for itself. Their
+// widths show in the mixer's other tensors.
 std::vector<Segment> mixer_segments(const TensorDesc& tensor, const ByName& by_name) {
-  const std::size_t at = tensor.name.find(".mixer.");
+  std::size_t at = tensor.name.rfind(".in_proj.weight");
+  if (at == std::string::npos) at = tensor.name.rfind(".conv1d");
   if (at == std::string::npos || tensor.shape.empty()) return {};
-  const std::string mixer = tensor.name.substr(0, at + 7);
+  const std::string mixer = tensor.name.substr(0, at + 1);
   const std::string_view leaf = std::string_view(tensor.name).substr(mixer.size());
   const auto find = [&](std::string_view name) -> const TensorDesc* {
     const auto found = by_name.find(mixer + std::string(name));
@@ -42,6 +44,15 @@ std::vector<Segment> mixer_segments(const TensorDesc& tensor, const ByName& by_n
   const std::int64_t inner = extent(find("out_proj.weight"), 1);
   const std::int64_t rows = tensor.shape[0];
   if (heads == 0 || inner == 0) return {};
+  if (!ends_with(mixer, "mixer.")) {
+    if (leaf == "in_proj.weight") {
+      const std::int64_t keys = (rows - 2 * inner - 2 * heads) / 2;
+      return {{".query", keys}, {".key", keys},   {".value", inner},
+              {".z", inner},    {".beta", heads}, {".alpha", heads}};
+    }
+    const std::int64_t keys = (rows - inner) / 2;
+    return {{".query", keys}, {".key", keys}, {".value", inner}};
+  }
   if (leaf == "in_proj.weight") {
     const std::int64_t state = (rows - 2 * inner - heads) / 2;
     return {{".z", inner}, {".x", inner}, {".B", state}, {".C", state}, {".dt", heads}};

@@ -258,6 +258,9 @@ TEST(LegacyNames, GoBackToWhatTheyWere) {
       {"mtp.layers.0.mtp_model_layer.mlp.experts.linear_fc2.weight0", {false, true, true}},
       {"mtp.layers.0.transformer_layer.mlp.linear_fc2.weight", {false, true, false}},
       {"mtp.layers.0.eh_proj.weight", {}},
+      {"decoder.layers.0.mixer.conv1d.weight", {}},
+      {"decoder.layers.0.mixer.conv1d_weight", {.plain_convolution = true}},
+      {"decoder.layers.0.mixer.conv1d_bias", {.plain_convolution = true}},
       {"embedding.word_embeddings.weight", {}},
       {"vision_model.decoder.layers.3.mlp.linear_fc1.weight", {}},
   };
@@ -271,23 +274,57 @@ TEST(LegacyNames, GoBackToWhatTheyWere) {
       << "pipeline stages don't share out a vision tower";
 }
 
-LegacyAxesEvidence two_numbers(bool final_norm_first) {
+RankSample sample_of(std::string folder, std::vector<std::string> names) {
+  RankSample sample;
+  sample.folder = std::move(folder);
+  auto& tensors = sample.models.emplace_back();
+  for (std::string& name : names) tensors.push_back({std::move(name), {4, 4}});
+  return sample;
+}
+
+const std::string kEmbedding = "embedding.word_embeddings.weight";
+const std::string kNorm = "decoder.final_layernorm.weight";
+const std::string kExperts = "decoder.layers.0.mlp.experts.linear_fc1.weight0";
+
+LegacyAxesEvidence two_numbers(std::vector<std::string> first, std::vector<std::string> second) {
   LegacyAxesEvidence evidence;
   evidence.folders = {{0, 0}, {0, 1}};
-  evidence.first_has_final_norm = final_norm_first;
+  evidence.samples = {sample_of("mp_rank_00_000", std::move(first)),
+                      sample_of("mp_rank_00_001", std::move(second))};
+  evidence.run.is_present = true;
   return evidence;
 }
 
 TEST(LegacyAxes, AreSettledByContents) {
-  EXPECT_EQ(settle_legacy_axes(two_numbers(true))->config.expert, 2);
-  EXPECT_EQ(settle_legacy_axes(two_numbers(true))->ranks[1], (LegacyRank{0, 0, 1, 0}));
-  EXPECT_EQ(settle_legacy_axes(two_numbers(false))->config.pipeline, 2);
-  LegacyAxesEvidence contradicted = two_numbers(true);
-  contradicted.pipeline = 2;
+  const LegacyAxesEvidence experts =
+      two_numbers({kEmbedding, kExperts, kNorm}, {kEmbedding, kExperts, kNorm});
+  EXPECT_EQ(settle_legacy_axes(experts)->config.expert, 2);
+  EXPECT_EQ(settle_legacy_axes(experts)->ranks[1], (LegacyRank{0, 0, 1, 0}));
+  const LegacyAxesEvidence stages = two_numbers({kEmbedding}, {kNorm});
+  EXPECT_EQ(settle_legacy_axes(stages)->config.pipeline, 2);
+  LegacyAxesEvidence contradicted = experts;
+  contradicted.run.sizes.pipeline = 2;
   EXPECT_EQ(settle_legacy_axes(contradicted).error().code, Code::kLegacyLayout);
-  contradicted = two_numbers(false);
-  contradicted.expert = 2;
+  contradicted = stages;
+  contradicted.run.sizes.expert = 2;
   EXPECT_EQ(settle_legacy_axes(contradicted).error().code, Code::kLegacyLayout);
+}
+
+TEST(LegacyAxes, CopiesOfAWholeModelAreExpertRanksOfNoExperts) {
+  LegacyAxesEvidence copies = two_numbers({kEmbedding, kNorm}, {kEmbedding, kNorm});
+  EXPECT_EQ(settle_legacy_axes(copies)->config.expert, 2);
+  copies.run.sizes.expert = 2;
+  EXPECT_EQ(settle_legacy_axes(copies)->config.expert, 2);
+  copies.run.sizes = {};
+  copies.run.sizes.pipeline = 2;
+  EXPECT_EQ(settle_legacy_axes(copies).error().code, Code::kLegacyLayout);
+}
+
+TEST(LegacyAxes, AreNotGuessedWhereNothingTells) {
+  const LegacyAxesEvidence open = two_numbers({"adapter.weight"}, {"adapter.weight"});
+  const auto axes = settle_legacy_axes(open);
+  ASSERT_FALSE(axes);
+  EXPECT_NE(axes.error().message.find("shardwright diagnose"), std::string::npos);
 }
 
 TEST(LegacyAxes, RefuseMixesAndOverwrittenFiles) {
@@ -298,12 +335,39 @@ TEST(LegacyAxes, RefuseMixesAndOverwrittenFiles) {
   evidence.folders = {{0, 0, 0, 0}};
   EXPECT_EQ(settle_legacy_axes(evidence).error().code, Code::kLegacyLayout);
   evidence.folders = {{0}, {3}};
-  evidence.tensor = 2;
+  evidence.run.sizes.tensor = 2;
   EXPECT_EQ(settle_legacy_axes(evidence).error().code, Code::kLegacyLayout);
-  evidence.tensor = 4;
+  evidence.run.sizes.tensor = 4;
   EXPECT_EQ(settle_legacy_axes(evidence)->config.tensor, 4) << "folders may be missing";
-  evidence.expert_tensor = 8;
+  evidence.run.sizes.expert_tensor = 8;
   EXPECT_EQ(settle_legacy_axes(evidence).error().code, Code::kNotDivisible);
+}
+
+// Rank 1 of two: each part of the projection and of the convolution is cut for itself.
+TEST(LegacyParts, TakeGatedDeltaNetsApart) {
+  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 0, 0, false};
+  const std::string net = "decoder.layers.0.self_attention.";
+  const std::vector<TensorDesc> tensors = {
+      tensor(net + "in_proj.weight", {12, 5}), tensor(net + "conv1d.weight", {7, 1, 4}),
+      tensor(net + "A_log", {1}), tensor(net + "out_proj.weight", {5, 3})};
+  const std::string in = net + "in_proj.weight.";
+  EXPECT_EQ(
+      parts_of(tensors, 0, stage),
+      (Lines{in + "query (4, 5) [2:4, 0:5] @0 (5, 1)", in + "key (4, 5) [2:4, 0:5] @10 (5, 1)",
+             in + "value (6, 5) [3:6, 0:5] @20 (5, 1)", in + "z (6, 5) [3:6, 0:5] @35 (5, 1)",
+             in + "beta (2, 5) [1:2, 0:5] @50 (5, 1)", in + "alpha (2, 5) [1:2, 0:5] @55 (5, 1)"}));
+  const std::string convolution = net + "conv1d.weight.";
+  EXPECT_EQ(parts_of(tensors, 1, stage),
+            (Lines{convolution + "query (4, 1, 4) [2:4, 0:1, 0:4] @0 (4, 4, 1)",
+                   convolution + "key (4, 1, 4) [2:4, 0:1, 0:4] @8 (4, 4, 1)",
+                   convolution + "value (6, 1, 4) [3:6, 0:1, 0:4] @16 (4, 4, 1)"}));
+}
+
+TEST(LegacyParts, KeepTheNameOfAHybridPredictionLayer) {
+  const LegacyStage stage{{1, 1, 1, 1, 1}, {0, 0, 0, 0}, 0, 0, false};
+  const std::string name = "mtp.layers.0.mtp_model_layer.layers.1.mlp.linear_fc2.weight";
+  EXPECT_EQ(parts_of({tensor(name, {6, 5})}, 0, stage),
+            Lines{name + " (6, 5) [0:6, 0:5] @0 (5, 1)"});
 }
 
 }  // namespace

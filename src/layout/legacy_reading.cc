@@ -27,16 +27,6 @@ std::int64_t count_at(const std::vector<NumberedFolder>& folders, std::size_t pl
   return most;
 }
 
-bool is_sparse(const std::vector<NumberedFolder>& folders) {
-  std::set<std::int64_t> firsts;
-  std::set<std::int64_t> seconds;
-  for (const NumberedFolder& folder : folders) {
-    firsts.insert(folder.numbers[0]);
-    seconds.insert(folder.numbers[1]);
-  }
-  return folders.size() < firsts.size() * seconds.size();
-}
-
 std::vector<PlacedSample> place_samples(const LegacyEvidence& evidence) {
   std::vector<PlacedSample> placed;
   for (const RankSample& sample : evidence.samples) {
@@ -115,9 +105,10 @@ class Reader {
   }
 
   void read_two() {
-    CoordinateDecision decision =
-        decide_second_coordinate({reading_.run, reading_.samples, count_at(models(), 1),
-                                  is_sparse(models()), evidence_.believed, evidence_.verdict});
+    std::vector<std::vector<std::int64_t>> names;
+    for (const NumberedFolder& folder : models()) names.push_back(folder.numbers);
+    CoordinateDecision decision = decide_second_coordinate(
+        {reading_.run, reading_.samples, names, evidence_.believed, evidence_.verdict});
     std::vector<Coordinate> coordinates = {Coordinate::kTensor};
     if (decision.meaning == SecondCoordinate::kPipeline) {
       coordinates.push_back(Coordinate::kPipeline);

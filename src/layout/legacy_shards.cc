@@ -14,15 +14,15 @@ namespace shardwright {
 namespace {
 
 // Parts of one tensor of a mixer that torch_dist has as tensors of their own, in their order.
-constexpr std::array<std::string_view, 11> kMixerParts = {
-    ".z", ".x", ".B", ".C", ".dt", ".query", ".key", ".value", ".z", ".beta", ".alpha"};
+constexpr std::array<std::string_view, 10> kMixerParts = {
+    ".query", ".key", ".value", ".z", ".x", ".B", ".C", ".dt", ".beta", ".alpha"};
 
 // The name without the part's, and the part's place; -1 for a tensor that is whole.
 std::pair<std::string_view, int> split_mixer_part(std::string_view name) {
   const std::size_t dot = name.rfind('.');
-  const bool is_mixer = name.find(".mixer.in_proj.weight.") != std::string_view::npos ||
-                        name.find(".mixer.conv1d.") != std::string_view::npos;
-  if (!is_mixer || dot == std::string_view::npos) return {name, -1};
+  const bool is_mixer = name.find(".in_proj.weight.") != std::string_view::npos ||
+                        name.find(".conv1d.") != std::string_view::npos;
+  if (is_in_foreign_tower(name) || !is_mixer || dot == std::string_view::npos) return {name, -1};
   const auto part = std::ranges::find(kMixerParts, name.substr(dot));
   if (part == kMixerParts.end()) return {name, -1};
   return {name.substr(0, dot), static_cast<int>(part - kMixerParts.begin())};
@@ -58,8 +58,10 @@ class Sharder {
       if (belongs(canonical_[i], stage_)) add(i, canonical_[i].name);
     }
     for (std::size_t i = 0; stage_.copies_embedding && i < canonical_.size(); ++i) {
-      if (canonical_[i].name.ends_with("embedding.word_embeddings.weight")) {
-        add(i, "output_layer.weight");
+      constexpr std::string_view kEmbedding = "embedding.word_embeddings.weight";
+      const std::string& name = canonical_[i].name;
+      if (name.ends_with(kEmbedding)) {
+        add(i, name.substr(0, name.size() - kEmbedding.size()) + "output_layer.weight");
       }
     }
     for (LegacyShard& shard : shards_) {

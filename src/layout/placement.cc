@@ -39,9 +39,6 @@ std::vector<Interval> cut_axis(std::int64_t extent, std::int64_t parts, bool in_
   return intervals;
 }
 
-// Under whatever prefix: optimizer states have one.
-bool is_decoder_stack(std::string_view stack) { return stack.ends_with("decoder.layers"); }
-
 }  // namespace
 
 Result<Placement> Placement::make(std::span<const TensorDesc> tensors,
@@ -52,7 +49,7 @@ Result<Placement> Placement::make(std::span<const TensorDesc> tensors,
   placement.stage_width_ = std::lcm(config.tensor, config.expert * config.expert_tensor);
   for (const TensorDesc& tensor : tensors) {
     const std::optional<LayerName> layer = split_layer_name(tensor.name);
-    if (layer && is_decoder_stack(layer->stack) && !tensor.shape.empty()) {
+    if (layer && is_main_stack(layer->stack) && !tensor.shape.empty()) {
       const std::int64_t count = layer->index ? *layer->index + 1 : tensor.shape[0];
       placement.layers_ = std::max(placement.layers_, count);
     }
@@ -68,7 +65,7 @@ Result<Placement> Placement::make(std::span<const TensorDesc> tensors,
 
 std::int64_t Placement::stage_of(std::string_view name, std::int64_t layer) const {
   if (const std::optional<LayerName> parts = split_layer_name(name)) {
-    if (is_decoder_stack(parts->stack)) {
+    if (is_main_stack(parts->stack)) {
       return layers_ > 0 ? pipeline_.stage_of(std::clamp<std::int64_t>(layer, 0, layers_ - 1)) : 0;
     }
     if (parts->stack.ends_with("mtp.layers")) return config_.pipeline - 1;

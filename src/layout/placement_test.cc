@@ -186,5 +186,81 @@ TEST(Placement, PutsEndsAndObjectsOnTheirStages) {
   EXPECT_EQ(placement.rank_of_object("decoder.final_layernorm._extra_state/shard_0_1"), 2);
 }
 
+TEST(LayerName, KnowsEveryListThatIsStacked) {
+  const auto merger =
+      split_layer_name("vision_model.decoder.deepstack_merger_list.linear_fc1.bias");
+  ASSERT_TRUE(merger);
+  EXPECT_EQ(merger->stack, "vision_model.decoder.deepstack_merger_list");
+  EXPECT_EQ(merger->rest, "linear_fc1.bias");
+  EXPECT_TRUE(is_stackable(merger->stack));
+  EXPECT_EQ(split_layer_name("v.deepstack_merger_list.2.norm.bias")->index, 2);
+  EXPECT_FALSE(is_stackable("vision_tower.vision_model.encoder.layers"));
+  EXPECT_TRUE(is_main_stack("language_model.decoder.layers"));
+  EXPECT_TRUE(is_main_stack("chained_0.optimizer.state.exp_avg.decoder.layers"));
+  EXPECT_TRUE(is_main_stack("optimizer.state.param.language_model.decoder.layers"));
+  EXPECT_FALSE(is_main_stack("vision_model.decoder.layers"));
+  EXPECT_FALSE(is_main_stack("optimizer.state.param.vision_model.decoder.layers"));
+  EXPECT_FALSE(is_main_stack("optimizer.state.param"));
+}
+
+std::vector<std::string> placed(const Placement& placement, const TensorDesc& tensor) {
+  std::vector<std::string> lines;
+  const auto chunks = placement.place(tensor);
+  if (!chunks) return {chunks.error().message};
+  for (const OwnedChunk& chunk : *chunks) {
+    lines.push_back(to_string(chunk.box) + " on " + std::to_string(chunk.owner));
+  }
+  return lines;
+}
+
+// Two stages of two ranks: owners 0 and 1 hold the first stage, 2 and 3 the second.
+TEST(Placement, KeepsVisionTowersOnTheFirstStage) {
+  const std::vector<TensorDesc> tensors{
+      {"language_model.decoder.layers.mlp.linear_fc2.weight", DType::kBF16, {2, 4, 6}},
+      {"vision_model.decoder.layers.mlp.linear_fc1.weight", DType::kBF16, {3, 6, 4}},
+      {"vision_model.decoder.layers.mlp.linear_fc2.weight", DType::kBF16, {3, 4, 6}},
+      {"vision_model.decoder.deepstack_merger_list.linear_fc2.bias", DType::kBF16, {1, 4}},
+      {"visual.blocks.0.attn.out_proj.weight", DType::kBF16, {4, 4}},
+      {"vision_tower.encoder.layers.1.self_attn.out_proj.weight", DType::kBF16, {4, 4}},
+      {"multi_modal_projector.proj.weight", DType::kBF16, {4, 6}},
+      {"vision_model.decoder.deepstack_merger_list.linear_fc1.weight", DType::kBF16, {1, 4, 4}}};
+  const Placement placement = Placement::make(tensors, {2, 2, 1, 1, 2}).value();
+  EXPECT_EQ(placement.layers(), 2) << "the tower's three are not the model's";
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(placed(placement, tensors[0]), (Lines{"[0:1, 0:4, 0:3] on 0", "[0:1, 0:4, 3:6] on 1",
+                                                  "[1:2, 0:4, 0:3] on 2", "[1:2, 0:4, 3:6] on 3"}));
+  EXPECT_EQ(placed(placement, tensors[1]),
+            (Lines{"[0:1, 0:3, 0:4] on 0", "[0:1, 3:6, 0:4] on 1", "[1:2, 0:3, 0:4] on 0",
+                   "[1:2, 3:6, 0:4] on 1", "[2:3, 0:3, 0:4] on 0", "[2:3, 3:6, 0:4] on 1"}))
+      << "not gated";
+  EXPECT_EQ(placed(placement, tensors[3]), Lines{"[0:1, 0:4] on 0"});
+  EXPECT_EQ(placed(placement, tensors[4]), Lines{"[0:4, 0:4] on 0"}) << "HF's own tower";
+  EXPECT_EQ(placed(placement, tensors[5]), Lines{"[0:4, 0:4] on 0"}) << "HF's own tower";
+  EXPECT_EQ(placed(placement, tensors[6]), (Lines{"[0:2, 0:6] on 0", "[2:4, 0:6] on 1"}));
+  EXPECT_EQ(placed(placement, tensors[7]), (Lines{"[0:1, 0:2, 0:4] on 0", "[0:1, 2:4, 0:4] on 1"}));
+}
+
+TEST(ShardRule, CutsEveryPartOfAMixerOnItsOwn) {
+  const auto axis = [](std::string_view name, int axes) {
+    return shard_rule(name, axes, false).axis;
+  };
+  for (const std::string mixer : {"decoder.layers.0.mixer.", "decoder.layers.0.mamba_mixer."}) {
+    EXPECT_EQ(axis(mixer + "in_proj.weight.dt", 2), 0) << mixer;
+    EXPECT_EQ(axis(mixer + "conv1d.bias.B", 1), 0) << mixer;
+    EXPECT_EQ(axis(mixer + "D", 1), 0) << mixer;
+    EXPECT_EQ(axis(mixer + "norm.weight", 1), 0) << mixer;
+    EXPECT_EQ(axis(mixer + "out_proj.weight", 2), 1) << mixer;
+    EXPECT_EQ(axis(mixer + "in_proj.layer_norm_weight", 1), -1) << mixer;
+  }
+  const std::string delta = "decoder.layers.0.self_attention.";
+  EXPECT_EQ(axis(delta + "in_proj.weight.alpha", 2), 0);
+  EXPECT_EQ(axis(delta + "conv1d.weight.key", 3), 0);
+  EXPECT_EQ(axis(delta + "A_log", 1), 0);
+  EXPECT_EQ(axis(delta + "dt_bias", 1), 0);
+  EXPECT_EQ(axis(delta + "out_proj.weight", 2), 1);
+  EXPECT_EQ(axis(delta + "out_norm.weight", 1), -1) << "one head's width, the same on all ranks";
+  EXPECT_EQ(axis("decoder.layers.0.norm.weight", 1), -1);
+}
+
 }  // namespace
 }  // namespace shardwright

@@ -2,6 +2,7 @@
 #include "layout/second_coordinate.h"
 
 #include <algorithm>
+#include <set>
 
 #include "layout/finding_rules.h"
 
@@ -123,9 +124,20 @@ std::optional<ReplicaQuestion> question_about(std::span<const PlacedSample> samp
   return std::nullopt;
 }
 
+// Not every first number goes with every second one.
+bool is_sparse(std::span<const std::vector<std::int64_t>> names) {
+  std::set<std::int64_t> firsts;
+  std::set<std::int64_t> seconds;
+  for (const auto& numbers : names) {
+    firsts.insert(numbers[0]);
+    seconds.insert(numbers[1]);
+  }
+  return names.size() < firsts.size() * seconds.size();
+}
+
 bool names_a_lone_pipeline_rank(const CoordinateInput& input) {
-  return input.count == 1 && input.run.sizes.pipeline == 1 &&
-         size_or_one(input.run.sizes.expert) == 1;
+  return std::ranges::all_of(input.names, [](const auto& numbers) { return numbers[1] == 0; }) &&
+         input.run.sizes.pipeline == 1 && size_or_one(input.run.sizes.expert) == 1;
 }
 
 Phrase reason_for(SecondCoordinate meaning) {
@@ -168,7 +180,7 @@ CoordinateDecision decide_second_coordinate(const CoordinateInput& input) {
   settle(recorded);
   if (shown.confidence != Confidence::kCertain) settle(shown);
   settle(by_bytes(input.verdict, has_experts));
-  if (decision.meaning == SecondCoordinate::kUnknown && input.is_sparse) {
+  if (decision.meaning == SecondCoordinate::kUnknown && is_sparse(input.names)) {
     settle({SecondCoordinate::kExpert,
             Confidence::kLikely,
             {"not every first number goes with every second one, as with ETP below TP",

@@ -23,8 +23,7 @@ enum class SecondCoordinate : std::uint8_t { kUnknown, kPipeline, kExpert, kData
 struct CoordinateInput {
   RecordedRun run;
   std::span<const PlacedSample> samples;
-  std::int64_t count = 0;  ///< of different second numbers
-  bool is_sparse = false;  ///< not every first number with every second one
+  std::span<const std::vector<std::int64_t>> names;  ///< the numbers of every folder's name
   AxisSizes believed;
   std::optional<ReplicaVerdict> verdict;
 };

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "base/checked.h"
+#include "layout/layer_name.h"
 
 namespace shardwright {
 namespace {
@@ -36,11 +37,14 @@ constexpr std::array kRows = {
     Row{"linear_fc2.weight", Cut::kLast},
     Row{"eh_proj.weight", Cut::kFirst},
     Row{"core_attention.softmax_offset", Cut::kFirst},
-    Row{"mixer.A_log", Cut::kFirst},
+    Row{"A_log", Cut::kFirst},
+    Row{"dt_bias", Cut::kFirst},
     Row{"mixer.D", Cut::kFirst},
-    Row{"mixer.dt_bias", Cut::kFirst},
     Row{"mixer.norm.weight", Cut::kFirst},
+    Row{"mamba_mixer.D", Cut::kFirst},
+    Row{"mamba_mixer.norm.weight", Cut::kFirst},
     Row{"out_proj.weight", Cut::kLast},
+    Row{"multi_modal_projector.proj.weight", Cut::kFirst},
 };
 
 // The split projections of Mamba and gated delta nets carry the part behind the name:
@@ -67,6 +71,7 @@ bool is_split_part(std::string_view name) {
 
 ShardRule shard_rule(std::string_view name, int axes, bool is_gated) {
   ShardRule rule;
+  if (is_in_foreign_tower(name)) return rule;
   constexpr std::string_view kExperts = ".experts.experts.";
   const std::size_t experts = name.find(kExperts);
   int first = 0;

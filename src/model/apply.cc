@@ -94,9 +94,10 @@ Result<HfClaims> claim_hf(const Mapping& mapping, const ModelSizes& sizes, const
   return claims;
 }
 
-/// The canonical names that a selection uses.
-Result<NameSet> claim_megatron(const ModelSizes& sizes, const Selection& selection,
-                               const std::vector<CopyInstance>& copies,
+/// The canonical names that a selection uses. An HF tensor that Megatron keeps plus a constant may
+/// stand beside it as it was.
+Result<NameSet> claim_megatron(const Mapping& mapping, const ModelSizes& sizes,
+                               const Selection& selection, const std::vector<CopyInstance>& copies,
                                const TensorIndex& canonical) {
   NameSet names;
   for (const Instance& instance : selection.instances) {
@@ -105,6 +106,9 @@ Result<NameSet> claim_megatron(const ModelSizes& sizes, const Selection& selecti
       const TensorDesc* found = SW_TRY(find_megatron(*instance.rule, part, scope, canonical));
       if (found != nullptr) names.insert(found->name);
     }
+    if (instance.rule->offset == 0.0) continue;
+    const std::vector<std::string> kept = SW_TRY(hf_names(mapping, sizes, instance));
+    for (const std::string& name : kept) names.insert(std::string(kHfExtraPrefix) + name);
   }
   for (const CopyInstance& copy : copies) names.insert(std::string(kHfExtraPrefix) + copy.hf);
   return names;
@@ -241,7 +245,7 @@ Result<Correspondence> map_from_megatron(const Mapping& mapping, const ModelSize
   const Selection selection =
       SW_TRY((Selector(mapping, actual, Side::kMegatron, index, wish).select()));
   const std::vector<CopyInstance> instances = SW_TRY(copy_instances(mapping, actual));
-  const NameSet claimed = SW_TRY(claim_megatron(actual, selection, instances, index));
+  const NameSet claimed = SW_TRY(claim_megatron(mapping, actual, selection, instances, index));
   const std::vector<std::string> unmatched =
       names_outside(canonical, [&](const std::string& name) { return claimed.contains(name); });
   SW_TRY(report_unmatched(mapping, actual, unmatched, selection.missing));

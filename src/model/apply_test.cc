@@ -502,5 +502,110 @@ TEST(DeepseekV3, PinsTheExpertBias) {
   EXPECT_EQ(pinned, 2);
 }
 
+std::vector<std::string> names_of(const std::vector<MappedTensor>& tensors) {
+  std::vector<std::string> names;
+  for (const MappedTensor& tensor : tensors) names.push_back(tensor.desc.name);
+  return names;
+}
+
+/// A golden family with one tensor renamed, dropped or given another shape.
+Result<Correspondence> damaged(const std::string& folder, const std::string& name,
+                               std::optional<TensorDesc> instead) {
+  const GoldenFamily golden = load_golden(folder);
+  std::vector<TensorDesc> hf = golden.hf;
+  const auto found = std::ranges::find(hf, name, &TensorDesc::name);
+  if (found == hf.end()) throw std::runtime_error(name);
+  if (instead) {
+    *found = *std::move(instead);
+  } else {
+    hf.erase(found);
+  }
+  const ModelSizes sizes = sizes_from_hf_config(*golden.mapping, golden.config).value();
+  return map_from_hf(*golden.mapping, sizes, hf);
+}
+
+TEST(Hybrids, NameWhatIsMissingWrongOrTooMuch) {
+  struct Case {
+    std::string folder;
+    std::string name;
+    Dims shape;  // another one
+  };
+  const std::vector<Case> cases{
+      {"qwen35_vl", "model.language_model.layers.0.linear_attn.in_proj_qkv.weight", {130, 64}},
+      {"qwen35_vl", "model.language_model.layers.1.linear_attn.conv1d.weight", {128, 1, 5}},
+      {"qwen35_vl", "model.language_model.layers.3.self_attn.q_proj.weight", {128, 64}},
+      {"qwen35_vl", "model.visual.merger.linear_fc2.weight", {64, 64}},
+      {"qwen3_vl", "model.visual.blocks.1.attn.qkv.bias", {99}},
+      {"qwen3_vl", "model.visual.deepstack_merger_list.1.norm.weight", {32}},
+      {"qwen25_vl", "visual.blocks.0.mlp.gate_proj.weight", {48, 33}},
+      {"nemotron_h", "backbone.layers.0.mixer.in_proj.weight", {196, 65}},
+      {"nemotron_h", "backbone.layers.3.mixer.conv1d.bias", {127}},
+      {"nemotron_h", "backbone.layers.1.mixer.gate.e_score_correction_bias", {5}}};
+  for (const Case& bad : cases) {
+    const auto missing = damaged(bad.folder, bad.name, std::nullopt);
+    ASSERT_FALSE(missing) << bad.name;
+    const bool is_named = missing.error().message.find(bad.name) != std::string::npos;
+    // Without it no kind of layer is complete, and what is left of the layer is named.
+    EXPECT_TRUE(is_named || missing.error().code == Code::kUnmatchedSource)
+        << missing.error().message;
+    const auto renamed =
+        damaged(bad.folder, bad.name, TensorDesc{bad.name + "x", DType::kBF16, {1}});
+    ASSERT_FALSE(renamed) << bad.name;
+    EXPECT_EQ(renamed.error().code, Code::kUnmatchedSource) << renamed.error().message;
+    const auto reshaped =
+        damaged(bad.folder, bad.name, TensorDesc{bad.name, DType::kBF16, bad.shape});
+    ASSERT_FALSE(reshaped) << bad.name;
+    EXPECT_EQ(reshaped.error().code, Code::kShapeMismatch) << reshaped.error().message;
+    EXPECT_THAT(reshaped.error().message, HasSubstr(bad.name));
+  }
+}
+
+// Prediction layers of Nemotron-H: HF numbers their blocks through.
+TEST(Hybrids, NumberTheBlocksOfPredictionLayersThrough) {
+  GoldenFamily golden = load_golden("nemotron_h");
+  ModelSizes sizes = sizes_from_hf_config(*golden.mapping, golden.config).value();
+  EXPECT_EQ(sizes.at("mtp_length"), 2);
+  for (const int layer : {0, 1}) {
+    const auto add = [&](int block, const std::string& name, const Dims& shape) {
+      golden.hf.push_back(
+          {"mtp.layers." + std::to_string(2 * layer + block) + "." + name, DType::kBF16, shape});
+    };
+    for (const std::string name : {"enorm", "hnorm"}) add(0, name + ".weight", {64});
+    add(0, "eh_proj.weight", {64, 128});
+    add(0, "norm.weight", {64});
+    add(0, "mixer.q_proj.weight", {64, 64});
+    add(0, "mixer.k_proj.weight", {32, 64});
+    add(0, "mixer.v_proj.weight", {32, 64});
+    add(0, "mixer.o_proj.weight", {64, 64});
+    add(1, "norm.weight", {64});
+    add(1, "mixer.up_proj.weight", {96, 64});
+    add(1, "mixer.down_proj.weight", {64, 96});
+    add(1, "final_layernorm.weight", {64});
+  }
+  const auto mapped = map_from_hf(*golden.mapping, sizes, golden.hf);
+  ASSERT_TRUE(mapped) << mapped.error().message;
+  EXPECT_THAT(names_of(mapped->megatron),
+              testing::IsSupersetOf(
+                  {"mtp.layers.1.eh_proj.weight", "mtp.layers.1.final_layernorm.weight",
+                   "mtp.layers.1.mtp_model_layer.layers.0.self_attention.linear_qkv.weight",
+                   "mtp.layers.0.mtp_model_layer.layers.1.mlp.linear_fc2.weight"}));
+}
+
+// A delta net's norm is kept as w - 1; the exact tensor may stand beside it and is no stranger.
+TEST(Hybrids, KnowTheExactNormsBesideTheShiftedOnes) {
+  const GoldenFamily golden = load_golden("qwen35_vl");
+  const ModelSizes sizes = sizes_from_hf_config(*golden.mapping, golden.config).value();
+  const std::string hf = "model.language_model.layers.0.linear_attn.norm.weight";
+  const auto mapped = map_from_hf(*golden.mapping, sizes, golden.hf);
+  ASSERT_TRUE(mapped);
+  const auto norm = std::ranges::find(mapped->hf, hf, [](const auto& t) { return t.desc.name; });
+  EXPECT_EQ(norm->offset, -1.0);
+  std::vector<TensorDesc> canonical = golden.canonical;
+  canonical.push_back({"hf_extra." + hf, DType::kBF16, {16}});
+  EXPECT_TRUE(map_from_megatron(*golden.mapping, sizes, canonical));
+  canonical.back().name = "hf_extra.model.language_model.norm.weight";
+  EXPECT_FALSE(map_from_megatron(*golden.mapping, sizes, canonical)) << "no such norm is shifted";
+}
+
 }  // namespace
 }  // namespace shardwright

@@ -44,6 +44,11 @@ Status check_dtypes(std::span<const TensorDesc> tensors) {
   return {};
 }
 
+/// The tensor whose extents a rule states.
+const Dims& stated_shape(const Lowered& lowered) {
+  return lowered.megatron.size() == 1 ? lowered.megatron[0] : lowered.hf[0];
+}
+
 Arrangement arrangement_of(const Rule& rule) {
   return Arrangement{rule.transform, rule.permute, static_cast<int>(rule.hf.size()),
                      static_cast<int>(rule.megatron.size())};
@@ -175,7 +180,7 @@ Status Assembler::add_from_hf(const Instance& instance, const TensorIndex& hf) {
   Result<Lowered> lowered =
       lower_from_hf(arrangement_of(rule), std::span(shapes).first(roles), scope);
   if (!lowered) return std::unexpected(std::move(lowered).error().within(object));
-  Status shape = check_shape(rule, lowered->megatron[0], scope);
+  Status shape = check_shape(rule, stated_shape(*lowered), scope);
   if (!shape) return std::unexpected(std::move(shape).error().within(object));
   std::vector<TensorDesc> megatron;
   for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -231,10 +236,16 @@ Status Assembler::add_from_megatron(const Instance& instance, const TensorIndex&
     }
     shapes[0][0] = rows;
   }
-  Status shape = check_shape(rule, shapes[0], scope);
-  if (!shape) return std::unexpected(std::move(shape).error().within(object));
+  if (shapes.size() == 1) {
+    Status shape = check_shape(rule, shapes[0], scope);
+    if (!shape) return std::unexpected(std::move(shape).error().within(object));
+  }
   Result<Lowered> lowered = lower_from_megatron(arrangement_of(rule), shapes, scope);
   if (!lowered) return std::unexpected(std::move(lowered).error().within(object));
+  if (shapes.size() > 1) {
+    Status shape = check_shape(rule, stated_shape(*lowered), scope);
+    if (!shape) return std::unexpected(std::move(shape).error().within(object));
+  }
   std::vector<std::string> names = SW_TRY(hf_names(mapping_, sizes_, instance));
   std::vector<TensorDesc> hf;
   for (std::size_t i = 0; i < names.size(); ++i) {

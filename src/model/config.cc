@@ -23,8 +23,8 @@ constexpr std::size_t kMaxNesting = 24;
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
 
 std::optional<ArgValue> list_value(const nlohmann::json& list) {
-  if (!list.empty() &&
-      std::ranges::all_of(list, [](const auto& element) { return element.is_string(); })) {
+  const auto is_text = [](const nlohmann::json& element) { return element.is_string(); };
+  if (!list.empty() && std::ranges::all_of(list, is_text)) {
     return ArgValue{list.get<std::vector<std::string>>()};
   }
   std::vector<std::int64_t> numbers;
@@ -69,37 +69,33 @@ std::string plain_rope_key(const std::string& key) {
   return is_named ? key.substr(5) : key;
 }
 
-constexpr std::string_view kWholeLayers = "rope_parameters.full_attention.";
-
 /// Where layers with a sliding window have rotary settings of their own, those of the others count,
-/// and what stands beside them does not.
-bool is_by_layer(const Arguments& values) {
-  const auto found = values.lower_bound(kWholeLayers);
-  return found != values.end() && found->first.starts_with(kWholeLayers);
-}
-
-Arguments rope_by_layer(const Arguments& values) {
-  constexpr std::string_view kPrefix = "rope_parameters.";
+/// and what stands beside them does not. Empty where all layers share one.
+Arguments rope_by_layer(const std::string& section, const Arguments& values) {
+  const std::string all = section + "rope_parameters.";
+  const std::string whole = all + "full_attention.";
   Arguments rope;
+  const auto first = values.lower_bound(whole);
+  if (first == values.end() || !first->first.starts_with(whole)) return rope;
   for (const auto& [path, value] : values) {
-    if (path.starts_with(kWholeLayers)) {
-      rope[plain_rope_key(path.substr(kWholeLayers.size()))] = value;
-    } else if (path.starts_with(kPrefix) && path.find('.', kPrefix.size()) != std::string::npos) {
-      rope[path.substr(kPrefix.size())] = value;
+    if (path.starts_with(whole)) {
+      rope[plain_rope_key(path.substr(whole.size()))] = value;
+    } else if (path.starts_with(all) && path.find('.', all.size()) != std::string::npos) {
+      rope[path.substr(all.size())] = value;
     }
   }
   return rope;
 }
 
-/// Adds `rope.*` for whichever spelling of the rotary settings the file uses.
-Status add_rope_values(Arguments& values) {
-  Arguments rope;
+/// Adds `rope.*` for whichever spelling of the rotary settings the file uses. `section` is where to
+/// look, with a dot at its end; empty for the top level, which always gets a type.
+Status add_rope_values(const std::string& section, Arguments& values) {
+  Arguments rope = rope_by_layer(section, values);
+  const bool by_layer = !rope.empty();
   std::optional<ArgValue> old_type;
-  const bool by_layer = is_by_layer(values);
-  if (by_layer) rope = rope_by_layer(values);
   for (const auto& [path, value] : values) {
     if (by_layer) break;
-    for (const std::string_view prefix : {"rope_parameters.", "rope_scaling."}) {
+    for (const std::string& prefix : {section + "rope_parameters.", section + "rope_scaling."}) {
       if (!path.starts_with(prefix) || std::holds_alternative<std::monostate>(value)) continue;
       const std::string key = path.substr(prefix.size());
       if (key == "type") {
@@ -109,10 +105,12 @@ Status add_rope_values(Arguments& values) {
       }
     }
   }
-  const ArgValue* theta = by_layer ? nullptr : find_set(values, "rope_theta");
-  if (theta != nullptr) SW_TRY(add_rope(rope, "theta", *theta, "rope_theta"));
-  rope.emplace("type", old_type.value_or(ArgValue{std::string("default")}));
-  for (auto& [key, value] : rope) values["rope." + key] = std::move(value);
+  const ArgValue* theta = by_layer ? nullptr : find_set(values, section + "rope_theta");
+  if (theta != nullptr) SW_TRY(add_rope(rope, "theta", *theta, section + "rope_theta"));
+  if (section.empty() || !rope.empty() || old_type) {
+    rope.emplace("type", old_type.value_or(ArgValue{std::string("default")}));
+  }
+  for (auto& [key, value] : rope) values[section + "rope." + key] = std::move(value);
   return {};
 }
 
@@ -134,6 +132,33 @@ struct Found {
   bool is_doubtful = false;
 };
 
+/// The value of that name; of `name.length` how long the list or text is.
+std::optional<ArgValue> size_value(const Arguments& values, std::string_view name) {
+  constexpr std::string_view kLength = ".length";
+  if (const ArgValue* value = find_set(values, name)) return *value;
+  if (!name.ends_with(kLength)) return std::nullopt;
+  const ArgValue* value = find_set(values, name.substr(0, name.size() - kLength.size()));
+  if (value == nullptr) return std::nullopt;
+  if (const auto* text = std::get_if<std::string>(value)) return ArgValue{std::ssize(*text)};
+  if (const auto* texts = std::get_if<std::vector<std::string>>(value)) {
+    return ArgValue{std::ssize(*texts)};
+  }
+  const auto* numbers = std::get_if<std::vector<std::int64_t>>(value);
+  return numbers == nullptr ? std::nullopt : std::optional(ArgValue{std::ssize(*numbers)});
+}
+
+/// The names of a size, and behind those of a section the same of the top level.
+std::vector<std::string> with_top_level(std::span<const std::string> names,
+                                        const std::string& section) {
+  std::vector<std::string> all(names.begin(), names.end());
+  for (const std::string& name : names) {
+    if (!section.empty() && name.starts_with(section + ".")) {
+      all.push_back(name.substr(section.size() + 1));
+    }
+  }
+  return all;
+}
+
 /// The value of the first name that is set; the others must agree.
 Result<Found> find_size(const SizeRule& rule, std::span<const std::string> names,
                         const Arguments& values) {
@@ -142,8 +167,8 @@ Result<Found> find_size(const SizeRule& rule, std::span<const std::string> names
   bool is_confirmed = false;
   for (const std::string& spelled : names) {
     const FlagName flag = flag_name(spelled);
-    const ArgValue* value = find_set(values, flag.name);
-    if (value == nullptr) continue;
+    const std::optional<ArgValue> value = size_value(values, flag.name);
+    if (!value) continue;
     const std::int64_t number = SW_TRY(whole_number(flag.name, *value, flag.negated));
     if (!found.value) {
       found.value = number;
@@ -156,7 +181,8 @@ Result<Found> find_size(const SizeRule& rule, std::span<const std::string> names
     }
   }
   // The first name of such a rule is an upper bound (padded rows) that another one may confirm.
-  found.is_doubtful = rule.first_wins && names.size() > 1 && first == names[0] && !is_confirmed;
+  found.is_doubtful =
+      rule.first_wins && !rule.flag && names.size() > 1 && first == names[0] && !is_confirmed;
   return found;
 }
 
@@ -183,7 +209,12 @@ Result<HfConfig> read_hf_config(std::string_view json) {
   HfConfig config;
   flatten(root, "", config.values);
   config.values.erase("architectures");  // a name of the file, no setting of the model
-  SW_TRY(add_rope_values(config.values));
+  SW_TRY(add_rope_values("", config.values));
+  for (const auto& [key, value] : root.items()) {
+    if (value.is_object() && key.ends_with("_config")) {
+      SW_TRY(add_rope_values(key + ".", config.values));
+    }
+  }
   if (const auto* type = find_set(config.values, "model_type")) {
     if (const auto* text = std::get_if<std::string>(type)) config.model_type = *text;
   }
@@ -196,12 +227,24 @@ Result<HfConfig> read_hf_config(std::string_view json) {
   return config;
 }
 
+Arguments in_section(const Arguments& values, const std::string& section) {
+  Arguments seen = values;
+  if (section.empty()) return seen;
+  const std::string prefix = section + ".";
+  for (const auto& [path, value] : values) {
+    if (!path.starts_with(prefix)) seen.emplace(prefix + path, value);
+  }
+  return seen;
+}
+
 Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& values,
                                    bool from_args) {
   SizesWithDoubts result;
   for (const SizeRule& rule : mapping.sizes) {
     if (from_args && is_switched_off(rule, values)) continue;
-    const Found found = SW_TRY(find_size(rule, from_args ? rule.args : rule.hf, values));
+    const std::vector<std::string> names =
+        from_args ? rule.args : with_top_level(rule.hf, mapping.config_section);
+    const Found found = SW_TRY(find_size(rule, names, values));
     if (!found.value) continue;
     result.sizes[rule.name] = *found.value;
     if (found.is_doubtful) result.guessed.push_back(rule.name);
@@ -229,7 +272,8 @@ Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& valu
 }
 
 Result<ModelSizes> sizes_from_hf_config(const Mapping& mapping, const HfConfig& config) {
-  SizesWithDoubts found = SW_TRY(find_sizes(mapping, config.values, false));
+  const Arguments values = in_section(config.values, mapping.config_section);
+  SizesWithDoubts found = SW_TRY(find_sizes(mapping, values, false));
   return std::move(found.sizes);
 }
 
@@ -245,30 +289,38 @@ struct JsonWriter {
   nlohmann::json operator()(const auto& value) const { return value; }
 };
 
+/// Whether a section (empty, or with a dot at its end) has only what the plain rotary embedding
+/// needs.
+bool has_plain_rope(const Arguments& values, const std::string& section) {
+  const ArgValue* type = find_set(values, section + "rope.type");
+  if (type != nullptr && !same_value(*type, ArgValue{std::string("default")})) return false;
+  return find_set(values, section + "rope.mrope_section") == nullptr;
+}
+
 /// Where a path of ours is written; empty for what the plain rotary embedding does not need.
-std::string written_path(const std::string& path, bool plain_rope) {
+std::string written_path(const std::string& path, const Arguments& values) {
   constexpr std::string_view kRope = "rope.";
-  if (!path.starts_with(kRope)) return path;
-  if (path == "rope.theta") return "rope_theta";
-  if (plain_rope) return {};
-  if (path == "rope.type") return "rope_scaling.rope_type";
-  return "rope_scaling." + path.substr(kRope.size());
+  const std::size_t dot = path.find('.');
+  const bool is_nested = dot != std::string::npos && path.substr(dot + 1).starts_with(kRope);
+  const std::string section = is_nested ? path.substr(0, dot + 1) : std::string();
+  const std::string key = path.substr(section.size());
+  if (!key.starts_with(kRope)) return path;
+  if (key == "rope.theta") return section + "rope_theta";
+  if (has_plain_rope(values, section)) return {};
+  if (key == "rope.type") return section + "rope_scaling.rope_type";
+  return section + "rope_scaling." + key.substr(kRope.size());
 }
 
 }  // namespace
 
 std::string hf_config_text(const Arguments& values, const std::vector<std::string>& architectures) {
-  const ArgValue* type = find_set(values, "rope.type");
-  const bool plain_rope = type == nullptr || same_value(*type, ArgValue{std::string("default")});
   nlohmann::json root = nlohmann::json::object();
   root["architectures"] = architectures;
   for (const auto& [path, value] : values) {
-    const std::string place = written_path(path, plain_rope);
+    std::string place = written_path(path, values);
     if (place.empty()) continue;
-    const std::size_t dot = place.find('.');
-    nlohmann::json& target =
-        dot == std::string::npos ? root[place] : root[place.substr(0, dot)][place.substr(dot + 1)];
-    target = std::visit(JsonWriter{}, value);
+    std::ranges::replace(place, '.', '/');
+    root[nlohmann::json::json_pointer("/" + place)] = std::visit(JsonWriter{}, value);
   }
   constexpr int kIndent = 2;
   // Names come from argument strings, which need not be UTF-8.

@@ -15,7 +15,7 @@ namespace shardwright {
 /// The leaves of a config.json by dotted path (`rope_scaling.factor`); lists other than of whole
 /// numbers or of texts are left out. Both spellings of the rotary settings (`rope_theta` with
 /// `rope_scaling`, or `rope_parameters`) appear as `rope.theta`, `rope.type`, `rope.factor` and so
-/// on.
+/// on, in nested configurations (`text_config.rope.theta`) too.
 struct HfConfig {
   Arguments values;
   std::vector<std::string> architectures;

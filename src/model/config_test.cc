@@ -8,6 +8,7 @@
 
 #include "model/golden_family.h"
 #include "model/sample_model.h"
+#include "testing/golden_files.h"
 
 namespace shardwright {
 namespace {
@@ -431,6 +432,96 @@ TEST(Config, CountsOptionalLayersByTheTensors) {
   EXPECT_THAT(shown->notes, testing::Contains(HasSubstr("mtp_layers: config.json says 1")));
   json["num_nextn_predict_layers"] = 0;
   EXPECT_EQ(value_in(*args_from_hf_config(mapping, *config_of(json))), ArgValue{});
+}
+
+nlohmann::json golden_config(const std::string& folder) {
+  return nlohmann::json::parse(read_golden("hf/" + folder + "/hf/config.json"));
+}
+
+// Files of before transformers 4.52 have the language model's settings at the top level.
+TEST(Sections, AreFilledFromTheTopLevel) {
+  nlohmann::json nested = golden_config("qwen25_vl");
+  nlohmann::json flat = nested;
+  flat.erase("text_config");
+  for (const auto& [key, value] : nested["text_config"].items()) flat[key] = value;
+  flat["model_type"] = "qwen2_5_vl";
+  flat.erase("rope_parameters");
+  flat["rope_theta"] = 1000000.0;
+  flat["rope_scaling"] = {{"type", "mrope"}, {"mrope_section", {2, 3, 3}}};
+  const auto sizes = sizes_from_hf_config(shipped("qwen2_5_vl"), *config_of(flat));
+  ASSERT_TRUE(sizes) << sizes.error().message;
+  EXPECT_EQ(*sizes, sizes_from_hf_config(shipped("qwen2_5_vl"), *config_of(nested)).value());
+  const Arguments args = args_of("qwen2_5_vl", flat);
+  EXPECT_EQ(args, args_of("qwen2_5_vl", nested));
+  expect_arg(args, "mrope_section", std::vector<std::int64_t>{2, 3, 3});
+  expect_arg(args, "position_embedding_type", std::string("mrope"));
+  expect_arg(args, "rotary_base", std::int64_t{1000000});
+}
+
+TEST(Sections, ThatContradictTheTopLevelAreRefused) {
+  nlohmann::json json = golden_config("qwen3_vl");
+  json["hidden_size"] = 65;
+  const auto sizes = sizes_from_hf_config(shipped("qwen3_vl"), *config_of(json));
+  ASSERT_FALSE(sizes);
+  EXPECT_EQ(sizes.error().code, Code::kConfigMissing);
+  EXPECT_THAT(sizes.error().message, HasSubstr("hidden_size: found 65, expected 64 as "
+                                               "text_config.hidden_size says"));
+}
+
+TEST(Sections, LeaveItToTheTopLevelWhetherTheHeadIsTied) {
+  nlohmann::json json = golden_config("qwen3_vl");
+  json["text_config"]["tie_word_embeddings"] = true;  // what transformers 5 writes by default
+  EXPECT_EQ(sizes_from_hf_config(shipped("qwen3_vl"), *config_of(json))->at("tied"), 0);
+  json.erase("tie_word_embeddings");
+  EXPECT_EQ(sizes_from_hf_config(shipped("qwen3_vl"), *config_of(json))->at("tied"), 1);
+}
+
+TEST(Args, OfGatedDeltaNetsSayWhichLayersTheyAre) {
+  const Arguments args = args_of("qwen3_5_vl", golden_config("qwen35_vl"));
+  expect_arg(args, "linear_attention_freq", std::int64_t{4});
+  expect_arg(args, "experimental_attention_variant", std::string("gated_delta_net"));
+  expect_arg(args, "attention_output_gate", true);
+  expect_arg(args, "linear_num_value_heads", std::int64_t{4});
+  expect_arg(args, "linear_conv_kernel_dim", std::int64_t{4});
+  expect_arg(args, "rotary_percent", 0.25);
+  expect_arg(args, "vision_num_attention_heads", std::int64_t{2});
+  expect_arg(args, "mtp_num_layers", ArgValue{});
+}
+
+TEST(Args, OfHybridModelsSpellTheirBlocks) {
+  const Arguments args = args_of("nemotron_h", golden_config("nemotron_h"));
+  expect_arg(args, "hybrid_override_pattern", std::string("ME*M"));
+  expect_arg(args, "is_hybrid_model", true);
+  expect_arg(args, "num_layers", std::int64_t{4});
+  expect_arg(args, "mamba_state_dim", std::int64_t{16});
+  expect_arg(args, "mamba_num_groups", std::int64_t{2});
+  expect_arg(args, "squared_relu", true);
+  expect_arg(args, "swiglu", false);
+}
+
+// What config.json says of a layer and what its tensors are must be the same.
+TEST(Args, RefuseLayerKindsThatTheTensorsContradict) {
+  struct Case {
+    std::string folder;
+    std::string list;
+    std::string message;
+  };
+  const std::vector<Case> cases{
+      {"qwen35_vl", R"({"text_config": {"full_attention_interval": 2, "layer_types":
+        ["linear_attention", "full_attention", "linear_attention", "full_attention"]}})",
+       "found layer 1 to be full_attention by text_config.layer_types, expected what its tensors "
+       "show (model.language_model.layers.1.linear_attn.A_log exists)"},
+      {"nemotron_h", R"({"layers_block_type": ["mamba", "moe", "mlp", "mamba"]})",
+       "found layer 2 to be mlp by layers_block_type, expected what its tensors show"}};
+  for (const Case& bad : cases) {
+    nlohmann::json json = golden_config(bad.folder);
+    json.merge_patch(nlohmann::json::parse(bad.list));
+    const GoldenFamily golden = load_golden(bad.folder);
+    const auto args = args_from_hf_config(*golden.mapping, *config_of(json), golden.hf);
+    ASSERT_FALSE(args) << bad.folder;
+    EXPECT_EQ(args.error().code, Code::kConfigMissing);
+    EXPECT_THAT(args.error().message, HasSubstr(bad.message));
+  }
 }
 
 }  // namespace

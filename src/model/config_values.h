@@ -15,6 +15,10 @@ struct SizesWithDoubts {
   std::vector<std::string> guessed;  ///< size names that came from a default or a padded number
 };
 
+/// The values as a mapping with a section for its language model sees them: what the section lacks
+/// is taken from the top level, where older files have it.
+[[nodiscard]] Arguments in_section(const Arguments& values, const std::string& section);
+
 /// REQUIRES: `values` are of the side that `from_args` says.
 [[nodiscard]] Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& values,
                                                  bool from_args);

@@ -22,14 +22,23 @@ namespace {
   std::abort();
 }
 
-/// `decoder.layers.mlp...` with a layer axis as `decoder.layers.3.mlp...` without.
-bool is_stacked(std::string_view name) {
-  constexpr std::string_view kLayers = "decoder.layers.";
-  return name.starts_with(kLayers) && (name[kLayers.size()] < '0' || name[kLayers.size()] > '9');
+/// Where the name of a list of layers ends that a stacked tensor has an axis for; npos for others.
+std::size_t end_of_stack(std::string_view name) {
+  for (const std::string_view list : {"decoder.layers.", "decoder.deepstack_merger_list."}) {
+    const std::size_t at = name.find(list);
+    if (at == std::string_view::npos) continue;
+    const char next = name[at + list.size()];
+    if (next < '0' || next > '9') return at + list.size();
+  }
+  return std::string_view::npos;
 }
 
+/// `decoder.layers.mlp...` with a layer axis as `decoder.layers.3.mlp...` without.
+bool is_stacked(std::string_view name) { return end_of_stack(name) != std::string_view::npos; }
+
 std::string layer_name(const std::string& stacked, std::int64_t layer) {
-  return fmt::format("decoder.layers.{}{}", layer, stacked.substr(std::strlen("decoder.layers")));
+  const std::size_t end = end_of_stack(stacked);
+  return fmt::format("{}{}.{}", stacked.substr(0, end), layer, stacked.substr(end));
 }
 
 Dims tail(const Dims& shape) {
@@ -196,8 +205,9 @@ std::vector<TensorDesc> safetensors_header(const std::string& path) {
 }
 
 std::vector<std::string> golden_folders() {
-  return {"llama3",      "llama3_4l",       "qwen2",  "qwen3",   "qwen3_moe", "mistral", "mixtral",
-          "deepseek_v3", "deepseek_v3_mtp", "gemma2", "gpt_oss", "glm45",     "olmoe"};
+  return {"llama3",  "llama3_4l",   "qwen2",           "qwen3",     "qwen3_moe", "mistral",
+          "mixtral", "deepseek_v3", "deepseek_v3_mtp", "gemma2",    "gpt_oss",   "glm45",
+          "olmoe",   "qwen3_vl",    "qwen25_vl",       "qwen35_vl", "nemotron_h"};
 }
 
 std::vector<std::string> golden_folders_with_rows() {

@@ -55,6 +55,28 @@ Result<std::vector<std::vector<Binding>>> turns_of(const Mapping& mapping, const
   return turns;
 }
 
+/// The HF shape that a renaming rule states; nothing where it does not say. Forms of a model that
+/// have the same names are told apart by it.
+std::optional<Dims> stated_hf_shape(const Rule& rule, const Scope& scope) {
+  const bool says = std::holds_alternative<Rename>(rule.transform) && rule.stack.empty() &&
+                    !rule.vocabulary && !rule.shape.empty();
+  if (!says) return std::nullopt;
+  Dims shape = Dims::filled(static_cast<int>(rule.shape.size()), 0);
+  for (int axis = 0; axis < shape.size(); ++axis) {
+    const Result<std::int64_t> extent = rule.shape[static_cast<std::size_t>(axis)].evaluate(scope);
+    const std::int64_t hf_axis = rule.permute.empty() ? axis : rule.permute[axis];
+    if (!extent || hf_axis >= shape.size()) return std::nullopt;
+    shape[static_cast<int>(hf_axis)] = *extent;
+  }
+  return shape;
+}
+
+/// Whether a tensor is what a rule states of its only HF tensor.
+bool fits(const Rule& rule, const Scope& scope, const TensorDesc& hf) {
+  const std::optional<Dims> shape = stated_hf_shape(rule, scope);
+  return !shape || *shape == hf.shape;
+}
+
 }  // namespace
 
 Result<TensorIndex> TensorIndex::make(std::span<const TensorDesc> tensors) {
@@ -87,6 +109,9 @@ Result<std::int64_t> loop_count(const Mapping& mapping, const ModelSizes& sizes,
   if (rule == mapping.indices.end()) {
     return fail(Code::kInternal, "loop variable '{}': found no definition", index);
   }
+  const auto size = std::ranges::find(mapping.sizes, rule->size, &SizeRule::name);
+  const bool may_lack = size != mapping.sizes.end() && size->optional;
+  if (may_lack && !sizes.contains(rule->size)) return 0;
   const std::int64_t count = SW_TRY((Scope{sizes, {}}.value_of(rule->size)));
   if (count < 0 || count > kMaxLoop) {
     return fail(Code::kLimit, "size '{}': found {}, expected 0 to {}", rule->size, count, kMaxLoop);
@@ -163,8 +188,9 @@ Status Selector::visit_rule(const Rule& rule, const Bindings& bindings, Selectio
     const std::vector<std::string> names = SW_TRY(hf_names(mapping_, sizes_, instance));
     SW_TRY(spend(names.size()));
     for (const std::string& name : names) {
-      if (present_.contains(name)) {
+      if (const TensorDesc* tensor = present_.find(name)) {
         ++present;
+        if (!fits(rule, scope, *tensor)) ++selection.misfits;
       } else {
         missing.push_back(name);
       }
@@ -211,16 +237,23 @@ Status Selector::visit_choice(const Choice& choice, Bindings& bindings, Selectio
     const bool complete = candidate.missing.empty();
     const bool best_complete = best.missing.empty();
     // A complete option beats an incomplete one; among incomplete ones the nearest is the one to
-    // complain about; among complete ones the written checkpoint's own form wins, then the first.
-    const bool better = !has_best || (complete != best_complete ? complete
-                                      : complete                ? wanted > best_wanted
-                                                                : candidate.present > best.present);
+    // complain about; among complete ones that whose shapes are there, then the written
+    // checkpoint's own form, then the first.
+    const auto rank = [](const Selection& chosen, std::size_t likeness) {
+      const auto misfits = static_cast<std::ptrdiff_t>(chosen.misfits);
+      return chosen.missing.empty() ? std::pair(-misfits, likeness)
+                                    : std::pair(std::ptrdiff_t{0}, chosen.present);
+    };
+    const bool better =
+        !has_best ||
+        (complete != best_complete ? complete : rank(candidate, wanted) > rank(best, best_wanted));
     if (!better) continue;
     best = std::move(candidate);
     best_wanted = wanted;
     has_best = true;
   }
   selection.present += best.present;
+  selection.misfits += best.misfits;
   std::ranges::move(best.missing, std::back_inserter(selection.missing));
   std::ranges::move(best.instances, std::back_inserter(selection.instances));
   return {};
@@ -231,8 +264,10 @@ Result<std::size_t> Selector::wanted_names(const Selection& option) const {
   if (wanted_ == nullptr) return count;
   for (const Instance& instance : option.instances) {
     const std::vector<std::string> names = SW_TRY(hf_names(mapping_, sizes_, instance));
+    const Scope scope{sizes_, instance.bindings};
     for (const std::string& name : names) {
-      if (wanted_->contains(name)) ++count;
+      const TensorDesc* tensor = wanted_->find(name);
+      if (tensor != nullptr && fits(*instance.rule, scope, *tensor)) ++count;
     }
   }
   return count;

@@ -40,6 +40,7 @@ struct Selection {
   std::vector<Instance> instances;
   std::vector<std::string> missing;  ///< names that these rules need and that do not exist
   std::size_t present = 0;           ///< names that do
+  std::size_t misfits = 0;           ///< HF tensors of another shape than their rule states
 };
 
 /// Applies a mapping's loops, conditions and choices to the tensors that exist on one side.

@@ -68,12 +68,31 @@ Result<std::vector<std::string>> texts_or_none(const JsonNode& node, std::string
   return member ? member->texts() : Result<std::vector<std::string>>(std::vector<std::string>{});
 }
 
+namespace {
+
+/// A key as a path from the root of config.json. A leading / says that it is one already.
+std::string config_path(std::string_view key, const KnownNames& known) {
+  if (key.starts_with('/')) return std::string(key.substr(1));
+  if (known.config_section.empty()) return std::string(key);
+  const bool negated = key.starts_with('!');
+  return fmt::format("{}{}.{}", negated ? "!" : "", known.config_section,
+                     key.substr(negated ? 1 : 0));
+}
+
+Result<std::vector<std::string>> config_paths(const JsonNode& node, const KnownNames& known) {
+  std::vector<std::string> keys = SW_TRY(texts_or_none(node, "hf"));
+  for (std::string& key : keys) key = config_path(key, known);
+  return keys;
+}
+
+}  // namespace
+
 Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
                                  const KnownNames& known) {
   SW_TRY(node.only({"hf", "args", "args_if", "default", "optional", "flag", "first_wins"}));
   SizeRule rule;
   rule.name = name;
-  rule.hf = SW_TRY(texts_or_none(node, "hf"));
+  rule.hf = SW_TRY(config_paths(node, known));
   rule.args = SW_TRY(texts_or_none(node, "args"));
   if (const std::optional<JsonNode> args_if = node.find("args_if")) {
     rule.args_if = SW_TRY(args_if->text());
@@ -110,14 +129,17 @@ Result<ConfigRule::Kind> parse_kind(const JsonNode& node) {
   if (kind == "dense_first") return Kind::kDenseFirst;
   if (kind == "sparse_step") return Kind::kSparseStep;
   if (kind == "alike") return Kind::kAlike;
+  if (kind == "linear_attention") return Kind::kLinearAttention;
+  if (kind == "block_pattern") return Kind::kBlockPattern;
   if (kind == "window_layers") return Kind::kWindowLayers;
   if (kind == "inverse_sqrt") return Kind::kInverseSqrt;
   if (kind == "fraction") return Kind::kFraction;
   if (kind == "expert_range") return Kind::kExpertRange;
   if (kind == "inverted") return Kind::kInverted;
   return named->invalid(fmt::format("'{}'", kind),
-                        "pair, window, dense_first, sparse_step, alike, window_layers, "
-                        "inverse_sqrt, fraction, expert_range or inverted");
+                        "pair, window, dense_first, sparse_step, alike, linear_attention, "
+                        "block_pattern, window_layers, inverse_sqrt, fraction, "
+                        "expert_range or inverted");
 }
 
 Result<std::optional<ArgValue>> value_of(const JsonNode& node, std::string_view key) {
@@ -158,8 +180,10 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
   if (rule.kind != ConfigRule::Kind::kPair && !is_pair) {
     return node.invalid("names of one side only", "'hf' and 'args'");
   }
-  if ((rule.kind == ConfigRule::Kind::kFraction) != (rule.size && is_pair)) {
-    return node.invalid("'size' with names of both sides", "it for 'fraction', and only there");
+  const bool counts_blocks = rule.kind == ConfigRule::Kind::kBlockPattern;
+  if (!counts_blocks && (rule.kind == ConfigRule::Kind::kFraction) != (rule.size && is_pair)) {
+    return node.invalid("'size' with names of both sides",
+                        "it for 'fraction' and 'block_pattern', and only there");
   }
   if (rule.inert && (!is_pair || rule.kind != ConfigRule::Kind::kPair)) {
     return node.invalid("'inert' without a pair", "names of both sides");
@@ -171,6 +195,15 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
     return node.invalid(fmt::format("{} HF names", rule.hf.size()),
                         "the step and the dense layers");
   }
+  const bool lists_kinds = rule.kind == ConfigRule::Kind::kLinearAttention ||
+                           rule.kind == ConfigRule::Kind::kBlockPattern;
+  if (lists_kinds && rule.hf.size() != 2) {
+    return node.invalid(fmt::format("{} HF names", rule.hf.size()),
+                        "the list of layers and its shorter form");
+  }
+  if (!lists_kinds && !rule.shown_by.empty()) {
+    return node.invalid("'shown_by'", "it where layers are listed by kind");
+  }
   return {};
 }
 
@@ -179,11 +212,11 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
 Result<ConfigRule> parse_config_rule(const std::string& name, const JsonNode& node,
                                      const KnownNames& known) {
   SW_TRY(node.only({"kind", "hf", "args", "value", "size", "default", "map", "else", "when_set",
-                    "if", "integer", "flag", "inert"}));
+                    "if", "integer", "flag", "shown_by", "inert"}));
   ConfigRule rule;
   rule.name = name;
   rule.kind = SW_TRY(parse_kind(node));
-  rule.hf = SW_TRY(texts_or_none(node, "hf"));
+  rule.hf = SW_TRY(config_paths(node, known));
   rule.args = SW_TRY(texts_or_none(node, "args"));
   rule.value = SW_TRY(value_of(node, "value"));
   rule.fallback = SW_TRY(value_of(node, "default"));
@@ -199,7 +232,19 @@ Result<ConfigRule> parse_config_rule(const std::string& name, const JsonNode& no
   if (const std::optional<JsonNode> conditions = node.find("if")) {
     const auto members = SW_TRY(conditions->members());
     for (const auto& [key, value] : members) {
-      rule.conditions.emplace_back(key, SW_TRY(parse_value(value)));
+      rule.conditions.emplace_back(config_path(key, known), SW_TRY(parse_value(value)));
+    }
+  }
+  if (const std::optional<JsonNode> shown = node.find("shown_by")) {
+    const auto members = SW_TRY(shown->members());
+    for (const auto& [layer_kind, named] : members) {
+      rule.shown_by.emplace_back(layer_kind, std::vector<NameTemplate>{});
+      const std::vector<std::string> texts = SW_TRY(named.texts());
+      for (const std::string& text : texts) {
+        Result<NameTemplate> tensor = NameTemplate::parse(text);
+        if (!tensor) return refused(named, std::move(tensor).error());
+        rule.shown_by.back().second.push_back(*std::move(tensor));
+      }
     }
   }
   SW_TRY(check_config_rule(rule, node));

@@ -27,14 +27,15 @@ struct Source {
 
 /// The parts of a family that the families extending it may change entry by entry.
 bool is_merged_by_entry(std::string_view key) {
-  constexpr std::array<std::string_view, 4> kKeys{"sizes", "indices", "groups", "config"};
+  constexpr std::array<std::string_view, 5> kKeys{"sizes", "indices", "groups", "config",
+                                                  "components"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
 bool is_own(std::string_view key) {
-  constexpr std::array<std::string_view, 8> kKeys{"family",        "extends",     "abstract",
+  constexpr std::array<std::string_view, 9> kKeys{"family",        "extends",     "abstract",
                                                   "architectures", "model_types", "needs_args",
-                                                  "inferred",      "$schema"};
+                                                  "inferred",      "$schema",     "about"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
@@ -66,14 +67,32 @@ Result<Json> resolved(const Source& source, std::span<const Source> all, int dep
   const JsonNode root(source.json, source.name + "#");
   const std::optional<JsonNode> extends = root.find("extends");
   if (!extends) return source.json;
-  const std::string family = SW_TRY(extends->text());
-  const auto base = std::ranges::find(all, family, &Source::family);
-  if (base == all.end()) return extends->invalid(fmt::format("'{}'", family), "a family given too");
-  if (depth >= kMaxDepth) {
-    return extends->invalid(fmt::format("'{}'", family), "no more than 8 files in a row");
+  const std::vector<std::string> families = SW_TRY(extends->texts());
+  Json below = Json::object();
+  for (const std::string& family : families) {
+    const auto base = std::ranges::find(all, family, &Source::family);
+    if (base == all.end()) {
+      return extends->invalid(fmt::format("'{}'", family), "a family given too");
+    }
+    if (depth >= kMaxDepth) {
+      return extends->invalid(fmt::format("'{}'", family), "no more than 8 files in a row");
+    }
+    below = merged(below, SW_TRY(resolved(*base, all, depth + 1)));
   }
-  const Json below = SW_TRY(resolved(*base, all, depth + 1));
   return merged(below, source.json);
+}
+
+/// Without the null entries that removed nothing.
+Json without_removals(Json json) {
+  for (auto& [key, value] : json.items()) {
+    if (!is_merged_by_entry(key) || !value.is_object()) continue;
+    Json kept = Json::object();
+    for (const auto& [entry, content] : value.items()) {
+      if (!content.is_null()) kept[entry] = content;
+    }
+    value = std::move(kept);
+  }
+  return json;
 }
 
 /// Turns a list of rules, uses of groups and choices into items.
@@ -217,6 +236,10 @@ Result<CopyRule> parse_copy(const JsonNode& node, const KnownNames& known) {
 /// Reads `sizes` and `indices` and returns the names that the rest may use.
 Result<KnownNames> parse_numbers(const JsonNode& root, Mapping& mapping) {
   KnownNames known;
+  if (const std::optional<JsonNode> section = root.find("config_section")) {
+    known.config_section = SW_TRY(section->text());
+    mapping.config_section = known.config_section;
+  }
   const JsonNode sizes = SW_TRY(root.at("sizes"));
   const auto size_nodes = SW_TRY(sizes.members());
   for (const auto& [name, node] : size_nodes) known.sizes.insert(name);
@@ -270,9 +293,10 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
 }
 
 Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
-  SW_TRY(root.only({"$schema", "about", "family", "extends", "abstract", "architectures",
-                    "model_types", "needs_args", "inferred", "beyond_args", "sizes", "indices",
-                    "groups", "rules", "copies", "ignore", "config"}));
+  SW_TRY(
+      root.only({"$schema", "about", "family", "extends", "abstract", "architectures",
+                 "model_types", "needs_args", "inferred", "beyond_args", "config_section", "sizes",
+                 "indices", "groups", "rules", "copies", "ignore", "config", "components"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));
@@ -290,6 +314,10 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
     for (const JsonNode& node : nodes) {
       mapping.ignore.push_back(SW_TRY(parse_name_rule(node, known)));
     }
+  }
+  if (const std::optional<JsonNode> components = root.find("components");
+      components && !is_abstract) {
+    mapping.components = SW_TRY(parse_routes(*components));
   }
   if (const std::optional<JsonNode> config = root.find("config")) {
     const auto nodes = SW_TRY(config->members());
@@ -328,10 +356,11 @@ Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts) 
   }
   std::vector<Mapping> mappings;
   for (const Source& source : sources) {
-    const Json json = SW_TRY(resolved(source, sources, 0));
+    const Json json = without_removals(SW_TRY(resolved(source, sources, 0)));
     const JsonNode root(json, source.name + "#");
     const bool is_abstract = SW_TRY(flag_or(root, "abstract", false));
     Mapping mapping = SW_TRY(parse_resolved(root, is_abstract));
+    mapping.file = source.name;
     if (!is_abstract) mappings.push_back(std::move(mapping));
   }
   return mappings;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/arguments.h"
+#include "model/component_route.h"
 #include "model/name_template.h"
 #include "model/transform.h"
 #include "shardwright/mapping.h"
@@ -30,8 +31,8 @@ struct Rule {
   std::vector<NameTemplate> hf;
   Transform transform;
   Dims permute;
-  /// What the extents of megatron[0] must be; empty where the family does not say. Without the
-  /// leading axis of `stack`.
+  /// What the extents of megatron[0] must be, or of hf[0] where there are several Megatron tensors;
+  /// empty where the family does not say. Without the leading axis of `stack`.
   std::vector<SizeExpr> shape;
   /// The loop variable that only the HF names have: its values lie along a leading Megatron axis.
   std::string stack;
@@ -104,16 +105,18 @@ struct NeededArg {
 /// One correspondence between config.json and Megatron's arguments that shapes do not need.
 struct ConfigRule {
   enum class Kind : std::uint8_t {
-    kPair,          ///< `hf` and `args` hold the same value, `map`ped
-    kWindow,        ///< HF counts the tokens of a sliding window, Megatron those before the last
-    kDenseFirst,    ///< HF counts leading dense layers, Megatron lists every layer
-    kExpertRange,   ///< HF gives first, last and interval of the layers with experts
-    kInverted,      ///< a list of 0 and 1, exchanged
-    kSparseStep,    ///< HF gives a step and exceptions, Megatron lists every layer
-    kAlike,         ///< the values of `hf` must be the same: Megatron cannot tell them apart
-    kWindowLayers,  ///< HF names every layer's attention, Megatron says which have the window
-    kInverseSqrt,   ///< Megatron has one over the square root of HF's number
-    kFraction,      ///< Megatron has HF's number as a fraction of `size`
+    kPair,             ///< `hf` and `args` hold the same value, `map`ped
+    kWindow,           ///< HF counts the tokens of a sliding window, Megatron those before the last
+    kDenseFirst,       ///< HF counts leading dense layers, Megatron lists every layer
+    kSparseStep,       ///< HF gives a step and exceptions, Megatron lists every layer
+    kAlike,            ///< the values of `hf` must be the same: Megatron cannot tell them apart
+    kLinearAttention,  ///< HF lists every layer's attention or an interval, Megatron likewise
+    kBlockPattern,     ///< HF lists every layer's block, Megatron has a letter for each
+    kWindowLayers,     ///< HF names every layer's attention, Megatron says which have the window
+    kInverseSqrt,      ///< Megatron has one over the square root of HF's number
+    kFraction,         ///< Megatron has HF's number as a fraction of `size`
+    kExpertRange,      ///< HF gives first, last and interval of the layers with experts
+    kInverted,         ///< a list of 0 and 1, exchanged
   };
   std::string name;
   Kind kind = Kind::kPair;
@@ -127,12 +130,16 @@ struct ConfigRule {
   std::optional<ArgValue> when_set;  ///< the HF value that a non-null argument implies
   std::vector<std::pair<std::string, ArgValue>> conditions;  ///< HF key, value it must have
   bool integer = false;                                      ///< Megatron wants a whole number
-  bool flag = false;   ///< `size` is written as whether it is not zero
+  bool flag = false;  ///< `size` is written as whether it is not zero
+  /// Of rules that list layers: by kind HF names of which exactly the layers of that kind have one.
+  /// They count layers as `layer`.
+  std::vector<std::pair<std::string, std::vector<NameTemplate>>> shown_by;
   bool inert = false;  ///< Megatron-Core computes nothing with the argument
 };
 
 /// One family, ready to apply. Immutable after parsing, so it may be shared between threads.
 struct Mapping {
+  std::string file;  ///< name of the mapping file, for messages
   std::string family;
   std::vector<std::string> architectures;  ///< HF's class names, the written one first
   std::vector<std::string> model_types;    ///< likewise
@@ -141,12 +148,16 @@ struct Mapping {
   /// same.
   bool inferred = true;
   std::vector<std::string> beyond_args;  ///< what its models compute and no argument says
+  /// The object of config.json that has the language model's keys; empty: the top level. Paths of
+  /// `sizes` and `config` begin with it already.
+  std::string config_section;
   std::vector<SizeRule> sizes;
   std::vector<IndexRule> indices;
   std::vector<Item> items;
   std::vector<CopyRule> copies;
   std::vector<NameRule> ignore;
   std::vector<ConfigRule> config;
+  std::vector<ComponentRoute> components;  ///< empty: no MIMO model is known of this family
 };
 
 /// The text of one mapping file. Borrows.

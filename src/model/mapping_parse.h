@@ -16,6 +16,7 @@ namespace shardwright {
 struct KnownNames {
   std::set<std::string, std::less<>> sizes;
   std::set<std::string, std::less<>> indices;
+  std::string config_section;  ///< what paths of config.json are relative to
 };
 
 /// The place's complaint about a text that SizeExpr or NameTemplate refused.
@@ -36,6 +37,9 @@ struct KnownNames {
 [[nodiscard]] Result<ConfigRule> parse_config_rule(const std::string& name, const JsonNode& node,
                                                    const KnownNames& known);
 
+/// `components`: the routes of a multimodal model's parts.
+[[nodiscard]] Result<std::vector<ComponentRoute>> parse_routes(const JsonNode& node);
+
 /// One rule, its names prefixed. `loops` are the loop variables that are bound around it.
 struct RulePrefix {
   std::string megatron;
@@ -47,7 +51,8 @@ struct RulePrefix {
 /// The transform that a rule object names, and the HF roles in the order in which it counts them.
 struct ParsedTransform {
   Transform transform;
-  std::vector<std::string> hf_roles;  ///< empty: names without role
+  std::vector<std::string> hf_roles;        ///< empty: names without role
+  std::vector<std::string> megatron_roles;  ///< likewise
 };
 [[nodiscard]] Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& known,
                                                       const std::vector<std::string>& loops);

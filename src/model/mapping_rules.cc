@@ -90,9 +90,6 @@ Status check_combination(const Rule& rule, const JsonNode& node) {
   if (!rule.aliases.empty() && rule.megatron.size() != 1) {
     return node.invalid("'aliases' with several Megatron names", "one name");
   }
-  if (!rule.shape.empty() && rule.megatron.size() != 1) {
-    return node.invalid("'shape' with several Megatron names", "'extents'");
-  }
   if (rule.offset != 0.0 && rule.hf.empty()) return node.invalid("'add' on a constant", "'value'");
   return {};
 }
@@ -140,7 +137,7 @@ Result<Rule> parse_rule(const JsonNode& node, const RulePrefix& prefix, const Kn
   const JsonNode megatron = SW_TRY(node.at("megatron"));
   ParsedTransform parsed = SW_TRY(parse_transform(node, known, prefix.loops));
   rule.transform = std::move(parsed.transform);
-  rule.megatron = SW_TRY(parse_names(megatron, prefix.megatron, {}));
+  rule.megatron = SW_TRY(parse_names(megatron, prefix.megatron, parsed.megatron_roles));
   if (const std::optional<JsonNode> hf = node.find("hf")) {
     rule.hf = SW_TRY(parse_names(*hf, prefix.hf, parsed.hf_roles));
   }

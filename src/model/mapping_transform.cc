@@ -126,14 +126,20 @@ Result<ParsedTransform> parse_qkv(const Context& context, const JsonNode& hf) {
   return parsed;
 }
 
-Result<ParsedTransform> parse_grouped(const Context& context, const JsonNode& hf) {
+/// The parts of the groups are on the side that names them by role.
+Result<ParsedTransform> parse_grouped(const Context& context, const JsonNode& hf,
+                                      const JsonNode& megatron) {
   ParsedTransform parsed;
   Grouped grouped;
-  grouped.packed = hf.is_text();
+  grouped.dealt = megatron.is_object();
+  if (grouped.dealt && !hf.is_text()) {
+    return hf.invalid("several HF names", "one: 'megatron' names the parts");
+  }
+  grouped.packed = hf.is_text() && !grouped.dealt;
   const JsonNode count = SW_TRY(context.node.at("count"));
   grouped.count = SW_TRY(context.expr(count));
-  std::vector<std::string> roles = SW_TRY(roles_of(hf));
-  parsed.hf_roles = roles;
+  std::vector<std::string> roles = SW_TRY(roles_of(grouped.dealt ? megatron : hf));
+  (grouped.dealt ? parsed.megatron_roles : parsed.hf_roles) = roles;
   std::vector<bool> used(roles.size(), false);
   const JsonNode list = SW_TRY(context.node.at("parts"));
   const std::vector<JsonNode> parts = SW_TRY(list.elements());
@@ -182,42 +188,43 @@ Result<ParsedTransform> parse_constant(const Context& context) {
     return context.node.invalid("no 'shape'", "one: nothing else gives a constant's extents");
   }
   const JsonNode value = SW_TRY(context.node.at("value"));
-  return ParsedTransform{Constant{SW_TRY(value.number())}, {}};
+  return ParsedTransform{Constant{SW_TRY(value.number())}, {}, {}};
 }
 
 Result<ParsedTransform> parse_named(const Context& context, std::string_view kind) {
   const JsonNode megatron = SW_TRY(context.node.at("megatron"));
-  if (kind != "split") SW_TRY(expect_single(megatron, kind));
+  const bool is_dealt = kind == "grouped" && megatron.is_object();
+  if (kind != "split" && !is_dealt) SW_TRY(expect_single(megatron, kind));
   if (kind == "constant") return parse_constant(context);
   const JsonNode hf = SW_TRY(context.node.at("hf"));
   if ((kind == "qkv" || kind == "grouped") && !hf.is_text() && !hf.is_object()) {
     return hf.invalid("neither", "one name, or names by role");
   }
   if (kind == "qkv") return parse_qkv(context, hf);
-  if (kind == "grouped") return parse_grouped(context, hf);
+  if (kind == "grouped") return parse_grouped(context, hf, megatron);
   const int axis = SW_TRY(axis_of(context.node, "axis", 0, kMaxAxes - 1));
   if (kind == "concat") {
     const std::size_t count = SW_TRY(expect_several(hf, kind));
-    return ParsedTransform{Concat{axis, SW_TRY(extents_of(context, count))}, {}};
+    return ParsedTransform{Concat{axis, SW_TRY(extents_of(context, count))}, {}, {}};
   }
   SW_TRY(expect_single(hf, kind));
   if (kind == "split") {
     const std::size_t count = SW_TRY(expect_several(megatron, kind));
-    return ParsedTransform{Split{axis, SW_TRY(extents_of(context, count))}, {}};
+    return ParsedTransform{Split{axis, SW_TRY(extents_of(context, count))}, {}, {}};
   }
   if (kind == "interleaved") {
     const int ways = SW_TRY(axis_of(context.node, "ways", 2, static_cast<int>(kMaxParts)));
     if (ways < 2) return context.node.invalid(fmt::format("{} ways", ways), "2 or more");
-    return ParsedTransform{Interleaved{axis, ways}, {}};
+    return ParsedTransform{Interleaved{axis, ways}, {}, {}};
   }
-  if (kind == "swapped") return ParsedTransform{Swapped{axis}, {}};
+  if (kind == "swapped") return ParsedTransform{Swapped{axis}, {}, {}};
   if (kind == "unit_axis") {
     if (context.node.find("permute")) {
       return context.node.invalid("'permute'", "none: the transform is unit_axis");
     }
-    return ParsedTransform{UnitAxis{axis}, {}};
+    return ParsedTransform{UnitAxis{axis}, {}, {}};
   }
-  return ParsedTransform{Rename{}, {}};
+  return ParsedTransform{Rename{}, {}, {}};
 }
 
 /// The fields that each transform has of its own.

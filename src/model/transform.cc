@@ -228,6 +228,18 @@ Result<Lowered> lower_grouped(const Grouped& grouped, std::vector<Dims> hf,
   return lowered;
 }
 
+/// The same with the sides exchanged: a piece reads the same in both directions.
+Result<Lowered> lower_dealt(const Grouped& grouped, std::vector<Dims> hf,
+                            std::vector<Dims> megatron, const Scope& scope) {
+  Lowered lowered = SW_TRY(lower_grouped(grouped, std::move(megatron), std::move(hf), scope));
+  std::swap(lowered.hf, lowered.megatron);
+  for (Piece& piece : lowered.pieces) {
+    std::swap(piece.hf, piece.megatron);
+    std::swap(piece.hf_origin, piece.megatron_origin);
+  }
+  return lowered;
+}
+
 Result<Lowered> lower_interleaved(const Interleaved& transform, const Dims& shape) {
   SW_TRY(check_axis(shape, transform.axis));
   if (shape[transform.axis] % transform.ways != 0) {
@@ -329,7 +341,8 @@ Result<Lowered> lower(const Arrangement& arrangement, std::vector<Dims> hf,
         return Lowered{{whole}, std::move(parts), std::move(pieces)};
       },
       [&](const Grouped& grouped) -> Result<Lowered> {
-        return lower_grouped(grouped, std::move(hf), std::move(megatron), scope);
+        return grouped.dealt ? lower_dealt(grouped, std::move(hf), std::move(megatron), scope)
+                             : lower_grouped(grouped, std::move(hf), std::move(megatron), scope);
       },
       [&](const Interleaved& interleaved) -> Result<Lowered> {
         return lower_interleaved(interleaved, hf.empty() ? megatron[0] : hf[0]);

@@ -41,6 +41,9 @@ struct Grouped {
   SizeExpr count;
   std::vector<GroupPart> parts;
   bool packed = false;  ///< the sources are sections of a single HF tensor
+  /// The other way round: the rows of the one HF tensor are the groups, and each source is a
+  /// Megatron tensor.
+  bool dealt = false;
 };
 
 /// HF row i belongs to part i mod `ways`; Megatron keeps the parts one after another.

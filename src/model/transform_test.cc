@@ -406,5 +406,53 @@ TEST(Shapes, OfMegatronTensorsAreRefusedTheSameWay) {
   }
 }
 
+const std::string kDealt = R"({"transform": "grouped", "hf": "h", "count": "groups",
+    "megatron": {"q": "mq", "k": "mk", "v": "mv"},
+    "parts": [{"role": "q", "rows": 1}, {"role": "k", "rows": 1},
+              {"role": "v", "rows": "heads / groups"}], "shape": ["2 * groups + heads"]})";
+
+// A gated delta net of two key heads and four value heads.
+TEST(Dealt, TakesTheGroupsOfOneTensorApart) {
+  const auto result =
+      both_ways({kDealt, {{"groups", 2}, {"heads", 4}, {"head_dim", 1}}, {desc("h", {8})}});
+  EXPECT_THAT(order_of(result),
+              ElementsAre("h(0)", "h(4)", "h(1)", "h(5)", "h(2)", "h(3)", "h(6)", "h(7)"));
+}
+
+TEST(Dealt, RefusesShapesThatItsGroupsDoNotMakeUp) {
+  const Mapping mapping = one_rule(kDealt);
+  const ModelSizes sizes{{"groups", 2}, {"heads", 4}, {"head_dim", 1}};
+  const auto wrong = map_from_hf(mapping, sizes, std::vector{desc("h", {9})});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, Code::kShapeMismatch);
+  const auto parts = map_from_megatron(
+      mapping, sizes, std::vector{desc("mq", {2}), desc("mk", {3}), desc("mv", {4})});
+  ASSERT_FALSE(parts);
+  EXPECT_EQ(parts.error().code, Code::kShapeMismatch);
+}
+
+// Both forms have the same names; which one a file has, its shapes tell, of all tensors together.
+TEST(Choice, GoesByTheShapesOfFormsThatHaveTheSameNames) {
+  const Mapping mapping = one_rule(R"({"one_of": [
+      [{"megatron": "a", "hf": "x", "permute": [1, 0], "shape": ["heads", "groups"]},
+       {"megatron": "b", "hf": "y", "permute": [1, 0], "shape": ["groups", "head_dim"]}],
+      [{"megatron": "a", "hf": "x", "shape": ["heads", "groups"]},
+       {"megatron": "b", "hf": "y", "shape": ["groups", "head_dim"]}]]})");
+  const ModelSizes sizes{{"groups", 3}, {"heads", 3}, {"head_dim", 5}};
+  const auto axes = [&](const Dims& y) {
+    const auto mapped = map_from_hf(mapping, sizes, std::vector{desc("x", {3, 3}), desc("y", y)});
+    EXPECT_TRUE(mapped) << mapped.error().message;
+    return mapped ? to_string(mapped->blocks[0].hf_axis) : "";
+  };
+  EXPECT_EQ(axes({5, 3}), "(1, 0)");
+  EXPECT_EQ(axes({3, 5}), "(0, 1)") << "x is square, y tells";
+  const std::vector<TensorDesc> canonical{desc("a", {3, 3}), desc("b", {3, 5})};
+  const std::vector<TensorDesc> then{desc("x", {3, 3}), desc("y", {3, 5})};
+  const HfWanted wanted{then};
+  EXPECT_EQ(map_from_megatron(mapping, sizes, canonical)->hf[1].desc.shape, (Dims{5, 3}));
+  EXPECT_EQ(map_from_megatron(mapping, sizes, canonical, &wanted)->hf[1].desc.shape, (Dims{3, 5}));
+  EXPECT_FALSE(map_from_hf(mapping, sizes, std::vector{desc("x", {3, 3}), desc("y", {5, 5})}));
+}
+
 }  // namespace
 }  // namespace shardwright

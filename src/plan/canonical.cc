@@ -6,7 +6,8 @@
 namespace shardwright {
 
 bool is_optimizer_name(std::string_view name) {
-  return name.starts_with("optimizer.") || name.starts_with("chained_");
+  return name.starts_with("optimizer.") || name.starts_with("chained_") ||
+         name.starts_with("mimo.");
 }
 
 std::vector<CanonicalTensor> canonical_tensors(const Catalog& catalog) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "shardwright/plan.h"
 #include "tensor/convert.h"
+#include "tensor/dequantise.h"
 
 namespace shardwright {
 namespace {
@@ -43,9 +47,57 @@ Status check_view(const Plan& plan, const TensorDesc& target, const TensorView& 
   return {};
 }
 
+// Bytes of a chunk that holds `count` stored values.
+std::int64_t stored_bytes(DType dtype, std::int64_t count) {
+  const int per_byte = values_per_byte(dtype);
+  return per_byte > 1 ? ceil_div<std::int64_t>(count, per_byte) : count * bytes_of(dtype);
+}
+
+// Every element must find its scale: the last block of each axis together lies behind no scale.
+Status check_quantised(const Plan& plan, const QuantisedSource& quantised) {
+  const std::size_t count = plan.source.tensors.size();
+  if (quantised.values >= count || quantised.scales >= count ||
+      quantised.values == quantised.scales) {
+    return fail(Code::kPlanInvalid, "plan: scales or their values are tensors that are not there");
+  }
+  const StoredTensor& values = plan.source.tensors[quantised.values];
+  const StoredTensor& scales = plan.source.tensors[quantised.scales];
+  const auto invalid = [&](std::string_view why) {
+    return fail(Code::kPlanInvalid, "tensor {}: its scales {} {} {}", values.desc.name,
+                scales.desc.name, to_string(scales.desc.shape), why);
+  };
+  if (!is_quantised(values.desc.dtype)) return invalid("multiply values that are not quantised");
+  if (!is_scale(scales.desc.dtype)) return invalid("are of a type that scales do not have");
+  const auto is_one_chunk = [](const StoredTensor& tensor) {
+    return tensor.encoding == Encoding::kRaw && tensor.chunks.size() == 1 &&
+           tensor.chunks.box(0) == Box::whole(tensor.desc.shape) &&
+           tensor.chunks.range(0).length == static_cast<std::uint64_t>(stored_bytes(
+                                                tensor.desc.dtype, tensor.chunks.box(0).volume()));
+  };
+  if (!is_one_chunk(values) || !is_one_chunk(scales) || !scales.chunks[0].strides.empty()) {
+    return invalid("or the values are not one whole chunk");
+  }
+  const int axes = values.desc.shape.size();
+  if (quantised.block.size() != axes || quantised.stride.size() != axes) {
+    return invalid("have the wrong number of axes");
+  }
+  if (values.chunks.box(0).is_empty()) return {};
+  std::int64_t last = 0;
+  for (int axis = 0; axis < axes; ++axis) {
+    if (quantised.block[axis] < 1 || quantised.stride[axis] < 0) return invalid("have no blocks");
+    const std::int64_t blocks = (values.desc.shape[axis] - 1) / quantised.block[axis];
+    const auto behind = checked_mul(blocks, quantised.stride[axis]);
+    const auto sum = behind ? checked_add(last, *behind) : std::nullopt;
+    if (!sum) return invalid("lie too far apart");
+    last = *sum;
+  }
+  if (last >= scales.chunks.box(0).volume()) return invalid("end before the values do");
+  return {};
+}
+
 // The views of a recipe are checked as if they were chunks: disjoint, and complete unless the rest
 // is zero.
-Status check_recipe(const Plan& plan, std::size_t index) {
+Status check_recipe(const Plan& plan, std::size_t index, const std::vector<bool>& is_multiplied) {
   const TensorDesc& target = plan.target.tensors[index].desc;
   const TensorRecipe& recipe = plan.tensors[index];
   StoredTensor covered{target, ChunkList(target.shape.size()), Encoding::kRaw};
@@ -53,7 +105,10 @@ Status check_recipe(const Plan& plan, std::size_t index) {
     SW_TRY(check_view(plan, target, view));
     covered.chunks.push_back(Chunk{view.box, 0, {}, {}});
     const DType from = plan.source.tensors[view.source].desc.dtype;
-    if (!is_supported({from, target.dtype, recipe.add})) {
+    const bool is_possible = is_multiplied[view.source]
+                                 ? is_castable_float(target.dtype)
+                                 : is_supported({from, target.dtype, recipe.add});
+    if (!is_possible) {
       return fail(Code::kDtypeUnsupported, "tensor {}: no conversion from {} to {}", target.name,
                   torch_name(from), torch_name(target.dtype));
     }
@@ -105,8 +160,17 @@ Status check_plan(const Plan& plan) {
   }
   SW_TRY(check_archives(plan));
   std::vector<bool> is_read(plan.source.tensors.size(), false);
+  std::vector<bool> is_multiplied(plan.source.tensors.size(), false);
+  for (const QuantisedSource& quantised : plan.quantised) {
+    SW_TRY(check_quantised(plan, quantised));
+    if (is_multiplied[quantised.values]) {
+      return fail(Code::kPlanInvalid, "tensor {}: found two tensors of scales for it, expected one",
+                  plan.source.tensors[quantised.values].desc.name);
+    }
+    is_multiplied[quantised.values] = true;
+  }
   for (std::size_t i = 0; i < target.tensors.size(); ++i) {
-    SW_TRY(check_recipe(plan, i));
+    SW_TRY(check_recipe(plan, i, is_multiplied));
     SW_TRY(check_coverage(target.tensors[i], Replicas::kForbidden));
     for (const TensorView& view : plan.tensors[i].views) is_read[view.source] = true;
   }
@@ -120,10 +184,19 @@ Status check_plan(const Plan& plan) {
 
 PlanCost cost_of(const Plan& plan) {
   PlanCost cost;
+  std::vector<std::uint64_t> scale_bytes(plan.source.tensors.size(), 0);
+  std::vector<bool> is_multiplied(plan.source.tensors.size(), false);
+  for (const QuantisedSource& quantised : plan.quantised) {
+    scale_bytes[quantised.values] = plan.source.tensors[quantised.scales].chunks.range(0).length;
+    is_multiplied[quantised.values] = true;
+  }
   for (const TensorRecipe& recipe : plan.tensors) {
     for (const TensorView& view : recipe.views) {
       const DType dtype = plan.source.tensors[view.source].desc.dtype;
-      cost.payload_bytes_read += static_cast<std::uint64_t>(view.box.volume() * bytes_of(dtype));
+      const std::int64_t count = view.box.volume();
+      cost.payload_bytes_read += static_cast<std::uint64_t>(
+          is_multiplied[view.source] ? stored_bytes(dtype, count) : count * bytes_of(dtype));
+      cost.payload_bytes_read += std::exchange(scale_bytes[view.source], 0);
     }
   }
   for (const ObjectRecipe& object : plan.objects) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <vector>
+
 #include "shardwright/plan.h"
 
 namespace shardwright {
@@ -82,6 +85,54 @@ TEST(CheckPlan, RefusesATargetWrittenTwice) {
   Plan plan = identity_plan();
   plan.target.tensors[0].chunks.push_back(plan.target.tensors[0].chunks[0]);
   EXPECT_EQ(check_plan(plan).error().code, Code::kOverlap);
+}
+
+// A [4, 6] tensor of e4m3 in blocks of 2 x 4, so [2, 2] scales, becomes bfloat16.
+Plan quantised_plan() {
+  Plan plan = identity_plan();
+  plan.source.tensors[0].desc.dtype = DType::kF8E4M3;
+  plan.source.tensors[0].chunks.set_location(0, 0, {0, 24});
+  StoredTensor scales{{"scales", DType::kF32, {2, 2}}, ChunkList(2), Encoding::kRaw};
+  scales.chunks.push_back({Box{{0, 0}, {2, 2}}, 0, {24, 16}, {}});
+  plan.source.tensors.push_back(scales);
+  plan.target.tensors[0].desc.dtype = DType::kBF16;
+  plan.quantised = {{0, 1, {2, 4}, {2, 1}}};
+  return plan;
+}
+
+TEST(CheckPlan, AcceptsValuesWithTheirScales) {
+  const Plan plan = quantised_plan();
+  EXPECT_TRUE(check_plan(plan));
+  EXPECT_EQ(cost_of(plan).payload_bytes_read, 24U + 16U);
+}
+
+TEST(CheckPlan, RefusesScalesThatDoNotCoverTheirValues) {
+  const auto code = [](auto change) {
+    Plan plan = quantised_plan();
+    change(plan);
+    const Status status = check_plan(plan);
+    return status ? Code::kInternal : status.error().code;
+  };
+  const std::vector<std::function<void(Plan&)>> wrong = {
+      [](Plan& plan) { plan.quantised[0].block = {1, 4}; },   // four rows of scales
+      [](Plan& plan) { plan.quantised[0].stride = {3, 1}; },  // the last one lies behind the end
+      [](Plan& plan) { plan.quantised[0].stride = {-1, 1}; },
+      [](Plan& plan) { plan.quantised[0].block = {0, 4}; },
+      [](Plan& plan) { plan.quantised[0].block = {2}; },
+      [](Plan& plan) { plan.quantised[0].scales = 0; },
+      [](Plan& plan) { plan.quantised[0].scales = 2; },
+      [](Plan& plan) { plan.quantised[0].values = 7; },
+      [](Plan& plan) { plan.quantised.push_back(plan.quantised[0]); },
+      [](Plan& plan) { plan.source.tensors[1].desc.dtype = DType::kU32; },
+      [](Plan& plan) { plan.source.tensors[1].chunks.set_location(0, 0, {24, 12}); },
+      [](Plan& plan) { plan.source.tensors[1].chunks.set_strides(0, {1, 2}); },
+      [](Plan& plan) { plan.source.tensors[0].desc.dtype = DType::kU8; },
+      [](Plan& plan) { plan.source.tensors[0].chunks.set_location(0, 0, {0, 23}); },
+  };
+  for (std::size_t i = 0; i < wrong.size(); ++i) EXPECT_EQ(code(wrong[i]), Code::kPlanInvalid) << i;
+  EXPECT_EQ(code([](Plan& plan) { plan.target.tensors[0].desc.dtype = DType::kI32; }),
+            Code::kDtypeUnsupported);
+  EXPECT_EQ(code([](Plan& plan) { plan.quantised.clear(); }), Code::kDtypeUnsupported);
 }
 
 }  // namespace

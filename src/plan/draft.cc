@@ -94,11 +94,13 @@ bool are_alike(const Layers& layers, const std::vector<DraftTensor>& tensors) {
 }  // namespace
 
 // MTP layers are never stacked.
-std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors) {
+std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors, LayerKeys keys) {
+  if (keys == LayerKeys::kAllNumbered) return tensors;
   std::map<std::string, Layers, std::less<>> stacks;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const std::optional<LayerName> name = split_layer_name(tensors[i].desc.name);
-    if (!name || !name->index || !name->stack.ends_with("decoder.layers")) continue;
+    if (!name || !name->index || !is_stackable(name->stack)) continue;
+    if (keys == LayerKeys::kNumbered && is_main_stack(name->stack)) continue;
     stacks[std::string(name->stack)][*name->index][std::string(name->rest)] = i;
   }
   std::vector<bool> is_stacked(tensors.size(), false);
@@ -153,8 +155,7 @@ Result<std::vector<DraftTensor>> draft_from_hf(const Correspondence& corresponde
     }
     tensors[block.megatron].recipe.views.push_back(view_of_hf(block, found->second));
   }
-  if (options.layer_keys == LayerKeys::kNumbered) return tensors;
-  return stack_layers(std::move(tensors));
+  return stack_layers(std::move(tensors), options.layer_keys);
 }
 
 Result<std::vector<DraftTensor>> draft_to_hf(const Correspondence& correspondence,

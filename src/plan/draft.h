@@ -23,8 +23,9 @@ struct DraftTensor {
 
 /// How Megatron names the tensors of a layer stack (torch_dist keys).
 enum class LayerKeys : std::uint8_t {
-  kAutomatic,  ///< stacked if all layers are alike, else numbered
-  kNumbered,
+  kAutomatic,    ///< stacked if all layers are alike, else numbered
+  kNumbered,     ///< the language model's layers are numbered; other stacks as above
+  kAllNumbered,  ///< as legacy files have them
 };
 
 struct DraftOptions {
@@ -52,8 +53,9 @@ struct DraftOptions {
 [[nodiscard]] std::vector<DraftTensor> draft_layers(const Catalog& source,
                                                     const DraftOptions& options);
 
-/// Stacks the decoder's layers where they are all alike, as Megatron-Core's torch_dist does.
-[[nodiscard]] std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors);
+/// Stacks the layers where they are all alike, as Megatron-Core's torch_dist does.
+[[nodiscard]] std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors,
+                                                    LayerKeys keys);
 
 /// Changes the height of a vocabulary tensor: new rows are zero, cut rows are padding.
 void resize_rows(DraftTensor& tensor, std::int64_t rows);

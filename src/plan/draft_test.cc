@@ -60,7 +60,7 @@ TEST(DraftFromHf, NumbersLayersThatDiffer) {
   ASSERT_EQ(drafts.size(), 2U);
   EXPECT_EQ(drafts[0].desc.name, "decoder.layers.0.mlp.linear_fc1.weight");
   c = two_layers();
-  EXPECT_EQ(draft_from_hf(c, hf_catalog(c), {{}, LayerKeys::kNumbered}).value().size(), 2U);
+  EXPECT_EQ(draft_from_hf(c, hf_catalog(c), {{}, LayerKeys::kAllNumbered}).value().size(), 2U);
   c.megatron[1].desc.name = "decoder.layers.2.mlp.linear_fc1.weight";
   EXPECT_EQ(draft_from_hf(c, hf_catalog(c), {}).value().size(), 2U) << "layer 1 is missing";
 }
@@ -68,7 +68,8 @@ TEST(DraftFromHf, NumbersLayersThatDiffer) {
 TEST(DraftFromHf, CastsOnlyWhatMayBeCast) {
   Correspondence c = two_layers();
   c.megatron[0].pinned_dtype = true;
-  const auto drafts = draft_from_hf(c, hf_catalog(c), {DType::kF32, LayerKeys::kNumbered}).value();
+  const auto drafts =
+      draft_from_hf(c, hf_catalog(c), {DType::kF32, LayerKeys::kAllNumbered}).value();
   EXPECT_EQ(drafts[0].desc.dtype, DType::kBF16);
   EXPECT_EQ(drafts[1].desc.dtype, DType::kF32);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "tensor/dequantise.h"
 
 namespace shardwright {
 namespace {
@@ -42,13 +43,41 @@ bool clip_to_chunk(const TensorView& view, const Box& source, const Box& chunk, 
   return true;
 }
 
+// The scales of the piece whose first element lies at `first.origin` of the source.
+PieceScales scales_of(const QuantisedSource& quantised, const StoredTensor& scales,
+                      const TensorView& view, const Box& first) {
+  const std::int64_t bytes = bytes_of(scales.desc.dtype);
+  PieceScales result;
+  result.file = scales.chunks.file(0);
+  result.offset = scales.chunks.range(0).offset;
+  result.dtype = scales.desc.dtype;
+  Dims fixed = first.origin;  // the coordinates that no target axis changes
+  for (int axis = 0; axis < view.box.axes(); ++axis) {
+    const int s = static_cast<int>(view.axis[axis]);
+    result.first.push_back(s < 0 ? 0 : first.origin[s]);
+    result.step.push_back(s < 0 ? 0 : view.step[axis]);
+    result.block.push_back(s < 0 ? 1 : quantised.block[s]);
+    result.stride.push_back(s < 0 ? 0 : quantised.stride[s] * bytes);
+    if (s >= 0) fixed[s] = 0;
+  }
+  for (int s = 0; s < fixed.size(); ++s) {
+    const std::int64_t scale = fixed[s] / quantised.block[s] * quantised.stride[s];
+    result.offset += static_cast<std::uint64_t>(scale * bytes);
+  }
+  return result;
+}
+
 }  // namespace
 
 Lowering::Lowering(const Plan& plan)
     : plan_(&plan),
+      quantised_(plan.source.tensors.size(), nullptr),
       indexes_(plan.source.tensors.size()),
       view_indexes_(plan.tensors.size()),
       view_boxes_(plan.tensors.size()) {
+  for (const QuantisedSource& quantised : plan.quantised) {
+    quantised_[quantised.values] = &quantised;
+  }
   for (std::size_t target = 0; target < plan.tensors.size(); ++target) {
     const std::vector<TensorView>& views = plan.tensors[target].views;
     for (const TensorView& view : views) {
@@ -83,7 +112,9 @@ void Lowering::lower_view(const TensorView& view, const Box& region,
   const std::optional<Box> wanted = intersect(view.box, region);
   if (!wanted) return;
   const StoredTensor& source = plan_->source.tensors[view.source];
-  const int element_bytes = bytes_of(source.desc.dtype);
+  const QuantisedSource* quantised = quantised_[view.source];
+  const int per_byte = quantised == nullptr ? 1 : values_per_byte(source.desc.dtype);
+  const int element_size = per_byte > 1 ? 1 : bytes_of(source.desc.dtype);  // bytes, or values
   const Box needed = source_box(view, *wanted, source.desc.shape.size());
   std::vector<std::uint32_t> found;
   indexes_[view.source]->find(needed, found);
@@ -91,8 +122,13 @@ void Lowering::lower_view(const TensorView& view, const Box& region,
     const Chunk chunk = source.chunks[found[i]];
     // The index lists replicas (identical boxes) next to each other; one of them is enough.
     if (i > 0 && source.chunks.box(found[i - 1]) == chunk.box) continue;
-    SourcePiece piece{*wanted, chunk.file, chunk.range.offset, Dims::filled(wanted->axes(), 0),
-                      source.desc.dtype};
+    SourcePiece piece;
+    piece.box = *wanted;
+    piece.file = chunk.file;
+    piece.offset = chunk.range.offset * static_cast<std::uint64_t>(per_byte);
+    piece.strides = Dims::filled(wanted->axes(), 0);
+    piece.dtype = source.desc.dtype;
+    piece.per_byte = per_byte;
     if (!clip_to_chunk(view, needed, chunk.box, piece.box)) continue;
     const Dims strides = chunk.strides.empty() ? row_major_strides(chunk.box.shape) : chunk.strides;
     const Box first = source_box(view, piece.box, source.desc.shape.size());
@@ -100,11 +136,15 @@ void Lowering::lower_view(const TensorView& view, const Box& region,
     for (int s = 0; s < first.axes(); ++s) {
       elements += (first.origin[s] - chunk.box.origin[s]) * strides[s];
     }
-    piece.offset += static_cast<std::uint64_t>(elements * element_bytes);
+    piece.offset += static_cast<std::uint64_t>(elements * element_size);
     for (int axis = 0; axis < piece.box.axes(); ++axis) {
       if (view.axis[axis] < 0) continue;
       piece.strides[axis] =
-          strides[static_cast<int>(view.axis[axis])] * view.step[axis] * element_bytes;
+          strides[static_cast<int>(view.axis[axis])] * view.step[axis] * element_size;
+    }
+    if (quantised != nullptr) {
+      const StoredTensor& scales = plan_->source.tensors[quantised->scales];
+      piece.scales = scales_of(*quantised, scales, view, first);
     }
     pieces.push_back(piece);
   }

@@ -3,12 +3,26 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "shardwright/plan.h"
 #include "tensor/chunk_index.h"
 
 namespace shardwright {
+
+/// The scales of a quantised piece. The scale of an element of the piece is
+/// sum over the target's axes a of ((first[a] + t[a] * step[a]) / block[a]) * stride[a] bytes
+/// behind `offset`, t counted from the piece's origin.
+struct PieceScales {
+  std::uint32_t file = 0;  ///< index into Plan::source.files
+  std::uint64_t offset = 0;
+  DType dtype = DType::kF32;
+  Dims first;
+  Dims step;
+  Dims block;
+  Dims stride;
+};
 
 /// A region of a target tensor as strided bytes of one source file.
 struct SourcePiece {
@@ -17,6 +31,8 @@ struct SourcePiece {
   std::uint64_t offset = 0;  ///< of the element at box.origin
   Dims strides;              ///< bytes per step along the target's axes
   DType dtype = DType::kU8;
+  int per_byte = 1;  ///< 2: `offset` and `strides` count fp4 values, two to a byte
+  std::optional<PieceScales> scales;
 };
 
 /// Turns recipes into byte ranges, a region at a time: a plan for a million chunks never holds a
@@ -34,6 +50,7 @@ class Lowering {
                   std::vector<SourcePiece>& pieces) const;
 
   const Plan* plan_;
+  std::vector<const QuantisedSource*> quantised_;          // by source tensor; null for plain ones
   std::vector<std::unique_ptr<ChunkIndex>> indexes_;       // of the source tensors that are read
   std::vector<std::unique_ptr<ChunkIndex>> view_indexes_;  // of recipes with many views
   std::vector<ChunkList> view_boxes_;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/fail.h"
+#include "tensor/bfloat16.h"
 
 namespace shardwright {
 namespace {
@@ -21,21 +22,6 @@ T load(const std::byte* bytes) {
 template <class T>
 void store(std::byte* bytes, T value) {
   std::memcpy(bytes, &value, sizeof value);
-}
-
-float f32_from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
-// The integer form of round-to-nearest-even: hardware bf16 instructions flush denormals, which is
-// not bit-exact.
-std::uint16_t bf16_from_f32(float value) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffU) > 0x7f800000U) {
-    return static_cast<std::uint16_t>((bits >> 16) | 0x0040U);  // keep a NaN a (quiet) NaN
-  }
-  const std::uint32_t round = 0x7fffU + ((bits >> 16) & 1U);
-  return static_cast<std::uint16_t>((bits + round) >> 16);
 }
 
 // Doubles hold every f16, bf16 and f32 exactly, so one step through them rounds only once as long

@@ -14,7 +14,8 @@ std::map<std::string, TensorRecord> read_tensor_records(const std::string& path)
   const auto root = nlohmann::json::parse(read_file(path));
   std::map<std::string, TensorRecord> records;
   for (const auto& [name, entry] : root["tensors"].items()) {
-    records[name] = {entry["dtype"], entry["shape"], entry["xxh3_128"]};
+    records[name] = {entry["dtype"], entry["shape"], entry["xxh3_128"], std::nullopt};
+    if (entry.contains("rows")) records[name].rows = entry["rows"];
   }
   return records;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,8 @@ struct TensorRecord {
   std::string dtype;  ///< as safetensors names it
   std::vector<std::int64_t> shape;
   std::string digest;  ///< content_digest of the row-major bytes
+  /// Of a tensor that may have more rows or fewer, as padding has it: how many `digest` is of.
+  std::optional<std::int64_t> rows;
 };
 
 /// The tensors of a megatron_global.json by name.

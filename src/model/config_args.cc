@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/fail.h"
 #include "model/config.h"
-#include "model/config_rules.h"
 #include "model/config_values.h"
 #include "model/expert_layers.h"
 #include "model/instances.h"
+#include "model/layer_kinds.h"
+#include "model/rule_values.h"
 #include "model/window_layers.h"
 
 namespace shardwright {
@@ -17,21 +19,19 @@ namespace {
 using Kind = ConfigRule::Kind;
 using Pattern = std::vector<std::int64_t>;
 
-bool is_observed(const Mapping& mapping, std::string_view size) {
-  return std::ranges::any_of(mapping.indices, [&](const IndexRule& index) {
-    return index.observed && index.size == size;
-  });
-}
-
-/// Builds the argument list.
+/// Builds the argument list. `present` (may be null): the model's HF tensors.
 class ArgsBuilder {
  public:
-  ArgsBuilder(const Mapping& mapping, const HfConfig& config, const ModelSizes& sizes)
-      : mapping_(mapping), hf_(config.values), sizes_(sizes) {}
+  ArgsBuilder(const Mapping& mapping, const HfConfig& config, const ModelSizes& sizes,
+              const TensorIndex* present)
+      : mapping_(mapping),
+        hf_(in_section(config.values, mapping.config_section)),
+        sizes_(sizes),
+        present_(present) {}
 
   Result<ArgsFromConfig> build() {
     for (const SizeRule& rule : mapping_.sizes) {
-      if (rule.args.empty()) continue;
+      if (rule.args.empty() || is_length(rule.args[0])) continue;
       const auto size = sizes_.find(rule.name);
       // Of layers that a model may lack, Megatron asks whether their number is None, not 0.
       const bool is_absent =
@@ -65,6 +65,7 @@ class ArgsBuilder {
   Status apply(const ConfigRule& rule) {
     if (rule.kind == Kind::kAlike) return check_alike(rule);
     if (rule.kind == Kind::kWindow) return apply_window(rule);
+    if (lists_kinds(rule)) return apply_kinds(rule);
     if (tells_experts(rule)) return apply_experts(rule);
     if (rule.kind == Kind::kInverted) {
       apply_inverted(rule);
@@ -216,11 +217,44 @@ class ArgsBuilder {
     if (list != nullptr) set(rule.args[0], ArgValue{inverted(*list)});
   }
 
+  Status apply_kinds(const ConfigRule& rule) {
+    const std::optional<std::int64_t> layers = SW_TRY(listed_layers(rule, sizes_));
+    if (!layers) return {};
+    const std::optional<LayerKinds> kinds = SW_TRY(layer_kinds_from_hf(rule, hf_, *layers));
+    if (!kinds) return {};
+    SW_TRY(check_kinds(rule, *kinds));
+    set(rule.args[0], layer_kinds_argument(rule, *kinds));
+    return {};
+  }
+
+  /// What config.json says of each layer must be what its tensors show.
+  [[nodiscard]] Status check_kinds(const ConfigRule& rule, const LayerKinds& kinds) const {
+    for (std::size_t layer = 0; present_ != nullptr && layer < kinds.size(); ++layer) {
+      const Binding binding{"layer", static_cast<std::int64_t>(layer)};
+      for (const auto& [kind, names] : rule.shown_by) {
+        std::string tensor;
+        bool exists = false;
+        for (std::size_t i = 0; i < names.size() && !exists; ++i) {
+          tensor = SW_TRY(names[i].render(Scope{sizes_, std::span(&binding, 1)}));
+          exists = present_->contains(tensor);
+        }
+        if (exists == (kind == kinds[layer])) continue;
+        return fail(
+            Code::kConfigMissing,
+            "config.json: found layer {} to be {} by {}, expected what its tensors show ({} "
+            "{}); make them agree",
+            layer, kinds[layer], rule.hf[0], tensor, exists ? "exists" : "does not exist");
+      }
+    }
+    return {};
+  }
+
   void note(std::string text) { result_.notes.push_back(std::move(text)); }
 
   const Mapping& mapping_;
-  const Arguments& hf_;
+  const Arguments hf_;
   const ModelSizes& sizes_;
+  const TensorIndex* present_;
   ArgsFromConfig result_;
 };
 
@@ -229,10 +263,10 @@ class ArgsBuilder {
 Result<ArgsFromConfig> args_from_hf_config(const Mapping& mapping, const HfConfig& config,
                                            std::span<const TensorDesc> hf) {
   const ModelSizes told = SW_TRY(sizes_from_hf_config(mapping, config));
-  if (hf.empty()) return ArgsBuilder(mapping, config, told).build();
+  if (hf.empty()) return ArgsBuilder(mapping, config, told, nullptr).build();
   const TensorIndex present = SW_TRY(TensorIndex::make(hf));
   const ModelSizes sizes = SW_TRY(observe_sizes(mapping, told, Side::kHf, present));
-  ArgsFromConfig result = SW_TRY(ArgsBuilder(mapping, config, sizes).build());
+  ArgsFromConfig result = SW_TRY(ArgsBuilder(mapping, config, sizes, &present).build());
   for (const auto& [name, count] : told) {
     const auto shown = sizes.find(name);
     if (shown == sizes.end() || shown->second == count) continue;

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <string_view>
 
 #include "layout/legacy_evidence.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
+
+/// The first of these arguments that is a whole number.
+[[nodiscard]] std::optional<std::int64_t> number_of(const Arguments& arguments,
+                                                    std::initializer_list<std::string_view> names);
 
 /// The sizes in a run's arguments, in Megatron's spellings and in those of AIAK's tools.
 [[nodiscard]] RecordedRun recorded_run(const Arguments& arguments);

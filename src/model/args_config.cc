@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/fail.h"
 #include "model/config.h"
-#include "model/config_rules.h"
 #include "model/config_values.h"
 #include "model/expert_layers.h"
+#include "model/layer_kinds.h"
+#include "model/rule_values.h"
 #include "model/window_layers.h"
 
 namespace shardwright {
@@ -34,7 +36,7 @@ class ConfigBuilder {
 
  private:
   void add_size(const SizeRule& rule) {
-    if (rule.hf.empty()) return;
+    if (rule.hf.empty() || is_length(rule.hf[0])) return;
     const FlagName flag = flag_name(rule.hf[0]);
     const auto size = sizes_.sizes.find(rule.name);
     if (size == sizes_.sizes.end()) {
@@ -68,6 +70,7 @@ class ConfigBuilder {
       set(rule.hf[0], is_window ? ArgValue{(*window)[0] + 1} : ArgValue{}, false);
       return {};
     }
+    if (lists_kinds(rule)) return apply_kinds(rule);
     if (rule.kind == Kind::kWindowLayers) return apply_window_layers(rule);
     if (rule.kind == Kind::kInverseSqrt || rule.kind == Kind::kFraction) {
       return apply_number(rule);
@@ -122,6 +125,23 @@ class ConfigBuilder {
     if (found == nullptr || same_value(*found, *rule.value)) return;
     note(fmt::format("{} = {}, where family {} has {}", rule.args[0], to_string(*found),
                      mapping_.family, to_string(*rule.value)));
+  }
+
+  Status apply_kinds(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    const std::optional<std::int64_t> layers = SW_TRY(listed_layers(rule, sizes_.sizes));
+    if (found == nullptr || !layers) {
+      if (rule.fallback) set(rule.hf[1], *rule.fallback, true);
+      return {};
+    }
+    const LayerKinds kinds = SW_TRY(layer_kinds_from_argument(rule, *found, *layers));
+    if (rule.kind == Kind::kBlockPattern) {
+      set(rule.hf[1], layer_kinds_argument(rule, kinds), false);
+      return {};
+    }
+    set(rule.hf[0], ArgValue{kinds}, false);
+    if (whole(*found)) set(rule.hf[1], *found, false);
+    return {};
   }
 
   Status apply_window_layers(const ConfigRule& rule) {

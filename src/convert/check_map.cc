@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/check_map.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "convert/dequantise.h"
+#include "convert/families.h"
+#include "shardwright/checkpoint.h"
+
+namespace shardwright {
+namespace {
+
+// Conversions find a family by what config.json calls the model.
+void check_architecture(const Mapping& mapping, const HfConfig& config, MappingReport& report) {
+  const auto is_listed = [&](const std::string& name) {
+    return std::ranges::find(mapping.architectures, name) != mapping.architectures.end();
+  };
+  if (config.architectures.empty() || std::ranges::any_of(config.architectures, is_listed)) return;
+  report.problems.push_back(
+      {MappingProblem::Kind::kConfig,
+       {},
+       {},
+       fmt::format("config.json: found architecture {}, expected {}; list it in the file's "
+                   "architectures",
+                   fmt::join(config.architectures, ", "), fmt::join(mapping.architectures, " or ")),
+       {}});
+}
+
+}  // namespace
+
+Result<MapCheck> check_map(const MapCheckRequest& request) {
+  ConvertRequest files;
+  files.map_files = {request.file};
+  files.models_dir = request.models_dir;
+  const std::vector<Mapping> mappings = SW_TRY(load_mappings(files));
+  const std::string name = request.file.substr(request.file.find_last_of('/') + 1);
+  const auto mapping = std::ranges::find(mappings, name, &Mapping::file);
+  if (mapping == mappings.end()) {
+    return fail(Code::kUsage, "{}: found an abstract family, expected one that a model can have",
+                request.file);
+  }
+  const Checkpoint model = SW_TRY(open_checkpoint(request.hf_dir));
+  if (model.location.container != Container::kHf || model.hf_config.empty()) {
+    return fail(
+        Code::kUsage, "{}: found {}, expected a Hugging Face model with its config.json",
+        request.hf_dir,
+        model.hf_config.empty() ? "no config.json" : container_name(model.location.container));
+  }
+  const ModelTensors tensors = SW_TRY(model_tensors(model.catalog, model.hf_config));
+  const HfConfig config = SW_TRY(read_hf_config(model.hf_config));
+  MapCheck check{mapping->family, SW_TRY(report_mapping(*mapping, config, tensors.tensors))};
+  check_architecture(*mapping, config, check.report);
+  return check;
+}
+
+Result<std::vector<FamilyEntry>> list_families(const std::string& models_dir) {
+  ConvertRequest files;
+  files.models_dir = models_dir;
+  std::vector<FamilyEntry> families;
+  for (const Mapping& mapping : SW_TRY(load_mappings(files))) {
+    families.push_back({mapping.family, mapping.architectures, mapping.model_types});
+  }
+  std::ranges::sort(families, {}, &FamilyEntry::family);
+  return families;
+}
+
+}  // namespace shardwright

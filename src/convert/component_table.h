@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "shardwright/convert.h"
+
+namespace shardwright {
+
+/// The name of the table beside a MIMO checkpoint's data.
+inline constexpr std::string_view kComponentTable = "components.json";
+
+/// The component table of a MIMO checkpoint, `shardwright/components/1`: each component's name, the
+/// path that its tensors' names begin with, its sizes and its ranks. For people and tools; reading
+/// needs only the tensors' names.
+[[nodiscard]] std::string write_component_table(std::span<const ComponentRanks> components,
+                                                std::int64_t world);
+
+}  // namespace shardwright

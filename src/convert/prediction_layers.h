@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardwright/catalog.h"
+#include "shardwright/mapping.h"
+
+namespace shardwright {
+
+/// Whether a Megatron tensor belongs to a layer for multi-token prediction.
+[[nodiscard]] bool is_prediction_layer(std::string_view megatron_name);
+
+/// The HF tensors that only such layers are made of, and the copies that HF stores beside them
+/// (DeepSeek's second embedding).
+[[nodiscard]] std::vector<std::string> prediction_tensors(const Correspondence& correspondence);
+
+/// Takes tensors out of a catalog by name.
+void erase_tensors(const std::vector<std::string>& names, Catalog& catalog);
+
+/// `15 tensors of prediction layers are dropped: mtp.fc.weight, ...`, all of them.
+[[nodiscard]] std::string dropped_note(const std::vector<std::string>& names);
+
+}  // namespace shardwright

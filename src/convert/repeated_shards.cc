@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/repeated_shards.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/fail.h"
+#include "convert/same_bytes.h"
+#include "layout/shard_contents.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kFirstBytes = 4096;
+
+// What one file holds of a tensor and no file before it.
+using Shard = std::vector<Chunk>;
+
+std::vector<Shard> shards_of(const StoredTensor& tensor) {
+  std::map<std::uint32_t, Shard> by_file;
+  std::set<std::vector<std::int64_t>> corners;
+  for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+    const Chunk chunk = tensor.chunks[i];
+    // A replica lies where another chunk does. What is strided is part of a larger piece, of which
+    // another part will do.
+    if (chunk.box.is_empty() || !chunk.strides.empty()) continue;
+    const Dims& corner = chunk.box.origin;
+    if (corners.emplace(corner.begin(), corner.end()).second) by_file[chunk.file].push_back(chunk);
+  }
+  std::vector<Shard> shards;
+  for (auto& [file, shard] : by_file) shards.push_back(std::move(shard));
+  return shards;
+}
+
+bool have_one_shape(const std::vector<Shard>& shards) {
+  return std::ranges::all_of(shards, [&](const Shard& shard) {
+    return std::ranges::equal(
+        shard, shards.front(), {}, [](const Chunk& c) { return c.box.shape; },
+        [](const Chunk& c) { return c.box.shape; });
+  });
+}
+
+class ShardCheck {
+ public:
+  explicit ShardCheck(SourceFiles& files) : files_(files) {}
+
+  Result<bool> are_alike(const std::vector<Shard>& shards) {
+    // The first blocks of all before the whole of any.
+    for (const std::uint64_t limit : {kFirstBytes, ~std::uint64_t{0}}) {
+      for (std::size_t i = 1; i < shards.size(); ++i) {
+        if (!SW_TRY(are_same(shards.front(), shards[i], limit))) return false;
+      }
+    }
+    return true;
+  }
+
+  // Weights that are all zero, as fresh adapters are, are alike on every rank and cut rightly.
+  Result<bool> is_constant(const Shard& shard, int element) {
+    for (const Chunk& chunk : shard) {
+      const auto step = static_cast<std::uint64_t>(element);
+      const FilePlace first{chunk.file, chunk.range.offset};
+      const FilePlace second{chunk.file, chunk.range.offset + step};
+      const auto differs =
+          SW_TRY(first_difference(files_, first, second, chunk.range.length - step));
+      if (differs) return false;
+    }
+    return true;
+  }
+
+ private:
+  Result<bool> are_same(const Shard& a, const Shard& b, std::uint64_t limit) {
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const auto differs = SW_TRY(first_difference(files_, {a[i].file, a[i].range.offset},
+                                                   {b[i].file, b[i].range.offset},
+                                                   std::min(limit, a[i].range.length)));
+      if (differs) return false;
+    }
+    return true;
+  }
+
+  SourceFiles& files_;
+};
+
+}  // namespace
+
+Status check_shards(const Catalog& catalog, ReplicaCheck check, SourceFiles& files) {
+  if (check == ReplicaCheck::kNone) return {};
+  ShardCheck shard_check(files);
+  for (const StoredTensor& tensor : catalog.tensors) {
+    // Experts may be copies of one another, and Mamba's vectors begin alike on every rank.
+    if (tensor.desc.shape.size() < 2 || is_expert_tensor(tensor.desc.name)) continue;
+    const std::vector<Shard> shards = shards_of(tensor);
+    if (shards.size() < 2 || !have_one_shape(shards)) continue;
+    if (!SW_TRY(shard_check.are_alike(shards))) continue;
+    if (SW_TRY(shard_check.is_constant(shards.front(), bytes_of(tensor.desc.dtype)))) continue;
+    return fail(Code::kReplicasDiffer,
+                "tensor {}: found the same bytes in all {} tensor-parallel ranks, expected each to "
+                "hold its own part: a replica was taken for a shard; see shardwright explain L20, "
+                "or join them as they are with --check-replicas none",
+                tensor.desc.name, shards.size());
+  }
+  return {};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/iteration_folder.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace shardwright {
+
+std::string_view tracker_word(std::string_view text) {
+  while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
+  while (!text.empty() && static_cast<unsigned char>(text.front()) <= ' ') text.remove_prefix(1);
+  return text;
+}
+
+std::string iteration_folder(std::string_view word) {
+  if (word == "release") return std::string(word);
+  const auto number = number_after(word, "");
+  return number ? fmt::format("iter_{:07}", *number) : std::string();
+}
+
+std::optional<std::int64_t> number_after(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+const DirectoryEntry* latest_folder(std::span<const DirectoryEntry> entries,
+                                    std::string_view prefix) {
+  const DirectoryEntry* best = nullptr;
+  std::int64_t best_number = -1;
+  for (const DirectoryEntry& entry : entries) {
+    const auto number = number_after(entry.name, prefix);
+    if (!entry.is_directory || !number || *number <= best_number) continue;
+    best = &entry;
+    best_number = *number;
+  }
+  return best;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "shardwright/storage.h"
+
+namespace shardwright {
+
+/// The file in which Megatron notes its newest save.
+inline constexpr std::string_view kTrackerName = "latest_checkpointed_iteration.txt";
+inline constexpr std::uint64_t kMostTrackerBytes = std::uint64_t{1} << 20;
+
+/// What stands in a tracker, without the white space around it.
+[[nodiscard]] std::string_view tracker_word(std::string_view text);
+
+/// The folder that a tracker's word means: `iter_0000010` for `10`, `release` for itself; empty for
+/// anything else.
+[[nodiscard]] std::string iteration_folder(std::string_view word);
+
+/// The number behind a prefix that ends the name: 10 of `iter_0000010` for `iter_`.
+[[nodiscard]] std::optional<std::int64_t> number_after(std::string_view name,
+                                                       std::string_view prefix);
+
+/// The folder `prefix`N with the largest N; null if there is none.
+[[nodiscard]] const DirectoryEntry* latest_folder(std::span<const DirectoryEntry> entries,
+                                                  std::string_view prefix);
+
+}  // namespace shardwright

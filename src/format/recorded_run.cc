@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/recorded_run.h"
+
+namespace shardwright {
+
+std::optional<std::int64_t> number_of(const Arguments& arguments,
+                                      std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    const auto found = arguments.find(name);
+    if (found == arguments.end()) continue;
+    if (const auto* number = std::get_if<std::int64_t>(&found->second)) return *number;
+  }
+  return std::nullopt;
+}
+
+RecordedRun recorded_run(const Arguments& arguments) {
+  RecordedRun run;
+  run.is_present = !arguments.empty();
+  AxisSizes& sizes = run.sizes;
+  sizes.tensor = number_of(arguments, {"tensor_model_parallel_size", "model_parallel_size"});
+  sizes.pipeline = number_of(arguments, {"pipeline_model_parallel_size"});
+  sizes.virtual_pipeline = number_of(
+      arguments, {"virtual_pipeline_model_parallel_size", "num_virtual_stages_per_pipeline_rank"});
+  sizes.expert = number_of(arguments, {"expert_model_parallel_size", "expert_parallel_size"});
+  sizes.expert_tensor =
+      number_of(arguments, {"expert_tensor_parallel_size", "expert_tensor_model_parallel_size"});
+  sizes.data = number_of(arguments, {"data_parallel_size"});
+  run.experts = number_of(arguments, {"num_experts", "num_moe_experts"});
+  run.vocabulary = number_of(arguments, {"vocab_size"});
+  run.vocabulary_divisor = number_of(arguments, {"make_vocab_size_divisible_by"});
+  run.encoder_tensor = number_of(arguments, {"encoder_tensor_model_parallel_size"});
+  return run;
+}
+
+std::string_view writer_of(const Arguments& arguments) {
+  if (arguments.contains("load_platform") || arguments.contains("common_config_path")) {
+    return "AIAK (LoongForge, LLaVA-OneVision-2)";
+  }
+  if (arguments.contains("moe_tp_extend_ep")) return "MindSpeed";
+  return {};
+}
+
+}  // namespace shardwright

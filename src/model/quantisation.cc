@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/quantisation.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/checked.h"
+#include "base/fail.h"
+
+namespace shardwright {
+namespace {
+
+using Scales = QuantisationConfig::Scales;
+
+constexpr std::array<std::string_view, 2> kScaleEndings = {"_scale_inv", "_scale"};
+constexpr std::string_view kFp4Values = "_blocks";
+constexpr std::string_view kFp4Scales = "_scales";
+constexpr std::int64_t kFp4Group = 32;  // values that share an exponent, in 16 bytes
+// What serving software multiplies activations and caches with: no part of the weights.
+constexpr std::array<std::string_view, 5> kOfActivations = {
+    ".input_scale", ".activation_scale", ".output_scale", ".k_scale", ".v_scale"};
+
+bool is_f8(DType dtype) {
+  return dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2 || dtype == DType::kF8E4M3Fnuz ||
+         dtype == DType::kF8E5M2Fnuz;
+}
+
+std::string described(const TensorDesc& desc) {
+  return fmt::format("{} {} {}", desc.name, torch_name(desc.dtype), to_string(desc.shape));
+}
+
+class Joiner {
+ public:
+  Joiner(std::span<const TensorDesc> stored, const QuantisationConfig& config)
+      : stored_(stored), config_(config), part_of_(stored.size(), Part::kPlain) {
+    for (std::uint32_t i = 0; i < stored.size(); ++i) by_name_.emplace(stored[i].name, i);
+  }
+
+  Result<ModelTensors> run() {
+    for (std::uint32_t i = 0; i < stored_.size(); ++i) {
+      if (is_f8(stored_[i].dtype)) SW_TRY(join_f8(i));
+      if (is_fp4_part(i, kFp4Values)) SW_TRY(join_fp4(i));
+    }
+    SW_TRY(check_rest());
+    collect();
+    return std::move(result_);
+  }
+
+ private:
+  enum class Part : std::uint8_t { kPlain, kValues, kScales, kIgnored };
+
+  [[nodiscard]] std::optional<std::uint32_t> find(const std::string& name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  // fp4 is stored as plain bytes: the names and the config tell.
+  [[nodiscard]] bool is_fp4_part(std::uint32_t index, std::string_view ending) const {
+    const TensorDesc& desc = stored_[index];
+    return desc.name.ends_with(ending) &&
+           (desc.dtype == DType::kU8 || desc.dtype == DType::kF8E8M0) &&
+           config_.scales == Scales::kFp4Groups;
+  }
+
+  // What the config must say before quantised values are touched.
+  [[nodiscard]] Status check_method(const TensorDesc& values) const {
+    if (config_.method.empty()) {
+      return fail(Code::kConfigMissing,
+                  "tensor {}: found {}, and no quantization_config in config.json that says what "
+                  "its scales are; give the folder of the model's own config.json (--hf-config), "
+                  "or copy the tensors as they are (--to safetensors)",
+                  values.name, torch_name(values.dtype));
+    }
+    if (config_.unsupported.empty()) return {};
+    return fail(Code::kDtypeUnsupported,
+                "config.json: quantization_config: found quant_method {} {}, expected fp8, "
+                "fbgemm_fp8, compressed-tensors or modelopt with float8 weights, or mxfp4; copy "
+                "the tensors as they are (--to safetensors)",
+                config_.method, config_.unsupported);
+  }
+
+  Status join_f8(std::uint32_t index) {
+    const TensorDesc& values = stored_[index];
+    SW_TRY(check_method(values));
+    if (values.dtype != DType::kF8E4M3) {
+      return fail(Code::kDtypeUnsupported, "tensor {}: found {}, expected {} with scales",
+                  values.name, torch_name(values.dtype), torch_name(DType::kF8E4M3));
+    }
+    std::optional<std::uint32_t> scales;
+    for (const std::string_view ending : kScaleEndings) {
+      const auto found = find(values.name + std::string(ending));
+      if (found && scales) {
+        return fail(Code::kDuplicateName, "tensor {}: found scales {} and {}, expected one of them",
+                    values.name, stored_[*scales].name, stored_[*found].name);
+      }
+      if (found) scales = found;
+    }
+    if (!scales) {
+      return fail(Code::kUnmatchedSource,
+                  "tensor {}: found {} without scales, expected {}_scale_inv or {}_scale; values "
+                  "without their scales mean nothing",
+                  values.name, torch_name(values.dtype), values.name, values.name);
+    }
+    const TensorDesc& factors = stored_[*scales];
+    if (factors.dtype != DType::kF32 && factors.dtype != DType::kBF16 &&
+        factors.dtype != DType::kF16 && factors.dtype != DType::kF8E8M0) {
+      return fail(Code::kDtypeUnsupported,
+                  "tensor {}: found scales of {}, expected float32, bfloat16, float16 or {}",
+                  factors.name, torch_name(factors.dtype), torch_name(DType::kF8E8M0));
+    }
+    QuantisedTensor joined{values, index, *scales, false, {}, {}, {}};
+    joined.desc.dtype = DType::kBF16;
+    for (int axis = 0; axis < values.shape.size(); ++axis) joined.stored_order.push_back(axis);
+    SW_TRY(fit_grid(factors, joined));
+    return add(std::move(joined));
+  }
+
+  // How the scales lie over the values.
+  [[nodiscard]] Status fit_grid(const TensorDesc& scales, QuantisedTensor& joined) const {
+    const Dims& shape = joined.desc.shape;
+    const int axes = shape.size();
+    Dims grid = scales.shape;
+    bool fits = true;
+    if (config_.scales == Scales::kBlocks) {
+      joined.block = Dims::filled(axes, 1);
+      fits = axes >= 2 && grid.size() == axes;
+      for (int axis = 0; axis < axes && fits; ++axis) {
+        const int tail = axis - (axes - 2);
+        if (tail >= 0) joined.block[axis] = config_.block[static_cast<std::size_t>(tail)];
+        fits = grid[axis] == ceil_div(shape[axis], joined.block[axis]);
+      }
+    } else {
+      fits = grid.size() <= axes;
+      while (fits && grid.size() < axes) grid.push_back(1);
+      for (int axis = 0; axis < axes && fits; ++axis) {
+        const bool is_one = grid[axis] == 1;
+        fits = is_one || grid[axis] == shape[axis];
+        joined.block.push_back(is_one ? std::max<std::int64_t>(shape[axis], 1) : 1);
+      }
+      fits = fits && has_stated_extents(grid);
+    }
+    if (!fits) return wrong_shape(scales, joined);
+    joined.stride = row_major_strides(grid);
+    return {};
+  }
+
+  [[nodiscard]] bool has_stated_extents(const Dims& grid) const {
+    const int axes = grid.size();
+    const bool one_per_row = axes < 2 || grid[axes - 1] == 1;
+    if (config_.scales == Scales::kRows) return one_per_row;
+    const bool one_row = axes < 1 || grid[std::max(axes - 2, 0)] == 1;
+    return config_.scales != Scales::kTensor || (one_per_row && one_row);
+  }
+
+  [[nodiscard]] Status wrong_shape(const TensorDesc& scales, const QuantisedTensor& joined) const {
+    std::string expected = "one for the tensor or one for each row";
+    if (config_.scales == Scales::kTensor) expected = "one for the tensor";
+    if (config_.scales == Scales::kRows) expected = "one for each row";
+    if (config_.scales == Scales::kBlocks) {
+      expected = fmt::format("one for each block of {} x {}", config_.block[0], config_.block[1]);
+    }
+    return fail(Code::kShapeMismatch,
+                "tensor {}: found shape {}, expected {} of {} {} (quantization_config in "
+                "config.json)",
+                scales.name, to_string(scales.shape), expected, joined.desc.name,
+                to_string(joined.desc.shape));
+  }
+
+  // [experts, rows, groups, 16] bytes hold what the model knows as [experts, 32 * groups, rows].
+  Status join_fp4(std::uint32_t index) {
+    const TensorDesc& values = stored_[index];
+    const std::string name = values.name.substr(0, values.name.size() - kFp4Values.size());
+    const auto scales = find(name + std::string(kFp4Scales));
+    if (!scales) {
+      return fail(Code::kUnmatchedSource,
+                  "tensor {}: found fp4 values without scales, expected {}{}", values.name, name,
+                  kFp4Scales);
+    }
+    if (find(name)) {
+      return fail(Code::kDuplicateName, "tensor {}: found {} too, expected one of them",
+                  values.name, name);
+    }
+    const Dims& bytes = values.shape;
+    if (bytes.size() != 4 || bytes[3] != kFp4Group / 2 || values.dtype != DType::kU8) {
+      return fail(Code::kShapeMismatch,
+                  "tensor {}: found {} {}, expected uint8 (experts, rows, groups, 16)", values.name,
+                  torch_name(values.dtype), to_string(bytes));
+    }
+    const TensorDesc& factors = stored_[*scales];
+    if (!(factors.shape == Dims{bytes[0], bytes[1], bytes[2]}) ||
+        (factors.dtype != DType::kU8 && factors.dtype != DType::kF8E8M0)) {
+      return fail(Code::kShapeMismatch,
+                  "tensor {}: found {} {}, expected uint8 {} as the groups of {}", factors.name,
+                  torch_name(factors.dtype), to_string(factors.shape),
+                  to_string(Dims{bytes[0], bytes[1], bytes[2]}), values.name);
+    }
+    const auto columns = checked_mul(bytes[2], kFp4Group);
+    if (!columns) return fail(Code::kLimit, "tensor {}: its shape is too large", values.name);
+    const Dims shape{bytes[0], *columns, bytes[1]};
+    SW_TRY(element_count(shape));
+    return add({{name, DType::kBF16, shape},
+                index,
+                *scales,
+                true,
+                {0, 2, 1},
+                {1, kFp4Group, 1},
+                {bytes[1] * bytes[2], 1, bytes[2]}});
+  }
+
+  Status add(QuantisedTensor joined) {
+    part_of_[joined.values] = Part::kValues;
+    part_of_[joined.scales] = Part::kScales;
+    result_.quantised.push_back(std::move(joined));
+    return {};
+  }
+
+  // Scales that nothing took, and bytes of methods that are not read.
+  Status check_rest() {
+    for (std::uint32_t i = 0; i < stored_.size(); ++i) {
+      const TensorDesc& desc = stored_[i];
+      if (part_of_[i] != Part::kPlain) continue;
+      const auto ends = [&](std::string_view ending) { return desc.name.ends_with(ending); };
+      if (!config_.method.empty() && std::ranges::any_of(kOfActivations, ends)) {
+        part_of_[i] = Part::kIgnored;
+        continue;
+      }
+      if (is_fp4_part(i, kFp4Scales)) {
+        return fail(Code::kUnmatchedSource, "tensor {}: found scales without values, expected {}{}",
+                    desc.name, desc.name.substr(0, desc.name.size() - kFp4Scales.size()),
+                    kFp4Values);
+      }
+      SW_TRY(check_scales_alone(desc));
+      const bool has_exponents =
+          ends(kFp4Values) &&
+          find(desc.name.substr(0, desc.name.size() - kFp4Values.size()) + std::string(kFp4Scales));
+      if (has_exponents && config_.method.empty()) SW_TRY(check_method(desc));
+      if (!config_.unsupported.empty() && !is_castable_float(desc.dtype)) {
+        SW_TRY(check_method(desc));
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] Status check_scales_alone(const TensorDesc& desc) const {
+    for (const std::string_view ending : kScaleEndings) {
+      if (!desc.name.ends_with(ending)) continue;
+      const std::string name = desc.name.substr(0, desc.name.size() - ending.size());
+      const auto values = find(name);
+      const bool is_meant = ending == kScaleEndings[0] || name.ends_with(".weight");
+      if (!is_meant) continue;
+      return fail(Code::kUnmatchedSource, "tensor {}: found scales {}, expected {} of {}",
+                  desc.name,
+                  values ? "whose values are " + described(stored_[*values]) : "without values",
+                  name, torch_name(DType::kF8E4M3));
+    }
+    return {};
+  }
+
+  void collect() {
+    std::unordered_map<std::uint32_t, const TensorDesc*> joined;
+    for (const QuantisedTensor& tensor : result_.quantised) {
+      joined.emplace(tensor.values, &tensor.desc);
+    }
+    for (std::uint32_t i = 0; i < stored_.size(); ++i) {
+      if (part_of_[i] == Part::kPlain) result_.tensors.push_back(stored_[i]);
+      if (part_of_[i] == Part::kValues) result_.tensors.push_back(*joined.at(i));
+      if (part_of_[i] == Part::kIgnored) result_.ignored.push_back(stored_[i].name);
+    }
+  }
+
+  std::span<const TensorDesc> stored_;
+  const QuantisationConfig& config_;
+  std::vector<Part> part_of_;
+  std::unordered_map<std::string, std::uint32_t> by_name_;
+  ModelTensors result_;
+};
+
+}  // namespace
+
+bool ModelTensors::is_quantised(std::string_view name) const {
+  return std::ranges::any_of(
+      quantised, [&](const QuantisedTensor& tensor) { return tensor.desc.name == name; });
+}
+
+Result<ModelTensors> join_scales(std::span<const TensorDesc> stored,
+                                 const QuantisationConfig& config) {
+  return Joiner(stored, config).run();
+}
+
+}  // namespace shardwright

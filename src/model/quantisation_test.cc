@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/quantisation.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace shardwright {
+namespace {
+
+using Scales = QuantisationConfig::Scales;
+
+constexpr std::string_view kFp8 = R"({"quant_method": "fp8", "weight_block_size": [128, 128]})";
+constexpr std::string_view kUnstated = R"({"quant_method": "fp8", "weight_block_size": null})";
+constexpr std::string_view kFp4 = R"({"quant_method": "mxfp4"})";
+
+QuantisationConfig config_of(std::string_view quantisation) {
+  return read_quantisation_config(
+             fmt::format(R"({{"model_type": "x", "quantization_config": {}}})", quantisation))
+      .value();
+}
+
+std::string groups(std::string_view weights) {
+  return fmt::format(
+      R"({{"quant_method": "compressed-tensors", "config_groups": {{"g": {{"weights": {}}}}}}})",
+      weights);
+}
+
+std::vector<TensorDesc> pair(const Dims& values, const Dims& scales,
+                             std::string_view ending = "_scale_inv") {
+  return {{"a.weight", DType::kF8E4M3, values},
+          {"b.weight", DType::kBF16, {4}},
+          {"a.weight" + std::string(ending), DType::kF32, scales}};
+}
+
+Error refusal(std::span<const TensorDesc> stored, const QuantisationConfig& config) {
+  const Result<ModelTensors> model = join_scales(stored, config);
+  EXPECT_FALSE(model);
+  return model ? Error{} : model.error();
+}
+
+#define EXPECT_REFUSED(stored, config, expected, ...)                                          \
+  do {                                                                                         \
+    const Error error = refusal(stored, config_of(config));                                    \
+    EXPECT_EQ(error.code, Code::expected) << error.message;                                    \
+    for (const std::string_view part : {__VA_ARGS__}) {                                        \
+      EXPECT_NE(error.message.find(part), std::string::npos) << part << "; " << error.message; \
+    }                                                                                          \
+  } while (false)
+
+TEST(QuantisationConfig, ReadsTheMethodsThatExist) {
+  EXPECT_EQ(read_quantisation_config("").value().method, "");
+  EXPECT_EQ(read_quantisation_config(R"({"quantization_config": null})").value().method, "");
+  const QuantisationConfig blocks = config_of(kFp8);
+  EXPECT_EQ(blocks.method, "fp8");
+  EXPECT_EQ(blocks.scales, Scales::kBlocks);
+  EXPECT_EQ(blocks.block, (std::array<std::int64_t, 2>{128, 128}));
+  EXPECT_EQ(config_of(kUnstated).scales, Scales::kUnstated);
+  EXPECT_EQ(config_of(R"({"quant_method": "fbgemm_fp8"})").scales, Scales::kRows);
+  EXPECT_EQ(config_of(R"({"quant_method": "modelopt", "quant_algo": "FP8"})").scales,
+            Scales::kTensor);
+  EXPECT_EQ(config_of(kFp4).scales, Scales::kFp4Groups);
+  EXPECT_EQ(config_of(groups(R"({"num_bits": 8, "type": "float", "strategy": "channel"})")).scales,
+            Scales::kRows);
+  EXPECT_EQ(config_of(groups(R"({"num_bits": 8, "type": "float", "strategy": "tensor"})")).scales,
+            Scales::kTensor);
+  const QuantisationConfig packed = config_of(groups(
+      R"({"num_bits": 8, "type": "float", "strategy": "block", "block_structure": [64, 32]})"));
+  EXPECT_EQ(packed.scales, Scales::kBlocks);
+  EXPECT_EQ(packed.block, (std::array<std::int64_t, 2>{64, 32}));
+  const Result<QuantisationConfig> nested = read_quantisation_config(
+      R"({"text_config": {"quantization_config": {"quant_method": "mxfp4"}}})");
+  EXPECT_EQ(nested.value().method, "mxfp4");
+}
+
+TEST(QuantisationConfig, SaysWhatIsNotRead) {
+  EXPECT_NE(config_of(R"({"quant_method": "gptq", "bits": 4})").unsupported, "");
+  EXPECT_NE(config_of(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})").unsupported, "");
+  EXPECT_NE(config_of(R"({"bits": 4})").unsupported, "");
+  EXPECT_NE(config_of(R"({"quant_method": "compressed-tensors"})").unsupported, "");
+  EXPECT_NE(config_of(groups(R"({"num_bits": 4, "type": "int"})")).unsupported, "");
+  EXPECT_NE(
+      config_of(groups(R"({"num_bits": 8, "type": "int", "strategy": "channel"})")).unsupported,
+      "");
+  EXPECT_NE(
+      config_of(groups(R"({"num_bits": 8, "type": "float", "strategy": "group"})")).unsupported,
+      "");
+  EXPECT_NE(config_of(R"({"quant_method": "compressed-tensors", "config_groups": {
+      "a": {"weights": {"num_bits": 8, "type": "float", "strategy": "tensor"}},
+      "b": {"weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}}})")
+                .unsupported,
+            "");
+  for (const std::string_view text :
+       {R"({"quantization_config": 3})",
+        R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": 128}})",
+        R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128]}})",
+        R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [0, 128]}})",
+        R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [-1, 128]}})"}) {
+    const Result<QuantisationConfig> config = read_quantisation_config(text);
+    ASSERT_FALSE(config) << text;
+    EXPECT_EQ(config.error().code, Code::kJsonCorrupt);
+  }
+}
+
+TEST(JoinScales, LeavesPlainModelsAlone) {
+  const std::vector<TensorDesc> stored = {{"a.weight", DType::kBF16, {4, 4}},
+                                          {"router_scale", DType::kF32, {4}},
+                                          {"ids_blocks", DType::kU8, {4}}};
+  const ModelTensors model = join_scales(stored, {}).value();
+  EXPECT_EQ(model.tensors.size(), 3U);
+  EXPECT_TRUE(model.quantised.empty());
+}
+
+TEST(JoinScales, TakesBlocksWithPartialOnesAtTheEdges) {
+  const std::vector<TensorDesc> stored = pair({576, 300}, {5, 3});
+  const ModelTensors model = join_scales(stored, config_of(kFp8)).value();
+  ASSERT_EQ(model.tensors.size(), 2U);
+  EXPECT_EQ(model.tensors[0].name, "a.weight");
+  EXPECT_EQ(model.tensors[0].dtype, DType::kBF16);
+  EXPECT_EQ(model.tensors[0].shape, (Dims{576, 300}));
+  ASSERT_EQ(model.quantised.size(), 1U);
+  const QuantisedTensor& joined = model.quantised[0];
+  EXPECT_EQ(joined.values, 0U);
+  EXPECT_EQ(joined.scales, 2U);
+  EXPECT_EQ(joined.block, (Dims{128, 128}));
+  EXPECT_EQ(joined.stride, (Dims{3, 1}));
+}
+
+TEST(JoinScales, PackedExpertsHaveBlocksOfTheirOwn) {
+  const std::vector<TensorDesc> stored = {{"e.gate_up_proj", DType::kF8E4M3, {8, 200, 128}},
+                                          {"e.gate_up_proj_scale_inv", DType::kF32, {8, 2, 1}}};
+  const ModelTensors model = join_scales(stored, config_of(kFp8)).value();
+  EXPECT_EQ(model.quantised[0].block, (Dims{1, 128, 128}));
+  EXPECT_EQ(model.quantised[0].stride, (Dims{2, 1, 1}));
+}
+
+TEST(JoinScales, TakesScalesOfRowsTensorsAndExperts) {
+  const auto block = [](const Dims& values, const Dims& scales, std::string_view config) {
+    const Result<ModelTensors> model =
+        join_scales(pair(values, scales, "_scale"), config_of(config));
+    EXPECT_TRUE(model) << model.error().message;
+    return model ? model->quantised[0].block : Dims{};
+  };
+  EXPECT_EQ(block({6, 8}, {6, 1}, kUnstated), (Dims{1, 8}));
+  EXPECT_EQ(block({6, 8}, {6}, kUnstated), (Dims{1, 8}));
+  EXPECT_EQ(block({6, 8}, {}, kUnstated), (Dims{6, 8}));
+  EXPECT_EQ(block({6, 8}, {1}, kUnstated), (Dims{6, 8}));
+  EXPECT_EQ(block({3, 6, 8}, {3, 1, 1}, R"({"quant_method": "modelopt", "quant_algo": "FP8"})"),
+            (Dims{1, 6, 8}));
+  EXPECT_EQ(block({6, 8}, {6, 1}, R"({"quant_method": "fbgemm_fp8"})"), (Dims{1, 8}));
+}
+
+TEST(JoinScales, RefusesScalesOfAnotherShape) {
+  EXPECT_REFUSED(pair({576, 300}, {4, 3}), kFp8, kShapeMismatch, "a.weight_scale_inv", "(4, 3)",
+                 "128 x 128", "(576, 300)");
+  EXPECT_REFUSED(pair({576, 300}, {5, 3, 1}), kFp8, kShapeMismatch, "(5, 3, 1)");
+  EXPECT_REFUSED(pair({576}, {5}), kFp8, kShapeMismatch, "(576,)");
+  EXPECT_REFUSED(pair({6, 8}, {6, 1}), R"({"quant_method": "modelopt", "quant_algo": "FP8"})",
+                 kShapeMismatch, "one for the tensor");
+  EXPECT_REFUSED(pair({6, 8}, {6, 8}), R"({"quant_method": "fbgemm_fp8"})", kShapeMismatch,
+                 "one for each row");
+  EXPECT_REFUSED(pair({6, 8}, {3, 1}), kUnstated, kShapeMismatch, "(3, 1)");
+}
+
+TEST(JoinScales, RefusesHalvesOfPairs) {
+  std::vector<TensorDesc> stored = pair({6, 8}, {1, 1});
+  stored.pop_back();
+  EXPECT_REFUSED(stored, kFp8, kUnmatchedSource, "a.weight:", "a.weight_scale_inv");
+  stored = pair({6, 8}, {1, 1});
+  stored.erase(stored.begin());
+  EXPECT_REFUSED(stored, kFp8, kUnmatchedSource, "a.weight_scale_inv:", "without values",
+                 "a.weight ");
+  stored = pair({6, 8}, {1, 1});
+  stored[0].dtype = DType::kBF16;
+  EXPECT_REFUSED(stored, kFp8, kUnmatchedSource, "a.weight bfloat16");
+  stored = pair({6, 8}, {1, 1});
+  stored.push_back({"a.weight_scale", DType::kF32, {}});
+  EXPECT_REFUSED(stored, kFp8, kDuplicateName, "a.weight_scale_inv", "a.weight_scale,");
+}
+
+TEST(JoinScales, RefusesWhatItDoesNotUnderstand) {
+  std::vector<TensorDesc> stored = pair({6, 8}, {1, 1});
+  EXPECT_REFUSED(stored, "null", kConfigMissing, "a.weight", "quantization_config", "--hf-config");
+  EXPECT_REFUSED(stored, R"({"quant_method": "awq"})", kDtypeUnsupported, "awq",
+                 "--to safetensors");
+  stored[2].dtype = DType::kU8;
+  EXPECT_REFUSED(stored, kFp8, kDtypeUnsupported, "a.weight_scale_inv", "uint8");
+  stored[0].dtype = DType::kF8E5M2;
+  EXPECT_REFUSED(stored, kFp8, kDtypeUnsupported, "float8_e5m2", "float8_e4m3fn");
+  const std::vector<TensorDesc> packed = {{"a.qweight", DType::kI32, {4, 4}}};
+  EXPECT_REFUSED(packed, R"({"quant_method": "gptq"})", kDtypeUnsupported, "gptq");
+}
+
+TEST(JoinScales, ListsScalesOfActivations) {
+  std::vector<TensorDesc> stored = pair({6, 8}, {1, 1});
+  stored.push_back({"a.input_scale", DType::kF32, {}});
+  stored.push_back({"a.k_scale", DType::kF32, {}});
+  const ModelTensors model = join_scales(stored, config_of(kFp8)).value();
+  EXPECT_EQ(model.tensors.size(), 2U);
+  EXPECT_EQ(model.ignored, (std::vector<std::string>{"a.input_scale", "a.k_scale"}));
+  // Nothing says that it belongs to a quantisation.
+  const std::vector<TensorDesc> plain = {{"a.input_scale", DType::kF32, {}}};
+  EXPECT_EQ(join_scales(plain, {}).value().tensors.size(), 1U);
+}
+
+std::vector<TensorDesc> fp4_pair() {
+  return {{"e.down_proj_blocks", DType::kU8, {4, 64, 3, 16}},
+          {"e.down_proj_scales", DType::kU8, {4, 64, 3}}};
+}
+
+TEST(JoinScales, TurnsFp4GroupsAround) {
+  const ModelTensors model = join_scales(fp4_pair(), config_of(kFp4)).value();
+  ASSERT_EQ(model.tensors.size(), 1U);
+  EXPECT_EQ(model.tensors[0].name, "e.down_proj");
+  EXPECT_EQ(model.tensors[0].shape, (Dims{4, 96, 64}));
+  const QuantisedTensor& joined = model.quantised[0];
+  EXPECT_TRUE(joined.is_fp4);
+  EXPECT_EQ(joined.stored_order, (Dims{0, 2, 1}));
+  EXPECT_EQ(joined.block, (Dims{1, 32, 1}));
+  EXPECT_EQ(joined.stride, (Dims{192, 1, 3}));
+}
+
+TEST(JoinScales, RefusesBrokenFp4) {
+  std::vector<TensorDesc> stored = fp4_pair();
+  EXPECT_REFUSED(stored, "null", kConfigMissing, "e.down_proj_blocks");
+  stored.pop_back();
+  EXPECT_REFUSED(stored, kFp4, kUnmatchedSource, "e.down_proj_blocks", "e.down_proj_scales");
+  stored = fp4_pair();
+  stored.erase(stored.begin());
+  EXPECT_REFUSED(stored, kFp4, kUnmatchedSource, "e.down_proj_scales", "e.down_proj_blocks");
+  stored = fp4_pair();
+  stored[1].shape = {4, 64, 4};
+  EXPECT_REFUSED(stored, kFp4, kShapeMismatch, "(4, 64, 4)", "(4, 64, 3)");
+  stored = fp4_pair();
+  stored[0].shape = {4, 64, 3, 8};
+  EXPECT_REFUSED(stored, kFp4, kShapeMismatch, "(4, 64, 3, 8)");
+  stored = fp4_pair();
+  stored.push_back({"e.down_proj", DType::kBF16, {4, 96, 64}});
+  EXPECT_REFUSED(stored, kFp4, kDuplicateName, "e.down_proj too");
+  stored = fp4_pair();
+  stored[0].shape = {1, 1, std::int64_t{1} << 60, 16};
+  stored[1].shape = {1, 1, std::int64_t{1} << 60};
+  EXPECT_REFUSED(stored, kFp4, kLimit, "e.down_proj_blocks");
+}
+
+}  // namespace
+}  // namespace shardwright
