@@ -78,37 +78,76 @@ CASES = {
     "ministral": ("ministral", ONE_GROUP),
     "ministral3": ("ministral3", ONE_GROUP),
     "mimo": ("mimo", {}),
+    "glm4_moe_prediction": ("glm4_moe", {"num_nextn_predict_layers": 1, **ONE_GROUP}),
+    "gpt2_bare": ("gpt2", {}),
 }
 
 # Their tensors and arguments are those of llama or mistral, so the family has to be named.
 NAMED = {"phi3", "phi3_tied"}
-# transformers does not have the model.
-REMOTE = {"mimo"}
+# transformers does not have the model, or not all of it.
+REMOTE = {"mimo", "glm4_moe_prediction"}
 
 
-def create_mimo(folder):
-    """Qwen2 and one prediction layer under the names of MiMo's own code."""
-    hf_models.create(folder, "qwen2", dtype=torch.bfloat16)
+def add_tensors(folder, tensors):
+    save_file(tensors, folder / "more.safetensors")
+    (folder / "model.safetensors.index.json").unlink()  # it does not know the new file
+
+
+def add_prediction_layer(folder, layer, prefix, norms, projection):
+    """A layer like `layer` under `prefix`, with what joins it to the model."""
+    hidden = json.loads((folder / "config.json").read_text())["hidden_size"]
+    generator = torch.Generator().manual_seed(3)
+    tensors = {
+        name.replace(layer, prefix): tensor.flip(0).contiguous()
+        for name, tensor in checkpoints.load_hf(folder).items()
+        if name.startswith(layer)
+    }
+    for name in norms:
+        tensors[prefix + name] = torch.randn(hidden, generator=generator).bfloat16()
+    weight = torch.randn((hidden, 2 * hidden), generator=generator).bfloat16()
+    tensors[prefix + projection] = weight
+    add_tensors(folder, tensors)
+
+
+def finish_mimo(folder):
+    """Of Qwen2; the names are those of MiMo's own code."""
     config = json.loads((folder / "config.json").read_text())
     config.update(architectures=["MiMoForCausalLM"], model_type="mimo", num_nextn_predict_layers=1)
     (folder / "config.json").write_text(json.dumps(config))
-    generator = torch.Generator().manual_seed(3)
+    norms = [f"{part}_layernorm.weight" for part in ("token", "hidden", "final")]
+    prefix = "model.mtp_layers.0."
+    add_prediction_layer(folder, "model.layers.0.", prefix, norms, "input_proj.weight")
+
+
+def finish_glm4_moe_prediction(folder):
+    """As published: with copies of embedding and head."""
+    prefix = "model.layers.3."
+    norms = ["enorm.weight", "hnorm.weight", "shared_head.norm.weight"]
+    add_prediction_layer(folder, "model.layers.2.", prefix, norms, "eh_proj.weight")
     model = checkpoints.load_hf(folder)
-    layer = {
-        name.replace("model.layers.0.", "model.mtp_layers.0."): tensor.flip(0).contiguous()
-        for name, tensor in model.items()
-        if name.startswith("model.layers.0.")
+    copies = {
+        prefix + "embed_tokens.weight": model["model.embed_tokens.weight"],
+        prefix + "shared_head.head.weight": model["lm_head.weight"],
     }
-    hidden = config["hidden_size"]
-    for name, shape in {
-        "token_layernorm.weight": (hidden,),
-        "hidden_layernorm.weight": (hidden,),
-        "final_layernorm.weight": (hidden,),
-        "input_proj.weight": (hidden, 2 * hidden),
-    }.items():
-        layer["model.mtp_layers.0." + name] = torch.randn(shape, generator=generator).bfloat16()
-    save_file(layer, folder / "mtp.safetensors")
-    (folder / "model.safetensors.index.json").unlink()  # it does not know the new file
+    save_file(copies, folder / "copies.safetensors")
+
+
+def finish_gpt2_bare(folder):
+    """As the first GPT-2 is published: without prefix, with the causal masks."""
+    model = checkpoints.load_hf(folder)
+    bare = {name.removeprefix("transformer."): tensor for name, tensor in model.items()}
+    for file in folder.glob("model*.safetensors*"):
+        file.unlink()
+    mask = torch.ones(1, 1, 256, 256).tril()
+    masks = {f"h.{layer}.attn.bias": mask.clone() for layer in range(3)}
+    save_file({**bare, **masks}, folder / "model.safetensors")
+
+
+FINISH = {
+    "mimo": finish_mimo,
+    "glm4_moe_prediction": finish_glm4_moe_prediction,
+    "gpt2_bare": finish_gpt2_bare,
+}
 
 
 @pytest.fixture(scope="module")
@@ -120,13 +159,13 @@ def imported(shardwright, tmp_path_factory):
         if name not in made:
             root = tmp_path_factory.mktemp(name)
             model_type, settings = CASES[name]
-            if model_type == "mimo":
-                create_mimo(root / "hf")
-            else:
-                settings = {"dtype": torch.bfloat16, **settings}
-                hf_models.create(root / "hf", model_type, **settings)
-                if settings.pop("packed", False):
-                    hf_models.create(root / "unpacked", model_type, **settings)
+            settings = {"dtype": torch.bfloat16, **settings}
+            base = "qwen2" if model_type == "mimo" else model_type
+            hf_models.create(root / "hf", base, **settings)
+            if settings.pop("packed", False):
+                hf_models.create(root / "unpacked", base, **settings)
+            if name in FINISH:
+                FINISH[name](root / "hf")
             parallel = ("--tp", 2, "--pp", 2, "--ep", 2 if has_experts(root) else 1)
             vocabulary = ("--make-vocab-size-divisible-by", 1)
             flags = ("--to", "torch_dist", *parallel, *vocabulary)
@@ -146,10 +185,17 @@ def without_hf(source, target):
     shutil.rmtree(checkpoints.iteration_folder(target) / "hf")
 
 
+def without_masks(tensors):
+    """GPT-2's, which its code computes; nothing else is left out of any model."""
+    return {name: tensor for name, tensor in tensors.items() if not name.endswith(".attn.bias")}
+
+
 def known_form(root):
     """The tensors as a conversion writes them that does not know how they were imported."""
     folder = root / "unpacked" if (root / "unpacked").exists() else root / "hf"
-    tensors = checkpoints.load_hf(folder)
+    tensors = without_masks(checkpoints.load_hf(folder))
+    if "wte.weight" in tensors:
+        tensors = {"transformer." + name: tensor for name, tensor in tensors.items()}
     # Megatron holds it as float32 always; transformers saves it in the model's dtype.
     return {
         name: tensor.float() if name.endswith("e_score_correction_bias") else tensor
@@ -161,7 +207,7 @@ def known_form(root):
 def test_there_and_back(shardwright, imported, tmp_path, name):
     root = imported(name)
     shardwright("convert", root / "megatron", tmp_path / "back", "--to", "hf")
-    original = checkpoints.load_hf(root / "hf")
+    original = without_masks(checkpoints.load_hf(root / "hf"))
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), original)
 
 
@@ -194,6 +240,15 @@ def test_back_from_arguments_alone(shardwright, imported, tmp_path, name):
     shardwright("convert", tmp_path / "megatron", tmp_path / "back", "--to", "hf", *family)
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), known_form(root))
     torch.testing.assert_close(logits(tmp_path / "back"), logits(root / "hf"))
+
+
+def test_a_narrower_expert_bias_is_told_of(shardwright, imported, tmp_path):
+    root = imported("minimax_m2")
+    done = shardwright("convert", root / "megatron", tmp_path / "back", "--to", "hf")
+    assert "are rounded to bfloat16, the dtype that they were imported in" in done.stderr
+    without_hf(root / "megatron", tmp_path / "megatron")
+    done = shardwright("convert", tmp_path / "megatron", tmp_path / "wide", "--to", "hf")
+    assert "rounded" not in done.stderr
 
 
 def test_mimo_exchanges_hidden_state_and_embedding(imported):
