@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,6 +9,7 @@
 #include "convert/component_table.h"
 #include "convert/constants.h"
 #include "convert/copies.h"
+#include "convert/correspondence_notes.h"
 #include "convert/dequantise.h"
 #include "convert/exact_values.h"
 #include "convert/families.h"
@@ -324,6 +324,9 @@ class Preparation {
     for (const std::string& name : correspondence_.ignored) {
       result_.notes.push_back(fmt::format("{} is ignored: Megatron computes it", name));
     }
+    if (!is_to_legacy()) {
+      tell_kept(correspondence_, options.differing_copies.size(), result_.notes);
+    }
     parts_.tensors = SW_TRY(draft_from_hf(
         correspondence_, catalog_,
         {request().dtype, is_to_legacy() ? LayerKeys::kAllNumbered : layer_keys(facts)}));
@@ -373,21 +376,6 @@ class Preparation {
     for (std::size_t i = 0; i < descs.size(); ++i) parts_.tensors[i].desc.name = descs[i].name;
   }
 
-  // Training may have moved them to values that only their own dtype holds.
-  void tell_rounded() {
-    std::set<std::uint32_t> rounded;
-    for (const Block& block : correspondence_.blocks) {
-      const MappedTensor& hf = correspondence_.hf[block.hf];
-      const DType held = correspondence_.megatron[block.megatron].desc.dtype;
-      if (hf.pinned_dtype && hf.desc.dtype != held) rounded.insert(block.hf);
-    }
-    if (rounded.empty()) return;
-    const TensorDesc& first = correspondence_.hf[*rounded.begin()].desc;
-    result_.notes.push_back(
-        fmt::format("{} and {} more are rounded to {}, the dtype that they were imported in",
-                    first.name, rounded.size() - 1, torch_name(first.dtype)));
-  }
-
   // Megatron numbers the layers of a model whose arguments list each layer's kind, or alternate
   // kinds, even if they are all alike; and those of every hybrid model.
   static LayerKeys layer_keys(const Arguments& arguments) {
@@ -428,7 +416,7 @@ class Preparation {
     SW_TRY(check_constants(correspondence_, canonical, catalog_, *source().files));
     parts_.tensors =
         SW_TRY(draft_to_hf(correspondence_, canonical, {request().dtype, LayerKeys::kAutomatic}));
-    tell_rounded();
+    tell_rounded(correspondence_, result_.notes);
     SW_TRY(restore_exact_values(correspondence_, canonical, catalog_, parts_.tensors,
                                 *source().files, result_.notes));
     add_copies();

@@ -123,7 +123,7 @@ Status add_copies_from_hf(const HfClaims& claims, const TensorIndex& hf,
     const TensorDesc* desc = hf.find(copy.hf);
     if (desc == nullptr) continue;
     const std::string original = root_original(claims.copies, copy.original);
-    const TensorDesc* source = hf.find(original);
+    const TensorDesc* source = original.empty() ? nullptr : hf.find(original);
     const bool may_repeat = source != nullptr && source->dtype == desc->dtype &&
                             source->shape == desc->shape &&
                             !options.differing_copies.contains(copy.hf);

@@ -221,13 +221,16 @@ Result<NameRule> parse_name_rule(const JsonNode& node, const KnownNames& known) 
 Result<CopyRule> parse_copy(const JsonNode& node, const KnownNames& known) {
   SW_TRY(node.only({"hf", "original", "emitted", "if", "unless"}));
   const JsonNode hf = SW_TRY(node.at("hf"));
-  const JsonNode original = SW_TRY(node.at("original"));
-  NameRule name = SW_TRY(parse_name_rule(hf, known));
-  NameRule source = SW_TRY(parse_name_rule(original, known));
-  if (!source.index.empty() && source.index != name.index) {
-    return original.invalid(fmt::format("'{{{}}}'", source.index), "a loop variable of 'hf'");
+  CopyRule copy{SW_TRY(parse_name_rule(hf, known)), {}, false, {}};
+  if (const std::optional<JsonNode> original = node.find("original")) {
+    NameRule source = SW_TRY(parse_name_rule(*original, known));
+    if (!source.index.empty() && source.index != copy.hf.index) {
+      return original->invalid(fmt::format("'{{{}}}'", source.index), "a loop variable of 'hf'");
+    }
+    copy.original = std::move(source.hf);
+  } else if (node.find("emitted")) {
+    return node.invalid("'emitted' without 'original'", "both: nothing else says what it holds");
   }
-  CopyRule copy{std::move(name), std::move(source.hf), false, {}};
   copy.emitted_by_default = SW_TRY(flag_or(node, "emitted", false));
   copy.condition = SW_TRY(parse_condition(node, known));
   return copy;

@@ -76,10 +76,10 @@ struct NameRule {
   std::string index;  ///< empty: once
 };
 
-/// An HF tensor that repeats another one.
+/// An HF tensor that repeats another one, or that Megatron has no place for at all.
 struct CopyRule {
   NameRule hf;
-  NameTemplate original;
+  NameTemplate original;  ///< of no pieces: none
   bool emitted_by_default = false;
   std::optional<Condition> condition;
 };

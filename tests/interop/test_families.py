@@ -11,7 +11,7 @@ import shutil
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 import checkpoints
 import hf_models
@@ -79,13 +79,14 @@ CASES = {
     "ministral3": ("ministral3", ONE_GROUP),
     "mimo": ("mimo", {}),
     "glm4_moe_prediction": ("glm4_moe", {"num_nextn_predict_layers": 1, **ONE_GROUP}),
+    "ernie4_5_moe_prediction": ("ernie4_5_moe", ONE_GROUP),
     "gpt2_bare": ("gpt2", {}),
 }
 
 # Their tensors and arguments are those of llama or mistral, so the family has to be named.
 NAMED = {"phi3", "phi3_tied"}
 # transformers does not have the model, or not all of it.
-REMOTE = {"mimo", "glm4_moe_prediction"}
+REMOTE = {"mimo", "glm4_moe_prediction", "ernie4_5_moe_prediction"}
 
 
 def add_tensors(folder, tensors):
@@ -132,6 +133,17 @@ def finish_glm4_moe_prediction(folder):
     save_file(copies, folder / "copies.safetensors")
 
 
+def finish_ernie4_5_moe_prediction(folder):
+    """A dense layer, and no norm behind it."""
+    norms = ["emb_norm.0.weight", "hidden_norm.0.weight"]
+    projection = "linear_proj.0.weight"
+    add_prediction_layer(folder, "model.layers.0.", "model.mtp_block.0.", norms, projection)
+    tensors = load_file(folder / "more.safetensors")
+    for name in (*norms, projection):
+        tensors["model.mtp_" + name] = tensors.pop("model.mtp_block.0." + name)
+    save_file(tensors, folder / "more.safetensors")
+
+
 def finish_gpt2_bare(folder):
     """As the first GPT-2 is published: without prefix, with the causal masks."""
     model = checkpoints.load_hf(folder)
@@ -146,6 +158,7 @@ def finish_gpt2_bare(folder):
 FINISH = {
     "mimo": finish_mimo,
     "glm4_moe_prediction": finish_glm4_moe_prediction,
+    "ernie4_5_moe_prediction": finish_ernie4_5_moe_prediction,
     "gpt2_bare": finish_gpt2_bare,
 }
 
@@ -220,7 +233,9 @@ def test_back_through_legacy_with_a_config_alone(shardwright, imported, tmp_path
     shutil.copy(root / "hf" / "config.json", tmp_path / "config")
     config = ("--hf-config", tmp_path / "config")
     shardwright("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf", *config)
-    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), known_form(root))
+    # Legacy files have no place for what Megatron has none for, and the conversion says so.
+    expected = {k: v for k, v in known_form(root).items() if ".mtp_" not in k or name == "mimo"}
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), expected)
 
 
 def logits(folder):
@@ -249,6 +264,14 @@ def test_a_narrower_expert_bias_is_told_of(shardwright, imported, tmp_path):
     without_hf(root / "megatron", tmp_path / "megatron")
     done = shardwright("convert", tmp_path / "megatron", tmp_path / "wide", "--to", "hf")
     assert "rounded" not in done.stderr
+
+
+def test_what_megatron_has_no_place_for_is_told_of(shardwright, imported, tmp_path):
+    root = imported("ernie4_5_moe_prediction")
+    done = shardwright("plan", root / "hf", tmp_path / "out", "--to", "torch_dist")
+    assert "12 tensors have no place in Megatron and are kept as hf_extra" in done.stderr + done.stdout
+    kept = [name for name in checkpoints.load_dcp(root / "megatron") if name.startswith("hf_extra.")]
+    assert len(kept) == 12
 
 
 def test_mimo_exchanges_hidden_state_and_embedding(imported):
