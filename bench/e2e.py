@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times whole conversions against `cp -r` of the same bytes, and checks what they wrote.
+"""Times whole conversions against `cp -r` of the same bytes, and checks what they wrote; and what
+only reads (verify, hash, diff) against `cat` of the same files.
 
 Both sides end with the data on the device: our program syncs what it writes, the copy is followed by
 `sync -f`. They take turns in going first; the source is in the page cache.
@@ -19,7 +20,7 @@ import timing
 
 CASES = (
     "dense-import", "dense-reshard", "dense-export", "legacy-import", "legacy-reshard",
-    "legacy-export", "moe-import", "moe-export", "metadata",
+    "legacy-export", "moe-import", "moe-export", "verify", "hash", "diff", "metadata",
 )  # fmt: skip
 MIB = 1 << 20
 GIB = 1 << 30
@@ -211,6 +212,47 @@ class Bench:
     def moe_export(self):
         self.export(self.moe)
 
+    def measure_reading(self, name, command, folders):
+        """`runs` runs of a command and of `cat`, which take turns."""
+        for folder in folders:
+            timing.warm(folder)
+        files = [path for folder in folders for path in timing.files_below(folder)]
+        cat = ["sh", "-c", 'cat "$@" > /dev/null', "cat", *files]
+        ours, cats, peaks = [], [], []
+        for _ in range(self.runs):
+            cats.append(timing.run(cat).seconds)
+            run = timing.run(command)
+            ours.append(run.seconds)
+            peaks.append(run.peak_bytes)
+            say(f"{name}: ours {run.seconds:.2f} s, cat {cats[-1]:.2f} s")
+        self.results[name] = {
+            "command": command[1:2],
+            "read_bytes": sum(os.path.getsize(path) for path in files),
+            "ours": timing.spread(ours),
+            "cat": timing.spread(cats),
+            "peak_bytes": max(peaks),
+        }
+
+    def verify(self):
+        model = self.dense
+        model.generate()
+        model.require_torch_dist()
+        self.measure_reading("verify", [self.binary, "verify", model.torch_dist], [model.torch_dist])
+
+    def hash(self):
+        model = self.dense
+        model.generate()
+        model.require_torch_dist()
+        self.measure_reading("hash", [self.binary, "hash", model.torch_dist], [model.torch_dist])
+
+    def diff(self):
+        """Hugging Face with Megatron: both sides are read."""
+        model = self.dense
+        model.generate()
+        model.require_torch_dist()
+        folders = [model.hf, model.torch_dist]
+        self.measure_reading("diff", [self.binary, "diff", *folders], folders)
+
     def metadata(self):
         """Opens a checkpoint of a million chunks; its data files are holes."""
         folder = os.path.join(self.work, "metadata-1000x1000")
@@ -261,6 +303,10 @@ def range_text(spread):
 
 def row_of(name, result):
     ours = result["ours"]
+    if "cat" in result:
+        ratio = ours["median"] / result["cat"]["median"]
+        size = f"{result['read_bytes'] / GIB:.2f} GiB, {ratio:.2f} times cat"
+        return [name, range_text(ours), "", "", "", "", f"{result['peak_bytes'] / MIB:.0f}", size]
     if "cp" not in result:
         size = f"{result['metadata_bytes'] / MIB:.0f} MiB"
         return [name, range_text(ours), "", "", "", "", f"{result['peak_bytes'] / MIB:.0f}", size]

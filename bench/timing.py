@@ -68,11 +68,16 @@ def warm_file(path):
             pass
 
 
+def files_below(folder):
+    return sorted(
+        os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names
+    )
+
+
 def warm(folder):
     """Brings every file of a folder into the page cache."""
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            warm_file(os.path.join(parent, name))
+    for path in files_below(folder):
+        warm_file(path)
 
 
 def settle():

@@ -1,10 +1,11 @@
-# Writes OUTPUT, a C++ file with the texts of docs/diagnose.md (ENGLISH) and docs/diagnose_zh.md
-# (CHINESE): `explain` prints their sections, so the documents and the program are one text.
-set(text "// Generated from docs/diagnose.md and docs/diagnose_zh.md.\n#include \"convert/finding_page.h\"\n\nnamespace shardwright {\n")
+# Writes OUTPUT, a C++ file with the texts of a document of docs/ (ENGLISH) and of its twin
+# (CHINESE), as NAME_guide_english() and NAME_guide_chinese(): `explain` prints their sections, so the
+# documents and the program are one text.
+set(text "// Generated from docs/${NAME}.md and docs/${NAME}_zh.md.\n#include \"convert/code_page.h\"\n\nnamespace shardwright {\n")
 foreach(language IN ITEMS english chinese)
   string(TOUPPER ${language} variable)
   file(READ ${${variable}} guide)
-  string(APPEND text "\nstd::string_view diagnose_guide_${language}() {\n  return\n")
+  string(APPEND text "\nstd::string_view ${NAME}_guide_${language}() {\n  return\n")
   # Compilers limit one string literal, so each section is one; cut at a heading no character is
   # cut in two.
   set(more TRUE)

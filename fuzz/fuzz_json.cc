@@ -14,6 +14,7 @@
 #include "format/run_config.h"
 #include "io/memory_directory.h"
 #include "model/config.h"
+#include "model/quantisation_config.h"
 
 namespace shardwright {
 namespace {
@@ -38,7 +39,8 @@ void read_index(std::string_view text) {
   directory.put("model.safetensors", std::move(file));
   directory.put("model.safetensors.index.json", std::string(text));
   SourceFiles files(directory, {}, 4);
-  const Result<Catalog> catalog = read_hf_catalog(directory, files);
+  Defects defects;
+  const Result<Catalog> catalog = read_hf_catalog(directory, files, defects);
   if (catalog) expect(catalog->tensors.size() == tensors.size(), "index and files agree");
 }
 
@@ -51,6 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   parse(text);
   read_index(text);
   static_cast<void>(read_hf_config(text));
+  static_cast<void>(read_quantisation_config(text));
   static_cast<void>(read_source_keys(text));
   static_cast<void>(read_run_config(text));
   return 0;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,7 +70,37 @@ struct Checkpoint {
   std::vector<std::pair<std::string, StoredObject>> companions;
 };
 
+/// Where readers tell what is wrong with a file. By default the first defect ends the reading; a
+/// collection remembers all of them, and the reader goes on without what is broken. Not
+/// thread-safe.
+class Defects {
+ public:
+  enum class Policy : std::uint8_t { kStopAtFirst, kCollect };
+  explicit Defects(Policy policy = Policy::kStopAtFirst) : policy_(policy) {}
+
+  /// Gives a success back, and an error unless it is collected. What is not the checkpoint's fault
+  /// (a file that may not be read, a format that is not supported) is never collected.
+  [[nodiscard]] Status report(Status status);
+  [[nodiscard]] bool collects() const { return policy_ == Policy::kCollect; }
+  [[nodiscard]] const std::vector<Error>& found() const { return found_; }
+
+  /// Notes that the bytes of a chunk are not to be had: it was reported.
+  void lose(const std::string& tensor, std::size_t chunk) { lost_.emplace(tensor, chunk); }
+  [[nodiscard]] bool is_lost(const std::string& tensor, std::size_t chunk) const {
+    return lost_.contains({tensor, chunk});
+  }
+
+ private:
+  Policy policy_;
+  std::vector<Error> found_;
+  std::set<std::pair<std::string, std::size_t>> lost_;
+};
+
 /// Reads metadata and headers only. Never runs anything that a pickle asks for.
 [[nodiscard]] Result<Checkpoint> open_checkpoint(std::string_view path);
+
+/// The same, with what is wrong told to `defects`. A collection may get a checkpoint that lacks
+/// whatever could not be read.
+[[nodiscard]] Result<Checkpoint> open_checkpoint(std::string_view path, Defects& defects);
 
 }  // namespace shardwright

@@ -29,7 +29,7 @@ enum class Severity : std::uint8_t {
   kError,    ///< data are missing, or what the caller asked for would go wrong
 };
 
-/// Something that a diagnosis says about a checkpoint; `L07` has a page, see finding_page().
+/// Something that a diagnosis says about a checkpoint; `L07` has a page, see code_page().
 struct Finding {
   std::string code;
   Severity severity = Severity::kInfo;
@@ -103,8 +103,8 @@ struct DiagnoseRequest {
 /// The codes of all findings, in order.
 [[nodiscard]] std::vector<std::string> finding_codes();
 
-/// The page about a finding, from docs/diagnose.md or docs/diagnose_zh.md. Error: kUsage for an
-/// unknown code, with the nearest one.
-[[nodiscard]] Result<std::string> finding_page(std::string_view code, Language language);
+/// The page about a finding's code (`L07`) or an error's (`SW0307`), from docs/diagnose.md and
+/// docs/errors.md or their Chinese twins. Error: kUsage for an unknown code, with the nearest one.
+[[nodiscard]] Result<std::string> code_page(std::string_view code, Language language);
 
 }  // namespace shardwright

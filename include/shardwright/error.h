@@ -50,6 +50,10 @@ enum class Code : std::uint16_t {
   kOptimizerUnsupported = 311,
   kStateUnreadable = 312,
   kLegacyLayout = 313,
+  kPayloadDamaged = 314,
+  kDigestMismatch = 315,
+  kUnreferencedBytes = 316,
+  kIterationMismatch = 317,
   // 04xx: layouts and model families
   kNoFamily = 400,
   kAmbiguousFamily = 401,
@@ -64,9 +68,9 @@ enum class Code : std::uint16_t {
   kValueOverflow = 410,
   kReplicasDiffer = 411,
   kComponentLayout = 412,
+  kModelIncomplete = 413,
   // 05xx: plans and publishing
   kDiskSpace = 500,
-  kMemoryBudget = 501,
   kPlanInvalid = 502,
   // 09xx: the caller
   kUsage = 900,

@@ -191,4 +191,12 @@ std::string shell_quoted(std::string_view word) {
   return quoted + "'";
 }
 
+std::string name_list(std::span<const std::string> names) {
+  constexpr std::size_t kMostListed = 20;
+  const std::span<const std::string> shown = names.first(std::min(names.size(), kMostListed));
+  std::string text = fmt::format("{}", fmt::join(shown, ", "));
+  if (shown.size() < names.size()) text += fmt::format(" and {} more", names.size() - shown.size());
+  return text;
+}
+
 }  // namespace shardwright

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,9 @@ struct CodePoint {
 
 /// The word as a POSIX shell reads it back: in quotes unless every character is harmless.
 [[nodiscard]] std::string shell_quoted(std::string_view word);
+
+/// `a, b, c`, cut after twenty with the number of the rest.
+[[nodiscard]] std::string name_list(std::span<const std::string> names);
 
 /// Orders as people count: `layers.2` before `layers.10`. A strict weak order over all texts; only
 /// equal texts are equivalent.

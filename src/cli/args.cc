@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -14,128 +13,15 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "cli/conversion_flags.h"
+#include "cli/flags.h"
 #include "cli/help.h"
+#include "cli/proof_args.h"
 #include "cli/quantity.h"
-#include "cli/table.h"
 
 namespace shardwright::cli {
 namespace {
 
 using Arguments = std::span<const std::string>;
-
-std::string wrapped(std::string_view paragraph, std::size_t columns) {
-  std::string text;
-  std::size_t line = 0;
-  while (!paragraph.empty()) {
-    const std::size_t end = std::min(paragraph.find(' '), paragraph.size());
-    if (line > 0 && line + 1 + end > columns) {
-      text += '\n';
-      line = 0;
-    } else if (line > 0) {
-      text += ' ';
-      ++line;
-    }
-    text += paragraph.substr(0, end);
-    line += end;
-    paragraph.remove_prefix(std::min(end + 1, paragraph.size()));
-  }
-  return text;
-}
-
-// One command's flags, as CLI11 knows them.
-class Flags {
- public:
-  explicit Flags(const CommandHelp& help) : help_(&help) {
-    app_.set_help_flag("");
-    app_.allow_extras();
-    app_.add_flag("-h,--help", asks_help_, "this text");
-  }
-
-  template <class T>
-  void positional(const char* name, T& value) {
-    app_.add_option(name, value)->group("");
-  }
-  template <class T>
-  CLI::Option* value(const char* name, T& value, const char* type, const char* text) {
-    return app_.add_option(name, value, text)->type_name(type);
-  }
-  void values(const char* name, std::vector<std::string>& value, const char* type,
-              const char* text) {
-    // One value per flag: otherwise the list would swallow the paths behind it.
-    app_.add_option(name, value, text)
-        ->type_name(type)
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  }
-  void flag(const char* name, bool& value, const char* text) { app_.add_flag(name, value, text); }
-
-  /// True when help was asked for, which wins over everything that may be missing.
-  Result<bool> parse(Arguments arguments) {
-    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-    try {
-      app_.parse(std::move(reversed));
-    } catch (const CLI::Error& error) {
-      if (asks_help_) return true;
-      return fail(Code::kUsage, "{}: {}; {}", help_->name, printable(error.what()), see_help());
-    }
-    if (asks_help_) return true;
-    for (const std::string& extra : app_.remaining()) {
-      if (extra != "--") return refuse(extra);
-    }
-    return false;
-  }
-
-  [[nodiscard]] ShowText help() const {
-    Table table({{}, {}});
-    for (const CLI::Option* option : app_.get_options()) {
-      if (option->get_group().empty()) continue;
-      table.add_row({option->get_name(false, true) + " " + option->get_type_name(),
-                     option->get_description()});
-    }
-    constexpr std::size_t kColumns = 96;
-    const std::string_view space = help_->usage.empty() ? "" : " ";
-    return {fmt::format("Examples:{}\n{}\n\nUsage: shardwright {}{}{} [FLAGS]\n\nFlags:\n{}",
-                        help_->examples, wrapped(help_->details, kColumns), help_->name, space,
-                        help_->usage, table.text(2))};
-  }
-
- private:
-  [[nodiscard]] std::string see_help() const {
-    return fmt::format("see 'shardwright {} --help'", help_->name);
-  }
-
-  [[nodiscard]] std::unexpected<Error> refuse(const std::string& extra) const {
-    if (extra.size() < 2 || extra[0] != '-') {
-      return fail(Code::kUsage, "{}: found one argument too many, '{}', expected {}; {}",
-                  help_->name, printable(extra), help_->usage.empty() ? "none" : help_->usage,
-                  see_help());
-    }
-    std::vector<std::string> names;
-    for (const CLI::Option* option : app_.get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    }
-    const std::vector<std::string_view> candidates(names.begin(), names.end());
-    const std::string flag = extra.substr(0, extra.find('='));
-    const std::string_view meant = nearest_of(flag, candidates);
-    return fail(Code::kUsage, "{}: found the unknown flag {}; {}", help_->name, printable(flag),
-                meant.empty() ? see_help() : fmt::format("did you mean {}?", meant));
-  }
-
-  const CommandHelp* help_;
-  CLI::App app_;
-  bool asks_help_ = false;
-};
-
-std::string models_from_environment() {
-  const char* models = std::getenv("SHARDWRIGHT_MODELS");
-  return models == nullptr ? "" : models;
-}
-
-void add_models(Flags& flags, std::string& models) {
-  models = models_from_environment();
-  flags.value("--models", models, "DIR", "")->group("");
-}
 
 Result<Command> parse_inspect(const CommandHelp& help, Arguments arguments) {
   InspectCommand command;
@@ -293,7 +179,7 @@ Result<Command> parse_explain(const CommandHelp& help, Arguments arguments) {
   add_language(flags, language);
   if (SW_TRY(flags.parse(arguments))) return flags.help();
   if (command.code.empty()) {
-    return fail(Code::kUsage, "CODE: found nothing, expected a finding's code such as L07");
+    return fail(Code::kUsage, "CODE: found nothing, expected a code such as SW0307 or L07");
   }
   command.language = SW_TRY(to_language(language));
   return command;
@@ -343,6 +229,11 @@ Result<Command> parse_command(const CommandHelp& help, Arguments arguments) {
   if (help.name == "plan") return parse_plan(help, arguments);
   if (help.name == "convert") return parse_convert(help, arguments);
   if (help.name == "diagnose") return parse_diagnose(help, arguments);
+  if (help.name == "verify") return parse_verify(help, arguments);
+  if (help.name == "diff") return parse_diff(help, arguments);
+  if (help.name == "hash") return parse_hash(help, arguments);
+  if (help.name == "show") return parse_show(help, arguments);
+  if (help.name == "index") return parse_index(help, arguments);
   if (help.name == "explain") return parse_explain(help, arguments);
   if (help.name == "map") return parse_map(help, arguments);
   return parse_demo(help, arguments);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -10,6 +11,7 @@
 #include "convert/check_map.h"
 #include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
+#include "shardwright/verify.h"
 
 namespace shardwright::cli {
 
@@ -49,6 +51,40 @@ struct ExplainCommand {
   Language language = Language::kEnglish;
 };
 
+struct VerifyCommand {
+  std::string path;
+  VerifyOptions options;
+  bool json = false;
+};
+
+struct DiffCommand {
+  std::string left;
+  std::string right;
+  ProofOptions options;
+  std::optional<double> tolerance;
+  bool json = false;
+};
+
+struct HashCommand {
+  std::string path;
+  ProofOptions options;
+  std::string manifest;  ///< file to write; empty: none
+  bool json = false;
+};
+
+struct ShowCommand {
+  std::string path;
+  std::string tensor;
+  ProofOptions options;
+  bool json = false;
+};
+
+/// `index rebuild`.
+struct IndexCommand {
+  std::string path;
+  bool json = false;
+};
+
 struct DemoCommand {
   std::string keep;        ///< folder for the checkpoints; empty: a temporary one
   std::string checkpoint;  ///< empty: the one that comes with the program
@@ -63,6 +99,7 @@ struct MapCommand {
 };
 
 using Command = std::variant<ShowText, InspectCommand, PlanCommand, ConvertCommand, DiagnoseCommand,
+                             VerifyCommand, DiffCommand, HashCommand, ShowCommand, IndexCommand,
                              ExplainCommand, MapCommand, DemoCommand>;
 
 /// Reads a command line (without the program's name, in canonical flags: see to_canonical_flags)

@@ -174,7 +174,8 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
   const std::vector<Refusal> refusals = {
       {{}, "found no command"},
       {{"covnert"},
-       "found 'covnert', expected inspect, plan, convert, diagnose, explain, map or demo; did you "
+       "found 'covnert', expected inspect, plan, convert, diagnose, verify, diff, hash, show, "
+       "index, explain, map or demo; did you "
        "mean convert"},
       {{"--halp"}, "did you mean --help?"},
       {{"xyzzyxyzzy"}, "see 'shardwright --help'"},

@@ -4,7 +4,7 @@
 namespace shardwright::cli {
 
 Result<int> run_explain(const ExplainCommand& command, Console& console) {
-  console.print(SW_TRY(finding_page(command.code, command.language)));
+  console.print(SW_TRY(code_page(command.code, command.language)));
   return kExitFine;
 }
 

@@ -67,14 +67,73 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
             "Exit status 1 when a finding is an error.",
     },
     {
-        .name = "explain",
-        .summary = "what a finding of diagnose means and what to do about it",
+        .name = "verify",
+        .summary = "prove that a checkpoint is whole, and name everything that is wrong",
         .examples = R"(
-  shardwright explain L07
+  shardwright verify ckpt                               coverage, checksums, index, model
+  shardwright verify Llama-3.1-8B/ --against sums.json  and every tensor's digest
+  shardwright verify ckpt --against Llama-3.1-8B/       the digests of another checkpoint
+  shardwright verify ckpt --json > report.json
+)",
+        .usage = "PATH",
+        .details = "Everything that is wrong is listed, not only the first. Each element of each "
+                   "tensor must be stored once, files must end where they should, checksums that "
+                   "are there must be right. Exit status: 0 proven, 1 findings, 2 failure.",
+    },
+    {
+        .name = "diff",
+        .summary = "compare two checkpoints of any formats and layouts, bit by bit",
+        .examples = R"(
+  shardwright diff ckpt-tp4 ckpt-tp2                    two layouts of one model
+  shardwright diff Llama-3.1-8B/ ckpt                   Hugging Face with Megatron
+  shardwright diff a b --tolerance 1e-6                 floating point numbers may be this far off
+)",
+        .usage = "A B",
+        .details = "Tensors are compared as Megatron's canonical ones, Hugging Face models through "
+                   "their family's mapping; two Hugging Face models by their own names. Exit "
+                   "status: 0 equal, 1 different, 2 failure.",
+    },
+    {
+        .name = "hash",
+        .summary = "digests of a checkpoint that do not depend on format and layout",
+        .examples = R"(
+  shardwright hash ckpt                                 every tensor's digest and the whole's
+  shardwright hash ckpt --manifest sums.json            for verify --against
+  shardwright hash Llama-3.1-8B/ --own-names            without a model family
+)",
+        .usage = "PATH",
+        .details = "XXH3-128 of dtype, shape and elements of each canonical tensor; the last line "
+                   "is the checkpoint's. docs/formats/digest.md says which bytes are hashed.",
+    },
+    {
+        .name = "show",
+        .summary = "one tensor: where it lies, its first values, statistics",
+        .examples = R"(
+  shardwright show ckpt decoder.layers.0.mlp.linear_fc1.weight
+  shardwright show Llama-3.1-8B/ model.norm.weight --json
+)",
+        .usage = "PATH TENSOR",
+        .details = "TENSOR is a stored name, or one layer's of a tensor that stacks the layers.",
+    },
+    {
+        .name = "index",
+        .summary = "'index rebuild DIR' rewrites model.safetensors.index.json from the headers",
+        .examples = R"(
+  shardwright index rebuild Llama-3.1-8B/               the old index is kept as .bak
+)",
+        .usage = "rebuild DIR",
+        .details = "Keys that no file holds and keys that the index lacks are listed. Nothing but "
+                   "the index is touched, and it is replaced in one step.",
+    },
+    {
+        .name = "explain",
+        .summary = "what an error's or a finding's code means and what to do about it",
+        .examples = R"(
+  shardwright explain SW0307
   shardwright explain L19 --lang zh
 )",
         .usage = "CODE",
-        .details = "CODE is a finding's: L01, L02 and so on.",
+        .details = "CODE is an error's (SW0307) or a finding's of diagnose (L07).",
     },
     {
         .name = "map",
@@ -120,7 +179,7 @@ std::string overview_text() {
   shardwright convert Llama-3.1-8B/ ckpt --to torch_dist --tp 4 --pp 2    Hugging Face to Megatron
   shardwright convert ckpt back --to hf                                   and back, bit for bit
 
-The checkpoint tool of Megatron-family training: reads, reshards and converts.
+The checkpoint tool of Megatron-family training: reads, reshards, converts and proves.
 
 Usage: shardwright COMMAND ...
 

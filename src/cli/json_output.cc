@@ -11,12 +11,6 @@
 namespace shardwright::cli {
 namespace {
 
-void write_dims(JsonWriter& json, std::string_view name, const Dims& dims) {
-  json.key(name).open_row();
-  for (const std::int64_t extent : dims) json.number(extent);
-  json.close();
-}
-
 void write_place(JsonWriter& json, std::string_view file, ByteRange range) {
   json.text("file", file).number("offset", range.offset).number("bytes", range.length);
 }
@@ -76,6 +70,12 @@ void write_files(JsonWriter& json, const Plan& plan) {
 }
 
 }  // namespace
+
+void write_dims(JsonWriter& json, std::string_view name, const Dims& dims) {
+  json.key(name).open_row();
+  for (const std::int64_t extent : dims) json.number(extent);
+  json.close();
+}
 
 void begin_document(JsonWriter& json, std::string_view command) {
   json.open_object().text("schema", fmt::format("shardwright/{}/1", command));

@@ -37,6 +37,9 @@ void write_tensors(JsonWriter& json, const Catalog& catalog,
 /// Whether targets of that format are cut for ranks.
 [[nodiscard]] bool has_layout(TargetFormat format);
 
+/// `"shape": [2, 3]` on one line.
+void write_dims(JsonWriter& json, std::string_view name, const Dims& dims);
+
 void write_layout(JsonWriter& json, const ParallelConfig& parallel);
 [[nodiscard]] std::string_view format_name(TargetFormat format);
 

@@ -32,6 +32,13 @@ struct Runner {
   Result<int> operator()(const DiagnoseCommand& command) const {
     return run_diagnose(command, console);
   }
+  Result<int> operator()(const VerifyCommand& command) const {
+    return run_verify(command, console);
+  }
+  Result<int> operator()(const DiffCommand& command) const { return run_diff(command, console); }
+  Result<int> operator()(const HashCommand& command) const { return run_hash(command, console); }
+  Result<int> operator()(const ShowCommand& command) const { return run_show(command, console); }
+  Result<int> operator()(const IndexCommand& command) const { return run_index(command, console); }
   Result<int> operator()(const ExplainCommand& command) const {
     return run_explain(command, console);
   }

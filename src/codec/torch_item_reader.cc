@@ -2,13 +2,13 @@
 #include "codec/torch_item_reader.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codec/torch_record.h"
 #include "codec/zip_format.h"
+#include "io/prefetched_file.h"
 
 namespace shardwright {
 namespace {
@@ -18,39 +18,9 @@ constexpr std::uint64_t kOneReadBytes = 2048;    // an item up to this is read a
 constexpr std::uint64_t kHeadBytes = 16384;      // more between pickle and storage is not usual
 constexpr std::uint64_t kPayloadAlignment = 64;
 
-/// A file of which one range has been read already.
-class Prefetched final : public ReadableFile {
- public:
-  explicit Prefetched(const ReadableFile& inner) : inner_(inner) {}
-  std::uint64_t size() const override { return inner_.size(); }
-  const std::string& name() const override { return inner_.name(); }
-
-  Status fetch(std::uint64_t offset, std::uint64_t length) {
-    offset_ = offset;
-    bytes_.assign(length, '\0');
-    return inner_.read_at(offset, std::as_writable_bytes(std::span(bytes_)));
-  }
-  [[nodiscard]] std::string_view bytes() const { return bytes_; }
-  [[nodiscard]] std::uint64_t offset() const { return offset_; }
-
-  Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
-    const bool inside = offset >= offset_ && offset - offset_ <= bytes_.size() &&
-                        buffer.size() <= bytes_.size() - (offset - offset_);
-    if (!inside) return inner_.read_at(offset, buffer);
-    if (!buffer.empty())
-      std::memcpy(buffer.data(), bytes_.data() + (offset - offset_), buffer.size());
-    return {};
-  }
-
- private:
-  const ReadableFile& inner_;
-  std::uint64_t offset_ = 0;
-  std::string bytes_;
-};
-
 /// The bytes from the first record to where torch's layout lets the storage begin, where that is
 /// a usual head; else nothing is fetched and each header costs a read.
-Status fetch_head(Prefetched& file, ByteRange item, const zip::Entry& pickle,
+Status fetch_head(PrefetchedFile& file, ByteRange item, const zip::Entry& pickle,
                   const zip::Entry& storage) {
   const std::uint64_t header_end =
       storage.header_offset + zip::kLocalBytes + storage.name.size() + zip::kExtraHeaderBytes;
@@ -74,7 +44,7 @@ Status TensorItemReader::use_pickle(std::string pickle) {
 }
 
 Result<LocatedTensor> TensorItemReader::read(ByteRange item) {
-  Prefetched file(*file_);
+  PrefetchedFile file(*file_);
   const auto end = checked_add(item.offset, item.length);
   const bool in_file = end && *end <= file.size();
   if (in_file && item.length <= kOneReadBytes) SW_TRY(file.fetch(item.offset, item.length));

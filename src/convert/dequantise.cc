@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
-#include "model/nearest.h"
+#include "base/text.h"
 
 namespace shardwright {
 namespace {

@@ -483,7 +483,7 @@ TEST(FindingPage, ThereIsOneForEachFindingInBothLanguages) {
     const std::string guide = read_file(source_path(file));
     std::size_t pages = 0;
     for (const std::string& code : finding_codes()) {
-      const std::string page = finding_page(code, language).value();
+      const std::string page = code_page(code, language).value();
       EXPECT_THAT(page, ::testing::StartsWith(code + " ")) << file;
       EXPECT_THAT(guide, HasSubstr("\n## " + page)) << file;
       EXPECT_GT(page.size(), 60u) << code;
@@ -499,10 +499,12 @@ TEST(FindingPage, ThereIsOneForEachFindingInBothLanguages) {
 }
 
 TEST(FindingPage, UnknownCodesGetAHint) {
-  EXPECT_THAT(finding_page("L7", Language::kEnglish).error().message, HasSubstr("did you mean L"));
-  EXPECT_THAT(finding_page("SW0307", Language::kEnglish).error().message,
-              HasSubstr("expected L01 to L36"));
-  EXPECT_EQ(*finding_page("l07", Language::kEnglish), *finding_page("L07", Language::kEnglish));
+  EXPECT_THAT(code_page("L7", Language::kEnglish).error().message, HasSubstr("did you mean L"));
+  EXPECT_THAT(code_page("SW0308x", Language::kEnglish).error().message,
+              HasSubstr("did you mean SW0308?"));
+  EXPECT_THAT(code_page("what", Language::kEnglish).error().message,
+              HasSubstr("expected L01 to L36 or SW0101 to SW0999"));
+  EXPECT_EQ(*code_page("l07", Language::kEnglish), *code_page("L07", Language::kEnglish));
 }
 
 }  // namespace

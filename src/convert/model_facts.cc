@@ -24,24 +24,31 @@ Result<Arguments> arguments_of(const Checkpoint& source) {
 }
 
 // Arguments have the vocabulary's height with padding, and without it where the run knew it. The
-// latter is the model's, except with the null tokenizer, which counts one token more than it is
-// told.
+// latter is the model's.
 Arguments with_true_vocabulary(Arguments arguments) {
-  const auto padded = arguments.find("padded_vocab_size");
-  const auto exact = arguments.find("vocab_size");
-  const auto tokenizer = arguments.find("tokenizer_type");
-  if (padded == arguments.end() || exact == arguments.end()) return arguments;
-  const auto* rows = std::get_if<std::int64_t>(&padded->second);
-  const auto* tokens = std::get_if<std::int64_t>(&exact->second);
-  const bool is_null =
-      tokenizer == arguments.end() || tokenizer->second == ArgValue{std::string("NullTokenizer")};
-  if (rows != nullptr && tokens != nullptr && *tokens > 0 && *tokens <= *rows && !is_null) {
-    padded->second = exact->second;
+  if (const auto rows = true_vocabulary(arguments)) {
+    arguments.insert_or_assign("padded_vocab_size", *rows);
   }
   return arguments;
 }
 
 }  // namespace
+
+std::optional<std::int64_t> true_vocabulary(const Arguments& arguments) {
+  const auto padded = arguments.find("padded_vocab_size");
+  const auto exact = arguments.find("vocab_size");
+  const auto tokenizer = arguments.find("tokenizer_type");
+  if (padded == arguments.end() || exact == arguments.end()) return std::nullopt;
+  const auto* rows = std::get_if<std::int64_t>(&padded->second);
+  const auto* tokens = std::get_if<std::int64_t>(&exact->second);
+  // The null tokenizer counts one token more than it is told.
+  const bool is_null =
+      tokenizer == arguments.end() || tokenizer->second == ArgValue{std::string("NullTokenizer")};
+  if (rows == nullptr || tokens == nullptr || *tokens <= 0 || *tokens > *rows || is_null) {
+    return std::nullopt;
+  }
+  return *tokens;
+}
 
 Result<ModelFacts> find_model_facts(const ConvertRequest& request, const Checkpoint& source,
                                     std::span<const Mapping> mappings,

@@ -22,6 +22,9 @@ struct ModelFacts {
   bool has_prediction_layers = false;  ///< among the Megatron tensors
 };
 
+/// Rows of the vocabulary that mean something, where a run's arguments tell them from padding.
+[[nodiscard]] std::optional<std::int64_t> true_vocabulary(const Arguments& arguments);
+
 /// Family and sizes, in this order: --family; --hf-config; the config.json that the checkpoint is
 /// or carries; Bridge's run_config.yaml or Megatron's args together with the tensors' names. A
 /// model id or path inside a checkpoint is never opened. `canonical` are the Megatron tensors,

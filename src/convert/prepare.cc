@@ -8,8 +8,7 @@
 #include "base/fail.h"
 #include "convert/component_table.h"
 #include "convert/constants.h"
-#include "convert/copies.h"
-#include "convert/correspondence_notes.h"
+#include "convert/correspond.h"
 #include "convert/dequantise.h"
 #include "convert/exact_values.h"
 #include "convert/families.h"
@@ -20,7 +19,6 @@
 #include "convert/prediction_layers.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
-#include "convert/source_keys.h"
 #include "format/torch_items.h"
 #include "layout/module_spec.h"
 #include "layout/piece_limit.h"
@@ -42,13 +40,6 @@ std::vector<TensorDesc> descs_of(const std::vector<CanonicalTensor>& tensors) {
   std::vector<TensorDesc> descs;
   for (const CanonicalTensor& tensor : tensors) descs.push_back(tensor.desc);
   return descs;
-}
-
-bool looks_like_megatron(const Catalog& catalog) {
-  return std::any_of(catalog.tensors.begin(), catalog.tensors.end(), [](const auto& tensor) {
-    return tensor.desc.name.find("decoder.") != std::string::npos ||
-           tensor.desc.name.find("embedding.word_embeddings.") != std::string::npos;
-  });
 }
 
 // One preparation, step by step. `catalog_` is what of the source is wanted.
@@ -253,11 +244,12 @@ class Preparation {
   // From here on the catalog has the names and shapes of the model.
   void take_apart(const ModelTensors& model) {
     tell_quantised(model, request().dtype.value_or(DType::kBF16), result_.notes);
+    for (const StoredTensor& tensor : catalog_.tensors) stored_names_.push_back(tensor.desc.name);
     declare_quantised(model, catalog_, result_.plan.quantised);
   }
 
   Status draft_megatron_from_megatron() {
-    if (!looks_like_megatron(catalog_)) {
+    if (!has_megatron_names(catalog_)) {
       return fail(Code::kNoFamily,
                   "{}: found no Megatron tensor names, expected decoder.* or embedding.*; "
                   "--to safetensors keeps any names",
@@ -299,34 +291,12 @@ class Preparation {
     const ModelTensors all = SW_TRY(model_tensors(source().catalog, facts.config_text));
     const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
     take_apart(model);
-    const std::span<const TensorDesc> hf = model.tensors;
-    correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf));
     if (is_to_mimo()) {
       routes_ = facts.mapping->components;
       SW_TRY(check_components());
     }
-    FromHfOptions options;
-    options.differing_copies =
-        SW_TRY(find_differing_copies(correspondence_.copies, catalog_, *source().files));
-    for (const HfCopy& copy : correspondence_.copies) {
-      // Equal values may have other scales.
-      if (model.is_quantised(copy.desc.name)) options.differing_copies.insert(copy.desc.name);
-      const bool differs = options.differing_copies.contains(copy.desc.name);
-      result_.notes.push_back(differs
-                                  ? fmt::format("{} differs from {} and is kept as hf_extra",
-                                                copy.desc.name, copy.original)
-                                  : fmt::format("{} repeats {} bit by bit and is not stored twice",
-                                                copy.desc.name, copy.original));
-    }
-    if (!options.differing_copies.empty()) {
-      correspondence_ = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, hf, options));
-    }
-    for (const std::string& name : correspondence_.ignored) {
-      result_.notes.push_back(fmt::format("{} is ignored: Megatron computes it", name));
-    }
-    if (!is_to_legacy()) {
-      tell_kept(correspondence_, options.differing_copies.size(), result_.notes);
-    }
+    correspondence_ =
+        SW_TRY(correspond_from_hf(facts, model, catalog_, *source().files, result_.notes));
     parts_.tensors = SW_TRY(draft_from_hf(
         correspondence_, catalog_,
         {request().dtype, is_to_legacy() ? LayerKeys::kAllNumbered : layer_keys(facts)}));
@@ -408,17 +378,14 @@ class Preparation {
     const ModelFacts facts =
         SW_TRY(find_model_facts(request(), source(), mappings, descs, result_.notes));
     result_.family = facts.mapping->family;
-    std::vector<TensorDesc> keys;
-    if (!source().source_keys.empty()) keys = SW_TRY(read_source_keys(source().source_keys));
-    const HfWanted wanted{keys};
-    correspondence_ = SW_TRY(
-        map_from_megatron(*facts.mapping, facts.sizes, descs, keys.empty() ? nullptr : &wanted));
+    const std::vector<TensorDesc> keys = SW_TRY(wanted_keys(source()));
+    correspondence_ = SW_TRY(correspond_from_megatron(facts, descs, keys));
     SW_TRY(check_constants(correspondence_, canonical, catalog_, *source().files));
     parts_.tensors =
         SW_TRY(draft_to_hf(correspondence_, canonical, {request().dtype, LayerKeys::kAutomatic}));
-    tell_rounded(correspondence_, result_.notes);
     SW_TRY(restore_exact_values(correspondence_, canonical, catalog_, parts_.tensors,
                                 *source().files, result_.notes));
+    tell_rounded(correspondence_, result_.notes);
     add_copies();
     order_like(keys);
     return finish_hf(request(), source(), &facts, parts_, result_.notes);
@@ -450,13 +417,24 @@ class Preparation {
                      [&](const auto& a, const auto& b) { return place(a) < place(b); });
   }
 
+  // Under which name the source has it, whatever the model calls it.
+  [[nodiscard]] const std::string& stored_name(std::uint32_t tensor) const {
+    return stored_names_.empty() ? catalog_.tensors[tensor].desc.name : stored_names_[tensor];
+  }
+
   void fill_renames() {
+    std::unordered_map<std::uint32_t, std::uint32_t> scales_of;
+    for (const QuantisedSource& quantised : result_.plan.quantised) {
+      scales_of.emplace(quantised.values, quantised.scales);
+    }
     for (const DraftTensor& tensor : parts_.tensors) {
       RenamedTensor rename{{}, tensor.desc.name};
       std::unordered_set<std::uint32_t> seen;
       for (const TensorView& view : tensor.recipe.views) {
         if (!seen.insert(view.source).second) continue;
-        rename.source.push_back(catalog_.tensors[view.source].desc.name);
+        rename.source.push_back(stored_name(view.source));
+        const auto scales = scales_of.find(view.source);
+        if (scales != scales_of.end()) rename.source.push_back(stored_name(scales->second));
       }
       result_.renames.push_back(std::move(rename));
     }
@@ -464,6 +442,7 @@ class Preparation {
 
   PreparedConversion result_;
   Catalog catalog_;
+  std::vector<std::string> stored_names_;  // of its tensors, where the model has others
   Correspondence correspondence_;
   ComponentLayout layout_;  // of a MIMO target
   std::vector<ComponentRoute> routes_;

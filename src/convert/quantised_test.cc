@@ -26,6 +26,14 @@ TEST_P(Mxfp4, IsWhatTheBridgeMade) {
   const auto conversion = convert_now(request);
   ASSERT_TRUE(conversion) << conversion.error().text();
   EXPECT_THAT(conversion->notes, Contains("dequantised 4 tensors: mxfp4 to bfloat16"));
+  EXPECT_THAT(
+      conversion->renames,
+      Contains(testing::Field(&RenamedTensor::source,
+                              Contains("model.layers.1.mlp.experts.down_proj_blocks").Times(1))));
+  EXPECT_THAT(
+      conversion->renames,
+      Contains(testing::Field(&RenamedTensor::source,
+                              Contains("model.layers.1.mlp.experts.down_proj_scales").Times(1))));
   // Each stored byte counts once, scales included.
   std::uint64_t stored = 0;
   for (const StoredTensor& tensor : conversion->source.catalog.tensors) {

@@ -91,24 +91,33 @@ class Comparison {
   const Chunk* b_ = nullptr;
 };
 
+// Reads nothing without `files`.
+Result<ReplicaReport> walk_tensor(const Catalog& catalog, const StoredTensor& tensor,
+                                  ReplicaCheck check, SourceFiles* files) {
+  ReplicaReport report;
+  if (check == ReplicaCheck::kNone || tensor.chunks.size() < 2) return report;
+  std::map<std::vector<std::int64_t>, std::size_t> first_at;  // by the box's corner
+  for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+    const Chunk chunk = tensor.chunks[i];
+    if (chunk.box.is_empty()) continue;
+    const auto [found, is_new] = first_at.emplace(
+        std::vector<std::int64_t>(chunk.box.origin.begin(), chunk.box.origin.end()), i);
+    if (is_new) continue;
+    const Chunk original = tensor.chunks[found->second];
+    if (!(original.box == chunk.box)) continue;  // overlapping: the plan's proof refuses it
+    Comparison comparison(tensor, catalog.files, check, files);
+    SW_TRY(comparison.compare(original, chunk, report));
+  }
+  return report;
+}
+
 Result<ReplicaReport> walk_replicas(const Catalog& catalog, ReplicaCheck check,
                                     SourceFiles* files) {
   ReplicaReport report;
-  if (check == ReplicaCheck::kNone) return report;
   for (const StoredTensor& tensor : catalog.tensors) {
-    if (tensor.chunks.size() < 2) continue;
-    std::map<std::vector<std::int64_t>, std::size_t> first_at;  // by the box's corner
-    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
-      const Chunk chunk = tensor.chunks[i];
-      if (chunk.box.is_empty()) continue;
-      const auto [found, is_new] = first_at.emplace(
-          std::vector<std::int64_t>(chunk.box.origin.begin(), chunk.box.origin.end()), i);
-      if (is_new) continue;
-      const Chunk original = tensor.chunks[found->second];
-      if (!(original.box == chunk.box)) continue;  // overlapping: the plan's proof refuses it
-      Comparison comparison(tensor, catalog.files, check, files);
-      SW_TRY(comparison.compare(original, chunk, report));
-    }
+    const ReplicaReport of_tensor = SW_TRY(walk_tensor(catalog, tensor, check, files));
+    report.compared += of_tensor.compared;
+    report.bytes += of_tensor.bytes;
   }
   return report;
 }
@@ -122,6 +131,11 @@ ReplicaReport cost_of_replicas(const Catalog& catalog, ReplicaCheck check) {
 Status check_replicas(const Catalog& catalog, ReplicaCheck check, SourceFiles& files) {
   SW_TRY(walk_replicas(catalog, check, &files));
   return {};
+}
+
+Result<ReplicaReport> check_replicas_of(const Catalog& catalog, std::size_t tensor,
+                                        ReplicaCheck check, SourceFiles& files) {
+  return walk_tensor(catalog, catalog.tensors[tensor], check, &files);
 }
 
 }  // namespace shardwright

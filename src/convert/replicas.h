@@ -22,4 +22,8 @@ struct ReplicaReport {
 /// position.
 [[nodiscard]] Status check_replicas(const Catalog& catalog, ReplicaCheck check, SourceFiles& files);
 
+/// The same for one tensor of the catalog.
+[[nodiscard]] Result<ReplicaReport> check_replicas_of(const Catalog& catalog, std::size_t tensor,
+                                                      ReplicaCheck check, SourceFiles& files);
+
 }  // namespace shardwright

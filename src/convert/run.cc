@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <thread>
 
 #include "convert/repeated_shards.h"
 #include "convert/replicas.h"
 #include "exec/execute.h"
+#include "exec/threads.h"
 #include "io/publish.h"
 #include "shardwright/convert.h"
 
@@ -12,11 +12,6 @@ namespace shardwright {
 namespace {
 
 constexpr std::uint64_t kMostBufferBytes = std::uint64_t{64} << 20;
-
-int threads_for(const ConvertRequest& request) {
-  if (request.threads > 0) return request.threads;
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
-}
 
 }  // namespace
 
@@ -38,7 +33,7 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   const std::unique_ptr<Publication> publication = SW_TRY(Publication::begin(std::move(publish)));
 
   ExecuteOptions execution;
-  execution.threads = threads_for(request);
+  execution.threads = thread_count(request.threads);
   execution.buffer_bytes = std::min(kMostBufferBytes, request.max_memory_bytes / 4);
   execution.cancelled = options.cancelled;
   if (options.on_progress) {

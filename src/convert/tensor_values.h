@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exec/tile_grid.h"
+#include "exec/tile_reader.h"
 #include "io/source_files.h"
 #include "plan/lower.h"
 
@@ -17,6 +18,8 @@ class TensorValues {
  public:
   /// Borrows both.
   TensorValues(const Plan& plan, SourceFiles& files);
+  TensorValues(const TensorValues&) = delete;
+  TensorValues& operator=(const TensorValues&) = delete;
 
   [[nodiscard]] TileGrid grid(std::size_t target) const;
   /// The bytes of one tile, row-major; valid until the next call for the same `slot` (0 or 1).
@@ -26,11 +29,10 @@ class TensorValues {
 
  private:
   const Plan* plan_;
-  SourceFiles* files_;
   Lowering lowering_;
   std::vector<std::byte> scratch_;
   std::vector<std::byte> bytes_[2];
-  std::vector<SourcePiece> pieces_;
+  TileReader reader_;
 };
 
 }  // namespace shardwright

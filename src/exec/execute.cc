@@ -2,21 +2,16 @@
 #include "exec/execute.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <cstring>
 #include <memory>
-#include <mutex>
-#include <new>
 #include <span>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/fail.h"
-#include "exec/gather.h"
 #include "exec/target_writer.h"
+#include "exec/threads.h"
 #include "exec/tile_grid.h"
+#include "exec/tile_reader.h"
 
 namespace shardwright {
 namespace {
@@ -86,17 +81,6 @@ class Run {
   std::atomic<std::uint64_t> bytes_done_{0};
 };
 
-// Sets every element. Zero is all bits zero in every dtype.
-Status fill_with(double value, DType dtype, std::span<std::byte> bytes) {
-  if (value == 0.0) {
-    std::memset(bytes.data(), 0, bytes.size());
-    return {};
-  }
-  return convert_run({DType::kF64, dtype, 0.0},
-                     static_cast<std::int64_t>(bytes.size()) / bytes_of(dtype),
-                     reinterpret_cast<const std::byte*>(&value), 0, bytes.data(), bytes_of(dtype));
-}
-
 bool Run::is_transposed(std::size_t tensor) const {
   for (const TensorView& view : plan_.tensors[tensor].views) {
     std::int64_t previous = -1;
@@ -128,7 +112,6 @@ Status Run::work(Arena& arena) {
 
 Status Run::fill_tile(const Job& job, Arena& arena) {
   const StoredTensor& target = plan_.target.tensors[job.index];
-  const TensorRecipe& recipe = plan_.tensors[job.index];
   const int element_bytes = bytes_of(target.desc.dtype);
   const Box tile = grids_[job.index].tile(job.ordinal);
 
@@ -137,27 +120,14 @@ Status Run::fill_tile(const Job& job, Arena& arena) {
   std::vector<Part> parts;
   std::byte* place = arena.memory.data();
   for (const std::uint32_t chunk : chunks) {
-    Part part{*intersect(tile, target.chunks.box(chunk)), place, {}};
-    part.strides = row_major_strides(part.box.shape);
-    for (int axis = 0; axis < part.strides.size(); ++axis) part.strides[axis] *= element_bytes;
-    place += part.box.volume() * element_bytes;
-    parts.push_back(part);
+    const Box box = *intersect(tile, target.chunks.box(chunk));
+    parts.push_back(dense_part(box, place, element_bytes));
+    place += box.volume() * element_bytes;
   }
-  if (recipe.fill) {
-    const std::size_t filled = static_cast<std::size_t>(place - arena.memory.data());
-    SW_TRY(fill_with(*recipe.fill, target.desc.dtype, arena.memory.first(filled)));
-  }
-
-  std::vector<SourcePiece> pieces;
-  lowering_.lower(job.index, tile, pieces);
-  Gather gather(files_, arena.memory.subspan(static_cast<std::size_t>(half_)));
-  for (const SourcePiece& piece : pieces) {
-    Status status = gather.read(piece, {piece.dtype, target.desc.dtype, recipe.add}, parts);
-    if (!status) {
-      return std::unexpected(
-          std::move(status).error().within(fmt::format("tensor {}", target.desc.name)));
-    }
-  }
+  const std::size_t filled = static_cast<std::size_t>(place - arena.memory.data());
+  TileReader reader(plan_, lowering_, files_,
+                    arena.memory.subspan(static_cast<std::size_t>(half_)));
+  SW_TRY(reader.read(job.index, tile, arena.memory.first(filled), parts));
 
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Box whole = target.chunks.box(chunks[i]);
@@ -190,38 +160,6 @@ Status Run::copy_object(std::size_t object, Arena& arena) {
   return {};
 }
 
-// Runs `body` on `threads` threads and returns the first error. A thread that runs out of memory
-// reports that instead of ending the process.
-template <class Body>
-Status on_threads(int threads, const std::function<void()>& while_waiting, const Body& body) {
-  std::mutex mutex;
-  std::condition_variable finished;
-  int running = std::max(threads, 1);
-  Status result;
-  std::vector<std::jthread> pool;
-  for (int i = 0, count = running; i < count; ++i) {
-    pool.emplace_back([&] {
-      Status status;
-      try {
-        status = body();
-      } catch (const std::bad_alloc&) {
-        status = fail(Code::kLimit, "out of memory; lower --threads or --max-memory");
-      }
-      const std::scoped_lock lock(mutex);
-      if (!status && result) result = std::move(status);
-      --running;
-      finished.notify_all();
-    });
-  }
-  std::unique_lock lock(mutex);
-  while (!finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; })) {
-    lock.unlock();
-    while_waiting();
-    lock.lock();
-  }
-  return result;
-}
-
 }  // namespace
 
 Result<ExecuteReport> execute(const Plan& plan, SourceFiles& files, Directory& target,
@@ -240,7 +178,7 @@ Result<ExecuteReport> execute(const Plan& plan, SourceFiles& files, Directory& t
     Arena arena(run.arena_bytes());
     return run.work(arena);
   };
-  SW_TRY(on_threads(options.threads, report_progress, move_tensors));
+  SW_TRY(run_on_threads(options.threads, report_progress, move_tensors));
   std::atomic<std::size_t> next_file{0};
   const auto make_durable = [&]() -> Status {
     for (std::size_t file = next_file++; file < writer.file_count(); file = next_file++) {
@@ -248,7 +186,7 @@ Result<ExecuteReport> execute(const Plan& plan, SourceFiles& files, Directory& t
     }
     return {};
   };
-  SW_TRY(on_threads(options.threads, report_progress, make_durable));
+  SW_TRY(run_on_threads(options.threads, report_progress, make_durable));
   report_progress();
   return ExecuteReport{run.bytes_done()};
 }

@@ -116,7 +116,7 @@ Result<bool> Gather::read_in_place(const SourcePiece& piece, const Box& region,
 
 Status Gather::read_region(const SourcePiece& piece, const Box& region,
                            const Conversion& conversion, std::span<const Part> parts) {
-  if (conversion.is_identity() && !piece.scales) {
+  if (conversion.is_identity()) {
     const bool done = SW_TRY(read_in_place(piece, region, parts));
     if (done) return {};
   }

@@ -196,6 +196,13 @@ TEST(Quantised, RoundsOnceToOtherTypesAndRefusesWhatHalfPrecisionCannotHold) {
   std::memcpy(&value, bytes.data(), sizeof value);
   EXPECT_EQ(value, static_cast<float>(static_cast<double>(448.0F * (1.0F / 3.0F)) + 0.25));
 
+  // 149.58 is nearer to 150, the sum without its constant to 149.
+  model.plan.target.tensors[0].desc.dtype = DType::kBF16;
+  std::uint16_t rounded = 0;
+  const std::string half = run(model.plan, source, 1);
+  std::memcpy(&rounded, half.data(), sizeof rounded);
+  EXPECT_EQ(f32_from_bf16(rounded), 150.0F);
+
   model.scales = {1e6F};
   model.plan.target.tensors[0].desc.dtype = DType::kF16;
   MemoryDirectory larger("larger");

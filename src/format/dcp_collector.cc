@@ -85,6 +85,35 @@ Status Collector::check_name(std::uint32_t name) const {
               shown(name));
 }
 
+Status Collector::report(Status status) const {
+  if (status || defects_ == nullptr || !defects_->collects()) return status;
+  Error error = std::move(status).error();
+  error.message.insert(0, ".metadata:");
+  return defects_->report(std::unexpected(std::move(error)));
+}
+
+// A chunk outside of its tensor has no use, and its numbers may overflow.
+Status Collector::keep_chunks_inside(const Tensor& tensor, ChunkList& chunks) const {
+  bool are_inside = true;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const Box box = chunks.box(i);
+    if (lies_inside(box, tensor.size)) continue;
+    are_inside = false;
+    SW_TRY(report(fail(Code::kOutOfBounds,
+                       " tensor {}: found chunk {} at {} of shape {}, expected it inside {}; the "
+                       "file was damaged, restore it",
+                       shown(tensor.name), i, to_string(box.origin), to_string(box.shape),
+                       to_string(tensor.size))));
+  }
+  if (are_inside) return {};
+  ChunkList kept(chunks.axes());
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    if (lies_inside(chunks.box(i), tensor.size)) kept.push_back(chunks[i]);
+  }
+  chunks = std::move(kept);
+  return {};
+}
+
 Status Collector::add_tensor(const Tensor& tensor, ChunkList&& chunks) {
   SW_TRY(check_name(tensor.name));
   Target& named = target(tensor.name);
@@ -103,15 +132,7 @@ Status Collector::add_tensor(const Tensor& tensor, ChunkList&& chunks) {
                 " tensor {}: found chunks of {} axes in a tensor of {}, expected the same",
                 shown(tensor.name), chunks.axes(), tensor.size.size());
   }
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const Box box = chunks.box(i);
-    if (lies_inside(box, tensor.size)) continue;
-    return fail(Code::kOutOfBounds,
-                " tensor {}: found chunk {} at {} of shape {}, expected it inside {}; the "
-                "file was damaged, restore it",
-                shown(tensor.name), i, to_string(box.origin), to_string(box.shape),
-                to_string(tensor.size));
-  }
+  SW_TRY(keep_chunks_inside(tensor, chunks));
   named = {static_cast<std::uint32_t>(found_.catalog.tensors.size()), true};
   found_.catalog.tensors.push_back({{std::string(text(tensor.name)), dtype, tensor.size},
                                     std::move(chunks),
@@ -160,7 +181,7 @@ Status Collector::add_storage(const Entry& entry) {
   }
   const std::uint32_t file = SW_TRY(file_of(entry.path, entry.name));
   if (named.is_tensor) {
-    SW_TRY(place_chunk(found_.catalog.tensors[named.number], named.number, entry, file));
+    SW_TRY(report(place_chunk(found_.catalog.tensors[named.number], named.number, entry, file)));
   } else {
     StoredObject& object = found_.catalog.objects[named.number];
     if (object.file != kNotStored) {
@@ -298,7 +319,7 @@ Status Collector::resolve(std::uint32_t number) {
     const Box box = chunks.box(order[begin]);
     std::size_t end = begin + 1;
     while (end < order.size() && chunks.box(order[end]) == box) ++end;
-    SW_TRY(resolve_run(tensor, std::span(order).subspan(begin, end - begin)));
+    SW_TRY(report(resolve_run(tensor, std::span(order).subspan(begin, end - begin))));
     begin = end;
   }
   if (count_missing() == 0) return {};
@@ -315,10 +336,11 @@ Result<DcpMetadata> Collector::finish() {
   pending_.clear();
   for (const Pending& waiting : pending) {
     if (target(waiting.entry.name).number == kUnknown) {
-      return fail(Code::kMetadataCorrupt,
-                  " tensor {}: found a storage entry for a name without a description, "
-                  "expected it in state_dict_metadata; the file was damaged, restore it",
-                  shown(waiting.entry.name));
+      SW_TRY(report(fail(Code::kMetadataCorrupt,
+                         " tensor {}: found a storage entry for a name without a description, "
+                         "expected it in state_dict_metadata; the file was damaged, restore it",
+                         shown(waiting.entry.name))));
+      continue;
     }
     Entry entry = waiting.entry;
     entry.origin = waiting.origin;
@@ -330,10 +352,12 @@ Result<DcpMetadata> Collector::finish() {
   }
   for (const StoredObject& object : found_.catalog.objects) {
     if (object.file != kNotStored) continue;
-    return fail(Code::kMetadataCorrupt,
-                " object {}: found no storage entry, expected its file, offset and length",
-                object.name);
+    SW_TRY(report(fail(Code::kMetadataCorrupt,
+                       " object {}: found no storage entry, expected its file, offset and length",
+                       object.name)));
   }
+  std::erase_if(found_.catalog.objects,
+                [](const StoredObject& object) { return object.file == kNotStored; });
   return std::move(found_);
 }
 

@@ -19,6 +19,9 @@ namespace shardwright::dcp {
 /// checks each of them. Names are numbers in strings().
 class Collector {
  public:
+  /// `defects` may be null: then the first one is the error.
+  explicit Collector(Defects* defects = nullptr) : defects_(defects) {}
+
   [[nodiscard]] StringPool& strings() { return strings_; }
   [[nodiscard]] std::string_view text(std::uint32_t id) const { return strings_.text(id); }
   /// The text for a message: control characters, which a terminal would obey, as `\x1b`.
@@ -78,6 +81,10 @@ class Collector {
   static Status resolve_run(StoredTensor& tensor, std::span<const std::uint32_t> run);
   Status resolve(std::uint32_t number);
 
+  Status report(Status status) const;
+  Status keep_chunks_inside(const Tensor& tensor, ChunkList& chunks) const;
+
+  Defects* defects_;
   StringPool strings_;
   DcpMetadata found_;
   std::vector<Target> targets_;                     // by name

@@ -45,6 +45,7 @@ Machine::Machine(pickle::Input& input, const DcpMetadataOptions& options,
     : tokens_(input, options.limits),
       options_(options),
       references_(references),
+      collector_(options.defects),
       memo_(references.fetched.size()),
       memo_set_(references.fetched.size(), false) {
   key_slots_.fill(kNone32);

@@ -10,6 +10,7 @@
 
 #include "codec/pickle_token.h"
 #include "shardwright/catalog.h"
+#include "shardwright/checkpoint.h"
 #include "shardwright/error.h"
 #include "shardwright/storage.h"
 
@@ -47,6 +48,9 @@ struct DcpMetadata {
 
 struct DcpMetadataOptions {
   bool planner_paths = false;
+  /// Told of chunks that leave their tensor and of entries that have no place; null: the first one
+  /// is the error.
+  Defects* defects = nullptr;
   pickle::Limits limits = {.bytes = std::uint64_t{4} << 30,
                            .opcodes = std::uint64_t{1} << 33,
                            .string_bytes = std::uint64_t{16} << 20,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/hf_layout.h"
 
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "base/fail.h"
 #include "codec/safetensors_header.h"
+#include "format/hf_index.h"
 
 namespace shardwright {
 namespace {
@@ -33,15 +33,6 @@ std::string shard_name(std::size_t index, std::size_t count) {
   return fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
 }
 
-std::string index_of(const Catalog& catalog, std::uint64_t total_bytes) {
-  nlohmann::json map = nlohmann::json::object();  // sorted by key
-  for (const StoredTensor& tensor : catalog.tensors) {
-    map[tensor.desc.name] = catalog.files[tensor.chunks.file(0)];
-  }
-  nlohmann::ordered_json index{{"metadata", {{"total_size", total_bytes}}}, {"weight_map", map}};
-  return index.dump(2) + "\n";
-}
-
 }  // namespace
 
 Result<HfLayout> layout_hf(const std::vector<TensorDesc>& tensors, std::uint64_t max_shard_bytes) {
@@ -54,7 +45,6 @@ Result<HfLayout> layout_hf(const std::vector<TensorDesc>& tensors, std::uint64_t
   HfLayout layout;
   std::vector<ByteRange> places(tensors.size());
   std::vector<std::uint32_t> file_of(tensors.size());
-  std::uint64_t total_bytes = 0;
   const auto shards = SW_TRY(fill_shards(tensors, max_shard_bytes));
   for (std::size_t shard = 0; shard < shards.size(); ++shard) {
     std::vector<TensorDesc> content;
@@ -64,7 +54,6 @@ Result<HfLayout> layout_hf(const std::vector<TensorDesc>& tensors, std::uint64_t
     for (std::size_t k = 0; k < content.size(); ++k) {
       places[shards[shard][k]] = file.ranges[k];
       file_of[shards[shard][k]] = index;
-      total_bytes += file.ranges[k].length;
     }
     layout.catalog.files.push_back(shard_name(shard, shards.size()));
     layout.file_sizes.push_back(file.file_bytes);
@@ -75,7 +64,7 @@ Result<HfLayout> layout_hf(const std::vector<TensorDesc>& tensors, std::uint64_t
     stored.chunks.push_back({Box::whole(tensors[i].shape), file_of[i], places[i], {}});
     layout.catalog.tensors.push_back(std::move(stored));
   }
-  if (shards.size() > 1) layout.index = index_of(layout.catalog, total_bytes);
+  if (shards.size() > 1) layout.index = write_hf_index(layout.catalog);
   return layout;
 }
 

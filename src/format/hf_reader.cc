@@ -3,20 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "codec/json_text.h"
 #include "codec/safetensors_header.h"
+#include "format/hf_index.h"
 
 namespace shardwright {
 namespace {
-
-constexpr std::uint64_t kMostIndexBytes = std::uint64_t{256} << 20;
-constexpr std::string_view kIndex = "model.safetensors.index.json";
-constexpr std::size_t kNamesShown = 20;
 
 // Weights in any form: what must not be carried along as an artifact.
 constexpr std::array<std::string_view, 10> kWeightEndings = {
@@ -26,33 +23,57 @@ constexpr std::array<std::string_view, 10> kWeightEndings = {
     ".gguf",        ".h5",
     ".msgpack",     ".onnx"};
 
-using KeyToFile = std::map<std::string, std::string, std::less<>>;
-
-std::string join_names(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kNamesShown); ++i) {
-    text += (i > 0 ? ", " : "") + names[i];
+// torch's writer for Hugging Face files cuts tensors and notes in each file where its pieces begin;
+// files of whole tensors carry the note too, with zeros.
+Status refuse_pieces(const std::string& path, const SafetensorsHeader& header) {
+  const auto note = header.metadata.find("DCP_SHARDING_INFO");
+  if (note == header.metadata.end()) return {};
+  const nlohmann::json pieces = SW_TRY(parse_json(note->second, path));
+  if (!pieces.is_object()) return {};
+  for (const auto& [name, piece] : pieces.items()) {
+    if (!piece.is_object() || !piece.contains("saved_offsets")) continue;
+    const nlohmann::json& offsets = piece["saved_offsets"];
+    if (std::ranges::all_of(offsets, [](const auto& offset) { return offset == 0; })) continue;
+    return fail(Code::kUnsupportedFormat,
+                "{}: found a piece of tensor {}, which torch's HuggingFaceStorageWriter cut, "
+                "expected whole tensors; join them with consolidate_safetensors_files",
+                path, name);
   }
-  if (names.size() > kNamesShown) text += fmt::format(" and {} more", names.size() - kNamesShown);
-  return text;
+  return {};
 }
 
-Result<KeyToFile> read_index(const Directory& directory) {
-  const std::string text = SW_TRY(read_whole(directory, kIndex, kMostIndexBytes));
-  const nlohmann::json document = SW_TRY(parse_json(text, kIndex));
-  if (!document.is_object() || !document.contains("weight_map") ||
-      !document["weight_map"].is_object()) {
-    return fail(Code::kJsonCorrupt, "{}: found no weight_map object", kIndex);
+Status refuse_duplicates(const Catalog& catalog, Defects& defects) {
+  std::unordered_map<std::string_view, std::uint32_t> seen;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const auto [first, is_new] = seen.emplace(tensor.desc.name, tensor.chunks.file(0));
+    if (is_new) continue;
+    SW_TRY(defects.report(fail(Code::kDuplicateName, "tensor {}: found in both {} and {}",
+                               tensor.desc.name, catalog.files[first->second],
+                               catalog.files[tensor.chunks.file(0)])));
   }
-  KeyToFile files;
-  for (const auto& [key, file] : document["weight_map"].items()) {
-    if (!file.is_string()) {
-      return fail(Code::kJsonCorrupt, "{}: the file of {} is no string", kIndex, key);
-    }
-    files.emplace(key, file.get<std::string>());
-  }
-  return files;
+  return {};
 }
+
+// A key that is indexed but absent loads as garbage or not at all, one that is present but not
+// indexed is silently ignored.
+Status check_against_index(const Catalog& catalog, const HfIndex& index, Defects& defects) {
+  const HfIndexDifference difference = compare_with_index(catalog, index);
+  const std::vector<std::string> ghosts = difference.not_where_listed();
+  const std::vector<std::string> unlisted = difference.not_listed_there();
+  if (!ghosts.empty()) {
+    SW_TRY(
+        defects.report(fail(Code::kIndexMismatch, "{}: {} keys are not in the files it names: {}",
+                            kHfIndexFile, ghosts.size(), name_list(ghosts))));
+  }
+  if (!unlisted.empty()) {
+    SW_TRY(defects.report(fail(Code::kIndexMismatch,
+                               "{}: does not list {} keys of the files it names: {}", kHfIndexFile,
+                               unlisted.size(), name_list(unlisted))));
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<std::vector<std::string>> list_weight_files(const Directory& directory) {
   std::vector<std::string> files;
@@ -62,11 +83,12 @@ Result<std::vector<std::string>> list_weight_files(const Directory& directory) {
   return files;
 }
 
-Status add_tensors(const std::string& path, SourceFiles& files, Catalog& catalog) {
+Status add_safetensors(const std::string& path, SourceFiles& files, Catalog& catalog) {
   const std::uint32_t file = files.add(path);
   catalog.files.push_back(path);
   const std::shared_ptr<const ReadableFile> open = SW_TRY(files.get(file));
   const SafetensorsHeader header = SW_TRY(read_safetensors_header(*open));
+  SW_TRY(refuse_pieces(path, header));
   for (const SafetensorsTensor& entry : header.tensors) {
     StoredTensor tensor{entry.desc, ChunkList(entry.desc.shape.size()), Encoding::kRaw};
     tensor.chunks.push_back({Box::whole(entry.desc.shape), file, entry.range, {}});
@@ -75,63 +97,29 @@ Status add_tensors(const std::string& path, SourceFiles& files, Catalog& catalog
   return {};
 }
 
-// The index and the headers must tell the same: a key that is indexed but absent loads as garbage
-// or not at all, one that is present but not indexed is silently ignored.
-Status check_against_index(const Catalog& catalog, const KeyToFile& index) {
-  std::vector<std::string> ghosts;
-  std::vector<std::string> unlisted;
-  std::unordered_map<std::string_view, std::string_view> stored;
-  for (const StoredTensor& tensor : catalog.tensors) {
-    const std::string& file = catalog.files[tensor.chunks.file(0)];
-    stored.emplace(tensor.desc.name, file);
-    const auto listed = index.find(tensor.desc.name);
-    if (listed == index.end() || listed->second != file) unlisted.push_back(tensor.desc.name);
-  }
-  for (const auto& [key, file] : index) {
-    const auto found = stored.find(key);
-    if (found == stored.end() || found->second != file) ghosts.push_back(key);
-  }
-  if (!ghosts.empty()) {
-    return fail(Code::kIndexMismatch, "{}: {} keys are not in the files it names: {}", kIndex,
-                ghosts.size(), join_names(ghosts));
-  }
-  if (!unlisted.empty()) {
-    return fail(Code::kIndexMismatch, "{}: does not list {} keys of the files it names: {}", kIndex,
-                unlisted.size(), join_names(unlisted));
-  }
-  return {};
-}
-
-Status refuse_duplicates(const Catalog& catalog) {
-  std::unordered_map<std::string_view, std::uint32_t> seen;
-  for (const StoredTensor& tensor : catalog.tensors) {
-    const auto [first, is_new] = seen.emplace(tensor.desc.name, tensor.chunks.file(0));
-    if (!is_new) {
-      return fail(Code::kDuplicateName, "tensor {}: found in both {} and {}", tensor.desc.name,
-                  catalog.files[first->second], catalog.files[tensor.chunks.file(0)]);
-    }
-  }
-  return {};
-}
-
-}  // namespace
-
-Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files) {
-  KeyToFile index;
-  std::vector<std::string> names;
-  const bool has_index = directory.exists(kIndex);
+Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files, Defects& defects) {
+  HfIndex index;
+  bool has_index = directory.exists(kHfIndexFile);
   if (has_index) {
-    index = SW_TRY(read_index(directory));
-    for (const auto& [key, file] : index) names.push_back(file);
+    Result<HfIndex> read = read_hf_index(directory);
+    has_index = read.has_value();
+    if (read) index = *std::move(read);
+    if (!has_index) SW_TRY(defects.report(std::unexpected(read.error())));
+  }
+  std::vector<std::string> names;
+  if (has_index) {
+    for (const auto& [key, file] : index.files) names.push_back(file);
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
   } else {
     names = SW_TRY(list_weight_files(directory));
   }
   Catalog catalog;
-  for (const std::string& name : names) SW_TRY(add_tensors(name, files, catalog));
-  SW_TRY(refuse_duplicates(catalog));
-  if (has_index) SW_TRY(check_against_index(catalog, index));
+  for (const std::string& name : names) {
+    SW_TRY(defects.report(add_safetensors(name, files, catalog)));
+  }
+  SW_TRY(refuse_duplicates(catalog, defects));
+  if (has_index) SW_TRY(check_against_index(catalog, index, defects));
   return catalog;
 }
 

@@ -34,7 +34,8 @@ std::string file_of(const HfLayout& layout, std::uint32_t index) {
 
 Result<Catalog> read_catalog(const Directory& directory) {
   SourceFiles files(directory, {}, 4);
-  return read_hf_catalog(directory, files);
+  Defects first;
+  return read_hf_catalog(directory, files, first);
 }
 
 TEST(HfLayout, ShardsAndIndexReadBackAsWritten) {

@@ -63,24 +63,28 @@ QkvOrder qkv_order_of(const LegacyFile& file, const LegacyModel& model) {
 
 class Reader {
  public:
-  explicit Reader(Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+  Reader(Checkpoint& checkpoint, Defects& defects) : checkpoint_(checkpoint), defects_(defects) {}
 
   Status read() {
     SW_TRY(read_files());
     SW_TRY(check_virtual_stages());
     axes_ = SW_TRY(settle_legacy_axes(evidence()));
     count_layers();
-    for (std::size_t i = 0; i < files_.size(); ++i) SW_TRY(add_rank(i));
-    SW_TRY(check_folders());
+    for (std::size_t i = 0; i < files_.size(); ++i) SW_TRY(defects_.report(add_rank(i)));
+    SW_TRY(defects_.report(check_folders()));
     const LegacyFile& first = files_.front().contents;
     checkpoint_.arguments = first.arguments;
     if (std::ranges::find(first.keys, "args") == first.keys.end()) return {};
+    return defects_.report(read_state());
+  }
+
+ private:
+  Status read_state() {
     const auto file = SW_TRY(checkpoint_.files->get(files_.front().file));
     checkpoint_.common_state = SW_TRY(read_legacy_state(*file));
     return {};
   }
 
- private:
   Status read_files() {
     const Directory& directory = *checkpoint_.directory;
     for (const DirectoryEntry& folder : SW_TRY(directory.list(""))) {
@@ -91,7 +95,8 @@ class Reader {
           entries, [](const DirectoryEntry& entry) { return is_optimizer_file(entry.name); });
       const std::string_view name = model_file_of(rank_folder(folder.name, entries));
       if (name.empty()) continue;
-      SW_TRY(read_file(*std::move(numbers), fmt::format("{}/{}", folder.name, name)));
+      Status status = read_file(*std::move(numbers), fmt::format("{}/{}", folder.name, name));
+      SW_TRY(defects_.report(std::move(status)));
     }
     if (files_.empty()) {
       return fail(Code::kLegacyLayout,
@@ -292,6 +297,7 @@ class Reader {
   }
 
   Checkpoint& checkpoint_;
+  Defects& defects_;
   std::vector<RankFile> files_;
   LegacyAxes axes_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> first_layers_;
@@ -300,6 +306,8 @@ class Reader {
 
 }  // namespace
 
-Status read_legacy(Checkpoint& checkpoint) { return Reader(checkpoint).read(); }
+Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
+  return Reader(checkpoint, defects).read();
+}
 
 }  // namespace shardwright

@@ -8,7 +8,8 @@ namespace shardwright {
 /// Fills a checkpoint whose location is a folder of `mp_rank_*` folders: each rank's tensors as
 /// chunks of Megatron's global ones, one tensor per layer. What several ranks hold alike is there
 /// several times (equal boxes). Errors: kLegacyLayout, kShapeMismatch, those of read_legacy_file.
-/// Source: megatron/training/checkpointing.py.
-[[nodiscard]] Status read_legacy(Checkpoint& checkpoint);
+/// What is wrong with single files, ranks or the state is told to `defects`. Source:
+/// megatron/training/checkpointing.py.
+[[nodiscard]] Status read_legacy(Checkpoint& checkpoint, Defects& defects);
 
 }  // namespace shardwright

@@ -52,12 +52,13 @@ Status refuse_transformed(const DcpMetadata& metadata) {
 }
 
 // Ranges that leave their files are found now, not in the middle of a conversion.
-Status check_ranges(const Checkpoint& checkpoint) {
+Status check_ranges(const Checkpoint& checkpoint, Defects& defects) {
   const Catalog& catalog = checkpoint.catalog;
   std::vector<std::uint64_t> sizes(catalog.files.size(), 0);
   for (std::size_t i = 0; i < catalog.files.size(); ++i) {
-    const auto file = SW_TRY(checkpoint.files->get(static_cast<std::uint32_t>(i)));
-    sizes[i] = file->size();
+    const auto file = checkpoint.files->get(static_cast<std::uint32_t>(i));
+    if (file) sizes[i] = (*file)->size();
+    if (!file) SW_TRY(defects.report(std::unexpected(file.error())));
   }
   const auto check = [&](std::string_view name, std::uint32_t file, ByteRange range) -> Status {
     if (range.offset <= sizes[file] && range.length <= sizes[file] - range.offset) return {};
@@ -68,11 +69,14 @@ Status check_ranges(const Checkpoint& checkpoint) {
   };
   for (const StoredTensor& tensor : catalog.tensors) {
     for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
-      SW_TRY(check(tensor.desc.name, tensor.chunks.file(c), tensor.chunks.range(c)));
+      const Status inside = check(tensor.desc.name, tensor.chunks.file(c), tensor.chunks.range(c));
+      if (inside) continue;
+      SW_TRY(defects.report(inside));
+      defects.lose(tensor.desc.name, c);
     }
   }
   for (const StoredObject& object : catalog.objects) {
-    SW_TRY(check(object.name, object.file, object.range));
+    SW_TRY(defects.report(check(object.name, object.file, object.range)));
   }
   return {};
 }
@@ -127,24 +131,26 @@ Status list_companions(Checkpoint& checkpoint) {
   return {};
 }
 
-Status open_dcp(Checkpoint& checkpoint) {
+Status open_dcp(Checkpoint& checkpoint, Defects& defects) {
   const Directory& directory = *checkpoint.directory;
   const std::unique_ptr<ReadableFile> file = SW_TRY(directory.open(".metadata"));
-  DcpMetadata metadata = SW_TRY(read_dcp_metadata(*file));
+  DcpMetadataOptions options;
+  options.defects = &defects;
+  DcpMetadata metadata = SW_TRY(read_dcp_metadata(*file, options));
   SW_TRY(refuse_transformed(metadata));
   checkpoint.catalog = std::move(metadata.catalog);
   for (const std::string& path : checkpoint.catalog.files) checkpoint.files->add(path);
-  SW_TRY(check_ranges(checkpoint));
-  SW_TRY(read_common_state(checkpoint));
+  SW_TRY(check_ranges(checkpoint, defects));
+  SW_TRY(defects.report(read_common_state(checkpoint)));
   checkpoint.hf_config = SW_TRY(read_if_there(directory, "hf/config.json", kMostTextBytes));
   checkpoint.source_keys = SW_TRY(read_if_there(directory, "hf/source_keys.json", kMostTextBytes));
   checkpoint.run_config = SW_TRY(read_if_there(directory, "run_config.yaml", kMostTextBytes));
   return list_companions(checkpoint);
 }
 
-Status open_hf(Checkpoint& checkpoint) {
+Status open_hf(Checkpoint& checkpoint, Defects& defects) {
   const Directory& directory = *checkpoint.directory;
-  checkpoint.catalog = SW_TRY(read_hf_catalog(directory, *checkpoint.files));
+  checkpoint.catalog = SW_TRY(read_hf_catalog(directory, *checkpoint.files, defects));
   checkpoint.hf_config = SW_TRY(read_if_there(directory, "config.json", kMostTextBytes));
   for (const DirectoryEntry& entry : SW_TRY(list_hf_artifacts(directory, ""))) {
     checkpoint.artifacts.emplace_back(entry.name,
@@ -153,32 +159,38 @@ Status open_hf(Checkpoint& checkpoint) {
   return {};
 }
 
-Status open_container(Checkpoint& checkpoint) {
+Status open_container(Checkpoint& checkpoint, Defects& defects) {
   switch (checkpoint.location.container) {
     case Container::kHf:
-      return open_hf(checkpoint);
+      return open_hf(checkpoint, defects);
     case Container::kLegacy:
-      return read_legacy(checkpoint);
+      return read_legacy(checkpoint, defects);
     case Container::kTorchDist:
     case Container::kDcp:
       break;
   }
-  return open_dcp(checkpoint);
+  return open_dcp(checkpoint, defects);
 }
 
 }  // namespace
 
-Result<Checkpoint> open_checkpoint(std::string_view path) {
+Result<Checkpoint> open_checkpoint(std::string_view path, Defects& defects) {
   Checkpoint checkpoint;
   checkpoint.location = SW_TRY(locate_checkpoint(path));
   checkpoint.directory = SW_TRY(open_local_directory(checkpoint.location.path));
   checkpoint.files = std::make_shared<SourceFiles>(*checkpoint.directory,
                                                    std::vector<std::string>(), most_open_files());
-  const Status status = open_container(checkpoint);
+  const Status status = open_container(checkpoint, defects);
   if (!status) {
-    return std::unexpected(Error(status.error()).within(checkpoint.location.path));
+    Status located = std::unexpected(Error(status.error()).within(checkpoint.location.path));
+    SW_TRY(defects.report(std::move(located)));
   }
   return checkpoint;
+}
+
+Result<Checkpoint> open_checkpoint(std::string_view path) {
+  Defects first;
+  return open_checkpoint(path, first);
 }
 
 }  // namespace shardwright

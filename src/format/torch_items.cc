@@ -2,8 +2,10 @@
 #include "format/torch_items.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
+#include "base/endian.h"
 #include "base/fail.h"
 #include "codec/torch_item_reader.h"
 
@@ -17,7 +19,7 @@ struct Item {
   std::uint64_t offset;
 };
 
-std::vector<Item> items_in_file_order(const Catalog& catalog) {
+std::vector<Item> items_in_file_order(const Catalog& catalog, const Defects& defects) {
   std::vector<Item> items;
   for (std::uint32_t t = 0; t < catalog.tensors.size(); ++t) {
     const StoredTensor& tensor = catalog.tensors[t];
@@ -25,6 +27,7 @@ std::vector<Item> items_in_file_order(const Catalog& catalog) {
     for (std::uint32_t c = 0; c < tensor.chunks.size(); ++c) {
       // An empty shard's item holds nothing, and may not exist.
       if (tensor.chunks.box(c).is_empty()) continue;
+      if (defects.is_lost(tensor.desc.name, c)) continue;
       items.push_back({tensor.chunks.file(c), t, c, tensor.chunks.range(c).offset});
     }
   }
@@ -32,6 +35,15 @@ std::vector<Item> items_in_file_order(const Catalog& catalog) {
     return a.file != b.file ? a.file < b.file : a.offset < b.offset;
   });
   return items;
+}
+
+// torch can write .distcp files whose tensors are safetensors files; only the file's first bytes
+// say so.
+bool begins_with_safetensors(const ReadableFile& file) {
+  std::array<std::byte, sizeof(std::uint64_t) + 2> head{};
+  if (file.size() < head.size() || !file.read_at(0, head)) return false;
+  const auto length = load_le<std::uint64_t>(head.data());
+  return length <= file.size() && head[8] == std::byte{'{'} && head[9] == std::byte{'"'};
 }
 
 Status locate_item(StoredTensor& tensor, const Item& item, TensorItemReader& reader) {
@@ -53,19 +65,35 @@ Status locate_item(StoredTensor& tensor, const Item& item, TensorItemReader& rea
 
 }  // namespace
 
-Status locate_items(Catalog& catalog, SourceFiles& files) {
-  const std::vector<Item> items = items_in_file_order(catalog);
+Status locate_items(Catalog& catalog, SourceFiles& files, Defects& defects) {
+  const std::vector<Item> items = items_in_file_order(catalog, defects);
   for (std::size_t i = 0; i < items.size();) {
     const std::uint32_t file = items[i].file;
     const std::shared_ptr<const ReadableFile> open = SW_TRY(files.get(file));
     TensorItemReader reader(*open);
     for (; i < items.size() && items[i].file == file; ++i) {
-      Status status = locate_item(catalog.tensors[items[i].tensor], items[i], reader);
-      if (!status) return std::unexpected(std::move(status).error().within(catalog.files[file]));
+      StoredTensor& tensor = catalog.tensors[items[i].tensor];
+      Status status = locate_item(tensor, items[i], reader);
+      if (status) continue;
+      if (begins_with_safetensors(*open)) {
+        return fail(Code::kUnsupportedFormat,
+                    "{}: found tensors as safetensors, expected items of torch.save; re-save with "
+                    "SerializationFormat.TORCH_SAVE",
+                    catalog.files[file]);
+      }
+      SW_TRY(
+          defects.report(std::unexpected(std::move(status).error().within(catalog.files[file]))));
+      defects.lose(tensor.desc.name, items[i].chunk);
+      reader = TensorItemReader(*open);
     }
   }
   for (StoredTensor& tensor : catalog.tensors) tensor.encoding = Encoding::kRaw;
   return {};
+}
+
+Status locate_items(Catalog& catalog, SourceFiles& files) {
+  Defects first;
+  return locate_items(catalog, files, first);
 }
 
 }  // namespace shardwright

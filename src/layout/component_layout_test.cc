@@ -94,6 +94,7 @@ TEST(ComponentLayout, SaysWhatDoesNotFit) {
     std::vector<std::string> specs;
     std::optional<std::int64_t> world;
     std::string message;
+    Code code = Code::kComponentLayout;
   };
   const std::vector<Case> cases = {
       {{"images=tp=1"}, {}, "found no component language"},
@@ -118,10 +119,13 @@ TEST(ComponentLayout, SaysWhatDoesNotFit) {
        "language dp=1, images dp=5 or language dp=2, images dp=1"},
       {{"language=tp=4", "images=tp=4"}, 10, "no data-parallel sizes"},
       {{"language=tp=1"}, 0, "a run of 0 ranks"},
-      {{"language=tp=1048576,cp=1048576"}, {}, "beyond 1048576 ranks"},
+      {{"language=tp=1048576,cp=1048576"}, {}, "beyond 1048576 ranks", Code::kLimit},
   };
   for (const Case& c : cases) {
-    EXPECT_THAT(ranges(solve(c.specs, c.world)), HasSubstr(c.message)) << c.specs.back();
+    const auto refused = solve(c.specs, c.world);
+    ASSERT_FALSE(refused) << c.specs.back();
+    EXPECT_THAT(refused.error().message, HasSubstr(c.message)) << c.specs.back();
+    EXPECT_EQ(refused.error().code, c.code) << c.specs.back();
   }
 }
 

@@ -80,6 +80,12 @@ std::vector<std::string> extra_state_names(std::span<const TensorDesc> tensors, 
       counts.push_back(tensor.shape[rule.expert_axis + (stacked ? 1 : 0)]);
     }
     append_shards(module, counts, seen, names);
+    // Only GPTModel keeps the state of its output layer to itself.
+    constexpr std::string_view kHybridNorm = "decoder.final_norm";
+    if (module.ends_with(kHybridNorm)) {
+      const std::string model(module.substr(0, module.size() - kHybridNorm.size()));
+      append_shards(model + "output_layer", {}, seen, names);
+    }
   }
   return names;
 }

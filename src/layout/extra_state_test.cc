@@ -50,6 +50,15 @@ TEST(ExtraState, LocalModulesHaveItForLinearsAndTheLastNorm) {
                                       "decoder.final_layernorm._extra_state/shard_0_1"}));
 }
 
+// Seen in Megatron-Core's MambaModel; a GPTModel takes it out.
+TEST(ExtraState, OfTheOutputLayerIsAskedForByHybridModels) {
+  const std::vector<TensorDesc> tensors{{"decoder.final_norm.weight", DType::kBF16, {4}},
+                                        {"output_layer.weight", DType::kBF16, {8, 4}}};
+  EXPECT_EQ(extra_state_names(tensors, ModuleSpec::kTransformerEngine),
+            (std::vector<std::string>{"decoder.final_norm._extra_state/shard_0_1",
+                                      "output_layer._extra_state/shard_0_1"}));
+}
+
 TEST(ExtraState, OfMixersAndVisionTowers) {
   const std::vector<TensorDesc> tensors{
       {"decoder.layers.0.mixer.in_proj.weight.z", DType::kBF16, {4, 4}},

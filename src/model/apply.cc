@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "model/assemble.h"
 #include "model/coverage.h"
 #include "model/instances.h"

@@ -69,19 +69,25 @@ std::string plain_rope_key(const std::string& key) {
   return is_named ? key.substr(5) : key;
 }
 
+constexpr std::string_view kWholeLayers = "rope_parameters.full_attention.";
+
 /// Where layers with a sliding window have rotary settings of their own, those of the others count,
-/// and what stands beside them does not. Empty where all layers share one.
-Arguments rope_by_layer(const std::string& section, const Arguments& values) {
-  const std::string all = section + "rope_parameters.";
-  const std::string whole = all + "full_attention.";
+/// and what stands beside them does not.
+bool is_by_layer(const Arguments& values, const std::string& section) {
+  const std::string prefix = section + std::string(kWholeLayers);
+  const auto found = values.lower_bound(prefix);
+  return found != values.end() && found->first.starts_with(prefix);
+}
+
+Arguments rope_by_layer(const Arguments& values, const std::string& section) {
+  const std::string prefix = section + "rope_parameters.";
+  const std::string whole_layers = section + std::string(kWholeLayers);
   Arguments rope;
-  const auto first = values.lower_bound(whole);
-  if (first == values.end() || !first->first.starts_with(whole)) return rope;
   for (const auto& [path, value] : values) {
-    if (path.starts_with(whole)) {
-      rope[plain_rope_key(path.substr(whole.size()))] = value;
-    } else if (path.starts_with(all) && path.find('.', all.size()) != std::string::npos) {
-      rope[path.substr(all.size())] = value;
+    if (path.starts_with(whole_layers)) {
+      rope[plain_rope_key(path.substr(whole_layers.size()))] = value;
+    } else if (path.starts_with(prefix) && path.find('.', prefix.size()) != std::string::npos) {
+      rope[path.substr(prefix.size())] = value;
     }
   }
   return rope;
@@ -90,9 +96,10 @@ Arguments rope_by_layer(const std::string& section, const Arguments& values) {
 /// Adds `rope.*` for whichever spelling of the rotary settings the file uses. `section` is where to
 /// look, with a dot at its end; empty for the top level, which always gets a type.
 Status add_rope_values(const std::string& section, Arguments& values) {
-  Arguments rope = rope_by_layer(section, values);
-  const bool by_layer = !rope.empty();
+  Arguments rope;
   std::optional<ArgValue> old_type;
+  const bool by_layer = is_by_layer(values, section);
+  if (by_layer) rope = rope_by_layer(values, section);
   for (const auto& [path, value] : values) {
     if (by_layer) break;
     for (const std::string& prefix : {section + "rope_parameters.", section + "rope_scaling."}) {

@@ -137,9 +137,9 @@ Result<ConfigRule::Kind> parse_kind(const JsonNode& node) {
   if (kind == "expert_range") return Kind::kExpertRange;
   if (kind == "inverted") return Kind::kInverted;
   return named->invalid(fmt::format("'{}'", kind),
-                        "pair, window, dense_first, sparse_step, alike, linear_attention, "
-                        "block_pattern, window_layers, inverse_sqrt, fraction, "
-                        "expert_range or inverted");
+                        "pair, window, dense_first, sparse_step, alike, window_layers, "
+                        "inverse_sqrt, fraction, expert_range, inverted, linear_attention or "
+                        "block_pattern");
 }
 
 Result<std::optional<ArgValue>> value_of(const JsonNode& node, std::string_view key) {

@@ -108,6 +108,8 @@ struct ConfigRule {
     kPair,             ///< `hf` and `args` hold the same value, `map`ped
     kWindow,           ///< HF counts the tokens of a sliding window, Megatron those before the last
     kDenseFirst,       ///< HF counts leading dense layers, Megatron lists every layer
+    kExpertRange,      ///< HF gives first, last and interval of the layers with experts
+    kInverted,         ///< a list of 0 and 1, exchanged
     kSparseStep,       ///< HF gives a step and exceptions, Megatron lists every layer
     kAlike,            ///< the values of `hf` must be the same: Megatron cannot tell them apart
     kLinearAttention,  ///< HF lists every layer's attention or an interval, Megatron likewise
@@ -115,8 +117,6 @@ struct ConfigRule {
     kWindowLayers,     ///< HF names every layer's attention, Megatron says which have the window
     kInverseSqrt,      ///< Megatron has one over the square root of HF's number
     kFraction,         ///< Megatron has HF's number as a fraction of `size`
-    kExpertRange,      ///< HF gives first, last and interval of the layers with experts
-    kInverted,         ///< a list of 0 and 1, exchanged
   };
   std::string name;
   Kind kind = Kind::kPair;

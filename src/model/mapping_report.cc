@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "model/apply.h"
 #include "model/assemble.h"
 #include "model/instances.h"

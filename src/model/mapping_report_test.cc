@@ -116,6 +116,17 @@ TEST(MappingReport, SaysWhatTheConfigLacks) {
   EXPECT_THAT(found.problems[0].reason, HasSubstr("num_hidden_layers"));
 }
 
+// Five rows become five rows, but the config says that an export has to cut them to six.
+TEST(MappingReport, TriesTheWayBack) {
+  std::vector<TensorDesc> tensors = model();
+  tensors.push_back({"embed", DType::kBF16, {5, 4}});
+  const MappingReport found = report(
+      std::string(kLayers) + R"(, {"megatron": "e", "hf": "embed", "vocabulary": true})", tensors);
+  ASSERT_EQ(found.problems.size(), 1U);
+  EXPECT_EQ(found.problems[0].kind, Kind::kWayBack);
+  EXPECT_THAT(found.problems[0].reason, HasSubstr("found shape (5, 4), expected at least 6 rows"));
+}
+
 TEST(MappingReport, NamesTheNearestFamily) {
   const std::string plain = mapping_text(kLayers, "plain");
   const std::string more =

@@ -13,7 +13,6 @@ namespace shardwright {
 namespace {
 
 constexpr std::size_t kMaxCandidates = 1000;
-constexpr std::size_t kMaxListed = 20;
 
 /// Levenshtein distance by rows.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -47,13 +46,6 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
     nearest = candidate;
   }
   return nearest;
-}
-
-std::string name_list(std::span<const std::string> names) {
-  const std::span<const std::string> shown = names.first(std::min(names.size(), kMaxListed));
-  std::string text = fmt::format("{}", fmt::join(shown, ", "));
-  if (shown.size() < names.size()) text += fmt::format(" and {} more", names.size() - shown.size());
-  return text;
 }
 
 }  // namespace shardwright

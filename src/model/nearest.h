@@ -12,7 +12,4 @@ namespace shardwright {
 [[nodiscard]] std::string nearest_name(std::string_view name,
                                        std::span<const std::string> candidates);
 
-/// `a, b, c`, cut after twenty with the number of the rest.
-[[nodiscard]] std::string name_list(std::span<const std::string> names);
-
 }  // namespace shardwright

@@ -217,6 +217,13 @@ class Joiner {
     return {};
   }
 
+  // Weights of methods that are not read come as whole numbers and scales.
+  [[nodiscard]] bool is_of_unread_method(const TensorDesc& desc) const {
+    const bool is_packed =
+        desc.dtype == DType::kU8 || desc.dtype == DType::kI8 || desc.dtype == DType::kI32;
+    return !config_.unsupported.empty() && (is_packed || !check_scales_alone(desc));
+  }
+
   // Scales that nothing took, and bytes of methods that are not read.
   Status check_rest() {
     for (std::uint32_t i = 0; i < stored_.size(); ++i) {
@@ -232,14 +239,12 @@ class Joiner {
                     desc.name, desc.name.substr(0, desc.name.size() - kFp4Scales.size()),
                     kFp4Values);
       }
+      if (is_of_unread_method(desc)) SW_TRY(check_method(desc));
       SW_TRY(check_scales_alone(desc));
       const bool has_exponents =
           ends(kFp4Values) &&
           find(desc.name.substr(0, desc.name.size() - kFp4Values.size()) + std::string(kFp4Scales));
       if (has_exponents && config_.method.empty()) SW_TRY(check_method(desc));
-      if (!config_.unsupported.empty() && !is_castable_float(desc.dtype)) {
-        SW_TRY(check_method(desc));
-      }
     }
     return {};
   }

@@ -188,6 +188,15 @@ TEST(JoinScales, RefusesWhatItDoesNotUnderstand) {
   EXPECT_REFUSED(stored, kFp8, kDtypeUnsupported, "float8_e5m2", "float8_e4m3fn");
   const std::vector<TensorDesc> packed = {{"a.qweight", DType::kI32, {4, 4}}};
   EXPECT_REFUSED(packed, R"({"quant_method": "gptq"})", kDtypeUnsupported, "gptq");
+  const std::vector<TensorDesc> scaled = {{"a.weight_scale", DType::kBF16, {4, 1}},
+                                          {"a.weight_packed", DType::kI32, {4, 4}}};
+  EXPECT_REFUSED(scaled, groups(R"({"num_bits": 4, "type": "int"})"), kDtypeUnsupported,
+                 "4 bits and type 'int'");
+  // What somebody multiplied out is plain, whatever the config still says.
+  const std::vector<TensorDesc> plain = {{"a.weight", DType::kBF16, {4, 4}},
+                                         {"steps", DType::kI64, {1}}};
+  EXPECT_EQ(join_scales(plain, config_of(R"({"quant_method": "gptq"})")).value().tensors.size(),
+            2U);
 }
 
 TEST(JoinScales, ListsScalesOfActivations) {

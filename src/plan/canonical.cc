@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/canonical.h"
 
+#include <algorithm>
+
 #include "layout/layer_name.h"
 
 namespace shardwright {
@@ -10,22 +12,34 @@ bool is_optimizer_name(std::string_view name) {
          name.starts_with("mimo.");
 }
 
+bool has_megatron_names(const Catalog& catalog) {
+  return std::any_of(catalog.tensors.begin(), catalog.tensors.end(), [](const auto& tensor) {
+    return tensor.desc.name.find("decoder.") != std::string::npos ||
+           tensor.desc.name.find("embedding.word_embeddings.") != std::string::npos;
+  });
+}
+
+void append_canonical(const Catalog& catalog, std::uint32_t index, std::string_view name,
+                      std::vector<CanonicalTensor>& tensors) {
+  const TensorDesc& desc = catalog.tensors[index].desc;
+  const std::optional<LayerName> parts = split_layer_name(name);
+  if (!parts || parts->index || desc.shape.empty()) {
+    tensors.push_back({{std::string(name), desc.dtype, desc.shape}, index, -1});
+    return;
+  }
+  TensorDesc layer{{}, desc.dtype, {}};
+  for (int axis = 1; axis < desc.shape.size(); ++axis) layer.shape.push_back(desc.shape[axis]);
+  for (std::int64_t number = 0; number < desc.shape[0]; ++number) {
+    layer.name = join_layer_name(parts->stack, number, parts->rest);
+    tensors.push_back({layer, index, number});
+  }
+}
+
 std::vector<CanonicalTensor> canonical_tensors(const Catalog& catalog) {
   std::vector<CanonicalTensor> tensors;
   for (std::uint32_t i = 0; i < catalog.tensors.size(); ++i) {
-    const TensorDesc& desc = catalog.tensors[i].desc;
-    if (is_optimizer_name(desc.name)) continue;
-    const std::optional<LayerName> name = split_layer_name(desc.name);
-    if (!name || name->index || desc.shape.empty()) {
-      tensors.push_back({desc, i, -1});
-      continue;
-    }
-    TensorDesc layer{{}, desc.dtype, {}};
-    for (int axis = 1; axis < desc.shape.size(); ++axis) layer.shape.push_back(desc.shape[axis]);
-    for (std::int64_t index = 0; index < desc.shape[0]; ++index) {
-      layer.name = join_layer_name(name->stack, index, name->rest);
-      tensors.push_back({layer, i, index});
-    }
+    const std::string& name = catalog.tensors[i].desc.name;
+    if (!is_optimizer_name(name)) append_canonical(catalog, i, name, tensors);
   }
   return tensors;
 }

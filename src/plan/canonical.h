@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "shardwright/catalog.h"
@@ -16,6 +17,14 @@ struct CanonicalTensor {
   std::uint32_t stored = 0;  ///< index into Catalog::tensors
   std::int64_t layer = -1;   ///< index on the stacking axis, -1 where the stored tensor is it
 };
+
+/// Whether the tensors are named as Megatron-Core names a decoder's.
+[[nodiscard]] bool has_megatron_names(const Catalog& catalog);
+
+/// Appends what the stored tensor `index` of a catalog is made of, under `name`: one tensor per
+/// layer where its first axis counts them, else the tensor itself.
+void append_canonical(const Catalog& catalog, std::uint32_t index, std::string_view name,
+                      std::vector<CanonicalTensor>& tensors);
 
 /// The canonical tensors of a torch_dist catalog, in its order. Optimizer states are left out.
 [[nodiscard]] std::vector<CanonicalTensor> canonical_tensors(const Catalog& catalog);

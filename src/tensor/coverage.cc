@@ -1,24 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tensor/coverage.h"
+
 #include <vector>
 
 #include "base/fail.h"
-#include "shardwright/catalog.h"
 #include "tensor/chunk_index.h"
 
 namespace shardwright {
 namespace {
 
-// Some region that no chunk covers. REQUIRES: there is one. Cuts the first chunk that meets a
-// region out of it and goes on with what remains, so each chunk is looked at once per region.
-Box find_hole(const ChunkList& chunks, const ChunkIndex& index, const Box& whole) {
+// Regions that no chunk covers. Cuts the first chunk that meets a region out of it and goes on with
+// what remains, so each chunk is looked at once per region.
+std::vector<Box> find_holes(const ChunkList& chunks, const ChunkIndex& index, const Box& whole,
+                            std::size_t limit) {
+  std::vector<Box> holes;
   std::vector<Box> regions{whole};
   std::vector<std::uint32_t> found;
-  while (!regions.empty()) {
+  while (!regions.empty() && holes.size() < limit) {
     Box rest = regions.back();
     regions.pop_back();
     found.clear();
     index.find(rest, found);
-    if (found.empty()) return rest;
+    if (found.empty()) {
+      holes.push_back(rest);
+      continue;
+    }
     const Box common = *intersect(rest, chunks.box(found.front()));
     for (int axis = 0; axis < rest.axes(); ++axis) {
       Box before = rest;
@@ -32,52 +38,90 @@ Box find_hole(const ChunkList& chunks, const ChunkIndex& index, const Box& whole
       rest.shape[axis] = common.shape[axis];
     }
   }
-  return whole;
+  return holes;
+}
+
+// A later chunk that overlaps chunk `i` and is no replica of it, and whether an earlier one is one.
+struct Neighbours {
+  std::optional<std::size_t> overlapping;
+  bool is_replica = false;
+};
+
+Neighbours neighbours_of(const ChunkList& chunks, std::size_t i, Replicas replicas,
+                         std::span<const std::uint32_t> found) {
+  Neighbours neighbours;
+  const Box box = chunks.box(i);
+  for (const std::uint32_t other : found) {
+    if (other == i) continue;
+    if (replicas == Replicas::kForbidden || !(chunks.box(other) == box)) {
+      if (other > i && !neighbours.overlapping) neighbours.overlapping = other;
+    } else {
+      neighbours.is_replica |= other < i;
+    }
+  }
+  return neighbours;
 }
 
 }  // namespace
 
-Status check_coverage(const StoredTensor& tensor, Replicas replicas) {
-  const std::string& name = tensor.desc.name;
+Result<std::vector<CoverageDefect>> coverage_defects(const StoredTensor& tensor, Replicas replicas,
+                                                     std::size_t limit) {
   const ChunkList& chunks = tensor.chunks;
   const std::int64_t expected = SW_TRY(element_count(tensor.desc.shape));
-  if (chunks.axes() != tensor.desc.shape.size()) {
-    return fail(Code::kOutOfBounds, "tensor {}: chunks have {} axes, expected shape {}", name,
-                chunks.axes(), to_string(tensor.desc.shape));
-  }
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
+  std::vector<CoverageDefect> defects;
+  for (std::size_t i = 0; i < chunks.size() && defects.size() < limit; ++i) {
     const Box box = chunks.box(i);
-    const Result<Box> inside = make_box(box.origin, box.shape, tensor.desc.shape);
-    if (!inside) {
-      return std::unexpected(Error(inside.error()).within(fmt::format("tensor {}", name)));
-    }
+    const bool is_inside = chunks.axes() == tensor.desc.shape.size() &&
+                           make_box(box.origin, box.shape, tensor.desc.shape).has_value();
+    if (!is_inside) defects.push_back({Code::kOutOfBounds, box, i, i});
+  }
+  if (!defects.empty()) return defects;
+  if (chunks.empty() && expected > 0) {
+    defects.push_back({Code::kHole, Box::whole(tensor.desc.shape), 0, 0});
+    return defects;
   }
   const ChunkIndex index(chunks);
   std::int64_t covered = 0;
   std::vector<std::uint32_t> found;
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
+  for (std::size_t i = 0; i < chunks.size() && defects.size() < limit; ++i) {
     const Box box = chunks.box(i);
     if (box.is_empty()) continue;
     found.clear();
     index.find(box, found);
-    bool is_replica = false;
-    for (const std::uint32_t other : found) {
-      if (other == i) continue;
-      if (replicas == Replicas::kForbidden || !(chunks.box(other) == box)) {
-        return fail(Code::kOverlap,
-                    "tensor {}: chunk {} overlaps chunk {}, expected disjoint chunks", name,
-                    to_string(box), to_string(chunks.box(other)));
-      }
-      is_replica |= other < i;
+    const Neighbours neighbours = neighbours_of(chunks, i, replicas, found);
+    if (neighbours.overlapping) {
+      defects.push_back({Code::kOverlap, box, i, *neighbours.overlapping});
     }
-    if (!is_replica) covered += box.volume();
+    if (!neighbours.is_replica) covered += box.volume();
   }
-  if (covered != expected) {
-    const Box hole = find_hole(chunks, index, Box::whole(tensor.desc.shape));
-    return fail(Code::kHole, "tensor {}: no chunk holds {}, expected every element of {} once",
-                name, to_string(hole), to_string(tensor.desc.shape));
+  if (defects.empty() && covered == expected) return defects;
+  for (const Box& hole :
+       find_holes(chunks, index, Box::whole(tensor.desc.shape), limit - defects.size())) {
+    defects.push_back({Code::kHole, hole, 0, 0});
   }
-  return {};
+  return defects;
+}
+
+Status check_coverage(const StoredTensor& tensor, Replicas replicas) {
+  const std::string& name = tensor.desc.name;
+  const ChunkList& chunks = tensor.chunks;
+  if (chunks.axes() != tensor.desc.shape.size()) {
+    return fail(Code::kOutOfBounds, "tensor {}: chunks have {} axes, expected shape {}", name,
+                chunks.axes(), to_string(tensor.desc.shape));
+  }
+  const std::vector<CoverageDefect> defects = SW_TRY(coverage_defects(tensor, replicas, 1));
+  if (defects.empty()) return {};
+  const CoverageDefect& first = defects.front();
+  if (first.code == Code::kOutOfBounds) {
+    const Result<Box> inside = make_box(first.box.origin, first.box.shape, tensor.desc.shape);
+    return std::unexpected(Error(inside.error()).within(fmt::format("tensor {}", name)));
+  }
+  if (first.code == Code::kOverlap) {
+    return fail(Code::kOverlap, "tensor {}: chunk {} overlaps chunk {}, expected disjoint chunks",
+                name, to_string(first.box), to_string(chunks.box(first.other)));
+  }
+  return fail(Code::kHole, "tensor {}: no chunk holds {}, expected every element of {} once", name,
+              to_string(first.box), to_string(tensor.desc.shape));
 }
 
 }  // namespace shardwright

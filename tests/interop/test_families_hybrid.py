@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hybrid and vision-language families: models of the real transformers library, there and back."""
+import argparse
+import copy
+import dataclasses
 import shutil
+import sys
+import unittest.mock
 
 import pytest
 import torch
@@ -286,6 +291,66 @@ def test_parts_of_a_mixer(shardwright, tmp_path):
             assert torch.equal(made[f"{target}conv1d.{parameter}.{name}"], part), name
 
 
+@pytest.mark.parametrize(
+    "name, tower",
+    [
+        ("qwen2_vl", "visual."),
+        ("qwen2_5_vl", "visual."),
+        ("gemma3_vl", "vision_tower."),
+        ("glm4_5v", "visual."),
+    ],
+)
+def test_towers_that_megatron_takes_as_they_are(shardwright, tmp_path, name, tower):
+    hf = build(tmp_path / "hf", name)
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    made = checkpoints.load_dcp(tmp_path / "out")
+    kept = {key.removeprefix("model."): value for key, value in hf.items() if tower in key}
+    assert len(kept) > 30
+    checkpoints.assert_same({key: made[key] for key in made if key.startswith(tower)}, kept)
+    whole = chunks(tmp_path / "out")
+    assert all(len(whole[key]) == 1 for key in kept)  # every rank has all of it
+    if name == "gemma3_vl":
+        projection = hf["multi_modal_projector.mm_input_projection_weight"]
+        assert torch.equal(made["multi_modal_projector.proj.weight"], projection.T)
+        assert len(whole["multi_modal_projector.proj.weight"]) == 2
+
+
+@pytest.mark.parametrize("name", ["gemma3_vl", "glm4_5v", "qwen2_vl"])
+def test_language_models_are_those_of_the_text_family(shardwright, tmp_path, name):
+    """The same tensors as the family without eyes makes of the same weights."""
+    text = {"gemma3_vl": "gemma3_text", "glm4_5v": "glm4_moe", "qwen2_vl": "qwen2"}[name]
+    architecture = {
+        "gemma3_vl": "Gemma3ForCausalLM",
+        "glm4_5v": "Glm4MoeForCausalLM",
+        "qwen2_vl": "Qwen2ForCausalLM",
+    }[name]
+    hf = build(tmp_path / "hf", name)
+    settings = dict(CASES[name][2]["text_config"])
+    if name == "glm4_5v":
+        settings.update(attention_bias=True, num_nextn_predict_layers=0)
+    config = transformers.AutoConfig.for_model(text, **settings)
+    config.architectures = [architecture]
+    config.dtype = torch.bfloat16
+    config.save_pretrained(tmp_path / "text")
+    tensors = {}
+    for key, value in hf.items():
+        if "vis" in key or "projector" in key:
+            continue
+        for prefix in ("model.language_model.", "language_model.model.", "model."):
+            if key.startswith(prefix):
+                key = "model." + key.removeprefix(prefix)
+                break
+        tensors[key] = value
+    save_file(tensors, tmp_path / "text" / "model.safetensors", metadata={"format": "pt"})
+    made = []
+    for source in ("hf", "text"):
+        shardwright("convert", tmp_path / source, tmp_path / f"{source}_out", "--to", "torch_dist")
+        made.append(checkpoints.load_dcp(tmp_path / f"{source}_out"))
+    prefix = "language_model."
+    language = {k.removeprefix(prefix): v for k, v in made[0].items() if k.startswith(prefix)}
+    checkpoints.assert_same(language, made[1])
+
+
 def test_norms_that_round(shardwright, tmp_path):
     """Megatron keeps w - 1. What that loses in bfloat16 is kept beside it, until it is trained."""
     source = build(tmp_path / "hf", "qwen3_5")
@@ -313,3 +378,226 @@ def test_norms_that_round(shardwright, tmp_path):
     trained = checkpoints.load_hf(tmp_path / "trained")
     assert torch.equal(trained[name], made[stored] + 1)
     assert not torch.equal(trained[name], source[name])
+
+
+def delta_net_specs(config, block):
+    """Megatron-Core's block with its own gated delta nets where the arguments say so. There is no
+    spec of them for local modules, so their parts are put together here."""
+    from megatron.core.ssm import gated_delta_net
+    from megatron.core.tensor_parallel.layers import ColumnParallelLinear, RowParallelLinear
+    from megatron.core.transformer.spec_utils import ModuleSpec
+    from megatron.core.models.gpt.experimental_attention_variant_module_specs import (
+        get_linear_attention_pattern,
+    )
+
+    # What a library for GPUs has: the same arithmetic.
+    gated_delta_net.HAVE_FLA = True
+    gated_delta_net.l2norm = lambda x: x * (x.square().sum(-1, keepdim=True) + 1e-6).rsqrt()
+    layers = []
+    for layer, is_linear in zip(block.layer_specs, get_linear_attention_pattern(config)):
+        layer = copy.deepcopy(layer)
+        if is_linear:
+            layer.submodules.self_attention = ModuleSpec(
+                module=gated_delta_net.GatedDeltaNet,
+                submodules=gated_delta_net.GatedDeltaNetSubmodules(
+                    in_proj=ColumnParallelLinear,
+                    out_norm=layer.submodules.input_layernorm,
+                    out_proj=RowParallelLinear,
+                ),
+            )
+            names = {"input_layernorm.": "self_attention.in_proj.layer_norm_"}
+            layer.submodules.sharded_state_dict_keys_map = {
+                **layer.submodules.sharded_state_dict_keys_map,
+                **names,
+            }
+        layers.append(layer)
+    block.layer_specs = layers
+    return block
+
+
+@pytest.fixture
+def delta_net_model(megatron, monkeypatch):
+    """Builds the Megatron model of a checkpoint's arguments and gives it the tensors."""
+    import megatron_from_args
+
+    plain = megatron_from_args.layer_specs
+    monkeypatch.setattr(
+        megatron_from_args,
+        "layer_specs",
+        lambda config, args: delta_net_specs(config, plain(config, args)),
+    )
+    monkeypatch.setitem(megatron_from_args.WHOLE_ON_CPU, "deterministic_mode", True)
+
+    def build(folder, **changes):
+        args = megatron_from_args.read_arguments(folder)
+        model = megatron_from_args.build(argparse.Namespace(**{**vars(args), **changes}))
+        tensors = checkpoints.load_dcp(folder)
+        megatron.fill(model, tensors)
+        assert megatron.assert_holds(model, tensors) == tensors.keys()
+        return model
+
+    return build
+
+
+def error(model, hf_model, vocab_size):
+    ids = torch.randint(0, vocab_size, (2, 70), generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        ours = model(ids, torch.arange(70).expand_as(ids), None)
+        expected = hf_model(ids).logits
+    assert expected.std() > 1
+    return (ours - expected).abs().max().item()
+
+
+@pytest.mark.parametrize("name", ["qwen3_5", "qwen3_next"])
+def test_delta_nets_compute_the_same(shardwright, delta_net_model, tmp_path, name):
+    """Row orders, w - 1, the gates of the queries and the arguments, all at once."""
+    model_type, architecture, settings = CASES[name]
+    config = transformers.AutoConfig.for_model(model_type, **settings)
+    hf_model = getattr(transformers, architecture)._from_config(
+        config, dtype=torch.float32, **hf_models.EAGER
+    )
+    hf_models.fill(hf_model)
+    hf_model.eval().save_pretrained(tmp_path / "hf", max_shard_size="300KB")
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    folder = checkpoints.iteration_folder(tmp_path / "out")
+    model = delta_net_model(folder)
+    assert error(model, hf_model, 510) < 2e-4
+    for changed in (
+        "decoder.layers.0.self_attention.in_proj.weight",
+        "decoder.layers.2.self_attention.conv1d.weight",
+        "decoder.layers.0.self_attention.out_norm.weight",
+        "decoder.layers.1.self_attention.linear_qkv.weight",
+        "decoder.layers.2.self_attention.A_log",
+    ):
+        tensor = model.state_dict()[changed]
+        original = tensor.clone()
+        tensor.copy_(original.roll(1, dims=0))
+        assert error(model, hf_model, 510) > 0.02, changed
+        tensor.copy_(original)
+    assert error(delta_net_model(folder, rotary_percent=0.5), hf_model, 510) > 0.02
+
+
+class GatedNorm(torch.nn.Module):
+    """Stands for the norm of a library for GPUs: it has the parameter and no arithmetic."""
+
+    def __init__(self, width, **_):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(width))
+
+
+@pytest.fixture
+def mamba_model(megatron, monkeypatch):
+    """Builds Megatron-Core's own MambaModel. Its mixers compute on GPUs only, but say what they
+    hold, and load it."""
+    for name in (
+        "megatron.core.inference.contexts.attention_context.triton.tensor_ops",
+        "mamba_ssm.ops.triton.layernorm_gated",
+        "mamba_ssm.ops.triton.ssd_combined",
+        "mamba_ssm.ops.triton.selective_state_update",
+    ):
+        for i in range(name.count(".") + 1):
+            part = name.rsplit(".", i)[0]
+            if part == name or part.startswith("mamba_ssm"):
+                monkeypatch.setitem(sys.modules, part, unittest.mock.MagicMock())
+    norms = sys.modules["mamba_ssm.ops.triton.layernorm_gated"]
+    norms.RMSNorm = GatedNorm
+    from megatron.core.models.mamba import MambaModel
+    from megatron.core.models.mamba.mamba_layer_specs import mamba_stack_spec
+    from megatron.core.transformer.transformer_config import TransformerConfig
+
+    import megatron_from_args
+
+    def build(folder):
+        args = megatron_from_args.read_arguments(folder)
+        fields = {field.name for field in dataclasses.fields(TransformerConfig)}
+        values = {name: value for name, value in vars(args).items() if name in fields}
+        values |= megatron_from_args.WHOLE_ON_CPU
+        values |= dict(
+            num_moe_experts=args.num_experts,
+            moe_grouped_gemm=True,
+            params_dtype=torch.bfloat16,
+            pipeline_dtype=torch.bfloat16,
+        )
+        model = MambaModel(
+            TransformerConfig(**values),
+            mamba_stack_spec,
+            vocab_size=args.padded_vocab_size,
+            max_sequence_length=args.max_position_embeddings,
+            hybrid_override_pattern=args.hybrid_override_pattern,
+            position_embedding_type=args.position_embedding_type,
+            share_embeddings_and_output_weights=not args.untie_embeddings_and_output_weights,
+        )
+        model.bfloat16()
+        for name, buffer in model.named_buffers():
+            if name.endswith("expert_bias"):
+                buffer.data = buffer.data.float()
+        return model
+
+    return build
+
+
+@pytest.fixture
+def delta_net_te_model(megatron, monkeypatch):
+    """Builds Megatron-Core's GPTModel with gated delta nets, of the modules that it has for them."""
+    import megatron_from_args
+    from megatron.core.models.gpt import experimental_attention_variant_module_specs as specs
+    from megatron.core.ssm import gated_delta_net
+
+    monkeypatch.setattr(gated_delta_net, "HAVE_FLA", True)
+    monkeypatch.setattr(
+        megatron_from_args,
+        "layer_specs",
+        lambda config, args: specs.get_transformer_block_with_experimental_attention_variant_spec(
+            config
+        ),
+    )
+    whole = dict(params_dtype=torch.bfloat16, pipeline_dtype=torch.bfloat16, moe_grouped_gemm=True)
+    for name, value in whole.items():
+        monkeypatch.setitem(megatron_from_args.WHOLE_ON_CPU, name, value)
+
+    def build(folder):
+        return megatron_from_args.build(megatron_from_args.read_arguments(folder)).bfloat16()
+
+    return build
+
+
+@pytest.mark.parametrize(
+    "name, models",
+    [
+        ("nemotron_h", "mamba_model"),
+        ("qwen3_5", "delta_net_te_model"),
+        ("qwen3_next", "delta_net_te_model"),
+    ],
+)
+def test_megatrons_own_model_loads(shardwright, megatron, tmp_path, request, name, models):
+    """Nothing is missing or too much, for the strictest of Megatron's checks; legacy files are the
+    model's own state dict; and all of it comes back."""
+    source = build(tmp_path / "hf", name)
+    out = tmp_path / "out"
+    shardwright("convert", tmp_path / "hf", out, "--to", "torch_dist", "--tp", 2, "--pp", 2)
+    folder = checkpoints.iteration_folder(out)
+    tensors = checkpoints.load_dcp(out)
+    model = request.getfixturevalue(models)(folder)
+    extras = [key for key in tensors if key.startswith("hf_extra.")]
+    megatron.load(model, folder, "assume_ok_unexpected" if extras else "raise_all")
+    in_model = {key: value for key, value in tensors.items() if key not in extras}
+    assert megatron.assert_holds(model, in_model) == in_model.keys()
+
+    shardwright("convert", tmp_path / "hf", tmp_path / "legacy", "--to", "legacy")
+    file = checkpoints.iteration_folder(tmp_path / "legacy") / "mp_rank_00" / "model_optim_rng.pt"
+    state = torch.load(file, weights_only=False)["model"]  # our own file
+    own = model.state_dict()
+    assert state.keys() == own.keys()
+    for key, value in own.items():
+        if isinstance(value, torch.Tensor):
+            assert checkpoints.same_bits(state[key], value), key
+    shardwright("convert", tmp_path / "legacy", tmp_path / "again", "--to", "torch_dist")
+    checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "again"), in_model)
+    bare = ("--hf-config", tmp_path / "hf")
+    shardwright("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf", *bare)
+    back = checkpoints.load_hf(tmp_path / "back")
+    for key in extras:  # a legacy file has no place for them
+        name = key.removeprefix("hf_extra.")
+        assert (back[name] - source[name]).abs().max() <= 2**-9
+        back[name] = source[name]
+    checkpoints.assert_same(back, source)

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "base/fail.h"
 #include "model/config.h"
+#include "model/config_rules.h"
 #include "model/config_values.h"
 #include "model/expert_layers.h"
 #include "model/instances.h"
 #include "model/layer_kinds.h"
-#include "model/rule_values.h"
 #include "model/window_layers.h"
 
 namespace shardwright {
@@ -18,6 +17,12 @@ namespace {
 
 using Kind = ConfigRule::Kind;
 using Pattern = std::vector<std::int64_t>;
+
+bool is_observed(const Mapping& mapping, std::string_view size) {
+  return std::ranges::any_of(mapping.indices, [&](const IndexRule& index) {
+    return index.observed && index.size == size;
+  });
+}
 
 /// Builds the argument list. `present` (may be null): the model's HF tensors.
 class ArgsBuilder {
@@ -65,12 +70,12 @@ class ArgsBuilder {
   Status apply(const ConfigRule& rule) {
     if (rule.kind == Kind::kAlike) return check_alike(rule);
     if (rule.kind == Kind::kWindow) return apply_window(rule);
-    if (lists_kinds(rule)) return apply_kinds(rule);
     if (tells_experts(rule)) return apply_experts(rule);
     if (rule.kind == Kind::kInverted) {
       apply_inverted(rule);
       return {};
     }
+    if (lists_kinds(rule)) return apply_kinds(rule);
     if (rule.kind == Kind::kWindowLayers) return apply_window_layers(rule);
     if (rule.kind == Kind::kInverseSqrt || rule.kind == Kind::kFraction) {
       return apply_number(rule);

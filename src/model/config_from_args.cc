@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "base/fail.h"
 #include "model/config.h"
+#include "model/config_rules.h"
 #include "model/config_values.h"
 #include "model/expert_layers.h"
 #include "model/layer_kinds.h"
-#include "model/rule_values.h"
 #include "model/window_layers.h"
 
 namespace shardwright {

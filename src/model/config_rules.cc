@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/rule_values.h"
+#include "model/config_rules.h"
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "base/fail.h"
 #include "model/config_values.h"
@@ -11,10 +10,18 @@
 namespace shardwright {
 namespace {
 
-// The lists of these rules have one entry per layer.
-constexpr std::int64_t kMaxPattern = std::int64_t{1} << 16;
+using Kind = ConfigRule::Kind;
+
+// Lists with an entry per layer are not longer than this.
+constexpr std::int64_t kMaxLayers = std::int64_t{1} << 16;
 // Whole numbers below this are doubles: 2^53.
 constexpr double kExact = 9007199254740992.0;
+
+std::optional<double> number_in(const ArgValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  const auto* real = std::get_if<double>(&value);
+  return real == nullptr ? std::nullopt : std::optional(*real);
+}
 
 }  // namespace
 
@@ -50,10 +57,11 @@ std::int64_t whole_or(const ArgValue* value, std::int64_t otherwise) {
   return value == nullptr ? otherwise : whole(*value).value_or(otherwise);
 }
 
-std::optional<double> number_in(const ArgValue& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
-  const auto* real = std::get_if<double>(&value);
-  return real == nullptr ? std::nullopt : std::optional(*real);
+Result<double> checked_positive(std::string_view name, const ArgValue& value) {
+  const std::optional<double> number = number_in(value);
+  if (number && *number > 0.0 && std::isfinite(*number)) return *number;
+  return fail(Code::kConfigMissing, "{}: found {}, expected a number above 0", name,
+              to_string(value));
 }
 
 ArgValue plain_number(double value) {
@@ -64,48 +72,33 @@ ArgValue plain_number(double value) {
   return is_whole ? ArgValue{static_cast<std::int64_t>(nearest)} : ArgValue{value};
 }
 
-Result<double> checked_positive(std::string_view name, const ArgValue& value) {
-  const std::optional<double> number = number_in(value);
-  if (number && *number > 0.0 && std::isfinite(*number)) return *number;
-  return fail(Code::kConfigMissing, "{}: found {}, expected a number above 0", name,
-              to_string(value));
-}
-
 Result<std::int64_t> layers_of(const ModelSizes& sizes) {
   const std::int64_t layers = SW_TRY((Scope{sizes, {}}.value_of("layers")));
-  if (layers >= 0 && layers <= kMaxPattern) return layers;
-  return fail(Code::kLimit, "layers: found {}, expected at most {}", layers, kMaxPattern);
+  if (layers >= 0 && layers <= kMaxLayers) return layers;
+  return fail(Code::kLimit, "layers: found {}, expected at most {}", layers, kMaxLayers);
 }
 
+bool lists_kinds(const ConfigRule& rule) {
+  return rule.kind == Kind::kLinearAttention || rule.kind == Kind::kBlockPattern;
+}
+
+Result<std::optional<std::int64_t>> listed_layers(const ConfigRule& rule, const ModelSizes& sizes) {
+  if (!rule.size) return std::optional(SW_TRY(layers_of(sizes)));
+  const auto is_known = [&](const std::string& name) { return sizes.contains(name); };
+  if (!std::ranges::all_of(rule.size->names(), is_known)) return std::optional<std::int64_t>();
+  return std::optional(SW_TRY((rule.size->evaluate(Scope{sizes, {}}))));
+}
+
+bool is_length(std::string_view name) { return name.ends_with(".length"); }
+
 bool tells_experts(const ConfigRule& rule) {
-  return rule.kind == ConfigRule::Kind::kDenseFirst || rule.kind == ConfigRule::Kind::kSparseStep ||
-         rule.kind == ConfigRule::Kind::kExpertRange;
+  return rule.kind == Kind::kDenseFirst || rule.kind == Kind::kSparseStep ||
+         rule.kind == Kind::kExpertRange;
 }
 
 std::vector<std::int64_t> inverted(std::vector<std::int64_t> flags) {
   for (std::int64_t& flag : flags) flag = flag == 0 ? 1 : 0;
   return flags;
-}
-
-bool is_observed(const Mapping& mapping, std::string_view size) {
-  return std::ranges::any_of(mapping.indices, [&](const IndexRule& index) {
-    return index.observed && index.size == size;
-  });
-}
-
-Result<std::optional<std::int64_t>> listed_layers(const ConfigRule& rule, const ModelSizes& sizes) {
-  const Scope scope{sizes, {}};
-  if (!rule.size) return std::optional(SW_TRY(scope.value_of("layers")));
-  const auto is_known = [&](const std::string& name) { return sizes.contains(name); };
-  if (!std::ranges::all_of(rule.size->names(), is_known)) return std::optional<std::int64_t>();
-  return std::optional(SW_TRY(rule.size->evaluate(scope)));
-}
-
-bool is_length(std::string_view name) { return name.ends_with(".length"); }
-
-bool lists_kinds(const ConfigRule& rule) {
-  return rule.kind == ConfigRule::Kind::kLinearAttention ||
-         rule.kind == ConfigRule::Kind::kBlockPattern;
 }
 
 }  // namespace shardwright

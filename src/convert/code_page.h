@@ -5,8 +5,11 @@
 
 namespace shardwright {
 
-// The texts of docs/diagnose.md and docs/diagnose_zh.md, put into the program when it is built.
+// The texts of docs/diagnose.md, docs/errors.md and their Chinese twins, put into the program when
+// it is built.
 [[nodiscard]] std::string_view diagnose_guide_english();
 [[nodiscard]] std::string_view diagnose_guide_chinese();
+[[nodiscard]] std::string_view errors_guide_english();
+[[nodiscard]] std::string_view errors_guide_chinese();
 
 }  // namespace shardwright

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/json_output.h"
+#include "cli/quantity.h"
+#include "cli/watched_run.h"
+
+namespace shardwright::cli {
+namespace {
+
+struct Counts {
+  std::uint64_t shapes = 0;
+  std::uint64_t dtypes = 0;
+};
+
+Counts count_mismatches(const DiffReport& report) {
+  Counts counts;
+  for (const TensorDifference& difference : report.differences) {
+    const bool same_shape = difference.left.shape == difference.right.shape;
+    counts.shapes += same_shape ? 0U : 1U;
+    counts.dtypes += difference.left.dtype != difference.right.dtype ? 1U : 0U;
+  }
+  return counts;
+}
+
+std::string described(const TensorDesc& desc) {
+  return fmt::format("{} {}", torch_name(desc.dtype), to_string(desc.shape));
+}
+
+std::string line_of(const TensorDifference& difference) {
+  const std::string name = printable(difference.left.name);
+  if (difference.is_mismatch()) {
+    return fmt::format("{}: {}, and on the right {}\n", name, described(difference.left),
+                       described(difference.right));
+  }
+  return fmt::format("{}: {} differ, first at {}, max_delta {}\n", name,
+                     format_count(difference.differing, "element"), to_string(difference.first),
+                     difference.max_delta);
+}
+
+std::string report_text(const DiffReport& report) {
+  std::string text;
+  for (const std::string& name : report.missing_left) {
+    text += fmt::format("{}: only on the right\n", printable(name));
+  }
+  for (const std::string& name : report.missing_right) {
+    text += fmt::format("{}: only on the left\n", printable(name));
+  }
+  for (const TensorDifference& difference : report.differences) text += line_of(difference);
+  const Counts counts = count_mismatches(report);
+  fmt::format_to(std::back_inserter(text),
+                 "{}: {} compared ({}), missing left {}, missing right {}, shape mismatches {}, "
+                 "dtype mismatches {}, differing elements {}, max_delta {}\n",
+                 report.equal() ? "EQUAL" : "DIFFERENT", format_count(report.compared, "tensor"),
+                 format_count(report.elements, "element"), report.missing_left.size(),
+                 report.missing_right.size(), counts.shapes, counts.dtypes, report.differing,
+                 report.max_delta);
+  return text;
+}
+
+void write_desc(JsonWriter& json, std::string_view key, const TensorDesc& desc) {
+  json.key(key).open_object().text("dtype", torch_name(desc.dtype));
+  write_dims(json, "shape", desc.shape);
+  json.close();
+}
+
+std::string report_json(const DiffReport& report) {
+  const Counts counts = count_mismatches(report);
+  JsonWriter json;
+  begin_document(json, "diff");
+  json.text("left", report.left).text("right", report.right);
+  json.text("names", report.is_canonical ? "canonical" : "stored").text("family", report.family);
+  json.flag("equal", report.equal()).number("compared", report.compared);
+  json.number("elements", report.elements).number("bytes", report.bytes);
+  json.texts("missing_left", report.missing_left).texts("missing_right", report.missing_right);
+  json.number("shape_mismatches", counts.shapes).number("dtype_mismatches", counts.dtypes);
+  json.number("differing_elements", report.differing).real("max_delta", report.max_delta);
+  json.key("differences").open_list();
+  for (const TensorDifference& difference : report.differences) {
+    json.open_object().text("tensor", difference.left.name);
+    write_desc(json, "left", difference.left);
+    write_desc(json, "right", difference.right);
+    json.number("differing", difference.differing);
+    write_dims(json, "first", difference.first);
+    json.real("max_delta", difference.max_delta).close();
+  }
+  json.close().texts("notes", report.notes).close();
+  return json.take();
+}
+
+}  // namespace
+
+Result<int> run_diff(const DiffCommand& command, Console& console) {
+  WatchedRun watched(console);
+  ProofOptions options = command.options;
+  options.run = watched.options();
+  const DiffReport report =
+      SW_TRY(diff_checkpoints(command.left, command.right, options, command.tolerance));
+  for (const std::string& note : report.notes) console.message("note: " + note);
+  console.print(command.json ? report_json(report) : report_text(report));
+  return report.equal() ? kExitFine : kExitFindings;
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exec/tile_reader.h"
+
+#include <cstring>
+
+#include "base/fail.h"
+
+namespace shardwright {
+namespace {
+
+// Sets every element. Zero is all bits zero in every dtype.
+Status fill_with(double value, DType dtype, std::span<std::byte> bytes) {
+  if (value == 0.0) {
+    std::memset(bytes.data(), 0, bytes.size());
+    return {};
+  }
+  return convert_run({DType::kF64, dtype, 0.0},
+                     static_cast<std::int64_t>(bytes.size()) / bytes_of(dtype),
+                     reinterpret_cast<const std::byte*>(&value), 0, bytes.data(), bytes_of(dtype));
+}
+
+}  // namespace
+
+Part dense_part(const Box& box, std::byte* bytes, int element_bytes) {
+  Part part{box, bytes, row_major_strides(box.shape)};
+  for (int axis = 0; axis < part.strides.size(); ++axis) part.strides[axis] *= element_bytes;
+  return part;
+}
+
+Status TileReader::read(std::size_t tensor, const Box& tile, std::span<std::byte> memory,
+                        std::span<const Part> parts) {
+  const TensorDesc& target = plan_->target.tensors[tensor].desc;
+  const TensorRecipe& recipe = plan_->tensors[tensor];
+  if (recipe.fill) SW_TRY(fill_with(*recipe.fill, target.dtype, memory));
+  pieces_.clear();
+  lowering_->lower(tensor, tile, pieces_);
+  for (const SourcePiece& piece : pieces_) {
+    Status status = gather_.read(piece, {piece.dtype, target.dtype, recipe.add}, parts);
+    if (!status) {
+      return std::unexpected(
+          std::move(status).error().within(fmt::format("tensor {}", target.name)));
+    }
+  }
+  return {};
+}
+
+}  // namespace shardwright

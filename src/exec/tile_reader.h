@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "exec/gather.h"
+#include "io/source_files.h"
+#include "plan/lower.h"
+#include "shardwright/plan.h"
+
+namespace shardwright {
+
+/// A region of a tensor, row-major from `bytes` on.
+[[nodiscard]] Part dense_part(const Box& box, std::byte* bytes, int element_bytes);
+
+/// Makes regions of a plan's target tensors in memory, as its recipes say. One per thread.
+class TileReader {
+ public:
+  /// Borrows all. REQUIRES: scratch holds at least one element of any type (16 bytes).
+  TileReader(const Plan& plan, const Lowering& lowering, SourceFiles& files,
+             std::span<std::byte> scratch)
+      : plan_(&plan), lowering_(&lowering), gather_(files, scratch) {}
+
+  /// Fills `parts`, which together are the region `tile` of target tensor `tensor` and lie in
+  /// `memory`. REQUIRES: the recipe is proven (check_plan) or the tensors it reads are complete.
+  [[nodiscard]] Status read(std::size_t tensor, const Box& tile, std::span<std::byte> memory,
+                            std::span<const Part> parts);
+
+ private:
+  const Plan* plan_;
+  const Lowering* lowering_;
+  Gather gather_;
+  std::vector<SourcePiece> pieces_;
+};
+
+}  // namespace shardwright

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+
+#include "base/fail.h"
+#include "plan/canonical.h"
+#include "verify/element_difference.h"
+#include "verify/tile_buffer.h"
+#include "verify/workload.h"
+
+namespace shardwright {
+namespace {
+
+// Two Hugging Face models compare by their own names, as do two checkpoints of no known kind; else
+// both are seen as Megatron's canonical tensors.
+Naming common_naming(const Checkpoint& left, const Checkpoint& right, const ProofOptions& options) {
+  const bool both_hf = is_hf_model(left) && is_hf_model(right);
+  const bool both_known =
+      natural_naming(left) == Naming::kCanonical && natural_naming(right) == Naming::kCanonical;
+  return options.own_names || both_hf || !both_known ? Naming::kStored : Naming::kCanonical;
+}
+
+const std::string& name_of(const View& view, std::size_t tensor) {
+  return view.plan.target.tensors[tensor].desc.name;
+}
+
+class Comparison {
+ public:
+  Comparison(const View& left, const View& right, const ProofOptions& options,
+             std::optional<double> tolerance)
+      : left_(left),
+        right_(right),
+        tolerance_(tolerance),
+        workload_(options, bytes_of(left)),
+        tile_bytes_(workload_.buffer_bytes(4)) {}
+
+  Result<DiffReport> run() {
+    match();
+    const Lowering of_left(left_.plan);
+    const Lowering of_right(right_.plan);
+    const auto make_worker = [&]() -> Workload::Worker {
+      const auto a = std::make_shared<TileBuffer>(left_, of_left, tile_bytes_);
+      const auto b = std::make_shared<TileBuffer>(right_, of_right, tile_bytes_);
+      return [this, a, b](std::size_t job) -> Status { return compare_tile(jobs_[job], *a, *b); };
+    };
+    SW_TRY(workload_.run(jobs_.size(), make_worker));
+    finish();
+    return std::move(report_);
+  }
+
+ private:
+  struct Pair {
+    std::size_t left;
+    std::size_t right;
+    ElementDifference found;
+  };
+  struct Job {
+    std::size_t pair;
+    std::int64_t tile;
+  };
+
+  // Optimizer states count only where both sides have some of the same kind, and values that only
+  // Hugging Face stores where both sides have them.
+  void match() {
+    const bool with_states = compares_states();
+    const auto is_wanted = [&](const std::string& name) {
+      return with_states || !is_optimizer_name(name);
+    };
+    std::unordered_map<std::string_view, std::size_t> at_right;
+    for (std::size_t i = 0; i < right_.plan.tensors.size(); ++i) {
+      if (is_wanted(name_of(right_, i))) at_right.emplace(name_of(right_, i), i);
+    }
+    for (std::size_t i = 0; i < left_.plan.tensors.size(); ++i) {
+      const std::string& name = name_of(left_, i);
+      if (!is_wanted(name)) continue;
+      const auto found = at_right.find(name);
+      if (found == at_right.end()) {
+        miss(name, report_.missing_right);
+        continue;
+      }
+      add_pair(i, found->second);
+      at_right.erase(found);
+    }
+    for (const auto& [name, index] : at_right) miss(std::string(name), report_.missing_left);
+    std::ranges::sort(report_.missing_left);
+  }
+
+  bool compares_states() {
+    const auto states = [](const View& view) {
+      std::size_t count = 0;
+      for (std::size_t i = 0; i < view.plan.tensors.size(); ++i) {
+        count += is_optimizer_name(name_of(view, i)) ? 1U : 0U;
+      }
+      return count;
+    };
+    const std::size_t left = states(left_);
+    const std::size_t right = states(right_);
+    const bool both = left > 0 && right > 0;
+    if (both && left_.states_have_model_shapes == right_.states_have_model_shapes) return true;
+    if (left + right > 0) {
+      report_.notes.push_back(fmt::format(
+          "{} optimizer states are not compared: {}", left + right,
+          both ? "those of one side are in buckets or flattened" : "only one side has any"));
+    }
+    return false;
+  }
+
+  void miss(const std::string& name, std::vector<std::string>& missing) {
+    if (left_.naming == Naming::kCanonical && is_beside_the_model(name) &&
+        !is_optimizer_name(name)) {
+      report_.notes.push_back(name + " is not compared: only one side keeps it");
+    } else {
+      missing.push_back(name);
+    }
+  }
+
+  void add_pair(std::size_t left, std::size_t right) {
+    const TensorDesc& a = left_.plan.target.tensors[left].desc;
+    const TensorDesc& b = right_.plan.target.tensors[right].desc;
+    TensorDifference difference{a, b, 0, {}, 0.0};
+    if (difference.is_mismatch()) {
+      report_.differences.push_back(std::move(difference));
+      return;
+    }
+    ++report_.compared;
+    const auto elements = static_cast<std::uint64_t>(Box::whole(a.shape).volume());
+    report_.elements += elements;
+    report_.bytes += elements * static_cast<std::uint64_t>(bytes_of(a.dtype));
+    pairs_.push_back({left, right, {}});
+    const std::int64_t tiles = tiles_of(left_, left, tile_bytes_).count();
+    for (std::int64_t tile = 0; tile < tiles; ++tile) jobs_.push_back({pairs_.size() - 1, tile});
+  }
+
+  Status compare_tile(const Job& job, TileBuffer& a, TileBuffer& b) {
+    Pair& pair = pairs_[job.pair];
+    const TensorDesc& desc = left_.plan.target.tensors[pair.left].desc;
+    const Box tile = tiles_of(left_, pair.left, tile_bytes_).tile(job.tile);
+    const auto left = SW_TRY(a.read(pair.left, tile));
+    const auto right = SW_TRY(b.read(pair.right, tile));
+    workload_.add_bytes(left.size());
+    ElementDifference found = compare_elements(desc.dtype, left, right, tolerance_);
+    if (found.differing == 0) return {};
+    found.first = row_major_position(desc.shape, tile, found.first);
+    const std::scoped_lock lock(mutex_);
+    pair.found.add(found);
+    return {};
+  }
+
+  void finish() {
+    for (const Pair& pair : pairs_) {
+      if (pair.found.differing == 0) continue;
+      const TensorDesc& a = left_.plan.target.tensors[pair.left].desc;
+      report_.differences.push_back({a, right_.plan.target.tensors[pair.right].desc,
+                                     pair.found.differing, index_of(a.shape, pair.found.first),
+                                     pair.found.max_delta});
+      report_.differing += pair.found.differing;
+      report_.max_delta = std::max(report_.max_delta, pair.found.max_delta);
+    }
+    std::ranges::sort(report_.differences, {}, [](const auto& d) { return d.left.name; });
+  }
+
+  const View& left_;
+  const View& right_;
+  std::optional<double> tolerance_;
+  Workload workload_;
+  std::size_t tile_bytes_;
+  std::mutex mutex_;
+  std::vector<Pair> pairs_;
+  std::vector<Job> jobs_;
+  DiffReport report_;
+};
+
+// Notes of both sides, each once.
+std::vector<std::string> joined(const View& left, const View& right,
+                                const std::vector<std::string>& own) {
+  std::vector<std::string> notes;
+  std::set<std::string, std::less<>> seen;
+  for (const auto* list : {&left.notes, &right.notes, &own}) {
+    for (const std::string& note : *list) {
+      if (seen.insert(note).second) notes.push_back(note);
+    }
+  }
+  return notes;
+}
+
+}  // namespace
+
+Result<DiffReport> diff_checkpoints(const std::string& left, const std::string& right,
+                                    const ProofOptions& options, std::optional<double> tolerance) {
+  Checkpoint a = SW_TRY(open_checkpoint(left));
+  Checkpoint b = SW_TRY(open_checkpoint(right));
+  const Naming naming = common_naming(a, b, options);
+  View of_left = SW_TRY(make_view(std::move(a), naming, options));
+  View of_right = SW_TRY(make_view(std::move(b), naming, options));
+  if (naming == Naming::kCanonical) {
+    // The fewest rows that either side knows to mean something.
+    const auto rows = [](const View& one, const View& other) {
+      return other.vocabulary && (!one.vocabulary || *other.vocabulary < *one.vocabulary);
+    };
+    if (rows(of_left, of_right)) cut_vocabulary(of_left, *of_right.vocabulary);
+    if (rows(of_right, of_left)) cut_vocabulary(of_right, *of_left.vocabulary);
+  }
+  DiffReport report = SW_TRY(Comparison(of_left, of_right, options, tolerance).run());
+  report.left = of_left.checkpoint.location.path;
+  report.right = of_right.checkpoint.location.path;
+  report.is_canonical = naming == Naming::kCanonical;
+  report.family = of_left.family.empty() ? of_right.family : of_left.family;
+  report.notes = joined(of_left, of_right, report.notes);
+  return report;
+}
+
+}  // namespace shardwright

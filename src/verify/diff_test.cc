@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "verify/element_difference.h"
+#include "verify/planted_fixture.h"
+
+namespace shardwright {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string golden(const std::string& path) { return golden_path(path); }
+
+DiffReport diff(const std::string& left, const std::string& right,
+                std::optional<double> tolerance = std::nullopt, const ProofOptions& options = {}) {
+  const auto report = diff_checkpoints(left, right, options, tolerance);
+  EXPECT_TRUE(report) << (report ? "" : report.error().text());
+  return report.value_or(DiffReport{});
+}
+
+// A copy of the golden llama with one element of model.norm.weight set to other bits.
+void set_norm(const Planted& planted, std::size_t index, std::uint16_t bits) {
+  const auto report = show_tensor(planted.path(), "model.norm.weight", {}).value();
+  std::string bytes = planted.get("model.safetensors");
+  std::memcpy(bytes.data() + report.chunks.at(0).range.offset + 2 * index, &bits, sizeof bits);
+  planted.put("model.safetensors", bytes);
+}
+
+TEST(Diff, FormsOfOneModelAreEqual) {
+  const Planted made;
+  Planted::convert("hf/llama3/hf", TargetFormat::kTorchDist, {2, 2, 1, 1, 2}, made.path());
+  const std::string hf = golden("hf/llama3/hf");
+  const std::string legacy = golden("hf/llama3/legacy_tp2pp2ep1");
+  for (const auto& [left, right] :
+       {std::pair{hf, legacy}, std::pair{legacy, hf}, std::pair{made.path(), legacy},
+        std::pair{hf, made.path()}, std::pair{hf, hf}, std::pair{made.path(), made.path()}}) {
+    const DiffReport report = diff(left, right);
+    EXPECT_TRUE(report.equal()) << left << " " << right;
+    EXPECT_EQ(report.compared, left == right && left == hf ? 30u : 21u) << left << " " << right;
+    EXPECT_EQ(report.elements, 158'144u);
+  }
+}
+
+TEST(Diff, NamesTheFirstElementThatDiffers) {
+  const Planted planted;
+  Planted::copy("hf/llama3/hf", planted);
+  set_norm(planted, 5, 0x4000);   // 2.0
+  set_norm(planted, 40, 0x4080);  // 4.0
+  for (const std::string& other : {golden("hf/llama3/hf"), golden("hf/llama3/legacy_tp2pp2ep1")}) {
+    const DiffReport report = diff(planted.path(), other);
+    ASSERT_EQ(report.differences.size(), 1u);
+    const TensorDifference& found = report.differences.front();
+    EXPECT_THAT(found.left.name, HasSubstr("norm.weight"));
+    EXPECT_EQ(found.first, Dims{5});
+    EXPECT_EQ(found.differing, 2u);
+    EXPECT_GT(found.max_delta, 1.0);
+    EXPECT_LT(found.max_delta, 5.0);
+    EXPECT_EQ(report.differing, 2u);
+    EXPECT_EQ(report.max_delta, found.max_delta);
+    EXPECT_FALSE(report.equal());
+  }
+}
+
+TEST(Diff, ToleranceIsOptIn) {
+  const Planted a;
+  const Planted b;
+  Planted::copy("hf/llama3/hf", a);
+  Planted::copy("hf/llama3/hf", b);
+  set_norm(a, 0, 0x3f80);  // 1
+  set_norm(b, 0, 0x3f81);  // 1.0078125
+  EXPECT_FALSE(diff(a.path(), b.path()).equal());
+  EXPECT_FALSE(diff(a.path(), b.path(), 0.0078124).equal());
+  EXPECT_TRUE(diff(a.path(), b.path(), 0.0078125).equal());
+}
+
+TEST(Diff, NansAreEqualByTheirBits) {
+  const Planted a;
+  const Planted b;
+  Planted::copy("hf/llama3/hf", a);
+  Planted::copy("hf/llama3/hf", b);
+  set_norm(a, 0, 0x7fc0);
+  set_norm(b, 0, 0x7fc0);
+  EXPECT_TRUE(diff(a.path(), b.path()).equal());
+  set_norm(b, 0, 0x7fc1);
+  EXPECT_EQ(diff(a.path(), b.path()).differing, 1u);
+  EXPECT_EQ(diff(a.path(), b.path()).max_delta, 0.0);
+  set_norm(b, 0, 0x3f80);
+  EXPECT_EQ(diff(a.path(), b.path()).max_delta, HUGE_VAL);
+}
+
+TEST(Diff, TellsMissingTensorsAndOtherShapes) {
+  const Planted planted;
+  Planted::copy("hf/llama3/hf", planted);
+  planted.edit_header("model.safetensors", [](auto& header) {
+    header["new.name"] = header["model.norm.weight"];
+    header.erase("model.norm.weight");
+    header["lm_head.weight"]["shape"] = {header["lm_head.weight"]["shape"][1],
+                                         header["lm_head.weight"]["shape"][0]};
+    header["model.layers.0.input_layernorm.weight"]["dtype"] = "F16";
+  });
+  const DiffReport report = diff(golden("hf/llama3/hf"), planted.path());
+  EXPECT_THAT(report.missing_right, ElementsAre("model.norm.weight"));
+  EXPECT_THAT(report.missing_left, ElementsAre("new.name"));
+  ASSERT_EQ(report.differences.size(), 2u);
+  EXPECT_EQ(report.differences[0].left.name, "lm_head.weight");
+  EXPECT_NE(report.differences[0].left.shape, report.differences[0].right.shape);
+  EXPECT_NE(report.differences[1].left.dtype, report.differences[1].right.dtype);
+  EXPECT_TRUE(report.differences[1].is_mismatch());
+}
+
+TEST(Diff, ComparesOptimizerStatesOfBothAndSaysWhereItCannot) {
+  const std::string full = golden("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full");
+  const std::string newer = golden("mcore/dense_te/v0.20.0dev/tp2pp1dp2-torch_dist-full");
+  const DiffReport same = diff(full, newer);
+  EXPECT_TRUE(same.equal());
+  EXPECT_EQ(same.compared, 4 * 27u);
+  const DiffReport buckets =
+      diff(full, golden("mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket"));
+  EXPECT_TRUE(buckets.equal());
+  EXPECT_EQ(buckets.compared, 27u);
+  EXPECT_THAT(buckets.notes, Contains(HasSubstr("in buckets")));
+}
+
+TEST(Diff, LeavesPaddingOutThatOneSideKnows) {
+  const Planted made;
+  ConvertRequest request;
+  request.input = golden_path("hf/llama3/hf");
+  request.output = made.path();
+  request.make_vocab_size_divisible_by = 1000;
+  ASSERT_TRUE(convert_now(request));
+  const DiffReport report = diff(golden("hf/llama3/hf"), made.path());
+  EXPECT_TRUE(report.equal());
+  EXPECT_THAT(report.notes, Contains(HasSubstr("padding rows of the vocabulary")));
+}
+
+TEST(Diff, OfTwoModelsIsNeverEqual) {
+  const DiffReport report = diff(golden("hf/llama3/hf"), golden("hf/qwen3/hf"));
+  EXPECT_FALSE(report.equal());
+  EXPECT_THAT(report.missing_left, Not(IsEmpty()));
+}
+
+TEST(CompareElements, OfComplexAndSmallTypes) {
+  const std::vector<float> left = {1, 2, 3, 4};
+  const std::vector<float> right = {1, 2, 3, 4.5};
+  const auto found = compare_elements(DType::kC64, std::as_bytes(std::span(left)),
+                                      std::as_bytes(std::span(right)), std::nullopt);
+  EXPECT_EQ(found.differing, 1u);
+  EXPECT_EQ(found.first, 1);
+  EXPECT_EQ(found.max_delta, 0.5);
+  const std::vector<std::uint8_t> a = {1, 2};
+  const std::vector<std::uint8_t> b = {1, 9};
+  const auto integers =
+      compare_elements(DType::kU8, std::as_bytes(std::span(a)), std::as_bytes(std::span(b)), 100.0);
+  EXPECT_EQ(integers.differing, 1u) << "a tolerance is for floating point types";
+  EXPECT_EQ(integers.max_delta, 7.0);
+}
+
+TEST(CompareElements, PositionsAreThoseOfTheWholeTensor) {
+  const Dims shape{4, 5};
+  EXPECT_EQ(row_major_position(shape, {{2, 0}, {2, 5}}, 6), 16);
+  EXPECT_EQ(index_of(shape, 16), (Dims{3, 1}));
+}
+
+}  // namespace
+}  // namespace shardwright

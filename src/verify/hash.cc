@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/hash.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/fail.h"
+#include "io/source_files.h"
+#include "verify/digest.h"
+#include "verify/tile_buffer.h"
+#include "verify/workload.h"
+
+namespace shardwright {
+namespace {
+
+// Largest first, so that no thread is left alone with a large one at the end.
+std::vector<std::size_t> by_size(const View& view) {
+  const std::vector<StoredTensor>& tensors = view.plan.target.tensors;
+  std::vector<std::size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) {
+    const TensorDesc& desc = tensors[i].desc;
+    return Box::whole(desc.shape).volume() * bytes_of(desc.dtype);
+  });
+  return order;
+}
+
+// A model whose family is not known is hashed as it is stored, rather than not at all.
+bool is_about_family(Code code) {
+  return code == Code::kNoFamily || code == Code::kAmbiguousFamily ||
+         code == Code::kConfigMissing || code == Code::kUnmatchedSource ||
+         code == Code::kUnmatchedTarget;
+}
+
+}  // namespace
+
+Result<HashReport> hash_view(const View& view, const ProofOptions& options) {
+  const std::vector<StoredTensor>& tensors = view.plan.target.tensors;
+  std::vector<std::string> digests(tensors.size());
+  const std::vector<std::size_t> order = by_size(view);
+  const Lowering lowering(view.plan);
+  Workload workload(options, bytes_of(view));
+  const std::size_t tile_bytes = workload.buffer_bytes(2);
+  const auto make_worker = [&]() -> Workload::Worker {
+    const auto buffer = std::make_shared<TileBuffer>(view, lowering, tile_bytes);
+    return [&, buffer](std::size_t job) -> Status {
+      const std::size_t tensor = order[job];
+      Digest digest = begin_digest(tensors[tensor].desc);
+      const TileGrid grid = tiles_of(view, tensor, tile_bytes);
+      for (std::int64_t tile = 0; tile < grid.count(); ++tile) {
+        const auto bytes = SW_TRY(buffer->read(tensor, grid.tile(tile)));
+        digest.add(bytes);
+        workload.add_bytes(bytes.size());
+      }
+      digests[tensor] = digest.text();
+      return {};
+    };
+  };
+  SW_TRY(workload.run(tensors.size(), make_worker));
+  HashReport report;
+  report.path = view.checkpoint.location.path;
+  report.is_canonical = view.naming == Naming::kCanonical;
+  report.family = view.family;
+  report.notes = view.notes;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const bool is_beside = is_beside_the_model(tensors[i].desc.name);
+    (is_beside ? report.beside : report.model).push_back({tensors[i].desc, std::move(digests[i])});
+  }
+  report.model_digest = digest_of(report.model);
+  if (!report.beside.empty()) report.beside_digest = digest_of(report.beside);
+  return report;
+}
+
+Result<HashReport> hash_checkpoint(const std::string& path, const ProofOptions& options) {
+  Checkpoint checkpoint = SW_TRY(open_checkpoint(path));
+  const bool may_be_unknown = is_hf_model(checkpoint);
+  const Naming naming = options.own_names ? Naming::kStored : natural_naming(checkpoint);
+  Result<View> view = make_view(std::move(checkpoint), naming, options);
+  if (!view && may_be_unknown && naming == Naming::kCanonical && options.family.empty() &&
+      is_about_family(view.error().code)) {
+    const std::string why = view.error().message;
+    view = make_view(SW_TRY(open_checkpoint(path)), Naming::kStored, options);
+    if (view) view->notes.push_back("hashed by the stored names, because " + why);
+  }
+  if (!view) return std::unexpected(std::move(view).error());
+  return hash_view(*view, options);
+}
+
+}  // namespace shardwright

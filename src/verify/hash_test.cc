@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "verify/digest.h"
+#include "verify/planted_fixture.h"
+
+namespace shardwright {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string digest_at(const std::string& path, const ProofOptions& options = {}) {
+  const auto report = hash_checkpoint(path, options);
+  return report ? report->model_digest : report.error().text();
+}
+
+// The definition of docs/formats/digest.md, computed with the xxhash package of Python.
+TEST(Digest, IsWhatTheDocumentSays) {
+  Digest tensor = begin_digest({"any name", DType::kBF16, {2, 3}});
+  tensor.add("0123456789ab");
+  EXPECT_EQ(tensor.text(), "9b8f6cad1e8d0cf630967682f9f800e9");
+  EXPECT_EQ(begin_digest({"scalar", DType::kF32, {}}).text(), "ef9b5d98516d5238f226340c848f1065");
+  const std::vector<TensorHash> two = {{{"a", DType::kU8, {1}}, std::string(32, '0')},
+                                       {{"b", DType::kU8, {1}}, std::string(32, 'f')}};
+  EXPECT_EQ(digest_of(two), "7d80ac45d3235a9f07b25bdfc1b67b9b");
+}
+
+TEST(Hash, IsTheSameInEveryFormatAndLayout) {
+  const Planted made;
+  Planted::convert("hf/llama3/hf", TargetFormat::kTorchDist, {2, 2, 1, 1, 2}, made.path());
+  const std::string expected = digest_at(golden_path("hf/llama3/hf"));
+  EXPECT_EQ(expected.size(), 32u) << expected;
+  EXPECT_EQ(digest_at(golden_path("hf/llama3/legacy_tp2pp2ep1")), expected);
+  EXPECT_EQ(digest_at(made.path()), expected);
+  Planted::convert("hf/llama3/hf", TargetFormat::kTorchDist, {}, made.place() / "tp1");
+  EXPECT_EQ(digest_at(made.place() / "tp1"), expected);
+  // This one was computed with Python alone.
+  EXPECT_EQ(digest_at(golden_path("hf/llama3/hf"), {.own_names = true}),
+            "007feb3ea07098989bfc6a3244364d92");
+  EXPECT_NE(digest_at(golden_path("hf/llama3_4l/hf")), expected);
+}
+
+TEST(Hash, DoesNotDependOnThreads) {
+  const std::string path = golden_path("hf/qwen3/hf");
+  EXPECT_EQ(digest_at(path, {.threads = 1}), digest_at(path, {.threads = 7}));
+}
+
+TEST(Hash, LeavesVocabularyPaddingOut) {
+  const Planted made;
+  ConvertRequest request;
+  request.input = golden_path("hf/llama3/hf");
+  request.output = made.path();
+  request.make_vocab_size_divisible_by = 1000;
+  ASSERT_TRUE(convert_now(request));
+  EXPECT_EQ(digest_at(made.path()), digest_at(golden_path("hf/llama3/hf")));
+  const auto report = hash_checkpoint(made.path(), {.vocab_size = 7}).value();
+  for (const TensorHash& tensor : report.model) {
+    if (tensor.desc.name != "output_layer.weight") continue;
+    EXPECT_EQ(tensor.desc.shape[0], 7);
+  }
+  EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("padding rows")));
+}
+
+TEST(Hash, OfAnUnknownFamilyIsByStoredNamesAndSaysSo) {
+  const Planted planted;
+  Planted::copy("hf/llama3/hf", planted);
+  planted.edit_json("config.json", [](auto& config) {
+    config["architectures"] = {"NobodysModel"};
+    config["model_type"] = "nobody";
+  });
+  const auto report = hash_checkpoint(planted.path(), {}).value();
+  EXPECT_FALSE(report.is_canonical);
+  EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("by the stored names, because")));
+}
+
+TEST(Hash, ListsOptimizerStatesApart) {
+  const auto report =
+      hash_checkpoint(golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full"), {}).value();
+  ASSERT_FALSE(report.beside.empty());
+  EXPECT_EQ(report.beside_digest.size(), 32u);
+  EXPECT_THAT(report.beside.front().desc.name, HasSubstr("optimizer.state."));
+  for (const TensorHash& tensor : report.model) {
+    EXPECT_EQ(tensor.desc.name.find("optimizer"), std::string::npos);
+  }
+}
+
+TEST(Manifest, ReadsWhatWasWritten) {
+  const auto report =
+      hash_checkpoint(golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full"), {}).value();
+  const auto read = read_manifest(write_manifest(report)).value();
+  EXPECT_EQ(read.model_digest, report.model_digest);
+  EXPECT_EQ(read.is_canonical, report.is_canonical);
+  ASSERT_EQ(read.model.size(), report.model.size());
+  ASSERT_EQ(read.beside.size(), report.beside.size());
+  EXPECT_EQ(read.model[3].desc.name, report.model[3].desc.name);
+  EXPECT_EQ(read.model[3].desc.shape, report.model[3].desc.shape);
+  EXPECT_EQ(read.model[3].desc.dtype, report.model[3].desc.dtype);
+  EXPECT_EQ(read.model[3].digest, report.model[3].digest);
+}
+
+TEST(Manifest, RefusesWhatIsNone) {
+  HashReport empty;
+  empty.model_digest = std::string(32, '0');
+  const std::string good = write_manifest(empty);
+  ASSERT_TRUE(read_manifest(good));
+  for (const std::string& bad :
+       {std::string("{"), std::string("[]"), std::string(R"({"schema": "other"})"),
+        std::string(R"({"schema": "shardwright/hash/1"})"),
+        good.substr(0, good.find("\"tensors\"")) + R"("tensors": [{"name": 1}]})"}) {
+    const auto read = read_manifest(bad);
+    ASSERT_FALSE(read) << bad;
+    EXPECT_EQ(read.error().code, Code::kJsonCorrupt);
+  }
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/payload_check.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "base/fail.h"
+#include "codec/crc32.h"
+#include "codec/torch_archive.h"
+#include "codec/zip_reader.h"
+#include "io/prefetched_file.h"
+#include "io/source_files.h"
+#include "verify/findings.h"
+#include "verify/workload.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kMostDeflatedBytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t kMagicBytes = 512;
+
+// What one thread has seen.
+struct Tally {
+  std::uint64_t checked = 0;
+  std::uint64_t unguarded = 0;
+  std::uint64_t bytes = 0;
+};
+
+class Check {
+ public:
+  Check(const Checkpoint& checkpoint, const std::vector<PayloadItem>& items,
+        const ProofOptions& options, VerifyReport& report)
+      : checkpoint_(checkpoint),
+        items_(items),
+        workload_(options, total(items)),
+        block_bytes_(workload_.buffer_bytes(2)),
+        report_(report) {}
+
+  Status run() {
+    return workload_.run(items_.size(), [&]() -> Workload::Worker {
+      const auto block = std::make_shared<std::vector<std::byte>>(block_bytes_);
+      return [this, block](std::size_t job) { return check_item(items_[job], *block); };
+    });
+  }
+
+ private:
+  static std::uint64_t total(const std::vector<PayloadItem>& items) {
+    std::uint64_t bytes = 0;
+    for (const PayloadItem& item : items) bytes += item.range.length;
+    return bytes;
+  }
+
+  [[nodiscard]] const std::string& path_of(const PayloadItem& item) const {
+    return checkpoint_.catalog.files[item.file];
+  }
+
+  void tell(const PayloadItem& item, const Error& error) {
+    const std::scoped_lock lock(mutex_);
+    std::string message = error.message;
+    // A reader's message may name the file already.
+    if (message.find(path_of(item)) == std::string::npos) {
+      message = fmt::format("{}@{}: {}", path_of(item), item.range.offset, message);
+    }
+    if (!item.name.empty()) message = fmt::format("{}: {}", item.name, message);
+    add_finding(report_, error.code, item.name.empty() ? path_of(item) : item.name,
+                std::move(message));
+  }
+
+  Status check_item(const PayloadItem& item, std::vector<std::byte>& block) {
+    const auto open = SW_TRY(checkpoint_.files->get(item.file));
+    PrefetchedFile file(*open);
+    // A small archive costs one read.
+    if (item.range.length <= block_bytes_) {
+      SW_TRY(file.fetch(item.range.offset, item.range.length));
+    }
+    Tally tally;
+    const auto archive = zip::Archive::open(file, item.range);
+    if (!archive) {
+      SW_TRY(tell_broken(item, file, archive.error(), tally));
+    } else {
+      for (const zip::Entry& entry : archive->entries()) {
+        SW_TRY(check_record(item, *archive, entry, block, tally));
+      }
+    }
+    workload_.add_bytes(item.range.length);
+    const std::scoped_lock lock(mutex_);
+    report_.payloads_checked += tally.checked;
+    report_.payloads_unguarded += tally.unguarded;
+    report_.payload_bytes += item.range.length;
+    return {};
+  }
+
+  // What is no zip archive at all has no checksums: objects that were only pickled, files of before
+  // torch 1.6.
+  Status tell_broken(const PayloadItem& item, const ReadableFile& file, const Error& error,
+                     Tally& tally) {
+    std::string head(static_cast<std::size_t>(std::min(item.range.length, kMagicBytes)), '\0');
+    SW_TRY(file.read_at(item.range.offset, std::as_writable_bytes(std::span(head))));
+    const bool is_a_tensor = std::ranges::any_of(
+        checkpoint_.catalog.tensors,
+        [&](const StoredTensor& tensor) { return tensor.desc.name == item.name; });
+    if (!is_a_tensor && identify_no_zip(head)) {
+      ++tally.unguarded;
+    } else {
+      tell(item, error);
+    }
+    return {};
+  }
+
+  Status check_record(const PayloadItem& item, const zip::Archive& archive, const zip::Entry& entry,
+                      std::vector<std::byte>& block, Tally& tally) {
+    const auto place = archive.locate(entry);
+    if (!place) {
+      tell(item, place.error());
+      return {};
+    }
+    if (entry.bytes == 0) return {};
+    if (entry.crc == 0) {
+      ++tally.unguarded;
+      return {};
+    }
+    if (entry.method != 0) {
+      const auto bytes = archive.read(entry, kMostDeflatedBytes);
+      if (!bytes) tell(item, bytes.error());
+      tally.checked += bytes ? 1U : 0U;
+      return {};
+    }
+    const std::uint32_t crc = SW_TRY(crc_of(archive.file(), *place, block));
+    if (crc == entry.crc) {
+      ++tally.checked;
+      return {};
+    }
+    tell(item,
+         Error{Code::kPayloadDamaged,
+               fmt::format("{}@{}: found CRC-32 {:08x} of record '{}' ({} bytes), expected {:08x}; "
+                           "its bytes were altered, restore the file",
+                           path_of(item), place->offset, crc, entry.name, place->length, entry.crc),
+               0});
+    return {};
+  }
+
+  static Result<std::uint32_t> crc_of(const ReadableFile& file, ByteRange range,
+                                      std::vector<std::byte>& block) {
+    std::uint32_t crc = 0;
+    for (std::uint64_t done = 0; done < range.length;) {
+      const std::uint64_t step = std::min<std::uint64_t>(block.size(), range.length - done);
+      const std::span<std::byte> bytes = std::span(block).first(static_cast<std::size_t>(step));
+      SW_TRY(file.read_at(range.offset + done, bytes));
+      crc = crc32(bytes, crc);
+      done += step;
+    }
+    return crc;
+  }
+
+  const Checkpoint& checkpoint_;
+  const std::vector<PayloadItem>& items_;
+  Workload workload_;
+  std::size_t block_bytes_;
+  VerifyReport& report_;
+  std::mutex mutex_;
+};
+
+// Files of torch.save that hold more than one tensor: a rank's, its optimizer's, the common state.
+Status list_torch_files(Checkpoint& checkpoint, std::vector<PayloadItem>& items) {
+  const Directory& directory = *checkpoint.directory;
+  const auto add = [&](const std::string& path, std::uint64_t size) {
+    const auto known = std::ranges::find(checkpoint.catalog.files, path);
+    auto file = static_cast<std::uint32_t>(known - checkpoint.catalog.files.begin());
+    if (known == checkpoint.catalog.files.end()) {
+      file = checkpoint.files->add(path);
+      checkpoint.catalog.files.push_back(path);
+    }
+    items.push_back({file, {0, size}, "", 0});
+  };
+  for (const DirectoryEntry& entry : SW_TRY(directory.list(""))) {
+    if (!entry.is_directory && entry.name.ends_with(".pt")) add(entry.name, entry.size_bytes);
+    if (!entry.is_directory || !entry.name.starts_with("mp_rank_")) continue;
+    for (const DirectoryEntry& inner : SW_TRY(directory.list(entry.name))) {
+      if (!inner.is_directory && inner.name.ends_with(".pt")) {
+        add(entry.name + "/" + inner.name, inner.size_bytes);
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<PayloadItem>> list_payloads(Checkpoint& checkpoint) {
+  std::vector<PayloadItem> items;
+  if (checkpoint.location.container == Container::kHf) return items;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> seen;
+  for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
+    if (tensor.encoding != Encoding::kTorchItem) continue;
+    for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
+      const ByteRange range = tensor.chunks.range(c);
+      if (tensor.chunks.box(c).is_empty()) continue;
+      if (!seen.emplace(tensor.chunks.file(c), range.offset).second) continue;
+      items.push_back({tensor.chunks.file(c), range, tensor.desc.name, c});
+    }
+  }
+  for (const StoredObject& object : checkpoint.catalog.objects) {
+    const auto file = checkpoint.files->get(object.file);
+    const bool is_inside = file && object.range.offset <= (*file)->size() &&
+                           object.range.length <= (*file)->size() - object.range.offset;
+    if (!is_inside || !seen.emplace(object.file, object.range.offset).second) continue;
+    items.push_back({object.file, object.range, object.name, 0});
+  }
+  SW_TRY(list_torch_files(checkpoint, items));
+  std::ranges::sort(items, [](const PayloadItem& a, const PayloadItem& b) {
+    return a.file != b.file ? a.file < b.file : a.range.offset < b.range.offset;
+  });
+  return items;
+}
+
+std::vector<PayloadItem> without_lost(std::vector<PayloadItem> items, const Defects& defects) {
+  std::erase_if(items,
+                [&](const PayloadItem& item) { return defects.is_lost(item.name, item.chunk); });
+  return items;
+}
+
+Status check_payloads(const Checkpoint& checkpoint, const std::vector<PayloadItem>& items,
+                      const ProofOptions& options, VerifyReport& report) {
+  return Check(checkpoint, items, options, report).run();
+}
+
+}  // namespace shardwright

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/fail.h"
+#include "format/hf_index.h"
+#include "format/hf_reader.h"
+#include "io/replace_file.h"
+#include "io/source_files.h"
+#include "shardwright/verify.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kMostIndexBytes = std::uint64_t{256} << 20;
+
+bool has_model_name(std::string_view file) {
+  return file.starts_with("model") || file.starts_with("pytorch_model");
+}
+
+// The model's files: those with its name and those that the old index names. Other safetensors
+// files (another tool's copy of the weights, an adapter) are not the index's.
+std::vector<std::string> choose_files(const std::vector<std::string>& all, const HfIndex& old,
+                                      std::vector<std::string>& left_out) {
+  std::vector<std::string> chosen;
+  for (const std::string& file : all) {
+    const bool is_named =
+        std::ranges::any_of(old.files, [&](const auto& entry) { return entry.second == file; });
+    (is_named || has_model_name(file) ? chosen : left_out).push_back(file);
+  }
+  if (chosen.empty()) std::swap(chosen, left_out);
+  return chosen;
+}
+
+Status refuse_duplicates(const Catalog& catalog) {
+  std::unordered_map<std::string_view, std::uint32_t> seen;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const auto [first, is_new] = seen.emplace(tensor.desc.name, tensor.chunks.file(0));
+    if (is_new) continue;
+    return fail(Code::kDuplicateName,
+                "tensor {}: found in both {} and {}; move the file away that is not the model's",
+                tensor.desc.name, catalog.files[first->second],
+                catalog.files[tensor.chunks.file(0)]);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<IndexReport> rebuild_index(const std::string& path) {
+  const std::unique_ptr<Directory> directory = SW_TRY(open_local_directory(path));
+  IndexReport report;
+  report.path = fmt::format("{}/{}", path, kHfIndexFile);
+  std::string old_bytes;
+  HfIndex old;
+  const bool has_old = directory->exists(kHfIndexFile);
+  if (has_old) {
+    old_bytes = SW_TRY(read_whole(*directory, kHfIndexFile, kMostIndexBytes));
+    // One that cannot be read says nothing.
+    if (auto read = read_hf_index(*directory)) old = *std::move(read);
+  }
+  const std::vector<std::string> all = SW_TRY(list_weight_files(*directory));
+  if (all.empty()) {
+    return fail(Code::kUnknownFormat, "{}: found no safetensors files, expected a model's", path);
+  }
+  SourceFiles files(*directory, {}, 1);
+  Catalog catalog;
+  for (const std::string& file : choose_files(all, old, report.left_out)) {
+    SW_TRY(add_safetensors(file, files, catalog));
+  }
+  SW_TRY(refuse_duplicates(catalog));
+  HfIndexDifference difference = compare_with_index(catalog, old);
+  report.ghosts = std::move(difference.ghosts);
+  report.unlisted = std::move(difference.unlisted);
+  report.misplaced = std::move(difference.misplaced);
+  report.tensors = catalog.tensors.size();
+  report.files = catalog.files.size();
+  for (const StoredTensor& tensor : catalog.tensors) {
+    report.total_bytes += tensor.chunks.range(0).length;
+  }
+  report.was_right = has_old && report.ghosts.empty() && report.unlisted.empty() &&
+                     report.misplaced.empty() && old.total_bytes == report.total_bytes;
+  if (report.was_right) return report;
+  if (has_old) report.backup = SW_TRY(write_backup(report.path, old_bytes));
+  SW_TRY(replace_file(report.path, write_hf_index(catalog)));
+  return report;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/run_check.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "format/common_state.h"
+#include "format/hf_index.h"
+#include "format/survey.h"
+#include "io/source_files.h"
+#include "verify/findings.h"
+
+namespace shardwright {
+namespace {
+
+void check_iteration(const Checkpoint& checkpoint, VerifyReport& report) {
+  const std::optional<std::int64_t> folder = checkpoint.location.iteration;
+  if (checkpoint.common_state.empty() || !folder) return;
+  const auto state = CommonState::read(checkpoint.common_state);
+  if (!state) return;  // reported when it was opened
+  const std::optional<std::int64_t> saved = state->iteration();
+  if (!saved) return;
+  if (*saved == *folder) {
+    report.proven.push_back(fmt::format("the state is of iteration {}, as the folder", *saved));
+    return;
+  }
+  add_finding(report, Code::kIterationMismatch, checkpoint.location.path,
+              fmt::format("{}: found iteration {} in its state, expected {} as the folder's name "
+                          "says; the folder was renamed, or its files are of another save",
+                          checkpoint.location.path, *saved, *folder));
+}
+
+// `parent` of an iteration's folder, or the run's root itself.
+Status check_tracker(const std::string& root, VerifyReport& report) {
+  const auto directory = open_local_directory(root);
+  if (!directory) return {};
+  const Survey survey = SW_TRY(survey_directory(**directory));
+  if (!survey.tracker) return {};
+  const TrackerSurvey& tracker = *survey.tracker;
+  constexpr std::string_view kTracker = "latest_checkpointed_iteration.txt";
+  if (tracker.folder.empty()) {
+    add_finding(report, Code::kTrackerBroken, std::string(kTracker),
+                fmt::format("{}/{}: found '{}', expected an iteration or 'release'", root, kTracker,
+                            printable(tracker.text)));
+  } else if (!tracker.is_there) {
+    add_finding(report, Code::kTrackerBroken, std::string(kTracker),
+                fmt::format("{}/{}: names {}, which is not there", root, kTracker, tracker.folder));
+  } else {
+    report.proven.push_back(fmt::format("the tracker names {}, which is there", tracker.folder));
+  }
+  return {};
+}
+
+std::string parent_of(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  return slash == std::string::npos || slash == 0 ? "." : path.substr(0, slash);
+}
+
+}  // namespace
+
+Status check_run(const Checkpoint& checkpoint, const std::string& path, VerifyReport& report) {
+  check_iteration(checkpoint, report);
+  const bool is_megatron = checkpoint.location.container != Container::kHf;
+  if (!is_megatron) return {};
+  const std::string& data = checkpoint.location.path;
+  const bool is_root = path != data && path != data + "/";
+  // Only an iteration's own name says that its parent is a run.
+  if (is_root || checkpoint.location.iteration) return check_tracker(parent_of(data), report);
+  return {};
+}
+
+Status check_files(const Checkpoint& checkpoint, VerifyReport& report) {
+  const Catalog& catalog = checkpoint.catalog;
+  std::vector<std::uint64_t> ends(catalog.files.size(), 0);
+  std::vector<bool> is_used(catalog.files.size(), false);
+  const auto use = [&](std::uint32_t file, ByteRange range) {
+    is_used[file] = true;
+    ends[file] = std::max(ends[file], range.offset + range.length);
+  };
+  for (const StoredTensor& tensor : catalog.tensors) {
+    for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
+      use(tensor.chunks.file(c), tensor.chunks.range(c));
+    }
+  }
+  for (const StoredObject& object : catalog.objects) use(object.file, object.range);
+  const std::string_view ending =
+      checkpoint.location.container == Container::kHf ? ".safetensors" : ".distcp";
+  std::set<std::string, std::less<>> named;
+  for (std::size_t i = 0; i < catalog.files.size(); ++i) {
+    if (is_used[i]) named.insert(catalog.files[i]);
+    if (!is_used[i] || !catalog.files[i].ends_with(".distcp")) continue;
+    const auto file = checkpoint.files->get(static_cast<std::uint32_t>(i));
+    if (!file || (*file)->size() <= ends[i]) continue;
+    add_finding(report, Code::kUnreferencedBytes, catalog.files[i],
+                fmt::format("{}: found {} bytes, expected its entries to end at {}; what is behind "
+                            "them belongs to nothing",
+                            catalog.files[i], (*file)->size(), ends[i]),
+                Severity::kWarning);
+  }
+  for (const DirectoryEntry& entry : SW_TRY(checkpoint.directory->list(""))) {
+    if (entry.is_directory || !entry.name.ends_with(ending) || named.contains(entry.name)) continue;
+    if (entry.size_bytes == 0) continue;
+    const bool is_known = std::ranges::find(catalog.files, entry.name) != catalog.files.end();
+    if (is_known) continue;
+    add_finding(report, Code::kUnreferencedBytes, entry.name,
+                fmt::format("{}: found a file of {} bytes that nothing names; it may be left over "
+                            "from another save",
+                            entry.name, entry.size_bytes),
+                Severity::kWarning);
+  }
+  return {};
+}
+
+Status check_index_total(const Checkpoint& checkpoint, VerifyReport& report) {
+  if (checkpoint.location.container != Container::kHf) return {};
+  if (!checkpoint.directory->exists(kHfIndexFile)) return {};
+  const auto index = read_hf_index(*checkpoint.directory);
+  if (!index) return {};  // reported when it was opened
+  std::uint64_t bytes = 0;
+  for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
+    bytes += tensor.chunks.range(0).length;
+  }
+  if (index->total_bytes && *index->total_bytes != bytes) {
+    add_finding(report, Code::kIndexMismatch, std::string(kHfIndexFile),
+                fmt::format("{}: found total_size {}, expected {} as the headers add up to; 'index "
+                            "rebuild' writes it anew",
+                            kHfIndexFile, *index->total_bytes, bytes));
+    return {};
+  }
+  if (!has_finding(report, Code::kIndexMismatch)) {
+    report.proven.push_back("the index and the files' headers agree, key by key");
+  }
+  return {};
+}
+
+}  // namespace shardwright
