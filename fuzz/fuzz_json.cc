@@ -39,9 +39,13 @@ void read_index(std::string_view text) {
   directory.put("model.safetensors", std::move(file));
   directory.put("model.safetensors.index.json", std::string(text));
   SourceFiles files(directory, {}, 4);
-  Defects defects;
-  const Result<Catalog> catalog = read_hf_catalog(directory, files, defects);
+  Defects first;
+  const Result<Catalog> catalog = read_hf_catalog(directory, files, first);
   if (catalog) expect(catalog->tensors.size() == tensors.size(), "index and files agree");
+  Defects all(Defects::Policy::kCollect);
+  SourceFiles again(directory, {}, 4);
+  const Result<Catalog> collected = read_hf_catalog(directory, again, all);
+  expect(!catalog || (collected && all.found().empty()), "a sound index has no defects");
 }
 
 }  // namespace

@@ -3,30 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
-
 #include "convert/copies.h"
 #include "convert/source_keys.h"
 #include "model/apply.h"
 
 namespace shardwright {
-namespace {
-
-// Of differing copies a note was made already.
-void tell_kept(const Correspondence& correspondence, std::size_t differing,
-               std::vector<std::string>& notes) {
-  const auto is_extra = [](const MappedTensor& tensor) {
-    return tensor.desc.name.starts_with(kHfExtraPrefix);
-  };
-  const auto kept =
-      static_cast<std::size_t>(std::ranges::count_if(correspondence.megatron, is_extra));
-  if (kept <= differing) return;
-  notes.push_back(fmt::format("{} tensors have no place in Megatron and are kept as hf_extra",
-                              kept - differing));
-}
-
-}  // namespace
 
 Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const ModelTensors& model,
                                           const Catalog& catalog, SourceFiles& files,
@@ -49,7 +30,6 @@ Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const ModelTe
   for (const std::string& name : correspondence.ignored) {
     notes.push_back(fmt::format("{} is ignored: Megatron computes it", name));
   }
-  tell_kept(correspondence, options.differing_copies.size(), notes);
   return correspondence;
 }
 
@@ -64,20 +44,6 @@ Result<Correspondence> correspond_from_megatron(const ModelFacts& facts,
   const HfWanted wanted{keys};
   return map_from_megatron(*facts.mapping, facts.sizes, canonical,
                            keys.empty() ? nullptr : &wanted);
-}
-
-void tell_rounded(const Correspondence& correspondence, std::vector<std::string>& notes) {
-  std::set<std::uint32_t> rounded;
-  for (const Block& block : correspondence.blocks) {
-    const MappedTensor& hf = correspondence.hf[block.hf];
-    const DType held = correspondence.megatron[block.megatron].desc.dtype;
-    if (hf.pinned_dtype && hf.desc.dtype != held) rounded.insert(block.hf);
-  }
-  if (rounded.empty()) return;
-  const TensorDesc& first = correspondence.hf[*rounded.begin()].desc;
-  notes.push_back(
-      fmt::format("{} and {} more are rounded to {}, the dtype that they were imported in",
-                  first.name, rounded.size() - 1, torch_name(first.dtype)));
 }
 
 }  // namespace shardwright

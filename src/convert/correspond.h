@@ -29,8 +29,4 @@ namespace shardwright {
                                                               std::span<const TensorDesc> canonical,
                                                               std::span<const TensorDesc> keys);
 
-/// Says which tensors an export rounds to the dtype that they were imported in. Training may have
-/// moved them to values that only Megatron's dtype holds.
-void tell_rounded(const Correspondence& correspondence, std::vector<std::string>& notes);
-
 }  // namespace shardwright

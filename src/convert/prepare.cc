@@ -9,6 +9,7 @@
 #include "convert/component_table.h"
 #include "convert/constants.h"
 #include "convert/correspond.h"
+#include "convert/correspondence_notes.h"
 #include "convert/dequantise.h"
 #include "convert/exact_values.h"
 #include "convert/families.h"
@@ -297,6 +298,7 @@ class Preparation {
     }
     correspondence_ =
         SW_TRY(correspond_from_hf(facts, model, catalog_, *source().files, result_.notes));
+    if (!is_to_legacy()) tell_kept(correspondence_, result_.notes);
     parts_.tensors = SW_TRY(draft_from_hf(
         correspondence_, catalog_,
         {request().dtype, is_to_legacy() ? LayerKeys::kAllNumbered : layer_keys(facts)}));
@@ -383,9 +385,9 @@ class Preparation {
     SW_TRY(check_constants(correspondence_, canonical, catalog_, *source().files));
     parts_.tensors =
         SW_TRY(draft_to_hf(correspondence_, canonical, {request().dtype, LayerKeys::kAutomatic}));
+    tell_rounded(correspondence_, result_.notes);
     SW_TRY(restore_exact_values(correspondence_, canonical, catalog_, parts_.tensors,
                                 *source().files, result_.notes));
-    tell_rounded(correspondence_, result_.notes);
     add_copies();
     order_like(keys);
     return finish_hf(request(), source(), &facts, parts_, result_.notes);

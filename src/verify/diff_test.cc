@@ -128,6 +128,14 @@ TEST(Diff, ComparesOptimizerStatesOfBothAndSaysWhereItCannot) {
   EXPECT_THAT(buckets.notes, Contains(HasSubstr("in buckets")));
 }
 
+TEST(Diff, TakesOneOfNamedReplicasAndRefusesThoseThatDiffer) {
+  const std::string full = golden("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full");
+  EXPECT_TRUE(diff(full, golden("replica/sound")).equal());
+  const auto refused = diff_checkpoints(full, golden("replica/diverged"), {}, std::nullopt);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kReplicasDiffer);
+}
+
 TEST(Diff, LeavesPaddingOutThatOneSideKnows) {
   const Planted made;
   ConvertRequest request;

@@ -151,6 +151,14 @@ constexpr Malformed kCases[] = {
        p.edit_json("config.json", [](auto& config) { config["intermediate_size"] = 8; });
      },
      Code::kShapeMismatch, ""},
+    {"ConfigOfAnotherDtype", Base::kHf,
+     [](const Planted& p) {
+       p.edit_json("config.json", [](auto& config) {
+         config.erase("torch_dtype");
+         config["dtype"] = "float16";
+       });
+     },
+     Code::kShapeMismatch, "found dtype float16"},
     {"ConfigWithMoreLayers", Base::kHf,
      [](const Planted& p) {
        p.edit_json("config.json", [](auto& config) { config["num_hidden_layers"] = 4; });

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "codec/json_text.h"
 #include "convert/correspond.h"
 #include "convert/dequantise.h"
 #include "convert/families.h"
@@ -84,7 +86,29 @@ class ModelCheck {
       return {};
     }
     tell(map_from_hf(*facts->mapping, facts->sizes, model->tensors));
+    if (model->quantised.empty()) check_dtype(facts->config_text);
     return {};
+  }
+
+  // config.json names one dtype; some tensors may be kept in another, but not all of them.
+  void check_dtype(const std::string& config_text) {
+    const auto config = parse_json(config_text, "config.json");
+    if (!config || !config->is_object()) return;
+    const char* const key = config->contains("torch_dtype") ? "torch_dtype" : "dtype";
+    if (!config->contains(key) || !(*config)[key].is_string()) return;
+    const auto dtype = dtype_from_torch((*config)[key].get_ref<const std::string&>());
+    if (!dtype) return;
+    const TensorDesc* other = nullptr;
+    for (const TensorDesc& desc : descs_) {
+      if (desc.dtype == *dtype) return;
+      if (is_castable_float(desc.dtype)) other = &desc;
+    }
+    if (other == nullptr) return;
+    add_finding(report_, Code::kShapeMismatch, "config.json",
+                fmt::format("config.json: found dtype {}, expected that of some tensor, but none "
+                            "has it: {} is {}",
+                            torch_name(*dtype), other->name, torch_name(other->dtype)),
+                Severity::kWarning);
   }
 
   Status check_megatron() {

@@ -115,6 +115,28 @@ TEST(Verify, FindsRanksThatDriftedApart) {
   EXPECT_THAT(report.findings[0].message, HasSubstr("final_layernorm"));
 }
 
+// The same, where each rank's copy has a name of its own.
+TEST(Verify, FindsNamedReplicasThatDriftedApart) {
+  EXPECT_FALSE(verify(golden_path("replica/sound")).has_errors());
+  const VerifyReport report = verify(golden_path("replica/diverged"));
+  ASSERT_EQ(report.findings.size(), 2u);
+  for (const VerifyFinding& finding : report.findings) {
+    EXPECT_EQ(finding.code, Code::kReplicasDiffer);
+    EXPECT_THAT(finding.message, HasSubstr("__tp_replica_1: found "));
+  }
+  EXPECT_THAT(report.findings[0].message, HasSubstr("first at (2, 0)"));
+  EXPECT_THAT(report.findings[1].message, HasSubstr("found 1 elements"));
+  EXPECT_THAT(report.findings[1].message, HasSubstr("first at (3,)"));
+}
+
+TEST(Verify, FindsLostExpertsOfLocalNumbers) {
+  EXPECT_FALSE(verify(golden_path("dcp/mlite_sound")).has_errors());
+  const VerifyReport report = verify(golden_path("dcp/mlite_lost_experts"));
+  ASSERT_EQ(report.findings.size(), 2u);
+  EXPECT_EQ(report.findings[0].code, Code::kModelIncomplete);
+  EXPECT_THAT(report.findings[0].message, HasSubstr("found 2 experts, expected 4"));
+}
+
 TEST(Verify, FailsWhereThereIsNothingToProve) {
   const Planted planted;
   const auto missing = verify_checkpoint(planted.path(), {});
