@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -135,9 +136,9 @@ class Preparation {
   // What a family's routes and the caller's components are must be the same, both ways.
   [[nodiscard]] Status check_components() const {
     const auto names_of = [](const auto& list) {
-      std::string names;
-      for (const auto& item : list) names += (names.empty() ? "" : ", ") + item.name;
-      return names;
+      std::set<std::string> names;
+      for (const auto& item : list) names.insert(item.name);
+      return fmt::format("{}", fmt::join(names, ", "));
     };
     if (routes_.empty()) {
       return fail(Code::kNoFamily,
