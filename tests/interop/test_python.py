@@ -398,3 +398,58 @@ def test_the_package_is_typed():
     stub = (folder / "__init__.pyi").read_text()
     for name in shardwright.__all__:
         assert f"def {name}(" in stub or f"class {name}" in stub, name
+
+
+RANK = """
+import sys, torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+from shardwright.torch import StorageReader, StorageWriter
+rank, store, path, broken = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
+mesh = init_device_mesh("cpu", (2,))
+whole = torch.arange(7 * 3, dtype=torch.float32).reshape(7, 3)
+state = {"w": distribute_tensor(whole, mesh, [Shard(0)])}
+class Unwritable:
+    def __reduce__(self):
+        raise RuntimeError("cannot be written")
+if broken == str(rank):
+    state["x"] = Unwritable()
+dcp.save(state, storage_writer=StorageWriter(path))
+again = {"w": distribute_tensor(torch.zeros(7, 3), mesh, [Shard(1)])}
+dcp.load(again, storage_reader=StorageReader(path))
+assert torch.equal(again["w"].full_tensor(), whole)
+"""
+
+
+def two_ranks(folder, broken):
+    store = folder.parent / f"{folder.name}.store"
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", RANK, str(rank), str(store), str(folder / "step"), broken],
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        for rank in range(2)
+    ]
+    texts = [rank.communicate(timeout=120)[1] for rank in ranks]
+    return [rank.returncode for rank in ranks], texts
+
+
+def test_two_ranks_save_one_checkpoint_and_load_other_shards(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    codes, texts = two_ranks(folder, "none")
+    assert codes == [0, 0], texts
+    assert sorted(os.listdir(folder / "step")) == [".metadata", "__0_0.distcp", "__1_0.distcp"]
+    assert os.listdir(folder) == ["step"]
+    with shardwright.open(folder / "step") as checkpoint:
+        whole = numpy.arange(21, dtype="float32").reshape(7, 3)
+        assert numpy.array_equal(checkpoint.get_tensor("w"), whole)
+
+
+def test_a_rank_that_fails_publishes_nothing(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    codes, texts = two_ranks(folder, "1")
+    assert codes == [1, 1] and "cannot be written" in texts[0]
+    assert not (folder / "step").exists()
