@@ -19,6 +19,7 @@ struct ByteRange {
 enum class Encoding : std::uint8_t {
   kRaw,        ///< the range is the elements themselves
   kTorchItem,  ///< the range is a whole torch.save archive of one tensor; not located yet
+  kZstdItem,   ///< the same, compressed
 };
 
 /// One stored piece of a tensor.

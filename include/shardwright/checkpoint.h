@@ -68,6 +68,7 @@ struct Checkpoint {
   std::vector<std::pair<std::string, StoredObject>> artifacts;
   /// Other files that go along to another Megatron checkpoint (run_config.yaml, tokenizer/).
   std::vector<std::pair<std::string, StoredObject>> companions;
+  std::vector<std::string> notes;  ///< what the user should know: entries left out, and why
 };
 
 /// Where readers tell what is wrong with a file. By default the first defect ends the reading; a

@@ -20,11 +20,13 @@ enum class TargetFormat : std::uint8_t {
   kTorchDist,    ///< Megatron-Core's torch_dist
   kLegacy,       ///< Megatron's mp_rank_* folders
   kSafetensors,  ///< the source's own names in safetensors files
+  kFsdpDtensor,  ///< Megatron-FSDP's
+  kDcp,          ///< the source's own names in a torch.distributed.checkpoint directory
   kMimo,         ///< torch_dist of a MIMO model: each component on ranks of its own
 };
 
 enum class OptimizerPolicy : std::uint8_t {
-  kDefault,  ///< keep for torch_dist, drop otherwise
+  kDefault,  ///< keep for torch_dist, fsdp_dtensor and DCP, drop otherwise
   kKeep,
   kDrop,
 };
@@ -55,6 +57,12 @@ struct ConvertRequest {
   MtpPolicy mtp = MtpPolicy::kDefault;
   std::optional<DType> dtype;
   std::uint64_t max_shard_bytes = 5'000'000'000;
+  std::int64_t shards =
+      1;  ///< of a DCP or fsdp_dtensor target: ranks that FSDP2 would share it out over
+  /// Sizes of an MLite source that its files do not tell: EP, ETP, TP.
+  std::optional<std::int64_t> source_expert;
+  std::optional<std::int64_t> source_expert_tensor;
+  std::optional<std::int64_t> source_tensor;
   std::vector<std::string> include;  ///< globs over source tensor names; empty: all
   std::vector<std::string> exclude;
   OptimizerPolicy optimizer = OptimizerPolicy::kDefault;

@@ -48,7 +48,8 @@ void add_conversion(Flags& flags, ConversionFlags& to) {
   flags.positional("IN", to.input);
   flags.positional("OUT", to.output);
   flags.value("--to", to.to, "FORMAT",
-              "hf, torch_dist, legacy, mimo or safetensors (the source's own names)");
+              "hf, torch_dist, legacy, mimo, fsdp_dtensor, or the source's own names: dcp, "
+              "safetensors");
   flags.value("--tp", to.tp, "N", "tensor parallel size (default 1)");
   flags.value("--pp", to.pp, "N", "pipeline parallel size (default 1)");
   flags.value("--vpp", to.vpp, "N", "virtual stages per pipeline rank (default 1)");
@@ -68,7 +69,7 @@ void add_conversion(Flags& flags, ConversionFlags& to) {
   flags.value("--spec", to.spec, "te|local",
               "modules to name entries for (default: the source's; te from hf)");
   flags.value("--optimizer", to.optimizer, "WHAT",
-              "keep or drop optimizer state (default: keep for torch_dist)");
+              "keep or drop optimizer state (default: keep for torch_dist, dcp, fsdp_dtensor)");
   flags.value("--check-replicas", to.check_replicas, "WHAT",
               "all (default), sample or none: compare what several ranks hold alike");
   flags.value("--naming", to.naming, "megatron|tp_pp_ep",
@@ -77,6 +78,10 @@ void add_conversion(Flags& flags, ConversionFlags& to) {
               "pad the vocabulary with zero rows to a multiple of N x TP");
   flags.value("--max-shard-size", to.max_shard_size, "SIZE",
               "of one safetensors file (default 5GB)");
+  flags.value("--shards", to.shards, "N", "ranks that share out a DCP or fsdp_dtensor target (1)");
+  flags.value("--source-ep", to.source_ep, "N", "of an MLite source, where it can't be read off");
+  flags.value("--source-etp", to.source_etp, "N", "likewise");
+  flags.value("--source-tp", to.source_tp, "N", "likewise");
   flags.value("--threads", to.threads, "N", "default: one per processor");
   flags.value("--max-memory", to.max_memory, "SIZE", "default 256MiB");
   flags.flag("--overwrite", to.overwrite, "replace OUT once the new one is complete");

@@ -32,6 +32,8 @@ constexpr std::array kTargets = {
     Choice<TargetFormat>{"legacy", TargetFormat::kLegacy},
     Choice<TargetFormat>{"mimo", TargetFormat::kMimo},
     Choice<TargetFormat>{"safetensors", TargetFormat::kSafetensors},
+    Choice<TargetFormat>{"fsdp_dtensor", TargetFormat::kFsdpDtensor},
+    Choice<TargetFormat>{"dcp", TargetFormat::kDcp},
 };
 constexpr std::array kDtypes = {
     Choice<std::optional<DType>>{"keep", std::nullopt},
@@ -100,6 +102,21 @@ Result<ParallelConfig> read_parallel(const ConversionFlags& flags) {
   return parallel;
 }
 
+Status read_sharding(const ConversionFlags& flags, ConvertRequest& request) {
+  constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
+  const auto read = [&](std::string_view flag, const Text& text,
+                        std::optional<std::int64_t>& size) -> Status {
+    if (text) size = SW_TRY(parse_count(flag, *text, kMostRanks));
+    return {};
+  };
+  std::optional<std::int64_t> shards;
+  SW_TRY(read("--shards", flags.shards, shards));
+  request.shards = shards.value_or(1);
+  SW_TRY(read("--source-ep", flags.source_ep, request.source_expert));
+  SW_TRY(read("--source-etp", flags.source_etp, request.source_expert_tensor));
+  return read("--source-tp", flags.source_tp, request.source_tensor);
+}
+
 Status read_components(const ConversionFlags& flags, ConvertRequest& request) {
   if (request.format != TargetFormat::kMimo) return {};
   if (flags.components.empty()) {
@@ -142,7 +159,17 @@ Status check_target_flags(const ConversionFlags& flags, TargetFormat format) {
   };
   const std::array files_only = {TargetFlag{"--max-shard-size", &flags.max_shard_size}};
   const std::array legacy_only = {TargetFlag{"--naming", &flags.naming}};
+  const std::array sharded_only = {TargetFlag{"--shards", &flags.shards}};
+  const std::array mlite_only = {
+      TargetFlag{"--source-ep", &flags.source_ep},
+      TargetFlag{"--source-etp", &flags.source_etp},
+      TargetFlag{"--source-tp", &flags.source_tp},
+  };
   if (format != TargetFormat::kLegacy) SW_TRY(refuse_given(legacy_only, *flags.to));
+  if (format != TargetFormat::kDcp) SW_TRY(refuse_given(mlite_only, *flags.to));
+  if (format != TargetFormat::kDcp && format != TargetFormat::kFsdpDtensor) {
+    SW_TRY(refuse_given(sharded_only, *flags.to));
+  }
   if (format != TargetFormat::kMimo) {
     SW_TRY(refuse_given(std::array{TargetFlag{"--world-size", &flags.world_size}}, *flags.to));
     if (!flags.components.empty()) {
@@ -153,7 +180,9 @@ Status check_target_flags(const ConversionFlags& flags, TargetFormat format) {
   }
   if (!has_layout(format)) SW_TRY(refuse_given(sizes, *flags.to));
   const bool is_megatron = has_layout(format) || format == TargetFormat::kMimo;
-  return is_megatron ? refuse_given(files_only, *flags.to) : refuse_given(megatron_only, *flags.to);
+  if (!is_megatron) SW_TRY(refuse_given(megatron_only, *flags.to));
+  const bool has_files = format == TargetFormat::kHf || format == TargetFormat::kSafetensors;
+  return has_files ? Status() : refuse_given(files_only, *flags.to);
 }
 
 Result<std::string> required(std::string_view name, const Text& text, std::string_view expected) {
@@ -169,8 +198,8 @@ Result<ConvertRequest> to_request(const ConversionFlags& flags) {
   ConvertRequest request;
   request.input = SW_TRY(required("IN", flags.input, "the path of a checkpoint"));
   request.output = SW_TRY(required("OUT", flags.output, "the path of the new checkpoint"));
-  const std::string to =
-      SW_TRY(required("--to", flags.to, "hf, torch_dist, legacy, mimo or safetensors"));
+  const std::string to = SW_TRY(
+      required("--to", flags.to, "hf, torch_dist, legacy, mimo, fsdp_dtensor, dcp or safetensors"));
   request.format = SW_TRY(choose("--to", to, kTargets));
   SW_TRY(check_target_flags(flags, request.format));
   request.parallel = SW_TRY(read_parallel(flags));
@@ -195,6 +224,7 @@ Result<ConvertRequest> to_request(const ConversionFlags& flags) {
     request.make_vocab_size_divisible_by =
         SW_TRY(parse_count("--make-vocab-size-divisible-by", *flags.make_vocab_size_divisible_by));
   }
+  SW_TRY(read_sharding(flags, request));
   if (flags.threads) {
     constexpr std::int64_t kMostThreads = 4096;
     const std::int64_t threads = SW_TRY(parse_count("--threads", *flags.threads, kMostThreads));

@@ -30,6 +30,10 @@ struct ConversionFlags {
   Text naming;
   Text max_shard_size;
   Text make_vocab_size_divisible_by;
+  Text shards;
+  Text source_ep;
+  Text source_etp;
+  Text source_tp;
   Text threads;
   Text max_memory;
   std::string hf_config;

@@ -200,7 +200,8 @@ void write_layout(JsonWriter& json, const ParallelConfig& parallel) {
 }
 
 bool has_layout(TargetFormat format) {
-  return format == TargetFormat::kTorchDist || format == TargetFormat::kLegacy;
+  return format == TargetFormat::kTorchDist || format == TargetFormat::kLegacy ||
+         format == TargetFormat::kFsdpDtensor;
 }
 
 std::string_view format_name(TargetFormat format) {
@@ -213,6 +214,10 @@ std::string_view format_name(TargetFormat format) {
       return "legacy";
     case TargetFormat::kSafetensors:
       return "safetensors";
+    case TargetFormat::kFsdpDtensor:
+      return "fsdp_dtensor";
+    case TargetFormat::kDcp:
+      return "dcp";
     case TargetFormat::kMimo:
       return "mimo";
   }

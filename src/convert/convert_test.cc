@@ -286,7 +286,7 @@ TEST(HfExtras, AreLeftOutOfLegacyFilesByName) {
       prepare_conversion(request_of(place / "in", place / "out", TargetFormat::kLegacy));
   ASSERT_TRUE(prepared) << prepared.error().text();
   EXPECT_THAT(prepared->notes,
-              testing::Contains(name + " is left out: legacy files have no place for it"));
+              testing::Contains(name + " is left out: the target has no place for it"));
   const auto is_extra = [](const StoredTensor& tensor) {
     return tensor.desc.name.find("hf_extra") != std::string::npos;
   };

@@ -33,7 +33,7 @@ bool holds_models(const Survey& survey) {
 // folders, then .metadata.
 std::vector<std::string_view> containers_of(const Survey& survey) {
   std::vector<std::string_view> containers;
-  const bool has_metadata = survey.has(".metadata");
+  const bool has_metadata = survey.has(".metadata") || survey.has("__0.metadata");
   if (survey.backend == "zarr" || survey.holds_zarr) containers.emplace_back("zarr");
   if (survey.backend == "torch_dist") containers.emplace_back("torch_dist");
   if (survey.backend == "fsdp_dtensor") containers.emplace_back("fsdp_dtensor");

@@ -6,10 +6,12 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "convert/fsdp_source.h"
 #include "format/recorded_run.h"
 #include "format/run_config.h"
 #include "layout/finding_rules.h"
 #include "layout/legacy_findings.h"
+#include "layout/mlite_layout.h"
 #include "layout/shard_contents.h"
 
 namespace shardwright {
@@ -18,15 +20,6 @@ namespace {
 void add_finding(Diagnosis& diagnosis, std::string_view code,
                  std::initializer_list<Parameter> parameters) {
   diagnosis.findings.push_back(make_finding(code, parameters));
-}
-
-// Megatron-FSDP writes plain DCP and no metadata.json: only the entries' names show it.
-bool is_of_megatron_fsdp(const Catalog& catalog) {
-  const bool has_args = std::ranges::any_of(
-      catalog.objects, [](const StoredObject& object) { return object.name == "args"; });
-  return has_args && std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
-           return tensor.desc.name.starts_with("model.module.");
-         });
 }
 
 // Integer percent of a tensor's elements that some chunk holds; replicas count once, overlaps may
@@ -97,6 +90,45 @@ void add_sizes(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
                                     {{"sizes", sizes_text(diagnosis.sizes)}}));
 }
 
+Phrase lost_by(MliteLoss loss) {
+  const Phrase experts{"the experts of all EP ranks but one", "除一个之外其余 EP rank 的专家"};
+  const Phrase rows{"the rows of all expert data ranks but one", "除一个之外其余 EDP rank 的行"};
+  if (loss == MliteLoss::kExperts) return experts;
+  if (loss == MliteLoss::kRows) return rows;
+  return {experts.english + ", or " + rows.english + ",", experts.chinese + "或" + rows.chinese};
+}
+
+// Nothing records MLite's layout: shapes and chunks tell it.
+void add_mlite(const Catalog& catalog, Diagnosis& diagnosis) {
+  const auto layout = read_mlite_layout(catalog);
+  if (!layout) {
+    diagnosis.confidence = Confidence::kAmbiguous;
+    diagnosis.evidence.push_back({layout.error().message, layout.error().message});
+    return;
+  }
+  diagnosis.sizes.expert = layout->expert;
+  if (layout->loss != MliteLoss::kNone) {
+    diagnosis.complete = false;
+    add_finding(diagnosis, "L37",
+                {{"name", layout->lost},
+                 {"what", lost_by(layout->loss)},
+                 {"experts", layout->experts},
+                 {"ep", layout->expert}});
+    return;
+  }
+  diagnosis.sizes.expert_tensor = layout->expert_tensor;
+  diagnosis.sizes.tensor = layout->tensor;
+  diagnosis.sizes.data = layout->data;
+}
+
+void add_stages(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
+  const FsdpStages stages = count_fsdp_stages(checkpoint.catalog, checkpoint.arguments);
+  if (!stages.lost_layers()) return;
+  diagnosis.complete = false;
+  add_finding(diagnosis, "L38",
+              {{"layers", stages.found}, {"expected", stages.expected}, {"stages", stages.stages}});
+}
+
 Phrase reason_for(std::string_view container) {
   if (container == "hf")
     return {"safetensors files with Hugging Face names", "Hugging Face 命名的 safetensors 文件"};
@@ -130,12 +162,16 @@ Diagnosis diagnose_catalog(const Survey& survey, const std::string& path,
   } else {
     add_sizes(*checkpoint, diagnosis);
     if (container != "hf") add_names(checkpoint->catalog, request.believed, diagnosis);
-    if (container == "dcp" && is_of_megatron_fsdp(checkpoint->catalog)) {
+    if (is_fsdp(*checkpoint)) {
       diagnosis.container = "fsdp_dtensor";
     }
     add_holes(checkpoint->catalog, diagnosis);
+    if (diagnosis.container == "fsdp_dtensor") add_stages(*checkpoint, diagnosis);
+    if (container == "dcp" && is_mlite(checkpoint->catalog)) {
+      add_mlite(checkpoint->catalog, diagnosis);
+    }
     if (diagnosis.has_errors()) diagnosis.next = "shardwright inspect " + quoted;
-    if (diagnosis.container == "dcp" || diagnosis.container == "fsdp_dtensor") {
+    if (diagnosis.container == "dcp" && !diagnosis.has_errors()) {
       diagnosis.next = convert_command(quoted, "safetensors", {});
     }
   }

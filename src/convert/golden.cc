@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/golden.h"
 
+#include <fmt/format.h>
+
 #include "format/torch_items.h"
 #include "io/source_files.h"
 #include "tensor/strided_copy.h"
@@ -32,7 +34,7 @@ Status read_chunk(const Chunk& chunk, SourceFiles& files, TensorBytes& tensor) {
 Result<TensorMap> read_all_tensors(const std::string& path) {
   Checkpoint checkpoint = SW_TRY(open_checkpoint(path));
   SourceFiles& files = *checkpoint.files;
-  SW_TRY(locate_items(checkpoint.catalog, files));
+  static_cast<void>(SW_TRY(locate_items(checkpoint.catalog, files)));
   TensorMap tensors;
   for (const StoredTensor& stored : checkpoint.catalog.tensors) {
     SW_TRY(check_coverage(stored));
@@ -45,6 +47,26 @@ Result<TensorMap> read_all_tensors(const std::string& path) {
     tensors.emplace(stored.desc.name, std::move(tensor));
   }
   return tensors;
+}
+
+std::string difference(const TensorMap& got, const TensorMap& expected) {
+  std::string text;
+  for (const auto& [name, tensor] : expected) {
+    const auto found = got.find(name);
+    if (found == got.end()) {
+      text += name + " is missing; ";
+    } else if (found->second.dtype != tensor.dtype || !(found->second.shape == tensor.shape)) {
+      text += fmt::format("{} is {} {}, expected {} {}; ", name, torch_name(found->second.dtype),
+                          to_string(found->second.shape), torch_name(tensor.dtype),
+                          to_string(tensor.shape));
+    } else if (found->second.bytes != tensor.bytes) {
+      text += name + " differs; ";
+    }
+  }
+  for (const auto& [name, tensor] : got) {
+    if (!expected.contains(name)) text += name + " is too much; ";
+  }
+  return text;
 }
 
 Result<PreparedConversion> convert_now(const ConvertRequest& request) {

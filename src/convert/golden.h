@@ -20,6 +20,10 @@ using TensorMap = std::map<std::string, TensorBytes>;
 /// Every tensor of a checkpoint of any format, assembled whole. For tests on small files.
 [[nodiscard]] Result<TensorMap> read_all_tensors(const std::string& path);
 
+/// What of `got` is not as in `expected`: names that are missing or too much, other dtypes, shapes
+/// and bytes; empty where both are equal.
+[[nodiscard]] std::string difference(const TensorMap& got, const TensorMap& expected);
+
 /// prepare_conversion and run_conversion.
 [[nodiscard]] Result<PreparedConversion> convert_now(const ConvertRequest& request);
 

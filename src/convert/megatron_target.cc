@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "convert/fsdp_source.h"
 #include "convert/select.h"
 #include "convert/source_keys.h"
 #include "format/common_state.h"
@@ -186,7 +187,7 @@ Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& sou
   SW_TRY(add_layout_arguments(request.parallel, parts, edits.arguments));
   add_spec_argument(request.spec, edits.arguments);
   edits.drop_optimizer = !keeps_optimizer(request);
-  if (source.location.container == Container::kLegacy) {
+  if (source.location.container == Container::kLegacy || is_fsdp(source)) {
     edits.numbered_layers = has_numbered_layers(parts);
   }
   const bool has_experts =

@@ -2,17 +2,22 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/fail.h"
 #include "convert/component_table.h"
 #include "convert/constants.h"
+#include "convert/copies.h"
 #include "convert/correspond.h"
 #include "convert/correspondence_notes.h"
+#include "convert/dcp_target.h"
 #include "convert/dequantise.h"
 #include "convert/exact_values.h"
 #include "convert/families.h"
+#include "convert/fsdp_source.h"
+#include "convert/fsdp_target.h"
 #include "convert/hf_target.h"
 #include "convert/megatron_target.h"
 #include "convert/mimo_source.h"
@@ -20,6 +25,7 @@
 #include "convert/prediction_layers.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
+#include "convert/source_keys.h"
 #include "format/torch_items.h"
 #include "layout/module_spec.h"
 #include "layout/piece_limit.h"
@@ -50,17 +56,22 @@ class Preparation {
 
   Result<PreparedConversion> run() {
     result_.source = SW_TRY(open_checkpoint(request().input));
+    for (const std::string& note : source().notes) tell(note);
     SW_TRY(begin_mimo());
     catalog_ = SW_TRY(select_entries(result_.source.catalog, request(), result_.notes));
     if (catalog_.tensors.empty()) {
       return fail(Code::kUsage, "{}: nothing is left to convert", request().input);
     }
-    SW_TRY(locate_items(catalog_, *source().files));
+    for (std::string& note : SW_TRY(locate_items(catalog_, *source().files))) tell(note);
     SW_TRY(tell_unread_optimizer());
+    if (!keeps_names() && is_fsdp(source())) {
+      SW_TRY(undo_fsdp(request(), result_.source, catalog_, result_.notes));
+    }
     drop_prediction_layers();
     const ReplicaReport replicas = cost_of_replicas(catalog_, request().check_replicas);
     result_.replicas = {replicas.compared, replicas.bytes};
     SW_TRY(make_drafts());
+    if (is_to_fsdp()) SW_TRY(make_fsdp_entries(request(), parts_, result_.notes));
     fill_renames();
     result_.plan.source = std::move(catalog_);
     result_.plan.source.objects.clear();  // the target's parts name the ones that go along
@@ -71,6 +82,8 @@ class Preparation {
       SW_TRY(plan_mimo());
     } else if (request().format == TargetFormat::kLegacy) {
       SW_TRY(plan_legacy(parts_, request(), result_.plan));
+    } else if (is_to_dcp()) {
+      SW_TRY(plan_dcp(parts_, request(), result_.plan));
     } else {
       SW_TRY(plan_safetensors(parts_, request().max_shard_bytes, result_.plan));
     }
@@ -88,11 +101,20 @@ class Preparation {
     return source().location.container == Container::kLegacy;
   }
 
+  [[nodiscard]] bool is_to_fsdp() const { return request().format == TargetFormat::kFsdpDtensor; }
+  [[nodiscard]] bool is_to_dcp() const {
+    return is_to_fsdp() || request().format == TargetFormat::kDcp;
+  }
+
+  [[nodiscard]] bool keeps_names() const {
+    return request().format == TargetFormat::kSafetensors || request().format == TargetFormat::kDcp;
+  }
+
   // Everything in between works on an ordinary Megatron model: names of a MIMO source become that
   // model's, and the names of a MIMO target are given when its tensors are placed.
   Status begin_mimo() {
     Checkpoint& checkpoint = result_.source;
-    if (is_mimo(checkpoint.catalog) && request().format != TargetFormat::kSafetensors) {
+    if (is_mimo(checkpoint.catalog) && !keeps_names()) {
       const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
       SW_TRY(to_standard_names(mappings, checkpoint.catalog));
       if (request().optimizer == OptimizerPolicy::kKeep) {
@@ -114,9 +136,9 @@ class Preparation {
   // What a family's routes and the caller's components are must be the same, both ways.
   [[nodiscard]] Status check_components() const {
     const auto names_of = [](const auto& list) {
-      std::string names;
-      for (const auto& item : list) names += (names.empty() ? "" : ", ") + item.name;
-      return names;
+      std::set<std::string> names;
+      for (const auto& item : list) names.insert(item.name);
+      return fmt::format("{}", fmt::join(names, ", "));
     };
     if (routes_.empty()) {
       return fail(Code::kNoFamily,
@@ -139,6 +161,8 @@ class Preparation {
     }
     return {};
   }
+
+  void tell(std::string note) { result_.notes.push_back(std::move(note)); }
 
   // Of a Megatron source's family: its names alone don't tell which encoder they are.
   Status find_routes() {
@@ -213,6 +237,9 @@ class Preparation {
 
   Status make_drafts() {
     if (request().format == TargetFormat::kSafetensors) return draft_own_names();
+    if (request().format == TargetFormat::kDcp) {
+      return draft_dcp(request(), source(), catalog_, parts_, result_.notes);
+    }
     if (request().format == TargetFormat::kHf) {
       return is_from_hf() ? draft_hf_from_hf() : draft_hf_from_megatron();
     }
@@ -261,7 +288,7 @@ class Preparation {
     if (is_to_legacy()) {
       SW_TRY(check_piece_count(descs_of(catalog_)));
       parts_.tensors = draft_layers(catalog_, {request().dtype, LayerKeys::kAllNumbered});
-    } else if (is_from_legacy()) {
+    } else if (is_from_legacy() || is_fsdp(source())) {
       parts_.tensors = stack_layers(std::move(parts_.tensors), layer_keys(source().arguments));
     }
     leave_out_hf_extras();
@@ -317,10 +344,10 @@ class Preparation {
   // A Megatron model that loads strictly has no place for what Hugging Face stores beyond it, and a
   // legacy file no other.
   void leave_out_hf_extras() {
-    if (!is_to_legacy()) return;
+    if (!is_to_legacy() && !is_to_fsdp()) return;
     std::erase_if(parts_.tensors, [&](const DraftTensor& tensor) {
       if (!tensor.desc.name.starts_with(kHfExtraPrefix)) return false;
-      result_.notes.push_back(fmt::format("{} is left out: legacy files have no place for it",
+      result_.notes.push_back(fmt::format("{} is left out: the target has no place for it",
                                           tensor.desc.name.substr(kHfExtraPrefix.size())));
       return true;
     });

@@ -94,7 +94,8 @@ bool keeps_optimizer(const ConvertRequest& request) {
   if (request.optimizer != OptimizerPolicy::kDefault) {
     return request.optimizer == OptimizerPolicy::kKeep;
   }
-  return request.format == TargetFormat::kTorchDist || request.format == TargetFormat::kMimo;
+  return request.format == TargetFormat::kTorchDist || request.format == TargetFormat::kMimo ||
+         request.format == TargetFormat::kDcp || request.format == TargetFormat::kFsdpDtensor;
 }
 
 Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& request,

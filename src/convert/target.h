@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/dcp_metadata.h"
 #include "format/torch_dist_layout.h"
 #include "layout/component_layout.h"
 #include "model/component_route.h"
@@ -31,6 +32,7 @@ struct TargetParts {
   /// The norm behind the last layer is Transformer Engine's even among Megatron-Core's own modules:
   /// so it is wherever that is installed.
   bool final_norm_has_state = true;
+  std::vector<PlannerPath> planner_paths;  ///< of a DCP target: where names were in its dict
   std::vector<TargetFile> files;
   std::vector<std::pair<std::string, StoredObject>> artifacts;  ///< path, and where it is now
   std::string folder;  ///< of the data within the output, with a trailing slash; may be empty
@@ -57,6 +59,10 @@ struct PlacedParts {
 /// Lays a torch_dist target out and completes the plan's target side. `plan.source` is set.
 [[nodiscard]] Status plan_torch_dist(const TargetParts& parts, const PlacedParts& placed,
                                      Plan& plan);
+
+/// The same for a DCP directory: axis 0 shared out over `shards` ranks by torch.chunk's arithmetic,
+/// as FSDP2 does it. Ranks without rows write an empty item, but not in Megatron-FSDP.
+[[nodiscard]] Status plan_dcp(const TargetParts& parts, const ConvertRequest& request, Plan& plan);
 
 /// What every target has: the known files, and the carried artifacts.
 void complete(const TargetParts& parts, Plan& plan);

@@ -25,7 +25,19 @@ Status TargetWriter::create() {
     const StoredObject& object = plan_->target.objects[i];
     SW_TRY(files_[object.file]->write_at(object.range.offset, as_bytes(plan_->objects[i].bytes)));
   }
+  SW_TRY(write_empty_items());
   return open_archives();
+}
+
+// No run will come for a chunk without elements, but its item is there.
+Status TargetWriter::write_empty_items() {
+  for (const StoredTensor& tensor : plan_->target.tensors) {
+    if (tensor.encoding != Encoding::kTorchItem) continue;
+    for (std::uint32_t chunk = 0; chunk < tensor.chunks.size(); ++chunk) {
+      if (tensor.chunks.box(chunk).is_empty()) SW_TRY(write_item(tensor, chunk, {}));
+    }
+  }
+  return {};
 }
 
 Status TargetWriter::open_archives() {

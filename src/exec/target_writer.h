@@ -57,6 +57,7 @@ class TargetWriter {
     std::uint32_t index;
   };
 
+  [[nodiscard]] Status write_empty_items();
   [[nodiscard]] Status open_archives();
   [[nodiscard]] Status open_archive(const TargetArchive& archive);
   [[nodiscard]] Status write_storage_run(std::size_t tensor, const Run& run,

@@ -38,7 +38,7 @@ struct DcpMetadata {
   /// Tensors with Encoding::kTorchItem and objects, in the file's order.
   Catalog catalog;
   std::string root_class;  ///< `torch.distributed.checkpoint.metadata.Metadata`
-  std::optional<std::string> version;
+  std::optional<std::string> version = std::nullopt;
   bool has_storage_meta = false;
   std::vector<TransformedItem> transformed;
   /// Megatron's `mcore_data`: the shape of a tensor before its flattened axes were reformulated.
@@ -73,11 +73,13 @@ struct DcpMetadataOptions {
 /// How a `.metadata` file is to be written.
 struct DcpMetadataWriteOptions {
   /// `version` attribute; none loads everywhere.
-  std::optional<std::string> version;
+  std::optional<std::string> version = std::nullopt;
+  /// Where names were in the nested state dict; none: no planner data, which loads everywhere too.
+  std::vector<PlannerPath> planner_paths = {};
 };
 
 /// Writes a `.metadata` that torch 2.0.1 to 2.13 and Megatron-Core load: class names that all of
-/// them have, protocol 4, no planner data, no StorageMeta. Every chunk of the catalog must have its
+/// them have, protocol 4, no StorageMeta. Every chunk of the catalog must have its
 /// item's range. The same catalog gives the same bytes.
 /// Errors: kInternal (a chunk names a file that the catalog lacks), kOverlap (two chunks of a
 /// tensor begin at the same place and are not the same item: the format has one key for both).

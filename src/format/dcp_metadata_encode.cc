@@ -82,6 +82,7 @@ class MetadataWriter {
   void storage(std::size_t name, std::size_t hint, const Box* box, std::uint32_t file,
                const ByteRange& range);
   void storage_data();
+  void planner_data(const std::vector<PlannerPath>& paths);
   void next_in_batch(std::size_t& count, Op close);
   void text_once(std::uint32_t& slot, std::string_view text);
 
@@ -262,6 +263,27 @@ void MetadataWriter::storage_data() {
   out_.op(Op::kSetItems);
 }
 
+void MetadataWriter::planner_data(const std::vector<PlannerPath>& paths) {
+  if (paths.empty()) return out_.op(Op::kNone);
+  out_.op(Op::kEmptyDict);
+  out_.op(Op::kMark);
+  std::size_t in_batch = 0;
+  for (const PlannerPath& path : paths) {
+    next_in_batch(in_batch, Op::kSetItems);
+    out_.text(path.name);
+    out_.op(Op::kMark);
+    for (const PathStep& step : path.path) {
+      if (const auto* key = std::get_if<std::string>(&step)) {
+        out_.text(*key);
+      } else {
+        out_.integer(std::get<std::int64_t>(step));
+      }
+    }
+    out_.op(Op::kTuple);
+  }
+  out_.op(Op::kSetItems);
+}
+
 std::string MetadataWriter::write(const DcpMetadataWriteOptions& options) {
   std::size_t expected = 4096;
   for (const StoredTensor& tensor : catalog_.tensors) {
@@ -290,7 +312,7 @@ std::string MetadataWriter::write(const DcpMetadataWriteOptions& options) {
   }
   out_.op(Op::kSetItems);
   out_.text("planner_data");
-  out_.op(Op::kNone);
+  planner_data(options.planner_paths);
   out_.text("storage_data");
   storage_data();
   if (options.version) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <unordered_map>
 
 #include "base/fail.h"
@@ -11,6 +12,7 @@
 #include "codec/json_text.h"
 #include "codec/safetensors_header.h"
 #include "format/hf_index.h"
+#include "format/hf_shards.h"
 
 namespace shardwright {
 namespace {
@@ -23,25 +25,6 @@ constexpr std::array<std::string_view, 10> kWeightEndings = {
     ".gguf",        ".h5",
     ".msgpack",     ".onnx"};
 
-// torch's writer for Hugging Face files cuts tensors and notes in each file where its pieces begin;
-// files of whole tensors carry the note too, with zeros.
-Status refuse_pieces(const std::string& path, const SafetensorsHeader& header) {
-  const auto note = header.metadata.find("DCP_SHARDING_INFO");
-  if (note == header.metadata.end()) return {};
-  const nlohmann::json pieces = SW_TRY(parse_json(note->second, path));
-  if (!pieces.is_object()) return {};
-  for (const auto& [name, piece] : pieces.items()) {
-    if (!piece.is_object() || !piece.contains("saved_offsets")) continue;
-    const nlohmann::json& offsets = piece["saved_offsets"];
-    if (std::ranges::all_of(offsets, [](const auto& offset) { return offset == 0; })) continue;
-    return fail(Code::kUnsupportedFormat,
-                "{}: found a piece of tensor {}, which torch's HuggingFaceStorageWriter cut, "
-                "expected whole tensors; join them with consolidate_safetensors_files",
-                path, name);
-  }
-  return {};
-}
-
 Status refuse_duplicates(const Catalog& catalog, Defects& defects) {
   std::unordered_map<std::string_view, std::uint32_t> seen;
   for (const StoredTensor& tensor : catalog.tensors) {
@@ -50,6 +33,32 @@ Status refuse_duplicates(const Catalog& catalog, Defects& defects) {
     SW_TRY(defects.report(fail(Code::kDuplicateName, "tensor {}: found in both {} and {}",
                                tensor.desc.name, catalog.files[first->second],
                                catalog.files[tensor.chunks.file(0)])));
+  }
+  return {};
+}
+
+// `offsets`: of each tensor within the whole one, for files that hold shards; else as many as
+// tensors were there before.
+Status add_tensors(const std::string& path, SourceFiles& files, Catalog& catalog,
+                   std::vector<Dims>& offsets) {
+  const std::uint32_t file = files.add(path);
+  catalog.files.push_back(path);
+  const std::shared_ptr<const ReadableFile> open = SW_TRY(files.get(file));
+  const SafetensorsHeader header = SW_TRY(read_safetensors_header(*open));
+  const std::optional<ShardOffsets> shards = SW_TRY(read_shard_offsets(header, path));
+  if (shards.has_value() != (offsets.size() == catalog.tensors.size()) &&
+      !catalog.tensors.empty()) {
+    return fail(
+        Code::kMetadataCorrupt,
+        "{}: found shards beside whole tensors, expected one or the other; remove the files "
+        "of an earlier save",
+        path);
+  }
+  for (const SafetensorsTensor& entry : header.tensors) {
+    StoredTensor tensor{entry.desc, ChunkList(entry.desc.shape.size()), Encoding::kRaw};
+    tensor.chunks.push_back({Box::whole(entry.desc.shape), file, entry.range, {}});
+    catalog.tensors.push_back(std::move(tensor));
+    if (shards) offsets.push_back(shards->find(entry.desc.name)->second);
   }
   return {};
 }
@@ -84,17 +93,17 @@ Result<std::vector<std::string>> list_weight_files(const Directory& directory) {
 }
 
 Status add_safetensors(const std::string& path, SourceFiles& files, Catalog& catalog) {
-  const std::uint32_t file = files.add(path);
-  catalog.files.push_back(path);
-  const std::shared_ptr<const ReadableFile> open = SW_TRY(files.get(file));
-  const SafetensorsHeader header = SW_TRY(read_safetensors_header(*open));
-  SW_TRY(refuse_pieces(path, header));
-  for (const SafetensorsTensor& entry : header.tensors) {
-    StoredTensor tensor{entry.desc, ChunkList(entry.desc.shape.size()), Encoding::kRaw};
-    tensor.chunks.push_back({Box::whole(entry.desc.shape), file, entry.range, {}});
-    catalog.tensors.push_back(std::move(tensor));
+  std::vector<Dims> offsets;
+  SW_TRY(add_tensors(path, files, catalog, offsets));
+  if (std::ranges::all_of(offsets, [](const Dims& offset) {
+        return std::ranges::all_of(offset, [](std::int64_t place) { return place == 0; });
+      })) {
+    return {};
   }
-  return {};
+  return fail(Code::kUnsupportedFormat,
+              "{}: found pieces of tensors, which torch's HuggingFaceStorageWriter cut, expected "
+              "whole ones",
+              path);
 }
 
 Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files, Defects& defects) {
@@ -115,11 +124,14 @@ Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files, 
     names = SW_TRY(list_weight_files(directory));
   }
   Catalog catalog;
+  std::vector<Dims> offsets;
   for (const std::string& name : names) {
-    SW_TRY(defects.report(add_safetensors(name, files, catalog)));
+    SW_TRY(defects.report(add_tensors(name, files, catalog, offsets)));
   }
+  if (!offsets.empty()) SW_TRY(join_shards(offsets, catalog));
   SW_TRY(refuse_duplicates(catalog, defects));
   if (has_index) SW_TRY(check_against_index(catalog, index, defects));
+  SW_TRY(defects.report(check_consolidated_scalars(directory, catalog, files)));
   return catalog;
 }
 

@@ -128,7 +128,9 @@ class TorchItems : public testing::Test {
 
   Status locate() {
     SourceFiles files(directory_, catalog_.files, 4);
-    return locate_items(catalog_, files);
+    const auto notes = SW_TRY(locate_items(catalog_, files));
+    EXPECT_TRUE(notes.empty());
+    return {};
   }
 
   MemoryDirectory directory_;

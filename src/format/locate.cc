@@ -40,6 +40,10 @@ class Locator {
     const std::unique_ptr<Directory> directory = SW_TRY(open_local_directory(path));
     const Listing listing{SW_TRY(directory->list(""))};
     if (listing.has(".metadata")) return dcp(path, *directory, listing);
+    if (listing.has("__0.metadata")) {
+      reasons_.push_back("__0.metadata and its like list what each rank stored");
+      return found(Container::kDcp, path);
+    }
     if (listing.has("model.safetensors.index.json")) {
       reasons_.push_back("model.safetensors.index.json names the weight files");
       return found(Container::kHf, path);
@@ -57,6 +61,10 @@ class Locator {
       for (const std::string_view prefix : {"iter_", "step_"}) {
         if (const DirectoryEntry* entry = latest_folder(listing.entries, prefix))
           return descend(path, *entry);
+      }
+      if (const DirectoryEntry* sharded = listing.first_matching(
+              [](const DirectoryEntry& entry) { return entry.name == "sharded"; })) {
+        return descend(path, *sharded);
       }
       if (const DirectoryEntry* release = listing.first_matching(
               [](const DirectoryEntry& entry) { return entry.name == "release"; })) {

@@ -4,8 +4,11 @@
 #include "base/fail.h"
 #include "format/common_state.h"
 #include "format/dcp_metadata.h"
+#include "format/decoded_items.h"
+#include "format/fsdp_state.h"
 #include "format/hf_reader.h"
 #include "format/legacy_reader.h"
+#include "format/rank_metadata.h"
 #include "io/file_limit.h"
 #include "io/source_files.h"
 #include "shardwright/checkpoint.h"
@@ -14,6 +17,7 @@ namespace shardwright {
 namespace {
 
 constexpr std::uint64_t kMostStateBytes = std::uint64_t{1} << 30;
+constexpr std::string_view kDcpMetadata = ".metadata";
 constexpr std::uint64_t kMostTextBytes = std::uint64_t{64} << 20;
 
 // Files that a process holds open beside the sources: outputs, libraries, the terminal.
@@ -36,19 +40,6 @@ Result<std::string> read_if_there(const Directory& directory, std::string_view p
 StoredObject add_file(Checkpoint& checkpoint, const std::string& path, std::uint64_t size) {
   checkpoint.catalog.files.push_back(path);
   return {path, checkpoint.files->add(path), {0, size}};
-}
-
-Status refuse_transformed(const DcpMetadata& metadata) {
-  if (metadata.transformed.empty()) return {};
-  const TransformedItem& item = metadata.transformed.front();
-  std::string names;
-  for (const std::string& descriptor : item.descriptors) {
-    names += (names.empty() ? "" : ", ") + descriptor;
-  }
-  return fail(Code::kItemTransformed,
-              "entry {}: found it stored through {} ({} such entries), expected plain items; "
-              "re-save it without stream extensions",
-              item.name, names, metadata.transformed.size());
 }
 
 // Ranges that leave their files are found now, not in the middle of a conversion.
@@ -131,17 +122,28 @@ Status list_companions(Checkpoint& checkpoint) {
   return {};
 }
 
+// Of a checkpoint whose state is stored entry by entry.
+Status read_entry_arguments(Checkpoint& checkpoint) {
+  checkpoint.arguments = SW_TRY(read_fsdp_arguments(checkpoint.catalog, *checkpoint.files));
+  return {};
+}
+
 Status open_dcp(Checkpoint& checkpoint, Defects& defects) {
   const Directory& directory = *checkpoint.directory;
-  const std::unique_ptr<ReadableFile> file = SW_TRY(directory.open(".metadata"));
+  const bool is_rank_local = !directory.exists(kDcpMetadata);
   DcpMetadataOptions options;
   options.defects = &defects;
-  DcpMetadata metadata = SW_TRY(read_dcp_metadata(*file, options));
-  SW_TRY(refuse_transformed(metadata));
+  DcpMetadata metadata = SW_TRY(read_any_metadata(directory, options));
   checkpoint.catalog = std::move(metadata.catalog);
   for (const std::string& path : checkpoint.catalog.files) checkpoint.files->add(path);
   SW_TRY(check_ranges(checkpoint, defects));
+  SW_TRY(mark_transformed(metadata.transformed, checkpoint.catalog));
+  SW_TRY(decode_objects(metadata.transformed, checkpoint.catalog, *checkpoint.files));
+  if (is_rank_local) {
+    checkpoint.notes = SW_TRY(settle_rank_objects(checkpoint.catalog, *checkpoint.files));
+  }
   SW_TRY(defects.report(read_common_state(checkpoint)));
+  if (checkpoint.arguments.empty()) SW_TRY(defects.report(read_entry_arguments(checkpoint)));
   checkpoint.hf_config = SW_TRY(read_if_there(directory, "hf/config.json", kMostTextBytes));
   checkpoint.source_keys = SW_TRY(read_if_there(directory, "hf/source_keys.json", kMostTextBytes));
   checkpoint.run_config = SW_TRY(read_if_there(directory, "run_config.yaml", kMostTextBytes));

@@ -49,11 +49,6 @@ constexpr Sibling kZarr = {"zarr", "a Megatron-Core checkpoint in the zarr backe
                            "zarr 后端的 Megatron-Core checkpoint",
                            "Megatron-Core 0.15 or older; re-save it there as torch_dist",
                            "Megatron-Core 0.15 或更早版本，可在其中另存为 torch_dist"};
-constexpr Sibling kRankLocal = {"dcp_rank_local",
-                                "a rank-local DCP checkpoint (one metadata file per rank)",
-                                "rank-local DCP checkpoint（每个 rank 一个 metadata 文件）",
-                                "torch.distributed.checkpoint on equally many ranks",
-                                "相同 rank 数的 torch.distributed.checkpoint"};
 constexpr Sibling kPeft = {"peft", "a PEFT adapter without its base model",
                            "不含基座模型的 PEFT adapter",
                            "peft; merge it into its base model first (merge_and_unload)",
@@ -115,7 +110,6 @@ constexpr std::array kRules = {
     Rule{&kNemoOne, {"*-unfinished"}},
     Rule{&kVerlFsdp, {"model_world_size_#_rank_#.pt"}},
     Rule{&kVerlFsdp, {"fsdp_config.json"}},
-    Rule{&kRankLocal, {"__#.metadata"}},
     Rule{&kMlite, {"training_state_rank_#.pt"}},
     Rule{&kCornstarch, {"module/", "projector/"}},
     Rule{&kCornstarch, {"pytorch_model-stage-*"}},

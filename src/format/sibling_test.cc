@@ -56,7 +56,6 @@ std::vector<Row> inventory() {
       {"mlite", {"training_state_rank_00000.pt"}},
       {"cornstarch", {"vision/module/pytorch_model-stage-00001-shard-00001.bin"}},
       {"cornstarch", {"module/a.bin", "projector/b.bin"}},
-      {"dcp_rank_local", {"__0.metadata", "__0_0.distcp"}},
       {"peft", {"adapter_config.json", "adapter_model.safetensors"}},
       {"hf_pickle", {"config.json", "pytorch_model-00001-of-00002.bin"}},
       {"gradients", {"mp_rank_00.pth", "mp_rank_01.pth"}},

@@ -36,8 +36,9 @@ bool is_weights_file(const DirectoryEntry& entry) {
 
 // Where the data begin; everything else is on the way.
 bool holds_data(const Entries& entries) {
-  return has_file(entries, ".metadata") || has_file(entries, "metadata.json") ||
-         has_file(entries, "common.pt") || std::ranges::any_of(entries, is_rank_folder) ||
+  return has_file(entries, ".metadata") || has_file(entries, "__0.metadata") ||
+         has_file(entries, "metadata.json") || has_file(entries, "common.pt") ||
+         std::ranges::any_of(entries, is_rank_folder) ||
          std::ranges::any_of(entries, is_weights_file) ||
          has_file(entries, "model.safetensors.index.json");
 }

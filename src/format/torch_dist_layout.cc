@@ -45,7 +45,8 @@ Catalog relative_to_folder(const Catalog& catalog, std::size_t folder_bytes) {
 
 Result<TorchDistLayout> layout_torch_dist(const std::vector<TorchDistTensor>& tensors,
                                           const std::vector<TorchDistObject>& objects,
-                                          const std::string& folder) {
+                                          const std::string& folder,
+                                          const DcpMetadataWriteOptions& options) {
   TorchDistLayout layout;
   Files files(folder, layout);
   // Files in the order of ranks, whoever asks first.
@@ -73,7 +74,8 @@ Result<TorchDistLayout> layout_torch_dist(const std::vector<TorchDistTensor>& te
     }
     layout.catalog.tensors.push_back(std::move(stored));
   }
-  layout.metadata = SW_TRY(encode_dcp_metadata(relative_to_folder(layout.catalog, folder.size())));
+  layout.metadata =
+      SW_TRY(encode_dcp_metadata(relative_to_folder(layout.catalog, folder.size()), options));
   return layout;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "format/dcp_metadata.h"
 #include "shardwright/catalog.h"
 
 namespace shardwright {
@@ -32,9 +33,9 @@ struct TorchDistLayout {
 /// Lays out `__{rank}_0.distcp` files under `folder` (with a trailing slash, or empty): objects
 /// first, then tensors, as Megatron-Core's writer does, without gaps, payloads on 64-byte
 /// boundaries. Ranks without anything get no file.
-[[nodiscard]] Result<TorchDistLayout> layout_torch_dist(const std::vector<TorchDistTensor>& tensors,
-                                                        const std::vector<TorchDistObject>& objects,
-                                                        const std::string& folder);
+[[nodiscard]] Result<TorchDistLayout> layout_torch_dist(
+    const std::vector<TorchDistTensor>& tensors, const std::vector<TorchDistObject>& objects,
+    const std::string& folder, const DcpMetadataWriteOptions& options = {});
 
 /// The content of metadata.json that every Megatron-Core version accepts; further fields would be
 /// a TypeError in versions up to 0.18.

@@ -2,12 +2,16 @@
 #include "format/torch_items.h"
 
 #include <algorithm>
-#include <array>
-#include <vector>
+#include <map>
+#include <optional>
+#include <utility>
 
-#include "base/endian.h"
 #include "base/fail.h"
+#include "codec/safetensors_header.h"
 #include "codec/torch_item_reader.h"
+#include "format/decoded_items.h"
+#include "io/file_window.h"
+#include "layout/strided_shards.h"
 
 namespace shardwright {
 namespace {
@@ -19,15 +23,15 @@ struct Item {
   std::uint64_t offset;
 };
 
-std::vector<Item> items_in_file_order(const Catalog& catalog, const Defects& defects) {
+// Items of `tensors`, empty ones too where `with_empty`: an empty shard's item holds nothing, and
+// may not exist.
+std::vector<Item> items_in_file_order(const Catalog& catalog,
+                                      std::span<const std::uint32_t> tensors, bool with_empty) {
   std::vector<Item> items;
-  for (std::uint32_t t = 0; t < catalog.tensors.size(); ++t) {
+  for (const std::uint32_t t : tensors) {
     const StoredTensor& tensor = catalog.tensors[t];
-    if (tensor.encoding != Encoding::kTorchItem) continue;
     for (std::uint32_t c = 0; c < tensor.chunks.size(); ++c) {
-      // An empty shard's item holds nothing, and may not exist.
-      if (tensor.chunks.box(c).is_empty()) continue;
-      if (defects.is_lost(tensor.desc.name, c)) continue;
+      if (tensor.chunks.box(c).is_empty() != with_empty) continue;
       items.push_back({tensor.chunks.file(c), t, c, tensor.chunks.range(c).offset});
     }
   }
@@ -37,61 +41,204 @@ std::vector<Item> items_in_file_order(const Catalog& catalog, const Defects& def
   return items;
 }
 
-// torch can write .distcp files whose tensors are safetensors files; only the file's first bytes
-// say so.
-bool begins_with_safetensors(const ReadableFile& file) {
-  std::array<std::byte, sizeof(std::uint64_t) + 2> head{};
-  if (file.size() < head.size() || !file.read_at(0, head)) return false;
-  const auto length = load_le<std::uint64_t>(head.data());
-  return length <= file.size() && head[8] == std::byte{'{'} && head[9] == std::byte{'"'};
+// The items of one file. Its safetensors headers are read once each.
+class ItemReader {
+ public:
+  explicit ItemReader(const ReadableFile& file) : file_(&file), archives_(file) {}
+
+  Result<LocatedTensor> read(const TensorDesc& desc, const Chunk& chunk) {
+    const std::int64_t bytes = SW_TRY(byte_count(chunk.box.shape, desc.dtype));
+    // torch gives the length of the payload and the place of the header that it shares with others;
+    // an archive is always longer than its payload.
+    if (bytes > 0 && chunk.range.length == static_cast<std::uint64_t>(bytes)) {
+      return read_safetensors(desc.name, chunk.range.offset);
+    }
+    return archives_.read(chunk.range);
+  }
+
+ private:
+  Result<LocatedTensor> read_safetensors(const std::string& name, std::uint64_t offset) {
+    const auto [found, is_new] = headers_.try_emplace(offset);
+    if (is_new) {
+      const FileWindow window(*file_, {offset, file_->size()});
+      found->second = SW_TRY(read_safetensors_header(window));
+    }
+    const auto entry = std::ranges::find(found->second.tensors, name,
+                                         [](const auto& tensor) { return tensor.desc.name; });
+    if (entry == found->second.tensors.end()) {
+      return fail(Code::kChunkMismatch, "@{}: found no such tensor in the safetensors header",
+                  offset);
+    }
+    LocatedTensor located;
+    located.dtype = entry->desc.dtype;
+    located.shape = entry->desc.shape;
+    located.range = {offset + entry->range.offset, entry->range.length};
+    return located;
+  }
+
+  const ReadableFile* file_;
+  TensorItemReader archives_;
+  std::map<std::uint64_t, SafetensorsHeader> headers_;
+};
+
+// What an item holds that is not what the metadata says of it.
+struct Surprise {
+  std::uint32_t chunk = 0;
+  DType dtype = DType::kU8;
+  Dims shape;
+};
+
+std::unexpected<Error> mismatch(const Catalog& catalog, const StoredTensor& tensor,
+                                const Surprise& found) {
+  const Box box = tensor.chunks.box(found.chunk);
+  return fail(
+      Code::kChunkMismatch,
+      "{}: tensor {}: the archive of chunk {} holds {} {}, expected {} {}; the metadata and "
+      "the file do not belong together, or torch wrote them wrong",
+      catalog.files[tensor.chunks.file(found.chunk)], tensor.desc.name, to_string(box),
+      torch_name(found.dtype), to_string(found.shape), torch_name(tensor.desc.dtype),
+      to_string(box.shape));
 }
 
-Status locate_item(StoredTensor& tensor, const Item& item, TensorItemReader& reader) {
-  const Chunk chunk = tensor.chunks[item.chunk];
-  const auto describe = [&] { return fmt::format("tensor {}", tensor.desc.name); };
-  Result<LocatedTensor> found = reader.read(chunk.range);
-  if (!found) return std::unexpected(std::move(found).error().within(describe()));
-  if (found->dtype != tensor.desc.dtype || !(found->shape == chunk.box.shape)) {
-    return fail(Code::kChunkMismatch,
-                "tensor {}: the archive of chunk {} holds {} {}, expected {} {}; the metadata and "
-                "the file do not belong together, or torch wrote them wrong",
-                tensor.desc.name, to_string(chunk.box), torch_name(found->dtype),
-                to_string(found->shape), torch_name(tensor.desc.dtype), to_string(chunk.box.shape));
+class Locator {
+ public:
+  Locator(Catalog& catalog, SourceFiles& files, Defects& defects)
+      : catalog_(catalog), files_(files), defects_(defects) {}
+
+  Result<std::vector<std::string>> run() {
+    SW_TRY(decode_items(catalog_, files_));
+    std::vector<std::uint32_t> tensors;
+    for (std::uint32_t t = 0; t < catalog_.tensors.size(); ++t) {
+      if (catalog_.tensors[t].encoding == Encoding::kTorchItem) tensors.push_back(t);
+    }
+    SW_TRY(locate(items_in_file_order(catalog_, tensors, false)));
+    if (!surprises_.empty()) SW_TRY(repair_tensors());
+    for (StoredTensor& tensor : catalog_.tensors) tensor.encoding = Encoding::kRaw;
+    return std::move(notes_);
   }
-  tensor.chunks.set_location(item.chunk, chunk.file, found->range);
-  tensor.chunks.set_strides(item.chunk, found->strides);
-  return {};
-}
+
+ private:
+  Status locate(const std::vector<Item>& items) {
+    for (std::size_t i = 0; i < items.size();) {
+      const std::uint32_t file = items[i].file;
+      const std::shared_ptr<const ReadableFile> open = SW_TRY(files_.get(file));
+      ItemReader reader(*open);
+      for (; i < items.size() && items[i].file == file; ++i) {
+        const std::string& name = catalog_.tensors[items[i].tensor].desc.name;
+        if (defects_.is_lost(name, items[i].chunk)) continue;
+        Status status = locate_item(items[i], reader);
+        if (status) continue;
+        SW_TRY(defects_.report(std::move(status)));
+        defects_.lose(name, items[i].chunk);
+        reader = ItemReader(*open);
+      }
+    }
+    return {};
+  }
+
+  Status locate_item(const Item& item, ItemReader& reader) {
+    StoredTensor& tensor = catalog_.tensors[item.tensor];
+    const Chunk chunk = tensor.chunks[item.chunk];
+    Result<LocatedTensor> found = reader.read(tensor.desc, chunk);
+    if (!found) {
+      Error error = std::move(found).error().within(fmt::format("tensor {}", tensor.desc.name));
+      return std::unexpected(std::move(error).within(catalog_.files[item.file]));
+    }
+    if (found->dtype != tensor.desc.dtype || !(found->shape == chunk.box.shape)) {
+      surprises_[item.tensor].push_back({item.chunk, found->dtype, found->shape});
+      if (found->dtype != tensor.desc.dtype) {
+        return mismatch(catalog_, tensor, surprises_[item.tensor].back());
+      }
+    }
+    tensor.chunks.set_location(item.chunk, chunk.file, found->range);
+    tensor.chunks.set_strides(item.chunk, found->strides);
+    return {};
+  }
+
+  // Chunks whose items say another shape: those that claim to be empty may be the other half.
+  Status repair_tensors() {
+    std::vector<std::uint32_t> tensors;
+    for (const auto& [tensor, surprises] : surprises_) tensors.push_back(tensor);
+    SW_TRY(locate(items_in_file_order(catalog_, tensors, true)));
+    for (const std::uint32_t tensor : tensors) {
+      Status status = repair(tensor);
+      if (status) continue;
+      SW_TRY(defects_.report(std::move(status)));
+      for (const Surprise& surprise : surprises_[tensor]) {
+        defects_.lose(catalog_.tensors[tensor].desc.name, surprise.chunk);
+      }
+    }
+    return {};
+  }
+
+  Status repair(std::uint32_t index) {
+    StoredTensor& tensor = catalog_.tensors[index];
+    const std::vector<Surprise>& surprises = surprises_[index];
+    const std::optional<int> axis = sharded_axis(tensor, surprises);
+    if (!axis) return mismatch(catalog_, tensor, surprises.front());
+    std::vector<ShardClaim> claims;
+    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+      const Box box = tensor.chunks.box(i);
+      claims.push_back({box.origin[*axis], box.shape[*axis], box.shape[*axis]});
+    }
+    for (const Surprise& surprise : surprises) {
+      claims[surprise.chunk].stored_rows = surprise.shape[*axis];
+    }
+    const auto rows = true_shard_rows(tensor.desc.shape[*axis], claims);
+    if (!rows) return mismatch(catalog_, tensor, surprises.front());
+    ChunkList repaired(tensor.chunks.axes());
+    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+      Chunk chunk = tensor.chunks[i];
+      chunk.box.origin[*axis] = (*rows)[i].offset;
+      chunk.box.shape[*axis] = (*rows)[i].rows;
+      repaired.push_back(chunk);
+    }
+    tensor.chunks = std::move(repaired);
+    notes_.push_back(fmt::format(
+        "tensor {}: the metadata describes its strided shards wrong (a fault of torch 2.12 and "
+        "2.13); {} chunks are read at the rows that their items hold",
+        tensor.desc.name, surprises.size()));
+    return {};
+  }
+
+  // The one axis on which the chunks and their items differ.
+  static std::optional<int> sharded_axis(const StoredTensor& tensor,
+                                         const std::vector<Surprise>& surprises) {
+    std::optional<int> found;
+    for (const Surprise& surprise : surprises) {
+      const Dims& claimed = tensor.chunks.box(surprise.chunk).shape;
+      if (surprise.shape.size() != claimed.size()) return std::nullopt;
+      for (int axis = 0; axis < claimed.size(); ++axis) {
+        if (claimed[axis] == surprise.shape[axis]) continue;
+        if (found && *found != axis) return std::nullopt;
+        found = axis;
+      }
+    }
+    if (!found) return std::nullopt;
+    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+      const Dims shape = tensor.chunks.box(i).shape;
+      for (int axis = 0; axis < shape.size(); ++axis) {
+        if (axis != *found && shape[axis] != tensor.desc.shape[axis]) return std::nullopt;
+      }
+    }
+    return found;
+  }
+
+  Catalog& catalog_;
+  SourceFiles& files_;
+  Defects& defects_;
+  std::map<std::uint32_t, std::vector<Surprise>> surprises_;  // by tensor
+  std::vector<std::string> notes_;
+};
 
 }  // namespace
 
-Status locate_items(Catalog& catalog, SourceFiles& files, Defects& defects) {
-  const std::vector<Item> items = items_in_file_order(catalog, defects);
-  for (std::size_t i = 0; i < items.size();) {
-    const std::uint32_t file = items[i].file;
-    const std::shared_ptr<const ReadableFile> open = SW_TRY(files.get(file));
-    TensorItemReader reader(*open);
-    for (; i < items.size() && items[i].file == file; ++i) {
-      StoredTensor& tensor = catalog.tensors[items[i].tensor];
-      Status status = locate_item(tensor, items[i], reader);
-      if (status) continue;
-      if (begins_with_safetensors(*open)) {
-        return fail(Code::kUnsupportedFormat,
-                    "{}: found tensors as safetensors, expected items of torch.save; re-save with "
-                    "SerializationFormat.TORCH_SAVE",
-                    catalog.files[file]);
-      }
-      SW_TRY(
-          defects.report(std::unexpected(std::move(status).error().within(catalog.files[file]))));
-      defects.lose(tensor.desc.name, items[i].chunk);
-      reader = TensorItemReader(*open);
-    }
-  }
-  for (StoredTensor& tensor : catalog.tensors) tensor.encoding = Encoding::kRaw;
-  return {};
+Result<std::vector<std::string>> locate_items(Catalog& catalog, SourceFiles& files,
+                                              Defects& defects) {
+  return Locator(catalog, files, defects).run();
 }
 
-Status locate_items(Catalog& catalog, SourceFiles& files) {
+Result<std::vector<std::string>> locate_items(Catalog& catalog, SourceFiles& files) {
   Defects first;
   return locate_items(catalog, files, first);
 }

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "io/source_files.h"
 #include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
 
-/// Finds the payloads inside the torch archives of a DCP catalog: afterwards every tensor has
-/// Encoding::kRaw. Reads the archives' heads and directories, file by file in the order in which
-/// they lie. Error: kChunkMismatch when an archive holds another dtype or shape than the metadata
-/// says (torch 2.12 and 2.13 write such files for strided shards), and those of the archive reader.
-[[nodiscard]] Status locate_items(Catalog& catalog, SourceFiles& files);
+/// Finds the payloads inside the items of a DCP catalog, which are torch archives, safetensors
+/// files that many tensors share, or either behind zstd: afterwards every tensor has
+/// Encoding::kRaw. Reads the items' heads and directories, file by file in the order in which they
+/// lie; what zstd hides is decoded into a temporary file, a further one of `catalog` and `files`.
+///
+/// torch 2.12 and 2.13 describe uneven strided shards wrong. Where the items' own shapes leave one
+/// reading, the boxes become what was stored, and the result says so, a note for each tensor.
+/// Error: kChunkMismatch, with tensor, chunk and file, for any other item whose dtype or shape is
+/// not what the metadata says, and those of the readers of archives and headers.
+[[nodiscard]] Result<std::vector<std::string>> locate_items(Catalog& catalog, SourceFiles& files);
 
 /// The same, with what is wrong told to `defects`. Chunks that a collection has lost, before or
 /// here, stay unlocated.
-[[nodiscard]] Status locate_items(Catalog& catalog, SourceFiles& files, Defects& defects);
+[[nodiscard]] Result<std::vector<std::string>> locate_items(Catalog& catalog, SourceFiles& files,
+                                                            Defects& defects);
 
 }  // namespace shardwright

@@ -36,6 +36,14 @@ std::uint32_t SourceFiles::add(std::string path) {
   return static_cast<std::uint32_t>(paths_.size() - 1);
 }
 
+std::uint32_t SourceFiles::add(std::unique_ptr<ReadableFile> file) {
+  const std::uint32_t number = add(file->name());
+  const std::scoped_lock lock(mutex_);
+  slots_[number].file = std::make_shared<CountedFile>(std::move(file), bytes_read_);
+  slots_[number].stays_open = true;
+  return number;
+}
+
 Result<std::shared_ptr<const ReadableFile>> SourceFiles::get(std::uint32_t file) {
   const std::scoped_lock lock(mutex_);
   Slot& slot = slots_[file];
@@ -56,6 +64,7 @@ Status SourceFiles::read_at(std::uint32_t file, std::uint64_t offset, std::span<
 void SourceFiles::close_oldest() {
   Slot* oldest = nullptr;
   for (Slot& slot : slots_) {
+    if (slot.stays_open) continue;
     if (slot.file && (oldest == nullptr || slot.last_use < oldest->last_use)) oldest = &slot;
   }
   if (oldest == nullptr) return;

@@ -23,6 +23,8 @@ class SourceFiles {
 
   /// Makes a file known and returns its number: the count of those before it. Opens nothing.
   std::uint32_t add(std::string path);
+  /// The same for a file that is no name in the directory. It stays open.
+  std::uint32_t add(std::unique_ptr<ReadableFile> file);
   /// The file stays open while the caller holds it. It must not outlive this object.
   [[nodiscard]] Result<std::shared_ptr<const ReadableFile>> get(std::uint32_t file);
   /// get and read_at in one.
@@ -37,6 +39,7 @@ class SourceFiles {
   struct Slot {
     std::shared_ptr<const ReadableFile> file;
     std::uint64_t last_use = 0;
+    bool stays_open = false;
   };
 
   void close_oldest();

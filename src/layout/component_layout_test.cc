@@ -59,13 +59,6 @@ TEST(ComponentSpec, RefusesWhatItCannotRead) {
   EXPECT_THAT(ranges(solve({"a=tp=1", " a=tp=2"})), HasSubstr("found 'a' twice"));
 }
 
-TEST(ComponentLayout, RefusesSizesThatCannotBe) {
-  const auto refused = solve({"language=tp=3"}, 8);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::kComponentLayout);
-  EXPECT_THAT(refused.error().message, HasSubstr("expected a power of two"));
-}
-
 TEST(ComponentLayout, SharesWhatIsLeft) {
   EXPECT_EQ(ranges(solve({"language=tp=4", "images=tp=1"}, 8)),
             "language ranks 0-3, images ranks 4-7");

@@ -202,6 +202,20 @@ constexpr std::array kRules = {
                  "Megatron itself looks for {expected}.",
                  "PP=1 却使用三个数字命名（LLaVA-OneVision-2 的工具如此写）；Megatron 本身查找 "
                  "{expected}。"}},
+    FindingRule{"L37",
+                kError,
+                {"{name}: {what} are not in these files. An early MLite took them for replicas of "
+                 "what it kept; {experts} experts over EP={ep} are expected. They cannot be "
+                 "recovered from this checkpoint.",
+                 "{name}：文件中缺少{what}。早期 MLite 误将其当作副本；应有 {experts} 个专家，"
+                 "EP={ep}。无法从该 checkpoint 恢复。"}},
+    FindingRule{"L38",
+                kError,
+                {"{layers} layers by name, {expected} in the model: Megatron-FSDP numbers the "
+                 "layers of each of {stages} pipeline stages alike, and those of one name replaced "
+                 "each other.",
+                 "按名称只有 {layers} 层，模型应有 {expected} 层：Megatron-FSDP 在 {stages} 个 "
+                 "pipeline stage 中使用相同的层编号，同名的层互相覆盖。"}},
 };
 
 // Appends the text with its parameters; a name without a parameter stays as it is, which the tests

@@ -117,8 +117,8 @@ class Maker {
     const ModelTensors model = SW_TRY(model_tensors(catalog(), facts.config_text));
     tell_quantised(model, DType::kBF16, view_.notes);
     declare_quantised(model, view_.checkpoint.catalog, view_.plan.quantised);
-    const Correspondence correspondence = SW_TRY(
-        correspond_from_hf(facts, model, catalog(), *view_.checkpoint.files, view_.notes));
+    const Correspondence correspondence =
+        SW_TRY(correspond_from_hf(facts, model, catalog(), *view_.checkpoint.files, view_.notes));
     tensors_ =
         SW_TRY(draft_from_hf(correspondence, catalog(), {std::nullopt, LayerKeys::kAllNumbered}));
     std::vector<DraftTensor> exact = SW_TRY(keep_exact_values(

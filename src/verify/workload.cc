@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kAllBuffersBytes = std::size_t{64} << 20;
 constexpr std::size_t kLeastBufferBytes = std::size_t{64} << 10;
 // A larger buffer gains nothing and falls out of the cache.
-constexpr std::size_t kMostBufferBytes = std::size_t{1} << 20;
+constexpr std::size_t kMostBufferBytes = std::size_t{1} << 18;
 
 }  // namespace
 

@@ -130,7 +130,8 @@ CASES = {
     "falcon_h1": ("falcon_h1", "FalconH1ForCausalLM", FALCON),
     "falcon_h1_normed": ("falcon_h1", "FalconH1ForCausalLM", dict(FALCON, mamba_rms_norm=True)),
 }
-HAVE_EXPERTS = [name for name in CASES if "moe" in name or name in ("qwen3_next", "nemotron_h", "glm4_5v")]
+OTHERS_WITH_EXPERTS = ("qwen3_next", "nemotron_h", "glm4_5v")
+HAVE_EXPERTS = [name for name in CASES if "moe" in name or name in OTHERS_WITH_EXPERTS]
 
 # Megatron's arguments and tensors are the same: only HF has two names for what they are.
 SAME_IN_MEGATRON = ("qwen3_5_moe", "qwen3_next")
@@ -138,7 +139,7 @@ SAME_IN_MEGATRON = ("qwen3_5_moe", "qwen3_next")
 
 def build(folder, name, packed=False):
     """Saves a random model of a case in `folder` and returns its tensors."""
-    model_type, architecture, settings = CASES[name]
+    model_type, architecture, settings = copy.deepcopy(CASES[name])  # transformers changes them
     config = transformers.AutoConfig.for_model(model_type, **settings)
     model = getattr(transformers, architecture)._from_config(config, dtype=torch.bfloat16)
     hf_models.fill(model)
@@ -325,7 +326,7 @@ def test_language_models_are_those_of_the_text_family(shardwright, tmp_path, nam
         "qwen2_vl": "Qwen2ForCausalLM",
     }[name]
     hf = build(tmp_path / "hf", name)
-    settings = dict(CASES[name][2]["text_config"])
+    settings = copy.deepcopy(CASES[name][2]["text_config"])
     if name == "glm4_5v":
         settings.update(attention_bias=True, num_nextn_predict_layers=0)
     config = transformers.AutoConfig.for_model(text, **settings)
@@ -372,7 +373,8 @@ def test_norms_that_round(shardwright, tmp_path):
 
     made[stored] += 0.25  # a step of training: what was kept is not what Megatron has any more
     folder = checkpoints.iteration_folder(tmp_path / "out")
-    checkpoints.dcp.save(made, storage_writer=checkpoints.dcp.FileSystemWriter(folder), no_dist=True)
+    writer = checkpoints.dcp.FileSystemWriter(folder)
+    checkpoints.dcp.save(made, storage_writer=writer, no_dist=True)
     done = shardwright("convert", tmp_path / "out", tmp_path / "trained", "--to", "hf")
     assert "are those of before it was trained" in done.stderr
     trained = checkpoints.load_hf(tmp_path / "trained")
@@ -451,7 +453,7 @@ def error(model, hf_model, vocab_size):
 @pytest.mark.parametrize("name", ["qwen3_5", "qwen3_next"])
 def test_delta_nets_compute_the_same(shardwright, delta_net_model, tmp_path, name):
     """Row orders, w - 1, the gates of the queries and the arguments, all at once."""
-    model_type, architecture, settings = CASES[name]
+    model_type, architecture, settings = copy.deepcopy(CASES[name])  # transformers changes them
     config = transformers.AutoConfig.for_model(model_type, **settings)
     hf_model = getattr(transformers, architecture)._from_config(
         config, dtype=torch.float32, **hf_models.EAGER
@@ -538,7 +540,7 @@ def mamba_model(megatron, monkeypatch):
 
 @pytest.fixture
 def delta_net_te_model(megatron, monkeypatch):
-    """Builds Megatron-Core's GPTModel with gated delta nets, of the modules that it has for them."""
+    """Builds Megatron-Core's GPTModel with gated delta nets, of its own modules for them."""
     import megatron_from_args
     from megatron.core.models.gpt import experimental_attention_variant_module_specs as specs
     from megatron.core.ssm import gated_delta_net

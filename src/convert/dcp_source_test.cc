@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "convert/golden.h"
+#include "testing/golden_files.h"
+#include "testing/temporary_folder.h"
+
+namespace shardwright {
+namespace {
+
+using testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+std::string fixture(std::string_view name) { return golden_path("dcp/" + std::string(name)); }
+
+ConvertRequest to_safetensors(const std::string& input, const std::string& output) {
+  ConvertRequest request;
+  request.input = input;
+  request.output = output;
+  request.format = TargetFormat::kSafetensors;
+  request.optimizer = OptimizerPolicy::kKeep;
+  return request;
+}
+
+class DcpSource : public testing::TestWithParam<const char*> {};
+
+// Whatever wrote it: the whole tensors, bit by bit, through the whole program.
+TEST_P(DcpSource, EqualsWhatWasSaved) {
+  const TemporaryFolder folder;
+  const auto done = convert_now(to_safetensors(fixture(GetParam()) + "/ckpt", folder / "out"));
+  ASSERT_TRUE(done) << done.error().text();
+  const auto got = read_all_tensors(folder / "out");
+  const auto truth = read_all_tensors(fixture(GetParam()));
+  ASSERT_TRUE(got) << got.error().text();
+  ASSERT_TRUE(truth) << truth.error().text();
+  EXPECT_FALSE(truth->empty());
+  EXPECT_EQ(difference(*got, *truth), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, DcpSource,
+                         testing::Values("fsdp2_uneven", "fsdp2_tp2_uneven", "strided_rows7",
+                                         "noncontiguous", "optimizer", "zstd_twice",
+                                         "safetensors_items", "rank_local", "hf_sharded",
+                                         "hf_empty_shard"),
+                         [](const auto& info) { return std::string(info.param); });
+
+Error refusal_of(const std::string& input) {
+  const TemporaryFolder folder;
+  const auto done = convert_now(to_safetensors(input, folder / "out"));
+  if (done) return Error{Code::kInternal, "it was converted"};
+  EXPECT_FALSE(fs::exists(folder / "out"));
+  return done.error();
+}
+
+TEST(DcpSourceRefusal, NamesAForeignExtension) {
+  const Error error = refusal_of(fixture("foreign_extension") + "/ckpt");
+  EXPECT_EQ(error.code, Code::kItemTransformed);
+  EXPECT_THAT(error.message, HasSubstr("test.xor@example.com/2"));
+}
+
+TEST(DcpSourceRefusal, FindsScalarsThatConsolidationLost) {
+  const Error error = refusal_of(fixture("hf_scalar") + "/ckpt");
+  EXPECT_EQ(error.code, Code::kReplicasDiffer);
+  EXPECT_THAT(error.message, HasSubstr("tensor scalar"));
+  const TemporaryFolder folder;
+  const auto done =
+      convert_now(to_safetensors(fixture("hf_scalar") + "/ckpt/sharded", folder / "o"));
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_EQ(difference(*read_all_tensors(folder / "o"), *read_all_tensors(fixture("hf_scalar"))),
+            "");
+}
+
+TEST(DcpSourceNote, SaysThatStridedShardsWereRepaired) {
+  const TemporaryFolder folder;
+  const auto done = convert_now(to_safetensors(fixture("strided_rows7") + "/ckpt", folder / "out"));
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_THAT(done->notes, testing::ElementsAre(HasSubstr("tensor rows7:")));
+}
+
+std::string copy_of(std::string_view name, const TemporaryFolder& folder) {
+  const std::string target = folder / "copy";
+  fs::copy(fixture(name) + "/ckpt", target, fs::copy_options::recursive);
+  fs::permissions(target, fs::perms::owner_all, fs::perm_options::add);
+  return target;
+}
+
+TEST(DcpSourceRefusal, WantsEveryRanksMetadata) {
+  const TemporaryFolder folder;
+  const std::string copy = copy_of("rank_local", folder);
+  fs::copy(copy + "/__1.metadata", copy + "/__2.metadata");
+  fs::remove(copy + "/__1.metadata");
+  const Error error = refusal_of(copy);
+  EXPECT_EQ(error.code, Code::kMetadataCorrupt);
+  EXPECT_THAT(error.message, HasSubstr("__1.metadata: not found"));
+}
+
+TEST(DcpSourceRefusal, FindsAShardThatIsMissing) {
+  const TemporaryFolder folder;
+  const std::string copy = copy_of("rank_local", folder);
+  fs::remove(copy + "/__1.metadata");
+  EXPECT_EQ(refusal_of(copy).code, Code::kHole);
+}
+
+// Overwrites `count` bytes behind the first occurrence of `mark`.
+void damage(const std::string& path, std::string_view mark, std::size_t behind,
+            std::string_view bytes) {
+  std::string text;
+  {
+    std::ifstream file(path, std::ios::binary);
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  const std::size_t at = text.find(mark);
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at + behind, bytes.size(), bytes);
+  fs::permissions(path, fs::perms::owner_all, fs::perm_options::add);
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+TEST(DcpSourceRefusal, FindsDamagedZstd) {
+  const TemporaryFolder folder;
+  const std::string copy = copy_of("zstd_twice", folder);
+  damage(copy + "/__0_0.distcp", "\x28\xb5\x2f\xfd", 0, "BAD!");
+  const Error error = refusal_of(copy);
+  EXPECT_EQ(error.code, Code::kItemTransformed);
+  EXPECT_THAT(error.message, HasSubstr("expected zstd frames"));
+}
+
+TEST(DcpSourceRefusal, FindsShardOffsetsThatAreMissing) {
+  const TemporaryFolder folder;
+  const std::string copy = copy_of("hf_sharded", folder);
+  for (const auto& entry : fs::directory_iterator(copy)) {
+    damage(entry.path(), "saved_offsets", 0, "saved_0ffsets");
+  }
+  const Error error = refusal_of(copy);
+  EXPECT_EQ(error.code, Code::kMetadataCorrupt);
+  EXPECT_THAT(error.message, HasSubstr("found no saved_offsets"));
+}
+
+TEST(DcpSourceRefusal, FindsRanksWhoseReplicasDiffer) {
+  const TemporaryFolder folder;
+  const std::string copy = copy_of("rank_local", folder);
+  ConvertRequest request = to_safetensors(copy, folder / "out");
+  request.include = {"rep"};
+  const auto prepared = prepare_conversion(request);
+  ASSERT_TRUE(prepared) << prepared.error().text();
+  const Chunk second = prepared->plan.source.tensors[0].chunks[1];
+  const std::string path = copy + "/" + prepared->plan.source.files[second.file];
+  fs::permissions(path, fs::perms::owner_all, fs::perm_options::add);
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(second.range.offset));
+  file.put('\x55');
+  file.close();
+  const auto done = convert_now(request);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::kReplicasDiffer);
+}
+
+}  // namespace
+}  // namespace shardwright

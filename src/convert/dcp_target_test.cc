@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "convert/fsdp_source.h"
+#include "convert/golden.h"
+#include "format/rank_metadata.h"
+#include "layout/mlite_layout.h"
+#include "shardwright/diagnose.h"
+#include "testing/golden_files.h"
+#include "testing/temporary_folder.h"
+
+namespace shardwright {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+std::string fixture(std::string_view name) { return golden_path("dcp/" + std::string(name)); }
+
+ConvertRequest request_of(const std::string& input, const std::string& output, TargetFormat format,
+                          std::int64_t shards = 1) {
+  ConvertRequest request;
+  request.input = input;
+  request.output = output;
+  request.format = format;
+  request.shards = shards;
+  return request;
+}
+
+DcpMetadata metadata_of(const std::string& path) {
+  const auto directory = open_local_directory(path).value();
+  return read_any_metadata(*directory, {.planner_paths = true}).value();
+}
+
+class DcpTarget : public testing::TestWithParam<std::tuple<const char*, std::int64_t>> {};
+
+TEST_P(DcpTarget, HoldsTheSameAtAnyNumberOfShards) {
+  const auto& [name, shards] = GetParam();
+  const TemporaryFolder folder;
+  const auto done =
+      convert_now(request_of(fixture(name) + "/ckpt", folder / "out", TargetFormat::kDcp, shards));
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_EQ(
+      difference(read_all_tensors(folder / "out").value(), read_all_tensors(fixture(name)).value()),
+      "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, DcpTarget,
+                         testing::Combine(testing::Values("fsdp2_uneven", "optimizer", "zstd_twice",
+                                                          "rank_local", "hf_sharded"),
+                                          testing::Values(1, 3, 16)));
+
+TEST(DcpTargetMetadata, KeepsObjectsAndPlacesInTheStateDict) {
+  const TemporaryFolder folder;
+  const std::string source = fixture("optimizer") + "/ckpt";
+  ASSERT_TRUE(convert_now(request_of(source, folder / "out", TargetFormat::kDcp, 3)));
+  const DcpMetadata before = metadata_of(source);
+  const DcpMetadata after = metadata_of(folder / "out");
+  ASSERT_FALSE(before.planner_paths.empty());
+  std::map<std::string, std::vector<PathStep>> paths;
+  for (const PlannerPath& path : after.planner_paths) paths[path.name] = path.path;
+  EXPECT_EQ(paths.size(), before.planner_paths.size());
+  for (const PlannerPath& path : before.planner_paths) EXPECT_EQ(paths[path.name], path.path);
+  EXPECT_EQ(after.catalog.objects.size(), before.catalog.objects.size());
+  EXPECT_FALSE(after.catalog.objects.empty());
+}
+
+// Chunks of FSDP2: the last one short, one empty item behind the end for all ranks without rows.
+TEST(DcpTargetMetadata, CutsAsTorchChunkDoes) {
+  const TemporaryFolder folder;
+  ConvertRequest request =
+      request_of(fixture("strided_rows7") + "/ckpt", folder / "out", TargetFormat::kDcp, 6);
+  request.include = {"rows7"};
+  ASSERT_TRUE(convert_now(request));
+  const Catalog catalog = metadata_of(folder / "out").catalog;
+  ASSERT_EQ(catalog.tensors.size(), 1U);
+  std::vector<std::int64_t> origins;
+  std::vector<std::int64_t> rows;
+  for (std::size_t i = 0; i < catalog.tensors[0].chunks.size(); ++i) {
+    origins.push_back(catalog.tensors[0].chunks.box(i).origin[0]);
+    rows.push_back(catalog.tensors[0].chunks.box(i).shape[0]);
+  }
+  EXPECT_THAT(origins, testing::ElementsAre(0, 2, 4, 6, 7));
+  EXPECT_THAT(rows, testing::ElementsAre(2, 2, 2, 1, 0));
+}
+
+std::string saved_by_mlite(std::string_view name) {
+  return fixture(name) + (name == "mlite_sound" ? "" : "/step_3");
+}
+
+std::string truth_of_mlite(std::string_view name) {
+  return fixture(name == "mlite_sound" ? "mlite_sound_truth" : name);
+}
+
+// What MLite saved, against the weights that the run had.
+TensorMap mlite_truth(std::string_view name) {
+  TensorMap truth;
+  const TensorMap stored = read_all_tensors(truth_of_mlite(name)).value();
+  for (const auto& [key, tensor] : stored) {
+    if (key.starts_with("full.")) truth["model." + key.substr(5)] = tensor;
+    if (!key.starts_with("expert.")) continue;
+    const std::size_t layer = key.find('.', 7);
+    const std::size_t expert = key.find('.', layer + 1);
+    truth["model.layers." + key.substr(7, layer - 7) + ".mlp.experts" + key.substr(expert) +
+          ".weight" + key.substr(layer + 1, expert - layer - 1)] = tensor;
+  }
+  return truth;
+}
+
+class Mlite : public testing::TestWithParam<const char*> {};
+
+TEST_P(Mlite, GetsGlobalExpertsAndRowsInOrder) {
+  const TemporaryFolder folder;
+  const auto done =
+      convert_now(request_of(saved_by_mlite(GetParam()), folder / "out", TargetFormat::kDcp, 3));
+  ASSERT_TRUE(done) << done.error().text();
+  const TensorMap truth = mlite_truth(GetParam());
+  EXPECT_EQ(truth.size(), 28U);
+  EXPECT_EQ(difference(read_all_tensors(folder / "out").value(), truth), "");
+}
+
+TEST_P(Mlite, IsNotReorderedUnderItsOwnNames) {
+  const TemporaryFolder folder;
+  const auto done = convert_now(
+      request_of(saved_by_mlite(GetParam()), folder / "out", TargetFormat::kSafetensors));
+  ASSERT_TRUE(done) << done.error().text();
+  TensorMap truth;
+  const TensorMap stored = read_all_tensors(truth_of_mlite(GetParam())).value();
+  for (const auto& [key, tensor] : stored) {
+    if (key.starts_with("dcp.")) truth[key.substr(4)] = tensor;
+  }
+  EXPECT_EQ(difference(read_all_tensors(folder / "out").value(), truth), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, Mlite, testing::Values("mlite_sound", "mlite_ep2_etp2_tp2"));
+
+// Only the metadata is kept of these: no byte of their files is read before they are refused.
+std::string with_empty_files(std::string_view name, const TemporaryFolder& folder) {
+  std::string copy = folder / "copy";
+  fs::copy(fixture(name) + "/step_3", copy, fs::copy_options::recursive);
+  fs::permissions(copy, fs::perms::owner_all, fs::perm_options::add);
+  const DcpMetadata metadata = metadata_of(copy);
+  for (const std::string& file : metadata.catalog.files) {
+    std::ofstream(copy + "/" + file).close();
+    fs::resize_file(copy + "/" + file, 1 << 20);
+  }
+  return copy;
+}
+
+MliteLayout layout_of(std::string_view name) {
+  const std::string path = name == "mlite_lost_experts" ? fixture(name) : saved_by_mlite(name);
+  return read_mlite_layout(metadata_of(path).catalog).value();
+}
+
+TEST(MliteLayout, IsReadOffTheShapes) {
+  const MliteLayout even = layout_of("mlite_sound");
+  EXPECT_EQ(std::tuple(even.expert, even.expert_tensor, even.expert_data, even.tensor, even.data),
+            std::tuple(2, 1, 2, 1, 4));
+  const MliteLayout tensor = layout_of("mlite_ep2_etp2_tp2");
+  EXPECT_EQ(std::tuple(tensor.expert, tensor.expert_tensor, tensor.expert_data, tensor.tensor,
+                       tensor.data),
+            std::tuple(2, 2, 1, 2, 2));
+  EXPECT_EQ(even.loss, MliteLoss::kNone);
+  EXPECT_EQ(layout_of("mlite_lost_experts").loss, MliteLoss::kExperts);
+  EXPECT_EQ(layout_of("mlite_lost_rows").loss, MliteLoss::kRows);
+}
+
+TEST(MliteLayout, AsksWhereItIsToldOtherwise) {
+  const Catalog catalog = metadata_of(fixture("mlite_sound")).catalog;
+  const auto layout = read_mlite_layout(catalog, {4, std::nullopt, std::nullopt});
+  ASSERT_FALSE(layout);
+  EXPECT_EQ(layout.error().code, Code::kUsage);
+  EXPECT_THAT(layout.error().message, HasSubstr("--source-ep"));
+}
+
+TEST(MliteLoss, IsFoundByDiagnose) {
+  const TemporaryFolder folder;
+  for (const std::string& path :
+       {fixture("mlite_lost_experts"), with_empty_files("mlite_lost_rows", folder)}) {
+    const auto diagnosis = diagnose({.path = path});
+    ASSERT_TRUE(diagnosis) << diagnosis.error().text();
+    std::vector<std::string> codes;
+    for (const Finding& finding : diagnosis->findings) codes.push_back(finding.code);
+    EXPECT_THAT(codes, Contains("L37"));
+    EXPECT_TRUE(diagnosis->has_errors());
+    const TemporaryFolder out;
+    const auto refused = convert_now(request_of(path, out / "out", TargetFormat::kDcp));
+    ASSERT_FALSE(refused);
+    EXPECT_FALSE(fs::exists(out / "out"));
+  }
+}
+
+TEST(MliteSizes, AreToldByDiagnose) {
+  const auto diagnosis = diagnose({.path = fixture("mlite_ep2_etp2_tp2") + "/step_3"});
+  ASSERT_TRUE(diagnosis) << diagnosis.error().text();
+  EXPECT_EQ(diagnosis->sizes.expert, 2);
+  EXPECT_EQ(diagnosis->sizes.expert_tensor, 2);
+  EXPECT_EQ(diagnosis->sizes.tensor, 2);
+  EXPECT_FALSE(diagnosis->has_errors());
+}
+
+// Names and shapes of a real file of Megatron-FSDP, TP 2 x DP 2.
+TEST(FsdpSource, BecomesTheCanonicalTensors) {
+  const TemporaryFolder folder;
+  fs::copy(golden_path("metadata/mcore_0.16.1_fsdp_dtensor.metadata"), folder / ".metadata");
+  Catalog catalog = metadata_of(folder.path().string()).catalog;
+  for (StoredTensor& tensor : catalog.tensors) tensor.encoding = Encoding::kRaw;
+  std::vector<std::string> notes;
+  const auto canonical = canonical_from_fsdp(catalog, {}, notes);
+  ASSERT_TRUE(canonical) << canonical.error().text();
+  std::map<std::string, Dims> shapes;
+  for (const StoredTensor& tensor : canonical->tensors) {
+    shapes[tensor.desc.name] = tensor.desc.shape;
+    const Status coverage = check_coverage(tensor, Replicas::kForbidden);
+    EXPECT_TRUE(coverage) << coverage.error().text();
+  }
+  EXPECT_EQ(shapes.size(), 4U * (3 + 4 * 6));
+  EXPECT_EQ(shapes["decoder.layers.3.mlp.linear_fc1.weight"], (Dims{192, 64}));
+  EXPECT_EQ(shapes["optimizer.state.exp_avg_sq.decoder.layers.0.mlp.linear_fc1.weight"],
+            (Dims{192, 64}));
+  EXPECT_EQ(shapes["optimizer.state.param.output_layer.weight"], (Dims{512, 64}));
+
+  Catalog half = catalog;
+  std::erase_if(half.tensors, [](const StoredTensor& tensor) {
+    return tensor.desc.name == "model.module.decoder.layers.2.mlp.linear_fc1.weight_v";
+  });
+  const auto incomplete = canonical_from_fsdp(half, {}, notes);
+  ASSERT_FALSE(incomplete);
+  EXPECT_THAT(incomplete.error().message,
+              HasSubstr("decoder.layers.2.mlp.linear_fc1.weight: found 1 of 2 pieces"));
+
+  const Arguments staged = {{"pipeline_model_parallel_size", ArgValue{std::int64_t{2}}},
+                            {"num_layers", ArgValue{std::int64_t{8}}}};
+  EXPECT_FALSE(canonical_from_fsdp(catalog, staged, notes));
+  const Arguments disjoint = {{"pipeline_model_parallel_size", ArgValue{std::int64_t{2}}},
+                              {"num_layers", ArgValue{std::int64_t{4}}}};
+  EXPECT_TRUE(canonical_from_fsdp(catalog, disjoint, notes));
+}
+
+class FsdpTarget : public testing::TestWithParam<const char*> {};
+
+TEST_P(FsdpTarget, GoesToMegatronAndHuggingFaceAndBack) {
+  const std::string golden = golden_path(std::string("hf/") + GetParam());
+  const TemporaryFolder folder;
+  const auto made =
+      convert_now(request_of(golden + "/hf", folder / "fsdp", TargetFormat::kFsdpDtensor, 3));
+  ASSERT_TRUE(made) << made.error().text();
+  ConvertRequest to_hf = request_of(folder / "fsdp", folder / "hf", TargetFormat::kHf);
+  to_hf.dtype = DType::kBF16;
+  const auto back = convert_now(to_hf);
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(
+      difference(read_all_tensors(folder / "hf").value(), read_all_tensors(golden + "/hf").value()),
+      "");
+  ConvertRequest to_mcore = request_of(folder / "fsdp", folder / "mcore", TargetFormat::kTorchDist);
+  to_mcore.dtype = DType::kBF16;
+  ASSERT_TRUE(convert_now(to_mcore));
+  EXPECT_EQ(
+      difference(read_all_tensors(folder / "mcore").value(), read_all_tensors(golden).value()), "");
+  ConvertRequest to_legacy = request_of(folder / "fsdp", folder / "legacy", TargetFormat::kLegacy);
+  EXPECT_TRUE(convert_now(to_legacy));
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, FsdpTarget, testing::Values("llama3", "qwen3", "qwen3_moe"));
+
+// Optimizer states, settings and steps survive the way through fsdp_dtensor.
+TEST(FsdpTargetState, KeepsTheOptimizer) {
+  const std::string source = golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full");
+  const TemporaryFolder folder;
+  ASSERT_TRUE(convert_now(request_of(source, folder / "a", TargetFormat::kFsdpDtensor, 2)));
+  const auto made = convert_now(request_of(folder / "a", folder / "b", TargetFormat::kTorchDist));
+  ASSERT_TRUE(made) << made.error().text();
+  const TensorMap before = read_all_tensors(source).value();
+  const TensorMap after = read_all_tensors(folder / "b").value();
+  std::size_t compared = 0;
+  for (const auto& [name, tensor] : before) {
+    if (!name.starts_with("optimizer.state.")) continue;
+    EXPECT_EQ(after.at(name).bytes, tensor.bytes) << name;
+    ++compared;
+  }
+  EXPECT_GT(compared, 20U);
+  ASSERT_TRUE(convert_now(request_of(folder / "b", folder / "c", TargetFormat::kFsdpDtensor, 2)));
+  EXPECT_EQ(
+      difference(read_all_tensors(folder / "c").value(), read_all_tensors(folder / "a").value()),
+      "");
+}
+
+TEST(FsdpTargetState, RefusesPipelineStages) {
+  const TemporaryFolder folder;
+  ConvertRequest request =
+      request_of(golden_path("hf/llama3/hf"), folder / "out", TargetFormat::kFsdpDtensor);
+  request.parallel.pipeline = 2;
+  const auto made = convert_now(request);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::kUsage);
+}
+
+}  // namespace
+}  // namespace shardwright

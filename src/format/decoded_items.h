@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "format/dcp_metadata.h"
+#include "io/source_files.h"
+#include "shardwright/catalog.h"
+
+namespace shardwright {
+
+/// What torch calls its own stream extension; others exist only in the code of who saved.
+inline constexpr std::string_view kZstdDescriptor = "stream.zstd/1";
+
+/// Refuses transformed items whose descriptors we can't undo and tensors that are transformed in
+/// part, and marks the others Encoding::kZstdItem. Error: kItemTransformed, naming entry and
+/// descriptor.
+[[nodiscard]] Status mark_transformed(std::span<const TransformedItem> items, Catalog& catalog);
+
+/// Decodes the items of all tensors of Encoding::kZstdItem into a temporary file, which becomes a
+/// further one of the catalog and of `files`; the tensors get Encoding::kTorchItem. An item may
+/// have been compressed several times. Errors: as decode_zstd's.
+[[nodiscard]] Status decode_items(Catalog& catalog, SourceFiles& files);
+
+/// The same for the objects that `items` names.
+[[nodiscard]] Status decode_objects(std::span<const TransformedItem> items, Catalog& catalog,
+                                    SourceFiles& files);
+
+}  // namespace shardwright

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "plan/draft.h"
+
+namespace shardwright {
+
+/// Rows [begin, begin + rows) of a tensor. REQUIRES: it has them.
+[[nodiscard]] DraftTensor slice_rows(const DraftTensor& tensor, std::int64_t begin,
+                                     std::int64_t rows);
+
+/// Row `index` as a tensor of one axis less. REQUIRES: it has that row.
+[[nodiscard]] DraftTensor take_row(const DraftTensor& tensor, std::int64_t index);
+
+}  // namespace shardwright

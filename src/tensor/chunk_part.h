@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "shardwright/catalog.h"
+
+namespace shardwright {
+
+/// The part of a stored chunk that `box` takes of it: the same bytes, fewer of them.
+/// REQUIRES: a chunk of Encoding::kRaw that contains `box`, which has elements.
+[[nodiscard]] Chunk part_of(const Chunk& chunk, const Box& box, int element_bytes);
+
+/// Appends to `target` what of `source` lies in `piece`, moved so that the piece's origin comes to
+/// lie at `origin`. REQUIRES: Encoding::kRaw, the same axes.
+void append_moved(const StoredTensor& source, const Box& piece, const Dims& origin,
+                  ChunkList& target);
+
+}  // namespace shardwright
