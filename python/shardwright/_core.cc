@@ -191,7 +191,7 @@ class Reader {
     source.tensors.push_back(checkpoint_.catalog.tensors[index]);
     // Lent for messages: there may be as many files as tensors.
     source.files.swap(checkpoint_.catalog.files);
-    const Status status = locate_items(source, *checkpoint_.files);
+    const auto status = locate_items(source, *checkpoint_.files);
     source.files.swap(checkpoint_.catalog.files);
     SW_TRY(status);
     SW_TRY(check_coverage(source.tensors.front()));
