@@ -45,6 +45,9 @@ const std::vector<Layer>& layers() {
       {"cli",
        {"base", "tensor", "comm", "io", "codec", "format", "layout", "model", "plan", "exec",
         "verify", "convert"}},
+      {"python",
+       {"base", "tensor", "comm", "io", "codec", "format", "layout", "model", "plan", "exec",
+        "verify", "convert", "cli"}},
   };
   return table;
 }
@@ -122,12 +125,13 @@ const Layer* find_layer(string_view name) {
   return found == layers().end() ? nullptr : &*found;
 }
 
-/// The layer of a file below src/ or include/; nullptr for files that have none.
+/// The layer of a file below src/, include/ or python/; nullptr for files that have none.
 const Layer* layer_of(string_view path) {
   if (path.starts_with("src/")) {
     const string_view rest = path.substr(4);
     return find_layer(rest.substr(0, rest.find('/')));
   }
+  if (path.starts_with("python/")) return find_layer("python");
   if (path.starts_with("include/shardwright/")) {
     const auto found = public_header_layers().find(file_name(path));
     return found == public_header_layers().end() ? nullptr : find_layer(found->second);
@@ -285,7 +289,10 @@ Tree read_tree(const std::filesystem::path& root) {
 Findings check_includes(const Tree& tree) {
   Findings findings;
   for (const auto& [path, text] : tree) {
-    if (!is_cxx(path) || !(path.starts_with("src/") || path.starts_with("include/"))) continue;
+    if (!is_cxx(path) || !(path.starts_with("src/") || path.starts_with("include/") ||
+                           path.starts_with("python/"))) {
+      continue;
+    }
     const Layer* from = layer_of(path);
     if (from == nullptr) {
       findings.push_back(

@@ -58,14 +58,26 @@ Console Console::standard() {
 
 void Console::print(std::string_view text) {
   if (output_errno_ != 0) return;
+  if (capture_ != nullptr) {
+    capture_->output += text;
+    return;
+  }
   status_line("");
   output_errno_ = write_all(streams_.output, text);
 }
 
 // Nobody could be told that a message was not written.
+void Console::write_message(std::string_view text) {
+  if (capture_ != nullptr) {
+    capture_->messages += text;
+    return;
+  }
+  static_cast<void>(write_all(streams_.messages, text));
+}
+
 void Console::message(std::string_view line) {
   status_line("");
-  static_cast<void>(write_all(streams_.messages, printable(line) + "\n"));
+  write_message(printable(line) + "\n");
 }
 
 void Console::error(const Error& error) {
@@ -73,14 +85,13 @@ void Console::error(const Error& error) {
   std::string label = fmt::format("error[{}]:", code_name(error.code));
   if (streams_.messages_are_terminal && streams_.colour)
     label = fmt::format("{}{}{}", kRed, label, kPlain);
-  static_cast<void>(
-      write_all(streams_.messages, fmt::format("{} {}\n", label, printable(error.message))));
+  write_message(fmt::format("{} {}\n", label, printable(error.message)));
 }
 
 void Console::status_line(std::string_view line) {
   if (!streams_.messages_are_terminal || (line.empty() && !has_status_line_)) return;
   has_status_line_ = !line.empty();
-  static_cast<void>(write_all(streams_.messages, fmt::format("{}{}", kClearLine, line)));
+  write_message(fmt::format("{}{}", kClearLine, line));
 }
 
 std::string Console::bold(std::string_view text) const {

@@ -10,8 +10,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "cli/json_output.h"
-#include "cli/progress_line.h"
-#include "cli/stop_signal.h"
+#include "cli/watched_run.h"
 #include "io/publish.h"
 
 namespace shardwright::cli {
@@ -47,16 +46,12 @@ Error with_leftovers(Error error, const std::string& output) {
 }  // namespace
 
 Result<FinishedRun> run_with_progress(const PreparedConversion& conversion, Console& console) {
-  const StopSignal stop;
-  ProgressLine line(console);
-  RunOptions options;
-  options.on_progress = [&](const ConvertProgress& progress) { line.update(progress); };
-  options.cancelled = &stop.flag();
-  Result<ConvertReport> report = run_conversion(conversion, options);
+  WatchedRun watched(console);
+  Result<ConvertReport> report = run_conversion(conversion, watched.options());
   if (!report) {
     return std::unexpected(with_leftovers(std::move(report).error(), conversion.request.output));
   }
-  return FinishedRun{*std::move(report), line.seconds()};
+  return FinishedRun{*std::move(report), watched.seconds()};
 }
 
 void tell_notes(const PreparedConversion& conversion, Console& console) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/fail.h"
 #include "convert/repeated_shards.h"
 #include "convert/replicas.h"
 #include "exec/execute.h"
@@ -42,6 +43,10 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
     };
   }
   SW_TRY(execute(conversion.plan, files, publication->directory(), execution));
+  // The last one who follows it may have stopped it.
+  if (options.cancelled != nullptr && *options.cancelled) {
+    return fail(Code::kCancelled, "stopped before the checkpoint was published");
+  }
   SW_TRY(publication->commit());
   return ConvertReport{request.output, files.bytes_read(), cost.bytes_written, files.opens(),
                        cost.target_files};

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands give back: the documents of `--json`, with typed fields."""
+import dataclasses
+import html
+import typing
+
+
+class _Result:
+    """Fields by name; `to_dict()` is the whole document."""
+
+    @classmethod
+    def of(cls, document):
+        values = {}
+        for field in dataclasses.fields(cls):
+            values[field.name] = _typed(field.metadata.get("item"), document[field.name])
+        result = cls(**values)
+        object.__setattr__(result, "_document", document)
+        return result
+
+    def to_dict(self):
+        return self._document
+
+    def _repr_html_(self):
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(field.name)}</th>"
+            f"<td style='text-align:left'>{_cell(self._document[field.name])}</td></tr>"
+            for field in dataclasses.fields(self)
+        )
+        return f"<table><caption>{html.escape(type(self).__name__)}</caption>{rows}</table>"
+
+
+def _typed(item, value):
+    if item is None or value is None:
+        return value
+    return [item.of(element) for element in value]
+
+
+def _cell(value):
+    if isinstance(value, list):
+        return "<br>".join(_cell(element) for element in value)
+    if isinstance(value, dict):
+        return html.escape(", ".join(f"{key}: {element}" for key, element in value.items()))
+    return html.escape(str(value))
+
+
+def _list_of(item):
+    return dataclasses.field(metadata={"item": item})
+
+
+_result = dataclasses.dataclass(frozen=True)
+
+
+@_result
+class Finding(_Result):
+    code: str
+    severity: str
+    message: str
+
+
+@_result
+class TensorDifference(_Result):
+    tensor: str
+    left: dict
+    right: dict
+    differing: int
+    first: list
+    max_delta: float
+
+
+@_result
+class TensorDigest(_Result):
+    name: str
+    dtype: str
+    shape: list
+    digest: str
+
+
+@_result
+class Rename(_Result):
+    source: list
+    target: str
+
+
+@_result
+class Conversion(_Result):
+    output: str
+    format: str
+    family: str
+    bytes_read: int
+    bytes_written: int
+    files_opened: int
+    files_written: int
+    seconds: float
+    peak_memory_bytes: int
+    notes: list
+
+
+@_result
+class Plan(_Result):
+    source: dict
+    target: dict
+    family: str
+    cost: dict
+    notes: list
+    renames: typing.List[Rename] = _list_of(Rename)
+
+
+@_result
+class Verification(_Result):
+    path: str
+    container: str
+    family: str
+    proven: bool
+    tensors: int
+    elements: int
+    chunks: int
+    files: int
+    payload_bytes: int
+    checks: list
+    notes: list
+    findings: typing.List[Finding] = _list_of(Finding)
+
+    def __bool__(self):
+        return self.proven
+
+
+@_result
+class Difference(_Result):
+    left: str
+    right: str
+    names: str
+    family: str
+    equal: bool
+    compared: int
+    elements: int
+    bytes: int
+    missing_left: list
+    missing_right: list
+    differing_elements: int
+    max_delta: float
+    notes: list
+    differences: typing.List[TensorDifference] = _list_of(TensorDifference)
+
+
+@_result
+class Diagnosis(_Result):
+    path: str
+    container: str
+    layout_class: str
+    sizes: dict
+    reason: str
+    evidence: list
+    confidence: str
+    complete: bool
+    findings: typing.List[Finding] = _list_of(Finding)
+
+
+@_result
+class Digests(_Result):
+    algorithm: str
+    names: str
+    family: str
+    digest: str
+    notes: list
+    tensors: typing.List[TensorDigest] = _list_of(TensorDigest)

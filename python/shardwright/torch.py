@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plug-ins for torch.distributed.checkpoint."""
+import os
+import pathlib
+import shutil
+
+import torch
+from torch.distributed.checkpoint import FileSystemWriter
+from torch.distributed.checkpoint import StorageReader as _StorageReader
+from torch.distributed.checkpoint.metadata import (
+    ChunkStorageMetadata,
+    Metadata,
+    TensorProperties,
+    TensorStorageMetadata,
+)
+from torch.distributed.checkpoint.planner import LoadItemType
+from torch.futures import Future
+
+from ._errors import Error, make
+from ._reading import Checkpoint
+
+__all__ = ["StorageReader", "StorageWriter"]
+
+
+class StorageReader(_StorageReader):
+    """Lets `dcp.load` read a checkpoint of any format, by the names that it stores.
+
+    `dcp.load(state_dict, storage_reader=StorageReader(path))`. Exactly the boxes that a rank needs
+    are read. Objects that are no tensors (RNG states, schedulers) are not offered.
+    """
+
+    def __init__(self, path):
+        self.reset(path)
+
+    def reset(self, checkpoint_id=None):
+        if checkpoint_id is not None:
+            self._path = os.fspath(checkpoint_id)
+            self._checkpoint = None
+
+    @property
+    def checkpoint_id(self):
+        return self._path
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id):
+        try:
+            Checkpoint(checkpoint_id, "pt")
+        except Error:
+            return False
+        return True
+
+    def read_metadata(self, *args, **kwargs):
+        checkpoint = self._open()
+        entries = {name: _described(checkpoint, name) for name in checkpoint.keys()}
+        return Metadata(state_dict_metadata=entries)
+
+    def set_up_storage_reader(self, metadata, is_coordinator, *args, **kwargs):
+        self._open()
+
+    def prepare_local_plan(self, plan):
+        return plan
+
+    def prepare_global_plan(self, plans):
+        return plans
+
+    def read_data(self, plan, planner):
+        checkpoint = self._open()
+        for item in plan.items:
+            name = item.storage_index.fqn
+            if item.type == LoadItemType.BYTE_IO:
+                raise make("SW0900", f"{name}: found an object, expected a tensor")
+            # Offsets count from the chunk that the plan chose.
+            base = item.storage_index.offset or (0,) * len(item.storage_offsets)
+            origin = [first + at for first, at in zip(base, item.storage_offsets)]
+            box = checkpoint.read_box(name, origin, item.lengths)
+            target = planner.resolve_tensor(item).detach()
+            if target.size() != box.size():
+                raise make(
+                    "SW0405",
+                    f"{name}: found {tuple(target.size())}, expected {tuple(box.size())}; "
+                    "the planner and the checkpoint disagree",
+                )
+            target.copy_(box)
+            planner.commit_tensor(item, target)
+        future = Future()
+        future.set_result(None)
+        return future
+
+    def _open(self):
+        if self._checkpoint is None:
+            self._checkpoint = Checkpoint(self._path, "pt")
+        return self._checkpoint
+
+
+def _described(checkpoint, name):
+    shape, dtype = checkpoint.shape_of(name), checkpoint.dtype_of(name)
+    # Replicas hold the same box: one of them is enough.
+    boxes = dict.fromkeys(checkpoint.chunks(name))
+    return TensorStorageMetadata(
+        properties=TensorProperties(dtype=getattr(torch, dtype)),
+        size=torch.Size(shape),
+        chunks=[
+            ChunkStorageMetadata(offsets=torch.Size(origin), sizes=torch.Size(extent))
+            for origin, extent in boxes
+        ],
+    )
+
+
+class StorageWriter(FileSystemWriter):
+    """Lets `dcp.save` write a checkpoint that appears whole, synced to disk, or not at all.
+
+    `dcp.save(state_dict, storage_writer=StorageWriter(path))`. One file per rank is written into a
+    hidden folder beside `path`, which the coordinator renames at the end; all ranks must see the
+    same file system. Where `path` exists the save is refused (SW0107) unless `overwrite`.
+    """
+
+    def __init__(self, path, *, overwrite=False, thread_count=1):
+        self._replace = overwrite
+        # What is left in the hidden folder by a save that failed is no checkpoint.
+        super().__init__(
+            _hidden(path),
+            single_file_per_rank=True,
+            sync_files=True,
+            thread_count=thread_count,
+            overwrite=True,
+        )
+        self._target = pathlib.Path(path)
+
+    def reset(self, checkpoint_id=None):
+        if checkpoint_id:
+            self._target = pathlib.Path(checkpoint_id)
+        super().reset(_hidden(self._target))
+
+    @property
+    def checkpoint_id(self):
+        return self._target
+
+    def set_up_storage_writer(self, is_coordinator, *args, **kwargs):
+        super().set_up_storage_writer(is_coordinator, *args, **kwargs)
+        if kwargs.get("use_collectives", True) is False:
+            raise make("SW0900", f"{self._target}: use_collectives=False is not supported")
+        if is_coordinator:
+            self._refuse_existing()
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def write_data(self, plan, planner):
+        try:
+            return super().write_data(plan, planner)
+        except BaseException:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
+
+    def finish(self, metadata, results):
+        try:
+            super().finish(metadata, results)
+            self._refuse_existing()
+            _sync_folder(self.path)
+            _publish(self.path, self._target)
+        except BaseException:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
+
+    def storage_meta(self):
+        # It would hold a path and a random number: the same state gives the same files.
+        return None
+
+    def _refuse_existing(self):
+        if self._target.exists() and not self._replace:
+            raise make(
+                "SW0107",
+                f"{self._target}: found something there, expected nothing; pass overwrite=True or "
+                "choose another path",
+            )
+
+
+def _hidden(path):
+    path = pathlib.Path(path)
+    return path.parent / f".{path.name}.partial"
+
+
+def _sync_folder(path):
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _publish(made, target):
+    old = target.parent / f".{target.name}.old"
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    made.rename(target)
+    _sync_folder(target.parent)
+    shutil.rmtree(old, ignore_errors=True)

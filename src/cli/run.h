@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+
+namespace shardwright::cli {
+
+/// Runs the command that the words after the program's name ask for, in any dialect of flags, and
+/// gives the exit status. What fails is told on the console; nothing is thrown.
+[[nodiscard]] int run_command_line(const std::vector<std::string>& words, Console& console);
+
+}  // namespace shardwright::cli
