@@ -46,8 +46,6 @@ class Checkpoint:
     def shape_of(self, name: str) -> tuple[int, ...]: ...
     def dtype_of(self, name: str) -> str:
         """torch's name: `bfloat16`."""
-    def chunks(self, name: str) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """Origin and shape, in elements, of each stored piece."""
     def read_box(self, name: str, origin: Sequence[int], shape: Sequence[int]) -> Any:
         """The elements [origin, origin + shape)."""
     def read_into(

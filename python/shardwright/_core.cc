@@ -153,20 +153,9 @@ class Reader {
     return list;
   }
 
-  /// Origin and shape of each stored piece of a tensor.
-  [[nodiscard]] nb::list chunks(std::size_t index) const {
-    nb::list list;
-    const ChunkList& chunks = checkpoint_.catalog.tensors.at(index).chunks;
-    for (std::size_t i = 0; i < chunks.size(); ++i) {
-      const Box box = chunks.box(i);
-      list.append(nb::make_tuple(to_tuple(box.origin), to_tuple(box.shape)));
-    }
-    return list;
-  }
-
-  /// Fills `buffer` with a box of a tensor, row-major.
-  void read(std::size_t index, const std::vector<std::int64_t>& origin,
-            const std::vector<std::int64_t>& shape, const Bytes& buffer) {
+  /// Fills `buffer` with a box of a tensor, row-major. Gives what locating the tensor had to say.
+  std::vector<std::string> read(std::size_t index, const std::vector<std::int64_t>& origin,
+                                const std::vector<std::int64_t>& shape, const Bytes& buffer) {
     const TensorDesc& desc = checkpoint_.catalog.tensors.at(index).desc;
     const Box box = take(make_box(to_dims(origin), to_dims(shape), desc.shape));
     if (take(byte_count(box.shape, desc.dtype)) != static_cast<std::int64_t>(buffer.size())) {
@@ -174,7 +163,9 @@ class Reader {
     }
     const std::span bytes(reinterpret_cast<std::byte*>(buffer.data()), buffer.size());
     const nb::gil_scoped_release unlocked;
-    take(read_box(index, box, bytes));
+    std::vector<std::string> notes;
+    take(read_box(index, box, bytes, notes));
+    return notes;
   }
 
  private:
@@ -183,7 +174,7 @@ class Reader {
     std::optional<Lowering> lowering;
   };
 
-  Result<const Located*> locate(std::size_t index) {
+  Result<const Located*> locate(std::size_t index, std::vector<std::string>& notes) {
     const std::scoped_lock lock(mutex_);
     if (tensors_[index]) return tensors_[index].get();
     auto located = std::make_unique<Located>();
@@ -191,9 +182,9 @@ class Reader {
     source.tensors.push_back(checkpoint_.catalog.tensors[index]);
     // Lent for messages: there may be as many files as tensors.
     source.files.swap(checkpoint_.catalog.files);
-    const auto status = locate_items(source, *checkpoint_.files);
+    Result<std::vector<std::string>> told = locate_items(source, *checkpoint_.files);
     source.files.swap(checkpoint_.catalog.files);
-    SW_TRY(status);
+    notes = SW_TRY(std::move(told));
     SW_TRY(check_coverage(source.tensors.front()));
     const TensorDesc& desc = source.tensors.front().desc;
     located->plan.target.tensors.push_back({desc, ChunkList(desc.shape.size())});
@@ -203,8 +194,9 @@ class Reader {
     return tensors_[index].get();
   }
 
-  Status read_box(std::size_t index, const Box& box, std::span<std::byte> bytes) {
-    const Located* located = SW_TRY(locate(index));
+  Status read_box(std::size_t index, const Box& box, std::span<std::byte> bytes,
+                  std::vector<std::string>& notes) {
+    const Located* located = SW_TRY(locate(index, notes));
     if (bytes.empty()) return {};
     constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
     const auto scratch = std::make_unique_for_overwrite<std::byte[]>(kScratchBytes);
@@ -234,7 +226,6 @@ NB_MODULE(_core, module) {
       .def_prop_ro("container", &Reader::container)
       .def_prop_ro("iteration", &Reader::iteration)
       .def("tensors", &Reader::tensors)
-      .def("chunks", &Reader::chunks, nb::arg("index"))
       .def("read", &Reader::read, nb::arg("index"), nb::arg("origin"), nb::arg("shape"),
            nb::arg("buffer"));
 }

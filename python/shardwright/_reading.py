@@ -2,6 +2,7 @@
 """Reading tensors of a checkpoint, whatever its format."""
 import operator
 import os
+import warnings
 
 from . import _core
 from ._errors import UsageError
@@ -108,16 +109,15 @@ class Checkpoint:
         return target
 
     def read_into(self, name, origin, shape, buffer):
-        self._open().read(self._entry(name).index, list(origin), list(shape), buffer)
+        notes = self._open().read(self._entry(name).index, list(origin), list(shape), buffer)
+        for note in notes:
+            warnings.warn(note, stacklevel=3)
 
     def shape_of(self, name):
         return self._entry(name).shape
 
     def dtype_of(self, name):
         return self._entry(name).dtype
-
-    def chunks(self, name):
-        return self._open().chunks(self._entry(name).index)
 
     def _entry(self, name):
         try:

@@ -69,10 +69,7 @@ class StorageReader(_StorageReader):
             name = item.storage_index.fqn
             if item.type == LoadItemType.BYTE_IO:
                 raise make("SW0900", f"{name}: found an object, expected a tensor")
-            # Offsets count from the chunk that the plan chose.
-            base = item.storage_index.offset or (0,) * len(item.storage_offsets)
-            origin = [first + at for first, at in zip(base, item.storage_offsets)]
-            box = checkpoint.read_box(name, origin, item.lengths)
+            box = checkpoint.read_box(name, item.storage_offsets, item.lengths)
             target = planner.resolve_tensor(item).detach()
             if target.size() != box.size():
                 raise make(
@@ -93,16 +90,12 @@ class StorageReader(_StorageReader):
 
 
 def _described(checkpoint, name):
-    shape, dtype = checkpoint.shape_of(name), checkpoint.dtype_of(name)
-    # Replicas hold the same box: one of them is enough.
-    boxes = dict.fromkeys(checkpoint.chunks(name))
+    # One chunk, whatever lies in how many files: any box of it can be read.
+    shape, dtype = torch.Size(checkpoint.shape_of(name)), checkpoint.dtype_of(name)
     return TensorStorageMetadata(
         properties=TensorProperties(dtype=getattr(torch, dtype)),
-        size=torch.Size(shape),
-        chunks=[
-            ChunkStorageMetadata(offsets=torch.Size(origin), sizes=torch.Size(extent))
-            for origin, extent in boxes
-        ],
+        size=shape,
+        chunks=[ChunkStorageMetadata(offsets=torch.Size([0] * len(shape)), sizes=shape)],
     )
 
 

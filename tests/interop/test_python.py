@@ -141,7 +141,6 @@ def test_slices_cross_stored_pieces_and_take_steps():
     name = "embedding.word_embeddings.weight"
     whole = load_dcp(MCORE)[name]
     with shardwright.open(MCORE, "pt") as checkpoint:
-        assert len(checkpoint.chunks(name)) > 1
         part = checkpoint.get_slice(name)
         rows = whole.shape[0]
         middle = slice(rows // 2 - 3, rows // 2 + 5)
