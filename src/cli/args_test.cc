@@ -188,7 +188,7 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{"convert", "a", "b", "c", "--to", "hf"}, "found one argument too many, 'c'"},
       {{"convert", "a", "b", "--to", "torchdist"}, "did you mean torch_dist?"},
       {{"convert", "a", "b", "--to", "zarr"},
-       "expected hf, torch_dist, legacy, mimo or safetensors"},
+       "expected hf, torch_dist, legacy, mimo, safetensors, fsdp_dtensor or dcp"},
       {{"convert", "a", "b", "--to"}, "--to"},
       {{"convert", "a", "b", "--to", "hf", "--tp", "2"}, "--tp: found it with --to hf"},
       {{"convert", "a", "b", "--to", "safetensors", "--etp", "1"}, "--etp: found it with"},

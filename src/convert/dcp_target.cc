@@ -24,7 +24,7 @@ std::vector<OwnedChunk> shard_rows(const Dims& shape, std::int64_t shards, bool 
   for (std::int64_t rank = 0; rank < shards; ++rank) {
     const ShardRows rows = chunk_of({0, shape[0]}, shards, rank);
     OwnedChunk chunk{Box::whole(shape), rank};
-    chunk.box.origin[0] = rows.rows == 0 ? shape[0] : rows.offset;
+    chunk.box.origin[0] = rows.offset;
     chunk.box.shape[0] = rows.rows;
     if (rows.rows > 0 || with_empty || rank == 0) chunks.push_back(chunk);
     if (rows.rows == 0) break;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "codec/torch_item_reader.h"
 #include "convert/fsdp_source.h"
 #include "convert/golden.h"
 #include "format/rank_metadata.h"
@@ -88,6 +89,13 @@ TEST(DcpTargetMetadata, CutsAsTorchChunkDoes) {
   }
   EXPECT_THAT(origins, testing::ElementsAre(0, 2, 4, 6, 7));
   EXPECT_THAT(rows, testing::ElementsAre(2, 2, 2, 1, 0));
+  const Chunk empty = catalog.tensors[0].chunks[4];
+  const auto file = open_local_directory(folder / "out").value()->open(catalog.files[empty.file]);
+  ASSERT_TRUE(file) << file.error().text();
+  TensorItemReader reader(**file);
+  const auto item = reader.read(empty.range);
+  ASSERT_TRUE(item) << item.error().text();
+  EXPECT_EQ(item->shape, (Dims{0, 3}));
 }
 
 std::string saved_by_mlite(std::string_view name) {

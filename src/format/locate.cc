@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "format/iteration_folder.h"
+#include "format/rank_metadata.h"
 #include "format/sibling.h"
 #include "layout/rank_folder.h"
 #include "shardwright/checkpoint.h"
@@ -40,8 +41,9 @@ class Locator {
     const std::unique_ptr<Directory> directory = SW_TRY(open_local_directory(path));
     const Listing listing{SW_TRY(directory->list(""))};
     if (listing.has(".metadata")) return dcp(path, *directory, listing);
-    if (listing.has("__0.metadata")) {
-      reasons_.push_back("__0.metadata and its like list what each rank stored");
+    if (const DirectoryEntry* rank = listing.first_matching(
+            [](const DirectoryEntry& entry) { return metadata_rank(entry.name).has_value(); })) {
+      reasons_.push_back(fmt::format("{} lists what one rank stored", rank->name));
       return found(Container::kDcp, path);
     }
     if (listing.has("model.safetensors.index.json")) {

@@ -265,6 +265,10 @@ TEST(TrueShardRows, AreThoseOfTensorParallelismFirst) {
   foreign[1].stored_rows = 3;
   EXPECT_FALSE(true_shard_rows(7, foreign));
   EXPECT_FALSE(true_shard_rows(7, {}));
+  // FSDP 5 x TP 2 over 11 rows: two ranks with a row each pass for empty, and one item is left.
+  const std::vector<ShardClaim> two = {{0, 2, 2}, {6, 1, 1}, {2, 2, 2},  {7, 1, 1}, {4, 2, 2},
+                                       {8, 1, 1}, {9, 1, 0}, {10, 1, 0}, {11, 0, 1}};
+  EXPECT_FALSE(true_shard_rows(11, two));
 }
 
 TEST(NamePlacement, TheFirstRuleWins) {
@@ -280,6 +284,7 @@ TEST(NamePlacement, TheFirstRuleWins) {
             (MeshPlacements{kReplicate, kReplicate, kReplicate, kShard0}));
   EXPECT_EQ(rules.placements_of("mlp.experts.head"), MeshPlacements(4));
   EXPECT_EQ(rules.placements_of("norm.weight"), MeshPlacements(4));
+  EXPECT_EQ(rules.placements_of("mlp.shared_experts.experts.fc1"), MeshPlacements(4));
 }
 
 }  // namespace

@@ -167,6 +167,7 @@ const std::vector<Mapping>& shipped_mappings() {
   static const std::vector<Mapping> mappings = [] {
     std::vector<std::string> paths;
     for (const auto& entry : std::filesystem::directory_iterator(source_path("models"))) {
+      if (entry.is_directory()) continue;
       if (entry.path().filename() != "schema.json") paths.push_back(entry.path());
     }
     std::ranges::sort(paths);

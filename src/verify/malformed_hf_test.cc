@@ -94,7 +94,7 @@ constexpr Malformed kCases[] = {
                     R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
                     1);
      },
-     Code::kUnsupportedFormat, "consolidate_safetensors_files"},
+     Code::kHole, "tensor a"},
     // Hugging Face: the index
     {"GhostKey", Base::kHfIndexed,
      [](const Planted& p) {

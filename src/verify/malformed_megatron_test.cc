@@ -146,7 +146,7 @@ constexpr Malformed kCases[] = {
      [](const Planted& p) {
        p.put(".metadata", read_golden("metadata/torch_2.13_transforms.metadata"));
      },
-     Code::kItemTransformed, "expected plain items"},
+     Code::kItemTransformed, "stream extension test.xor"},
     // torch_dist: the files
     {"MissingFile", Base::kTorchDist, [](const Planted& p) { p.remove(iter("__1_0.distcp")); },
      Code::kNotFound, "__1_0.distcp"},
@@ -178,8 +178,8 @@ constexpr Malformed kCases[] = {
      [](const Planted& p) { p.put(iter("metadata.json"), R"({"sharded_backend": "x"})"); },
      Code::kUnsupportedFormat, "names no torch_dist backend"},
     {"RankLocal", Base::kTorchDist,
-     [](const Planted& p) { p.rename(iter(".metadata"), iter("__0.metadata")); },
-     Code::kUnsupportedFormat, "rank-local"},
+     [](const Planted& p) { p.rename(iter(".metadata"), iter("__1.metadata")); },
+     Code::kMetadataCorrupt, "__0.metadata: not found"},
     // torch_dist: what lies around
     {"TrackerIsEmpty", Base::kTorchDist,
      [](const Planted& p) { p.put("latest_checkpointed_iteration.txt", ""); }, Code::kTrackerBroken,
