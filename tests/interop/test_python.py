@@ -15,7 +15,7 @@ import torch
 import torch.distributed.checkpoint as dcp
 from checkpoints import GOLDEN, assert_same, filled_with_garbage, load_dcp, load_hf, same_bits, truth
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch.distributed.checkpoint.api import CheckpointException
 
 import shardwright
@@ -65,6 +65,21 @@ def test_reads_torch_dist_as_torch_does():
 def test_reads_plain_dcp_as_torch_does():
     path = GOLDEN / "dcp" / "mlite_sound"
     assert_same(all_of(path), load_dcp(path))
+
+
+@pytest.mark.parametrize("name", ["fsdp2_uneven", "safetensors_items", "zstd_twice"])
+def test_reads_what_torch_can_write(name):
+    path = GOLDEN / "dcp" / name
+    assert_same(all_of(path / "ckpt"), load_file(path / "truth.safetensors"))
+
+
+def test_boxes_that_torch_described_wrong_are_mended_and_told():
+    path = GOLDEN / "dcp" / "strided_rows7"
+    expected = load_file(path / "truth.safetensors")
+    loaded = {name: filled_with_garbage(t.shape, t.dtype) for name, t in expected.items()}
+    with pytest.warns(UserWarning, match="tensor rows7"):
+        dcp.load(loaded, storage_reader=StorageReader(path / "ckpt"), no_dist=True)
+    assert_same(loaded, expected)
 
 
 def test_reads_legacy_as_the_program_converts_it(tmp_path):
@@ -214,8 +229,9 @@ def test_damage_is_an_error_when_it_is_read(tmp_path):
     assert caught.value.code == "SW0104"
 
 
-def test_convert_plan_verify_diff_hash_and_diagnose(tmp_path):
-    source, target = LLAMA / "hf", tmp_path / "-megatron"
+def test_convert_plan_verify_diff_hash_and_diagnose(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source, target = LLAMA / "hf", pathlib.Path("-megatron")
     plan = shardwright.plan(source, target, to="torch_dist", tp=2)
     assert not target.exists()
     assert plan.family == "llama" and plan.target["parallel"]["tp"] == 2
@@ -351,14 +367,19 @@ def test_dcp_save_is_read_by_torch_and_by_us(tmp_path):
     assert shardwright.verify(path).proven
 
 
-def test_dcp_save_refuses_or_replaces_what_is_there(tmp_path):
+def test_dcp_save_refuses_or_replaces_what_is_there(tmp_path, monkeypatch):
     path = tmp_path / "step"
     dcp.save(state_of(1), storage_writer=StorageWriter(path), no_dist=True)
     before = {file.name: file.read_bytes() for file in path.iterdir()}
-    with pytest.raises(CheckpointException, match="SW0107"):
-        dcp.save(state_of(2), storage_writer=StorageWriter(path), no_dist=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(StorageWriter, "write_data", None)  # refused before anything is written
+        with pytest.raises(CheckpointException, match="SW0107"):
+            dcp.save(state_of(2), storage_writer=StorageWriter(path), no_dist=True)
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
     state = state_of(2)
+    # What a killed save left.
+    (tmp_path / ".step.old").mkdir()
+    (tmp_path / ".step.old" / ".metadata").write_text("old")
     dcp.save(state, storage_writer=StorageWriter(path, overwrite=True), no_dist=True)
     assert os.listdir(tmp_path) == ["step"]
     assert same_bits(all_of(path)["model.w"], state["model"]["w"])
