@@ -2,6 +2,7 @@
 #include "convert/exact_values.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
@@ -53,7 +54,7 @@ Result<double> largest_difference(std::span<const std::byte> a, std::span<const 
     double y = 0.0;
     std::memcpy(&x, left.data() + at, sizeof x);
     std::memcpy(&y, right.data() + at, sizeof y);
-    if (std::memcmp(&x, &y, sizeof x) == 0) continue;
+    if (std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y)) continue;
     const double difference = std::abs(x - y);
     largest = std::max(largest, std::isnan(difference) ? HUGE_VAL : difference);
   }

@@ -112,8 +112,11 @@ Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files, 
   if (has_index) {
     Result<HfIndex> read = read_hf_index(directory);
     has_index = read.has_value();
-    if (read) index = *std::move(read);
-    if (!has_index) SW_TRY(defects.report(std::unexpected(read.error())));
+    if (has_index) {
+      index = *std::move(read);
+    } else {
+      SW_TRY(defects.report(std::unexpected(read.error())));
+    }
   }
   std::vector<std::string> names;
   if (has_index) {

@@ -76,8 +76,8 @@ float load_scale(DType dtype, const std::byte* bytes) {
   }
   float scale = 0.0F;
   // Float32 holds them all: this cannot fail.
-  (void)convert_run({dtype, DType::kF32, 0.0}, 1, bytes, 0, reinterpret_cast<std::byte*>(&scale),
-                    sizeof scale);
+  [[maybe_unused]] const Status status = convert_run(
+      {dtype, DType::kF32, 0.0}, 1, bytes, 0, reinterpret_cast<std::byte*>(&scale), sizeof scale);
   return scale;
 }
 

@@ -61,9 +61,9 @@ void decode_bytes(std::span<const std::byte> bytes, std::span<double> values,
 
 // To a wider type nothing can go wrong.
 void decode_floats(DType dtype, std::span<const std::byte> bytes, std::span<double> values) {
-  static_cast<void>(convert_run({dtype, DType::kF64, 0.0}, static_cast<std::int64_t>(values.size()),
-                                bytes.data(), bytes_of(dtype),
-                                reinterpret_cast<std::byte*>(values.data()), sizeof(double)));
+  [[maybe_unused]] const Status status =
+      convert_run({dtype, DType::kF64, 0.0}, static_cast<std::int64_t>(values.size()), bytes.data(),
+                  bytes_of(dtype), reinterpret_cast<std::byte*>(values.data()), sizeof(double));
 }
 
 void decode_small_floats(DType dtype, std::span<const std::byte> bytes, std::span<double> values) {
