@@ -452,6 +452,20 @@ TEST(LegacyShards, ThatAreTheSameOnAllRanksAreNoticed) {
   EXPECT_TRUE(convert_now(request));
 }
 
+// Experts made of one dense layer are alike on every rank, and rightly so.
+TEST(LegacyShards, OfExpertsMayBeTheSame) {
+  const TemporaryFolder place;
+  std::filesystem::copy(golden_path("hf/qwen3_moe/legacy_tp1pp1ep2"), place / "in",
+                        std::filesystem::copy_options::recursive);
+  const std::string ranks = place / "in/iter_0000001/";
+  const std::string name = "/model_optim_rng.pt";
+  std::filesystem::copy_file(ranks + "mp_rank_00_000" + name, ranks + "mp_rank_00_001" + name,
+                             std::filesystem::copy_options::overwrite_existing);
+  const auto converted =
+      convert_now(request_of(place / "in", place / "out", TargetFormat::kTorchDist));
+  EXPECT_TRUE(converted) << converted.error().text();
+}
+
 TEST(LegacyFolders, ThatAreMissingAreNoticed) {
   const TemporaryFolder place;
   std::filesystem::copy(golden_path("hf/llama3/legacy_tp2pp2ep1"), place / "in",
