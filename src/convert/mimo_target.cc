@@ -9,13 +9,12 @@
 namespace shardwright {
 namespace {
 
-// An encoder is one stage: where its component has several, the first writes it. The reference lets
-// each of them write the whole.
+// Towers lie on the first of their component's stages. The reference lets each stage write the
+// whole of them.
 ParallelConfig parallel_of(const Component& component) {
-  const bool is_language = component.name == "language";
   ParallelConfig parallel;
   parallel.tensor = component.tensor;
-  parallel.pipeline = is_language ? component.pipeline : 1;
+  parallel.pipeline = component.pipeline;
   parallel.expert = component.expert;
   parallel.expert_tensor = component.expert_tensor;
   return parallel;

@@ -106,6 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Layout{"tp2_tp1", "qwen35_vl", {"language=tp=2", "images=tp=1"}, 3},
                     Layout{"images_first", "qwen35_vl", {"images=tp=1", "language=tp=1,dp=1"}, 2},
                     Layout{"pp2_dp2", "qwen35_vl", {"language=pp=2,dp=2", "images=dp=2"}, {}},
+                    Layout{"encoder_pp2", "qwen35_vl", {"language=pp=2", "images=tp=2,pp=2"}, {}},
                     Layout{"cp2", "qwen35_vl", {"language=tp=2,cp=2", "images=tp=2"}, 8},
                     Layout{"deepstack", "qwen3_vl", {"language=tp=2,pp=3", "images=tp=2"}, {}}),
     [](const auto& test) { return test.param.name; });
