@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 #include <xxhash.h>
+// Replaces the functions by ones that choose the widest instructions of the processor.
+#ifdef SW_XXHASH_DISPATCHES
+#include <xxh_x86dispatch.h>
+#endif
 
 #include <new>
 
