@@ -92,6 +92,9 @@ struct Catalog {
   std::vector<StoredObject> objects;
 };
 
+/// Name, dtype and shape of each tensor, in order.
+[[nodiscard]] std::vector<TensorDesc> descs_of(const Catalog& catalog);
+
 /// Whether two chunks may hold the same region.
 enum class Replicas : std::uint8_t { kAllowed, kForbidden };
 

@@ -57,8 +57,8 @@ struct ConvertRequest {
   MtpPolicy mtp = MtpPolicy::kDefault;
   std::optional<DType> dtype;
   std::uint64_t max_shard_bytes = 5'000'000'000;
-  std::int64_t shards =
-      1;  ///< of a DCP or fsdp_dtensor target: ranks that FSDP2 would share it out over
+  /// Of a DCP or fsdp_dtensor target: ranks that FSDP2 would share it out over.
+  std::int64_t shards = 1;
   /// Sizes of an MLite source that its files do not tell: EP, ETP, TP.
   std::optional<std::int64_t> source_expert;
   std::optional<std::int64_t> source_expert_tensor;
@@ -114,8 +114,9 @@ struct PreparedConversion {
   std::uint64_t peak_memory_bytes = 0;
 };
 
-/// detect → catalog → plan → check. Reads headers; compares bytes only where a tensor may be a copy
-/// of another (tied embeddings) or a constant, and a note says so.
+/// detect → catalog → plan → check. Reads headers, and bytes only of tensors that may be a copy of
+/// another (tied embeddings), a constant, or a norm that loses bits where Megatron shifts it; a
+/// note says what came of it. Compressed items are decoded into a temporary file.
 [[nodiscard]] Result<PreparedConversion> prepare_conversion(const ConvertRequest& request);
 
 struct ConvertProgress {

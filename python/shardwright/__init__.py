@@ -72,7 +72,8 @@ def open(path, framework="np"):
 def convert(input, output, *, to, progress=None, **flags):
     """Converts or reshards a checkpoint; `output` appears whole or not at all.
 
-    `to`: "hf", "torch_dist", "legacy", "mimo" or "safetensors". `flags` are those of
+    `to`: "hf", "torch_dist", "legacy", "mimo", "fsdp_dtensor", "dcp" or "safetensors". `flags` are
+    those of
     `shardwright convert --help` with `_` for `-`: `tp=2`, `hf_config=folder`, `overwrite=True`;
     what may be repeated takes a list. `progress(bytes_done, bytes_total)` is called from the
     calling thread, about ten times a second and once before publishing; what it raises, and Ctrl-C,

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +33,9 @@ struct CodePoint {
 
 /// The word as a POSIX shell reads it back: in quotes unless every character is harmless.
 [[nodiscard]] std::string shell_quoted(std::string_view word);
+
+/// Takes the digits off the front of the text; nullopt where there are none or too many.
+[[nodiscard]] std::optional<std::int64_t> take_number(std::string_view& text);
 
 /// `a, b, c`, cut after twenty with the number of the rest.
 [[nodiscard]] std::string name_list(std::span<const std::string> names);

@@ -64,6 +64,14 @@ class Draft {
   Status run(Catalog& catalog) {
     paths_ = SW_TRY(paths_of(source_));
     std::string example;
+    const bool tells_sizes =
+        request_.source_expert || request_.source_expert_tensor || request_.source_tensor;
+    if (tells_sizes && !is_mlite(catalog)) {
+      return fail(Code::kUsage,
+                  "{}: found no MLite checkpoint, expected one with --source-ep, --source-etp or "
+                  "--source-tp; leave them out",
+                  request_.input);
+    }
     if (is_mlite(catalog)) {
       for (const StoredTensor& tensor : catalog.tensors) {
         if (example.empty() && paths_.contains(tensor.desc.name)) example = tensor.desc.name;

@@ -214,6 +214,36 @@ TEST(MliteSizes, AreToldByDiagnose) {
 }
 
 // Names and shapes of a real file of Megatron-FSDP, TP 2 x DP 2.
+// Sizes of a source that nothing asks for would be believed to have counted.
+TEST(MliteSizes, AreRefusedOfOtherCheckpoints) {
+  const TemporaryFolder out;
+  ConvertRequest request;
+  request.input = golden_path("hf/llama3/legacy_tp2pp2ep1");
+  request.output = out / "x";
+  request.format = TargetFormat::kDcp;
+  request.source_expert = 2;
+  const auto refused = prepare_conversion(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUsage);
+}
+
+TEST(FsdpSource, RefusesExpertsWithGaps) {
+  for (const char* number : {"1", "9223372036854775807"}) {
+    Catalog catalog;
+    StoredTensor& tensor = catalog.tensors.emplace_back();
+    tensor.desc = {
+        std::string("model.module.decoder.layers.0.mlp.experts.linear_fc2.weight") + number,
+        DType::kF32,
+        {2, 2}};
+    tensor.chunks = ChunkList(2);
+    std::vector<std::string> notes;
+    const auto refused = canonical_from_fsdp(catalog, {}, notes);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::kUnmatchedSource) << refused.error().message;
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("from 0 to " + std::string(number)));
+  }
+}
+
 TEST(FsdpSource, BecomesTheCanonicalTensors) {
   const TemporaryFolder folder;
   fs::copy(golden_path("metadata/mcore_0.16.1_fsdp_dtensor.metadata"), folder / ".metadata");
@@ -240,8 +270,10 @@ TEST(FsdpSource, BecomesTheCanonicalTensors) {
   });
   const auto incomplete = canonical_from_fsdp(half, {}, notes);
   ASSERT_FALSE(incomplete);
-  EXPECT_THAT(incomplete.error().message,
-              HasSubstr("decoder.layers.2.mlp.linear_fc1.weight: found 1 of 2 pieces"));
+  EXPECT_THAT(
+      incomplete.error().message,
+      HasSubstr(
+          "decoder.layers.2.mlp.linear_fc1.weight: found 1 of its pieces, expected _w and _v"));
 
   const Arguments staged = {{"pipeline_model_parallel_size", ArgValue{std::int64_t{2}}},
                             {"num_layers", ArgValue{std::int64_t{8}}}};

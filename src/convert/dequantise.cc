@@ -32,10 +32,8 @@ StoredTensor as_values(const StoredTensor& stored, const QuantisedTensor& joined
 }  // namespace
 
 Result<ModelTensors> model_tensors(const Catalog& catalog, std::string_view config_json) {
-  std::vector<TensorDesc> stored;
-  for (const StoredTensor& tensor : catalog.tensors) stored.push_back(tensor.desc);
   const QuantisationConfig config = SW_TRY(read_quantisation_config(config_json));
-  return join_scales(stored, config);
+  return join_scales(descs_of(catalog), config);
 }
 
 void declare_quantised(const ModelTensors& model, Catalog& catalog,

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "convert/select.h"
 #include "format/fsdp_state.h"
+#include "format/recorded_run.h"
 #include "layout/fsdp_name.h"
 #include "layout/layer_name.h"
 
@@ -40,12 +41,12 @@ struct Parts {
 
 Status check_parts(const std::string& name, const Parts& parts) {
   const TensorDesc& first = parts.by_place.begin()->second->desc;
-  const std::int64_t halves = parts.has_halves ? 2 : 1;
-  const auto expected = static_cast<std::size_t>(parts.experts() * halves);
-  if (parts.by_place.size() != expected) {
-    return fail(Code::kUnmatchedSource, "tensor {}: found {} of {} pieces ({} experts{})", name,
-                parts.by_place.size(), expected, parts.experts(),
-                parts.has_halves ? ", each with _w and _v" : "");
+  const std::size_t halves = parts.has_halves ? 2 : 1;
+  const auto last = static_cast<std::size_t>(parts.by_place.rbegin()->first.first);
+  if (last >= parts.by_place.size() || parts.by_place.size() != (last + 1) * halves) {
+    return fail(Code::kUnmatchedSource, "tensor {}: found {} of its pieces, expected {}{}", name,
+                parts.by_place.size(), parts.has_halves ? "_w and _v" : "one",
+                last == 0 ? "" : fmt::format(" of each expert from 0 to {}", last));
   }
   for (const auto& [place, tensor] : parts.by_place) {
     const bool is_half = place.second != Half::kWhole;
@@ -94,13 +95,6 @@ StoredTensor put_together(const std::string& name, const Parts& parts) {
   return whole;
 }
 
-std::int64_t number_of(const Arguments& arguments, std::string_view name, std::int64_t otherwise) {
-  const auto found = arguments.find(name);
-  const auto* value =
-      found == arguments.end() ? nullptr : std::get_if<std::int64_t>(&found->second);
-  return value == nullptr ? otherwise : *value;
-}
-
 Status check_stages(const Catalog& catalog, const Arguments& arguments) {
   const FsdpStages stages = count_fsdp_stages(catalog, arguments);
   if (!stages.lost_layers()) return {};
@@ -142,8 +136,8 @@ FsdpStages count_fsdp_stages(const Catalog& catalog, const Arguments& arguments)
     descs.push_back(tensor.desc);
     if (name) descs.back().name = name->parameter;
   }
-  return {number_of(arguments, "pipeline_model_parallel_size", 1), count_main_layers(descs),
-          number_of(arguments, "num_layers", 0)};
+  return {number_of(arguments, {"pipeline_model_parallel_size"}).value_or(1),
+          count_main_layers(descs), number_of(arguments, {"num_layers"}).value_or(0)};
 }
 
 bool is_fsdp(const Checkpoint& checkpoint) {

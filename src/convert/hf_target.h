@@ -6,9 +6,9 @@
 
 namespace shardwright {
 
-/// Completes an HF target: config.json (carried byte for byte, or edited where the dtype changes)
-/// and the model's other files. `artifacts_from` is what the artifacts are relative to: empty for
-/// an HF source, `hf/` for a Megatron checkpoint that carries them.
+/// Completes an HF target: config.json (carried byte for byte, or edited where the dtype changes, a
+/// quantisation is gone or prediction layers are; each edit is told in `notes`) and the model's
+/// other files. `facts`: of a Megatron source; null for an HF one.
 [[nodiscard]] Status finish_hf(const ConvertRequest& request, const Checkpoint& source,
                                const ModelFacts* facts, TargetParts& parts,
                                std::vector<std::string>& notes);

@@ -9,6 +9,7 @@
 #include "convert/select.h"
 #include "convert/source_keys.h"
 #include "format/common_state.h"
+#include "format/recorded_run.h"
 #include "layout/extra_state.h"
 #include "layout/layer_name.h"
 #include "layout/placement.h"
@@ -18,13 +19,6 @@ namespace shardwright {
 namespace {
 
 using ArgumentEdits = std::vector<std::pair<std::string, ArgValue>>;
-
-std::optional<std::int64_t> number_of(const Arguments& arguments, std::string_view name) {
-  const auto found = arguments.find(name);
-  if (found == arguments.end()) return std::nullopt;
-  const std::int64_t* number = std::get_if<std::int64_t>(&found->second);
-  return number == nullptr ? std::nullopt : std::optional(*number);
-}
 
 bool is_vocabulary(const DraftTensor& tensor) {
   const int axes = tensor.desc.shape.size();
@@ -130,7 +124,7 @@ bool is_per_rank(std::string_view name) {
 
 bool keeps_ranks(const ConvertRequest& request, const Arguments& arguments) {
   const auto same = [&](std::string_view name, std::int64_t size) {
-    const auto found = number_of(arguments, name);
+    const auto found = number_of(arguments, {name});
     return found && *found == size;
   };
   return same("tensor_model_parallel_size", request.parallel.tensor) &&
@@ -183,7 +177,7 @@ Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& sou
 
   CommonStateEdits edits;
   SW_TRY(
-      fit_vocabulary(request, number_of(source.arguments, "vocab_size"), parts, edits.arguments));
+      fit_vocabulary(request, number_of(source.arguments, {"vocab_size"}), parts, edits.arguments));
   SW_TRY(add_layout_arguments(request.parallel, parts, edits.arguments));
   add_spec_argument(request.spec, edits.arguments);
   edits.drop_optimizer = !keeps_optimizer(request);

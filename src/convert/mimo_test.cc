@@ -12,6 +12,7 @@
 #include "codec/safetensors_dtype.h"
 #include "convert/golden.h"
 #include "convert/mimo_source.h"
+#include "convert/select.h"
 #include "layout/component_spec.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
@@ -172,6 +173,19 @@ TEST(MimoComponents, AreThoseOfTheFamily) {
   EXPECT_FALSE(std::filesystem::exists(out / "x"));
 }
 
+TEST(MimoOptimizer, IsLeftOutAndRefusedWhereItIsAskedFor) {
+  const TemporaryFolder out;
+  ConvertRequest ordinary = to_hf(golden_path("hf/qwen3_vl/hf"), out / "ordinary");
+  ordinary.format = TargetFormat::kTorchDist;
+  ASSERT_TRUE(convert_now(ordinary));
+  ConvertRequest request = to_mimo(out / "ordinary", out / "x", {"language=tp=1", "images=tp=1"});
+  EXPECT_FALSE(keeps_optimizer(request));
+  request.optimizer = OptimizerPolicy::kKeep;
+  const auto refused = prepare_conversion(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
+}
+
 // Ordinary Megatron directories both ways.
 TEST(MimoModels, ComeFromOrdinaryOnesAndBecomeThem) {
   const TemporaryFolder out;
@@ -221,6 +235,19 @@ TEST(PredictionLayers, AreDroppedByNameAndForgottenInTheConfig) {
       parse_json(read_file(out / "hf/config.json"), "config.json").value();
   EXPECT_EQ(config["num_nextn_predict_layers"], 0);
   EXPECT_THAT(back->notes, testing::Contains(HasSubstr("num_nextn_predict_layers becomes 0")));
+}
+
+TEST(PredictionLayers, NeedAFamilyToBeDropped) {
+  const TemporaryFolder out;
+  for (const TargetFormat format : {TargetFormat::kHf, TargetFormat::kSafetensors}) {
+    ConvertRequest request = to_hf(golden_path("hf/deepseek_v3_mtp/hf"), out / "x");
+    request.format = format;
+    request.mtp = MtpPolicy::kDrop;
+    const auto refused = prepare_conversion(request);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::kUsage);
+    EXPECT_THAT(refused.error().message, HasSubstr("--mtp drop"));
+  }
 }
 
 StoredTensor named(std::string name) {

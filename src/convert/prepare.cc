@@ -9,7 +9,6 @@
 #include "base/fail.h"
 #include "convert/component_table.h"
 #include "convert/constants.h"
-#include "convert/copies.h"
 #include "convert/correspond.h"
 #include "convert/correspondence_notes.h"
 #include "convert/dcp_target.h"
@@ -25,9 +24,7 @@
 #include "convert/prediction_layers.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
-#include "convert/source_keys.h"
 #include "format/torch_items.h"
-#include "layout/module_spec.h"
 #include "layout/piece_limit.h"
 #include "model/apply.h"
 #include "model/mapping_report.h"
@@ -36,12 +33,6 @@
 
 namespace shardwright {
 namespace {
-
-std::vector<TensorDesc> descs_of(const Catalog& catalog) {
-  std::vector<TensorDesc> descs;
-  for (const StoredTensor& tensor : catalog.tensors) descs.push_back(tensor.desc);
-  return descs;
-}
 
 std::vector<TensorDesc> descs_of(const std::vector<CanonicalTensor>& tensors) {
   std::vector<TensorDesc> descs;
@@ -67,7 +58,7 @@ class Preparation {
     if (!keeps_names() && is_fsdp(source())) {
       SW_TRY(undo_fsdp(request(), result_.source, catalog_, result_.notes));
     }
-    drop_prediction_layers();
+    SW_TRY(drop_prediction_layers());
     const ReplicaReport replicas = cost_of_replicas(catalog_, request().check_replicas);
     result_.replicas = {replicas.compared, replicas.bytes};
     SW_TRY(make_drafts());
@@ -115,8 +106,8 @@ class Preparation {
   Status begin_mimo() {
     Checkpoint& checkpoint = result_.source;
     if (is_mimo(checkpoint.catalog) && !keeps_names()) {
-      const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
-      SW_TRY(to_standard_names(mappings, checkpoint.catalog));
+      SW_TRY(load());
+      SW_TRY(to_standard_names(mappings_, checkpoint.catalog));
       if (request().optimizer == OptimizerPolicy::kKeep) {
         return fail(Code::kOptimizerUnsupported,
                     "{}: found a MIMO model's optimizer states, one for each component, which are "
@@ -162,15 +153,21 @@ class Preparation {
     return {};
   }
 
+  // The families' files, once.
+  Status load() {
+    if (mappings_.empty()) mappings_ = SW_TRY(load_mappings(request()));
+    return {};
+  }
+
   void tell(std::string note) { result_.notes.push_back(std::move(note)); }
 
   // Of a Megatron source's family: its names alone don't tell which encoder they are.
   Status find_routes() {
     if (!is_to_mimo()) return {};
-    const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
+    SW_TRY(load());
     const std::vector<TensorDesc> descs = descs_of(canonical_tensors(catalog_));
     const ModelFacts facts =
-        SW_TRY(find_model_facts(request(), source(), mappings, descs, result_.notes));
+        SW_TRY(find_model_facts(request(), source(), mappings_, descs, result_.notes));
     result_.family = facts.mapping->family;
     routes_ = facts.mapping->components;
     return check_components();
@@ -183,7 +180,7 @@ class Preparation {
                                c.context, c.expert, c.expert_tensor, c.rank_offset};
       result_.components.push_back({spec, route->path});
     }
-    parts_.files.push_back({parts_.folder + "components.json",
+    parts_.files.push_back({parts_.folder + std::string(kComponentTable),
                             write_component_table(result_.components, layout_.world)});
     const PlacedParts placed = SW_TRY(place_components(parts_, layout_, routes_));
     return plan_torch_dist(parts_, placed, result_.plan);
@@ -209,17 +206,25 @@ class Preparation {
   }
 
   // Of a Megatron source, by its own names.
-  void drop_prediction_layers() {
-    if (!drops_prediction_layers() || is_from_hf()) return;
+  Status drop_prediction_layers() {
+    if (!drops_prediction_layers()) return {};
+    if (is_from_hf()) {
+      if (!keeps_names() && request().format != TargetFormat::kHf)
+        return {};  // once its family is known
+      return fail(Code::kUsage,
+                  "--mtp drop: found a Hugging Face model that keeps its names, expected a target "
+                  "that its family is needed for; --exclude leaves tensors out by name");
+    }
     std::vector<std::string> names;
     for (const StoredTensor& tensor : catalog_.tensors) {
       if (is_prediction_layer(tensor.desc.name)) names.push_back(tensor.desc.name);
     }
-    if (names.empty()) return;
+    if (names.empty()) return {};
     erase_tensors(names, catalog_);
     std::erase_if(catalog_.objects,
                   [](const StoredObject& object) { return is_prediction_layer(object.name); });
     result_.notes.push_back(dropped_note(names));
+    return {};
   }
 
   Status tell_unread_optimizer() {
@@ -292,7 +297,7 @@ class Preparation {
       parts_.tensors = stack_layers(std::move(parts_.tensors), layer_keys(source().arguments));
     }
     leave_out_hf_extras();
-    rename_for_spec();
+    name_for_spec(request().spec, parts_.tensors);
     SW_TRY(finish_from_megatron(request(), source(), catalog_, parts_, result_.notes));
     if (is_to_legacy() && parts_.spec == ModuleSpec::kKeep && source().arguments.empty()) {
       result_.notes.emplace_back(
@@ -312,8 +317,8 @@ class Preparation {
   }
 
   Status draft_megatron_from_hf() {
-    const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
-    const ModelFacts facts = SW_TRY(facts_of_hf(mappings));
+    SW_TRY(load());
+    const ModelFacts facts = SW_TRY(facts_of_hf());
     result_.family = facts.mapping->family;
     SW_TRY(drop_prediction_layers_of_hf(facts));
     const ModelTensors all = SW_TRY(model_tensors(source().catalog, facts.config_text));
@@ -333,7 +338,7 @@ class Preparation {
         correspondence_, catalog_, parts_.tensors, *source().files, result_.notes));
     std::ranges::move(exact, std::back_inserter(parts_.tensors));
     leave_out_hf_extras();
-    rename_for_spec();
+    name_for_spec(request().spec, parts_.tensors);
     SW_TRY(finish_from_hf(request(), all.tensors, facts, parts_, result_.notes));
     for (const auto& [name, object] : source().artifacts) {
       parts_.artifacts.emplace_back(parts_.folder + "hf/" + name, object);
@@ -354,25 +359,18 @@ class Preparation {
   }
 
   // Where no mapping speaks of the model, the message says which one nearly fits.
-  Result<ModelFacts> facts_of_hf(std::span<const Mapping> mappings) {
-    Result<ModelFacts> facts = find_model_facts(request(), source(), mappings, {}, result_.notes);
+  Result<ModelFacts> facts_of_hf() {
+    Result<ModelFacts> facts = find_model_facts(request(), source(), mappings_, {}, result_.notes);
     if (facts || facts.error().code != Code::kNoFamily || source().hf_config.empty()) return facts;
     const HfConfig config = SW_TRY(read_hf_config(source().hf_config));
     const ModelTensors model = SW_TRY(model_tensors(source().catalog, source().hf_config));
-    const std::string nearest = nearest_family(mappings, config, model.tensors);
+    const std::string nearest = nearest_family(mappings_, config, model.tensors);
     if (nearest.empty()) return facts;
     return fail(Code::kNoFamily,
                 "config.json: found architecture '{}', expected one that 'shardwright map list' "
                 "shows; {}; a mapping file of your own (--map) can extend that family: "
                 "docs/mapping.md says how, 'shardwright map check' tries it",
                 fmt::join(config.architectures, ", "), nearest);
-  }
-
-  void rename_for_spec() {
-    std::vector<TensorDesc> descs;
-    for (const DraftTensor& tensor : parts_.tensors) descs.push_back(tensor.desc);
-    descs = names_in_spec(descs, request().spec);
-    for (std::size_t i = 0; i < descs.size(); ++i) parts_.tensors[i].desc.name = descs[i].name;
   }
 
   // Megatron numbers the layers of a model whose arguments list each layer's kind, or alternate
@@ -400,12 +398,12 @@ class Preparation {
   }
 
   Status draft_hf_from_megatron() {
-    const std::vector<Mapping> mappings = SW_TRY(load_mappings(request()));
+    SW_TRY(load());
     SW_TRY(check_piece_count(descs_of(catalog_)));
     const std::vector<CanonicalTensor> canonical = canonical_tensors(catalog_);
     const std::vector<TensorDesc> descs = descs_of(canonical);
     const ModelFacts facts =
-        SW_TRY(find_model_facts(request(), source(), mappings, descs, result_.notes));
+        SW_TRY(find_model_facts(request(), source(), mappings_, descs, result_.notes));
     result_.family = facts.mapping->family;
     const std::vector<TensorDesc> keys = SW_TRY(wanted_keys(source()));
     correspondence_ = SW_TRY(correspond_from_megatron(facts, descs, keys));
@@ -471,6 +469,7 @@ class Preparation {
 
   PreparedConversion result_;
   Catalog catalog_;
+  std::vector<Mapping> mappings_;
   std::vector<std::string> stored_names_;  // of its tensors, where the model has others
   Correspondence correspondence_;
   ComponentLayout layout_;  // of a MIMO target

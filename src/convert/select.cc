@@ -94,8 +94,8 @@ bool keeps_optimizer(const ConvertRequest& request) {
   if (request.optimizer != OptimizerPolicy::kDefault) {
     return request.optimizer == OptimizerPolicy::kKeep;
   }
-  return request.format == TargetFormat::kTorchDist || request.format == TargetFormat::kMimo ||
-         request.format == TargetFormat::kDcp || request.format == TargetFormat::kFsdpDtensor;
+  return request.format == TargetFormat::kTorchDist || request.format == TargetFormat::kDcp ||
+         request.format == TargetFormat::kFsdpDtensor;
 }
 
 Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& request,
@@ -107,6 +107,11 @@ Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& req
     return fail(Code::kOptimizerUnsupported,
                 "--optimizer keep: optimizer state is not written into legacy checkpoints yet; "
                 "convert without it (--optimizer drop)");
+  }
+  if (keep_optimizer && request.format == TargetFormat::kMimo) {
+    return fail(Code::kOptimizerUnsupported,
+                "--optimizer keep: a MIMO model has optimizer states of its own for each "
+                "component, which are not written yet; convert without them (--optimizer drop)");
   }
   if (keep_optimizer && request.format == TargetFormat::kHf) {
     return fail(Code::kUsage, "--optimizer keep: a Hugging Face checkpoint has no optimizer state");

@@ -214,6 +214,11 @@ class Solver {
                   "another number of ranks (--world-size)",
                   names_of(open), left, layout_.world, first_misfit_);
     }
+    if (found_.size() < 2) {
+      return fail(Code::kComponentLayout,
+                  "found too many layouts of {} ranks to try them all; give dp for {}",
+                  layout_.world, names_of(open));
+    }
     std::string ways;
     for (const ComponentLayout& way : found_) {
       std::string sizes;
@@ -223,8 +228,8 @@ class Solver {
       }
       ways += (ways.empty() ? "" : " or ") + sizes;
     }
-    return fail(Code::kComponentLayout, "found several layouts of {} ranks{}{}; give dp for {}",
-                layout_.world, ways.empty() ? "" : ": ", ways, names_of(open));
+    return fail(Code::kComponentLayout, "found several layouts of {} ranks: {}; give dp for {}",
+                layout_.world, ways, names_of(open));
   }
 
   // All ways to use up `left` ranks, until two are found.

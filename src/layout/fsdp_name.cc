@@ -4,7 +4,8 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <charconv>
+
+#include "base/text.h"
 
 namespace shardwright {
 namespace {
@@ -31,15 +32,6 @@ constexpr std::array kRoles = {
 std::string_view without_modules(std::string_view name) {
   while (name.starts_with(kModule)) name.remove_prefix(kModule.size());
   return name;
-}
-
-// A whole number at the front; nullopt where `end_mark` does not follow it.
-std::optional<std::int64_t> take_number(std::string_view& text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number < 0) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return number;
 }
 
 // `…experts.linear_fc1.weight5` and `…experts.local_experts.5.linear_fc1.weight`.

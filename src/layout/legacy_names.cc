@@ -4,9 +4,9 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <charconv>
 #include <utility>
 
+#include "base/text.h"
 #include "layout/layer_name.h"
 
 namespace shardwright {
@@ -42,16 +42,6 @@ std::string shift_layer(std::string_view name, std::int64_t by) {
   const std::optional<LayerName> layer = split_layer_name(name);
   if (!layer || !layer->index || !is_main_stack(layer->stack)) return std::string(name);
   return join_layer_name(layer->stack, *layer->index + by, layer->rest);
-}
-
-// Takes the digits off the front of `text`.
-std::optional<std::int64_t> take_number(std::string_view& text) {
-  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return number;
 }
 
 // What follows `.mlp.experts.`, apart from the expert's number: `local_experts.3.linear_fc1.weight`

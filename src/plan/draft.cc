@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "layout/layer_name.h"
+#include "layout/module_spec.h"
 
 namespace shardwright {
 namespace {
@@ -210,6 +211,13 @@ std::vector<DraftTensor> draft_layers(const Catalog& source, const DraftOptions&
     tensors.push_back(draft_whole(tensor, options));
   }
   return tensors;
+}
+
+void name_for_spec(ModuleSpec spec, std::vector<DraftTensor>& tensors) {
+  std::vector<TensorDesc> descs;
+  for (const DraftTensor& tensor : tensors) descs.push_back(tensor.desc);
+  descs = names_in_spec(descs, spec);
+  for (std::size_t i = 0; i < descs.size(); ++i) tensors[i].desc.name = std::move(descs[i].name);
 }
 
 void resize_rows(DraftTensor& tensor, std::int64_t rows) {

@@ -9,6 +9,7 @@
 
 #include "plan/canonical.h"
 #include "shardwright/mapping.h"
+#include "shardwright/parallel.h"
 #include "shardwright/plan.h"
 
 namespace shardwright {
@@ -56,6 +57,10 @@ struct DraftOptions {
 /// Stacks the layers where they are all alike, as Megatron-Core's torch_dist does.
 [[nodiscard]] std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors,
                                                     LayerKeys keys);
+
+/// Gives tensors the names that a model of the spec has, which differ for the norms before linears
+/// (see names_in_spec).
+void name_for_spec(ModuleSpec spec, std::vector<DraftTensor>& tensors);
 
 /// Changes the height of a vocabulary tensor: new rows are zero, cut rows are padding.
 void resize_rows(DraftTensor& tensor, std::int64_t rows);

@@ -63,4 +63,11 @@ void ChunkList::shrink_to_fit() {
   ranges_.shrink_to_fit();
 }
 
+std::vector<TensorDesc> descs_of(const Catalog& catalog) {
+  std::vector<TensorDesc> descs;
+  descs.reserve(catalog.tensors.size());
+  for (const StoredTensor& tensor : catalog.tensors) descs.push_back(tensor.desc);
+  return descs;
+}
+
 }  // namespace shardwright

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iterator>
 
+#include "format/common_state.h"
 #include "verify/malformed_fixture.h"
 
 namespace shardwright {
@@ -180,6 +181,12 @@ constexpr Malformed kCases[] = {
     {"RankLocal", Base::kTorchDist,
      [](const Planted& p) { p.rename(iter(".metadata"), iter("__1.metadata")); },
      Code::kMetadataCorrupt, "__0.metadata: not found"},
+    {"MoreLayersThanAnyModelHas", Base::kTorchDist,
+     [](const Planted& p) {
+       const std::int64_t layers = std::int64_t{1} << 62;
+       p.put(iter("common.pt"), new_common_state({{"num_layers", layers}}, 0, true).value());
+     },
+     Code::kModelIncomplete, "expected all up to 4611686018427387903"},
     // torch_dist: what lies around
     {"TrackerIsEmpty", Base::kTorchDist,
      [](const Planted& p) { p.put("latest_checkpointed_iteration.txt", ""); }, Code::kTrackerBroken,
@@ -216,7 +223,7 @@ constexpr Malformed kCases[] = {
      },
      Code::kUnmatchedSource, "final_layernorm.weight_new"},
     {"MissingLayer", Base::kTorchDist, [](const Planted& p) { p.edit_metadata(lose_last_layer); },
-     Code::kModelIncomplete, "no tensor of layer 2, expected 3 layers"},
+     Code::kModelIncomplete, "found 2 layers, none of 2, expected all up to 2"},
     {"LostExperts", Base::kExperts, [](const Planted& p) { p.edit_metadata(lose_experts); },
      Code::kModelIncomplete, "found 2 experts, expected 4 as the router has"},
     // legacy

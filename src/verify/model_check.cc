@@ -6,12 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "codec/json_text.h"
 #include "convert/correspond.h"
 #include "convert/dequantise.h"
 #include "convert/families.h"
+#include "format/recorded_run.h"
 #include "layout/layer_name.h"
 #include "layout/piece_limit.h"
 #include "model/apply.h"
@@ -22,13 +24,6 @@
 namespace shardwright {
 namespace {
 
-std::optional<std::int64_t> number_of(const Arguments& arguments, std::string_view name) {
-  const auto found = arguments.find(name);
-  if (found == arguments.end()) return std::nullopt;
-  const auto* number = std::get_if<std::int64_t>(&found->second);
-  return number == nullptr ? std::nullopt : std::optional(*number);
-}
-
 class ModelCheck {
  public:
   ModelCheck(const Checkpoint& checkpoint, const ProofOptions& options, VerifyReport& report)
@@ -36,17 +31,15 @@ class ModelCheck {
 
   Status check() {
     if (is_hf_model(checkpoint_)) {
-      for (const StoredTensor& tensor : checkpoint_.catalog.tensors) descs_.push_back(tensor.desc);
+      descs_ = descs_of(checkpoint_.catalog);
       return check_hf();
     }
     if (!has_megatron_names(checkpoint_.catalog)) {
-      for (const StoredTensor& tensor : checkpoint_.catalog.tensors) descs_.push_back(tensor.desc);
+      descs_ = descs_of(checkpoint_.catalog);
       check_local_experts();
       return {};
     }
-    std::vector<TensorDesc> stored;
-    for (const StoredTensor& tensor : checkpoint_.catalog.tensors) stored.push_back(tensor.desc);
-    SW_TRY(check_piece_count(stored));
+    SW_TRY(check_piece_count(descs_of(checkpoint_.catalog)));
     for (const CanonicalTensor& tensor : canonical_tensors(checkpoint_.catalog)) {
       descs_.push_back(tensor.desc);
     }
@@ -140,20 +133,25 @@ class ModelCheck {
       if (name && name->index && is_main_stack(name->stack)) layers.insert(*name->index);
     }
     if (layers.empty()) return;
-    const std::int64_t count =
-        std::max(number_of(checkpoint_.arguments, "num_layers").value_or(0), *layers.rbegin() + 1);
+    const std::int64_t last = std::max(
+        number_of(checkpoint_.arguments, {"num_layers"}).value_or(0) - 1, *layers.rbegin());
+    // Arguments and names may claim any number: a few of the missing ones say it.
+    constexpr std::size_t kMostNamed = 20;
     std::vector<std::string> missing;
-    for (std::int64_t layer = 0; layer < count; ++layer) {
+    for (std::int64_t layer = 0; layer < last && missing.size() < kMostNamed; ++layer) {
       if (!layers.contains(layer)) missing.push_back(std::to_string(layer));
     }
+    if (!layers.contains(last) && missing.size() < kMostNamed) {
+      missing.push_back(std::to_string(last));
+    }
     if (missing.empty()) {
-      report_.proven.push_back(fmt::format("all {} layers are there", count));
+      report_.proven.push_back(fmt::format("all {} layers are there", layers.size()));
       return;
     }
     add_finding(report_, Code::kModelIncomplete, "decoder.layers",
-                fmt::format("decoder.layers: found no tensor of layer {}, expected {} layers; a "
-                            "pipeline stage's part was lost",
-                            name_list(missing), count));
+                fmt::format("decoder.layers: found {} layers, none of {}, expected all up to "
+                            "{}; a pipeline stage's part was lost",
+                            layers.size(), name_list(missing), last));
   }
 
   // A router has a row per expert; the experts are one tensor with an axis for them, or one each.
@@ -202,8 +200,9 @@ class ModelCheck {
       const auto found = at == std::string::npos ? down.end() : down.find(desc.name.substr(0, at));
       if (found == down.end() || desc.shape.size() != 2 || desc.shape[1] == 0) continue;
       const auto [count, rows] = found->second;
-      tell_experts(found->first + ".experts.fc2.weight*", rows / desc.shape[1] * count,
-                   desc.shape[0]);
+      // A product beyond all numbers is no router's count.
+      tell_experts(found->first + ".experts.fc2.weight*",
+                   checked_mul(rows / desc.shape[1], count).value_or(-1), desc.shape[0]);
     }
   }
 

@@ -13,7 +13,6 @@
 #include "convert/mimo_source.h"
 #include "format/torch_items.h"
 #include "io/source_files.h"
-#include "layout/module_spec.h"
 #include "layout/piece_limit.h"
 #include "layout/shard_rule.h"
 #include "model/apply.h"
@@ -23,12 +22,6 @@
 
 namespace shardwright {
 namespace {
-
-std::vector<TensorDesc> descs_of(const Catalog& catalog) {
-  std::vector<TensorDesc> descs;
-  for (const StoredTensor& tensor : catalog.tensors) descs.push_back(tensor.desc);
-  return descs;
-}
 
 bool is_vocabulary(const TensorDesc& desc) {
   const int axes = desc.shape.size();
@@ -127,7 +120,7 @@ class Maker {
     for (const DraftTensor& tensor : tensors_) {
       if (tensor.true_rows) view_.vocabulary = tensor.true_rows;
     }
-    rename_for_spec();
+    name_for_spec(ModuleSpec::kTransformerEngine, tensors_);
     return {};
   }
 
@@ -145,7 +138,7 @@ class Maker {
           {tensor.desc, {{view_of_canonical(tensor)}, std::nullopt, 0.0}, std::nullopt});
     }
     find_vocabulary();
-    rename_for_spec();
+    name_for_spec(ModuleSpec::kTransformerEngine, tensors_);
     return {};
   }
 
@@ -165,14 +158,6 @@ class Maker {
       if (rows != facts->sizes.end()) view_.vocabulary = rows->second;
     }
     if (!view_.vocabulary) view_.vocabulary = true_vocabulary(view_.checkpoint.arguments);
-  }
-
-  // Specs name the norms before linears differently.
-  void rename_for_spec() {
-    std::vector<TensorDesc> descs;
-    for (const DraftTensor& tensor : tensors_) descs.push_back(tensor.desc);
-    descs = names_in_spec(descs, ModuleSpec::kTransformerEngine);
-    for (std::size_t i = 0; i < descs.size(); ++i) tensors_[i].desc.name = descs[i].name;
   }
 
   void fill_plan() {
