@@ -59,7 +59,7 @@ const std::map<string_view, string_view>& public_header_layers() {
       {"storage.h", "io"},      {"format.h", "format"},   {"checkpoint.h", "format"},
       {"layout.h", "layout"},   {"parallel.h", "layout"}, {"mapping.h", "model"},
       {"plan.h", "plan"},       {"execute.h", "exec"},    {"verify.h", "verify"},
-      {"convert.h", "convert"}, {"diagnose.h", "layout"},
+      {"convert.h", "convert"}, {"merge.h", "convert"},   {"diagnose.h", "layout"},
   };
   return table;
 }
