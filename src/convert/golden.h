@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "shardwright/convert.h"
 
@@ -19,6 +20,11 @@ using TensorMap = std::map<std::string, TensorBytes>;
 
 /// Every tensor of a checkpoint of any format, assembled whole. For tests on small files.
 [[nodiscard]] Result<TensorMap> read_all_tensors(const std::string& path);
+
+/// Writes a folder with one safetensors file: bytes that differ from element to element and from
+/// tensor to tensor, all of them small finite numbers; and a config.json, if that is not empty.
+void put_model(const std::string& folder, const std::string& config,
+               const std::vector<TensorDesc>& tensors);
 
 /// What of `got` is not as in `expected`: names that are missing or too much, other dtypes, shapes
 /// and bytes; empty where both are equal.

@@ -8,11 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "codec/json_text.h"
-#include "codec/safetensors_header.h"
 #include "convert/families.h"
 #include "convert/golden.h"
 #include "testing/golden_files.h"
@@ -28,28 +26,6 @@ using testing::HasSubstr;
 using Json = nlohmann::json;
 
 constexpr std::uint64_t kOneShard = std::uint64_t{1} << 40;
-
-// Bytes that differ from element to element and from tensor to tensor.
-std::string bytes_for(const TensorDesc& desc) {
-  const auto count = static_cast<std::size_t>(byte_count(desc.shape, desc.dtype).value());
-  std::string bytes(count, '\0');
-  std::size_t seed = std::hash<std::string>()(desc.name);
-  for (char& byte : bytes) byte = static_cast<char>((seed = seed * 31 + 7) & 0x3f);
-  return bytes;
-}
-
-void put_model(const TemporaryFolder& folder, const std::string& path, const Json& config,
-               const std::vector<TensorDesc>& descs) {
-  const SafetensorsLayout layout = layout_safetensors(descs, {{"format", "pt"}}).value();
-  std::string file(static_cast<std::size_t>(layout.file_bytes), '\0');
-  file.replace(0, layout.header.size(), layout.header);
-  for (std::size_t i = 0; i < descs.size(); ++i) {
-    file.replace(static_cast<std::size_t>(layout.ranges[i].offset),
-                 static_cast<std::size_t>(layout.ranges[i].length), bytes_for(descs[i]));
-  }
-  folder.put(path + "/model.safetensors", file);
-  if (!config.is_null()) folder.put(path + "/config.json", config.dump(2) + "\n");
-}
 
 Json config_at(const std::string& folder) {
   return parse_json(read_file(folder + "/config.json"), "config.json").value();
@@ -229,7 +205,7 @@ class Parts : public testing::TestWithParam<std::string> {
     if (name == "gemma3_old") {
       names = {"language_model.model.", "vision_tower.vision_model.", "multi_modal_projector."};
     }
-    put_model(out_, "gemma", kGemmaConfig, gemma(names));
+    put_model(out_ / "gemma", kGemmaConfig.dump(2) + "\n", gemma(names));
     return out_ / "gemma";
   }
 
@@ -313,7 +289,7 @@ class MergeOfParts : public testing::Test {
   void rewrite(const std::string& part, const std::vector<TensorDesc>& descs) {
     const std::string folder = out_ / ("parts/" + part);
     const Json config = fs::exists(folder + "/config.json") ? config_at(folder) : Json();
-    put_model(out_, "parts/" + part, config, descs);
+    put_model(out_ / ("parts/" + part), config.is_null() ? "" : config.dump(2) + "\n", descs);
   }
   void edit_config(const std::string& part, const std::function<void(Json&)>& edit) {
     Json config = config_at(out_ / ("parts/" + part));
@@ -476,12 +452,12 @@ TEST(Split, RefusesWhatItCantTakeApart) {
   EXPECT_THAT(refusal(golden_path("hf/qwen3/hf")), HasSubstr("family qwen3: found no components"));
   std::vector<TensorDesc> descs = gemma({});
   descs.push_back({"audio.x", DType::kBF16, {1}});
-  put_model(out, "more", kGemmaConfig, descs);
+  put_model(out / "more", kGemmaConfig.dump(), descs);
   EXPECT_THAT(refusal(out / "more"), HasSubstr("belong to no part of gemma3_vl: audio.x"));
   descs.back().name = "vision_tower.post_layernorm.bias";
-  put_model(out, "twice", kGemmaConfig, descs);
+  put_model(out / "twice", kGemmaConfig.dump(), descs);
   EXPECT_THAT(refusal(out / "twice"), HasSubstr("post_layernorm.bias: would be written twice"));
-  put_model(out, "bare", Json(), gemma({}));
+  put_model(out / "bare", "", gemma({}));
   EXPECT_THAT(refusal(out / "bare"), HasSubstr("found no config.json"));
 }
 

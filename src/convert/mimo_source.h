@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "model/mapping_file.h"
 #include "shardwright/catalog.h"
+#include "shardwright/convert.h"
 
 namespace shardwright {
 
@@ -18,10 +20,27 @@ namespace shardwright {
 /// a component's root and the component: `language_model.module.x` is `language_model.x`.
 [[nodiscard]] std::string without_wrappers(std::string_view name);
 
+/// What wrappers add to the names of each component, by its root: `module.` by `language_model.`.
+using Wrappers = std::map<std::string, std::string, std::less<>>;
+
 /// Gives the tensors and opaque entries of a MIMO catalog the names of an ordinary Megatron model,
-/// by the routes of the families. States of optimizers keep their names, RNG states are left alone.
-/// Errors: kNoFamily where no family has a route for a name; kDuplicateName where two names become
-/// one.
-[[nodiscard]] Status to_standard_names(std::span<const Mapping> mappings, Catalog& catalog);
+/// by the routes of the families, and says which wrappers they had. The states of a component's
+/// optimizer (`mimo.language.optimizer.state.exp_avg.…`) become those of one optimizer; its other
+/// entries and RNG states are left alone. Errors: kNoFamily where no family has a route for a name;
+/// kDuplicateName where two names become one; kMetadataCorrupt for names of one component with and
+/// without a wrapper, and for a state in another component's optimizer.
+[[nodiscard]] Result<Wrappers> to_standard_names(std::span<const Mapping> mappings,
+                                                 Catalog& catalog);
+
+/// A MIMO name with the wrappers that its component has. Names without a root stay.
+[[nodiscard]] std::string with_wrappers(const Wrappers& wrappers, std::string_view name);
+
+/// Whether a request's optimizer states can be kept: from a MIMO model, which has an optimizer for
+/// each component, to another one. Error: kOptimizerUnsupported with the reason.
+[[nodiscard]] Status check_mimo_optimizer(const ConvertRequest& request, const Catalog& source);
+
+/// The component that an entry of its optimizer belongs to: `language` of
+/// `mimo.language.optimizer.…`; empty for names of other things.
+[[nodiscard]] std::string_view component_of_state(std::string_view name);
 
 }  // namespace shardwright

@@ -5,6 +5,8 @@
 #include "base/fail.h"
 #include "convert/target.h"
 #include "layout/placement.h"
+#include "layout/state_name.h"
+#include "plan/canonical.h"
 
 namespace shardwright {
 namespace {
@@ -37,7 +39,10 @@ class ComponentPlacer {
     PlacedParts placed;
     for (const DraftTensor& tensor : parts_.tensors) {
       const Home& home = SW_TRY(home_of(tensor.desc.name));
-      std::vector<OwnedChunk> chunks = SW_TRY(home.placement->place(tensor.desc));
+      // A state is cut as its tensor is.
+      TensorDesc model = tensor.desc;
+      if (const auto state = split_state_name(tensor.desc.name)) model.name = state->tensor;
+      std::vector<OwnedChunk> chunks = SW_TRY(home.placement->place(model));
       for (OwnedChunk& chunk : chunks) chunk.owner = rank_in_run(*home.component, chunk.owner);
       TensorDesc desc = tensor.desc;
       desc.name = target_name(desc.name);
@@ -54,17 +59,27 @@ class ComponentPlacer {
 
  private:
   [[nodiscard]] std::string component_of(std::string_view name) const {
-    const ComponentRoute* route = route_of(routes_, name);
+    if (const std::string_view owner = component_of_state(name); !owner.empty()) {
+      return std::string(owner);
+    }
+    const std::optional<StateName> state = split_state_name(name);
+    const ComponentRoute* route = route_of(routes_, state ? state->tensor : name);
     return route == nullptr ? "language" : route->name;
   }
 
   [[nodiscard]] std::string target_name(std::string_view name) const {
-    return route_of(routes_, name) == nullptr ? std::string(name) : mimo_name(routes_, name);
+    if (const std::optional<StateName> state = split_state_name(name)) {
+      return fmt::format("mimo.{}.{}{}", component_of(name), state->state,
+                         target_name(state->tensor));
+    }
+    if (route_of(routes_, name) == nullptr) return std::string(name);
+    return with_wrappers(parts_.wrappers, mimo_name(routes_, name));
   }
 
   Status make_homes() {
     std::unordered_map<std::string, std::vector<TensorDesc>> descs;
     for (const DraftTensor& tensor : parts_.tensors) {
+      if (is_optimizer_name(tensor.desc.name)) continue;
       descs[component_of(tensor.desc.name)].push_back(tensor.desc);
     }
     for (const Component& component : layout_.components) {

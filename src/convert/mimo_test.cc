@@ -173,7 +173,7 @@ TEST(MimoComponents, AreThoseOfTheFamily) {
   EXPECT_FALSE(std::filesystem::exists(out / "x"));
 }
 
-TEST(MimoOptimizer, IsLeftOutAndRefusedWhereItIsAskedFor) {
+TEST(MimoOptimizer, IsNotMadeOfAnOrdinaryOne) {
   const TemporaryFolder out;
   ConvertRequest ordinary = to_hf(golden_path("hf/qwen3_vl/hf"), out / "ordinary");
   ordinary.format = TargetFormat::kTorchDist;
@@ -272,16 +272,24 @@ TEST(MimoSource, NamesLoseTheirWrappers) {
       named("modality_submodules.images.module.encoders.qwen_visual.pos_embed.weight"),
       named("mimo.language.optimizer.state.exp_avg.language_model.module.x")};
   ASSERT_TRUE(is_mimo(catalog));
-  ASSERT_TRUE(to_standard_names(std::span(&family, 1), catalog));
+  const Wrappers wrappers = to_standard_names(std::span(&family, 1), catalog).value();
+  EXPECT_EQ(with_wrappers(wrappers, "language_model.x"), "language_model.module.x");
+  EXPECT_EQ(with_wrappers(wrappers, kImages + "x"),
+            "modality_submodules.images.module.encoders.qwen_visual.x");
+  EXPECT_EQ(with_wrappers(wrappers, "hf_extra.x"), "hf_extra.x");
   EXPECT_EQ(catalog.tensors[0].desc.name, "language_model.output_layer.weight");
   EXPECT_EQ(catalog.tensors[1].desc.name, "vision_model.pos_embed.weight");
-  EXPECT_EQ(catalog.tensors[2].desc.name,
-            "mimo.language.optimizer.state.exp_avg.language_model.module.x");
+  EXPECT_EQ(catalog.tensors[2].desc.name, "optimizer.state.exp_avg.language_model.x");
 
   catalog.tensors = {named("modality_submodules.audio.encoders.whisper.x")};
   EXPECT_EQ(to_standard_names(std::span(&family, 1), catalog).error().code, Code::kNoFamily);
   catalog.tensors = {named("language_model.module.x"), named("language_model.x")};
   EXPECT_EQ(to_standard_names(std::span(&family, 1), catalog).error().code, Code::kDuplicateName);
+  catalog.tensors = {named("language_model.module.x"), named("language_model.y")};
+  EXPECT_EQ(to_standard_names(std::span(&family, 1), catalog).error().code, Code::kMetadataCorrupt);
+  catalog.tensors = {named("mimo.images.optimizer.state.exp_avg.language_model.x")};
+  EXPECT_THAT(to_standard_names(std::span(&family, 1), catalog).error().message,
+              HasSubstr("found the state of a tensor of language in the optimizer of images"));
 }
 
 }  // namespace

@@ -105,16 +105,15 @@ class Preparation {
   // model's, and the names of a MIMO target are given when its tensors are placed.
   Status begin_mimo() {
     Checkpoint& checkpoint = result_.source;
+    if (!keeps_names()) SW_TRY(check_mimo_optimizer(request(), checkpoint.catalog));
     if (is_mimo(checkpoint.catalog) && !keeps_names()) {
       SW_TRY(load());
-      SW_TRY(to_standard_names(mappings_, checkpoint.catalog));
-      if (request().optimizer == OptimizerPolicy::kKeep) {
-        return fail(Code::kOptimizerUnsupported,
-                    "{}: found a MIMO model's optimizer states, one for each component, which are "
-                    "not converted yet; convert without them (--optimizer drop)",
-                    request().input);
+      Wrappers wrappers = SW_TRY(to_standard_names(mappings_, checkpoint.catalog));
+      if (request().optimizer == OptimizerPolicy::kDefault) {
+        result_.request.optimizer = OptimizerPolicy::kDrop;
       }
-      result_.request.optimizer = OptimizerPolicy::kDrop;
+      // Who goes on with training has the wrappers that it had.
+      if (keeps_optimizer(request())) parts_.wrappers = std::move(wrappers);
     }
     if (!is_to_mimo()) return {};
     layout_ = SW_TRY(solve_component_layout(request().components, request().world_size));

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/fail.h"
+#include "layout/state_name.h"
 #include "plan/canonical.h"
 
 namespace shardwright {
@@ -46,18 +47,15 @@ Status refuse_bucketed(std::string_view name) {
 // Flattened states (Megatron-Core 0.15 and older) carry model names but other shapes: a grid of
 // cells and one flat axis.
 Status refuse_flattened(const Catalog& catalog) {
-  constexpr std::string_view kMaster = "optimizer.state.";
   std::unordered_map<std::string_view, const TensorDesc*> by_name;
   for (const StoredTensor& tensor : catalog.tensors) {
     by_name.emplace(tensor.desc.name, &tensor.desc);
   }
   for (const StoredTensor& state : catalog.tensors) {
     const std::string_view name = state.desc.name;
-    const std::size_t at = name.find(kMaster);
-    if (at == std::string_view::npos) continue;
-    const std::size_t dot = name.find('.', at + kMaster.size());
-    if (dot == std::string_view::npos) continue;
-    const auto model = by_name.find(name.substr(dot + 1));
+    const std::optional<StateName> parts = split_state_name(name);
+    if (!parts) continue;
+    const auto model = by_name.find(parts->tensor);
     if (model == by_name.end() || model->second->shape == state.desc.shape) continue;
     return fail(Code::kOptimizerUnsupported,
                 "tensor {}: found optimizer state of kind fully_sharded_model_space (flattened, "
@@ -107,11 +105,6 @@ Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& req
     return fail(Code::kOptimizerUnsupported,
                 "--optimizer keep: optimizer state is not written into legacy checkpoints yet; "
                 "convert without it (--optimizer drop)");
-  }
-  if (keep_optimizer && request.format == TargetFormat::kMimo) {
-    return fail(Code::kOptimizerUnsupported,
-                "--optimizer keep: a MIMO model has optimizer states of its own for each "
-                "component, which are not written yet; convert without them (--optimizer drop)");
   }
   if (keep_optimizer && request.format == TargetFormat::kHf) {
     return fail(Code::kUsage, "--optimizer keep: a Hugging Face checkpoint has no optimizer state");

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "convert/mimo_source.h"
 #include "format/dcp_metadata.h"
 #include "format/torch_dist_layout.h"
 #include "layout/component_layout.h"
@@ -35,6 +36,7 @@ struct TargetParts {
   std::vector<PlannerPath> planner_paths;  ///< of a DCP target: where names were in its dict
   std::vector<TargetFile> files;
   std::vector<std::pair<std::string, StoredObject>> artifacts;  ///< path, and where it is now
+  Wrappers wrappers;   ///< of a MIMO target that goes on with training
   std::string folder;  ///< of the data within the output, with a trailing slash; may be empty
 };
 
@@ -49,9 +51,10 @@ struct PlacedParts {
 [[nodiscard]] Result<PlacedParts> place_parts(const TargetParts& parts,
                                               const ParallelConfig& parallel);
 
-/// The same for a MIMO model: each component on its own ranks and under its route's path. What no
-/// route leads to (`hf_extra.*`) goes with the language model. Error: kUnmatchedTarget for a
-/// component that the layout lacks, kNotDivisible.
+/// The same for a MIMO model: each component on its own ranks and under its route's path, the
+/// states of its optimizer where their tensors are and under `mimo.<component>.`. What no route
+/// leads to (`hf_extra.*`) goes with the language model. Error: kUnmatchedTarget for a component
+/// that the layout lacks, kNotDivisible.
 [[nodiscard]] Result<PlacedParts> place_components(const TargetParts& parts,
                                                    const ComponentLayout& layout,
                                                    std::span<const ComponentRoute> routes);

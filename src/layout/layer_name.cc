@@ -7,6 +7,8 @@
 #include <array>
 #include <charconv>
 
+#include "layout/state_name.h"
+
 namespace shardwright {
 namespace {
 
@@ -49,11 +51,7 @@ bool is_stackable(std::string_view stack) {
 }
 
 bool is_main_stack(std::string_view stack) {
-  constexpr std::string_view kStates = "optimizer.state.";
-  if (const std::size_t at = stack.find(kStates); at != std::string_view::npos) {
-    stack.remove_prefix(at + kStates.size());
-    stack.remove_prefix(std::min(stack.find('.'), stack.size() - 1) + 1);
-  }
+  if (const std::optional<StateName> state = split_state_name(stack)) stack = state->tensor;
   return stack == "decoder.layers" || stack == "language_model.decoder.layers";
 }
 

@@ -127,7 +127,7 @@ class Maker {
   Status draft_megatron() {
     if (is_mimo(catalog())) {
       const std::vector<Mapping> mappings = SW_TRY(load_mappings(request_of(options_)));
-      SW_TRY(to_standard_names(mappings, view_.checkpoint.catalog));
+      static_cast<void>(SW_TRY(to_standard_names(mappings, view_.checkpoint.catalog)));
     }
     SW_TRY(check_piece_count(descs_of(catalog())));
     const std::vector<Error> drifted = SW_TRY(compare_named_replicas(view_.checkpoint, options_));

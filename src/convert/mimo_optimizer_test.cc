@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// A MIMO checkpoint of a training run, whose components have optimizers of their own: names as
+// Megatron-Core's MimoOptimizer gives them, in a torch_dist directory made here.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "convert/golden.h"
+#include "convert/target.h"
+#include "format/common_state.h"
+#include "io/source_files.h"
+#include "layout/component_spec.h"
+#include "testing/golden_files.h"
+#include "testing/temporary_folder.h"
+
+namespace shardwright {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr const char* kLanguage = "language_model.";
+constexpr const char* kImages = "modality_submodules.images.";
+
+// Component and name of a training run for a name of a checkpoint that was converted.
+std::pair<std::string, std::string> in_training(const std::string& name) {
+  const bool is_language = name.starts_with(kLanguage);
+  const std::string root = is_language ? kLanguage : kImages;
+  return {is_language ? "language" : "images", root + "module." + name.substr(root.size())};
+}
+
+class MimoTraining : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(convert_now(request(golden_path("hf/qwen3_vl/hf"), "weights",
+                                    {"language=tp=1", "images=tp=1"}, OptimizerPolicy::kDrop)));
+    ASSERT_NO_FATAL_FAILURE(write_training(out_ / "weights", "training"));
+  }
+
+  ConvertRequest request(const std::string& input, const std::string& output,
+                         const std::vector<std::string>& components, OptimizerPolicy optimizer) {
+    ConvertRequest request;
+    request.input = input;
+    request.output = out_ / output;
+    request.format = TargetFormat::kMimo;
+    request.components = parse_components(components).value();
+    request.optimizer = optimizer;
+    request.hf_config_dir = golden_path("hf/qwen3_vl/hf");
+    return request;
+  }
+
+  // The same weights as a run would save them: wrapped, with two moments and a master weight each.
+  void write_training(const std::string& weights, const std::string& name) {
+    std::vector<TensorDesc> descs;
+    const Catalog stored = open_checkpoint(weights).value().catalog;
+    for (const StoredTensor& tensor : stored.tensors) {
+      const auto [component, wrapped] = in_training(tensor.desc.name);
+      descs.push_back({wrapped, tensor.desc.dtype, tensor.desc.shape});
+      for (const char* state : {"exp_avg", "exp_avg_sq", "fp32_param"}) {
+        descs.push_back({"mimo." + component + ".optimizer.state." + state + "." + wrapped,
+                         DType::kF32, tensor.desc.shape});
+      }
+    }
+    put_model(out_ / (name + "-names"), "", descs);
+
+    PreparedConversion conversion;
+    conversion.source = open_checkpoint(out_ / (name + "-names")).value();
+    conversion.request.input = out_ / (name + "-names");
+    conversion.request.output = out_ / name;
+    TargetParts parts;
+    parts.tensors = draft_identity(conversion.source.catalog, {});
+    for (const char* component : {"language", "images"}) {
+      parts.new_objects.emplace_back(groups_of(component), std::string("groups of ") + component);
+      parts.new_objects.emplace_back(std::string("rng_state.") + component + "/shard_0.0_1.1",
+                                     "state");
+    }
+    parts.common_state = new_common_state({}, 3, false).value();
+    parts.tracker = "3";
+    parts.folder = "iter_0000003/";
+    conversion.plan.source = conversion.source.catalog;
+    const PlacedParts placed = place_parts(parts, {}).value();
+    ASSERT_TRUE(plan_torch_dist(parts, placed, conversion.plan));
+    ASSERT_TRUE(run_conversion(conversion, {}));
+  }
+
+  static std::string groups_of(const std::string& component) {
+    return "mimo." + component + ".optimizer.mimo." + component + ".param_groups/shard_0_1";
+  }
+
+  // Bytes of an opaque entry; empty where there is none.
+  std::string object(const std::string& checkpoint, const std::string& name) {
+    const Checkpoint opened = open_checkpoint(out_ / checkpoint).value();
+    for (const StoredObject& object : opened.catalog.objects) {
+      if (object.name != name) continue;
+      std::string bytes(static_cast<std::size_t>(object.range.length), '\0');
+      EXPECT_TRUE(opened.files->read_at(object.file, object.range.offset,
+                                        std::as_writable_bytes(std::span(bytes))));
+      return bytes;
+    }
+    return {};
+  }
+
+  TemporaryFolder out_;
+  const std::vector<std::string> other_layout_ = {"images=tp=2", "language=tp=2,pp=3"};
+};
+
+TEST_F(MimoTraining, GoesOnAtAnotherLayout) {
+  const auto resharded =
+      convert_now(request(out_ / "training", "resharded", other_layout_, OptimizerPolicy::kKeep));
+  ASSERT_TRUE(resharded) << resharded.error().text();
+  const TensorMap expected = read_all_tensors(out_ / "training").value();
+  EXPECT_EQ(difference(read_all_tensors(out_ / "resharded").value(), expected), "");
+  for (const char* component : {"language", "images"}) {
+    EXPECT_EQ(object("resharded", groups_of(component)), std::string("groups of ") + component);
+    EXPECT_EQ(object("training", std::string("rng_state.") + component + "/shard_0.0_1.1"),
+              "state");
+    EXPECT_EQ(object("resharded", std::string("rng_state.") + component + "/shard_0.0_1.1"), "");
+  }
+  EXPECT_THAT(resharded->notes, Contains(HasSubstr("2 RNG and rerun states are dropped")));
+  // And again from there: nothing depends on how it was cut.
+  ASSERT_TRUE(convert_now(request(out_ / "resharded", "back", {"language=tp=1", "images=tp=1"},
+                                  OptimizerPolicy::kKeep)));
+  EXPECT_EQ(difference(read_all_tensors(out_ / "back").value(), expected), "");
+}
+
+// Where a tensor's pieces lie, its states' pieces lie too.
+TEST_F(MimoTraining, KeepsStatesBesideTheirTensors) {
+  ASSERT_TRUE(
+      convert_now(request(out_ / "training", "resharded", other_layout_, OptimizerPolicy::kKeep)));
+  const Catalog catalog = open_checkpoint(out_ / "resharded").value().catalog;
+  std::map<std::string, std::vector<std::pair<std::string, std::string>>> places;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+      const std::string& file = catalog.files[tensor.chunks.file(i)];
+      places[tensor.desc.name].emplace_back(to_string(tensor.chunks.box(i)),
+                                            file.substr(0, file.rfind('_')));
+    }
+    std::ranges::sort(places[tensor.desc.name]);
+  }
+  std::size_t cut = 0;
+  for (const auto& [name, chunks] : places) {
+    if (name.starts_with("mimo.")) continue;
+    const std::string component = name.starts_with(kLanguage) ? "language" : "images";
+    EXPECT_EQ(chunks, places.at("mimo." + component + ".optimizer.state.exp_avg." + name)) << name;
+    cut += chunks.size() > 1 ? 1 : 0;
+  }
+  EXPECT_GT(cut, 20U);
+}
+
+TEST_F(MimoTraining, LeavesStatesOutByDefaultAndSaysSo) {
+  const auto plain =
+      convert_now(request(out_ / "training", "plain", other_layout_, OptimizerPolicy::kDefault));
+  ASSERT_TRUE(plain) << plain.error().text();
+  EXPECT_THAT(plain->notes, Contains(HasSubstr("optimizer tensors are dropped")));
+  EXPECT_EQ(read_all_tensors(out_ / "plain").value().size(),
+            read_all_tensors(out_ / "weights").value().size());
+  EXPECT_EQ(object("plain", groups_of("language")), "");
+}
+
+TEST_F(MimoTraining, IsNoOrdinaryRun) {
+  ConvertRequest ordinary = request(out_ / "training", "x", {}, OptimizerPolicy::kKeep);
+  ordinary.format = TargetFormat::kTorchDist;
+  const auto refused = prepare_conversion(ordinary);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(refused.error().message, HasSubstr(groups_of("language")));
+  ordinary.optimizer = OptimizerPolicy::kDrop;
+  EXPECT_TRUE(prepare_conversion(ordinary));
+  // Without states there is nothing to lose.
+  ordinary.input = out_ / "weights";
+  ordinary.optimizer = OptimizerPolicy::kKeep;
+  EXPECT_TRUE(prepare_conversion(ordinary));
+}
+
+TEST_F(MimoTraining, OfBucketsIsRefusedByName) {
+  const Catalog stored = open_checkpoint(out_ / "weights").value().catalog;
+  std::vector<TensorDesc> descs;
+  for (const StoredTensor& tensor : stored.tensors) descs.push_back(tensor.desc);
+  const std::string bucket =
+      "mimo.language.optimizer.distributed.dp_group_idx_0.gbuf_idx_0.dtype_x.bucket_idx_0.exp_avg";
+  descs.push_back({bucket, DType::kF32, {64}});
+  put_model(out_ / "buckets", "", descs);
+  ConvertRequest request =
+      this->request(out_ / "buckets", "x", other_layout_, OptimizerPolicy::kKeep);
+  const auto refused = prepare_conversion(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(refused.error().message, HasSubstr(bucket));
+}
+
+}  // namespace
+}  // namespace shardwright
