@@ -55,6 +55,9 @@ struct ConvertRequest {
   std::optional<std::int64_t> world_size;  ///< of a MIMO target: ranks of the run
   ModuleSpec spec = ModuleSpec::kKeep;     ///< of a Megatron target
   MtpPolicy mtp = MtpPolicy::kDefault;
+  /// Folder of a Hugging Face checkpoint of the same model whose prediction layers are taken, for a
+  /// source that has none; empty: none.
+  std::string mtp_from;
   std::optional<DType> dtype;
   std::uint64_t max_shard_bytes = 5'000'000'000;
   /// Of a DCP or fsdp_dtensor target: ranks that FSDP2 would share it out over.

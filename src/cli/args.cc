@@ -59,8 +59,9 @@ void add_conversion(Flags& flags, ConversionFlags& to) {
   flags.values("--component", to.components, "SPEC",
                "of mimo: name=tp=N[,pp=,dp=,cp=,ep=,etp=,rank_offset=]; repeatable");
   flags.value("--world-size", to.world_size, "N", "of mimo: ranks of the whole run");
-  flags.value("--mtp", to.mtp, "keep|drop",
-              "layers for multi-token prediction (default: keep, drop for mimo)");
+  flags.value("--mtp", to.mtp, "keep|drop|from=DIR",
+              "layers for multi-token prediction (default: keep, drop for mimo); from= takes those "
+              "of another Hugging Face checkpoint of the model");
   flags.value("--hf-config", to.hf_config, "DIR", "folder with config.json and tokenizer files");
   flags.value("--family", to.family, "NAME", "model family, where it can't be detected");
   flags.values("--map", to.map_files, "FILE", "a further mapping file; repeatable");

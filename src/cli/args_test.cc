@@ -156,7 +156,8 @@ struct Refusal {
 
 TEST(ParseArguments, ComponentsBelongToMimo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {convert_with({"--mtp", "some"}), "expected keep or drop"},
+      {convert_with({"--mtp", "some"}), "expected keep or drop or from=DIR"},
+      {convert_with({"--mtp", "from="}), "found 'from=', expected from=DIR"},
       {convert_with({"--component", "language=tp=2"}), "--component: found it with --to"},
       {convert_with({"--world-size", "2"}), "--world-size: found it with --to"},
       {{"convert", "a", "b", "--to", "mimo"}, "--component: found none with --to mimo"},

@@ -66,7 +66,7 @@ constexpr std::array kReplicaChecks = {
 
 template <class T, std::size_t N>
 Result<T> choose(std::string_view flag, std::string_view text,
-                 const std::array<Choice<T>, N>& choices) {
+                 const std::array<Choice<T>, N>& choices, std::string_view more = "") {
   std::array<std::string_view, N> names;
   std::string listed;
   for (std::size_t i = 0; i < N; ++i) {
@@ -76,7 +76,7 @@ Result<T> choose(std::string_view flag, std::string_view text,
     listed += names[i];
   }
   const std::string_view meant = nearest_of(text, names);
-  return fail(Code::kUsage, "{}: found '{}', expected {}{}", flag, printable(text), listed,
+  return fail(Code::kUsage, "{}: found '{}', expected {}{}{}", flag, printable(text), listed, more,
               meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
 }
 
@@ -115,6 +115,22 @@ Status read_sharding(const ConversionFlags& flags, ConvertRequest& request) {
   SW_TRY(read("--source-ep", flags.source_ep, request.source_expert));
   SW_TRY(read("--source-etp", flags.source_etp, request.source_expert_tensor));
   return read("--source-tp", flags.source_tp, request.source_tensor);
+}
+
+// `keep`, `drop`, or the folder to take the layers from.
+Status read_mtp(const ConversionFlags& flags, ConvertRequest& request) {
+  constexpr std::string_view kFrom = "from=";
+  if (!flags.mtp) return {};
+  if (!flags.mtp->starts_with(kFrom)) {
+    request.mtp = SW_TRY(choose("--mtp", *flags.mtp, kMtps, " or from=DIR"));
+    return {};
+  }
+  request.mtp = MtpPolicy::kKeep;
+  request.mtp_from = flags.mtp->substr(kFrom.size());
+  if (!request.mtp_from.empty()) return {};
+  return fail(Code::kUsage,
+              "--mtp: found 'from=', expected from=DIR, the folder of a Hugging Face "
+              "checkpoint that has the layers");
 }
 
 Status read_components(const ConversionFlags& flags, ConvertRequest& request) {
@@ -204,7 +220,7 @@ Result<ConvertRequest> to_request(const ConversionFlags& flags) {
   SW_TRY(check_target_flags(flags, request.format));
   request.parallel = SW_TRY(read_parallel(flags));
   SW_TRY(read_components(flags, request));
-  if (flags.mtp) request.mtp = SW_TRY(choose("--mtp", *flags.mtp, kMtps));
+  SW_TRY(read_mtp(flags, request));
   if (flags.dtype) request.dtype = SW_TRY(choose("--dtype", *flags.dtype, kDtypes));
   if (flags.spec) request.spec = SW_TRY(choose("--spec", *flags.spec, kSpecs));
   if (flags.naming) {

@@ -37,7 +37,7 @@ bool erase_quantisation(nlohmann::ordered_json& document) {
 // them.
 std::vector<std::string> erase_prediction(nlohmann::ordered_json& object) {
   std::vector<std::string> changed;
-  for (const char* key : {"num_nextn_predict_layers", "mtp_num_hidden_layers", "mtp_num_layers"}) {
+  for (const std::string_view key : kPredictionKeys) {
     const auto found = object.find(key);
     if (found == object.end() || !found->is_number_integer() || *found == 0) continue;
     *found = 0;
@@ -110,6 +110,7 @@ Status finish_hf(const ConvertRequest& request, const Checkpoint& source, const 
         SW_TRY(edited_config(config, {request.dtype, is_dequantised, without_prediction}, notes));
   }
   if (!edited.empty()) {
+    std::erase_if(parts.files, [](const TargetFile& file) { return file.path == "config.json"; });
     parts.files.push_back({"config.json", std::move(edited)});
   } else if (facts != nullptr && facts->config_is_ours) {
     parts.files.push_back({"config.json", config});

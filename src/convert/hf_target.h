@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include "convert/model_facts.h"
 #include "convert/target.h"
 
 namespace shardwright {
+
+/// What config.json calls the number of prediction layers.
+inline constexpr std::array<std::string_view, 3> kPredictionKeys = {
+    "num_nextn_predict_layers", "mtp_num_hidden_layers", "mtp_num_layers"};
 
 /// Completes an HF target: config.json (carried byte for byte, or edited where the dtype changes, a
 /// quantisation is gone or prediction layers are; each edit is told in `notes`) and the model's

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "base/fail.h"
@@ -119,7 +123,37 @@ class ComponentPlacer {
   std::unordered_map<std::string, Home> homes_;
 };
 
+// Each name once, in order.
+std::string names_of(const auto& list) {
+  std::set<std::string> names;
+  for (const auto& item : list) names.insert(item.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 }  // namespace
+
+Status check_components(const std::string& family, std::span<const ComponentRoute> routes,
+                        const ComponentLayout& layout) {
+  if (routes.empty()) {
+    return fail(Code::kNoFamily,
+                "family {}: found no components, expected a multimodal family whose mapping file "
+                "lists them",
+                family);
+  }
+  for (const Component& component : layout.components) {
+    if (std::ranges::find(routes, component.name, &ComponentRoute::name) == routes.end()) {
+      return fail(Code::kUsage, "--component {}: found no such part in {}, expected {}",
+                  component.name, family, names_of(routes));
+    }
+  }
+  for (const ComponentRoute& route : routes) {
+    if (layout.find(route.name) == nullptr) {
+      return fail(Code::kUsage, "--component: found {}, expected each part of {}: give {}=tp=N too",
+                  names_of(layout.components), family, route.name);
+    }
+  }
+  return {};
+}
 
 Result<PlacedParts> place_components(const TargetParts& parts, const ComponentLayout& layout,
                                      std::span<const ComponentRoute> routes) {

@@ -18,10 +18,12 @@
 #include "convert/fsdp_source.h"
 #include "convert/fsdp_target.h"
 #include "convert/hf_target.h"
+#include "convert/layer_numbering.h"
 #include "convert/megatron_target.h"
 #include "convert/mimo_source.h"
 #include "convert/model_facts.h"
 #include "convert/prediction_layers.h"
+#include "convert/prediction_source.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
 #include "format/torch_items.h"
@@ -49,6 +51,7 @@ class Preparation {
     result_.source = SW_TRY(open_checkpoint(request().input));
     for (const std::string& note : source().notes) tell(note);
     SW_TRY(begin_mimo());
+    SW_TRY(check_prediction_source());
     catalog_ = SW_TRY(select_entries(result_.source.catalog, request(), result_.notes));
     if (catalog_.tensors.empty()) {
       return fail(Code::kUsage, "{}: nothing is left to convert", request().input);
@@ -123,35 +126,6 @@ class Preparation {
     return {};
   }
 
-  // What a family's routes and the caller's components are must be the same, both ways.
-  [[nodiscard]] Status check_components() const {
-    const auto names_of = [](const auto& list) {
-      std::set<std::string> names;
-      for (const auto& item : list) names.insert(item.name);
-      return fmt::format("{}", fmt::join(names, ", "));
-    };
-    if (routes_.empty()) {
-      return fail(Code::kNoFamily,
-                  "family {}: found no components, expected a multimodal family whose mapping file "
-                  "lists them",
-                  result_.family);
-    }
-    for (const Component& component : layout_.components) {
-      if (std::ranges::find(routes_, component.name, &ComponentRoute::name) == routes_.end()) {
-        return fail(Code::kUsage, "--component {}: found no such part in {}, expected {}",
-                    component.name, result_.family, names_of(routes_));
-      }
-    }
-    for (const ComponentRoute& route : routes_) {
-      if (layout_.find(route.name) == nullptr) {
-        return fail(Code::kUsage,
-                    "--component: found {}, expected each part of {}: give {}=tp=N too",
-                    names_of(layout_.components), result_.family, route.name);
-      }
-    }
-    return {};
-  }
-
   // The families' files, once.
   Status load() {
     if (mappings_.empty()) mappings_ = SW_TRY(load_mappings(request()));
@@ -169,7 +143,7 @@ class Preparation {
         SW_TRY(find_model_facts(request(), source(), mappings_, descs, result_.notes));
     result_.family = facts.mapping->family;
     routes_ = facts.mapping->components;
-    return check_components();
+    return check_components(result_.family, routes_, layout_);
   }
 
   Status plan_mimo() {
@@ -260,8 +234,70 @@ class Preparation {
     return {};
   }
 
+  Status check_prediction_source() const {
+    if (request().mtp_from.empty()) return {};
+    if (!keeps_names() && (is_from_hf() || request().format == TargetFormat::kHf)) return {};
+    return fail(Code::kUsage,
+                "--mtp from={}: found a conversion that reads and writes the names of {}, expected "
+                "one from or to Hugging Face's",
+                request().mtp_from, keeps_names() ? "the source" : "Megatron");
+  }
+
+  [[nodiscard]] std::unexpected<Error> has_prediction_layers(const std::string& name) const {
+    return fail(Code::kUsage,
+                "--mtp from={}: tensor {}: found it in the source, expected none of prediction "
+                "layers; --mtp keep takes the source's own",
+                request().mtp_from, name);
+  }
+
+  // The source's tensors, and its config.json, become those of a model that has the layers.
+  Status take_prediction_layers_into_hf(const ModelFacts& facts) {
+    const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
+    const Correspondence all = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors));
+    const std::vector<std::string> own = prediction_tensors(all);
+    if (!own.empty()) return has_prediction_layers(own[0]);
+    const PredictionSource from = SW_TRY(open_prediction_source(request(), mappings_, facts));
+    add_prediction_tensors(from.tensors, from, result_.source, catalog_);
+    tell(taken_note(from));
+    result_.more_sources.push_back(request().mtp_from);
+    std::string& config = result_.source.hf_config;
+    const std::string edited = SW_TRY(with_prediction_numbers(config, from.checkpoint.hf_config));
+    if (edited == config) return {};
+    config = edited;
+    std::erase_if(result_.source.artifacts,
+                  [](const auto& artifact) { return artifact.first == "config.json"; });
+    const std::string folder = request().format == TargetFormat::kHf ? "" : "iter_0000000/hf/";
+    parts_.files.push_back({folder + "config.json", edited});
+    return {};
+  }
+
+  Status take_prediction_layers_to_hf(ModelFacts& facts) {
+    for (const StoredTensor& tensor : catalog_.tensors) {
+      const std::string& name = tensor.desc.name;
+      if (is_prediction_layer(name)) return has_prediction_layers(name);
+    }
+    const PredictionSource from = SW_TRY(open_prediction_source(request(), mappings_, facts));
+    add_prediction_tensors(from.tensors, from, result_.source, catalog_);
+    std::ranges::move(draft_prediction_layers(
+                          from, catalog_, {request().dtype, LayerKeys::kAutomatic}, parts_.tensors),
+                      std::back_inserter(parts_.tensors));
+    tell(taken_note(from));
+    result_.more_sources.push_back(request().mtp_from);
+    facts.has_prediction_layers = true;
+    const std::string edited =
+        SW_TRY(with_prediction_numbers(facts.config_text, from.checkpoint.hf_config));
+    facts.config_is_ours = facts.config_is_ours || edited != facts.config_text;
+    facts.config_text = edited;
+    return {};
+  }
+
   // As it is, scales included; another dtype is another model, in which nothing is quantised.
   Status draft_hf_from_hf() {
+    if (!request().mtp_from.empty()) {
+      SW_TRY(load());
+      const ModelFacts facts = SW_TRY(facts_of_hf());
+      SW_TRY(take_prediction_layers_into_hf(facts));
+    }
     if (!request().dtype) {
       parts_.tensors = draft_identity(catalog_, {});
       return finish_hf(request(), source(), nullptr, parts_, result_.notes);
@@ -293,7 +329,7 @@ class Preparation {
       SW_TRY(check_piece_count(descs_of(catalog_)));
       parts_.tensors = draft_layers(catalog_, {request().dtype, LayerKeys::kAllNumbered});
     } else if (is_from_legacy() || is_fsdp(source())) {
-      parts_.tensors = stack_layers(std::move(parts_.tensors), layer_keys(source().arguments));
+      parts_.tensors = stack_layers(std::move(parts_.tensors), layer_keys_of(source().arguments));
     }
     leave_out_hf_extras();
     name_for_spec(request().spec, parts_.tensors);
@@ -317,22 +353,26 @@ class Preparation {
 
   Status draft_megatron_from_hf() {
     SW_TRY(load());
-    const ModelFacts facts = SW_TRY(facts_of_hf());
+    ModelFacts facts = SW_TRY(facts_of_hf());
     result_.family = facts.mapping->family;
+    if (!request().mtp_from.empty()) {
+      SW_TRY(take_prediction_layers_into_hf(facts));
+      facts = SW_TRY(facts_of_hf());
+    }
     SW_TRY(drop_prediction_layers_of_hf(facts));
     const ModelTensors all = SW_TRY(model_tensors(source().catalog, facts.config_text));
     const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
     take_apart(model);
     if (is_to_mimo()) {
       routes_ = facts.mapping->components;
-      SW_TRY(check_components());
+      SW_TRY(check_components(result_.family, routes_, layout_));
     }
     correspondence_ =
         SW_TRY(correspond_from_hf(facts, model, catalog_, *source().files, result_.notes));
     if (!is_to_legacy()) tell_kept(correspondence_, result_.notes);
     parts_.tensors = SW_TRY(draft_from_hf(
         correspondence_, catalog_,
-        {request().dtype, is_to_legacy() ? LayerKeys::kAllNumbered : layer_keys(facts)}));
+        {request().dtype, is_to_legacy() ? LayerKeys::kAllNumbered : layer_keys_of(facts)}));
     std::vector<DraftTensor> exact = SW_TRY(keep_exact_values(
         correspondence_, catalog_, parts_.tensors, *source().files, result_.notes));
     std::ranges::move(exact, std::back_inserter(parts_.tensors));
@@ -372,36 +412,12 @@ class Preparation {
                 fmt::join(config.architectures, ", "), nearest);
   }
 
-  // Megatron numbers the layers of a model whose arguments list each layer's kind, or alternate
-  // kinds, even if they are all alike; and those of every hybrid model.
-  static LayerKeys layer_keys(const Arguments& arguments) {
-    for (const std::string_view name : {"moe_layer_freq", "linear_attention_freq"}) {
-      const ArgValue* value = find_set(arguments, name);
-      if (value == nullptr) continue;
-      const auto* every = std::get_if<std::int64_t>(value);
-      const bool lists = std::holds_alternative<std::vector<std::int64_t>>(*value);
-      if (lists || (every != nullptr && *every > 1)) return LayerKeys::kNumbered;
-    }
-    const ArgValue* hybrid = find_set(arguments, "is_hybrid_model");
-    const bool is_hybrid = hybrid != nullptr && *hybrid == ArgValue{true};
-    return is_hybrid || find_set(arguments, "hybrid_override_pattern") != nullptr
-               ? LayerKeys::kNumbered
-               : LayerKeys::kAutomatic;
-  }
-
-  static LayerKeys layer_keys(const ModelFacts& facts) {
-    if (!facts.config) return LayerKeys::kAutomatic;
-    const Result<ArgsFromConfig> args = args_from_hf_config(*facts.mapping, *facts.config);
-    if (!args) return LayerKeys::kAutomatic;
-    return layer_keys(Arguments(args->values.begin(), args->values.end()));
-  }
-
   Status draft_hf_from_megatron() {
     SW_TRY(load());
     SW_TRY(check_piece_count(descs_of(catalog_)));
     const std::vector<CanonicalTensor> canonical = canonical_tensors(catalog_);
     const std::vector<TensorDesc> descs = descs_of(canonical);
-    const ModelFacts facts =
+    ModelFacts facts =
         SW_TRY(find_model_facts(request(), source(), mappings_, descs, result_.notes));
     result_.family = facts.mapping->family;
     const std::vector<TensorDesc> keys = SW_TRY(wanted_keys(source()));
@@ -413,6 +429,7 @@ class Preparation {
     SW_TRY(restore_exact_values(correspondence_, canonical, catalog_, parts_.tensors,
                                 *source().files, result_.notes));
     add_copies();
+    if (!request().mtp_from.empty()) SW_TRY(take_prediction_layers_to_hf(facts));
     order_like(keys, parts_.tensors);
     return finish_hf(request(), source(), &facts, parts_, result_.notes);
   }

@@ -51,6 +51,12 @@ struct PlacedParts {
 [[nodiscard]] Result<PlacedParts> place_parts(const TargetParts& parts,
                                               const ParallelConfig& parallel);
 
+/// Whether a family's routes and the components that the caller gave are the same, both ways.
+/// Errors: kNoFamily for a family without routes, kUsage with the component.
+[[nodiscard]] Status check_components(const std::string& family,
+                                      std::span<const ComponentRoute> routes,
+                                      const ComponentLayout& layout);
+
 /// The same for a MIMO model: each component on its own ranks and under its route's path, the
 /// states of its optimizer where their tensors are and under `mimo.<component>.`. What no route
 /// leads to (`hf_extra.*`) goes with the language model. Error: kUnmatchedTarget for a component
