@@ -48,6 +48,15 @@ struct AxisSizes {
   friend bool operator==(const AxisSizes&, const AxisSizes&) = default;
 };
 
+/// A component of a MIMO model, as a run recorded it; what nobody recorded is absent.
+struct RecordedComponent {
+  std::string name;
+  AxisSizes sizes;  ///< without virtual stages, which MIMO has none of
+  std::optional<std::int64_t> context = std::nullopt;
+  std::optional<std::int64_t> rank_offset = std::nullopt;
+  std::uint64_t tensors = 0;  ///< in the checkpoint
+};
+
 enum class Confidence : std::uint8_t {
   kCertain,    ///< recorded in the checkpoint, or no other reading is possible
   kLikely,     ///< what the contents look like
@@ -72,6 +81,7 @@ struct Diagnosis {
   std::optional<std::int64_t> disk_arity;  ///< numbers in the names of the model's folders
   std::vector<std::string> coordinates;    ///< what they are: `tp`, `pp`, `dp`, `ep`
   AxisSizes sizes;
+  std::vector<RecordedComponent> components;  ///< of a MIMO model, which has no sizes of its own
   Phrase reason;
   std::vector<Phrase> evidence;
   Confidence confidence = Confidence::kCertain;

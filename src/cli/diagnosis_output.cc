@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <span>
 #include <utility>
 
 #include "base/text.h"
@@ -94,16 +95,43 @@ std::string listed(const std::vector<std::string>& texts) {
 
 struct Words {
   std::string_view layout, reason, evidence, pattern, on_disk, missing, unexpected, loader,
-      complete, next, yes, no, unknown, none, names_carry_no_ranks;
+      complete, next, yes, no, unknown, none, names_carry_no_ranks, component, tensors;
 };
 
 constexpr Words kEnglishWords = {
-    "layout",  "reason",     "evidence", "pattern",           "on disk",
-    "missing", "unexpected", "loader",   "complete",          "next",
-    "yes",     "no",         "unknown",  "nothing to report", "names carry no ranks"};
-constexpr Words kChineseWords = {"布局", "依据", "证据",     "目录模式",   "磁盘实际",
-                                 "缺少", "多余", "读取方式", "完整",       "下一步",
-                                 "是",   "否",   "未知",     "未发现问题", "名称不含 rank"};
+    "layout",    "reason",     "evidence", "pattern",           "on disk",
+    "missing",   "unexpected", "loader",   "complete",          "next",
+    "yes",       "no",         "unknown",  "nothing to report", "names carry no ranks",
+    "component", "tensors"};
+constexpr Words kChineseWords = {
+    "布局",   "依据", "证据", "目录模式", "磁盘实际",   "缺少",          "多余", "读取方式", "完整",
+    "下一步", "是",   "否",   "未知",     "未发现问题", "名称不含 rank", "组件", "个张量"};
+
+std::string sizes_text(std::span<const NamedSize> sizes) {
+  std::string text;
+  for (const auto& [name, size] : sizes) {
+    if (size) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, *size);
+  }
+  return text;
+}
+
+std::array<NamedSize, 7> named_sizes(const RecordedComponent& component) {
+  const AxisSizes& sizes = component.sizes;
+  return {{{"tp", sizes.tensor},
+           {"pp", sizes.pipeline},
+           {"cp", component.context},
+           {"dp", sizes.data},
+           {"ep", sizes.expert},
+           {"etp", sizes.expert_tensor},
+           {"rank_offset", component.rank_offset}}};
+}
+
+// `language: tp=2 pp=1 …; 60 tensors`.
+std::string component_text(const RecordedComponent& component, const Words& words) {
+  std::string sizes = sizes_text(named_sizes(component));
+  if (sizes.empty()) sizes = words.unknown;
+  return fmt::format("{}: {}; {} {}", component.name, sizes, component.tensors, words.tensors);
+}
 
 std::string layout_text(const Diagnosis& diagnosis, const Words& words) {
   std::string text = diagnosis.container;
@@ -117,10 +145,7 @@ std::string layout_text(const Diagnosis& diagnosis, const Words& words) {
     coordinates += (coordinates.empty() ? "" : ",") + name;
   }
   if (!coordinates.empty()) text += fmt::format(" ({})", coordinates);
-  std::string sizes;
-  for (const auto& [name, size] : named_sizes(diagnosis.sizes)) {
-    if (size) sizes += fmt::format("{}{}={}", sizes.empty() ? "" : " ", name, *size);
-  }
+  const std::string sizes = sizes_text(named_sizes(diagnosis.sizes));
   if (!sizes.empty()) text += ": " + sizes;
   return text + fmt::format("; {}", confidence_name(diagnosis.confidence));
 }
@@ -136,6 +161,13 @@ std::string diagnosis_json(const Diagnosis& diagnosis, Language language) {
   json.texts("coordinates", diagnosis.coordinates);
   json.key("sizes").open_object();
   for (const auto& [name, size] : named_sizes(diagnosis.sizes)) write_number(json, name, size);
+  json.close();
+  json.key("components").open_list();
+  for (const RecordedComponent& component : diagnosis.components) {
+    json.open_object().text("name", component.name);
+    for (const auto& [name, size] : named_sizes(component)) write_number(json, name, size);
+    json.number("tensors", component.tensors).close();
+  }
   json.close();
   json.text("reason", diagnosis.reason.in(language));
   json.key("evidence").open_list();
@@ -172,6 +204,9 @@ std::string diagnosis_text(const Diagnosis& diagnosis, Language language, const 
     if (!text.empty()) facts.add_row({std::string(name), std::string(text)});
   };
   add(words.layout, layout_text(diagnosis, words));
+  for (const RecordedComponent& component : diagnosis.components) {
+    add(words.component, component_text(component, words));
+  }
   add(words.reason, diagnosis.reason.in(language));
   for (const Phrase& evidence : diagnosis.evidence) add(words.evidence, evidence.in(language));
   add(words.pattern, diagnosis.expected_pattern);

@@ -3,8 +3,11 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "shardwright/convert.h"
+#include "shardwright/diagnose.h"
+#include "shardwright/storage.h"
 
 namespace shardwright {
 
@@ -16,5 +19,10 @@ inline constexpr std::string_view kComponentTable = "components.json";
 /// needs only the tensors' names.
 [[nodiscard]] std::string write_component_table(std::span<const ComponentRanks> components,
                                                 std::int64_t world);
+
+/// Its components. Errors: kJsonCorrupt for what is no such table, kLimit for one that is too
+/// large, those of reading.
+[[nodiscard]] Result<std::vector<RecordedComponent>> read_component_table(
+    const Directory& directory);
 
 }  // namespace shardwright

@@ -104,7 +104,8 @@ void add_way(const Survey& survey, const DiagnoseRequest& request, Diagnosis& di
     add_finding(diagnosis, "L14",
                 {{"target", "'" + survey.tracker->text + "'"}, {"folder", folder}});
   }
-  const bool is_of_megatron = diagnosis.container == kLegacy || diagnosis.container == "torch_dist";
+  const bool is_of_megatron = diagnosis.container == kLegacy ||
+                              diagnosis.container == "torch_dist" || diagnosis.container == "mimo";
   if (survey.data.empty() && is_of_megatron && is_iteration_name(last_name(request.path))) {
     add_finding(diagnosis, "L15", {});
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "convert/diagnose_mimo.h"
 #include "convert/fsdp_source.h"
 #include "format/recorded_run.h"
 #include "format/run_config.h"
@@ -16,6 +17,8 @@
 
 namespace shardwright {
 namespace {
+
+constexpr std::string_view kMimo = "mimo";
 
 void add_finding(Diagnosis& diagnosis, std::string_view code,
                  std::initializer_list<Parameter> parameters) {
@@ -136,6 +139,10 @@ Phrase reason_for(std::string_view container) {
     return {"metadata.json names torch_dist: layout is in the metadata, not in names",
             "metadata.json 标明 torch_dist：布局在元数据中，不在文件名中"};
   }
+  if (container == kMimo) {
+    return {"tensors of a MIMO model in torch_dist: each component had ranks of its own",
+            "torch_dist 中的 MIMO 模型张量：每个组件有各自的 rank"};
+  }
   if (container == "fsdp_dtensor") {
     return {"DCP files with Megatron-FSDP's names (fsdp_dtensor)",
             "带有 Megatron-FSDP 命名的 DCP 文件（fsdp_dtensor）"};
@@ -160,12 +167,17 @@ Diagnosis diagnose_catalog(const Survey& survey, const std::string& path,
     diagnosis.next = "shardwright inspect " + quoted;
     add_finding(diagnosis, "L35", {{"file", path}, {"error", checkpoint.error().text()}});
   } else {
-    add_sizes(*checkpoint, diagnosis);
+    const bool is_of_components = container != "hf" && is_mimo_checkpoint(*checkpoint);
+    if (!is_of_components) add_sizes(*checkpoint, diagnosis);
     if (container != "hf") add_names(checkpoint->catalog, request.believed, diagnosis);
     if (is_fsdp(*checkpoint)) {
       diagnosis.container = "fsdp_dtensor";
     }
     add_holes(checkpoint->catalog, diagnosis);
+    if (is_of_components) {
+      diagnosis.container = kMimo;
+      add_components(*checkpoint, diagnosis);
+    }
     if (diagnosis.container == "fsdp_dtensor") add_stages(*checkpoint, diagnosis);
     if (container == "dcp" && is_mlite(checkpoint->catalog)) {
       add_mlite(checkpoint->catalog, diagnosis);

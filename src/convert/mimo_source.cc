@@ -116,6 +116,13 @@ bool is_mimo(const Catalog& catalog) {
   });
 }
 
+std::string_view component_of_tensor(std::string_view name) {
+  const std::string_view root = name.substr(0, root_length(name));
+  if (root.empty()) return {};
+  if (root == kLanguage) return "language";
+  return root.substr(kModalities.size(), root.size() - kModalities.size() - 1);
+}
+
 std::string without_wrappers(std::string_view name) {
   const std::size_t root = root_length(name);
   std::string_view rest = name.substr(root);

@@ -16,6 +16,10 @@ namespace shardwright {
 /// Whether a catalog is a MIMO model's: some tensor lies in a modality's submodules.
 [[nodiscard]] bool is_mimo(const Catalog& catalog);
 
+/// The component that a tensor of a MIMO model belongs to, by its name: `language` or the
+/// modality's name; empty for names of other things. Borrows the name.
+[[nodiscard]] std::string_view component_of_tensor(std::string_view name);
+
 /// A MIMO name without the `module.` segments that wrappers (DDP, Float16Module) add, each between
 /// a component's root and the component: `language_model.module.x` is `language_model.x`.
 [[nodiscard]] std::string without_wrappers(std::string_view name);

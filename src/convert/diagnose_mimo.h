@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "shardwright/checkpoint.h"
+#include "shardwright/diagnose.h"
+
+namespace shardwright {
+
+/// Whether a checkpoint is a MIMO model's, by its tensors' names or the table beside them.
+[[nodiscard]] bool is_mimo_checkpoint(const Checkpoint& checkpoint);
+
+/// What there is to say about a MIMO checkpoint's components: their tensors by name, their sizes
+/// from components.json, else from Megatron-Bridge's run_config.yaml. A component of the run that
+/// has no tensors makes it incomplete; a table that can't be read is evidence.
+void add_components(const Checkpoint& checkpoint, Diagnosis& diagnosis);
+
+}  // namespace shardwright
