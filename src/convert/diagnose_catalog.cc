@@ -85,6 +85,10 @@ void add_sizes(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
   // Megatron records None for the sizes that nobody gave.
   if (!diagnosis.sizes.virtual_pipeline) diagnosis.sizes.virtual_pipeline = 1;
   if (!diagnosis.sizes.expert_tensor) diagnosis.sizes.expert_tensor = run.sizes.tensor;
+}
+
+void add_sizes_seen(Diagnosis& diagnosis) {
+  if (!diagnosis.sizes.tensor) return;
   diagnosis.evidence.push_back(fill({"saved with TP/PP/EP/ETP = {sizes}; it loads at any other",
                                      "保存时 TP/PP/EP/ETP = {sizes}；可按其他大小加载"},
                                     {{"sizes", sizes_text(diagnosis.sizes)}}));
@@ -162,6 +166,7 @@ Diagnosis diagnose_catalog(const Survey& survey, const std::string& path,
   } else {
     add_sizes(*checkpoint, diagnosis);
     if (container != "hf") add_names(checkpoint->catalog, request.believed, diagnosis);
+    add_sizes_seen(diagnosis);
     if (is_fsdp(*checkpoint)) {
       diagnosis.container = "fsdp_dtensor";
     }

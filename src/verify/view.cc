@@ -103,7 +103,7 @@ class Maker {
 
   Status draft_hf() {
     const ConvertRequest request = request_of(options_);
-    const std::vector<Mapping> mappings = SW_TRY(load_mappings(request));
+    const std::vector<Mapping> mappings = SW_TRY(load_mappings_of(request, view_.checkpoint));
     const ModelFacts facts =
         SW_TRY(find_model_facts(request, view_.checkpoint, mappings, {}, view_.notes));
     view_.family = facts.mapping->family;
@@ -146,7 +146,7 @@ class Maker {
   void find_vocabulary() {
     view_.vocabulary = options_.vocab_size;
     const ConvertRequest request = request_of(options_);
-    const auto mappings = load_mappings(request);
+    const auto mappings = load_mappings_of(request, view_.checkpoint);
     if (!mappings) return;
     std::vector<TensorDesc> descs;
     for (const DraftTensor& tensor : tensors_) descs.push_back(tensor.desc);
