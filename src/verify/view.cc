@@ -10,6 +10,7 @@
 #include "convert/dequantise.h"
 #include "convert/exact_values.h"
 #include "convert/families.h"
+#include "convert/fsdp_source.h"
 #include "convert/mimo_source.h"
 #include "format/torch_items.h"
 #include "io/source_files.h"
@@ -125,6 +126,10 @@ class Maker {
   }
 
   Status draft_megatron() {
+    if (is_fsdp(view_.checkpoint)) {
+      view_.checkpoint.catalog =
+          SW_TRY(canonical_from_fsdp(catalog(), view_.checkpoint.arguments, view_.notes));
+    }
     if (is_mimo(catalog())) {
       const std::vector<Mapping> mappings = SW_TRY(load_mappings(request_of(options_)));
       SW_TRY(to_standard_names(mappings, view_.checkpoint.catalog));
@@ -213,7 +218,8 @@ bool is_hf_model(const Checkpoint& checkpoint) {
 }
 
 Naming natural_naming(const Checkpoint& checkpoint) {
-  const bool is_canonical = is_hf_model(checkpoint) || has_megatron_names(checkpoint.catalog);
+  const bool is_canonical =
+      is_hf_model(checkpoint) || is_fsdp(checkpoint) || has_megatron_names(checkpoint.catalog);
   return is_canonical ? Naming::kCanonical : Naming::kStored;
 }
 
