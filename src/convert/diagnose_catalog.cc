@@ -40,8 +40,6 @@ std::int64_t covered_percent(const StoredTensor& tensor) {
 void add_holes(const Catalog& catalog, Diagnosis& diagnosis) {
   std::vector<const StoredTensor*> holed;
   for (const StoredTensor& tensor : catalog.tensors) {
-    // Shadows are pieces that a TP rank keeps of its own, beside the tensor itself (#4628).
-    if (tensor.desc.name.starts_with("__shadow_")) continue;
     const Status status = check_coverage(tensor);
     if (!status && status.error().code == Code::kHole) holed.push_back(&tensor);
   }

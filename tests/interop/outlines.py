@@ -28,8 +28,8 @@ def stamped(payload):
     return (stamp * (len(payload) // len(stamp) + 1))[: len(payload)]
 
 
-def stamp_archive(data, start, end):
-    """Stamps the storages of the torch archive at data[start:end]; their CRCs stay as they were."""
+def storages_in(data, start, end):
+    """(offset, size) of each storage of the torch archive at data[start:end]."""
     with zipfile.ZipFile(io.BytesIO(bytes(data[start:end]))) as archive:
         for entry in archive.infolist():
             folder, _, name = entry.filename.rpartition("/")
@@ -37,8 +37,7 @@ def stamp_archive(data, start, end):
                 continue
             head = start + entry.header_offset
             name_size, extra_size = struct.unpack_from("<HH", data, head + 26)
-            at = head + 30 + name_size + extra_size
-            data[at : at + entry.file_size] = stamped(data[at : at + entry.file_size])
+            yield head + 30 + name_size + extra_size, entry.file_size
 
 
 def archives_in(data):
@@ -70,7 +69,8 @@ def outline(name, content):
     else:
         for start, end in list(archives_in(data)):
             try:
-                stamp_archive(data, start, end)
+                for at, size in list(storages_in(data, start, end)):  # their CRCs stay as they were
+                    data[at : at + size] = stamped(data[at : at + size])
             except (zipfile.BadZipFile, struct.error):  # hostile on purpose: kept as it is
                 continue
     return bytes(data)

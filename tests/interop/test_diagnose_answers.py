@@ -10,11 +10,14 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tarfile
 import tempfile
 
 import pytest
+
+import outlines
 
 OUTLINES = pathlib.Path(__file__).resolve().parent.parent / "golden" / "outlines"
 PINNED = OUTLINES / "answers.jsonl"
@@ -99,6 +102,36 @@ def test_right_arguments_are_never_contradicted(answers):
     for name, given, answer in answers:
         if given:
             assert answer["exit"] == 0, f"{name} {given}: {answer['findings']}"
+
+
+def refuses_drifted(source, target):
+    """Whether a conversion finds replicas that differ; it finds nothing else, and writes nothing then."""
+    command = [os.environ["SHARDWRIGHT_BIN"], "convert", source, target, "--to", "torch_dist"]
+    done = subprocess.run([*command, "--check-replicas", "all"], capture_output=True, text=True)
+    if done.returncode == 0:
+        shutil.rmtree(target)
+        return False
+    assert "SW0411" in done.stderr and not target.exists()
+    return True
+
+
+def test_shadows_of_tensors_are_their_replicas(shardwright, tmp_path):
+    """Megatron-LM's PR 4628 keeps pieces under `__shadow_RANK__NAME`; no other file here has them."""
+    unpack(tmp_path)
+    source = tmp_path / "replica/dense/v0.20.0pr4628/tp2pp1dp2-none-shadow"
+    done = shardwright("convert", source, tmp_path / "out", "--to", "torch_dist", "--check-replicas", "all")
+    assert "9 replicas are equal to what they repeat" in done.stdout
+    assert b"__shadow_" not in (tmp_path / "out/iter_0000010/.metadata").read_bytes()
+
+    drifted = 0
+    for file in sorted((source / "iter_0000010").glob("*.distcp")):
+        whole = file.read_bytes()
+        for start, end in outlines.archives_in(whole):
+            for at, _ in outlines.storages_in(whole, start, end):
+                file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+                drifted += refuses_drifted(source, tmp_path / "bad")
+        file.write_bytes(whole)
+    assert drifted == 18  # nine replicas, and the nine pieces that they repeat
 
 
 if __name__ == "__main__":
