@@ -107,7 +107,7 @@ class Preparation {
     Checkpoint& checkpoint = result_.source;
     if (is_mimo(checkpoint.catalog) && !keeps_names()) {
       SW_TRY(load());
-      SW_TRY(to_standard_names(mappings_, checkpoint.catalog));
+      SW_TRY(to_standard_names(mappings_, request().family, checkpoint.catalog));
       if (request().optimizer == OptimizerPolicy::kKeep) {
         return fail(Code::kOptimizerUnsupported,
                     "{}: found a MIMO model's optimizer states, one for each component, which are "
@@ -366,6 +366,9 @@ class Preparation {
     const ModelTensors model = SW_TRY(model_tensors(source().catalog, source().hf_config));
     const std::string nearest = nearest_family(mappings_, config, model.tensors);
     if (nearest.empty()) return facts;
+    if (names_architecture(mappings_, config)) {  // of which this is a variant that is not known
+      return fail(Code::kNoFamily, "{}; {}", facts.error().message, nearest);
+    }
     return fail(Code::kNoFamily,
                 "config.json: found architecture '{}', expected one that 'shardwright map list' "
                 "shows; {}; a mapping file of your own (--map) can extend that family: "

@@ -34,9 +34,9 @@ bool is_merged_by_entry(std::string_view key) {
 }
 
 bool is_own(std::string_view key) {
-  constexpr std::array<std::string_view, 9> kKeys{"family",        "extends",     "abstract",
-                                                  "architectures", "model_types", "needs_args",
-                                                  "inferred",      "$schema",     "about"};
+  constexpr std::array<std::string_view, 10> kKeys{
+      "family",     "extends",      "abstract", "architectures", "model_types",
+      "needs_args", "needs_config", "inferred", "$schema",       "about"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
@@ -318,12 +318,27 @@ Result<std::vector<NeededArg>> parse_needed_args(const JsonNode& root) {
   return needed;
 }
 
+Result<std::vector<NeededConfig>> parse_needed_config(const JsonNode& root) {
+  std::vector<NeededConfig> needed;
+  const std::optional<JsonNode> node = root.find("needs_config");
+  if (!node) return needed;
+  const auto members = SW_TRY(node->members());
+  for (const auto& [key, list] : members) {
+    NeededConfig& entry = needed.emplace_back(NeededConfig{key, {}});
+    const std::vector<JsonNode> values = SW_TRY(list.elements());
+    for (const JsonNode& value : values) entry.values.push_back(SW_TRY(parse_value(value)));
+    if (values.empty()) return list.invalid("no values", "one or more");
+  }
+  return needed;
+}
+
 Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) {
   const JsonNode family = SW_TRY(root.at("family"));
   mapping.family = SW_TRY(family.text());
   mapping.architectures = SW_TRY(texts_or_none(root, "architectures"));
   mapping.model_types = SW_TRY(texts_or_none(root, "model_types"));
   mapping.needs_args = SW_TRY(parse_needed_args(root));
+  mapping.needs_config = SW_TRY(parse_needed_config(root));
   mapping.inferred = SW_TRY(flag_or(root, "inferred", true));
   mapping.beyond_args = SW_TRY(texts_or_none(root, "beyond_args"));
   if (is_abstract) return {};
@@ -334,9 +349,10 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
 
 Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
   SW_TRY(
-      root.only({"$schema", "about", "family", "extends", "abstract", "architectures",
-                 "model_types", "needs_args", "inferred", "beyond_args", "config_section", "sizes",
-                 "indices", "groups", "rules", "copies", "ignore", "config", "components"}));
+      root.only({"$schema",       "about",          "family",     "extends",      "abstract",
+                 "architectures", "model_types",    "needs_args", "needs_config", "inferred",
+                 "beyond_args",   "config_section", "sizes",      "indices",      "groups",
+                 "rules",         "copies",         "ignore",     "config",       "components"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));

@@ -103,6 +103,12 @@ struct NeededArg {
   std::optional<ArgValue> value;
 };
 
+/// A key of config.json and the values that the family knows; a file without it has one of them.
+struct NeededConfig {
+  std::string key;  ///< from the root of the file
+  std::vector<ArgValue> values;
+};
+
 /// One correspondence between config.json and Megatron's arguments that shapes do not need.
 struct ConfigRule {
   enum class Kind : std::uint8_t {
@@ -145,6 +151,7 @@ struct Mapping {
   std::vector<std::string> architectures;  ///< HF's class names, the written one first
   std::vector<std::string> model_types;    ///< likewise
   std::vector<NeededArg> needs_args;       ///< what only this family's arguments have
+  std::vector<NeededConfig> needs_config;  ///< the variants of its architecture that it describes
   /// Whether arguments and tensors alone may give this family; not where another one looks the
   /// same.
   bool inferred = true;

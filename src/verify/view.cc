@@ -131,8 +131,9 @@ class Maker {
           SW_TRY(canonical_from_fsdp(catalog(), view_.checkpoint.arguments, view_.notes));
     }
     if (is_mimo(catalog())) {
-      const std::vector<Mapping> mappings = SW_TRY(load_mappings(request_of(options_)));
-      SW_TRY(to_standard_names(mappings, view_.checkpoint.catalog));
+      const ConvertRequest request = request_of(options_);
+      const std::vector<Mapping> mappings = SW_TRY(load_mappings(request));
+      SW_TRY(to_standard_names(mappings, request.family, view_.checkpoint.catalog));
     }
     SW_TRY(check_piece_count(descs_of(catalog())));
     const std::vector<Error> drifted = SW_TRY(compare_named_replicas(view_.checkpoint, options_));
