@@ -120,22 +120,21 @@ def _described(checkpoint, name):
 
 class SavePlanner(DefaultSavePlanner):
     """Tells which ranks disagree about a tensor's global shape, where torch's own planner would
-    keep what it saw first or say that the plan is invalid (SW0405)."""
+    keep what it saw first or say that the plan is invalid (SW0405).
+
+    `dcp.save(state_dict, storage_writer=StorageWriter(path), planner=SavePlanner())`.
+    """
 
     def create_global_plan(self, all_plans):
-        _check_agreed(all_plans)
+        shapes = {}  # by tensor: a rank for each shape that is told
+        for rank, plan in enumerate(all_plans):
+            for item in plan.items:
+                if item.tensor_data is not None:
+                    told = shapes.setdefault(item.index.fqn, {})
+                    told.setdefault(tuple(item.tensor_data.size), rank)
+        for name, told in shapes.items():
+            _core.check_agreed(name, [(rank, list(shape)) for shape, rank in told.items()])
         return super().create_global_plan(all_plans)
-
-
-def _check_agreed(plans):
-    shapes = {}  # by tensor: a rank for each shape that is told
-    for rank, plan in enumerate(plans):
-        for item in plan.items:
-            if item.tensor_data is not None:
-                told = shapes.setdefault(item.index.fqn, {})
-                told.setdefault(tuple(item.tensor_data.size), rank)
-    for name, told in shapes.items():
-        _core.check_agreed(name, [(rank, list(shape)) for shape, rank in told.items()])
 
 
 class StorageWriter(FileSystemWriter):
@@ -144,8 +143,7 @@ class StorageWriter(FileSystemWriter):
     `dcp.save(state_dict, storage_writer=StorageWriter(path))`. One file per rank is written into a
     hidden folder beside `path`, which the coordinator renames at the end; all ranks must see the
     same file system. Where `path` exists the save is refused (SW0107) unless `overwrite`. So is one
-    whose ranks disagree about a global shape, or where a piece has another shape than its metadata
-    (SW0405).
+    where a piece has another shape than its metadata says (SW0405).
     """
 
     def __init__(self, path, *, overwrite=False, thread_count=1):
@@ -177,15 +175,14 @@ class StorageWriter(FileSystemWriter):
             self._refuse_existing()
             shutil.rmtree(self.path, ignore_errors=True)
 
-    def prepare_global_plan(self, plans):
-        _check_agreed(plans)
-        return super().prepare_global_plan(plans)
-
     def write_data(self, plan, planner):
         try:
             _check_pieces(plan, planner)
             return super().write_data(plan, planner)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, FileNotFoundError) and not self.path.exists():
+                text = f"{self._target}: found its hidden folder removed by a rank that failed"
+                raise make("SW0109", text + ", expected it while writing") from None
             shutil.rmtree(self.path, ignore_errors=True)
             raise
 

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy, silu
 from shardwright.torch import checkpoint_meshes
 
 FAMILY = "deepseek_v4"
-WORDS, HIDDEN, FFN, EXPERTS, LAYERS, TOKENS = 10, 7, 5, 4, 2, 6
+WORDS, HIDDEN, FFN, EXPERTS, LAYERS, TOKENS = 10, 7, 6, 4, 2, 5
 
 
 class _Gather(torch.autograd.Function):
@@ -148,17 +148,15 @@ class Run:
         # Experts of the EP ranks differ, replicas of one parameter do not.
         torch.manual_seed(seed * 100 + self.stage * 10 + self.ep_rank)
         self.model = Stage(LAYERS // pp, self.experts["ep"], self.is_first, self.is_last)
-        for parameter in self.model.parameters():
-            if not any(parameter is e for layer in self.model.layers for e in layer.mlp.experts.parameters()):
-                dist.broadcast(parameter.data, self._ranks()[0], group=self.dense["dp"].get_group())
+        for name, parameter in self.model.named_parameters():
+            if ".experts." not in name:
+                dense = self.dense["dp"]
+                dist.broadcast(parameter.data, dense.mesh.tolist()[0], group=dense.get_group())
         for layer in self.model.layers:
             fully_shard(layer.mlp.experts, mesh=self.experts["edp"])
             fully_shard(layer, mesh=self.dense["dp"])
         fully_shard(self.model, mesh=self.dense["dp"])
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01)
-
-    def _ranks(self):
-        return self.dense["dp"].mesh.tolist()
 
     def step(self, number):
         """One step on data that only the step and the data-parallel rank choose."""
@@ -202,21 +200,22 @@ class Run:
     def prefix(self, what):
         return f"{what}." if self.pp == 1 else f"{what}_pp{self.stage}."
 
-    def whole(self):
-        """Every parameter whole, under the names of a model without parallelism, on the rank that
-        is the first to have it."""
+    def global_name(self, name):
+        """A parameter's name in a model without parallelism."""
+        words = name.split(".")
+        if words[0] == "layers":
+            words[1] = str(int(words[1]) + self.stage * len(self.model.layers))
+        if ".experts." in name:
+            local = EXPERTS // self.experts["ep"].size()
+            words[-1] = f"weight{self.ep_rank * local + int(words[-1].removeprefix('weight'))}"
+        return ".".join(words)
+
+    def whole(self, tensors):
+        """Whole tensors by their global names, on the rank that is the first to have each."""
         whole = {}
-        for name, parameter in self.parameters().items():
-            tensor = parameter.full_tensor().detach().clone()
-            words = name.split(".")
-            if words[0] == "layers":
-                words[1] = str(int(words[1]) + self.stage * len(self.model.layers))
-            if ".experts." in name:
-                local = len(self.model.layers[0].mlp.experts.fc1.weights())
-                words[-1] = f"weight{self.ep_rank * local + int(words[-1][6:])}"
-                is_first = self.edp_rank == 0
-            else:
-                is_first = self.dense.get_local_rank("dp") == 0
-            if is_first:
-                whole[".".join(words)] = tensor
+        for name, tensor in tensors.items():
+            full = tensor.full_tensor().detach().clone()
+            is_expert = ".experts." in name
+            if (self.edp_rank if is_expert else self.dense.get_local_rank("dp")) == 0:
+                whole[self.global_name(name)] = full
         return whole
