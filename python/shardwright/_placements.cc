@@ -57,8 +57,8 @@ struct Target {
   bool fsdp_first = false;
 };
 
-// None where the parameter keeps its own mesh; else placements, shape, strides and this rank's box
-// (origin and shape, None outside of the mesh).
+// None where the parameter keeps its own mesh; else placements, shape and strides, which give the
+// rank the box that it holds.
 nb::object place(const Target& target, const std::optional<Own>& own, const Numbers& local,
                  std::int64_t rank) {
   const DeviceMesh mesh = to_mesh(target.mesh);
@@ -73,11 +73,9 @@ nb::object place(const Target& target, const std::optional<Own>& own, const Numb
     return merge_placement(target.name, mesh, placements, parameter, order);
   }());
   if (own && !shards_something(mesh.sizes(), placements)) return nb::none();
-  const std::optional<Box> box = take(placed_box(target.name, placed, rank, local_shape));
-  nb::object piece = nb::none();
-  if (box) piece = nb::make_tuple(to_tuple(box->origin), to_tuple(box->shape));
+  take(placed_box(target.name, placed, rank, local_shape));
   return nb::make_tuple(to_pairs(placed.placements), to_tuple(placed.shape),
-                        to_tuple(placed.strides), piece);
+                        to_tuple(placed.strides));
 }
 
 void check_agreed(const std::string& name, const Reports& reports) {

@@ -4,12 +4,6 @@ from typing import NamedTuple, Tuple
 
 import torch
 import torch.distributed as dist
-from torch.distributed.checkpoint.metadata import (
-    ChunkStorageMetadata,
-    MetadataIndex,
-    TensorProperties,
-)
-from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, WriteItemType
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.placement_types import _StridedShard
@@ -82,13 +76,13 @@ def checkpoint_dtensor(param, mesh, placements, *, name="(unnamed)", fsdp_first=
     )
     if placed is None:
         return param.detach()
-    pairs, shape, strides, box = placed
+    pairs, shape, strides = placed
+    # The same boxes as torch computes: every TP and EP rank has as many rows, and its mistakes with
+    # strided shards are where they have not.
     with torch.no_grad():
-        made = DTensor.from_local(
+        return DTensor.from_local(
             local, mesh, _to_placements(pairs), shape=torch.Size(shape), stride=strides
         )
-        _describe(made.to_local(), torch.Size(shape), box)
-    return made
 
 
 def checkpoint_tensors(tensors, family, dense, experts, *, fsdp_first=False):
@@ -161,29 +155,3 @@ def _to_placements(pairs):
         else Shard(axis) if factor == 1 else _StridedShard(axis, split_factor=factor)
         for axis, factor in pairs
     )
-
-
-def _describe(piece, shape, box):
-    # The planners ask a piece itself first where it lies: torch 2.12 and 2.13 would compute other
-    # rows where strided shards are uneven.
-    if not hasattr(DTensor, "__create_chunk_list__"):
-        raise make("SW0900", "torch: found a DTensor that cannot say its boxes, expected torch 2.5")
-    boxes = []
-    if box is not None and piece.numel() > 0:
-        offsets, sizes = (torch.Size(part) for part in box)
-        boxes.append(ChunkStorageMetadata(offsets=offsets, sizes=sizes))
-
-    def write_items(name, _):
-        return [
-            WriteItem(
-                index=MetadataIndex(name, chunk.offsets),
-                type=WriteItemType.SHARD,
-                tensor_data=TensorWriteData(
-                    chunk=chunk, properties=TensorProperties.create_from_tensor(piece), size=shape
-                ),
-            )
-            for chunk in boxes
-        ]
-
-    piece.__create_chunk_list__ = lambda: list(boxes)
-    piece.__create_write_items__ = write_items

@@ -166,8 +166,7 @@ class Relabelling {
   // Rows whose FSDP cut lies inside the others' are in order already.
   [[nodiscard]] MergedSizes sizes_to_undo(const StoredTensor& tensor, const MergedSizes& sizes,
                                           int inner_axis) const {
-    const MergedRanks ranks{sizes.fsdp, sizes.outer * sizes.inner,
-                            inner_axis == 0 ? 1 : sizes.inner};
+    const MergedRanks ranks{sizes.outer * sizes.inner, inner_axis == 0 ? 1 : sizes.inner};
     const auto order = order_of_ranks(source_, tensor, ranks);
     if (order != FsdpOrder::kInside) return sizes;
     return {1, sizes.outer, 1};

@@ -30,7 +30,7 @@ std::optional<FsdpOrder> order_of_ranks(const Catalog& catalog, const StoredTens
     writers.emplace_back(box.origin[0], *rank);
   }
   std::ranges::sort(writers);
-  const auto fsdp = [&](const auto& writer) { return writer.second / ranks.others % ranks.fsdp; };
+  const auto fsdp = [&](const auto& writer) { return writer.second / ranks.others; };
   const auto other = [&](const auto& writer) {
     return writer.second % ranks.others / ranks.columns;
   };

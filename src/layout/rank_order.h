@@ -15,7 +15,6 @@ namespace shardwright {
 
 /// The ranks that share out a merged tensor, as they are numbered: FSDP's index before the others'.
 struct MergedRanks {
-  std::int64_t fsdp = 1;
   std::int64_t others = 1;   ///< EP and ETP, or TP
   std::int64_t columns = 1;  ///< how many of the others share out columns, the last ones
 };

@@ -37,21 +37,21 @@ std::optional<FsdpOrder> order_of(const Written& written, const MergedRanks& ran
 
 TEST(RankOrder, IsWhatTheWritersSay) {
   // Two FSDP ranks of two experts' ranks each: rank f·2+o.
-  EXPECT_EQ(order_of(written_by({0, 1, 2, 3}), {2, 2, 1}), FsdpOrder::kOutside);
-  EXPECT_EQ(order_of(written_by({0, 2, 1, 3}), {2, 2, 1}), FsdpOrder::kInside);
-  EXPECT_EQ(order_of(written_by({1, 2, 0, 3}), {2, 2, 1}), std::nullopt);
+  EXPECT_EQ(order_of(written_by({0, 1, 2, 3}), {2, 1}), FsdpOrder::kOutside);
+  EXPECT_EQ(order_of(written_by({0, 2, 1, 3}), {2, 1}), FsdpOrder::kInside);
+  EXPECT_EQ(order_of(written_by({1, 2, 0, 3}), {2, 1}), std::nullopt);
   // The second pipeline stage.
-  EXPECT_EQ(order_of(written_by({4, 6, 5, 7}), {2, 2, 1}), FsdpOrder::kInside);
+  EXPECT_EQ(order_of(written_by({4, 6, 5, 7}), {2, 1}), FsdpOrder::kInside);
   // Where one of the sizes is 1, both orders are one.
-  EXPECT_EQ(order_of(written_by({0, 1, 2, 3}), {4, 1, 1}), FsdpOrder::kOutside);
-  EXPECT_EQ(order_of(written_by({0, 1, 2, 3}), {1, 4, 1}), FsdpOrder::kOutside);
+  EXPECT_EQ(order_of(written_by({0, 1, 2, 3}), {1, 1}), FsdpOrder::kOutside);
+  EXPECT_EQ(order_of(written_by({0, 1, 2, 3}), {4, 1}), FsdpOrder::kOutside);
 }
 
 TEST(RankOrder, LeavesColumnsOut) {
   // FSDP 2 x EP 2 x ETP 2, and ETP has the columns: rank (f·2+e)·2+t.
-  EXPECT_EQ(order_of(written_by({0, 1, 4, 5, 2, 3, 6, 7}, 2), {2, 4, 2}), FsdpOrder::kInside);
-  EXPECT_EQ(order_of(written_by({1, 0, 5, 4, 3, 2, 7, 6}, 2), {2, 4, 2}), FsdpOrder::kInside);
-  EXPECT_EQ(order_of(written_by({0, 1, 2, 3, 4, 5, 6, 7}, 2), {2, 4, 2}), FsdpOrder::kOutside);
+  EXPECT_EQ(order_of(written_by({0, 1, 4, 5, 2, 3, 6, 7}, 2), {4, 2}), FsdpOrder::kInside);
+  EXPECT_EQ(order_of(written_by({1, 0, 5, 4, 3, 2, 7, 6}, 2), {4, 2}), FsdpOrder::kInside);
+  EXPECT_EQ(order_of(written_by({0, 1, 2, 3, 4, 5, 6, 7}, 2), {4, 2}), FsdpOrder::kOutside);
 }
 
 TEST(RankOrder, NeedsTorchsFileNames) {
@@ -61,7 +61,7 @@ TEST(RankOrder, NeedsTorchsFileNames) {
   }
   Written written = written_by({0, 2, 1, 3});
   written.catalog.files[2] = "part.distcp";
-  EXPECT_EQ(order_of(written, {2, 2, 1}), std::nullopt);
+  EXPECT_EQ(order_of(written, {2, 1}), std::nullopt);
 }
 
 }  // namespace

@@ -104,6 +104,8 @@ def both_orders(folder):
     assert torch.equal(blocks["inside"], model)
     order = [0, 1, 4, 5, 2, 3, 6, 7]
     assert torch.equal(blocks["outside"], model[order])
+    inside = checkpoint_dtensor(parameter, experts, placements, name="w")
+    assert torch.equal(inside.full_tensor(), model)
     uneven = _sharded(_rows(5), experts["edp"])
     _refused(
         ["parameter w", "disagree"],
