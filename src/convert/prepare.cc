@@ -417,7 +417,7 @@ class Preparation {
     SW_TRY(restore_exact_values(correspondence_, canonical, catalog_, parts_.tensors,
                                 *source().files, result_.notes));
     add_copies();
-    order_like(keys);
+    order_like(keys, parts_.tensors);
     return finish_hf(request(), source(), &facts, parts_, result_.notes);
   }
 
@@ -434,17 +434,6 @@ class Preparation {
       tensor.desc.name = copy.desc.name;
       parts_.tensors.push_back(std::move(tensor));
     }
-  }
-
-  void order_like(const std::vector<TensorDesc>& keys) {
-    std::unordered_map<std::string_view, std::size_t> position;
-    for (std::size_t i = 0; i < keys.size(); ++i) position.emplace(keys[i].name, i);
-    const auto place = [&](const DraftTensor& tensor) {
-      const auto found = position.find(tensor.desc.name);
-      return found == position.end() ? keys.size() : found->second;
-    };
-    std::stable_sort(parts_.tensors.begin(), parts_.tensors.end(),
-                     [&](const auto& a, const auto& b) { return place(a) < place(b); });
   }
 
   // Under which name the source has it, whatever the model calls it.
