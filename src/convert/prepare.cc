@@ -24,6 +24,7 @@
 #include "convert/prediction_layers.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
+#include "format/legacy_states.h"
 #include "format/torch_items.h"
 #include "layout/piece_limit.h"
 #include "model/apply.h"
@@ -49,12 +50,12 @@ class Preparation {
     result_.source = SW_TRY(open_checkpoint(request().input));
     for (const std::string& note : source().notes) tell(note);
     SW_TRY(begin_mimo());
+    SW_TRY(read_optimizer());
     catalog_ = SW_TRY(select_entries(result_.source.catalog, request(), result_.notes));
     if (catalog_.tensors.empty()) {
       return fail(Code::kUsage, "{}: nothing is left to convert", request().input);
     }
     for (std::string& note : SW_TRY(locate_items(catalog_, *source().files))) tell(note);
-    SW_TRY(tell_unread_optimizer());
     if (!keeps_names() && is_fsdp(source())) {
       SW_TRY(undo_fsdp(request(), result_.source, catalog_, result_.notes));
     }
@@ -227,16 +228,15 @@ class Preparation {
     return {};
   }
 
-  Status tell_unread_optimizer() {
+  // That of legacy files is found only when it is wanted: its pickles are large.
+  Status read_optimizer() {
     if (!source().has_unread_optimizer) return {};
-    if (request().optimizer == OptimizerPolicy::kKeep) {
-      return fail(Code::kOptimizerUnsupported,
-                  "{}: found optimizer state in the files of a legacy checkpoint, which is not "
-                  "converted yet; convert without it (--optimizer drop)",
-                  request().input);
+    if (!keeps_optimizer(request())) {
+      tell("optimizer state is dropped");
+      return {};
     }
-    result_.notes.push_back(
-        "optimizer state is dropped: that of legacy checkpoints is not read yet");
+    SW_TRY(read_legacy_optimizer(result_.source));
+    result_.checks_master_weights = true;
     return {};
   }
 
