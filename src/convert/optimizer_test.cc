@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "codec/torch_archive.h"
 #include "convert/legacy_golden.h"
+#include "format/torch_items.h"
 #include "io/memory_directory.h"
 #include "shardwright/convert.h"
 #include "testing/golden_files.h"
@@ -240,6 +242,73 @@ TEST_F(DamagedBuffers, OfAnotherRankAreNoticed) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kOptimizerMismatch);
   EXPECT_FALSE(std::filesystem::exists(place_ / "out"));
+}
+
+// Flat states of torch_dist directories. That they become the truth is tested with other layouts.
+class FlatStates : public testing::Test {
+ protected:
+  static constexpr const char* kBuckets = "mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket";
+
+  void copy(const std::string& golden) {
+    std::filesystem::copy(golden_path(golden), place_ / "in",
+                          std::filesystem::copy_options::recursive);
+  }
+  Error refusal(const ConvertRequest& request) {
+    const auto converted = convert_now(request);
+    EXPECT_FALSE(converted);
+    EXPECT_FALSE(std::filesystem::exists(request.output));
+    return converted ? Error{} : converted.error();
+  }
+  TemporaryFolder place_;
+};
+
+// Stored in an order that no module has, a sound bucket's values are still of other parameters.
+TEST_F(FlatStates, ThatAreNotTheWeightsAreNoticed) {
+  copy(kBuckets);
+  Checkpoint opened = open_checkpoint(place_ / "in").value();
+  ASSERT_TRUE(locate_items(opened.catalog, *opened.files));
+  const auto bucket = std::ranges::find_if(opened.catalog.tensors, [](const StoredTensor& tensor) {
+    return tensor.desc.name.starts_with("optimizer.distributed.dp_group_idx_1.") &&
+           tensor.desc.name.ends_with(".param");
+  });
+  ASSERT_NE(bucket, opened.catalog.tensors.end());
+  // Element 16384 of the bucket is the first of the final norm: the output layer has 256 by 64.
+  std::size_t chunk = 0;
+  while (bucket->chunks.box(chunk).origin[0] != 16384) ++chunk;
+  std::fstream file(opened.location.path + "/" + opened.catalog.files[bucket->chunks.file(chunk)],
+                    std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(bucket->chunks.range(chunk).offset + 3));
+  file.put('\x7f');
+  file.close();
+  ConvertRequest request = keeping(place_ / "in", place_ / "out");
+  Error error = refusal(request);
+  EXPECT_EQ(error.code, Code::kReplicasDiffer) << "both ranks have the norm's state";
+  EXPECT_THAT(error.message, HasSubstr("optimizer.state.param.decoder.final_layernorm.weight"));
+  request.check_replicas = ReplicaCheck::kNone;
+  EXPECT_TRUE(convert_now(request)) << "the first rank's is sound";
+}
+
+TEST_F(FlatStates, ThatLackAPartAreRefused) {
+  ConvertRequest request = keeping(golden_path(kBuckets), place_ / "out");
+  request.exclude = {"optimizer.*.exp_avg"};
+  EXPECT_THAT(refusal(request).message, HasSubstr("found a bucket without its exp_avg"));
+  request.exclude = {"optimizer.*dp_group_idx_1.gbuf*"};
+  EXPECT_THAT(refusal(request).message,
+              HasSubstr("found no buffer 0 of rank 1, expected one for bfloat16"));
+  request.exclude = {"output_layer.weight"};
+  EXPECT_THAT(refusal(request).message, HasSubstr("optimizer: found 94784 elements in bucket 0"));
+}
+
+// A copy under its own names keeps the buckets as they are.
+TEST_F(FlatStates, KeepTheirNamesWhereAllDo) {
+  ConvertRequest request = keeping(golden_path(kBuckets), place_ / "out");
+  request.format = TargetFormat::kDcp;
+  const auto converted = convert_now(request);
+  ASSERT_TRUE(converted) << converted.error().text();
+  EXPECT_FALSE(converted->checks_master_weights);
+  EXPECT_EQ(difference(read_all_tensors(place_ / "out").value(),
+                       read_all_tensors(golden_path(kBuckets)).value()),
+            "");
 }
 
 }  // namespace

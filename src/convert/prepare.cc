@@ -15,6 +15,7 @@
 #include "convert/dequantise.h"
 #include "convert/exact_values.h"
 #include "convert/families.h"
+#include "convert/flat_states.h"
 #include "convert/fsdp_source.h"
 #include "convert/fsdp_target.h"
 #include "convert/hf_target.h"
@@ -56,6 +57,7 @@ class Preparation {
       return fail(Code::kUsage, "{}: nothing is left to convert", request().input);
     }
     for (std::string& note : SW_TRY(locate_items(catalog_, *source().files))) tell(note);
+    SW_TRY(undo_flat());
     if (!keeps_names() && is_fsdp(source())) {
       SW_TRY(undo_fsdp(request(), result_.source, catalog_, result_.notes));
     }
@@ -236,6 +238,14 @@ class Preparation {
       return {};
     }
     SW_TRY(read_legacy_optimizer(result_.source));
+    result_.checks_master_weights = true;
+    return {};
+  }
+
+  // Whoever keeps names keeps states as they are.
+  Status undo_flat() {
+    if (keeps_names() || is_fsdp(source()) || !has_flat_states(catalog_)) return {};
+    SW_TRY(undo_flat_states(result_.source, catalog_));
     result_.checks_master_weights = true;
     return {};
   }

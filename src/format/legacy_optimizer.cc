@@ -2,7 +2,6 @@
 #include "format/legacy_optimizer.h"
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_map>
 
 #include "base/fail.h"
@@ -234,7 +233,7 @@ class BufferReader {
         return refuse("tensor {}: found a buffer for {}, expected {}", inside.front().name,
                       torch_name(stored[b].dtype), torch_name(inside.front().dtype));
       }
-      const auto first = SW_TRY(first_elements(inside, stored[b].elements));
+      const auto first = SW_TRY(first_coalesced_elements(inside, stored[b].elements, bucket_size_));
       for (std::size_t i = 0; i < inside.size(); ++i) {
         const std::size_t number = numbers[buffers[b][i]];
         StatePlaces& places = result_.states[number].emplace();
@@ -245,30 +244,6 @@ class BufferReader {
       }
     }
     return {};
-  }
-
-  // Buckets stand one behind the other: their boundaries are those of the run's rule that make up
-  // the stored length.
-  Result<std::vector<std::int64_t>> first_elements(const std::vector<BufferedParameter>& inside,
-                                                   std::int64_t elements) const {
-    for (const std::optional<std::int64_t>& limit : {bucket_size_, std::optional<std::int64_t>()}) {
-      const std::vector<std::int64_t> sizes = bucket_sizes(inside, limit);
-      if (std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) == elements) {
-        return first_elements(inside, sizes);
-      }
-    }
-    return first_elements(inside, std::vector{elements});
-  }
-
-  static Result<std::vector<std::int64_t>> first_elements(
-      const std::vector<BufferedParameter>& inside, const std::vector<std::int64_t>& sizes) {
-    std::vector<std::int64_t> begins = {0};
-    for (const std::int64_t size : sizes) begins.push_back(begins.back() + size);
-    std::vector<std::int64_t> first;
-    for (const BufferSlot& slot : SW_TRY(place_in_buckets(inside, sizes))) {
-      first.push_back(begins[slot.bucket] + slot.first);
-    }
-    return first;
   }
 
   std::span<const RankParameter> parameters_;

@@ -53,28 +53,6 @@ Result<RankParameters> parameters_of(const LegacyRanks& ranks, std::size_t index
   return parameters;
 }
 
-// Where the run cut its buckets, if it did. Source: resolve_ddp_bucket_size in
-// megatron/training, DistributedDataParallel.
-std::optional<std::int64_t> bucket_size_of(const Arguments& arguments, const LegacyStage& stage,
-                                           const RankParameters& parameters) {
-  const auto overlaps = arguments.find("overlap_grad_reduce");
-  if (overlaps == arguments.end() || overlaps->second != ArgValue{true}) return std::nullopt;
-  if (stage.rank.pipeline > 0) return std::nullopt;
-  const auto count = number_of(arguments, {"ddp_num_buckets"});
-  if (count && *count > 0) {
-    std::int64_t elements = 0;
-    for (const RankParameter& parameter : parameters.list) elements += parameter.buffered.elements;
-    return elements / *count;
-  }
-  if (const auto size = number_of(arguments, {"ddp_bucket_size"})) return size;
-  constexpr std::int64_t kLeast = 40'000'000;
-  constexpr std::int64_t kPerRank = 1'000'000;
-  const std::int64_t data = number_of(arguments, {"data_parallel_size"}).value_or(1);
-  const std::int64_t context = number_of(arguments, {"context_parallel_size"}).value_or(1);
-  constexpr std::int64_t kMostRanks = 1'000'000;
-  return std::max(kLeast, kPerRank * std::min(data, kMostRanks) * std::min(context, kMostRanks));
-}
-
 class StatesReader {
  public:
   StatesReader(Checkpoint& checkpoint, const LegacyRanks& ranks)
@@ -105,9 +83,11 @@ class StatesReader {
     }
     const RankParameters parameters = SW_TRY(parameters_of(ranks_, index));
     const LegacyStage stage = SW_TRY(ranks_.stage_of(index, 0));
-    const RankOptimizer optimizer =
-        SW_TRY(read_rank_optimizer({model.get(), buffers.get()}, parameters.list,
-                                   bucket_size_of(file.contents.arguments, stage, parameters)));
+    std::int64_t elements = 0;
+    for (const RankParameter& parameter : parameters.list) elements += parameter.buffered.elements;
+    const RankOptimizer optimizer = SW_TRY(read_rank_optimizer(
+        {model.get(), buffers.get()}, parameters.list,
+        recorded_bucket_size(file.contents.arguments, stage.rank.pipeline, elements)));
     SW_TRY(agree_on(optimizer.step));
     return add_states(index, optimizer.is_distributed ? buffers_number : file.file, optimizer,
                       parameters);

@@ -2,6 +2,7 @@
 #include "layout/optimizer_buckets.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/checked.h"
 #include "base/fail.h"
@@ -88,6 +89,29 @@ Result<std::vector<BufferSlot>> place_in_buckets(std::span<const BufferedParamet
                 sizes[bucket], bucket, sizes.size(), end);
   }
   return slots;
+}
+
+Result<std::vector<std::int64_t>> first_elements(std::span<const BufferedParameter> parameters,
+                                                 std::span<const std::int64_t> sizes) {
+  std::vector<std::int64_t> begins = {0};
+  for (const std::int64_t size : sizes) begins.push_back(begins.back() + size);
+  std::vector<std::int64_t> first;
+  for (const BufferSlot& slot : SW_TRY(place_in_buckets(parameters, sizes))) {
+    first.push_back(begins[slot.bucket] + slot.first);
+  }
+  return first;
+}
+
+Result<std::vector<std::int64_t>> first_coalesced_elements(
+    std::span<const BufferedParameter> parameters, std::int64_t elements,
+    std::optional<std::int64_t> bucket_size) {
+  for (const std::optional<std::int64_t>& limit : {bucket_size, std::optional<std::int64_t>()}) {
+    const std::vector<std::int64_t> sizes = bucket_sizes(parameters, limit);
+    if (std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) == elements) {
+      return first_elements(parameters, sizes);
+    }
+  }
+  return first_elements(parameters, std::span(&elements, 1));
 }
 
 }  // namespace shardwright

@@ -47,4 +47,15 @@ struct BufferSlot {
 [[nodiscard]] Result<std::vector<BufferSlot>> place_in_buckets(
     std::span<const BufferedParameter> parameters, std::span<const std::int64_t> sizes);
 
+/// The first element of each parameter in buckets of these sizes that stand one behind the other.
+/// Errors: as place_in_buckets.
+[[nodiscard]] Result<std::vector<std::int64_t>> first_elements(
+    std::span<const BufferedParameter> parameters, std::span<const std::int64_t> sizes);
+
+/// The same where only the sum of the sizes is known, and perhaps the run's `bucket_size`: the
+/// boundaries are those that the rule makes, and must make up `elements`.
+[[nodiscard]] Result<std::vector<std::int64_t>> first_coalesced_elements(
+    std::span<const BufferedParameter> parameters, std::int64_t elements,
+    std::optional<std::int64_t> bucket_size);
+
 }  // namespace shardwright
