@@ -15,6 +15,7 @@
 #include "convert/dequantise.h"
 #include "convert/exact_values.h"
 #include "convert/families.h"
+#include "convert/flat_states.h"
 #include "convert/fsdp_source.h"
 #include "convert/fsdp_target.h"
 #include "convert/hf_target.h"
@@ -24,6 +25,7 @@
 #include "convert/prediction_layers.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
+#include "format/legacy_states.h"
 #include "format/torch_items.h"
 #include "layout/piece_limit.h"
 #include "model/apply.h"
@@ -49,12 +51,13 @@ class Preparation {
     result_.source = SW_TRY(open_checkpoint(request().input));
     for (const std::string& note : source().notes) tell(note);
     SW_TRY(begin_mimo());
+    SW_TRY(read_optimizer());
     catalog_ = SW_TRY(select_entries(result_.source.catalog, request(), result_.notes));
     if (catalog_.tensors.empty()) {
       return fail(Code::kUsage, "{}: nothing is left to convert", request().input);
     }
     for (std::string& note : SW_TRY(locate_items(catalog_, *source().files))) tell(note);
-    SW_TRY(tell_unread_optimizer());
+    SW_TRY(undo_flat());
     if (!keeps_names() && is_fsdp(source())) {
       SW_TRY(undo_fsdp(request(), result_.source, catalog_, result_.notes));
     }
@@ -227,16 +230,23 @@ class Preparation {
     return {};
   }
 
-  Status tell_unread_optimizer() {
+  // That of legacy files is found only when it is wanted: its pickles are large.
+  Status read_optimizer() {
     if (!source().has_unread_optimizer) return {};
-    if (request().optimizer == OptimizerPolicy::kKeep) {
-      return fail(Code::kOptimizerUnsupported,
-                  "{}: found optimizer state in the files of a legacy checkpoint, which is not "
-                  "converted yet; convert without it (--optimizer drop)",
-                  request().input);
+    if (!keeps_optimizer(request())) {
+      tell("optimizer state is dropped");
+      return {};
     }
-    result_.notes.push_back(
-        "optimizer state is dropped: that of legacy checkpoints is not read yet");
+    SW_TRY(read_legacy_optimizer(result_.source));
+    result_.checks_master_weights = true;
+    return {};
+  }
+
+  // Whoever keeps names keeps states as they are.
+  Status undo_flat() {
+    if (keeps_names() || is_fsdp(source()) || !has_flat_states(catalog_)) return {};
+    SW_TRY(undo_flat_states(result_.source, catalog_));
+    result_.checks_master_weights = true;
     return {};
   }
 
