@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -173,10 +174,16 @@ struct MappingText {
   std::string_view json;
 };
 
+/// Whether a mapping is needed, of which only file, family, architectures and model types are known
+/// yet. To parse the rules of fifty families takes longer than to hash a gigabyte.
+using WantedMapping = std::function<bool(const Mapping& names)>;
+
 /// Parses mapping files that may extend each other by family name; abstract ones are only
 /// extended and not returned. Strict: anything that models/schema.json does not allow, and names
-/// or sizes that don't fit together, are kMappingInvalid with the place in the file.
-[[nodiscard]] Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts);
+/// or sizes that don't fit together, are kMappingInvalid with the place in the file. Of files that
+/// are not wanted only the JSON is checked.
+[[nodiscard]] Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts,
+                                                          const WantedMapping& wanted = {});
 
 /// One mapping file that extends nothing.
 [[nodiscard]] Result<Mapping> parse_mapping(std::string_view json, std::string name);
