@@ -373,7 +373,9 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
   }
   if (const std::optional<JsonNode> components = root.find("components");
       components && !is_abstract) {
-    mapping.components = SW_TRY(parse_routes(*components));
+    Components parsed = SW_TRY(parse_components(*components, known));
+    mapping.components = std::move(parsed.routes);
+    mapping.parts = std::move(parsed.parts);
   }
   if (const std::optional<JsonNode> config = root.find("config")) {
     const auto nodes = SW_TRY(config->members());

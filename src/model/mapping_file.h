@@ -12,6 +12,7 @@
 
 #include "model/arguments.h"
 #include "model/component_route.h"
+#include "model/model_part.h"
 #include "model/name_template.h"
 #include "model/transform.h"
 #include "shardwright/mapping.h"
@@ -166,6 +167,7 @@ struct Mapping {
   std::vector<NameRule> ignore;
   std::vector<ConfigRule> config;
   std::vector<ComponentRoute> components;  ///< empty: no MIMO model is known of this family
+  std::vector<ModelPart> parts;            ///< empty: its models are not put together of parts
 };
 
 /// The text of one mapping file. Borrows.
