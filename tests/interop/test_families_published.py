@@ -71,7 +71,14 @@ def text_of(name):
         "qwen3": (TEXT, "qwen3"),
         "qwen3_moe": (dict(TEXT, num_experts=6, **MOE), "qwen3_moe"),
         "deepseek_v3": (
-            dict(hf_models.MLA_SIZES, vocab_size=510, num_hidden_layers=4, n_group=1, topk_group=1),
+            dict(
+                hf_models.MLA_SIZES,
+                vocab_size=510,
+                num_hidden_layers=4,
+                n_group=1,
+                topk_group=1,
+                q_lora_rank=None,
+            ),
             "deepseek_v3",
         ),
     }[name]
