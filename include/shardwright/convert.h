@@ -105,11 +105,15 @@ struct ComponentRanks {
 struct PreparedConversion {
   ConvertRequest request;
   Checkpoint source;
+  std::vector<std::string> more_sources;  ///< folders that are read beside request.input
   Plan plan;
   std::string family;                      ///< empty where no mapping was needed
   std::vector<ComponentRanks> components;  ///< of a MIMO target, as they were given
   std::vector<RenamedTensor> renames;
   std::vector<std::string> notes;  ///< things the user should know: dropped, guessed, kept
+  /// Master weights are compared with the weights before anything is written: which state belongs
+  /// to which parameter was derived.
+  bool checks_master_weights = false;
   ReplicaCost replicas;            ///< compared when it runs, see ConvertRequest::check_replicas
   std::uint64_t peak_memory_bytes = 0;
 };

@@ -15,6 +15,7 @@
 #include "convert/dequantise.h"
 #include "convert/exact_values.h"
 #include "convert/families.h"
+#include "convert/flat_states.h"
 #include "convert/fsdp_source.h"
 #include "convert/fsdp_target.h"
 #include "convert/hf_target.h"
@@ -24,6 +25,7 @@
 #include "convert/prediction_layers.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
+#include "format/legacy_states.h"
 #include "format/torch_items.h"
 #include "layout/piece_limit.h"
 #include "model/apply.h"
@@ -49,12 +51,13 @@ class Preparation {
     result_.source = SW_TRY(open_checkpoint(request().input));
     for (const std::string& note : source().notes) tell(note);
     SW_TRY(begin_mimo());
+    SW_TRY(read_optimizer());
     catalog_ = SW_TRY(select_entries(result_.source.catalog, request(), result_.notes));
     if (catalog_.tensors.empty()) {
       return fail(Code::kUsage, "{}: nothing is left to convert", request().input);
     }
     for (std::string& note : SW_TRY(locate_items(catalog_, *source().files))) tell(note);
-    SW_TRY(tell_unread_optimizer());
+    SW_TRY(undo_flat());
     if (!keeps_names() && is_fsdp(source())) {
       SW_TRY(undo_fsdp(request(), result_.source, catalog_, result_.notes));
     }
@@ -107,7 +110,7 @@ class Preparation {
     Checkpoint& checkpoint = result_.source;
     if (is_mimo(checkpoint.catalog) && !keeps_names()) {
       SW_TRY(load());
-      SW_TRY(to_standard_names(mappings_, checkpoint.catalog));
+      SW_TRY(to_standard_names(mappings_, request().family, checkpoint.catalog));
       if (request().optimizer == OptimizerPolicy::kKeep) {
         return fail(Code::kOptimizerUnsupported,
                     "{}: found a MIMO model's optimizer states, one for each component, which are "
@@ -227,16 +230,23 @@ class Preparation {
     return {};
   }
 
-  Status tell_unread_optimizer() {
+  // That of legacy files is found only when it is wanted: its pickles are large.
+  Status read_optimizer() {
     if (!source().has_unread_optimizer) return {};
-    if (request().optimizer == OptimizerPolicy::kKeep) {
-      return fail(Code::kOptimizerUnsupported,
-                  "{}: found optimizer state in the files of a legacy checkpoint, which is not "
-                  "converted yet; convert without it (--optimizer drop)",
-                  request().input);
+    if (!keeps_optimizer(request())) {
+      tell("optimizer state is dropped");
+      return {};
     }
-    result_.notes.push_back(
-        "optimizer state is dropped: that of legacy checkpoints is not read yet");
+    SW_TRY(read_legacy_optimizer(result_.source));
+    result_.checks_master_weights = true;
+    return {};
+  }
+
+  // Whoever keeps names keeps states as they are.
+  Status undo_flat() {
+    if (keeps_names() || is_fsdp(source()) || !has_flat_states(catalog_)) return {};
+    SW_TRY(undo_flat_states(result_.source, catalog_));
+    result_.checks_master_weights = true;
     return {};
   }
 
@@ -366,6 +376,9 @@ class Preparation {
     const ModelTensors model = SW_TRY(model_tensors(source().catalog, source().hf_config));
     const std::string nearest = nearest_family(mappings_, config, model.tensors);
     if (nearest.empty()) return facts;
+    if (names_architecture(mappings_, config)) {  // of which this is a variant that is not known
+      return fail(Code::kNoFamily, "{}; {}", facts.error().message, nearest);
+    }
     return fail(Code::kNoFamily,
                 "config.json: found architecture '{}', expected one that 'shardwright map list' "
                 "shows; {}; a mapping file of your own (--map) can extend that family: "
@@ -414,7 +427,7 @@ class Preparation {
     SW_TRY(restore_exact_values(correspondence_, canonical, catalog_, parts_.tensors,
                                 *source().files, result_.notes));
     add_copies();
-    order_like(keys);
+    order_like(keys, parts_.tensors);
     return finish_hf(request(), source(), &facts, parts_, result_.notes);
   }
 
@@ -431,17 +444,6 @@ class Preparation {
       tensor.desc.name = copy.desc.name;
       parts_.tensors.push_back(std::move(tensor));
     }
-  }
-
-  void order_like(const std::vector<TensorDesc>& keys) {
-    std::unordered_map<std::string_view, std::size_t> position;
-    for (std::size_t i = 0; i < keys.size(); ++i) position.emplace(keys[i].name, i);
-    const auto place = [&](const DraftTensor& tensor) {
-      const auto found = position.find(tensor.desc.name);
-      return found == position.end() ? keys.size() : found->second;
-    };
-    std::stable_sort(parts_.tensors.begin(), parts_.tensors.end(),
-                     [&](const auto& a, const auto& b) { return place(a) < place(b); });
   }
 
   // Under which name the source has it, whatever the model calls it.

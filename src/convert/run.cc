@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "convert/master_weights.h"
 #include "convert/repeated_shards.h"
 #include "convert/replicas.h"
 #include "exec/execute.h"
@@ -25,10 +26,15 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   if (conversion.source.location.container == Container::kLegacy) {
     SW_TRY(check_shards(source, request.check_replicas, files));
   }
+  if (conversion.checks_master_weights) {
+    SW_TRY(check_master_weights(source, files, thread_count(request.threads)));
+  }
   const PlanCost cost = cost_of(conversion.plan);
   PublishOptions publish;
   publish.target = request.output;
-  publish.sources = {request.input, conversion.source.location.path};
+  publish.sources = conversion.more_sources;
+  publish.sources.push_back(request.input);
+  publish.sources.push_back(conversion.source.location.path);
   publish.bytes_needed = cost.bytes_written;
   publish.overwrite = request.overwrite;
   const std::unique_ptr<Publication> publication = SW_TRY(Publication::begin(std::move(publish)));
