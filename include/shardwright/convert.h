@@ -114,6 +114,9 @@ struct PreparedConversion {
   std::vector<ComponentRanks> components;  ///< of a MIMO target, as they were given
   std::vector<RenamedTensor> renames;
   std::vector<std::string> notes;  ///< things the user should know: dropped, guessed, kept
+  /// Master weights are compared with the weights before anything is written: which state belongs
+  /// to which parameter was derived.
+  bool checks_master_weights = false;
   ReplicaCost replicas;            ///< compared when it runs, see ConvertRequest::check_replicas
   std::uint64_t peak_memory_bytes = 0;
 };

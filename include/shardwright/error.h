@@ -54,6 +54,7 @@ enum class Code : std::uint16_t {
   kDigestMismatch = 315,
   kUnreferencedBytes = 316,
   kIterationMismatch = 317,
+  kOptimizerMismatch = 318,
   // 04xx: layouts and model families
   kNoFamily = 400,
   kAmbiguousFamily = 401,

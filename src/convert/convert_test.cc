@@ -230,34 +230,15 @@ INSTANTIATE_TEST_SUITE_P(
                     Saved{"gpt2_te/v0.20.0dev/tp1pp2-torch_dist-full", "gpt2_te", true},
                     Saved{"moe_te_grouped/v0.16.1/tp1pp2ep2dp2-torch_dist-full", "moe_te_grouped",
                           true},
-                    Saved{"dense/v0.15.3/tp2pp2-torch_dist-modelspace", "dense_te", false},
-                    Saved{"dense/v0.15.3/tp2pp1dp2-torch_dist-zero", "dense_te", false},
-                    Saved{"dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket", "dense_te", false}),
+                    Saved{"dense/v0.15.3/tp2pp2-torch_dist-modelspace", "dense_te", true},
+                    Saved{"dense/v0.15.3/tp2pp1dp2-torch_dist-zero", "dense_te", true},
+                    Saved{"dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket", "dense_te", true}),
     [](const auto& test) {
       std::string name = test.param.path;
       std::replace_if(
           name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
       return name;
     });
-
-TEST(Optimizer, KindsThatCannotBeReshardedAreRefusedByName) {
-  const TemporaryFolder out;
-  const auto refusal = [&](const std::string& path) {
-    ConvertRequest request =
-        request_of(golden_path("mcore/" + path), out / "x", TargetFormat::kTorchDist);
-    request.optimizer = OptimizerPolicy::kKeep;
-    const auto converted = prepare_conversion(request);
-    EXPECT_FALSE(converted);
-    if (converted) return std::string();
-    EXPECT_EQ(converted.error().code, Code::kOptimizerUnsupported);
-    return converted.error().message;
-  };
-  EXPECT_THAT(refusal("dense/v0.15.3/tp2pp2-torch_dist-modelspace"),
-              HasSubstr("fully_sharded_model_space"));
-  EXPECT_THAT(refusal("dense/v0.15.3/tp2pp1dp2-torch_dist-zero"), HasSubstr("optimizer"));
-  EXPECT_THAT(refusal("dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket"), HasSubstr("dp_reshardable"));
-  EXPECT_FALSE(std::filesystem::exists(out / "x"));
-}
 
 // Puts other bytes where one rank's copy of a tensor is.
 void alter_copy(const std::string& checkpoint, const std::string& file, const std::string& name) {

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "convert/rank_modules.h"
 #include "convert/target.h"
 #include "format/common_state.h"
 #include "format/legacy_layout.h"
@@ -135,17 +136,8 @@ class LegacyPlanner {
  private:
   Status choose_modules() {
     const CommonState state = SW_TRY(CommonState::read(parts_.common_state));
-    const Arguments arguments = state.arguments();
-    const auto grouped = arguments.find("moe_grouped_gemm");
     is_local_ = parts_.spec != ModuleSpec::kTransformerEngine;
-    modules_.grouped_experts =
-        !is_local_ && grouped != arguments.end() && grouped->second == ArgValue{true};
-    const bool is_latent = std::ranges::any_of(descs_, [](const TensorDesc& desc) {
-      return desc.name.find(".linear_kv_down_proj.") != std::string::npos;
-    });
-    modules_.plain_norms = is_local_ && !is_latent;
-    // An argument that came with the versions whose mixers keep no convolution module.
-    modules_.plain_convolution = arguments.contains("hybrid_layer_pattern");
+    modules_ = rank_modules(descs_, state.arguments(), is_local_);
     return {};
   }
 

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "convert/fsdp_source.h"
+#include "convert/rank_modules.h"
 #include "convert/select.h"
 #include "convert/source_keys.h"
 #include "format/common_state.h"
@@ -151,18 +152,6 @@ void carry_objects(const ConvertRequest& request, const Checkpoint& source, cons
   }
 }
 
-bool uses_transformer_engine(const Checkpoint& source, const Catalog& selected) {
-  const auto found = source.arguments.find("transformer_impl");
-  if (found != source.arguments.end()) {
-    const std::string* impl = std::get_if<std::string>(&found->second);
-    return impl != nullptr && *impl == "transformer_engine";
-  }
-  // Without arguments: only Transformer Engine gives the final norm a state.
-  return std::any_of(selected.objects.begin(), selected.objects.end(), [](const auto& object) {
-    return object.name.find("final_layernorm._extra_state/") != std::string::npos;
-  });
-}
-
 }  // namespace
 
 Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& source,
@@ -194,7 +183,7 @@ Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& sou
 
   carry_objects(request, source, selected, parts, notes);
   ModuleSpec spec = request.spec;
-  if (spec == ModuleSpec::kKeep && uses_transformer_engine(source, selected)) {
+  if (spec == ModuleSpec::kKeep && uses_transformer_engine(source.arguments, selected)) {
     spec = ModuleSpec::kTransformerEngine;
   }
   if (spec != ModuleSpec::kKeep) {

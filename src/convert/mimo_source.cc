@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/mimo_source.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 
@@ -24,28 +26,76 @@ std::size_t root_length(std::string_view name) {
   return dot == std::string_view::npos ? 0 : dot + 1;
 }
 
-// Every route of the families, each once.
-std::vector<ComponentRoute> all_routes(std::span<const Mapping> mappings) {
-  std::vector<ComponentRoute> routes;
+std::string known_paths(std::span<const Mapping> mappings) {
+  std::set<std::string> paths;
   for (const Mapping& mapping : mappings) {
-    for (const ComponentRoute& route : mapping.components) {
-      if (std::ranges::find(routes, route) == routes.end()) routes.push_back(route);
-    }
+    for (const ComponentRoute& route : mapping.components) paths.insert(route.path);
   }
-  return routes;
+  return fmt::format("{}", fmt::join(paths, ", "));
 }
 
-std::string known_paths(std::span<const ComponentRoute> routes) {
-  std::set<std::string> paths;
-  for (const ComponentRoute& route : routes) paths.insert(route.path);
-  std::string text;
-  for (const std::string& path : paths) text += (text.empty() ? "" : ", ") + path;
-  return text;
+// The names that belong to components, without wrappers.
+std::vector<std::string> names_in_components(const Catalog& catalog) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (root_length(name) != 0) names.push_back(without_wrappers(name));
+  };
+  for (const StoredTensor& tensor : catalog.tensors) add(tensor.desc.name);
+  for (const StoredObject& object : catalog.objects) add(object.name);
+  return names;
+}
+
+// The first name that the family has no route for; null if it has one for each.
+const std::string* first_without_route(const Mapping& mapping,
+                                       const std::vector<std::string>& names) {
+  const auto found = std::ranges::find_if(names, [&](const std::string& name) {
+    return standard_name(mapping.components, name).empty();
+  });
+  return found == names.end() ? nullptr : &*found;
+}
+
+bool is_renamed_alike(const Mapping& a, const Mapping& b, const std::vector<std::string>& names) {
+  return a.components == b.components || std::ranges::all_of(names, [&](const std::string& name) {
+           return standard_name(a.components, name) == standard_name(b.components, name);
+         });
+}
+
+// Families may give one path to different parts (their projections lie in the same place), so the
+// routes are those of one family that has all of the components.
+Result<std::span<const ComponentRoute>> routes_for(std::span<const Mapping> mappings,
+                                                   std::string_view family,
+                                                   const std::vector<std::string>& names) {
+  const Mapping* fitting = nullptr;
+  std::size_t longest = 0;  // how many names the nearest family has routes for, up to the first
+  const std::string* missing = nullptr;
+  for (const Mapping& mapping : mappings) {
+    if (mapping.components.empty() || (!family.empty() && mapping.family != family)) continue;
+    if (const std::string* name = first_without_route(mapping, names); name != nullptr) {
+      const auto before = static_cast<std::size_t>(name - names.data());
+      if (missing == nullptr || before > longest) missing = name;
+      longest = std::max(longest, before);
+      continue;
+    }
+    if (fitting != nullptr && !is_renamed_alike(*fitting, mapping, names)) {
+      return fail(Code::kAmbiguousFamily,
+                  "family: found the components of {} and of {}, expected one; name it with "
+                  "--family",
+                  fitting->family, mapping.family);
+    }
+    if (fitting == nullptr) fitting = &mapping;
+  }
+  if (fitting != nullptr) return std::span<const ComponentRoute>(fitting->components);
+  return fail(Code::kNoFamily,
+              "tensor {}: found a component that {} has, expected one of {}; --map takes a "
+              "family's file",
+              missing == nullptr ? names.front() : *missing,
+              family.empty() ? "no family" : fmt::format("not even {}", family),
+              known_paths(mappings));
 }
 
 class Renaming {
  public:
-  explicit Renaming(std::span<const Mapping> mappings) : routes_(all_routes(mappings)) {}
+  explicit Renaming(std::span<const ComponentRoute> routes) : routes_(routes) {}
 
   Status rename(std::string& name) {
     const std::string_view owner = component_of_state(name);
@@ -90,11 +140,8 @@ class Renaming {
     const auto [known, is_new] = wrappers_.emplace(root, wrapper);
     std::string renamed = standard_name(routes_, bare);
     if (renamed.empty()) {
-      return fail(
-          Code::kNoFamily,
-          "tensor {}: found a component that no family has, expected one of {}; --map takes "
-          "a family's file",
-          name, known_paths(routes_));
+      return fail(Code::kNoFamily, "tensor {}: found the state of a component that the model lacks",
+                  name);
     }
     if (is_new || known->second == wrapper) return renamed;
     if (seen_.contains(renamed)) return renamed;  // the caller says that it is there twice
@@ -103,10 +150,24 @@ class Renaming {
                 name, wrapper, root, known->second);
   }
 
-  std::vector<ComponentRoute> routes_;
+  std::span<const ComponentRoute> routes_;
   std::set<std::string, std::less<>> seen_;
   Wrappers wrappers_;
 };
+
+// Buckets are cut for the ranks that saved them.
+Status refuse_bucketed(const Catalog& source) {
+  for (const StoredTensor& tensor : source.tensors) {
+    const std::string& name = tensor.desc.name;
+    if (component_of_state(name).empty() || split_state_name(name)) continue;
+    return fail(Code::kOptimizerUnsupported,
+                "tensor {}: found a bucket of a component's optimizer, expected states named like "
+                "model tensors; convert without them (--optimizer drop) or re-save them with "
+                "--dist-ckpt-optim-fully-reshardable",
+                name);
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -145,8 +206,11 @@ std::string_view component_of_state(std::string_view name) {
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
 }
 
-Result<Wrappers> to_standard_names(std::span<const Mapping> mappings, Catalog& catalog) {
-  Renaming renaming(mappings);
+Result<Wrappers> to_standard_names(std::span<const Mapping> mappings, std::string_view family,
+                                   Catalog& catalog) {
+  const std::vector<std::string> names = names_in_components(catalog);
+  if (names.empty()) return Wrappers();
+  Renaming renaming(SW_TRY(routes_for(mappings, family, names)));
   for (StoredTensor& tensor : catalog.tensors) SW_TRY(renaming.rename(tensor.desc.name));
   for (StoredObject& object : catalog.objects) SW_TRY(renaming.rename(object.name));
   return std::move(renaming).take_wrappers();
@@ -156,7 +220,8 @@ Status check_mimo_optimizer(const ConvertRequest& request, const Catalog& source
   if (request.optimizer != OptimizerPolicy::kKeep) return {};
   const bool is_from_mimo = is_mimo(source);
   const bool is_to_mimo = request.format == TargetFormat::kMimo;
-  if (is_from_mimo == is_to_mimo) return {};
+  if (is_from_mimo && is_to_mimo) return refuse_bucketed(source);
+  if (!is_from_mimo && !is_to_mimo) return {};
   if (is_to_mimo) {
     return fail(Code::kOptimizerUnsupported,
                 "--optimizer keep: found the parameter groups of one optimizer in {}, expected "

@@ -28,13 +28,15 @@ namespace shardwright {
 using Wrappers = std::map<std::string, std::string, std::less<>>;
 
 /// Gives the tensors and opaque entries of a MIMO catalog the names of an ordinary Megatron model,
-/// by the routes of the families, and says which wrappers they had. The states of a component's
+/// by the routes of the family that has all of its components, and says which wrappers they had;
+/// `family` (may be empty) is the caller's word which one that is. The states of a component's
 /// optimizer (`mimo.language.optimizer.state.exp_avg.…`) become those of one optimizer; its other
 /// entries and RNG states are left alone. Errors: kNoFamily where no family has a route for a name;
-/// kDuplicateName where two names become one; kMetadataCorrupt for names of one component with and
-/// without a wrapper, and for a state in another component's optimizer.
+/// kAmbiguousFamily where several have and disagree; kDuplicateName where two names become one;
+/// kMetadataCorrupt for names of one component with and without a wrapper, and for a state in
+/// another component's optimizer.
 [[nodiscard]] Result<Wrappers> to_standard_names(std::span<const Mapping> mappings,
-                                                 Catalog& catalog);
+                                                 std::string_view family, Catalog& catalog);
 
 /// A MIMO name with the wrappers that its component has. Names without a root stay.
 [[nodiscard]] std::string with_wrappers(const Wrappers& wrappers, std::string_view name);

@@ -54,6 +54,22 @@ void set_numbers(const nlohmann::ordered_json& reference, nlohmann::ordered_json
 
 }  // namespace
 
+Status check_prediction_source(const ConvertRequest& request, bool keeps_names, bool is_from_hf) {
+  if (request.mtp_from.empty()) return {};
+  if (!keeps_names && (is_from_hf || request.format == TargetFormat::kHf)) return {};
+  return fail(Code::kUsage,
+              "--mtp from={}: found a conversion that reads and writes the names of {}, expected "
+              "one from or to Hugging Face's",
+              request.mtp_from, keeps_names ? "the source" : "Megatron");
+}
+
+std::unexpected<Error> refuse_own_layers(const ConvertRequest& request, std::string_view tensor) {
+  return fail(Code::kUsage,
+              "--mtp from={}: tensor {}: found it in the source, expected none of prediction "
+              "layers; --mtp keep takes the source's own",
+              request.mtp_from, tensor);
+}
+
 Result<PredictionSource> open_prediction_source(const ConvertRequest& request,
                                                 std::span<const Mapping> mappings,
                                                 const ModelFacts& facts) {

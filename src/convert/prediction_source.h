@@ -19,6 +19,15 @@ struct PredictionSource {
   std::vector<HfCopy> copies;  ///< of them: those that repeat a tensor of the model bit by bit
 };
 
+/// Whether a conversion can take prediction layers from elsewhere: one of its sides must have a
+/// family's names for them. Error: kUsage.
+[[nodiscard]] Status check_prediction_source(const ConvertRequest& request, bool keeps_names,
+                                             bool is_from_hf);
+
+/// kUsage for a source that has prediction layers itself, such as this tensor.
+[[nodiscard]] std::unexpected<Error> refuse_own_layers(const ConvertRequest& request,
+                                                       std::string_view tensor);
+
 /// Opens ConvertRequest::mtp_from. Errors: those of opening; kUsage for what is no HF model, has no
 /// such layers or has them quantised; kShapeMismatch with the size for a model of another family or
 /// of other sizes than `facts` says.

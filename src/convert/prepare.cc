@@ -15,6 +15,7 @@
 #include "convert/dequantise.h"
 #include "convert/exact_values.h"
 #include "convert/families.h"
+#include "convert/flat_states.h"
 #include "convert/fsdp_source.h"
 #include "convert/fsdp_target.h"
 #include "convert/hf_target.h"
@@ -26,6 +27,7 @@
 #include "convert/prediction_source.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
+#include "format/legacy_states.h"
 #include "format/torch_items.h"
 #include "layout/piece_limit.h"
 #include "model/apply.h"
@@ -51,13 +53,14 @@ class Preparation {
     result_.source = SW_TRY(open_checkpoint(request().input));
     for (const std::string& note : source().notes) tell(note);
     SW_TRY(begin_mimo());
-    SW_TRY(check_prediction_source());
+    SW_TRY(check_prediction_source(request(), keeps_names(), is_from_hf()));
+    SW_TRY(read_optimizer());
     catalog_ = SW_TRY(select_entries(result_.source.catalog, request(), result_.notes));
     if (catalog_.tensors.empty()) {
       return fail(Code::kUsage, "{}: nothing is left to convert", request().input);
     }
     for (std::string& note : SW_TRY(locate_items(catalog_, *source().files))) tell(note);
-    SW_TRY(tell_unread_optimizer());
+    SW_TRY(undo_flat());
     if (!keeps_names() && is_fsdp(source())) {
       SW_TRY(undo_fsdp(request(), result_.source, catalog_, result_.notes));
     }
@@ -111,7 +114,8 @@ class Preparation {
     if (!keeps_names()) SW_TRY(check_mimo_optimizer(request(), checkpoint.catalog));
     if (is_mimo(checkpoint.catalog) && !keeps_names()) {
       SW_TRY(load());
-      Wrappers wrappers = SW_TRY(to_standard_names(mappings_, checkpoint.catalog));
+      Wrappers wrappers =
+          SW_TRY(to_standard_names(mappings_, request().family, checkpoint.catalog));
       if (request().optimizer == OptimizerPolicy::kDefault) {
         result_.request.optimizer = OptimizerPolicy::kDrop;
       }
@@ -200,16 +204,29 @@ class Preparation {
     return {};
   }
 
-  Status tell_unread_optimizer() {
+  // That of legacy files is found only when it is wanted: its pickles are large.
+  Status read_optimizer() {
     if (!source().has_unread_optimizer) return {};
-    if (request().optimizer == OptimizerPolicy::kKeep) {
+    if (!keeps_optimizer(request())) {
+      tell("optimizer state is dropped");
+      return {};
+    }
+    SW_TRY(read_legacy_optimizer(result_.source));
+    result_.checks_master_weights = true;
+    return {};
+  }
+
+  // Whoever keeps names keeps states as they are.
+  Status undo_flat() {
+    if (keeps_names() || is_fsdp(source()) || !has_flat_states(catalog_)) return {};
+    if (is_to_mimo()) {
       return fail(Code::kOptimizerUnsupported,
-                  "{}: found optimizer state in the files of a legacy checkpoint, which is not "
-                  "converted yet; convert without it (--optimizer drop)",
+                  "{}: found flat optimizer states in a MIMO model, expected states in the shapes "
+                  "of the model's tensors; convert without them (--optimizer drop)",
                   request().input);
     }
-    result_.notes.push_back(
-        "optimizer state is dropped: that of legacy checkpoints is not read yet");
+    SW_TRY(undo_flat_states(result_.source, catalog_));
+    result_.checks_master_weights = true;
     return {};
   }
 
@@ -234,28 +251,12 @@ class Preparation {
     return {};
   }
 
-  Status check_prediction_source() const {
-    if (request().mtp_from.empty()) return {};
-    if (!keeps_names() && (is_from_hf() || request().format == TargetFormat::kHf)) return {};
-    return fail(Code::kUsage,
-                "--mtp from={}: found a conversion that reads and writes the names of {}, expected "
-                "one from or to Hugging Face's",
-                request().mtp_from, keeps_names() ? "the source" : "Megatron");
-  }
-
-  [[nodiscard]] std::unexpected<Error> has_prediction_layers(const std::string& name) const {
-    return fail(Code::kUsage,
-                "--mtp from={}: tensor {}: found it in the source, expected none of prediction "
-                "layers; --mtp keep takes the source's own",
-                request().mtp_from, name);
-  }
-
   // The source's tensors, and its config.json, become those of a model that has the layers.
   Status take_prediction_layers_into_hf(const ModelFacts& facts) {
     const ModelTensors model = SW_TRY(model_tensors(catalog_, facts.config_text));
     const Correspondence all = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors));
     const std::vector<std::string> own = prediction_tensors(all);
-    if (!own.empty()) return has_prediction_layers(own[0]);
+    if (!own.empty()) return refuse_own_layers(request(), own[0]);
     const PredictionSource from = SW_TRY(open_prediction_source(request(), mappings_, facts));
     add_prediction_tensors(from.tensors, from, result_.source, catalog_);
     tell(taken_note(from));
@@ -274,7 +275,7 @@ class Preparation {
   Status take_prediction_layers_to_hf(ModelFacts& facts) {
     for (const StoredTensor& tensor : catalog_.tensors) {
       const std::string& name = tensor.desc.name;
-      if (is_prediction_layer(name)) return has_prediction_layers(name);
+      if (is_prediction_layer(name)) return refuse_own_layers(request(), name);
     }
     const PredictionSource from = SW_TRY(open_prediction_source(request(), mappings_, facts));
     add_prediction_tensors(from.tensors, from, result_.source, catalog_);
@@ -405,6 +406,9 @@ class Preparation {
     const ModelTensors model = SW_TRY(model_tensors(source().catalog, source().hf_config));
     const std::string nearest = nearest_family(mappings_, config, model.tensors);
     if (nearest.empty()) return facts;
+    if (names_architecture(mappings_, config)) {  // of which this is a variant that is not known
+      return fail(Code::kNoFamily, "{}; {}", facts.error().message, nearest);
+    }
     return fail(Code::kNoFamily,
                 "config.json: found architecture '{}', expected one that 'shardwright map list' "
                 "shows; {}; a mapping file of your own (--map) can extend that family: "

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "convert/master_weights.h"
 #include "convert/repeated_shards.h"
 #include "convert/replicas.h"
 #include "exec/execute.h"
@@ -24,6 +25,9 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   SW_TRY(check_replicas(source, request.check_replicas, files));
   if (conversion.source.location.container == Container::kLegacy) {
     SW_TRY(check_shards(source, request.check_replicas, files));
+  }
+  if (conversion.checks_master_weights) {
+    SW_TRY(check_master_weights(source, files, thread_count(request.threads)));
   }
   const PlanCost cost = cost_of(conversion.plan);
   PublishOptions publish;

@@ -3,66 +3,17 @@
 
 #include <fnmatch.h>
 
-#include <array>
-#include <unordered_map>
-
 #include "base/fail.h"
-#include "layout/state_name.h"
 #include "plan/canonical.h"
 
 namespace shardwright {
 namespace {
-
-// Optimizer states that are not tensors of the model's shape. Megatron-Core can only load them at
-// the layout that saved them; undoing them is work for later.
-struct Kind {
-  std::string_view mark;
-  std::string_view what;
-};
-constexpr std::array kBucketed = {
-    Kind{".gbuf_idx_", "dp_reshardable (flat buckets per rank)"},
-    Kind{".param_state/shard_", "dp_zero_gather_scatter (one pickled state per rank)"},
-    Kind{"optimizer.distributed.", "a distributed optimizer's per-rank objects"},
-};
 
 bool matches_any(const std::vector<std::string>& patterns, std::string_view name) {
   for (const std::string& pattern : patterns) {
     if (matches_glob(pattern, name)) return true;
   }
   return false;
-}
-
-Status refuse_bucketed(std::string_view name) {
-  for (const Kind& kind : kBucketed) {
-    if (name.find(kind.mark) == std::string_view::npos) continue;
-    return fail(Code::kOptimizerUnsupported,
-                "entry {}: found optimizer state of kind {}, expected states named like model "
-                "tensors; convert without it (--optimizer drop) or re-save it with "
-                "--dist-ckpt-optim-fully-reshardable",
-                name, kind.what);
-  }
-  return {};
-}
-
-// Flattened states (Megatron-Core 0.15 and older) carry model names but other shapes: a grid of
-// cells and one flat axis.
-Status refuse_flattened(const Catalog& catalog) {
-  std::unordered_map<std::string_view, const TensorDesc*> by_name;
-  for (const StoredTensor& tensor : catalog.tensors) {
-    by_name.emplace(tensor.desc.name, &tensor.desc);
-  }
-  for (const StoredTensor& state : catalog.tensors) {
-    const std::string_view name = state.desc.name;
-    const std::optional<StateName> parts = split_state_name(name);
-    if (!parts) continue;
-    const auto model = by_name.find(parts->tensor);
-    if (model == by_name.end() || model->second->shape == state.desc.shape) continue;
-    return fail(Code::kOptimizerUnsupported,
-                "tensor {}: found optimizer state of kind fully_sharded_model_space (flattened, "
-                "shape {}), expected the model's shape {}; convert without it (--optimizer drop)",
-                name, to_string(state.desc.shape), to_string(model->second->shape));
-  }
-  return {};
 }
 
 Status check_patterns(const Catalog& catalog, const std::vector<std::string>& patterns,
@@ -124,18 +75,13 @@ Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& req
     } else if (!is_wanted(tensor.desc.name)) {
       ++filtered;
     } else {
-      if (is_optimizer) SW_TRY(refuse_bucketed(tensor.desc.name));
       selected.tensors.push_back(tensor);
     }
   }
   for (const StoredObject& object : catalog.objects) {
-    if (is_optimizer_name(object.name)) {
-      if (!keep_optimizer) continue;
-      SW_TRY(refuse_bucketed(object.name));
-    }
+    if (is_optimizer_name(object.name) && !keep_optimizer) continue;
     if (!matches_any(request.exclude, object.name)) selected.objects.push_back(object);
   }
-  if (keep_optimizer) SW_TRY(refuse_flattened(catalog));
   if (dropped > 0) notes.push_back(fmt::format("{} optimizer tensors are dropped", dropped));
   if (filtered > 0) {
     notes.push_back(fmt::format("{} tensors are left out by --include/--exclude", filtered));

@@ -18,7 +18,8 @@ namespace shardwright {
 
 /// The part of a catalog that a request asks for: tensors that pass include and exclude (a pattern
 /// that matches nothing is kUsage with its text), without optimizer entries unless they are kept.
-/// Optimizer layouts that cannot be resharded are kOptimizerUnsupported when they are asked for.
+/// Optimizer states that the target has no place for are kOptimizerUnsupported when they are asked
+/// for.
 /// What was left out is told in `notes`.
 [[nodiscard]] Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& request,
                                              std::vector<std::string>& notes);

@@ -8,7 +8,9 @@
 #include "base/fail.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_archive.h"
+#include "format/object_archive.h"
 #include "format/plain_arguments.h"
+#include "format/plain_value.h"
 #include "io/memory_directory.h"
 #include "layout/fsdp_name.h"
 
@@ -20,7 +22,6 @@ using pickle::Kind;
 using pickle::Value;
 
 constexpr std::uint64_t kMostStateBytes = std::uint64_t{1} << 30;
-constexpr int kDeepest = 16;
 constexpr std::string_view kArgs = "args";
 constexpr std::string_view kScheduler = "opt_param_scheduler";
 constexpr std::array<std::string_view, 3> kPlain = {"checkpoint_version", "iteration",
@@ -29,42 +30,6 @@ constexpr std::array<std::string_view, 3> kPlain = {"checkpoint_version", "itera
 const StoredObject* find_object(const Catalog& catalog, std::string_view name) {
   const auto found = std::ranges::find(catalog.objects, name, &StoredObject::name);
   return found == catalog.objects.end() ? nullptr : &*found;
-}
-
-Result<TorchArchive> open_object(const StoredObject& object, SourceFiles& files) {
-  if (object.range.length > kMostStateBytes) {
-    return fail(Code::kLimit, "entry {}: {} bytes, limit {}", object.name, object.range.length,
-                kMostStateBytes);
-  }
-  const std::shared_ptr<const ReadableFile> file = SW_TRY(files.get(object.file));
-  return TorchArchive::open(*file, object.range);
-}
-
-// A plain value of one document made again in another.
-Result<Value> copy_value(Document& document, Value value, int depth = 0) {
-  if (depth > kDeepest) return fail(Code::kLimit, "found values nested deeper than {}", kDeepest);
-  std::vector<Value> elements;
-  switch (value.kind()) {
-    case Kind::kNone:
-      return document.none();
-    case Kind::kBool:
-      return document.boolean(*value.as_bool());
-    case Kind::kInt:
-      return document.integer(*value.as_int());
-    case Kind::kFloat:
-      return document.real(*value.as_double());
-    case Kind::kString:
-      return document.string(value.text());
-    case Kind::kList:
-    case Kind::kTuple:
-      for (std::size_t i = 0; i < value.size(); ++i) {
-        elements.push_back(SW_TRY(copy_value(document, value[i], depth + 1)));
-      }
-      return document.sequence(value.kind(), elements);
-    default:
-      return fail(Code::kStateUnreadable, "found a {}, expected a plain value",
-                  pickle::kind_name(value.kind()));
-  }
 }
 
 Result<std::string> encode_value(const Document& document, Value value) {
@@ -82,7 +47,7 @@ class Collection {
 
   Result<Value> read(const StoredObject& object) {
     const TorchArchive archive = SW_TRY(open_object(object, files_));
-    Result<Value> value = copy_value(document_, archive.root());
+    Result<Value> value = copy_plain_value(document_, archive.root());
     if (value) return value;
     return std::unexpected(std::move(value).error().within("entry " + object.name));
   }

@@ -37,9 +37,46 @@ bool has_storage(const Document& document, Value value) {
   return false;
 }
 
+// The dict of one optimizer with its groups and without states: those are tensors of their own.
+Value plain_optimizer(Document& document, Value optimizer, std::optional<std::int64_t> step) {
+  Value inner = optimizer.find("optimizer");
+  if (!inner) inner = optimizer.find("optimizer_state_dict");
+  if (!inner) inner = optimizer;
+  const Value list = inner.find("param_groups");
+  std::vector<Value> groups;
+  for (std::size_t g = 0; g < list.size(); ++g) {
+    const Value group = document.dict();
+    for (std::size_t i = 0; i < list[g].size(); ++i) {
+      if (list[g].key(i).as_string() == "params") continue;
+      document.add_pair(group, list[g].key(i), list[g].value(i));
+    }
+    if (step) document.set(group, "step", document.integer(*step));
+    groups.push_back(group);
+  }
+  const Value plain = document.dict();
+  const Value with_groups = document.dict();
+  document.set(with_groups, "param_groups", document.list(groups));
+  document.set(plain, "optimizer", with_groups);
+  const Value scaler = optimizer.find("grad_scaler");
+  if (scaler && !has_storage(document, scaler)) document.set(plain, "grad_scaler", scaler);
+  document.set(plain, "param_state_sharding_type", document.string("fully_reshardable"));
+  return plain;
+}
+
+// Chained ones are numbered.
+Value plain_optimizers(Document& document, Value optimizer, std::optional<std::int64_t> step) {
+  if (!optimizer.is(Kind::kList)) return plain_optimizer(document, optimizer, step);
+  const Value numbered = document.dict();
+  for (std::size_t i = 0; i < optimizer.size(); ++i) {
+    document.add_pair(numbered, document.integer(static_cast<std::int64_t>(i)),
+                      plain_optimizer(document, optimizer[i], step));
+  }
+  return numbered;
+}
+
 }  // namespace
 
-Result<Document> plain_state(const ReadableFile& file) {
+Result<Document> plain_state(const ReadableFile& file, const LegacyStateParts& parts) {
   const TorchFile torch = SW_TRY(TorchFile::open(file));
   const std::string text = SW_TRY(torch.pickle(kMostPickleBytes));
   Document document = SW_TRY(pickle::decode(as_bytes(text)));
@@ -49,12 +86,15 @@ Result<Document> plain_state(const ReadableFile& file) {
     const Value value = root.find(key);
     if (value && !has_storage(document, value)) document.set(state, key, value);
   }
+  if (const Value optimizer = root.find("optimizer"); optimizer && parts.with_optimizer) {
+    document.set(state, "optimizer", plain_optimizers(document, optimizer, parts.step));
+  }
   document.set_root(state);
   return document;
 }
 
-Result<std::string> read_legacy_state(const ReadableFile& file) {
-  const Document document = SW_TRY(plain_state(file));
+Result<std::string> read_legacy_state(const ReadableFile& file, const LegacyStateParts& parts) {
+  const Document document = SW_TRY(plain_state(file, parts));
   TorchLayoutOptions options;
   options.prefix = "common";
   return encode_torch_object(SW_TRY(pickle::encode(document, pickle::Protocol::kTwo)), options);

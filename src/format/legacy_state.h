@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "codec/pickle_value.h"
@@ -8,11 +10,21 @@
 
 namespace shardwright {
 
+/// Whether the optimizer's parameter groups are wanted, and the step that their parameters have
+/// each for themselves.
+struct LegacyStateParts {
+  bool with_optimizer = false;
+  std::optional<std::int64_t> step;
+};
+
 /// Of a rank's file what Megatron-Core's common.pt would hold: arguments, iteration, version and
-/// scheduler, without tensors, optimizer and random states. Bytes of a torch.save archive.
-[[nodiscard]] Result<std::string> read_legacy_state(const ReadableFile& file);
+/// scheduler, without tensors and random states; of the optimizer its parameter groups if they are
+/// wanted, as torch_dist's `fully_reshardable` has them. Bytes of a torch.save archive.
+[[nodiscard]] Result<std::string> read_legacy_state(const ReadableFile& file,
+                                                    const LegacyStateParts& parts);
 
 /// The same of any torch.save archive of a state, to be completed: its root is a dict.
-[[nodiscard]] Result<pickle::Document> plain_state(const ReadableFile& file);
+[[nodiscard]] Result<pickle::Document> plain_state(const ReadableFile& file,
+                                                   const LegacyStateParts& parts = {});
 
 }  // namespace shardwright

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/recorded_run.h"
 
+#include <algorithm>
+
 namespace shardwright {
 
 std::optional<std::int64_t> number_of(const Arguments& arguments,
@@ -30,6 +32,23 @@ RecordedRun recorded_run(const Arguments& arguments) {
   run.vocabulary_divisor = number_of(arguments, {"make_vocab_size_divisible_by"});
   run.encoder_tensor = number_of(arguments, {"encoder_tensor_model_parallel_size"});
   return run;
+}
+
+std::optional<std::int64_t> recorded_bucket_size(const Arguments& arguments,
+                                                 std::int64_t pipeline_rank,
+                                                 std::int64_t elements) {
+  const auto overlaps = arguments.find("overlap_grad_reduce");
+  if (overlaps == arguments.end() || overlaps->second != ArgValue{true}) return std::nullopt;
+  if (pipeline_rank > 0) return std::nullopt;
+  const auto count = number_of(arguments, {"ddp_num_buckets"});
+  if (count && *count > 0) return elements / *count;
+  if (const auto size = number_of(arguments, {"ddp_bucket_size"})) return size;
+  constexpr std::int64_t kLeast = 40'000'000;
+  constexpr std::int64_t kPerRank = 1'000'000;
+  constexpr std::int64_t kMostRanks = 1'000'000;
+  const std::int64_t data = number_of(arguments, {"data_parallel_size"}).value_or(1);
+  const std::int64_t context = number_of(arguments, {"context_parallel_size"}).value_or(1);
+  return std::max(kLeast, kPerRank * std::min(data, kMostRanks) * std::min(context, kMostRanks));
 }
 
 std::string_view writer_of(const Arguments& arguments) {

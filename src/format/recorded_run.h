@@ -18,6 +18,13 @@ namespace shardwright {
 /// The sizes in a run's arguments, in Megatron's spellings and in those of AIAK's tools.
 [[nodiscard]] RecordedRun recorded_run(const Arguments& arguments);
 
+/// Where a rank of a run cuts the buckets of its distributed optimizer, if it does, given the
+/// elements of its parameters. Source: resolve_ddp_bucket_size in megatron/training,
+/// DistributedDataParallel.
+[[nodiscard]] std::optional<std::int64_t> recorded_bucket_size(const Arguments& arguments,
+                                                               std::int64_t pipeline_rank,
+                                                               std::int64_t elements);
+
 /// The tools that leave arguments of their own: `AIAK's converter`; empty for plain Megatron.
 [[nodiscard]] std::string_view writer_of(const Arguments& arguments);
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -279,12 +280,49 @@ TEST(ParseMappings, AFamilyChangesWhatItExtendsEntryByEntry) {
   EXPECT_EQ(std::get<Rule>(section.items[0].value).hf[0].text(), "h.{layer}.d");
 }
 
+// The limit is of the row of files, not of how they happen to be sorted.
+TEST(ParseMappings, RowsOfExtendedFilesAreLimitedInAnyOrder) {
+  for (const bool base_first : {true, false}) {
+    for (const int files : {9, 10}) {
+      std::vector<std::string> jsons;
+      std::vector<MappingText> texts;
+      for (int i = 0; i < files; ++i) {
+        auto json = minimal();
+        json["family"] = fmt::format("f{}", i);
+        json["abstract"] = true;
+        if (i > 0) {
+          json = {{"family", json["family"]},
+                  {"extends", fmt::format("f{}", i - 1)},
+                  {"abstract", true}};
+        }
+        jsons.push_back(json.dump());
+      }
+      for (int i = 0; i < files; ++i) texts.push_back({fmt::format("f{}.json", i), jsons[i]});
+      if (!base_first) std::ranges::reverse(texts);
+      EXPECT_EQ(parse_mappings(texts).has_value(), files == 9) << base_first << files;
+    }
+  }
+}
+
 TEST(ParseMappings, RefusesTwoFilesForOneFamily) {
   const std::string text = minimal().dump();
   const std::vector<MappingText> texts{{"a.json", text}, {"b.json", text}};
   const auto mappings = parse_mappings(texts);
   ASSERT_FALSE(mappings);
   EXPECT_THAT(mappings.error().message, testing::StartsWith("b.json#/family"));
+}
+
+/// Whether no config.json is a variant that both families know: they ask other values of some key.
+bool exclude_each_other(const Mapping& a, const Mapping& b) {
+  for (const NeededConfig& of_a : a.needs_config) {
+    for (const NeededConfig& of_b : b.needs_config) {
+      const bool is_shared = std::ranges::any_of(of_a.values, [&](const ArgValue& value) {
+        return std::ranges::find(of_b.values, value) != of_b.values.end();
+      });
+      if (of_a.key == of_b.key && !is_shared) return true;
+    }
+  }
+  return false;
 }
 
 TEST(ShippedMappings, CoverTheFamiliesOfTheirNames) {
@@ -296,11 +334,14 @@ TEST(ShippedMappings, CoverTheFamiliesOfTheirNames) {
     if (name != "schema" && !file.value("abstract", false)) files.insert(name);
   }
   std::set<std::string> families;
-  std::set<std::string> architectures;
+  std::map<std::string, std::vector<const Mapping*>> by_architecture;
   for (const Mapping& mapping : shipped_mappings()) {
     families.insert(mapping.family);
     for (const std::string& name : mapping.architectures) {
-      EXPECT_TRUE(architectures.insert(name).second) << name << " has two families";
+      for (const Mapping* other : by_architecture[name]) {
+        EXPECT_TRUE(exclude_each_other(mapping, *other)) << name << " has two families";
+      }
+      by_architecture[name].push_back(&mapping);
     }
   }
   EXPECT_EQ(families, files);
@@ -325,16 +366,19 @@ TEST(Schema, DefinesEveryFieldThatTheParserKnows) {
   std::set<std::string> keys;
   collect_keys(schema, keys);
   for (const char* field :
-       {"family",     "extends",  "abstract", "architectures", "model_types", "needs_args",
-        "sizes",      "indices",  "groups",   "rules",         "copies",      "ignore",
-        "config",     "about",    "args_if",  "default",       "optional",    "flag",
-        "first_wins", "size",     "observed", "use",           "for",         "megatron",
-        "hf",         "if",       "unless",   "one_of",        "transform",   "aliases",
-        "vocabulary", "dtype",    "add",      "permute",       "shape",       "axis",
-        "extents",    "heads",    "head_dim", "output_gate",   "count",       "parts",
-        "role",       "rows",     "repeat",   "stride",        "offset",      "ways",
-        "value",      "original", "emitted",  "kind",          "args",        "map",
-        "else",       "when_set", "integer",  "inferred",      "beyond_args", "inert"}) {
+       {"family",      "extends",      "abstract",   "architectures", "model_types",
+        "needs_args",  "needs_config", "side",       "sizes",         "indices",
+        "groups",      "rules",        "copies",     "ignore",        "config",
+        "about",       "args_if",      "default",    "optional",      "flag",
+        "first_wins",  "size",         "observed",   "use",           "for",
+        "megatron",    "hf",           "if",         "unless",        "one_of",
+        "transform",   "aliases",      "vocabulary", "dtype",         "add",
+        "permute",     "shape",        "axis",       "extents",       "heads",
+        "head_dim",    "output_gate",  "count",      "parts",         "role",
+        "rows",        "repeat",       "stride",     "offset",        "ways",
+        "value",       "original",     "emitted",    "kind",          "args",
+        "map",         "else",         "when_set",   "integer",       "inferred",
+        "beyond_args", "inert"}) {
     EXPECT_TRUE(keys.contains(field)) << field;
   }
 }

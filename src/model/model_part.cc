@@ -11,8 +11,13 @@ namespace {
 
 constexpr std::size_t kMostNamings = 256;
 
-bool is_prefix_text(std::string_view text) {
-  return text.size() > 1 && text.ends_with('.') && !text.starts_with('.');
+bool is_word(std::string_view text) { return !text.empty() && !text.starts_with('.'); }
+
+// Words that end with a dot, of which the part alone may have none; or two whole names.
+bool is_prefix_pair(const PartPrefix& prefix) {
+  if (!is_word(prefix.whole)) return false;
+  if (!prefix.whole.ends_with('.')) return is_word(prefix.alone) && !prefix.alone.ends_with('.');
+  return prefix.alone.empty() || (is_word(prefix.alone) && prefix.alone.ends_with('.'));
 }
 
 // The longest prefix of `name` on the side that `text_of` gives.
@@ -22,7 +27,8 @@ const PartPrefix* longest(std::span<const PartPrefix> prefixes, std::string_view
   const PartPrefix* best = nullptr;
   for (const PartPrefix& prefix : prefixes) {
     const std::string& text = prefix.*text_of;
-    if (!name.starts_with(text)) continue;
+    const bool is_name = !text.empty() && !text.ends_with('.');
+    if (is_name ? name != text : !name.starts_with(text)) continue;
     if (best == nullptr || text.size() > (best->*text_of).size()) best = &prefix;
   }
   return best;
@@ -46,11 +52,10 @@ Status check_parts(std::span<const ModelPart> parts) {
   std::map<std::string, std::string, std::less<>> owners;
   for (const ModelPart& part : parts) {
     for (const PartPrefix& prefix : part.prefixes) {
-      if (!is_prefix_text(prefix.whole) ||
-          (!prefix.alone.empty() && !is_prefix_text(prefix.alone))) {
+      if (!is_prefix_pair(prefix)) {
         return fail(Code::kMappingInvalid,
                     "component {}: found the prefixes '{}' and '{}', expected words that each end "
-                    "with a dot",
+                    "with a dot, or two whole names",
                     part.name, prefix.whole, prefix.alone);
       }
       const auto [owner, is_new] = owners.emplace(prefix.whole, part.name);

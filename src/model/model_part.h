@@ -31,8 +31,8 @@ struct ModelPart {
   friend bool operator==(const ModelPart&, const ModelPart&) = default;
 };
 
-/// Prefixes end with a dot (`alone` may be empty), and no two are the same. Error: kMappingInvalid
-/// with the part.
+/// Prefixes end with a dot (`alone` may be empty) or are whole names, and no two are the same.
+/// Error: kMappingInvalid with the part.
 [[nodiscard]] Status check_parts(std::span<const ModelPart> parts);
 
 /// Where a tensor of the whole model belongs. The longest prefix decides, so an adapter may lie

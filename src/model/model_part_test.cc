@@ -13,7 +13,7 @@ using testing::HasSubstr;
 const std::vector<ModelPart> kParts = {
     {"language", {{"model.language_model.", "model."}, {"model.", "model."}}, {}, {}},
     {"images", {{"model.visual.", ""}, {"visual.", ""}}, {}, {}},
-    {"adapter", {{"model.visual.merger.", "merger."}}, {}, {}},
+    {"adapter", {{"model.visual.merger.", "merger."}, {"newline", "line"}}, {}, {}},
 };
 
 TEST(ModelPart, OwnsWhatItsLongestPrefixBegins) {
@@ -26,6 +26,8 @@ TEST(ModelPart, OwnsWhatItsLongestPrefixBegins) {
   EXPECT_EQ(place("model.visual.blocks.0.w"), "images blocks.0.w");
   EXPECT_EQ(place("visual.blocks.0.w"), "images blocks.0.w");
   EXPECT_EQ(place("model.visual.merger.fc.w"), "adapter merger.fc.w");
+  EXPECT_EQ(place("newline"), "adapter line") << "a whole name";
+  EXPECT_EQ(place("newlines"), "none ");
   EXPECT_EQ(place("audio.x"), "none ");
 }
 
@@ -60,6 +62,8 @@ TEST(ModelPart, ThatCantBeMeantIsRefused) {
   EXPECT_EQ(refusal(kParts), "accepted");
   EXPECT_THAT(refusal({{"a", {{"", "x."}}, {}, {}}}), HasSubstr("end with a dot"));
   EXPECT_THAT(refusal({{"a", {{"x.", "y"}}, {}, {}}}), HasSubstr("end with a dot"));
+  EXPECT_THAT(refusal({{"a", {{"x", "y."}}, {}, {}}}), HasSubstr("end with a dot"));
+  EXPECT_THAT(refusal({{"a", {{"x", ""}}, {}, {}}}), HasSubstr("end with a dot"));
   EXPECT_THAT(refusal({{"a", {{"x.", ""}}, {}, {}}, {"b", {{"x.", "y."}}, {}, {}}}),
               HasSubstr("component b: found the prefix 'x.', which is a's"));
   ModelPart many{"a", {}, {}, {}};

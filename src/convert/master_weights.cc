@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/master_weights.h"
+
+#include <atomic>
+#include <cstring>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "convert/tensor_values.h"
+#include "exec/threads.h"
+#include "plan/canonical.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kMaster = "optimizer.state.param.";
+
+struct Pair {
+  const StoredTensor* weight = nullptr;
+  const StoredTensor* master = nullptr;
+};
+
+// The weight as it is, and the master weight as one.
+Plan plan_of(const Catalog& catalog, const Pair& pair) {
+  Plan plan;
+  plan.source.files = catalog.files;
+  for (const StoredTensor* tensor : {pair.weight, pair.master}) {
+    const auto number = static_cast<std::uint32_t>(plan.source.tensors.size());
+    plan.source.tensors.push_back(*tensor);
+    plan.target.tensors.push_back({pair.weight->desc, ChunkList(), Encoding::kRaw});
+    plan.tensors.push_back({{view_of_canonical({tensor->desc, number, -1})}, std::nullopt, 0.0});
+  }
+  return plan;
+}
+
+std::string element_text(const Box& tile, std::size_t element) {
+  auto rest = static_cast<std::int64_t>(element);
+  Dims at = tile.origin;
+  for (int axis = tile.axes() - 1; axis >= 0; --axis) {
+    at[axis] += rest % tile.shape[axis];
+    rest /= tile.shape[axis];
+  }
+  return to_string(at);
+}
+
+Status check_pair(const Catalog& catalog, SourceFiles& files, const Pair& pair) {
+  const TensorDesc& weight = pair.weight->desc;
+  if (!(pair.master->desc.shape == weight.shape)) {
+    return fail(Code::kOptimizerMismatch, "tensor {}: found a master weight {}, expected {}",
+                weight.name, to_string(pair.master->desc.shape), to_string(weight.shape));
+  }
+  const Plan plan = plan_of(catalog, pair);
+  TensorValues values(plan, files);
+  const TileGrid grid = values.grid(0);
+  const auto width = static_cast<std::size_t>(bytes_of(weight.dtype));
+  for (std::int64_t ordinal = 0; ordinal < grid.count(); ++ordinal) {
+    const Box tile = grid.tile(ordinal);
+    const std::span<const std::byte> expected = SW_TRY(values.read(0, tile, 0));
+    const std::span<const std::byte> rounded = SW_TRY(values.read(1, tile, 1));
+    if (std::memcmp(expected.data(), rounded.data(), expected.size()) == 0) continue;
+    const auto [found, other] =
+        std::mismatch(expected.begin(), expected.end(), rounded.begin(), rounded.end());
+    const auto byte = static_cast<std::size_t>(found - expected.begin());
+    return fail(Code::kOptimizerMismatch,
+                "tensor {}: found a master weight that, rounded to {}, is not the weight at {}; "
+                "its optimizer state belongs to another parameter or another step: convert "
+                "without it (--optimizer drop)",
+                weight.name, torch_name(weight.dtype), element_text(tile, byte / width));
+  }
+  return {};
+}
+
+Result<std::vector<Pair>> pairs_of(const Catalog& catalog) {
+  std::unordered_map<std::string_view, const StoredTensor*> by_name;
+  for (const StoredTensor& tensor : catalog.tensors) by_name.emplace(tensor.desc.name, &tensor);
+  std::vector<Pair> pairs;
+  for (const StoredTensor& master : catalog.tensors) {
+    const std::string_view name = master.desc.name;
+    if (!name.starts_with(kMaster)) continue;
+    const auto weight = by_name.find(name.substr(kMaster.size()));
+    if (weight == by_name.end()) {
+      return fail(Code::kUsage,
+                  "tensor {}: found it left out and its optimizer state kept, expected both: the "
+                  "state is proven by the weight",
+                  name.substr(kMaster.size()));
+    }
+    pairs.push_back({weight->second, &master});
+  }
+  return pairs;
+}
+
+}  // namespace
+
+Status check_master_weights(const Catalog& catalog, SourceFiles& files, int threads) {
+  const std::vector<Pair> pairs = SW_TRY(pairs_of(catalog));
+  std::atomic<std::size_t> next{0};
+  const auto work = [&]() -> Status {
+    for (std::size_t i = next++; i < pairs.size(); i = next++) {
+      SW_TRY(check_pair(catalog, files, pairs[i]));
+    }
+    return {};
+  };
+  return run_on_threads(threads, [] {}, work);
+}
+
+}  // namespace shardwright

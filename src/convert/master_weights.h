@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "io/source_files.h"
+#include "shardwright/catalog.h"
+
+namespace shardwright {
+
+/// Proves that states were given to the right parameters: rounded to its dtype, each master weight
+/// (`optimizer.state.param.X`) must be the weight X bit by bit. Reads both a tile at a time, on
+/// `threads` threads. Errors: kOptimizerMismatch with the tensor, the first element that differs
+/// and both values; kUsage where X is not in the catalog. REQUIRES: tensors are raw and complete.
+[[nodiscard]] Status check_master_weights(const Catalog& catalog, SourceFiles& files, int threads);
+
+}  // namespace shardwright

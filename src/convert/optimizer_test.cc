@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "codec/torch_archive.h"
+#include "convert/legacy_golden.h"
+#include "format/torch_items.h"
+#include "io/memory_directory.h"
+#include "shardwright/convert.h"
+#include "testing/golden_files.h"
+#include "testing/temporary_folder.h"
+
+namespace shardwright {
+namespace {
+
+using testing::HasSubstr;
+
+ConvertRequest keeping(const std::string& input, const std::string& output,
+                       const ParallelConfig& parallel = {}) {
+  ConvertRequest request;
+  request.input = input;
+  request.output = output;
+  request.parallel = parallel;
+  request.optimizer = OptimizerPolicy::kKeep;
+  return request;
+}
+
+// What a model's checkpoints all hold: Megatron's own one whose states are named like weights.
+TensorMap truth_of(const std::string& model) {
+  std::string path = "dense_te/v0.16.1/tp2pp2-torch_dist-full";
+  if (model.starts_with("gpt2")) path = "gpt2_te/v0.20.0dev/tp1pp2-torch_dist-full";
+  if (model.starts_with("moe")) path = "moe_te_grouped/v0.16.1/tp1pp2ep2dp2-torch_dist-full";
+  return read_all_tensors(golden_path("mcore/" + path)).value();
+}
+
+// Megatron-Core's own modules name the norm before an MLP otherwise where it has experts.
+TensorMap with_local_names(const TensorMap& tensors) {
+  constexpr std::string_view kNorm = ".pre_mlp_layernorm.";
+  TensorMap named;
+  for (const auto& [name, tensor] : tensors) {
+    std::string local = name;
+    const std::size_t at = name.find(kNorm);
+    if (at != std::string::npos) local.replace(at, kNorm.size(), ".mlp.linear_fc1.layer_norm_");
+    named.emplace(local, tensor);
+  }
+  return named;
+}
+
+void expect_same(TensorMap got, TensorMap expected) {
+  trim_vocabulary(got, expected);
+  EXPECT_EQ(difference(got, expected), "");
+}
+
+struct Saved {
+  std::string path;
+  std::vector<ParallelConfig> targets;
+};
+
+class LegacyOptimizer : public testing::TestWithParam<Saved> {};
+
+// Weights and states of every parameter, bit by bit, at other layouts.
+TEST_P(LegacyOptimizer, BecomesTheTruthAtAnyLayout) {
+  const std::string& path = GetParam().path;
+  TensorMap truth = truth_of(path);
+  const TemporaryFolder place;
+  unpack_legacy(read_packed_legacy("mcore/" + path + ".zst"), truth, place / "in");
+  if (path.starts_with("moe/")) truth = with_local_names(truth);
+  for (const ParallelConfig& target : GetParam().targets) {
+    const TemporaryFolder out;
+    const auto converted = convert_now(keeping(place / "in", out / "x", target));
+    ASSERT_TRUE(converted) << converted.error().text();
+    const TensorMap written = read_all_tensors(out / "x").value();
+    expect_same(written, truth);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Golden, LegacyOptimizer,
+    testing::Values(
+        Saved{"dense_te/v0.16.1/tp2pp2vpp2-torch-fp16opt",
+              {{1, 1, 1, 1, 1}, {4, 1, 1, 1, 4}, {2, 4, 1, 1, 2}}},
+        Saved{"dense_te/v0.16.1/tp2pp1dp2-torch-bucket", {{1, 1, 1, 1, 1}, {4, 2, 1, 1, 4}}},
+        Saved{"gpt2_te/v0.20.0dev/tp2pp2-torch-fp16opt", {{1, 1, 1, 1, 1}, {1, 4, 1, 1, 1}}},
+        Saved{"moe/v0.20.0dev/tp1pp1ep2dp2-torch-fp16opt", {{1, 1, 1, 1, 1}, {2, 2, 1, 4, 1}}},
+        Saved{"moe_te_grouped/v0.16.1/tp2pp1ep2etp1-torch-fp16opt",
+              {{1, 1, 1, 1, 1}, {1, 2, 1, 4, 1}}}),
+    [](const auto& test) {
+      std::string name = test.param.path;
+      std::replace_if(
+          name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+      return name;
+    });
+
+// Its groups go along, with the step that torch keeps in each parameter's state.
+TEST(LegacyOptimizerState, HasItsGroupsInTheCommonState) {
+  const std::string path = "moe_te_grouped/v0.16.1/tp2pp1ep2etp1-torch-fp16opt";
+  const TemporaryFolder place;
+  unpack_legacy(read_packed_legacy("mcore/" + path + ".zst"), truth_of(path), place / "in");
+  const auto converted = convert_now(keeping(place / "in", place / "x", {1, 1, 1, 2, 1}));
+  ASSERT_TRUE(converted) << converted.error().text();
+  const auto file = make_memory_file("common.pt", place.get("x/iter_0000010/common.pt"));
+  const TorchArchive archive = TorchArchive::open(*file).value();
+  const pickle::Value optimizer = archive.root().find("optimizer");
+  std::vector<std::string> groups;
+  for (const std::int64_t chained : {0, 1}) {
+    const pickle::Value part = optimizer.find(chained);
+    EXPECT_EQ(part.find("param_state_sharding_type").text(), "fully_reshardable");
+    const pickle::Value list = part.find("optimizer").find("param_groups");
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      EXPECT_FALSE(list[i].find("params"));
+      EXPECT_EQ(list[i].find("step").as_int(), 1);
+      EXPECT_EQ(list[i].find("eps").as_double(), 1e-8);
+      const bool is_expert = *list[i].find("is_expert_parallel").as_bool();
+      groups.push_back(
+          fmt::format("{} {} {}", chained, is_expert, *list[i].find("wd_mult").as_double()));
+    }
+  }
+  EXPECT_THAT(groups, testing::ElementsAre("0 false 1", "0 false 0", "1 true 1"));
+}
+
+// One of the packed goldens, with something wrong about it.
+class DamagedLegacy : public testing::Test {
+ protected:
+  DamagedLegacy()
+      : packed_(read_packed_legacy("mcore/dense_te/v0.16.1/tp2pp2vpp2-torch-fp16opt.zst")),
+        truth_(truth_of("dense_te")) {}
+
+  static constexpr const char* kStorages = "iter_0000010/mp_rank_01_000/model_optim_rng.storages";
+
+  // Puts one storage's line in another's place.
+  void exchange(const std::string& first, const std::string& second) {
+    std::string& lines = packed_.at(kStorages);
+    const std::size_t a = lines.rfind("\n" + first + "\n");
+    const std::size_t b = lines.rfind("\n" + second + "\n");
+    ASSERT_TRUE(a != std::string::npos && b != std::string::npos && a < b);
+    lines.replace(b + 1, second.size(), first);
+    lines.replace(a + 1, first.size(), second);
+  }
+
+  Error refusal(const ConvertRequest& request) {
+    const auto converted = convert_now(request);
+    EXPECT_FALSE(converted);
+    EXPECT_FALSE(std::filesystem::exists(request.output));
+    return converted ? Error{} : converted.error();
+  }
+
+  ConvertRequest unpacked() {
+    unpack_legacy(packed_, truth_, place_ / "in");
+    return keeping(place_ / "in", place_ / "out");
+  }
+
+  PackedLegacy packed_;
+  TensorMap truth_;
+  TemporaryFolder place_;
+};
+
+TEST_F(DamagedLegacy, MastersInAnotherOrderAreNoticed) {
+  const std::string master =
+      "optimizer.state.param.decoder.layers.self_attention.linear_qkv.weight";
+  exchange(master + "[0:1,64:128,0:64]", master + "[2:3,64:128,0:64]");
+  const ConvertRequest request = unpacked();
+  EXPECT_TRUE(prepare_conversion(request)) << "a plan reads no weights";
+  const Error error = refusal(request);
+  EXPECT_EQ(error.code, Code::kOptimizerMismatch);
+  EXPECT_THAT(error.message, HasSubstr("self_attention.linear_qkv.weight: found a master weight "
+                                       "that, rounded to bfloat16, is not the weight at (64, 0)"));
+}
+
+TEST_F(DamagedLegacy, OneWrongBitIsNoticed) {
+  std::string& bytes =
+      truth_.at("optimizer.state.param.decoder.layers.mlp.linear_fc2.weight").bytes;
+  // The sign of element (1, 2, 5), on the second stage: 64 by 96.
+  bytes[4 * (64 * 96 + 2 * 96 + 5) + 3] ^= '\x80';
+  const Error error = refusal(unpacked());
+  EXPECT_EQ(error.code, Code::kOptimizerMismatch);
+  EXPECT_THAT(error.message, HasSubstr("decoder.layers.1.mlp.linear_fc2.weight: "));
+  EXPECT_THAT(error.message, HasSubstr("at (2, 5)"));
+}
+
+TEST_F(DamagedLegacy, StatesWithoutTheirWeightsAreNotTaken) {
+  ConvertRequest request = unpacked();
+  request.exclude = {"decoder.final_layernorm.weight"};
+  const Error error = refusal(request);
+  EXPECT_EQ(error.code, Code::kUsage);
+  EXPECT_THAT(error.message, HasSubstr("tensor decoder.final_layernorm.weight: found it left out"));
+}
+
+TEST_F(DamagedLegacy, OtherOptimizersAreRefusedByName) {
+  const ConvertRequest request = unpacked();
+  place_.put("in/iter_0000010/mp_rank_00_000/layer_wise_optimizer_0.pt", "x");
+  Error error = refusal(request);
+  EXPECT_EQ(error.code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(error.message, HasSubstr("mp_rank_00_000/model_optim_rng.pt: "));
+  EXPECT_THAT(error.message, HasSubstr("layer_wise_optimizer_0.pt"));
+}
+
+TEST_F(DamagedLegacy, MayLeaveItsOptimizerBehind) {
+  ConvertRequest request = unpacked();
+  request.optimizer = OptimizerPolicy::kDrop;
+  const auto converted = convert_now(request);
+  ASSERT_TRUE(converted) << converted.error().text();
+  EXPECT_THAT(converted->notes, testing::Contains("optimizer state is dropped"));
+  EXPECT_FALSE(converted->checks_master_weights);
+  const TensorMap written = read_all_tensors(place_ / "out").value();
+  for (const auto& [name, tensor] : written) {
+    EXPECT_FALSE(name.starts_with("optimizer.")) << name;
+  }
+}
+
+class DamagedBuffers : public testing::Test {
+ protected:
+  DamagedBuffers() {
+    unpack_legacy(read_packed_legacy("mcore/dense_te/v0.16.1/tp2pp1dp2-torch-bucket.zst"),
+                  truth_of("dense_te"), place_ / "in");
+  }
+  TemporaryFolder place_;
+};
+
+TEST_F(DamagedBuffers, ThatAreMissingAreNamed) {
+  std::filesystem::remove(place_ / "in/iter_0000010/mp_rank_01/distrib_optim.pt");
+  const auto refused = prepare_conversion(keeping(place_ / "in", place_ / "out"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(refused.error().message, HasSubstr("mp_rank_01/model_optim_rng.pt: "));
+  EXPECT_THAT(refused.error().message, HasSubstr("expected distrib_optim.pt"));
+}
+
+// Both ranks' buffers are as long; only their values tell.
+TEST_F(DamagedBuffers, OfAnotherRankAreNoticed) {
+  const std::string ranks = place_ / "in/iter_0000010/";
+  std::filesystem::copy_file(ranks + "mp_rank_00/distrib_optim.pt",
+                             ranks + "mp_rank_01/distrib_optim.pt",
+                             std::filesystem::copy_options::overwrite_existing);
+  ConvertRequest request = keeping(place_ / "in", place_ / "out");
+  request.check_replicas = ReplicaCheck::kNone;
+  const auto refused = convert_now(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerMismatch);
+  EXPECT_FALSE(std::filesystem::exists(place_ / "out"));
+}
+
+// Flat states of torch_dist directories. That they become the truth is tested with other layouts.
+class FlatStates : public testing::Test {
+ protected:
+  static constexpr const char* kBuckets = "mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket";
+
+  void copy(const std::string& golden) {
+    std::filesystem::copy(golden_path(golden), place_ / "in",
+                          std::filesystem::copy_options::recursive);
+  }
+  Error refusal(const ConvertRequest& request) {
+    const auto converted = convert_now(request);
+    EXPECT_FALSE(converted);
+    EXPECT_FALSE(std::filesystem::exists(request.output));
+    return converted ? Error{} : converted.error();
+  }
+  TemporaryFolder place_;
+};
+
+// Stored in an order that no module has, a sound bucket's values are still of other parameters.
+TEST_F(FlatStates, ThatAreNotTheWeightsAreNoticed) {
+  copy(kBuckets);
+  Checkpoint opened = open_checkpoint(place_ / "in").value();
+  ASSERT_TRUE(locate_items(opened.catalog, *opened.files));
+  const auto bucket = std::ranges::find_if(opened.catalog.tensors, [](const StoredTensor& tensor) {
+    return tensor.desc.name.starts_with("optimizer.distributed.dp_group_idx_1.") &&
+           tensor.desc.name.ends_with(".param");
+  });
+  ASSERT_NE(bucket, opened.catalog.tensors.end());
+  // Element 16384 of the bucket is the first of the final norm: the output layer has 256 by 64.
+  std::size_t chunk = 0;
+  while (bucket->chunks.box(chunk).origin[0] != 16384) ++chunk;
+  std::fstream file(opened.location.path + "/" + opened.catalog.files[bucket->chunks.file(chunk)],
+                    std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(bucket->chunks.range(chunk).offset + 3));
+  file.put('\x7f');
+  file.close();
+  ConvertRequest request = keeping(place_ / "in", place_ / "out");
+  Error error = refusal(request);
+  EXPECT_EQ(error.code, Code::kReplicasDiffer) << "both ranks have the norm's state";
+  EXPECT_THAT(error.message, HasSubstr("optimizer.state.param.decoder.final_layernorm.weight"));
+  request.check_replicas = ReplicaCheck::kNone;
+  EXPECT_TRUE(convert_now(request)) << "the first rank's is sound";
+}
+
+TEST_F(FlatStates, ThatLackAPartAreRefused) {
+  ConvertRequest request = keeping(golden_path(kBuckets), place_ / "out");
+  request.exclude = {"optimizer.*.exp_avg"};
+  EXPECT_THAT(refusal(request).message, HasSubstr("found a bucket without its exp_avg"));
+  request.exclude = {"optimizer.*dp_group_idx_1.gbuf*"};
+  EXPECT_THAT(refusal(request).message,
+              HasSubstr("found no buffer 0 of rank 1, expected one for bfloat16"));
+  request.exclude = {"output_layer.weight"};
+  EXPECT_THAT(refusal(request).message, HasSubstr("optimizer: found 94784 elements in bucket 0"));
+}
+
+// A copy under its own names keeps the buckets as they are.
+TEST_F(FlatStates, KeepTheirNamesWhereAllDo) {
+  ConvertRequest request = keeping(golden_path(kBuckets), place_ / "out");
+  request.format = TargetFormat::kDcp;
+  const auto converted = convert_now(request);
+  ASSERT_TRUE(converted) << converted.error().text();
+  EXPECT_FALSE(converted->checks_master_weights);
+  EXPECT_EQ(difference(read_all_tensors(place_ / "out").value(),
+                       read_all_tensors(golden_path(kBuckets)).value()),
+            "");
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "codec/pickle_value.h"
+#include "codec/torch_archive.h"
+
+namespace shardwright {
+
+/// What Megatron keeps of each parameter for Adam: the master weight and two moments. So are the
+/// names of their tensors in torch_dist: `optimizer.state.exp_avg.` and the parameter's.
+inline constexpr std::array<std::string_view, 3> kStateKinds = {"param", "exp_avg", "exp_avg_sq"};
+
+/// The tensors of one parameter, or of one flat buffer of parameters, in the order of kStateKinds.
+using StatePlaces = std::array<LocatedTensor, kStateKinds.size()>;
+
+/// A buffer of a distributed optimizer: its buckets one behind the other, without the padding at
+/// their ends.
+struct ParamStateBuffer {
+  DType dtype = DType::kBF16;  ///< of the model's parameters
+  std::int64_t elements = 0;
+  StatePlaces places;
+};
+
+/// Finds a tensor in the file that the pickle is of.
+using LocateTensor = std::function<Result<LocatedTensor>(pickle::Value)>;
+
+/// The buffers of one sub-optimizer as `distrib_optim.pt` holds them, by their numbers. Errors:
+/// kOptimizerUnsupported for another optimizer's states, another dtype than float32, and buckets
+/// that are stored one by one, as before 2024. Source: get_parameter_state_dp_zero in
+/// megatron/core/optimizer/distrib_optimizer.py.
+[[nodiscard]] Result<std::vector<ParamStateBuffer>> read_param_state(pickle::Value state,
+                                                                     const LocateTensor& locate);
+
+}  // namespace shardwright

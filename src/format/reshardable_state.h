@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "io/source_files.h"
+#include "shardwright/catalog.h"
+
+namespace shardwright {
+
+/// A common state whose optimizer is described as `fully_reshardable`, the kind whose states are
+/// named like the model's tensors: with the parameter groups that a distributed optimizer's own
+/// entries in `catalog` hold, where there are such. `numbered_layers` says how entries are named
+/// where the state does not. Errors: kStateUnreadable, those of open_object.
+[[nodiscard]] Result<std::string> make_reshardable(const std::string& common_state,
+                                                   const Catalog& catalog, SourceFiles& files,
+                                                   bool numbered_layers);
+
+}  // namespace shardwright

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/optimizer_groups.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "base/fail.h"
+#include "layout/shard_contents.h"
+
+namespace shardwright {
+namespace {
+
+using Shares = std::vector<std::vector<std::size_t>>;
+
+// Only what some group tells apart is asked of a parameter.
+class Sorting {
+ public:
+  explicit Sorting(std::span<const OptimizerGroup> groups) : groups_(groups) {
+    for (const OptimizerGroup& group : groups) {
+      tells_experts_ |= group.is_expert;
+      tells_rates_ |= group.has_own_rate;
+    }
+  }
+
+  // nullopt where a parameter has no group.
+  [[nodiscard]] std::optional<Shares> sort(std::span<const TensorDesc> parameters,
+                                           DecayRule rule) const {
+    Shares shares(groups_.size());
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      OptimizerGroup wanted = group_of(parameters[i], rule);
+      wanted.is_expert = wanted.is_expert && tells_experts_;
+      wanted.has_own_rate = wanted.has_own_rate && tells_rates_;
+      const auto group = std::ranges::find_if(
+          groups_, [&](const OptimizerGroup& each) { return each.is_like(wanted); });
+      if (group == groups_.end()) return std::nullopt;
+      shares[static_cast<std::size_t>(group - groups_.begin())].push_back(i);
+    }
+    return shares;
+  }
+
+  [[nodiscard]] bool fits(const Shares& shares) const {
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      if (shares[g].size() != groups_[g].parameters) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::span<const OptimizerGroup> groups_;
+  bool tells_experts_ = false;
+  bool tells_rates_ = false;
+};
+
+std::string sizes_of(std::span<const OptimizerGroup> groups) {
+  std::string text;
+  for (const OptimizerGroup& group : groups) {
+    text += fmt::format("{}{}{}{} {} weight decay", text.empty() ? "" : ", ", group.parameters,
+                        group.is_expert ? " of experts" : "",
+                        group.has_own_rate ? " with a learning rate of their own" : "",
+                        group.has_decay ? "with" : "without");
+  }
+  return text;
+}
+
+std::string sizes_of(const std::optional<Shares>& shares, std::span<const OptimizerGroup> groups) {
+  if (!shares) return "groups for all of them";
+  std::vector<OptimizerGroup> expected(groups.begin(), groups.end());
+  for (std::size_t g = 0; g < expected.size(); ++g) expected[g].parameters = (*shares)[g].size();
+  return sizes_of(expected);
+}
+
+}  // namespace
+
+OptimizerGroup group_of(const TensorDesc& parameter, DecayRule rule) {
+  const std::string_view name = parameter.name;
+  const bool is_small = parameter.shape.size() == 1 || name.ends_with(".bias");
+  const bool is_query_key_norm = name.find("q_layernorm.") != std::string_view::npos ||
+                                 name.find("k_layernorm.") != std::string_view::npos;
+  OptimizerGroup group;
+  group.is_expert = is_expert_tensor(name);
+  group.has_decay = !is_small || (is_query_key_norm && rule == DecayRule::kQueryKeyNormsToo);
+  group.has_own_rate =
+      name.ends_with("word_embeddings.weight") || name.ends_with("output_layer.weight");
+  group.parameters = 1;
+  return group;
+}
+
+Result<Shares> parameters_of_groups(std::span<const TensorDesc> parameters,
+                                    std::span<const OptimizerGroup> groups) {
+  for (std::size_t a = 0; a < groups.size(); ++a) {
+    for (std::size_t b = a + 1; b < groups.size(); ++b) {
+      if (!groups[a].is_like(groups[b])) continue;
+      return fail(Code::kOptimizerUnsupported,
+                  "optimizer: found parameter groups {} and {} alike, expected each to say what it "
+                  "is for; convert without it (--optimizer drop)",
+                  a, b);
+    }
+  }
+  const Sorting sorting(groups);
+  std::optional<Shares> usual = sorting.sort(parameters, DecayRule::kUsual);
+  if (usual && sorting.fits(*usual)) return *std::move(usual);
+  std::optional<Shares> other = sorting.sort(parameters, DecayRule::kQueryKeyNormsToo);
+  if (other && sorting.fits(*other)) return *std::move(other);
+  return fail(
+      Code::kOptimizerUnsupported,
+      "optimizer: found {} parameters in groups of {}, expected {} for the {} of the model; "
+      "were parts of it frozen? convert without it (--optimizer drop)",
+      [&] {
+        std::size_t all = 0;
+        for (const OptimizerGroup& group : groups) all += group.parameters;
+        return all;
+      }(),
+      sizes_of(groups), sizes_of(usual, groups), parameters.size());
+}
+
+}  // namespace shardwright

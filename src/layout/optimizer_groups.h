@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "shardwright/tensor.h"
+
+namespace shardwright {
+
+/// A group of an optimizer's parameters by what it says of itself.
+struct OptimizerGroup {
+  bool is_expert = false;  ///< `is_expert_parallel`
+  bool has_decay = true;   ///< `wd_mult` is not 0
+  bool has_own_rate =
+      false;  ///< a learning rate for embeddings and output layer (`--decoupled-lr`)
+  std::size_t parameters = 0;
+
+  /// Whether both hold the same kind of parameter.
+  [[nodiscard]] bool is_like(const OptimizerGroup& other) const {
+    return is_expert == other.is_expert && has_decay == other.has_decay &&
+           has_own_rate == other.has_own_rate;
+  }
+};
+
+/// Whether the norms of queries and keys decay too (`--apply-wd-to-qk-layernorm`).
+enum class DecayRule : bool { kUsual, kQueryKeyNormsToo };
+
+/// The group that Megatron puts a parameter into: vectors and biases do not decay.
+[[nodiscard]] OptimizerGroup group_of(const TensorDesc& parameter, DecayRule rule);
+
+/// Which parameters are in which group, in the group's order: `parameters` are those of a rank in
+/// the order in which torch lists them. Groups are found by what they say of themselves, not by
+/// their place: that hangs on the version. Kinds that no group tells apart are not told apart.
+/// Error: kOptimizerUnsupported where two groups are alike or the numbers do not fit.
+/// Source: _get_param_groups in megatron/core/optimizer/__init__.py.
+[[nodiscard]] Result<std::vector<std::vector<std::size_t>>> parameters_of_groups(
+    std::span<const TensorDesc> parameters, std::span<const OptimizerGroup> groups);
+
+}  // namespace shardwright

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/optimizer_groups.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardwright {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::vector<TensorDesc> kParameters = {
+    {"embedding.word_embeddings.weight", DType::kBF16, {8, 4}},
+    {"decoder.layers.0.input_layernorm.weight", DType::kBF16, {4}},
+    {"decoder.layers.0.self_attention.linear_qkv.weight", DType::kBF16, {6, 4}},
+    {"decoder.layers.0.self_attention.linear_qkv.bias", DType::kBF16, {6}},
+    {"decoder.layers.0.self_attention.q_layernorm.weight", DType::kBF16, {2}},
+    {"decoder.layers.0.mlp.experts.linear_fc1.weight0", DType::kBF16, {2, 4}},
+    {"decoder.layers.0.mlp.experts.linear_fc1.bias0", DType::kBF16, {2}},
+    {"output_layer.weight", DType::kBF16, {8, 4}}};
+
+using Groups = std::vector<OptimizerGroup>;
+
+std::string refusal(const Groups& groups) {
+  const auto shares = parameters_of_groups(kParameters, groups);
+  EXPECT_FALSE(shares);
+  if (shares) return {};
+  EXPECT_EQ(shares.error().code, Code::kOptimizerUnsupported);
+  return shares.error().message;
+}
+
+// Versions before 0.16 put the group first whose first parameter comes first.
+TEST(OptimizerGroups, AreFoundByWhatTheySayNotByTheirPlace) {
+  const Groups decay_first = {{false, true, false, 4}, {false, false, false, 4}};
+  EXPECT_THAT(parameters_of_groups(kParameters, decay_first).value(),
+              ElementsAre(ElementsAre(0, 2, 5, 7), ElementsAre(1, 3, 4, 6)));
+  const Groups decay_last = {{false, false, false, 4}, {false, true, false, 4}};
+  EXPECT_THAT(parameters_of_groups(kParameters, decay_last).value(),
+              ElementsAre(ElementsAre(1, 3, 4, 6), ElementsAre(0, 2, 5, 7)));
+}
+
+TEST(OptimizerGroups, TellExpertsAndRatesApartWhereSomeGroupDoes) {
+  const Groups chained = {{false, true, false, 3},
+                          {false, false, false, 3},
+                          {true, true, false, 1},
+                          {true, false, false, 1}};
+  EXPECT_THAT(
+      parameters_of_groups(kParameters, chained).value(),
+      ElementsAre(ElementsAre(0, 2, 7), ElementsAre(1, 3, 4), ElementsAre(5), ElementsAre(6)));
+  const Groups decoupled = {
+      {false, true, false, 2}, {false, false, false, 4}, {false, true, true, 2}};
+  EXPECT_THAT(parameters_of_groups(kParameters, decoupled).value(),
+              ElementsAre(ElementsAre(2, 5), ElementsAre(1, 3, 4, 6), ElementsAre(0, 7)));
+}
+
+TEST(OptimizerGroups, MayLetNormsOfQueriesAndKeysDecay) {
+  const Groups groups = {{false, true, false, 5}, {false, false, false, 3}};
+  EXPECT_THAT(parameters_of_groups(kParameters, groups).value(),
+              ElementsAre(ElementsAre(0, 2, 4, 5, 7), ElementsAre(1, 3, 6)));
+}
+
+TEST(OptimizerGroups, MayBeEmpty) {
+  const Groups groups = {{false, true, false, 4}, {false, false, false, 4}, {true, true, false, 0}};
+  EXPECT_FALSE(parameters_of_groups(kParameters, groups)) << "experts would be missing there";
+  const std::vector<TensorDesc> dense(kParameters.begin(), kParameters.begin() + 5);
+  const Groups with_empty = {
+      {false, true, false, 2}, {false, false, false, 3}, {true, true, false, 0}};
+  EXPECT_THAT(parameters_of_groups(dense, with_empty).value(),
+              ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3, 4), ElementsAre()));
+}
+
+TEST(OptimizerGroups, ThatDoNotFitAreRefused) {
+  EXPECT_THAT(refusal({{false, true, false, 3}, {false, false, false, 4}}),
+              HasSubstr("found 7 parameters in groups of 3 with weight decay, 4 without weight "
+                        "decay, expected 4 with weight decay, 4 without weight decay for the 8"));
+  EXPECT_THAT(refusal({{false, true, false, 8}}), HasSubstr("expected groups for all of them"));
+  EXPECT_THAT(refusal({{false, true, false, 4}, {false, true, false, 4}}),
+              HasSubstr("groups 0 and 1 alike"));
+}
+
+}  // namespace
+}  // namespace shardwright
