@@ -117,7 +117,7 @@ struct PreparedConversion {
   /// Master weights are compared with the weights before anything is written: which state belongs
   /// to which parameter was derived.
   bool checks_master_weights = false;
-  ReplicaCost replicas;            ///< compared when it runs, see ConvertRequest::check_replicas
+  ReplicaCost replicas;  ///< compared when it runs, see ConvertRequest::check_replicas
   std::uint64_t peak_memory_bytes = 0;
 };
 
