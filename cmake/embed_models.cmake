@@ -1,8 +1,9 @@
-# Writes OUTPUT, a C++ file with every models/*.json as a string: the program needs no data folder.
+# Writes OUTPUT, a C++ file with every MODELS/*.json as a string, which the function NAME gives: the
+# program needs no data folder.
 file(GLOB files ${MODELS}/*.json)
 list(SORT files)
 list(FILTER files EXCLUDE REGEX "schema\\.json$")
-set(text "// Generated from models/*.json.\n#include \"convert/built_in_models.h\"\n\nnamespace shardwright {\n\nstd::vector<MappingText> built_in_models() {\n  return {\n")
+set(text "// Generated from *.json.\n#include \"convert/built_in_models.h\"\n\nnamespace shardwright {\n\nstd::vector<MappingText> ${NAME}() {\n  return {\n")
 foreach(file IN LISTS files)
   get_filename_component(name ${file} NAME)
   file(READ ${file} json)

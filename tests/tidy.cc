@@ -59,7 +59,7 @@ const std::map<string_view, string_view>& public_header_layers() {
       {"storage.h", "io"},      {"format.h", "format"},   {"checkpoint.h", "format"},
       {"layout.h", "layout"},   {"parallel.h", "layout"}, {"mapping.h", "model"},
       {"plan.h", "plan"},       {"execute.h", "exec"},    {"verify.h", "verify"},
-      {"convert.h", "convert"}, {"diagnose.h", "layout"},
+      {"convert.h", "convert"}, {"merge.h", "convert"},   {"diagnose.h", "layout"},
   };
   return table;
 }
@@ -158,8 +158,11 @@ Include parse_include(string_view line) {
 }
 
 void check_arrow(const string& path, const Layer& from, string_view name, Findings& findings) {
+  // The package's own are not below src/.
+  const bool is_beside = path.starts_with("python/") && !name.contains('/');
   const string header =
-      fmt::format("{}{}", name.starts_with("shardwright/") ? "include/" : "src/", name);
+      is_beside ? fmt::format("{}/{}", folder(path), name)
+                : fmt::format("{}{}", name.starts_with("shardwright/") ? "include/" : "src/", name);
   const Layer* to = layer_of(header);
   if (to == nullptr) {
     findings.push_back({"include-unknown", path,

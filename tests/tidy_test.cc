@@ -72,6 +72,7 @@ TEST(IncludeTest, NoLayerMayBeUnknown) {
   const Tree tree = {
       {"include/shardwright/novel.h", ""},
       {"src/codec/a.cc", "#include \"a.h\"\n"},
+      {"python/shardwright/a.cc", "#include \"a.h\"\n"},
       {"src/mystery/b.cc", ""},
   };
   EXPECT_THAT(names(check_includes(tree)),

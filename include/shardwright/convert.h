@@ -105,6 +105,7 @@ struct ComponentRanks {
 struct PreparedConversion {
   ConvertRequest request;
   Checkpoint source;
+  std::vector<std::string> more_sources;  ///< folders that are read beside request.input
   Plan plan;
   std::string family;                      ///< empty where no mapping was needed
   std::vector<ComponentRanks> components;  ///< of a MIMO target, as they were given

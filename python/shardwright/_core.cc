@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/fail.h"
+#include "_values.h"
 #include "cli/run.h"
 #include "exec/tile_reader.h"
 #include "format/torch_items.h"
@@ -27,23 +27,6 @@ namespace nb = nanobind;
 namespace shardwright::python {
 namespace {
 
-// An Error on its way to Python, where it becomes a shardwright.Error.
-class Failure : public std::exception {
- public:
-  explicit Failure(Error error) : error_(std::move(error)) {}
-  [[nodiscard]] const char* what() const noexcept override { return error_.message.c_str(); }
-  [[nodiscard]] const Error& error() const { return error_; }
-
- private:
-  Error error_;
-};
-
-template <class T>
-T take(Result<T> result) {
-  if (!result) throw Failure(std::move(result).error());
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
-
 void translate(const std::exception_ptr& exception, void* /*unused*/) {
   try {
     std::rethrow_exception(exception);
@@ -52,21 +35,6 @@ void translate(const std::exception_ptr& exception, void* /*unused*/) {
                                  .attr("make")(code_name(failure.error().code), failure.what());
     PyErr_SetObject(error.type().ptr(), error.ptr());
   }
-}
-
-nb::tuple to_tuple(const Dims& dims) {
-  nb::list items;
-  for (const std::int64_t extent : dims) items.append(extent);
-  return nb::tuple(items);
-}
-
-Dims to_dims(const std::vector<std::int64_t>& values) {
-  if (values.size() > static_cast<std::size_t>(kMaxAxes)) {
-    throw nb::value_error("a tensor has at most 8 axes");
-  }
-  Dims dims;
-  for (const std::int64_t value : values) dims.push_back(value);
-  return dims;
 }
 
 // Follows a command from the thread that called it: tells Python how far it is, and stops it once
@@ -228,4 +196,5 @@ NB_MODULE(_core, module) {
       .def("tensors", &Reader::tensors)
       .def("read", &Reader::read, nb::arg("index"), nb::arg("origin"), nb::arg("shape"),
            nb::arg("buffer"));
+  bind_placements(module);
 }

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plug-ins for torch.distributed.checkpoint."""
+"""For torch: plug-ins of torch.distributed.checkpoint, placements of DTensors."""
 import os
 import pathlib
 import shutil
 
 import torch
-from torch.distributed.checkpoint import FileSystemWriter
+from torch.distributed.checkpoint import DefaultSavePlanner, FileSystemWriter
 from torch.distributed.checkpoint import StorageReader as _StorageReader
 from torch.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
@@ -16,10 +16,29 @@ from torch.distributed.checkpoint.metadata import (
 from torch.distributed.checkpoint.planner import LoadItemType
 from torch.futures import Future
 
+from . import _core
 from ._errors import Error, make
+from ._placing import (
+    Placing,
+    checkpoint_dtensor,
+    checkpoint_meshes,
+    checkpoint_tensors,
+    local_from_checkpoint,
+    placements_for,
+)
 from ._reading import Checkpoint
 
-__all__ = ["StorageReader", "StorageWriter"]
+__all__ = [
+    "Placing",
+    "SavePlanner",
+    "StorageReader",
+    "StorageWriter",
+    "checkpoint_dtensor",
+    "checkpoint_meshes",
+    "checkpoint_tensors",
+    "local_from_checkpoint",
+    "placements_for",
+]
 
 
 class StorageReader(_StorageReader):
@@ -99,12 +118,32 @@ def _described(checkpoint, name):
     )
 
 
+class SavePlanner(DefaultSavePlanner):
+    """Tells which ranks disagree about a tensor's global shape, where torch's own planner would
+    keep what it saw first or say that the plan is invalid (SW0405).
+
+    `dcp.save(state_dict, storage_writer=StorageWriter(path), planner=SavePlanner())`.
+    """
+
+    def create_global_plan(self, all_plans):
+        shapes = {}  # by tensor: a rank for each shape that is told
+        for rank, plan in enumerate(all_plans):
+            for item in plan.items:
+                if item.tensor_data is not None:
+                    told = shapes.setdefault(item.index.fqn, {})
+                    told.setdefault(tuple(item.tensor_data.size), rank)
+        for name, told in shapes.items():
+            _core.check_agreed(name, [(rank, list(shape)) for shape, rank in told.items()])
+        return super().create_global_plan(all_plans)
+
+
 class StorageWriter(FileSystemWriter):
     """Lets `dcp.save` write a checkpoint that appears whole, synced to disk, or not at all.
 
     `dcp.save(state_dict, storage_writer=StorageWriter(path))`. One file per rank is written into a
     hidden folder beside `path`, which the coordinator renames at the end; all ranks must see the
-    same file system. Where `path` exists the save is refused (SW0107) unless `overwrite`.
+    same file system. Where `path` exists the save is refused (SW0107) unless `overwrite`. So is one
+    where a piece has another shape than its metadata says (SW0405).
     """
 
     def __init__(self, path, *, overwrite=False, thread_count=1):
@@ -138,8 +177,12 @@ class StorageWriter(FileSystemWriter):
 
     def write_data(self, plan, planner):
         try:
+            _check_pieces(plan, planner)
             return super().write_data(plan, planner)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, FileNotFoundError) and not self.path.exists():
+                text = f"{self._target}: found its hidden folder removed by a rank that failed"
+                raise make("SW0109", text + ", expected it while writing") from None
             shutil.rmtree(self.path, ignore_errors=True)
             raise
 
@@ -163,6 +206,20 @@ class StorageWriter(FileSystemWriter):
                 "SW0107",
                 f"{self._target}: found something there, expected nothing; pass overwrite=True or "
                 "choose another path",
+            )
+
+
+def _check_pieces(plan, planner):
+    for item in plan.items:
+        if item.tensor_data is None:
+            continue
+        found, told = planner.resolve_data(item).shape, item.tensor_data.chunk.sizes
+        if found != told:
+            raise make(
+                "SW0405",
+                f"tensor {item.index.fqn}: found a piece of {tuple(found)} that the metadata calls "
+                f"{tuple(told)}; torch describes uneven strided shards wrongly, see "
+                "checkpoint_dtensor",
             )
 
 

@@ -15,6 +15,7 @@
 #include "cli/conversion_flags.h"
 #include "cli/flags.h"
 #include "cli/help.h"
+#include "cli/part_args.h"
 #include "cli/proof_args.h"
 #include "cli/quantity.h"
 
@@ -241,6 +242,8 @@ Result<Command> parse_command(const CommandHelp& help, Arguments arguments) {
   if (help.name == "index") return parse_index(help, arguments);
   if (help.name == "explain") return parse_explain(help, arguments);
   if (help.name == "map") return parse_map(help, arguments);
+  if (help.name == "merge") return parse_merge(help, arguments);
+  if (help.name == "split") return parse_split(help, arguments);
   return parse_demo(help, arguments);
 }
 

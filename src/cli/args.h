@@ -11,6 +11,7 @@
 #include "convert/check_map.h"
 #include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
+#include "shardwright/merge.h"
 #include "shardwright/verify.h"
 
 namespace shardwright::cli {
@@ -79,6 +80,17 @@ struct ShowCommand {
   bool json = false;
 };
 
+struct MergeCommand {
+  MergeRequest request;
+  bool dry_run = false;
+  bool json = false;
+};
+
+struct SplitCommand {
+  SplitRequest request;
+  bool json = false;
+};
+
 /// `index rebuild`.
 struct IndexCommand {
   std::string path;
@@ -100,7 +112,7 @@ struct MapCommand {
 
 using Command = std::variant<ShowText, InspectCommand, PlanCommand, ConvertCommand, DiagnoseCommand,
                              VerifyCommand, DiffCommand, HashCommand, ShowCommand, IndexCommand,
-                             ExplainCommand, MapCommand, DemoCommand>;
+                             ExplainCommand, MapCommand, DemoCommand, MergeCommand, SplitCommand>;
 
 /// Reads a command line (without the program's name, in canonical flags: see to_canonical_flags)
 /// and checks everything that needs no file. Error: kUsage.

@@ -175,7 +175,7 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{}, "found no command"},
       {{"covnert"},
        "found 'covnert', expected inspect, plan, convert, diagnose, verify, diff, hash, show, "
-       "index, explain, map or demo; did you "
+       "index, explain, map, merge, split or demo; did you "
        "mean convert"},
       {{"--halp"}, "did you mean --help?"},
       {{"xyzzyxyzzy"}, "see 'shardwright --help'"},

@@ -13,18 +13,6 @@
 namespace shardwright::cli {
 namespace {
 
-std::string_view severity_name(Severity severity) {
-  switch (severity) {
-    case Severity::kError:
-      return "error";
-    case Severity::kWarning:
-      return "warning";
-    case Severity::kInfo:
-      return "info";
-  }
-  return "";
-}
-
 std::uint64_t count_of(const VerifyReport& report, Severity severity) {
   return static_cast<std::uint64_t>(std::ranges::count_if(
       report.findings, [&](const VerifyFinding& f) { return f.severity == severity; }));

@@ -50,18 +50,6 @@ std::string_view confidence_name(Confidence confidence) {
   return "";
 }
 
-std::string_view severity_name(Severity severity) {
-  switch (severity) {
-    case Severity::kInfo:
-      return "info";
-    case Severity::kWarning:
-      return "warning";
-    case Severity::kError:
-      return "error";
-  }
-  return "";
-}
-
 std::string_view loader_name(Loader loader) {
   switch (loader) {
     case Loader::kNone:

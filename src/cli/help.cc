@@ -148,6 +148,33 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
                    "one: docs/mapping.md.",
     },
     {
+        .name = "merge",
+        .summary = "put a language model, an encoder and an adapter together into one model",
+        .examples = R"(
+  shardwright merge VLM --component language=LLM --component images=VIT --component adapter=MLP
+                        --config Qwen3-VL/              names as the whole model has them
+  shardwright merge VLM ... --dry-run                   only say whether they belong together
+)",
+        .usage = "OUT --component NAME=DIR ... --config DIR",
+        .details =
+            "All are Hugging Face checkpoints; bytes are kept. --config is the whole model's "
+            "config.json, or the folder that has it and the tokenizer. What does not fit "
+            "is listed by part and nothing is written: exit status 1.",
+    },
+    {
+        .name = "split",
+        .summary = "take a multimodal model apart into its parts",
+        .examples = R"(
+  shardwright split Qwen3-VL/ parts                     parts/language, images, adapter, model
+  shardwright merge again --component language=parts/language --component images=parts/images
+                        --component adapter=parts/adapter --config parts/model
+)",
+        .usage = "IN OUT",
+        .details = "Each part is a Hugging Face checkpoint with the names and the config that it "
+                   "has alone. OUT/model gets the other files and what merge needs to make the "
+                   "same model again, bit by bit.",
+    },
+    {
         .name = "demo",
         .summary = "convert a small model there and back and prove it bit-exact",
         .examples = R"(

@@ -224,4 +224,16 @@ std::string_view format_name(TargetFormat format) {
   return "";
 }
 
+std::string_view severity_name(Severity severity) {
+  switch (severity) {
+    case Severity::kError:
+      return "error";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kInfo:
+      return "info";
+  }
+  return "";
+}
+
 }  // namespace shardwright::cli

@@ -10,6 +10,7 @@
 #include "cli/json_writer.h"
 #include "shardwright/checkpoint.h"
 #include "shardwright/convert.h"
+#include "shardwright/diagnose.h"
 
 namespace shardwright::cli {
 
@@ -42,5 +43,8 @@ void write_dims(JsonWriter& json, std::string_view name, const Dims& dims);
 
 void write_layout(JsonWriter& json, const ParallelConfig& parallel);
 [[nodiscard]] std::string_view format_name(TargetFormat format);
+
+/// `error`, `warning` or `info`.
+[[nodiscard]] std::string_view severity_name(Severity severity);
 
 }  // namespace shardwright::cli

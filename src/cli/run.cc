@@ -42,6 +42,8 @@ struct Runner {
     return run_explain(command, console);
   }
   Result<int> operator()(const MapCommand& command) const { return run_map(command, console); }
+  Result<int> operator()(const MergeCommand& command) const { return run_merge(command, console); }
+  Result<int> operator()(const SplitCommand& command) const { return run_split(command, console); }
   Result<int> operator()(const DemoCommand& command) const { return run_demo(command, console); }
 };
 

@@ -134,6 +134,44 @@ Error first_tensor_error(const std::string& name) {
   return tensor ? Error{} : tensor.error();
 }
 
+TEST(FlipSigns, OfImaginaryPartsOrOfAll) {
+  const auto flipped = [](DType dtype, const SignFlips& flips, std::size_t bytes) {
+    std::string text(bytes, 'a');
+    flip_signs(dtype, flips, std::as_writable_bytes(std::span(text)));
+    std::string signs;
+    for (const char byte : text) signs += byte == 'a' ? '.' : '-';
+    return signs;
+  };
+  EXPECT_EQ(flipped(DType::kC64, {true, false}, 16), ".......-.......-");
+  EXPECT_EQ(flipped(DType::kC64, {false, true}, 8), "...-...-");
+  EXPECT_EQ(flipped(DType::kC64, {true, true}, 8), "...-....");
+  EXPECT_EQ(flipped(DType::kC32, {true, false}, 8), "...-...-");
+  EXPECT_EQ(flipped(DType::kF64, {false, true}, 16), ".......-.......-");
+  EXPECT_EQ(flipped(DType::kBF16, {false, true}, 4), ".-.-");
+}
+
+// A view's flags in its pickle: what torch says of real views, and what it cannot mean.
+TEST(ReadTorchView, TakesFlagsOfNumbersThatHaveSigns) {
+  pickle::Document document;
+  const auto view = [&](DType dtype, std::string_view key, Value flag) {
+    const Value plain = make_torch_tensor(document, dtype, {3}, "0");
+    std::vector<Value> arguments;
+    for (std::size_t i = 0; i < plain.args().size(); ++i) arguments.push_back(plain.args()[i]);
+    const Value flags = document.dict();
+    document.set(flags, key, flag);
+    arguments.push_back(flags);
+    return read_torch_view(document.reduce(plain.callable(), document.tuple(arguments)));
+  };
+  const Value yes = document.boolean(true);
+  EXPECT_EQ(view(DType::kC64, "conj", yes).value().flips, (SignFlips{true, false}));
+  EXPECT_EQ(view(DType::kF32, "neg", yes).value().flips, (SignFlips{false, true}));
+  EXPECT_EQ(view(DType::kF32, "neg", document.boolean(false)).value().flips, SignFlips());
+  EXPECT_FALSE(view(DType::kF32, "conj", yes));
+  EXPECT_FALSE(view(DType::kI64, "neg", yes));
+  EXPECT_FALSE(view(DType::kC64, "other", yes));
+  EXPECT_FALSE(view(DType::kC64, "conj", document.none()));
+}
+
 TEST(TorchArchive, RefusesTensorsThatAreNotPlainElements) {
   for (const auto& [name, fragment] : std::initializer_list<std::pair<const char*, const char*>>{
            {"2.13.0/11_sparse.pt", "_rebuild_sparse_tensor"},

@@ -38,7 +38,7 @@ Status TensorItemReader::use_pickle(std::string pickle) {
   if (pickle == pickle_) return {};
   pickle_.clear();
   const pickle::Document document = SW_TRY(pickle::decode(as_bytes(pickle)));
-  recipe_ = SW_TRY(read_torch_tensor(document.root()));
+  recipe_ = SW_TRY(read_torch_view(document.root()));
   pickle_ = std::move(pickle);
   return {};
 }

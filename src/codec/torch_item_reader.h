@@ -17,8 +17,8 @@ class TensorItemReader {
  public:
   explicit TensorItemReader(const ReadableFile& file) : file_(&file) {}
 
-  /// `item` is the whole archive. Errors: as TorchArchive's; kTorchArchive too for an archive whose
-  /// object is no tensor.
+  /// `item` is the whole archive. A conjugate or negative view is given with its flips. Errors: as
+  /// TorchArchive's; kTorchArchive too for an archive whose object is no tensor.
   [[nodiscard]] Result<LocatedTensor> read(ByteRange item);
 
  private:

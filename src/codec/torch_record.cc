@@ -65,6 +65,7 @@ LocatedTensor place_in_storage(const TorchTensor& recipe, ByteRange payload) {
   tensor.dtype = recipe.dtype;
   tensor.shape = recipe.shape;
   tensor.storage = payload;
+  tensor.flips = recipe.flips;
   // read_torch_tensor has checked the sums below against storage_bytes, unless the view is empty.
   tensor.range.offset = payload.offset;
   if (std::ranges::find(recipe.shape, 0) != recipe.shape.end()) return tensor;

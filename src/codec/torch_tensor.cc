@@ -148,7 +148,48 @@ Status check_geometry(const TorchTensor& recipe) {
   return {};
 }
 
+// Parts of an element that have a sign each: two of a complex number.
+int signed_parts(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kF32:
+    case DType::kF64:
+      return 1;
+    case DType::kC32:
+    case DType::kC64:
+    case DType::kC128:
+      return 2;
+    default:
+      return 0;
+  }
+}
+
+/// `{'conj': True}`, where torch writes anything at all.
+Result<SignFlips> read_flips(Value metadata) {
+  SignFlips flips;
+  if (!metadata || metadata.is_none()) return flips;
+  for (std::size_t i = 0; i < metadata.size(); ++i) {
+    const auto flag = metadata.is(Kind::kDict) ? metadata.value(i).as_bool() : std::nullopt;
+    const std::string_view key = flag ? metadata.key(i).text() : std::string_view();
+    if (key != "conj" && key != "neg") return refuse("unknown view flags", "conj, neg or none");
+    (key == "conj" ? flips.conjugate : flips.negate) = *flag;
+  }
+  return flips;
+}
+
 }  // namespace
+
+void flip_signs(DType dtype, const SignFlips& flips, std::span<std::byte> bytes) {
+  const int parts = signed_parts(dtype);
+  const auto part_bytes = static_cast<std::size_t>(bytes_of(dtype) / parts);
+  constexpr std::byte kSign{0x80};  // in the last byte: numbers are little-endian
+  std::size_t part = 0;
+  for (std::size_t end = part_bytes; end <= bytes.size(); end += part_bytes, ++part) {
+    const bool is_imaginary = parts == 2 && part % 2 == 1;
+    if (flips.negate != (flips.conjugate && is_imaginary)) bytes[end - 1] ^= kSign;
+  }
+}
 
 bool TorchTensor::is_dense() const {
   if (std::ranges::find(shape, 0) != shape.end()) return true;
@@ -170,6 +211,14 @@ bool is_tensor(Value value) {
 }
 
 Result<TorchTensor> read_torch_tensor(Value value) {
+  Result<TorchTensor> view = read_torch_view(value);
+  if (view && view->flips.any()) {
+    return refuse("a conjugate or negative view", "plain elements; resolve it before saving");
+  }
+  return view;
+}
+
+Result<TorchTensor> read_torch_view(Value value) {
   const Call call = SW_TRY(unwrap(value));
   const Value args = call.args;
   const bool v1 = call.function.is_global("torch._utils", "_rebuild_tensor");
@@ -186,11 +235,8 @@ Result<TorchTensor> read_torch_tensor(Value value) {
   if (!args.is(Kind::kTuple) || args.size() < least || args.size() > least + 1) {
     return refuse(fmt::format("{} arguments", args.size()), fmt::format("{}", least));
   }
-  const Value metadata = args.size() > least ? args[least] : Value();
-  if (metadata && !metadata.is_none() && !(metadata.is(Kind::kDict) && metadata.size() == 0)) {
-    return refuse("a conjugate or negative view", "plain elements; resolve it before saving");
-  }
   TorchTensor recipe;
+  recipe.flips = SW_TRY(read_flips(args.size() > least ? args[least] : Value()));
   recipe.is_parameter = call.is_parameter;
   recipe.requires_grad = !v1 && args[4].as_bool().value_or(false);
   std::optional<DType> dtype;
@@ -201,6 +247,11 @@ Result<TorchTensor> read_torch_tensor(Value value) {
     if (!dtype) return refuse(fmt::format("dtype {}", args[6].name()), "one of plain numbers");
   }
   SW_TRY(read_storage(args[0], dtype, recipe));
+  const int parts = signed_parts(recipe.dtype);
+  if ((recipe.flips.negate && parts == 0) || (recipe.flips.conjugate && parts != 2)) {
+    return refuse(fmt::format("a conjugate or negative view of {}", torch_name(recipe.dtype)),
+                  "one of numbers that have such signs");
+  }
   const auto offset = args[1].as_int();
   const auto shape = read_dims(args[2]);
   const auto strides = read_dims(args[3]);

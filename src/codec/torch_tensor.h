@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "codec/pickle_value.h"
 #include "shardwright/tensor.h"
 
 namespace shardwright {
+
+/// What torch leaves to be done to a view's elements when they are read. Exact: signs are bits.
+struct SignFlips {
+  bool conjugate = false;  ///< of the imaginary parts
+  bool negate = false;     ///< of all parts
+
+  [[nodiscard]] bool any() const { return conjugate || negate; }
+  friend bool operator==(const SignFlips&, const SignFlips&) = default;
+};
 
 /// A tensor as torch's pickles spell it: a strided view of a storage, which is a record of its own.
 struct TorchTensor {
@@ -19,6 +30,7 @@ struct TorchTensor {
   std::uint64_t storage_bytes = 0;  ///< as the pickle says; the record must agree
   bool requires_grad = false;
   bool is_parameter = false;
+  SignFlips flips;  ///< of a conjugate or negative view; else none
 
   /// Whether the elements lie in row-major order without gaps.
   [[nodiscard]] bool is_dense() const;
@@ -31,9 +43,18 @@ struct TorchTensor {
 /// Reads torch.nn.Parameter and tensors of torch._utils._rebuild_tensor, _v2 and _v3, directly or
 /// within _rebuild_parameter, _rebuild_parameter_with_state or _rebuild_from_type_v2, and checks
 /// their geometry: the view must lie within the storage; an expanded one (stride 0) may not be more
-/// than 64 MiB larger than it. Errors: kTorchArchive for what is no tensor, for a conjugate or
-/// negative view, quantised, sparse, meta and wrapped tensors, for a geometry that can't be.
+/// than 64 MiB larger than it. Errors: kTorchArchive for what is no tensor, for quantised, sparse,
+/// meta and wrapped tensors, for a geometry that can't be, for flips of a dtype without sign bits.
+[[nodiscard]] Result<TorchTensor> read_torch_view(pickle::Value value);
+
+/// The same for those who take elements as they are stored: a conjugate or negative view is
+/// refused too.
 [[nodiscard]] Result<TorchTensor> read_torch_tensor(pickle::Value value);
+
+/// Resolves a conjugate or negative view: flips the sign bits of elements that lie one after
+/// another in `bytes`. REQUIRES: `flips` are those of a tensor of `dtype` that read_torch_view
+/// gave, and `bytes` are whole elements.
+void flip_signs(DType dtype, const SignFlips& flips, std::span<std::byte> bytes);
 
 /// A dense row-major CPU tensor whose storage has the key `key` and holds nothing else, as torch
 /// spells it in a pickle.

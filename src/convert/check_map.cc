@@ -18,6 +18,9 @@ void check_architecture(const Mapping& mapping, const HfConfig& config, MappingR
   const auto is_listed = [&](const std::string& name) {
     return std::ranges::find(mapping.architectures, name) != mapping.architectures.end();
   };
+  if (const Status variant = check_variant(mapping, config); !variant) {
+    report.problems.push_back({MappingProblem::Kind::kConfig, {}, {}, variant.error().message, {}});
+  }
   if (config.architectures.empty() || std::ranges::any_of(config.architectures, is_listed)) return;
   report.problems.push_back(
       {MappingProblem::Kind::kConfig,

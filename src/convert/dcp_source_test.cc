@@ -44,7 +44,7 @@ TEST_P(DcpSource, EqualsWhatWasSaved) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, DcpSource,
                          testing::Values("fsdp2_uneven", "fsdp2_tp2_uneven", "strided_rows7",
-                                         "noncontiguous", "optimizer", "zstd_twice",
+                                         "noncontiguous", "views", "optimizer", "zstd_twice",
                                          "safetensors_items", "rank_local", "hf_sharded",
                                          "hf_empty_shard"),
                          [](const auto& info) { return std::string(info.param); });

@@ -40,8 +40,6 @@ std::int64_t covered_percent(const StoredTensor& tensor) {
 void add_holes(const Catalog& catalog, Diagnosis& diagnosis) {
   std::vector<const StoredTensor*> holed;
   for (const StoredTensor& tensor : catalog.tensors) {
-    // Shadows are pieces that a TP rank keeps of its own, beside the tensor itself (#4628).
-    if (tensor.desc.name.starts_with("__shadow_")) continue;
     const Status status = check_coverage(tensor);
     if (!status && status.error().code == Code::kHole) holed.push_back(&tensor);
   }
@@ -85,6 +83,10 @@ void add_sizes(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
   // Megatron records None for the sizes that nobody gave.
   if (!diagnosis.sizes.virtual_pipeline) diagnosis.sizes.virtual_pipeline = 1;
   if (!diagnosis.sizes.expert_tensor) diagnosis.sizes.expert_tensor = run.sizes.tensor;
+}
+
+void add_sizes_seen(Diagnosis& diagnosis) {
+  if (!diagnosis.sizes.tensor) return;
   diagnosis.evidence.push_back(fill({"saved with TP/PP/EP/ETP = {sizes}; it loads at any other",
                                      "保存时 TP/PP/EP/ETP = {sizes}；可按其他大小加载"},
                                     {{"sizes", sizes_text(diagnosis.sizes)}}));
@@ -162,6 +164,7 @@ Diagnosis diagnose_catalog(const Survey& survey, const std::string& path,
   } else {
     add_sizes(*checkpoint, diagnosis);
     if (container != "hf") add_names(checkpoint->catalog, request.believed, diagnosis);
+    add_sizes_seen(diagnosis);
     if (is_fsdp(*checkpoint)) {
       diagnosis.container = "fsdp_dtensor";
     }

@@ -7,11 +7,14 @@
 
 #include "base/fail.h"
 #include "convert/built_in_models.h"
+#include "convert/model_facts.h"
 
 namespace shardwright {
 namespace {
 
 constexpr std::uint64_t kMappingFileBytes = std::uint64_t{4} << 20;
+
+std::string last_part(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 Result<std::string> read_mapping_file(const std::string& path) {
   const std::size_t slash = path.find_last_of('/');
@@ -21,32 +24,78 @@ Result<std::string> read_mapping_file(const std::string& path) {
   return read_whole(*directory, name, kMappingFileBytes);
 }
 
-}  // namespace
+/// Whether find_family could choose this mapping for what is known of a model before its tensors
+/// are looked at.
+bool may_be_of(const Mapping& names, const std::string& family,
+               const std::optional<HfConfig>& config) {
+  if (!family.empty()) return names.family == family;
+  if (!config) return true;
+  const auto lists = [](const std::vector<std::string>& all, const std::string& one) {
+    return std::ranges::find(all, one) != all.end();
+  };
+  if (config->architectures.empty()) return lists(names.model_types, config->model_type);
+  return std::ranges::any_of(config->architectures, [&](const std::string& architecture) {
+    return lists(names.architectures, architecture);
+  });
+}
 
-Result<std::vector<Mapping>> load_mappings(const ConvertRequest& request) {
-  std::vector<std::string> owned;  // texts that the views below borrow
-  std::map<std::string, std::string, std::less<>> by_name;
+/// The texts of mapping files by the files' names.
+using MappingFiles = std::map<std::string, std::string, std::less<>>;
+
+Result<MappingFiles> read_mapping_files(const ConvertRequest& request) {
+  MappingFiles files;
   if (request.models_dir.empty()) {
-    for (const MappingText& model : built_in_models()) by_name[model.name] = model.json;
+    for (const MappingText& model : built_in_models()) files[model.name] = model.json;
   } else {
     const std::unique_ptr<Directory> folder = SW_TRY(open_local_directory(request.models_dir));
     for (const DirectoryEntry& entry : SW_TRY(folder->list(""))) {
       if (!entry.name.ends_with(".json") || entry.name == "schema.json") continue;
-      by_name[entry.name] = SW_TRY(read_whole(*folder, entry.name, kMappingFileBytes));
+      files[entry.name] = SW_TRY(read_whole(*folder, entry.name, kMappingFileBytes));
     }
   }
   // A file of the user's takes the place of a built-in one of the same name.
   std::set<std::string, std::less<>> given;
   for (const std::string& file : request.map_files) {
-    const std::string name = file.substr(file.find_last_of('/') + 1);
+    const std::string name = last_part(file);
     if (!given.insert(name).second) {
       return fail(Code::kUsage, "--map {}: found two files of this name, expected one", name);
     }
-    by_name[name] = SW_TRY(read_mapping_file(file));
+    files[name] = SW_TRY(read_mapping_file(file));
   }
+  return files;
+}
+
+std::vector<MappingText> texts_of(const MappingFiles& files) {
   std::vector<MappingText> texts;
-  for (const auto& [name, json] : by_name) texts.push_back({name, json});
-  return parse_mappings(texts);
+  for (const auto& [name, json] : files) texts.push_back({name, json});
+  return texts;
+}
+
+}  // namespace
+
+Result<std::vector<Mapping>> load_mappings(const ConvertRequest& request) {
+  const MappingFiles files = SW_TRY(read_mapping_files(request));
+  return parse_mappings(texts_of(files));
+}
+
+Result<std::vector<Mapping>> load_mappings_of(const ConvertRequest& request,
+                                              const Checkpoint& source) {
+  const MappingFiles files = SW_TRY(read_mapping_files(request));
+  const std::string text = SW_TRY(config_text_of(request, source));
+  std::optional<HfConfig> config;
+  if (!text.empty()) config = SW_TRY(read_hf_config(text));
+  const auto is_given = [&request](const Mapping& names) {
+    return std::ranges::find(request.map_files, names.file, last_part) != request.map_files.end();
+  };
+  bool is_one_named = false;
+  const auto is_wanted = [&](const Mapping& names) {
+    const bool may_be = may_be_of(names, request.family, config);
+    is_one_named |= may_be;
+    return may_be || is_given(names);
+  };
+  std::vector<Mapping> named = SW_TRY(parse_mappings(texts_of(files), is_wanted));
+  if (is_one_named) return named;
+  return parse_mappings(texts_of(files));
 }
 
 }  // namespace shardwright

@@ -176,7 +176,7 @@ Result<Catalog> canonical_from_fsdp(const Catalog& catalog, const Arguments& arg
                   tensor.desc.name);
     }
   }
-  if (rng_states > 0) notes.emplace_back("RNG states are dropped: they belong to the old ranks");
+  if (rng_states > 0) notes.emplace_back("RNG states are left out: they belong to the old ranks");
   Catalog canonical;
   canonical.files = catalog.files;
   for (const std::string& name : order) {

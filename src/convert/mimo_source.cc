@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/mimo_source.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 
@@ -22,39 +24,80 @@ std::size_t root_length(std::string_view name) {
   return dot == std::string_view::npos ? 0 : dot + 1;
 }
 
-// Every route of the families, each once.
-std::vector<ComponentRoute> all_routes(std::span<const Mapping> mappings) {
-  std::vector<ComponentRoute> routes;
+std::string known_paths(std::span<const Mapping> mappings) {
+  std::set<std::string> paths;
   for (const Mapping& mapping : mappings) {
-    for (const ComponentRoute& route : mapping.components) {
-      if (std::ranges::find(routes, route) == routes.end()) routes.push_back(route);
-    }
+    for (const ComponentRoute& route : mapping.components) paths.insert(route.path);
   }
-  return routes;
+  return fmt::format("{}", fmt::join(paths, ", "));
 }
 
-std::string known_paths(std::span<const ComponentRoute> routes) {
-  std::set<std::string> paths;
-  for (const ComponentRoute& route : routes) paths.insert(route.path);
-  std::string text;
-  for (const std::string& path : paths) text += (text.empty() ? "" : ", ") + path;
-  return text;
+// The names that belong to components, without wrappers.
+std::vector<std::string> names_in_components(const Catalog& catalog) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (root_length(name) != 0) names.push_back(without_wrappers(name));
+  };
+  for (const StoredTensor& tensor : catalog.tensors) add(tensor.desc.name);
+  for (const StoredObject& object : catalog.objects) add(object.name);
+  return names;
+}
+
+// The first name that the family has no route for; null if it has one for each.
+const std::string* first_without_route(const Mapping& mapping,
+                                       const std::vector<std::string>& names) {
+  const auto found = std::ranges::find_if(names, [&](const std::string& name) {
+    return standard_name(mapping.components, name).empty();
+  });
+  return found == names.end() ? nullptr : &*found;
+}
+
+bool is_renamed_alike(const Mapping& a, const Mapping& b, const std::vector<std::string>& names) {
+  return a.components == b.components || std::ranges::all_of(names, [&](const std::string& name) {
+           return standard_name(a.components, name) == standard_name(b.components, name);
+         });
+}
+
+// Families may give one path to different parts (their projections lie in the same place), so the
+// routes are those of one family that has all of the components.
+Result<std::span<const ComponentRoute>> routes_for(std::span<const Mapping> mappings,
+                                                   std::string_view family,
+                                                   const std::vector<std::string>& names) {
+  const Mapping* fitting = nullptr;
+  std::size_t longest = 0;  // how many names the nearest family has routes for, up to the first
+  const std::string* missing = nullptr;
+  for (const Mapping& mapping : mappings) {
+    if (mapping.components.empty() || (!family.empty() && mapping.family != family)) continue;
+    if (const std::string* name = first_without_route(mapping, names); name != nullptr) {
+      const auto before = static_cast<std::size_t>(name - names.data());
+      if (missing == nullptr || before > longest) missing = name;
+      longest = std::max(longest, before);
+      continue;
+    }
+    if (fitting != nullptr && !is_renamed_alike(*fitting, mapping, names)) {
+      return fail(Code::kAmbiguousFamily,
+                  "family: found the components of {} and of {}, expected one; name it with "
+                  "--family",
+                  fitting->family, mapping.family);
+    }
+    if (fitting == nullptr) fitting = &mapping;
+  }
+  if (fitting != nullptr) return std::span<const ComponentRoute>(fitting->components);
+  return fail(Code::kNoFamily,
+              "tensor {}: found a component that {} has, expected one of {}; --map takes a "
+              "family's file",
+              missing == nullptr ? names.front() : *missing,
+              family.empty() ? "no family" : fmt::format("not even {}", family),
+              known_paths(mappings));
 }
 
 class Renaming {
  public:
-  explicit Renaming(std::span<const Mapping> mappings) : routes_(all_routes(mappings)) {}
+  explicit Renaming(std::span<const ComponentRoute> routes) : routes_(routes) {}
 
   Status rename(std::string& name) {
     if (root_length(name) == 0) return {};
     std::string renamed = standard_name(routes_, without_wrappers(name));
-    if (renamed.empty()) {
-      return fail(
-          Code::kNoFamily,
-          "tensor {}: found a component that no family has, expected one of {}; --map takes "
-          "a family's file",
-          name, known_paths(routes_));
-    }
     if (!seen_.insert(renamed).second) {
       return fail(Code::kDuplicateName, "tensor {}: found it under two names, with and without {}",
                   name, kWrapper);
@@ -64,7 +107,7 @@ class Renaming {
   }
 
  private:
-  std::vector<ComponentRoute> routes_;
+  std::span<const ComponentRoute> routes_;
   std::set<std::string, std::less<>> seen_;
 };
 
@@ -84,8 +127,11 @@ std::string without_wrappers(std::string_view name) {
   return std::string(name.substr(0, root)) + std::string(rest);
 }
 
-Status to_standard_names(std::span<const Mapping> mappings, Catalog& catalog) {
-  Renaming renaming(mappings);
+Status to_standard_names(std::span<const Mapping> mappings, std::string_view family,
+                         Catalog& catalog) {
+  const std::vector<std::string> names = names_in_components(catalog);
+  if (names.empty()) return {};
+  Renaming renaming(SW_TRY(routes_for(mappings, family, names)));
   for (StoredTensor& tensor : catalog.tensors) SW_TRY(renaming.rename(tensor.desc.name));
   for (StoredObject& object : catalog.objects) SW_TRY(renaming.rename(object.name));
   return {};

@@ -19,9 +19,11 @@ namespace shardwright {
 [[nodiscard]] std::string without_wrappers(std::string_view name);
 
 /// Gives the tensors and opaque entries of a MIMO catalog the names of an ordinary Megatron model,
-/// by the routes of the families. States of optimizers keep their names, RNG states are left alone.
-/// Errors: kNoFamily where no family has a route for a name; kDuplicateName where two names become
-/// one.
-[[nodiscard]] Status to_standard_names(std::span<const Mapping> mappings, Catalog& catalog);
+/// by the routes of the family that has all of its components; `family` (may be empty) is the
+/// caller's word which one that is. States of optimizers keep their names, RNG states are left
+/// alone. Errors: kNoFamily where no family has a route for a name; kAmbiguousFamily where several
+/// have and disagree; kDuplicateName where two names become one.
+[[nodiscard]] Status to_standard_names(std::span<const Mapping> mappings, std::string_view family,
+                                       Catalog& catalog);
 
 }  // namespace shardwright

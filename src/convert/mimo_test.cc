@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MIMO checkpoints, against what Megatron-Bridge's converter made of the same models.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -272,16 +273,50 @@ TEST(MimoSource, NamesLoseTheirWrappers) {
       named("modality_submodules.images.module.encoders.qwen_visual.pos_embed.weight"),
       named("mimo.language.optimizer.state.exp_avg.language_model.module.x")};
   ASSERT_TRUE(is_mimo(catalog));
-  ASSERT_TRUE(to_standard_names(std::span(&family, 1), catalog));
+  ASSERT_TRUE(to_standard_names(std::span(&family, 1), "", catalog));
   EXPECT_EQ(catalog.tensors[0].desc.name, "language_model.output_layer.weight");
   EXPECT_EQ(catalog.tensors[1].desc.name, "vision_model.pos_embed.weight");
   EXPECT_EQ(catalog.tensors[2].desc.name,
             "mimo.language.optimizer.state.exp_avg.language_model.module.x");
 
   catalog.tensors = {named("modality_submodules.audio.encoders.whisper.x")};
-  EXPECT_EQ(to_standard_names(std::span(&family, 1), catalog).error().code, Code::kNoFamily);
+  EXPECT_EQ(to_standard_names(std::span(&family, 1), "", catalog).error().code, Code::kNoFamily);
   catalog.tensors = {named("language_model.module.x"), named("language_model.x")};
-  EXPECT_EQ(to_standard_names(std::span(&family, 1), catalog).error().code, Code::kDuplicateName);
+  EXPECT_EQ(to_standard_names(std::span(&family, 1), "", catalog).error().code,
+            Code::kDuplicateName);
+}
+
+// Two families whose projections lie in one place, and encoders in places of their own.
+TEST(MimoSource, RoutesAreThoseOfOneFamily) {
+  const std::string projection = "modality_submodules.images.input_projections.0.";
+  std::vector<Mapping> families(2);
+  for (const std::size_t i : {0U, 1U}) {
+    const std::string name(1, static_cast<char>('a' + i));
+    families[i].family = name;
+    families[i].components = {
+        {"language", "language_model.", "language_model."},
+        {"images", name + "_vision.", "modality_submodules.images.encoders." + name + "."},
+        {"images", name + "_projection.", projection}};
+  }
+  for (const char* name : {"a", "b"}) {
+    Catalog catalog;
+    catalog.tensors = {named("language_model.x"), named(projection + "x"),
+                       named(fmt::format("modality_submodules.images.encoders.{}.x", name))};
+    ASSERT_TRUE(to_standard_names(families, "", catalog));
+    EXPECT_EQ(catalog.tensors[1].desc.name, fmt::format("{}_projection.x", name));
+    EXPECT_EQ(catalog.tensors[2].desc.name, fmt::format("{}_vision.x", name));
+  }
+  Catalog either;
+  either.tensors = {named(projection + "x")};
+  EXPECT_EQ(to_standard_names(families, "", either).error().code, Code::kAmbiguousFamily);
+  ASSERT_TRUE(to_standard_names(families, "b", either));
+  EXPECT_EQ(either.tensors[0].desc.name, "b_projection.x");
+  Catalog mixed;
+  mixed.tensors = {named("modality_submodules.images.encoders.a.x"),
+                   named("modality_submodules.images.encoders.b.y")};
+  const Status refused = to_standard_names(families, "", mixed);
+  EXPECT_EQ(refused.error().code, Code::kNoFamily);
+  EXPECT_THAT(refused.error().message, HasSubstr("encoders.b.y: found a component that no family"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "layout/layer_name.h"
 #include "layout/merged_shards.h"
+#include "layout/rank_order.h"
 #include "tensor/chunk_part.h"
 
 namespace shardwright {
@@ -162,9 +163,19 @@ class Relabelling {
                 tensor.desc.name, cuts, alone, layout_.data * layout_.tensor, layout_.tensor);
   }
 
+  // Rows whose FSDP cut lies inside the others' are in order already.
+  [[nodiscard]] MergedSizes sizes_to_undo(const StoredTensor& tensor, const MergedSizes& sizes,
+                                          int inner_axis) const {
+    const MergedRanks ranks{sizes.outer * sizes.inner, inner_axis == 0 ? 1 : sizes.inner};
+    const auto order = order_of_ranks(source_, tensor, ranks);
+    if (order != FsdpOrder::kInside) return sizes;
+    return {1, sizes.outer, 1};
+  }
+
   template <class NameOf>
-  Status add_pieces(const StoredTensor& tensor, const MergedSizes& sizes, int inner_axis,
+  Status add_pieces(const StoredTensor& tensor, const MergedSizes& merged, int inner_axis,
                     const NameOf& name_of) {
+    const MergedSizes sizes = sizes_to_undo(tensor, merged, inner_axis);
     if (!divides_evenly(tensor.desc.shape, sizes, inner_axis)) {
       return fail(Code::kNotDivisible, "tensor {}: found {}, expected multiples of {} x {} x {}",
                   tensor.desc.name, to_string(tensor.desc.shape), sizes.fsdp, sizes.outer,

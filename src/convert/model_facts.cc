@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::uint64_t kConfigBytes = std::uint64_t{16} << 20;
 
-Result<std::string> config_text_of(const ConvertRequest& request, const Checkpoint& source) {
-  if (request.hf_config_dir.empty()) return source.hf_config;
-  const std::unique_ptr<Directory> folder = SW_TRY(open_local_directory(request.hf_config_dir));
-  return read_whole(*folder, "config.json", kConfigBytes);
-}
-
 Result<Arguments> arguments_of(const Checkpoint& source) {
   if (!source.arguments.empty() || source.run_config.empty()) return source.arguments;
   return read_run_config(source.run_config);
@@ -33,6 +27,12 @@ Arguments with_true_vocabulary(Arguments arguments) {
 }
 
 }  // namespace
+
+Result<std::string> config_text_of(const ConvertRequest& request, const Checkpoint& source) {
+  if (request.hf_config_dir.empty()) return source.hf_config;
+  const std::unique_ptr<Directory> folder = SW_TRY(open_local_directory(request.hf_config_dir));
+  return read_whole(*folder, "config.json", kConfigBytes);
+}
 
 std::optional<std::int64_t> true_vocabulary(const Arguments& arguments) {
   const auto padded = arguments.find("padded_vocab_size");

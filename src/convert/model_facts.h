@@ -22,6 +22,10 @@ struct ModelFacts {
   bool has_prediction_layers = false;  ///< among the Megatron tensors
 };
 
+/// Of --hf-config, else of the checkpoint; empty where neither has one.
+[[nodiscard]] Result<std::string> config_text_of(const ConvertRequest& request,
+                                                 const Checkpoint& source);
+
 /// Rows of the vocabulary that mean something, where a run's arguments tell them from padding.
 [[nodiscard]] std::optional<std::int64_t> true_vocabulary(const Arguments& arguments);
 

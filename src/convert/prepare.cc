@@ -110,7 +110,7 @@ class Preparation {
     Checkpoint& checkpoint = result_.source;
     if (is_mimo(checkpoint.catalog) && !keeps_names()) {
       SW_TRY(load());
-      SW_TRY(to_standard_names(mappings_, checkpoint.catalog));
+      SW_TRY(to_standard_names(mappings_, request().family, checkpoint.catalog));
       if (request().optimizer == OptimizerPolicy::kKeep) {
         return fail(Code::kOptimizerUnsupported,
                     "{}: found a MIMO model's optimizer states, one for each component, which are "
@@ -376,6 +376,9 @@ class Preparation {
     const ModelTensors model = SW_TRY(model_tensors(source().catalog, source().hf_config));
     const std::string nearest = nearest_family(mappings_, config, model.tensors);
     if (nearest.empty()) return facts;
+    if (names_architecture(mappings_, config)) {  // of which this is a variant that is not known
+      return fail(Code::kNoFamily, "{}; {}", facts.error().message, nearest);
+    }
     return fail(Code::kNoFamily,
                 "config.json: found architecture '{}', expected one that 'shardwright map list' "
                 "shows; {}; a mapping file of your own (--map) can extend that family: "
@@ -424,7 +427,7 @@ class Preparation {
     SW_TRY(restore_exact_values(correspondence_, canonical, catalog_, parts_.tensors,
                                 *source().files, result_.notes));
     add_copies();
-    order_like(keys);
+    order_like(keys, parts_.tensors);
     return finish_hf(request(), source(), &facts, parts_, result_.notes);
   }
 
@@ -441,17 +444,6 @@ class Preparation {
       tensor.desc.name = copy.desc.name;
       parts_.tensors.push_back(std::move(tensor));
     }
-  }
-
-  void order_like(const std::vector<TensorDesc>& keys) {
-    std::unordered_map<std::string_view, std::size_t> position;
-    for (std::size_t i = 0; i < keys.size(); ++i) position.emplace(keys[i].name, i);
-    const auto place = [&](const DraftTensor& tensor) {
-      const auto found = position.find(tensor.desc.name);
-      return found == position.end() ? keys.size() : found->second;
-    };
-    std::stable_sort(parts_.tensors.begin(), parts_.tensors.end(),
-                     [&](const auto& a, const auto& b) { return place(a) < place(b); });
   }
 
   // Under which name the source has it, whatever the model calls it.

@@ -32,7 +32,9 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   const PlanCost cost = cost_of(conversion.plan);
   PublishOptions publish;
   publish.target = request.output;
-  publish.sources = {request.input, conversion.source.location.path};
+  publish.sources = conversion.more_sources;
+  publish.sources.push_back(request.input);
+  publish.sources.push_back(conversion.source.location.path);
   publish.bytes_needed = cost.bytes_written;
   publish.overwrite = request.overwrite;
   const std::unique_ptr<Publication> publication = SW_TRY(Publication::begin(std::move(publish)));

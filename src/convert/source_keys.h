@@ -10,6 +10,8 @@
 
 namespace shardwright {
 
+inline constexpr std::string_view kSourceKeysFile = "source_keys.json";
+
 /// `hf/source_keys.json`: names, dtypes and shapes of the HF tensors that a Megatron checkpoint was
 /// made from, in their order; quantised ones as what they were multiplied to. It tells an export
 /// which optional tensors existed.

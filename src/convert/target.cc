@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/target.h"
 
-#include <unordered_map>
+#include <algorithm>
+#include <iterator>
 
+#include "format/hf_index.h"
 #include "format/hf_layout.h"
 #include "layout/placement.h"
 
@@ -74,15 +76,27 @@ Status plan_torch_dist(const TargetParts& parts, const PlacedParts& placed, Plan
   return {};
 }
 
-Status plan_safetensors(const TargetParts& parts, std::uint64_t max_shard_bytes, Plan& plan) {
-  HfLayout layout = SW_TRY(layout_hf(descs_of(parts.tensors), max_shard_bytes));
-  plan.target = std::move(layout.catalog);
-  plan.file_sizes = std::move(layout.file_sizes);
-  plan.literals = std::move(layout.literals);
-  if (!layout.index.empty()) {
-    add_file({"model.safetensors.index.json", std::move(layout.index)}, plan);
+Status add_safetensors_folder(const std::string& folder, const std::vector<DraftTensor>& tensors,
+                              std::uint64_t max_shard_bytes, Plan& plan) {
+  HfLayout layout = SW_TRY(layout_hf(descs_of(tensors), max_shard_bytes));
+  const std::uint32_t first = static_cast<std::uint32_t>(plan.target.files.size());
+  for (const std::string& file : layout.catalog.files) plan.target.files.push_back(folder + file);
+  std::ranges::copy(layout.file_sizes, std::back_inserter(plan.file_sizes));
+  for (Literal& literal : layout.literals) {
+    literal.file += first;
+    plan.literals.push_back(std::move(literal));
   }
-  for (const DraftTensor& draft : parts.tensors) plan.tensors.push_back(draft.recipe);
+  for (StoredTensor& tensor : layout.catalog.tensors) {
+    tensor.chunks.set_location(0, tensor.chunks.file(0) + first, tensor.chunks.range(0));
+    plan.target.tensors.push_back(std::move(tensor));
+  }
+  if (!layout.index.empty()) add_file({folder + std::string(kHfIndexFile), layout.index}, plan);
+  for (const DraftTensor& draft : tensors) plan.tensors.push_back(draft.recipe);
+  return {};
+}
+
+Status plan_safetensors(const TargetParts& parts, std::uint64_t max_shard_bytes, Plan& plan) {
+  SW_TRY(add_safetensors_folder("", parts.tensors, max_shard_bytes, plan));
   complete(parts, plan);
   return {};
 }

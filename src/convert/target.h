@@ -71,6 +71,12 @@ void complete(const TargetParts& parts, Plan& plan);
 [[nodiscard]] Status plan_legacy(const TargetParts& parts, const ConvertRequest& request,
                                  Plan& plan);
 
+/// Adds safetensors files with these tensors, and their index, in a folder of the target; `folder`
+/// ends with a slash or is empty. Errors: those of layout_hf.
+[[nodiscard]] Status add_safetensors_folder(const std::string& folder,
+                                            const std::vector<DraftTensor>& tensors,
+                                            std::uint64_t max_shard_bytes, Plan& plan);
+
 /// The same for safetensors files. `artifacts` and `files` lie beside them.
 [[nodiscard]] Status plan_safetensors(const TargetParts& parts, std::uint64_t max_shard_bytes,
                                       Plan& plan);

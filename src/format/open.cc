@@ -9,6 +9,7 @@
 #include "format/hf_reader.h"
 #include "format/legacy_reader.h"
 #include "format/rank_metadata.h"
+#include "format/shadow_tensors.h"
 #include "io/file_limit.h"
 #include "io/source_files.h"
 #include "shardwright/checkpoint.h"
@@ -135,6 +136,8 @@ Status open_dcp(Checkpoint& checkpoint, Defects& defects) {
   options.defects = &defects;
   DcpMetadata metadata = SW_TRY(read_any_metadata(directory, options));
   checkpoint.catalog = std::move(metadata.catalog);
+  // Transformed items are found by their tensors' names.
+  if (metadata.transformed.empty()) fold_shadows(checkpoint.catalog);
   for (const std::string& path : checkpoint.catalog.files) checkpoint.files->add(path);
   SW_TRY(check_ranges(checkpoint, defects));
   SW_TRY(mark_transformed(metadata.transformed, checkpoint.catalog));

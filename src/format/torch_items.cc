@@ -10,6 +10,7 @@
 #include "codec/safetensors_header.h"
 #include "codec/torch_item_reader.h"
 #include "format/decoded_items.h"
+#include "format/resolved_views.h"
 #include "io/file_window.h"
 #include "layout/strided_shards.h"
 
@@ -103,7 +104,7 @@ std::unexpected<Error> mismatch(const Catalog& catalog, const StoredTensor& tens
 class Locator {
  public:
   Locator(Catalog& catalog, SourceFiles& files, Defects& defects)
-      : catalog_(catalog), files_(files), defects_(defects) {}
+      : catalog_(catalog), files_(files), defects_(defects), views_(catalog, files) {}
 
   Result<std::vector<std::string>> run() {
     SW_TRY(decode_items(catalog_, files_));
@@ -113,6 +114,7 @@ class Locator {
     }
     SW_TRY(locate(items_in_file_order(catalog_, tensors, false)));
     if (!surprises_.empty()) SW_TRY(repair_tensors());
+    SW_TRY(views_.finish());
     for (StoredTensor& tensor : catalog_.tensors) tensor.encoding = Encoding::kRaw;
     return std::move(notes_);
   }
@@ -126,7 +128,7 @@ class Locator {
       for (; i < items.size() && items[i].file == file; ++i) {
         const std::string& name = catalog_.tensors[items[i].tensor].desc.name;
         if (defects_.is_lost(name, items[i].chunk)) continue;
-        Status status = locate_item(items[i], reader);
+        Status status = locate_item(items[i], *open, reader);
         if (status) continue;
         SW_TRY(defects_.report(std::move(status)));
         defects_.lose(name, items[i].chunk);
@@ -136,7 +138,7 @@ class Locator {
     return {};
   }
 
-  Status locate_item(const Item& item, ItemReader& reader) {
+  Status locate_item(const Item& item, const ReadableFile& file, ItemReader& reader) {
     StoredTensor& tensor = catalog_.tensors[item.tensor];
     const Chunk chunk = tensor.chunks[item.chunk];
     Result<LocatedTensor> found = reader.read(tensor.desc, chunk);
@@ -150,7 +152,11 @@ class Locator {
         return mismatch(catalog_, tensor, surprises_[item.tensor].back());
       }
     }
-    tensor.chunks.set_location(item.chunk, chunk.file, found->range);
+    if (found->flips.any()) {
+      tensor.chunks.set_location(item.chunk, views_.file(), SW_TRY(views_.resolve(file, *found)));
+    } else {
+      tensor.chunks.set_location(item.chunk, chunk.file, found->range);
+    }
     tensor.chunks.set_strides(item.chunk, found->strides);
     return {};
   }
@@ -227,6 +233,7 @@ class Locator {
   Catalog& catalog_;
   SourceFiles& files_;
   Defects& defects_;
+  ResolvedViews views_;
   std::map<std::uint32_t, std::vector<Surprise>> surprises_;  // by tensor
   std::vector<std::string> notes_;
 };

@@ -36,6 +36,13 @@ std::uint32_t SourceFiles::add(std::string path) {
   return static_cast<std::uint32_t>(paths_.size() - 1);
 }
 
+std::uint32_t SourceFiles::add(std::shared_ptr<const Directory> directory, std::string path) {
+  const std::uint32_t number = add(std::move(path));
+  const std::scoped_lock lock(mutex_);
+  slots_[number].directory = std::move(directory);
+  return number;
+}
+
 std::uint32_t SourceFiles::add(std::unique_ptr<ReadableFile> file) {
   const std::uint32_t number = add(file->name());
   const std::scoped_lock lock(mutex_);
@@ -50,7 +57,8 @@ Result<std::shared_ptr<const ReadableFile>> SourceFiles::get(std::uint32_t file)
   slot.last_use = ++tick_;
   if (slot.file) return slot.file;
   if (open_count_ >= open_limit_) close_oldest();
-  slot.file = std::make_shared<CountedFile>(SW_TRY(directory_->open(paths_[file])), bytes_read_);
+  const Directory& directory = slot.directory ? *slot.directory : *directory_;
+  slot.file = std::make_shared<CountedFile>(SW_TRY(directory.open(paths_[file])), bytes_read_);
   ++opens_;
   ++open_count_;
   return slot.file;

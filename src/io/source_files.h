@@ -23,7 +23,9 @@ class SourceFiles {
 
   /// Makes a file known and returns its number: the count of those before it. Opens nothing.
   std::uint32_t add(std::string path);
-  /// The same for a file that is no name in the directory. It stays open.
+  /// The same for a file of another directory, which lives as long as this object.
+  std::uint32_t add(std::shared_ptr<const Directory> directory, std::string path);
+  /// The same for a file that is no name in a directory. It stays open.
   std::uint32_t add(std::unique_ptr<ReadableFile> file);
   /// The file stays open while the caller holds it. It must not outlive this object.
   [[nodiscard]] Result<std::shared_ptr<const ReadableFile>> get(std::uint32_t file);
@@ -38,6 +40,7 @@ class SourceFiles {
   class CountedFile;
   struct Slot {
     std::shared_ptr<const ReadableFile> file;
+    std::shared_ptr<const Directory> directory;  // null: that of all others
     std::uint64_t last_use = 0;
     bool stays_open = false;
   };

@@ -136,15 +136,16 @@ Result<Dims> global_shape_of(const Dims& local_shape, const Dims& mesh_sizes,
   return shape;
 }
 
-Result<Dims> agreed_shape(std::string_view name, std::span<const Dims> shapes) {
-  for (std::size_t rank = 1; rank < shapes.size(); ++rank) {
-    if (shapes[rank] == shapes[0]) continue;
+Result<Dims> agreed_shape(std::string_view name, std::span<const ReportedShape> shapes) {
+  const ReportedShape& first = shapes.front();
+  for (const ReportedShape& other : shapes) {
+    if (other.shape == first.shape) continue;
     return fail(Code::kShapeMismatch,
-                "tensor {}: found a global shape of {} on rank {} and {} on rank 0, expected the "
+                "tensor {}: found a global shape of {} on rank {} and {} on rank {}, expected the "
                 "same; the rows of this parameter are not shared out evenly",
-                name, to_string(shapes[rank]), rank, to_string(shapes[0]));
+                name, to_string(other.shape), other.rank, to_string(first.shape), first.rank);
   }
-  return shapes[0];
+  return first.shape;
 }
 
 }  // namespace shardwright

@@ -61,8 +61,15 @@ struct ShardRows {
 [[nodiscard]] Result<Dims> global_shape_of(const Dims& local_shape, const Dims& mesh_sizes,
                                            const MeshPlacements& placements);
 
+/// What a rank says of a tensor's global shape.
+struct ReportedShape {
+  std::int64_t rank = 0;
+  Dims shape;
+};
+
 /// The shape that all ranks report of one tensor. Error: kShapeMismatch, naming two ranks that
-/// disagree and what they say. REQUIRES: one shape per rank, at least one.
-[[nodiscard]] Result<Dims> agreed_shape(std::string_view name, std::span<const Dims> shapes);
+/// disagree and what they say. REQUIRES: at least one.
+[[nodiscard]] Result<Dims> agreed_shape(std::string_view name,
+                                        std::span<const ReportedShape> shapes);
 
 }  // namespace shardwright

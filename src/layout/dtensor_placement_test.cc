@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 
 #include "layout/device_mesh.h"
@@ -126,12 +127,12 @@ TEST(GlobalShape, CountsEveryShardingAxis) {
 }
 
 TEST(AgreedShape, SaysWhichRanksDisagree) {
-  const std::vector<Dims> shapes = {{8, 4}, {8, 4}, {6, 4}};
+  const std::vector<ReportedShape> shapes = {{1, {8, 4}}, {3, {8, 4}}, {5, {6, 4}}};
   const auto agreed = agreed_shape("layers.0.w", shapes);
   ASSERT_FALSE(agreed);
   EXPECT_THAT(agreed.error().message,
               HasSubstr("tensor layers.0.w: found a global shape of (6, 4)"));
-  EXPECT_THAT(agreed.error().message, HasSubstr("rank 2"));
+  EXPECT_THAT(agreed.error().message, HasSubstr("on rank 5 and (8, 4) on rank 1"));
   EXPECT_EQ(agreed_shape("w", std::span(shapes).first(2)).value(), (Dims{8, 4}));
 }
 
@@ -166,8 +167,9 @@ FsdpParameter fsdp_parameter(std::vector<std::int64_t> ranks, const Dims& local,
 TEST(MergePlacement, PutsTheFsdpShardOnTheExpertDataAxis) {
   const DeviceMesh mesh = DeviceMesh::make({1, 4, 2, 1}).value();
   const FsdpParameter parameter = fsdp_parameter({0, 2, 4, 6}, {32, 64}, {128, 64});
-  const auto merged = merge_placement("experts.fc1.weight0", mesh,
-                                      {kReplicate, kReplicate, kShard0, kShard0}, parameter);
+  const auto merged =
+      merge_placement("experts.fc1.weight0", mesh, {kReplicate, kReplicate, kShard0, kShard0},
+                      parameter, FsdpOrder::kOutside);
   ASSERT_TRUE(merged) << merged.error().text();
   EXPECT_EQ(merged->placements, (MeshPlacements{kReplicate, kShard0, kShard0, kShard0}));
   EXPECT_EQ(merged->mesh.sizes(), mesh.sizes());
@@ -178,8 +180,9 @@ TEST(MergePlacement, PutsTheFsdpShardOnTheExpertDataAxis) {
 TEST(MergePlacement, LeavesTheSecondAxisToTensorParallelism) {
   const DeviceMesh mesh = DeviceMesh::make({1, 4, 2, 1}).value();
   const FsdpParameter parameter = fsdp_parameter({0, 2, 4, 6}, {32, 16}, {128, 16});
-  const auto merged = merge_placement("experts.fc2.weight0", mesh,
-                                      {kReplicate, kReplicate, kShard0, kShard1}, parameter);
+  const auto merged =
+      merge_placement("experts.fc2.weight0", mesh, {kReplicate, kReplicate, kShard0, kShard1},
+                      parameter, FsdpOrder::kOutside);
   ASSERT_TRUE(merged) << merged.error().text();
   EXPECT_EQ(merged->placements, (MeshPlacements{kReplicate, kShard0, kShard0, kShard1}));
   EXPECT_EQ(merged->shape, (Dims{256, 16}));
@@ -188,14 +191,15 @@ TEST(MergePlacement, LeavesTheSecondAxisToTensorParallelism) {
 TEST(MergePlacement, KeepsTheParametersOwnMeshWhereNothingShards) {
   const DeviceMesh alone = DeviceMesh::make({1, 1, 1, 1}).value();
   const FsdpParameter parameter = fsdp_parameter({0, 2, 4, 6}, {2}, {8});
-  const auto sized_one =
-      merge_placement("norm", alone, {kReplicate, kReplicate, kShard0, kShard0}, parameter);
+  const auto sized_one = merge_placement("norm", alone, {kReplicate, kReplicate, kShard0, kShard0},
+                                         parameter, FsdpOrder::kInside);
   ASSERT_TRUE(sized_one) << sized_one.error().text();
   EXPECT_EQ(sized_one->shape, (Dims{8}));
   EXPECT_EQ(sized_one->strides, (Dims{1}));
   EXPECT_EQ(sized_one->placements, (MeshPlacements{kShard0}));
   const DeviceMesh mesh = DeviceMesh::make({1, 4, 2, 1}).value();
-  const auto replicated = merge_placement("norm", mesh, MeshPlacements(4), parameter);
+  const auto replicated =
+      merge_placement("norm", mesh, MeshPlacements(4), parameter, FsdpOrder::kInside);
   ASSERT_TRUE(replicated) << replicated.error().text();
   EXPECT_EQ(replicated->mesh.sizes(), (Dims{4}));
 }
@@ -204,7 +208,7 @@ TEST(MergePlacement, KeepsTheParametersOwnMeshWhereNothingShards) {
 TEST(MergePlacement, KeepsEmptyShardsLegal) {
   const DeviceMesh mesh = DeviceMesh::make({1, 4, 1, 1}).value();
   const auto merged = merge_placement("hc_head.scale", mesh, MeshPlacements(4),
-                                      fsdp_parameter({0, 1, 2, 3}, {0}, {1}));
+                                      fsdp_parameter({0, 1, 2, 3}, {0}, {1}), FsdpOrder::kInside);
   ASSERT_TRUE(merged) << merged.error().text();
   EXPECT_EQ(merged->shape, (Dims{1}));
 }
@@ -213,14 +217,72 @@ TEST(MergePlacement, RefusesFsdpThatIsNoLine) {
   const DeviceMesh mesh = DeviceMesh::make({1, 4, 2, 1}).value();
   const MeshPlacements placements = {kReplicate, kReplicate, kShard0, kShard0};
   const auto flattened = merge_placement("experts.fc1.weight0", mesh, placements,
-                                         fsdp_parameter({0, 1, 2, 3, 4, 5, 6, 7}, {4, 4}, {32, 4}));
+                                         fsdp_parameter({0, 1, 2, 3, 4, 5, 6, 7}, {4, 4}, {32, 4}),
+                                         FsdpOrder::kInside);
   ASSERT_FALSE(flattened);
   EXPECT_EQ(flattened.error().code, Code::kComponentLayout);
   EXPECT_THAT(flattened.error().message, HasSubstr("parameter experts.fc1.weight0"));
   FsdpParameter hybrid = fsdp_parameter({0, 2, 4, 6}, {4, 4}, {8, 4});
   hybrid.mesh = DeviceMesh::make({2, 2}, {0, 2, 4, 6}).value();
-  hybrid.placements = {kReplicate, kReplicate};
-  EXPECT_FALSE(merge_placement("w", mesh, placements, hybrid));
+  for (const MeshPlacement& outer : {kReplicate, kShard0}) {
+    hybrid.placements = {outer, kShard0};
+    const auto refused = merge_placement("w", mesh, placements, hybrid, FsdpOrder::kInside);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::kComponentLayout);
+    EXPECT_THAT(refused.error().message, HasSubstr("parameter w"));
+  }
+  FsdpParameter beyond = fsdp_parameter({0, 2, 4, 6}, {4, 4}, {16, 4});
+  beyond.placements = {MeshPlacement::shard(2)};
+  EXPECT_FALSE(merge_placement("w", mesh, placements, beyond, FsdpOrder::kInside));
+}
+
+// EP 2 x ETP 2 x FSDP 3 over 5 rows each: ranks hold 2, 2 and 1, in the order of the whole.
+TEST(MergePlacement, KeepsTheCutOfFsdpInside) {
+  const DeviceMesh mesh = DeviceMesh::make({1, 3, 2, 2}).value();
+  const MeshPlacements placements = {kReplicate, kReplicate, kShard0, kShard0};
+  const std::array<std::int64_t, 3> rows = {2, 2, 1};
+  std::vector<std::int64_t> origins;
+  for (std::int64_t rank = 0; rank < 12; ++rank) {
+    const std::int64_t line = rank % 4;
+    const Dims local{rows[static_cast<std::size_t>(rank / 4)], 7};
+    const FsdpParameter parameter = fsdp_parameter({line, line + 4, line + 8}, local, {5, 7});
+    const auto merged = merge_placement("w", mesh, placements, parameter, FsdpOrder::kInside);
+    ASSERT_TRUE(merged) << merged.error().text();
+    EXPECT_EQ(merged->placements,
+              (MeshPlacements{kReplicate, MeshPlacement::strided_shard(0, 4), kShard0, kShard0}));
+    EXPECT_EQ(merged->shape, (Dims{20, 7}));
+    const auto box = placed_box("w", *merged, rank, local);
+    ASSERT_TRUE(box) << box.error().text();
+    EXPECT_EQ((*box)->shape, local);
+    origins.push_back((*box)->origin[0]);
+    EXPECT_FALSE(placed_box("w", *merged, rank, {local[0] + 1, 7}));
+    const auto outside = merge_placement("w", mesh, placements, parameter, FsdpOrder::kOutside);
+    ASSERT_FALSE(outside);
+    EXPECT_THAT(outside.error().message, HasSubstr("disagree about the global shape"));
+  }
+  EXPECT_THAT(origins, testing::ElementsAre(0, 5, 10, 15, 2, 7, 12, 17, 4, 9, 14, 19));
+}
+
+// Axes that shard the other tensor axis do not count, and none to the right leaves a plain shard.
+TEST(MergePlacement, CountsTheAxesToTheRightThatCutTheSameRows) {
+  const DeviceMesh mesh = DeviceMesh::make({1, 2, 2, 2}).value();
+  const FsdpParameter parameter = fsdp_parameter({0, 4}, {3, 8}, {6, 8});
+  const auto factor = [&](const MeshPlacements& placements) {
+    const auto merged = merge_placement("w", mesh, placements, parameter, FsdpOrder::kInside);
+    return merged ? to_string(merged->placements) : merged.error().message;
+  };
+  EXPECT_EQ(factor({kReplicate, kReplicate, kShard0, kShard1}),
+            "[Replicate, StridedShard(0, 2), Shard(0), Shard(1)]");
+  EXPECT_EQ(factor({kReplicate, kReplicate, kReplicate, kShard1}),
+            "[Replicate, Shard(0), Replicate, Shard(1)]");
+}
+
+TEST(PlacedBox, OfARankOutsideOfTheMesh) {
+  const DeviceMesh mesh = DeviceMesh::make({2}, {4, 6}).value();
+  const auto placement = place_plain("w", mesh, {kShard0}, {3});
+  ASSERT_TRUE(placement);
+  EXPECT_EQ(placed_box("w", *placement, 6, {3}).value(), (Box{{3}, {3}}));
+  EXPECT_EQ(placed_box("w", *placement, 5, {3}).value(), std::nullopt);
 }
 
 TEST(CopyBackRule, DoesNothingForEmptyTargets) {

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string_view>
-#include <vector>
 
 #include "layout/device_mesh.h"
 #include "layout/dtensor_placement.h"
@@ -19,6 +18,16 @@ struct FsdpParameter {
   Dims logical_shape;  ///< what FSDP says of the whole; counts its own mesh only
 };
 
+/// In which order the ranks that share out a tensor axis count.
+enum class FsdpOrder : std::uint8_t {
+  /// FSDP's cut lies inside those of EP and TP, as it was made: rows are in the model's order, so
+  /// that they can be read at other sizes, and need not divide evenly.
+  kInside,
+  /// MLite's order: FSDP's index counts first, though it cut last. Rows can only be read at the
+  /// sizes that wrote them, and each rank must have as many.
+  kOutside,
+};
+
 /// The DTensor that stands for a parameter in a checkpoint.
 struct CheckpointPlacement {
   DeviceMesh mesh;
@@ -31,8 +40,8 @@ struct CheckpointPlacement {
 [[nodiscard]] bool shards_something(const Dims& mesh_sizes, const MeshPlacements& placements);
 
 /// A parameter that is no DTensor: the checkpoint's mesh and placements, and the shape that its
-/// shards make. Error: kShapeMismatch.
-[[nodiscard]] Result<CheckpointPlacement> place_plain(const DeviceMesh& mesh,
+/// shards make. Error: kShapeMismatch, naming the parameter.
+[[nodiscard]] Result<CheckpointPlacement> place_plain(std::string_view name, const DeviceMesh& mesh,
                                                       const MeshPlacements& placements,
                                                       const Dims& local_shape);
 
@@ -41,15 +50,23 @@ struct CheckpointPlacement {
 /// * Where these shard nothing, the parameter keeps its own mesh, placements and logical shape, so
 ///   that ranks with empty shards stay what they are.
 /// * Else the FSDP shard is merged in: the mesh axis whose ranks are FSDP's gets its placement, and
-///   the shape counts the local one on every axis that shards. FSDP's own logical shape knows
+///   the shape counts FSDP's whole on every other axis that shards. FSDP's own logical shape knows
 ///   nothing of experts and tensor parallelism.
 ///
 /// Errors name the parameter: kComponentLayout where no axis of the checkpoint's mesh has FSDP's
-/// ranks (hybrid sharding, DP and CP flattened together), kShapeMismatch.
+/// ranks (hybrid sharding, DP and CP flattened together), kShapeMismatch, of kOutside also where
+/// FSDP's ranks have different shapes and so would not agree about the whole.
 [[nodiscard]] Result<CheckpointPlacement> merge_placement(std::string_view name,
                                                           const DeviceMesh& mesh,
                                                           const MeshPlacements& placements,
-                                                          const FsdpParameter& parameter);
+                                                          const FsdpParameter& parameter,
+                                                          FsdpOrder order);
+
+/// The box of a rank's piece, or nullopt for a rank outside of the mesh. Error: kShapeMismatch,
+/// naming the parameter, where the box is not of the shape that the rank has.
+[[nodiscard]] Result<std::optional<Box>> placed_box(std::string_view name,
+                                                    const CheckpointPlacement& placement,
+                                                    std::int64_t rank, const Dims& local_shape);
 
 /// What loading does with the piece that a rank got.
 enum class CopyBack : std::uint8_t {

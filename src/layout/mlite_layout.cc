@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "layout/rank_order.h"
 
 namespace shardwright {
 namespace {
@@ -50,18 +51,6 @@ std::unexpected<Error> ask(std::string_view module, std::string_view found,
                            std::string_view expected) {
   return fail(Code::kUsage, "{}experts: found {}, expected {}; give --source-ep and --source-etp",
               module, found, expected);
-}
-
-// The rank that wrote `__3_0.distcp`.
-std::optional<std::int64_t> rank_of_file(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  std::string_view name = slash == path.npos ? path : path.substr(slash + 1);
-  if (!name.starts_with("__")) return std::nullopt;
-  name.remove_prefix(2);
-  std::int64_t rank = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
-  if (error != std::errc() || end == name.data() + name.size() || *end != '_') return std::nullopt;
-  return rank;
 }
 
 // Which ranks' shards stayed tells what the others were taken for. Chunk i of the rows is that of
@@ -115,8 +104,7 @@ Status read_module(const Catalog& catalog, std::string_view name, const Module& 
   }
   const std::int64_t chunks = cuts_of(fc1, 0);
   const std::int64_t columns = cuts_of(fc2, 0) * layout.expert_tensor;
-  if (chunks % ranks != 0 || chunks != columns || fc2.desc.shape[0] != layout.expert * hidden ||
-      fc1.desc.shape[0] % chunks != 0) {
+  if (chunks % ranks != 0 || chunks != columns || fc2.desc.shape[0] != layout.expert * hidden) {
     return ask(name,
                fmt::format("fc1 {} in {} pieces, fc2 {} in {}", to_string(fc1.desc.shape), chunks,
                            to_string(fc2.desc.shape), columns),

@@ -139,10 +139,18 @@ struct Found {
   bool is_doubtful = false;
 };
 
+/// A list of equal numbers, the sides of a square, as that number; anything else as it is.
+ArgValue one_side(const ArgValue& value) {
+  const auto* sides = std::get_if<std::vector<std::int64_t>>(&value);
+  if (sides == nullptr || sides->empty()) return value;
+  const bool is_square = std::ranges::count(*sides, sides->front()) == std::ssize(*sides);
+  return is_square ? ArgValue{sides->front()} : value;
+}
+
 /// The value of that name; of `name.length` how long the list or text is.
 std::optional<ArgValue> size_value(const Arguments& values, std::string_view name) {
   constexpr std::string_view kLength = ".length";
-  if (const ArgValue* value = find_set(values, name)) return *value;
+  if (const ArgValue* value = find_set(values, name)) return one_side(*value);
   if (!name.ends_with(kLength)) return std::nullopt;
   const ArgValue* value = find_set(values, name.substr(0, name.size() - kLength.size()));
   if (value == nullptr) return std::nullopt;

@@ -57,8 +57,15 @@ struct ConfigFromArgs {
 [[nodiscard]] Result<ConfigFromArgs> config_from_args(const Mapping& mapping,
                                                       const Arguments& args);
 
+/// Whether the family describes the variant that a config.json is of (the kind of its vision tower,
+/// of its language model). Error: kNoFamily, with the key, what it is and what the family knows.
+[[nodiscard]] Status check_variant(const Mapping& mapping, const HfConfig& config);
+
+/// Whether some family is of an architecture that a config.json names.
+[[nodiscard]] bool names_architecture(std::span<const Mapping> mappings, const HfConfig& config);
+
 /// The family that a config.json names by architecture, else by model type. The pointer is into
-/// `mappings`. Errors: kNoFamily, kAmbiguousFamily, listing the candidates.
+/// `mappings`. Errors: kNoFamily, kAmbiguousFamily, listing the candidates; those of check_variant.
 [[nodiscard]] Result<const Mapping*> find_family(std::span<const Mapping> mappings,
                                                  const HfConfig& config);
 /// The family of that name. Error: kNoFamily.

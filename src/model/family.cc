@@ -30,7 +30,7 @@ bool lists(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-bool names_architecture(const Mapping& mapping, const HfConfig& config) {
+bool is_of_architecture(const Mapping& mapping, const HfConfig& config) {
   return std::ranges::any_of(config.architectures, [&](const std::string& architecture) {
     return lists(mapping.architectures, architecture);
   });
@@ -49,6 +49,12 @@ bool fits(const Mapping& mapping, const Arguments& args, std::span<const TensorD
   return sizes && map_from_megatron(mapping, *sizes, canonical).has_value();
 }
 
+std::string one_of(std::span<const ArgValue> values) {
+  std::vector<std::string> texts;
+  for (const ArgValue& value : values) texts.push_back(to_string(value));
+  return fmt::format("{}", fmt::join(texts, " or "));
+}
+
 std::unexpected<Error> ambiguous(const Candidates& candidates) {
   return fail(Code::kAmbiguousFamily,
               "family: found {} that fit ({}), expected one; name it with --family",
@@ -57,10 +63,28 @@ std::unexpected<Error> ambiguous(const Candidates& candidates) {
 
 }  // namespace
 
+bool names_architecture(std::span<const Mapping> mappings, const HfConfig& config) {
+  return std::ranges::any_of(
+      mappings, [&](const Mapping& mapping) { return is_of_architecture(mapping, config); });
+}
+
+Status check_variant(const Mapping& mapping, const HfConfig& config) {
+  for (const NeededConfig& needed : mapping.needs_config) {
+    const ArgValue* value = find_set(config.values, needed.key);
+    const auto is_it = [&](const ArgValue& known) { return same_value(known, *value); };
+    if (value == nullptr || std::ranges::any_of(needed.values, is_it)) continue;
+    return fail(Code::kNoFamily,
+                "config.json: found {} = {}, expected {}: family {} knows no other; name another "
+                "family with --family, or extend this one with a mapping file of your own (--map)",
+                needed.key, to_string(*value), one_of(needed.values), mapping.family);
+  }
+  return {};
+}
+
 Result<const Mapping*> find_family(std::span<const Mapping> mappings, const HfConfig& config) {
   Candidates candidates;
   for (const Mapping& mapping : mappings) {
-    if (names_architecture(mapping, config)) candidates.push_back(&mapping);
+    if (is_of_architecture(mapping, config)) candidates.push_back(&mapping);
   }
   const auto other_type = [&](const Mapping* mapping) {
     return !lists(mapping->model_types, config.model_type);
@@ -71,6 +95,13 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const HfCo
       if (config.architectures.empty() && !other_type(&mapping)) candidates.push_back(&mapping);
     }
   }
+  const auto other_variant = [&](const Mapping* mapping) {
+    return !check_variant(*mapping, config).has_value();
+  };
+  if (!candidates.empty() && std::ranges::all_of(candidates, other_variant)) {
+    return std::unexpected(check_variant(*candidates[0], config).error());
+  }
+  std::erase_if(candidates, other_variant);
   if (candidates.size() > 1) return ambiguous(candidates);
   if (candidates.size() == 1) return candidates[0];
   std::vector<std::string> known;

@@ -2,6 +2,7 @@
 #include "model/instances.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/fail.h"
@@ -238,11 +239,11 @@ Status Selector::visit_choice(const Choice& choice, Bindings& bindings, Selectio
     const bool best_complete = best.missing.empty();
     // A complete option beats an incomplete one; among incomplete ones the nearest is the one to
     // complain about; among complete ones that whose shapes are there, then the written
-    // checkpoint's own form, then the first.
+    // checkpoint's own form, then the one that leaves least, then the first.
     const auto rank = [](const Selection& chosen, std::size_t likeness) {
       const auto misfits = static_cast<std::ptrdiff_t>(chosen.misfits);
-      return chosen.missing.empty() ? std::pair(-misfits, likeness)
-                                    : std::pair(std::ptrdiff_t{0}, chosen.present);
+      return chosen.missing.empty() ? std::tuple(-misfits, likeness, chosen.present)
+                                    : std::tuple(std::ptrdiff_t{0}, chosen.present, std::size_t{0});
     };
     const bool better =
         !has_best ||

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -33,58 +34,94 @@ bool is_merged_by_entry(std::string_view key) {
 }
 
 bool is_own(std::string_view key) {
-  constexpr std::array<std::string_view, 9> kKeys{"family",        "extends",     "abstract",
-                                                  "architectures", "model_types", "needs_args",
-                                                  "inferred",      "$schema",     "about"};
+  constexpr std::array<std::string_view, 10> kKeys{
+      "family",     "extends",      "abstract", "architectures", "model_types",
+      "needs_args", "needs_config", "inferred", "$schema",       "about"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
-/// What `base` states and `child` does not change. A null entry of the child removes.
-Json merged(const Json& base, const Json& child) {
-  Json result = Json::object();
-  for (const auto& [key, value] : base.items()) {
-    if (!is_own(key)) result[key] = value;
-  }
+/// Lets `child` add to `result` and change it. A null entry of the child removes; what it removes
+/// from a file that does not have it is kept, for the files that this one is yet merged into.
+void merge_into(Json& result, const Json& child, bool with_own) {
   for (const auto& [key, value] : child.items()) {
-    const bool by_entry = is_merged_by_entry(key) && value.is_object() && result.contains(key) &&
-                          result[key].is_object();
+    if (!with_own && is_own(key)) continue;
+    const auto present = result.find(key);
+    const bool by_entry = is_merged_by_entry(key) && value.is_object() && present != result.end() &&
+                          present->is_object();
     if (!by_entry) {
       result[key] = value;
       continue;
     }
     for (const auto& [entry, content] : value.items()) {
       if (content.is_null()) {
-        result[key].erase(entry);
+        present->erase(entry);
       } else {
-        result[key][entry] = content;
+        (*present)[entry] = content;
       }
     }
   }
-  return result;
 }
 
-Result<Json> resolved(const Source& source, std::span<const Source> all, int depth) {
-  const JsonNode root(source.json, source.name + "#");
-  const std::optional<JsonNode> extends = root.find("extends");
-  if (!extends) return source.json;
-  const std::vector<std::string> families = SW_TRY(extends->texts());
-  Json below = Json::object();
-  for (const std::string& family : families) {
-    const auto base = std::ranges::find(all, family, &Source::family);
-    if (base == all.end()) {
-      return extends->invalid(fmt::format("'{}'", family), "a family given too");
+/// Folds into each file those that it extends, each once however many extend it.
+class Resolver {
+ public:
+  explicit Resolver(std::span<const Source> all) : all_(all) {}
+
+  /// The file as a whole. Lives as long as the resolver and its sources.
+  Result<const Json*> resolve(const Source& source) { return SW_TRY(whole(source, 0)).json; }
+
+ private:
+  struct Whole {
+    const Json* json = nullptr;
+    int files_below = 0;  ///< in the longest row of files that extend each other
+  };
+
+  Result<Whole> whole(const Source& source, int above) {
+    if (const auto done = done_.find(source.family); done != done_.end()) {
+      return Whole{&done->second.first, done->second.second};
     }
-    if (depth >= kMaxDepth) {
-      return extends->invalid(fmt::format("'{}'", family), "no more than 8 files in a row");
+    const JsonNode root(source.json, source.name + "#");
+    const std::optional<JsonNode> extends = root.find("extends");
+    if (!extends) return Whole{&source.json, 0};
+    const std::vector<std::string> families = SW_TRY(extends->texts());
+    Json result = Json::object();
+    int files_below = 0;
+    for (const std::string& family : families) {
+      const auto base = std::ranges::find(all_, family, &Source::family);
+      if (base == all_.end()) {
+        return extends->invalid(fmt::format("'{}'", family), "a family given too");
+      }
+      const std::string too_many = fmt::format("no more than {} files in a row", kMaxDepth);
+      if (above >= kMaxDepth) return extends->invalid(fmt::format("'{}'", family), too_many);
+      const Whole below = SW_TRY(whole(*base, above + 1));
+      files_below = std::max(files_below, below.files_below + 1);
+      if (files_below > kMaxDepth) {
+        return extends->invalid(fmt::format("'{}'", family), too_many);
+      }
+      merge_into(result, *below.json, false);
     }
-    below = merged(below, SW_TRY(resolved(*base, all, depth + 1)));
+    merge_into(result, source.json, true);
+    const auto added =
+        done_.emplace(source.family, std::pair(std::move(result), files_below)).first;
+    return Whole{&added->second.first, files_below};
   }
-  return merged(below, source.json);
+
+  std::span<const Source> all_;
+  std::map<std::string, std::pair<Json, int>, std::less<>> done_;
+};
+
+/// Whether a null entry is left that removed nothing.
+bool has_removals(const Json& json) {
+  return std::ranges::any_of(json.items(), [](const auto& item) {
+    if (!is_merged_by_entry(item.key()) || !item.value().is_object()) return false;
+    return std::ranges::any_of(item.value().items(),
+                               [](const auto& entry) { return entry.value().is_null(); });
+  });
 }
 
 /// Without the null entries that removed nothing.
 Json without_removals(Json json) {
-  for (auto& [key, value] : json.items()) {
+  for (const auto& [key, value] : json.items()) {
     if (!is_merged_by_entry(key) || !value.is_object()) continue;
     Json kept = Json::object();
     for (const auto& [entry, content] : value.items()) {
@@ -281,12 +318,27 @@ Result<std::vector<NeededArg>> parse_needed_args(const JsonNode& root) {
   return needed;
 }
 
+Result<std::vector<NeededConfig>> parse_needed_config(const JsonNode& root) {
+  std::vector<NeededConfig> needed;
+  const std::optional<JsonNode> node = root.find("needs_config");
+  if (!node) return needed;
+  const auto members = SW_TRY(node->members());
+  for (const auto& [key, list] : members) {
+    NeededConfig& entry = needed.emplace_back(NeededConfig{key, {}});
+    const std::vector<JsonNode> values = SW_TRY(list.elements());
+    for (const JsonNode& value : values) entry.values.push_back(SW_TRY(parse_value(value)));
+    if (values.empty()) return list.invalid("no values", "one or more");
+  }
+  return needed;
+}
+
 Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) {
   const JsonNode family = SW_TRY(root.at("family"));
   mapping.family = SW_TRY(family.text());
   mapping.architectures = SW_TRY(texts_or_none(root, "architectures"));
   mapping.model_types = SW_TRY(texts_or_none(root, "model_types"));
   mapping.needs_args = SW_TRY(parse_needed_args(root));
+  mapping.needs_config = SW_TRY(parse_needed_config(root));
   mapping.inferred = SW_TRY(flag_or(root, "inferred", true));
   mapping.beyond_args = SW_TRY(texts_or_none(root, "beyond_args"));
   if (is_abstract) return {};
@@ -297,9 +349,10 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
 
 Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
   SW_TRY(
-      root.only({"$schema", "about", "family", "extends", "abstract", "architectures",
-                 "model_types", "needs_args", "inferred", "beyond_args", "config_section", "sizes",
-                 "indices", "groups", "rules", "copies", "ignore", "config", "components"}));
+      root.only({"$schema",       "about",          "family",     "extends",      "abstract",
+                 "architectures", "model_types",    "needs_args", "needs_config", "inferred",
+                 "beyond_args",   "config_section", "sizes",      "indices",      "groups",
+                 "rules",         "copies",         "ignore",     "config",       "components"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));
@@ -320,7 +373,9 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
   }
   if (const std::optional<JsonNode> components = root.find("components");
       components && !is_abstract) {
-    mapping.components = SW_TRY(parse_routes(*components));
+    Components parsed = SW_TRY(parse_components(*components, known));
+    mapping.components = std::move(parsed.routes);
+    mapping.parts = std::move(parsed.parts);
   }
   if (const std::optional<JsonNode> config = root.find("config")) {
     const auto nodes = SW_TRY(config->members());
@@ -329,6 +384,17 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
     }
   }
   return mapping;
+}
+
+/// What a file says of itself: no file that it extends can.
+Result<Mapping> names_of(const Source& source) {
+  const JsonNode root(source.json, source.name + "#");
+  Mapping names;
+  names.file = source.name;
+  names.family = source.family;
+  names.architectures = SW_TRY(texts_or_none(root, "architectures"));
+  names.model_types = SW_TRY(texts_or_none(root, "model_types"));
+  return names;
 }
 
 Result<Source> parse_source(const MappingText& text) {
@@ -347,7 +413,8 @@ Result<Source> parse_source(const MappingText& text) {
 
 }  // namespace
 
-Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts) {
+Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts,
+                                            const WantedMapping& wanted) {
   std::vector<Source> sources;
   for (const MappingText& text : texts) {
     Source source = SW_TRY(parse_source(text));
@@ -357,10 +424,13 @@ Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts) 
     }
     sources.push_back(std::move(source));
   }
+  Resolver resolver(sources);
   std::vector<Mapping> mappings;
   for (const Source& source : sources) {
-    const Json json = without_removals(SW_TRY(resolved(source, sources, 0)));
-    const JsonNode root(json, source.name + "#");
+    if (wanted && !wanted(SW_TRY(names_of(source)))) continue;
+    const Json* json = SW_TRY(resolver.resolve(source));
+    const Json without = has_removals(*json) ? without_removals(*json) : Json();
+    const JsonNode root(without.is_null() ? *json : without, source.name + "#");
     const bool is_abstract = SW_TRY(flag_or(root, "abstract", false));
     Mapping mapping = SW_TRY(parse_resolved(root, is_abstract));
     mapping.file = source.name;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "model/arguments.h"
 #include "model/component_route.h"
+#include "model/model_part.h"
 #include "model/name_template.h"
 #include "model/transform.h"
 #include "shardwright/mapping.h"
@@ -102,6 +104,12 @@ struct NeededArg {
   std::optional<ArgValue> value;
 };
 
+/// A key of config.json and the values that the family knows; a file without it has one of them.
+struct NeededConfig {
+  std::string key;  ///< from the root of the file
+  std::vector<ArgValue> values;
+};
+
 /// One correspondence between config.json and Megatron's arguments that shapes do not need.
 struct ConfigRule {
   enum class Kind : std::uint8_t {
@@ -144,6 +152,7 @@ struct Mapping {
   std::vector<std::string> architectures;  ///< HF's class names, the written one first
   std::vector<std::string> model_types;    ///< likewise
   std::vector<NeededArg> needs_args;       ///< what only this family's arguments have
+  std::vector<NeededConfig> needs_config;  ///< the variants of its architecture that it describes
   /// Whether arguments and tensors alone may give this family; not where another one looks the
   /// same.
   bool inferred = true;
@@ -158,6 +167,7 @@ struct Mapping {
   std::vector<NameRule> ignore;
   std::vector<ConfigRule> config;
   std::vector<ComponentRoute> components;  ///< empty: no MIMO model is known of this family
+  std::vector<ModelPart> parts;            ///< empty: its models are not put together of parts
 };
 
 /// The text of one mapping file. Borrows.
@@ -166,10 +176,16 @@ struct MappingText {
   std::string_view json;
 };
 
+/// Whether a mapping is needed, of which only file, family, architectures and model types are known
+/// yet. To parse the rules of fifty families takes longer than to hash a gigabyte.
+using WantedMapping = std::function<bool(const Mapping& names)>;
+
 /// Parses mapping files that may extend each other by family name; abstract ones are only
 /// extended and not returned. Strict: anything that models/schema.json does not allow, and names
-/// or sizes that don't fit together, are kMappingInvalid with the place in the file.
-[[nodiscard]] Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts);
+/// or sizes that don't fit together, are kMappingInvalid with the place in the file. Of files that
+/// are not wanted only the JSON is checked.
+[[nodiscard]] Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts,
+                                                          const WantedMapping& wanted = {});
 
 /// One mapping file that extends nothing.
 [[nodiscard]] Result<Mapping> parse_mapping(std::string_view json, std::string name);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -277,6 +278,30 @@ TEST(ParseMappings, AFamilyChangesWhatItExtendsEntryByEntry) {
   EXPECT_THAT(sizes, testing::UnorderedElementsAre("layers", "tied", "width"));
   const auto& section = std::get<Section>(mapping.items[0].value);
   EXPECT_EQ(std::get<Rule>(section.items[0].value).hf[0].text(), "h.{layer}.d");
+}
+
+// The limit is of the row of files, not of how they happen to be sorted.
+TEST(ParseMappings, RowsOfExtendedFilesAreLimitedInAnyOrder) {
+  for (const bool base_first : {true, false}) {
+    for (const int files : {9, 10}) {
+      std::vector<std::string> jsons;
+      std::vector<MappingText> texts;
+      for (int i = 0; i < files; ++i) {
+        auto json = minimal();
+        json["family"] = fmt::format("f{}", i);
+        json["abstract"] = true;
+        if (i > 0) {
+          json = {{"family", json["family"]},
+                  {"extends", fmt::format("f{}", i - 1)},
+                  {"abstract", true}};
+        }
+        jsons.push_back(json.dump());
+      }
+      for (int i = 0; i < files; ++i) texts.push_back({fmt::format("f{}.json", i), jsons[i]});
+      if (!base_first) std::ranges::reverse(texts);
+      EXPECT_EQ(parse_mappings(texts).has_value(), files == 9) << base_first << files;
+    }
+  }
 }
 
 TEST(ParseMappings, RefusesTwoFilesForOneFamily) {

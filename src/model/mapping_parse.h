@@ -37,8 +37,12 @@ struct KnownNames {
 [[nodiscard]] Result<ConfigRule> parse_config_rule(const std::string& name, const JsonNode& node,
                                                    const KnownNames& known);
 
-/// `components`: the routes of a multimodal model's parts.
-[[nodiscard]] Result<std::vector<ComponentRoute>> parse_routes(const JsonNode& node);
+/// `components`: the parts of a multimodal model, in a MIMO run and among HF files.
+struct Components {
+  std::vector<ComponentRoute> routes;
+  std::vector<ModelPart> parts;
+};
+[[nodiscard]] Result<Components> parse_components(const JsonNode& node, const KnownNames& known);
 
 /// One rule, its names prefixed. `loops` are the loop variables that are bound around it.
 struct RulePrefix {

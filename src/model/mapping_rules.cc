@@ -131,7 +131,7 @@ Result<Rule> parse_rule(const JsonNode& node, const RulePrefix& prefix, const Kn
   SW_TRY(node.only({"megatron", "hf",      "transform", "aliases", "optional", "vocabulary",
                     "dtype",    "add",     "permute",   "shape",   "if",       "unless",
                     "axis",     "extents", "heads",     "groups",  "head_dim", "output_gate",
-                    "count",    "parts",   "ways",      "value"}));
+                    "count",    "side",    "parts",     "ways",    "value"}));
   Rule rule;
   rule.path = node.path();
   const JsonNode megatron = SW_TRY(node.at("megatron"));

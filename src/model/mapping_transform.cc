@@ -191,6 +191,19 @@ Result<ParsedTransform> parse_constant(const Context& context) {
   return ParsedTransform{Constant{SW_TRY(value.number())}, {}, {}};
 }
 
+Result<ParsedTransform> parse_unit_axis(const Context& context, int axis) {
+  UnitAxis unit{axis, SW_TRY(axis_of(context.node, "count", 1, kMaxAxes - 1)), false};
+  if (unit.count < 1) return context.node.invalid("a 'count' of 0", "1 or more");
+  if (const std::optional<JsonNode> side = context.node.find("side")) {
+    const std::string name = SW_TRY(side->text());
+    if (name != "hf" && name != "megatron") {
+      return side->invalid(fmt::format("'{}'", name), "hf or megatron");
+    }
+    unit.in_megatron = name == "megatron";
+  }
+  return ParsedTransform{unit, {}, {}};
+}
+
 Result<ParsedTransform> parse_named(const Context& context, std::string_view kind) {
   const JsonNode megatron = SW_TRY(context.node.at("megatron"));
   const bool is_dealt = kind == "grouped" && megatron.is_object();
@@ -222,7 +235,7 @@ Result<ParsedTransform> parse_named(const Context& context, std::string_view kin
     if (context.node.find("permute")) {
       return context.node.invalid("'permute'", "none: the transform is unit_axis");
     }
-    return ParsedTransform{UnitAxis{axis}, {}, {}};
+    return parse_unit_axis(context, axis);
   }
   return ParsedTransform{Rename{}, {}, {}};
 }
@@ -245,7 +258,7 @@ Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& 
        {"grouped", {"count", "parts"}},
        {"interleaved", {"axis", "ways"}},
        {"swapped", {"axis"}},
-       {"unit_axis", {"axis"}},
+       {"unit_axis", {"axis", "count", "side"}},
        {"constant", {"value"}}}};
   std::string kind = "rename";
   const std::optional<JsonNode> named = node.find("transform");

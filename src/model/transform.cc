@@ -275,37 +275,54 @@ Result<Lowered> lower_swapped(const Swapped& transform, const Dims& shape) {
   return lowered;
 }
 
-Result<Lowered> lower_unit_axis(const UnitAxis& transform, std::span<const Dims> hf,
-                                std::span<const Dims> megatron) {
+/// The shape of the side that lacks the axes.
+Result<Dims> without_units(const UnitAxis& unit, const Dims& outer) {
+  SW_TRY(check_axis(outer, unit.axis + unit.count - 1));
   Dims inner;
-  Dims outer;
-  if (megatron.empty()) {
-    outer = hf[0];
-    SW_TRY(check_axis(outer, transform.axis));
-    if (outer[transform.axis] != 1) {
+  for (int axis = 0; axis < outer.size(); ++axis) {
+    if (!unit.covers(axis)) {
+      inner.push_back(outer[axis]);
+    } else if (outer[axis] != 1) {
       return mismatch(fmt::format("shape {}", to_string(outer)),
-                      fmt::format("an extent of 1 at axis {}", transform.axis));
-    }
-    for (int axis = 0; axis < outer.size(); ++axis) {
-      if (axis != transform.axis) inner.push_back(outer[axis]);
-    }
-  } else {
-    inner = megatron[0];
-    if (transform.axis > inner.size() || inner.size() >= kMaxAxes) {
-      return mismatch(fmt::format("shape {}", to_string(inner)),
-                      fmt::format("{} to {} axes", transform.axis, kMaxAxes - 1));
-    }
-    for (int axis = 0; axis <= inner.size(); ++axis) {
-      if (axis == transform.axis) outer.push_back(1);
-      if (axis < inner.size()) outer.push_back(inner[axis]);
+                      fmt::format("an extent of 1 at axis {}", axis));
     }
   }
-  Piece piece = whole_piece(inner);
-  piece.hf_origin = Dims::filled(outer.size(), 0);
-  for (int axis = 0; axis < inner.size(); ++axis) {
-    piece.hf_axis.push_back(axis < transform.axis ? axis : axis + 1);
+  return inner;
+}
+
+/// The shape of the side that has them.
+Result<Dims> with_units(const UnitAxis& unit, const Dims& inner) {
+  if (unit.axis > inner.size() || inner.size() + unit.count > kMaxAxes) {
+    return mismatch(fmt::format("shape {}", to_string(inner)),
+                    fmt::format("{} to {} axes", unit.axis, kMaxAxes - unit.count));
   }
-  return Lowered{{outer}, {inner}, {piece}};
+  Dims outer;
+  for (int axis = 0; axis < inner.size() + unit.count; ++axis) {
+    outer.push_back(unit.covers(axis) ? 1 : inner[axis < unit.axis ? axis : axis - unit.count]);
+  }
+  return outer;
+}
+
+Result<Lowered> lower_unit_axis(const UnitAxis& unit, std::span<const Dims> hf,
+                                std::span<const Dims> megatron) {
+  const bool from_hf = megatron.empty();
+  const Dims& known = from_hf ? hf[0] : megatron[0];
+  const bool known_has_them = from_hf != unit.in_megatron;
+  const Dims other = SW_TRY(known_has_them ? without_units(unit, known) : with_units(unit, known));
+  Lowered lowered{{from_hf ? known : other}, {from_hf ? other : known}, {}};
+  const int hf_axes = lowered.hf[0].size();
+  Piece piece = whole_piece(lowered.megatron[0]);
+  piece.hf_origin = Dims::filled(hf_axes, 0);
+  for (int axis = 0, at = 0; axis < piece.shape.size(); ++axis) {
+    if (unit.in_megatron && unit.covers(axis)) {
+      piece.hf_axis.push_back(-1);
+      continue;
+    }
+    if (!unit.in_megatron && at == unit.axis) at += unit.count;
+    piece.hf_axis.push_back(at++);
+  }
+  lowered.pieces.push_back(piece);
+  return lowered;
 }
 
 /// Fills in whichever side is empty. Both sides share axis numbers here.

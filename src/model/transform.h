@@ -57,9 +57,14 @@ struct Swapped {
   int axis = 0;
 };
 
-/// HF has one axis more, at `axis`, of extent 1.
+/// One side has `count` axes more, from `axis` on, of extent 1.
 struct UnitAxis {
   int axis = 0;
+  int count = 1;
+  bool in_megatron = false;  ///< otherwise HF has them
+
+  /// Whether an axis of that side is one of them.
+  [[nodiscard]] bool covers(int at) const { return at >= axis && at < axis + count; }
 };
 
 /// A Megatron tensor that HF does not have: every element is `value`.

@@ -189,6 +189,22 @@ TEST(UnitAxis, IsThereInHfAlone) {
   }
 }
 
+TEST(UnitAxis, SeveralOfThemAreInMegatron) {
+  for (const auto& [axis, shape, last] : {std::tuple{0, Dims{1, 1, 2, 3}, "m(0, 0, 1, 2)"},
+                                          {1, Dims{2, 1, 1, 3}, "m(1, 0, 0, 2)"},
+                                          {2, Dims{2, 3, 1, 1}, "m(1, 2, 0, 0)"}}) {
+    const auto result =
+        both_ways({fmt::format(R"({{"megatron": "m", "transform": "unit_axis", "axis": {},
+                                    "count": 2, "side": "megatron", "hf": "h"}})",
+                               axis),
+                   {{"heads", 1}, {"groups", 1}, {"head_dim", 1}},
+                   {desc("h", {2, 3})}});
+    ASSERT_EQ(result.megatron.size(), 1U);
+    EXPECT_EQ(result.megatron[0].desc.shape, shape);
+    EXPECT_EQ(element_origins(result).at(last), "h(1, 2)");
+  }
+}
+
 TEST(Permute, UnpacksTransposedQueriesKeysAndValues) {
   // GPT-2's c_attn: input by output, [q | k | v].
   const auto result = both_ways({R"({"megatron": "m", "transform": "qkv", "permute": [1, 0],
@@ -396,6 +412,12 @@ TEST(Shapes, OfMegatronTensorsAreRefusedTheSameWay) {
       {R"({"megatron": "m", "hf": "h", "shape": ["groups"]})", {3}, "expected (2,) = (groups)"},
       {R"({"megatron": "m", "transform": "swapped", "hf": "h"})", {3}, "an even extent of axis 0"},
       {R"({"megatron": "m", "transform": "unit_axis", "axis": 2, "hf": "h"})", {3}, "2 to 7 axes"},
+      {R"({"megatron": "m", "transform": "unit_axis", "count": 2, "side": "megatron", "hf": "h"})",
+       {1, 2, 3},
+       "an extent of 1 at axis 1"},
+      {R"({"megatron": "m", "transform": "unit_axis", "count": 2, "side": "megatron", "hf": "h"})",
+       {1},
+       "at least 2 axes"},
   };
   for (const Case& bad : cases) {
     const std::vector<TensorDesc> megatron{desc("m", bad.shape)};

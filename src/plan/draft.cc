@@ -222,6 +222,15 @@ void name_for_spec(ModuleSpec spec, std::vector<DraftTensor>& tensors) {
   for (std::size_t i = 0; i < descs.size(); ++i) tensors[i].desc.name = std::move(descs[i].name);
 }
 
+void order_like(std::span<const TensorDesc> order, std::vector<DraftTensor>& tensors) {
+  std::unordered_map<std::string_view, std::size_t> position;
+  for (std::size_t i = 0; i < order.size(); ++i) position.emplace(order[i].name, i);
+  std::ranges::stable_sort(tensors, {}, [&](const DraftTensor& tensor) {
+    const auto found = position.find(tensor.desc.name);
+    return found == position.end() ? order.size() : found->second;
+  });
+}
+
 void resize_rows(DraftTensor& tensor, std::int64_t rows) {
   const std::int64_t old_rows = tensor.desc.shape[0];
   tensor.desc.shape[0] = rows;

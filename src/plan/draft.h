@@ -62,6 +62,9 @@ struct DraftOptions {
 /// (see names_in_spec).
 void name_for_spec(ModuleSpec spec, std::vector<DraftTensor>& tensors);
 
+/// Sorts tensors as `order` lists their names; those that it lacks follow as they were.
+void order_like(std::span<const TensorDesc> order, std::vector<DraftTensor>& tensors);
+
 /// Changes the height of a vocabulary tensor: new rows are zero, cut rows are padding.
 void resize_rows(DraftTensor& tensor, std::int64_t rows);
 

@@ -13,6 +13,7 @@
 #include "convert/correspond.h"
 #include "convert/dequantise.h"
 #include "convert/families.h"
+#include "convert/fsdp_source.h"
 #include "format/recorded_run.h"
 #include "layout/layer_name.h"
 #include "layout/piece_limit.h"
@@ -34,13 +35,23 @@ class ModelCheck {
       descs_ = descs_of(checkpoint_.catalog);
       return check_hf();
     }
-    if (!has_megatron_names(checkpoint_.catalog)) {
+    Catalog canonical;
+    if (is_fsdp(checkpoint_)) {
+      auto made = canonical_from_fsdp(checkpoint_.catalog, checkpoint_.arguments, report_.notes);
+      if (!made) {
+        add_finding(report_, made.error());
+        return {};
+      }
+      canonical = *std::move(made);
+    }
+    const Catalog& catalog = is_fsdp(checkpoint_) ? canonical : checkpoint_.catalog;
+    if (!has_megatron_names(catalog)) {
       descs_ = descs_of(checkpoint_.catalog);
       check_local_experts();
       return {};
     }
-    SW_TRY(check_piece_count(descs_of(checkpoint_.catalog)));
-    for (const CanonicalTensor& tensor : canonical_tensors(checkpoint_.catalog)) {
+    SW_TRY(check_piece_count(descs_of(catalog)));
+    for (const CanonicalTensor& tensor : canonical_tensors(catalog)) {
       descs_.push_back(tensor.desc);
     }
     check_layers();
@@ -51,7 +62,7 @@ class ModelCheck {
  private:
   // A mapping can only be held against a model that it is known to be of.
   Result<std::optional<ModelFacts>> find_facts(std::span<const TensorDesc> canonical) {
-    mappings_ = SW_TRY(load_mappings(request_));
+    mappings_ = SW_TRY(load_mappings_of(request_, checkpoint_));
     std::vector<std::string> notes;
     auto facts = find_model_facts(request_, checkpoint_, mappings_, canonical, notes);
     if (facts) {

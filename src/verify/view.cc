@@ -10,6 +10,7 @@
 #include "convert/dequantise.h"
 #include "convert/exact_values.h"
 #include "convert/families.h"
+#include "convert/fsdp_source.h"
 #include "convert/mimo_source.h"
 #include "format/torch_items.h"
 #include "io/source_files.h"
@@ -103,7 +104,7 @@ class Maker {
 
   Status draft_hf() {
     const ConvertRequest request = request_of(options_);
-    const std::vector<Mapping> mappings = SW_TRY(load_mappings(request));
+    const std::vector<Mapping> mappings = SW_TRY(load_mappings_of(request, view_.checkpoint));
     const ModelFacts facts =
         SW_TRY(find_model_facts(request, view_.checkpoint, mappings, {}, view_.notes));
     view_.family = facts.mapping->family;
@@ -125,9 +126,14 @@ class Maker {
   }
 
   Status draft_megatron() {
+    if (is_fsdp(view_.checkpoint)) {
+      view_.checkpoint.catalog =
+          SW_TRY(canonical_from_fsdp(catalog(), view_.checkpoint.arguments, view_.notes));
+    }
     if (is_mimo(catalog())) {
-      const std::vector<Mapping> mappings = SW_TRY(load_mappings(request_of(options_)));
-      SW_TRY(to_standard_names(mappings, view_.checkpoint.catalog));
+      const ConvertRequest request = request_of(options_);
+      const std::vector<Mapping> mappings = SW_TRY(load_mappings(request));
+      SW_TRY(to_standard_names(mappings, request.family, view_.checkpoint.catalog));
     }
     SW_TRY(check_piece_count(descs_of(catalog())));
     const std::vector<Error> drifted = SW_TRY(compare_named_replicas(view_.checkpoint, options_));
@@ -146,7 +152,7 @@ class Maker {
   void find_vocabulary() {
     view_.vocabulary = options_.vocab_size;
     const ConvertRequest request = request_of(options_);
-    const auto mappings = load_mappings(request);
+    const auto mappings = load_mappings_of(request, view_.checkpoint);
     if (!mappings) return;
     std::vector<TensorDesc> descs;
     for (const DraftTensor& tensor : tensors_) descs.push_back(tensor.desc);
@@ -213,7 +219,8 @@ bool is_hf_model(const Checkpoint& checkpoint) {
 }
 
 Naming natural_naming(const Checkpoint& checkpoint) {
-  const bool is_canonical = is_hf_model(checkpoint) || has_megatron_names(checkpoint.catalog);
+  const bool is_canonical =
+      is_hf_model(checkpoint) || is_fsdp(checkpoint) || has_megatron_names(checkpoint.catalog);
   return is_canonical ? Naming::kCanonical : Naming::kStored;
 }
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import json
 import os
 import pathlib
 import subprocess
@@ -39,6 +40,26 @@ def megatron(tmp_path_factory):
 
     megatron_cpu.start(store=tmp_path_factory.mktemp("job") / "store")
     return megatron_cpu
+
+
+@pytest.fixture(scope="session")
+def ranks(tmp_path_factory):
+    """Runs a function of a module on forked ranks of a fresh process, and fails if one does."""
+
+    def run(module, function, world, **arguments):
+        store = tmp_path_factory.mktemp("job") / "store"
+        words = [module, function, str(world), str(store), json.dumps(arguments, default=str)]
+        path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+        done = subprocess.run(
+            [sys.executable, str(HERE / "ranks.py"), *words],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        assert done.returncode == 0, done.stderr[-6000:]
+
+    return run
 
 
 @pytest.fixture(scope="session")

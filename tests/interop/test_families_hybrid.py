@@ -3,6 +3,7 @@
 import argparse
 import copy
 import dataclasses
+import json
 import shutil
 import sys
 import unittest.mock
@@ -50,6 +51,16 @@ NEMOTRON = dict(
     moe_shared_expert_intermediate_size=28,
     **MOE,
 )
+VIT = dict(
+    hidden_size=36,
+    intermediate_size=52,
+    num_hidden_layers=3,
+    num_attention_heads=6,
+    image_size=28,
+    patch_size=14,
+)
+CLIP = dict(VIT, model_type="clip_vision_model")
+SIGLIP = dict(VIT, model_type="siglip_vision_model")
 FALCON = dict(
     TEXT,
     mamba_n_heads=6,
@@ -127,6 +138,34 @@ CASES = {
             vision_config=dict(TOWER, image_size=16),
         ),
     ),
+    "llava": (
+        "llava",
+        "LlavaForConditionalGeneration",
+        dict(text_config=dict(TEXT, model_type="llama"), vision_config=CLIP),
+    ),
+    "llava_siglip": (  # with the head that no LLaVA computes, and a projection of two layers' features
+        "llava",
+        "LlavaForConditionalGeneration",
+        dict(
+            text_config=dict(TEXT, model_type="qwen3", tie_word_embeddings=True),
+            vision_config=SIGLIP,
+            vision_feature_layer=[-2, -1],
+            multimodal_projector_bias=False,
+        ),
+    ),
+    "llava_next": (
+        "llava_next",
+        "LlavaNextForConditionalGeneration",
+        dict(text_config=dict(TEXT, model_type="mistral"), vision_config=CLIP),
+    ),
+    "llava_onevision": (
+        "llava_onevision",
+        "LlavaOnevisionForConditionalGeneration",
+        dict(
+            text_config=dict(TEXT, head_dim=12, model_type="qwen2", tie_word_embeddings=True),
+            vision_config=dict(SIGLIP, vision_use_head=False),
+        ),
+    ),
     "falcon_h1": ("falcon_h1", "FalconH1ForCausalLM", FALCON),
     "falcon_h1_normed": ("falcon_h1", "FalconH1ForCausalLM", dict(FALCON, mamba_rms_norm=True)),
 }
@@ -176,6 +215,11 @@ def test_there_and_back(shardwright, tmp_path, name):
     checkpoints.assert_same(made[1], made[0])  # layouts differ in chunks, not in tensors
 
 
+def as_transformers_5_names(tensors):
+    """Published CLIP and SigLIP towers have a segment more, and nothing says that these had not."""
+    return {key.replace("vision_tower.vision_model.", "vision_tower."): tensors[key] for key in tensors}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_back_without_what_import_carried(shardwright, tmp_path, name):
     """By the arguments alone, and by nothing but a config.json."""
@@ -186,7 +230,7 @@ def test_back_without_what_import_carried(shardwright, tmp_path, name):
     bare.mkdir()
     shutil.copy(tmp_path / "hf" / "config.json", bare)
     shardwright("convert", out, tmp_path / "by_config", "--to", "hf", "--hf-config", bare)
-    by_config = checkpoints.load_hf(tmp_path / "by_config")
+    by_config = as_transformers_5_names(checkpoints.load_hf(tmp_path / "by_config"))
     if name == "qwen3_vl_moe":  # nothing says that this file was not the published form
         for key in by_config:
             if key.endswith(("experts.gate_up_proj", "experts.down_proj")):
@@ -201,7 +245,8 @@ def test_back_without_what_import_carried(shardwright, tmp_path, name):
     was = transformers.AutoConfig.from_pretrained(tmp_path / "hf")
     assert ours.architectures == was.architectures
     assert type(ours) is type(was)
-    assert checkpoints.load_hf(tmp_path / "by_arguments").keys() == source.keys()
+    made = as_transformers_5_names(checkpoints.load_hf(tmp_path / "by_arguments"))
+    assert made.keys() == source.keys()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -603,3 +648,81 @@ def test_megatrons_own_model_loads(shardwright, megatron, tmp_path, request, nam
         assert (back[name] - source[name]).abs().max() <= 2**-9
         back[name] = source[name]
     checkpoints.assert_same(back, source)
+
+
+LLAVA_CASES = [name for name in CASES if name.startswith("llava")]
+# Language model, its head, tower, and what stands beside them, as releases of transformers name them.
+LLAVA_NAMES = {
+    "published": (
+        "language_model.model.",
+        "language_model.lm_head.",
+        "vision_tower.vision_model.",
+        "",
+    ),
+    "4": ("model.language_model.", "lm_head.", "model.vision_tower.vision_model.", "model."),
+    "5": ("model.language_model.", "lm_head.", "model.vision_tower.", "model."),
+}
+
+
+def with_llava_names(tensors, release):
+    language, head, tower, outside = LLAVA_NAMES[release]
+    renamed = {}
+    for key, value in tensors.items():
+        for old, new in (
+            ("language_model.model.", language),
+            ("language_model.lm_head.", head),
+            ("vision_tower.", tower),
+            ("multi_modal_projector.", outside + "multi_modal_projector."),
+            ("image_newline", outside + "image_newline"),
+        ):
+            if key.startswith(old):
+                key = new + key.removeprefix(old)
+                break
+        renamed[key] = value
+    return renamed
+
+
+@pytest.mark.parametrize("name", LLAVA_CASES)
+def test_names_of_every_release(shardwright, tmp_path, name):
+    """They are one model in Megatron, and come back as they were, with a buffer of old files."""
+    built = build(tmp_path / "built", name)
+    ordinary = []
+    for release in LLAVA_NAMES:
+        tensors = with_llava_names(built, release)
+        if release == "published":
+            tensors["vision_tower.vision_model.embeddings.position_ids"] = torch.arange(5)[None]
+        source, out = tmp_path / release, tmp_path / f"{release}_out"
+        source.mkdir()
+        shutil.copy(tmp_path / "built" / "config.json", source)
+        save_file(tensors, source / "model.safetensors", metadata={"format": "pt"})
+        shardwright("convert", source, out, "--to", "torch_dist", "--tp", 2, "--pp", 2)
+        shardwright("convert", out, tmp_path / f"{release}_back", "--to", "hf")
+        checkpoints.assert_same(checkpoints.load_hf(tmp_path / f"{release}_back"), tensors)
+        made = checkpoints.load_dcp(out)
+        ordinary.append({k: v for k, v in made.items() if not k.startswith("hf_extra.")})
+    checkpoints.assert_same(ordinary[1], ordinary[0])
+    checkpoints.assert_same(ordinary[2], ordinary[0])
+    if "siglip" not in name and name != "llava_onevision":
+        token = built["vision_tower.embeddings.class_embedding"]
+        assert torch.equal(ordinary[0]["vision_model.class_token"], token[None, None])
+
+
+@pytest.mark.parametrize(
+    "name, key, value, words",
+    [
+        ("llava", "vision_config", "pixtral", "'clip_vision_model' or 'siglip_vision_model'"),
+        ("llava_next", "text_config", "gemma2", "'llama' or 'mistral' or 'qwen2' or 'qwen3'"),
+    ],
+)
+def test_variants_that_are_not_known(shardwright, tmp_path, name, key, value, words):
+    """Refused by name, with what is known and the family that is nearest."""
+    build(tmp_path / "hf", name)
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    config[key]["model_type"] = value
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(config))
+    flags = ("--to", "torch_dist")
+    done = shardwright("convert", tmp_path / "hf", tmp_path / "out", *flags, expect=2)
+    found = f"found {key}.model_type = '{value}', expected {words}: family {name} knows no other"
+    assert found in done.stderr
+    assert f"nearest is {name}, which takes" in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -8,11 +8,7 @@ import pytest
 import checkpoints
 from test_families_hybrid import CASES, HAVE_EXPERTS, build
 
-FAMILIES = [
-    name
-    for name in CASES
-    if name.startswith(("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_5_vl", "gemma3_vl", "glm4_5v"))
-]
+FAMILIES = [name for name in CASES if "vision_config" in CASES[name][2]]
 
 
 def components(name):
@@ -28,7 +24,7 @@ def convert(shardwright, source, target, specs, *more):
 
 
 def test_there_is_a_case_of_every_family():
-    assert len(FAMILIES) >= 8, FAMILIES
+    assert len(FAMILIES) >= 12, FAMILIES
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <exception>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "shardwright/error.h"
+#include "shardwright/tensor.h"
+
+namespace shardwright::python {
+
+/// An Error on its way to Python, where it becomes a shardwright.Error.
+class Failure : public std::exception {
+ public:
+  explicit Failure(Error error) : error_(std::move(error)) {}
+  [[nodiscard]] const char* what() const noexcept override { return error_.message.c_str(); }
+  [[nodiscard]] const Error& error() const { return error_; }
+
+ private:
+  Error error_;
+};
+
+/// The value, or Failure thrown.
+template <class T>
+T take(Result<T> result) {
+  if (!result) throw Failure(std::move(result).error());
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+
+[[nodiscard]] nanobind::tuple to_tuple(const Dims& dims);
+
+/// Throws ValueError for more axes than a tensor has.
+[[nodiscard]] Dims to_dims(const std::vector<std::int64_t>& values);
+
+/// The rules of DTensor placements, see shardwright/_placing.py.
+void bind_placements(nanobind::module_& module);
+
+}  // namespace shardwright::python

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+from typing import Any, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
+
+import torch
+from torch.distributed.checkpoint import DefaultSavePlanner, FileSystemWriter
+from torch.distributed.checkpoint import StorageReader as _StorageReader
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.placement_types import Placement
+
+_Path = Union[str, "os.PathLike[str]"]
+_Tensor = TypeVar("_Tensor", bound=torch.Tensor)
+
+class Placing(NamedTuple):
+    is_expert: bool
+    placements: tuple[Placement, ...]
+
+class StorageReader(_StorageReader):
+    def __init__(self, path: _Path) -> None: ...
+
+class StorageWriter(FileSystemWriter):
+    def __init__(self, path: _Path, *, overwrite: bool = False, thread_count: int = 1) -> None: ...
+
+class SavePlanner(DefaultSavePlanner): ...
+
+def placements_for(name: str, family: str) -> Placing: ...
+def checkpoint_meshes(
+    device_type: str, *, pp: int = 1, cp: int = 1, tp: int = 1, ep: int = 1, etp: int = 1
+) -> tuple[DeviceMesh, DeviceMesh]: ...
+def checkpoint_dtensor(
+    param: torch.Tensor,
+    mesh: DeviceMesh,
+    placements: Sequence[Placement],
+    *,
+    name: str = "(unnamed)",
+    fsdp_first: bool = False,
+) -> DTensor: ...
+def checkpoint_tensors(
+    tensors: Mapping[str, torch.Tensor],
+    family: str,
+    dense: DeviceMesh,
+    experts: DeviceMesh,
+    *,
+    fsdp_first: bool = False,
+) -> dict[str, DTensor]: ...
+def local_from_checkpoint(
+    loaded: torch.Tensor, param: _Tensor, *, name: str = "(unnamed)"
+) -> _Tensor: ...

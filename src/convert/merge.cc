@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwright/merge.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/fail.h"
+#include "convert/copies.h"
+#include "convert/dequantise.h"
+#include "convert/families.h"
+#include "convert/hf_target.h"
+#include "convert/merge_report.h"
+#include "convert/source_keys.h"
+#include "convert/target.h"
+#include "model/apply.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kMostConfigBytes = std::uint64_t{64} << 20;
+
+// The whole model's config.json, and what lies beside it where a folder was given.
+struct ConfigSource {
+  std::unique_ptr<Directory> folder;
+  std::string text;
+  std::vector<TensorDesc> keys;
+  bool is_folder = false;
+};
+
+Result<ConfigSource> open_config(const std::string& path) {
+  if (path.empty()) {
+    return fail(Code::kUsage,
+                "--config: found nothing, expected the whole model's config.json or its folder");
+  }
+  ConfigSource source;
+  std::string name = "config.json";
+  Result<std::unique_ptr<Directory>> folder = open_local_directory(path);
+  source.is_folder = folder.has_value();
+  if (folder) {
+    source.folder = *std::move(folder);
+  } else {
+    const std::size_t slash = path.find_last_of('/');
+    name = path.substr(slash + 1);  // npos + 1 is 0
+    source.folder =
+        SW_TRY(open_local_directory(slash == std::string::npos ? "." : path.substr(0, slash + 1)));
+  }
+  source.text = SW_TRY(read_whole(*source.folder, name, kMostConfigBytes));
+  if (source.is_folder && source.folder->exists(kSourceKeysFile)) {
+    const std::string keys = SW_TRY(read_whole(*source.folder, kSourceKeysFile, kMostConfigBytes));
+    source.keys = SW_TRY(read_source_keys(keys));
+  }
+  return source;
+}
+
+// A head that should repeat the embedding and does not would be lost when the model is loaded.
+Result<std::vector<MergeFinding>> find_lost_heads(const WholeModel& whole, const Catalog& catalog,
+                                                  SourceFiles& files) {
+  const ModelTensors model = SW_TRY(model_tensors(catalog, whole.config_text));
+  const Result<Correspondence> mapped = map_from_hf(*whole.mapping, whole.sizes, model.tensors);
+  std::vector<MergeFinding> findings;
+  if (!mapped) return findings;  // a part is left out on purpose
+  for (const std::string& name : SW_TRY(find_differing_copies(mapped->copies, catalog, files))) {
+    findings.push_back({"tied",
+                        Severity::kError,
+                        {},
+                        fmt::format("{} differs from the embedding, but the whole model's config "
+                                    "says that they are one tensor (tie_word_embeddings)",
+                                    name),
+                        {name}});
+  }
+  return findings;
+}
+
+class Merge {
+ public:
+  explicit Merge(const MergeRequest& request) : request_(request) {}
+
+  Result<PreparedMerge> run() {
+    if (request_.parts.empty()) {
+      return fail(Code::kUsage,
+                  "--component: found none, expected one for each part of the model; for example "
+                  "--component language=LLM --component images=VIT");
+    }
+    SW_TRY(find_whole());
+    parts_ = SW_TRY(open_parts(request_, *whole_.mapping));
+    tensors_ = SW_TRY(name_tensors(parts_, whole_));
+    SW_TRY(report());
+    PreparedMerge prepared{std::move(report_), std::nullopt};
+    if (prepared.report.has_errors()) return prepared;
+    prepared.conversion = SW_TRY(plan());
+    return prepared;
+  }
+
+ private:
+  Status find_whole() {
+    ConvertRequest families;
+    families.map_files = request_.map_files;
+    families.models_dir = request_.models_dir;
+    mappings_ = SW_TRY(load_mappings(families));
+    ConfigSource config = SW_TRY(open_config(request_.config));
+    has_config_folder_ = config.is_folder;
+    whole_.config_text = std::move(config.text);
+    whole_.keys = std::move(config.keys);
+    whole_.config = SW_TRY(read_hf_config(whole_.config_text));
+    whole_.mapping = request_.family.empty() ? SW_TRY(find_family(mappings_, whole_.config))
+                                             : SW_TRY(find_family(mappings_, request_.family));
+    whole_.sizes = SW_TRY(sizes_from_hf_config(*whole_.mapping, whole_.config));
+    return {};
+  }
+
+  Status report() {
+    report_.family = whole_.mapping->family;
+    for (const OpenedPart& part : parts_) {
+      std::vector<const StoredTensor*> tensors;
+      for (const StoredTensor& tensor : part.checkpoint.catalog.tensors) tensors.push_back(&tensor);
+      report_.parts.push_back(part_report(part.part->name, part.path, tensors));
+    }
+    add(drop_doubled(parts_, tensors_));
+    add(SW_TRY(add_tied_heads(parts_, whole_, mappings_, tensors_)));
+    add(SW_TRY(find_misfits(parts_, whole_, request_.without, tensors_)));
+    add(SW_TRY(compare_parts(parts_, whole_)));
+    if (report_.has_errors()) return {};
+    join();
+    add(SW_TRY(find_lost_heads(whole_, joined_.catalog, *joined_.files)));
+    return {};
+  }
+
+  void add(std::vector<MergeFinding> findings) {
+    std::ranges::move(findings, std::back_inserter(report_.findings));
+  }
+
+  // One checkpoint of all, its tensors under the whole model's names. The first part's files stay
+  // what they are; the others' follow.
+  void join() {
+    std::vector<std::uint32_t> first_file;
+    std::vector<Catalog> catalogs;
+    for (OpenedPart& part : parts_) {
+      catalogs.push_back(std::move(part.checkpoint.catalog));
+      if (first_file.empty()) {
+        joined_ = std::move(part.checkpoint);
+        joined_.catalog = {};
+        joined_.catalog.files = catalogs[0].files;
+        first_file.push_back(0);
+        continue;
+      }
+      first_file.push_back(static_cast<std::uint32_t>(joined_.catalog.files.size()));
+      const std::shared_ptr<const Directory> folder = std::move(part.checkpoint.directory);
+      for (const std::string& file : catalogs.back().files) {
+        joined_.files->add(folder, file);
+        joined_.catalog.files.push_back(part.part->name + "/" + file);
+      }
+    }
+    for (const PlacedTensor& placed : tensors_) {
+      StoredTensor tensor = catalogs[placed.part].tensors[placed.index];
+      own_names_.push_back(tensor.desc.name);
+      tensor.desc.name = placed.desc.name;
+      const std::uint32_t file = tensor.chunks.file(0) + first_file[placed.part];
+      tensor.chunks.set_location(0, file, tensor.chunks.range(0));
+      joined_.catalog.tensors.push_back(std::move(tensor));
+    }
+    joined_.artifacts.clear();
+    joined_.hf_config.clear();
+  }
+
+  Result<PreparedConversion> plan() {
+    PreparedConversion prepared;
+    ConvertRequest& request = prepared.request;
+    request.input = request_.parts[0].path;
+    request.output = request_.output;
+    request.format = TargetFormat::kHf;
+    request.overwrite = request_.overwrite;
+    request.threads = request_.threads;
+    request.max_shard_bytes = request_.max_shard_bytes;
+    if (has_config_folder_) request.hf_config_dir = request_.config;
+    prepared.family = whole_.mapping->family;
+    for (const PartFolder& part : request_.parts) prepared.more_sources.push_back(part.path);
+
+    TargetParts parts;
+    parts.tensors = draft_identity(joined_.catalog, {});
+    order_like(whole_.keys, parts.tensors);
+    if (has_config_folder_) {
+      SW_TRY(finish_hf(request, joined_, nullptr, parts, prepared.notes));
+      std::erase_if(parts.files, [](const TargetFile& f) { return f.path == kSourceKeysFile; });
+    } else {
+      parts.files.push_back({"config.json", whole_.config_text});
+    }
+    for (const DraftTensor& tensor : parts.tensors) {
+      prepared.renames.push_back({{own_names_[tensor.recipe.views[0].source]}, tensor.desc.name});
+    }
+    prepared.plan.source = joined_.catalog;
+    SW_TRY(plan_safetensors(parts, request_.max_shard_bytes, prepared.plan));
+    SW_TRY(check_plan(prepared.plan));
+    prepared.source = std::move(joined_);
+    return prepared;
+  }
+
+  const MergeRequest& request_;
+  std::vector<Mapping> mappings_;
+  WholeModel whole_;
+  bool has_config_folder_ = false;
+  std::vector<OpenedPart> parts_;
+  std::vector<PlacedTensor> tensors_;
+  MergeReport report_;
+  Checkpoint joined_;
+  std::vector<std::string> own_names_;  // of its tensors, in their parts
+};
+
+}  // namespace
+
+bool MergeReport::has_errors() const {
+  return std::ranges::any_of(findings,
+                             [](const MergeFinding& f) { return f.severity == Severity::kError; });
+}
+
+Result<PreparedMerge> prepare_merge(const MergeRequest& request) { return Merge(request).run(); }
+
+}  // namespace shardwright

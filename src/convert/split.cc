@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "codec/json_text.h"
+#include "convert/families.h"
+#include "convert/merge_parts.h"
+#include "convert/source_keys.h"
+#include "convert/target.h"
+#include "model/config.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kModelFolder = "model/";
+
+class Splitter {
+ public:
+  explicit Splitter(const SplitRequest& request) : request_(request) {}
+
+  Result<PreparedSplit> run() {
+    result_.conversion.source = SW_TRY(open_checkpoint(request_.input));
+    if (source().location.container != Container::kHf || source().hf_config.empty()) {
+      return fail(Code::kUsage, "{}: found {}, expected a Hugging Face model with its config.json",
+                  request_.input,
+                  source().hf_config.empty() ? "no config.json"
+                                             : container_name(source().location.container));
+    }
+    SW_TRY(find_parts());
+    SW_TRY(assign());
+    set_request();
+    all_ = draft_identity(source().catalog, {});
+    Plan& plan = result_.conversion.plan;
+    plan.source = source().catalog;
+    plan.source.objects.clear();
+    for (const ModelPart& part : mapping_->parts) SW_TRY(add_part(part));
+    add_model();
+    complete(parts_, plan);
+    SW_TRY(check_plan(plan));
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] const Checkpoint& source() const { return result_.conversion.source; }
+
+  Status find_parts() {
+    ConvertRequest families;
+    families.map_files = request_.map_files;
+    families.models_dir = request_.models_dir;
+    mappings_ = SW_TRY(load_mappings(families));
+    const HfConfig config = SW_TRY(read_hf_config(source().hf_config));
+    mapping_ = request_.family.empty() ? SW_TRY(find_family(mappings_, config))
+                                       : SW_TRY(find_family(mappings_, request_.family));
+    result_.family = mapping_->family;
+    if (!mapping_->parts.empty()) return {};
+    return no_parts(*mapping_);
+  }
+
+  // Which tensor is whose.
+  Status assign() {
+    std::vector<std::string> unknown;
+    const std::vector<StoredTensor>& tensors = source().catalog.tensors;
+    for (std::uint32_t i = 0; i < tensors.size(); ++i) {
+      PartName name = part_name(mapping_->parts, tensors[i].desc.name);
+      if (name.part == nullptr) {
+        unknown.push_back(tensors[i].desc.name);
+      } else {
+        members_[name.part].push_back({i, std::move(name.alone)});
+      }
+    }
+    if (unknown.empty()) return {};
+    return fail(Code::kUnmatchedSource,
+                "{}: found {} tensors that belong to no part of {}: {}; the 'hf' prefixes of its "
+                "mapping file's components say what does",
+                request_.input, unknown.size(), mapping_->family, name_list(unknown));
+  }
+
+  void set_request() {
+    ConvertRequest& request = result_.conversion.request;
+    request.input = request_.input;
+    request.output = request_.output;
+    request.format = TargetFormat::kHf;
+    request.overwrite = request_.overwrite;
+    request.threads = request_.threads;
+    request.max_shard_bytes = request_.max_shard_bytes;
+    result_.conversion.family = mapping_->family;
+  }
+
+  Status add_part(const ModelPart& part) {
+    const std::vector<Member>& members = members_[&part];
+    if (members.empty()) {
+      tell(fmt::format("the model has no tensors of {}: no folder is written for it", part.name));
+      return {};
+    }
+    const std::string folder = part.name + "/";
+    std::vector<DraftTensor> drafts;
+    std::vector<const StoredTensor*> stored;
+    for (const Member& member : members) {
+      DraftTensor draft = all_[member.tensor];
+      result_.conversion.renames.push_back({{draft.desc.name}, folder + member.name});
+      draft.desc.name = member.name;
+      drafts.push_back(std::move(draft));
+      stored.push_back(&source().catalog.tensors[member.tensor]);
+    }
+    result_.parts.push_back(part_report(part.name, request_.output + "/" + part.name, stored));
+    SW_TRY(add_config(part, folder));
+    return add_safetensors_folder(folder, drafts, request_.max_shard_bytes,
+                                  result_.conversion.plan);
+  }
+
+  // Of the whole model's config what it says of the part alone.
+  Status add_config(const ModelPart& part, const std::string& folder) {
+    if (part.config.empty()) return {};
+    const nlohmann::ordered_json document =
+        SW_TRY(parse_ordered_json(source().hf_config, "config.json"));
+    const auto own = document.find(part.config);
+    if (own == document.end() || !own->is_object()) {
+      tell(fmt::format("config.json has no {}: {} gets no config.json", part.config, part.name));
+      return {};
+    }
+    parts_.files.push_back({folder + "config.json", own->dump(2) + "\n"});
+    return {};
+  }
+
+  // What a merge needs to make the same model again.
+  void add_model() {
+    const std::string folder(kModelFolder);
+    parts_.files.push_back(
+        {folder + std::string(kSourceKeysFile), write_source_keys(descs_of(source().catalog))});
+    for (const auto& [name, object] : source().artifacts) {
+      if (name != kSourceKeysFile) parts_.artifacts.emplace_back(folder + name, object);
+    }
+  }
+
+  void tell(std::string note) { result_.conversion.notes.push_back(std::move(note)); }
+
+  struct Member {
+    std::uint32_t tensor = 0;
+    std::string name;
+  };
+
+  const SplitRequest& request_;
+  std::vector<Mapping> mappings_;
+  const Mapping* mapping_ = nullptr;
+  std::map<const ModelPart*, std::vector<Member>> members_;
+  std::vector<DraftTensor> all_;
+  TargetParts parts_;
+  PreparedSplit result_;
+};
+
+}  // namespace
+
+Result<PreparedSplit> prepare_split(const SplitRequest& request) { return Splitter(request).run(); }
+
+}  // namespace shardwright

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model_part.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardwright {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::vector<ModelPart> kParts = {
+    {"language", {{"model.language_model.", "model."}, {"model.", "model."}}, {}, {}},
+    {"images", {{"model.visual.", ""}, {"visual.", ""}}, {}, {}},
+    {"adapter", {{"model.visual.merger.", "merger."}, {"newline", "line"}}, {}, {}},
+};
+
+TEST(ModelPart, OwnsWhatItsLongestPrefixBegins) {
+  const auto place = [&](std::string_view name) {
+    const PartName found = part_name(kParts, name);
+    return (found.part == nullptr ? "none" : found.part->name) + " " + found.alone;
+  };
+  EXPECT_EQ(place("model.language_model.norm.weight"), "language model.norm.weight");
+  EXPECT_EQ(place("model.norm.weight"), "language model.norm.weight");
+  EXPECT_EQ(place("model.visual.blocks.0.w"), "images blocks.0.w");
+  EXPECT_EQ(place("visual.blocks.0.w"), "images blocks.0.w");
+  EXPECT_EQ(place("model.visual.merger.fc.w"), "adapter merger.fc.w");
+  EXPECT_EQ(place("newline"), "adapter line") << "a whole name";
+  EXPECT_EQ(place("newlines"), "none ");
+  EXPECT_EQ(place("audio.x"), "none ");
+}
+
+std::vector<std::string> named(const ModelPart& part, const std::vector<std::string>& names,
+                               std::string_view name) {
+  std::vector<std::string> whole;
+  const std::vector<PartNaming> namings = namings_of(kParts, part, names).value();
+  for (const PartNaming& naming : namings) {
+    whole.push_back(naming.whole(name));
+  }
+  return whole;
+}
+
+TEST(ModelPart, HasANamingForEachPrefix) {
+  EXPECT_THAT(named(kParts[1], {"blocks.0.w"}, "blocks.0.w"),
+              ElementsAre("model.visual.blocks.0.w", "visual.blocks.0.w"));
+  EXPECT_THAT(named(kParts[1], {"visual.a", "visual.b"}, "visual.a"),
+              ElementsAre("model.visual.visual.a", "visual.visual.a", "visual.a"))
+      << "names of the whole model stay";
+  EXPECT_THAT(named(kParts[1], {"visual.a", "b"}, "visual.a"),
+              ElementsAre("model.visual.visual.a", "visual.visual.a"))
+      << "not where only some are";
+  EXPECT_THAT(named(kParts[0], {"other"}, "other"), ElementsAre("other", "other"))
+      << "no prefix fits";
+}
+
+TEST(ModelPart, ThatCantBeMeantIsRefused) {
+  const auto refusal = [](const std::vector<ModelPart>& parts) {
+    const Status status = check_parts(parts);
+    return status ? std::string("accepted") : status.error().text();
+  };
+  EXPECT_EQ(refusal(kParts), "accepted");
+  EXPECT_THAT(refusal({{"a", {{"", "x."}}, {}, {}}}), HasSubstr("end with a dot"));
+  EXPECT_THAT(refusal({{"a", {{"x.", "y"}}, {}, {}}}), HasSubstr("end with a dot"));
+  EXPECT_THAT(refusal({{"a", {{"x", "y."}}, {}, {}}}), HasSubstr("end with a dot"));
+  EXPECT_THAT(refusal({{"a", {{"x", ""}}, {}, {}}}), HasSubstr("end with a dot"));
+  EXPECT_THAT(refusal({{"a", {{"x.", ""}}, {}, {}}, {"b", {{"x.", "y."}}, {}, {}}}),
+              HasSubstr("component b: found the prefix 'x.', which is a's"));
+  ModelPart many{"a", {}, {}, {}};
+  for (int i = 0; i < 9; ++i) {
+    for (const char* whole : {"p", "q"}) {
+      many.prefixes.push_back({whole + std::to_string(i) + ".", "a" + std::to_string(i) + "."});
+    }
+  }
+  EXPECT_EQ(namings_of({&many, 1}, many, {}).error().code, Code::kLimit);
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the ranks of test_placing.py do."""
+import pathlib
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch import nn
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+
+import shardwright
+from shardwright.torch import (
+    SavePlanner,
+    StorageReader,
+    StorageWriter,
+    checkpoint_dtensor,
+    checkpoint_meshes,
+    checkpoint_tensors,
+    local_from_checkpoint,
+)
+
+R = Replicate()
+
+
+def _sharded(tensor, mesh, axis=0):
+    """The parameter that FSDP2 makes of a tensor."""
+    module = nn.Module()
+    module.weight = nn.Parameter(tensor.clone())
+    fully_shard(module, mesh=mesh, shard_placement_fn=lambda _: Shard(axis))
+    return module.weight
+
+
+def _rows(count, columns=3, first=0):
+    return torch.arange(count * columns, dtype=torch.float32).reshape(count, columns) + first
+
+
+def _refused(words, call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except (Exception, CheckpointException) as error:
+        text = str(error)
+        assert all(word in text for word in words), text
+        return
+    raise AssertionError(f"nothing was raised, expected {words}")
+
+
+def save(state, path):
+    dcp.save(state, storage_writer=StorageWriter(path), planner=SavePlanner())
+
+
+def tensor_parallel(folder):
+    """TP 2 under FSDP 2 with uneven rows: what is saved is the model, and loads whole."""
+    dense, experts = checkpoint_meshes("cpu", tp=2)
+    tp = dense.get_local_rank("tp")
+    whole = {
+        "embed.weight": _rows(10),
+        "layers.0.mlp.shared_experts.gate_up.weight": _rows(6, 5, 100),
+        "layers.0.mlp.shared_experts.down.weight": _rows(7, 4, 200),
+        "hc_head.hc_scale": torch.ones(1),
+        "layers.0.norm.weight": torch.arange(5.0),
+    }
+    axes = {"embed.weight": 0, "gate_up.weight": 0, "down.weight": 1}
+    parts = {}
+    for name, tensor in whole.items():
+        axis = next((a for end, a in axes.items() if name.endswith(end)), None)
+        parts[name] = tensor if axis is None else tensor.chunk(2, axis)[tp]
+    parameters = {name: _sharded(part, dense["dp"]) for name, part in parts.items()}
+    state = checkpoint_tensors(parameters, "deepseek_v4", dense, experts)
+    save(state, folder + "/tp2")
+    with shardwright.open(folder + "/tp2", "pt") as checkpoint:
+        found = {name: checkpoint.get_tensor(name) for name in checkpoint.keys()}
+    assert found.keys() == whole.keys()
+    assert all(torch.equal(found[name], tensor) for name, tensor in whole.items()), found
+    again = {name: _sharded(torch.zeros_like(part), dense["dp"]) for name, part in parts.items()}
+    # torch's own reader gives the same as ours.
+    for reader in (StorageReader(folder + "/tp2"), dcp.FileSystemReader(folder + "/tp2")):
+        state = checkpoint_tensors(again, "deepseek_v4", dense, experts)
+        dcp.load(state, storage_reader=reader)
+        for name, parameter in again.items():
+            assert torch.equal(parameter.to_local(), parameters[name].to_local()), name
+            with torch.no_grad():
+                parameter.to_local().zero_()
+
+
+def both_orders(folder):
+    """Rows of two experts' ranks under FSDP 2: in the model's order, or in MLite's if asked."""
+    _, experts = checkpoint_meshes("cpu", ep=2)
+    ep = experts.get_local_rank("ep")
+    parameter = _sharded(_rows(4, first=100 * ep), experts["edp"])
+    placements = [R, R, Shard(0), Shard(0)]
+    blocks = {}
+    for name, fsdp_first in (("inside", False), ("outside", True)):
+        made = checkpoint_dtensor(
+            parameter, experts, placements, name="w", fsdp_first=fsdp_first
+        )
+        assert made.shape == (8, 3) and made.stride() == (3, 1)
+        save({"w": made}, f"{folder}/{name}")
+        with shardwright.open(f"{folder}/{name}", "pt") as checkpoint:
+            blocks[name] = checkpoint.get_tensor("w")
+    model = torch.cat([_rows(4), _rows(4, first=100)])
+    assert torch.equal(blocks["inside"], model)
+    order = [0, 1, 4, 5, 2, 3, 6, 7]
+    assert torch.equal(blocks["outside"], model[order])
+    inside = checkpoint_dtensor(parameter, experts, placements, name="w")
+    assert torch.equal(inside.full_tensor(), model)
+    uneven = _sharded(_rows(5), experts["edp"])
+    _refused(
+        ["parameter w", "disagree"],
+        checkpoint_dtensor, uneven, experts, placements, name="w", fsdp_first=True,
+    )  # fmt: skip
+
+
+def grouped_experts(folder):
+    """All experts of a rank in one tensor: loads at other sizes of EP and EDP as it is."""
+    for ep, axis in ((2, 1), (4, 0), (1, 0)):
+        _, experts = checkpoint_meshes("cpu", ep=ep)
+        place = experts.get_local_rank("ep")
+        whole = torch.arange(4 * 6 * 3, dtype=torch.float32).reshape(4, 6, 3)
+        own = whole.chunk(ep)[place]
+        parameter = _sharded(own if axis else torch.zeros_like(own), experts["edp"], axis)
+        state = {
+            "w": checkpoint_dtensor(parameter, experts, [R, R, Shard(-3), Shard(1)], name="w")
+        }
+        if axis:
+            save(state, folder + "/grouped")
+        else:
+            dcp.load(state, storage_reader=StorageReader(folder + "/grouped"))
+            assert torch.equal(parameter.full_tensor(), own)
+
+
+def refusals(folder):
+    dense, experts = checkpoint_meshes("cpu", ep=2)
+    placements = [R, R, Shard(0), Shard(0)]
+    everyone = init_device_mesh("cpu", (4,))
+    hybrid = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+    for mesh in (everyone, hybrid):
+        parameter = _sharded(_rows(8), mesh)
+        _refused(
+            ["SW0412", "parameter layers.0.w", "along no axis"],
+            checkpoint_dtensor, parameter, experts, placements, name="layers.0.w",
+        )  # fmt: skip
+        # Where nothing shards it does not matter how FSDP's ranks lie.
+        kept = checkpoint_dtensor(parameter, dense, [R, R, R, Shard(0)], name="w")
+        assert kept.device_mesh is parameter.device_mesh and kept.shape == parameter.shape
+        assert kept.placements == parameter.placements
+    partial = DTensor.from_local(_rows(2), experts["edp"], [Partial()])
+    _refused(["parameter p", "P(sum)"], checkpoint_dtensor, partial, experts, placements, name="p")
+    parameter = _sharded(_rows(4), experts["edp"])
+    _refused(
+        ["parameter w", "4"], checkpoint_dtensor, parameter, experts, [R, R, Shard(2), R], name="w"
+    )
+    _refused(["placements [Replicate]"], checkpoint_dtensor, parameter, experts, [R])
+    _refused(["SW0412", "4 ranks"], checkpoint_meshes, "cpu", tp=3)
+    # A plain tensor of uneven rows: every rank believes something else.
+    rank = dist.get_rank()
+    plain = _rows(3 if rank == 3 else 4)
+    state = {"layers.1.w": checkpoint_dtensor(plain, everyone, [Shard(0)], name="layers.1.w")}
+    path = folder + "/disagree"
+    words = ["SW0405", "layers.1.w", "(12, 3) on rank 3", "(16, 3) on rank 0"]
+    _refused(words, save, state, path)
+    # Of a replicated tensor torch would keep what it saw first.
+    _refused(["SW0405", "tensor b", "rank 3"], save, {"b": torch.ones(4 - rank // 3)}, path)
+    assert not pathlib.Path(path).exists()
+
+
+def wrong_pieces(folder):
+    """torch's own rows of an uneven strided shard are refused where they are written."""
+    from torch.distributed.tensor.placement_types import _StridedShard
+
+    mesh = init_device_mesh("cpu", (3, 2))
+    # TP 2 cuts 7 rows into 4 and 3, FSDP 3 cuts those into 2, 2, 0 and 1, 1, 1.
+    rows = (2, 1, 2, 1, 0, 1)[dist.get_rank()]
+    strided = DTensor.from_local(
+        _rows(rows), mesh, [_StridedShard(0, split_factor=2), Shard(0)],
+        shape=torch.Size((7, 3)), stride=(3, 1),
+    )  # fmt: skip
+    _refused(["SW0405", "tensor w", "the metadata calls"], save, {"w": strided}, folder + "/wrong")
+
+
+def empty_shards(folder):
+    """Ranks without elements take part, and nothing that they are given is put anywhere."""
+    _, experts = checkpoint_meshes("cpu", ep=2)
+    ep = experts.get_local_rank("ep")
+    parameter = _sharded(_rows(1, first=10 * ep), experts["edp"])
+    assert parameter.to_local().numel() == (0 if experts.get_local_rank("edp") else 3)
+    placements = [R, R, Shard(0), Shard(0)]
+    made = checkpoint_dtensor(parameter, experts, placements, name="w")
+    assert made.shape == (2, 3) and made.to_local().numel() == parameter.to_local().numel()
+    save({"w": made}, folder + "/empty")
+    with shardwright.open(folder + "/empty", "pt") as checkpoint:
+        assert torch.equal(checkpoint.get_tensor("w"), torch.cat([_rows(1), _rows(1, first=10)]))
+    again = _sharded(torch.zeros(1, 3), experts["edp"])
+    state = {"w": checkpoint_dtensor(again, experts, placements, name="w")}
+    dcp.load(state, storage_reader=dcp.FileSystemReader(folder + "/empty"))
+    assert local_from_checkpoint(state["w"], again, name="w") is again
+    assert torch.equal(again.to_local(), parameter.to_local())
+    if parameter.to_local().numel() == 0:
+        local_from_checkpoint(torch.ones(5, 3), again, name="w")
+        assert again.to_local().shape == (0, 3)
+    else:
+        local_from_checkpoint(torch.full((1, 3), 7.0), again, name="w")
+        assert torch.equal(again.to_local(), torch.full((1, 3), 7.0))
+        _refused(["parameter w", "(5, 3)"], local_from_checkpoint, torch.ones(5, 3), again, name="w")
