@@ -12,7 +12,6 @@
 namespace shardwright {
 namespace {
 
-using pickle::Kind;
 using pickle::Value;
 
 // torch's own Adam keeps a step with each parameter; the fused ones of Transformer Engine and Apex
