@@ -133,6 +133,24 @@ TEST_P(Mlite, GetsGlobalExpertsAndRowsInOrder) {
   EXPECT_EQ(difference(read_all_tensors(folder / "out").value(), truth), "");
 }
 
+TEST(MliteSideFiles, AreNamedWhereThereAreSome) {
+  const TemporaryFolder folder;
+  const auto notes = [&](const std::string& input, const std::string& out) {
+    const auto done = convert_now(request_of(input, folder / out, TargetFormat::kDcp));
+    EXPECT_TRUE(done) << done.error().text();
+    std::string text;
+    for (const std::string& note : done->notes) text += note + "\n";
+    return text;
+  };
+  const std::string golden = saved_by_mlite("mlite_sound");
+  EXPECT_THAT(notes(golden, "a"), testing::Not(HasSubstr("stay behind")));
+  fs::copy(golden, folder / "in", fs::copy_options::recursive);
+  folder.put("in/rng_state_rank_00001.pt", "x");
+  folder.put("in/optimizer_rank_0.pt", "x");
+  EXPECT_THAT(notes(folder / "in", "b"),
+              HasSubstr("optimizer_rank_0.pt, rng_state_rank_00001.pt stay behind"));
+}
+
 TEST_P(Mlite, IsNotReorderedUnderItsOwnNames) {
   const TemporaryFolder folder;
   const auto done = convert_now(

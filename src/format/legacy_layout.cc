@@ -11,9 +11,13 @@
 namespace shardwright {
 
 Result<LegacyFileLayout> layout_legacy_file(const std::string& common_state,
-                                            std::span<const LegacyStateDict> models) {
+                                            std::span<const LegacyStateDict> models,
+                                            const LegacyTrained* trained) {
   using pickle::Value;
-  pickle::Document document = SW_TRY(plain_state(*make_memory_file("common.pt", common_state)));
+  LegacyStateParts parts;
+  if (trained != nullptr) parts.optimizer = LegacyStateParts::Optimizer::kAsItIs;
+  pickle::Document document =
+      SW_TRY(plain_state(*make_memory_file("common.pt", common_state), parts));
   const Value state = document.root();
   std::vector<std::uint64_t> sizes;
   for (std::size_t m = 0; m < models.size(); ++m) {
@@ -31,6 +35,16 @@ Result<LegacyFileLayout> layout_legacy_file(const std::string& common_state,
                  dict);
   }
   LegacyFileLayout result;
+  if (trained != nullptr) {
+    LegacyOptimizerLayout optimizer(document, trained->parameters, trained->is_mixed);
+    document.set(state, "optimizer", SW_TRY(optimizer.make(state, sizes.size())));
+    for (const OptimizerStorage& storage : optimizer.storages()) {
+      const bool is_step = storage.kind == OptimizerStorage::Kind::kStep;
+      const Dims shape = is_step ? Dims{} : trained->parameters[storage.parameter].shape;
+      sizes.push_back(static_cast<std::uint64_t>(SW_TRY(byte_count(shape, DType::kF32))));
+    }
+    result.optimizer = optimizer.storages();
+  }
   result.pickle = SW_TRY(pickle::encode(document, pickle::Protocol::kTwo));
   TorchLayoutOptions options;
   options.prefix = kLegacyPrefix;

@@ -86,7 +86,11 @@ Result<Document> plain_state(const ReadableFile& file, const LegacyStateParts& p
     const Value value = root.find(key);
     if (value && !has_storage(document, value)) document.set(state, key, value);
   }
-  if (const Value optimizer = root.find("optimizer"); optimizer && parts.with_optimizer) {
+  const Value optimizer = root.find("optimizer");
+  using Optimizer = LegacyStateParts::Optimizer;
+  if (optimizer && parts.optimizer == Optimizer::kAsItIs) {
+    document.set(state, "optimizer", optimizer);
+  } else if (optimizer && parts.optimizer == Optimizer::kGroups) {
     document.set(state, "optimizer", plain_optimizers(document, optimizer, parts.step));
   }
   document.set_root(state);
