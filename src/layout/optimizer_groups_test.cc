@@ -79,5 +79,16 @@ TEST(OptimizerGroups, ThatDoNotFitAreRefused) {
               HasSubstr("groups 0 and 1 alike"));
 }
 
+TEST(OptimizerGroups, OfANewOptimizerTakeWhatThereIs) {
+  const Groups groups = {{false, true, false, 0}, {false, false, false, 0}, {true, true, false, 0}};
+  const auto shares = share_out(std::span(kParameters).first(6), groups, DecayRule::kUsual);
+  EXPECT_THAT(shares.value(), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3, 4), ElementsAre(5)));
+  const auto refused = share_out(kParameters, groups, DecayRule::kUsual);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("tensor decoder.layers.0.mlp.experts.linear_fc1.bias0: found no parameter "
+                        "group without weight decay of experts for it"));
+}
+
 }  // namespace
 }  // namespace shardwright
