@@ -10,6 +10,7 @@
 #include "model/apply.h"
 #include "model/config.h"
 #include "model/mapping_file.h"
+#include "model/placement_file.h"
 
 namespace shardwright {
 namespace {
@@ -41,6 +42,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace shardwright;
   // The bytes are characters of a text that nobody has checked.
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto rules = parse_placement_rules(text, "fuzz.json")) {
+    for (const char* name : {"layers.0.mlp.experts.fc1.weight0", "head.weight", ""}) {
+      expect(rules->placements_of(name).size() == 4, "a placement for each axis of a mesh");
+    }
+  }
   const std::vector<MappingText> texts = {{"fuzz.json", text}};
   const auto mappings = parse_mappings(texts);
   if (!mappings) return 0;

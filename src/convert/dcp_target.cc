@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "convert/mlite_source.h"
 #include "format/rank_metadata.h"
 #include "format/torch_dist_layout.h"
@@ -77,10 +78,7 @@ class Draft {
         if (example.empty() && paths_.contains(tensor.desc.name)) example = tensor.desc.name;
       }
       catalog = SW_TRY(global_from_mlite(catalog, request_, notes_));
-      notes_.emplace_back(
-          "files beside the checkpoint (optimizer_rank_*.pt, rng_state_rank_*.pt) stay behind: "
-          "they "
-          "belong to the ranks of the old layout");
+      SW_TRY(tell_side_files());
     }
     parts_.tensors = draft_identity(catalog, {request_.dtype, LayerKeys::kAutomatic});
     parts_.copied_objects = catalog.objects;
@@ -95,6 +93,22 @@ class Draft {
   }
 
  private:
+  // What MLite writes beside its tensors, rank by rank.
+  Status tell_side_files() {
+    std::vector<std::string> left;
+    for (const DirectoryEntry& entry : SW_TRY(source_.directory->list(""))) {
+      const std::string_view name = entry.name;
+      if (name.starts_with("optimizer_rank_") || name.starts_with("rng_state_rank_")) {
+        left.emplace_back(name);
+      }
+    }
+    if (left.empty()) return {};
+    std::ranges::sort(left);
+    notes_.push_back(
+        fmt::format("{} stay behind: they belong to the ranks of the old layout", name_list(left)));
+    return {};
+  }
+
   void add_path(const std::string& name, const std::string& example) {
     const auto found = paths_.find(name);
     if (found != paths_.end()) {

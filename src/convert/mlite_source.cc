@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "layout/layer_name.h"
 #include "layout/merged_shards.h"
 #include "layout/rank_order.h"
@@ -113,15 +114,24 @@ class Relabelling {
     result_.objects = source.objects;
   }
 
-  Result<Catalog> run() {
+  Result<Catalog> run(std::vector<std::string>& notes) {
     for (const StoredTensor& tensor : source_.tensors) SW_TRY(add(tensor));
+    if (!foreign_.empty()) {
+      notes.push_back(fmt::format(
+          "{}: no parameters of the model by name; they go along as they are stored, with the "
+          "numbers that experts and layers had on their ranks",
+          name_list(foreign_)));
+    }
     return std::move(result_);
   }
 
  private:
   Status add(const StoredTensor& tensor) {
     const auto stage = split_stage(tensor.desc.name);
-    if (!stage) return pass(tensor, tensor.desc.name);
+    if (!stage) {
+      foreign_.push_back(tensor.desc.name);
+      return pass(tensor, tensor.desc.name);
+    }
     const std::string name = numbers_.global_name(*stage);
     if (const auto expert = split_mlite_expert(name)) return add_expert(tensor, name, *expert);
     const auto merged = is_merged(tensor);
@@ -143,7 +153,16 @@ class Relabelling {
     const std::int64_t local = layout_.experts / layout_.expert;
     const std::string stem = name.substr(0, name.find_last_not_of("0123456789") + 1);
     const MergedSizes sizes{layout_.expert_data, layout_.expert, layout_.expert_tensor};
-    return add_pieces(tensor, sizes, expert.layer == 1 ? 0 : 1, [&](std::int64_t rank) {
+    const int inner_axis = expert.layer == 1 ? 0 : 1;
+    const std::int64_t blocks = sizes.fsdp * sizes.outer * (inner_axis == 0 ? sizes.inner : 1);
+    if (tensor.desc.shape.empty() || expert.local >= local || cuts_of(tensor, 0) != blocks) {
+      return fail(Code::kUnmatchedSource,
+                  "tensor {}: found expert {} of a rank in {} pieces, expected one of {} in {} as "
+                  "the experts beside it",
+                  tensor.desc.name, expert.local,
+                  tensor.desc.shape.empty() ? 1 : cuts_of(tensor, 0), local, blocks);
+    }
+    return add_pieces(tensor, sizes, inner_axis, [&](std::int64_t rank) {
       return stem + std::to_string(rank * local + expert.local);
     });
   }
@@ -208,6 +227,7 @@ class Relabelling {
   const LayerNumbers& numbers_;
   Catalog result_;
   std::unordered_map<std::string, std::size_t> by_name_;
+  std::vector<std::string> foreign_;
 };
 
 }  // namespace
@@ -227,7 +247,7 @@ Result<Catalog> global_from_mlite(const Catalog& catalog, const ConvertRequest& 
         "them: "
         "nothing in the files says whether they were put in the model's own order");
   }
-  return Relabelling(catalog, layout, numbers).run();
+  return Relabelling(catalog, layout, numbers).run(notes);
 }
 
 }  // namespace shardwright

@@ -90,9 +90,10 @@ std::string to_string(const MeshPlacements& placements) {
 
 ShardRows chunk_of(const ShardRows& whole, std::int64_t count, std::int64_t index) {
   const std::int64_t rows = ceil_div(whole.rows, count);
-  const std::int64_t begin = std::min(rows * index, whole.rows);
-  const std::int64_t end = std::min(begin + rows, whole.rows);
-  return {whole.offset + begin, end - begin};
+  // Without sums beyond whole.rows: an extent may be as large as a number can be.
+  const bool is_behind = rows == 0 || index > whole.rows / rows;
+  const std::int64_t begin = is_behind ? whole.rows : rows * index;
+  return {whole.offset + begin, std::min(rows, whole.rows - begin)};
 }
 
 Result<Box> local_box(const Dims& global_shape, const Dims& mesh_sizes,

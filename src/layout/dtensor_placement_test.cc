@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <sstream>
 
 #include "layout/device_mesh.h"
@@ -124,6 +125,13 @@ TEST(GlobalShape, CountsEveryShardingAxis) {
       global_shape_of({32, 16}, {1, 4, 2, 1}, {kReplicate, kShard0, kShard0, kShard1}).value(),
       (Dims{256, 16}));
   EXPECT_FALSE(global_shape_of({std::int64_t{1} << 62}, {4}, {kShard0}));
+}
+
+TEST(ChunkOf, TheLargestExtent) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(chunk_of({0, kMost}, 2, 1), (ShardRows{kMost / 2 + 1, kMost / 2}));
+  EXPECT_EQ(chunk_of({0, kMost}, 12, 11).offset + chunk_of({0, kMost}, 12, 11).rows, kMost);
+  EXPECT_EQ(chunk_of({0, 0}, 3, 2), (ShardRows{0, 0}));
 }
 
 TEST(AgreedShape, SaysWhichRanksDisagree) {

@@ -14,7 +14,7 @@ std::int64_t row_blocks(const MergedSizes& sizes, int inner_axis) {
 bool divides_evenly(const Dims& stored, const MergedSizes& sizes, int inner_axis) {
   if (sizes.fsdp < 1 || sizes.outer < 1 || sizes.inner < 1) return false;
   if (inner_axis >= stored.size()) return false;
-  return stored[0] % row_blocks(sizes, inner_axis) == 0 &&
+  return stored[0] > 0 && stored[0] % row_blocks(sizes, inner_axis) == 0 &&
          (inner_axis == 0 || stored[inner_axis] % sizes.inner == 0);
 }
 

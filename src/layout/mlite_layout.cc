@@ -23,6 +23,7 @@ struct Module {
 };
 using Modules = std::map<std::string_view, Module>;
 
+constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
 constexpr std::array<std::string_view, 3> kRouters = {"router.weight", "router.gate.weight",
                                                       "gate.weight"};
 
@@ -91,12 +92,14 @@ Status read_module(const Catalog& catalog, std::string_view name, const Module& 
   layout.expert = given.expert.value_or(experts / local);
   layout.expert_tensor = given.expert_tensor.value_or(cuts_of(fc2, 1));
   layout.experts = experts;
-  if (layout.expert < 1 || layout.expert * local != experts) {
+  if (layout.expert < 1 || layout.expert > kMostRanks || layout.expert * local != experts) {
     return ask(name, fmt::format("{} experts, {} of them on a rank", experts, local),
                "a whole number of EP ranks");
   }
   const std::int64_t ranks = layout.expert * layout.expert_tensor;
-  if (layout.expert > 1 && fc2.desc.shape[0] != layout.expert * hidden) {
+  const bool has_all_rows =
+      fc2.desc.shape[0] % layout.expert == 0 && fc2.desc.shape[0] / layout.expert == hidden;
+  if (layout.expert > 1 && !has_all_rows) {
     layout.loss = loss_of(catalog, fc1, layout);
     layout.lost = fc2.desc.name;
     layout.expert_data = 1;
@@ -104,7 +107,7 @@ Status read_module(const Catalog& catalog, std::string_view name, const Module& 
   }
   const std::int64_t chunks = cuts_of(fc1, 0);
   const std::int64_t columns = cuts_of(fc2, 0) * layout.expert_tensor;
-  if (chunks % ranks != 0 || chunks != columns || fc2.desc.shape[0] != layout.expert * hidden) {
+  if (chunks % ranks != 0 || chunks != columns || !has_all_rows) {
     return ask(name,
                fmt::format("fc1 {} in {} pieces, fc2 {} in {}", to_string(fc1.desc.shape), chunks,
                            to_string(fc2.desc.shape), columns),
@@ -174,6 +177,11 @@ bool is_mlite(const Catalog& catalog) {
 }
 
 Result<MliteLayout> read_mlite_layout(const Catalog& catalog, const MliteGiven& given) {
+  for (const auto& size : {given.expert, given.expert_tensor, given.tensor}) {
+    if (!size || (*size >= 1 && *size <= kMostRanks)) continue;
+    return fail(Code::kUsage, "--source-ep, --source-etp, --source-tp: found {}, expected 1 to {}",
+                *size, kMostRanks);
+  }
   MliteLayout layout;
   std::optional<MliteLayout> first;
   for (const auto& [name, module] : find_modules(catalog)) {

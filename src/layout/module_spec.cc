@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -39,14 +40,24 @@ bool has_latent_attention(std::span<const TensorDesc> tensors) {
   });
 }
 
-// What comes before `.mlp.router.` in the names of layers with experts.
-std::set<std::string, std::less<>> layers_with_experts(std::span<const TensorDesc> tensors) {
-  std::set<std::string, std::less<>> layers;
+using Layers = std::set<std::string, std::less<>>;
+
+// The layers that have something of that name: what comes before it.
+Layers layers_with(std::string_view part, std::span<const TensorDesc> tensors) {
+  Layers layers;
   for (const TensorDesc& tensor : tensors) {
-    const std::size_t at = tensor.name.find(".mlp.router.");
+    const std::size_t at = tensor.name.find(part);
     if (at != std::string::npos) layers.insert(tensor.name.substr(0, at));
   }
   return layers;
+}
+
+// Layers that scale what they add (InternViT's) show their norms in any spec.
+bool has_own_norms(std::string_view name, const Layers& scaled) {
+  const auto before = scaled.upper_bound(name);
+  if (before == scaled.begin()) return false;
+  const std::string& layer = *std::prev(before);
+  return name.starts_with(layer) && name.substr(layer.size()).starts_with('.');
 }
 
 }  // namespace
@@ -55,10 +66,12 @@ std::vector<TensorDesc> names_in_spec(std::span<const TensorDesc> tensors, Modul
   std::vector<TensorDesc> named(tensors.begin(), tensors.end());
   if (spec == ModuleSpec::kKeep) return named;
   const bool is_latent = has_latent_attention(tensors);
-  const std::set<std::string, std::less<>> with_experts = layers_with_experts(tensors);
+  const Layers with_experts = layers_with(".mlp.router.", tensors);
+  const Layers scaled = layers_with(".ls1", tensors);
   const std::span<const Spelling> spellings =
       is_latent ? std::span<const Spelling>(kLatent) : std::span<const Spelling>(kPlain);
   for (TensorDesc& tensor : named) {
+    if (has_own_norms(tensor.name, scaled)) continue;
     for (const Spelling& spelling : spellings) {
       if (spec == ModuleSpec::kLocal) {
         replace(tensor.name, spelling.transformer_engine, spelling.local);

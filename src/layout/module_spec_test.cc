@@ -54,5 +54,13 @@ TEST(ModuleSpec, DenseLayersStayFused) {
   EXPECT_EQ(named(dense, ModuleSpec::kTransformerEngine), dense);
 }
 
+TEST(ModuleSpec, LayersThatScaleHaveNormsOfTheirOwn) {
+  const std::vector<std::string> tower = {"decoder.layers.pre_mlp_layernorm.weight",
+                                          "vision_model.decoder.layers.ls1",
+                                          "vision_model.decoder.layers.pre_mlp_layernorm.weight"};
+  EXPECT_THAT(named(tower, ModuleSpec::kLocal),
+              ElementsAre("decoder.layers.mlp.linear_fc1.layer_norm_weight", tower[1], tower[2]));
+}
+
 }  // namespace
 }  // namespace shardwright

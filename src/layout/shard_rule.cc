@@ -71,7 +71,8 @@ bool is_split_part(std::string_view name) {
 
 ShardRule shard_rule(std::string_view name, int axes, bool is_gated) {
   ShardRule rule;
-  if (is_in_foreign_tower(name)) return rule;
+  // The adapter of LLaVA-OneVision 1.5 and 2 is built of linears that are not parallel.
+  if (is_in_foreign_tower(name) || name.starts_with("adapter.")) return rule;
   constexpr std::string_view kExperts = ".experts.experts.";
   const std::size_t experts = name.find(kExperts);
   int first = 0;

@@ -12,6 +12,7 @@
 
 #include "base/fail.h"
 #include "codec/json_text.h"
+#include "model/config_rules.h"
 #include "model/config_values.h"
 
 namespace shardwright {
@@ -139,27 +140,33 @@ struct Found {
   bool is_doubtful = false;
 };
 
-/// A list of equal numbers, the sides of a square, as that number; anything else as it is.
-ArgValue one_side(const ArgValue& value) {
+/// How long a list or text is; nothing for anything else.
+std::optional<ArgValue> length_of(const ArgValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return ArgValue{std::ssize(*text)};
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+    return ArgValue{std::ssize(*texts)};
+  }
+  const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value);
+  return numbers == nullptr ? std::nullopt : std::optional(ArgValue{std::ssize(*numbers)});
+}
+
+/// A list of equal numbers as that number; anything else, which is no square, as it is.
+ArgValue side_of(const ArgValue& value) {
   const auto* sides = std::get_if<std::vector<std::int64_t>>(&value);
   if (sides == nullptr || sides->empty()) return value;
   const bool is_square = std::ranges::count(*sides, sides->front()) == std::ssize(*sides);
   return is_square ? ArgValue{sides->front()} : value;
 }
 
-/// The value of that name; of `name.length` how long the list or text is.
+/// The value of that name; of `name.length` how long the list or text is, of `name.side` the number
+/// of a list of equal ones.
 std::optional<ArgValue> size_value(const Arguments& values, std::string_view name) {
-  constexpr std::string_view kLength = ".length";
-  if (const ArgValue* value = find_set(values, name)) return one_side(*value);
-  if (!name.ends_with(kLength)) return std::nullopt;
-  const ArgValue* value = find_set(values, name.substr(0, name.size() - kLength.size()));
+  if (const ArgValue* value = find_set(values, name)) return *value;
+  if (!is_of_a_list(name)) return std::nullopt;
+  const std::size_t dot = name.rfind('.');
+  const ArgValue* value = find_set(values, name.substr(0, dot));
   if (value == nullptr) return std::nullopt;
-  if (const auto* text = std::get_if<std::string>(value)) return ArgValue{std::ssize(*text)};
-  if (const auto* texts = std::get_if<std::vector<std::string>>(value)) {
-    return ArgValue{std::ssize(*texts)};
-  }
-  const auto* numbers = std::get_if<std::vector<std::int64_t>>(value);
-  return numbers == nullptr ? std::nullopt : std::optional(ArgValue{std::ssize(*numbers)});
+  return name.substr(dot) == ".side" ? side_of(*value) : length_of(*value);
 }
 
 /// The names of a size, and behind those of a section the same of the top level.

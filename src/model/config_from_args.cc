@@ -35,7 +35,7 @@ class ConfigBuilder {
 
  private:
   void add_size(const SizeRule& rule) {
-    if (rule.hf.empty() || is_length(rule.hf[0])) return;
+    if (rule.hf.empty() || is_of_a_list(rule.hf[0])) return;
     const FlagName flag = flag_name(rule.hf[0]);
     const auto size = sizes_.sizes.find(rule.name);
     if (size == sizes_.sizes.end()) {

@@ -89,7 +89,9 @@ Result<std::optional<std::int64_t>> listed_layers(const ConfigRule& rule, const 
   return std::optional(SW_TRY((rule.size->evaluate(Scope{sizes, {}}))));
 }
 
-bool is_length(std::string_view name) { return name.ends_with(".length"); }
+bool is_of_a_list(std::string_view name) {
+  return name.ends_with(".length") || name.ends_with(".side");
+}
 
 bool tells_experts(const ConfigRule& rule) {
   return rule.kind == Kind::kDenseFirst || rule.kind == Kind::kSparseStep ||

@@ -36,8 +36,9 @@ namespace shardwright {
 /// layers_of.
 [[nodiscard]] Result<std::optional<std::int64_t>> listed_layers(const ConfigRule& rule,
                                                                 const ModelSizes& sizes);
-/// Whether a name asks for the length of a list, which is not written: the list is.
-[[nodiscard]] bool is_length(std::string_view name);
+/// Whether a name asks for the length of a list, or the side of a square, which are not written:
+/// the list is.
+[[nodiscard]] bool is_of_a_list(std::string_view name);
 
 /// The number of layers, for lists with an entry per layer. Errors: kLimit, kConfigMissing.
 [[nodiscard]] Result<std::int64_t> layers_of(const ModelSizes& sizes);

@@ -89,7 +89,9 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const HfCo
   const auto other_type = [&](const Mapping* mapping) {
     return !lists(mapping->model_types, config.model_type);
   };
-  if (candidates.size() > 1) std::erase_if(candidates, other_type);
+  if (!std::ranges::all_of(candidates, other_type)) {
+    std::erase_if(candidates, other_type);
+  }
   if (candidates.empty()) {
     for (const Mapping& mapping : mappings) {
       if (config.architectures.empty() && !other_type(&mapping)) candidates.push_back(&mapping);
@@ -106,7 +108,9 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const HfCo
   if (candidates.size() == 1) return candidates[0];
   std::vector<std::string> known;
   for (const Mapping& mapping : mappings) {
-    known.insert(known.end(), mapping.architectures.begin(), mapping.architectures.end());
+    for (const std::string& name : mapping.architectures) {
+      if (!lists(known, name)) known.push_back(name);
+    }
   }
   const std::string wanted =
       config.architectures.empty() ? config.model_type : config.architectures[0];

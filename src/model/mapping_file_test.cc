@@ -312,6 +312,19 @@ TEST(ParseMappings, RefusesTwoFilesForOneFamily) {
   EXPECT_THAT(mappings.error().message, testing::StartsWith("b.json#/family"));
 }
 
+/// Whether no config.json is a variant that both families know: they ask other values of some key.
+bool exclude_each_other(const Mapping& a, const Mapping& b) {
+  for (const NeededConfig& of_a : a.needs_config) {
+    for (const NeededConfig& of_b : b.needs_config) {
+      const bool is_shared = std::ranges::any_of(of_a.values, [&](const ArgValue& value) {
+        return std::ranges::find(of_b.values, value) != of_b.values.end();
+      });
+      if (of_a.key == of_b.key && !is_shared) return true;
+    }
+  }
+  return false;
+}
+
 TEST(ShippedMappings, CoverTheFamiliesOfTheirNames) {
   std::set<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(source_path("models"))) {
@@ -321,11 +334,14 @@ TEST(ShippedMappings, CoverTheFamiliesOfTheirNames) {
     if (name != "schema" && !file.value("abstract", false)) files.insert(name);
   }
   std::set<std::string> families;
-  std::set<std::string> architectures;
+  std::map<std::string, std::vector<const Mapping*>> by_architecture;
   for (const Mapping& mapping : shipped_mappings()) {
     families.insert(mapping.family);
     for (const std::string& name : mapping.architectures) {
-      EXPECT_TRUE(architectures.insert(name).second) << name << " has two families";
+      for (const Mapping* other : by_architecture[name]) {
+        EXPECT_TRUE(exclude_each_other(mapping, *other)) << name << " has two families";
+      }
+      by_architecture[name].push_back(&mapping);
     }
   }
   EXPECT_EQ(families, files);
@@ -350,16 +366,19 @@ TEST(Schema, DefinesEveryFieldThatTheParserKnows) {
   std::set<std::string> keys;
   collect_keys(schema, keys);
   for (const char* field :
-       {"family",     "extends",  "abstract", "architectures", "model_types", "needs_args",
-        "sizes",      "indices",  "groups",   "rules",         "copies",      "ignore",
-        "config",     "about",    "args_if",  "default",       "optional",    "flag",
-        "first_wins", "size",     "observed", "use",           "for",         "megatron",
-        "hf",         "if",       "unless",   "one_of",        "transform",   "aliases",
-        "vocabulary", "dtype",    "add",      "permute",       "shape",       "axis",
-        "extents",    "heads",    "head_dim", "output_gate",   "count",       "parts",
-        "role",       "rows",     "repeat",   "stride",        "offset",      "ways",
-        "value",      "original", "emitted",  "kind",          "args",        "map",
-        "else",       "when_set", "integer",  "inferred",      "beyond_args", "inert"}) {
+       {"family",      "extends",      "abstract",   "architectures", "model_types",
+        "needs_args",  "needs_config", "side",       "sizes",         "indices",
+        "groups",      "rules",        "copies",     "ignore",        "config",
+        "about",       "args_if",      "default",    "optional",      "flag",
+        "first_wins",  "size",         "observed",   "use",           "for",
+        "megatron",    "hf",           "if",         "unless",        "one_of",
+        "transform",   "aliases",      "vocabulary", "dtype",         "add",
+        "permute",     "shape",        "axis",       "extents",       "heads",
+        "head_dim",    "output_gate",  "count",      "parts",         "role",
+        "rows",        "repeat",       "stride",     "offset",        "ways",
+        "value",       "original",     "emitted",    "kind",          "args",
+        "map",         "else",         "when_set",   "integer",       "inferred",
+        "beyond_args", "inert"}) {
     EXPECT_TRUE(keys.contains(field)) << field;
   }
 }

@@ -61,6 +61,7 @@ VIT = dict(
 )
 CLIP = dict(VIT, model_type="clip_vision_model")
 SIGLIP = dict(VIT, model_type="siglip_vision_model")
+INTERN = dict(VIT, image_size=[28, 28], patch_size=[14, 14])
 FALCON = dict(
     TEXT,
     mamba_n_heads=6,
@@ -164,6 +165,29 @@ CASES = {
         dict(
             text_config=dict(TEXT, head_dim=12, model_type="qwen2", tie_word_embeddings=True),
             vision_config=dict(SIGLIP, vision_use_head=False),
+        ),
+    ),
+    "internvl": (
+        "internvl",
+        "InternVLForConditionalGeneration",
+        dict(text_config=dict(TEXT, head_dim=12, model_type="qwen2"), vision_config=INTERN),
+    ),
+    "internvl_norms": (  # as its largest tower
+        "internvl",
+        "InternVLForConditionalGeneration",
+        dict(
+            text_config=dict(TEXT, model_type="qwen3"),
+            vision_config=dict(INTERN, norm_type="rms_norm", use_qk_norm=True, attention_bias=True),
+            tie_word_embeddings=False,
+        ),
+    ),
+    "internvl_moe": (
+        "internvl",
+        "InternVLForConditionalGeneration",
+        dict(
+            text_config=dict(TEXT, model_type="qwen3_moe", num_experts=6, **MOE),
+            vision_config=INTERN,
+            tie_word_embeddings=False,
         ),
     ),
     "falcon_h1": ("falcon_h1", "FalconH1ForCausalLM", FALCON),

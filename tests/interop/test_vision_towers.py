@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Towers that Megatron-Core builds itself compute what those of transformers compute."""
+import copy
+
 import pytest
 import torch
 import transformers
@@ -13,46 +15,59 @@ TOLERANCE = 5e-5
 NOTICED = 0.05
 
 
-def megatron_tower(kind, vision, activation):
-    """Megatron-Core's CLIPViTModel of one of its kinds."""
-    from megatron.core.models.vision.clip_vit_model import CLIPViTModel
-    from megatron.core.models.vision.vit_layer_specs import get_vit_layer_with_local_spec
-    from megatron.core.transformer.enums import AttnMaskType
-    from megatron.core.transformer.torch_norm import WrappedTorchNorm
+def transformer_config(hf, **settings):
+    """The sizes of a configuration of transformers, as Megatron names them."""
     from megatron.core.transformer.transformer_config import TransformerConfig
 
-    config = TransformerConfig(
-        num_layers=vision["num_hidden_layers"],
-        hidden_size=vision["hidden_size"],
-        ffn_hidden_size=vision["intermediate_size"],
-        num_attention_heads=vision["num_attention_heads"],
-        normalization="LayerNorm",
-        layernorm_epsilon=1e-5 if kind == "clip" else 1e-6,
-        activation_func=lambda x: activation(x),  # no module, which Megatron would save
-        add_bias_linear=True,
-        add_qkv_bias=True,
+    return TransformerConfig(
+        num_layers=hf.num_hidden_layers,
+        hidden_size=hf.hidden_size,
+        ffn_hidden_size=hf.intermediate_size,
+        num_attention_heads=hf.num_attention_heads,
         hidden_dropout=0.0,
         attention_dropout=0.0,
         use_cpu_initialization=True,
         params_dtype=torch.float32,
+        **settings,
     )
+
+
+def vit_layers():
+    """Megatron-Core's layers of local modules, which see all patches. Its spec of Transformer
+    Engine has the norms inside the linears, and so have checkpoints."""
+    from megatron.core.models.vision.vit_layer_specs import get_vit_layer_with_local_spec
+    from megatron.core.transformer.enums import AttnMaskType
+
     layers = get_vit_layer_with_local_spec()
     layers.submodules.self_attention.params["attn_mask_type"] = AttnMaskType.no_mask
-    names = {
+    layers.submodules.sharded_state_dict_keys_map = {
         "input_layernorm.": "self_attention.linear_qkv.layer_norm_",
         "pre_mlp_layernorm.": "mlp.linear_fc1.layer_norm_",
     }
-    layers.submodules.sharded_state_dict_keys_map = names
+    return layers
+
+
+def megatron_tower(kind, vision, activation):
+    """Megatron-Core's CLIPViTModel of one of its kinds."""
+    from megatron.core.models.vision.clip_vit_model import CLIPViTModel
+    from megatron.core.transformer.torch_norm import WrappedTorchNorm
+
+    config = transformer_config(
+        vision,
+        normalization="LayerNorm",
+        layernorm_epsilon=vision.layer_norm_eps,
+        activation_func=lambda x: activation(x),  # no module, which Megatron would save
+        add_qkv_bias=True,
+    )
     options = dict(class_token_len=0, add_class_token=False) if kind == "siglip" else {}
-    side = vision["image_size"]
     return CLIPViTModel(
         config,
-        layers,
+        vit_layers(),
         ln_pre_impl=WrappedTorchNorm,
         ln_post_impl=WrappedTorchNorm,
-        patch_dim=vision["patch_size"],
-        img_h=side,
-        img_w=side,
+        patch_dim=vision.patch_size,
+        img_h=vision.image_size,
+        img_w=vision.image_size,
         model_subtype=kind,
         **options,
     )
@@ -60,7 +75,7 @@ def megatron_tower(kind, vision, activation):
 
 @pytest.mark.parametrize("name, kind", [("llava", "clip"), ("llava_onevision", "siglip")])
 def test_towers_compute_the_same(shardwright, megatron, tmp_path, name, kind):
-    model_type, architecture, settings = CASES[name]
+    model_type, architecture, settings = copy.deepcopy(CASES[name])  # transformers changes them
     config = transformers.AutoConfig.for_model(model_type, **settings)
     hf = getattr(transformers, architecture)._from_config(config, dtype=torch.float32)
     hf_models.fill(hf)
@@ -70,11 +85,11 @@ def test_towers_compute_the_same(shardwright, megatron, tmp_path, name, kind):
     prefix = "vision_model."
     tensors = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
     activation = transformers.activations.ACT2FN[hf.config.vision_config.hidden_act]
-    tower = megatron_tower(kind, settings["vision_config"], activation).eval()
+    tower = megatron_tower(kind, hf.config.vision_config, activation).eval()
     megatron.fill(tower, tensors)
     assert megatron.assert_holds(tower, tensors) == tensors.keys()
 
-    side = settings["vision_config"]["image_size"]
+    side = hf.config.vision_config.image_size
     image = torch.randn(2, 3, side, side, generator=torch.Generator().manual_seed(3))
 
     def difference():
@@ -96,3 +111,59 @@ def test_towers_compute_the_same(shardwright, megatron, tmp_path, name, kind):
         tensor.copy_(original.roll(1, dims=0))
         assert difference() > NOTICED, changed
         tensor.copy_(original)
+
+
+def llava_model(hf, monkeypatch):
+    """Megatron-Core's own LLaVAModel with the sizes of a LLaVA of transformers."""
+    from megatron.core.models.gpt import gpt_layer_specs
+    from megatron.core.models.multimodal.llava_model import LLaVAModel
+    from megatron.core.models.vision import clip_vit_model
+    from megatron.core.tensor_parallel.layers import ColumnParallelLinear, RowParallelLinear
+    from megatron.core.transformer.mlp import MLPSubmodules
+    from megatron.core.transformer.torch_norm import WrappedTorchNorm
+
+    text, vision = hf.config.text_config, hf.config.vision_config
+    language = transformer_config(text, normalization="RMSNorm", add_bias_linear=False)
+    language.gated_linear_unit, language.num_query_groups = True, text.num_key_value_heads
+    language.kv_channels, language.layernorm_epsilon = text.head_dim, text.rms_norm_eps
+    tower = transformer_config(vision, normalization="LayerNorm", add_qkv_bias=True)
+    tower.vision_model_type = "clip"
+    projection = transformer_config(text, normalization="LayerNorm")
+    projection.ffn_hidden_size = text.hidden_size
+    # Without Transformer Engine its default is a class that takes other arguments.
+    build = clip_vit_model.CLIPViTModel.__init__
+    defaults = [
+        WrappedTorchNorm if value is clip_vit_model.NORM_IMPL else value
+        for value in build.__defaults__
+    ]
+    monkeypatch.setattr(build, "__defaults__", tuple(defaults))
+    return LLaVAModel(
+        language,
+        gpt_layer_specs.get_gpt_layer_local_spec(normalization="RMSNorm"),
+        text.vocab_size,
+        text.max_position_embeddings,
+        tower,
+        vit_layers(),
+        False,
+        projection,
+        MLPSubmodules(linear_fc1=ColumnParallelLinear, linear_fc2=RowParallelLinear),
+        language_position_embedding_type="rope",
+        img_h=vision.image_size,
+        img_w=vision.image_size,
+        patch_dim=vision.patch_size,
+    )
+
+
+def test_llava_model_of_megatron(shardwright, megatron, tmp_path, monkeypatch):
+    """Nothing is missing or too much, the projection and the language model included."""
+    model_type, architecture, settings = copy.deepcopy(CASES["llava"])
+    config = transformers.AutoConfig.for_model(model_type, **settings)
+    hf = getattr(transformers, architecture)._from_config(config, dtype=torch.float32)
+    hf_models.fill(hf)
+    hf.eval().save_pretrained(tmp_path / "hf")
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    tensors = checkpoints.load_dcp(tmp_path / "out")
+    tensors = {k: v for k, v in tensors.items() if not k.startswith("hf_extra.")}
+    model = llava_model(hf, monkeypatch).eval()
+    megatron.load(model, checkpoints.iteration_folder(tmp_path / "out"), "assume_ok_unexpected")
+    assert megatron.assert_holds(model, tensors) == tensors.keys()

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Families that share an architecture, and what tells one variant of a model from another.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/apply.h"
+#include "model/config.h"
+
+namespace shardwright {
+namespace {
+
+using testing::HasSubstr;
+
+/// A family of architecture "Seeing" that knows these values of `text.kind`.
+MappingText family(const std::string& name, const std::string& kinds, std::string& json) {
+  json = fmt::format(
+      R"({{"family": "{0}", "architectures": ["Seeing"], "model_types": ["see"],
+           "needs_config": {{"text.kind": [{1}]}},
+           "sizes": {{"n": {{"hf": "n"}}}}, "rules": [{{"megatron": "m", "hf": "h"}}]}})",
+      name, kinds);
+  return {name + ".json", json};
+}
+
+HfConfig seeing(const std::string& rest) {
+  return read_hf_config(fmt::format(R"({{"architectures": ["Seeing"], "n": 1{}}})", rest)).value();
+}
+
+TEST(Variant, IsChosenByWhatTheFamilyKnows) {
+  std::string first;
+  std::string second;
+  const std::vector<MappingText> texts{family("one", R"("a", "b")", first),
+                                       family("two", R"("c", 4)", second)};
+  const std::vector<Mapping> families = parse_mappings(texts).value();
+  EXPECT_EQ((*find_family(families, seeing(R"(, "text": {"kind": "b"})")))->family, "one");
+  EXPECT_EQ((*find_family(families, seeing(R"(, "text": {"kind": 4})")))->family, "two");
+  EXPECT_EQ(find_family(families, seeing("")).error().code, Code::kAmbiguousFamily)
+      << "a file that does not say may be of either";
+  const auto other = find_family(families, seeing(R"(, "text": {"kind": "d"})"));
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, Code::kNoFamily);
+  EXPECT_THAT(other.error().message, HasSubstr("found text.kind = 'd', expected 'a' or 'b'"));
+}
+
+TEST(Variant, OfOneFamilyIsRefusedByName) {
+  std::string json;
+  const MappingText text = family("only", R"("a")", json);
+  const std::vector<Mapping> families = parse_mappings(std::span(&text, 1)).value();
+  EXPECT_TRUE(find_family(families, seeing("")));
+  const auto other = find_family(families, seeing(R"(, "text": {"kind": true})"));
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message, HasSubstr("family only knows no other"));
+  EXPECT_TRUE(names_architecture(families, seeing("")));
+  EXPECT_FALSE(names_architecture(families, HfConfig{{}, {"Deaf"}, ""}));
+}
+
+TEST(Variant, ListsValues) {
+  for (const char* wrong : {R"({"text.kind": []})", R"({"text.kind": "a"})", R"(["text.kind"])"}) {
+    const std::string json = fmt::format(
+        R"({{"family": "f", "architectures": ["A"], "model_types": ["a"], "needs_config": {},
+             "sizes": {{}}, "rules": []}})",
+        wrong);
+    const auto parsed = parse_mapping(json, "f.json");
+    ASSERT_FALSE(parsed) << wrong;
+    EXPECT_THAT(parsed.error().message, testing::StartsWith("f.json#/needs_config")) << wrong;
+  }
+}
+
+TEST(Square, IsItsSide) {
+  const Mapping mapping =
+      parse_mapping(R"({"family": "f", "architectures": ["A"], "model_types": ["a"],
+                        "sizes": {"patch": {"hf": "patch.side", "args": "patch_dim"},
+                                  "merge": {"hf": "merge.side", "args": "merge.side"}},
+                        "rules": []})",
+                    "f.json")
+          .value();
+  const auto sizes = [&](const std::string& json) {
+    return sizes_from_hf_config(mapping, read_hf_config(json).value());
+  };
+  EXPECT_EQ(sizes(R"({"patch": [14, 14], "merge": 2})")->at("patch"), 14);
+  EXPECT_EQ(sizes(R"({"patch": 14, "merge": [2, 2]})")->at("merge"), 2);
+  const auto oblong = sizes(R"({"patch": [14, 16], "merge": 2})");
+  ASSERT_FALSE(oblong);
+  EXPECT_THAT(oblong.error().message, HasSubstr("patch.side: found [14, 16]"));
+  EXPECT_FALSE(sizes(R"({"patch": [], "merge": 2})"));
+
+  const auto args =
+      args_from_hf_config(mapping, read_hf_config(R"({"patch": [14, 14], "merge": 2})").value());
+  EXPECT_THAT(args->values, testing::ElementsAre(testing::Pair("patch_dim", ArgValue{14L})));
+  const auto config = config_from_args(
+      mapping, {{"patch_dim", ArgValue{14L}}, {"merge", ArgValue{std::vector{2L, 2L}}}});
+  EXPECT_THAT(config->json, testing::Not(HasSubstr("side")));
+}
+
+TEST(Choice, TakesTheOptionThatLeavesLeast) {
+  const Mapping mapping =
+      parse_mapping(R"({"family": "f", "architectures": ["A"], "model_types": ["a"], "sizes": {},
+                        "rules": [{"one_of": [
+                          [{"megatron": "m", "hf": "h"},
+                           {"megatron": "extra.a", "hf": "a", "optional": true}],
+                          [{"megatron": "m", "hf": "h"},
+                           {"megatron": "extra.b", "hf": "b", "optional": true}]]}]})",
+                    "f.json")
+          .value();
+  for (const char* beside : {"a", "b"}) {
+    const std::vector<TensorDesc> hf{{"h", DType::kBF16, {2}}, {beside, DType::kBF16, {3}}};
+    const auto there = map_from_hf(mapping, {}, hf);
+    ASSERT_TRUE(there) << there.error().message;
+    std::vector<TensorDesc> megatron;
+    for (const MappedTensor& tensor : there->megatron) megatron.push_back(tensor.desc);
+    EXPECT_EQ(megatron.back().name, fmt::format("extra.{}", beside));
+    const auto back = map_from_megatron(mapping, {}, megatron);
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(back->hf.back().desc.name, beside);
+  }
+}
+
+}  // namespace
+}  // namespace shardwright

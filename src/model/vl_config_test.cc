@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// What vision-language families make of published configurations, which leave out what their
+// classes have as defaults.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "model/config.h"
+#include "model/golden_family.h"
+
+namespace shardwright {
+namespace {
+
+using Json = nlohmann::json;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Pair;
+
+Json llava_7b() {
+  return Json::parse(R"({"architectures": ["LlavaForConditionalGeneration"], "model_type": "llava",
+    "image_token_index": 32000, "projector_hidden_act": "gelu", "tie_word_embeddings": false,
+    "torch_dtype": "float16", "vision_feature_layer": -2,
+    "vision_feature_select_strategy": "default", "vocab_size": 32064,
+    "text_config": {"_name_or_path": "vicuna", "max_position_embeddings": 4096,
+      "model_type": "llama", "rms_norm_eps": 1e-05, "torch_dtype": "float16", "vocab_size": 32064},
+    "vision_config": {"hidden_size": 1024, "image_size": 336, "intermediate_size": 4096,
+      "model_type": "clip_vision_model", "num_attention_heads": 16, "num_hidden_layers": 24,
+      "patch_size": 14, "projection_dim": 768, "vocab_size": 32000}})");
+}
+
+Json llava_next_mistral() {
+  Json json = llava_7b();
+  json["architectures"] = {"LlavaNextForConditionalGeneration"};
+  json["model_type"] = "llava_next";
+  json["text_config"] = Json::parse(R"({"intermediate_size": 14336, "model_type": "mistral",
+    "max_position_embeddings": 32768, "num_key_value_heads": 8, "rms_norm_eps": 1e-05,
+    "rope_theta": 1000000.0, "sliding_window": null, "vocab_size": 32064})");
+  return json;
+}
+
+Json llava_onevision_small() {
+  return Json::parse(R"({"architectures": ["LlavaOnevisionForConditionalGeneration"],
+    "model_type": "llava_onevision", "tie_word_embeddings": false, "torch_dtype": "float16",
+    "image_token_index": 151646, "video_token_index": 151647, "vision_feature_layer": -1,
+    "text_config": {"hidden_size": 896, "intermediate_size": 4864, "model_type": "qwen2",
+      "num_attention_heads": 14, "num_hidden_layers": 24, "num_key_value_heads": 2,
+      "rope_theta": 1000000.0, "tie_word_embeddings": true, "vocab_size": 152000},
+    "vision_config": {"hidden_size": 1152, "image_size": 384, "intermediate_size": 4304,
+      "model_type": "siglip_vision_model", "num_attention_heads": 16, "num_hidden_layers": 26,
+      "patch_size": 14, "vision_use_head": false}})");
+}
+
+Json internvl_chat_large() {
+  return Json::parse(R"({"architectures": ["InternVLChatModel"], "model_type": "internvl_chat",
+    "downsample_ratio": 0.5, "hidden_size": 8192, "tie_word_embeddings": false,
+    "torch_dtype": "bfloat16",
+    "llm_config": {"architectures": ["Qwen2ForCausalLM"], "hidden_size": 8192,
+      "intermediate_size": 29568, "max_position_embeddings": 32768, "model_type": "qwen2",
+      "num_attention_heads": 64, "num_hidden_layers": 80, "num_key_value_heads": 8,
+      "rope_scaling": {"factor": 2.0, "rope_type": "dynamic", "type": "dynamic"},
+      "rope_theta": 1000000.0, "tie_word_embeddings": false, "vocab_size": 151674},
+    "vision_config": {"hidden_size": 3200, "image_size": 448, "intermediate_size": 12800,
+      "model_type": "intern_vit_6b", "norm_type": "rms_norm", "num_attention_heads": 25,
+      "num_channels": 3, "num_hidden_layers": 45, "patch_size": 14, "qk_normalization": true,
+      "qkv_bias": false}})");
+}
+
+ArgsFromConfig converted(const Json& json) {
+  const HfConfig config = read_hf_config(json.dump()).value();
+  return args_from_hf_config(**find_family(shipped_mappings(), config), config).value();
+}
+
+/// config.json -> arguments -> config.json.
+Json there_and_back(const Json& json) {
+  const HfConfig config = read_hf_config(json.dump()).value();
+  const Mapping& family = **find_family(shipped_mappings(), config);
+  const ArgsFromConfig args = args_from_hf_config(family, config).value();
+  const Arguments values(args.values.begin(), args.values.end());
+  return Json::parse(config_from_args(family, values)->json);
+}
+
+auto has(const std::string& name, ArgValue value) { return Contains(Pair(name, std::move(value))); }
+
+TEST(Llava, IsLlamaWithClipWhereItsFileDoesNotSay) {
+  const auto values = converted(llava_7b()).values;
+  EXPECT_THAT(values, AllOf(has("num_layers", 32L), has("hidden_size", 4096L),
+                            has("ffn_hidden_size", 11008L), has("num_query_groups", 32L),
+                            has("kv_channels", 128L), has("padded_vocab_size", 32064L)));
+  EXPECT_THAT(values, AllOf(has("add_qkv_bias", false), has("qk_layernorm", false),
+                            has("add_bias_linear", false), has("fp16", true),
+                            has("untie_embeddings_and_output_weights", true),
+                            has("position_embedding_type", std::string("rope"))));
+  EXPECT_THAT(values, AllOf(has("vision_model_type", std::string("clip")), has("img_h", 336L),
+                            has("img_w", 336L), has("patch_dim", 14L), has("use_tiling", false),
+                            has("vision_feature_layer", -2L)));
+}
+
+TEST(Llava, TakesItsLanguageModelsTypeFromArguments) {
+  EXPECT_EQ(there_and_back(llava_7b())["text_config"]["model_type"], "llama");
+  Json json = llava_7b();
+  for (const char* type : {"qwen2", "qwen3"}) {
+    json["text_config"]["model_type"] = type;
+    EXPECT_EQ(there_and_back(json)["text_config"]["model_type"], type);
+  }
+  json = llava_next_mistral();
+  EXPECT_THAT(converted(json).values,
+              AllOf(has("num_query_groups", 8L), has("ffn_hidden_size", 14336L),
+                    has("window_size", ArgValue{}), has("rotary_base", 1000000L)));
+  json["text_config"]["sliding_window"] = 4096;
+  const Json back = there_and_back(json);
+  EXPECT_EQ(back["text_config"]["model_type"], "mistral");
+  EXPECT_EQ(back["text_config"]["sliding_window"], 4096);
+}
+
+TEST(Llava, IsTiedWhereverItsFileSaysSo) {
+  Json json = llava_onevision_small();
+  EXPECT_THAT(converted(json).values,
+              AllOf(has("untie_embeddings_and_output_weights", false), has("add_qkv_bias", true),
+                    has("vision_model_type", std::string("siglip"))));
+  EXPECT_EQ(there_and_back(json)["tie_word_embeddings"], true);
+  json["text_config"]["tie_word_embeddings"] = false;
+  EXPECT_THAT(converted(json).values, has("untie_embeddings_and_output_weights", true));
+  json["tie_word_embeddings"] = true;
+  EXPECT_THAT(converted(json).values, has("untie_embeddings_and_output_weights", false));
+}
+
+TEST(InternVl, KeepsTheSettingsOfItsLargeTower) {
+  const ArgsFromConfig args = converted(internvl_chat_large());
+  EXPECT_THAT(args.values,
+              AllOf(has("vision_model_type", std::string("internvit")), has("num_layers", 80L),
+                    has("vision_num_layers", 45L), has("vision_hidden_size", 3200L),
+                    has("pixel_shuffle", true), has("img_h", 448L),
+                    has("vision_norm_type", std::string("rms_norm"))));
+  EXPECT_THAT(args.values, has("position_embedding_type", std::string("rope")));
+  EXPECT_THAT(args.notes, Contains(AllOf(HasSubstr("factor = 2"),
+                                         HasSubstr("Megatron-Core computes nothing"))));
+  const Json back = there_and_back(internvl_chat_large());
+  EXPECT_EQ(back["llm_config"]["model_type"], "qwen2");
+  EXPECT_EQ(back["vision_config"]["qk_normalization"], true);
+  EXPECT_EQ(back["vision_config"]["norm_type"], "rms_norm");
+  EXPECT_FALSE(back["vision_config"].contains("use_qk_norm"));
+}
+
+}  // namespace
+}  // namespace shardwright

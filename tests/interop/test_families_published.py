@@ -1,0 +1,488 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vision-language families that transformers lacks: tensors of the names and shapes that their
+published files have, there and back."""
+import dataclasses
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import checkpoints
+import hf_models
+from test_families_hybrid import CASES, MOE, TEXT, build, chunks
+from test_mimo import convert
+
+# Towers have sizes of their own: three layers of six heads that are six wide.
+HIDDEN, FFN, LAYERS, HEADS, PATCH = 36, 52, 3, 6, 4
+TEXT_HIDDEN = TEXT["hidden_size"]
+
+
+@dataclasses.dataclass
+class Model:
+    config: dict
+    tensors: dict
+    tower: str  # what its tensors begin with in Megatron
+    mimo: str  # and in a MIMO model
+    experts: bool = False
+    newer: bool = False  # the names are not those that are written where nothing tells
+
+    def first_published(self):
+        """The tensors under the names that a config.json alone leads to."""
+        if not self.newer:
+            return self.tensors
+        older = (("model.language_model.", "model."), ("model.visual.", "visual."))
+        tensors = {}
+        for key, value in self.tensors.items():
+            for new, old in older:
+                if key.startswith(new):
+                    key = old + key.removeprefix(new)
+            tensors[key] = value
+        return tensors
+
+
+def linear(name, rows, columns, bias=True):
+    yield f"{name}.weight", (rows, columns)
+    if bias:
+        yield f"{name}.bias", (rows,)
+
+
+def norm(name, width, bias=True):
+    yield f"{name}.weight", (width,)
+    if bias:
+        yield f"{name}.bias", (width,)
+
+
+def filled(shapes):
+    """Random bfloat16 tensors of these names."""
+    generator = torch.Generator().manual_seed(7)
+    return {
+        name: torch.randn(shape, generator=generator).to(torch.bfloat16)
+        for name, shape in shapes
+    }
+
+
+def text_of(name):
+    """A language model that transformers made: its tensors behind `model.`, and its settings."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    sizes, model_type = {
+        "qwen3": (TEXT, "qwen3"),
+        "qwen3_moe": (dict(TEXT, num_experts=6, **MOE), "qwen3_moe"),
+        "deepseek_v3": (
+            dict(
+                hf_models.MLA_SIZES,
+                vocab_size=510,
+                num_hidden_layers=4,
+                n_group=1,
+                topk_group=1,
+                q_lora_rank=None,
+            ),
+            "deepseek_v3",
+        ),
+    }[name]
+    config = AutoConfig.for_model(model_type, **dict(sizes))
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    hf_models.fill(model)
+    return model, config.to_dict()
+
+
+CHAT = {"internvl_chat": "internvl_norms", "internvl_chat_moe": "internvl_moe"}
+CHAT_NAMES = (
+    ("vision_tower.embeddings.cls_token", "vision_model.embeddings.class_embedding"),
+    ("vision_tower.embeddings.position_embeddings", "vision_model.embeddings.position_embedding"),
+    ("vision_tower.embeddings.patch_embeddings.projection", "vision_model.embeddings.patch_embedding"),
+    ("vision_tower.encoder.layer.", "vision_model.encoder.layers."),
+    (".attention.projection_layer.", ".attn.proj."),
+    (".attention.", ".attn."),
+    (".layernorm_before.", ".norm1."),
+    (".layernorm_after.", ".norm2."),
+    (".lambda_", ".ls"),
+    ("multi_modal_projector.layer_norm.", "mlp1.0."),
+    ("multi_modal_projector.linear_1.", "mlp1.1."),
+    ("multi_modal_projector.linear_2.", "mlp1.3."),
+)
+
+
+def chat_model(folder, name):
+    """The model of transformers, as OpenGVLab's own files hold it."""
+    tensors = {}
+    for key, value in build(folder, CHAT[name]).items():
+        for old, new in CHAT_NAMES:
+            key = key.replace(old, new)
+        tensors[key] = value
+    for key in [key for key in tensors if ".attn.q_proj." in key]:
+        parts = [tensors.pop(key.replace("q_proj", f"{part}_proj")) for part in "qkv"]
+        tensors[key.replace("q_proj", "qkv")] = torch.cat(parts)
+    was = json.loads((folder / "config.json").read_text())
+    vision = was["vision_config"]
+    config = {
+        "architectures": ["InternVLChatModel"],
+        "model_type": "internvl_chat",
+        "llm_config": was["text_config"],
+        "torch_dtype": "bfloat16",
+        "vision_config": {
+            "model_type": "intern_vit_6b",
+            "image_size": 28,
+            "norm_type": vision["norm_type"],
+            "patch_size": 14,
+            "qk_normalization": vision["use_qk_norm"],
+            "qkv_bias": vision["attention_bias"],
+            **{key: vision[key] for key in ("hidden_size", "intermediate_size", "num_hidden_layers")},
+            "num_attention_heads": vision["num_attention_heads"],
+        },
+    }
+    return Model(config, tensors, "vision_model.", "internvit", name.endswith("moe"))
+
+
+def transformer_layer(prefix, names):
+    """A layer of a vision tower: names of its norms, attention, projection and two linears."""
+    first, second, qkv, proj, fc1, fc2 = names
+    for part in (first, second):
+        yield from norm(f"{prefix}{part}", HIDDEN)
+    yield from linear(f"{prefix}{qkv}", 3 * HIDDEN, HIDDEN)
+    yield from linear(f"{prefix}{proj}", HIDDEN, HIDDEN)
+    yield from linear(f"{prefix}{fc1}", FFN, HIDDEN)
+    yield from linear(f"{prefix}{fc2}", HIDDEN, FFN)
+
+
+def merger(prefix, merge):
+    width = HIDDEN * merge * merge
+    yield from norm(f"{prefix}merger.ln_q", HIDDEN)
+    yield from linear(f"{prefix}merger.mlp.0", width, width)
+    yield from linear(f"{prefix}merger.mlp.2", TEXT_HIDDEN, width)
+
+
+def one_by_one(tensors):
+    """With the experts as published files have them; transformers 5 computes with packed ones."""
+    for key, value in tensors.items():
+        stem, _, packed = key.rpartition(".")
+        for i in range(len(value) if stem.endswith(".experts") else 0):
+            if packed == "down_proj":
+                yield f"{stem}.{i}.down_proj.weight", value[i].clone()
+            else:
+                gate, up = value[i].chunk(2)
+                yield f"{stem}.{i}.gate_proj.weight", gate.clone()
+                yield f"{stem}.{i}.up_proj.weight", up.clone()
+        if not stem.endswith(".experts"):
+            yield key, value
+
+
+def language(model, prefix, head="lm_head."):
+    """The tensors of a text model of transformers under a vision-language model's names."""
+    for key, value in one_by_one(model.state_dict()):
+        if key.startswith("lm_head."):
+            yield head + key.removeprefix("lm_head."), value
+        else:
+            yield prefix + key.removeprefix("model."), value
+
+
+def onevision_1_5(folder, name):
+    newer = name.endswith("_new")
+    outer, inner = (
+        ("model.visual.", "model.language_model.") if newer else ("visual.", "model.")
+    )
+    text, settings = text_of("qwen3")
+    settings["model_type"] = "LLaVAOneVision1_5_text"
+    blocks = ("norm1", "norm2", "attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")
+    shapes = [
+        (f"{outer}class_embedding", (HIDDEN,)),
+        (f"{outer}class_pos_emb", (1, HIDDEN // HEADS // 2)),
+        (f"{outer}patch_embed.proj.weight", (HIDDEN, 3, PATCH, PATCH)),
+        *norm(f"{outer}pre_layernorm", HIDDEN),
+        *merger(outer, 2),
+    ]
+    for i in range(LAYERS):
+        shapes += transformer_layer(f"{outer}blocks.{i}.", blocks)
+    config = {
+        "architectures": ["LLaVAOneVision1_5_ForConditionalGeneration"],
+        "model_type": "llavaonevision1_5",
+        "text_config": settings,
+        "vision_config": {
+            "model_type": "rice_vit",
+            "depth": LAYERS,
+            "embed_dim": HIDDEN,
+            "hidden_size": HIDDEN,
+            "in_channels": 3,
+            "intermediate_size": FFN,
+            "num_heads": HEADS,
+            "patch_size": PATCH,
+            "spatial_merge_size": 2,
+            "temporal_patch_size": 1,
+            "text_hidden_size": TEXT_HIDDEN,
+        },
+    }
+    tensors = {**filled(shapes), **dict(language(text, inner))}
+    return Model(config, tensors, "vision_model.", "rice_visual", newer=newer)
+
+
+ONEVISION_2 = [
+    "llava_onevision2",
+    "llava_onevision2_rms",
+    "llava_onevision2_moe",
+]
+
+
+def onevision_2(folder, name):
+    outer = "model.visual."
+    is_moe = name.endswith("moe")
+    text, settings = text_of("qwen3_moe" if is_moe else "qwen3")
+    names = ("layer_norm1", "layer_norm2", "self_attn.qkv", "self_attn.proj", "mlp.fc1", "mlp.fc2")
+    shapes = [
+        (f"{outer}embeddings.patch_embedding.weight", (HIDDEN, 3, PATCH, PATCH)),
+        *norm(f"{outer}layernorm_pre", HIDDEN),
+        *merger(outer, 3),
+    ]
+    for i in range(LAYERS):
+        shapes += transformer_layer(f"{outer}encoder.layers.{i}.", names)
+    rms = name == "llava_onevision2_rms"
+    if rms:
+        norms = ("layer_norm1.bias", "layer_norm2.bias", "layernorm_pre.bias")
+        shapes = [(key, shape) for key, shape in shapes if not key.endswith(norms)]
+    config = {
+        "architectures": ["LlavaOnevision2ForConditionalGeneration"],
+        "model_type": "llava_onevision2_moe" if is_moe else "llava_onevision2",
+        "text_config": settings,
+        "tie_word_embeddings": False,
+        "vision_config": {
+            "model_type": "onevision_encoder",
+            "hidden_size": HIDDEN,
+            "image_size": 12,
+            "intermediate_size": FFN,
+            "layer_norm_type": "rms_norm" if rms else "layer_norm",
+            "num_attention_heads": HEADS,
+            "num_channels": 3,
+            "num_hidden_layers": LAYERS,
+            "out_hidden_size": TEXT_HIDDEN,
+            "patch_size": PATCH,
+            "spatial_merge_size": 3,
+        },
+    }
+    tensors = {**filled(shapes), **dict(language(text, "model.language_model."))}
+    return Model(config, tensors, "vision_model.", "onevision_encoder", is_moe)
+
+
+def kimi(folder, name):
+    text, settings = text_of("deepseek_v3")
+    outer = "vision_tower."
+    names = ("norm0", "norm1", "wqkv", "wo", "mlp.fc0", "mlp.fc1")
+    width = HIDDEN * 4
+    shapes = [
+        *linear(f"{outer}patch_embed.proj", HIDDEN, 3),
+        (f"{outer}patch_embed.pos_emb.weight", (8, 6, HIDDEN)),
+        *norm(f"{outer}encoder.final_layernorm", HIDDEN),
+        *norm("multi_modal_projector.pre_norm", HIDDEN),
+        *linear("multi_modal_projector.linear_1", width, width),
+        *linear("multi_modal_projector.linear_2", TEXT_HIDDEN, width),
+    ]
+    for i in range(LAYERS):
+        shapes += transformer_layer(f"{outer}encoder.blocks.{i}.", names)
+    tensors = {**filled(shapes), **dict(language(text, "language_model.model.", "language_model.lm_head."))}
+    patch = tensors[f"{outer}patch_embed.proj.weight"]
+    tensors[f"{outer}patch_embed.proj.weight"] = patch[..., None, None].repeat(1, 1, PATCH, PATCH)
+    for key in list(tensors):
+        if key.endswith("e_score_correction_bias"):
+            tensors[key] = tensors[key].float()
+    config = {
+        "architectures": ["KimiVLForConditionalGeneration"],
+        "model_type": "kimi_vl",
+        "media_placeholder_token_id": 500,
+        "text_config": settings,
+        "vision_config": {
+            "model_type": "moonvit",
+            "hidden_size": HIDDEN,
+            "init_pos_emb_height": 8,
+            "init_pos_emb_width": 6,
+            "intermediate_size": FFN,
+            "merge_kernel_size": [2, 2],
+            "num_attention_heads": HEADS,
+            "num_hidden_layers": LAYERS,
+            "patch_size": PATCH,
+        },
+    }
+    return Model(config, tensors, "vision_tower.", "moonvit", experts=True)
+
+
+MAKERS = {
+    **{name: chat_model for name in CHAT},
+    "llavaonevision1_5": onevision_1_5,
+    "llavaonevision1_5_new": onevision_1_5,
+    **{name: onevision_2 for name in ONEVISION_2},
+    "kimi_vl": kimi,
+}
+
+
+def save(folder, model):
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(model.config))
+    save_file(model.tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+@pytest.fixture
+def model(tmp_path, request):
+    made = MAKERS[request.param](tmp_path / "made", request.param)
+    save(tmp_path / "hf", made)
+    return made
+
+
+every = pytest.mark.parametrize("model", MAKERS, indirect=True)
+
+
+def there(shardwright, tmp_path, model, *flags):
+    experts = ("--ep", 2) if model.experts else ()
+    out = tmp_path / "out"
+    flags = flags or ("--tp", 2, "--pp", 2, *experts)
+    return shardwright("convert", tmp_path / "hf", out, "--to", "torch_dist", *flags)
+
+
+@every
+def test_there_and_back(shardwright, tmp_path, model):
+    there(shardwright, tmp_path, model)
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), model.tensors)
+    one = checkpoints.load_dcp(tmp_path / "out")
+    shardwright("convert", tmp_path / "out", tmp_path / "legacy", "--to", "legacy", "--tp", 2)
+    bare = ("--hf-config", tmp_path / "hf")
+    shardwright("convert", tmp_path / "legacy", tmp_path / "again", "--to", "hf", *bare)
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "again"), model.first_published())
+    assert any(key.startswith(model.tower) for key in one)
+
+
+@every
+def test_components(shardwright, tmp_path, model):
+    experts = ",dp=2,ep=2,etp=1" if model.experts else ""
+    convert(shardwright, tmp_path / "hf", tmp_path / "one", ("language=tp=2", "images=tp=1"))
+    specs = ("images=tp=2,dp=2", f"language=tp=1,pp=2{experts}")
+    convert(shardwright, tmp_path / "one", tmp_path / "two", specs)
+    shutil.rmtree(tmp_path / "one")
+    made = checkpoints.load_dcp(tmp_path / "two")
+    path = f"modality_submodules.images.encoders.{model.mimo}."
+    assert any(key.startswith(path) for key in made)
+    assert not any(key.startswith(model.tower) for key in made)
+    shardwright("convert", tmp_path / "two", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), model.tensors)
+
+
+@pytest.mark.parametrize("name", CHAT)
+def test_both_forms_of_internvl_are_one_model(shardwright, tmp_path, name):
+    made = []
+    save(tmp_path / "chat", chat_model(tmp_path / "own", name))
+    for form in ("chat", "own"):
+        out = tmp_path / f"{form}_out"
+        shardwright("convert", tmp_path / form, out, "--to", "torch_dist", "--tp", 2)
+        made.append(checkpoints.load_dcp(out))
+    checkpoints.assert_same(made[1], made[0])
+    done = shardwright("convert", tmp_path / "chat_out", tmp_path / "x", "--to", "hf")
+    assert "config.json is written" not in done.stderr
+
+
+@pytest.mark.parametrize("model", [m for m in MAKERS if m not in CHAT], indirect=True)
+def test_by_arguments_alone(shardwright, tmp_path, model):
+    """They tell the family, and a config.json that says what the published one said of shapes."""
+    there(shardwright, tmp_path, model)
+    shutil.rmtree(checkpoints.iteration_folder(tmp_path / "out") / "hf")
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), model.first_published())
+    config = json.loads((tmp_path / "back" / "config.json").read_text())
+    assert config["architectures"] == model.config["architectures"]
+    for section in ("text_config", "vision_config"):
+        for key, value in config[section].items():
+            was = model.config[section].get(key, value)
+            assert value == was or key in ("dtype", "torch_dtype", "rope_theta"), f"{section}.{key}"
+
+
+def test_forms_of_internvl_need_a_name(shardwright, tmp_path):
+    """In Megatron they are the same, and transformers' form is the one that is written."""
+    save(tmp_path / "hf", chat_model(tmp_path / "own", "internvl_chat"))
+    out = tmp_path / "out"
+    shardwright("convert", tmp_path / "hf", out, "--to", "torch_dist")
+    shutil.rmtree(checkpoints.iteration_folder(out) / "hf")
+    for family, form in (("internvl", "own"), ("internvl_chat", "hf")):
+        back = tmp_path / f"{family}_back"
+        flags = () if family == "internvl" else ("--family", family)
+        shardwright("convert", out, back, "--to", "hf", *flags)
+        checkpoints.assert_same(checkpoints.load_hf(back), checkpoints.load_hf(tmp_path / form))
+
+
+@pytest.mark.parametrize("model", ["llavaonevision1_5", "llava_onevision2"], indirect=True)
+def test_adapters_are_whole_on_every_rank(shardwright, tmp_path, model):
+    there(shardwright, tmp_path, model, "--tp", 2)
+    made = checkpoints.load_dcp(tmp_path / "out")
+    whole = chunks(tmp_path / "out")
+    adapter = [key for key in made if key.startswith("adapter.")]
+    assert len(adapter) == 6
+    assert all(len(whole[key]) == 1 for key in adapter)
+    qkv = "vision_model.decoder.layers.self_attention.linear_qkv.weight"
+    assert len(whole[qkv]) == 2 * LAYERS
+    stem = next(key for key in model.tensors if key.endswith("qkv.weight") and ".0." in key)
+    parts = model.tensors[stem].view(3, HEADS, HIDDEN // HEADS, HIDDEN)
+    assert torch.equal(made[qkv][0], parts.transpose(0, 1).reshape(3 * HIDDEN, HIDDEN))
+    shardwright("convert", tmp_path / "hf", tmp_path / "legacy", "--to", "legacy", "--tp", 2)
+    for rank in range(2):
+        folder = checkpoints.iteration_folder(tmp_path / "legacy") / f"mp_rank_{rank:02d}"
+        own = torch.load(folder / "model_optim_rng.pt", weights_only=False)["model"]  # our own file
+        assert all(torch.equal(own[key], made[key]) for key in adapter)
+
+
+@pytest.mark.parametrize("model", ["kimi_vl"], indirect=True)
+def test_a_tower_that_megatron_takes_as_it_is(shardwright, tmp_path, model):
+    there(shardwright, tmp_path, model, "--tp", 2)
+    made = checkpoints.load_dcp(tmp_path / "out")
+    whole = chunks(tmp_path / "out")
+    parts = ("vision_tower.", "multi_modal_projector.")
+    kept = {key: value for key, value in model.tensors.items() if key.startswith(parts)}
+    checkpoints.assert_same({key: made[key] for key in made if key.startswith(parts)}, kept)
+    assert all(len(whole[key]) == 1 for key in kept)
+    reader = checkpoints.dcp.FileSystemReader(str(checkpoints.iteration_folder(tmp_path / "out")))
+    entries = reader.read_metadata().state_dict_metadata
+    assert not [key for key in entries if key.startswith(parts) and "_extra_state" in key]
+
+
+@pytest.mark.parametrize(
+    "model, section, kind, words",
+    [
+        ("kimi_vl", "vision_config", "siglip", "expected 'moonvit': family kimi_vl knows no other"),
+        ("internvl_chat", "llm_config", "internlm2", "internvl_chat knows no other"),
+        ("llava_onevision2", "text_config", "llama", "llava_onevision2 knows no other"),
+    ],
+    indirect=["model"],
+)
+def test_variants_that_are_not_known(shardwright, tmp_path, model, section, kind, words):
+    model.config[section]["model_type"] = kind
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(model.config))
+    done = shardwright(
+        "convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", expect=2
+    )
+    assert f"found {section}.model_type = '{kind}'" in done.stderr
+    assert words in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def split_and_merge(shardwright, tmp_path, source):
+    """What comes of taking a model apart and putting it together again."""
+    parts = tmp_path / "parts"
+    shardwright("split", source, parts)
+    names = [part.name for part in parts.iterdir() if part.name != "model"]
+    flags = [word for name in names for word in ("--component", f"{name}={parts / name}")]
+    shardwright("merge", tmp_path / "merged", *flags, "--config", parts / "model")
+    return {name: checkpoints.load_hf(parts / name) for name in names}
+
+
+@every
+def test_parts(shardwright, tmp_path, model):
+    """The parts have the names that their own checkpoints have, and make the same model again."""
+    parts = split_and_merge(shardwright, tmp_path, tmp_path / "hf")
+    assert sorted(parts) == ["adapter", "images", "language"]
+    assert "model.embed_tokens.weight" in parts["language"]
+    assert sum(map(len, parts.values())) == len(model.tensors)
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "merged"), model.tensors)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith(("llava", "internvl"))])
+def test_parts_of_transformers_models(shardwright, tmp_path, name):
+    source = build(tmp_path / "hf", name)
+    parts = split_and_merge(shardwright, tmp_path, tmp_path / "hf")
+    assert sorted(parts) == ["adapter", "images", "language"]
+    assert sum(map(len, parts.values())) == len(source)
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "merged"), source)
