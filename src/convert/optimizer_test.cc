@@ -331,6 +331,24 @@ TEST_F(DamagedLegacy, OtherOptimizersAreRefusedByName) {
   EXPECT_THAT(error.message, HasSubstr("layer_wise_optimizer_0.pt"));
 }
 
+TEST_F(DamagedLegacy, StepsThatDifferAreRefused) {
+  const std::string one = "hex:0000803f";
+  const std::string two = "hex:00000040";
+  std::string& lines = packed_.at(kStorages);
+  lines.replace(lines.find(one), one.size(), two);
+  Error error = refusal(unpacked());
+  EXPECT_EQ(error.code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(error.message, HasSubstr("found step 1, expected 2 as of the other parameters"));
+  // All of one rank.
+  for (std::size_t at = 0; (at = lines.find(one)) != std::string::npos;) {
+    lines.replace(at, one.size(), two);
+  }
+  error = refusal(unpacked());
+  EXPECT_EQ(error.code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(error.message, HasSubstr("mp_rank_01_000/model_optim_rng.pt: optimizer: found step "
+                                       "2, expected 1 as in other ranks' files"));
+}
+
 TEST_F(DamagedLegacy, MayLeaveItsOptimizerBehind) {
   ConvertRequest request = unpacked();
   request.optimizer = OptimizerPolicy::kDrop;

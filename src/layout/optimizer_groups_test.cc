@@ -74,9 +74,16 @@ TEST(OptimizerGroups, ThatDoNotFitAreRefused) {
   EXPECT_THAT(refusal({{false, true, false, 3}, {false, false, false, 4}}),
               HasSubstr("found 7 parameters in groups of 3 with weight decay, 4 without weight "
                         "decay, expected 4 with weight decay, 4 without weight decay for the 8"));
+  EXPECT_THAT(refusal({{false, true, false, 5}, {false, false, false, 5}}),
+              HasSubstr("found 10 parameters"));
   EXPECT_THAT(refusal({{false, true, false, 8}}), HasSubstr("expected groups for all of them"));
   EXPECT_THAT(refusal({{false, true, false, 4}, {false, true, false, 4}}),
               HasSubstr("groups 0 and 1 alike"));
+}
+
+TEST(OptimizerGroups, CountBiasesOfAnyShapeAsSmall) {
+  EXPECT_FALSE(group_of({"tower.table.bias", DType::kBF16, {2, 2}}, DecayRule::kUsual).has_decay);
+  EXPECT_TRUE(group_of({"tower.table.weight", DType::kBF16, {2, 2}}, DecayRule::kUsual).has_decay);
 }
 
 TEST(OptimizerGroups, OfANewOptimizerTakeWhatThereIs) {
