@@ -194,7 +194,7 @@ class LegacyPlanner {
     for (const StageContents& stage : stages) {
       std::vector<LegacyShard> shards = ordered_shards(rank, stage);
       dicts.push_back(make_dict(shards, stage));
-      add_tensors(shards, dicts.back(), tensors, recipes);
+      SW_TRY(add_tensors(shards, dicts.back(), tensors, recipes));
       std::erase_if(shards, [](const LegacyShard& shard) {
         return !is_parameter(shard.desc.name, shard.desc.dtype);
       });
@@ -290,19 +290,20 @@ class LegacyPlanner {
   }
 
   // The tensors of a dict as tensors of the target, empty states among them.
-  void add_tensors(const std::vector<LegacyShard>& shards, const LegacyStateDict& dict,
-                   std::vector<StoredTensor>& tensors, std::vector<TensorRecipe>& recipes) const {
+  Status add_tensors(const std::vector<LegacyShard>& shards, const LegacyStateDict& dict,
+                     std::vector<StoredTensor>& tensors, std::vector<TensorRecipe>& recipes) const {
     std::size_t next = 0;
     for (const LegacyEntry& entry : dict) {
       if (entry.kind != LegacyEntry::Kind::kTensor) continue;
       tensors.push_back({{entry.name, entry.dtype, entry.shape}, ChunkList(entry.shape.size())});
       TensorRecipe recipe;
       if (next < shards.size() && shards[next].desc.name == entry.name) {
-        static_cast<void>(join_runs(shards[next], std::nullopt, recipe));  // weights are there
+        SW_TRY(join_runs(shards[next], std::nullopt, recipe));
         ++next;
       }
       recipes.push_back(std::move(recipe));
     }
+    return {};
   }
 
   void add_file(std::string path, const std::string& folder, const LegacyFileLayout& layout,

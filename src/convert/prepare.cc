@@ -238,7 +238,7 @@ class Preparation {
       return {};
     }
     SW_TRY(read_legacy_optimizer(result_.source));
-    result_.checks_master_weights = true;
+    prove_states();
     return {};
   }
 
@@ -246,8 +246,15 @@ class Preparation {
   Status undo_flat() {
     if (keeps_names() || is_fsdp(source()) || !has_flat_states(catalog_)) return {};
     SW_TRY(undo_flat_states(result_.source, catalog_));
-    result_.checks_master_weights = true;
+    prove_states();
     return {};
+  }
+
+  void prove_states() {
+    result_.checks_master_weights = true;
+    tell(
+        "whose each optimizer state is follows from Megatron's rules; before anything is written, "
+        "every master weight is compared with its weight");
   }
 
   Status make_drafts() {

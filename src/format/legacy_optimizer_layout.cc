@@ -5,13 +5,13 @@
 
 #include "base/fail.h"
 #include "codec/torch_tensor.h"
+#include "format/legacy_state.h"
 #include "format/param_group.h"
 #include "format/plain_arguments.h"
 
 namespace shardwright {
 namespace {
 
-using pickle::Kind;
 using pickle::Value;
 
 // torch's own Adam keeps a step with each parameter; the fused ones of Transformer Engine and Apex
@@ -29,9 +29,10 @@ DecayRule decay_rule(Value args) {
 
 }  // namespace
 
-Result<Value> LegacyOptimizerLayout::make(Value state, std::size_t first_key) {
+Result<Value> LegacyOptimizerLayout::make(Value state, std::optional<double> common_step,
+                                          std::size_t first_key) {
   first_key_ = first_key;
-  iteration_ = state.find("iteration").as_int().value_or(0);
+  step_ = common_step.value_or(state.find("iteration").as_double().value_or(0));
   const Value source = state.find("optimizer");
   std::vector<Value> parts;
   for (const std::int64_t number : {0, 1}) {
@@ -54,25 +55,37 @@ Result<Value> LegacyOptimizerLayout::make(Value state, std::size_t first_key) {
   std::size_t next = 0;
   for (const Value part : parts) {
     const std::size_t count = groups_of(part).size();
-    made.push_back(make_part(part, std::span(shares).subspan(next, count)));
+    made.push_back(SW_TRY(make_part(part, std::span(shares).subspan(next, count))));
     next += count;
   }
   return is_chained ? document_.list(made) : made.front();
 }
 
-Value LegacyOptimizerLayout::make_part(Value source,
-                                       std::span<const std::vector<std::size_t>> shares) {
+// Its settings, without the step where parameters have one each.
+Result<Value> LegacyOptimizerLayout::copy_group(Value group) {
+  const Value copy = document_.dict();
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const std::string_view key = group.key(i).text();
+    if (key == "params" || (key == "step" && has_own_steps(group))) continue;
+    if (has_storage(document_, group.value(i))) {
+      return fail(Code::kStateUnreadable,
+                  "common state: found '{}' of a parameter group to be a tensor, expected a plain "
+                  "value; convert without the optimizer (--optimizer drop)",
+                  key);
+    }
+    document_.add_pair(copy, group.key(i), group.value(i));
+  }
+  return copy;
+}
+
+Result<Value> LegacyOptimizerLayout::make_part(Value source,
+                                               std::span<const std::vector<std::size_t>> shares) {
   const Value list = groups_of(source);
   const Value states = document_.dict();
   std::vector<Value> groups;
   std::int64_t number = 0;
   for (std::size_t g = 0; g < list.size(); ++g) {
-    const Value group = document_.dict();
-    for (std::size_t i = 0; i < list[g].size(); ++i) {
-      const std::string_view key = list[g].key(i).text();
-      if (key == "params" || (key == "step" && has_own_steps(list[g]))) continue;
-      document_.add_pair(group, list[g].key(i), list[g].value(i));
-    }
+    const Value group = SW_TRY(copy_group(list[g]));
     std::vector<Value> numbers;
     for (const std::size_t parameter : shares[g]) {
       numbers.push_back(document_.integer(number++));
@@ -96,7 +109,8 @@ Value LegacyOptimizerLayout::make_part(Value source,
   }
   const Value outer = document_.dict();
   document_.set(outer, "optimizer", inner);
-  if (const Value scaler = source.find("grad_scaler")) document_.set(outer, "grad_scaler", scaler);
+  const Value scaler = source.find("grad_scaler");
+  if (scaler && !has_storage(document_, scaler)) document_.set(outer, "grad_scaler", scaler);
   document_.set(outer, "fp32_from_fp16_params", document_.list(masters));
   return outer;
 }
@@ -105,7 +119,7 @@ Value LegacyOptimizerLayout::make_state(Value group, std::size_t parameter) {
   using Storage = OptimizerStorage;
   const Value state = document_.dict();
   if (has_own_steps(group)) {
-    const double step = group.find("step").as_double().value_or(static_cast<double>(iteration_));
+    const double step = group.find("step").as_double().value_or(step_);
     document_.set(state, "step", make_tensor(parameter, Storage::Kind::kStep));
     storages_.back().step = step;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,15 +30,18 @@ class LegacyOptimizerLayout {
 
   /// What `optimizer` of the rank's file is, made of the common state's `groups`, one dict or
   /// chained ones under 0 and 1. A tensor's storage has the key `first_key` plus its place in
-  /// storages(). `state` is the common state: its iteration counts where no group has a step.
+  /// storages(). `state` is the common state: its iteration counts where neither a group nor
+  /// `common_step` has one, which an optimizer that is not distributed keeps for all parameters.
   /// Errors: kStateUnreadable without groups, those of share_out.
-  [[nodiscard]] Result<pickle::Value> make(pickle::Value state, std::size_t first_key);
+  [[nodiscard]] Result<pickle::Value> make(pickle::Value state, std::optional<double> common_step,
+                                           std::size_t first_key);
 
   [[nodiscard]] const std::vector<OptimizerStorage>& storages() const { return storages_; }
 
  private:
-  [[nodiscard]] pickle::Value make_part(pickle::Value source,
-                                        std::span<const std::vector<std::size_t>> shares);
+  [[nodiscard]] Result<pickle::Value> make_part(pickle::Value source,
+                                                std::span<const std::vector<std::size_t>> shares);
+  [[nodiscard]] Result<pickle::Value> copy_group(pickle::Value group);
   [[nodiscard]] pickle::Value make_tensor(std::size_t parameter, OptimizerStorage::Kind kind);
   [[nodiscard]] pickle::Value make_state(pickle::Value group, std::size_t parameter);
 
@@ -45,7 +49,7 @@ class LegacyOptimizerLayout {
   std::span<const TensorDesc> parameters_;
   bool is_mixed_;
   std::size_t first_key_ = 0;
-  std::int64_t iteration_ = 0;
+  double step_ = 0.0;  // where a group has none
   std::vector<OptimizerStorage> storages_;
 };
 

@@ -27,6 +27,9 @@ struct LegacyStateParts {
 [[nodiscard]] Result<std::string> read_legacy_state(const ReadableFile& file,
                                                     const LegacyStateParts& parts);
 
+/// Whether a tensor hangs below a value: its storage is a record of its own, which is not carried.
+[[nodiscard]] bool has_storage(const pickle::Document& document, pickle::Value value);
+
 /// The same of any torch.save archive of a state, to be completed: its root is a dict.
 [[nodiscard]] Result<pickle::Document> plain_state(const ReadableFile& file,
                                                    const LegacyStateParts& parts = {});
