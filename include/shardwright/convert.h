@@ -26,7 +26,7 @@ enum class TargetFormat : std::uint8_t {
 };
 
 enum class OptimizerPolicy : std::uint8_t {
-  kDefault,  ///< keep for torch_dist, fsdp_dtensor and DCP, drop otherwise
+  kDefault,  ///< keep for torch_dist, legacy, fsdp_dtensor and DCP, drop otherwise
   kKeep,
   kDrop,
 };

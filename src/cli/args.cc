@@ -71,7 +71,7 @@ void add_conversion(Flags& flags, ConversionFlags& to) {
   flags.value("--spec", to.spec, "te|local",
               "modules to name entries for (default: the source's; te from hf)");
   flags.value("--optimizer", to.optimizer, "WHAT",
-              "keep or drop optimizer state (default: keep for torch_dist, dcp, fsdp_dtensor)");
+              "keep or drop optimizer state (default: keep for Megatron targets and dcp)");
   flags.value("--check-replicas", to.check_replicas, "WHAT",
               "all (default), sample or none: compare what several ranks hold alike");
   flags.value("--naming", to.naming, "megatron|tp_pp_ep",

@@ -186,7 +186,7 @@ void flip_signs(DType dtype, const SignFlips& flips, std::span<std::byte> bytes)
   constexpr std::byte kSign{0x80};  // in the last byte: numbers are little-endian
   std::size_t part = 0;
   for (std::size_t end = part_bytes; end <= bytes.size(); end += part_bytes, ++part) {
-    const bool is_imaginary = parts == 2 && part % 2 == 1;
+    const bool is_imaginary = part % 2 == 1;  // where anything is conjugated
     if (flips.negate != (flips.conjugate && is_imaginary)) bytes[end - 1] ^= kSign;
   }
 }

@@ -100,12 +100,12 @@ class StoredBuffers {
     pickle::Value root = archive.root();
     if (root.is(pickle::Kind::kList) && root.size() == 1) root = root[0];
     const auto locate = [&](pickle::Value tensor) { return archive.locate(tensor); };
-    std::vector<ParamStateBuffer> stored = SW_TRY(read_param_state(root, locate));
+    const std::vector<ParamStateBuffer> stored = SW_TRY(read_param_state(root, locate));
     is_chained_ |= domain.is_chained;
     for (std::size_t i = 0; i < stored.size(); ++i) {
       StoredBuffer& buffer = buffers_[{domain.part, domain.group, static_cast<std::int64_t>(i)}];
       buffer.dtype = stored[i].dtype;
-      buffer.coalesced = std::move(stored[i]);
+      buffer.coalesced = stored[i];
       buffer.file = object.file;
     }
     return {};

@@ -9,6 +9,7 @@
 #include "convert/fsdp_source.h"
 #include "convert/golden.h"
 #include "format/rank_metadata.h"
+#include "layout/fsdp_name.h"
 #include "layout/mlite_layout.h"
 #include "shardwright/diagnose.h"
 #include "testing/golden_files.h"
@@ -245,6 +246,53 @@ TEST(MliteSizes, AreRefusedOfOtherCheckpoints) {
   EXPECT_EQ(refused.error().code, Code::kUsage);
 }
 
+TEST(FsdpName, OfOneOptimizerOrOfAChain) {
+  for (const char* name : {"optimizer.state.module.module.module.w.exp_avg_sq",
+                           "optimizer.12.state.module.module.module.w.exp_avg_sq"}) {
+    const auto split = split_fsdp_name(name);
+    ASSERT_TRUE(split) << name;
+    EXPECT_EQ(split->role, FsdpName::Role::kExpAvgSq);
+    EXPECT_EQ(split->parameter, "w");
+    EXPECT_EQ(join_fsdp_name(*split), "optimizer.state.module.module.module.w.exp_avg_sq");
+  }
+  const auto entry = split_fsdp_group_entry("optimizer.0.param_to_group_meta.module.a.w.lr");
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->parameter, "a.w");
+  EXPECT_EQ(entry->key, "lr");
+  EXPECT_EQ(join_fsdp_group_entry("w", 3, "lr"),
+            "optimizer.param_to_group_meta.module.module.module.w.lr");
+  for (const char* name :
+       {"optimizer.x.state.module.w.exp_avg", "optimizer.0state.module.w.exp_avg",
+        "optimizer.0.0.state.module.w.exp_avg", "optimizer.state.module.w.lr"}) {
+    EXPECT_FALSE(split_fsdp_name(name)) << name;
+  }
+}
+
+// Two optimizers in a chain: their states become those of one model.
+TEST(FsdpSource, PutsAChainOfOptimizersTogether) {
+  Catalog catalog;
+  for (const char* name :
+       {"model.module.a", "model.module.b", "optimizer.0.state.module.module.module.a.exp_avg",
+        "optimizer.1.state.module.module.module.b.exp_avg"}) {
+    catalog.tensors.push_back({{name, DType::kF32, {2}}, ChunkList(1), Encoding::kRaw});
+  }
+  std::vector<std::string> notes;
+  const auto names = [&](const Catalog& canonical) {
+    std::vector<std::string> found;
+    for (const StoredTensor& tensor : canonical.tensors) found.push_back(tensor.desc.name);
+    return found;
+  };
+  const auto canonical = canonical_from_fsdp(catalog, {}, notes);
+  ASSERT_TRUE(canonical) << canonical.error().text();
+  EXPECT_THAT(names(*canonical), testing::UnorderedElementsAre(
+                                     "a", "b", "optimizer.state.param.a", "optimizer.state.param.b",
+                                     "optimizer.state.exp_avg.a", "optimizer.state.exp_avg.b"));
+  catalog.tensors[3].desc.name = "optimizer.1.state.module.module.module.a.exp_avg";
+  const auto twice = canonical_from_fsdp(catalog, {}, notes);
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().code, Code::kDuplicateName);
+}
+
 TEST(FsdpSource, RefusesExpertsWithGaps) {
   for (const char* number : {"1", "9223372036854775807"}) {
     Catalog catalog;
@@ -325,7 +373,8 @@ TEST_P(FsdpTarget, GoesToMegatronAndHuggingFaceAndBack) {
   EXPECT_TRUE(convert_now(to_legacy));
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, FsdpTarget, testing::Values("llama3", "qwen3", "qwen3_moe"));
+INSTANTIATE_TEST_SUITE_P(Families, FsdpTarget,
+                         testing::Values("llama3", "qwen3", "qwen3_moe", "deepseek_v3"));
 
 // Optimizer states, settings and steps survive the way through fsdp_dtensor.
 TEST(FsdpTargetState, KeepsTheOptimizer) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -12,7 +14,9 @@
 #include "layout/layer_name.h"
 #include "layout/legacy_grid.h"
 #include "layout/legacy_shards.h"
+#include "layout/module_order.h"
 #include "layout/placement.h"
+#include "plan/canonical.h"
 
 namespace shardwright {
 namespace {
@@ -101,28 +105,46 @@ class ExtraStates {
   std::unordered_map<std::string, std::size_t> last_;
 };
 
-// In the order of a model's modules: embedding, layers, what is behind them.
-std::int64_t position_of(std::string_view name) {
-  constexpr std::int64_t kBehind = std::int64_t{1} << 40;
-  if (const std::optional<LayerName> layer = split_layer_name(name); layer && layer->index) {
-    return (layer->stack.ends_with("mtp.layers") ? kBehind + 2 : 1) + *layer->index;
+constexpr std::string_view kStates = "optimizer.state.";
+
+// A state of a weight: which of the three, and whose.
+struct StateName {
+  OptimizerStorage::Kind kind = OptimizerStorage::Kind::kMaster;
+  std::string_view weight;
+};
+
+std::optional<StateName> split_state_name(std::string_view name) {
+  using Kind = OptimizerStorage::Kind;
+  constexpr std::array<std::pair<std::string_view, Kind>, 4> kKinds = {
+      {{"param.", Kind::kMaster},
+       {"fp32_param.", Kind::kMaster},  // of an optimizer that is not distributed
+       {"exp_avg.", Kind::kExpAvg},
+       {"exp_avg_sq.", Kind::kExpAvgSq}}};
+  if (!name.starts_with(kStates)) return std::nullopt;
+  name.remove_prefix(kStates.size());
+  for (const auto& [word, kind] : kKinds) {
+    if (name.starts_with(word)) return StateName{kind, name.substr(word.size())};
   }
-  if (name.find("output_layer.") != std::string_view::npos) return kBehind + 1;
-  return name.find("decoder.final_") != std::string_view::npos ? kBehind : 0;
+  return std::nullopt;
 }
 
 class LegacyPlanner {
  public:
   LegacyPlanner(const TargetParts& parts, const ConvertRequest& request, Plan& plan)
       : parts_(parts), request_(request), config_(request.parallel), plan_(plan) {
-    for (const DraftTensor& draft : parts.tensors) {
+    for (std::size_t i = 0; i < parts.tensors.size(); ++i) {
+      const DraftTensor& draft = parts.tensors[i];
+      if (is_optimizer_name(draft.desc.name)) continue;
+      by_name_.emplace(draft.desc.name, descs_.size());
       descs_.push_back(draft.desc);
+      drafts_.push_back(i);
       has_mtp_ = has_mtp_ || draft.desc.name.find("mtp.layers.") != std::string::npos;
       is_tied_ = is_tied_ && !draft.desc.name.ends_with("output_layer.weight");
     }
   }
 
   Status run() {
+    SW_TRY(find_states());
     const Placement placement = SW_TRY(Placement::make(descs_, config_));
     for (const TensorDesc& desc : descs_) SW_TRY(placement.place(desc));  // all of them divide
     SW_TRY(choose_modules());
@@ -134,6 +156,27 @@ class LegacyPlanner {
   }
 
  private:
+  // Which draft is which state of which weight.
+  Status find_states() {
+    for (std::size_t i = 0; i < parts_.tensors.size(); ++i) {
+      const std::string& name = parts_.tensors[i].desc.name;
+      if (!is_optimizer_name(name)) continue;
+      const auto state = split_state_name(name);
+      const auto weight = by_name_.find(state ? state->weight : std::string_view());
+      if (weight == by_name_.end()) {
+        return fail(Code::kOptimizerUnsupported,
+                    "tensor {}: found a state that Adam has not or a weight that is not there, "
+                    "expected param, exp_avg and exp_avg_sq; convert without (--optimizer drop)",
+                    name);
+      }
+      states_[{weight->second, state->kind}] = i;
+    }
+    is_mixed_ = std::ranges::any_of(descs_, [](const TensorDesc& desc) {
+      return desc.dtype == DType::kBF16 || desc.dtype == DType::kF16;
+    });
+    return {};
+  }
+
   Status choose_modules() {
     const CommonState state = SW_TRY(CommonState::read(parts_.common_state));
     is_local_ = parts_.spec != ModuleSpec::kTransformerEngine;
@@ -145,22 +188,81 @@ class LegacyPlanner {
     const std::vector<StageContents> stages =
         SW_TRY(stage_contents(config_, rank.pipeline, layers, has_mtp_, is_tied_));
     std::vector<LegacyStateDict> dicts;
+    std::vector<LegacyShard> trained;
     std::vector<StoredTensor> tensors;
     std::vector<TensorRecipe> recipes;
     for (const StageContents& stage : stages) {
-      std::vector<LegacyShard> shards = legacy_shards(descs_, config_, rank, stage, modules_);
-      std::stable_sort(shards.begin(), shards.end(), [](const auto& a, const auto& b) {
-        return position_of(a.desc.name) < position_of(b.desc.name);
-      });
+      std::vector<LegacyShard> shards = ordered_shards(rank, stage);
       dicts.push_back(make_dict(shards, stage));
-      add_tensors(shards, dicts.back(), tensors, recipes);
+      SW_TRY(add_tensors(shards, dicts.back(), tensors, recipes));
+      std::erase_if(shards, [](const LegacyShard& shard) {
+        return !is_parameter(shard.desc.name, shard.desc.dtype);
+      });
+      std::ranges::move(shards, std::back_inserter(trained));
     }
-    const LegacyFileLayout layout = SW_TRY(layout_legacy_file(parts_.common_state, dicts));
+    LegacyTrained optimizer{{}, is_mixed_};
+    for (const LegacyShard& shard : trained) optimizer.parameters.push_back(shard.desc);
+    const LegacyFileLayout layout = SW_TRY(
+        layout_legacy_file(parts_.common_state, dicts, states_.empty() ? nullptr : &optimizer));
+    for (const OptimizerStorage& storage : layout.optimizer) {
+      SW_TRY(add_state(trained[storage.parameter], storage, tensors, recipes));
+    }
     const RankNaming naming =
         request_.names_all_coordinates ? RankNaming::kTpPpEp : RankNaming::kMegatron;
     const std::string folder = rank_folder_name(rank, config_, naming);
     add_file(fmt::format("{}{}/{}", parts_.folder, folder, kLegacyFileName), folder, layout,
              std::move(tensors), std::move(recipes));
+    return {};
+  }
+
+  // As torch lists the parameters of the rank's modules.
+  [[nodiscard]] std::vector<LegacyShard> ordered_shards(const LegacyRank& rank,
+                                                        const StageContents& stage) const {
+    std::vector<LegacyShard> shards = legacy_shards(descs_, config_, rank, stage, modules_);
+    std::vector<std::string> names;
+    for (const LegacyShard& shard : shards) names.push_back(shard.desc.name);
+    std::vector<LegacyShard> ordered;
+    for (const std::size_t i : in_module_order(names)) ordered.push_back(std::move(shards[i]));
+    return ordered;
+  }
+
+  // A tensor of the rank's optimizer: cut as its weight is, or a step.
+  Status add_state(const LegacyShard& shard, const OptimizerStorage& storage,
+                   std::vector<StoredTensor>& tensors, std::vector<TensorRecipe>& recipes) const {
+    TensorRecipe recipe;
+    TensorDesc desc{fmt::format("{}{}", kStates, shard.desc.name), DType::kF32, {}};
+    if (storage.kind == OptimizerStorage::Kind::kStep) {
+      recipe.fill = storage.step;
+    } else {
+      desc.shape = shard.desc.shape;
+      SW_TRY(join_runs(shard, storage.kind, recipe));
+    }
+    const int axes = desc.shape.size();
+    tensors.push_back({std::move(desc), ChunkList(axes)});
+    recipes.push_back(std::move(recipe));
+    return {};
+  }
+
+  // The runs of a shard one behind the other: of the weight, or of one of its states.
+  Status join_runs(const LegacyShard& shard, std::optional<OptimizerStorage::Kind> kind,
+                   TensorRecipe& recipe) const {
+    std::int64_t row = 0;
+    for (const ShardRun& run : shard.runs) {
+      std::size_t draft = drafts_[run.canonical];
+      if (kind) {
+        const auto state = states_.find({run.canonical, *kind});
+        if (state == states_.end()) {
+          return fail(Code::kOptimizerUnsupported,
+                      "tensor {}: found no optimizer state of it, expected one of each parameter; "
+                      "convert without (--optimizer drop)",
+                      descs_[run.canonical].name);
+        }
+        draft = state->second;
+      }
+      const int dropped = run.one_expert ? 1 : 0;
+      append_piece(parts_.tensors[draft].recipe, run.box, dropped, row, recipe);
+      if (run.box.axes() > dropped) row += run.box.shape[dropped];
+    }
     return {};
   }
 
@@ -188,24 +290,20 @@ class LegacyPlanner {
   }
 
   // The tensors of a dict as tensors of the target, empty states among them.
-  void add_tensors(const std::vector<LegacyShard>& shards, const LegacyStateDict& dict,
-                   std::vector<StoredTensor>& tensors, std::vector<TensorRecipe>& recipes) const {
+  Status add_tensors(const std::vector<LegacyShard>& shards, const LegacyStateDict& dict,
+                     std::vector<StoredTensor>& tensors, std::vector<TensorRecipe>& recipes) const {
     std::size_t next = 0;
     for (const LegacyEntry& entry : dict) {
       if (entry.kind != LegacyEntry::Kind::kTensor) continue;
       tensors.push_back({{entry.name, entry.dtype, entry.shape}, ChunkList(entry.shape.size())});
       TensorRecipe recipe;
       if (next < shards.size() && shards[next].desc.name == entry.name) {
-        std::int64_t row = 0;
-        for (const ShardRun& run : shards[next].runs) {
-          const int dropped = run.one_expert ? 1 : 0;
-          append_piece(parts_.tensors[run.canonical].recipe, run.box, dropped, row, recipe);
-          if (run.box.axes() > dropped) row += run.box.shape[dropped];
-        }
+        SW_TRY(join_runs(shards[next], std::nullopt, recipe));
         ++next;
       }
       recipes.push_back(std::move(recipe));
     }
+    return {};
   }
 
   void add_file(std::string path, const std::string& folder, const LegacyFileLayout& layout,
@@ -232,7 +330,11 @@ class LegacyPlanner {
   const ConvertRequest& request_;
   const ParallelConfig& config_;
   Plan& plan_;
-  std::vector<TensorDesc> descs_;
+  std::vector<TensorDesc> descs_;    // of the model's tensors
+  std::vector<std::size_t> drafts_;  // which drafts they are
+  std::unordered_map<std::string_view, std::size_t> by_name_;
+  std::map<std::pair<std::size_t, OptimizerStorage::Kind>, std::size_t> states_;
+  bool is_mixed_ = true;
   LegacyModules modules_;
   bool is_local_ = false;
   bool has_mtp_ = false;

@@ -147,7 +147,7 @@ TEST(MliteSource, RefusesExpertsThatAreNotLikeTheOthers) {
     return refusal(catalog_of(std::move(tensors)));
   };
   const std::string prefix = "model.layers.0.mlp.experts.";
-  EXPECT_THAT(with(tensor_of(prefix + "fc1.weight9223372036854775807", {4}, {0})),
+  EXPECT_THAT(with(tensor_of(prefix + "fc1.weight9223372036854775807", {4}, {0, 1, 2, 3})),
               HasSubstr("weight9223372036854775807: found expert 9223372036854775807 of a rank"));
   EXPECT_THAT(with(tensor_of("model.layers.0.mlp.experts.fc2.weight0", {8}, {0, 1})),
               HasSubstr("fc2.weight0: found expert 0 of a rank in 2 pieces"));

@@ -14,6 +14,7 @@
 #include "shardwright/convert.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
+#include "testing/tensor_records.h"
 
 namespace shardwright {
 namespace {
@@ -95,6 +96,137 @@ INSTANTIATE_TEST_SUITE_P(
           name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
       return name;
     });
+
+// What a pickle's value is, tensors with their bytes, whatever it is made of.
+class Description {
+ public:
+  Description(const TorchArchive& archive, const std::string& file)
+      : archive_(archive), file_(file) {}
+
+  std::string of(pickle::Value value) const {
+    using pickle::Kind;
+    if (is_tensor(value)) return of_tensor(value);
+    std::string text;
+    if (value.is(Kind::kDict)) {
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        text += of(value.key(i)) + ": " + of(value.value(i)) + ",\n";
+      }
+      return "{" + text + "}";
+    }
+    if (value.is(Kind::kList) || value.is(Kind::kTuple)) {
+      for (std::size_t i = 0; i < value.size(); ++i) text += of(value[i]) + ", ";
+      return "[" + text + "]";
+    }
+    if (const auto number = value.as_double()) return fmt::format("{}", *number);
+    if (value.is_none()) return "None";
+    if (const auto flag = value.as_bool()) return *flag ? "True" : "False";
+    EXPECT_TRUE(value.is(Kind::kString)) << pickle::kind_name(value.kind());
+    return std::string(value.text());
+  }
+
+ private:
+  std::string of_tensor(pickle::Value value) const {
+    const LocatedTensor place = archive_.locate(value).value();
+    EXPECT_TRUE(place.strides.empty());
+    const std::string bytes = file_.substr(place.range.offset, place.range.length);
+    return fmt::format("{} {} {}", torch_name(place.dtype), to_string(place.shape),
+                       content_digest(bytes));
+  }
+
+  const TorchArchive& archive_;
+  const std::string& file_;
+};
+
+std::string optimizer_of(const std::string& path) {
+  const std::string bytes = read_file(path);
+  const auto file = make_memory_file(path, bytes);
+  const TorchArchive archive = TorchArchive::open(*file).value();
+  return Description(archive, bytes).of(archive.root().find("optimizer"));
+}
+
+// Every rank's optimizer as Megatron saved it: structure, order, numbers and tensors.
+void expect_own_optimizers(const std::string& got, const std::string& expected) {
+  std::size_t ranks = 0;
+  const std::string folder = expected + "/iter_0000010/";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string file = entry.path().filename().string() + "/model_optim_rng.pt";
+    const std::string theirs = optimizer_of(folder + file);
+    EXPECT_GT(theirs.size(), 1000U);
+    EXPECT_EQ(optimizer_of(got + "/iter_0000010/" + file), theirs) << file;
+    ++ranks;
+  }
+  EXPECT_GE(ranks, 2U);
+}
+
+struct SavedRun {
+  std::string path;
+  ParallelConfig config;
+};
+
+class LegacyOptimizerFile : public testing::TestWithParam<SavedRun> {};
+
+// Through torch_dist at another layout, and straight.
+TEST_P(LegacyOptimizerFile, IsMegatronsOwn) {
+  const auto& [path, config] = GetParam();
+  const TemporaryFolder place;
+  unpack_legacy(read_packed_legacy("mcore/" + path + ".zst"), truth_of(path), place / "in");
+  ConvertRequest straight = keeping(place / "in", place / "straight", config);
+  straight.format = TargetFormat::kLegacy;
+  const auto copied = convert_now(straight);
+  ASSERT_TRUE(copied) << copied.error().text();
+  expect_own_optimizers(place / "straight", place / "in");
+  const auto resharded = convert_now(keeping(place / "in", place / "other", {1, 2, 1, 1, 1}));
+  ASSERT_TRUE(resharded) << resharded.error().text();
+  ConvertRequest back = keeping(place / "other", place / "back", config);
+  back.format = TargetFormat::kLegacy;
+  const auto returned = convert_now(back);
+  ASSERT_TRUE(returned) << returned.error().text();
+  expect_own_optimizers(place / "back", place / "in");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Golden, LegacyOptimizerFile,
+    testing::Values(SavedRun{"dense_te/v0.16.1/tp2pp2vpp2-torch-fp16opt", {2, 2, 2, 1, 2}},
+                    SavedRun{"gpt2_te/v0.20.0dev/tp2pp2-torch-fp16opt", {2, 2, 1, 1, 2}},
+                    SavedRun{"moe/v0.20.0dev/tp1pp1ep2dp2-torch-fp16opt", {1, 1, 1, 2, 1}},
+                    SavedRun{"moe_te_grouped/v0.16.1/tp2pp1ep2etp1-torch-fp16opt",
+                             {2, 1, 1, 2, 1}}),
+    [](const auto& test) { return test.param.path.substr(0, test.param.path.find('/')); });
+
+// A distributed optimizer's states become those of Float16Optimizer; groups of torch's Adam without
+// a step take the iteration.
+TEST(LegacyOptimizerTarget, TakesStatesOfAnyKind) {
+  const TemporaryFolder out;
+  ConvertRequest request =
+      keeping(golden_path("mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket"), out / "x",
+              {1, 2, 1, 1, 1});
+  request.format = TargetFormat::kLegacy;
+  const auto converted = convert_now(request);
+  ASSERT_TRUE(converted) << converted.error().text();
+  const auto back = convert_now(keeping(out / "x", out / "back", {2, 1, 1, 1, 2}));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_TRUE(back->checks_master_weights);
+  expect_same(read_all_tensors(out / "back").value(), truth_of("dense_te"));
+  const auto file = make_memory_file("common.pt", out.get("back/iter_0000010/common.pt"));
+  const TorchArchive archive = TorchArchive::open(*file).value();
+  const pickle::Value groups =
+      archive.root().find("optimizer").find("optimizer").find("param_groups");
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].find("step").as_int(), 10);
+}
+
+TEST(LegacyOptimizerTarget, NeedsAStateForEachParameter) {
+  const TemporaryFolder out;
+  ConvertRequest request =
+      keeping(golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full"), out / "x");
+  request.format = TargetFormat::kLegacy;
+  request.exclude = {"optimizer.state.exp_avg.output_layer.weight"};
+  const auto refused = convert_now(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("tensor output_layer.weight: found no optimizer state of it"));
+}
 
 // Its groups go along, with the step that torch keeps in each parameter's state.
 TEST(LegacyOptimizerState, HasItsGroupsInTheCommonState) {
@@ -197,6 +329,24 @@ TEST_F(DamagedLegacy, OtherOptimizersAreRefusedByName) {
   EXPECT_EQ(error.code, Code::kOptimizerUnsupported);
   EXPECT_THAT(error.message, HasSubstr("mp_rank_00_000/model_optim_rng.pt: "));
   EXPECT_THAT(error.message, HasSubstr("layer_wise_optimizer_0.pt"));
+}
+
+TEST_F(DamagedLegacy, StepsThatDifferAreRefused) {
+  const std::string one = "hex:0000803f";
+  const std::string two = "hex:00000040";
+  std::string& lines = packed_.at(kStorages);
+  lines.replace(lines.find(one), one.size(), two);
+  Error error = refusal(unpacked());
+  EXPECT_EQ(error.code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(error.message, HasSubstr("found step 1, expected 2 as of the other parameters"));
+  // All of one rank.
+  for (std::size_t at = 0; (at = lines.find(one)) != std::string::npos;) {
+    lines.replace(at, one.size(), two);
+  }
+  error = refusal(unpacked());
+  EXPECT_EQ(error.code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(error.message, HasSubstr("mp_rank_01_000/model_optim_rng.pt: optimizer: found step "
+                                       "2, expected 1 as in other ranks' files"));
 }
 
 TEST_F(DamagedLegacy, MayLeaveItsOptimizerBehind) {

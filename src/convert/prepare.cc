@@ -212,7 +212,7 @@ class Preparation {
       return {};
     }
     SW_TRY(read_legacy_optimizer(result_.source));
-    result_.checks_master_weights = true;
+    prove_states();
     return {};
   }
 
@@ -226,8 +226,15 @@ class Preparation {
                   request().input);
     }
     SW_TRY(undo_flat_states(result_.source, catalog_));
-    result_.checks_master_weights = true;
+    prove_states();
     return {};
+  }
+
+  void prove_states() {
+    result_.checks_master_weights = true;
+    tell(
+        "whose each optimizer state is follows from Megatron's rules; before anything is written, "
+        "every master weight is compared with its weight");
   }
 
   Status make_drafts() {

@@ -44,7 +44,7 @@ bool keeps_optimizer(const ConvertRequest& request) {
     return request.optimizer == OptimizerPolicy::kKeep;
   }
   return request.format == TargetFormat::kTorchDist || request.format == TargetFormat::kDcp ||
-         request.format == TargetFormat::kFsdpDtensor;
+         request.format == TargetFormat::kFsdpDtensor || request.format == TargetFormat::kLegacy;
 }
 
 Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& request,
@@ -52,11 +52,6 @@ Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& req
   SW_TRY(check_patterns(catalog, request.include, "--include"));
   SW_TRY(check_patterns(catalog, request.exclude, "--exclude"));
   const bool keep_optimizer = keeps_optimizer(request);
-  if (keep_optimizer && request.format == TargetFormat::kLegacy) {
-    return fail(Code::kOptimizerUnsupported,
-                "--optimizer keep: optimizer state is not written into legacy checkpoints yet; "
-                "convert without it (--optimizer drop)");
-  }
   if (keep_optimizer && request.format == TargetFormat::kHf) {
     return fail(Code::kUsage, "--optimizer keep: a Hugging Face checkpoint has no optimizer state");
   }

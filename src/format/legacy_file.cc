@@ -102,6 +102,8 @@ Result<LegacyFile> read_legacy_file(const ReadableFile& file, LegacyDetail detai
   if (const Value version = root.find("checkpoint_version")) {
     result.checkpoint_version = version.as_double();
   }
+  const Value optimizer = root.find("optimizer");
+  result.has_optimizer = optimizer && !optimizer.is_none();
   if (const Value iteration = root.find("iteration")) result.iteration = iteration.as_int();
   const auto add = [&](const std::string& key, Value dict) -> Status {
     Result<LegacyModel> model = read_model(archive, key, dict, detail);

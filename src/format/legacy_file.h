@@ -32,6 +32,7 @@ struct LegacyFile {
   std::optional<double> checkpoint_version;
   std::optional<std::int64_t> iteration;
   std::vector<std::string> keys;  ///< of the outermost dict, in order
+  bool has_optimizer = false;     ///< and not None
 };
 
 enum class LegacyDetail : std::uint8_t {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "format/legacy_optimizer_layout.h"
 #include "shardwright/catalog.h"
 
 namespace shardwright {
@@ -29,6 +30,7 @@ using LegacyStateDict = std::vector<LegacyEntry>;
 struct LegacyFileLayout {
   std::string pickle;
   std::vector<ByteRange> storages;
+  std::vector<OptimizerStorage> optimizer;  ///< the last of the storages: what they hold
   std::uint64_t file_bytes = 0;
 };
 
@@ -36,10 +38,17 @@ struct LegacyFileLayout {
 inline constexpr std::string_view kLegacyFileName = "model_optim_rng.pt";
 inline constexpr std::string_view kLegacyPrefix = "model_optim_rng";
 
+/// What a rank's optimizer trains, as torch lists it.
+struct LegacyTrained {
+  std::vector<TensorDesc> parameters;
+  bool is_mixed = true;  ///< master weights stand beside parameters of 16 bits
+};
+
 /// Lays a rank's file out: arguments, version and iteration of `common_state` (the bytes of a
-/// common.pt) and the models. Random states are left out: Megatron loads such a file with
-/// --no-load-rng --no-load-optim, as it does any checkpoint for fine-tuning.
+/// common.pt), the models, and the optimizer if `trained` is not null. Random states are left out:
+/// Megatron loads such a file with --no-load-rng, and without an optimizer with --no-load-optim.
 [[nodiscard]] Result<LegacyFileLayout> layout_legacy_file(const std::string& common_state,
-                                                          std::span<const LegacyStateDict> models);
+                                                          std::span<const LegacyStateDict> models,
+                                                          const LegacyTrained* trained = nullptr);
 
 }  // namespace shardwright

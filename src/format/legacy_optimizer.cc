@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 #include "codec/torch_file.h"
-#include "layout/optimizer_groups.h"
+#include "format/param_group.h"
 
 namespace shardwright {
 namespace {
@@ -18,24 +18,6 @@ template <class... Args>
 std::unexpected<Error> refuse(fmt::format_string<Args...> format, Args&&... args) {
   return fail(Code::kOptimizerUnsupported, "optimizer: {}; convert without it (--optimizer drop)",
               fmt::format(format, std::forward<Args>(args)...));
-}
-
-// NeMo calls them `pre_wd_mult`.
-Value find_factor(Value group, std::string_view name) {
-  const Value plain = group.find(name);
-  return plain ? plain : group.find("pre_" + std::string(name));
-}
-
-OptimizerGroup read_group(Value group) {
-  OptimizerGroup result;
-  result.is_expert = group.find("is_expert_parallel").as_bool().value_or(false);
-  const Value factor = find_factor(group, "wd_mult");
-  const Value decay = factor ? factor : group.find("weight_decay");
-  result.has_decay = decay.as_double().value_or(1.0) != 0.0;
-  result.has_own_rate = group.find("is_decoupled_lr").as_bool().value_or(false) ||
-                        !group.find("default_config").as_bool().value_or(true);
-  result.parameters = group.find("params").size();
-  return result;
 }
 
 // A torch optimizer's state dict, and the master weights beside it.
@@ -85,7 +67,7 @@ class MixedReader {
     }
     for (std::size_t g = 0; g < part.groups.size(); ++g) {
       const Value numbers = part.groups[g].find("params");
-      groups_.push_back(read_group(part.groups[g]));
+      groups_.push_back(read_param_group(part.groups[g]));
       masters_.push_back(part.masters ? part.masters[g] : Value());
       std::vector<Value>& states = states_.emplace_back();
       for (std::size_t i = 0; i < numbers.size(); ++i) {

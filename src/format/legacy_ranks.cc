@@ -91,8 +91,7 @@ Status LegacyRanks::read_file(std::vector<std::int64_t> numbers, const std::stri
   LegacyRankFile rank{std::move(numbers), file_number(checkpoint, path), {}};
   const auto file = SW_TRY(checkpoint.files->get(rank.file));
   rank.contents = SW_TRY(read_legacy_file(*file, LegacyDetail::kPlaces));
-  checkpoint.has_unread_optimizer |=
-      std::ranges::find(rank.contents.keys, "optimizer") != rank.contents.keys.end();
+  checkpoint.has_unread_optimizer |= rank.contents.has_optimizer;
   files_.push_back(std::move(rank));
   return {};
 }

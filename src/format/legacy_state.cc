@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fail.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_file.h"
 #include "codec/torch_layout.h"
@@ -22,23 +23,9 @@ constexpr std::array<std::string_view, 5> kKept = {"args", "checkpoint_version",
                                                    "num_floating_point_operations_so_far"};
 constexpr std::uint64_t kMostPickleBytes = std::uint64_t{1} << 30;
 
-// Whether a persistent id hangs below: a storage, which is not carried.
-bool has_storage(const Document& document, Value value) {
-  std::vector<bool> seen(document.node_count(), false);
-  std::vector<Value> pending{value};
-  while (!pending.empty()) {
-    const Value next = pending.back();
-    pending.pop_back();
-    if (seen[next.id()]) continue;
-    seen[next.id()] = true;
-    if (next.is(Kind::kPersistentId)) return true;
-    document.append_references(next, pending);
-  }
-  return false;
-}
-
 // The dict of one optimizer with its groups and without states: those are tensors of their own.
-Value plain_optimizer(Document& document, Value optimizer, std::optional<std::int64_t> step) {
+Result<Value> plain_optimizer(Document& document, Value optimizer,
+                              std::optional<std::int64_t> step) {
   Value inner = optimizer.find("optimizer");
   if (!inner) inner = optimizer.find("optimizer_state_dict");
   if (!inner) inner = optimizer;
@@ -48,6 +35,12 @@ Value plain_optimizer(Document& document, Value optimizer, std::optional<std::in
     const Value group = document.dict();
     for (std::size_t i = 0; i < list[g].size(); ++i) {
       if (list[g].key(i).as_string() == "params") continue;
+      if (has_storage(document, list[g].value(i))) {
+        return fail(Code::kStateUnreadable,
+                    "optimizer: found '{}' of a parameter group to be a tensor, expected a plain "
+                    "value; convert without it (--optimizer drop)",
+                    list[g].key(i).text());
+      }
       document.add_pair(group, list[g].key(i), list[g].value(i));
     }
     if (step) document.set(group, "step", document.integer(*step));
@@ -64,17 +57,32 @@ Value plain_optimizer(Document& document, Value optimizer, std::optional<std::in
 }
 
 // Chained ones are numbered.
-Value plain_optimizers(Document& document, Value optimizer, std::optional<std::int64_t> step) {
+Result<Value> plain_optimizers(Document& document, Value optimizer,
+                               std::optional<std::int64_t> step) {
   if (!optimizer.is(Kind::kList)) return plain_optimizer(document, optimizer, step);
   const Value numbered = document.dict();
   for (std::size_t i = 0; i < optimizer.size(); ++i) {
     document.add_pair(numbered, document.integer(static_cast<std::int64_t>(i)),
-                      plain_optimizer(document, optimizer[i], step));
+                      SW_TRY(plain_optimizer(document, optimizer[i], step)));
   }
   return numbered;
 }
 
 }  // namespace
+
+bool has_storage(const Document& document, Value value) {
+  std::vector<bool> seen(document.node_count(), false);
+  std::vector<Value> pending{value};
+  while (!pending.empty()) {
+    const Value next = pending.back();
+    pending.pop_back();
+    if (seen[next.id()]) continue;
+    seen[next.id()] = true;
+    if (next.is(Kind::kPersistentId)) return true;
+    document.append_references(next, pending);
+  }
+  return false;
+}
 
 Result<Document> plain_state(const ReadableFile& file, const LegacyStateParts& parts) {
   const TorchFile torch = SW_TRY(TorchFile::open(file));
@@ -86,8 +94,12 @@ Result<Document> plain_state(const ReadableFile& file, const LegacyStateParts& p
     const Value value = root.find(key);
     if (value && !has_storage(document, value)) document.set(state, key, value);
   }
-  if (const Value optimizer = root.find("optimizer"); optimizer && parts.with_optimizer) {
-    document.set(state, "optimizer", plain_optimizers(document, optimizer, parts.step));
+  const Value optimizer = root.find("optimizer");
+  using Optimizer = LegacyStateParts::Optimizer;
+  if (optimizer && parts.optimizer == Optimizer::kAsItIs) {
+    document.set(state, "optimizer", optimizer);
+  } else if (optimizer && parts.optimizer == Optimizer::kGroups) {
+    document.set(state, "optimizer", SW_TRY(plain_optimizers(document, optimizer, parts.step)));
   }
   document.set_root(state);
   return document;

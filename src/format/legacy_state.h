@@ -10,11 +10,15 @@
 
 namespace shardwright {
 
-/// Whether the optimizer's parameter groups are wanted, and the step that their parameters have
-/// each for themselves.
+/// What of the optimizer is wanted.
 struct LegacyStateParts {
-  bool with_optimizer = false;
-  std::optional<std::int64_t> step;
+  enum class Optimizer : std::uint8_t {
+    kNothing,
+    kGroups,  ///< a rank's parameter groups, as torch_dist has them
+    kAsItIs,  ///< whatever the state has there
+  };
+  Optimizer optimizer = Optimizer::kNothing;
+  std::optional<std::int64_t> step;  ///< that its parameters have each for themselves
 };
 
 /// Of a rank's file what Megatron-Core's common.pt would hold: arguments, iteration, version and
@@ -22,6 +26,9 @@ struct LegacyStateParts {
 /// wanted, as torch_dist's `fully_reshardable` has them. Bytes of a torch.save archive.
 [[nodiscard]] Result<std::string> read_legacy_state(const ReadableFile& file,
                                                     const LegacyStateParts& parts);
+
+/// Whether a tensor hangs below a value: its storage is a record of its own, which is not carried.
+[[nodiscard]] bool has_storage(const pickle::Document& document, pickle::Value value);
 
 /// The same of any torch.save archive of a state, to be completed: its root is a dict.
 [[nodiscard]] Result<pickle::Document> plain_state(const ReadableFile& file,

@@ -152,7 +152,8 @@ Status read_legacy_optimizer(Checkpoint& checkpoint) {
   StatesReader reader(checkpoint, ranks);
   SW_TRY(reader.read());
   const auto file = SW_TRY(checkpoint.files->get(ranks.files().front().file));
-  checkpoint.common_state = SW_TRY(read_legacy_state(*file, {true, reader.step()}));
+  checkpoint.common_state =
+      SW_TRY(read_legacy_state(*file, {LegacyStateParts::Optimizer::kGroups, reader.step()}));
   checkpoint.has_unread_optimizer = false;
   return {};
 }

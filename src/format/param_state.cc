@@ -36,7 +36,7 @@ Result<ParamStateBuffer> read_buffer(std::size_t number, Value by_dtype,
     if (!is_tensor(tensor)) {
       return refuse(fmt::format("no {}", kStateKinds[kind]), "the states of Adam, coalesced");
     }
-    LocatedTensor place = SW_TRY(locate(tensor));
+    const LocatedTensor place = SW_TRY(locate(tensor));
     if (place.dtype != DType::kF32 || place.shape.size() != 1 || !place.strides.empty()) {
       return refuse(fmt::format("{} {} {}", kStateKinds[kind], torch_name(place.dtype),
                                 to_string(place.shape)),
@@ -47,7 +47,7 @@ Result<ParamStateBuffer> read_buffer(std::size_t number, Value by_dtype,
       return refuse(fmt::format("{} of {} elements", kStateKinds[kind], place.shape[0]),
                     fmt::format("{} as of its param", buffer.elements));
     }
-    buffer.places[kind] = std::move(place);
+    buffer.places[kind] = place;
   }
   return buffer;
 }

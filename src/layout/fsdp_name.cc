@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::string_view kModule = "module.";
 constexpr std::string_view kModel = "model.module.";
-constexpr std::string_view kState = "optimizer.state.";
-constexpr std::string_view kGroups = "optimizer.param_to_group_meta.";
+constexpr std::string_view kOptimizer = "optimizer.";
+constexpr std::string_view kState = "state.";
+constexpr std::string_view kGroups = "param_to_group_meta.";
 constexpr std::string_view kWrapped = "module.module.module.";
 constexpr std::string_view kGrouped = ".experts.linear_fc";
 constexpr std::string_view kListed = ".experts.local_experts.";
@@ -32,6 +33,17 @@ constexpr std::array kRoles = {
 std::string_view without_modules(std::string_view name) {
   while (name.starts_with(kModule)) name.remove_prefix(kModule.size());
   return name;
+}
+
+// What `optimizer.` has under `part`. Several optimizers in a chain share out the parameters and
+// are numbered: `optimizer.1.state.…`.
+std::optional<std::string_view> of_optimizer(std::string_view name, std::string_view part) {
+  if (!name.starts_with(kOptimizer)) return std::nullopt;
+  name.remove_prefix(kOptimizer.size());
+  std::string_view rest = name;
+  if (take_number(rest) && rest.starts_with('.')) name = rest.substr(1);
+  if (!name.starts_with(part)) return std::nullopt;
+  return without_modules(name.substr(part.size()));
 }
 
 // `…experts.linear_fc1.weight5` and `…experts.local_experts.5.linear_fc1.weight`.
@@ -80,8 +92,8 @@ std::optional<FsdpName> split_fsdp_name(std::string_view name) {
   std::string_view parameter;
   if (name.starts_with(kModel)) {
     parameter = without_modules(name.substr(kModel.size()));
-  } else if (name.starts_with(kState)) {
-    parameter = without_modules(name.substr(kState.size()));
+  } else if (const auto state = of_optimizer(name, kState)) {
+    parameter = *state;
     const RoleName* found = nullptr;
     for (const RoleName& role : kRoles) {
       if (parameter.ends_with(role.suffix)) found = &role;
@@ -100,7 +112,7 @@ std::optional<FsdpName> split_fsdp_name(std::string_view name) {
 std::string join_fsdp_name(const FsdpName& name) {
   std::string text = name.role == FsdpName::Role::kModel
                          ? std::string(kModel)
-                         : std::string(kState) + std::string(kWrapped);
+                         : fmt::format("{}{}{}", kOptimizer, kState, kWrapped);
   text += stored_parameter(name.parameter, name.expert);
   if (name.half == FsdpName::Half::kGate) text += "_w";
   if (name.half == FsdpName::Half::kValue) text += "_v";
@@ -111,16 +123,16 @@ std::string join_fsdp_name(const FsdpName& name) {
 }
 
 std::optional<FsdpGroupEntry> split_fsdp_group_entry(std::string_view name) {
-  if (!name.starts_with(kGroups)) return std::nullopt;
-  const std::string_view rest = without_modules(name.substr(kGroups.size()));
-  const std::size_t dot = rest.rfind('.');
-  if (dot == rest.npos) return std::nullopt;
-  return FsdpGroupEntry{rest.substr(0, dot), rest.substr(dot + 1)};
+  const auto entry = of_optimizer(name, kGroups);
+  const std::size_t dot = entry ? entry->rfind('.') : name.npos;
+  if (dot == name.npos) return std::nullopt;
+  return FsdpGroupEntry{entry->substr(0, dot), entry->substr(dot + 1)};
 }
 
 std::string join_fsdp_group_entry(std::string_view parameter, std::optional<std::int64_t> expert,
                                   std::string_view key) {
-  return fmt::format("{}{}{}.{}", kGroups, kWrapped, stored_parameter(parameter, expert), key);
+  return fmt::format("{}{}{}{}.{}", kOptimizer, kGroups, kWrapped,
+                     stored_parameter(parameter, expert), key);
 }
 
 bool is_fsdp_model_name(std::string_view name) { return name.starts_with(kModel); }

@@ -19,8 +19,8 @@ struct FsdpName {
   Half half = Half::kWhole;
 };
 
-/// Splits `model.module.…` and `optimizer.state.module.module.module.….exp_avg`; nullopt for
-/// others.
+/// Splits `model.module.…` and `optimizer.state.module.module.module.….exp_avg`, or
+/// `optimizer.1.state.…` of a chain of optimizers; nullopt for others.
 [[nodiscard]] std::optional<FsdpName> split_fsdp_name(std::string_view name);
 
 /// The way back. Experts get the names of Transformer Engine's grouped linears.

@@ -86,6 +86,8 @@ TEST(ModuleOrder, HasAModulesOwnParametersFirst) {
                 "decoder.layers.0.mixer.conv1d.bias", "decoder.layers.0.mixer.norm.weight",
                 "decoder.layers.0.mixer.out_proj.weight", "decoder.layers.0.norm.weight",
                 "decoder.final_norm.weight"});
+  expect_order({"vision_model.class_token", "vision_model.decoder.layers.0.mlp.linear_fc1.weight",
+                "vision_model.merger.linear_fc1.weight"});
 }
 
 TEST(ModuleOrder, LeavesNamesThatSayNothingAsTheyWere) {

@@ -71,12 +71,13 @@ Result<std::vector<BufferSlot>> place_in_buckets(std::span<const BufferedParamet
       end = 0;
     }
     const std::int64_t start = aligned(end);
-    if (bucket == sizes.size() || parameter.elements > sizes[bucket] - start) {
+    const std::int64_t room =
+        bucket == sizes.size() ? 0 : std::max<std::int64_t>(sizes[bucket] - start, 0);
+    if (bucket == sizes.size() || parameter.elements > room) {
       return fail(Code::kOptimizerUnsupported,
                   "tensor {}: found {} elements left in the optimizer's buckets, expected room for "
                   "its {}; convert without it (--optimizer drop)",
-                  parameter.name, bucket == sizes.size() ? 0 : sizes[bucket] - start,
-                  parameter.elements);
+                  parameter.name, room, parameter.elements);
     }
     slots[i] = {bucket, start};
     end = start + parameter.elements;

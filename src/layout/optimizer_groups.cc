@@ -2,7 +2,6 @@
 #include "layout/optimizer_groups.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "base/fail.h"
@@ -23,9 +22,8 @@ class Sorting {
     }
   }
 
-  // nullopt where a parameter has no group.
-  [[nodiscard]] std::optional<Shares> sort(std::span<const TensorDesc> parameters,
-                                           DecayRule rule) const {
+  // An error where a parameter has no group.
+  [[nodiscard]] Result<Shares> sort(std::span<const TensorDesc> parameters, DecayRule rule) const {
     Shares shares(groups_.size());
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       OptimizerGroup wanted = group_of(parameters[i], rule);
@@ -33,7 +31,13 @@ class Sorting {
       wanted.has_own_rate = wanted.has_own_rate && tells_rates_;
       const auto group = std::ranges::find_if(
           groups_, [&](const OptimizerGroup& each) { return each.is_like(wanted); });
-      if (group == groups_.end()) return std::nullopt;
+      if (group == groups_.end()) {
+        return fail(Code::kOptimizerUnsupported,
+                    "tensor {}: found no parameter group {} weight decay{} for it; convert without "
+                    "the optimizer (--optimizer drop)",
+                    parameters[i].name, wanted.has_decay ? "with" : "without",
+                    wanted.is_expert ? " of experts" : "");
+      }
       shares[static_cast<std::size_t>(group - groups_.begin())].push_back(i);
     }
     return shares;
@@ -63,7 +67,7 @@ std::string sizes_of(std::span<const OptimizerGroup> groups) {
   return text;
 }
 
-std::string sizes_of(const std::optional<Shares>& shares, std::span<const OptimizerGroup> groups) {
+std::string sizes_of(const Result<Shares>& shares, std::span<const OptimizerGroup> groups) {
   if (!shares) return "groups for all of them";
   std::vector<OptimizerGroup> expected(groups.begin(), groups.end());
   for (std::size_t g = 0; g < expected.size(); ++g) expected[g].parameters = (*shares)[g].size();
@@ -98,20 +102,22 @@ Result<Shares> parameters_of_groups(std::span<const TensorDesc> parameters,
     }
   }
   const Sorting sorting(groups);
-  std::optional<Shares> usual = sorting.sort(parameters, DecayRule::kUsual);
+  Result<Shares> usual = sorting.sort(parameters, DecayRule::kUsual);
   if (usual && sorting.fits(*usual)) return *std::move(usual);
-  std::optional<Shares> other = sorting.sort(parameters, DecayRule::kQueryKeyNormsToo);
+  Result<Shares> other = sorting.sort(parameters, DecayRule::kQueryKeyNormsToo);
   if (other && sorting.fits(*other)) return *std::move(other);
+  std::size_t all = 0;
+  for (const OptimizerGroup& group : groups) all += group.parameters;
   return fail(
       Code::kOptimizerUnsupported,
       "optimizer: found {} parameters in groups of {}, expected {} for the {} of the model; "
       "were parts of it frozen? convert without it (--optimizer drop)",
-      [&] {
-        std::size_t all = 0;
-        for (const OptimizerGroup& group : groups) all += group.parameters;
-        return all;
-      }(),
-      sizes_of(groups), sizes_of(usual, groups), parameters.size());
+      all, sizes_of(groups), sizes_of(usual, groups), parameters.size());
+}
+
+Result<Shares> share_out(std::span<const TensorDesc> parameters,
+                         std::span<const OptimizerGroup> groups, DecayRule rule) {
+  return Sorting(groups).sort(parameters, rule);
 }
 
 }  // namespace shardwright

@@ -74,9 +74,27 @@ TEST(OptimizerGroups, ThatDoNotFitAreRefused) {
   EXPECT_THAT(refusal({{false, true, false, 3}, {false, false, false, 4}}),
               HasSubstr("found 7 parameters in groups of 3 with weight decay, 4 without weight "
                         "decay, expected 4 with weight decay, 4 without weight decay for the 8"));
+  EXPECT_THAT(refusal({{false, true, false, 5}, {false, false, false, 5}}),
+              HasSubstr("found 10 parameters"));
   EXPECT_THAT(refusal({{false, true, false, 8}}), HasSubstr("expected groups for all of them"));
   EXPECT_THAT(refusal({{false, true, false, 4}, {false, true, false, 4}}),
               HasSubstr("groups 0 and 1 alike"));
+}
+
+TEST(OptimizerGroups, CountBiasesOfAnyShapeAsSmall) {
+  EXPECT_FALSE(group_of({"tower.table.bias", DType::kBF16, {2, 2}}, DecayRule::kUsual).has_decay);
+  EXPECT_TRUE(group_of({"tower.table.weight", DType::kBF16, {2, 2}}, DecayRule::kUsual).has_decay);
+}
+
+TEST(OptimizerGroups, OfANewOptimizerTakeWhatThereIs) {
+  const Groups groups = {{false, true, false, 0}, {false, false, false, 0}, {true, true, false, 0}};
+  const auto shares = share_out(std::span(kParameters).first(6), groups, DecayRule::kUsual);
+  EXPECT_THAT(shares.value(), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3, 4), ElementsAre(5)));
+  const auto refused = share_out(kParameters, groups, DecayRule::kUsual);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("tensor decoder.layers.0.mlp.experts.linear_fc1.bias0: found no parameter "
+                        "group without weight decay of experts for it"));
 }
 
 }  // namespace

@@ -207,9 +207,11 @@ std::vector<DraftTensor> draft_identity(const Catalog& source, const DraftOption
 
 std::vector<DraftTensor> draft_layers(const Catalog& source, const DraftOptions& options) {
   std::vector<DraftTensor> tensors;
-  for (const CanonicalTensor& tensor : canonical_tensors(source)) {
-    tensors.push_back(draft_whole(tensor, options));
+  std::vector<CanonicalTensor> canonical;
+  for (std::uint32_t i = 0; i < source.tensors.size(); ++i) {
+    append_canonical(source, i, source.tensors[i].desc.name, canonical);
   }
+  for (const CanonicalTensor& tensor : canonical) tensors.push_back(draft_whole(tensor, options));
   return tensors;
 }
 

@@ -50,7 +50,7 @@ struct DraftOptions {
 [[nodiscard]] std::vector<DraftTensor> draft_identity(const Catalog& source,
                                                       const DraftOptions& options);
 
-/// The same with stacks taken apart: one tensor per layer, without optimizer states.
+/// The same with stacks taken apart: one tensor per layer.
 [[nodiscard]] std::vector<DraftTensor> draft_layers(const Catalog& source,
                                                     const DraftOptions& options);
 

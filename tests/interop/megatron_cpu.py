@@ -182,6 +182,7 @@ def arguments_of(model, hf, iteration):
         qk_layernorm=config.qk_layernorm,
         position_embedding_type="rope",
         num_experts=config.num_moe_experts,
+        moe_grouped_gemm=any(name.endswith("weight0") for name, _ in model.named_parameters()),
         tensor_model_parallel_size=config.tensor_model_parallel_size,
         pipeline_model_parallel_size=config.pipeline_model_parallel_size,
         expert_model_parallel_size=config.expert_model_parallel_size,
@@ -227,8 +228,9 @@ def rank_file(folder):
     return pathlib.Path(folder) / name / "model_optim_rng.pt"
 
 
-def save_legacy(model, root, hf, iteration=10):
-    """What save_checkpoint leaves behind with --ckpt-format torch, weights only."""
+def save_legacy(model, root, hf, iteration=10, optimizer=None):
+    """What save_checkpoint leaves behind with --ckpt-format torch: weights, and the optimizer's
+    state dict where there is one."""
     file = rank_file(pathlib.Path(root) / f"iter_{iteration:07d}")
     file.parent.mkdir(parents=True, exist_ok=True)
     state = {
@@ -237,6 +239,8 @@ def save_legacy(model, root, hf, iteration=10):
         "iteration": iteration,
         "model": model.state_dict_for_save_checkpoint(),
     }
+    if optimizer is not None:
+        state["optimizer"] = optimizer
     torch.save(state, file)
     if dist.get_rank() == 0:
         tracker = pathlib.Path(root) / "latest_checkpointed_iteration.txt"

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 import checkpoints
 import hf_models
 import test_families_hybrid
+import test_families_published
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 TIED, UNTIED = ({"tie_word_embeddings": tied} for tied in (True, False))
@@ -293,4 +294,5 @@ def test_every_family_is_here():
     types = {path: json.loads((MODELS / f"{path}.json").read_text())["model_types"] for path in families}
     tested = {model_type for model_type, _ in CASES.values()}
     tested |= {model_type for model_type, _, _ in test_families_hybrid.CASES.values()}
+    tested |= test_families_published.MAKERS.keys()
     assert not [family for family, names in types.items() if not tested & set(names)]

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 import checkpoints
 import hf_models
-from test_families_hybrid import MOE, TEXT, build, chunks
+from test_families_hybrid import CASES, MOE, TEXT, build, chunks
 from test_mimo import convert
 
 # Towers have sizes of their own: three layers of six heads that are six wide.
@@ -457,3 +457,32 @@ def test_variants_that_are_not_known(shardwright, tmp_path, model, section, kind
     assert f"found {section}.model_type = '{kind}'" in done.stderr
     assert words in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def split_and_merge(shardwright, tmp_path, source):
+    """What comes of taking a model apart and putting it together again."""
+    parts = tmp_path / "parts"
+    shardwright("split", source, parts)
+    names = [part.name for part in parts.iterdir() if part.name != "model"]
+    flags = [word for name in names for word in ("--component", f"{name}={parts / name}")]
+    shardwright("merge", tmp_path / "merged", *flags, "--config", parts / "model")
+    return {name: checkpoints.load_hf(parts / name) for name in names}
+
+
+@every
+def test_parts(shardwright, tmp_path, model):
+    """The parts have the names that their own checkpoints have, and make the same model again."""
+    parts = split_and_merge(shardwright, tmp_path, tmp_path / "hf")
+    assert sorted(parts) == ["adapter", "images", "language"]
+    assert "model.embed_tokens.weight" in parts["language"]
+    assert sum(map(len, parts.values())) == len(model.tensors)
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "merged"), model.tensors)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith(("llava", "internvl"))])
+def test_parts_of_transformers_models(shardwright, tmp_path, name):
+    source = build(tmp_path / "hf", name)
+    parts = split_and_merge(shardwright, tmp_path, tmp_path / "hf")
+    assert sorted(parts) == ["adapter", "images", "language"]
+    assert sum(map(len, parts.values())) == len(source)
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "merged"), source)

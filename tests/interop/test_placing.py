@@ -13,13 +13,14 @@ import shardwright.torch as sw
 from shardwright import _core, _placing
 
 JOBS = [
-    "tensor_parallel", "both_orders", "grouped_experts", "refusals", "wrong_pieces", "empty_shards",
+    ("tensor_parallel", 4), ("both_orders", 4), ("grouped_experts", 4), ("refusals", 4),
+    ("wrong_pieces", 6), ("empty_shards", 4), ("torch_writes", 4), ("torch_writes", 8),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("job", JOBS)
-def test_job(ranks, tmp_path, job):
-    ranks("placing_jobs", job, 6 if job == "wrong_pieces" else 4, folder=tmp_path)
+@pytest.mark.parametrize("job,world", JOBS)
+def test_job(ranks, tmp_path, job, world):
+    ranks("placing_jobs", job, world, folder=tmp_path)
 
 
 def test_families_rules_by_name():
