@@ -216,6 +216,13 @@ Result<Wrappers> to_standard_names(std::span<const Mapping> mappings, std::strin
   return std::move(renaming).take_wrappers();
 }
 
+std::unexpected<Error> refuse_flat_states(std::string_view path) {
+  return fail(Code::kOptimizerUnsupported,
+              "{}: found flat optimizer states in a MIMO model, expected states in the shapes of "
+              "the model's tensors; convert without them (--optimizer drop)",
+              path);
+}
+
 Status check_mimo_optimizer(const ConvertRequest& request, const Catalog& source) {
   if (request.optimizer != OptimizerPolicy::kKeep) return {};
   const bool is_from_mimo = is_mimo(source);

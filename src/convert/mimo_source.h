@@ -45,6 +45,9 @@ using Wrappers = std::map<std::string, std::string, std::less<>>;
 /// each component, to another one. Error: kOptimizerUnsupported with the reason.
 [[nodiscard]] Status check_mimo_optimizer(const ConvertRequest& request, const Catalog& source);
 
+/// kOptimizerUnsupported for a MIMO model whose states are not in the shapes of its tensors.
+[[nodiscard]] std::unexpected<Error> refuse_flat_states(std::string_view path);
+
 /// The component that an entry of its optimizer belongs to: `language` of
 /// `mimo.language.optimizer.…`; empty for names of other things.
 [[nodiscard]] std::string_view component_of_state(std::string_view name);

@@ -219,12 +219,7 @@ class Preparation {
   // Whoever keeps names keeps states as they are.
   Status undo_flat() {
     if (keeps_names() || is_fsdp(source()) || !has_flat_states(catalog_)) return {};
-    if (is_to_mimo()) {
-      return fail(Code::kOptimizerUnsupported,
-                  "{}: found flat optimizer states in a MIMO model, expected states in the shapes "
-                  "of the model's tensors; convert without them (--optimizer drop)",
-                  request().input);
-    }
+    if (is_to_mimo()) return refuse_flat_states(request().input);
     SW_TRY(undo_flat_states(result_.source, catalog_));
     prove_states();
     return {};
