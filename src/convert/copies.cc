@@ -40,4 +40,16 @@ Result<std::set<std::string, std::less<>>> find_differing_copies(std::span<const
   return differing;
 }
 
+void draft_copies(std::span<const HfCopy> copies, std::vector<DraftTensor>& drafts) {
+  std::unordered_map<std::string, std::size_t> by_name;
+  for (std::size_t i = 0; i < drafts.size(); ++i) by_name.emplace(drafts[i].desc.name, i);
+  for (const HfCopy& copy : copies) {
+    const auto original = by_name.find(copy.original);
+    if (original == by_name.end()) continue;
+    DraftTensor tensor = drafts[original->second];
+    tensor.desc.name = copy.desc.name;
+    drafts.push_back(std::move(tensor));
+  }
+}
+
 }  // namespace shardwright

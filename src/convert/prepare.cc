@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "base/fail.h"
 #include "convert/component_table.h"
 #include "convert/constants.h"
+#include "convert/copies.h"
 #include "convert/correspond.h"
 #include "convert/correspondence_notes.h"
 #include "convert/dcp_target.h"
@@ -25,6 +24,7 @@
 #include "convert/model_facts.h"
 #include "convert/prediction_layers.h"
 #include "convert/prediction_source.h"
+#include "convert/renames.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
 #include "format/legacy_states.h"
@@ -69,7 +69,7 @@ class Preparation {
     result_.replicas = {replicas.compared, replicas.bytes};
     SW_TRY(make_drafts());
     if (is_to_fsdp()) SW_TRY(make_fsdp_entries(request(), parts_, result_.notes));
-    fill_renames();
+    result_.renames = renames_of(parts_.tensors, result_.plan.quantised, catalog_, stored_names_);
     result_.plan.source = std::move(catalog_);
     result_.plan.source.objects.clear();  // the target's parts name the ones that go along
     if (request().format == TargetFormat::kTorchDist) {
@@ -434,48 +434,10 @@ class Preparation {
     tell_rounded(correspondence_, result_.notes);
     SW_TRY(restore_exact_values(correspondence_, canonical, catalog_, parts_.tensors,
                                 *source().files, result_.notes));
-    add_copies();
+    draft_copies(correspondence_.copies, parts_.tensors);
     if (!request().mtp_from.empty()) SW_TRY(take_prediction_layers_to_hf(facts));
     order_like(keys, parts_.tensors);
     return finish_hf(request(), source(), &facts, parts_, result_.notes);
-  }
-
-  // A copy is made of the same pieces as its original.
-  void add_copies() {
-    std::unordered_map<std::string, std::size_t> by_name;
-    for (std::size_t i = 0; i < parts_.tensors.size(); ++i) {
-      by_name.emplace(parts_.tensors[i].desc.name, i);
-    }
-    for (const HfCopy& copy : correspondence_.copies) {
-      const auto original = by_name.find(copy.original);
-      if (original == by_name.end()) continue;
-      DraftTensor tensor = parts_.tensors[original->second];
-      tensor.desc.name = copy.desc.name;
-      parts_.tensors.push_back(std::move(tensor));
-    }
-  }
-
-  // Under which name the source has it, whatever the model calls it.
-  [[nodiscard]] const std::string& stored_name(std::uint32_t tensor) const {
-    return stored_names_.empty() ? catalog_.tensors[tensor].desc.name : stored_names_[tensor];
-  }
-
-  void fill_renames() {
-    std::unordered_map<std::uint32_t, std::uint32_t> scales_of;
-    for (const QuantisedSource& quantised : result_.plan.quantised) {
-      scales_of.emplace(quantised.values, quantised.scales);
-    }
-    for (const DraftTensor& tensor : parts_.tensors) {
-      RenamedTensor rename{{}, tensor.desc.name};
-      std::unordered_set<std::uint32_t> seen;
-      for (const TensorView& view : tensor.recipe.views) {
-        if (!seen.insert(view.source).second) continue;
-        rename.source.push_back(stored_name(view.source));
-        const auto scales = scales_of.find(view.source);
-        if (scales != scales_of.end()) rename.source.push_back(stored_name(scales->second));
-      }
-      result_.renames.push_back(std::move(rename));
-    }
   }
 
   PreparedConversion result_;

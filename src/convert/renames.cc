@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/renames.h"
+
+#include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+namespace shardwright {
+
+std::vector<RenamedTensor> renames_of(std::span<const DraftTensor> drafts,
+                                      std::span<const QuantisedSource> quantised,
+                                      const Catalog& source,
+                                      std::span<const std::string> stored_names) {
+  const auto name_of = [&](std::uint32_t tensor) -> const std::string& {
+    return stored_names.empty() ? source.tensors[tensor].desc.name : stored_names[tensor];
+  };
+  std::unordered_map<std::uint32_t, std::uint32_t> scales_of;
+  for (const QuantisedSource& pair : quantised) scales_of.emplace(pair.values, pair.scales);
+  std::vector<RenamedTensor> renames;
+  for (const DraftTensor& draft : drafts) {
+    RenamedTensor rename{{}, draft.desc.name};
+    std::unordered_set<std::uint32_t> seen;
+    for (const TensorView& view : draft.recipe.views) {
+      if (!seen.insert(view.source).second) continue;
+      rename.source.push_back(name_of(view.source));
+      const auto scales = scales_of.find(view.source);
+      if (scales != scales_of.end()) rename.source.push_back(name_of(scales->second));
+    }
+    renames.push_back(std::move(rename));
+  }
+  return renames;
+}
+
+}  // namespace shardwright
