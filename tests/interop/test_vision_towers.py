@@ -113,15 +113,8 @@ def test_towers_compute_the_same(shardwright, megatron, tmp_path, name, kind):
         tensor.copy_(original)
 
 
-def llava_model(hf, monkeypatch):
-    """Megatron-Core's own LLaVAModel with the sizes of a LLaVA of transformers."""
-    from megatron.core.models.gpt import gpt_layer_specs
-    from megatron.core.models.multimodal.llava_model import LLaVAModel
-    from megatron.core.models.vision import clip_vit_model
-    from megatron.core.tensor_parallel.layers import ColumnParallelLinear, RowParallelLinear
-    from megatron.core.transformer.mlp import MLPSubmodules
-    from megatron.core.transformer.torch_norm import WrappedTorchNorm
-
+def llava_configs(hf):
+    """Megatron's configurations of language model, tower and projection of a LLaVA."""
     text, vision = hf.config.text_config, hf.config.vision_config
     language = transformer_config(text, normalization="RMSNorm", add_bias_linear=False)
     language.gated_linear_unit, language.num_query_groups = True, text.num_key_value_heads
@@ -130,6 +123,25 @@ def llava_model(hf, monkeypatch):
     tower.vision_model_type = "clip"
     projection = transformer_config(text, normalization="LayerNorm")
     projection.ffn_hidden_size = text.hidden_size
+    return language, tower, projection
+
+
+def linears():
+    from megatron.core.tensor_parallel.layers import ColumnParallelLinear, RowParallelLinear
+    from megatron.core.transformer.mlp import MLPSubmodules
+
+    return MLPSubmodules(linear_fc1=ColumnParallelLinear, linear_fc2=RowParallelLinear)
+
+
+def llava_model(hf, monkeypatch):
+    """Megatron-Core's own LLaVAModel with the sizes of a LLaVA of transformers."""
+    from megatron.core.models.gpt import gpt_layer_specs
+    from megatron.core.models.multimodal.llava_model import LLaVAModel
+    from megatron.core.models.vision import clip_vit_model
+    from megatron.core.transformer.torch_norm import WrappedTorchNorm
+
+    text, vision = hf.config.text_config, hf.config.vision_config
+    language, tower, projection = llava_configs(hf)
     # Without Transformer Engine its default is a class that takes other arguments.
     build = clip_vit_model.CLIPViTModel.__init__
     defaults = [
@@ -146,7 +158,7 @@ def llava_model(hf, monkeypatch):
         vit_layers(),
         False,
         projection,
-        MLPSubmodules(linear_fc1=ColumnParallelLinear, linear_fc2=RowParallelLinear),
+        linears(),
         language_position_embedding_type="rope",
         img_h=vision.image_size,
         img_w=vision.image_size,
@@ -154,16 +166,112 @@ def llava_model(hf, monkeypatch):
     )
 
 
-def test_llava_model_of_megatron(shardwright, megatron, tmp_path, monkeypatch):
-    """Nothing is missing or too much, the projection and the language model included."""
+def mimo_model(hf):
+    """Megatron-Core's MimoModel of the same parts, under the names that its checkpoints have."""
+    from megatron.core.models.gpt import gpt_layer_specs
+    from megatron.core.models.gpt.gpt_model import GPTModel
+    from megatron.core.models.mimo import MimoModel, MimoModelConfig
+    from megatron.core.models.mimo.submodules.vision import VisionModalitySubmodules
+    from megatron.core.models.vision.clip_vit_model import CLIPViTModel
+    from megatron.core.models.vision.multimodal_projector import MultimodalProjector
+    from megatron.core.transformer.spec_utils import ModuleSpec
+    from megatron.core.transformer.torch_norm import WrappedTorchNorm
+
+    text, vision = hf.config.text_config, hf.config.vision_config
+    language, tower, projection = llava_configs(hf)
+    encoder = ModuleSpec(
+        module=CLIPViTModel,
+        params=dict(
+            transformer_config=tower,
+            transformer_layer_spec=vit_layers(),
+            ln_pre_impl=WrappedTorchNorm,
+            ln_post_impl=WrappedTorchNorm,
+            patch_dim=vision.patch_size,
+            img_h=vision.image_size,
+            img_w=vision.image_size,
+            model_subtype="clip",
+        ),
+    )
+    projector = ModuleSpec(
+        module=MultimodalProjector,
+        params=dict(
+            config=projection,
+            submodules=linears(),
+            projector_type="mlp",
+            input_size=vision.hidden_size,
+        ),
+    )
+    spec = MimoModelConfig(
+        language_model_spec=ModuleSpec(
+            module=GPTModel,
+            params=dict(
+                config=language,
+                transformer_layer_spec=gpt_layer_specs.get_gpt_layer_local_spec(
+                    normalization="RMSNorm"
+                ),
+                vocab_size=text.vocab_size,
+                max_sequence_length=text.max_position_embeddings,
+                position_embedding_type="rope",
+            ),
+        ),
+        modality_submodules_spec={
+            "images": ModuleSpec(
+                module=VisionModalitySubmodules,
+                submodules={
+                    "encoders": {"clip_encoder": encoder},
+                    "input_projections": [projector],
+                },
+            )
+        },
+        special_token_ids={"images": 7},
+    )
+    model = MimoModel(spec)
+    # Megatron-Core 0.16 takes what lies in a ModuleDict for a module that is not its own, and saves
+    # it whole on each rank. Checkpoints have what the components say themselves.
+    model.sharded_state_dict = lambda prefix="", *rest, **named: {
+        key: value
+        for path, part in components(model)
+        for key, value in part.sharded_state_dict(f"{prefix}{path}.", *rest, **named).items()
+    }
+    return model
+
+
+def components(model):
+    yield "language_model", model.language_model
+    for modality, submodules in model.modality_submodules.items():
+        for name, encoder in submodules.encoders.items():
+            yield f"modality_submodules.{modality}.encoders.{name}", encoder
+        for index, projection in enumerate(submodules.input_projections):
+            yield f"modality_submodules.{modality}.input_projections.{index}", projection
+
+
+def saved_llava(folder):
     model_type, architecture, settings = copy.deepcopy(CASES["llava"])
     config = transformers.AutoConfig.for_model(model_type, **settings)
     hf = getattr(transformers, architecture)._from_config(config, dtype=torch.float32)
     hf_models.fill(hf)
-    hf.eval().save_pretrained(tmp_path / "hf")
-    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
-    tensors = checkpoints.load_dcp(tmp_path / "out")
+    hf.eval().save_pretrained(folder)
+    return hf
+
+
+def load_all(megatron, model, folder):
+    """Strictly: no tensor of the checkpoint is left over, none of the model's is missing."""
+    tensors = checkpoints.load_dcp(folder)
     tensors = {k: v for k, v in tensors.items() if not k.startswith("hf_extra.")}
-    model = llava_model(hf, monkeypatch).eval()
-    megatron.load(model, checkpoints.iteration_folder(tmp_path / "out"), "assume_ok_unexpected")
+    megatron.load(model, checkpoints.iteration_folder(folder), "assume_ok_unexpected")
     assert megatron.assert_holds(model, tensors) == tensors.keys()
+
+
+def test_mimo_model_of_megatron(shardwright, megatron, tmp_path):
+    """Language model, encoder and projection, all in one process."""
+    hf = saved_llava(tmp_path / "hf")
+    parts = ["--component", "language=tp=2", "--component", "images=tp=1"]
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "mimo", *parts)
+    load_all(megatron, mimo_model(hf).eval(), tmp_path / "out")
+
+
+def test_llava_model_of_megatron(shardwright, megatron, tmp_path, monkeypatch):
+    """Nothing is missing or too much, the projection and the language model included."""
+    hf = saved_llava(tmp_path / "hf")
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    load_all(megatron, llava_model(hf, monkeypatch).eval(), tmp_path / "out")
