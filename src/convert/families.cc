@@ -24,19 +24,12 @@ Result<std::string> read_mapping_file(const std::string& path) {
   return read_whole(*directory, name, kMappingFileBytes);
 }
 
-/// Whether find_family could choose this mapping for what is known of a model before its tensors
-/// are looked at.
-bool may_be_of(const Mapping& names, const std::string& family,
-               const std::optional<HfConfig>& config) {
-  if (!family.empty()) return names.family == family;
-  if (!config) return true;
-  const auto lists = [](const std::vector<std::string>& all, const std::string& one) {
-    return std::ranges::find(all, one) != all.end();
-  };
-  if (config->architectures.empty()) return lists(names.model_types, config->model_type);
-  return std::ranges::any_of(config->architectures, [&](const std::string& architecture) {
-    return lists(names.architectures, architecture);
-  });
+// That it can't be read is told when the model's family is looked for.
+std::optional<HfConfig> readable_config(const ConvertRequest& request, const Checkpoint& source) {
+  const auto text = config_text_of(request, source);
+  if (!text || text->empty()) return std::nullopt;
+  auto config = read_hf_config(*text);
+  return config ? std::optional(*std::move(config)) : std::nullopt;
 }
 
 /// The texts of mapping files by the files' names.
@@ -81,15 +74,17 @@ Result<std::vector<Mapping>> load_mappings(const ConvertRequest& request) {
 Result<std::vector<Mapping>> load_mappings_of(const ConvertRequest& request,
                                               const Checkpoint& source) {
   const MappingFiles files = SW_TRY(read_mapping_files(request));
-  const std::string text = SW_TRY(config_text_of(request, source));
-  std::optional<HfConfig> config;
-  if (!text.empty()) config = SW_TRY(read_hf_config(text));
+  const std::optional<HfConfig> config = readable_config(request, source);
+  const auto may_be_of = [&](const Mapping& names) {
+    if (!request.family.empty()) return names.family == request.family;
+    return !config || names_one_of(*config, {&names, 1});
+  };
   const auto is_given = [&request](const Mapping& names) {
     return std::ranges::find(request.map_files, names.file, last_part) != request.map_files.end();
   };
   bool is_one_named = false;
   const auto is_wanted = [&](const Mapping& names) {
-    const bool may_be = may_be_of(names, request.family, config);
+    const bool may_be = may_be_of(names);
     is_one_named |= may_be;
     return may_be || is_given(names);
   };

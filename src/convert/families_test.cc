@@ -41,6 +41,7 @@ TEST(Families, AllOfThemWhereNoneIsNamed) {
   EXPECT_GT(all, 40);
   EXPECT_EQ(families(request, "").size(), all);
   EXPECT_EQ(families(request, R"({"architectures": ["NobodyKnowsMe"]})").size(), all);
+  EXPECT_EQ(families(request, "no JSON").size(), all) << "told when the family is looked for";
   ConvertRequest unknown;
   unknown.family = "nobody";
   EXPECT_EQ(families(unknown, "").size(), all);

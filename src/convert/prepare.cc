@@ -408,7 +408,7 @@ class Preparation {
     const ModelTensors model = SW_TRY(model_tensors(source().catalog, source().hf_config));
     const std::string nearest = nearest_family(mappings_, config, model.tensors);
     if (nearest.empty()) return facts;
-    if (names_architecture(mappings_, config)) {  // of which this is a variant that is not known
+    if (names_one_of(config, mappings_)) {  // of which this is a variant that is not known
       return fail(Code::kNoFamily, "{}; {}", facts.error().message, nearest);
     }
     return fail(Code::kNoFamily,

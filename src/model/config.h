@@ -61,8 +61,9 @@ struct ConfigFromArgs {
 /// of its language model). Error: kNoFamily, with the key, what it is and what the family knows.
 [[nodiscard]] Status check_variant(const Mapping& mapping, const HfConfig& config);
 
-/// Whether some family is of an architecture that a config.json names.
-[[nodiscard]] bool names_architecture(std::span<const Mapping> mappings, const HfConfig& config);
+/// Whether a config.json names one of the families: by architecture, or by model type where it
+/// names no architecture. Of mappings only these names are looked at.
+[[nodiscard]] bool names_one_of(const HfConfig& config, std::span<const Mapping> mappings);
 
 /// The family that a config.json names by architecture, else by model type. The pointer is into
 /// `mappings`. Errors: kNoFamily, kAmbiguousFamily, listing the candidates; those of check_variant.

@@ -30,7 +30,8 @@ bool lists(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-bool is_of_architecture(const Mapping& mapping, const HfConfig& config) {
+bool is_named(const Mapping& mapping, const HfConfig& config) {
+  if (config.architectures.empty()) return lists(mapping.model_types, config.model_type);
   return std::ranges::any_of(config.architectures, [&](const std::string& architecture) {
     return lists(mapping.architectures, architecture);
   });
@@ -63,9 +64,9 @@ std::unexpected<Error> ambiguous(const Candidates& candidates) {
 
 }  // namespace
 
-bool names_architecture(std::span<const Mapping> mappings, const HfConfig& config) {
-  return std::ranges::any_of(
-      mappings, [&](const Mapping& mapping) { return is_of_architecture(mapping, config); });
+bool names_one_of(const HfConfig& config, std::span<const Mapping> mappings) {
+  return std::ranges::any_of(mappings,
+                             [&](const Mapping& mapping) { return is_named(mapping, config); });
 }
 
 Status check_variant(const Mapping& mapping, const HfConfig& config) {
@@ -84,18 +85,13 @@ Status check_variant(const Mapping& mapping, const HfConfig& config) {
 Result<const Mapping*> find_family(std::span<const Mapping> mappings, const HfConfig& config) {
   Candidates candidates;
   for (const Mapping& mapping : mappings) {
-    if (is_of_architecture(mapping, config)) candidates.push_back(&mapping);
+    if (is_named(mapping, config)) candidates.push_back(&mapping);
   }
   const auto other_type = [&](const Mapping* mapping) {
     return !lists(mapping->model_types, config.model_type);
   };
   if (!std::ranges::all_of(candidates, other_type)) {
     std::erase_if(candidates, other_type);
-  }
-  if (candidates.empty()) {
-    for (const Mapping& mapping : mappings) {
-      if (config.architectures.empty() && !other_type(&mapping)) candidates.push_back(&mapping);
-    }
   }
   const auto other_variant = [&](const Mapping* mapping) {
     return !check_variant(*mapping, config).has_value();

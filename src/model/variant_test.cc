@@ -50,8 +50,11 @@ TEST(Variant, OfOneFamilyIsRefusedByName) {
   const auto other = find_family(families, seeing(R"(, "text": {"kind": true})"));
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().message, HasSubstr("family only knows no other"));
-  EXPECT_TRUE(names_architecture(families, seeing("")));
-  EXPECT_FALSE(names_architecture(families, HfConfig{{}, {"Deaf"}, ""}));
+  const std::string type = families[0].model_types[0];
+  EXPECT_TRUE(names_one_of(seeing(""), families));
+  EXPECT_TRUE(names_one_of(HfConfig{{}, {}, type}, families));
+  EXPECT_FALSE(names_one_of(HfConfig{{}, {}, "deaf"}, families));
+  EXPECT_FALSE(names_one_of(HfConfig{{}, {"Deaf"}, type}, families)) << "the architecture counts";
 }
 
 TEST(Variant, ListsValues) {
