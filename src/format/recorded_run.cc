@@ -30,7 +30,9 @@ RecordedRun recorded_run(const Arguments& arguments) {
   run.experts = number_of(arguments, {"num_experts", "num_moe_experts"});
   run.vocabulary = number_of(arguments, {"vocab_size"});
   run.vocabulary_divisor = number_of(arguments, {"make_vocab_size_divisible_by"});
-  run.encoder_tensor = number_of(arguments, {"encoder_tensor_model_parallel_size"});
+  run.encoder_tensor =
+      number_of(arguments, {"encoder_tensor_model_parallel_size", "encoder_tensor_parallel_size",
+                            "encoder_tp_size", "encoder_tp"});
   return run;
 }
 
