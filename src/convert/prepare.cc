@@ -27,6 +27,7 @@
 #include "convert/renames.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
+#include "convert/unfold.h"
 #include "format/legacy_states.h"
 #include "format/torch_items.h"
 #include "layout/piece_limit.h"
@@ -146,6 +147,7 @@ class Preparation {
     const ModelFacts facts =
         SW_TRY(find_model_facts(request(), source(), mappings_, descs, result_.notes));
     result_.family = facts.mapping->family;
+    SW_TRY(unfold_convolutions(facts, catalog_));
     routes_ = facts.mapping->components;
     return check_components(result_.family, routes_, layout_);
   }
@@ -421,11 +423,12 @@ class Preparation {
   Status draft_hf_from_megatron() {
     SW_TRY(load());
     SW_TRY(check_piece_count(descs_of(catalog_)));
+    ModelFacts facts = SW_TRY(find_model_facts(
+        request(), source(), mappings_, descs_of(canonical_tensors(catalog_)), result_.notes));
+    result_.family = facts.mapping->family;
+    SW_TRY(unfold_convolutions(facts, catalog_));
     const std::vector<CanonicalTensor> canonical = canonical_tensors(catalog_);
     const std::vector<TensorDesc> descs = descs_of(canonical);
-    ModelFacts facts =
-        SW_TRY(find_model_facts(request(), source(), mappings_, descs, result_.notes));
-    result_.family = facts.mapping->family;
     const std::vector<TensorDesc> keys = SW_TRY(wanted_keys(source()));
     correspondence_ = SW_TRY(correspond_from_megatron(facts, descs, keys));
     SW_TRY(check_constants(correspondence_, canonical, catalog_, *source().files));

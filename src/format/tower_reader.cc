@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kBlockBytes = 4096;
 // Every weight of a tower says the same; more than one, because a few may be constants or copies.
-constexpr int kMostWeights = 8;
+constexpr std::size_t kMostWeights = 8;
 
 // A weight that names say is cut, as each tensor rank has it.
 struct RankPlace {
@@ -89,15 +89,12 @@ class TowerReader {
     tower.evidence.by_projection = TowerClue{tensor.name, shape[0] / columns};
   }
 
-  // The largest period: a tensor that repeats more often is refused where it is joined.
   Status read_bytes(Tower& tower) {
-    int told = 0;
+    std::vector<TowerClue>& clues = tower.evidence.by_bytes;
     for (const auto& [name, weight] : tower.weights) {
       const std::optional<std::int64_t> period = SW_TRY(period_of(weight));
-      if (!period) continue;
-      std::optional<TowerClue>& clue = tower.evidence.by_bytes;
-      if (!clue || clue->size < *period) clue = TowerClue{name, *period};
-      if (++told == kMostWeights) break;
+      if (period) clues.push_back({name, *period});
+      if (clues.size() == kMostWeights) break;
     }
     return {};
   }

@@ -19,6 +19,11 @@ std::int64_t tensor_size_of(std::string_view name, const TowerSizes& sizes,
   return found == sizes.end() ? otherwise : found->second;
 }
 
+std::int64_t tensor_size_of(std::string_view name, const ParallelConfig& config) {
+  const bool is_apart = config.encoder_tensor > 0 && !tower_of(name).empty();
+  return is_apart ? config.encoder_tensor : config.tensor;
+}
+
 std::optional<std::int64_t> tower_width(std::span<const TensorDesc> tensors,
                                         std::string_view tower) {
   for (const TensorDesc& tensor : tensors) {

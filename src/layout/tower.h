@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "shardwright/parallel.h"
 #include "shardwright/tensor.h"
 
 namespace shardwright {
@@ -24,6 +25,9 @@ using TowerSizes = std::map<std::string, std::int64_t, std::less<>>;
 /// and for towers that are not among `sizes`.
 [[nodiscard]] std::int64_t tensor_size_of(std::string_view name, const TowerSizes& sizes,
                                           std::int64_t otherwise);
+
+/// The number with which a run of `config` shares out the tensor, which is no expert's.
+[[nodiscard]] std::int64_t tensor_size_of(std::string_view name, const ParallelConfig& config);
 
 /// The width of a tower's layers: what their linears read. nullopt for a tower without any.
 /// `tensors` are a state dict.

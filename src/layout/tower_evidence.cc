@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/tower_evidence.h"
 
+#include <algorithm>
+
 #include "base/fail.h"
 
 namespace shardwright {
@@ -15,18 +17,27 @@ struct Choice {
 
 std::unexpected<Error> refuse(const TowerClue& clue, std::int64_t tensor, const Choice& choice) {
   return fail(Code::kLegacyLayout,
-              "tensor {}: found that {} of {} tensor ranks share it out (ranks 0 and {} hold the "
-              "same shard of it), expected {} as {}; is this a mix of two checkpoints?",
-              clue.tensor, clue.size, tensor, clue.size, choice.size, choice.reason);
+              "tensor {}: found {} different shards of it in {} tensor ranks, expected {}, so that "
+              "ranks t and t+{} hold the same, as {}; is this a mix of two checkpoints, or is one "
+              "damaged?",
+              clue.tensor, clue.size, tensor, choice.size, choice.size, choice.reason);
+}
+
+// What most of them say; of two that are said as often the one that is said first.
+const TowerClue& most_common(const std::vector<TowerClue>& clues) {
+  const auto said = [&](const TowerClue& clue) {
+    return std::ranges::count(clues, clue.size, &TowerClue::size);
+  };
+  return *std::ranges::max_element(clues, {}, said);
 }
 
 // What is told speaks of encoders; a projection behind one may have any number of ranks.
 Result<Choice> choose(const TowerEvidence& tower, std::optional<std::int64_t> told,
                       std::int64_t tensor) {
   if (told && tower.has_layers) return Choice{*told, fmt::format("{} says", kArgument)};
-  if (tower.by_bytes) {
-    return Choice{tower.by_bytes->size,
-                  fmt::format("the bytes of {} show", tower.by_bytes->tensor)};
+  if (!tower.by_bytes.empty()) {
+    const TowerClue& clue = most_common(tower.by_bytes);
+    return Choice{clue.size, fmt::format("the bytes of {} show", clue.tensor)};
   }
   if (tower.by_patch) {
     return Choice{tower.by_patch->size, fmt::format("the rows of {} show", tower.by_patch->tensor)};
@@ -40,8 +51,11 @@ Result<Choice> choose(const TowerEvidence& tower, std::optional<std::int64_t> to
 }
 
 Status check(const TowerEvidence& tower, const Choice& choice, std::int64_t tensor) {
-  for (const std::optional<TowerClue>* clue : {&tower.by_bytes, &tower.by_patch}) {
-    if (*clue && (*clue)->size != choice.size) return refuse(**clue, tensor, choice);
+  for (const TowerClue& clue : tower.by_bytes) {
+    if (clue.size != choice.size) return refuse(clue, tensor, choice);
+  }
+  if (tower.by_patch && tower.by_patch->size != choice.size) {
+    return refuse(*tower.by_patch, tensor, choice);
   }
   return {};
 }

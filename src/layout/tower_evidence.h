@@ -22,7 +22,7 @@ struct TowerClue {
 struct TowerEvidence {
   std::string tower;
   bool has_layers = false;                 ///< it is an encoder, not a projection
-  std::optional<TowerClue> by_bytes;       ///< the period at which shards repeat, where any differ
+  std::vector<TowerClue> by_bytes;         ///< of some weights, the period of equal shards
   std::optional<TowerClue> by_patch;       ///< by a patch embedding that is cut
   std::optional<TowerClue> by_projection;  ///< as if its heads were as wide as its layers
 };
@@ -37,7 +37,8 @@ struct SettledTower {
 /// `recorded` is what the run's arguments say of encoders; `tensor` is the language model's size.
 /// What is told is believed where the tensors agree or show nothing; without a word the bytes
 /// decide, and where all ranks hold alike constants, the shapes. Error: kLegacyLayout, naming the
-/// tensor, where clues contradict one another or what is told is no divisor of `tensor`.
+/// tensor, where clues contradict one another (one tensor that is not as the others is damage, and
+/// not a size) or what is told is no divisor of `tensor`.
 [[nodiscard]] Result<std::vector<SettledTower>> settle_towers(
     const std::vector<TowerEvidence>& towers, std::optional<std::int64_t> recorded,
     std::int64_t tensor);

@@ -89,7 +89,7 @@ TEST(Towers, AreSettledByWhatIsToldThenByBytesThenByShapes) {
   EXPECT_EQ(settled(tower, {}, 6), "as the language model") << "4 does not divide 6";
   tower.by_patch = TowerClue{"e", 2};
   EXPECT_EQ(settled(tower, {}), "2 as the rows of e show");
-  tower.by_bytes = TowerClue{"b", 2};
+  tower.by_bytes = {{"b", 2}};
   EXPECT_EQ(settled(tower, {}), "2 as the bytes of b show");
 }
 
@@ -97,22 +97,29 @@ TEST(Towers, AreRefusedWhereCluesContradict) {
   TowerEvidence tower = encoder();
   EXPECT_THAT(settled(tower, 3), AllOf(HasSubstr("SW0313"), HasSubstr("vision_model: found"),
                                        HasSubstr("size 3"), HasSubstr("divisor of the 8")));
-  tower.by_bytes = TowerClue{"vision_model.b", 4};
+  tower.by_bytes = {{"vision_model.b", 4}};
   for (const std::int64_t told : {1, 2, 8}) {
     EXPECT_THAT(settled(tower, told),
-                AllOf(HasSubstr("tensor vision_model.b: found that 4 of 8"),
-                      HasSubstr(fmt::format("expected {} as encoder_tensor", told))));
+                AllOf(HasSubstr("tensor vision_model.b: found 4 different shards of it in 8"),
+                      HasSubstr(fmt::format("expected {}, so that ranks t and t+{}", told, told)),
+                      HasSubstr("as encoder_tensor_model_parallel_size says")));
   }
   tower.by_patch = TowerClue{"vision_model.e", 8};
-  EXPECT_THAT(settled(tower, {}), HasSubstr("tensor vision_model.e: found that 8 of 8"));
-  tower.by_bytes.reset();
-  EXPECT_THAT(settled(tower, 2), HasSubstr("tensor vision_model.e: found that 8 of 8"));
+  EXPECT_THAT(settled(tower, {}), HasSubstr("tensor vision_model.e: found 8 different"));
+  tower.by_bytes.clear();
+  EXPECT_THAT(settled(tower, 2), HasSubstr("tensor vision_model.e: found 8 different"));
+  tower.by_patch.reset();
+  tower.by_bytes = {{"a", 8}, {"b", 4}, {"c", 4}};
+  EXPECT_THAT(settled(tower, {}),
+              AllOf(HasSubstr("tensor a: found 8 different"), HasSubstr("as the bytes of b show")));
+  tower.by_bytes = {{"a", 4}, {"b", 8}};
+  EXPECT_THAT(settled(tower, {}), HasSubstr("tensor b: found 8 different"));
 }
 
 TEST(Towers, WithoutLayersAreNotWhatIsTold) {
-  TowerEvidence projection{"vision_projection", false, TowerClue{"p", 8}, {}, {}};
+  TowerEvidence projection{"vision_projection", false, {{"p", 8}}, {}, {}};
   EXPECT_EQ(settled(projection, 2), "as the language model");
-  projection.by_bytes.reset();
+  projection.by_bytes.clear();
   EXPECT_EQ(settled(projection, 2), "2 as encoder_tensor_model_parallel_size says");
 }
 

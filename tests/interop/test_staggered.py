@@ -72,9 +72,7 @@ def onevision(moe):
         },
     }
     tensors = dict(published.filled(shapes))
-    for key, value in text.state_dict().items():
-        name = key if key.startswith("lm_head.") else "model.language_model." + key[6:]
-        tensors[name] = value
+    tensors.update(published.language(text, "model.language_model."))
     return config, tensors
 
 
@@ -102,7 +100,6 @@ def sparse(shardwright, tmp_path_factory):
 
 
 def assert_is_model(shardwright, folder, out, model):
-    """To Hugging Face, and to torch_dist with other sizes: bit for bit."""
     bare = ("--hf-config", model.hf)
     shardwright("convert", folder, out / "back", "--to", "hf", *bare)
     checkpoints.assert_same(checkpoints.load_hf(out / "back"), model.tensors)
@@ -137,3 +134,132 @@ def test_experts_are_read(shardwright, sparse, tmp_path, pp, merged):
     layout = Layout(tp=2, encoder_tp=1, pp=pp, ep=2, merged=merged, named=False)
     staggered.save(tmp_path / "in", sparse.canonical, layout)
     assert_is_model(shardwright, tmp_path / "in", tmp_path, sparse)
+
+
+@pytest.mark.parametrize("layout", ["half", "flat_cut_patch", "merged_stages"])
+def test_goes_anywhere(shardwright, dense, tmp_path, layout):
+    staggered.save(tmp_path / "in", dense.canonical, LAYOUTS[layout])
+    targets = {
+        "dist": ("--to", "torch_dist", "--tp", 2, "--pp", 2),
+        "legacy": ("--to", "legacy", "--tp", 2, "--pp", 4),
+        "mimo": ("--to", "mimo", "--component", "language=tp=4", "--component", "images=tp=2"),
+    }
+    bare = ("--hf-config", dense.hf)
+    for name, flags in targets.items():
+        more = bare if name == "mimo" else ()
+        shardwright("convert", tmp_path / "in", tmp_path / name, *flags, *more)
+        shardwright("convert", tmp_path / name, tmp_path / f"{name}_back", "--to", "hf", *bare)
+        checkpoints.assert_same(checkpoints.load_hf(tmp_path / f"{name}_back"), dense.tensors)
+    made = staggered.unstacked(checkpoints.load_dcp(tmp_path / "dist"))
+    flat = {staggered.PATCH} if LAYOUTS[layout].flat_patch else set()
+    for name in flat:
+        made[name] = made[name].view(dense.canonical[name].shape)
+    checkpoints.assert_same(made, dense.canonical)
+
+
+def refused(shardwright, tmp_path, *flags):
+    out = tmp_path / "out"
+    done = shardwright("convert", tmp_path / "in", out, "--to", "torch_dist", *flags, expect=2)
+    assert not out.exists()
+    return done.stderr
+
+
+def flip(tensor):
+    tensor.view(-1).view(torch.uint8)[-1] ^= 1
+    return tensor
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("name", [QKV, "adapter.linear_fc2.weight", staggered.PATCH])
+def test_repeats_are_proven(shardwright, dense, tmp_path, name, named):
+    staggered.save(tmp_path / "in", dense.canonical, Layout(tp=4, encoder_tp=2, named=named))
+    staggered.change(tmp_path / "in", "mp_rank_02", name, flip)
+    message = refused(shardwright, tmp_path)
+    if name == QKV and named:
+        assert f"tensor {QKV}" in message
+    assert name in message and "mp_rank_02" in message, message
+
+
+def test_what_is_told_is_proven(shardwright, dense, tmp_path):
+    """The arguments say 1, the tensors 2; and the other way round."""
+    for told, true in ((1, 2), (2, 1), (4, 2), (2, 4), (3, 2)):
+        folder = tmp_path / f"{told}_{true}"
+        layout = Layout(tp=4, encoder_tp=true, named=False)
+        settings = dict(encoder_tp=told)
+        staggered.save(folder / "in", dense.canonical, layout, **settings)
+        message = refused(shardwright, folder)
+        assert "SW0313" in message, message
+        if told != 3:
+            assert "tensor vision_model." in message
+            assert f"found that {true} of 4" in message and f"expected {told} as" in message
+        else:
+            assert "vision_model: found" in message and "divisor of the 4" in message
+
+
+def constant_tower(tensors):
+    return {
+        name: torch.full_like(tensor, 0.5) if name.startswith("vision_model.") else tensor
+        for name, tensor in tensors.items()
+    }
+
+
+@pytest.mark.parametrize("encoder_tp", [1, 2, 4])
+def test_constants_leave_it_to_shapes(shardwright, dense, tmp_path, encoder_tp):
+    """Bytes that are alike everywhere are no evidence that shards repeat."""
+    tensors = constant_tower(dense.canonical)
+    layout = Layout(tp=4, encoder_tp=encoder_tp, named=False)
+    staggered.save(tmp_path / "in", tensors, layout)
+    shardwright("convert", tmp_path / "in", tmp_path / "out", "--to", "torch_dist")
+    made = staggered.unstacked(checkpoints.load_dcp(tmp_path / "out"))
+    checkpoints.assert_same(made, tensors)
+
+
+def test_a_second_embedding_must_be_the_first(shardwright, dense, tmp_path):
+    staggered.save(tmp_path / "in", dense.canonical, LAYOUTS["merged"])
+    staggered.change(tmp_path / "in", "mp_rank_03", staggered.MERGED_EMBEDDING, flip)
+    assert f"tensor {staggered.EMBEDDING}: found its replicas" in refused(shardwright, tmp_path)
+
+
+def test_a_replica_among_shards_is_still_refused(shardwright, dense, tmp_path):
+    """One linear of the tower is whole on each rank, the others are cut."""
+    staggered.save(tmp_path / "in", dense.canonical, Layout(tp=4, encoder_tp=2))
+    name = "vision_model.decoder.layers.2.mlp.linear_fc2.weight"
+    for rank in range(4):
+        whole = dense.canonical[name]
+        staggered.change(tmp_path / "in", f"mp_rank_{rank:02d}", name, lambda _: whole.clone())
+    assert f"tensor {name}: found the same bytes in all 2" in refused(shardwright, tmp_path)
+
+
+def test_shards_of_a_language_model_do_not_repeat(shardwright, dense, tmp_path):
+    """Whoever wrote ranks twice wrote no model of that many ranks."""
+    staggered.save(tmp_path / "in", dense.canonical, Layout(tp=4, encoder_tp=2))
+    name = "language_model.decoder.layers.0.self_attention.linear_proj.weight"
+    for rank in range(4):
+        half = dense.canonical[name].chunk(4, dim=1)[rank % 2]
+        staggered.change(tmp_path / "in", f"mp_rank_{rank:02d}", name, lambda _: half.clone())
+    message = refused(shardwright, tmp_path)
+    assert f"tensor {name}: found shards that repeat with period 2" in message, message
+
+
+def test_plan_tells(shardwright, dense, tmp_path):
+    staggered.save(tmp_path / "in", dense.canonical, Layout(tp=4, encoder_tp=2, named=False))
+    done = shardwright("plan", tmp_path / "in", tmp_path / "out", "--to", "torch_dist", "--json")
+    (note,) = [note for note in json.loads(done.stdout)["notes"] if "period" in note]
+    assert note.startswith("vision_model is shared out over 2 tensor ranks, the language model over 4")
+    assert "the bytes of vision_model." in note
+
+
+@pytest.mark.parametrize("merged", [False, True])
+@pytest.mark.parametrize("numbers", [2, 3])
+def test_leftovers_and_longer_names(shardwright, dense, tmp_path, merged, numbers):
+    """`mp_rank_TT_000` where nothing asks for a second number, and what crashed tools leave."""
+    layout = Layout(tp=4, encoder_tp=2, numbers=numbers, merged=merged)
+    staggered.save(tmp_path / "in", dense.canonical, layout)
+    release = tmp_path / "in" / "release"
+    stray = release / "tmp" / "mp_rank_00"
+    stray.mkdir(parents=True)
+    (stray / "model_optim_rng.pt").write_bytes(b"half a copy")
+    (tmp_path / "in" / "dones").mkdir()
+    (tmp_path / "in" / "dones" / "0.done").touch()
+    (release / "dones").mkdir()
+    assert_is_model(shardwright, tmp_path / "in", tmp_path, dense)
