@@ -147,13 +147,12 @@ class LegacyPlanner {
 
   Status run() {
     SW_TRY(find_states());
+    const std::vector<LegacyRank> ranks = SW_TRY(legacy_grid(config_));
     const Placement placement = SW_TRY(Placement::make(descs_, config_));
     for (const TensorDesc& desc : descs_) SW_TRY(placement.place(desc));  // all of them divide
     SW_TRY(choose_modules());
     const std::int64_t layers = count_main_layers(descs_);
-    for (const LegacyRank& rank : SW_TRY(legacy_grid(config_))) {
-      SW_TRY(add_rank(rank, layers));
-    }
+    for (const LegacyRank& rank : ranks) SW_TRY(add_rank(rank, layers));
     return {};
   }
 
