@@ -48,11 +48,12 @@ class LegacyRanks {
   [[nodiscard]] LegacyAxesEvidence evidence(const Catalog& catalog) const;
   [[nodiscard]] Status find_towers(Checkpoint& checkpoint);
   void count_layers();
-  [[nodiscard]] std::int64_t experts() const;
+  [[nodiscard]] std::int64_t count_experts() const;
 
   std::vector<LegacyRankFile> files_;
   LegacyAxes axes_;
   std::vector<SettledTower> towers_;
+  std::int64_t experts_ = 0;  // of the whole model
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> first_layers_;
 };
 
