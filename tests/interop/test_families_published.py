@@ -81,6 +81,8 @@ def text_of(name):
             ),
             "deepseek_v3",
         ),
+        "internlm2": (dict(TEXT, head_dim=12), "llama"),
+        "phi3": (dict(TEXT, head_dim=12, pad_token_id=None), "phi3"),
     }[name]
     config = AutoConfig.for_model(model_type, **dict(sizes))
     model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
@@ -88,7 +90,14 @@ def text_of(name):
     return model, config.to_dict()
 
 
-CHAT = {"internvl_chat": "internvl_norms", "internvl_chat_moe": "internvl_moe"}
+# Models of transformers, and language models that those cannot have.
+CHAT = {
+    "internvl_chat": ("internvl_norms", None),
+    "internvl_chat_moe": ("internvl_moe", None),
+    "internvl_chat_internlm2": ("internvl_norms", "internlm2"),
+    "internvl_chat_phi3": ("internvl", "phi3"),
+}
+BOTH_FORMS = [name for name, (_, text) in CHAT.items() if text is None]
 CHAT_NAMES = (
     ("vision_tower.embeddings.cls_token", "vision_model.embeddings.class_embedding"),
     ("vision_tower.embeddings.position_embeddings", "vision_model.embeddings.position_embedding"),
@@ -105,10 +114,21 @@ CHAT_NAMES = (
 )
 
 
+def chat_text(name):
+    model, settings = text_of(name)
+    tensors = model.state_dict()
+    settings["architectures"] = ["Phi3ForCausalLM"]
+    if name == "internlm2":
+        tensors = hf_models.as_internlm2(tensors, settings)
+        settings.update(model_type=name, architectures=["InternLM2ForCausalLM"])
+    return tensors, settings
+
+
 def chat_model(folder, name):
     """The model of transformers, as OpenGVLab's own files hold it."""
     tensors = {}
-    for key, value in build(folder, CHAT[name]).items():
+    case, text = CHAT[name]
+    for key, value in build(folder, case).items():
         for old, new in CHAT_NAMES:
             key = key.replace(old, new)
         tensors[key] = value
@@ -116,11 +136,15 @@ def chat_model(folder, name):
         parts = [tensors.pop(key.replace("q_proj", f"{part}_proj")) for part in "qkv"]
         tensors[key.replace("q_proj", "qkv")] = torch.cat(parts)
     was = json.loads((folder / "config.json").read_text())
-    vision = was["vision_config"]
+    vision, settings = was["vision_config"], was["text_config"]
+    if text is not None:
+        tensors = {key: value for key, value in tensors.items() if "language_model" not in key}
+        texts, settings = chat_text(text)
+        tensors.update({f"language_model.{key}": value for key, value in texts.items()})
     config = {
         "architectures": ["InternVLChatModel"],
         "model_type": "internvl_chat",
-        "llm_config": was["text_config"],
+        "llm_config": settings,
         "torch_dtype": "bfloat16",
         "vision_config": {
             "model_type": "intern_vit_6b",
@@ -364,7 +388,7 @@ def test_components(shardwright, tmp_path, model):
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), model.tensors)
 
 
-@pytest.mark.parametrize("name", CHAT)
+@pytest.mark.parametrize("name", BOTH_FORMS)
 def test_both_forms_of_internvl_are_one_model(shardwright, tmp_path, name):
     made = []
     save(tmp_path / "chat", chat_model(tmp_path / "own", name))
@@ -443,7 +467,7 @@ def test_a_tower_that_megatron_takes_as_it_is(shardwright, tmp_path, model):
     "model, section, kind, words",
     [
         ("kimi_vl", "vision_config", "siglip", "expected 'moonvit': family kimi_vl knows no other"),
-        ("internvl_chat", "llm_config", "internlm2", "internvl_chat knows no other"),
+        ("internvl_chat", "llm_config", "internlm", "internvl_chat knows no other"),
         ("llava_onevision2", "text_config", "llama", "llava_onevision2 knows no other"),
     ],
     indirect=["model"],
@@ -474,7 +498,8 @@ def test_parts(shardwright, tmp_path, model):
     """The parts have the names that their own checkpoints have, and make the same model again."""
     parts = split_and_merge(shardwright, tmp_path, tmp_path / "hf")
     assert sorted(parts) == ["adapter", "images", "language"]
-    assert "model.embed_tokens.weight" in parts["language"]
+    words = {"model.embed_tokens.weight", "model.tok_embeddings.weight"}
+    assert len(words & parts["language"].keys()) == 1
     assert sum(map(len, parts.values())) == len(model.tensors)
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "merged"), model.tensors)
 
