@@ -388,6 +388,42 @@ def test_components(shardwright, tmp_path, model):
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), model.tensors)
 
 
+@pytest.mark.parametrize("model", ["internvl_chat_internlm2"], indirect=True)
+def test_each_rank_has_the_norms_of_its_heads(shardwright, tmp_path, model):
+    """As Megatron-LM's InternViT has them: one norm over all heads, cut with the heads."""
+    there(shardwright, tmp_path, model, "--tp", 2)
+    whole = chunks(tmp_path / "out")
+    part = "self_attention.q_layernorm.weight"
+    rows = {(i, at): (1, HIDDEN // 2) for i in range(LAYERS) for at in (0, HIDDEN // 2)}
+    assert dict(whole[f"vision_model.decoder.layers.{part}"]) == rows
+    shardwright("convert", tmp_path / "out", tmp_path / "legacy", "--to", "legacy", "--tp", 2)
+    for rank in range(2):
+        folder = checkpoints.iteration_folder(tmp_path / "legacy") / f"mp_rank_{rank:02d}"
+        own = torch.load(folder / "model_optim_rng.pt", weights_only=False)["model"]  # our own file
+        norm = model.tensors["vision_model.encoder.layers.1.attn.q_norm.weight"]
+        assert torch.equal(own[f"vision_model.decoder.layers.1.{part}"], norm.chunk(2)[rank])
+
+
+@pytest.mark.parametrize("model", ["internvl_chat_internlm2"], indirect=True)
+def test_heads_that_ranks_cannot_share(shardwright, tmp_path, model):
+    """Of six heads four ranks would have one and a half each, though they can share the rows."""
+    words = "vision_model.decoder.layers.self_attention.linear_qkv.weight: found 6 attention heads"
+    hf, out, one = (tmp_path / name for name in ("hf", "out", "one"))
+    four = ("--tp", 4, "--make-vocab-size-divisible-by", 4)
+    done = shardwright("convert", hf, out, "--to", "torch_dist", *four, expect=2)
+    heads = "self_attention.linear_qkv.weight: found 6 attention heads, expected a multiple of"
+    assert f"{heads} --tp 4" in done.stderr
+    parts = ("--component", "language=tp=1", "--component", "images=tp=4")
+    done = shardwright("convert", hf, out, "--to", "mimo", *parts, expect=2)
+    assert words in done.stderr
+    shardwright("convert", hf, one, "--to", "torch_dist")
+    done = shardwright("convert", one, out, "--to", "legacy", *four, expect=2)
+    assert heads in done.stderr
+    assert not out.exists()
+    parts = ("--component", "language=tp=2", "--component", "images=tp=1")
+    shardwright("convert", one, out, "--to", "mimo", *parts)
+
+
 @pytest.mark.parametrize("name", BOTH_FORMS)
 def test_both_forms_of_internvl_are_one_model(shardwright, tmp_path, name):
     made = []
