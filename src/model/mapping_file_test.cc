@@ -378,7 +378,7 @@ TEST(Schema, DefinesEveryFieldThatTheParserKnows) {
         "rows",        "repeat",       "stride",     "offset",        "ways",
         "value",       "original",     "emitted",    "kind",          "args",
         "map",         "else",         "when_set",   "integer",       "inferred",
-        "beyond_args", "inert"}) {
+        "beyond_args", "inert",        "named"}) {
     EXPECT_TRUE(keys.contains(field)) << field;
   }
 }

@@ -328,7 +328,52 @@ def kimi(folder, name):
     return Model(config, tensors, "vision_tower.", "moonvit", experts=True)
 
 
+# Of which model of transformers, and the head of its own config.json.
+ORIGINAL = {
+    "llava_llama": ("llava", "LlavaLlamaForCausalLM", "openai/clip-vit-large-patch14-336"),
+    "llava_mistral": ("llava_next", "LlavaMistralForCausalLM", "openai/clip-vit-large-patch14-336"),
+    "llava_qwen": ("llava_onevision", "LlavaQwenForCausalLM", "google/siglip-so400m-patch14-384"),
+}
+ORIGINAL_NAMES = (
+    ("language_model.model.", "model."),
+    ("language_model.lm_head.", "lm_head."),
+    ("vision_tower.", "model.vision_tower.vision_tower.vision_model."),
+    ("multi_modal_projector.linear_1.", "model.mm_projector.0."),
+    ("multi_modal_projector.linear_2.", "model.mm_projector.2."),
+    ("image_newline", "model.image_newline"),
+)
+
+
+def original_llava(folder, name):
+    """The model of transformers, as LLaVA's own code saves it. The tower is none that its name
+    could tell the sizes of."""
+    case, architecture, tower = ORIGINAL[name]
+    tensors = {}
+    for key, value in build(folder, case).items():
+        old, new = next(pair for pair in ORIGINAL_NAMES if key.startswith(pair[0]))
+        tensors[new + key.removeprefix(old)] = value
+    was = json.loads((folder / "config.json").read_text())
+    vision, is_tiled = was["vision_config"], "image_newline" in str(tensors.keys())
+    own = ("num_attention_heads", "intermediate_size", "patch_size", "image_size")
+    config = {
+        **was["text_config"],
+        "architectures": [architecture],
+        "model_type": "llava" if name == "llava_qwen" else name,
+        "image_aspect_ratio": "anyres" if is_tiled else "pad",
+        "mm_hidden_size": vision["hidden_size"],
+        "mm_patch_merge_type": "spatial_unpad" if is_tiled else "flat",
+        "mm_projector_type": "mlp2x_gelu",
+        "mm_vision_select_feature": "patch",
+        "mm_vision_select_layer": -2,
+        "mm_vision_tower": tower,
+        "tie_word_embeddings": "lm_head.weight" not in tensors,
+        "vision_config": {key: vision[key] for key in own},
+    }
+    return Model(config, tensors, "vision_model.", "clip_encoder")
+
+
 MAKERS = {
+    **{name: original_llava for name in ORIGINAL},
     **{name: chat_model for name in CHAT},
     "llavaonevision1_5": onevision_1_5,
     "llavaonevision1_5_new": onevision_1_5,
@@ -350,6 +395,9 @@ def model(tmp_path, request):
     return made
 
 
+# Their Megatron models are those of transformers' own forms.
+NAMED = {*CHAT, *ORIGINAL}
+
 every = pytest.mark.parametrize("model", MAKERS, indirect=True)
 
 
@@ -369,7 +417,9 @@ def test_there_and_back(shardwright, tmp_path, model):
     shardwright("convert", tmp_path / "out", tmp_path / "legacy", "--to", "legacy", "--tp", 2)
     bare = ("--hf-config", tmp_path / "hf")
     shardwright("convert", tmp_path / "legacy", tmp_path / "again", "--to", "hf", *bare)
-    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "again"), model.first_published())
+    # Legacy files have no place for what Megatron has none for, and the conversion says so.
+    kept = {key: v for key, v in model.first_published().items() if f"hf_extra.{key}" not in one}
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "again"), kept)
     assert any(key.startswith(model.tower) for key in one)
 
 
@@ -424,6 +474,41 @@ def test_heads_that_ranks_cannot_share(shardwright, tmp_path, model):
     shardwright("convert", one, out, "--to", "mimo", *parts)
 
 
+@pytest.mark.parametrize("name", ORIGINAL)
+def test_both_forms_of_llava_are_one_model(shardwright, tmp_path, name):
+    save(tmp_path / "original", original_llava(tmp_path / "own", name))
+    made = []
+    for form in ("original", "own"):
+        out = tmp_path / f"{form}_out"
+        shardwright("convert", tmp_path / form, out, "--to", "torch_dist", "--tp", 2)
+        tensors = checkpoints.load_dcp(out)
+        made.append({k: v for k, v in tensors.items() if not k.startswith("hf_extra.")})
+    checkpoints.assert_same(made[1], made[0])
+
+
+@pytest.mark.parametrize("name, kind", [("llava_llama", "clip"), ("llava_qwen", "siglip")])
+def test_a_tower_that_is_published_elsewhere(shardwright, tmp_path, name, kind):
+    """What is missing is said by name; a checkpoint of the tower completes the model."""
+    made = original_llava(tmp_path / "own", name)
+    tower = {key: made.tensors.pop(key) for key in list(made.tensors) if "vision_tower" in key}
+    save(tmp_path / "hf", made)
+    flags = ("--to", "torch_dist")
+    done = shardwright("convert", tmp_path / "hf", tmp_path / "out", *flags, expect=2)
+    assert "model.vision_tower.vision_tower.vision_model.embeddings.patch_embedding" in done.stderr
+    assert "nothing of its images: 'shardwright merge --component images=DIR'" in done.stderr
+    assert not (tmp_path / "out").exists()
+    outer = "model.vision_tower.vision_tower."
+    for form, prefix in (("published", outer), ("newer", outer + "vision_model.")):
+        alone = {key.removeprefix(prefix): value for key, value in tower.items()}
+        save(tmp_path / form, Model({"model_type": f"{kind}_vision_model"}, alone, "", ""))
+        parts = ("--component", f"language={tmp_path / 'hf'}")
+        parts += ("--component", f"images={tmp_path / form}", "--config", tmp_path / "hf")
+        shardwright("merge", tmp_path / f"{form}_whole", *parts)
+        whole = checkpoints.load_hf(tmp_path / f"{form}_whole")
+        checkpoints.assert_same(whole, {**made.tensors, **tower})
+    shardwright("convert", tmp_path / "newer_whole", tmp_path / "out", *flags)
+
+
 @pytest.mark.parametrize("name", BOTH_FORMS)
 def test_both_forms_of_internvl_are_one_model(shardwright, tmp_path, name):
     made = []
@@ -437,7 +522,7 @@ def test_both_forms_of_internvl_are_one_model(shardwright, tmp_path, name):
     assert "config.json is written" not in done.stderr
 
 
-@pytest.mark.parametrize("model", [m for m in MAKERS if m not in CHAT], indirect=True)
+@pytest.mark.parametrize("model", [m for m in MAKERS if m not in NAMED], indirect=True)
 def test_by_arguments_alone(shardwright, tmp_path, model):
     """They tell the family, and a config.json that says what the published one said of shapes."""
     there(shardwright, tmp_path, model)
