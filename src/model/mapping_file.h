@@ -114,8 +114,8 @@ struct NeededArg {
 
 /// A key of config.json and the values that the family knows; a file without it has one of them.
 struct NeededConfig {
-  std::string key;  ///< from the root of the file
-  std::vector<ArgValue> values;
+  std::string key;               ///< from the root of the file
+  std::vector<ArgValue> values;  ///< none: any, but the key must be set
 };
 
 /// One correspondence between config.json and Megatron's arguments that shapes do not need.

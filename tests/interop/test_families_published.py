@@ -203,11 +203,11 @@ def language(model, prefix, head="lm_head."):
 
 
 def onevision_1_5(folder, name):
-    newer = name.endswith("_new")
+    newer, is_moe = name.endswith("_new"), name.endswith("_moe")
     outer, inner = (
         ("model.visual.", "model.language_model.") if newer else ("visual.", "model.")
     )
-    text, settings = text_of("qwen3")
+    text, settings = text_of("qwen3_moe" if is_moe else "qwen3")
     settings["model_type"] = "LLaVAOneVision1_5_text"
     blocks = ("norm1", "norm2", "attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")
     shapes = [
@@ -238,7 +238,7 @@ def onevision_1_5(folder, name):
         },
     }
     tensors = {**filled(shapes), **dict(language(text, inner))}
-    return Model(config, tensors, "vision_model.", "rice_visual", newer=newer)
+    return Model(config, tensors, "vision_model.", "rice_visual", is_moe, newer)
 
 
 ONEVISION_2 = [
@@ -377,6 +377,7 @@ MAKERS = {
     **{name: chat_model for name in CHAT},
     "llavaonevision1_5": onevision_1_5,
     "llavaonevision1_5_new": onevision_1_5,
+    "llavaonevision1_5_moe": onevision_1_5,
     **{name: onevision_2 for name in ONEVISION_2},
     "kimi_vl": kimi,
 }
@@ -582,6 +583,27 @@ def test_a_tower_that_megatron_takes_as_it_is(shardwright, tmp_path, model):
     reader = checkpoints.dcp.FileSystemReader(str(checkpoints.iteration_folder(tmp_path / "out")))
     entries = reader.read_metadata().state_dict_metadata
     assert not [key for key in entries if key.startswith(parts) and "_extra_state" in key]
+
+
+def test_experts_by_the_names_of_its_own_code(shardwright, tmp_path):
+    """That calls the whole Qwen2-VL: tower and experts tell it from one."""
+    made = onevision_1_5(tmp_path / "made", "llavaonevision1_5_moe")
+    made.config.update(architectures=["Qwen2VLForConditionalGeneration"], model_type="qwen2_vl")
+    save(tmp_path / "hf", made)
+    there(shardwright, tmp_path, made)
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), made.tensors)
+
+
+@pytest.mark.parametrize("model", ["llava_onevision2", "llava_onevision2_moe"], indirect=True)
+def test_a_head_that_megatron_lacks(shardwright, tmp_path, model):
+    """It would also put a norm before the merger."""
+    model.config["vision_config"]["use_head"] = True
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(model.config))
+    flags = ("--to", "torch_dist")
+    done = shardwright("convert", tmp_path / "hf", tmp_path / "out", *flags, expect=2)
+    assert "found vision_config.use_head = True, expected False" in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
