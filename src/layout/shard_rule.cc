@@ -57,8 +57,8 @@ bool ends_with_component(std::string_view name, std::string_view suffix) {
   return name.size() == suffix.size() || name[name.size() - suffix.size() - 1] == '.';
 }
 
-// InternViT has one norm over the queries of all heads and one over the keys, and each rank the part
-// for its heads: Megatron-LM's InternViTRMSNorm. Norms within a head are whole on every rank.
+// InternViT has one norm over the queries of all heads and one over the keys, and each rank the
+// part for its heads: Megatron-LM's InternViTRMSNorm. Norms within a head are whole on every rank.
 bool is_cut_norm(std::string_view name) {
   return name.find("vision_model.decoder.") != std::string_view::npos &&
          (ends_with_component(name, "q_layernorm.weight") ||

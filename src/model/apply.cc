@@ -43,9 +43,10 @@ std::string absent_part(const Mapping& mapping, std::span<const TensorDesc> hf,
       std::ranges::any_of(hf, is_of_it, &TensorDesc::name)) {
     return {};
   }
-  return fmt::format("; the model has nothing of its {}: 'shardwright merge --component {}=DIR' "
-                     "puts in a checkpoint of it (docs/recipes/merge.md)",
-                     part->name, part->name);
+  return fmt::format(
+      "; the model has nothing of its {}: 'shardwright merge --component {}=DIR' "
+      "puts in a checkpoint of it (docs/recipes/merge.md)",
+      part->name, part->name);
 }
 
 Status report_unmatched(const Mapping& mapping, const ModelSizes& sizes,

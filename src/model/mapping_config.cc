@@ -102,7 +102,8 @@ Result<NamedSizes> parse_named(const JsonNode& node, const KnownNames& known) {
 
 Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
                                  const KnownNames& known) {
-  SW_TRY(node.only({"hf", "args", "args_if", "named", "default", "optional", "flag", "first_wins"}));
+  SW_TRY(
+      node.only({"hf", "args", "args_if", "named", "default", "optional", "flag", "first_wins"}));
   SizeRule rule;
   rule.name = name;
   rule.hf = SW_TRY(config_paths(node, known));

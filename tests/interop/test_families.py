@@ -83,6 +83,7 @@ CASES = {
     "internlm2": ("internlm2", {"head_dim": 12}),
     "internlm2_biases": ("internlm2", {"head_dim": 12, "attention_bias": True, **TIED, **ONE_GROUP}),
     "internlm3": ("internlm3", ONE_GROUP),
+    "internlm3_qkv_bias": ("internlm3", {"attention_bias": True, "mlp_bias": True, **UNTIED}),
     "internlm3_biases": ("internlm3", {"attention_bias": True, "mlp_bias": True, **TIED}),
     "glm4_moe_prediction": ("glm4_moe", {"num_nextn_predict_layers": 1, **ONE_GROUP}),
     "ernie4_5_moe_prediction": ("ernie4_5_moe", ONE_GROUP),
@@ -152,6 +153,16 @@ def finish_ernie4_5_moe_prediction(folder):
     save_file(tensors, folder / "more.safetensors")
 
 
+def finish_internlm3_qkv_bias(folder):
+    """Biases of queries, keys and values, and no others."""
+    others = ("o_proj.bias", "gate_proj.bias", "up_proj.bias", "down_proj.bias")
+    tensors = load_file(folder / "model.safetensors")
+    kept = {name: tensor for name, tensor in tensors.items() if not name.endswith(others)}
+    save_file(kept, folder / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "bias": False}))
+
+
 def finish_gpt2_bare(folder):
     """As the first GPT-2 is published: without prefix, with the causal masks."""
     model = checkpoints.load_hf(folder)
@@ -168,6 +179,7 @@ FINISH = {
     "glm4_moe_prediction": finish_glm4_moe_prediction,
     "ernie4_5_moe_prediction": finish_ernie4_5_moe_prediction,
     "gpt2_bare": finish_gpt2_bare,
+    "internlm3_qkv_bias": finish_internlm3_qkv_bias,
 }
 
 
