@@ -6,7 +6,8 @@
 The source has the true key set, 1184 tensors and 15 of a layer for multi-token prediction, in
 sparse files: at the edges of blocks of rows (of every row with --marks rows) there are values that
 follow from the tensor's name and the element's index, and nothing in between. What is written from
-it is not sparse, so --scale N makes every width 1/N of the model's: 1 needs 110 GB, 4 about 8 GB.
+it is not sparse, so --scale N makes every width 1/N of the model's. What is in between is dug out of
+the MIMO checkpoint before the way back: 1 needs 60 GB, 4 about 4 GB.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import multiprocessing
 import os
 import shutil
 import struct
+import subprocess
 import sys
 import zlib
 
@@ -253,11 +255,19 @@ def apparent(folder):
     return sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
 
 
+def dig(folder):
+    """Makes what holds only zeros holes again, so that one written model at a time fills the disk."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            subprocess.run(["fallocate", "--dig-holes", os.path.join(root, name)], check=True)
+
+
 def round_trip(program, folder, policy, more):
     """To MIMO and back with one --mtp policy; what was found and what it took."""
     source, mimo, back = (os.path.join(folder, name) for name in ("source", "mimo", "back"))
     layout = ["--component", "language=tp=4,dp=1", "--component", "images=tp=1", "--mtp", policy]
     there = timing.run([program, "convert", source, mimo, "--to", "mimo", *layout, *more])
+    dig(mimo)
     again = timing.run([program, "convert", mimo, back, "--to", "hf", *more])
     equal, total, ignored, wrong = in_child(parity, source, back)
     for path in (mimo, back):
@@ -289,8 +299,8 @@ def main():
             f"{allocated(source) / 1e9:.2f} GB of it on the disk; widths 1/{arguments.scale}"
         )
         room = shutil.disk_usage(folder).free
-        if 2.1 * apparent(source) > room:
-            sys.exit(f"found {room / 1e9:.0f} GB free, expected twice the model; raise --scale")
+        if 1.1 * apparent(source) > room:
+            sys.exit(f"found {room / 1e9:.0f} GB free, expected more than the model; raise --scale")
         more = ["--threads", arguments.threads]
         policies = ("drop", "keep")
         fine = [round_trip(arguments.program, folder, policy, more) for policy in policies]
