@@ -109,7 +109,7 @@ Status refuse_whole(const Mapping& mapping, const OpenedPart& opened) {
     owners.insert(part_name(mapping.parts, tensor.desc.name).part);
   }
   owners.erase(nullptr);
-  if (owners.size() < 2 || !owners.contains(opened.part)) return {};
+  if (owners.size() < 2) return {};
   std::vector<std::string> found;
   for (const ModelPart& part : mapping.parts) {
     if (owners.contains(&part)) found.push_back(part.name);

@@ -613,6 +613,12 @@ TEST_F(MergeOfParts, RefusesAWholeModelAsAPart) {
                 testing::AllOf(HasSubstr("--component " + request.parts[part].name + ": found"),
                                HasSubstr("language, images, adapter"), HasSubstr("split")));
   }
+  std::vector<TensorDesc> two = descs_at(whole_);
+  std::erase_if(two, [](const TensorDesc& d) { return d.name.contains("merger"); });
+  rewrite("images", two);
+  const auto prepared = prepare_merge(merge_);
+  ASSERT_FALSE(prepared);
+  EXPECT_THAT(prepared.error().text(), HasSubstr("found tensors of language, images in"));
 }
 
 // --overwrite replaces a folder as a whole: nothing that was read may lie in it.

@@ -120,6 +120,23 @@ TEST(MliteSource, SaysWhereNobodyTellsWhoWroteThePieces) {
               testing::AllOf(HasSubstr("who wrote"), HasSubstr("4 tensors"),
                              HasSubstr("model.layers.0.mlp.experts.fc1.weight0")));
   EXPECT_THAT(told({0, 1, 2, 3}, "part"), HasSubstr("who wrote"));
+  EXPECT_THAT(told({0, 1}, "part"), testing::Not(HasSubstr("who wrote"))) << "EP alone cuts";
+}
+
+TEST(MliteSource, HasRowsInOneOrderWhereOnlyDataRanksCut) {
+  std::vector<StoredTensor> tensors;
+  tensors.push_back(tensor_of("model.layers.0.mlp.router.weight", {2, 4}, {0}));
+  for (const std::string expert : {"0", "1"}) {
+    const std::string experts = "model.layers.0.mlp.experts.";
+    tensors.push_back(tensor_of(experts + "fc1.weight" + expert, {12, 4}, {0, 1}));
+    tensors.push_back(tensor_of(experts + "fc2.weight" + expert, {4, 6}, {0, 1}));
+  }
+  Catalog catalog = catalog_of(std::move(tensors));
+  for (std::string& file : catalog.files) file = "part" + file;
+  std::vector<std::string> notes;
+  const auto result = global(catalog, notes);
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("saved with EP 1, ETP 1, EDP 2")));
 }
 
 TEST(MliteSource, NumbersLayersThroughTheStages) {
