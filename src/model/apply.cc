@@ -71,18 +71,6 @@ Status report_unmatched(const Mapping& mapping, const ModelSizes& sizes,
   return {};
 }
 
-/// The HF tensor that a copy repeats in the end: its original may be a copy itself (the head of an
-/// MTP layer of a tied model).
-std::string root_original(const std::vector<CopyInstance>& copies, const std::string& original) {
-  std::string name = original;
-  for (std::size_t hops = 0; hops < copies.size(); ++hops) {
-    const auto again = std::ranges::find(copies, name, &CopyInstance::hf);
-    if (again == copies.end()) break;
-    name = again->original;
-  }
-  return name;
-}
-
 /// What a mapping with these sizes says about a set of HF names.
 struct HfClaims {
   Selection selection;
@@ -139,13 +127,14 @@ Status add_copies_from_hf(const HfClaims& claims, const TensorIndex& hf,
   for (const CopyInstance& copy : claims.copies) {
     const TensorDesc* desc = hf.find(copy.hf);
     if (desc == nullptr) continue;
-    const std::string original = root_original(claims.copies, copy.original);
-    const TensorDesc* source = original.empty() ? nullptr : hf.find(original);
+    const auto original = stored_original(
+        claims.copies, copy, [&](const std::string& name) { return hf.contains(name); });
+    const TensorDesc* source = original ? hf.find(*original) : nullptr;
     const bool may_repeat = source != nullptr && source->dtype == desc->dtype &&
                             source->shape == desc->shape &&
                             !options.differing_copies.contains(copy.hf);
     if (may_repeat) {
-      copies.push_back(HfCopy{*desc, original, copy.rule->emitted_by_default});
+      copies.push_back(HfCopy{*desc, *original, copy.rule->emitted_by_default});
       continue;
     }
     TensorDesc extra = *desc;
@@ -169,10 +158,11 @@ Status add_copies_from_megatron(const std::vector<CopyInstance>& instances,
     }
     const bool is_emitted =
         wanted != nullptr ? wanted->contains(copy.hf) : copy.rule->emitted_by_default;
-    const std::string original = root_original(instances, copy.original);
-    const TensorDesc* source = assembler.find_hf(original);
-    if (!is_emitted || source == nullptr) continue;
-    HfCopy result{*source, original, copy.rule->emitted_by_default};
+    const auto original = stored_original(instances, copy, [&](const std::string& name) {
+      return assembler.find_hf(name) != nullptr;
+    });
+    if (!is_emitted || !original) continue;
+    HfCopy result{*assembler.find_hf(*original), *original, copy.rule->emitted_by_default};
     result.desc.name = copy.hf;
     copies.push_back(std::move(result));
   }

@@ -81,7 +81,7 @@ struct NameRule {
 /// An HF tensor that repeats another one, or that Megatron has no place for at all.
 struct CopyRule {
   NameRule hf;
-  NameTemplate original;  ///< of no pieces: none
+  std::vector<NameTemplate> originals;  ///< the first one stored is meant; empty: none
   bool emitted_by_default = false;
   std::optional<Condition> condition;
 };
