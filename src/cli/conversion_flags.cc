@@ -243,11 +243,7 @@ Result<ConvertRequest> to_request(const ConversionFlags& flags) {
         SW_TRY(parse_count("--make-vocab-size-divisible-by", *flags.make_vocab_size_divisible_by));
   }
   SW_TRY(read_sharding(flags, request));
-  if (flags.threads) {
-    constexpr std::int64_t kMostThreads = 4096;
-    const std::int64_t threads = SW_TRY(parse_count("--threads", *flags.threads, kMostThreads));
-    request.threads = static_cast<int>(threads);
-  }
+  if (flags.threads) request.threads = SW_TRY(parse_threads(*flags.threads));
   if (flags.max_memory) {
     request.max_memory_bytes = SW_TRY(parse_bytes("--max-memory", *flags.max_memory));
   }

@@ -218,6 +218,7 @@ Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& sou
     parts.common_state = SW_TRY(new_common_state(edits.arguments, iteration, numbered));
     notes.push_back("the source has no common state: arguments hold the layout only");
   }
+  parts.arguments = source.arguments;
   parts.tracker = is_release ? "release" : std::to_string(iteration);
   return {};
 }
@@ -250,6 +251,7 @@ Status finish_from_hf(const ConvertRequest& request, std::span<const TensorDesc>
   complete_extra_states(spec, empty, parts);
   parts.spec = spec;
   parts.common_state = SW_TRY(new_common_state(arguments, 0, numbered));
+  parts.arguments = Arguments(arguments.begin(), arguments.end());
   parts.files.push_back({parts.folder + "hf/source_keys.json", write_source_keys(hf)});
   parts.tracker = "0";
   return {};

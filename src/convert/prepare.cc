@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "convert/attention_heads.h"
 #include "convert/component_table.h"
 #include "convert/constants.h"
 #include "convert/copies.h"
@@ -72,6 +73,8 @@ class Preparation {
     const ReplicaReport replicas = cost_of_replicas(catalog_, request().check_replicas);
     result_.replicas = {replicas.compared, replicas.bytes};
     SW_TRY(make_drafts());
+    SW_TRY(check_attention_heads(parts_.tensors, parts_.arguments,
+                                 [this](std::string_view name) { return tensor_ranks_of(name); }));
     if (is_to_fsdp()) SW_TRY(make_fsdp_entries(request(), parts_, result_.notes));
     result_.renames = renames_of(parts_.tensors, result_.plan.quantised, catalog_, stored_names_);
     result_.plan.source = std::move(catalog_);
@@ -153,6 +156,12 @@ class Preparation {
     SW_TRY(unfold_convolutions(facts, catalog_));
     routes_ = facts.mapping->components;
     return check_components(result_.family, routes_, layout_);
+  }
+
+  // Of an ordinary Megatron model's tensor.
+  [[nodiscard]] std::int64_t tensor_ranks_of(std::string_view name) const {
+    const ComponentRoute* route = is_to_mimo() ? route_of(routes_, name) : nullptr;
+    return route == nullptr ? request().parallel.tensor : layout_.find(route->name)->tensor;
   }
 
   Status plan_mimo() {
