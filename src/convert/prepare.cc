@@ -34,6 +34,7 @@
 #include "format/torch_items.h"
 #include "layout/layer_name.h"
 #include "layout/piece_limit.h"
+#include "layout/tower.h"
 #include "model/apply.h"
 #include "model/mapping_report.h"
 #include "plan/canonical.h"
@@ -161,7 +162,8 @@ class Preparation {
   // Of an ordinary Megatron model's tensor.
   [[nodiscard]] std::int64_t tensor_ranks_of(std::string_view name) const {
     const ComponentRoute* route = is_to_mimo() ? route_of(routes_, name) : nullptr;
-    return route == nullptr ? request().parallel.tensor : layout_.find(route->name)->tensor;
+    return route == nullptr ? tensor_size_of(name, request().parallel)
+                            : layout_.find(route->name)->tensor;
   }
 
   Status plan_mimo() {
