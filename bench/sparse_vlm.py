@@ -278,7 +278,12 @@ def round_trip(program, folder, policy, more):
         f"to mimo {there.seconds:.1f} s, to hf {again.seconds:.1f} s, peak {megabytes:.0f} MB"
     )
     expected = 1184 if policy == "drop" else 1199
-    return equal == total == expected and len(ignored) == 1199 - expected and not wrong
+    fine = equal == total == expected and len(ignored) == 1199 - expected and not wrong
+    return {
+        "is_fine": fine, "equal": equal, "ignored": len(ignored), "to_mimo_seconds": there.seconds,
+        "to_hf_seconds": again.seconds,
+        "peak_bytes": max(there.peak_bytes, again.peak_bytes),
+    }  # fmt: skip
 
 
 def main():
@@ -288,6 +293,7 @@ def main():
     parser.add_argument("--scale", type=int, default=4, choices=(1, 2, 4, 8))
     parser.add_argument("--marks", choices=("blocks", "rows"), default="blocks")
     parser.add_argument("--threads", default="2")
+    parser.add_argument("--results", help="a JSON file for what was measured")
     arguments = parser.parse_args()
     folder = os.path.join(arguments.folder, "sparse_vlm")
     os.makedirs(folder)
@@ -303,10 +309,18 @@ def main():
             sys.exit(f"found {room / 1e9:.0f} GB free, expected more than the model; raise --scale")
         more = ["--threads", arguments.threads]
         policies = ("drop", "keep")
-        fine = [round_trip(arguments.program, folder, policy, more) for policy in policies]
+        trips = {name: round_trip(arguments.program, folder, name, more) for name in policies}
+        if arguments.results:
+            machine = {
+                "processor": timing.processor(), "cores": os.cpu_count(),
+                "file_system": timing.file_system(folder), "load": os.getloadavg(),
+            }  # fmt: skip
+            bytes_of_model = apparent(source)
+            with open(arguments.results, "w") as file:
+                json.dump({"machine": machine, "bytes": bytes_of_model, "mtp": trips}, file, indent=1)
     finally:
         shutil.rmtree(folder)
-    sys.exit(0 if all(fine) else 1)
+    sys.exit(0 if all(trip["is_fine"] for trip in trips.values()) else 1)
 
 
 if __name__ == "__main__":

@@ -33,9 +33,25 @@ std::string plural(std::size_t count) {
   return fmt::format("{} tensor{}", count, count == 1 ? "" : "s");
 }
 
+/// What to do where a whole part is missing that has checkpoints of its own.
+std::string absent_part(const Mapping& mapping, std::span<const TensorDesc> hf,
+                        std::span<const std::string> missing) {
+  const auto part_of = [&](const std::string& name) { return part_name(mapping.parts, name).part; };
+  const ModelPart* part = missing.empty() ? nullptr : part_of(missing[0]);
+  const auto is_of_it = [&](const std::string& name) { return part_of(name) == part; };
+  if (part == nullptr || !std::ranges::all_of(missing, is_of_it) ||
+      std::ranges::any_of(hf, is_of_it, &TensorDesc::name)) {
+    return {};
+  }
+  return fmt::format(
+      "; the model has nothing of its {}: 'shardwright merge --component {}=DIR' "
+      "puts in a checkpoint of it (docs/recipes/merge.md)",
+      part->name, part->name);
+}
+
 Status report_unmatched(const Mapping& mapping, const ModelSizes& sizes,
                         std::span<const std::string> unmatched,
-                        std::span<const std::string> missing) {
+                        std::span<const std::string> missing, std::string_view advice = {}) {
   if (!unmatched.empty()) {
     const std::string near = nearest_name(unmatched[0], missing);
     std::string hint = near.empty() ? "" : fmt::format(" (nearest missing name: {})", near);
@@ -48,9 +64,9 @@ Status report_unmatched(const Mapping& mapping, const ModelSizes& sizes,
   if (!missing.empty()) {
     return fail(Code::kUnmatchedTarget,
                 "family {}: found no {} that it needs: {}, expected {}; check the family and its "
-                "numbers ({})",
+                "numbers ({}){}",
                 mapping.family, missing.size() == 1 ? "tensor" : "tensors", name_list(missing),
-                missing.size() == 1 ? "it" : "all of them", loop_sizes(mapping, sizes));
+                missing.size() == 1 ? "it" : "all of them", loop_sizes(mapping, sizes), advice);
   }
   return {};
 }
@@ -209,7 +225,8 @@ Result<Correspondence> map_from_hf(const Mapping& mapping, const ModelSizes& siz
   const HfClaims claims = SW_TRY(claim_hf(mapping, actual, index));
   const std::vector<std::string> unmatched =
       names_outside(hf, [&](const std::string& name) { return claims.names.contains(name); });
-  SW_TRY(report_unmatched(mapping, actual, unmatched, claims.selection.missing));
+  const std::vector<std::string>& missing = claims.selection.missing;
+  SW_TRY(report_unmatched(mapping, actual, unmatched, missing, absent_part(mapping, hf, missing)));
   Assembler assembler(mapping, actual);
   for (const Instance& instance : claims.selection.instances) {
     SW_TRY(assembler.add_from_hf(instance, index));

@@ -330,6 +330,11 @@ Result<std::vector<NeededConfig>> parse_needed_config(const JsonNode& root) {
   const auto members = SW_TRY(node->members());
   for (const auto& [key, list] : members) {
     NeededConfig& entry = needed.emplace_back(NeededConfig{key, {}});
+    if (list.is_text()) {
+      const std::string word = SW_TRY(list.text());
+      if (word != "set") return list.invalid(fmt::format("'{}'", word), "'set' or a list");
+      continue;
+    }
     const std::vector<JsonNode> values = SW_TRY(list.elements());
     for (const JsonNode& value : values) entry.values.push_back(SW_TRY(parse_value(value)));
     if (values.empty()) return list.invalid("no values", "one or more");
