@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "convert/attention_heads.h"
 #include "convert/component_table.h"
 #include "convert/constants.h"
 #include "convert/copies.h"
@@ -19,6 +20,7 @@
 #include "convert/fsdp_target.h"
 #include "convert/hf_target.h"
 #include "convert/layer_numbering.h"
+#include "convert/master_weights.h"
 #include "convert/megatron_target.h"
 #include "convert/mimo_source.h"
 #include "convert/model_facts.h"
@@ -27,8 +29,10 @@
 #include "convert/renames.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
+#include "convert/unfold.h"
 #include "format/legacy_states.h"
 #include "format/torch_items.h"
+#include "layout/layer_name.h"
 #include "layout/piece_limit.h"
 #include "model/apply.h"
 #include "model/mapping_report.h"
@@ -61,6 +65,7 @@ class Preparation {
     }
     for (std::string& note : SW_TRY(locate_items(catalog_, *source().files))) tell(note);
     SW_TRY(undo_flat());
+    SW_TRY(tell_proof());
     if (!keeps_names() && is_fsdp(source())) {
       SW_TRY(undo_fsdp(request(), result_.source, catalog_, result_.notes));
     }
@@ -68,6 +73,8 @@ class Preparation {
     const ReplicaReport replicas = cost_of_replicas(catalog_, request().check_replicas);
     result_.replicas = {replicas.compared, replicas.bytes};
     SW_TRY(make_drafts());
+    SW_TRY(check_attention_heads(parts_.tensors, parts_.arguments,
+                                 [this](std::string_view name) { return tensor_ranks_of(name); }));
     if (is_to_fsdp()) SW_TRY(make_fsdp_entries(request(), parts_, result_.notes));
     result_.renames = renames_of(parts_.tensors, result_.plan.quantised, catalog_, stored_names_);
     result_.plan.source = std::move(catalog_);
@@ -146,8 +153,15 @@ class Preparation {
     const ModelFacts facts =
         SW_TRY(find_model_facts(request(), source(), mappings_, descs, result_.notes));
     result_.family = facts.mapping->family;
+    SW_TRY(unfold_convolutions(facts, catalog_));
     routes_ = facts.mapping->components;
     return check_components(result_.family, routes_, layout_);
+  }
+
+  // Of an ordinary Megatron model's tensor.
+  [[nodiscard]] std::int64_t tensor_ranks_of(std::string_view name) const {
+    const ComponentRoute* route = is_to_mimo() ? route_of(routes_, name) : nullptr;
+    return route == nullptr ? request().parallel.tensor : layout_.find(route->name)->tensor;
   }
 
   Status plan_mimo() {
@@ -212,7 +226,7 @@ class Preparation {
       return {};
     }
     SW_TRY(read_legacy_optimizer(result_.source));
-    prove_states();
+    result_.checks_master_weights = true;
     return {};
   }
 
@@ -221,15 +235,23 @@ class Preparation {
     if (keeps_names() || is_fsdp(source()) || !has_flat_states(catalog_)) return {};
     if (is_to_mimo()) return refuse_flat_states(request().input);
     SW_TRY(undo_flat_states(result_.source, catalog_));
-    prove_states();
+    result_.checks_master_weights = true;
     return {};
   }
 
-  void prove_states() {
-    result_.checks_master_weights = true;
+  // Rules may be wrong, so what they say is proven; where it can't be, that is said.
+  Status tell_proof() {
+    if (!result_.checks_master_weights) return {};
     tell(
         "whose each optimizer state is follows from Megatron's rules; before anything is written, "
         "every master weight is compared with its weight");
+    const std::vector<std::string> unproven = SW_TRY(unproven_states(catalog_));
+    if (unproven.empty()) return {};
+    tell(fmt::format(
+        "{} parameters, {} the first, are float32 and have no master weight apart: nothing proves "
+        "whose their states are but shapes, groups and order",
+        unproven.size(), unproven.front()));
+    return {};
   }
 
   Status make_drafts() {
@@ -421,11 +443,12 @@ class Preparation {
   Status draft_hf_from_megatron() {
     SW_TRY(load());
     SW_TRY(check_piece_count(descs_of(catalog_)));
+    ModelFacts facts = SW_TRY(find_model_facts(
+        request(), source(), mappings_, descs_of(canonical_tensors(catalog_)), result_.notes));
+    result_.family = facts.mapping->family;
+    SW_TRY(unfold_convolutions(facts, catalog_));
     const std::vector<CanonicalTensor> canonical = canonical_tensors(catalog_);
     const std::vector<TensorDesc> descs = descs_of(canonical);
-    ModelFacts facts =
-        SW_TRY(find_model_facts(request(), source(), mappings_, descs, result_.notes));
-    result_.family = facts.mapping->family;
     const std::vector<TensorDesc> keys = SW_TRY(wanted_keys(source()));
     correspondence_ = SW_TRY(correspond_from_megatron(facts, descs, keys));
     SW_TRY(check_constants(correspondence_, canonical, catalog_, *source().files));

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "format/rank_sample.h"
 #include "format/recorded_run.h"
+#include "format/tower_reader.h"
 #include "io/source_files.h"
 #include "layout/folder_groups.h"
 #include "layout/layer_name.h"
@@ -60,7 +61,9 @@ Result<LegacyRanks> LegacyRanks::read(Checkpoint& checkpoint, Defects& defects) 
   SW_TRY(ranks.read_files(checkpoint, defects));
   SW_TRY(ranks.check_virtual_stages(checkpoint.catalog));
   ranks.axes_ = SW_TRY(settle_legacy_axes(ranks.evidence(checkpoint.catalog)));
+  SW_TRY(ranks.find_towers(checkpoint));
   ranks.count_layers();
+  ranks.experts_ = ranks.count_experts();
   return ranks;
 }
 
@@ -125,6 +128,13 @@ RankNaming LegacyRanks::naming() const {
   return has_three && axes_.config.pipeline == 1 ? RankNaming::kTpPpEp : RankNaming::kMegatron;
 }
 
+Status LegacyRanks::find_towers(Checkpoint& checkpoint) {
+  const auto evidence = SW_TRY(read_tower_evidence(files_, axes_, *checkpoint.files));
+  const RecordedRun run = recorded_run(files_.front().contents.arguments);
+  towers_ = SW_TRY(settle_towers(evidence, run.encoder_tensor, axes_.config.tensor));
+  return {};
+}
+
 // Layers count through the virtual stages of all ranks: first stage 0 of every pipeline rank.
 // Some tools (verl) have numbered them so already: then a stage does not begin with layer 0.
 void LegacyRanks::count_layers() {
@@ -145,8 +155,8 @@ void LegacyRanks::count_layers() {
   }
 }
 
-// Experts of the whole model, as a router's rows tell, else as the run said.
-std::int64_t LegacyRanks::experts() const {
+// As a router's rows tell, else as the run said.
+std::int64_t LegacyRanks::count_experts() const {
   for (const LegacyRankFile& file : files_) {
     for (const LegacyModel& model : file.contents.models) {
       for (const LegacyTensor& tensor : model.tensors) {
@@ -163,12 +173,12 @@ Result<LegacyStage> LegacyRanks::stage_of(std::size_t index, std::size_t v) cons
   LegacyStage stage;
   stage.config = axes_.config;
   stage.rank = axes_.ranks[index];
-  const std::int64_t all_experts = experts();
-  if (all_experts % axes_.config.expert != 0) {
+  if (experts_ % axes_.config.expert != 0) {
     return fail(Code::kLegacyLayout, "found {} experts, expected a multiple of {} expert ranks",
-                all_experts, axes_.config.expert);
+                experts_, axes_.config.expert);
   }
-  stage.experts_per_rank = all_experts / axes_.config.expert;
+  for (const SettledTower& tower : towers_) stage.towers.emplace(tower.tower, tower.size);
+  stage.experts_per_rank = experts_ / axes_.config.expert;
   const auto untied = file.arguments.find("untie_embeddings_and_output_weights");
   stage.output_is_embedding = axes_.config.pipeline > 1 && untied != file.arguments.end() &&
                               untied->second == ArgValue{false};

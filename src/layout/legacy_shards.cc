@@ -10,6 +10,7 @@
 #include "layout/layer_name.h"
 #include "layout/pipeline_split.h"
 #include "layout/shard_rule.h"
+#include "layout/tower.h"
 
 namespace shardwright {
 namespace {
@@ -37,7 +38,7 @@ bool belongs(const TensorDesc& tensor, const StageContents& stage) {
   const std::string_view name = tensor.name;
   const bool is_end = name.find("decoder.final_") != std::string_view::npos ||
                       name.find("output_layer.") != std::string_view::npos ||
-                      name.find("mtp.layers.") != std::string_view::npos;
+                      is_prediction_layer(name);
   if (is_end) return stage.has_end;
   return name.find("embedding.") != std::string_view::npos ? stage.has_embedding : stage.has_rest;
 }
@@ -116,8 +117,9 @@ class Sharder {
       box.origin[0] = rank_.expert * (tensor.shape[0] / config_.expert) + *expert;
       box.shape[0] = 1;
     }
-    const std::int64_t ways = rule.is_expert ? config_.expert_tensor : config_.tensor;
-    const std::int64_t rank = rule.is_expert ? rank_.expert_tensor : rank_.tensor;
+    const std::int64_t ways =
+        rule.is_expert ? config_.expert_tensor : tensor_size_of(tensor.name, config_);
+    const std::int64_t rank = rule.is_expert ? rank_.expert_tensor : rank_.tensor % ways;
     const std::int64_t halves = rule.in_two ? 2 : 1;
     for (std::int64_t half = 0; half < halves; ++half) {
       if (rule.axis >= 0) {

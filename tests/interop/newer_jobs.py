@@ -145,15 +145,13 @@ class Run:
                     states["step"] = torch.tensor(float(ITERATION))
 
     def spoil(self):
-        """Nothing of it is what a checkpoint has."""
-        self.fill()
+        """Nothing of it is what a checkpoint has; states that a load does not make are missing."""
         with torch.no_grad():
             for piece, _ in self.pieces():
                 piece.data.fill_(-7.0)
-        for _, master, states in self.states() if self.optimizer else ():
-            for tensor in [master, states["exp_avg"], states["exp_avg_sq"]]:
-                if tensor is not None:
-                    tensor.data.fill_(-5.0)
+        for _, master, _ in self.states():
+            if master is not None:
+                master.data.fill_(-5.0)
 
     def check(self):
         """It holds what it was filled with; returns how many tensors and states that are."""
