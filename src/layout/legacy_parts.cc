@@ -7,11 +7,8 @@
 #include <unordered_set>
 
 #include "base/fail.h"
-<<<<<<< HEAD
 #include "layout/latent_fusion.h"
-=======
 #include "layout/layer_name.h"
->>>>>>> main
 #include "layout/shard_rule.h"
 
 namespace shardwright {

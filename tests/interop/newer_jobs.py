@@ -145,13 +145,15 @@ class Run:
                     states["step"] = torch.tensor(float(ITERATION))
 
     def spoil(self):
-        """Nothing of it is what a checkpoint has; states that a load does not make are missing."""
+        """Nothing of it is what a checkpoint has."""
         with torch.no_grad():
             for piece, _ in self.pieces():
                 piece.data.fill_(-7.0)
-        for _, master, _ in self.states():
+        for weight, master, states in self.states():
             if master is not None:
                 master.data.fill_(-5.0)
+            for name in ("exp_avg", "exp_avg_sq"):
+                states[name] = torch.full(weight.shape, -5.0)
 
     def check(self):
         """It holds what it was filled with; returns how many tensors and states that are."""
@@ -266,6 +268,8 @@ def save(root):
 
 def load(root):
     """Each converted checkpoint into a model of its target's layout, strictly."""
+    # The distributed optimizer takes states as those of fused Adams are, without a step for each.
+    torch.optim.Adam.__setstate__ = torch.optim.Optimizer.__setstate__
     with job():
         for name, (_, words) in LOADS.items():
             run = Run(words, root)
