@@ -20,6 +20,7 @@
 #include "convert/hf_target.h"
 #include "convert/layer_numbering.h"
 #include "convert/megatron_target.h"
+#include "convert/mimo_optimizer.h"
 #include "convert/mimo_source.h"
 #include "convert/model_facts.h"
 #include "convert/prediction_layers.h"
@@ -111,9 +112,13 @@ class Preparation {
   // model's, and the names of a MIMO target are given when its tensors are placed.
   Status begin_mimo() {
     Checkpoint& checkpoint = result_.source;
-    if (!keeps_names()) SW_TRY(check_mimo_optimizer(request(), checkpoint.catalog));
-    if (is_mimo(checkpoint.catalog) && !keeps_names()) {
+    is_from_mimo_ = is_mimo(checkpoint.catalog) && !keeps_names();
+    if (is_from_mimo_) {
       SW_TRY(load());
+      if (request().optimizer == OptimizerPolicy::kKeep) {
+        SW_TRY(check_component_states(checkpoint.catalog));
+        if (!is_to_mimo()) SW_TRY(join_optimizers(checkpoint, result_.notes));
+      }
       Wrappers wrappers =
           SW_TRY(to_standard_names(mappings_, request().family, checkpoint.catalog));
       if (request().optimizer == OptimizerPolicy::kDefault) {
@@ -159,6 +164,7 @@ class Preparation {
     }
     parts_.files.push_back({parts_.folder + std::string(kComponentTable),
                             write_component_table(result_.components, layout_.world)});
+    if (!is_from_mimo_) SW_TRY(share_optimizer(routes_, parts_, result_.notes));
     const PlacedParts placed = SW_TRY(place_components(parts_, layout_, routes_));
     return plan_torch_dist(parts_, placed, result_.plan);
   }
@@ -219,7 +225,7 @@ class Preparation {
   // Whoever keeps names keeps states as they are.
   Status undo_flat() {
     if (keeps_names() || is_fsdp(source()) || !has_flat_states(catalog_)) return {};
-    if (is_to_mimo()) return refuse_flat_states(request().input);
+    if (is_from_mimo_) return refuse_flat_states(request().input);
     SW_TRY(undo_flat_states(result_.source, catalog_));
     prove_states();
     return {};
@@ -445,7 +451,8 @@ class Preparation {
   std::vector<Mapping> mappings_;
   std::vector<std::string> stored_names_;  // of its tensors, where the model has others
   Correspondence correspondence_;
-  ComponentLayout layout_;  // of a MIMO target
+  bool is_from_mimo_ = false;  // and its names become an ordinary model's
+  ComponentLayout layout_;     // of a MIMO target
   std::vector<ComponentRoute> routes_;
   TargetParts parts_;
 };
