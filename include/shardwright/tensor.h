@@ -45,6 +45,8 @@ inline constexpr int kDTypeCount = static_cast<int>(DType::kC128) + 1;
 [[nodiscard]] int bits_of(DType dtype);
 /// Whole bytes of one element; every DType above has some.
 [[nodiscard]] int bytes_of(DType dtype);
+/// Whether its elements count: whole numbers and truth values.
+[[nodiscard]] bool is_integer(DType dtype);
 /// torch's name: `bfloat16`.
 [[nodiscard]] std::string_view torch_name(DType dtype);
 [[nodiscard]] std::optional<DType> dtype_from_torch(std::string_view name);

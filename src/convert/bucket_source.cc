@@ -20,6 +20,7 @@
 #include "layout/pipeline_split.h"
 #include "layout/placement.h"
 #include "layout/shard_contents.h"
+#include "layout/state_name.h"
 #include "plan/canonical.h"
 #include "tensor/flat_chunks.h"
 
@@ -156,7 +157,7 @@ class Unbucketing {
                sizes.expert.value_or(1), sizes.expert_tensor.value_or(*sizes.tensor)};
     for (const CanonicalTensor& tensor : canonical_tensors(catalog_)) {
       if (!is_parameter(tensor.desc.name, tensor.desc.dtype)) continue;
-      has_mtp_ |= tensor.desc.name.find("mtp.layers.") != std::string::npos;
+      has_mtp_ |= is_prediction_layer(tensor.desc.name);
       is_tied_ &= !tensor.desc.name.ends_with("output_layer.weight");
       descs_.push_back(tensor.desc);
       tensors_.push_back(tensor);
@@ -195,12 +196,6 @@ class Unbucketing {
     return {};
   }
 
-  [[nodiscard]] bool is_shared(std::string_view name) const {
-    if (config_.pipeline == 1 || !(is_tied_ || has_mtp_)) return false;
-    return name.ends_with("word_embeddings.weight") ||
-           (is_tied_ && name.ends_with("output_layer.weight"));
-  }
-
   // What a rank trains of one part of the optimizer, in its modules' order.
   [[nodiscard]] Result<std::vector<RankShard>> shards_of(std::int64_t part,
                                                          const LegacyRank& rank) const {
@@ -214,11 +209,12 @@ class Unbucketing {
       }
       std::vector<std::string> names;
       for (const LegacyShard& shard : shards) names.push_back(shard.desc.name);
+      SW_TRY(check_module_order(names));
       for (const std::size_t i : in_module_order(names)) {
         const std::int64_t elements = SW_TRY(element_count(shards[i].desc.shape));
         const DType dtype = shards[i].desc.dtype;
-        result.push_back(
-            {std::move(shards[i]), {names[i], elements, is_shared(names[i]), v, dtype}});
+        const bool is_shared = is_shared_parameter(names[i], config_.pipeline, is_tied_, has_mtp_);
+        result.push_back({std::move(shards[i]), {names[i], elements, is_shared, v, dtype}});
       }
     }
     return result;
@@ -257,13 +253,12 @@ class Unbucketing {
   Result<std::vector<std::int64_t>> locate(
       const StoredBuffer& stored, const std::vector<BufferedParameter>& inside,
       const LegacyRank& rank, std::array<std::vector<FlatPiece>, kKinds>& pieces) const {
+    const std::int64_t elements = SW_TRY(element_sum(inside));
     if (stored.coalesced) {
       for (std::size_t kind = 0; kind < kKinds; ++kind) {
         pieces[kind] = {{0, stored.coalesced->elements, stored.file,
                          stored.coalesced->places[kind].range.offset}};
       }
-      std::int64_t elements = 0;
-      for (const BufferedParameter& parameter : inside) elements += parameter.elements;
       return first_coalesced_elements(
           inside, stored.coalesced->elements,
           recorded_bucket_size(source_.arguments, rank.pipeline, elements));
@@ -347,8 +342,7 @@ class Unbucketing {
     const TensorDesc& weight = catalog_.tensors[stored].desc;
     auto [state, is_new] = states_.try_emplace({stored, kind});
     if (is_new) {
-      state->second = {{fmt::format("optimizer.state.{}.{}", kStateKinds[kind], weight.name),
-                        DType::kF32, weight.shape},
+      state->second = {{join_state_name(kStateKinds[kind], weight.name), DType::kF32, weight.shape},
                        ChunkList(weight.shape.size()),
                        Encoding::kRaw};
     }

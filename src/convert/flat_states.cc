@@ -6,34 +6,15 @@
 
 #include "base/fail.h"
 #include "convert/bucket_source.h"
-#include "format/param_state.h"
 #include "format/reshardable_state.h"
 #include "layout/bucket_name.h"
 #include "layout/layer_name.h"
+#include "layout/state_name.h"
 #include "plan/canonical.h"
 #include "tensor/flat_chunks.h"
 
 namespace shardwright {
 namespace {
-
-constexpr std::string_view kState = "optimizer.state.";
-
-// A state that is named after a tensor of the model.
-struct NamedState {
-  std::string kind;
-  std::string_view weight;
-};
-
-std::optional<NamedState> split_state_name(std::string_view name) {
-  const std::size_t at = name.find(kState);
-  if (at == std::string_view::npos || !is_optimizer_name(name)) return std::nullopt;
-  const std::string_view rest = name.substr(at + kState.size());
-  const std::size_t dot = rest.find('.');
-  if (dot == std::string_view::npos) return std::nullopt;
-  const std::string_view kind = rest.substr(0, dot);
-  return NamedState{std::string(kind == "fp32_param" ? kStateKinds[0] : kind),
-                    rest.substr(dot + 1)};
-}
 
 using Weights = std::unordered_map<std::string_view, const TensorDesc*>;
 
@@ -48,12 +29,12 @@ Weights weights_of(const Catalog& catalog) {
 bool is_flattened(const StoredTensor& state, const Weights& weights) {
   const auto name = split_state_name(state.desc.name);
   if (!name) return false;
-  const auto weight = weights.find(name->weight);
+  const auto weight = weights.find(name->tensor);
   return weight != weights.end() && !(weight->second->shape == state.desc.shape);
 }
 
 // Cells of equal shape, each laid out along the last axis, put back into the weight's shape.
-Result<StoredTensor> unflatten(const StoredTensor& state, const NamedState& name,
+Result<StoredTensor> unflatten(const StoredTensor& state, const StateName& name,
                                const TensorDesc& weight) {
   const Dims& stored = state.desc.shape;
   const int axes = weight.shape.size();
@@ -70,10 +51,9 @@ Result<StoredTensor> unflatten(const StoredTensor& state, const NamedState& name
     cell.push_back(weight.shape[axis] / stored[axis]);
   }
   if (SW_TRY(element_count(cell)) != stored[axes]) return refuse();
-  StoredTensor result{
-      {fmt::format("{}{}.{}", kState, name.kind, weight.name), state.desc.dtype, weight.shape},
-      ChunkList(axes),
-      Encoding::kRaw};
+  StoredTensor result{{join_state_name(name.kind, weight.name), state.desc.dtype, weight.shape},
+                      ChunkList(axes),
+                      Encoding::kRaw};
   for (std::size_t i = 0; i < state.chunks.size(); ++i) {
     const Chunk chunk = state.chunks[i];
     Box box{{}, cell};
@@ -94,7 +74,7 @@ Status undo_flattened(Catalog& catalog) {
   for (StoredTensor& state : catalog.tensors) {
     const auto name = split_state_name(state.desc.name);
     if (!name) continue;
-    const auto weight = weights.find(name->weight);
+    const auto weight = weights.find(name->tensor);
     if (weight == weights.end()) {
       return fail(Code::kOptimizerUnsupported,
                   "tensor {}: found optimizer state of no tensor of the model; convert without it "
@@ -102,7 +82,7 @@ Status undo_flattened(Catalog& catalog) {
                   state.desc.name);
     }
     if (weight->second->shape == state.desc.shape) {
-      state.desc.name = fmt::format("{}{}.{}", kState, name->kind, name->weight);
+      state.desc.name = join_state_name(name->kind, name->tensor);
       continue;
     }
     state = SW_TRY(unflatten(state, *name, *weight->second));

@@ -12,6 +12,7 @@
 #include "layout/fsdp_name.h"
 #include "layout/layer_name.h"
 #include "layout/shard_rule.h"
+#include "layout/state_name.h"
 #include "plan/slice.h"
 
 namespace shardwright {
@@ -19,17 +20,8 @@ namespace {
 
 using Role = FsdpName::Role;
 
-struct RolePrefix {
-  std::string_view prefix;
-  Role role;
-  bool is_main_weight;
-};
-constexpr std::array kRolePrefixes = {
-    RolePrefix{"optimizer.state.param.", Role::kModel, true},
-    RolePrefix{"optimizer.state.fp32_param.", Role::kModel, true},
-    RolePrefix{"optimizer.state.exp_avg.", Role::kExpAvg, false},
-    RolePrefix{"optimizer.state.exp_avg_sq.", Role::kExpAvgSq, false},
-};
+// In the order of kStateKinds: the model is what is trained.
+constexpr std::array kRoles = {Role::kModel, Role::kExpAvg, Role::kExpAvgSq};
 constexpr std::string_view kExperts = ".experts.experts.";
 
 // One tensor on its way: what it is of which parameter.
@@ -44,11 +36,12 @@ Result<Piece> classify(DraftTensor tensor, bool& is_main_weight) {
   const std::string& name = piece.tensor.desc.name;
   piece.name.parameter = name;
   if (!is_optimizer_name(name)) return piece;
-  for (const RolePrefix& row : kRolePrefixes) {
-    if (!name.starts_with(row.prefix)) continue;
-    piece.name.role = row.role;
-    piece.name.parameter = name.substr(row.prefix.size());
-    is_main_weight = row.is_main_weight;
+  const std::optional<StateName> state = split_state_name(name);
+  const auto kind = std::ranges::find(kStateKinds, state ? state->kind : "");
+  if (kind != kStateKinds.end()) {
+    piece.name.role = kRoles[static_cast<std::size_t>(kind - kStateKinds.begin())];
+    piece.name.parameter = state->tensor;
+    is_main_weight = piece.name.role == Role::kModel;
     return piece;
   }
   return fail(Code::kOptimizerUnsupported,

@@ -16,6 +16,7 @@
 #include "layout/legacy_shards.h"
 #include "layout/module_order.h"
 #include "layout/placement.h"
+#include "layout/state_name.h"
 #include "plan/canonical.h"
 
 namespace shardwright {
@@ -105,27 +106,13 @@ class ExtraStates {
   std::unordered_map<std::string, std::size_t> last_;
 };
 
-constexpr std::string_view kStates = "optimizer.state.";
-
-// A state of a weight: which of the three, and whose.
-struct StateName {
-  OptimizerStorage::Kind kind = OptimizerStorage::Kind::kMaster;
-  std::string_view weight;
-};
-
-std::optional<StateName> split_state_name(std::string_view name) {
+// nullopt for what Adam has not.
+std::optional<OptimizerStorage::Kind> kind_of(const StateName& state) {
   using Kind = OptimizerStorage::Kind;
-  constexpr std::array<std::pair<std::string_view, Kind>, 4> kKinds = {
-      {{"param.", Kind::kMaster},
-       {"fp32_param.", Kind::kMaster},  // of an optimizer that is not distributed
-       {"exp_avg.", Kind::kExpAvg},
-       {"exp_avg_sq.", Kind::kExpAvgSq}}};
-  if (!name.starts_with(kStates)) return std::nullopt;
-  name.remove_prefix(kStates.size());
-  for (const auto& [word, kind] : kKinds) {
-    if (name.starts_with(word)) return StateName{kind, name.substr(word.size())};
-  }
-  return std::nullopt;
+  constexpr std::array kKinds = {Kind::kMaster, Kind::kExpAvg, Kind::kExpAvgSq};
+  const auto kind = std::ranges::find(kStateKinds, state.kind);
+  if (kind == kStateKinds.end()) return std::nullopt;
+  return kKinds[static_cast<std::size_t>(kind - kStateKinds.begin())];
 }
 
 class LegacyPlanner {
@@ -138,7 +125,7 @@ class LegacyPlanner {
       by_name_.emplace(draft.desc.name, descs_.size());
       descs_.push_back(draft.desc);
       drafts_.push_back(i);
-      has_mtp_ = has_mtp_ || draft.desc.name.find("mtp.layers.") != std::string::npos;
+      has_mtp_ = has_mtp_ || is_prediction_layer(draft.desc.name);
       is_tied_ = is_tied_ && !draft.desc.name.ends_with("output_layer.weight");
     }
   }
@@ -162,14 +149,17 @@ class LegacyPlanner {
       const std::string& name = parts_.tensors[i].desc.name;
       if (!is_optimizer_name(name)) continue;
       const auto state = split_state_name(name);
-      const auto weight = by_name_.find(state ? state->weight : std::string_view());
+      const auto kind = state ? kind_of(*state) : std::nullopt;
+      const auto weight = by_name_.find(kind ? state->tensor : std::string_view());
       if (weight == by_name_.end()) {
         return fail(Code::kOptimizerUnsupported,
                     "tensor {}: found a state that Adam has not or a weight that is not there, "
                     "expected param, exp_avg and exp_avg_sq; convert without (--optimizer drop)",
                     name);
       }
-      states_[{weight->second, state->kind}] = i;
+      if (states_.emplace(std::pair(weight->second, *kind), i).second) continue;
+      return fail(Code::kDuplicateName, "tensor {}: found this state of {} under another name too",
+                  name, state->tensor);
     }
     is_mixed_ = std::ranges::any_of(descs_, [](const TensorDesc& desc) {
       return desc.dtype == DType::kBF16 || desc.dtype == DType::kF16;
@@ -198,6 +188,7 @@ class LegacyPlanner {
       std::erase_if(shards, [](const LegacyShard& shard) {
         return !is_parameter(shard.desc.name, shard.desc.dtype);
       });
+      if (!states_.empty()) SW_TRY(check_order(shards));
       std::ranges::move(shards, std::back_inserter(trained));
     }
     LegacyTrained optimizer{{}, is_mixed_};
@@ -226,11 +217,17 @@ class LegacyPlanner {
     return ordered;
   }
 
+  static Status check_order(const std::vector<LegacyShard>& trained) {
+    std::vector<std::string> names;
+    for (const LegacyShard& shard : trained) names.push_back(shard.desc.name);
+    return check_module_order(names);
+  }
+
   // A tensor of the rank's optimizer: cut as its weight is, or a step.
   Status add_state(const LegacyShard& shard, const OptimizerStorage& storage,
                    std::vector<StoredTensor>& tensors, std::vector<TensorRecipe>& recipes) const {
     TensorRecipe recipe;
-    TensorDesc desc{fmt::format("{}{}", kStates, shard.desc.name), DType::kF32, {}};
+    TensorDesc desc{fmt::format("optimizer/{}", shard.desc.name), DType::kF32, {}};
     if (storage.kind == OptimizerStorage::Kind::kStep) {
       recipe.fill = storage.step;
     } else {
@@ -249,15 +246,18 @@ class LegacyPlanner {
     std::int64_t row = 0;
     for (const ShardRun& run : shard.runs) {
       std::size_t draft = drafts_[run.canonical];
-      if (kind) {
-        const auto state = states_.find({run.canonical, *kind});
-        if (state == states_.end()) {
+      // A float32 weight is its own master weight, also where it had 16 bits before.
+      const bool is_master = !kind && descs_[run.canonical].dtype == DType::kF32;
+      if (kind || is_master) {
+        const auto state =
+            states_.find({run.canonical, kind.value_or(OptimizerStorage::Kind::kMaster)});
+        if (state != states_.end()) draft = state->second;
+        if (state == states_.end() && kind) {
           return fail(Code::kOptimizerUnsupported,
                       "tensor {}: found no optimizer state of it, expected one of each parameter; "
                       "convert without (--optimizer drop)",
                       descs_[run.canonical].name);
         }
-        draft = state->second;
       }
       const int dropped = run.one_expert ? 1 : 0;
       append_piece(parts_.tensors[draft].recipe, run.box, dropped, row, recipe);

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "io/source_files.h"
 #include "shardwright/catalog.h"
 
 namespace shardwright {
 
+/// The parameters that are their own master weights, as float32 ones may be: which states belong to
+/// them follows from shapes, groups and order alone, and no value shows whether that is so. Error:
+/// as check_master_weights.
+[[nodiscard]] Result<std::vector<std::string>> unproven_states(const Catalog& catalog);
+
 /// Proves that states were given to the right parameters: rounded to its dtype, each master weight
-/// (`optimizer.state.param.X`) must be the weight X bit by bit. Reads both a tile at a time, on
-/// `threads` threads. Errors: kOptimizerMismatch with the tensor, the first element that differs
-/// and both values; kUsage where X is not in the catalog. REQUIRES: tensors are raw and complete.
+/// (`optimizer.state.param.X`) must be the weight X bit by bit, where it is not the same bytes.
+/// Reads both a tile at a time, on `threads` threads. Errors: kOptimizerMismatch with the tensor,
+/// the first element that differs and both values; kUsage where X is not in the catalog. REQUIRES:
+/// tensors are raw and complete.
 [[nodiscard]] Status check_master_weights(const Catalog& catalog, SourceFiles& files, int threads);
 
 }  // namespace shardwright

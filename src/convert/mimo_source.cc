@@ -125,7 +125,7 @@ class Renaming {
                   "tensor {}: found the state of a tensor of {} in the optimizer of {}", name,
                   route == nullptr ? "no component" : route->name, owner);
     }
-    const std::string_view state = parts->state.substr(kStates.size() + owner.size() + 1);
+    const std::string_view state = parts->prefix.substr(kStates.size() + owner.size() + 1);
     std::string renamed = std::string(state) + tensor;
     if (!seen_.insert(renamed).second) {
       return fail(Code::kDuplicateName, "tensor {}: found it under two names", name);

@@ -74,7 +74,7 @@ class ComponentPlacer {
 
   [[nodiscard]] std::string target_name(std::string_view name) const {
     if (const std::optional<StateName> state = split_state_name(name)) {
-      return fmt::format("mimo.{}.{}{}", component_of(name), state->state,
+      return fmt::format("mimo.{}.{}{}", component_of(name), state->prefix,
                          target_name(state->tensor));
     }
     if (route_of(routes_, name) == nullptr) return std::string(name);

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "convert/prediction_layers.h"
 #include "format/run_config.h"
+#include "layout/layer_name.h"
 
 namespace shardwright {
 namespace {

@@ -228,6 +228,69 @@ TEST(LegacyOptimizerTarget, NeedsAStateForEachParameter) {
               HasSubstr("tensor output_layer.weight: found no optimizer state of it"));
 }
 
+// A copy of a golden torch_dist checkpoint that calls a module otherwise.
+std::string with_unknown_module(const std::string& golden, const TemporaryFolder& place) {
+  const std::filesystem::path copy = place / "in";
+  std::filesystem::copy(golden_path("mcore/" + golden), copy,
+                        std::filesystem::copy_options::recursive);
+  const std::string metadata = copy / "iter_0000010" / ".metadata";
+  std::string bytes = read_file(metadata);
+  constexpr std::string_view kKnown = "self_attention.linear_proj.";
+  constexpr std::string_view kUnknown = "self_attention.linear_warp.";
+  std::size_t renamed = 0;
+  for (std::size_t at = 0; (at = bytes.find(kKnown, at)) != std::string::npos; ++renamed) {
+    bytes.replace(at, kKnown.size(), kUnknown);
+  }
+  EXPECT_GT(renamed, 0U);
+  std::filesystem::permissions(metadata, std::filesystem::perms::owner_all);
+  std::ofstream(metadata, std::ios::binary) << bytes;
+  return copy;
+}
+
+// Parameters of equal shape would get each other's states.
+TEST(LegacyOptimizerTarget, NeedsModulesWhoseOrderIsKnown) {
+  const TemporaryFolder place;
+  ConvertRequest request =
+      keeping(with_unknown_module("dense_te/v0.16.1/tp2pp2-torch_dist-full", place), place / "x");
+  request.format = TargetFormat::kLegacy;
+  const auto refused = convert_now(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("decoder.layers.0.self_attention.linear_warp: found a module"));
+  request.optimizer = OptimizerPolicy::kDrop;
+  EXPECT_TRUE(convert_now(request)) << "weights are found by their names";
+}
+
+TEST(FlatBuckets, NeedModulesWhoseOrderIsKnown) {
+  const TemporaryFolder place;
+  const auto refused = convert_now(keeping(
+      with_unknown_module("dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket", place), place / "x"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(refused.error().message, HasSubstr("self_attention.linear_warp: found a module"));
+}
+
+// An FP32Optimizer trains the weights: they must be the master weights, not the rounded ones.
+TEST(LegacyOptimizerTarget, TakesMasterWeightsWhereWeightsAreWide) {
+  const TemporaryFolder place;
+  ConvertRequest request =
+      keeping(golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full"), place / "x");
+  request.format = TargetFormat::kLegacy;
+  request.dtype = DType::kF32;
+  const auto converted = convert_now(request);
+  ASSERT_TRUE(converted) << converted.error().text();
+  const auto back = convert_now(keeping(place / "x", place / "back", {2, 1, 1, 1, 2}));
+  ASSERT_TRUE(back) << back.error().text();
+  TensorMap truth = truth_of("dense_te");
+  for (auto& [name, tensor] : truth) {
+    const auto master = truth.find("optimizer.state.param." + name);
+    if (master != truth.end()) tensor = master->second;
+  }
+  expect_same(read_all_tensors(place / "back").value(), truth);
+  EXPECT_THAT(back->notes, testing::Contains(HasSubstr("nothing proves whose their states are")));
+}
+
 // Its groups go along, with the step that torch keeps in each parameter's state.
 TEST(LegacyOptimizerState, HasItsGroupsInTheCommonState) {
   const std::string path = "moe_te_grouped/v0.16.1/tp2pp1ep2etp1-torch-fp16opt";

@@ -8,6 +8,8 @@
 #include <set>
 #include <unordered_set>
 
+#include "layout/layer_name.h"
+
 namespace shardwright {
 namespace {
 
@@ -28,11 +30,6 @@ std::string_view layer_of(std::string_view name) {
 }
 
 }  // namespace
-
-bool is_prediction_layer(std::string_view megatron_name) {
-  return megatron_name.starts_with("mtp.layers.") ||
-         megatron_name.find(".mtp.layers.") != std::string_view::npos;
-}
 
 std::vector<std::string> prediction_tensors(const Correspondence& correspondence) {
   std::vector<bool> is_used(correspondence.hf.size(), false);

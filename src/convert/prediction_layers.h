@@ -2,16 +2,12 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "shardwright/catalog.h"
 #include "shardwright/mapping.h"
 
 namespace shardwright {
-
-/// Whether a Megatron tensor belongs to a layer for multi-token prediction.
-[[nodiscard]] bool is_prediction_layer(std::string_view megatron_name);
 
 /// The HF tensors that only such layers are made of, and the copies that HF stores beside them
 /// (DeepSeek's second embedding).

@@ -19,6 +19,7 @@
 #include "convert/fsdp_target.h"
 #include "convert/hf_target.h"
 #include "convert/layer_numbering.h"
+#include "convert/master_weights.h"
 #include "convert/megatron_target.h"
 #include "convert/mimo_optimizer.h"
 #include "convert/mimo_source.h"
@@ -30,6 +31,7 @@
 #include "convert/select.h"
 #include "format/legacy_states.h"
 #include "format/torch_items.h"
+#include "layout/layer_name.h"
 #include "layout/piece_limit.h"
 #include "model/apply.h"
 #include "model/mapping_report.h"
@@ -62,6 +64,7 @@ class Preparation {
     }
     for (std::string& note : SW_TRY(locate_items(catalog_, *source().files))) tell(note);
     SW_TRY(undo_flat());
+    SW_TRY(tell_proof());
     if (!keeps_names() && is_fsdp(source())) {
       SW_TRY(undo_fsdp(request(), result_.source, catalog_, result_.notes));
     }
@@ -218,7 +221,7 @@ class Preparation {
       return {};
     }
     SW_TRY(read_legacy_optimizer(result_.source));
-    prove_states();
+    result_.checks_master_weights = true;
     return {};
   }
 
@@ -227,15 +230,23 @@ class Preparation {
     if (keeps_names() || is_fsdp(source()) || !has_flat_states(catalog_)) return {};
     if (is_from_mimo_) return refuse_flat_states(request().input);
     SW_TRY(undo_flat_states(result_.source, catalog_));
-    prove_states();
+    result_.checks_master_weights = true;
     return {};
   }
 
-  void prove_states() {
-    result_.checks_master_weights = true;
+  // Rules may be wrong, so what they say is proven; where it can't be, that is said.
+  Status tell_proof() {
+    if (!result_.checks_master_weights) return {};
     tell(
         "whose each optimizer state is follows from Megatron's rules; before anything is written, "
         "every master weight is compared with its weight");
+    const std::vector<std::string> unproven = SW_TRY(unproven_states(catalog_));
+    if (unproven.empty()) return {};
+    tell(fmt::format(
+        "{} parameters, {} the first, are float32 and have no master weight apart: nothing proves "
+        "whose their states are but shapes, groups and order",
+        unproven.size(), unproven.front()));
+    return {};
   }
 
   Status make_drafts() {

@@ -35,8 +35,10 @@ Result<Value> LegacyOptimizerLayout::make(Value state, std::optional<double> com
   step_ = common_step.value_or(state.find("iteration").as_double().value_or(0));
   const Value source = state.find("optimizer");
   std::vector<Value> parts;
-  for (const std::int64_t number : {0, 1}) {
-    if (const Value part = source.find(number)) parts.push_back(part);
+  for (std::int64_t number = 0;; ++number) {
+    const Value part = source.find(number);
+    if (!part) break;
+    parts.push_back(part);
   }
   const bool is_chained = !parts.empty();
   if (!is_chained) parts.push_back(source);

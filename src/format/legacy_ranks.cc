@@ -61,6 +61,7 @@ Result<LegacyRanks> LegacyRanks::read(Checkpoint& checkpoint, Defects& defects) 
   SW_TRY(ranks.check_virtual_stages(checkpoint.catalog));
   ranks.axes_ = SW_TRY(settle_legacy_axes(ranks.evidence(checkpoint.catalog)));
   ranks.count_layers();
+  ranks.experts_ = ranks.count_experts();
   return ranks;
 }
 
@@ -145,8 +146,8 @@ void LegacyRanks::count_layers() {
   }
 }
 
-// Experts of the whole model, as a router's rows tell, else as the run said.
-std::int64_t LegacyRanks::experts() const {
+// As a router's rows tell, else as the run said.
+std::int64_t LegacyRanks::count_experts() const {
   for (const LegacyRankFile& file : files_) {
     for (const LegacyModel& model : file.contents.models) {
       for (const LegacyTensor& tensor : model.tensors) {
@@ -163,12 +164,11 @@ Result<LegacyStage> LegacyRanks::stage_of(std::size_t index, std::size_t v) cons
   LegacyStage stage;
   stage.config = axes_.config;
   stage.rank = axes_.ranks[index];
-  const std::int64_t all_experts = experts();
-  if (all_experts % axes_.config.expert != 0) {
+  if (experts_ % axes_.config.expert != 0) {
     return fail(Code::kLegacyLayout, "found {} experts, expected a multiple of {} expert ranks",
-                all_experts, axes_.config.expert);
+                experts_, axes_.config.expert);
   }
-  stage.experts_per_rank = all_experts / axes_.config.expert;
+  stage.experts_per_rank = experts_ / axes_.config.expert;
   const auto untied = file.arguments.find("untie_embeddings_and_output_weights");
   stage.output_is_embedding = axes_.config.pipeline > 1 && untied != file.arguments.end() &&
                               untied->second == ArgValue{false};

@@ -44,10 +44,11 @@ class LegacyRanks {
   [[nodiscard]] Status check_virtual_stages(const Catalog& catalog) const;
   [[nodiscard]] LegacyAxesEvidence evidence(const Catalog& catalog) const;
   void count_layers();
-  [[nodiscard]] std::int64_t experts() const;
+  [[nodiscard]] std::int64_t count_experts() const;
 
   std::vector<LegacyRankFile> files_;
   LegacyAxes axes_;
+  std::int64_t experts_ = 0;  // of the whole model
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> first_layers_;
 };
 

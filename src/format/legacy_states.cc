@@ -10,6 +10,7 @@
 #include "format/legacy_state.h"
 #include "format/recorded_run.h"
 #include "io/source_files.h"
+#include "layout/layer_name.h"
 #include "layout/module_order.h"
 
 namespace shardwright {
@@ -28,25 +29,30 @@ struct RankParameters {
   std::vector<PlacedParameter> places;
 };
 
-Result<RankParameters> parameters_of(const LegacyRanks& ranks, std::size_t index) {
+bool has_prediction_layers(const LegacyRanks& ranks) {
+  for (const LegacyRankFile& file : ranks.files()) {
+    for (const LegacyModel& model : file.contents.models) {
+      for (const LegacyTensor& tensor : model.tensors) {
+        if (is_prediction_layer(tensor.name)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+Result<RankParameters> parameters_of(const LegacyRanks& ranks, std::size_t index, bool has_mtp) {
   RankParameters parameters;
   const std::vector<LegacyModel>& models = ranks.files()[index].contents.models;
   for (std::size_t v = 0; v < models.size(); ++v) {
     const LegacyStage stage = SW_TRY(ranks.stage_of(index, v));
-    const bool predicts = std::ranges::any_of(models[v].tensors, [](const LegacyTensor& tensor) {
-      return tensor.name.find("mtp.layers.") != std::string::npos;
-    });
-    const bool shares = stage.config.pipeline > 1 && (stage.output_is_embedding || predicts);
     for (std::size_t i = 0; i < models[v].tensors.size(); ++i) {
       const auto& [name, place] = models[v].tensors[i];
       if (!is_parameter(name, place.dtype)) continue;
-      const bool is_embedding =
-          name.ends_with("word_embeddings.weight") ||
-          (stage.output_is_embedding && name.ends_with("output_layer.weight"));
+      const bool is_shared =
+          is_shared_parameter(name, stage.config.pipeline, stage.output_is_embedding, has_mtp);
       const std::int64_t elements = SW_TRY(element_count(place.shape));
-      parameters.list.push_back({{name, place.dtype, place.shape},
-                                 place,
-                                 {name, elements, shares && is_embedding, v, place.dtype}});
+      parameters.list.push_back(
+          {{name, place.dtype, place.shape}, place, {name, elements, is_shared, v, place.dtype}});
       parameters.places.push_back({v, i});
     }
   }
@@ -56,7 +62,10 @@ Result<RankParameters> parameters_of(const LegacyRanks& ranks, std::size_t index
 class StatesReader {
  public:
   StatesReader(Checkpoint& checkpoint, const LegacyRanks& ranks)
-      : checkpoint_(checkpoint), ranks_(ranks), chunks_(checkpoint.catalog) {}
+      : checkpoint_(checkpoint),
+        ranks_(ranks),
+        chunks_(checkpoint.catalog),
+        has_mtp_(has_prediction_layers(ranks)) {}
 
   Status read() {
     for (std::size_t i = 0; i < ranks_.files().size(); ++i) {
@@ -81,10 +90,11 @@ class StatesReader {
       buffers_number = file_number(checkpoint_, path);
       buffers = SW_TRY(checkpoint_.files->get(buffers_number));
     }
-    const RankParameters parameters = SW_TRY(parameters_of(ranks_, index));
+    const RankParameters parameters = SW_TRY(parameters_of(ranks_, index, has_mtp_));
     const LegacyStage stage = SW_TRY(ranks_.stage_of(index, 0));
-    std::int64_t elements = 0;
-    for (const RankParameter& parameter : parameters.list) elements += parameter.buffered.elements;
+    std::vector<BufferedParameter> buffered;
+    for (const RankParameter& parameter : parameters.list) buffered.push_back(parameter.buffered);
+    const std::int64_t elements = SW_TRY(element_sum(buffered));
     const RankOptimizer optimizer = SW_TRY(read_rank_optimizer(
         {model.get(), buffers.get()}, parameters.list,
         recorded_bucket_size(file.contents.arguments, stage.rank.pipeline, elements)));
@@ -141,6 +151,7 @@ class StatesReader {
   Checkpoint& checkpoint_;
   const LegacyRanks& ranks_;
   LegacyChunks chunks_;
+  bool has_mtp_;
   std::optional<std::int64_t> step_;
 };
 

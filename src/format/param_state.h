@@ -3,17 +3,13 @@
 
 #include <array>
 #include <functional>
-#include <string_view>
 #include <vector>
 
 #include "codec/pickle_value.h"
 #include "codec/torch_archive.h"
+#include "layout/state_name.h"
 
 namespace shardwright {
-
-/// What Megatron keeps of each parameter for Adam: the master weight and two moments. So are the
-/// names of their tensors in torch_dist: `optimizer.state.exp_avg.` and the parameter's.
-inline constexpr std::array<std::string_view, 3> kStateKinds = {"param", "exp_avg", "exp_avg_sq"};
 
 /// The tensors of one parameter, or of one flat buffer of parameters, in the order of kStateKinds.
 using StatePlaces = std::array<LocatedTensor, kStateKinds.size()>;

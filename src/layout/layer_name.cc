@@ -61,6 +61,10 @@ bool is_in_foreign_tower(std::string_view name) {
                              [&](std::string_view tower) { return name.starts_with(tower); });
 }
 
+bool is_prediction_layer(std::string_view name) {
+  return name.starts_with("mtp.layers.") || name.find(".mtp.layers.") != std::string_view::npos;
+}
+
 std::int64_t count_main_layers(std::span<const TensorDesc> tensors) {
   std::int64_t layers = 0;
   for (const TensorDesc& tensor : tensors) {

@@ -35,6 +35,9 @@ struct LayerName {
 /// names, is never stacked and every rank has the whole of it.
 [[nodiscard]] bool is_in_foreign_tower(std::string_view name);
 
+/// Whether that is a tensor of a layer for multi-token prediction (`mtp.layers.N.`), or its state.
+[[nodiscard]] bool is_prediction_layer(std::string_view name);
+
 /// How many layers a stack of numbered names has; 0 without any. Counts the main stack only.
 [[nodiscard]] std::int64_t count_main_layers(std::span<const TensorDesc> tensors);
 

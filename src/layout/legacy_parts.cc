@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/fail.h"
+#include "layout/layer_name.h"
 #include "layout/shard_rule.h"
 
 namespace shardwright {
@@ -278,8 +279,7 @@ LegacyModules legacy_modules(std::span<const TensorDesc> tensors) {
     if (name.find(".experts.local_experts.") != std::string_view::npos) {
       modules.grouped_experts = false;
     }
-    if (name.find("mtp.layers.") != std::string_view::npos &&
-        name.find(".transformer_layer.") != std::string_view::npos) {
+    if (is_prediction_layer(name) && name.find(".transformer_layer.") != std::string_view::npos) {
       modules.mtp_model_layer = false;
     }
   }

@@ -3,20 +3,23 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
+#include <set>
 
+#include "base/fail.h"
 #include "base/text.h"
+#include "layout/layer_name.h"
 
 namespace shardwright {
 namespace {
 
 // Modules in the order of their constructors. No module has two of them that another has the other
-// way round.
-constexpr std::array<std::string_view, 41> kModules = {
+// way round: the parts of vision-language models, which have no common order, are not among them.
+constexpr std::array<std::string_view, 39> kModules = {
     // A model and its blocks.
-    "vision_model", "language_model", "embedding", "word_embeddings", "position_embeddings",
-    "tokentype_embeddings", "decoder", "layers", "final_layernorm", "final_norm", "mtp",
-    "output_layer",
+    "embedding", "word_embeddings", "position_embeddings", "tokentype_embeddings", "decoder",
+    "layers", "final_layernorm", "final_norm", "mtp", "output_layer",
     // A layer.
     "input_layernorm", "self_attention", "pre_cross_attn_layernorm", "cross_attention",
     "pre_mlp_layernorm", "mlp", "mixer",
@@ -63,46 +66,69 @@ Step step_of_parameter(std::string_view word) {
   return {0, rank_in(kParameters, word.substr(0, digits)), *value};
 }
 
-Step step_of_module(std::string_view word, bool is_prediction) {
-  std::string_view digits = word;
-  if (const auto number = take_number(digits); number && digits.empty()) return {1, 0, *number};
-  return {1, is_prediction ? rank_in(kPrediction, word) : rank_in(kModules, word), -1};
-}
-
-std::vector<Step> steps_of(std::string_view name) {
-  std::vector<Step> steps;
-  const bool has_prediction = name.find("mtp.layers.") != std::string_view::npos;
-  std::size_t in_prediction = 0;  // parts since `mtp`
-  while (true) {
-    const std::size_t dot = name.find('.');
-    const std::string_view word = name.substr(0, dot);
-    if (dot == std::string_view::npos) {
-      steps.push_back(step_of_parameter(word));
-      return steps;
+// What each name counts for, and whether any place is a guess.
+class Sorter {
+ public:
+  std::vector<Step> steps_of(std::string_view name) {
+    std::vector<Step> steps;
+    const bool has_prediction = is_prediction_layer(name);
+    std::size_t in_prediction = 0;  // parts since `mtp`
+    for (std::size_t begin = 0;;) {
+      const std::string_view parent = name.substr(0, begin);
+      const std::size_t dot = name.find('.', begin);
+      const std::string_view word = name.substr(begin, dot - begin);
+      if (dot == std::string_view::npos) {
+        steps.push_back(step_of_parameter(word));
+        note(parent, 0, word, steps.back().rank < kParameters.size());
+        return steps;
+      }
+      if (has_prediction && (word == "mtp" || in_prediction > 0)) ++in_prediction;
+      // mtp, layers, the number, and then a module of the layer.
+      steps.push_back(step_of_module(parent, word, in_prediction == 4));
+      begin = dot + 1;
     }
-    if (has_prediction && (word == "mtp" || in_prediction > 0)) ++in_prediction;
-    // mtp, layers, the number, and then a module of the layer.
-    steps.push_back(step_of_module(word, in_prediction == 4));
-    name.remove_prefix(dot + 1);
   }
-}
 
-bool is_integer(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-    case DType::kU8:
-    case DType::kI8:
-    case DType::kU16:
-    case DType::kI16:
-    case DType::kU32:
-    case DType::kI32:
-    case DType::kU64:
-    case DType::kI64:
-      return true;
-    default:
-      return false;
+  // A name whose place among its neighbours no rule tells; empty where there is none.
+  [[nodiscard]] std::string first_guess() const {
+    for (const auto& [key, children] : children_) {
+      if (children.known.size() + children.unknown.size() < 2 || children.unknown.empty()) continue;
+      return std::string(key.first) + std::string(children.unknown.front());
+    }
+    return {};
   }
-}
+
+ private:
+  // Of one module: its parameters or its modules.
+  struct Children {
+    std::set<std::string_view> known;
+    std::vector<std::string_view> unknown;  // in the order in which they come
+  };
+
+  Step step_of_module(std::string_view parent, std::string_view word, bool is_prediction) {
+    std::string_view digits = word;
+    if (const auto number = take_number(digits); number && digits.empty()) return {1, 0, *number};
+    const std::size_t rank = is_prediction ? rank_in(kPrediction, word) : rank_in(kModules, word);
+    const bool is_known = rank < (is_prediction ? kPrediction.size() : kModules.size());
+    const std::size_t place = note(parent, 1, word, is_known);
+    return {1, is_known ? rank : kModules.size() + place, -1};
+  }
+
+  // How many unknown neighbours came before it: a module's tensors stay together.
+  std::size_t note(std::string_view parent, int kind, std::string_view word, bool is_known) {
+    Children& children = children_[{parent, kind}];
+    if (is_known) {
+      children.known.insert(word);
+      return 0;
+    }
+    const auto found = std::ranges::find(children.unknown, word);
+    const auto place = static_cast<std::size_t>(found - children.unknown.begin());
+    if (found == children.unknown.end()) children.unknown.push_back(word);
+    return place;
+  }
+
+  std::map<std::pair<std::string_view, int>, Children> children_;
+};
 
 }  // namespace
 
@@ -116,14 +142,27 @@ bool is_parameter(std::string_view name, DType dtype) {
 }
 
 std::vector<std::size_t> in_module_order(std::span<const std::string> names) {
+  Sorter sorter;
   std::vector<std::vector<Step>> steps;
   steps.reserve(names.size());
-  for (const std::string& name : names) steps.push_back(steps_of(name));
+  for (const std::string& name : names) steps.push_back(sorter.steps_of(name));
   std::vector<std::size_t> order(names.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return steps[a] < steps[b]; });
   return order;
+}
+
+Status check_module_order(std::span<const std::string> names) {
+  Sorter sorter;
+  for (const std::string& name : names) sorter.steps_of(name);
+  const std::string guess = sorter.first_guess();
+  if (guess.empty()) return {};
+  return fail(Code::kOptimizerUnsupported,
+              "{}: found a module or parameter whose place in torch's list of parameters is not "
+              "known, expected those of Megatron's language models: an optimizer numbers its "
+              "states by it; convert without (--optimizer drop)",
+              guess);
 }
 
 }  // namespace shardwright

@@ -90,9 +90,40 @@ TEST(ModuleOrder, HasAModulesOwnParametersFirst) {
                 "vision_model.merger.linear_fc1.weight"});
 }
 
-TEST(ModuleOrder, LeavesNamesThatSayNothingAsTheyWere) {
-  const Names names = {"tower.zeta.weight", "tower.alpha.weight", "tower.mid.weight"};
-  EXPECT_EQ(ordered(names), names);
+// They stay in the order in which they come, but no module lies inside another.
+TEST(ModuleOrder, KeepsUnknownModulesTogether) {
+  EXPECT_EQ(ordered({"tower.zeta.weight", "tower.alpha.weight", "tower.zeta.bias",
+                     "tower.alpha.bias", "tower.linear_fc1.weight"}),
+            Names({"tower.linear_fc1.weight", "tower.zeta.weight", "tower.zeta.bias",
+                   "tower.alpha.weight", "tower.alpha.bias"}));
+}
+
+std::string guess(const Names& names) {
+  const Status status = check_module_order(names);
+  if (status) return {};
+  EXPECT_EQ(status.error().code, Code::kOptimizerUnsupported);
+  return status.error().message.substr(0, status.error().message.find(':'));
+}
+
+TEST(ModuleOrder, IsAGuessWhereAnUnknownOneHasNeighbours) {
+  EXPECT_EQ(guess({"decoder.layers.0.mlp.linear_fc1.weight", "decoder.layers.0.mlp.gate.weight"}),
+            "decoder.layers.0.mlp.gate");
+  EXPECT_EQ(guess({"decoder.layers.0.mixer.weight", "decoder.layers.0.mixer.skew"}),
+            "decoder.layers.0.mixer.skew");
+  EXPECT_EQ(guess({"vision_model.patch.weight", "language_model.output_layer.weight"}),
+            "vision_model");
+  EXPECT_EQ(guess({"mtp.layers.0.enorm.weight", "mtp.layers.0.shared_head.weight"}),
+            "mtp.layers.0.shared_head");
+}
+
+TEST(ModuleOrder, IsKnownWhereNothingIsBesideAnUnknownOne) {
+  EXPECT_EQ(guess({"language_model.decoder.layers.0.mlp.linear_fc1.weight",
+                   "language_model.output_layer.weight"}),
+            "");
+  EXPECT_EQ(guess({"decoder.layers.0.self_attention.core_attention.softmax_offset",
+                   "decoder.layers.0.mixer.router.odd", "decoder.layers.0.mixer.dt_bias"}),
+            "")
+      << "a module's own parameters stand before those of the modules in it";
 }
 
 TEST(ModuleOrder, KnowsBuffers) {

@@ -17,6 +17,29 @@ std::int64_t aligned(std::int64_t element) { return round_up(element, kAlignment
 
 }  // namespace
 
+bool is_shared_parameter(std::string_view name, std::int64_t pipeline, bool is_tied,
+                         bool has_prediction_layers) {
+  if (pipeline == 1 || !(is_tied || has_prediction_layers)) return false;
+  return name.ends_with("word_embeddings.weight") ||
+         (is_tied && name.ends_with("output_layer.weight"));
+}
+
+Result<std::int64_t> element_sum(std::span<const BufferedParameter> parameters) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 56;  // alignment and bytes still count
+  std::int64_t sum = 0;
+  for (const BufferedParameter& parameter : parameters) {
+    const auto longer = checked_add(sum, aligned(std::min(parameter.elements, kMost)));
+    if (!longer || *longer > kMost) {
+      return fail(Code::kOptimizerUnsupported,
+                  "tensor {}: found {} elements behind {} of others, expected a buffer that memory "
+                  "can hold",
+                  parameter.name, parameter.elements, sum);
+    }
+    sum += parameter.elements;
+  }
+  return sum;
+}
+
 std::vector<std::int64_t> bucket_sizes(std::span<const BufferedParameter> parameters,
                                        std::optional<std::int64_t> bucket_size) {
   std::vector<std::int64_t> sizes;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shardwright/tensor.h"
@@ -21,6 +22,15 @@ struct BufferedParameter {
   std::size_t stage = 0;  ///< the virtual stage that it is part of
   DType dtype = DType::kBF16;
 };
+
+/// Whether two pipeline stages have a word embedding each: where the output layer is tied to it,
+/// and where layers for multi-token prediction need it. Source: setup_embeddings_and_output_layer
+/// in megatron/core/models/common/language_module/language_module.py.
+[[nodiscard]] bool is_shared_parameter(std::string_view name, std::int64_t pipeline, bool is_tied,
+                                       bool has_prediction_layers);
+
+/// How many elements all of them have. Error: kOptimizerUnsupported where no memory holds as many.
+[[nodiscard]] Result<std::int64_t> element_sum(std::span<const BufferedParameter> parameters);
 
 /// Where a parameter's elements begin.
 struct BufferSlot {

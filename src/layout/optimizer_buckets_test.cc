@@ -71,5 +71,27 @@ TEST(OptimizerBuffers, HoldOneStageAndDtypeEach) {
               ElementsAre(ElementsAre(0, 2), ElementsAre(1), ElementsAre(3)));
 }
 
+// One stage has both, or there are two that must agree.
+TEST(OptimizerBuckets, AreApartForWhatTwoStagesHave) {
+  constexpr std::string_view kEmbedding = "embedding.word_embeddings.weight";
+  constexpr std::string_view kOutput = "output_layer.weight";
+  EXPECT_TRUE(is_shared_parameter(kEmbedding, 2, true, false));
+  EXPECT_TRUE(is_shared_parameter(kEmbedding, 2, false, true)) << "of every stage of an MTP run";
+  EXPECT_TRUE(is_shared_parameter(kOutput, 2, true, false));
+  EXPECT_FALSE(is_shared_parameter(kOutput, 2, false, true));
+  EXPECT_FALSE(is_shared_parameter(kEmbedding, 1, true, true));
+  EXPECT_FALSE(is_shared_parameter(kEmbedding, 2, false, false));
+  EXPECT_FALSE(is_shared_parameter("decoder.final_layernorm.weight", 2, true, true));
+}
+
+TEST(OptimizerBuckets, AreNoLongerThanMemory) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  EXPECT_EQ(element_sum(sample()).value(), 128 + 70 + 64 + 200);
+  const auto refused = element_sum(Parameters{{"a", 64}, {"b", kHuge}, {"c", kHuge}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(refused.error().message, HasSubstr("tensor b: found"));
+}
+
 }  // namespace
 }  // namespace shardwright

@@ -15,11 +15,18 @@ using Shares = std::vector<std::vector<std::size_t>>;
 // Only what some group tells apart is asked of a parameter.
 class Sorting {
  public:
-  explicit Sorting(std::span<const OptimizerGroup> groups) : groups_(groups) {
-    for (const OptimizerGroup& group : groups) {
-      tells_experts_ |= group.is_expert;
-      tells_rates_ |= group.has_own_rate;
+  // An error where nothing tells two groups apart.
+  static Result<Sorting> make(std::span<const OptimizerGroup> groups) {
+    for (std::size_t a = 0; a < groups.size(); ++a) {
+      for (std::size_t b = a + 1; b < groups.size(); ++b) {
+        if (!groups[a].is_like(groups[b])) continue;
+        return fail(Code::kOptimizerUnsupported,
+                    "optimizer: found parameter groups {} and {} alike, expected each to say what "
+                    "it is for; convert without it (--optimizer drop)",
+                    a, b);
+      }
     }
+    return Sorting(groups);
   }
 
   // An error where a parameter has no group.
@@ -51,6 +58,13 @@ class Sorting {
   }
 
  private:
+  explicit Sorting(std::span<const OptimizerGroup> groups) : groups_(groups) {
+    for (const OptimizerGroup& group : groups) {
+      tells_experts_ |= group.is_expert;
+      tells_rates_ |= group.has_own_rate;
+    }
+  }
+
   std::span<const OptimizerGroup> groups_;
   bool tells_experts_ = false;
   bool tells_rates_ = false;
@@ -92,16 +106,7 @@ OptimizerGroup group_of(const TensorDesc& parameter, DecayRule rule) {
 
 Result<Shares> parameters_of_groups(std::span<const TensorDesc> parameters,
                                     std::span<const OptimizerGroup> groups) {
-  for (std::size_t a = 0; a < groups.size(); ++a) {
-    for (std::size_t b = a + 1; b < groups.size(); ++b) {
-      if (!groups[a].is_like(groups[b])) continue;
-      return fail(Code::kOptimizerUnsupported,
-                  "optimizer: found parameter groups {} and {} alike, expected each to say what it "
-                  "is for; convert without it (--optimizer drop)",
-                  a, b);
-    }
-  }
-  const Sorting sorting(groups);
+  const Sorting sorting = SW_TRY(Sorting::make(groups));
   Result<Shares> usual = sorting.sort(parameters, DecayRule::kUsual);
   if (usual && sorting.fits(*usual)) return *std::move(usual);
   Result<Shares> other = sorting.sort(parameters, DecayRule::kQueryKeyNormsToo);
@@ -117,7 +122,7 @@ Result<Shares> parameters_of_groups(std::span<const TensorDesc> parameters,
 
 Result<Shares> share_out(std::span<const TensorDesc> parameters,
                          std::span<const OptimizerGroup> groups, DecayRule rule) {
-  return Sorting(groups).sort(parameters, rule);
+  return SW_TRY(Sorting::make(groups)).sort(parameters, rule);
 }
 
 }  // namespace shardwright

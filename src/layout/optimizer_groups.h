@@ -39,7 +39,8 @@ enum class DecayRule : bool { kUsual, kQueryKeyNormsToo };
     std::span<const TensorDesc> parameters, std::span<const OptimizerGroup> groups);
 
 /// The same where a new optimizer's groups are filled: however many parameters each gets. Error:
-/// kOptimizerUnsupported with the first parameter that no group is for.
+/// kOptimizerUnsupported where two groups are alike, or with the first parameter that no group is
+/// for.
 [[nodiscard]] Result<std::vector<std::vector<std::size_t>>> share_out(
     std::span<const TensorDesc> parameters, std::span<const OptimizerGroup> groups, DecayRule rule);
 

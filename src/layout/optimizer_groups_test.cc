@@ -97,5 +97,15 @@ TEST(OptimizerGroups, OfANewOptimizerTakeWhatThereIs) {
                         "group without weight decay of experts for it"));
 }
 
+// With a learning rate that nothing says what it is for, say.
+TEST(OptimizerGroups, OfANewOptimizerMustDiffer) {
+  const Groups groups = {
+      {false, true, false, 0}, {false, false, false, 0}, {false, true, false, 0}};
+  const auto refused = share_out(kParameters, groups, DecayRule::kUsual);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(refused.error().message, HasSubstr("groups 0 and 2 alike"));
+}
+
 }  // namespace
 }  // namespace shardwright

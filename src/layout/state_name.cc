@@ -2,14 +2,25 @@
 #include "layout/state_name.h"
 
 namespace shardwright {
+namespace {
+
+constexpr std::string_view kStates = "optimizer.state.";
+
+}  // namespace
 
 std::optional<StateName> split_state_name(std::string_view name) {
-  constexpr std::string_view kStates = "optimizer.state.";
   const std::size_t at = name.find(kStates);
   if (at == std::string_view::npos) return std::nullopt;
-  const std::size_t dot = name.find('.', at + kStates.size());
+  const std::size_t begin = at + kStates.size();
+  const std::size_t dot = name.find('.', begin);
   if (dot == std::string_view::npos || dot + 1 == name.size()) return std::nullopt;
-  return StateName{name.substr(0, dot + 1), name.substr(dot + 1)};
+  const std::string_view kind = name.substr(begin, dot - begin);
+  return StateName{name.substr(0, dot + 1), name.substr(at), kind == "fp32_param" ? "param" : kind,
+                   name.substr(dot + 1)};
+}
+
+std::string join_state_name(std::string_view kind, std::string_view tensor) {
+  return std::string(kStates).append(kind).append(".").append(tensor);
 }
 
 }  // namespace shardwright

@@ -1,20 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace shardwright {
 
+/// What Megatron keeps of each parameter for Adam: the master weight and two moments. So are the
+/// names of their tensors in torch_dist: `optimizer.state.exp_avg.` and the parameter's.
+inline constexpr std::array<std::string_view, 3> kStateKinds = {"param", "exp_avg", "exp_avg_sq"};
+
 /// The name of an optimizer state that is named like a tensor of the model:
-/// `chained_0.optimizer.state.exp_avg.decoder.x` is {`chained_0.optimizer.state.exp_avg.`,
-/// `decoder.x`}. Borrows the name.
+/// `chained_0.optimizer.state.exp_avg.decoder.x`, split. Borrows the name.
 struct StateName {
-  std::string_view state;   ///< with the dot at its end
-  std::string_view tensor;  ///< of the model
+  std::string_view prefix;  ///< `chained_0.optimizer.state.exp_avg.`
+  std::string_view bare;    ///< `optimizer.state.exp_avg.decoder.x`: chains differ between layouts
+  /// `exp_avg`; a master weight is `param`, also where the optimizer is not distributed and says
+  /// `fp32_param`.
+  std::string_view kind;
+  std::string_view tensor;  ///< of the model: `decoder.x`
 };
 
 /// nullopt for names of other things.
 [[nodiscard]] std::optional<StateName> split_state_name(std::string_view name);
+
+/// `optimizer.state.exp_avg.decoder.x`.
+[[nodiscard]] std::string join_state_name(std::string_view kind, std::string_view tensor);
 
 }  // namespace shardwright

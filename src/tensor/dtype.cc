@@ -62,6 +62,8 @@ std::optional<DType> dtype_from_safetensors(std::string_view name) {
   return std::nullopt;
 }
 
+bool is_integer(DType dtype) { return dtype <= DType::kI64; }
+
 bool is_castable_float(DType dtype) {
   return dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kF32 ||
          dtype == DType::kF64;

@@ -11,8 +11,6 @@
 namespace shardwright {
 namespace {
 
-bool is_integer(DType dtype) { return dtype <= DType::kI64; }
-
 // The distance of two numbers; infinite where it has none.
 double distance(double left, double right) {
   const double delta = std::fabs(left - right);

@@ -16,6 +16,7 @@
 #include "io/source_files.h"
 #include "layout/piece_limit.h"
 #include "layout/shard_rule.h"
+#include "layout/state_name.h"
 #include "model/apply.h"
 #include "plan/canonical.h"
 #include "plan/draft.h"
@@ -27,21 +28,6 @@ namespace {
 bool is_vocabulary(const TensorDesc& desc) {
   const int axes = desc.shape.size();
   return axes > 0 && shard_rule(desc.name, axes, false).vocabulary;
-}
-
-// A chained optimizer numbers its parts, which differ between layouts; the states' names do not.
-std::string_view without_chain(std::string_view name) {
-  constexpr std::string_view kState = "optimizer.state.";
-  const std::size_t at = name.find(kState);
-  return name.starts_with("chained_") && at != std::string_view::npos ? name.substr(at) : name;
-}
-
-// The model's tensor that a state belongs to: behind `optimizer.state.exp_avg.`.
-std::string_view model_name(std::string_view state) {
-  constexpr std::string_view kState = "optimizer.state.";
-  if (!state.starts_with(kState)) return {};
-  const std::size_t dot = state.find('.', kState.size());
-  return dot == std::string_view::npos ? std::string_view() : state.substr(dot + 1);
 }
 
 // States that have their model tensor's shape are canonical as it is; others (buckets, flattened
@@ -64,10 +50,11 @@ std::vector<CanonicalTensor> canonical_with_states(const Catalog& catalog, bool&
       append_canonical(catalog, i, name, tensors);
       continue;
     }
-    const std::string_view state = without_chain(name);
-    const auto model = by_name.find(model_name(state));
+    // A chained optimizer numbers its parts, which differ between layouts.
+    const std::optional<StateName> state = split_state_name(name);
+    const auto model = by_name.find(state ? state->tensor : std::string_view());
     if (model != by_name.end() && model->second->shape == desc.shape) {
-      append_canonical(catalog, i, state, tensors);
+      append_canonical(catalog, i, state->bare, tensors);
     } else {
       tensors.push_back({{std::string(name), desc.dtype, desc.shape}, i, -1});
       has_model_shapes = false;
