@@ -22,9 +22,9 @@ constexpr std::string_view kWrapper = "module.";
 // A distributed optimizer calls its master weights `param`. Where they are `fp32_param`, the step
 // is in the common state of the run's first rank and not in the groups; other prefixes stand for
 // optimizers that are chained otherwise than Megatron-Core 0.14 and newer chain them.
-Status check_kind(std::string_view name, std::string_view state) {
+Status check_kind(std::string_view name, std::string_view prefix) {
   constexpr std::string_view expected = "optimizer.state.";
-  if (state.starts_with(expected) && state != "optimizer.state.fp32_param.") return {};
+  if (prefix.starts_with(expected) && prefix != "optimizer.state.fp32_param.") return {};
   return fail(Code::kOptimizerUnsupported,
               "tensor {}: found the state of another optimizer than the distributed one, expected "
               "{}param and its like; convert without optimizer states (--optimizer drop), or to "
@@ -40,7 +40,7 @@ Result<std::set<std::string>> owners_of_states(const Catalog& source) {
     const std::string_view owner = component_of_state(name);
     if (owner.empty()) continue;
     const std::optional<StateName> parts = split_state_name(name);
-    SW_TRY(check_kind(name, parts->state.substr(kStates.size() + owner.size() + 1)));
+    SW_TRY(check_kind(name, parts->prefix.substr(kStates.size() + owner.size() + 1)));
     owners.emplace(owner);
   }
   return owners;
@@ -100,7 +100,7 @@ Status share_optimizer(std::span<const ComponentRoute> routes, TargetParts& part
   for (const DraftTensor& tensor : parts.tensors) {
     if (!is_optimizer_name(tensor.desc.name)) continue;
     const std::optional<StateName> name = split_state_name(tensor.desc.name);
-    SW_TRY(check_kind(tensor.desc.name, name ? name->state : std::string_view()));
+    SW_TRY(check_kind(tensor.desc.name, name ? name->prefix : std::string_view()));
     has_states = true;
   }
   if (!has_states) return {};

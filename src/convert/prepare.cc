@@ -240,7 +240,9 @@ class Preparation {
     tell(
         "whose each optimizer state is follows from Megatron's rules; before anything is written, "
         "every master weight is compared with its weight");
-    const std::vector<std::string> unproven = SW_TRY(unproven_states(catalog_));
+    const MasterWeightCheck check = SW_TRY(plan_master_weights(catalog_));
+    result_.master_weight_bytes = check.bytes;
+    const std::vector<std::string>& unproven = check.unproven;
     if (unproven.empty()) return {};
     tell(fmt::format(
         "{} parameters, {} the first, are float32 and have no master weight apart: nothing proves "
