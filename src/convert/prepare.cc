@@ -220,7 +220,9 @@ class Preparation {
       tell("optimizer state is dropped");
       return {};
     }
+    const std::size_t told = source().notes.size();
     SW_TRY(read_legacy_optimizer(result_.source));
+    for (std::size_t i = told; i < source().notes.size(); ++i) tell(source().notes[i]);
     result_.checks_master_weights = true;
     return {};
   }
