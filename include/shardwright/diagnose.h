@@ -48,13 +48,14 @@ struct AxisSizes {
   friend bool operator==(const AxisSizes&, const AxisSizes&) = default;
 };
 
-/// A component of a MIMO model, as a run recorded it; what nobody recorded is absent.
+/// A component of a model whose components have sizes of their own; what nobody recorded and
+/// nothing shows is absent.
 struct RecordedComponent {
   std::string name;
   AxisSizes sizes;  ///< without virtual stages, which MIMO has none of
   std::optional<std::int64_t> context = std::nullopt;
   std::optional<std::int64_t> rank_offset = std::nullopt;
-  std::uint64_t tensors = 0;  ///< in the checkpoint
+  std::optional<std::uint64_t> tensors = std::nullopt;  ///< in the checkpoint, where counted
 };
 
 enum class Confidence : std::uint8_t {
@@ -81,7 +82,9 @@ struct Diagnosis {
   std::optional<std::int64_t> disk_arity;  ///< numbers in the names of the model's folders
   std::vector<std::string> coordinates;    ///< what they are: `tp`, `pp`, `dp`, `ep`
   AxisSizes sizes;
-  std::vector<RecordedComponent> components;  ///< of a MIMO model, which has no sizes of its own
+  /// Of a MIMO model, which has no sizes of its own, and of a legacy checkpoint whose encoder has
+  /// another tensor size than its language model, which `sizes` are of.
+  std::vector<RecordedComponent> components;
   Phrase reason;
   std::vector<Phrase> evidence;
   Confidence confidence = Confidence::kCertain;

@@ -7,13 +7,17 @@
 
 namespace shardwright {
 
-/// Sizes of Megatron's parallel axes that decide where a tensor's pieces live. All are at least 1.
+/// Sizes of Megatron's parallel axes that decide where a tensor's pieces live. All are at least 1,
+/// but for `encoder_tensor`.
 struct ParallelConfig {
   std::int64_t tensor = 1;
   std::int64_t pipeline = 1;
   std::int64_t virtual_pipeline = 1;
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 1;
+  /// Ranks that share out each tensor of a multimodal model's parts that are not its language model
+  /// (encoders, projections); rank t of `tensor` holds shard t mod E. 0: `tensor` of them.
+  std::int64_t encoder_tensor = 0;
 };
 
 /// What a caller says of one module of a MIMO model. Absent sizes are 1; absent `data` and

@@ -89,16 +89,17 @@ bool copies_back(const std::string& name, const Numbers& target, const Numbers& 
 }
 
 // Whether it is an expert's, and its placements.
-std::pair<bool, Pairs> placements_of(const std::string& name, const std::string& family) {
-  const PlacementRules rules = take(placement_rules_of(family));
+std::pair<bool, Pairs> placements_of(const PlacementRules& rules, const std::string& name) {
   return {rules.is_expert(name), to_pairs(rules.placements_of(name))};
 }
 
 }  // namespace
 
 void bind_placements(nb::module_& module) {
-  module.def("placement_families", &placement_families);
-  module.def("placements_of", &placements_of, nb::arg("name"), nb::arg("family"));
+  nb::class_<PlacementRules>(module, "PlacementRules")
+      .def(nb::new_([](const std::string& family) { return take(placement_rules_of(family)); }),
+           nb::arg("family"))
+      .def("placements_of", &placements_of, nb::arg("name"));
   module.def(
       "place",
       [](std::string name, MeshArgument mesh, Pairs placements, bool fsdp_first,

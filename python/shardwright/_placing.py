@@ -29,8 +29,7 @@ def placements_for(name, family):
     rule that fits wins; a name that no rule fits is replicated. Raises ModelError (SW0400) for a
     family without rules.
     """
-    is_expert, pairs = _core.placements_of(name, family)
-    return Placing(is_expert, _to_placements(pairs))
+    return _placing_of(name, _core.PlacementRules(family))
 
 
 def checkpoint_meshes(device_type, *, pp=1, cp=1, tp=1, ep=1, etp=1):
@@ -92,9 +91,10 @@ def checkpoint_tensors(tensors, family, dense, experts, *, fsdp_first=False):
     see `checkpoint_meshes`. Names are the family's own: give a prefix afterwards. Raises what
     `checkpoint_dtensor` raises.
     """
+    rules = _core.PlacementRules(family)  # read once: they are a file of their own
     state = {}
     for name, tensor in tensors.items():
-        is_expert, placements = placements_for(name, family)
+        is_expert, placements = _placing_of(name, rules)
         mesh = experts if is_expert else dense
         state[name] = checkpoint_dtensor(
             tensor, mesh, placements, name=name, fsdp_first=fsdp_first
@@ -114,6 +114,11 @@ def local_from_checkpoint(loaded, param, *, name="(unnamed)"):
         if source.data_ptr() != target.data_ptr():
             target.copy_(source)
     return param
+
+
+def _placing_of(name, rules):
+    is_expert, pairs = rules.placements_of(name)
+    return Placing(is_expert, _to_placements(pairs))
 
 
 def _local_of(tensor):

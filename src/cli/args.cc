@@ -56,6 +56,9 @@ void add_conversion(Flags& flags, ConversionFlags& to) {
   flags.value("--vpp", to.vpp, "N", "virtual stages per pipeline rank (default 1)");
   flags.value("--ep", to.ep, "N", "expert parallel size (default 1)");
   flags.value("--etp", to.etp, "N", "tensor parallel size of experts (default: as --tp)");
+  flags.value("--encoder-tp", to.encoder_tp, "N",
+              "of legacy: tensor parallel size of encoders, "
+              "--encoder-tensor-model-parallel-size (default: as --tp)");
   flags.values("--component", to.components, "SPEC",
                "of mimo: name=tp=N[,pp=,dp=,cp=,ep=,etp=,rank_offset=]; repeatable");
   flags.value("--world-size", to.world_size, "N", "of mimo: ranks of the whole run");

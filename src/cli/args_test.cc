@@ -205,6 +205,8 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {convert_with({"--vpp", "2"}), "--vpp: found 2 with 1 pipeline stage"},
       {convert_with({"--threads", "0"}), "--threads: found '0'"},
       {convert_with({"--threads", "5000"}), "--threads: found '5000'"},
+      {{"split", "a", "b", "--threads", "5000"}, "from 1 to 4096"},
+      {{"hash", "a", "--threads", "5000"}, "from 1 to 4096"},
       {convert_with({"--max-memory", "256M"}), "write it like 5GB or 256MiB"},
       {convert_with({"--dtype", "bf16"}), "--dtype: found 'bf16', expected keep, bfloat16"},
       {convert_with({"--dtype", "bfloat61"}), "did you mean bfloat16?"},

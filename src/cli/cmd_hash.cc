@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iterator>
 
+#include "base/fail.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/quantity.h"
@@ -31,10 +33,28 @@ std::string report_text(const HashReport& report) {
   return text;
 }
 
+// A path that was meant for another flag may be one of the checkpoint's own files.
+Status check_place(const std::string& path) {
+  constexpr std::uint64_t kMostManifestBytes = std::uint64_t{1} << 30;
+  const std::filesystem::path place(path);
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(place, ignored))) return {};
+  const std::string folder = place.has_parent_path() ? place.parent_path().string() : ".";
+  const auto directory = SW_TRY(open_local_directory(folder));
+  const auto text = read_whole(*directory, place.filename().string(), kMostManifestBytes);
+  if (text && read_manifest(*text)) return {};
+  return fail(
+      Code::kTargetExists,
+      "--manifest {}: found a file that is no manifest, expected none or an older manifest; "
+      "choose another path or remove it",
+      path);
+}
+
 }  // namespace
 
 Result<int> run_hash(const HashCommand& command, Console& console) {
   WatchedRun watched(console);
+  if (!command.manifest.empty()) SW_TRY(check_place(command.manifest));
   ProofOptions options = command.options;
   options.run = watched.options();
   const HashReport report = SW_TRY(hash_checkpoint(command.path, options));

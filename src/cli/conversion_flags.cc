@@ -94,6 +94,7 @@ Result<ParallelConfig> read_parallel(const ConversionFlags& flags) {
   // Megatron-Core's own default for the experts' tensor parallelism.
   parallel.expert_tensor = parallel.tensor;
   SW_TRY(read_size("--etp", flags.etp, parallel.expert_tensor));
+  SW_TRY(read_size("--encoder-tp", flags.encoder_tp, parallel.encoder_tensor));
   if (parallel.virtual_pipeline > 1 && parallel.pipeline == 1) {
     return fail(Code::kUsage,
                 "--vpp: found {} with 1 pipeline stage, expected several; give --pp too",
@@ -174,7 +175,8 @@ Status check_target_flags(const ConversionFlags& flags, TargetFormat format) {
       TargetFlag{"--make-vocab-size-divisible-by", &flags.make_vocab_size_divisible_by},
   };
   const std::array files_only = {TargetFlag{"--max-shard-size", &flags.max_shard_size}};
-  const std::array legacy_only = {TargetFlag{"--naming", &flags.naming}};
+  const std::array legacy_only = {TargetFlag{"--naming", &flags.naming},
+                                  TargetFlag{"--encoder-tp", &flags.encoder_tp}};
   const std::array sharded_only = {TargetFlag{"--shards", &flags.shards}};
   const std::array mlite_only = {
       TargetFlag{"--source-ep", &flags.source_ep},
@@ -241,11 +243,7 @@ Result<ConvertRequest> to_request(const ConversionFlags& flags) {
         SW_TRY(parse_count("--make-vocab-size-divisible-by", *flags.make_vocab_size_divisible_by));
   }
   SW_TRY(read_sharding(flags, request));
-  if (flags.threads) {
-    constexpr std::int64_t kMostThreads = 4096;
-    const std::int64_t threads = SW_TRY(parse_count("--threads", *flags.threads, kMostThreads));
-    request.threads = static_cast<int>(threads);
-  }
+  if (flags.threads) request.threads = SW_TRY(parse_threads(*flags.threads));
   if (flags.max_memory) {
     request.max_memory_bytes = SW_TRY(parse_bytes("--max-memory", *flags.max_memory));
   }

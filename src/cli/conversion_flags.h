@@ -21,6 +21,7 @@ struct ConversionFlags {
   Text vpp;
   Text ep;
   Text etp;
+  Text encoder_tp;
   Text world_size;
   Text mtp;
   Text spec;

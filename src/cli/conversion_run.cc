@@ -74,6 +74,7 @@ std::string command_line(const ConvertRequest& request) {
   add("--vpp", parallel.virtual_pipeline, 1);
   add("--ep", parallel.expert, 1);
   add("--etp", parallel.expert_tensor, parallel.tensor);
+  add("--encoder-tp", parallel.encoder_tensor, 0);
   return line;
 }
 

@@ -126,11 +126,13 @@ std::array<NamedSize, 7> named_sizes(const RecordedComponent& component) {
            {"rank_offset", component.rank_offset}}};
 }
 
-// `language: tp=2 pp=1 …; 60 tensors`.
+// `language: tp=2 pp=1 …; 60 tensors`, or without the tensors where nobody counted them.
 std::string component_text(const RecordedComponent& component, const Words& words) {
   std::string sizes = sizes_text(named_sizes(component));
   if (sizes.empty()) sizes = words.unknown;
-  return fmt::format("{}: {}; {} {}", component.name, sizes, component.tensors, words.tensors);
+  std::string text = fmt::format("{}: {}", component.name, sizes);
+  if (component.tensors) text += fmt::format("; {} {}", *component.tensors, words.tensors);
+  return text;
 }
 
 std::string layout_text(const Diagnosis& diagnosis, const Words& words) {
@@ -166,7 +168,12 @@ std::string diagnosis_json(const Diagnosis& diagnosis, Language language) {
   for (const RecordedComponent& component : diagnosis.components) {
     json.open_object().text("name", component.name);
     for (const auto& [name, size] : named_sizes(component)) write_number(json, name, size);
-    json.number("tensors", component.tensors).close();
+    json.key("tensors");
+    if (component.tensors) {
+      json.number(*component.tensors).close();
+    } else {
+      json.null().close();
+    }
   }
   json.close();
   json.text("reason", diagnosis.reason.in(language));

@@ -14,8 +14,9 @@ struct Spelling {
   std::string_view canonical;
 };
 
-// Megatron-LM's and Megatron-Bridge's arguments, those of Megatron-LM's checkpoint tools (which put
-// `target-` in front and leave `model` out), and the short names that everybody says.
+// Megatron-LM's, Megatron-Bridge's and LoongForge's arguments, those of Megatron-LM's checkpoint
+// tools (which put `target-` in front and leave `model` out), and the short names that everybody
+// says.
 constexpr std::array kSpellings = {
     Spelling{"tp", "tp"},
     Spelling{"tensor-model-parallel-size", "tp"},
@@ -38,6 +39,10 @@ constexpr std::array kSpellings = {
     Spelling{"expert-tensor-parallel-size", "etp"},
     Spelling{"expert-tensor-model-parallel-size", "etp"},
     Spelling{"etp-size", "etp"},
+    Spelling{"encoder-tp", "encoder-tp"},
+    Spelling{"encoder-tensor-model-parallel-size", "encoder-tp"},
+    Spelling{"encoder-tensor-parallel-size", "encoder-tp"},
+    Spelling{"encoder-tp-size", "encoder-tp"},
 };
 
 std::string_view canonical_size(std::string_view name) {

@@ -46,6 +46,11 @@ TEST(Dialect, KnowsEverySpellingOfEverySize) {
       {"-etp", "--etp"},
       {"--expert-tensor-parallel-size", "--etp"},
       {"--target-expert-tensor-parallel-size", "--etp"},
+      {"--encoder-tp", "--encoder-tp"},
+      {"--encoder_tp_size", "--encoder-tp"},
+      {"--encoder-tensor-parallel-size", "--encoder-tp"},
+      {"--encoder-tensor-model-parallel-size", "--encoder-tp"},
+      {"--encoder_tensor_model_parallel_size", "--encoder-tp"},
   };
   for (const Case& c : cases) {
     EXPECT_EQ(to_canonical_flags(Arguments{c.given, "4"}), (Arguments{c.canonical, "4"}));

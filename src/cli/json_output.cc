@@ -197,7 +197,9 @@ void write_layout(JsonWriter& json, const ParallelConfig& parallel) {
   json.key("parallel").open_object();
   json.number("tp", parallel.tensor).number("pp", parallel.pipeline);
   json.number("vpp", parallel.virtual_pipeline).number("ep", parallel.expert);
-  json.number("etp", parallel.expert_tensor).close();
+  json.number("etp", parallel.expert_tensor);
+  if (parallel.encoder_tensor > 0) json.number("encoder_tp", parallel.encoder_tensor);
+  json.close();
 }
 
 bool has_layout(TargetFormat format) {

@@ -30,14 +30,10 @@ void add_common(Flags& flags, PartFlags& texts, Request& request) {
 
 template <class Request>
 Status finish_common(const PartFlags& texts, Request& request) {
-  constexpr std::int64_t kMostThreads = 4096;
   if (texts.max_shard_size) {
     request.max_shard_bytes = SW_TRY(parse_bytes("--max-shard-size", *texts.max_shard_size));
   }
-  if (texts.threads) {
-    const std::int64_t threads = SW_TRY(parse_count("--threads", *texts.threads, kMostThreads));
-    request.threads = static_cast<int>(threads);
-  }
+  if (texts.threads) request.threads = SW_TRY(parse_threads(*texts.threads));
   return {};
 }
 

@@ -32,14 +32,10 @@ void add_proof(Flags& flags, ProofFlags& texts, ProofOptions& options) {
 }
 
 Status finish_proof(const ProofFlags& texts, ProofOptions& options) {
-  constexpr std::int64_t kMostThreads = 1024;
   if (texts.vocab_size) {
     options.vocab_size = SW_TRY(parse_count("--vocab-size", *texts.vocab_size));
   }
-  if (texts.threads) {
-    const std::int64_t threads = SW_TRY(parse_count("--threads", *texts.threads, kMostThreads));
-    options.threads = static_cast<int>(threads);
-  }
+  if (texts.threads) options.threads = SW_TRY(parse_threads(*texts.threads));
   return {};
 }
 

@@ -96,6 +96,12 @@ Result<std::int64_t> parse_count(std::string_view flag, std::string_view text,
   return static_cast<std::int64_t>(*number);
 }
 
+Result<int> parse_threads(std::string_view text) {
+  constexpr std::int64_t kMostThreads = 4096;
+  const std::int64_t threads = SW_TRY(parse_count("--threads", text, kMostThreads));
+  return static_cast<int>(threads);
+}
+
 std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array<std::string_view, 7> kNames = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
   return scaled(bytes, 1000.0, kNames);

@@ -19,6 +19,9 @@ namespace shardwright::cli {
 [[nodiscard]] Result<std::int64_t> parse_count(std::string_view flag, std::string_view text,
                                                std::int64_t largest = 1'000'000'000);
 
+/// `--threads`: a whole number from 1 to 4096. Error: kUsage.
+[[nodiscard]] Result<int> parse_threads(std::string_view text);
+
 /// `1.50 GB`, in powers of 1000 as disks are sold; below 1000: `999 bytes`.
 [[nodiscard]] std::string format_bytes(std::uint64_t bytes);
 

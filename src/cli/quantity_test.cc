@@ -36,13 +36,21 @@ TEST(ParseBytes, RefusesEverythingElse) {
 TEST(ParseCount, TakesWholeNumbersFromOne) {
   EXPECT_EQ(parse_count("--tp", "1"), 1);
   EXPECT_EQ(parse_count("--tp", "1000000000"), 1'000'000'000);
-  EXPECT_EQ(parse_count("--threads", "8", 8), 8);
+  EXPECT_EQ(parse_count("--tp", "8", 8), 8);
   for (const std::string_view text :
        {"", "0", "-1", "+2", "2.0", "two", "1000000001", "99999999999999999999", " 2", "2 "}) {
     const auto result = parse_count("--tp", text);
     ASSERT_FALSE(result) << text;
     EXPECT_EQ(result.error().code, Code::kUsage);
     EXPECT_THAT(result.error().message, HasSubstr("--tp: found '"));
+  }
+}
+
+TEST(ParseThreads, HaveOneLimit) {
+  EXPECT_EQ(parse_threads("1"), 1);
+  EXPECT_EQ(parse_threads("4096"), 4096);
+  for (const std::string_view text : {"0", "4097", "many"}) {
+    EXPECT_THAT(parse_threads(text).error().message, HasSubstr("--threads: found '"));
   }
 }
 

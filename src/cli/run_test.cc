@@ -49,5 +49,22 @@ TEST(RunCommandLine, AFollowerStopsAConversionBeforeItIsPublished) {
   EXPECT_EQ(run_command_line(words, console), kExitFine);
 }
 
+TEST(RunCommandLine, AManifestTakesThePlaceOfManifestsOnly) {
+  const TemporaryFolder folder;
+  const std::string model = golden_path("hf/llama3/hf");
+  folder.put("precious.safetensors", read_file(model + "/model.safetensors"));
+  const auto run = [&](const std::string& place) {
+    Console::Capture capture;
+    Console console(capture);
+    const int status = run_command_line({"hash", model, "--manifest", place}, console);
+    return std::to_string(status) + " " + capture.messages;
+  };
+  EXPECT_THAT(run(folder / "precious.safetensors"),
+              testing::AllOf(HasSubstr("SW0107"), HasSubstr("found a file that is no manifest")));
+  EXPECT_EQ(folder.get("precious.safetensors"), read_file(model + "/model.safetensors"));
+  EXPECT_EQ(run(folder / "manifest.json").substr(0, 1), "0");
+  EXPECT_EQ(run(folder / "manifest.json").substr(0, 1), "0") << "an older one may go";
+}
+
 }  // namespace
 }  // namespace shardwright::cli

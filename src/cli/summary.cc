@@ -138,6 +138,7 @@ std::string layout_text(const ParallelConfig& parallel) {
   add("VPP", parallel.virtual_pipeline, 1);
   add("EP", parallel.expert, 1);
   add("ETP", parallel.expert_tensor, parallel.tensor);
+  add("encoder TP", parallel.encoder_tensor, 0);
   return facts.empty() ? "one rank" : facts_text(facts);
 }
 

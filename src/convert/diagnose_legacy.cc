@@ -12,6 +12,8 @@
 #include "format/legacy_file.h"
 #include "format/rank_sample.h"
 #include "format/recorded_run.h"
+#include "format/tower_reader.h"
+#include "io/source_files.h"
 #include "layout/classify_legacy.h"
 #include "layout/finding_rules.h"
 #include "layout/sample_choice.h"
@@ -21,6 +23,8 @@ namespace {
 
 // A pickle of a rank takes milliseconds; with so many a thousand folders take well below a second.
 constexpr std::size_t kMostSamples = 48;
+// The tensor ranks of one node, and more.
+constexpr std::int64_t kMostTowerRanks = 64;
 
 class LegacyDiagnosis {
  public:
@@ -43,9 +47,10 @@ class LegacyDiagnosis {
     LegacyVerdict verdict = classify_legacy(evidence_);
     if (verdict.question && settle(*verdict.question, groups)) verdict = classify_legacy(evidence_);
     if (read_padding(verdict.diagnosis, groups)) verdict = classify_legacy(evidence_);
+    if (SW_TRY(read_towers(verdict.diagnosis, groups))) verdict = classify_legacy(evidence_);
     if (request_.check_replicas) {
-      RankComparison report = SW_TRY(
-          compare_ranks(directory_, groups.models, verdict.diagnosis.coordinates, survey_.data));
+      RankComparison report = SW_TRY(compare_ranks(
+          directory_, groups.models, {verdict.diagnosis.coordinates, survey_.data, tower_sizes()}));
       evidence_.differing = std::move(report.differing);
       evidence_.repeated = std::move(report.repeated);
       evidence_.bytes_compared += report.bytes;
@@ -105,6 +110,57 @@ class LegacyDiagnosis {
     evidence_.padding = rows->policy;
     evidence_.bytes_compared += rows->bytes;
     return true;
+  }
+
+  // Whether the model has parts that other numbers of tensor ranks may share out. One file of each
+  // tensor rank is read: the first stage has all of them.
+  Result<bool> read_towers(const Diagnosis& diagnosis, const FolderGroups& groups) {
+    const std::int64_t size = diagnosis.sizes.tensor.value_or(1);
+    const bool has_towers = std::ranges::any_of(evidence_.samples, [](const RankSample& sample) {
+      return !sample.models.empty() &&
+             std::ranges::any_of(sample.models.front(), [](const SampledTensor& tensor) {
+               return !tower_of(tensor.name).empty();
+             });
+    });
+    if (size < 2 || size > kMostTowerRanks || evidence_.samples.empty()) return false;
+    if (!has_towers) {
+      evidence_.towers.emplace();
+      return true;
+    }
+    std::map<std::int64_t, RankFile> by_rank;
+    for (const NumberedFolder& folder : groups.models) {
+      by_rank.emplace(folder.numbers[0], rank_file(folder.name, groups));
+    }
+    LegacyAxes axes;
+    axes.config.tensor = size;
+    std::vector<std::string> paths;
+    std::vector<LegacyRankFile> ranks;
+    for (const auto& [number, file] : by_rank) {
+      const auto opened = SW_TRY(directory_.open(file.path));
+      auto contents = read_legacy_file(*opened, LegacyDetail::kPlaces);
+      if (!contents) return false;  // told elsewhere, or by whoever converts
+      ranks.push_back({{number}, static_cast<std::uint32_t>(paths.size()), *std::move(contents)});
+      axes.ranks.push_back({number, 0, 0, 0});
+      paths.push_back(file.path);
+    }
+    SourceFiles files(directory_, paths, kMostTowerRanks);
+    const auto towers = SW_TRY(read_tower_evidence(ranks, axes, files));
+    evidence_.bytes_compared += files.bytes_read();
+    const auto told = recorded_run(ranks.front().contents.arguments).encoder_tensor;
+    auto settled = settle_towers(towers, told, size);
+    if (settled) {
+      evidence_.towers = *std::move(settled);
+    } else {
+      evidence_.towers_error = settled.error().text();
+    }
+    return true;
+  }
+
+  [[nodiscard]] TowerSizes tower_sizes() const {
+    TowerSizes sizes;
+    if (!evidence_.towers) return sizes;
+    for (const SettledTower& tower : *evidence_.towers) sizes.emplace(tower.tower, tower.size);
+    return sizes;
   }
 
   // Whether bytes could be compared. Where they cannot, the answer stays open.

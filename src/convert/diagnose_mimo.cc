@@ -83,7 +83,7 @@ void add_components(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
   }
   for (RecordedComponent& component : components) {
     component.tensors = tensors[component.name];
-    if (component.tensors > 0) continue;
+    if (*component.tensors > 0) continue;
     diagnosis.complete = false;
     diagnosis.evidence.push_back(fill(
         {"component {name} of the run has no tensors here", "运行中的组件 {name} 在这里没有张量"},

@@ -93,4 +93,10 @@ Result<std::vector<Mapping>> load_mappings_of(const ConvertRequest& request,
   return parse_mappings(texts_of(files));
 }
 
+Result<const Mapping*> chosen_family(const ConvertRequest& request,
+                                     std::span<const Mapping> mappings, const HfConfig& config) {
+  return request.family.empty() ? find_family(mappings, config)
+                                : find_family(mappings, request.family);
+}
+
 }  // namespace shardwright

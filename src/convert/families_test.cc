@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "testing/temporary_folder.h"
 
 namespace shardwright {
@@ -19,6 +22,67 @@ std::vector<std::string> families(const ConvertRequest& request, std::string_vie
     names.push_back(mapping.family);
   }
   return names;
+}
+
+using Names = std::set<std::string>;
+
+// The HF names of the rules that make Megatron tensors with this ending.
+void collect_hf_names(const std::vector<Item>& items, std::string_view ending, Names& names) {
+  for (const Item& item : items) {
+    if (const auto* rule = std::get_if<Rule>(&item.value)) {
+      if (!rule->megatron[0].text().ends_with(ending)) continue;
+      for (const NameTemplate& name : rule->hf) names.insert(name.text());
+    } else if (const auto* section = std::get_if<Section>(&item.value)) {
+      collect_hf_names(section->items, ending, names);
+    } else {
+      for (const auto& option : std::get<Choice>(item.value).options) {
+        collect_hf_names(option, ending, names);
+      }
+    }
+  }
+}
+
+Names originals_of(const CopyRule& copy) {
+  Names names;
+  for (const NameTemplate& name : copy.originals) names.insert(name.text());
+  return names;
+}
+
+// Models of one family spell the embedding in several ways; a head that repeats it must be known
+// for a copy under each, or a trained embedding would be exported beside the old head.
+TEST(Families, AHeadMayRepeatTheEmbeddingUnderEachOfItsNames) {
+  std::size_t tied = 0;
+  const std::vector<Mapping> mappings = load_mappings({}).value();
+  for (const Mapping& mapping : mappings) {
+    Names embeddings;
+    Names heads;
+    collect_hf_names(mapping.items, "embedding.word_embeddings.weight", embeddings);
+    collect_hf_names(mapping.items, "output_layer.weight", heads);
+    EXPECT_FALSE(embeddings.empty()) << mapping.family;
+    const auto may_repeat = [&](const Names& names) {
+      return std::ranges::any_of(names,
+                                 [&](const auto& name) { return embeddings.contains(name); });
+    };
+    for (const CopyRule& copy : mapping.copies) {
+      const Names names = originals_of(copy);
+      if (may_repeat(names)) {
+        EXPECT_EQ(names, embeddings) << mapping.family << ": " << copy.hf.hf.text();
+      }
+    }
+    if (std::ranges::find(mapping.sizes, "tied", &SizeRule::name) == mapping.sizes.end()) continue;
+    ++tied;
+    for (const std::string& head : heads) {
+      EXPECT_TRUE(std::ranges::any_of(mapping.copies,
+                                      [&](const CopyRule& copy) {
+                                        return copy.hf.hf.text() == head && copy.condition &&
+                                               copy.condition->size == "tied" &&
+                                               copy.condition->non_zero &&
+                                               may_repeat(originals_of(copy));
+                                      }))
+          << mapping.family << ": " << head;
+    }
+  }
+  EXPECT_GT(tied, 20U);
 }
 
 // To parse all families takes longer than to hash a gigabyte.

@@ -86,11 +86,20 @@ bool has_file(const TargetParts& parts, std::string_view path) {
                      [&](const TargetFile& file) { return file.path == path; });
 }
 
+void tell_left_out(std::string_view path, std::vector<std::string>& notes) {
+  notes.push_back(fmt::format("{} is left out: no tensor is quantised now", path));
+}
+
 // Files of the user's config folder, by value: they are few and small, and no part of the source.
-Status add_files_of(const std::string& folder_path, std::string_view without, TargetParts& parts) {
+Status add_files_of(const std::string& folder_path, std::string_view without, TargetParts& parts,
+                    std::vector<std::string>& notes) {
   const std::unique_ptr<Directory> folder = SW_TRY(open_local_directory(folder_path));
   for (const DirectoryEntry& entry : SW_TRY(list_hf_artifacts(*folder, ""))) {
-    if (has_file(parts, entry.name) || entry.name == without) continue;
+    if (has_file(parts, entry.name)) continue;
+    if (entry.name == without) {
+      tell_left_out(without, notes);
+      continue;
+    }
     std::string bytes = SW_TRY(read_whole(*folder, entry.name, kMostArtifactBytes));
     parts.files.push_back({entry.name, std::move(bytes)});
   }
@@ -116,16 +125,29 @@ Status finish_hf(const ConvertRequest& request, const Checkpoint& source, const 
     parts.files.push_back({"config.json", config});
   }
   const std::string_view without = is_dequantised ? kQuantisationFile : std::string_view();
-  if (!request.hf_config_dir.empty()) return add_files_of(request.hf_config_dir, without, parts);
+  if (!request.hf_config_dir.empty()) {
+    return add_files_of(request.hf_config_dir, without, parts, notes);
+  }
   for (const auto& [path, object] : source.artifacts) {
     if (has_file(parts, path)) continue;
     if (path == without) {
-      notes.push_back(fmt::format("{} is left out: no tensor is quantised now", path));
+      tell_left_out(path, notes);
       continue;
     }
     parts.artifacts.emplace_back(path, object);
   }
   return {};
+}
+
+Status finish_merged(const std::string& config, bool is_quantised, const std::string& folder,
+                     TargetParts& parts, std::vector<std::string>& notes) {
+  ConfigEdits edits;
+  edits.is_dequantised = !is_quantised;
+  std::string edited = SW_TRY(edited_config(config, edits, notes));
+  parts.files.push_back({"config.json", edited.empty() ? config : std::move(edited)});
+  if (folder.empty()) return {};
+  const std::string_view without = is_quantised ? std::string_view() : kQuantisationFile;
+  return add_files_of(folder, without, parts, notes);
 }
 
 }  // namespace shardwright

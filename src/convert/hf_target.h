@@ -20,4 +20,10 @@ inline constexpr std::array<std::string_view, 3> kPredictionKeys = {
                                const ModelFacts* facts, TargetParts& parts,
                                std::vector<std::string>& notes);
 
+/// The same for a model that was put together of parts: its config.json, which speaks of no
+/// quantisation where nothing is, and the other files of a folder (none where it is empty).
+[[nodiscard]] Status finish_merged(const std::string& config, bool is_quantised,
+                                   const std::string& folder, TargetParts& parts,
+                                   std::vector<std::string>& notes);
+
 }  // namespace shardwright

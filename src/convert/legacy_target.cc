@@ -10,6 +10,7 @@
 #include "convert/target.h"
 #include "format/common_state.h"
 #include "format/legacy_layout.h"
+#include "format/recorded_run.h"
 #include "layout/extra_state.h"
 #include "layout/layer_name.h"
 #include "layout/legacy_grid.h"
@@ -17,6 +18,7 @@
 #include "layout/module_order.h"
 #include "layout/placement.h"
 #include "layout/state_name.h"
+#include "layout/tower.h"
 #include "plan/canonical.h"
 
 namespace shardwright {
@@ -132,13 +134,12 @@ class LegacyPlanner {
 
   Status run() {
     SW_TRY(find_states());
+    const std::vector<LegacyRank> ranks = SW_TRY(legacy_grid(config_));
     const Placement placement = SW_TRY(Placement::make(descs_, config_));
     for (const TensorDesc& desc : descs_) SW_TRY(placement.place(desc));  // all of them divide
     SW_TRY(choose_modules());
     const std::int64_t layers = count_main_layers(descs_);
-    for (const LegacyRank& rank : SW_TRY(legacy_grid(config_))) {
-      SW_TRY(add_rank(rank, layers));
-    }
+    for (const LegacyRank& rank : ranks) SW_TRY(add_rank(rank, layers));
     return {};
   }
 
@@ -169,9 +170,29 @@ class LegacyPlanner {
 
   Status choose_modules() {
     const CommonState state = SW_TRY(CommonState::read(parts_.common_state));
+    SW_TRY(check_encoders(state.arguments()));
     is_local_ = parts_.spec != ModuleSpec::kTransformerEngine;
     modules_ = rank_modules(descs_, state.arguments(), is_local_);
     return {};
+  }
+
+  // A rank's part of an attention is whole heads.
+  [[nodiscard]] Status check_encoders(const Arguments& arguments) const {
+    if (config_.encoder_tensor == 0) return {};
+    const bool has_encoder = std::ranges::any_of(
+        descs_, [](const TensorDesc& desc) { return !tower_of(desc.name).empty(); });
+    if (!has_encoder) {
+      return fail(Code::kUsage,
+                  "--encoder-tp: found {} for a model that is a language model alone, expected "
+                  "one with an encoder; leave it out",
+                  config_.encoder_tensor);
+    }
+    const auto heads = number_of(arguments, {"vision_num_attention_heads"});
+    if (!heads || *heads % config_.encoder_tensor == 0) return {};
+    return fail(Code::kNotDivisible,
+                "--encoder-tp: found {} with {} attention heads in the encoder, expected a "
+                "divisor of them",
+                config_.encoder_tensor, *heads);
   }
 
   Status add_rank(const LegacyRank& rank, std::int64_t layers) {

@@ -90,6 +90,18 @@ Status add_layout_arguments(const ParallelConfig& parallel, const TargetParts& p
   return {};
 }
 
+// Wherever the source speaks of its encoders' tensor size, and where the target has one.
+void add_encoder_arguments(const ParallelConfig& parallel, const Arguments& source,
+                           ArgumentEdits& edits) {
+  const std::span<const std::string_view> names = encoder_size_names();
+  const bool is_apart = parallel.encoder_tensor > 0;
+  const std::int64_t size = is_apart ? parallel.encoder_tensor : parallel.tensor;
+  for (const std::string_view name : names) {
+    const bool is_told = number_of(source, {name}).value_or(0) > 0;
+    if (is_told || (is_apart && name == names.front())) edits.emplace_back(name, size);
+  }
+}
+
 bool has_numbered_layers(const TargetParts& parts) {
   return std::any_of(parts.tensors.begin(), parts.tensors.end(), [](const DraftTensor& tensor) {
     const std::optional<LayerName> layer = split_layer_name(tensor.desc.name);
@@ -168,6 +180,7 @@ Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& sou
   SW_TRY(
       fit_vocabulary(request, number_of(source.arguments, {"vocab_size"}), parts, edits.arguments));
   SW_TRY(add_layout_arguments(request.parallel, parts, edits.arguments));
+  add_encoder_arguments(request.parallel, source.arguments, edits.arguments);
   add_spec_argument(request.spec, edits.arguments);
   edits.drop_optimizer = !keeps_optimizer(request);
   if (source.location.container == Container::kLegacy || is_fsdp(source)) {
@@ -205,6 +218,7 @@ Status finish_from_megatron(const ConvertRequest& request, const Checkpoint& sou
     parts.common_state = SW_TRY(new_common_state(edits.arguments, iteration, numbered));
     notes.push_back("the source has no common state: arguments hold the layout only");
   }
+  parts.arguments = source.arguments;
   parts.tracker = is_release ? "release" : std::to_string(iteration);
   return {};
 }
@@ -219,6 +233,7 @@ Status finish_from_hf(const ConvertRequest& request, std::span<const TensorDesc>
   ArgumentEdits edits;
   SW_TRY(fit_vocabulary(request, std::nullopt, parts, edits));
   SW_TRY(add_layout_arguments(request.parallel, parts, edits));
+  add_encoder_arguments(request.parallel, {}, edits);
   const bool is_local = request.spec == ModuleSpec::kLocal;
   const ModuleSpec spec = is_local ? ModuleSpec::kLocal : ModuleSpec::kTransformerEngine;
   add_spec_argument(spec, edits);
@@ -236,6 +251,7 @@ Status finish_from_hf(const ConvertRequest& request, std::span<const TensorDesc>
   complete_extra_states(spec, empty, parts);
   parts.spec = spec;
   parts.common_state = SW_TRY(new_common_state(arguments, 0, numbered));
+  parts.arguments = Arguments(arguments.begin(), arguments.end());
   parts.files.push_back({parts.folder + "hf/source_keys.json", write_source_keys(hf)});
   parts.tracker = "0";
   return {};

@@ -2,7 +2,6 @@
 #include "shardwright/merge.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "base/fail.h"
 #include "convert/copies.h"
@@ -12,7 +11,7 @@
 #include "convert/merge_report.h"
 #include "convert/source_keys.h"
 #include "convert/target.h"
-#include "model/apply.h"
+#include "model/instances.h"
 
 namespace shardwright {
 namespace {
@@ -52,14 +51,22 @@ Result<ConfigSource> open_config(const std::string& path) {
   return source;
 }
 
-// A head that should repeat the embedding and does not would be lost when the model is loaded.
+// A head that should repeat the embedding and does not would be lost when the model is loaded,
+// whatever else is left out.
 Result<std::vector<MergeFinding>> find_lost_heads(const WholeModel& whole, const Catalog& catalog,
                                                   SourceFiles& files) {
-  const ModelTensors model = SW_TRY(model_tensors(catalog, whole.config_text));
-  const Result<Correspondence> mapped = map_from_hf(*whole.mapping, whole.sizes, model.tensors);
+  const std::vector<TensorDesc> stored = descs_of(catalog);
+  const TensorIndex index = SW_TRY(TensorIndex::make(stored));
+  const std::vector<CopyInstance> rules = SW_TRY(copy_instances(*whole.mapping, whole.sizes));
+  std::vector<HfCopy> copies;
+  for (const CopyInstance& copy : rules) {
+    const TensorDesc* head = index.find(copy.hf);
+    const auto original =
+        stored_original(rules, copy, [&](const std::string& name) { return index.contains(name); });
+    if (head != nullptr && original) copies.push_back({*head, *original, false});
+  }
   std::vector<MergeFinding> findings;
-  if (!mapped) return findings;  // a part is left out on purpose
-  for (const std::string& name : SW_TRY(find_differing_copies(mapped->copies, catalog, files))) {
+  for (const std::string& name : SW_TRY(find_differing_copies(copies, catalog, files))) {
     findings.push_back({"tied",
                         Severity::kError,
                         {},
@@ -83,7 +90,7 @@ class Merge {
     }
     SW_TRY(find_whole());
     parts_ = SW_TRY(open_parts(request_, *whole_.mapping));
-    tensors_ = SW_TRY(name_tensors(parts_, whole_));
+    named_ = SW_TRY(name_tensors(parts_, whole_));
     SW_TRY(report());
     PreparedMerge prepared{std::move(report_), std::nullopt};
     if (prepared.report.has_errors()) return prepared;
@@ -93,17 +100,14 @@ class Merge {
 
  private:
   Status find_whole() {
-    ConvertRequest families;
-    families.map_files = request_.map_files;
-    families.models_dir = request_.models_dir;
-    mappings_ = SW_TRY(load_mappings(families));
+    const ConvertRequest request = hf_request(request_);
+    mappings_ = SW_TRY(load_mappings(request));
     ConfigSource config = SW_TRY(open_config(request_.config));
     has_config_folder_ = config.is_folder;
     whole_.config_text = std::move(config.text);
     whole_.keys = std::move(config.keys);
     whole_.config = SW_TRY(read_hf_config(whole_.config_text));
-    whole_.mapping = request_.family.empty() ? SW_TRY(find_family(mappings_, whole_.config))
-                                             : SW_TRY(find_family(mappings_, request_.family));
+    whole_.mapping = SW_TRY(chosen_family(request, mappings_, whole_.config));
     whole_.sizes = SW_TRY(sizes_from_hf_config(*whole_.mapping, whole_.config));
     return {};
   }
@@ -115,9 +119,9 @@ class Merge {
       for (const StoredTensor& tensor : part.checkpoint.catalog.tensors) tensors.push_back(&tensor);
       report_.parts.push_back(part_report(part.part->name, part.path, tensors));
     }
-    add(drop_doubled(parts_, tensors_));
-    add(SW_TRY(add_tied_heads(parts_, whole_, mappings_, tensors_)));
-    add(SW_TRY(find_misfits(parts_, whole_, request_.without, tensors_)));
+    add(drop_doubled(parts_, named_.tensors));
+    add(SW_TRY(add_tied_heads(parts_, whole_, mappings_, named_)));
+    add(SW_TRY(find_misfits(parts_, whole_, request_.without, named_)));
     add(SW_TRY(compare_parts(parts_, whole_)));
     if (report_.has_errors()) return {};
     join();
@@ -150,7 +154,7 @@ class Merge {
         joined_.catalog.files.push_back(part.part->name + "/" + file);
       }
     }
-    for (const PlacedTensor& placed : tensors_) {
+    for (const PlacedTensor& placed : named_.tensors) {
       StoredTensor tensor = catalogs[placed.part].tensors[placed.index];
       own_names_.push_back(tensor.desc.name);
       tensor.desc.name = placed.desc.name;
@@ -164,26 +168,21 @@ class Merge {
 
   Result<PreparedConversion> plan() {
     PreparedConversion prepared;
-    ConvertRequest& request = prepared.request;
-    request.input = request_.parts[0].path;
-    request.output = request_.output;
-    request.format = TargetFormat::kHf;
-    request.overwrite = request_.overwrite;
-    request.threads = request_.threads;
-    request.max_shard_bytes = request_.max_shard_bytes;
-    if (has_config_folder_) request.hf_config_dir = request_.config;
+    prepared.request = hf_request(request_);
+    prepared.request.input = request_.parts[0].path;
+    // A file or a folder: it is read by now, and must not be replaced.
+    prepared.request.hf_config_dir = request_.config;
     prepared.family = whole_.mapping->family;
     for (const PartFolder& part : request_.parts) prepared.more_sources.push_back(part.path);
 
     TargetParts parts;
     parts.tensors = draft_identity(joined_.catalog, {});
     order_like(whole_.keys, parts.tensors);
-    if (has_config_folder_) {
-      SW_TRY(finish_hf(request, joined_, nullptr, parts, prepared.notes));
-      std::erase_if(parts.files, [](const TargetFile& f) { return f.path == kSourceKeysFile; });
-    } else {
-      parts.files.push_back({"config.json", whole_.config_text});
-    }
+    const ModelTensors model = SW_TRY(model_tensors(joined_.catalog, whole_.config_text));
+    SW_TRY(finish_merged(whole_.config_text, !model.quantised.empty(),
+                         has_config_folder_ ? request_.config : std::string(), parts,
+                         prepared.notes));
+    std::erase_if(parts.files, [](const TargetFile& f) { return f.path == kSourceKeysFile; });
     for (const DraftTensor& tensor : parts.tensors) {
       prepared.renames.push_back({{own_names_[tensor.recipe.views[0].source]}, tensor.desc.name});
     }
@@ -199,7 +198,7 @@ class Merge {
   WholeModel whole_;
   bool has_config_folder_ = false;
   std::vector<OpenedPart> parts_;
-  std::vector<PlacedTensor> tensors_;
+  NamedTensors named_;
   MergeReport report_;
   Checkpoint joined_;
   std::vector<std::string> own_names_;  // of its tensors, in their parts

@@ -9,7 +9,6 @@
 
 #include "base/fail.h"
 #include "convert/dequantise.h"
-#include "model/mapping_report.h"
 
 namespace shardwright {
 namespace {
@@ -43,11 +42,12 @@ class Fit {
     for (const TensorDesc& key : whole.keys) keys_.insert(key.name);
   }
 
-  Result<std::size_t> misfits(const std::vector<PlacedTensor>& tensors) const {
+  // How many, and the report about it.
+  Result<std::size_t> misfits(NamedTensors& named) const {
     std::unordered_set<std::string_view> seen;
     std::vector<TensorDesc> once;
     std::size_t misfits = 0;
-    for (const PlacedTensor& tensor : tensors) {
+    for (const PlacedTensor& tensor : named.tensors) {
       if (!seen.insert(tensor.desc.name).second) {
         ++misfits;
       } else {
@@ -56,11 +56,8 @@ class Fit {
       }
     }
     if (!keys_.empty()) return misfits;
-    const QuantisationConfig quantisation = SW_TRY(read_quantisation_config(whole_.config_text));
-    const ModelTensors model = SW_TRY(join_scales(once, quantisation));
-    const MappingReport report =
-        SW_TRY(report_mapping(*whole_.mapping, whole_.config, model.tensors));
-    for (const MappingProblem& problem : report.problems) misfits += problem.tensors.size();
+    named.report = SW_TRY(report_fit(whole_, once));
+    for (const MappingProblem& problem : named.report->problems) misfits += problem.tensors.size();
     return misfits;
   }
 
@@ -105,7 +102,45 @@ std::vector<PlacedTensor> place_tensors(const std::vector<OpenedPart>& parts,
   return placed;
 }
 
+// A whole model's names are those of several parts: not one of them would be this part's alone.
+Status refuse_whole(const Mapping& mapping, const OpenedPart& opened) {
+  std::set<const ModelPart*> owners;
+  for (const StoredTensor& tensor : opened.checkpoint.catalog.tensors) {
+    owners.insert(part_name(mapping.parts, tensor.desc.name).part);
+  }
+  owners.erase(nullptr);
+  if (owners.size() < 2) return {};
+  std::vector<std::string> found;
+  for (const ModelPart& part : mapping.parts) {
+    if (owners.contains(&part)) found.push_back(part.name);
+  }
+  return fail(Code::kUsage,
+              "--component {}: found tensors of {} in {}, named as in a whole model, expected this "
+              "part's alone; `split` that model first and give its folder {}",
+              opened.part->name, fmt::join(found, ", "), opened.path, opened.part->name);
+}
+
 }  // namespace
+
+bool says_tied(const HfConfig& config, const Mapping* family) {
+  if (family != nullptr) {
+    const Result<ModelSizes> sizes = sizes_from_hf_config(*family, config);
+    if (sizes && sizes->contains("tied")) return sizes->at("tied") != 0;
+  }
+  const auto said = config.values.find("tie_word_embeddings");
+  return said != config.values.end() && said->second == ArgValue{true};
+}
+
+bool says_tied(const HfConfig& config, std::span<const Mapping> mappings) {
+  const Result<const Mapping*> family = find_family(mappings, config);
+  return says_tied(config, family ? *family : nullptr);
+}
+
+Result<MappingReport> report_fit(const WholeModel& whole, std::span<const TensorDesc> stored) {
+  const QuantisationConfig quantisation = SW_TRY(read_quantisation_config(whole.config_text));
+  const ModelTensors model = SW_TRY(join_scales(stored, quantisation));
+  return report_mapping(*whole.mapping, whole.config, model.tensors);
+}
 
 std::unexpected<Error> no_parts(const Mapping& mapping) {
   return fail(Code::kNoFamily,
@@ -125,7 +160,10 @@ Result<std::vector<OpenedPart>> open_parts(const MergeRequest& request, const Ma
     }
     parts.push_back({part, folder.path, SW_TRY(open_checkpoint(folder.path))});
     const Checkpoint& opened = parts.back().checkpoint;
-    if (opened.location.container == Container::kHf) continue;
+    if (opened.location.container == Container::kHf) {
+      SW_TRY(refuse_whole(mapping, parts.back()));
+      continue;
+    }
     return fail(Code::kUsage,
                 "--component {}: found a {} checkpoint in {}, expected Hugging Face files; convert "
                 "it with --to hf first",
@@ -141,8 +179,7 @@ Result<std::vector<OpenedPart>> open_parts(const MergeRequest& request, const Ma
   return parts;
 }
 
-Result<std::vector<PlacedTensor>> name_tensors(const std::vector<OpenedPart>& parts,
-                                               const WholeModel& whole) {
+Result<NamedTensors> name_tensors(const std::vector<OpenedPart>& parts, const WholeModel& whole) {
   std::vector<std::vector<PartNaming>> namings;
   std::vector<std::size_t> sizes;
   std::size_t combinations = 1;
@@ -157,10 +194,10 @@ Result<std::vector<PlacedTensor>> name_tensors(const std::vector<OpenedPart>& pa
   }
   const Fit fit(whole);
   Combinations all(std::move(sizes));
-  std::vector<PlacedTensor> best;
+  NamedTensors best;
   std::optional<std::size_t> least;
   do {
-    std::vector<PlacedTensor> placed = place_tensors(parts, namings, all.chosen());
+    NamedTensors placed{place_tensors(parts, namings, all.chosen()), std::nullopt};
     const std::size_t misfits = SW_TRY(fit.misfits(placed));
     if (least && *least <= misfits) continue;
     least = misfits;

@@ -11,16 +11,12 @@
 #include <unordered_map>
 
 #include "base/text.h"
-#include "convert/dequantise.h"
 #include "model/instances.h"
-#include "model/mapping_report.h"
 
 namespace shardwright {
 namespace {
 
 using Kind = MappingProblem::Kind;
-
-constexpr std::string_view kLanguagePart = "language";
 
 // Settings that say how a file was written, not what the model is; and those that HfConfig repeats
 // under one spelling.
@@ -74,6 +70,10 @@ std::map<std::string, ArgValue, std::less<>> settings_of(const WholeModel& whole
   if (own.empty() && part.name == kLanguagePart) {
     own.insert(whole.config.values.begin(), whole.config.values.end());
   }
+  // The whole model's may stand at the top, and win.
+  if (part.name == kLanguagePart && whole.sizes.contains("tied")) {
+    own.insert_or_assign("tie_word_embeddings", ArgValue{whole.sizes.at("tied") != 0});
+  }
   return own;
 }
 
@@ -82,15 +82,6 @@ Result<std::optional<HfConfig>> own_config(const OpenedPart& part) {
   Result<HfConfig> config = read_hf_config(part.checkpoint.hf_config);
   if (!config) return std::unexpected(std::move(config.error()).within(part.path));
   return *std::move(config);
-}
-
-bool says_tied(const HfConfig& config, std::span<const Mapping> mappings) {
-  if (const Result<const Mapping*> family = find_family(mappings, config)) {
-    const Result<ModelSizes> sizes = sizes_from_hf_config(**family, config);
-    if (sizes && sizes->contains("tied")) return sizes->at("tied") != 0;
-  }
-  const auto said = config.values.find("tie_word_embeddings");
-  return said != config.values.end() && said->second == ArgValue{true};
 }
 
 // Findings of one kind, one for each part.
@@ -216,31 +207,34 @@ std::vector<MergeFinding> drop_doubled(const std::vector<OpenedPart>& parts,
 Result<std::vector<MergeFinding>> add_tied_heads(const std::vector<OpenedPart>& parts,
                                                  const WholeModel& whole,
                                                  std::span<const Mapping> mappings,
-                                                 std::vector<PlacedTensor>& tensors) {
+                                                 NamedTensors& named) {
   ModelSizes as_tied = whole.sizes;
   for (const CopyRule& rule : whole.mapping->copies) {
     if (rule.condition) as_tied[rule.condition->size] = rule.condition->non_zero ? 1 : 0;
   }
   std::map<std::string, PlacedTensor, std::less<>> by_name;
-  for (const PlacedTensor& tensor : tensors) by_name.emplace(tensor.desc.name, tensor);
+  for (const PlacedTensor& tensor : named.tensors) by_name.emplace(tensor.desc.name, tensor);
   std::vector<MergeFinding> findings;
-  for (const CopyInstance& copy : SW_TRY(copy_instances(*whole.mapping, as_tied))) {
-    const auto original = by_name.find(copy.original);
-    if (holds(copy.rule->condition, whole.sizes) || original == by_name.end()) continue;
-    if (by_name.contains(copy.hf)) continue;
-    const OpenedPart& part = parts[original->second.part];
+  const std::vector<CopyInstance> copies = SW_TRY(copy_instances(*whole.mapping, as_tied));
+  for (const CopyInstance& copy : copies) {
+    if (holds(copy.rule->condition, whole.sizes) || by_name.contains(copy.hf)) continue;
+    const auto original = stored_original(
+        copies, copy, [&](const std::string& name) { return by_name.contains(name); });
+    if (!original) continue;
+    PlacedTensor head = by_name.at(*original);
+    const OpenedPart& part = parts[head.part];
     const std::optional<HfConfig> config = SW_TRY(own_config(part));
     if (!config || !says_tied(*config, mappings)) continue;
-    PlacedTensor head = original->second;
     head.desc.name = copy.hf;
-    tensors.push_back(head);
+    named.tensors.push_back(head);
+    named.report.reset();
     by_name.emplace(copy.hf, std::move(head));
     findings.push_back({"tied",
                         Severity::kInfo,
                         part.part->name,
                         fmt::format("{} is written as a copy of {}: the part's config says that "
                                     "they are one tensor, the whole model's that they are two",
-                                    copy.hf, copy.original),
+                                    copy.hf, *original),
                         {copy.hf}});
   }
   return findings;
@@ -249,18 +243,18 @@ Result<std::vector<MergeFinding>> add_tied_heads(const std::vector<OpenedPart>& 
 Result<std::vector<MergeFinding>> find_misfits(const std::vector<OpenedPart>& parts,
                                                const WholeModel& whole,
                                                std::span<const std::string> without,
-                                               std::span<const PlacedTensor> tensors) {
-  std::vector<TensorDesc> stored;
-  for (const PlacedTensor& tensor : tensors) stored.push_back(tensor.desc);
-  const QuantisationConfig quantisation = SW_TRY(read_quantisation_config(whole.config_text));
-  const ModelTensors model = SW_TRY(join_scales(stored, quantisation));
-  const MappingReport report = SW_TRY(report_mapping(*whole.mapping, whole.config, model.tensors));
+                                               NamedTensors& named) {
+  if (!named.report) {
+    std::vector<TensorDesc> stored;
+    for (const PlacedTensor& tensor : named.tensors) stored.push_back(tensor.desc);
+    named.report = SW_TRY(report_fit(whole, stored));
+  }
   std::vector<MergeFinding> findings;
-  const ByPart by_part(parts, whole, tensors);
-  add_problems(report, without, by_part, findings);
+  const ByPart by_part(parts, whole, named.tensors);
+  add_problems(*named.report, without, by_part, findings);
   check_widths(whole, findings);
   std::set<std::string_view> present;
-  for (const PlacedTensor& tensor : tensors) present.insert(tensor.desc.name);
+  for (const PlacedTensor& tensor : named.tensors) present.insert(tensor.desc.name);
   ByPart lost = by_part;
   for (const TensorDesc& key : whole.keys) {
     if (!present.contains(key.name)) lost.add(key.name);

@@ -19,15 +19,15 @@ namespace shardwright {
 [[nodiscard]] Result<std::vector<MergeFinding>> add_tied_heads(const std::vector<OpenedPart>& parts,
                                                                const WholeModel& whole,
                                                                std::span<const Mapping> mappings,
-                                                               std::vector<PlacedTensor>& tensors);
+                                                               NamedTensors& named);
 
 /// Tensors that are missing, that nobody knows or that have other shapes than the config says, and
-/// sizes that don't meet. `without`: parts that may be missing. Errors: those of join_scales and of
-/// report_mapping.
+/// sizes that don't meet. `without`: parts that may be missing. Makes the report where naming did
+/// not. Errors: those of report_fit.
 [[nodiscard]] Result<std::vector<MergeFinding>> find_misfits(const std::vector<OpenedPart>& parts,
                                                              const WholeModel& whole,
                                                              std::span<const std::string> without,
-                                                             std::span<const PlacedTensor> tensors);
+                                                             NamedTensors& named);
 
 /// Settings in which a part's own config.json differs from what the whole model's says of it, and
 /// parts of other floating point types. Error: kJsonCorrupt.

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "codec/json_text.h"
+#include "convert/built_in_models.h"
 #include "convert/families.h"
 #include "convert/golden.h"
 #include "testing/golden_files.h"
@@ -409,6 +410,274 @@ TEST_F(MergeOfParts, RefusesAHeadThatLoadingWouldLose) {
   });
   EXPECT_THAT(findings(merge_, "tied"),
               ElementsAre(HasSubstr("lm_head.weight differs from the embedding")));
+  merge_.parts.pop_back();
+  merge_.without = {"adapter"};
+  EXPECT_THAT(findings(merge_, "tied"),
+              ElementsAre(HasSubstr("lm_head.weight differs from the embedding")))
+      << "a part is left out";
+}
+
+// The example's files have the older names; transformers 5 writes the newer ones.
+class TiedHeads : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    std::vector<TensorDesc> descs = descs_at(golden_);
+    for (TensorDesc& desc : descs) {
+      if (desc.name.starts_with("model.")) desc.name = GetParam() + desc.name.substr(6);
+    }
+    std::erase_if(descs, [](const TensorDesc& d) { return d.name == "lm_head.weight"; });
+    put_model(out_ / "whole", config(true).dump(), descs);
+    ASSERT_NO_FATAL_FAILURE(split_now(to_split(out_ / "whole", out_ / "parts")));
+    for (const bool tied : {true, false}) {
+      const std::string folder = tied ? "tied" : "untied";
+      out_.put(folder + "/config.json", config(tied).dump());
+      out_.put(folder + "/source_keys.json", read_file(out_ / "parts/model/source_keys.json"));
+    }
+  }
+  [[nodiscard]] Json config(bool tied) const {
+    Json config = config_at(golden_);
+    config["tie_word_embeddings"] = tied;
+    config["text_config"]["tie_word_embeddings"] = tied;
+    return config;
+  }
+  // The head as a copy of the embedding, in a model that is tied.
+  void put_repeated_head() {
+    const MergeRequest untied = to_merge(out_ / "parts", out_ / "merged", out_ / "untied");
+    ASSERT_NO_FATAL_FAILURE(merge_now(untied));
+    out_.put("merged/config.json", config(true).dump());
+  }
+
+  const std::string golden_ = golden_path("hf/qwen25_vl/hf");
+  TemporaryFolder out_;
+};
+
+TEST_P(TiedHeads, ThatRepeatTheEmbeddingAreNotStoredTwice) {
+  ASSERT_NO_FATAL_FAILURE(put_repeated_head());
+  ConvertRequest request;
+  request.input = out_ / "merged";
+  request.output = out_ / "megatron";
+  const auto converted = convert_now(request);
+  ASSERT_TRUE(converted) << converted.error().text();
+  EXPECT_THAT(converted->notes, Contains("lm_head.weight repeats " + GetParam() +
+                                         "embed_tokens.weight bit by bit and is not stored twice"));
+  request.input = out_ / "megatron";
+  request.output = out_ / "back";
+  request.format = TargetFormat::kHf;
+  ASSERT_TRUE(convert_now(request));
+  EXPECT_EQ(difference(read_all_tensors(out_ / "back").value(),
+                       read_all_tensors(out_ / "merged").value()),
+            "");
+}
+
+TEST_P(TiedHeads, ThatDifferAreRefused) {
+  std::vector<TensorDesc> language = descs_at(out_ / "parts/language");
+  language.push_back({"lm_head.weight", DType::kBF16, {512, 64}});
+  put_model(out_ / "parts/language", "", language);
+  const MergeRequest merge = to_merge(out_ / "parts", out_ / "merged", out_ / "tied");
+  EXPECT_THAT(findings(merge, "tied"),
+              ElementsAre(HasSubstr("lm_head.weight differs from the embedding")));
+}
+
+TEST_P(TiedHeads, AreNoPartOfALanguageModelThatSaysSo) {
+  EXPECT_EQ(config_at(out_ / "parts/language")["tie_word_embeddings"], true);
+  ConvertRequest request;
+  request.input = out_ / "parts/language";
+  request.output = out_ / "megatron";
+  request.family = "qwen2";
+  const auto converted = convert_now(request);
+  ASSERT_TRUE(converted) << converted.error().text();
+}
+
+INSTANTIATE_TEST_SUITE_P(Spellings, TiedHeads, testing::Values("model.", "model.language_model."),
+                         [](const auto& test) { return test.index == 0 ? "older" : "newer"; });
+
+// What the whole model's config says at its top holds for the language model alone too.
+TEST(Split, TellsTheLanguageModelWhetherItIsTied) {
+  const TemporaryFolder out;
+  const std::string golden = golden_path("hf/qwen3_vl/hf");
+  Json config = config_at(golden);
+  const auto told = [&](const Json& top, const Json& section) {
+    config["tie_word_embeddings"] = top;
+    config["text_config"].erase("tie_word_embeddings");
+    if (!section.is_null()) config["text_config"]["tie_word_embeddings"] = section;
+    std::vector<TensorDesc> descs = descs_at(golden);
+    if (top == true) {
+      std::erase_if(descs, [](const TensorDesc& d) { return d.name == "lm_head.weight"; });
+    }
+    fs::remove_all(out / "parts");
+    put_model(out / "whole", config.dump(), descs);
+    split_now(to_split(out / "whole", out / "parts"));
+    const MergeRequest merge = to_merge(out / "parts", out / "merged", out / "parts/model");
+    EXPECT_THAT(findings(merge, "config"), ElementsAre());
+    return config_at(out / "parts/language").value("tie_word_embeddings", Json("absent"));
+  };
+  EXPECT_EQ(told(true, Json()), true);
+  EXPECT_EQ(told(true, false), true) << "the top decides";
+  EXPECT_EQ(told(false, Json()), "absent") << "nothing to correct";
+  EXPECT_EQ(told(false, true), false);
+}
+
+const Json kFp8 = {
+    {"quant_method", "fp8"}, {"activation_scheme", "dynamic"}, {"weight_block_size", {128, 128}}};
+
+// A Qwen3-VL whose language model has a weight of fp8 with its scales.
+void put_fp8_model(const std::string& folder) {
+  const std::string golden = golden_path("hf/qwen3_vl/hf");
+  Json config = config_at(golden);
+  config["quantization_config"] = kFp8;
+  std::vector<TensorDesc> descs = descs_at(golden);
+  const std::string weight = "model.language_model.layers.0.self_attn.q_proj.weight";
+  std::ranges::find(descs, weight, &TensorDesc::name)->dtype = DType::kF8E4M3;
+  descs.push_back({weight + "_scale_inv", DType::kF32, {1, 1}});
+  put_model(folder, config.dump(2) + "\n", descs);
+}
+
+TEST(Split, TellsAQuantisedPartWhatItsScalesAre) {
+  const TemporaryFolder out;
+  put_fp8_model(out / "whole");
+  ASSERT_NO_FATAL_FAILURE(split_now(to_split(out / "whole", out / "parts")));
+  EXPECT_EQ(config_at(out / "parts/language").value("quantization_config", Json()), kFp8);
+  EXPECT_FALSE(config_at(out / "parts/images").contains("quantization_config"));
+  ConvertRequest request;
+  request.input = out / "parts/language";
+  request.output = out / "plain";
+  request.format = TargetFormat::kHf;
+  request.dtype = DType::kBF16;
+  request.family = "qwen3";
+  const auto converted = convert_now(request);
+  ASSERT_TRUE(converted) << converted.error().text();
+  EXPECT_FALSE(config_at(out / "plain").contains("quantization_config"));
+
+  MergeRequest merge = to_merge(out / "parts", out / "merged", out / "parts/model");
+  merge.max_shard_bytes = kOneShard;
+  ASSERT_NO_FATAL_FAILURE(merge_now(merge));
+  expect_same_files(out / "merged", out / "whole");
+}
+
+// Packed values of methods that we don't read are known by their types.
+TEST(Split, TellsPartsOfAnyQuantisation) {
+  const TemporaryFolder out;
+  for (const DType packed : {DType::kI32, DType::kI8, DType::kU8}) {
+    Json config = kGemmaConfig;
+    config["quantization_config"] = {{"quant_method", "awq"}};
+    std::vector<TensorDesc> descs = gemma({});
+    descs.push_back({"model.language_model.layers.0.mlp.up_proj.qweight", packed, {8}});
+    descs.push_back({"model.vision_tower.embeddings.position_ids", DType::kI64, {4}});
+    put_model(out / "whole", config.dump(), descs);
+    ASSERT_NO_FATAL_FAILURE(split_now(to_split(out / "whole", out / "parts")));
+    EXPECT_EQ(config_at(out / "parts/language").value("quantization_config", Json()),
+              config["quantization_config"]);
+    EXPECT_FALSE(config_at(out / "parts/images").contains("quantization_config"));
+    fs::remove_all(out / "parts");
+  }
+}
+
+TEST_F(MergeOfParts, SaysNothingOfAQuantisationThatIsGone) {
+  edit_whole([](Json& config) { config["quantization_config"] = kFp8; });
+  out_.put("whole/hf_quant_config.json", "{}");
+  out_.put("whole/tokenizer.json", "{}");
+  for (const char* place : {"whole", "whole/config.json"}) {
+    merge_.config = out_ / place;
+    const auto prepared = prepare_merge(merge_);
+    ASSERT_TRUE(prepared && prepared->conversion);
+    EXPECT_THAT(
+        prepared->conversion->notes,
+        Contains("config.json: quantization_config is removed: no tensor is quantised now"));
+    ASSERT_NO_FATAL_FAILURE(merge_now(merge_));
+    Json expected = config_at(out_ / "whole");
+    expected.erase("quantization_config");
+    EXPECT_EQ(config_at(out_ / "merged"), expected);
+    EXPECT_FALSE(fs::exists(out_ / "merged/hf_quant_config.json"));
+    EXPECT_EQ(fs::exists(out_ / "merged/tokenizer.json"), std::string(place) == "whole");
+    fs::remove_all(out_ / "merged");
+  }
+}
+
+TEST(Merge, KeepsWhatAQuantisedPartNeeds) {
+  const TemporaryFolder out;
+  put_fp8_model(out / "whole");
+  out.put("whole/hf_quant_config.json", "{}");
+  ASSERT_NO_FATAL_FAILURE(split_now(to_split(out / "whole", out / "parts")));
+  ASSERT_NO_FATAL_FAILURE(merge_now(to_merge(out / "parts", out / "merged", out / "whole")));
+  EXPECT_EQ(read_file(out / "merged/config.json"), read_file(out / "whole/config.json"));
+  EXPECT_TRUE(fs::exists(out / "merged/hf_quant_config.json"));
+}
+
+TEST_F(MergeOfParts, RefusesAWholeModelAsAPart) {
+  for (const std::size_t part : {0, 1, 2}) {
+    MergeRequest request = merge_;
+    request.parts[part].path = whole_;
+    const auto prepared = prepare_merge(request);
+    ASSERT_FALSE(prepared);
+    EXPECT_THAT(prepared.error().text(),
+                testing::AllOf(HasSubstr("--component " + request.parts[part].name + ": found"),
+                               HasSubstr("language, images, adapter"), HasSubstr("split")));
+  }
+  std::vector<TensorDesc> two = descs_at(whole_);
+  std::erase_if(two, [](const TensorDesc& d) { return d.name.contains("merger"); });
+  rewrite("images", two);
+  const auto prepared = prepare_merge(merge_);
+  ASSERT_FALSE(prepared);
+  EXPECT_THAT(prepared.error().text(), HasSubstr("found tensors of language, images in"));
+}
+
+// --overwrite replaces a folder as a whole: nothing that was read may lie in it.
+TEST_F(MergeOfParts, NeverReplacesWhatItReads) {
+  out_.put("place/outer/config.json", read_file(whole_ + "/config.json"));
+  out_.put("place/outer/tokenizer.json", "{}");
+  for (const MappingText& model : built_in_models()) {
+    out_.put("place/models/" + model.name, std::string(model.json));
+  }
+  const auto refusal = [&](const std::string& output, const auto& edit) {
+    MergeRequest request = merge_;
+    request.output = out_ / output;
+    request.overwrite = true;
+    edit(request);
+    const auto prepared = prepare_merge(request);
+    EXPECT_TRUE(prepared) << prepared.error().text();
+    if (!prepared || !prepared->conversion) return std::string("not prepared");
+    const auto run = run_conversion(*prepared->conversion, {});
+    return run ? std::string("accepted") : run.error().text();
+  };
+  const std::string config = out_ / "place/outer";
+  const std::string file = config + "/config.json";
+  const auto folder = [&](MergeRequest& request) { request.config = config; };
+  const auto alone = [&](MergeRequest& request) { request.config = file; };
+  EXPECT_THAT(refusal("place/outer", folder), HasSubstr("SW0110"));
+  EXPECT_THAT(refusal("place", folder), HasSubstr("SW0110"));
+  EXPECT_THAT(refusal("place/outer", alone), HasSubstr("SW0110"));
+  EXPECT_THAT(refusal("place", alone), HasSubstr("SW0110"));
+  EXPECT_THAT(
+      refusal("place", [&](MergeRequest& request) { request.models_dir = out_ / "place/models"; }),
+      HasSubstr("SW0110"));
+  EXPECT_THAT(refusal("place",
+                      [&](MergeRequest& request) {
+                        request.map_files = {out_ / "place/models/qwen3_vl.json"};
+                      }),
+              HasSubstr("SW0110"));
+  EXPECT_TRUE(fs::exists(out_ / "place/outer/tokenizer.json"));
+  EXPECT_EQ(refusal("place/outer/new", folder), "accepted") << "that replaces nothing";
+  EXPECT_TRUE(fs::exists(out_ / "place/outer/tokenizer.json"));
+}
+
+TEST(Convert, NeverReplacesTheConfigThatItReads) {
+  const TemporaryFolder out;
+  ConvertRequest request;
+  request.input = golden_path("hf/qwen3/hf");
+  request.output = out / "outer";
+  request.format = TargetFormat::kHf;
+  request.overwrite = true;
+  out.put("outer/ref/config.json", read_file(request.input + "/config.json"));
+  request.hf_config_dir = out / "outer/ref";
+  for (const char* output : {"outer", "outer/ref"}) {
+    request.output = out / output;
+    const auto converted = convert_now(request);
+    ASSERT_FALSE(converted);
+    EXPECT_EQ(converted.error().code, Code::kTargetInsideSource);
+  }
+  EXPECT_TRUE(fs::exists(out / "outer/ref/config.json"));
+  request.output = out / "outer/ref/new";
+  EXPECT_TRUE(convert_now(request));
 }
 
 TEST_F(MergeOfParts, RefusesWhatCantBeMeant) {

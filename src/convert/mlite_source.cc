@@ -122,6 +122,12 @@ class Relabelling {
           "numbers that experts and layers had on their ranks",
           name_list(foreign_)));
     }
+    if (!guessed_.empty()) {
+      notes.push_back(fmt::format(
+          "{} tensors: no file name tells who wrote which of their pieces, so their rows are taken "
+          "in MLite's own order (data ranks before the others): {}",
+          guessed_.size(), name_list(guessed_)));
+    }
     return std::move(result_);
   }
 
@@ -183,10 +189,10 @@ class Relabelling {
   }
 
   // Rows whose FSDP cut lies inside the others' are in order already.
-  [[nodiscard]] MergedSizes sizes_to_undo(const StoredTensor& tensor, const MergedSizes& sizes,
-                                          int inner_axis) const {
+  MergedSizes sizes_to_undo(const StoredTensor& tensor, const MergedSizes& sizes, int inner_axis) {
     const MergedRanks ranks{sizes.outer * sizes.inner, inner_axis == 0 ? 1 : sizes.inner};
     const auto order = order_of_ranks(source_, tensor, ranks);
+    if (!order && sizes.fsdp > 1 && ranks.others > 1) guessed_.push_back(tensor.desc.name);
     if (order != FsdpOrder::kInside) return sizes;
     return {1, sizes.outer, 1};
   }
@@ -228,6 +234,7 @@ class Relabelling {
   Catalog result_;
   std::unordered_map<std::string, std::size_t> by_name_;
   std::vector<std::string> foreign_;
+  std::vector<std::string> guessed_;  // whose pieces lie in an order that nothing tells
 };
 
 }  // namespace

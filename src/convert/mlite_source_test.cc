@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "layout/dtensor_placement.h"
@@ -96,6 +97,46 @@ TEST(MliteSource, PutsRowsInOrderWhoeverWroteThem) {
     EXPECT_THAT(rows_of(*result, "model.layers.0.mlp.experts.fc2.weight1"),
                 UnorderedElementsAre("0+2 by 1", "2+2 by 3"));
   }
+}
+
+// Nothing else on disk tells in which order the pieces of a merged axis lie.
+TEST(MliteSource, SaysWhereNobodyTellsWhoWroteThePieces) {
+  const auto told = [](const std::vector<std::uint32_t>& order, const std::string& file_prefix) {
+    std::vector<StoredTensor> tensors;
+    add_layer(tensors, "model.layers.0.", order);
+    add_layer(tensors, "model.layers.1.", order);
+    Catalog catalog = catalog_of(std::move(tensors));
+    for (std::string& file : catalog.files) file = file_prefix + file;
+    std::vector<std::string> notes;
+    EXPECT_TRUE(global(catalog, notes));
+    EXPECT_EQ(notes.size(), 1U + std::ranges::count_if(notes, [](const std::string& note) {
+                              return note.find("who wrote") != std::string::npos;
+                            }));
+    return notes.back();
+  };
+  EXPECT_THAT(told({0, 2, 1, 3}, ""), testing::Not(HasSubstr("who wrote")));
+  EXPECT_THAT(told({0, 1, 2, 3}, ""), testing::Not(HasSubstr("who wrote")));
+  EXPECT_THAT(told({0, 3, 1, 2}, ""),
+              testing::AllOf(HasSubstr("who wrote"), HasSubstr("4 tensors"),
+                             HasSubstr("model.layers.0.mlp.experts.fc1.weight0")));
+  EXPECT_THAT(told({0, 1, 2, 3}, "part"), HasSubstr("who wrote"));
+  EXPECT_THAT(told({0, 1}, "part"), testing::Not(HasSubstr("who wrote"))) << "EP alone cuts";
+}
+
+TEST(MliteSource, HasRowsInOneOrderWhereOnlyDataRanksCut) {
+  std::vector<StoredTensor> tensors;
+  tensors.push_back(tensor_of("model.layers.0.mlp.router.weight", {2, 4}, {0}));
+  for (const std::string expert : {"0", "1"}) {
+    const std::string experts = "model.layers.0.mlp.experts.";
+    tensors.push_back(tensor_of(experts + "fc1.weight" + expert, {12, 4}, {0, 1}));
+    tensors.push_back(tensor_of(experts + "fc2.weight" + expert, {4, 6}, {0, 1}));
+  }
+  Catalog catalog = catalog_of(std::move(tensors));
+  for (std::string& file : catalog.files) file = "part" + file;
+  std::vector<std::string> notes;
+  const auto result = global(catalog, notes);
+  ASSERT_TRUE(result) << result.error().text();
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("saved with EP 1, ETP 1, EDP 2")));
 }
 
 TEST(MliteSource, NumbersLayersThroughTheStages) {

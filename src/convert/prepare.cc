@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "convert/attention_heads.h"
 #include "convert/component_table.h"
 #include "convert/constants.h"
 #include "convert/copies.h"
@@ -29,6 +30,7 @@
 #include "convert/renames.h"
 #include "convert/replicas.h"
 #include "convert/select.h"
+#include "convert/unfold.h"
 #include "format/legacy_states.h"
 #include "format/torch_items.h"
 #include "layout/layer_name.h"
@@ -72,6 +74,8 @@ class Preparation {
     const ReplicaReport replicas = cost_of_replicas(catalog_, request().check_replicas);
     result_.replicas = {replicas.compared, replicas.bytes};
     SW_TRY(make_drafts());
+    SW_TRY(check_attention_heads(parts_.tensors, parts_.arguments,
+                                 [this](std::string_view name) { return tensor_ranks_of(name); }));
     if (is_to_fsdp()) SW_TRY(make_fsdp_entries(request(), parts_, result_.notes));
     result_.renames = renames_of(parts_.tensors, result_.plan.quantised, catalog_, stored_names_);
     result_.plan.source = std::move(catalog_);
@@ -154,8 +158,15 @@ class Preparation {
     const ModelFacts facts =
         SW_TRY(find_model_facts(request(), source(), mappings_, descs, result_.notes));
     result_.family = facts.mapping->family;
+    SW_TRY(unfold_convolutions(facts, catalog_));
     routes_ = facts.mapping->components;
     return check_components(result_.family, routes_, layout_);
+  }
+
+  // Of an ordinary Megatron model's tensor.
+  [[nodiscard]] std::int64_t tensor_ranks_of(std::string_view name) const {
+    const ComponentRoute* route = is_to_mimo() ? route_of(routes_, name) : nullptr;
+    return route == nullptr ? request().parallel.tensor : layout_.find(route->name)->tensor;
   }
 
   Status plan_mimo() {
@@ -442,11 +453,12 @@ class Preparation {
   Status draft_hf_from_megatron() {
     SW_TRY(load());
     SW_TRY(check_piece_count(descs_of(catalog_)));
+    ModelFacts facts = SW_TRY(find_model_facts(
+        request(), source(), mappings_, descs_of(canonical_tensors(catalog_)), result_.notes));
+    result_.family = facts.mapping->family;
+    SW_TRY(unfold_convolutions(facts, catalog_));
     const std::vector<CanonicalTensor> canonical = canonical_tensors(catalog_);
     const std::vector<TensorDesc> descs = descs_of(canonical);
-    ModelFacts facts =
-        SW_TRY(find_model_facts(request(), source(), mappings_, descs, result_.notes));
-    result_.family = facts.mapping->family;
     const std::vector<TensorDesc> keys = SW_TRY(wanted_keys(source()));
     correspondence_ = SW_TRY(correspond_from_megatron(facts, descs, keys));
     SW_TRY(check_constants(correspondence_, canonical, catalog_, *source().files));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "base/fail.h"
@@ -18,6 +19,10 @@ constexpr std::uint64_t kFirstBytes = 4096;
 // What one file holds of a tensor and no file before it.
 using Shard = std::vector<Chunk>;
 
+bool is_before(const Shard& a, const Shard& b) {
+  return std::ranges::lexicographical_compare(a.front().box.origin, b.front().box.origin);
+}
+
 std::vector<Shard> shards_of(const StoredTensor& tensor) {
   std::map<std::uint32_t, Shard> by_file;
   std::set<std::vector<std::int64_t>> corners;
@@ -31,6 +36,7 @@ std::vector<Shard> shards_of(const StoredTensor& tensor) {
   }
   std::vector<Shard> shards;
   for (auto& [file, shard] : by_file) shards.push_back(std::move(shard));
+  std::ranges::sort(shards, is_before);  // as ranks count them
   return shards;
 }
 
@@ -46,30 +52,40 @@ class ShardCheck {
  public:
   explicit ShardCheck(SourceFiles& files) : files_(files) {}
 
-  Result<bool> are_alike(const std::vector<Shard>& shards) {
-    // The first blocks of all before the whole of any.
-    for (const std::uint64_t limit : {kFirstBytes, ~std::uint64_t{0}}) {
-      for (std::size_t i = 1; i < shards.size(); ++i) {
-        if (!SW_TRY(are_same(shards.front(), shards[i], limit))) return false;
+  // The smallest divisor of their number with which the shards repeat.
+  Result<std::size_t> period_of(const std::vector<Shard>& shards) {
+    for (std::size_t period = 1; period < shards.size(); ++period) {
+      if (shards.size() % period == 0 && SW_TRY(repeat(shards, period))) return period;
+    }
+    return shards.size();
+  }
+
+  // Weights that are all zero, as fresh adapters are, are alike on every rank and cut rightly.
+  Result<bool> are_constants(std::span<const Shard> shards, int element) {
+    for (const Shard& shard : shards) {
+      for (const Chunk& chunk : shard) {
+        const auto step = static_cast<std::uint64_t>(element);
+        const FilePlace first{chunk.file, chunk.range.offset};
+        const FilePlace second{chunk.file, chunk.range.offset + step};
+        const auto differs =
+            SW_TRY(first_difference(files_, first, second, chunk.range.length - step));
+        if (differs) return false;
       }
     }
     return true;
   }
 
-  // Weights that are all zero, as fresh adapters are, are alike on every rank and cut rightly.
-  Result<bool> is_constant(const Shard& shard, int element) {
-    for (const Chunk& chunk : shard) {
-      const auto step = static_cast<std::uint64_t>(element);
-      const FilePlace first{chunk.file, chunk.range.offset};
-      const FilePlace second{chunk.file, chunk.range.offset + step};
-      const auto differs =
-          SW_TRY(first_difference(files_, first, second, chunk.range.length - step));
-      if (differs) return false;
+ private:
+  Result<bool> repeat(const std::vector<Shard>& shards, std::size_t period) {
+    // The first blocks of all before the whole of any.
+    for (const std::uint64_t limit : {kFirstBytes, ~std::uint64_t{0}}) {
+      for (std::size_t i = period; i < shards.size(); ++i) {
+        if (!SW_TRY(are_same(shards[i % period], shards[i], limit))) return false;
+      }
     }
     return true;
   }
 
- private:
   Result<bool> are_same(const Shard& a, const Shard& b, std::uint64_t limit) {
     for (std::size_t i = 0; i < a.size(); ++i) {
       const auto differs = SW_TRY(first_difference(files_, {a[i].file, a[i].range.offset},
@@ -83,6 +99,21 @@ class ShardCheck {
   SourceFiles& files_;
 };
 
+std::unexpected<Error> refuse(std::string_view tensor, std::size_t shards, std::size_t period) {
+  if (period == 1) {
+    return fail(Code::kReplicasDiffer,
+                "tensor {}: found the same bytes in all {} tensor-parallel ranks, expected each to "
+                "hold its own part: a replica was taken for a shard; see shardwright explain L20, "
+                "or join them as they are with --check-replicas none",
+                tensor, shards);
+  }
+  return fail(Code::kReplicasDiffer,
+              "tensor {}: found shards that repeat with period {} in {} tensor-parallel ranks, "
+              "expected each to hold its own part: fewer ranks share it out; see shardwright "
+              "explain L25, or join them as they are with --check-replicas none",
+              tensor, period, shards);
+}
+
 }  // namespace
 
 Status check_shards(const Catalog& catalog, ReplicaCheck check, SourceFiles& files) {
@@ -93,13 +124,11 @@ Status check_shards(const Catalog& catalog, ReplicaCheck check, SourceFiles& fil
     if (tensor.desc.shape.size() < 2 || is_expert_tensor(tensor.desc.name)) continue;
     const std::vector<Shard> shards = shards_of(tensor);
     if (shards.size() < 2 || !have_one_shape(shards)) continue;
-    if (!SW_TRY(shard_check.are_alike(shards))) continue;
-    if (SW_TRY(shard_check.is_constant(shards.front(), bytes_of(tensor.desc.dtype)))) continue;
-    return fail(Code::kReplicasDiffer,
-                "tensor {}: found the same bytes in all {} tensor-parallel ranks, expected each to "
-                "hold its own part: a replica was taken for a shard; see shardwright explain L20, "
-                "or join them as they are with --check-replicas none",
-                tensor.desc.name, shards.size());
+    const std::size_t period = SW_TRY(shard_check.period_of(shards));
+    if (period == shards.size()) continue;
+    const auto distinct = std::span(shards).first(period);
+    if (SW_TRY(shard_check.are_constants(distinct, bytes_of(tensor.desc.dtype)))) continue;
+    return refuse(tensor.desc.name, shards.size(), period);
   }
   return {};
 }

@@ -7,9 +7,10 @@
 
 namespace shardwright {
 
-/// Looks for tensors of a legacy checkpoint of which every tensor-parallel rank holds the same
-/// bytes, though their names say that each holds its own part: somebody took replicas for shards,
-/// and joining them would repeat the tensor TP times (finding L20). Of shards that differ, as they
+/// Looks for tensors of a legacy checkpoint of which tensor-parallel ranks hold the same bytes,
+/// though their names say that each holds its own part: all of them (somebody took replicas for
+/// shards, and joining them would repeat the tensor TP times: finding L20), or those that are some
+/// number apart (L25). Of shards that differ, as they
 /// should, only the first block is read. Nothing is looked for with kNone. Error: kReplicasDiffer.
 [[nodiscard]] Status check_shards(const Catalog& catalog, ReplicaCheck check, SourceFiles& files);
 

@@ -81,28 +81,32 @@ Expectation expectation(const LegacyTensor& tensor, std::string_view axis) {
 
 class AxisComparison {
  public:
-  explicit AxisComparison(std::string_view axis) : axis_(axis) {}
+  AxisComparison(std::string_view axis, const TowerSizes& towers)
+      : axis_(axis), towers_(axis == "tp" ? towers : TowerSizes()) {}
 
-  // The first of the ranks with each of the others.
+  // The first of the ranks with each of the others, and each rank's shard of a tower with the one
+  // that it repeats.
   Status compare(const Directory& directory, const std::vector<RankFile>& ranks) {
     const OpenRank first = SW_TRY(open_rank(directory, ranks.front()));
     std::map<std::string, std::size_t> alike;
     for (std::size_t i = 1; i < ranks.size(); ++i) {
       const OpenRank other = SW_TRY(open_rank(directory, ranks[i]));
-      const std::size_t models =
-          std::min(first.contents.models.size(), other.contents.models.size());
-      for (std::size_t m = 0; m < models; ++m) {
-        for (const LegacyTensor& tensor : first.contents.models[m].tensors) {
-          const LegacyTensor* twin = find_tensor(other.contents.models[m], tensor.name);
-          if (twin != nullptr) SW_TRY(compare_one(first, tensor, other, *twin, alike));
-        }
-      }
+      SW_TRY(each_twin(first, other, [&](const LegacyTensor& tensor, const LegacyTensor& twin) {
+        return ranks[i].number < size_of(tensor, ranks)
+                   ? compare_one(first, tensor, other, twin, alike)
+                   : Status();
+      }));
+      SW_TRY(compare_repeats(directory, ranks, ranks[i], other));
     }
     for (const auto& [name, count] : alike) {
-      if (count + 1 < ranks.size()) continue;
       for (const LegacyModel& model : first.contents.models) {
-        if (const LegacyTensor* tensor = find_tensor(model, name))
-          note_repeated(*tensor, ranks.size());
+        const LegacyTensor* tensor = find_tensor(model, name);
+        if (tensor == nullptr) continue;
+        const auto held =
+            std::min(size_of(*tensor, ranks), static_cast<std::int64_t>(ranks.size()));
+        if (static_cast<std::int64_t>(count) + 1 >= held) {
+          note_repeated(*tensor, static_cast<std::size_t>(held));
+        }
       }
     }
     return {};
@@ -111,6 +115,47 @@ class AxisComparison {
   RankComparison report;
 
  private:
+  template <class F>
+  static Status each_twin(const OpenRank& a, const OpenRank& b, const F& visit) {
+    const std::size_t models = std::min(a.contents.models.size(), b.contents.models.size());
+    for (std::size_t m = 0; m < models; ++m) {
+      for (const LegacyTensor& tensor : a.contents.models[m].tensors) {
+        const LegacyTensor* twin = find_tensor(b.contents.models[m], tensor.name);
+        if (twin != nullptr) SW_TRY(visit(tensor, *twin));
+      }
+    }
+    return {};
+  }
+
+  // How many ranks have shards of their own of a tensor; of what is no tower's, all of them.
+  [[nodiscard]] std::int64_t size_of(const LegacyTensor& tensor,
+                                     const std::vector<RankFile>& ranks) const {
+    return tensor_size_of(tensor.name, towers_, ranks.back().number + 1);
+  }
+
+  Status compare_repeats(const Directory& directory, const std::vector<RankFile>& ranks,
+                         const RankFile& rank, const OpenRank& other) {
+    for (const auto& [tower, size] : towers_) {
+      const auto original = std::ranges::find(ranks, rank.number % size, &RankFile::number);
+      if (rank.number < size || original == ranks.end()) continue;
+      const OpenRank first = SW_TRY(open_rank(directory, *original));
+      SW_TRY(each_twin(first, other, [&](const LegacyTensor& tensor, const LegacyTensor& twin) {
+        if (tower_of(tensor.name) != tower) return Status();
+        return compare_equal(first, tensor, other, twin);
+      }));
+    }
+    return {};
+  }
+
+  Status compare_equal(const OpenRank& a, const LegacyTensor& tensor, const OpenRank& b,
+                       const LegacyTensor& twin) {
+    ReplicaVerdict verdict = SW_TRY(compare_bytes(a, tensor, b, twin));
+    report.bytes += verdict.bytes;
+    verdict.axis = axis_;
+    if (verdict.differing > 0) report.differing.push_back(std::move(verdict));
+    return {};
+  }
+
   Status compare_one(const OpenRank& a, const LegacyTensor& tensor, const OpenRank& b,
                      const LegacyTensor& twin, std::map<std::string, std::size_t>& alike) {
     const Expectation expected = expectation(tensor, axis_);
@@ -138,6 +183,7 @@ class AxisComparison {
   }
 
   std::string_view axis_;
+  TowerSizes towers_;
 };
 
 // Folders that differ in one number only, as groups.
@@ -156,8 +202,10 @@ std::vector<std::vector<RankFile>> groups_along(std::span<const NumberedFolder> 
     auto& ranks = files.emplace_back();
     for (const NumberedFolder* folder : group) {
       const std::string inner = folder->name + "/" + folder->file;
-      ranks.push_back({folder->name, data.empty() ? inner : std::string(data) + "/" + inner});
+      ranks.push_back({folder->name, data.empty() ? inner : std::string(data) + "/" + inner,
+                       folder->numbers[place]});
     }
+    std::ranges::sort(ranks, {}, &RankFile::number);
   }
   return files;
 }
@@ -179,16 +227,15 @@ Result<ReplicaVerdict> compare_replica(const Directory& directory, const RankFil
 
 Result<RankComparison> compare_ranks(const Directory& directory,
                                      std::span<const NumberedFolder> folders,
-                                     std::span<const std::string> coordinates,
-                                     std::string_view data) {
+                                     const RankLayout& layout) {
   RankComparison all;
   std::set<std::string> told;
   for (const std::string_view axis : {"ep", "tp"}) {
-    const auto place = std::ranges::find(coordinates, axis);
-    if (place == coordinates.end()) continue;
-    AxisComparison check(axis);
-    const auto at = static_cast<std::size_t>(place - coordinates.begin());
-    for (const auto& ranks : groups_along(folders, at, data)) {
+    const auto place = std::ranges::find(layout.coordinates, axis);
+    if (place == layout.coordinates.end()) continue;
+    AxisComparison check(axis, layout.towers);
+    const auto at = static_cast<std::size_t>(place - layout.coordinates.begin());
+    for (const auto& ranks : groups_along(folders, at, layout.data)) {
       SW_TRY(check.compare(directory, ranks));
     }
     std::ranges::move(check.report.differing, std::back_inserter(all.differing));

@@ -17,6 +17,7 @@ namespace shardwright {
 struct RankFile {
   std::string folder;
   std::string path;
+  std::int64_t number = 0;  ///< of the rank, along the axis that is looked at
 };
 
 /// Compares one tensor of two ranks byte by byte. Errors: those of reading; kShapeMismatch where
@@ -25,6 +26,13 @@ struct RankFile {
                                                      const RankFile& first, const RankFile& second,
                                                      const std::string& tensor);
 
+/// How the ranks' folders lie, and what they share.
+struct RankLayout {
+  std::span<const std::string> coordinates;  ///< what the folders' numbers are
+  std::string_view data;  ///< the folder that holds them, relative to the directory
+  TowerSizes towers;      ///< with tensor sizes of their own
+};
+
 struct RankComparison {
   std::vector<ReplicaVerdict> differing;
   std::vector<RepeatedShard> repeated;
@@ -32,11 +40,10 @@ struct RankComparison {
 };
 
 /// Compares everything that several ranks should hold alike: dense tensors along ep, and along tp
-/// those that Megatron replicates. Shards that are alike along tp and should not be are noted too.
-/// `data`: the folder that holds them, relative to the directory. Errors: those of reading.
+/// those that Megatron replicates and the shards of towers that repeat. Shards that are alike along
+/// tp and should not be are noted too. Errors: those of reading.
 [[nodiscard]] Result<RankComparison> compare_ranks(const Directory& directory,
                                                    std::span<const NumberedFolder> folders,
-                                                   std::span<const std::string> coordinates,
-                                                   std::string_view data);
+                                                   const RankLayout& layout);
 
 }  // namespace shardwright

@@ -35,6 +35,10 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   publish.sources = conversion.more_sources;
   publish.sources.push_back(request.input);
   publish.sources.push_back(conversion.source.location.path);
+  publish.kept = request.map_files;
+  for (const std::string& folder : {request.hf_config_dir, request.models_dir}) {
+    if (!folder.empty()) publish.kept.push_back(folder);
+  }
   publish.bytes_needed = cost.bytes_written;
   publish.overwrite = request.overwrite;
   const std::unique_ptr<Publication> publication = SW_TRY(Publication::begin(std::move(publish)));

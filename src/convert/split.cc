@@ -17,7 +17,12 @@
 namespace shardwright {
 namespace {
 
-constexpr std::string_view kModelFolder = "model/";
+// Types of weights that are packed or mean nothing without their scales, whatever the method: plain
+// ones are floats of 16 bits and more, and what is no weight counts (int64) or masks.
+bool is_quantised(DType dtype) {
+  return (dtype >= DType::kU8 && dtype <= DType::kI32) ||
+         (dtype >= DType::kF8E4M3 && dtype <= DType::kF4E2M1X2);
+}
 
 class Splitter {
  public:
@@ -33,7 +38,6 @@ class Splitter {
     }
     SW_TRY(find_parts());
     SW_TRY(assign());
-    set_request();
     all_ = draft_identity(source().catalog, {});
     Plan& plan = result_.conversion.plan;
     plan.source = source().catalog;
@@ -49,13 +53,12 @@ class Splitter {
   [[nodiscard]] const Checkpoint& source() const { return result_.conversion.source; }
 
   Status find_parts() {
-    ConvertRequest families;
-    families.map_files = request_.map_files;
-    families.models_dir = request_.models_dir;
-    mappings_ = SW_TRY(load_mappings(families));
-    const HfConfig config = SW_TRY(read_hf_config(source().hf_config));
-    mapping_ = request_.family.empty() ? SW_TRY(find_family(mappings_, config))
-                                       : SW_TRY(find_family(mappings_, request_.family));
+    result_.conversion.request = hf_request(request_);
+    result_.conversion.request.input = request_.input;
+    mappings_ = SW_TRY(load_mappings(result_.conversion.request));
+    config_ = SW_TRY(read_hf_config(source().hf_config));
+    mapping_ = SW_TRY(chosen_family(result_.conversion.request, mappings_, config_));
+    result_.conversion.family = mapping_->family;
     result_.family = mapping_->family;
     if (!mapping_->parts.empty()) return {};
     return no_parts(*mapping_);
@@ -78,17 +81,6 @@ class Splitter {
                 "{}: found {} tensors that belong to no part of {}: {}; the 'hf' prefixes of its "
                 "mapping file's components say what does",
                 request_.input, unknown.size(), mapping_->family, name_list(unknown));
-  }
-
-  void set_request() {
-    ConvertRequest& request = result_.conversion.request;
-    request.input = request_.input;
-    request.output = request_.output;
-    request.format = TargetFormat::kHf;
-    request.overwrite = request_.overwrite;
-    request.threads = request_.threads;
-    request.max_shard_bytes = request_.max_shard_bytes;
-    result_.conversion.family = mapping_->family;
   }
 
   Status add_part(const ModelPart& part) {
@@ -123,13 +115,32 @@ class Splitter {
       tell(fmt::format("config.json has no {}: {} gets no config.json", part.config, part.name));
       return {};
     }
-    parts_.files.push_back({folder + "config.json", own->dump(2) + "\n"});
+    nlohmann::ordered_json alone = *own;
+    SW_TRY(inherit(part, document, alone));
+    parts_.files.push_back({folder + "config.json", alone.dump(2) + "\n"});
+    return {};
+  }
+
+  // What the top of the whole model's config says of the part too.
+  Status inherit(const ModelPart& part, const nlohmann::ordered_json& document,
+                 nlohmann::ordered_json& alone) {
+    const auto quantisation = document.find("quantization_config");
+    const bool has_quantised = std::ranges::any_of(members_[&part], [&](const Member& member) {
+      return is_quantised(source().catalog.tensors[member.tensor].desc.dtype);
+    });
+    if (has_quantised && quantisation != document.end() && !alone.contains(quantisation.key())) {
+      alone[quantisation.key()] = *quantisation;
+    }
+    if (part.name != kLanguagePart) return {};
+    const bool is_tied = says_tied(config_, mapping_);
+    const HfConfig own = SW_TRY(read_hf_config(alone.dump()));
+    if (says_tied(own, mappings_) != is_tied) alone["tie_word_embeddings"] = is_tied;
     return {};
   }
 
   // What a merge needs to make the same model again.
   void add_model() {
-    const std::string folder(kModelFolder);
+    const std::string folder = std::string(kWholeModelFolder) + "/";
     parts_.files.push_back(
         {folder + std::string(kSourceKeysFile), write_source_keys(descs_of(source().catalog))});
     for (const auto& [name, object] : source().artifacts) {
@@ -146,6 +157,7 @@ class Splitter {
 
   const SplitRequest& request_;
   std::vector<Mapping> mappings_;
+  HfConfig config_;
   const Mapping* mapping_ = nullptr;
   std::map<const ModelPart*, std::vector<Member>> members_;
   std::vector<DraftTensor> all_;

@@ -29,6 +29,7 @@ struct TargetParts {
   /// Bytes of a common.pt, and what the tracker says: for Megatron targets.
   std::string common_state;
   std::string tracker;
+  Arguments arguments;                  ///< of the model, where they are known
   ModuleSpec spec = ModuleSpec::kKeep;  ///< that the entries are named for, where it is known
   /// The norm behind the last layer is Transformer Engine's even among Megatron-Core's own modules:
   /// so it is wherever that is installed.

@@ -6,6 +6,7 @@
 #include "codec/torch_tensor.h"
 #include "format/plain_arguments.h"
 #include "layout/early_names.h"
+#include "layout/omni_names.h"
 
 namespace shardwright {
 namespace {
@@ -72,8 +73,9 @@ Result<LegacyModel> read_model(const TorchFile& archive, std::string_view key, V
     return fail(Code::kUnsupportedFormat, "'{}': found no dict of tensors", key);
   }
   SW_TRY(add_entries(archive, "", dict, detail, 0, model));
-  if (!model.is_early) return model;
-  for (LegacyTensor& tensor : model.tensors) tensor.name = core_name_of_early(tensor.name);
+  for (LegacyTensor& tensor : model.tensors) {
+    tensor.name = model.is_early ? core_name_of_early(tensor.name) : core_name_of_omni(tensor.name);
+  }
   return model;
 }
 

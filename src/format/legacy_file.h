@@ -13,7 +13,9 @@ namespace shardwright {
 
 /// A tensor as one rank saved it.
 struct LegacyTensor {
-  std::string name;     ///< the rank's own: layers count from 0 in each (virtual) stage
+  /// The rank's own: layers count from 0 in each (virtual) stage. That of an ordinary model where
+  /// the file has LoongForge's names, whose second embedding is then there twice.
+  std::string name;
   LocatedTensor place;  ///< dtype and shape; where it lies only with LegacyDetail::kPlaces
 };
 

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "format/rank_sample.h"
 #include "format/recorded_run.h"
+#include "format/tower_reader.h"
 #include "io/source_files.h"
 #include "layout/folder_groups.h"
 #include "layout/layer_name.h"
@@ -60,6 +61,7 @@ Result<LegacyRanks> LegacyRanks::read(Checkpoint& checkpoint, Defects& defects) 
   SW_TRY(ranks.read_files(checkpoint, defects));
   SW_TRY(ranks.check_virtual_stages(checkpoint.catalog));
   ranks.axes_ = SW_TRY(settle_legacy_axes(ranks.evidence(checkpoint.catalog)));
+  SW_TRY(ranks.find_towers(checkpoint));
   ranks.count_layers();
   ranks.experts_ = ranks.count_experts();
   return ranks;
@@ -126,6 +128,13 @@ RankNaming LegacyRanks::naming() const {
   return has_three && axes_.config.pipeline == 1 ? RankNaming::kTpPpEp : RankNaming::kMegatron;
 }
 
+Status LegacyRanks::find_towers(Checkpoint& checkpoint) {
+  const auto evidence = SW_TRY(read_tower_evidence(files_, axes_, *checkpoint.files));
+  const RecordedRun run = recorded_run(files_.front().contents.arguments);
+  towers_ = SW_TRY(settle_towers(evidence, run.encoder_tensor, axes_.config.tensor));
+  return {};
+}
+
 // Layers count through the virtual stages of all ranks: first stage 0 of every pipeline rank.
 // Some tools (verl) have numbered them so already: then a stage does not begin with layer 0.
 void LegacyRanks::count_layers() {
@@ -168,6 +177,7 @@ Result<LegacyStage> LegacyRanks::stage_of(std::size_t index, std::size_t v) cons
     return fail(Code::kLegacyLayout, "found {} experts, expected a multiple of {} expert ranks",
                 experts_, axes_.config.expert);
   }
+  for (const SettledTower& tower : towers_) stage.towers.emplace(tower.tower, tower.size);
   stage.experts_per_rank = experts_ / axes_.config.expert;
   const auto untied = file.arguments.find("untie_embeddings_and_output_weights");
   stage.output_is_embedding = axes_.config.pipeline > 1 && untied != file.arguments.end() &&

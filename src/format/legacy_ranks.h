@@ -10,6 +10,7 @@
 #include "format/legacy_file.h"
 #include "layout/legacy_axes.h"
 #include "layout/legacy_parts.h"
+#include "layout/tower_evidence.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -34,6 +35,8 @@ class LegacyRanks {
   [[nodiscard]] const std::vector<LegacyRankFile>& files() const { return files_; }
   [[nodiscard]] const LegacyAxes& axes() const { return axes_; }
   [[nodiscard]] RankNaming naming() const;
+  /// The towers that other numbers of tensor ranks share out than the language model.
+  [[nodiscard]] const std::vector<SettledTower>& towers() const { return towers_; }
   /// Whose the state dict `v` of file `index` is. Error: kLegacyLayout.
   [[nodiscard]] Result<LegacyStage> stage_of(std::size_t index, std::size_t v) const;
 
@@ -43,11 +46,13 @@ class LegacyRanks {
                                  Checkpoint& checkpoint);
   [[nodiscard]] Status check_virtual_stages(const Catalog& catalog) const;
   [[nodiscard]] LegacyAxesEvidence evidence(const Catalog& catalog) const;
+  [[nodiscard]] Status find_towers(Checkpoint& checkpoint);
   void count_layers();
   [[nodiscard]] std::int64_t count_experts() const;
 
   std::vector<LegacyRankFile> files_;
   LegacyAxes axes_;
+  std::vector<SettledTower> towers_;
   std::int64_t experts_ = 0;  // of the whole model
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> first_layers_;
 };

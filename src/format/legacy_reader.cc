@@ -73,6 +73,12 @@ Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
     SW_TRY(defects.report(add_rank(checkpoint.catalog, ranks, i, chunks)));
   }
   SW_TRY(defects.report(check_folders(ranks, checkpoint.catalog)));
+  for (const SettledTower& tower : ranks.towers()) {
+    checkpoint.notes.push_back(
+        fmt::format("{} is shared out over {} tensor ranks, the language model over {}: its shards "
+                    "repeat with period {}, as {}",
+                    tower.tower, tower.size, ranks.axes().config.tensor, tower.size, tower.reason));
+  }
   const LegacyRankFile& first = ranks.files().front();
   checkpoint.arguments = first.contents.arguments;
   if (std::ranges::find(first.contents.keys, "args") == first.contents.keys.end()) return {};

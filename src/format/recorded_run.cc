@@ -2,8 +2,18 @@
 #include "format/recorded_run.h"
 
 #include <algorithm>
+#include <array>
 
 namespace shardwright {
+namespace {
+
+constexpr std::array<std::string_view, 4> kEncoderSizes = {"encoder_tensor_model_parallel_size",
+                                                           "encoder_tensor_parallel_size",
+                                                           "encoder_tp_size", "encoder_tp"};
+
+}  // namespace
+
+std::span<const std::string_view> encoder_size_names() { return kEncoderSizes; }
 
 std::optional<std::int64_t> number_of(const Arguments& arguments,
                                       std::initializer_list<std::string_view> names) {
@@ -30,7 +40,9 @@ RecordedRun recorded_run(const Arguments& arguments) {
   run.experts = number_of(arguments, {"num_experts", "num_moe_experts"});
   run.vocabulary = number_of(arguments, {"vocab_size"});
   run.vocabulary_divisor = number_of(arguments, {"make_vocab_size_divisible_by"});
-  run.encoder_tensor = number_of(arguments, {"encoder_tensor_model_parallel_size"});
+  for (const std::string_view name : kEncoderSizes) {
+    if (!run.encoder_tensor) run.encoder_tensor = number_of(arguments, {name});
+  }
   return run;
 }
 

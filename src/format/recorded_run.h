@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "layout/legacy_evidence.h"
@@ -17,6 +18,9 @@ namespace shardwright {
 
 /// The sizes in a run's arguments, in Megatron's spellings and in those of AIAK's tools.
 [[nodiscard]] RecordedRun recorded_run(const Arguments& arguments);
+
+/// What runs call the tensor parallel size of their encoders, where it may be another one.
+[[nodiscard]] std::span<const std::string_view> encoder_size_names();
 
 /// Where a rank of a run cuts the buckets of its distributed optimizer, if it does, given the
 /// elements of its parameters. Source: resolve_ddp_bucket_size in megatron/training,

@@ -50,16 +50,13 @@ bool is_within(const fs::path& inner, const fs::path& outer) {
   }
 }
 
-Status check_sources(const fs::path& target, const std::vector<std::string>& sources) {
-  for (const std::string& source : sources) {
-    const fs::path resolved = SW_TRY(resolve(source));
-    const bool inside = is_within(target, resolved);
-    if (!inside && !is_within(resolved, target)) continue;
-    return fail(Code::kTargetInsideSource,
-                "{}: found the target {} the source {}, expected them apart; choose another target",
-                target.string(), inside ? "in" : "around", resolved.string());
-  }
-  return {};
+Status check_apart(const fs::path& target, const std::string& source, bool may_be_inside) {
+  const fs::path resolved = SW_TRY(resolve(source));
+  const bool around = is_within(resolved, target);
+  if (!around && (may_be_inside || !is_within(target, resolved))) return {};
+  return fail(Code::kTargetInsideSource,
+              "{}: found the target {} the source {}, expected them apart; choose another target",
+              target.string(), around ? "around" : "in", resolved.string());
 }
 
 /// Neither a folder with something in it (unless it may be replaced) nor anything else.
@@ -196,7 +193,8 @@ Result<std::unique_ptr<Publication>> Publication::begin(PublishOptions options,
     return fail(Code::kTargetExists, "{}: found the root folder, expected a new one",
                 target.string());
   }
-  SW_TRY(check_sources(target, options.sources));
+  for (const std::string& source : options.sources) SW_TRY(check_apart(target, source, false));
+  for (const std::string& kept : options.kept) SW_TRY(check_apart(target, kept, true));
   SW_TRY(check_target(target, options.overwrite));
   SW_TRY(check_parent(target.parent_path()));
   SW_TRY(check_space(target.parent_path(), options.bytes_needed));

@@ -29,8 +29,10 @@ class PublishCalls {
 struct PublishOptions {
   std::string target;                ///< the folder to appear
   std::vector<std::string> sources;  ///< files or folders that are read meanwhile
-  std::uint64_t bytes_needed = 0;    ///< 0 skips the check for free space
-  bool overwrite = false;            ///< replace a target that is not empty
+  /// Files or folders that were read before: a target may lie in them, but not around them.
+  std::vector<std::string> kept;
+  std::uint64_t bytes_needed = 0;  ///< 0 skips the check for free space
+  bool overwrite = false;          ///< replace a target that is not empty
   /// Told the path of a folder that could not be removed, so that the user can.
   std::function<void(const std::string&)> report_leftover;
 };
@@ -43,7 +45,8 @@ struct PublishOptions {
 class Publication {
  public:
   /// Checks everything that can be checked before the work and makes the hidden folder. Errors:
-  /// kTargetInsideSource (the same, or one inside the other, whatever links lie between),
+  /// kTargetInsideSource (the same, or one inside the other, whatever links lie between; of what is
+  /// kept only the same or inside the target),
   /// kTargetExists (a file, a mount point, or not empty without `overwrite`), kNotFound and
   /// kPermission (the target's parent folder), kDiskSpace.
   [[nodiscard]] static Result<std::unique_ptr<Publication>> begin(

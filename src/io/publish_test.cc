@@ -58,6 +58,7 @@ class PublicationTest : public ::testing::Test {
   PublishOptions options(bool overwrite = false) {
     return {.target = folder_ / "out",
             .sources = {folder_ / "source"},
+            .kept = {},
             .bytes_needed = 10,
             .overwrite = overwrite,
             .report_leftover = [this](const std::string& path) { leftovers_.push_back(path); }};
@@ -272,6 +273,24 @@ TEST_F(PublicationTest, RefusesTargetAndSourceInEachOther) {
   EXPECT_TRUE(Publication::begin(with(folder_ / "source2", source)))
       << "a common beginning of the names is not a common folder";
   EXPECT_TRUE(Publication::begin(with(folder_ / "sour", source)));
+}
+
+// A config folder was read by then: a new folder in it takes nothing away.
+TEST_F(PublicationTest, RefusesATargetAroundWhatIsKept) {
+  folder_.put("kept/deep/file", "x");
+  const auto with = [&](const std::string& target, const std::string& kept) {
+    PublishOptions chosen = options(true);
+    chosen.target = target;
+    chosen.kept = {kept};
+    return chosen;
+  };
+  const std::string kept = folder_ / "kept";
+  for (const auto& [target, read] :
+       {std::pair(kept, kept), {kept, kept + "/deep"}, {kept, kept + "/deep/file"}}) {
+    EXPECT_EQ(refusal(with(target, read)).code, Code::kTargetInsideSource) << target << read;
+  }
+  EXPECT_TRUE(Publication::begin(with(kept + "/new", kept)));
+  EXPECT_TRUE(Publication::begin(with(kept + "/new", kept + "/deep/file")));
 }
 
 TEST_F(PublicationTest, RefusesAMissingOrForbiddenParent) {

@@ -216,6 +216,10 @@ constexpr std::array kRules = {
                  "each other.",
                  "按名称只有 {layers} 层，模型应有 {expected} 层：Megatron-FSDP 在 {stages} 个 "
                  "pipeline stage 中使用相同的层编号，同名的层互相覆盖。"}},
+    FindingRule{"L39",
+                kError,
+                {"How many tensor ranks share out the encoder cannot be told: {error}",
+                 "无法确定编码器由多少个 tensor rank 切分：{error}"}},
 };
 
 // Appends the text with its parameters; a name without a parameter stays as it is, which the tests

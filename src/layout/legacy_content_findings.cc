@@ -149,9 +149,27 @@ void add_components(const LegacyReading& reading, Diagnosis& diagnosis) {
     add_finding(diagnosis, "L24", {{"name", placed.contents.hyper_connection_head}});
     break;
   }
-  const auto& encoder = reading.run.encoder_tensor;
-  if (encoder && *encoder > 0 && *encoder != *reading.sizes.tensor) {
-    add_finding(diagnosis, "L25", {{"encoder", *encoder}, {"tp", *reading.sizes.tensor}});
+}
+
+// Their tensor sizes, where they differ; by the arguments alone where no file tells.
+void add_towers(const LegacyEvidence& evidence, const LegacyReading& reading,
+                Diagnosis& diagnosis) {
+  const std::int64_t tp = *reading.sizes.tensor;
+  if (!evidence.towers_error.empty()) {
+    return add_finding(diagnosis, "L39", {{"error", evidence.towers_error}});
+  }
+  if (!evidence.towers) {
+    const std::int64_t told = reading.run.encoder_tensor.value_or(0);
+    if (told > 0 && told != tp) add_finding(diagnosis, "L25", {{"encoder", told}, {"tp", tp}});
+    return;
+  }
+  if (evidence.towers->empty()) return;
+  diagnosis.components.push_back({.name = "language", .sizes = reading.sizes});
+  std::set<std::int64_t> sizes;
+  for (const SettledTower& tower : *evidence.towers) {
+    diagnosis.components.push_back({.name = tower.tower, .sizes = {.tensor = tower.size}});
+    if (!sizes.insert(tower.size).second) continue;
+    add_finding(diagnosis, "L25", {{"encoder", tower.size}, {"tp", tp}});
   }
 }
 
@@ -198,6 +216,7 @@ void add_content_findings(const LegacyEvidence& evidence, const LegacyReading& r
   add_vocabulary(evidence, reading, diagnosis);
   add_experts(reading, diagnosis);
   add_components(reading, diagnosis);
+  add_towers(evidence, reading, diagnosis);
   add_replicas(evidence, diagnosis);
   add_unreadable(evidence, reading, diagnosis);
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "layout/tower_evidence.h"
 #include "shardwright/diagnose.h"
 #include "shardwright/tensor.h"
 
@@ -93,6 +94,10 @@ struct LegacyEvidence {
   std::optional<ReplicaVerdict> verdict;  ///< the answer to a ReplicaQuestion
   std::vector<ReplicaVerdict> differing;  ///< replicas that are not, where they were compared
   std::vector<RepeatedShard> repeated;
+  /// Parts of the model with another tensor size than the language model's; absent where the files
+  /// were not asked.
+  std::optional<std::vector<SettledTower>> towers;
+  std::string towers_error;  ///< why that could not be settled; may be empty
   PaddingPolicy padding = PaddingPolicy::kUnread;
   std::uint64_t bytes_compared = 0;
   AxisSizes believed;

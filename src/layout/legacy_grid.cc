@@ -12,6 +12,12 @@ namespace shardwright {
 Result<std::vector<LegacyRank>> legacy_grid(const ParallelConfig& config) {
   const std::int64_t tp = config.tensor;
   const std::int64_t etp = config.expert_tensor;
+  if (config.encoder_tensor > 0 && tp % config.encoder_tensor != 0) {
+    return fail(Code::kNotDivisible,
+                "found --encoder-tp {} with --tp {}, expected a divisor of it: encoder shard e "
+                "lies in each tensor rank t with t mod {} = e",
+                config.encoder_tensor, tp, config.encoder_tensor);
+  }
   if (config.expert == 1 && etp == tp) {
     std::vector<LegacyRank> ranks;
     for (std::int64_t p = 0; p < config.pipeline; ++p) {

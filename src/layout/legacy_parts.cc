@@ -88,7 +88,7 @@ bool is_gated_first(const TensorDesc& tensor, const ByName& by_name) {
 class Splitter {
  public:
   Splitter(std::span<const TensorDesc> tensors, const LegacyStage& stage)
-      : stage_(stage), modules_(legacy_modules(tensors)) {
+      : tensors_(tensors), stage_(stage), modules_(legacy_modules(tensors)) {
     for (const TensorDesc& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
   }
 
@@ -116,11 +116,29 @@ class Splitter {
   }
 
  private:
-  [[nodiscard]] std::int64_t parts_of(const ShardRule& rule) const {
-    return rule.is_expert ? stage_.config.expert_tensor : stage_.config.tensor;
+  // How a tensor is shared out: along which axis, over how many ranks, and which of them this is.
+  struct Share {
+    int axis = -1;
+    std::int64_t parts = 1;
+    std::int64_t rank = 0;
+  };
+
+  [[nodiscard]] std::int64_t ways_of(std::string_view name, bool is_expert) const {
+    return is_expert ? stage_.config.expert_tensor
+                     : tensor_size_of(name, stage_.towers, stage_.config.tensor);
   }
-  [[nodiscard]] std::int64_t rank_of(const ShardRule& rule) const {
-    return rule.is_expert ? stage_.rank.expert_tensor : stage_.rank.tensor;
+
+  [[nodiscard]] Share share_of(const TensorDesc& tensor, std::string_view canonical,
+                               int axes) const {
+    const ShardRule rule = shard_rule(canonical, axes, false);
+    if (rule.is_expert) {
+      return {rule.axis, stage_.config.expert_tensor, stage_.rank.expert_tensor};
+    }
+    if (const std::int64_t cuts = patch_cuts(tensor, tensors_); cuts > 1) {
+      return {0, cuts, stage_.rank.tensor % cuts};
+    }
+    const std::int64_t parts = ways_of(tensor.name, false);
+    return {rule.axis, parts, stage_.rank.tensor % parts};
   }
 
   // All of the tensor is one segment, unless it is put together from several.
@@ -129,7 +147,7 @@ class Splitter {
     const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
     if (!is_gated_first(tensor, by_name_)) return {{"", rows}};
     const bool is_expert = tensor.name.find(".mlp.experts.") != std::string::npos;
-    const std::int64_t ways = is_expert ? stage_.config.expert_tensor : stage_.config.tensor;
+    const std::int64_t ways = ways_of(tensor.name, is_expert);
     return {{"", rows / 2, 0}, {"", rows / 2, rows / 2 * ways}};
   }
 
@@ -157,16 +175,15 @@ class Splitter {
     }
     const int lead = canonical.expert ? 1 : 0;
     const int axes = tensor.shape.size() + lead;
-    const ShardRule rule = shard_rule(part.canonical.name, axes, false);
+    const Share share = share_of(tensor, part.canonical.name, axes);
     for (int axis = 0; axis < tensor.shape.size(); ++axis) {
       const bool is_segmented = axis == 0 && segments > 1;
       const std::int64_t own = is_segmented ? segment.rows : tensor.shape[axis];
-      const bool is_cut = rule.axis == axis + lead;
+      const bool is_cut = share.axis == axis + lead;
       const bool in_halves = is_segmented && segment.suffix.empty();
-      const std::int64_t total = is_cut ? own * parts_of(rule) : own;
+      const std::int64_t total = is_cut ? own * share.parts : own;
       part.canonical.shape.push_back(in_halves ? 2 * total : total);
-      part.box.origin.push_back((is_cut ? rank_of(rule) * own : 0) +
-                                (in_halves ? segment.before : 0));
+      part.box.origin.push_back((is_cut ? share.rank * own : 0) + (in_halves ? segment.before : 0));
       part.box.shape.push_back(own);
       part.strides.push_back(row_major[axis]);
     }
@@ -261,6 +278,7 @@ class Splitter {
     return found == by_name_.end() ? nullptr : found->second;
   }
 
+  std::span<const TensorDesc> tensors_;
   const LegacyStage& stage_;
   LegacyModules modules_;
   ByName by_name_;

@@ -8,6 +8,7 @@
 
 #include "layout/legacy_names.h"
 #include "layout/rank_folder.h"
+#include "layout/tower.h"
 #include "shardwright/parallel.h"
 #include "shardwright/tensor.h"
 
@@ -30,6 +31,8 @@ struct LegacyStage {
   bool output_is_embedding = false;
   QkvOrder qkv_order = QkvOrder::kByGroup;
   std::int64_t heads_per_rank = 0;  ///< for the older orders, which have no groups
+  /// Towers with tensor sizes of their own: rank t holds shard t mod E of E.
+  TowerSizes towers = {};
 };
 
 /// A piece of a rank's tensor and where it belongs.

@@ -9,6 +9,7 @@
 #include "layout/layer_name.h"
 #include "layout/pipeline_split.h"
 #include "layout/shard_rule.h"
+#include "layout/tower.h"
 
 namespace shardwright {
 namespace {
@@ -104,8 +105,9 @@ class Sharder {
       box.origin[0] = rank_.expert * (tensor.shape[0] / config_.expert) + *expert;
       box.shape[0] = 1;
     }
-    const std::int64_t ways = rule.is_expert ? config_.expert_tensor : config_.tensor;
-    const std::int64_t rank = rule.is_expert ? rank_.expert_tensor : rank_.tensor;
+    const std::int64_t ways =
+        rule.is_expert ? config_.expert_tensor : tensor_size_of(tensor.name, config_);
+    const std::int64_t rank = rule.is_expert ? rank_.expert_tensor : rank_.tensor % ways;
     const std::int64_t halves = rule.in_two ? 2 : 1;
     for (std::int64_t half = 0; half < halves; ++half) {
       if (rule.axis >= 0) {

@@ -9,6 +9,7 @@
 #include "layout/layer_name.h"
 #include "layout/piece_limit.h"
 #include "layout/shard_rule.h"
+#include "layout/tower.h"
 
 namespace shardwright {
 namespace {
@@ -37,6 +38,13 @@ std::vector<Interval> cut_axis(std::int64_t extent, std::int64_t parts, bool in_
     intervals.push_back({i * length, length, i % parts});
   }
   return intervals;
+}
+
+// What chose the number of parts.
+std::string_view flag_of(std::string_view name, const ShardRule& rule,
+                         const ParallelConfig& config) {
+  if (rule.is_expert) return "--etp";
+  return config.encoder_tensor > 0 && !tower_of(name).empty() ? "--encoder-tp" : "--tp";
 }
 
 }  // namespace
@@ -89,7 +97,8 @@ Result<std::vector<OwnedChunk>> Placement::place(const TensorDesc& tensor) const
   const bool stacked = layer && !layer->index && !tensor.shape.empty();
   const int lead = stacked ? 1 : 0;
   const ShardRule rule = shard_rule(tensor.name, tensor.shape.size() - lead, is_gated_mlp(tensor));
-  const std::int64_t parts = rule.is_expert ? config_.expert_tensor : config_.tensor;
+  const std::int64_t parts =
+      rule.is_expert ? config_.expert_tensor : tensor_size_of(tensor.name, config_);
   const std::int64_t layers = stacked ? tensor.shape[0] : 1;
   const std::int64_t experts = rule.expert_axis >= 0 ? tensor.shape[rule.expert_axis + lead] : 1;
 
@@ -106,7 +115,7 @@ Result<std::vector<OwnedChunk>> Placement::place(const TensorDesc& tensor) const
       return fail(Code::kNotDivisible,
                   "tensor {}: axis {} is {} long, expected a multiple of {}; choose another {}",
                   tensor.name, rule.axis + lead, extent, parts * (rule.in_two ? 2 : 1),
-                  rule.is_expert ? "--etp" : "--tp");
+                  flag_of(tensor.name, rule, config_));
     }
     intervals = cut_axis(extent, parts, rule.in_two);
   }

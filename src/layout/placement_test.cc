@@ -95,6 +95,11 @@ TEST(ShardRule, KnowsColumnRowExpertAndReplicated) {
             -1);
   EXPECT_EQ(shard_rule("decoder.layers.0.self_attention.linear_q_down_proj.weight", 2, false).axis,
             -1);
+  EXPECT_EQ(shard_rule("decoder.layers.0.self_attention.q_layernorm.weight", 1, false).axis, -1);
+  const std::string tower = "vision_model.decoder.layers.";
+  EXPECT_EQ(shard_rule(tower + "0.self_attention.k_layernorm.weight", 1, false).axis, 0);
+  EXPECT_EQ(shard_rule(tower + "self_attention.q_layernorm.weight", 1, false).axis, 0);
+  EXPECT_EQ(shard_rule(tower + "0.pre_mlp_layernorm.weight", 1, false).axis, -1);
   const ShardRule fc1 = shard_rule("decoder.layers.mlp.experts.experts.linear_fc1.weight", 3, true);
   EXPECT_EQ(fc1.expert_axis, 0);
   EXPECT_EQ(fc1.axis, 1);

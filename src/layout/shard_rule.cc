@@ -57,6 +57,14 @@ bool ends_with_component(std::string_view name, std::string_view suffix) {
   return name.size() == suffix.size() || name[name.size() - suffix.size() - 1] == '.';
 }
 
+// InternViT has one norm over the queries of all heads and one over the keys, and each rank the
+// part for its heads: Megatron-LM's InternViTRMSNorm. Norms within a head are whole on every rank.
+bool is_cut_norm(std::string_view name) {
+  return name.find("vision_model.decoder.") != std::string_view::npos &&
+         (ends_with_component(name, "q_layernorm.weight") ||
+          ends_with_component(name, "k_layernorm.weight"));
+}
+
 bool is_split_part(std::string_view name) {
   const std::size_t last_dot = name.rfind('.');
   if (last_dot == std::string_view::npos) return false;
@@ -93,7 +101,7 @@ ShardRule shard_rule(std::string_view name, int axes, bool is_gated) {
     rule.vocabulary =
         row.suffix.starts_with("word_embeddings") || row.suffix.starts_with("output_layer");
   }
-  if (is_split_part(name)) rule.axis = first;
+  if (is_split_part(name) || is_cut_norm(name)) rule.axis = first;
   // A hostile file can give any name any number of axes.
   if (rule.expert_axis >= axes) rule.expert_axis = -1;
   if (rule.axis >= axes || rule.axis < first) rule.axis = -1;

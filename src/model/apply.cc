@@ -33,9 +33,25 @@ std::string plural(std::size_t count) {
   return fmt::format("{} tensor{}", count, count == 1 ? "" : "s");
 }
 
+/// What to do where a whole part is missing that has checkpoints of its own.
+std::string absent_part(const Mapping& mapping, std::span<const TensorDesc> hf,
+                        std::span<const std::string> missing) {
+  const auto part_of = [&](const std::string& name) { return part_name(mapping.parts, name).part; };
+  const ModelPart* part = missing.empty() ? nullptr : part_of(missing[0]);
+  const auto is_of_it = [&](const std::string& name) { return part_of(name) == part; };
+  if (part == nullptr || !std::ranges::all_of(missing, is_of_it) ||
+      std::ranges::any_of(hf, is_of_it, &TensorDesc::name)) {
+    return {};
+  }
+  return fmt::format(
+      "; the model has nothing of its {}: 'shardwright merge --component {}=DIR' "
+      "puts in a checkpoint of it (docs/recipes/merge.md)",
+      part->name, part->name);
+}
+
 Status report_unmatched(const Mapping& mapping, const ModelSizes& sizes,
                         std::span<const std::string> unmatched,
-                        std::span<const std::string> missing) {
+                        std::span<const std::string> missing, std::string_view advice = {}) {
   if (!unmatched.empty()) {
     const std::string near = nearest_name(unmatched[0], missing);
     std::string hint = near.empty() ? "" : fmt::format(" (nearest missing name: {})", near);
@@ -48,23 +64,11 @@ Status report_unmatched(const Mapping& mapping, const ModelSizes& sizes,
   if (!missing.empty()) {
     return fail(Code::kUnmatchedTarget,
                 "family {}: found no {} that it needs: {}, expected {}; check the family and its "
-                "numbers ({})",
+                "numbers ({}){}",
                 mapping.family, missing.size() == 1 ? "tensor" : "tensors", name_list(missing),
-                missing.size() == 1 ? "it" : "all of them", loop_sizes(mapping, sizes));
+                missing.size() == 1 ? "it" : "all of them", loop_sizes(mapping, sizes), advice);
   }
   return {};
-}
-
-/// The HF tensor that a copy repeats in the end: its original may be a copy itself (the head of an
-/// MTP layer of a tied model).
-std::string root_original(const std::vector<CopyInstance>& copies, const std::string& original) {
-  std::string name = original;
-  for (std::size_t hops = 0; hops < copies.size(); ++hops) {
-    const auto again = std::ranges::find(copies, name, &CopyInstance::hf);
-    if (again == copies.end()) break;
-    name = again->original;
-  }
-  return name;
 }
 
 /// What a mapping with these sizes says about a set of HF names.
@@ -123,13 +127,14 @@ Status add_copies_from_hf(const HfClaims& claims, const TensorIndex& hf,
   for (const CopyInstance& copy : claims.copies) {
     const TensorDesc* desc = hf.find(copy.hf);
     if (desc == nullptr) continue;
-    const std::string original = root_original(claims.copies, copy.original);
-    const TensorDesc* source = original.empty() ? nullptr : hf.find(original);
+    const auto original = stored_original(
+        claims.copies, copy, [&](const std::string& name) { return hf.contains(name); });
+    const TensorDesc* source = original ? hf.find(*original) : nullptr;
     const bool may_repeat = source != nullptr && source->dtype == desc->dtype &&
                             source->shape == desc->shape &&
                             !options.differing_copies.contains(copy.hf);
     if (may_repeat) {
-      copies.push_back(HfCopy{*desc, original, copy.rule->emitted_by_default});
+      copies.push_back(HfCopy{*desc, *original, copy.rule->emitted_by_default});
       continue;
     }
     TensorDesc extra = *desc;
@@ -153,10 +158,11 @@ Status add_copies_from_megatron(const std::vector<CopyInstance>& instances,
     }
     const bool is_emitted =
         wanted != nullptr ? wanted->contains(copy.hf) : copy.rule->emitted_by_default;
-    const std::string original = root_original(instances, copy.original);
-    const TensorDesc* source = assembler.find_hf(original);
-    if (!is_emitted || source == nullptr) continue;
-    HfCopy result{*source, original, copy.rule->emitted_by_default};
+    const auto original = stored_original(instances, copy, [&](const std::string& name) {
+      return assembler.find_hf(name) != nullptr;
+    });
+    if (!is_emitted || !original) continue;
+    HfCopy result{*assembler.find_hf(*original), *original, copy.rule->emitted_by_default};
     result.desc.name = copy.hf;
     copies.push_back(std::move(result));
   }
@@ -219,7 +225,8 @@ Result<Correspondence> map_from_hf(const Mapping& mapping, const ModelSizes& siz
   const HfClaims claims = SW_TRY(claim_hf(mapping, actual, index));
   const std::vector<std::string> unmatched =
       names_outside(hf, [&](const std::string& name) { return claims.names.contains(name); });
-  SW_TRY(report_unmatched(mapping, actual, unmatched, claims.selection.missing));
+  const std::vector<std::string>& missing = claims.selection.missing;
+  SW_TRY(report_unmatched(mapping, actual, unmatched, missing, absent_part(mapping, hf, missing)));
   Assembler assembler(mapping, actual);
   for (const Instance& instance : claims.selection.instances) {
     SW_TRY(assembler.add_from_hf(instance, index));

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "model/golden_family.h"
+#include "model/instances.h"
 #include "model/sample_model.h"
 
 namespace shardwright {
@@ -185,6 +186,33 @@ TEST(Tied, AHeadInTheFileIsACopy) {
   ASSERT_TRUE(back) << back.error().message;
   ASSERT_EQ(back->copies.size(), 1U);
   EXPECT_EQ(back->copies[0].desc.name, "lm_head.weight");
+}
+
+TEST(Copies, RepeatTheFirstOfTheirOriginalsThatIsStored) {
+  using Names = std::vector<std::string>;
+  const std::vector<CopyInstance> copies = {
+      {nullptr, "mtp_head", {"head", "late"}},
+      {nullptr, "head", {"old", "new"}},
+      {nullptr, "ring", {"round"}},
+      {nullptr, "round", {"ring", "end"}},
+      {nullptr, "alone", {}},
+  };
+  const auto original = [&](std::size_t copy, const Names& stored) {
+    return stored_original(copies, copies[copy],
+                           [&](const std::string& name) {
+                             return std::ranges::find(stored, name) != stored.end();
+                           })
+        .value_or("none");
+  };
+  EXPECT_EQ(original(1, {"new", "old"}), "old");
+  EXPECT_EQ(original(1, {"new"}), "new");
+  EXPECT_EQ(original(1, {"head"}), "none") << "not itself";
+  EXPECT_EQ(original(0, {"head", "new", "late"}), "new")
+      << "what is a copy stands for its original";
+  EXPECT_EQ(original(0, {"head", "late"}), "late");
+  EXPECT_EQ(original(2, {"ring", "round"}), "none");
+  EXPECT_EQ(original(2, {"ring", "end"}), "end");
+  EXPECT_EQ(original(4, {"alone"}), "none");
 }
 
 TEST(Tied, AnOutputLayerInMegatronContradictsIt) {

@@ -208,6 +208,19 @@ Result<Found> find_size(const SizeRule& rule, std::span<const std::string> names
   return found;
 }
 
+/// The size that the model named has; nothing for a name that is not known.
+std::optional<std::int64_t> named_size(const NamedSizes& named, const Arguments& values) {
+  const ArgValue* value = named.key.empty() ? nullptr : find_set(values, named.key);
+  const auto* path = value == nullptr ? nullptr : std::get_if<std::string>(value);
+  if (path == nullptr) return std::nullopt;
+  std::string_view name = *path;
+  while (name.ends_with('/')) name.remove_suffix(1);
+  if (const std::size_t slash = name.rfind('/'); slash != name.npos) name.remove_prefix(slash + 1);
+  const auto found =
+      std::ranges::find(named.sizes, name, [](const auto& entry) { return entry.first; });
+  return found == named.sizes.end() ? std::nullopt : std::optional(found->second);
+}
+
 bool is_switched_off(const SizeRule& rule, const Arguments& values) {
   if (rule.args_if.empty()) return false;
   const ArgValue* value = find_set(values, rule.args_if);
@@ -266,7 +279,8 @@ Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& valu
     if (from_args && is_switched_off(rule, values)) continue;
     const std::vector<std::string> names =
         from_args ? rule.args : with_top_level(rule.hf, mapping.config_section);
-    const Found found = SW_TRY(find_size(rule, names, values));
+    Found found = SW_TRY(find_size(rule, names, values));
+    if (!found.value && !from_args) found.value = named_size(rule.named, values);
     if (!found.value) continue;
     result.sizes[rule.name] = *found.value;
     if (found.is_doubtful) result.guessed.push_back(rule.name);

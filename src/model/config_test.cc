@@ -206,7 +206,11 @@ TEST(Rope, KindsThatMegatronLacksAreNoted) {
   json["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}};
   const auto args = args_from_hf_config(shipped("llama"), *config_of(json));
   ASSERT_TRUE(args);
-  EXPECT_THAT(args->notes, ElementsAre(HasSubstr("rope.type = 'dynamic' has no counterpart")));
+  EXPECT_THAT(args->notes, ElementsAre(HasSubstr("rope.factor = 2 is kept as argument rope_dyn")));
+  json["rope_scaling"] = {{"rope_type", "longrope"}};
+  const auto unknown = args_from_hf_config(shipped("llama"), *config_of(json));
+  ASSERT_TRUE(unknown);
+  EXPECT_THAT(unknown->notes, ElementsAre(HasSubstr("rope.type = 'longrope' has no counterpart")));
   json["rope_scaling"] = {{"type", "linear"}, {"factor", 2.5}};
   const auto fraction = args_from_hf_config(shipped("llama"), *config_of(json));
   ASSERT_TRUE(fraction);

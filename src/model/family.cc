@@ -73,6 +73,11 @@ Status check_variant(const Mapping& mapping, const HfConfig& config) {
   for (const NeededConfig& needed : mapping.needs_config) {
     const ArgValue* value = find_set(config.values, needed.key);
     const auto is_it = [&](const ArgValue& known) { return same_value(known, *value); };
+    if (needed.values.empty()) {
+      if (value != nullptr) continue;
+      return fail(Code::kNoFamily, "config.json: found no {}, expected it: family {} needs it",
+                  needed.key, mapping.family);
+    }
     if (value == nullptr || std::ranges::any_of(needed.values, is_it)) continue;
     return fail(Code::kNoFamily,
                 "config.json: found {} = {}, expected {}: family {} knows no other; name another "

@@ -153,9 +153,11 @@ way stands in [losses.md](losses.md).
 * **Norms**: before or behind attention and MLP.
 * **Import**: equal, bit by bit, to what Megatron-Bridge or mbridge made of the same files.
 * **Round trip**: models that transformers made come back bit by bit, also with a config.json alone
-  and from Megatron's arguments alone. Of those that transformers lacks (MiMo, InternVLChatModel,
-  LLaVA-OneVision 1.5 and 2, Kimi-VL) tensors of the published names come back.
-* **Same logits**: Megatron-Core, built from the arguments written, computes what transformers does.
+  and from Megatron's arguments alone. Of those that transformers lacks (MiMo, InternLM,
+  InternVLChatModel, LLaVA in its own code's names, LLaVA-OneVision 1.5 and 2, Kimi-VL) tensors of
+  the published names come back.
+* **Same logits**: Megatron-Core, built from the arguments written, computes what transformers does
+  (of InternLM, what a Llama of the same weights does).
 
 | Family | Architectures | Attention | MLP | Norms | More | Import | Round trip | Same logits |
 |---|---|---|---|---|---|---|---|---|

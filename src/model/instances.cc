@@ -300,11 +300,33 @@ Result<std::vector<CopyInstance>> copy_instances(const Mapping& mapping, const M
     for (const std::vector<Binding>& bindings : turns) {
       const Scope scope{sizes, bindings};
       std::string hf = SW_TRY(rule.hf.hf.render(scope));
-      std::string original = SW_TRY(rule.original.render(scope));
-      copies.push_back(CopyInstance{&rule, std::move(hf), std::move(original)});
+      std::vector<std::string> originals;
+      for (const NameTemplate& name : rule.originals) {
+        originals.push_back(SW_TRY(name.render(scope)));
+      }
+      copies.push_back(CopyInstance{&rule, std::move(hf), std::move(originals)});
     }
   }
   return copies;
+}
+
+std::optional<std::string> stored_original(
+    std::span<const CopyInstance> copies, const CopyInstance& copy,
+    const std::function<bool(const std::string&)>& is_stored) {
+  std::set<std::string> seen{copy.hf};  // copies may name each other in a circle
+  std::vector<std::string> names(copy.originals.rbegin(), copy.originals.rend());
+  while (!names.empty()) {
+    const std::string name = std::move(names.back());
+    names.pop_back();
+    if (!seen.insert(name).second) continue;
+    const auto again = std::ranges::find(copies, name, &CopyInstance::hf);
+    if (again != copies.end()) {
+      names.insert(names.end(), again->originals.rbegin(), again->originals.rend());
+    } else if (is_stored(name)) {
+      return name;
+    }
+  }
+  return std::nullopt;
 }
 
 Result<std::set<std::string, std::less<>>> ignored_names(const Mapping& mapping,

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -96,10 +98,17 @@ class Selector {
 struct CopyInstance {
   const CopyRule* rule = nullptr;
   std::string hf;
-  std::string original;
+  std::vector<std::string> originals;  ///< in the rule's order
 };
 [[nodiscard]] Result<std::vector<CopyInstance>> copy_instances(const Mapping& mapping,
                                                                const ModelSizes& sizes);
+
+/// The tensor that a copy repeats: the first of its originals that `is_stored`, in place of one
+/// that is a copy itself (the head of an MTP layer of a tied model) what that repeats. Nothing
+/// where none of them is.
+[[nodiscard]] std::optional<std::string> stored_original(
+    std::span<const CopyInstance> copies, const CopyInstance& copy,
+    const std::function<bool(const std::string&)>& is_stored);
 
 /// The names of the mapping's ignore list.
 [[nodiscard]] Result<std::set<std::string, std::less<>>> ignored_names(const Mapping& mapping,

@@ -85,17 +85,34 @@ Result<std::vector<std::string>> config_paths(const JsonNode& node, const KnownN
   return keys;
 }
 
+Result<NamedSizes> parse_named(const JsonNode& node, const KnownNames& known) {
+  SW_TRY(node.only({"hf", "sizes"}));
+  NamedSizes named;
+  const JsonNode key = SW_TRY(node.at("hf"));
+  named.key = config_path(SW_TRY(key.text()), known);
+  const JsonNode sizes = SW_TRY(node.at("sizes"));
+  const std::vector<std::pair<std::string, JsonNode>> members = SW_TRY(sizes.members());
+  for (const auto& [name, size] : members) {
+    named.sizes.emplace_back(name, SW_TRY(size.integer()));
+  }
+  return named;
+}
+
 }  // namespace
 
 Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
                                  const KnownNames& known) {
-  SW_TRY(node.only({"hf", "args", "args_if", "default", "optional", "flag", "first_wins"}));
+  SW_TRY(
+      node.only({"hf", "args", "args_if", "named", "default", "optional", "flag", "first_wins"}));
   SizeRule rule;
   rule.name = name;
   rule.hf = SW_TRY(config_paths(node, known));
   rule.args = SW_TRY(texts_or_none(node, "args"));
   if (const std::optional<JsonNode> args_if = node.find("args_if")) {
     rule.args_if = SW_TRY(args_if->text());
+  }
+  if (const std::optional<JsonNode> named = node.find("named")) {
+    rule.named = SW_TRY(parse_named(*named, known));
   }
   if (const std::optional<JsonNode> fallback = node.find("default")) {
     std::vector<JsonNode> expressions{*fallback};

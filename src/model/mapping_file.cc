@@ -260,11 +260,16 @@ Result<CopyRule> parse_copy(const JsonNode& node, const KnownNames& known) {
   const JsonNode hf = SW_TRY(node.at("hf"));
   CopyRule copy{SW_TRY(parse_name_rule(hf, known)), {}, false, {}};
   if (const std::optional<JsonNode> original = node.find("original")) {
-    NameRule source = SW_TRY(parse_name_rule(*original, known));
-    if (!source.index.empty() && source.index != copy.hf.index) {
-      return original->invalid(fmt::format("'{{{}}}'", source.index), "a loop variable of 'hf'");
+    std::vector<JsonNode> names = {*original};
+    if (original->is_array()) names = SW_TRY(original->elements());
+    if (names.empty()) return original->invalid("no names", "one for each spelling");
+    for (const JsonNode& name : names) {
+      NameRule source = SW_TRY(parse_name_rule(name, known));
+      if (!source.index.empty() && source.index != copy.hf.index) {
+        return name.invalid(fmt::format("'{{{}}}'", source.index), "a loop variable of 'hf'");
+      }
+      copy.originals.push_back(std::move(source.hf));
     }
-    copy.original = std::move(source.hf);
   } else if (node.find("emitted")) {
     return node.invalid("'emitted' without 'original'", "both: nothing else says what it holds");
   }
@@ -325,6 +330,11 @@ Result<std::vector<NeededConfig>> parse_needed_config(const JsonNode& root) {
   const auto members = SW_TRY(node->members());
   for (const auto& [key, list] : members) {
     NeededConfig& entry = needed.emplace_back(NeededConfig{key, {}});
+    if (list.is_text()) {
+      const std::string word = SW_TRY(list.text());
+      if (word != "set") return list.invalid(fmt::format("'{}'", word), "'set' or a list");
+      continue;
+    }
     const std::vector<JsonNode> values = SW_TRY(list.elements());
     for (const JsonNode& value : values) entry.values.push_back(SW_TRY(parse_value(value)));
     if (values.empty()) return list.invalid("no values", "one or more");

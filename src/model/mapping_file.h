@@ -81,17 +81,25 @@ struct NameRule {
 /// An HF tensor that repeats another one, or that Megatron has no place for at all.
 struct CopyRule {
   NameRule hf;
-  NameTemplate original;  ///< of no pieces: none
+  std::vector<NameTemplate> originals;  ///< the first one stored is meant; empty: none
   bool emitted_by_default = false;
   std::optional<Condition> condition;
 };
 
 /// Where a size comes from, in the words of config.json and of Megatron's arguments.
+/// Sizes of models that config.json only names (`openai/clip-vit-large-patch14-336`): by the last
+/// part of such a path.
+struct NamedSizes {
+  std::string key;  ///< from the root of the file
+  std::vector<std::pair<std::string, std::int64_t>> sizes;
+};
+
 struct SizeRule {
   std::string name;
   std::vector<std::string> hf;      ///< the first is the one that is written
   std::vector<std::string> args;    ///< likewise; a leading `!` negates a flag
   std::string args_if;              ///< ignore `args` where this argument is false or absent
+  NamedSizes named;                 ///< where no key of `hf` is set
   std::vector<SizeExpr> fallbacks;  ///< the first whose names are known
   bool optional = false;
   bool flag = false;        ///< written as true or false
@@ -106,8 +114,8 @@ struct NeededArg {
 
 /// A key of config.json and the values that the family knows; a file without it has one of them.
 struct NeededConfig {
-  std::string key;  ///< from the root of the file
-  std::vector<ArgValue> values;
+  std::string key;               ///< from the root of the file
+  std::vector<ArgValue> values;  ///< none: any, but the key must be set
 };
 
 /// One correspondence between config.json and Megatron's arguments that shapes do not need.

@@ -181,6 +181,9 @@ TEST(ParseMapping, NamesThePlaceOfEveryFault) {
       {"/copies", R"([{"hf": "a.{week}", "original": "b"}])", "f.json#/copies/0/hf", "'{week}'"},
       {"/copies", R"([{"hf": "a", "original": "b.{layer}"}])", "f.json#/copies/0/original",
        "a loop variable of 'hf'"},
+      {"/copies", R"([{"hf": "a", "original": ["b", "b.{layer}"]}])", "f.json#/copies/0/original/1",
+       "a loop variable of 'hf'"},
+      {"/copies", R"([{"hf": "a", "original": []}])", "f.json#/copies/0/original", "no names"},
       {"/ignore", R"(["a.{layer}.{expert}"])", "f.json#/ignore/0", "one loop variable"},
       {"/config", R"({"x": {}})", "f.json#/config/x", "no names"},
       {"/config", R"({"x": {"hf": "a"}})", "f.json#/config/x", "names of one side only"},
@@ -312,14 +315,21 @@ TEST(ParseMappings, RefusesTwoFilesForOneFamily) {
   EXPECT_THAT(mappings.error().message, testing::StartsWith("b.json#/family"));
 }
 
+/// Whether a key may have a value that both know. No values: any that is set.
+bool share_a_value(const NeededConfig& a, const NeededConfig& b) {
+  const auto is_known = [&](const ArgValue& value) {
+    if (b.values.empty()) return value != ArgValue{};
+    return std::ranges::find(b.values, value) != b.values.end();
+  };
+  if (a.values.empty()) return b.values.empty() || share_a_value(b, a);
+  return std::ranges::any_of(a.values, is_known);
+}
+
 /// Whether no config.json is a variant that both families know: they ask other values of some key.
 bool exclude_each_other(const Mapping& a, const Mapping& b) {
   for (const NeededConfig& of_a : a.needs_config) {
     for (const NeededConfig& of_b : b.needs_config) {
-      const bool is_shared = std::ranges::any_of(of_a.values, [&](const ArgValue& value) {
-        return std::ranges::find(of_b.values, value) != of_b.values.end();
-      });
-      if (of_a.key == of_b.key && !is_shared) return true;
+      if (of_a.key == of_b.key && !share_a_value(of_a, of_b)) return true;
     }
   }
   return false;
@@ -378,7 +388,7 @@ TEST(Schema, DefinesEveryFieldThatTheParserKnows) {
         "rows",        "repeat",       "stride",     "offset",        "ways",
         "value",       "original",     "emitted",    "kind",          "args",
         "map",         "else",         "when_set",   "integer",       "inferred",
-        "beyond_args", "inert"}) {
+        "beyond_args", "inert",        "named"}) {
     EXPECT_TRUE(keys.contains(field)) << field;
   }
 }

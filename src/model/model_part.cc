@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/fail.h"
+#include "base/text.h"
 
 namespace shardwright {
 namespace {
@@ -18,6 +19,24 @@ bool is_prefix_pair(const PartPrefix& prefix) {
   if (!is_word(prefix.whole)) return false;
   if (!prefix.whole.ends_with('.')) return is_word(prefix.alone) && !prefix.alone.ends_with('.');
   return prefix.alone.empty() || (is_word(prefix.alone) && prefix.alone.ends_with('.'));
+}
+
+Status check_name(const std::string& name) {
+  if (name == kWholeModelFolder) {
+    return fail(Code::kMappingInvalid,
+                "component {}: found a name that split needs for the whole model's other files, "
+                "expected another",
+                name);
+  }
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  };
+  if (!name.empty() && name[0] != '-' && std::ranges::all_of(name, is_plain)) return {};
+  return fail(Code::kMappingInvalid,
+              "component '{}': found no name of a folder, expected a word of letters, digits, _ "
+              "and -",
+              printable(name));
 }
 
 // The longest prefix of `name` on the side that `text_of` gives.
@@ -51,6 +70,7 @@ std::vector<std::vector<PartPrefix>> alternatives(const ModelPart& part) {
 Status check_parts(std::span<const ModelPart> parts) {
   std::map<std::string, std::string, std::less<>> owners;
   for (const ModelPart& part : parts) {
+    SW_TRY(check_name(part.name));
     for (const PartPrefix& prefix : part.prefixes) {
       if (!is_prefix_pair(prefix)) {
         return fail(Code::kMappingInvalid,

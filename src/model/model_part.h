@@ -19,6 +19,9 @@ struct PartPrefix {
   friend bool operator==(const PartPrefix&, const PartPrefix&) = default;
 };
 
+/// What a split calls the folder of the whole model's other files: no part has this name.
+inline constexpr std::string_view kWholeModelFolder = "model";
+
 /// A part of a multimodal HF model that has checkpoints of its own: its language model, its
 /// encoder, the adapter between them.
 struct ModelPart {
@@ -31,8 +34,9 @@ struct ModelPart {
   friend bool operator==(const ModelPart&, const ModelPart&) = default;
 };
 
-/// Prefixes end with a dot (`alone` may be empty) or are whole names, and no two are the same.
-/// Error: kMappingInvalid with the part.
+/// A part's name is one of a folder: a word of letters, digits, `_` and `-`, and not
+/// kWholeModelFolder. Prefixes end with a dot (`alone` may be empty) or are whole names, and no two
+/// are the same. Error: kMappingInvalid with the part.
 [[nodiscard]] Status check_parts(std::span<const ModelPart> parts);
 
 /// Where a tensor of the whole model belongs. The longest prefix decides, so an adapter may lie

@@ -54,6 +54,19 @@ TEST(ModelPart, HasANamingForEachPrefix) {
       << "no prefix fits";
 }
 
+// Parts name folders of a split.
+TEST(ModelPart, HasANameThatIsAFolders) {
+  const auto refusal = [](const std::string& name) {
+    const Status status = check_parts(std::vector<ModelPart>{{name, {{"a.", ""}}, {}, {}}});
+    return status ? std::string("accepted") : status.error().text();
+  };
+  EXPECT_EQ(refusal("sound_2-b"), "accepted");
+  for (const char* name : {"", "../../x", "a/b", ".", "..", ".hidden", "-x", "a=b", "a b", "a\n"}) {
+    EXPECT_THAT(refusal(name), HasSubstr("expected a word")) << name;
+  }
+  EXPECT_THAT(refusal("model"), HasSubstr("component model: found a name that split needs"));
+}
+
 TEST(ModelPart, ThatCantBeMeantIsRefused) {
   const auto refusal = [](const std::vector<ModelPart>& parts) {
     const Status status = check_parts(parts);

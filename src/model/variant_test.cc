@@ -57,6 +57,21 @@ TEST(Variant, OfOneFamilyIsRefusedByName) {
   EXPECT_FALSE(names_one_of(HfConfig{{}, {"Deaf"}, type}, families)) << "the architecture counts";
 }
 
+TEST(Variant, MayBeThatAKeyIsSet) {
+  std::string first;
+  std::string second;
+  std::vector<MappingText> texts{family("plain", "null", first), family("more", "0", second)};
+  second.replace(second.find("[0]"), 3, R"("set")");
+  texts[1].json = second;
+  const std::vector<Mapping> families = parse_mappings(texts).value();
+  EXPECT_EQ((*find_family(families, seeing("")))->family, "plain");
+  EXPECT_EQ((*find_family(families, seeing(R"(, "text": {"kind": null})")))->family, "plain");
+  EXPECT_EQ((*find_family(families, seeing(R"(, "text": {"kind": 128})")))->family, "more");
+  const auto absent = find_family(std::span(families).subspan(1), seeing(""));
+  ASSERT_FALSE(absent);
+  EXPECT_THAT(absent.error().message, HasSubstr("found no text.kind, expected it"));
+}
+
 TEST(Variant, ListsValues) {
   for (const char* wrong : {R"({"text.kind": []})", R"({"text.kind": "a"})", R"(["text.kind"])"}) {
     const std::string json = fmt::format(

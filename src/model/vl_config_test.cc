@@ -97,6 +97,55 @@ TEST(Llava, IsLlamaWithClipWhereItsFileDoesNotSay) {
                             has("vision_feature_layer", -2L)));
 }
 
+// As published: of the tower it has a name and a width.
+Json original_llava() {
+  return Json::parse(R"({"architectures": ["LlavaQwenForCausalLM"], "model_type": "llava",
+    "hidden_size": 3584, "intermediate_size": 18944, "num_attention_heads": 28,
+    "num_hidden_layers": 28, "num_key_value_heads": 4, "vocab_size": 152064,
+    "max_position_embeddings": 32768, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0,
+    "tie_word_embeddings": false, "torch_dtype": "bfloat16", "image_aspect_ratio": "anyres_max_9",
+    "mm_hidden_size": 1152, "mm_patch_merge_type": "spatial_unpad",
+    "mm_projector_type": "mlp2x_gelu", "mm_vision_select_feature": "patch",
+    "mm_vision_select_layer": -2, "mm_vision_tower": "google/siglip-so400m-patch14-384"})");
+}
+
+TEST(OriginalLlava, KnowsTowersByTheirNames) {
+  EXPECT_THAT(converted(original_llava()).values,
+              AllOf(has("vision_num_attention_heads", 16L), has("vision_hidden_size", 1152L),
+                    has("vision_ffn_hidden_size", 4304L), has("img_h", 384L), has("img_w", 384L),
+                    has("patch_dim", 14L), has("vision_model_type", std::string("siglip")),
+                    has("use_tiling", true), has("add_qkv_bias", true)));
+  Json json = original_llava();
+  json["mm_vision_tower"] = "checkpoints/clip-vit-large-patch14/";
+  EXPECT_THAT(converted(json).values,
+              AllOf(has("vision_ffn_hidden_size", 4096L), has("img_h", 224L)));
+  json["vision_config"] = {{"intermediate_size", 52}};
+  EXPECT_THAT(converted(json).values, has("vision_ffn_hidden_size", 52L));
+}
+
+TEST(OriginalLlava, AsksForSizesOfTowersThatItDoesNotKnow) {
+  Json json = original_llava();
+  json["mm_vision_tower"] = "a-tower-of-mine";
+  const HfConfig config = read_hf_config(json.dump()).value();
+  const Mapping& family = **find_family(shipped_mappings(), config);
+  const auto sizes = sizes_from_hf_config(family, config);
+  ASSERT_FALSE(sizes);
+  EXPECT_THAT(sizes.error().message, testing::HasSubstr("found no vision_config."));
+  json["mm_projector_type"] = "linear";
+  const HfConfig linear = read_hf_config(json.dump()).value();
+  EXPECT_FALSE(find_family(shipped_mappings(), linear));
+}
+
+TEST(OriginalLlava, KeepsWhatItsConfigSays) {
+  Json json = original_llava();
+  const Json back = there_and_back(json);
+  for (const char* key : {"architectures", "hidden_size", "num_key_value_heads", "mm_hidden_size",
+                          "mm_vision_tower", "mm_vision_select_layer", "mm_vision_select_feature",
+                          "mm_projector_type", "mm_patch_merge_type", "image_aspect_ratio"}) {
+    EXPECT_EQ(back[key], json[key]) << key;
+  }
+}
+
 TEST(Llava, TakesItsLanguageModelsTypeFromArguments) {
   EXPECT_EQ(there_and_back(llava_7b())["text_config"]["model_type"], "llama");
   Json json = llava_7b();

@@ -18,6 +18,7 @@
 #include "layout/layer_name.h"
 #include "layout/piece_limit.h"
 #include "model/apply.h"
+#include "model/convolutions.h"
 #include "plan/canonical.h"
 #include "verify/findings.h"
 #include "verify/view.h"
@@ -123,6 +124,14 @@ class ModelCheck {
     if (!keys) {
       add_finding(report_, keys.error());
       return {};
+    }
+    const auto flat = flat_convolutions(*facts->mapping, facts->sizes, descs_);
+    if (!flat) {
+      add_finding(report_, flat.error());
+      return {};
+    }
+    for (const TensorDesc& convolution : *flat) {
+      std::ranges::find(descs_, convolution.name, &TensorDesc::name)->shape = convolution.shape;
     }
     tell(correspond_from_megatron(*facts, descs_, *keys));
     return {};

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small models of the real transformers library, with sizes that no golden file has."""
 import copy
+import json
 import os
 
 # A test that needs the network is a test of the network.
@@ -8,6 +9,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import torch  # noqa: E402
 import transformers  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
 
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -164,8 +166,70 @@ def fill(model):
             tensor.copy_(values)
 
 
+INTERNLM2_NAMES = (
+    ("embed_tokens.", "tok_embeddings."),
+    ("lm_head.", "output."),
+    ("self_attn.o_proj.", "attention.wo."),
+    ("input_layernorm.", "attention_norm."),
+    ("post_attention_layernorm.", "ffn_norm."),
+    ("mlp.gate_proj.", "feed_forward.w1."),
+    ("mlp.up_proj.", "feed_forward.w3."),
+    ("mlp.down_proj.", "feed_forward.w2."),
+)
+
+
+def internlm2_tensors(tensors, groups):
+    """Llama's tensors as InternLM 2 publishes them: by each group's queries, key and value."""
+    made = {}
+    for name, tensor in tensors.items():
+        if ".q_proj." in name:
+            parts = [tensors[name.replace("q_proj", f"{part}_proj")] for part in "qkv"]
+            by_group = [part.unflatten(0, (groups, -1)) for part in parts]
+            tensor = torch.cat(by_group, dim=1).flatten(0, 1)
+            name = name.replace("self_attn.q_proj.", "attention.wqkv.")
+        elif ".k_proj." in name or ".v_proj." in name:
+            continue
+        for old, new in INTERNLM2_NAMES:
+            name = name.replace(old, new)
+        made[name] = tensor
+    return made
+
+
+def as_internlm2(tensors, config):
+    config["bias"] = config.pop("attention_bias")
+    for unknown in ("head_dim", "mlp_bias"):
+        del config[unknown]
+    return internlm2_tensors(tensors, config["num_key_value_heads"])
+
+
+def as_internlm3(tensors, config):
+    biases = {name.split(".")[-2] for name in tensors if name.endswith(".bias")}
+    config["qkv_bias"], config["bias"] = "q_proj" in biases, "up_proj" in biases
+    return tensors
+
+
+# Models that transformers lacks compute what one of its own does: its type, how files differ.
+REWRITTEN = {"internlm2": ("llama", as_internlm2), "internlm3": ("llama", as_internlm3)}
+
+
+def rewrite(folder, model_type, change):
+    config = json.loads((folder / "config.json").read_text())
+    tensors = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        tensors.update(load_file(file))
+        file.unlink()
+    (folder / "model.safetensors.index.json").unlink(missing_ok=True)
+    tensors = change(tensors, config)
+    name = model_type.replace("internlm", "InternLM")
+    config.update(model_type=model_type, architectures=[f"{name}ForCausalLM"])
+    (folder / "config.json").write_text(json.dumps(config))
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
 def create(folder, model_type, dtype=torch.float32, packed=False, **settings):
     """Saves a new model in `folder`; returns it as it was saved, but computing in float32."""
+    wanted = model_type
+    model_type, change = REWRITTEN.get(wanted, (wanted, None))
     # A copy, because transformers adds to what it is given.
     sizes = copy.deepcopy({**FAMILY_SIZES.get(model_type, SIZES), **settings})
     config = transformers.AutoConfig.for_model(model_type, **sizes)
@@ -173,6 +237,8 @@ def create(folder, model_type, dtype=torch.float32, packed=False, **settings):
     fill(model)
     # Several files, as models that are downloaded have; experts one by one or packed.
     model.save_pretrained(folder, max_shard_size="300KB", save_original_format=not packed)
+    if change is not None:
+        rewrite(folder, wanted, change)
     return model.float().eval()
 
 

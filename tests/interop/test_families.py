@@ -80,6 +80,11 @@ CASES = {
     "ministral": ("ministral", ONE_GROUP),
     "ministral3": ("ministral3", ONE_GROUP),
     "mimo": ("mimo", {}),
+    "internlm2": ("internlm2", {"head_dim": 12}),
+    "internlm2_biases": ("internlm2", {"head_dim": 12, "attention_bias": True, **TIED, **ONE_GROUP}),
+    "internlm3": ("internlm3", ONE_GROUP),
+    "internlm3_qkv_bias": ("internlm3", {"attention_bias": True, "mlp_bias": True, **UNTIED}),
+    "internlm3_biases": ("internlm3", {"attention_bias": True, "mlp_bias": True, **TIED}),
     "glm4_moe_prediction": ("glm4_moe", {"num_nextn_predict_layers": 1, **ONE_GROUP}),
     "ernie4_5_moe_prediction": ("ernie4_5_moe", ONE_GROUP),
     "gpt2_bare": ("gpt2", {}),
@@ -89,6 +94,8 @@ CASES = {
 NAMED = {"phi3", "phi3_tied"}
 # transformers does not have the model, or not all of it.
 REMOTE = {"mimo", "glm4_moe_prediction", "ernie4_5_moe_prediction"}
+INTERNLM = [name for name in CASES if name.startswith("internlm")]
+REMOTE.update(INTERNLM)
 
 
 def add_tensors(folder, tensors):
@@ -146,6 +153,16 @@ def finish_ernie4_5_moe_prediction(folder):
     save_file(tensors, folder / "more.safetensors")
 
 
+def finish_internlm3_qkv_bias(folder):
+    """Biases of queries, keys and values, and no others."""
+    others = ("o_proj.bias", "gate_proj.bias", "up_proj.bias", "down_proj.bias")
+    tensors = load_file(folder / "model.safetensors")
+    kept = {name: tensor for name, tensor in tensors.items() if not name.endswith(others)}
+    save_file(kept, folder / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "bias": False}))
+
+
 def finish_gpt2_bare(folder):
     """As the first GPT-2 is published: without prefix, with the causal masks."""
     model = checkpoints.load_hf(folder)
@@ -162,6 +179,7 @@ FINISH = {
     "glm4_moe_prediction": finish_glm4_moe_prediction,
     "ernie4_5_moe_prediction": finish_ernie4_5_moe_prediction,
     "gpt2_bare": finish_gpt2_bare,
+    "internlm3_qkv_bias": finish_internlm3_qkv_bias,
 }
 
 
@@ -257,6 +275,26 @@ def test_back_from_arguments_alone(shardwright, imported, tmp_path, name):
     shardwright("convert", tmp_path / "megatron", tmp_path / "back", "--to", "hf", *family)
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), known_form(root))
     torch.testing.assert_close(logits(tmp_path / "back"), logits(root / "hf"))
+
+
+# What transformers writes for each Llama, and says nothing of the tensors.
+OF_LLAMA = {"attention_bias", "bos_token_id", "eos_token_id", "mlp_bias", "pretraining_tp"}
+OF_LLAMA |= {"dtype", "pad_token_id", "transformers_version", "rope_parameters"}
+
+
+@pytest.mark.parametrize("name", INTERNLM)
+def test_internlm_from_arguments_alone(shardwright, imported, tmp_path, name):
+    """The config.json that is made up says what the published one says."""
+    root = imported(name)
+    without_hf(root / "megatron", tmp_path / "megatron")
+    family = ("--family", CASES[name][0])
+    shardwright("convert", tmp_path / "megatron", tmp_path / "back", "--to", "hf", *family)
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), known_form(root))
+    made, was = (
+        json.loads((folder / "config.json").read_text()) for folder in (tmp_path / "back", root / "hf")
+    )
+    was = {key: value for key, value in was.items() if key not in OF_LLAMA}
+    assert {key: made.get(key) for key in was} == was
 
 
 def test_a_narrower_expert_bias_is_told_of(shardwright, imported, tmp_path):

@@ -19,6 +19,8 @@ import hf_models
 # As in hf_models, nothing is a power of two or what another size is; two ranks can share all of it.
 TEXT = dict(hf_models.SIZES, vocab_size=510, num_hidden_layers=4, num_key_value_heads=2)
 MOE = dict(num_experts_per_tok=2, moe_intermediate_size=40)
+# Rotated by time, height and width: shares of half of what is rotated of a head.
+MROPE = dict(rope_type="default", rope_theta=5000.0, mrope_section=[2, 2, 2])
 KINDS = ["linear_attention", "full_attention", "linear_attention", "full_attention"]
 DELTA = dict(
     linear_num_key_heads=2,
@@ -31,7 +33,7 @@ DELTA = dict(
 SHARED = dict(num_experts=6, shared_expert_intermediate_size=28, **MOE)
 TOWER = dict(
     depth=3,
-    hidden_size=36,
+    hidden_size=48,  # heads whose halves have halves, as their rotation needs
     intermediate_size=52,
     num_heads=6,
     out_hidden_size=72,
@@ -87,15 +89,15 @@ CASES = {
     "qwen2_5_vl": (
         "qwen2_5_vl",
         "Qwen2_5_VLForConditionalGeneration",
-        dict(text_config=dict(TEXT, head_dim=12), vision_config=TOWER),
+        dict(text_config=dict(TEXT, head_dim=12, rope_parameters=MROPE), vision_config=TOWER),
     ),
     "qwen2_vl": (
         "qwen2_vl",
         "Qwen2VLForConditionalGeneration",
         dict(
-            text_config=dict(TEXT, head_dim=12),
+            text_config=dict(TEXT, head_dim=12, rope_parameters=MROPE),
             vision_config=dict(
-                depth=3, embed_dim=36, hidden_size=72, mlp_ratio=3, num_heads=6, patch_size=4
+                depth=3, embed_dim=48, hidden_size=72, mlp_ratio=3, num_heads=6, patch_size=4
             ),
         ),
     ),
@@ -127,7 +129,12 @@ CASES = {
         "Glm4vMoeForConditionalGeneration",
         dict(
             text_config=dict(
-                TEXT, n_routed_experts=6, n_shared_experts=1, first_k_dense_replace=1, **MOE
+                TEXT,
+                n_routed_experts=6,
+                n_shared_experts=1,
+                first_k_dense_replace=1,
+                rope_parameters=dict(MROPE, mrope_section=[1, 2, 2], partial_rotary_factor=0.5),
+                **MOE,
             ),
             vision_config=dict(TOWER, image_size=16),
         ),

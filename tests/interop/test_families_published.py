@@ -81,6 +81,8 @@ def text_of(name):
             ),
             "deepseek_v3",
         ),
+        "internlm2": (dict(TEXT, head_dim=12), "llama"),
+        "phi3": (dict(TEXT, head_dim=12, pad_token_id=None), "phi3"),
     }[name]
     config = AutoConfig.for_model(model_type, **dict(sizes))
     model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
@@ -88,7 +90,14 @@ def text_of(name):
     return model, config.to_dict()
 
 
-CHAT = {"internvl_chat": "internvl_norms", "internvl_chat_moe": "internvl_moe"}
+# Models of transformers, and language models that those cannot have.
+CHAT = {
+    "internvl_chat": ("internvl_norms", None),
+    "internvl_chat_moe": ("internvl_moe", None),
+    "internvl_chat_internlm2": ("internvl_norms", "internlm2"),
+    "internvl_chat_phi3": ("internvl", "phi3"),
+}
+BOTH_FORMS = [name for name, (_, text) in CHAT.items() if text is None]
 CHAT_NAMES = (
     ("vision_tower.embeddings.cls_token", "vision_model.embeddings.class_embedding"),
     ("vision_tower.embeddings.position_embeddings", "vision_model.embeddings.position_embedding"),
@@ -105,10 +114,21 @@ CHAT_NAMES = (
 )
 
 
+def chat_text(name):
+    model, settings = text_of(name)
+    tensors = model.state_dict()
+    settings["architectures"] = ["Phi3ForCausalLM"]
+    if name == "internlm2":
+        tensors = hf_models.as_internlm2(tensors, settings)
+        settings.update(model_type=name, architectures=["InternLM2ForCausalLM"])
+    return tensors, settings
+
+
 def chat_model(folder, name):
     """The model of transformers, as OpenGVLab's own files hold it."""
     tensors = {}
-    for key, value in build(folder, CHAT[name]).items():
+    case, text = CHAT[name]
+    for key, value in build(folder, case).items():
         for old, new in CHAT_NAMES:
             key = key.replace(old, new)
         tensors[key] = value
@@ -116,11 +136,15 @@ def chat_model(folder, name):
         parts = [tensors.pop(key.replace("q_proj", f"{part}_proj")) for part in "qkv"]
         tensors[key.replace("q_proj", "qkv")] = torch.cat(parts)
     was = json.loads((folder / "config.json").read_text())
-    vision = was["vision_config"]
+    vision, settings = was["vision_config"], was["text_config"]
+    if text is not None:
+        tensors = {key: value for key, value in tensors.items() if "language_model" not in key}
+        texts, settings = chat_text(text)
+        tensors.update({f"language_model.{key}": value for key, value in texts.items()})
     config = {
         "architectures": ["InternVLChatModel"],
         "model_type": "internvl_chat",
-        "llm_config": was["text_config"],
+        "llm_config": settings,
         "torch_dtype": "bfloat16",
         "vision_config": {
             "model_type": "intern_vit_6b",
@@ -179,11 +203,11 @@ def language(model, prefix, head="lm_head."):
 
 
 def onevision_1_5(folder, name):
-    newer = name.endswith("_new")
+    newer, is_moe = name.endswith("_new"), name.endswith("_moe")
     outer, inner = (
         ("model.visual.", "model.language_model.") if newer else ("visual.", "model.")
     )
-    text, settings = text_of("qwen3")
+    text, settings = text_of("qwen3_moe" if is_moe else "qwen3")
     settings["model_type"] = "LLaVAOneVision1_5_text"
     blocks = ("norm1", "norm2", "attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")
     shapes = [
@@ -214,7 +238,7 @@ def onevision_1_5(folder, name):
         },
     }
     tensors = {**filled(shapes), **dict(language(text, inner))}
-    return Model(config, tensors, "vision_model.", "rice_visual", newer=newer)
+    return Model(config, tensors, "vision_model.", "rice_visual", is_moe, newer)
 
 
 ONEVISION_2 = [
@@ -304,10 +328,56 @@ def kimi(folder, name):
     return Model(config, tensors, "vision_tower.", "moonvit", experts=True)
 
 
+# Of which model of transformers, and the head of its own config.json.
+ORIGINAL = {
+    "llava_llama": ("llava", "LlavaLlamaForCausalLM", "openai/clip-vit-large-patch14-336"),
+    "llava_mistral": ("llava_next", "LlavaMistralForCausalLM", "openai/clip-vit-large-patch14-336"),
+    "llava_qwen": ("llava_onevision", "LlavaQwenForCausalLM", "google/siglip-so400m-patch14-384"),
+}
+ORIGINAL_NAMES = (
+    ("language_model.model.", "model."),
+    ("language_model.lm_head.", "lm_head."),
+    ("vision_tower.", "model.vision_tower.vision_tower.vision_model."),
+    ("multi_modal_projector.linear_1.", "model.mm_projector.0."),
+    ("multi_modal_projector.linear_2.", "model.mm_projector.2."),
+    ("image_newline", "model.image_newline"),
+)
+
+
+def original_llava(folder, name):
+    """The model of transformers, as LLaVA's own code saves it. The tower is none that its name
+    could tell the sizes of."""
+    case, architecture, tower = ORIGINAL[name]
+    tensors = {}
+    for key, value in build(folder, case).items():
+        old, new = next(pair for pair in ORIGINAL_NAMES if key.startswith(pair[0]))
+        tensors[new + key.removeprefix(old)] = value
+    was = json.loads((folder / "config.json").read_text())
+    vision, is_tiled = was["vision_config"], "image_newline" in str(tensors.keys())
+    own = ("num_attention_heads", "intermediate_size", "patch_size", "image_size")
+    config = {
+        **was["text_config"],
+        "architectures": [architecture],
+        "model_type": "llava" if name == "llava_qwen" else name,
+        "image_aspect_ratio": "anyres" if is_tiled else "pad",
+        "mm_hidden_size": vision["hidden_size"],
+        "mm_patch_merge_type": "spatial_unpad" if is_tiled else "flat",
+        "mm_projector_type": "mlp2x_gelu",
+        "mm_vision_select_feature": "patch",
+        "mm_vision_select_layer": -2,
+        "mm_vision_tower": tower,
+        "tie_word_embeddings": "lm_head.weight" not in tensors,
+        "vision_config": {key: vision[key] for key in own},
+    }
+    return Model(config, tensors, "vision_model.", "clip_encoder")
+
+
 MAKERS = {
+    **{name: original_llava for name in ORIGINAL},
     **{name: chat_model for name in CHAT},
     "llavaonevision1_5": onevision_1_5,
     "llavaonevision1_5_new": onevision_1_5,
+    "llavaonevision1_5_moe": onevision_1_5,
     **{name: onevision_2 for name in ONEVISION_2},
     "kimi_vl": kimi,
 }
@@ -325,6 +395,9 @@ def model(tmp_path, request):
     save(tmp_path / "hf", made)
     return made
 
+
+# Their Megatron models are those of transformers' own forms.
+NAMED = {*CHAT, *ORIGINAL}
 
 every = pytest.mark.parametrize("model", MAKERS, indirect=True)
 
@@ -345,7 +418,9 @@ def test_there_and_back(shardwright, tmp_path, model):
     shardwright("convert", tmp_path / "out", tmp_path / "legacy", "--to", "legacy", "--tp", 2)
     bare = ("--hf-config", tmp_path / "hf")
     shardwright("convert", tmp_path / "legacy", tmp_path / "again", "--to", "hf", *bare)
-    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "again"), model.first_published())
+    # Legacy files have no place for what Megatron has none for, and the conversion says so.
+    kept = {key: v for key, v in model.first_published().items() if f"hf_extra.{key}" not in one}
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "again"), kept)
     assert any(key.startswith(model.tower) for key in one)
 
 
@@ -364,7 +439,78 @@ def test_components(shardwright, tmp_path, model):
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), model.tensors)
 
 
-@pytest.mark.parametrize("name", CHAT)
+@pytest.mark.parametrize("model", ["internvl_chat_internlm2"], indirect=True)
+def test_each_rank_has_the_norms_of_its_heads(shardwright, tmp_path, model):
+    """As Megatron-LM's InternViT has them: one norm over all heads, cut with the heads."""
+    there(shardwright, tmp_path, model, "--tp", 2)
+    whole = chunks(tmp_path / "out")
+    part = "self_attention.q_layernorm.weight"
+    rows = {(i, at): (1, HIDDEN // 2) for i in range(LAYERS) for at in (0, HIDDEN // 2)}
+    assert dict(whole[f"vision_model.decoder.layers.{part}"]) == rows
+    shardwright("convert", tmp_path / "out", tmp_path / "legacy", "--to", "legacy", "--tp", 2)
+    for rank in range(2):
+        folder = checkpoints.iteration_folder(tmp_path / "legacy") / f"mp_rank_{rank:02d}"
+        own = torch.load(folder / "model_optim_rng.pt", weights_only=False)["model"]  # our own file
+        norm = model.tensors["vision_model.encoder.layers.1.attn.q_norm.weight"]
+        assert torch.equal(own[f"vision_model.decoder.layers.1.{part}"], norm.chunk(2)[rank])
+
+
+@pytest.mark.parametrize("model", ["internvl_chat_internlm2"], indirect=True)
+def test_heads_that_ranks_cannot_share(shardwright, tmp_path, model):
+    """Of six heads four ranks would have one and a half each, though they can share the rows."""
+    words = "vision_model.decoder.layers.self_attention.linear_qkv.weight: found 6 attention heads"
+    hf, out, one = (tmp_path / name for name in ("hf", "out", "one"))
+    four = ("--tp", 4, "--make-vocab-size-divisible-by", 4)
+    done = shardwright("convert", hf, out, "--to", "torch_dist", *four, expect=2)
+    heads = "self_attention.linear_qkv.weight: found 6 attention heads, expected a multiple of"
+    assert f"{heads} --tp 4" in done.stderr
+    parts = ("--component", "language=tp=1", "--component", "images=tp=4")
+    done = shardwright("convert", hf, out, "--to", "mimo", *parts, expect=2)
+    assert words in done.stderr
+    shardwright("convert", hf, one, "--to", "torch_dist")
+    done = shardwright("convert", one, out, "--to", "legacy", *four, expect=2)
+    assert heads in done.stderr
+    assert not out.exists()
+    parts = ("--component", "language=tp=2", "--component", "images=tp=1")
+    shardwright("convert", one, out, "--to", "mimo", *parts)
+
+
+@pytest.mark.parametrize("name", ORIGINAL)
+def test_both_forms_of_llava_are_one_model(shardwright, tmp_path, name):
+    save(tmp_path / "original", original_llava(tmp_path / "own", name))
+    made = []
+    for form in ("original", "own"):
+        out = tmp_path / f"{form}_out"
+        shardwright("convert", tmp_path / form, out, "--to", "torch_dist", "--tp", 2)
+        tensors = checkpoints.load_dcp(out)
+        made.append({k: v for k, v in tensors.items() if not k.startswith("hf_extra.")})
+    checkpoints.assert_same(made[1], made[0])
+
+
+@pytest.mark.parametrize("name, kind", [("llava_llama", "clip"), ("llava_qwen", "siglip")])
+def test_a_tower_that_is_published_elsewhere(shardwright, tmp_path, name, kind):
+    """What is missing is said by name; a checkpoint of the tower completes the model."""
+    made = original_llava(tmp_path / "own", name)
+    tower = {key: made.tensors.pop(key) for key in list(made.tensors) if "vision_tower" in key}
+    save(tmp_path / "hf", made)
+    flags = ("--to", "torch_dist")
+    done = shardwright("convert", tmp_path / "hf", tmp_path / "out", *flags, expect=2)
+    assert "model.vision_tower.vision_tower.vision_model.embeddings.patch_embedding" in done.stderr
+    assert "nothing of its images: 'shardwright merge --component images=DIR'" in done.stderr
+    assert not (tmp_path / "out").exists()
+    outer = "model.vision_tower.vision_tower."
+    for form, prefix in (("published", outer), ("newer", outer + "vision_model.")):
+        alone = {key.removeprefix(prefix): value for key, value in tower.items()}
+        save(tmp_path / form, Model({"model_type": f"{kind}_vision_model"}, alone, "", ""))
+        parts = ("--component", f"language={tmp_path / 'hf'}")
+        parts += ("--component", f"images={tmp_path / form}", "--config", tmp_path / "hf")
+        shardwright("merge", tmp_path / f"{form}_whole", *parts)
+        whole = checkpoints.load_hf(tmp_path / f"{form}_whole")
+        checkpoints.assert_same(whole, {**made.tensors, **tower})
+    shardwright("convert", tmp_path / "newer_whole", tmp_path / "out", *flags)
+
+
+@pytest.mark.parametrize("name", BOTH_FORMS)
 def test_both_forms_of_internvl_are_one_model(shardwright, tmp_path, name):
     made = []
     save(tmp_path / "chat", chat_model(tmp_path / "own", name))
@@ -377,7 +523,7 @@ def test_both_forms_of_internvl_are_one_model(shardwright, tmp_path, name):
     assert "config.json is written" not in done.stderr
 
 
-@pytest.mark.parametrize("model", [m for m in MAKERS if m not in CHAT], indirect=True)
+@pytest.mark.parametrize("model", [m for m in MAKERS if m not in NAMED], indirect=True)
 def test_by_arguments_alone(shardwright, tmp_path, model):
     """They tell the family, and a config.json that says what the published one said of shapes."""
     there(shardwright, tmp_path, model)
@@ -439,11 +585,32 @@ def test_a_tower_that_megatron_takes_as_it_is(shardwright, tmp_path, model):
     assert not [key for key in entries if key.startswith(parts) and "_extra_state" in key]
 
 
+def test_experts_by_the_names_of_its_own_code(shardwright, tmp_path):
+    """That calls the whole Qwen2-VL: tower and experts tell it from one."""
+    made = onevision_1_5(tmp_path / "made", "llavaonevision1_5_moe")
+    made.config.update(architectures=["Qwen2VLForConditionalGeneration"], model_type="qwen2_vl")
+    save(tmp_path / "hf", made)
+    there(shardwright, tmp_path, made)
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), made.tensors)
+
+
+@pytest.mark.parametrize("model", ["llava_onevision2", "llava_onevision2_moe"], indirect=True)
+def test_a_head_that_megatron_lacks(shardwright, tmp_path, model):
+    """It would also put a norm before the merger."""
+    model.config["vision_config"]["use_head"] = True
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(model.config))
+    flags = ("--to", "torch_dist")
+    done = shardwright("convert", tmp_path / "hf", tmp_path / "out", *flags, expect=2)
+    assert "found vision_config.use_head = True, expected False" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     "model, section, kind, words",
     [
         ("kimi_vl", "vision_config", "siglip", "expected 'moonvit': family kimi_vl knows no other"),
-        ("internvl_chat", "llm_config", "internlm2", "internvl_chat knows no other"),
+        ("internvl_chat", "llm_config", "internlm", "internvl_chat knows no other"),
         ("llava_onevision2", "text_config", "llama", "llava_onevision2 knows no other"),
     ],
     indirect=["model"],
@@ -474,7 +641,8 @@ def test_parts(shardwright, tmp_path, model):
     """The parts have the names that their own checkpoints have, and make the same model again."""
     parts = split_and_merge(shardwright, tmp_path, tmp_path / "hf")
     assert sorted(parts) == ["adapter", "images", "language"]
-    assert "model.embed_tokens.weight" in parts["language"]
+    words = {"model.embed_tokens.weight", "model.tok_embeddings.weight"}
+    assert len(words & parts["language"].keys()) == 1
     assert sum(map(len, parts.values())) == len(model.tensors)
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "merged"), model.tensors)
 

@@ -33,6 +33,19 @@ def test_families_rules_by_name():
         sw.placements_for("head.weight", "mixtral")
 
 
+def test_rules_are_read_once_for_all_names(monkeypatch):
+    read, rules = [], _core.PlacementRules
+    monkeypatch.setattr(_core, "PlacementRules", lambda name: read.append(name) or rules(name))
+    monkeypatch.setattr(_placing, "checkpoint_dtensor", lambda tensor, *place, **_: place)
+    names = ["layers.3.mlp.experts.fc2.weight1", "head.weight"]
+    state = sw.checkpoint_tensors(dict.fromkeys(names), "qwen3_moe", "dense", "experts")
+    assert read == ["qwen3_moe"]
+    assert [place[0] for place in state.values()] == ["experts", "dense"]
+    assert [place[1] for place in state.values()] == [
+        sw.placements_for(name, "qwen3_moe").placements for name in names
+    ]
+
+
 def test_torch_gives_merged_tensors_the_boxes_that_ranks_hold():
     sizes = [size for size in itertools.product(range(1, 5), (1, 2), (1, 3)) if size[1] * size[2] > 1]
     for fsdp, ep, etp in sizes:

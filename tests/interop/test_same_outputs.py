@@ -127,6 +127,9 @@ CASES = {
     "granite": ("granite", GRANITE_WITHOUT_FACTORS, ()),
     "smollm3": ("smollm3", {}, ()),
     "ministral": ("ministral", {}, ()),
+    "internlm2": ("internlm2", {"head_dim": 12}, ("--pp", 3)),
+    "internlm2_one_group": ("internlm2", {"head_dim": 12, "num_key_value_heads": 1}, ()),
+    "internlm3": ("internlm3", {"attention_bias": True, "mlp_bias": True}, ()),
 }
 
 

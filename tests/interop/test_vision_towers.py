@@ -15,6 +15,18 @@ TOLERANCE = 5e-5
 NOTICED = 0.05
 
 
+def saved(folder, name):
+    """The model of a case, in float32, as it lies in `folder`."""
+    model_type, architecture, settings = copy.deepcopy(CASES[name])  # transformers changes them
+    config = transformers.AutoConfig.for_model(model_type, **settings)
+    hf = getattr(transformers, architecture)._from_config(
+        config, dtype=torch.float32, **hf_models.EAGER
+    )
+    hf_models.fill(hf)
+    hf.eval().save_pretrained(folder)
+    return hf
+
+
 def transformer_config(hf, **settings):
     """The sizes of a configuration of transformers, as Megatron names them."""
     from megatron.core.transformer.transformer_config import TransformerConfig
@@ -75,11 +87,7 @@ def megatron_tower(kind, vision, activation):
 
 @pytest.mark.parametrize("name, kind", [("llava", "clip"), ("llava_onevision", "siglip")])
 def test_towers_compute_the_same(shardwright, megatron, tmp_path, name, kind):
-    model_type, architecture, settings = copy.deepcopy(CASES[name])  # transformers changes them
-    config = transformers.AutoConfig.for_model(model_type, **settings)
-    hf = getattr(transformers, architecture)._from_config(config, dtype=torch.float32)
-    hf_models.fill(hf)
-    hf.eval().save_pretrained(tmp_path / "hf")
+    hf = saved(tmp_path / "hf", name)
     shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
     tensors = checkpoints.load_dcp(tmp_path / "out")
     prefix = "vision_model."
@@ -245,15 +253,6 @@ def components(model):
             yield f"modality_submodules.{modality}.input_projections.{index}", projection
 
 
-def saved_llava(folder):
-    model_type, architecture, settings = copy.deepcopy(CASES["llava"])
-    config = transformers.AutoConfig.for_model(model_type, **settings)
-    hf = getattr(transformers, architecture)._from_config(config, dtype=torch.float32)
-    hf_models.fill(hf)
-    hf.eval().save_pretrained(folder)
-    return hf
-
-
 def load_all(megatron, model, folder):
     """Strictly: no tensor of the checkpoint is left over, none of the model's is missing."""
     tensors = checkpoints.load_dcp(folder)
@@ -264,7 +263,7 @@ def load_all(megatron, model, folder):
 
 def test_mimo_model_of_megatron(shardwright, megatron, tmp_path):
     """Language model, encoder and projection, all in one process."""
-    hf = saved_llava(tmp_path / "hf")
+    hf = saved(tmp_path / "hf", "llava")
     parts = ["--component", "language=tp=2", "--component", "images=tp=1"]
     shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "mimo", *parts)
     load_all(megatron, mimo_model(hf).eval(), tmp_path / "out")
@@ -272,6 +271,6 @@ def test_mimo_model_of_megatron(shardwright, megatron, tmp_path):
 
 def test_llava_model_of_megatron(shardwright, megatron, tmp_path, monkeypatch):
     """Nothing is missing or too much, the projection and the language model included."""
-    hf = saved_llava(tmp_path / "hf")
+    hf = saved(tmp_path / "hf", "llava")
     shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
     load_all(megatron, llava_model(hf, monkeypatch).eval(), tmp_path / "out")

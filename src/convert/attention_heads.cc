@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/attention_heads.h"
+
+#include "base/fail.h"
+#include "format/recorded_run.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kQueries = ".self_attention.linear_qkv.weight";
+constexpr std::string_view kTower = "vision_model.";
+
+std::optional<std::int64_t> heads_of(std::string_view name, const Arguments& arguments) {
+  if (!name.starts_with(kTower)) return number_of(arguments, {"num_attention_heads"});
+  return number_of(arguments, {"vision_num_attention_heads", "vision_config.num_attention_heads",
+                               "vision_config.num_heads"});
+}
+
+}  // namespace
+
+Status check_attention_heads(std::span<const DraftTensor> tensors, const Arguments& arguments,
+                             const TensorRanks& ranks) {
+  for (const DraftTensor& tensor : tensors) {
+    const std::string& name = tensor.desc.name;
+    if (!name.ends_with(kQueries)) continue;
+    const std::optional<std::int64_t> heads = heads_of(name, arguments);
+    const std::int64_t parts = ranks(name);
+    if (!heads || *heads % parts == 0) continue;
+    return fail(Code::kNotDivisible,
+                "tensor {}: found {} attention heads, expected a multiple of --tp {}: a rank of "
+                "Megatron's has whole heads; choose a --tp that divides them, or give this part of "
+                "the model ranks of its own (--to mimo --component)",
+                name, *heads, parts);
+  }
+  return {};
+}
+
+}  // namespace shardwright
