@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/endian.h"
-#include "codec/crc32_kernel.h"
 
 namespace shardwright {
 namespace {
@@ -33,21 +32,18 @@ std::uint32_t slow_crc32(std::span<const std::byte> bytes, std::uint32_t crc) {
   return ~crc;
 }
 
-// Around every length at which a kernel begins to fold, folds once more, or leaves a rest.
-TEST(Crc32, IsTheSameByEveryKernel) {
+// Around every length at which wide instructions begin, go on, or leave a rest.
+TEST(Crc32, IsTheSameAtEveryLength) {
   std::vector<std::byte> bytes(1601);
   std::uint32_t noise = 1;
   for (std::byte& byte : bytes) {
     noise = noise * 1664525 + 1013904223;
     byte = static_cast<std::byte>(noise >> 24);
   }
-  ASSERT_FALSE(crc32_kernels().empty());
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     const auto part = std::span(bytes).subspan(length % 16 == 0 ? 0 : 1, length);
     for (const std::uint32_t crc : {0u, 0xCBF43926u}) {
-      const std::uint32_t expected = slow_crc32(part, crc);
-      for (const Crc32Kernel kernel : crc32_kernels()) ASSERT_EQ(kernel(part, crc), expected);
-      ASSERT_EQ(crc32(part, crc), expected) << length;
+      ASSERT_EQ(crc32(part, crc), slow_crc32(part, crc)) << length;
     }
   }
 }

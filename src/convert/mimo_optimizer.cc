@@ -10,6 +10,7 @@
 #include "convert/mimo_source.h"
 #include "format/component_groups.h"
 #include "format/loss_scale.h"
+#include "layout/bucket_name.h"
 #include "layout/state_name.h"
 #include "plan/canonical.h"
 
@@ -56,14 +57,23 @@ std::string_view component_of_state(std::string_view name) {
 }
 
 Status check_component_states(const Catalog& source) {
-  for (const StoredTensor& tensor : source.tensors) {
-    const std::string& name = tensor.desc.name;
-    if (component_of_state(name).empty() || split_state_name(name)) continue;
+  const auto refuse = [](const std::string& name) {
     return fail(Code::kOptimizerUnsupported,
-                "tensor {}: found a bucket of a component's optimizer, expected states named like "
-                "model tensors; convert without them (--optimizer drop) or re-save them with "
+                "entry {}: found a flat buffer of a component's optimizer, expected states named "
+                "like model tensors; convert without them (--optimizer drop) or re-save them with "
                 "--dist-ckpt-optim-fully-reshardable",
                 name);
+  };
+  for (const StoredTensor& tensor : source.tensors) {
+    const std::string& name = tensor.desc.name;
+    if (!component_of_state(name).empty() && !split_state_name(name)) return refuse(name);
+  }
+  for (const StoredObject& object : source.objects) {
+    const std::string_view owner = component_of_state(object.name);
+    if (owner.empty()) continue;
+    const auto domain =
+        split_domain_name(std::string_view(object.name).substr(kStates.size() + owner.size() + 1));
+    if (domain && domain->rest.starts_with("param_state/")) return refuse(object.name);
   }
   return {};
 }

@@ -298,5 +298,21 @@ TEST_F(MimoTraining, OfBucketsIsRefusedByName) {
   EXPECT_THAT(refused.error().message, HasSubstr(bucket));
 }
 
+// States that are pickled whole are cut for one rank too; parameter groups are for all.
+TEST(ComponentStates, OfPickledBuffersAreRefusedByName) {
+  const std::string groups =
+      "mimo.language.optimizer.distributed.dp_group_idx_0.optimizer/shard_0_1";
+  const std::string states =
+      "mimo.language.optimizer.distributed.dp_group_idx_0.param_state/shard_0_1";
+  Catalog catalog;
+  catalog.objects.emplace_back().name = groups;
+  EXPECT_TRUE(check_component_states(catalog));
+  catalog.objects.emplace_back().name = states;
+  const Status refused = check_component_states(catalog);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(refused.error().message, HasSubstr("entry " + states + ": found a flat buffer"));
+}
+
 }  // namespace
 }  // namespace shardwright
