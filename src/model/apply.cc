@@ -44,8 +44,8 @@ std::string absent_part(const Mapping& mapping, std::span<const TensorDesc> hf,
     return {};
   }
   return fmt::format(
-      "; the model has nothing of its {}: 'shardwright merge --component {}=DIR' "
-      "puts in a checkpoint of it (docs/recipes/merge.md)",
+      "; the model has nothing of its {}: 'shardwright split' it, then 'shardwright merge' the "
+      "parts with --component {}=DIR (docs/recipes/merge.md)",
       part->name, part->name);
 }
 

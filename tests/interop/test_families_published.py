@@ -497,15 +497,18 @@ def test_a_tower_that_is_published_elsewhere(shardwright, tmp_path, name, kind):
     flags = ("--to", "torch_dist")
     done = shardwright("convert", tmp_path / "hf", tmp_path / "out", *flags, expect=2)
     assert "model.vision_tower.vision_tower.vision_model.embeddings.patch_embedding" in done.stderr
-    assert "nothing of its images: 'shardwright merge --component images=DIR'" in done.stderr
+    assert "nothing of its images: 'shardwright split' it" in done.stderr
     assert not (tmp_path / "out").exists()
+    shardwright("split", tmp_path / "hf", tmp_path / "parts")
     outer = "model.vision_tower.vision_tower."
     for form, prefix in (("published", outer), ("newer", outer + "vision_model.")):
         alone = {key.removeprefix(prefix): value for key, value in tower.items()}
         save(tmp_path / form, Model({"model_type": f"{kind}_vision_model"}, alone, "", ""))
-        parts = ("--component", f"language={tmp_path / 'hf'}")
-        parts += ("--component", f"images={tmp_path / form}", "--config", tmp_path / "hf")
-        shardwright("merge", tmp_path / f"{form}_whole", *parts)
+        folders = {name: tmp_path / "parts" / name for name in ("language", "adapter")}
+        folders["images"] = tmp_path / form
+        flags_of_parts = [f"--component={name}={path}" for name, path in folders.items()]
+        config = ("--config", tmp_path / "hf" / "config.json")
+        shardwright("merge", tmp_path / f"{form}_whole", *flags_of_parts, *config)
         whole = checkpoints.load_hf(tmp_path / f"{form}_whole")
         checkpoints.assert_same(whole, {**made.tensors, **tower})
     shardwright("convert", tmp_path / "newer_whole", tmp_path / "out", *flags)
