@@ -14,6 +14,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # libstdc++ 12's own std::stable_sort calls what it declares deprecated.
   target_compile_options(sw_flags INTERFACE -Wno-deprecated-declarations)
 endif()
+if(SHARDWRIGHT_STATIC)
+  # libgcc stays shared: every system has it, and its static twin needs a newer libc.
+  target_link_options(sw_flags INTERFACE -static-libstdc++ -Wl,--gc-sections)
+endif()
 if(SHARDWRIGHT_WERROR)
   target_compile_options(sw_flags INTERFACE -Werror)
 endif()

@@ -18,7 +18,7 @@ foreach(layer IN LISTS layers)
   target_sources(sw_library PRIVATE $<TARGET_OBJECTS:sw_${layer}>)
 endforeach()
 target_compile_features(sw_library PUBLIC cxx_std_23)
-target_link_libraries(sw_library PRIVATE fmt::fmt Threads::Threads $<BUILD_INTERFACE:sw_flags>)
+target_link_libraries(sw_library PRIVATE ${SHARDWRIGHT_FMT} Threads::Threads $<BUILD_INTERFACE:sw_flags>)
 foreach(item IN LISTS link)
   # A library found by path is exported by name: the path is this machine's.
   if(IS_ABSOLUTE ${item})

@@ -117,6 +117,7 @@ struct PreparedConversion {
   /// Master weights are compared with the weights before anything is written: which state belongs
   /// to which parameter was derived.
   bool checks_master_weights = false;
+  std::uint64_t master_weight_bytes = 0;  ///< read for that, of weights and master weights
   ReplicaCost replicas;  ///< compared when it runs, see ConvertRequest::check_replicas
   std::uint64_t peak_memory_bytes = 0;
 };

@@ -48,6 +48,10 @@ std::string overview(const PreparedConversion& conversion,
     table.add_row({"compare", fmt::format("{} of {}", format_bytes(conversion.replicas.bytes),
                                           format_count(conversion.replicas.chunks, "replica"))});
   }
+  if (conversion.checks_master_weights) {
+    table.add_row({"prove", fmt::format("{} of weights and master weights",
+                                        format_bytes(conversion.master_weight_bytes))});
+  }
   table.add_row({"write", fmt::format("{} to {}", format_bytes(cost.bytes_written),
                                       format_count(cost.target_files, "file"))});
   table.add_row({"disk", disk_text(cost, free_bytes)});

@@ -177,6 +177,7 @@ std::string plan_json(const PreparedConversion& conversion,
   json.number("peak_memory_bytes", conversion.peak_memory_bytes);
   json.number("replicas", conversion.replicas.chunks);
   json.number("replica_bytes", conversion.replicas.bytes);
+  json.number("master_weight_bytes", conversion.master_weight_bytes);
   if (free_bytes) json.number("free_disk_bytes", *free_bytes);
   json.close();
   json.texts("notes", conversion.notes);

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <vector>
+
 #include "base/endian.h"
+#include "codec/crc32_kernel.h"
 
 namespace shardwright {
 namespace {
@@ -18,6 +21,35 @@ TEST(Crc32, GivesThePublishedCheckValue) {
 RC_GTEST_PROP(Crc32, CombinesTwoParts, (const std::string& a, const std::string& b)) {
   RC_ASSERT(crc32_combine(crc32(as_bytes(a)), crc32(as_bytes(b)), b.size()) ==
             crc32(as_bytes(a + b)));
+}
+
+// Bit by bit, as the standard defines it.
+std::uint32_t slow_crc32(std::span<const std::byte> bytes, std::uint32_t crc) {
+  crc = ~crc;
+  for (const std::byte byte : bytes) {
+    crc ^= std::to_integer<std::uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xEDB88320 : 0);
+  }
+  return ~crc;
+}
+
+// Around every length at which a kernel begins to fold, folds once more, or leaves a rest.
+TEST(Crc32, IsTheSameByEveryKernel) {
+  std::vector<std::byte> bytes(1601);
+  std::uint32_t noise = 1;
+  for (std::byte& byte : bytes) {
+    noise = noise * 1664525 + 1013904223;
+    byte = static_cast<std::byte>(noise >> 24);
+  }
+  ASSERT_FALSE(crc32_kernels().empty());
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    const auto part = std::span(bytes).subspan(length % 16 == 0 ? 0 : 1, length);
+    for (const std::uint32_t crc : {0u, 0xCBF43926u}) {
+      const std::uint32_t expected = slow_crc32(part, crc);
+      for (const Crc32Kernel kernel : crc32_kernels()) ASSERT_EQ(kernel(part, crc), expected);
+      ASSERT_EQ(crc32(part, crc), expected) << length;
+    }
+  }
 }
 
 TEST(Crc32, CombinesAcrossFourGibibytes) {

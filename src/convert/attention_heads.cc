@@ -29,7 +29,7 @@ Status check_attention_heads(std::span<const DraftTensor> tensors, const Argumen
     return fail(Code::kNotDivisible,
                 "tensor {}: found {} attention heads, expected a multiple of --tp {}: a rank of "
                 "Megatron's has whole heads; choose a --tp that divides them, or give this part of "
-                "the model ranks of its own (--to mimo --component)",
+                "the model a size of its own (--to legacy --encoder-tp, --to mimo --component)",
                 name, *heads, parts);
   }
   return {};

@@ -119,6 +119,30 @@ TEST_F(BucketSource, GivesRanksAndStagesTheirParts) {
   EXPECT_FALSE(has_buckets(catalog_));
 }
 
+// The fused weight of a rank is one parameter of 3 + 2 rows of 3, from 0 on; behind it, at 64, is
+// the norm, at 128 proj.
+TEST_F(BucketSource, TakesFusedLatentProjectionsApart) {
+  set_sizes(2, 1);
+  source_.arguments["mla_down_proj_fusion"] = true;
+  add_weight("decoder.layers.input_layernorm.weight", {1, 3});
+  add_weight("decoder.layers.self_attention.linear_q_down_proj.weight", {1, 6, 3});
+  add_weight("decoder.layers.self_attention.linear_kv_down_proj.weight", {1, 4, 3});
+  add_weight("decoder.layers.self_attention.linear_proj.weight", {1, 4, 4});
+  for (std::uint32_t group = 0; group < 2; ++group) {
+    add_bucket(fmt::format("optimizer.distributed.dp_group_idx_{}", group), 0, group, {136});
+  }
+  const Status undone = undo_buckets(source_, catalog_);
+  ASSERT_TRUE(undone) << undone.error().text();
+  EXPECT_THAT(
+      chunks_of("optimizer.state.param.decoder.layers.self_attention.linear_q_down_proj.weight"),
+      ElementsAre("[0:1, 0:3, 0:3] file 0 at 0 of 36", "[0:1, 3:6, 0:3] file 10 at 0 of 36"));
+  EXPECT_THAT(
+      chunks_of("optimizer.state.param.decoder.layers.self_attention.linear_kv_down_proj.weight"),
+      ElementsAre("[0:1, 0:2, 0:3] file 0 at 36 of 24", "[0:1, 2:4, 0:3] file 10 at 36 of 24"));
+  EXPECT_THAT(chunks_of("optimizer.state.param.decoder.layers.input_layernorm.weight"),
+              ElementsAre("[0:1, 0:3] file 0 at 256 of 12", "[0:1, 0:3] file 10 at 256 of 12"));
+}
+
 // EP 2: experts have an optimizer of their own, a group for each expert rank.
 TEST_F(BucketSource, FindsExpertsApart) {
   set_sizes(1, 1, 2);

@@ -10,7 +10,6 @@
 #include "convert/target.h"
 #include "format/common_state.h"
 #include "format/legacy_layout.h"
-#include "format/recorded_run.h"
 #include "layout/extra_state.h"
 #include "layout/layer_name.h"
 #include "layout/legacy_grid.h"
@@ -170,29 +169,21 @@ class LegacyPlanner {
 
   Status choose_modules() {
     const CommonState state = SW_TRY(CommonState::read(parts_.common_state));
-    SW_TRY(check_encoders(state.arguments()));
+    SW_TRY(check_encoders());
     is_local_ = parts_.spec != ModuleSpec::kTransformerEngine;
     modules_ = rank_modules(descs_, state.arguments(), is_local_);
     return {};
   }
 
-  // A rank's part of an attention is whole heads.
-  [[nodiscard]] Status check_encoders(const Arguments& arguments) const {
+  [[nodiscard]] Status check_encoders() const {
     if (config_.encoder_tensor == 0) return {};
     const bool has_encoder = std::ranges::any_of(
         descs_, [](const TensorDesc& desc) { return !tower_of(desc.name).empty(); });
-    if (!has_encoder) {
-      return fail(Code::kUsage,
-                  "--encoder-tp: found {} for a model that is a language model alone, expected "
-                  "one with an encoder; leave it out",
-                  config_.encoder_tensor);
-    }
-    const auto heads = number_of(arguments, {"vision_num_attention_heads"});
-    if (!heads || *heads % config_.encoder_tensor == 0) return {};
-    return fail(Code::kNotDivisible,
-                "--encoder-tp: found {} with {} attention heads in the encoder, expected a "
-                "divisor of them",
-                config_.encoder_tensor, *heads);
+    if (has_encoder) return {};
+    return fail(Code::kUsage,
+                "--encoder-tp: found {} for a model that is a language model alone, expected one "
+                "with an encoder; leave it out",
+                config_.encoder_tensor);
   }
 
   Status add_rank(const LegacyRank& rank, std::int64_t layers) {

@@ -109,17 +109,23 @@ Result<std::vector<Pair>> pairs_of(const Catalog& catalog) {
 
 }  // namespace
 
-Result<std::vector<std::string>> unproven_states(const Catalog& catalog) {
+Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog) {
+  MasterWeightCheck check;
   std::unordered_set<std::string_view> proven;
-  for (const Pair& pair : SW_TRY(pairs_of(catalog))) proven.insert(pair.master->desc.name);
-  std::vector<std::string> names;
+  for (const Pair& pair : SW_TRY(pairs_of(catalog))) {
+    proven.insert(pair.master->desc.name);
+    for (const StoredTensor* tensor : {pair.weight, pair.master}) {
+      const std::int64_t bytes = SW_TRY(byte_count(tensor->desc.shape, tensor->desc.dtype));
+      check.bytes += static_cast<std::uint64_t>(bytes);
+    }
+  }
   for (const StoredTensor& tensor : catalog.tensors) {
     const std::string& name = tensor.desc.name;
     if (name.starts_with(kMaster) && !proven.contains(name)) {
-      names.push_back(name.substr(kMaster.size()));
+      check.unproven.push_back(name.substr(kMaster.size()));
     }
   }
-  return names;
+  return check;
 }
 
 Status check_master_weights(const Catalog& catalog, SourceFiles& files, int threads) {

@@ -9,10 +9,16 @@
 
 namespace shardwright {
 
-/// The parameters that are their own master weights, as float32 ones may be: which states belong to
-/// them follows from shapes, groups and order alone, and no value shows whether that is so. Error:
-/// as check_master_weights.
-[[nodiscard]] Result<std::vector<std::string>> unproven_states(const Catalog& catalog);
+/// What check_master_weights() will do.
+struct MasterWeightCheck {
+  std::uint64_t bytes = 0;  ///< that it reads, where it finds no difference
+  /// The parameters that are their own master weights, as float32 ones may be: which states belong
+  /// to them follows from shapes, groups and order alone, and no value shows whether that is so.
+  std::vector<std::string> unproven;
+};
+
+/// Reads nothing. Error: as check_master_weights.
+[[nodiscard]] Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog);
 
 /// Proves that states were given to the right parameters: rounded to its dtype, each master weight
 /// (`optimizer.state.param.X`) must be the weight X bit by bit, where it is not the same bytes.

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // A MIMO checkpoint of a training run, whose components have optimizers of their own: names as
 // Megatron-Core's MimoOptimizer gives them, in a torch_dist directory made here.
+#include "convert/mimo_optimizer.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "convert/golden.h"
+#include "convert/mimo_source.h"
 #include "convert/target.h"
 #include "format/common_state.h"
+#include "format/component_groups_fixture.h"
 #include "io/source_files.h"
 #include "layout/component_spec.h"
 #include "testing/golden_files.h"
@@ -18,10 +22,14 @@ namespace shardwright {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr const char* kLanguage = "language_model.";
 constexpr const char* kImages = "modality_submodules.images.";
+
+const std::vector<GroupFacts> kGroups = {{.wd_mult = 1.0}, {.wd_mult = 0.0}};
 
 // Component and name of a training run for a name of a checkpoint that was converted.
 std::pair<std::string, std::string> in_training(const std::string& name) {
@@ -51,13 +59,14 @@ class MimoTraining : public testing::Test {
   }
 
   // The same weights as a run would save them: wrapped, with two moments and a master weight each.
-  void write_training(const std::string& weights, const std::string& name) {
+  void write_training(const std::string& weights, const std::string& name,
+                      const std::vector<GroupFacts>& images = kGroups) {
     std::vector<TensorDesc> descs;
     const Catalog stored = open_checkpoint(weights).value().catalog;
     for (const StoredTensor& tensor : stored.tensors) {
       const auto [component, wrapped] = in_training(tensor.desc.name);
       descs.push_back({wrapped, tensor.desc.dtype, tensor.desc.shape});
-      for (const char* state : {"exp_avg", "exp_avg_sq", "fp32_param"}) {
+      for (const char* state : {"exp_avg", "exp_avg_sq", "param"}) {
         descs.push_back({"mimo." + component + ".optimizer.state." + state + "." + wrapped,
                          DType::kF32, tensor.desc.shape});
       }
@@ -71,7 +80,9 @@ class MimoTraining : public testing::Test {
     TargetParts parts;
     parts.tensors = draft_identity(conversion.source.catalog, {});
     for (const char* component : {"language", "images"}) {
-      parts.new_objects.emplace_back(groups_of(component), std::string("groups of ") + component);
+      const bool is_language = component == std::string("language");
+      parts.new_objects.emplace_back(groups_of(component),
+                                     groups_entry(is_language ? kGroups : images));
       parts.new_objects.emplace_back(std::string("rng_state.") + component + "/shard_0.0_1.1",
                                      "state");
     }
@@ -101,6 +112,26 @@ class MimoTraining : public testing::Test {
     return {};
   }
 
+  ConvertRequest ordinary_request(const std::string& output, OptimizerPolicy optimizer) {
+    ConvertRequest request = this->request(out_ / "training", output, {}, optimizer);
+    request.format = TargetFormat::kTorchDist;
+    request.parallel = {2, 1, 1, 1, 2};
+    return request;
+  }
+
+  // A name of the training run as an ordinary run has it.
+  static std::string ordinary_name(const std::string& name) {
+    std::string plain = name;
+    if (plain.starts_with("mimo.")) plain = plain.substr(plain.find(".optimizer.") + 1);
+    for (const auto& [theirs, ours] :
+         {std::pair{"language_model.module.", kLanguage},
+          std::pair{"modality_submodules.images.module.encoders.qwen_visual.", "vision_model."}}) {
+      const std::size_t at = plain.find(theirs);
+      if (at != std::string::npos) plain.replace(at, std::string(theirs).size(), ours);
+    }
+    return plain;
+  }
+
   TemporaryFolder out_;
   const std::vector<std::string> other_layout_ = {"images=tp=2", "language=tp=2,pp=3"};
 };
@@ -112,7 +143,7 @@ TEST_F(MimoTraining, GoesOnAtAnotherLayout) {
   const TensorMap expected = read_all_tensors(out_ / "training").value();
   EXPECT_EQ(difference(read_all_tensors(out_ / "resharded").value(), expected), "");
   for (const char* component : {"language", "images"}) {
-    EXPECT_EQ(object("resharded", groups_of(component)), std::string("groups of ") + component);
+    EXPECT_EQ(object("resharded", groups_of(component)), groups_entry(kGroups));
     EXPECT_EQ(object("training", std::string("rng_state.") + component + "/shard_0.0_1.1"),
               "state");
     EXPECT_EQ(object("resharded", std::string("rng_state.") + component + "/shard_0.0_1.1"), "");
@@ -158,19 +189,97 @@ TEST_F(MimoTraining, LeavesStatesOutByDefaultAndSaysSo) {
   EXPECT_EQ(object("plain", groups_of("language")), "");
 }
 
-TEST_F(MimoTraining, IsNoOrdinaryRun) {
-  ConvertRequest ordinary = request(out_ / "training", "x", {}, OptimizerPolicy::kKeep);
-  ordinary.format = TargetFormat::kTorchDist;
-  const auto refused = prepare_conversion(ordinary);
+TEST_F(MimoTraining, BecomesAnOrdinaryRun) {
+  const auto converted = convert_now(ordinary_request("ordinary", OptimizerPolicy::kKeep));
+  ASSERT_TRUE(converted) << converted.error().text();
+  EXPECT_THAT(converted->notes, Contains("the optimizers of images, language become one"));
+  const TensorMap training = read_all_tensors(out_ / "training").value();
+  TensorMap expected;
+  for (const auto& [name, tensor] : training) expected.emplace(ordinary_name(name), tensor);
+  EXPECT_EQ(difference(read_all_tensors(out_ / "ordinary").value(), expected), "");
+  EXPECT_THAT(lines_of_state(out_.get("ordinary/iter_0000003/common.pt")),
+              ElementsAre("wd_mult=1 step=3 lr=0.001 max_lr=0.002 expert=0",
+                          "wd_mult=0 step=3 lr=0.001 max_lr=0.002 expert=0"));
+  const Catalog catalog = open_checkpoint(out_ / "ordinary").value().catalog;
+  for (const StoredObject& object : catalog.objects) {
+    EXPECT_FALSE(object.name.starts_with("mimo.")) << object.name;
+  }
+}
+
+TEST_F(MimoTraining, ComesBackFromAnOrdinaryRun) {
+  ASSERT_TRUE(convert_now(ordinary_request("ordinary", OptimizerPolicy::kKeep)));
+  const auto back =
+      convert_now(request(out_ / "ordinary", "back", other_layout_, OptimizerPolicy::kKeep));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_THAT(back->notes, Contains(HasSubstr("language, images get an optimizer each")));
+  const TensorMap training = read_all_tensors(out_ / "training").value();
+  EXPECT_EQ(difference(read_all_tensors(out_ / "back").value(), training), "");
+  for (const char* component : {"language", "images"}) {
+    EXPECT_THAT(lines_of_entry(object("back", groups_of(component))),
+                ElementsAre("wd_mult=1 step=3 lr=0.001 max_lr=0.002 expert=0 params=0",
+                            "wd_mult=0 step=3 lr=0.001 max_lr=0.002 expert=0 params=0"));
+  }
+  EXPECT_THAT(lines_of_state(out_.get("back/iter_0000003/common.pt")), IsEmpty());
+  // An ordinary run's states are dropped unless they are asked for, and then names stay plain.
+  ASSERT_TRUE(
+      convert_now(request(out_ / "ordinary", "plain", other_layout_, OptimizerPolicy::kDefault)));
+  TensorMap plain;
+  for (const auto& [name, tensor] : training) {
+    if (!name.starts_with("mimo.")) plain.emplace(without_wrappers(name), tensor);
+  }
+  EXPECT_EQ(difference(read_all_tensors(out_ / "plain").value(), plain), "");
+}
+
+TEST_F(MimoTraining, IsNoOrdinaryRunWhereComponentsDisagree) {
+  ASSERT_NO_FATAL_FAILURE(
+      write_training(out_ / "weights", "uneven", {{.wd_mult = 1.0, .step = 4}}));
+  ConvertRequest request = ordinary_request("x", OptimizerPolicy::kKeep);
+  request.input = out_ / "uneven";
+  const auto refused = prepare_conversion(request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerMismatch);
+  EXPECT_THAT(refused.error().message, HasSubstr(groups_of("images")));
+  request.optimizer = OptimizerPolicy::kDrop;
+  EXPECT_TRUE(prepare_conversion(request));
+}
+
+TEST_F(MimoTraining, NeedsGroupsOfEachComponentThatHasStates) {
+  ConvertRequest request = ordinary_request("x", OptimizerPolicy::kKeep);
+  Checkpoint source = open_checkpoint(out_ / "training").value();
+  std::erase_if(source.catalog.objects,
+                [&](const auto& object) { return object.name == groups_of("images"); });
+  std::vector<std::string> notes;
+  const auto refused = join_optimizers(source, notes);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
-  EXPECT_THAT(refused.error().message, HasSubstr(groups_of("language")));
-  ordinary.optimizer = OptimizerPolicy::kDrop;
-  EXPECT_TRUE(prepare_conversion(ordinary));
+  EXPECT_THAT(refused.error().message, HasSubstr("no parameter groups of images"));
   // Without states there is nothing to lose.
-  ordinary.input = out_ / "weights";
-  ordinary.optimizer = OptimizerPolicy::kKeep;
-  EXPECT_TRUE(prepare_conversion(ordinary));
+  request.input = out_ / "weights";
+  EXPECT_TRUE(prepare_conversion(request));
+}
+
+// Its master weights are called otherwise, and its step is not in the groups.
+TEST_F(MimoTraining, OfAnotherOptimizerIsRefusedByName) {
+  Checkpoint source = open_checkpoint(out_ / "training").value();
+  const auto weight = std::ranges::find_if(source.catalog.tensors, [](const StoredTensor& tensor) {
+    return tensor.desc.name.starts_with("mimo.language.optimizer.state.param.");
+  });
+  ASSERT_NE(weight, source.catalog.tensors.end());
+  std::string& name = weight->desc.name;
+  name.replace(name.find("state.param."), 12, "state.fp32_param.");
+  std::vector<std::string> notes;
+  const auto refused = join_optimizers(source, notes);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(refused.error().message, HasSubstr("tensor " + name));
+
+  TargetParts parts;
+  parts.tensors.emplace_back().desc = {
+      "chained_0.optimizer.state.exp_avg.decoder.x", DType::kF32, {4}};
+  const auto back = share_optimizer({}, parts, notes);
+  ASSERT_FALSE(back);
+  EXPECT_THAT(back.error().message,
+              HasSubstr("tensor chained_0.optimizer.state.exp_avg.decoder.x"));
 }
 
 TEST_F(MimoTraining, OfBucketsIsRefusedByName) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "convert/mimo_optimizer.h"
 #include "layout/state_name.h"
 
 namespace shardwright {
@@ -155,20 +156,6 @@ class Renaming {
   Wrappers wrappers_;
 };
 
-// Buckets are cut for the ranks that saved them.
-Status refuse_bucketed(const Catalog& source) {
-  for (const StoredTensor& tensor : source.tensors) {
-    const std::string& name = tensor.desc.name;
-    if (component_of_state(name).empty() || split_state_name(name)) continue;
-    return fail(Code::kOptimizerUnsupported,
-                "tensor {}: found a bucket of a component's optimizer, expected states named like "
-                "model tensors; convert without them (--optimizer drop) or re-save them with "
-                "--dist-ckpt-optim-fully-reshardable",
-                name);
-  }
-  return {};
-}
-
 }  // namespace
 
 bool is_mimo(const Catalog& catalog) {
@@ -182,6 +169,10 @@ std::string_view component_of_tensor(std::string_view name) {
   if (root.empty()) return {};
   if (root == kLanguage) return "language";
   return root.substr(kModalities.size(), root.size() - kModalities.size() - 1);
+}
+
+std::string_view root_of_component(std::string_view name) {
+  return name.substr(0, root_length(name));
 }
 
 std::string without_wrappers(std::string_view name) {
@@ -199,13 +190,6 @@ std::string with_wrappers(const Wrappers& wrappers, std::string_view name) {
   return std::string(root) + wrapper->second + std::string(name.substr(root.size()));
 }
 
-std::string_view component_of_state(std::string_view name) {
-  if (!name.starts_with(kStates)) return {};
-  name.remove_prefix(kStates.size());
-  const std::size_t dot = name.find('.');
-  return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
-}
-
 Result<Wrappers> to_standard_names(std::span<const Mapping> mappings, std::string_view family,
                                    Catalog& catalog) {
   const std::vector<std::string> names = names_in_components(catalog);
@@ -221,35 +205,6 @@ std::unexpected<Error> refuse_flat_states(std::string_view path) {
               "{}: found flat optimizer states in a MIMO model, expected states in the shapes of "
               "the model's tensors; convert without them (--optimizer drop)",
               path);
-}
-
-Status check_mimo_optimizer(const ConvertRequest& request, const Catalog& source) {
-  if (request.optimizer != OptimizerPolicy::kKeep) return {};
-  const bool is_from_mimo = is_mimo(source);
-  const bool is_to_mimo = request.format == TargetFormat::kMimo;
-  if (is_from_mimo && is_to_mimo) return refuse_bucketed(source);
-  if (!is_from_mimo && !is_to_mimo) return {};
-  if (is_to_mimo) {
-    return fail(Code::kOptimizerUnsupported,
-                "--optimizer keep: found the parameter groups of one optimizer in {}, expected "
-                "those of each component's, as MIMO has them; convert without optimizer states "
-                "(--optimizer drop)",
-                request.input);
-  }
-  const auto group = std::ranges::find_if(source.objects, [](const StoredObject& object) {
-    return !component_of_state(object.name).empty();
-  });
-  const bool has_states = std::ranges::any_of(source.tensors, [](const StoredTensor& tensor) {
-    return !component_of_state(tensor.desc.name).empty();
-  });
-  if (!has_states && group == source.objects.end()) return {};
-  return fail(Code::kOptimizerUnsupported,
-              "--optimizer keep: found {} in {}, expected one optimizer's parameter groups, as an "
-              "ordinary model has them; convert to another MIMO layout, or without optimizer "
-              "states (--optimizer drop)",
-              group == source.objects.end() ? std::string("optimizer states of each component")
-                                            : group->name,
-              request.input);
 }
 
 }  // namespace shardwright

@@ -9,7 +9,6 @@
 
 #include "model/mapping_file.h"
 #include "shardwright/catalog.h"
-#include "shardwright/convert.h"
 
 namespace shardwright {
 
@@ -19,6 +18,10 @@ namespace shardwright {
 /// The component that a tensor of a MIMO model belongs to, by its name: `language` or the
 /// modality's name; empty for names of other things. Borrows the name.
 [[nodiscard]] std::string_view component_of_tensor(std::string_view name);
+
+/// Where the names of a tensor's component begin: `modality_submodules.images.`; empty for names of
+/// other things. Borrows the name.
+[[nodiscard]] std::string_view root_of_component(std::string_view name);
 
 /// A MIMO name without the `module.` segments that wrappers (DDP, Float16Module) add, each between
 /// a component's root and the component: `language_model.module.x` is `language_model.x`.
@@ -41,15 +44,7 @@ using Wrappers = std::map<std::string, std::string, std::less<>>;
 /// A MIMO name with the wrappers that its component has. Names without a root stay.
 [[nodiscard]] std::string with_wrappers(const Wrappers& wrappers, std::string_view name);
 
-/// Whether a request's optimizer states can be kept: from a MIMO model, which has an optimizer for
-/// each component, to another one. Error: kOptimizerUnsupported with the reason.
-[[nodiscard]] Status check_mimo_optimizer(const ConvertRequest& request, const Catalog& source);
-
 /// kOptimizerUnsupported for a MIMO model whose states are not in the shapes of its tensors.
 [[nodiscard]] std::unexpected<Error> refuse_flat_states(std::string_view path);
-
-/// The component that an entry of its optimizer belongs to: `language` of
-/// `mimo.language.optimizer.…`; empty for names of other things.
-[[nodiscard]] std::string_view component_of_state(std::string_view name);
 
 }  // namespace shardwright

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/fail.h"
+#include "convert/mimo_optimizer.h"
 #include "convert/target.h"
 #include "layout/placement.h"
 #include "layout/state_name.h"

@@ -174,7 +174,7 @@ TEST(MimoComponents, AreThoseOfTheFamily) {
   EXPECT_FALSE(std::filesystem::exists(out / "x"));
 }
 
-TEST(MimoOptimizer, IsNotMadeOfAnOrdinaryOne) {
+TEST(MimoOptimizer, IsNotMadeOfNothing) {
   const TemporaryFolder out;
   ConvertRequest ordinary = to_hf(golden_path("hf/qwen3_vl/hf"), out / "ordinary");
   ordinary.format = TargetFormat::kTorchDist;
@@ -182,9 +182,15 @@ TEST(MimoOptimizer, IsNotMadeOfAnOrdinaryOne) {
   ConvertRequest request = to_mimo(out / "ordinary", out / "x", {"language=tp=1", "images=tp=1"});
   EXPECT_FALSE(keeps_optimizer(request));
   request.optimizer = OptimizerPolicy::kKeep;
-  const auto refused = prepare_conversion(request);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
+  const auto converted = convert_now(request);
+  ASSERT_TRUE(converted) << converted.error().text();
+  const Catalog catalog = open_checkpoint(out / "x").value().catalog;
+  for (const StoredObject& object : catalog.objects) {
+    EXPECT_FALSE(object.name.starts_with("mimo.")) << object.name;
+  }
+  for (const StoredTensor& tensor : catalog.tensors) {
+    EXPECT_EQ(tensor.desc.name.find("module."), std::string::npos) << tensor.desc.name;
+  }
 }
 
 // Ordinary Megatron directories both ways.

@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/endian.h"
+#include "codec/pickle_decode.h"
+#include "codec/pickle_encode.h"
 #include "codec/torch_archive.h"
 #include "convert/legacy_golden.h"
 #include "format/torch_items.h"
@@ -206,7 +209,16 @@ TEST(LegacyOptimizerTarget, TakesStatesOfAnyKind) {
   const auto back = convert_now(keeping(out / "x", out / "back", {2, 1, 1, 1, 2}));
   ASSERT_TRUE(back) << back.error().text();
   EXPECT_TRUE(back->checks_master_weights);
-  expect_same(read_all_tensors(out / "back").value(), truth_of("dense_te"));
+  const TensorMap tensors = read_all_tensors(out / "back").value();
+  expect_same(tensors, truth_of("dense_te"));
+  std::size_t compared = 0;
+  for (const auto& [name, master] : tensors) {
+    const std::string_view prefix = "optimizer.state.param.";
+    if (!name.starts_with(prefix)) continue;
+    compared += master.bytes.size() + tensors.at(name.substr(prefix.size())).bytes.size();
+  }
+  EXPECT_GT(compared, 0U);
+  EXPECT_EQ(back->master_weight_bytes, compared);
   const auto file = make_memory_file("common.pt", out.get("back/iter_0000010/common.pt"));
   const TorchArchive archive = TorchArchive::open(*file).value();
   const pickle::Value groups =
@@ -364,6 +376,25 @@ TEST_F(DamagedLegacy, MastersInAnotherOrderAreNoticed) {
   EXPECT_EQ(error.code, Code::kOptimizerMismatch);
   EXPECT_THAT(error.message, HasSubstr("self_attention.linear_qkv.weight: found a master weight "
                                        "that, rounded to bfloat16, is not the weight at (64, 0)"));
+}
+
+// fp16 runs have one; no golden run does.
+TEST_F(DamagedLegacy, LossScalesAreLeftBehindAndThatIsSaid) {
+  for (auto& [path, bytes] : packed_) {
+    if (!path.ends_with(".pkl")) continue;
+    pickle::Document document = pickle::decode(as_bytes(bytes)).value();
+    const pickle::Value optimizer = document.root().find("optimizer");
+    const pickle::Value scaler = document.dict();
+    document.set(scaler, "scale", optimizer.find("fp32_from_fp16_params")[0][0]);
+    document.set(optimizer, "grad_scaler", scaler);
+    bytes = pickle::encode(document, pickle::Protocol::kTwo).value();
+  }
+  const auto converted = convert_now(unpacked());
+  ASSERT_TRUE(converted) << converted.error().text();
+  EXPECT_THAT(converted->notes, testing::Contains(HasSubstr("the loss scale is not carried")));
+  const auto file = make_memory_file("common.pt", place_.get("out/iter_0000010/common.pt"));
+  const TorchArchive archive = TorchArchive::open(*file).value();
+  EXPECT_FALSE(archive.root().find("optimizer").find("grad_scaler"));
 }
 
 TEST_F(DamagedLegacy, OneWrongBitIsNoticed) {

@@ -22,6 +22,7 @@
 #include "convert/layer_numbering.h"
 #include "convert/master_weights.h"
 #include "convert/megatron_target.h"
+#include "convert/mimo_optimizer.h"
 #include "convert/mimo_source.h"
 #include "convert/model_facts.h"
 #include "convert/prediction_layers.h"
@@ -34,6 +35,7 @@
 #include "format/torch_items.h"
 #include "layout/layer_name.h"
 #include "layout/piece_limit.h"
+#include "layout/tower.h"
 #include "model/apply.h"
 #include "model/mapping_report.h"
 #include "plan/canonical.h"
@@ -118,9 +120,13 @@ class Preparation {
   // model's, and the names of a MIMO target are given when its tensors are placed.
   Status begin_mimo() {
     Checkpoint& checkpoint = result_.source;
-    if (!keeps_names()) SW_TRY(check_mimo_optimizer(request(), checkpoint.catalog));
-    if (is_mimo(checkpoint.catalog) && !keeps_names()) {
+    is_from_mimo_ = is_mimo(checkpoint.catalog) && !keeps_names();
+    if (is_from_mimo_) {
       SW_TRY(load());
+      if (request().optimizer == OptimizerPolicy::kKeep) {
+        SW_TRY(check_component_states(checkpoint.catalog));
+        if (!is_to_mimo()) SW_TRY(join_optimizers(checkpoint, result_.notes));
+      }
       Wrappers wrappers =
           SW_TRY(to_standard_names(mappings_, request().family, checkpoint.catalog));
       if (request().optimizer == OptimizerPolicy::kDefault) {
@@ -161,7 +167,8 @@ class Preparation {
   // Of an ordinary Megatron model's tensor.
   [[nodiscard]] std::int64_t tensor_ranks_of(std::string_view name) const {
     const ComponentRoute* route = is_to_mimo() ? route_of(routes_, name) : nullptr;
-    return route == nullptr ? request().parallel.tensor : layout_.find(route->name)->tensor;
+    return route == nullptr ? tensor_size_of(name, request().parallel)
+                            : layout_.find(route->name)->tensor;
   }
 
   Status plan_mimo() {
@@ -173,6 +180,7 @@ class Preparation {
     }
     parts_.files.push_back({parts_.folder + std::string(kComponentTable),
                             write_component_table(result_.components, layout_.world)});
+    if (!is_from_mimo_) SW_TRY(share_optimizer(routes_, parts_, result_.notes));
     const PlacedParts placed = SW_TRY(place_components(parts_, layout_, routes_));
     return plan_torch_dist(parts_, placed, result_.plan);
   }
@@ -225,7 +233,9 @@ class Preparation {
       tell("optimizer state is dropped");
       return {};
     }
+    const std::size_t told = source().notes.size();
     SW_TRY(read_legacy_optimizer(result_.source));
+    for (std::size_t i = told; i < source().notes.size(); ++i) tell(source().notes[i]);
     result_.checks_master_weights = true;
     return {};
   }
@@ -233,7 +243,7 @@ class Preparation {
   // Whoever keeps names keeps states as they are.
   Status undo_flat() {
     if (keeps_names() || is_fsdp(source()) || !has_flat_states(catalog_)) return {};
-    if (is_to_mimo()) return refuse_flat_states(request().input);
+    if (is_from_mimo_) return refuse_flat_states(request().input);
     SW_TRY(undo_flat_states(result_.source, catalog_));
     result_.checks_master_weights = true;
     return {};
@@ -245,7 +255,9 @@ class Preparation {
     tell(
         "whose each optimizer state is follows from Megatron's rules; before anything is written, "
         "every master weight is compared with its weight");
-    const std::vector<std::string> unproven = SW_TRY(unproven_states(catalog_));
+    const MasterWeightCheck check = SW_TRY(plan_master_weights(catalog_));
+    result_.master_weight_bytes = check.bytes;
+    const std::vector<std::string>& unproven = check.unproven;
     if (unproven.empty()) return {};
     tell(fmt::format(
         "{} parameters, {} the first, are float32 and have no master weight apart: nothing proves "
@@ -468,7 +480,8 @@ class Preparation {
   std::vector<Mapping> mappings_;
   std::vector<std::string> stored_names_;  // of its tensors, where the model has others
   Correspondence correspondence_;
-  ComponentLayout layout_;  // of a MIMO target
+  bool is_from_mimo_ = false;  // and its names become an ordinary model's
+  ComponentLayout layout_;     // of a MIMO target
   std::vector<ComponentRoute> routes_;
   TargetParts parts_;
 };

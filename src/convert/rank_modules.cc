@@ -17,6 +17,8 @@ LegacyModules rank_modules(std::span<const TensorDesc> model, const Arguments& a
   modules.plain_norms = is_local && !is_latent;
   // An argument that came with the versions whose mixers keep no convolution module.
   modules.plain_convolution = arguments.contains("hybrid_layer_pattern");
+  const auto fused = arguments.find("mla_down_proj_fusion");
+  modules.fused_latent = !is_local && fused != arguments.end() && fused->second == ArgValue{true};
   return modules;
 }
 

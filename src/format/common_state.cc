@@ -31,8 +31,21 @@ Value state_dict_of(Value root) {
   return root.is(Kind::kDict) ? root : Value();
 }
 
-// The member of an enum that older Megatron-Core versions lack, as its plain value; else nothing.
-Value plain_member(Value value) {
+// What Python 3.11 alone makes of an enum's member, `getattr(Class, "name")` or, of a signal, the
+// global `signal.SIGTERM`: the member's name. Loaders that take only weights refuse both.
+Value named_member(Document& document, Value value) {
+  if (value.is(Kind::kGlobal) && value.module() == "signal")
+    return document.string(std::string(value.name()));
+  if (!value.is(Kind::kReduce) || !value.callable().is_global("builtins", "getattr")) return {};
+  const Value pair = value.args();
+  if (pair.size() != 2 || !pair[0].is(Kind::kGlobal) || !pair[1].is(Kind::kString)) return {};
+  return pair[0].module().starts_with("megatron.") ? pair[1] : Value();
+}
+
+// The member of an enum that not every Megatron-Core version can load, as its plain value; else
+// nothing.
+Value plain_member(Document& document, Value value) {
+  if (const Value name = named_member(document, value)) return name;
   if (!value.is(Kind::kReduce) || !value.callable().is(Kind::kGlobal)) return {};
   const Value cls = value.callable();
   if (!cls.module().starts_with("megatron.")) return {};
@@ -51,20 +64,20 @@ void flatten_new_enums(Document& document, Value args, std::vector<std::string>&
   for (std::size_t i = 0; i < attributes.size(); ++i) {
     const std::string name(attributes.key(i).text());
     const Value value = attributes.value(i);
-    if (const Value member = plain_member(value)) replaced.emplace_back(name, member);
+    if (const Value member = plain_member(document, value)) replaced.emplace_back(name, member);
     if (!value.is(Kind::kList)) continue;
     for (std::size_t e = 0; e < value.size(); ++e) {
-      const Value member = plain_member(value[e]);
+      const Value member = plain_member(document, value[e]);
       if (!member) continue;
       document.set_element(value, e, member);
       notes.push_back(fmt::format(
-          "args.{} is stored as plain values: older Megatron-Core versions lack its enum", name));
+          "args.{} is stored as plain values: not every Megatron-Core loads its enum", name));
     }
   }
   for (const auto& [name, member] : replaced) {
     document.set(attributes, name, member);
     notes.push_back(fmt::format(
-        "args.{} is stored as a plain value: older Megatron-Core versions lack its enum", name));
+        "args.{} is stored as a plain value: not every Megatron-Core loads its enum", name));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "format/object_archive.h"
 #include "format/plain_arguments.h"
 #include "format/plain_value.h"
+#include "format/reshardable_state.h"
 #include "io/memory_directory.h"
 #include "layout/fsdp_name.h"
 
@@ -208,10 +209,9 @@ Result<std::string> make_common_state(const Catalog& catalog, SourceFiles& files
     }
     const Value inner = document.dict();
     document.set(inner, "param_groups", groups);
-    const Value optimizer = document.dict();
-    document.set(optimizer, "optimizer", inner);
-    document.set(optimizer, "param_state_sharding_type", document.string("fully_reshardable"));
-    if (groups.size() > 0) document.set(state, "optimizer", optimizer);
+    if (groups.size() > 0) {
+      document.set(state, "optimizer", reshardable_optimizer(document, inner));
+    }
   }
   document.set_root(state);
   TorchLayoutOptions options;

@@ -2,10 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 
+#include "codec/pickle_encode.h"
+#include "codec/pickle_value.h"
 #include "codec/torch_item.h"
+#include "codec/torch_layout.h"
 #include "format/common_state.h"
 #include "format/hf_layout.h"
 #include "format/hf_reader.h"
@@ -220,6 +224,34 @@ TEST(CommonState, NewOnesHoldTheArguments) {
   const CommonState state = CommonState::read(bytes).value();
   EXPECT_EQ(state.iteration(), 7);
   EXPECT_EQ(state.arguments(), (Arguments{{"num_layers", std::int64_t{3}}}));
+}
+
+// Python 3.11 pickles an enum's member by its name, which loaders of weights alone refuse.
+TEST(CommonState, KeepsNoEnumThatIsPickledByName) {
+  pickle::Document document;
+  const auto member = [&](const char* module, const char* cls, const char* name) {
+    const std::array<pickle::Value, 2> pair = {document.global(module, cls), document.string(name)};
+    return document.reduce(document.global("builtins", "getattr"), document.tuple(pair));
+  };
+  const pickle::Value args = document.object(document.global("argparse", "Namespace"));
+  document.set_attribute(args, "attention_backend",
+                         member("megatron.core.transformer.enums", "AttnBackend", "auto"));
+  document.set_attribute(args, "exit_signal", document.global("signal", "SIGTERM"));
+  document.set_attribute(args, "path", member("os", "path", "join"));
+  const pickle::Value state = document.dict();
+  document.set(state, "args", args);
+  document.set_root(state);
+  const std::string pickled = pickle::encode(document, pickle::Protocol::kTwo).value();
+  const CommonState common = CommonState::read(encode_torch_object(pickled).value()).value();
+  std::vector<std::string> notes;
+  const std::string encoded = common.encode({}, notes).value();
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("args.attention_backend is stored as a plain value"),
+                                 HasSubstr("args.exit_signal")));
+  const Arguments arguments = CommonState::read(encoded).value().arguments();
+  EXPECT_EQ(arguments.at("attention_backend"), ArgValue{std::string("auto")});
+  EXPECT_EQ(arguments.at("exit_signal"), ArgValue{std::string("SIGTERM")});
+  EXPECT_FALSE(arguments.contains("path")) << "what is no enum of Megatron's is carried as it is";
+  EXPECT_NE(encoded.find("join"), std::string::npos);
 }
 
 TEST(CommonState, RefusesWhatIsNoDict) {

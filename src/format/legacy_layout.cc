@@ -39,7 +39,7 @@ Result<LegacyFileLayout> layout_legacy_file(const std::string& common_state,
   LegacyStateParts parts;
   if (trained != nullptr) parts.optimizer = LegacyStateParts::Optimizer::kAsItIs;
   pickle::Document document =
-      SW_TRY(plain_state(*make_memory_file("common.pt", common_state), parts));
+      SW_TRY(plain_state(*make_memory_file("common.pt", common_state), parts)).state;
   const Value state = document.root();
   std::vector<std::uint64_t> sizes;
   for (std::size_t m = 0; m < models.size(); ++m) {

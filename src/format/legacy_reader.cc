@@ -84,7 +84,7 @@ Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
   if (std::ranges::find(first.contents.keys, "args") == first.contents.keys.end()) return {};
   const auto read_state = [&]() -> Status {
     const auto file = SW_TRY(checkpoint.files->get(first.file));
-    checkpoint.common_state = SW_TRY(read_legacy_state(*file, {}));
+    checkpoint.common_state = SW_TRY(read_legacy_state(*file, {})).state;
     return {};
   };
   return defects.report(read_state());

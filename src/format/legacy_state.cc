@@ -24,8 +24,8 @@ constexpr std::array<std::string_view, 5> kKept = {"args", "checkpoint_version",
 constexpr std::uint64_t kMostPickleBytes = std::uint64_t{1} << 30;
 
 // The dict of one optimizer with its groups and without states: those are tensors of their own.
-Result<Value> plain_optimizer(Document& document, Value optimizer,
-                              std::optional<std::int64_t> step) {
+Result<Value> plain_optimizer(Document& document, Value optimizer, std::optional<std::int64_t> step,
+                              bool& drops_loss_scale) {
   Value inner = optimizer.find("optimizer");
   if (!inner) inner = optimizer.find("optimizer_state_dict");
   if (!inner) inner = optimizer;
@@ -51,19 +51,24 @@ Result<Value> plain_optimizer(Document& document, Value optimizer,
   document.set(with_groups, "param_groups", document.list(groups));
   document.set(plain, "optimizer", with_groups);
   const Value scaler = optimizer.find("grad_scaler");
-  if (scaler && !has_storage(document, scaler)) document.set(plain, "grad_scaler", scaler);
+  if (scaler && has_storage(document, scaler)) {
+    drops_loss_scale = true;
+  } else if (scaler) {
+    document.set(plain, "grad_scaler", scaler);
+  }
   document.set(plain, "param_state_sharding_type", document.string("fully_reshardable"));
   return plain;
 }
 
 // Chained ones are numbered.
 Result<Value> plain_optimizers(Document& document, Value optimizer,
-                               std::optional<std::int64_t> step) {
-  if (!optimizer.is(Kind::kList)) return plain_optimizer(document, optimizer, step);
+                               std::optional<std::int64_t> step, bool& drops_loss_scale) {
+  if (!optimizer.is(Kind::kList))
+    return plain_optimizer(document, optimizer, step, drops_loss_scale);
   const Value numbered = document.dict();
   for (std::size_t i = 0; i < optimizer.size(); ++i) {
     document.add_pair(numbered, document.integer(static_cast<std::int64_t>(i)),
-                      SW_TRY(plain_optimizer(document, optimizer[i], step)));
+                      SW_TRY(plain_optimizer(document, optimizer[i], step, drops_loss_scale)));
   }
   return numbered;
 }
@@ -84,7 +89,7 @@ bool has_storage(const Document& document, Value value) {
   return false;
 }
 
-Result<Document> plain_state(const ReadableFile& file, const LegacyStateParts& parts) {
+Result<LegacyState<Document>> plain_state(const ReadableFile& file, const LegacyStateParts& parts) {
   const TorchFile torch = SW_TRY(TorchFile::open(file));
   const std::string text = SW_TRY(torch.pickle(kMostPickleBytes));
   Document document = SW_TRY(pickle::decode(as_bytes(text)));
@@ -94,22 +99,27 @@ Result<Document> plain_state(const ReadableFile& file, const LegacyStateParts& p
     const Value value = root.find(key);
     if (value && !has_storage(document, value)) document.set(state, key, value);
   }
+  bool drops_loss_scale = false;
   const Value optimizer = root.find("optimizer");
   using Optimizer = LegacyStateParts::Optimizer;
   if (optimizer && parts.optimizer == Optimizer::kAsItIs) {
     document.set(state, "optimizer", optimizer);
   } else if (optimizer && parts.optimizer == Optimizer::kGroups) {
-    document.set(state, "optimizer", SW_TRY(plain_optimizers(document, optimizer, parts.step)));
+    document.set(state, "optimizer",
+                 SW_TRY(plain_optimizers(document, optimizer, parts.step, drops_loss_scale)));
   }
   document.set_root(state);
-  return document;
+  return LegacyState<Document>{std::move(document), drops_loss_scale};
 }
 
-Result<std::string> read_legacy_state(const ReadableFile& file, const LegacyStateParts& parts) {
-  const Document document = SW_TRY(plain_state(file, parts));
+Result<LegacyState<std::string>> read_legacy_state(const ReadableFile& file,
+                                                   const LegacyStateParts& parts) {
+  const LegacyState<Document> plain = SW_TRY(plain_state(file, parts));
   TorchLayoutOptions options;
   options.prefix = "common";
-  return encode_torch_object(SW_TRY(pickle::encode(document, pickle::Protocol::kTwo)), options);
+  const std::string text = SW_TRY(pickle::encode(plain.state, pickle::Protocol::kTwo));
+  return LegacyState<std::string>{SW_TRY(encode_torch_object(text, options)),
+                                  plain.drops_loss_scale};
 }
 
 }  // namespace shardwright

@@ -8,6 +8,7 @@
 #include "format/legacy_optimizer.h"
 #include "format/legacy_ranks.h"
 #include "format/legacy_state.h"
+#include "format/loss_scale.h"
 #include "format/recorded_run.h"
 #include "io/source_files.h"
 #include "layout/layer_name.h"
@@ -163,8 +164,10 @@ Status read_legacy_optimizer(Checkpoint& checkpoint) {
   StatesReader reader(checkpoint, ranks);
   SW_TRY(reader.read());
   const auto file = SW_TRY(checkpoint.files->get(ranks.files().front().file));
-  checkpoint.common_state =
+  LegacyState<std::string> state =
       SW_TRY(read_legacy_state(*file, {LegacyStateParts::Optimizer::kGroups, reader.step()}));
+  checkpoint.common_state = std::move(state.state);
+  if (state.drops_loss_scale) checkpoint.notes.emplace_back(kLossScaleNote);
   checkpoint.has_unread_optimizer = false;
   return {};
 }

@@ -18,7 +18,6 @@ namespace shardwright {
 namespace {
 
 constexpr std::uint64_t kMostStateBytes = std::uint64_t{1} << 30;
-constexpr std::string_view kDcpMetadata = ".metadata";
 constexpr std::uint64_t kMostTextBytes = std::uint64_t{64} << 20;
 
 // Files that a process holds open beside the sources: outputs, libraries, the terminal.

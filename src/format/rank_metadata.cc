@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMostComparedBytes = std::uint64_t{1} << 30;
 
-std::string file_of_rank(std::int64_t rank) { return fmt::format("__{}.metadata", rank); }
+std::string file_of_rank(std::int64_t rank) { return fmt::format("__{}{}", rank, kDcpMetadata); }
 
 // Puts the ranks' catalogs together, file numbers and all.
 class Merger {
@@ -98,10 +98,9 @@ Result<bool> are_equal(const StoredObject& a, const StoredObject& b, SourceFiles
 }  // namespace
 
 std::optional<std::int64_t> metadata_rank(std::string_view file_name) {
-  constexpr std::string_view kEnding = ".metadata";
-  if (!file_name.starts_with("__") || !file_name.ends_with(kEnding)) return std::nullopt;
+  if (!file_name.starts_with("__") || !file_name.ends_with(kDcpMetadata)) return std::nullopt;
   file_name.remove_prefix(2);
-  file_name.remove_suffix(kEnding.size());
+  file_name.remove_suffix(kDcpMetadata.size());
   std::int64_t rank = 0;
   const char* const end = file_name.data() + file_name.size();
   const auto [stop, error] = std::from_chars(file_name.data(), end, rank);
@@ -133,9 +132,8 @@ Result<DcpMetadata> read_rank_metadata(const Directory& directory,
 
 Result<DcpMetadata> read_any_metadata(const Directory& directory,
                                       const DcpMetadataOptions& options) {
-  constexpr std::string_view kFile = ".metadata";
-  if (!directory.exists(kFile)) return read_rank_metadata(directory, options);
-  const std::unique_ptr<ReadableFile> file = SW_TRY(directory.open(kFile));
+  if (!directory.exists(kDcpMetadata)) return read_rank_metadata(directory, options);
+  const std::unique_ptr<ReadableFile> file = SW_TRY(directory.open(kDcpMetadata));
   return read_dcp_metadata(*file, options);
 }
 

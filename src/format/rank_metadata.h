@@ -11,6 +11,9 @@
 
 namespace shardwright {
 
+/// The file that describes a DCP directory.
+inline constexpr std::string_view kDcpMetadata = ".metadata";
+
 /// The rank of `__N.metadata`, what torch writes for each rank that saves without talking to the
 /// others; nullopt for other names.
 [[nodiscard]] std::optional<std::int64_t> metadata_rank(std::string_view file_name);

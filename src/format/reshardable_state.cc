@@ -5,11 +5,9 @@
 #include <map>
 
 #include "base/fail.h"
-#include "codec/pickle_encode.h"
-#include "codec/torch_archive.h"
 #include "format/object_archive.h"
 #include "format/plain_value.h"
-#include "io/memory_directory.h"
+#include "format/state_document.h"
 #include "layout/bucket_name.h"
 
 namespace shardwright {
@@ -19,7 +17,6 @@ using pickle::Document;
 using pickle::Kind;
 using pickle::Value;
 
-constexpr std::uint64_t kMostStateBytes = std::uint64_t{1} << 30;
 constexpr std::string_view kSharding = "param_state_sharding_type";
 constexpr std::string_view kReshardable = "fully_reshardable";
 
@@ -33,13 +30,6 @@ Result<Value> read_groups(Document& document, const StoredObject& object, Source
   return std::unexpected(std::move(groups).error().within("entry " + object.name));
 }
 
-Value describe(Document& document, Value inner) {
-  const Value optimizer = document.dict();
-  document.set(optimizer, "optimizer", inner);
-  document.set(optimizer, kSharding, document.string(kReshardable));
-  return optimizer;
-}
-
 // The entries of the first rank of each part: all ranks have the same groups.
 Status set_groups(Document& document, Value state, const Catalog& catalog, SourceFiles& files) {
   std::map<std::int64_t, Value> parts;
@@ -49,7 +39,7 @@ Status set_groups(Document& document, Value state, const Catalog& catalog, Sourc
     if (!domain || domain->group != 0 || !domain->rest.starts_with("optimizer/")) continue;
     is_chained |= domain->is_chained;
     const Value groups = SW_TRY(read_groups(document, object, files));
-    parts.emplace(domain->part, describe(document, groups));
+    parts.emplace(domain->part, reshardable_optimizer(document, groups));
   }
   if (!parts.empty() && !is_chained) {
     document.set(state, "optimizer", parts.begin()->second);
@@ -75,18 +65,18 @@ void rename_sharding(Document& document, Value state) {
 
 }  // namespace
 
+Value reshardable_optimizer(Document& document, Value inner) {
+  const Value optimizer = document.dict();
+  document.set(optimizer, "optimizer", inner);
+  document.set(optimizer, kSharding, document.string(kReshardable));
+  return optimizer;
+}
+
 Result<std::string> make_reshardable(const std::string& common_state, const Catalog& catalog,
                                      SourceFiles& files, bool numbered_layers) {
-  const auto file = make_memory_file("common state", common_state);
-  const TorchArchive torch = SW_TRY(TorchArchive::open(*file));
-  const std::string text = SW_TRY(torch.zip().read(*torch.record("data.pkl"), kMostStateBytes));
-  Document document = SW_TRY(pickle::decode(as_bytes(text)));
-  Value state = document.root();
-  if (state.is(Kind::kList) && state.size() == 1) state = state[0];
-  if (!state.is(Kind::kDict)) {
-    return fail(Code::kStateUnreadable, "common state: found {}, expected a dict",
-                pickle::kind_name(state.kind()));
-  }
+  StateDocument text = SW_TRY(StateDocument::read(common_state));
+  Document& document = text.document();
+  const Value state = text.dict();
   SW_TRY(set_groups(document, state, catalog, files));
   rename_sharding(document, state);
   Value content = state.find("content_metadata");
@@ -98,8 +88,7 @@ Result<std::string> make_reshardable(const std::string& common_state, const Cata
   }
   document.set(content, "distrib_optim_sharding_type", document.string(kReshardable));
   document.set(content, "chained_optim_avoid_prefix", document.boolean(true));
-  const std::string pickled = SW_TRY(pickle::encode(document, state, pickle::Protocol::kTwo));
-  return torch.with_pickle(pickled, kMostStateBytes);
+  return text.encode();
 }
 
 }  // namespace shardwright

@@ -3,10 +3,15 @@
 
 #include <string>
 
+#include "codec/pickle_value.h"
 #include "io/source_files.h"
 #include "shardwright/catalog.h"
 
 namespace shardwright {
+
+/// The dict by which a common state describes an optimizer whose states are named like the model's
+/// tensors; `inner` has its `param_groups`.
+[[nodiscard]] pickle::Value reshardable_optimizer(pickle::Document& document, pickle::Value inner);
 
 /// A common state whose optimizer is described as `fully_reshardable`, the kind whose states are
 /// named like the model's tensors: with the parameter groups that a distributed optimizer's own

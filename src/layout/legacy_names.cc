@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "layout/latent_fusion.h"
 #include "layout/layer_name.h"
 
 namespace shardwright {
@@ -68,7 +69,7 @@ std::optional<std::pair<std::string, std::int64_t>> split_expert(std::string_vie
 
 CanonicalName canonical_from_legacy(std::string_view legacy, std::int64_t first_layer,
                                     bool plain_norms) {
-  CanonicalName result{shift_layer(legacy, first_layer), std::nullopt};
+  CanonicalName result{unfused_latent_norm(shift_layer(legacy, first_layer)), std::nullopt};
   std::string& name = result.name;
   // A hybrid model's is a stack of blocks and keeps its name.
   if (name.find(".mtp_model_layer.layers.") == std::string::npos) {

@@ -21,6 +21,8 @@ struct LegacyModules {
   /// A Mamba mixer's convolution is two parameters of its own (`conv1d_weight`, 0.18 and later),
   /// not a module (`conv1d.weight`).
   bool plain_convolution = false;
+  /// The down-projections of latent attention are one linear: see LatentFusion.
+  bool fused_latent = false;
 };
 
 /// A name of torch_dist, for a name of a legacy file.

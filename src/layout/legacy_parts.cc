@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/fail.h"
+#include "layout/latent_fusion.h"
 #include "layout/layer_name.h"
 #include "layout/shard_rule.h"
 
@@ -102,6 +104,7 @@ class Splitter {
       const std::size_t at = canonical.name.rfind("output_layer.weight");
       canonical.name.replace(at, std::string::npos, "embedding.word_embeddings.weight");
     }
+    if (is_fused_latent(canonical.name)) return split_latent(tensor, canonical.name);
     const bool is_qkv = canonical.name.find(".linear_qkv.") != std::string::npos &&
                         canonical.name.find("layer_norm") == std::string::npos;
     if (is_qkv && stage_.qkv_order != QkvOrder::kByGroup) return split_qkv(tensor, canonical.name);
@@ -197,6 +200,30 @@ class Splitter {
     return part;
   }
 
+  // A fused down-projection is cut along its rows, whose two parts each are.
+  Result<std::vector<LegacyPart>> split_latent(const TensorDesc& tensor,
+                                               const std::string& name) const {
+    const std::string up =
+        tensor.name.substr(0, tensor.name.rfind(".linear_")) + ".linear_q_up_proj.weight";
+    const std::int64_t ways = stage_.config.tensor;
+    const LatentRows rows =
+        SW_TRY(latent_rows(name, extent(&tensor, 0), extent(find(up), 1), ways));
+    std::vector<LegacyPart> parts;
+    std::int64_t row = 0;
+    for (const auto& [part, own] :
+         {std::pair(rows.query, rows.queries), std::pair(rows.key_value, rows.keys_values)}) {
+      const Dims strides = row_major_strides(tensor.shape);
+      LegacyPart piece{{part, tensor.dtype, tensor.shape}, Box::whole(tensor.shape), 0, strides};
+      piece.canonical.shape[0] = own * ways;
+      piece.box.origin[0] = stage_.rank.tensor * own;
+      piece.box.shape[0] = own;
+      piece.offset = row * strides[0];
+      parts.push_back(std::move(piece));
+      row += own;
+    }
+    return parts;
+  }
+
   // The older orders of a query-key-value weight or bias: a part for each of the three of each
   // head. Source: fix_query_key_value_ordering in megatron/training/checkpointing.py.
   Result<std::vector<LegacyPart>> split_qkv(const TensorDesc& tensor,
@@ -288,12 +315,14 @@ class Splitter {
 
 LegacyModules legacy_modules(std::span<const TensorDesc> tensors) {
   LegacyModules modules;
-  bool has_norm = false;
-  bool has_plain_linear = false;
+  constexpr std::string_view kNorm = ".input_layernorm.weight";
+  constexpr std::string_view kLinear = ".self_attention.linear_qkv.weight";
+  std::unordered_set<std::string_view> normed;  // layers
+  std::unordered_set<std::string_view> plain;
   for (const TensorDesc& tensor : tensors) {
     const std::string_view name = tensor.name;
-    has_norm = has_norm || ends_with(name, ".input_layernorm.weight");
-    has_plain_linear = has_plain_linear || ends_with(name, ".self_attention.linear_qkv.weight");
+    if (ends_with(name, kNorm)) normed.insert(name.substr(0, name.size() - kNorm.size()));
+    if (ends_with(name, kLinear)) plain.insert(name.substr(0, name.size() - kLinear.size()));
     if (name.find(".experts.local_experts.") != std::string_view::npos) {
       modules.grouped_experts = false;
     }
@@ -301,8 +330,10 @@ LegacyModules legacy_modules(std::span<const TensorDesc> tensors) {
       modules.mtp_model_layer = false;
     }
   }
-  // Latent attention has an unfused norm in either kind of module, and the same name in both forms.
-  modules.plain_norms = has_norm && has_plain_linear;
+  // Latent attention has an unfused norm in either kind of module, and the same name in both forms;
+  // its layers may stand among others.
+  modules.plain_norms =
+      std::ranges::any_of(normed, [&](std::string_view layer) { return plain.contains(layer); });
   return modules;
 }
 

@@ -172,6 +172,30 @@ TEST(LegacyParts, TakeMixersApart) {
             mixer + "conv1d.weight.C (6, 1, 4) [3:6, 0:1, 0:4] @28 (4, 4, 1)");
 }
 
+// Six rows of queries and four of keys and values, on rank 1 of two.
+TEST(LegacyParts, TakeFusedLatentProjectionsApart) {
+  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 2, 0, false};
+  const std::string attention = "decoder.layers.0.self_attention.";
+  std::vector<TensorDesc> tensors = {
+      tensor(attention + "linear_qkv_down_proj.layer_norm_weight", {3}),
+      tensor(attention + "linear_qkv_down_proj.weight", {5, 3}),
+      tensor(attention + "linear_q_up_proj.weight", {8, 6})};
+  EXPECT_EQ(parts_of(tensors, 0, stage),
+            Lines{"decoder.layers.2.input_layernorm.weight (3,) [0:3] @0 (1,)"});
+  const std::string global = "decoder.layers.2.self_attention.";
+  EXPECT_EQ(parts_of(tensors, 1, stage),
+            (Lines{global + "linear_q_down_proj.weight (6, 3) [3:6, 0:3] @0 (3, 1)",
+                   global + "linear_kv_down_proj.weight (4, 3) [2:4, 0:3] @9 (3, 1)"}));
+  const std::string lost = "found 5 rows beside a linear_q_up_proj of ";
+  for (const std::int64_t columns : {7, 10, 12, 0}) {
+    tensors[2].shape = {8, columns};
+    EXPECT_THAT(parts_of(tensors, 1, stage)[0],
+                HasSubstr(lost + std::to_string(columns) + " columns"));
+  }
+  tensors.pop_back();
+  EXPECT_THAT(parts_of(tensors, 1, stage)[0], HasSubstr(lost + "0 columns"));
+}
+
 TEST(LegacyParts, NameNormsOfPlainModulesAsTorchDistDoes) {
   const LegacyStage stage{{1, 1, 1, 1, 1}, {}, 0, 0, false};
   const std::vector<TensorDesc> plain = {
@@ -202,6 +226,7 @@ RC_GTEST_PROP(LegacyShards, AreWhatPartsUndo, ()) {
   LegacyModules modules;
   modules.grouped_experts = *rc::gen::arbitrary<bool>();
   modules.plain_norms = *rc::gen::arbitrary<bool>();
+  modules.fused_latent = *rc::gen::arbitrary<bool>();
   const std::int64_t width = 4 * tp;
   const std::int64_t first = *rc::gen::arbitrary<bool>() ? 2 * width : width;
   std::vector<TensorDesc> canonical = {tensor("embedding.word_embeddings.weight", {8 * tp, 6})};
@@ -210,6 +235,14 @@ RC_GTEST_PROP(LegacyShards, AreWhatPartsUndo, ()) {
     const std::string experts = prefix + "mlp.experts.experts.";
     canonical.push_back(tensor(prefix + "self_attention.linear_qkv.layer_norm_weight", {6}));
     canonical.push_back(tensor(prefix + "self_attention.linear_qkv.weight", {width, 6}));
+    if (layer % 2 == 1 && !modules.plain_norms) {
+      const std::string latent = prefix + "self_attention.";
+      canonical.resize(canonical.size() - 2);
+      canonical.push_back(tensor(prefix + "input_layernorm.weight", {6}));
+      canonical.push_back(tensor(latent + "linear_q_down_proj.weight", {2 * tp, 6}));
+      canonical.push_back(tensor(latent + "linear_q_up_proj.weight", {width, 2 * tp}));
+      canonical.push_back(tensor(latent + "linear_kv_down_proj.weight", {3 * tp, 6}));
+    }
     canonical.push_back(tensor(prefix + "mlp.router.weight", {2 * ep, 6}));
     canonical.push_back(tensor(experts + "linear_fc1.weight", {2 * ep, first, 6}));
     canonical.push_back(tensor(experts + "linear_fc2.weight", {2 * ep, 6, width}));

@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "layout/latent_fusion.h"
 #include "layout/layer_name.h"
 #include "layout/pipeline_split.h"
 #include "layout/shard_rule.h"
@@ -46,7 +47,12 @@ class Sharder {
  public:
   Sharder(std::span<const TensorDesc> canonical, const ParallelConfig& config,
           const LegacyRank& rank, const StageContents& stage, const LegacyModules& modules)
-      : canonical_(canonical), config_(config), rank_(rank), stage_(stage), modules_(modules) {
+      : canonical_(canonical),
+        config_(config),
+        rank_(rank),
+        stage_(stage),
+        modules_(modules),
+        fusion_(modules.fused_latent ? canonical : std::span<const TensorDesc>()) {
     for (const TensorDesc& tensor : canonical) {
       if (tensor.name.ends_with("linear_fc2.weight") && !tensor.shape.empty()) {
         fc2_columns_.emplace(tensor.name, tensor.shape[tensor.shape.size() - 1]);
@@ -85,19 +91,25 @@ class Sharder {
 
   void add(std::size_t index, std::string_view name) {
     const TensorDesc& tensor = canonical_[index];
-    const ShardRule rule = shard_rule(name, tensor.shape.size(), is_gated_mlp(tensor));
+    ShardRule rule = shard_rule(name, tensor.shape.size(), is_gated_mlp(tensor));
+    if (const auto fused = fusion_.place_of(name)) {
+      if (fused->is_cut) rule.axis = 0;
+      add_runs(index, {fused->name, fused->order}, rule, std::nullopt);
+      return;
+    }
     if (rule.expert_axis < 0) {
-      add_runs(index, name, rule, std::nullopt);
+      add_runs(index, split_mixer_part(name), rule, std::nullopt);
       return;
     }
     const std::int64_t per_rank = tensor.shape[0] / config_.expert;
-    for (std::int64_t e = 0; e < per_rank; ++e) add_runs(index, name, rule, e);
+    for (std::int64_t e = 0; e < per_rank; ++e) add_runs(index, {name, -1}, rule, e);
   }
 
-  void add_runs(std::size_t index, std::string_view name, const ShardRule& rule,
+  // `place` is the name of the rank's tensor, and which part of it this one is.
+  void add_runs(std::size_t index, std::pair<std::string_view, int> place, const ShardRule& rule,
                 std::optional<std::int64_t> expert) {
     const TensorDesc& tensor = canonical_[index];
-    const auto [whole, part] = split_mixer_part(name);
+    const auto& [whole, part] = place;
     LegacyShard& shard =
         shard_of(legacy_from_canonical(whole, stage_.first_layer, expert, modules_));
     Box box = Box::whole(tensor.shape);
@@ -143,6 +155,7 @@ class Sharder {
   const LegacyRank& rank_;
   const StageContents& stage_;
   const LegacyModules& modules_;
+  LatentFusion fusion_;
   std::unordered_map<std::string, std::int64_t> fc2_columns_;
   std::unordered_map<std::string, std::size_t> by_name_;
   std::vector<LegacyShard> shards_;

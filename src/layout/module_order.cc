@@ -24,8 +24,8 @@ constexpr std::array<std::string_view, 39> kModules = {
     "input_layernorm", "self_attention", "pre_cross_attn_layernorm", "cross_attention",
     "pre_mlp_layernorm", "mlp", "mixer",
     // An attention.
-    "core_attention", "linear_proj", "linear_q_proj", "linear_q_down_proj", "linear_q_up_proj",
-    "linear_kv_down_proj", "linear_kv_up_proj", "linear_qkv_down_proj", "linear_qkv", "q_layernorm",
+    "core_attention", "linear_proj", "linear_q_proj", "linear_q_down_proj", "linear_qkv_down_proj",
+    "linear_q_up_proj", "linear_kv_down_proj", "linear_kv_up_proj", "linear_qkv", "q_layernorm",
     "k_layernorm", "kv_layernorm",
     // A mixer or a delta net.
     "in_proj", "conv1d", "norm", "out_norm", "out_proj",

@@ -90,6 +90,18 @@ TEST(ModuleOrder, HasAModulesOwnParametersFirst) {
                 "vision_model.merger.linear_fc1.weight"});
 }
 
+// As --mla-down-proj-fusion makes it.
+TEST(ModuleOrder, IsThatOfAFusedLatentAttention) {
+  expect_order({"decoder.layers.0.self_attention.linear_proj.weight",
+                "decoder.layers.0.self_attention.linear_qkv_down_proj.layer_norm_weight",
+                "decoder.layers.0.self_attention.linear_qkv_down_proj.weight",
+                "decoder.layers.0.self_attention.linear_q_up_proj.layer_norm_weight",
+                "decoder.layers.0.self_attention.linear_q_up_proj.weight",
+                "decoder.layers.0.self_attention.linear_kv_up_proj.layer_norm_weight",
+                "decoder.layers.0.self_attention.linear_kv_up_proj.weight",
+                "decoder.layers.0.mlp.linear_fc1.layer_norm_weight"});
+}
+
 // They stay in the order in which they come, but no module lies inside another.
 TEST(ModuleOrder, KeepsUnknownModulesTogether) {
   EXPECT_EQ(ordered({"tower.zeta.weight", "tower.alpha.weight", "tower.zeta.bias",

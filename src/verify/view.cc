@@ -157,7 +157,7 @@ class Maker {
   void fill_plan() {
     std::ranges::sort(tensors_, {}, [](const DraftTensor& tensor) { return tensor.desc.name; });
     Plan& plan = view_.plan;
-    plan.source = catalog();
+    plan.source = std::move(view_.checkpoint.catalog);
     for (DraftTensor& tensor : tensors_) {
       ChunkList whole(tensor.desc.shape.size());
       whole.push_back({Box::whole(tensor.desc.shape), 0, {}, {}});

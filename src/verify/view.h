@@ -18,7 +18,7 @@ enum class Naming : std::uint8_t {
 /// A checkpoint's tensors as they are compared and hashed: each is a target of `plan`, whose
 /// recipes read the checkpoint. The plan is proven; it has no files.
 struct View {
-  Checkpoint checkpoint;
+  Checkpoint checkpoint;  ///< its catalog is in the plan
   Naming naming = Naming::kStored;
   Plan plan;
   std::string family;

@@ -120,14 +120,7 @@ CASES = {
         "Gemma3ForConditionalGeneration",
         dict(
             text_config=TEXT,
-            vision_config=dict(
-                hidden_size=36,
-                intermediate_size=52,
-                num_hidden_layers=3,
-                num_attention_heads=6,
-                image_size=28,
-                patch_size=14,
-            ),
+            vision_config=VIT,
             mm_tokens_per_image=4,
         ),
     ),

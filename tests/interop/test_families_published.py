@@ -481,7 +481,8 @@ def test_both_forms_of_llava_are_one_model(shardwright, tmp_path, name):
     made = []
     for form in ("original", "own"):
         out = tmp_path / f"{form}_out"
-        shardwright("convert", tmp_path / form, out, "--to", "torch_dist", "--tp", 2)
+        done = shardwright("convert", tmp_path / form, out, "--to", "torch_dist", "--tp", 2)
+        assert "the tensors show" not in done.stderr  # how many layers, as the file does not say
         tensors = checkpoints.load_dcp(out)
         made.append({k: v for k, v in tensors.items() if not k.startswith("hf_extra.")})
     checkpoints.assert_same(made[1], made[0])

@@ -337,7 +337,7 @@ def test_experts_are_written(shardwright, sparse, tmp_path):
 @pytest.mark.parametrize(
     "flags, expected",
     [
-        (("--to", "legacy", "--tp", 4, "--encoder-tp", 3), "--encoder-tp 3 with --tp 4"),
+        (("--to", "legacy", "--tp", 4, "--encoder-tp", 3), "4 attention heads, expected a multiple"),
         (("--to", "legacy", "--tp", 2, "--encoder-tp", 4), "--encoder-tp 4 with --tp 2"),
         (("--to", "legacy", "--tp", 4, "--encoder-tp", 0), "--encoder-tp"),
         (("--to", "torch_dist", "--tp", 4, "--encoder-tp", 2), "has no meaning"),
@@ -350,13 +350,13 @@ def test_sizes_that_do_not_fit(shardwright, dense, tmp_path, flags, expected):
 
 
 def test_heads_are_not_cut(shardwright, dense, tmp_path):
-    """Rows would divide by 8, but four heads do not."""
-    config = json.loads((dense.hf / "config.json").read_text())
-    text = config["text_config"]
-    assert config["vision_config"]["num_attention_heads"] == 4 and text["num_key_value_heads"] == 4
-    flags = ("--to", "legacy", "--tp", 8, "--encoder-tp", 8, "--make-vocab-size-divisible-by", 1)
-    done = shardwright("convert", dense.hf, tmp_path / "out", *flags, expect=2)
-    assert "--encoder-tp: found 8 with 4 attention heads" in done.stderr
+    """Rows would divide by 8, but the encoder's four heads do not; the language model's eight do."""
+    flags = ("--to", "legacy", "--tp", 8, "--make-vocab-size-divisible-by", 1)
+    done = shardwright("convert", dense.hf, tmp_path / "no", *flags, "--encoder-tp", 8, expect=2)
+    assert "found 4 attention heads, expected a multiple of --tp 8" in done.stderr
+    assert "--encoder-tp" in done.stderr and not (tmp_path / "no").exists()
+    shardwright("convert", dense.hf, tmp_path / "out", *flags, "--encoder-tp", 4)
+    assert_is_model(shardwright, tmp_path / "out", tmp_path, dense)
 
 
 def test_a_language_model_has_no_encoder(shardwright, tmp_path):

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "codec/pickle_value.h"
+#include "codec/torch_archive.h"
+
+namespace shardwright {
+
+/// The dict of a common state, to be changed. See CommonState for what it is.
+class StateDocument {
+ public:
+  /// `common_state` is a torch.save archive. Error: kStateUnreadable, those of the archive reader.
+  [[nodiscard]] static Result<StateDocument> read(const std::string& common_state);
+
+  [[nodiscard]] pickle::Document& document() { return document_; }
+  [[nodiscard]] pickle::Value dict() const { return document_.at(dict_); }
+
+  /// The archive as it is now.
+  [[nodiscard]] Result<std::string> encode() const;
+
+ private:
+  StateDocument(std::unique_ptr<ReadableFile> file, TorchArchive torch, pickle::Document document);
+
+  std::unique_ptr<ReadableFile> file_;
+  TorchArchive torch_;
+  pickle::Document document_;
+  std::uint32_t dict_ = 0;
+};
+
+}  // namespace shardwright

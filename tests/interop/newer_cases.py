@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of a later Megatron-Core, as command lines of Megatron-LM for two ranks."""
+
+COMMON = """
+  --num-layers 4 --hidden-size 64 --ffn-hidden-size 96 --num-attention-heads 4 --seq-length 32
+  --max-position-embeddings 32 --micro-batch-size 1 --lr 1e-3 --min-lr 1e-4 --train-iters 10
+  --lr-decay-iters 10 --save-interval 10 --bf16 --use-cpu-initialization --disable-bias-linear
+  --swiglu --normalization RMSNorm --position-embedding-type rope --vocab-size 512
+  --make-vocab-size-divisible-by 64 --tokenizer-type NullTokenizer --distributed-backend gloo
+  --untie-embeddings-and-output-weights
+  --no-masked-softmax-fusion --no-gradient-accumulation-fusion --no-bias-swiglu-fusion
+  --no-bias-dropout-fusion --no-persist-layer-norm --no-rope-fusion --num-workers 0
+"""
+
+# Optimizer states: whole tensors, buckets of each data-parallel rank, or each parameter's own.
+WHOLE = " --use-distributed-optimizer --dist-ckpt-optim-fully-reshardable"
+BUCKETS = " --use-distributed-optimizer"
+RANK_FILES = " --ckpt-format torch"
+TP = " --tensor-model-parallel-size 2"
+PP = " --pipeline-model-parallel-size 2"
+EP = " --expert-model-parallel-size 2"
+GROUPED = " --group-query-attention --num-query-groups 2"
+MOE = (
+    " --num-experts 4 --moe-router-topk 2 --moe-ffn-hidden-size 32 --moe-grouped-gemm"
+    " --moe-router-load-balancing-type none --moe-token-dispatcher-type alltoall"
+)
+SHARED = MOE + " --moe-layer-freq ([0]+[1]*3) --moe-shared-expert-intermediate-size 48"
+LATENT = (
+    " --multi-latent-attention --q-lora-rank 24 --kv-lora-rank 16 --qk-head-dim 16"
+    " --qk-pos-emb-head-dim 8 --v-head-dim 16"
+)
+FUSED = LATENT + " --mla-down-proj-fusion"
+HYBRID = (
+    " --mamba-state-dim 16 --mamba-head-dim 16 --mamba-num-groups 2 --hybrid-layer-pattern M*-G-"
+    + GROUPED
+)
+DELTA = (
+    " --linear-key-head-dim 8 --linear-value-head-dim 8 --linear-num-key-heads 4"
+    " --linear-num-value-heads 8 --linear-conv-kernel-dim 4"
+)
+GATED = (
+    " --experimental-attention-variant gated_delta_net --linear-attention-freq 2"
+    " --attention-output-gate" + DELTA + GROUPED
+)
+PREDICTION = " --mtp-num-layers 1"
+
+CASES = {
+    "dense_whole": TP + GROUPED + WHOLE,
+    "moe_buckets": EP + SHARED + PREDICTION + BUCKETS,
+    "fused_buckets": TP + FUSED + BUCKETS,
+    "fused_rank_files": TP + FUSED + PREDICTION + RANK_FILES,
+    "hybrid_buckets": HYBRID + DELTA + BUCKETS,
+    "hybrid_rank_files": TP + HYBRID + DELTA + RANK_FILES,
+    "gated_rank_files": PP + GATED + RANK_FILES + BUCKETS,
+}
+
+# What is made of a case, and with which arguments that is loaded.
+LOADS = {
+    "dense_whole": ("torch_dist --pp 2", PP + GROUPED + WHOLE),
+    "moe_buckets": ("torch_dist --tp 2", TP + SHARED + PREDICTION + WHOLE + " --sequence-parallel"),
+    "fused_buckets": ("legacy --tp 2", TP + FUSED + RANK_FILES),
+    "fused_rank_files": ("torch_dist --tp 1", LATENT + PREDICTION + WHOLE),
+    "hybrid_buckets": ("legacy --tp 2", TP + HYBRID + DELTA + RANK_FILES),
+    "hybrid_rank_files": ("torch_dist --tp 1", HYBRID + DELTA + WHOLE),
+    "gated_rank_files": ("torch_dist --tp 2", TP + GATED + WHOLE),
+}

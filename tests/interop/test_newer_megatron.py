@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints that Megatron-LM writes with a later Megatron-Core than the other tests have."""
+import os
+import pathlib
+
+import pytest
+
+import checkpoints
+from newer_cases import CASES, LOADS
+from newer_truth import STATES, weight_of
+
+
+@pytest.fixture(scope="module")
+def newer_ranks(ranks, monkeypatch_module):
+    """As `ranks`, with the later Megatron-Core in front."""
+    folder = os.environ.get("SHARDWRIGHT_NEWER_MEGATRON", "")
+    assert pathlib.Path(folder, "megatron/training").is_dir(), (
+        f"found no Megatron-Core in '{folder}'; './dev test' puts it there"
+    )
+    tools = pathlib.Path(__file__).resolve().parent / "tools"
+    path = os.pathsep.join([folder, str(tools), os.environ.get("PYTHONPATH", "")])
+    monkeypatch_module.setenv("PYTHONPATH", path)
+    return ranks
+
+
+@pytest.fixture(scope="module")
+def monkeypatch_module():
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def saved(newer_ranks, tmp_path_factory):
+    root = tmp_path_factory.mktemp("saved")
+    newer_ranks("newer_jobs", "save", 2, root=root)
+    return root
+
+
+def assert_true(tensors):
+    """Every weight is there with its states, and all have the values that their names ask for."""
+    wrong = []
+    weights = {name for name in tensors if not name.startswith("optimizer.")}
+    for name, tensor in tensors.items():
+        expected = None
+        if name in weights:
+            expected = weight_of(name, tensor.shape).to(tensor.dtype)
+        else:
+            kind, _, weight = name.removeprefix("optimizer.state.").partition(".")
+            expected = STATES[kind](weight_of(weight, tensor.shape))
+        if not checkpoints.same_bits(tensor, expected):
+            wrong.append(name)
+    assert not wrong, wrong
+    trained = {name for name in weights if not name.endswith("expert_bias")}
+    states = {f"optimizer.state.{kind}.{name}" for kind in STATES for name in trained}
+    assert weights and tensors.keys() - weights == states
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_to_another_layout(shardwright, saved, tmp_path, name):
+    shardwright("verify", saved / name)
+    flags = ("--to", "torch_dist", "--tp", 2, "--pp", 2)
+    shardwright("convert", saved / name, tmp_path / "out", *flags)
+    assert_true(checkpoints.load_dcp(tmp_path / "out"))
+
+
+def test_back_into_megatron(shardwright, newer_ranks, saved, tmp_path):
+    assert CASES.keys() == LOADS.keys()
+    for name, (target, _) in LOADS.items():
+        shardwright("convert", saved / name, tmp_path / name, "--to", *target.split())
+    newer_ranks("newer_jobs", "load", 2, root=tmp_path)
