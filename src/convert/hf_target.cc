@@ -143,8 +143,8 @@ Status finish_merged(const std::string& config, bool is_quantised, const std::st
                      TargetParts& parts, std::vector<std::string>& notes) {
   ConfigEdits edits;
   edits.is_dequantised = !is_quantised;
-  std::string edited = SW_TRY(edited_config(config, edits, notes));
-  parts.files.push_back({"config.json", edited.empty() ? config : std::move(edited)});
+  const std::string edited = SW_TRY(edited_config(config, edits, notes));
+  parts.files.push_back({"config.json", edited.empty() ? config : edited});
   if (folder.empty()) return {};
   const std::string_view without = is_quantised ? std::string_view() : kQuantisationFile;
   return add_files_of(folder, without, parts, notes);
