@@ -45,6 +45,24 @@ std::optional<ArgValue> plain_value(Value value) {
   }
 }
 
+// Since 0.17 one pattern says all, `M-M|*-/MM/MM`: stages between bars, then the layers of each
+// depth of multi-token prediction, which are alike. Before, two said the same without stages.
+void add_older_patterns(Arguments& arguments) {
+  constexpr const char* kOlder = "hybrid_override_pattern";
+  const auto pattern = arguments.find("hybrid_layer_pattern");
+  if (pattern == arguments.end() || !(arguments[kOlder] == ArgValue{})) return;
+  const auto* text = std::get_if<std::string>(&pattern->second);
+  if (text == nullptr) return;
+  const std::size_t slash = text->find('/');
+  std::string layers = text->substr(0, slash);
+  std::erase(layers, '|');
+  if (slash != std::string::npos) {
+    const std::size_t begin = slash + 1;
+    arguments["mtp_hybrid_override_pattern"] = text->substr(begin, text->find('/', begin) - begin);
+  }
+  arguments[kOlder] = std::move(layers);
+}
+
 }  // namespace
 
 Value make_plain_value(Document& document, const ArgValue& value) {
@@ -77,6 +95,7 @@ Arguments plain_arguments(Value args) {
       arguments[std::string(*name)] = std::move(*value);
     }
   }
+  add_older_patterns(arguments);
   return arguments;
 }
 

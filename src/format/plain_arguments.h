@@ -6,7 +6,9 @@
 
 namespace shardwright {
 
-/// The attributes of a pickled namespace that are plain values; empty for anything else.
+/// The attributes of a pickled namespace that are plain values; empty for anything else. A newer
+/// run's hybrid_layer_pattern is also there as the hybrid_override_pattern of older ones, and that
+/// of MTP layers. Source: megatron/training/arguments.py and checkpointing.py of 0.19.
 [[nodiscard]] Arguments plain_arguments(pickle::Value args);
 
 /// A plain value as a node of `document`.
