@@ -5,11 +5,9 @@
 
 #include "base/endian.h"
 #include "base/fail.h"
-#include "codec/pickle_decode.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_archive.h"
 #include "format/plain_arguments.h"
-#include "io/memory_directory.h"
 
 namespace shardwright {
 namespace {
@@ -18,18 +16,9 @@ using pickle::Document;
 using pickle::Kind;
 using pickle::Value;
 
-constexpr std::uint64_t kMostStateBytes = std::uint64_t{1} << 30;
-constexpr std::string_view kPickleRecord = "data.pkl";
-
 // Enums that Megatron-Core has had since 0.12; a newer one in a pickle stops an older loader.
 constexpr std::array<std::string_view, 4> kOldEnums = {"AttnBackend", "ModelType", "RerunMode",
                                                        "RerunState"};
-
-// common.pt holds the dict itself, the DCP entry a list around it.
-Value state_dict_of(Value root) {
-  if (root.is(Kind::kList) && root.size() == 1) root = root[0];
-  return root.is(Kind::kDict) ? root : Value();
-}
 
 // What Python 3.11 alone makes of an enum's member, `getattr(Class, "name")` or, of a signal, the
 // global `signal.SIGTERM`: the member's name. Loaders that take only weights refuse both.
@@ -79,18 +68,6 @@ void flatten_new_enums(Document& document, Value args, std::vector<std::string>&
     notes.push_back(fmt::format(
         "args.{} is stored as a plain value: not every Megatron-Core loads its enum", name));
   }
-}
-
-// Megatron-Core asks for the keys that this describes, whatever the loading job's defaults are.
-Value make_content_metadata(Document& document, bool has_numbered_layers) {
-  const Value content = document.dict();
-  document.set(content, "distrib_optim_sharding_type", document.string("fully_reshardable"));
-  document.set(content, "singleton_local_shards", document.boolean(false));
-  document.set(content, "chained_optim_avoid_prefix", document.boolean(true));
-  if (has_numbered_layers) {
-    document.set(content, "non_homogeneous_layers", document.boolean(true));
-  }
-  return content;
 }
 
 Value copy_dict(Document& document, Value from) {
@@ -144,49 +121,23 @@ void regroup_optimizer(Document& document, Value state, bool experts_apart,
 
 }  // namespace
 
-class CommonState::Archive {
- public:
-  static Result<std::shared_ptr<const Archive>> open(std::string bytes) {
-    auto archive = std::shared_ptr<Archive>(new Archive);
-    archive->memory_.put("common state", std::move(bytes));
-    archive->file_ = SW_TRY(archive->memory_.open("common state"));
-    archive->torch_.emplace(SW_TRY(TorchArchive::open(*archive->file_)));
-    archive->state_ = state_dict_of(archive->torch_->root());
-    if (!archive->state_) {
-      return fail(Code::kStateUnreadable, "common state: found {}, expected a dict",
-                  pickle::kind_name(archive->torch_->root().kind()));
-    }
-    return archive;
-  }
-
-  [[nodiscard]] Value state() const { return state_; }
-  [[nodiscard]] const TorchArchive& torch() const { return *torch_; }
-
- private:
-  Archive() = default;
-  MemoryDirectory memory_;
-  std::unique_ptr<ReadableFile> file_;
-  std::optional<TorchArchive> torch_;
-  Value state_;
-};
-
 Result<CommonState> CommonState::read(std::string bytes) {
-  return CommonState(SW_TRY(Archive::open(std::move(bytes))));
+  auto state = std::make_shared<const StateDocument>(SW_TRY(StateDocument::read(bytes)));
+  return CommonState(std::move(bytes), std::move(state));
 }
 
-Arguments CommonState::arguments() const { return plain_arguments(archive_->state().find("args")); }
+Arguments CommonState::arguments() const { return plain_arguments(state_->dict().find("args")); }
 
 std::optional<std::int64_t> CommonState::iteration() const {
-  const Value iteration = archive_->state().find("iteration");
+  const Value iteration = state_->dict().find("iteration");
   return iteration ? iteration.as_int() : std::nullopt;
 }
 
 Result<std::string> CommonState::encode(const CommonStateEdits& edits,
                                         std::vector<std::string>& notes) const {
-  const TorchArchive& torch = archive_->torch();
-  const std::string text = SW_TRY(torch.zip().read(*torch.record(kPickleRecord), kMostStateBytes));
-  Document document = SW_TRY(pickle::decode(as_bytes(text)));
-  const Value state = state_dict_of(document.root());
+  StateDocument edited = SW_TRY(StateDocument::read(bytes_));
+  Document& document = edited.document();
+  const Value state = edited.dict();
   if (const Value args = state.find("args")) {
     for (const auto& [name, value] : edits.arguments) {
       document.set_attribute(args, name, make_plain_value(document, value));
@@ -202,8 +153,7 @@ Result<std::string> CommonState::encode(const CommonStateEdits& edits,
   } else {
     regroup_optimizer(document, state, edits.has_experts_apart, notes);
   }
-  const std::string pickled = SW_TRY(pickle::encode(document, state, pickle::Protocol::kTwo));
-  return torch.with_pickle(pickled, kMostStateBytes);
+  return edited.encode();
 }
 
 Result<std::string> new_common_state(const std::vector<std::pair<std::string, ArgValue>>& arguments,

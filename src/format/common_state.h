@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/state_document.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -40,10 +41,11 @@ class CommonState {
                                            std::vector<std::string>& notes) const;
 
  private:
-  class Archive;
-  explicit CommonState(std::shared_ptr<const Archive> archive) : archive_(std::move(archive)) {}
+  CommonState(std::string bytes, std::shared_ptr<const StateDocument> state)
+      : bytes_(std::move(bytes)), state_(std::move(state)) {}
 
-  std::shared_ptr<const Archive> archive_;
+  std::string bytes_;
+  std::shared_ptr<const StateDocument> state_;
 };
 
 /// Bytes of a new common.pt for weights without training state: arguments as an

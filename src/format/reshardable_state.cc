@@ -81,9 +81,7 @@ Result<std::string> make_reshardable(const std::string& common_state, const Cata
   rename_sharding(document, state);
   Value content = state.find("content_metadata");
   if (!content.is(Kind::kDict)) {
-    content = document.dict();
-    document.set(content, "singleton_local_shards", document.boolean(false));
-    if (numbered_layers) document.set(content, "non_homogeneous_layers", document.boolean(true));
+    content = make_content_metadata(document, numbered_layers);
     document.set(state, "content_metadata", content);
   }
   document.set(content, "distrib_optim_sharding_type", document.string(kReshardable));

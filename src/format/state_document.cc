@@ -45,4 +45,15 @@ Result<std::string> StateDocument::encode() const {
                             kMostStateBytes);
 }
 
+pickle::Value make_content_metadata(pickle::Document& document, bool has_numbered_layers) {
+  const pickle::Value content = document.dict();
+  document.set(content, "distrib_optim_sharding_type", document.string("fully_reshardable"));
+  document.set(content, "singleton_local_shards", document.boolean(false));
+  document.set(content, "chained_optim_avoid_prefix", document.boolean(true));
+  if (has_numbered_layers) {
+    document.set(content, "non_homogeneous_layers", document.boolean(true));
+  }
+  return content;
+}
+
 }  // namespace shardwright

@@ -30,4 +30,9 @@ class StateDocument {
   std::uint32_t dict_ = 0;
 };
 
+/// A state's `content_metadata`, for entries named as Megatron-Core names those of its own models.
+/// It asks for the keys that this describes, whatever the loading job's defaults are.
+[[nodiscard]] pickle::Value make_content_metadata(pickle::Document& document,
+                                                  bool has_numbered_layers);
+
 }  // namespace shardwright
