@@ -61,6 +61,17 @@ void erase_tensors(const std::vector<std::string>& names, Catalog& catalog) {
                 [&](const StoredTensor& tensor) { return wanted.contains(tensor.desc.name); });
 }
 
+std::vector<std::string> erase_prediction_layers(Catalog& catalog) {
+  std::vector<std::string> names;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    if (is_prediction_layer(tensor.desc.name)) names.push_back(tensor.desc.name);
+  }
+  erase_tensors(names, catalog);
+  std::erase_if(catalog.objects,
+                [](const StoredObject& object) { return is_prediction_layer(object.name); });
+  return names;
+}
+
 std::string dropped_note(const std::vector<std::string>& names) {
   return fmt::format("{} tensors of prediction layers are dropped (--mtp keep keeps them): {}",
                      names.size(), fmt::join(names, ", "));

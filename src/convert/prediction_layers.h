@@ -16,6 +16,9 @@ namespace shardwright {
 /// Takes tensors out of a catalog by name.
 void erase_tensors(const std::vector<std::string>& names, Catalog& catalog);
 
+/// Takes such layers' tensors and other entries out of a Megatron catalog; the tensors' names.
+std::vector<std::string> erase_prediction_layers(Catalog& catalog);
+
 /// `15 tensors of prediction layers are dropped: mtp.fc.weight, ...`, all of them.
 [[nodiscard]] std::string dropped_note(const std::vector<std::string>& names);
 

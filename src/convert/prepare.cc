@@ -213,15 +213,8 @@ class Preparation {
                   "--mtp drop: found a Hugging Face model that keeps its names, expected a target "
                   "that its family is needed for; --exclude leaves tensors out by name");
     }
-    std::vector<std::string> names;
-    for (const StoredTensor& tensor : catalog_.tensors) {
-      if (is_prediction_layer(tensor.desc.name)) names.push_back(tensor.desc.name);
-    }
-    if (names.empty()) return {};
-    erase_tensors(names, catalog_);
-    std::erase_if(catalog_.objects,
-                  [](const StoredObject& object) { return is_prediction_layer(object.name); });
-    result_.notes.push_back(dropped_note(names));
+    const std::vector<std::string> names = erase_prediction_layers(catalog_);
+    if (!names.empty()) tell(dropped_note(names));
     return {};
   }
 
