@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/crc32.h"
 #include "base/endian.h"
-#include "codec/crc32.h"
 #include "codec/pickle_decode.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_item.h"

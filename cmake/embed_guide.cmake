@@ -1,7 +1,7 @@
 # Writes OUTPUT, a C++ file with the texts of a document of docs/ (ENGLISH) and of its twin
 # (CHINESE), as NAME_guide_english() and NAME_guide_chinese(): `explain` prints their sections, so the
 # documents and the program are one text.
-set(text "// Generated from docs/${NAME}.md and docs/${NAME}_zh.md.\n#include \"convert/code_page.h\"\n\nnamespace shardwright {\n")
+set(text "// Generated from docs/${NAME}.md and docs/${NAME}_zh.md.\n#include \"diagnose/code_page.h\"\n\nnamespace shardwright {\n")
 foreach(language IN ITEMS english chinese)
   string(TOUPPER ${language} variable)
   file(READ ${${variable}} guide)

@@ -3,7 +3,7 @@
 file(GLOB files ${MODELS}/*.json)
 list(SORT files)
 list(FILTER files EXCLUDE REGEX "schema\\.json$")
-set(text "// Generated from *.json.\n#include \"convert/built_in_models.h\"\n\nnamespace shardwright {\n\nstd::vector<MappingText> ${NAME}() {\n  return {\n")
+set(text "// Generated from *.json.\n#include \"canonical/built_in_models.h\"\n\nnamespace shardwright {\n\nstd::vector<MappingText> ${NAME}() {\n  return {\n")
 foreach(file IN LISTS files)
   get_filename_component(name ${file} NAME)
   file(READ ${file} json)

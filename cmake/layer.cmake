@@ -28,6 +28,7 @@ function(sw_layer name)
   foreach(dependency IN LISTS ARG_DEPENDS)
     target_link_libraries(sw_${name} PUBLIC sw_${dependency})
   endforeach()
+  sw_reuse_precompiled(sw_${name} sw_precompiled)
   sw_check_headers(sw_${name} ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
 
   if(SHARDWRIGHT_TESTS AND ARG_TESTS)
@@ -37,7 +38,7 @@ endfunction()
 
 # Every header of `folder` must compile alone: target all_verify_interface_header_sets.
 function(sw_check_headers target root folder)
-  file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.h)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${folder}/*.h)
   if(headers)
     target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${root} FILES ${headers})
     set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
@@ -56,6 +57,7 @@ function(sw_test target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${target} PRIVATE sw_flags sw_test_flags ${objects} sw_testing GTest::gtest_main
                                           GTest::gmock rapidcheck)
+  sw_reuse_precompiled(${target} sw_test_precompiled)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${ARG_LABEL})
 endfunction()
 

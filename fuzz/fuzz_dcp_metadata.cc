@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "dcp/dcp_metadata.h"
 #include "expect.h"
-#include "format/dcp_metadata.h"
 #include "io/memory_directory.h"
 
 namespace shardwright {

@@ -8,13 +8,13 @@
 
 #include "codec/json_text.h"
 #include "codec/safetensors_header.h"
-#include "convert/source_keys.h"
 #include "expect.h"
-#include "format/hf_reader.h"
-#include "format/run_config.h"
+#include "format/hf/hf_reader.h"
+#include "format/hf/source_keys.h"
 #include "io/memory_directory.h"
 #include "model/config.h"
 #include "model/quantisation_config.h"
+#include "state/run_config.h"
 
 namespace shardwright {
 namespace {

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "convert/fsdp_source.h"
-#include "convert/mlite_source.h"
 #include "expect.h"
+#include "format/fsdp_dtensor/fsdp_source.h"
+#include "format/mlite/mlite_source.h"
 #include "layout/fsdp_name.h"
 #include "layout/rank_order.h"
 #include "layout/strided_shards.h"

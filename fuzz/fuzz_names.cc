@@ -8,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/glob.h"
 #include "base/text.h"
-#include "convert/select.h"
 #include "expect.h"
+#include "format/select.h"
 #include "layout/extra_state.h"
 #include "layout/layer_name.h"
 #include "layout/piece_limit.h"
@@ -68,10 +69,11 @@ void check_placement(std::span<const TensorDesc> tensors, const ParallelConfig& 
   if (!placement) return;
   for (const TensorDesc& tensor : tensors) {
     static_cast<void>(placement->rank_of_object(tensor.name));
-    const Result<std::vector<OwnedChunk>> chunks = placement->place(tensor);
+    const Result<OwnedChunks> chunks = placement->place(tensor);
     if (!chunks) continue;
     StoredTensor stored{tensor, ChunkList(tensor.shape.size()), Encoding::kRaw};
-    for (const OwnedChunk& chunk : *chunks) {
+    for (std::size_t i = 0; i < chunks->size(); ++i) {
+      const OwnedChunk chunk = (*chunks)[i];
       expect(chunk.owner >= 0 && chunk.owner < placement->world_size(), "the owner exists");
       stored.chunks.push_back({chunk.box, 0, {}, {}});
     }

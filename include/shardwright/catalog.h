@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,11 +60,23 @@ class ChunkList {
   std::vector<std::int64_t> strides_;  // empty until a chunk needs them; then axes_ per chunk
 };
 
+/// One of the names that a tensor is stored under, where it has several: the copy of a tensor rank
+/// (`NAME.__tp_replica_1`), what a rank keeps of it (`__shadow_3__NAME`), or NAME itself.
+struct StoredCopy {
+  std::string name;
+  std::optional<std::int64_t> replica;  ///< the tensor rank that the name tells, if it does
+  bool is_shadow = false;               ///< may have only some of the tensor's chunks
+  std::size_t chunks = 0;
+};
+
 /// A tensor and where its pieces are.
 struct StoredTensor {
   TensorDesc desc;
   ChunkList chunks;
   Encoding encoding = Encoding::kRaw;
+  /// What the chunks are of, in their order; empty for a tensor that is stored under its own name
+  /// only.
+  std::vector<StoredCopy> copies = {};
 };
 
 /// An opaque entry (a pickled object): its bytes are carried, never interpreted.

@@ -20,28 +20,52 @@ namespace shardwright {
 
 class SourceFiles;
 
-/// What a directory is.
-enum class Container : std::uint8_t {
-  kHf,         ///< safetensors files, with or without an index
-  kTorchDist,  ///< Megatron-Core: `.metadata`, `.distcp` files and metadata.json
-  kDcp,        ///< plain torch.distributed.checkpoint
-  kLegacy,     ///< Megatron's `mp_rank_*` folders, a torch.save file for each rank
+/// Where records with a CRC-32 are.
+enum class Records : std::uint8_t {
+  kNone,   ///< bare bytes behind a header, which no checksum guards
+  kFiles,  ///< each file of weights is one archive
+  kItems,  ///< archives inside files, and files of ranks
 };
 
-/// `hf`, `torch_dist`, `dcp`, `legacy`.
-[[nodiscard]] std::string_view container_name(Container container);
+/// What the files of a checkpoint are like, as far as reading on needs to know it. Its format says
+/// so when it is opened; nobody else asks which format that is.
+struct SourceTraits {
+  bool is_hf_model = false;         ///< its tensors are called as Hugging Face calls a model's
+  bool has_chunk_list = false;      ///< `.metadata` lists the chunks, which lie in `.distcp` files
+  bool is_of_ranks = false;         ///< each rank has saved files of its own, whole in themselves
+  bool has_layers_apart = false;    ///< never stacked, whatever Megatron's own torch_dist does
+  bool needs_common_state = false;  ///< Megatron loads nothing of it without its common.pt
+  bool holds_extras = true;         ///< it has a place for values that only Hugging Face stores
+  Records records = Records::kItems;
+  /// Files that end so and that nothing names may be left over from another save; empty: none.
+  std::string_view leftover_ending = {};
+};
+
+/// Which of the checkpoints that a path holds is meant.
+struct FormatChoice {
+  std::string format = {};    ///< a format's name, see format_names(); empty: the only one there
+  std::string flag = "--as";  ///< what a message tells the user to name it with; empty: nothing
+};
+
+/// The names of all formats that are read: `hf`, `torch_dist`, `fsdp_dtensor`, ...
+[[nodiscard]] std::vector<std::string_view> format_names();
 
 /// Where a checkpoint's data lies, found from the path that the user gave.
 struct Location {
-  Container container = Container::kHf;
+  /// The format's name; that of a dialect (`fsdp_dtensor`, `mimo`, `mlite`, `safetensors`) once the
+  /// checkpoint was opened.
+  std::string format;
+  SourceTraits traits;                    ///< of that format
   std::string path;                       ///< of the directory with the data
   std::optional<std::int64_t> iteration;  ///< from the directory's name; absent for `release`
   std::vector<std::string> reasons;       ///< what on disk says so, one fact each
 };
 
 /// Follows run roots, trackers and `iter_*` folders down to the data. Errors: kNotFound,
-/// kTrackerBroken, kUnknownFormat, and kUnsupportedFormat with the name of what it is.
-[[nodiscard]] Result<Location> locate_checkpoint(std::string_view path);
+/// kTrackerBroken, kUnknownFormat, kUnsupportedFormat with the name of what it is, kTwoCheckpoints
+/// where several are there and none was chosen, kUsage for a choice that is not there.
+[[nodiscard]] Result<Location> locate_checkpoint(std::string_view path,
+                                                 const FormatChoice& choice = {});
 
 /// A plain value of a training run's arguments or of a config: None, flag, number, text, list.
 using ArgValue = std::variant<std::monostate, bool, std::int64_t, double, std::string,
@@ -79,8 +103,8 @@ class Defects {
   enum class Policy : std::uint8_t { kStopAtFirst, kCollect };
   explicit Defects(Policy policy = Policy::kStopAtFirst) : policy_(policy) {}
 
-  /// Gives a success back, and an error unless it is collected. What is not the checkpoint's fault
-  /// (a file that may not be read, a format that is not supported) is never collected.
+  /// Success is returned; an error is returned (kStopAtFirst) or recorded (kCollect). What is not
+  /// the checkpoint's fault (a file that may not be read, an unsupported format) is never recorded.
   [[nodiscard]] Status report(Status status);
   [[nodiscard]] bool collects() const { return policy_ == Policy::kCollect; }
   [[nodiscard]] const std::vector<Error>& found() const { return found_; }
@@ -98,10 +122,12 @@ class Defects {
 };
 
 /// Reads metadata and headers only. Never runs anything that a pickle asks for.
-[[nodiscard]] Result<Checkpoint> open_checkpoint(std::string_view path);
+[[nodiscard]] Result<Checkpoint> open_checkpoint(std::string_view path,
+                                                 const FormatChoice& choice = {});
 
 /// The same, with what is wrong told to `defects`. A collection may get a checkpoint that lacks
 /// whatever could not be read.
-[[nodiscard]] Result<Checkpoint> open_checkpoint(std::string_view path, Defects& defects);
+[[nodiscard]] Result<Checkpoint> open_checkpoint(std::string_view path, Defects& defects,
+                                                 const FormatChoice& choice = {});
 
 }  // namespace shardwright

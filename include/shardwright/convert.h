@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shardwright/checkpoint.h"
@@ -15,15 +16,8 @@
 
 namespace shardwright {
 
-enum class TargetFormat : std::uint8_t {
-  kHf,           ///< Hugging Face names, sharded safetensors, config carried along
-  kTorchDist,    ///< Megatron-Core's torch_dist
-  kLegacy,       ///< Megatron's mp_rank_* folders
-  kSafetensors,  ///< the source's own names in safetensors files
-  kFsdpDtensor,  ///< Megatron-FSDP's
-  kDcp,          ///< the source's own names in a torch.distributed.checkpoint directory
-  kMimo,         ///< torch_dist of a MIMO model: each component on ranks of its own
-};
+/// The names of all formats that are written: `hf`, `torch_dist`, `legacy`, ...
+[[nodiscard]] std::vector<std::string_view> target_names();
 
 enum class OptimizerPolicy : std::uint8_t {
   kDefault,  ///< keep for torch_dist, legacy, fsdp_dtensor and DCP, drop otherwise
@@ -38,6 +32,13 @@ enum class MtpPolicy : std::uint8_t {
   kDrop,
 };
 
+/// How a torch_dist target stores what all tensor ranks hold alike: norms, routers, biases of
+/// row-parallel linears, and their optimizer states.
+enum class TpReplicas : std::uint8_t {
+  kCollapse,  ///< once, under the name that Megatron-Core gives it
+  kExpand,    ///< once for each tensor rank, as `NAME.__tp_replica_RANK`
+};
+
 /// How thoroughly chunks that claim the same box of a tensor are compared before one is taken.
 enum class ReplicaCheck : std::uint8_t {
   kAll,
@@ -45,12 +46,39 @@ enum class ReplicaCheck : std::uint8_t {
   kNone,
 };
 
+/// How the family of a model is found, where the caller knows more than the checkpoint tells.
+struct FamilyChoice {
+  std::string family = {};                  ///< overrides detection
+  std::string hf_config_dir = {};           ///< folder with config.json (and artifacts)
+  std::vector<std::string> map_files = {};  ///< further mapping files
+  std::string models_dir = {};              ///< folder with mapping files; empty: the built-in ones
+};
+
+/// What the caller says of a source that its files do not tell.
+struct SourceOptions {
+  /// Sizes of an MLite source: EP, ETP, TP.
+  std::optional<std::int64_t> source_expert = std::nullopt;
+  std::optional<std::int64_t> source_expert_tensor = std::nullopt;
+  std::optional<std::int64_t> source_tensor = std::nullopt;
+  /// Of tensors that each tensor rank stored under a name of its own (`NAME.__tp_replica_1`): the
+  /// rank whose copies are taken, whatever the others hold. Else all must be equal.
+  std::optional<std::int64_t> replica = std::nullopt;
+  /// Takes what is there of a source that is known to have lost data or order; a note says what is
+  /// lost.
+  bool accept_loss = false;
+};
+
 /// What a conversion is asked to do. Sizes mean the target.
-struct ConvertRequest {
+struct ConvertRequest : FamilyChoice, SourceOptions {
   std::string input;
   std::string output;
-  TargetFormat format = TargetFormat::kTorchDist;
+  std::string format = "torch_dist";  ///< that is written, see target_names()
   ParallelConfig parallel;
+  TpReplicas tp_replicas = TpReplicas::kCollapse;  ///< of a torch_dist target
+  /// Of a torch_dist target: data-parallel ranks (times context-parallel ones) of the job that will
+  /// load it. Each file then holds what its rank will read; absent: what a job without data
+  /// parallelism would write.
+  std::optional<std::int64_t> data_ranks;
   std::vector<ComponentSpec> components;   ///< of a MIMO target, instead of `parallel`
   std::optional<std::int64_t> world_size;  ///< of a MIMO target: ranks of the run
   ModuleSpec spec = ModuleSpec::kKeep;     ///< of a Megatron target
@@ -62,23 +90,18 @@ struct ConvertRequest {
   std::uint64_t max_shard_bytes = 5'000'000'000;
   /// Of a DCP or fsdp_dtensor target: ranks that FSDP2 would share it out over.
   std::int64_t shards = 1;
-  /// Sizes of an MLite source that its files do not tell: EP, ETP, TP.
-  std::optional<std::int64_t> source_expert;
-  std::optional<std::int64_t> source_expert_tensor;
-  std::optional<std::int64_t> source_tensor;
   std::vector<std::string> include;  ///< globs over source tensor names; empty: all
   std::vector<std::string> exclude;
   OptimizerPolicy optimizer = OptimizerPolicy::kDefault;
   ReplicaCheck check_replicas = ReplicaCheck::kAll;
   bool names_all_coordinates = false;  ///< of a legacy target: tp, pp and ep wherever EP > 1
   std::optional<std::int64_t> make_vocab_size_divisible_by;
-  std::string hf_config_dir;           ///< folder with config.json (and artifacts)
-  std::string family;                  ///< overrides detection
-  std::vector<std::string> map_files;  ///< further mapping files
-  std::string models_dir;              ///< folder with mapping files; empty: the built-in ones
   bool overwrite = false;
   int threads = 0;  ///< 0: one per processor
-  std::uint64_t max_memory_bytes = std::uint64_t{256} << 20;
+  /// What the conversion may keep in memory. Less than it needs is refused; where nothing is asked
+  /// for, its buffers are cut to fit 256 MiB as far as they can be.
+  std::optional<std::uint64_t> max_memory_bytes;
+  std::string as;  ///< the input's format, where it holds several checkpoints; empty: the only one
 };
 
 /// One line of what a conversion does to names: source and target tensors of one rule.
@@ -143,7 +166,19 @@ struct ConvertReport {
   std::uint64_t bytes_written = 0;
   std::uint64_t files_opened = 0;
   std::uint64_t files_written = 0;
+  /// Folders with what was replaced, or unfinished, that could not be removed.
+  std::vector<std::string> leftovers;
 };
+
+/// What is in the way of a conversion's output and goes when it is published.
+struct ReplacedOutput {
+  bool keeps_others = false;         ///< the output is a run's root: what is not named here stays
+  std::vector<std::string> entries;  ///< of the output's folder; folders end with a slash
+};
+
+/// What a conversion with `overwrite` would replace; nothing where the output is not there. Errors:
+/// kTargetExists, naming what would be lost that is not known to be of one checkpoint.
+[[nodiscard]] Result<ReplacedOutput> replaced_output(const PreparedConversion& conversion);
 
 /// Compares replicas, then execute → publish. The output appears whole or not at all.
 [[nodiscard]] Result<ConvertReport> run_conversion(const PreparedConversion& conversion,

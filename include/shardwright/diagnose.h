@@ -76,8 +76,8 @@ enum class Loader : std::uint8_t { kNone, kNonExpert, kExpertAware };
 
 /// What a path holds and how to read it.
 struct Diagnosis {
-  std::string path;       ///< of the folder with the data
-  std::string container;  ///< `legacy`, `torch_dist`, `hf`, `deepspeed_zero`, ...
+  std::string path;    ///< of the folder with the data
+  std::string format;  ///< as every command names it; `deepspeed_zero` and the like are not read
   LayoutClass layout = LayoutClass::kNone;
   std::optional<std::int64_t> disk_arity;  ///< numbers in the names of the model's folders
   std::vector<std::string> coordinates;    ///< what they are: `tp`, `pp`, `dp`, `ep`
@@ -88,13 +88,15 @@ struct Diagnosis {
   Phrase reason;
   std::vector<Phrase> evidence;
   Confidence confidence = Confidence::kCertain;
-  std::string expected_pattern;  ///< `mp_rank_{tp:02d}_{ep:03d}`; empty where names carry no ranks
-  std::string disk_pattern;      ///< the same, of what is there
+  /// `mp_rank_{tp:02d}_{ep:03d}`: what a run of the sizes that the caller gave looks for, else of
+  /// those on disk; empty where names carry no ranks.
+  std::string expected_pattern;
+  std::string disk_pattern;  ///< the same, of what is there
   std::vector<std::string> missing;
   std::vector<std::string> unexpected;
-  Loader loader = Loader::kNone;
-  Phrase loader_note;            ///< which axis is which number, which are replicas
-  std::optional<bool> complete;  ///< whether every piece of the model is there
+  Loader loader = Loader::kNone;  ///< that the checkpoint needs, whatever the caller gave
+  Phrase loader_note;             ///< which axis is which number, which are replicas
+  std::optional<bool> complete;   ///< whether every piece of the model is there
   std::vector<Finding> findings;
   std::string next;  ///< the command to run next; empty if there is none
 
@@ -106,6 +108,7 @@ struct DiagnoseRequest {
   std::string path;
   AxisSizes believed = {};      ///< `--tp` and so on; `data` has no flag
   bool check_replicas = false;  ///< compare the bytes of what several ranks hold
+  std::string as = {};          ///< the format, where the path holds several checkpoints
 };
 
 /// Looks at names, metadata and a few ranks' pickles, which are never run. Bytes of tensors are

@@ -23,6 +23,9 @@ enum class Code : std::uint16_t {
   kTooManyFiles = 108,
   kCancelled = 109,
   kTargetInsideSource = 110,
+  kSourceChanged = 111,
+  kNotAFile = 112,
+  kOutOfMemory = 113,
   // 02xx: codecs
   kLimit = 200,
   kZipCorrupt = 210,
@@ -31,6 +34,7 @@ enum class Code : std::uint16_t {
   kPickleUnsupported = 221,
   kPickleType = 222,
   kTorchArchive = 223,
+  kPickleRunsCode = 224,
   kSafetensorsCorrupt = 230,
   kSafetensorsDtype = 231,
   kJsonCorrupt = 240,
@@ -55,6 +59,11 @@ enum class Code : std::uint16_t {
   kUnreferencedBytes = 316,
   kIterationMismatch = 317,
   kOptimizerMismatch = 318,
+  kRankMisplaced = 319,
+  kNothingStored = 320,
+  kUnloadable = 321,
+  kLossySource = 322,
+  kTwoCheckpoints = 323,
   // 04xx: layouts and model families
   kNoFamily = 400,
   kAmbiguousFamily = 401,
@@ -70,6 +79,8 @@ enum class Code : std::uint16_t {
   kReplicasDiffer = 411,
   kComponentLayout = 412,
   kModelIncomplete = 413,
+  kArgumentsContradict = 414,
+  kReplicaKeys = 415,
   // 05xx: plans and publishing
   kDiskSpace = 500,
   kPlanInvalid = 502,

@@ -32,6 +32,7 @@ struct MergeRequest {
   std::uint64_t max_shard_bytes = 5'000'000'000;
   bool overwrite = false;
   int threads = 0;  ///< 0: one per processor
+  std::string as;   ///< the parts' format, where a folder holds several checkpoints
 };
 
 /// One part, as its checkpoint shows it.
@@ -85,6 +86,7 @@ struct SplitRequest {
   std::uint64_t max_shard_bytes = 5'000'000'000;
   bool overwrite = false;
   int threads = 0;  ///< 0: one per processor
+  std::string as;   ///< the input's format, where it holds several checkpoints
 };
 
 struct PreparedSplit {

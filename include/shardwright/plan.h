@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +25,61 @@ struct TensorView {
   Dims step;                 ///< per target axis: source elements per step, positive
 };
 
+/// The views of one tensor, packed: a plan has one for each layer, expert and rank, and a view of
+/// two axes takes 72 bytes here instead of 368.
+class ViewList {
+ public:
+  ViewList() = default;
+  ViewList(std::initializer_list<TensorView> views);
+
+  [[nodiscard]] std::size_t size() const { return count_; }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] TensorView operator[](std::size_t index) const;
+  void push_back(const TensorView& view);
+  void set(std::size_t index, const TensorView& view);
+  void shrink_to_fit() { words_.shrink_to_fit(); }
+  /// What the list takes outside of itself.
+  [[nodiscard]] std::size_t allocated_bytes() const {
+    return words_.capacity() * sizeof(std::int64_t);
+  }
+
+  /// Gives views by value.
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = TensorView;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const TensorView*;
+    using reference = TensorView;
+    Iterator() = default;
+    Iterator(const ViewList* list, std::size_t index) : list_(list), index_(index) {}
+    TensorView operator*() const { return (*list_)[index_]; }
+    Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    Iterator operator++(int) {
+      Iterator before = *this;
+      ++index_;
+      return before;
+    }
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.index_ == b.index_; }
+
+   private:
+    const ViewList* list_ = nullptr;
+    std::size_t index_ = 0;
+  };
+  [[nodiscard]] Iterator begin() const { return {this, 0}; }
+  [[nodiscard]] Iterator end() const { return {this, count_}; }
+
+ private:
+  void make_room(std::size_t words_per_view);
+
+  std::uint32_t count_ = 0;
+  std::uint32_t stride_ = 0;         // words per view: those of the longest one
+  std::vector<std::int64_t> words_;  // per view: source and sizes, then the dims one by one
+};
+
 /// A source tensor whose stored values mean something only together with another tensor's scales:
 /// element c is the stored value times the scale number sum over axes a of (c[a] / block[a]) *
 /// stride[a]. Of fp4 (`kF4E2M1X2`) the shape, the boxes and the strides of its chunks count values,
@@ -34,7 +93,7 @@ struct QuantisedSource {
 
 /// Everything that one target tensor is made of. The views are disjoint.
 struct TensorRecipe {
-  std::vector<TensorView> views;
+  ViewList views;
   /// What no view covers becomes this value (vocabulary padding, constants); without it that is an
   /// error.
   std::optional<double> fill;
@@ -46,7 +105,8 @@ struct TensorRecipe {
 struct ObjectRecipe {
   bool is_copy = false;
   std::uint32_t source = 0;  ///< index into Plan::source.objects, for copies
-  std::string bytes;         ///< for new ones
+  /// Of new ones. Modules have states by the ten thousand that are all alike: those share theirs.
+  std::shared_ptr<const std::string> bytes = nullptr;
 };
 
 /// A torch.save archive of the target with several storages: its pickle, and the tensors that are

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,17 @@
 #include "shardwright/error.h"
 
 namespace shardwright {
+
+/// What tells a file from another, and from itself after a change: equal as long as nobody writes,
+/// touches or replaces it. What a file system doesn't tell is 0.
+struct FileVersion {
+  std::uint64_t device = 0;
+  std::uint64_t number = 0;  ///< of the file on the device (inode)
+  std::uint64_t size_bytes = 0;
+  std::int64_t modified_ns = 0;  ///< since 1970; of the contents
+  std::int64_t changed_ns = 0;   ///< of the contents or of what is known about the file
+  friend bool operator==(const FileVersion&, const FileVersion&) = default;
+};
 
 /// A file open for reading. Positional only, so every method is safe for concurrent use.
 class ReadableFile {
@@ -24,6 +36,8 @@ class ReadableFile {
   [[nodiscard]] virtual Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const = 0;
   /// The path for messages.
   [[nodiscard]] virtual const std::string& name() const = 0;
+  /// What it was when it was opened.
+  [[nodiscard]] virtual FileVersion version() const { return {.size_bytes = size()}; }
 };
 
 /// A new file of known size. write_at is safe for concurrent use; the others are not.
@@ -44,14 +58,17 @@ class WritableFile {
 struct DirectoryEntry {
   std::string name;  ///< relative to the listed directory
   bool is_directory = false;
-  std::uint64_t size_bytes = 0;
+  std::uint64_t size_bytes = 0;  ///< of a regular file
+  /// Why this is neither a file nor a folder that can be read (a dangling link, a link to outside,
+  /// a FIFO, a failing look): Code::kNotAFile, kPathEscapes or that of the failure.
+  std::optional<Error> problem = std::nullopt;
 };
 
 /// A directory as a capability. Paths often come from inside files (an index, `.metadata`), so they
 /// cannot leave it: `..`, `.`, empty names, absolute paths and NUL are refused with kPathEscapes,
-/// and so is a folder that is a link out of the directory. Links that the user's own directory
-/// holds are followed in one case: for reading, the last name of a path may be a link to a regular
-/// file anywhere (a Hugging Face cache consists of them). Nothing is ever written through a link.
+/// and so is a link that leads out of the directory. Reading follows links that stay inside, and
+/// `../../blobs/<hash>` of a Hugging Face cache (one `../` more for each folder in the snapshot).
+/// What is neither a file nor a folder is kNotAFile. Nothing is ever written through a link.
 class Directory {
  public:
   virtual ~Directory() = default;
@@ -61,7 +78,16 @@ class Directory {
                                                                      std::uint64_t size) = 0;
   /// Entries of one folder ("" is the root), sorted by name. Not recursive.
   [[nodiscard]] virtual Result<std::vector<DirectoryEntry>> list(std::string_view path) const = 0;
-  /// Whether a file or folder exists.
+  /// What a file is now; opens nothing where that can be told otherwise. Errors: those of open().
+  [[nodiscard]] virtual Result<FileVersion> version(std::string_view path) const {
+    const auto file = open(path);
+    if (!file) return std::unexpected(file.error());
+    return (*file)->version();
+  }
+  /// kSourceChanged unless each file that was opened here is still what it was then. Only a
+  /// directory that remembers its files has anything to compare.
+  [[nodiscard]] virtual Status check_unchanged() const { return {}; }
+  /// Whether something is there, even what can't be read: opening it tells why, silence would not.
   [[nodiscard]] virtual bool exists(std::string_view path) const = 0;
   /// The path for messages.
   [[nodiscard]] virtual const std::string& name() const = 0;

@@ -14,16 +14,19 @@ namespace shardwright {
 
 /// How checkpoints are read to be compared, hashed or proven.
 struct ProofOptions {
-  std::string family = {};                  ///< overrides detection, as do the three below
-  std::string hf_config_dir = {};           ///< folder with config.json
-  std::vector<std::string> map_files = {};  ///< further mapping files
-  std::string models_dir = {};              ///< folder with mapping files; empty: the built-in ones
+  FamilyChoice choice = {};
+  SourceOptions source = {};
   /// Vocabulary rows that mean something, where nothing in the checkpoint tells; the rest is
   /// padding and left out.
   std::optional<std::int64_t> vocab_size = std::nullopt;
   bool own_names = false;  ///< tensors as they are stored and named, no model family
-  int threads = 0;         ///< 0: one per processor
+  /// Optimizer states under the names of their entries, as earlier manifests have them; else those
+  /// in buckets and files of ranks are taken for what they are of the model's tensors.
+  bool keeps_stored_states = false;
+  int threads = 0;  ///< 0: one per processor
   RunOptions run = {};
+  std::string as = {};        ///< the checkpoint's format, where its folder holds several
+  std::string other_as = {};  ///< the same of what it is compared with
 };
 
 /// A tensor's digest: 32 hex digits, as docs/formats/digest.md defines them.
@@ -111,7 +114,7 @@ struct VerifyOptions {
 
 struct VerifyReport {
   std::string path;
-  std::string container;
+  std::string format;
   std::string family;
   std::uint64_t tensors = 0;
   std::uint64_t elements = 0;

@@ -2,6 +2,7 @@
 """Checkpoints of Megatron-family training: read, diagnosed, resharded, converted and proven."""
 import json
 import os
+import warnings
 
 from . import _core
 from ._errors import (
@@ -9,6 +10,7 @@ from ._errors import (
     Error,
     FormatError,
     ModelError,
+    OutOfMemoryError,
     PlanError,
     StorageError,
     UsageError,
@@ -21,6 +23,7 @@ from ._results import (
     Difference,
     Digests,
     Finding,
+    Locality,
     Plan,
     Rename,
     TensorDifference,
@@ -39,7 +42,9 @@ __all__ = [
     "Error",
     "Finding",
     "FormatError",
+    "Locality",
     "ModelError",
+    "OutOfMemoryError",
     "Plan",
     "PlanError",
     "Rename",
@@ -53,20 +58,27 @@ __all__ = [
     "diagnose",
     "diff",
     "hash",
+    "locality",
     "open",
     "plan",
     "verify",
 ]
 
 
-def open(path, framework="np"):
+def open(path, framework="np", as_=None):
     """Opens a checkpoint of any format, reading metadata and headers only.
 
-    Tensors have their stored names and global shapes, however many files hold their pieces.
+    Tensors have their stored names and global shapes, however many files hold their pieces. Where
+    the checkpoint is of a model that Megatron knows, in whatever format, a tensor is also found by
+    Megatron's name of one layer (`decoder.layers.7.mlp.linear_fc1.weight`) and of the stack of all
+    layers (`decoder.layers.mlp.linear_fc1.weight`); `keys()` lists what is stored. A tensor that
+    ranks stored several times under names of their own (`NAME.__tp_replica_1`) is listed as NAME,
+    whose copies are compared when it is read; each of those names finds its own copy.
     `framework`: "np" for numpy arrays (bfloat16 and 8-bit floats need ml_dtypes), "pt" for torch
-    tensors on the CPU. Raises Error.
+    tensors on the CPU. `as_` names the format where the path holds several checkpoints. Raises
+    Error.
     """
-    return Checkpoint(path, framework)
+    return Checkpoint(path, framework, as_)
 
 
 def convert(input, output, *, to, progress=None, **flags):
@@ -77,9 +89,10 @@ def convert(input, output, *, to, progress=None, **flags):
     `shardwright convert --help` with `_` for `-`: `tp=2`, `hf_config=folder`, `overwrite=True`;
     what may be repeated takes a list. `progress(bytes_done, bytes_total)` is called from the
     calling thread, about ten times a second and once before publishing; what it raises, and Ctrl-C,
-    stop the conversion and leave nothing behind.
+    stop the conversion and leave nothing behind. `dry_run=True` writes nothing and gives the Plan.
     """
-    return _run("convert", [input, output], Conversion, progress, to=to, **flags)
+    result = Plan if flags.get("dry_run") else Conversion
+    return _run("convert", [input, output], result, progress, to=to, **flags)
 
 
 def plan(input, output, *, to, **flags):
@@ -96,12 +109,18 @@ def verify(path, *, progress=None, **flags):
 
 
 def diff(left, right, *, progress=None, **flags):
-    """Compares two checkpoints of any formats and layouts, bit by bit or within `tolerance`."""
+    """Compares two checkpoints of any formats and layouts, bit by bit or within `tolerance`.
+
+    The result is true where they are equal, as that of `verify` is where nothing is wrong.
+    """
     return _run("diff", [left, right], Difference, progress, **flags)
 
 
 def diagnose(path, **flags):
-    """Which layout a path holds and what is wrong with it; `tp=2` and its like are your belief."""
+    """Which layout a path holds and what is wrong with it; `tp=2` and its like are your belief.
+
+    The result is true where no finding is an error.
+    """
     return _run("diagnose", [path], Diagnosis, None, **flags)
 
 
@@ -110,18 +129,32 @@ def hash(path, *, progress=None, **flags):
     return _run("hash", [path], Digests, progress, **flags)
 
 
+def locality(path, **flags):
+    """Who would read which file when a job of `tp=2, pp=1, dp=2` and its like loads a checkpoint.
+
+    `rules` has the counts by "stock" (Megatron-Core's), "per_name" (PR 3392's) and "per_chunk".
+    """
+    return _run("locality", [path], Locality, None, **flags)
+
+
 def _words(command, paths, flags):
-    words = [command, "--json"]
+    words = [command]
     for name, value in flags.items():
-        flag = "--" + name.replace("_", "-")
+        flag = "--" + name.rstrip("_").replace("_", "-")  # as_: `as` is a word of Python's own
         if value is None or value is False:
             continue
         if value is True:
             words.append(flag)
             continue
         values = value if isinstance(value, (list, tuple)) else [value]
-        words += [f"{flag}={os.fspath(v) if isinstance(v, os.PathLike) else v}" for v in values]
-    return words + ["--"] + [os.fspath(path) for path in paths]
+        words += [f"{flag}={_text(one)}" for one in values]
+    # --json behind them: a flag without its value must not take the word that ends the flags.
+    words += ["--json", "--", *(os.fsdecode(path) for path in paths)]
+    return [os.fsencode(word) for word in words]
+
+
+def _text(value):
+    return os.fsdecode(value) if isinstance(value, (bytes, os.PathLike)) else str(value)
 
 
 def _run(command, paths, result, progress, **flags):
@@ -130,7 +163,9 @@ def _run(command, paths, result, progress, **flags):
     try:
         document = json.loads(output)
     except ValueError:
-        raise UsageError("SW0900", f"{command}: found no result; {messages or output}") from None
+        raise UsageError("SW0900", f"{command}: the flags ask for no result: {messages or output}") from None
     if status == 2:
         raise _make_error(**document["error"])
+    for path in document.get("leftovers", []):
+        warnings.warn(f"what was replaced could not be removed: {path}; remove it", stacklevel=3)
     return result.of(document)

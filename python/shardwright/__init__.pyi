@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
-from typing import Any, Callable, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Iterator, Literal, Mapping, Optional, Sequence, Union, overload
 
-_Path = Union[str, "os.PathLike[str]"]
+_Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 _Progress = Optional[Callable[[int, int], object]]
-_Flag = Union[None, bool, int, float, str, "os.PathLike[str]", Sequence[Any]]
+_Flag = Union[None, bool, int, float, _Path, Sequence[Any]]
 
 __version__: str
 
@@ -14,6 +14,7 @@ class Error(Exception):
     def __init__(self, code: str, message: str) -> None: ...
 
 class StorageError(Error): ...
+class OutOfMemoryError(StorageError, MemoryError): ...
 class CodecError(Error): ...
 class FormatError(Error): ...
 class ModelError(Error): ...
@@ -30,15 +31,26 @@ class Slice:
 class Checkpoint:
     """An open checkpoint. May be used by several threads."""
 
-    def __init__(self, path: _Path, framework: str = "np") -> None: ...
+    def __init__(self, path: _Path, framework: str = "np", as_: Optional[str] = None) -> None: ...
     def __enter__(self) -> Checkpoint: ...
-    def __exit__(self, *exception: object) -> None: ...
+    def __exit__(self, kind: object, *exception: object) -> None: ...
+    def check_unchanged(self) -> None:
+        """Raises SW0111 unless every file that was read is still what it was when it was opened.
+        Leaving a `with` block does it too."""
+
     def __len__(self) -> int: ...
-    def __contains__(self, name: str) -> bool: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __contains__(self, name: object) -> bool:
+        """Whether a tensor is found by this name: a stored one, or Megatron's of a layer or of a
+        stack of layers."""
     def keys(self) -> list[str]:
         """The tensors' stored names, sorted."""
+    def object_keys(self) -> list[str]:
+        """The names of stored values that are no tensors, sorted."""
+    def get_object(self, name: str) -> bytes:
+        """Such a value as it is stored: a pickle in torch's archive. Never unpickled here."""
     def metadata(self) -> dict[str, str]:
-        """`format`, `path` of the folder with the data, and `iteration` where the folder has one."""
+        """`format`, `container` that it lies in, `path` of the folder with the data, and `iteration` where the folder has one."""
     def get_tensor(self, name: str) -> Any:
         """The whole tensor, an array or tensor of its own. Raises Error; TypeError where the
         framework has no such dtype."""
@@ -76,6 +88,14 @@ class TensorDigest(_Result):
     shape: list[int]
     digest: str
 
+class Locality(_Result):
+    ranks: int
+    tensors: int
+    rules: dict[str, dict[str, int]]
+    metadata: dict[str, Any]
+    objects: dict[str, int]
+    notes: list[str]
+
 class Rename(_Result):
     source: list[str]
     target: str
@@ -90,6 +110,7 @@ class Conversion(_Result):
     files_written: int
     seconds: float
     peak_memory_bytes: int
+    leftovers: list[str]
     notes: list[str]
 
 class Plan(_Result):
@@ -97,12 +118,15 @@ class Plan(_Result):
     target: Mapping[str, Any]
     family: str
     cost: Mapping[str, Any]
+    replaced: list[str]
+    keeps_others: bool
     notes: list[str]
     renames: list[Rename]
 
 class Verification(_Result):
     path: str
     container: str
+    format: str
     family: str
     proven: bool
     tensors: int
@@ -130,10 +154,13 @@ class Difference(_Result):
     max_delta: float
     notes: list[str]
     differences: list[TensorDifference]
+    def __bool__(self) -> bool:
+        """Whether they are equal."""
 
 class Diagnosis(_Result):
     path: str
     container: str
+    format: str
     layout_class: str
     sizes: Mapping[str, Any]
     reason: str
@@ -141,6 +168,8 @@ class Diagnosis(_Result):
     confidence: str
     complete: bool
     findings: list[Finding]
+    def __bool__(self) -> bool:
+        """Whether no finding is an error."""
 
 class Digests(_Result):
     algorithm: str
@@ -150,14 +179,42 @@ class Digests(_Result):
     notes: list[str]
     tensors: list[TensorDigest]
 
-def open(path: _Path, framework: str = "np") -> Checkpoint: ...
+def open(path: _Path, framework: str = "np", as_: Optional[str] = None) -> Checkpoint: ...
+@overload
 def convert(
-    input: _Path, output: _Path, *, to: str, progress: _Progress = None, **flags: _Flag
+    input: _Path,
+    output: _Path,
+    *,
+    to: str,
+    progress: _Progress = None,
+    dry_run: Literal[False] = False,
+    **flags: _Flag,
 ) -> Conversion: ...
+@overload
+def convert(
+    input: _Path,
+    output: _Path,
+    *,
+    to: str,
+    progress: _Progress = None,
+    dry_run: Literal[True],
+    **flags: _Flag,
+) -> Plan: ...
+@overload
+def convert(
+    input: _Path,
+    output: _Path,
+    *,
+    to: str,
+    progress: _Progress = None,
+    dry_run: bool,
+    **flags: _Flag,
+) -> Union[Conversion, Plan]: ...
 def plan(input: _Path, output: _Path, *, to: str, **flags: _Flag) -> Plan: ...
 def verify(path: _Path, *, progress: _Progress = None, **flags: _Flag) -> Verification: ...
 def diff(
     left: _Path, right: _Path, *, progress: _Progress = None, **flags: _Flag
 ) -> Difference: ...
 def diagnose(path: _Path, **flags: _Flag) -> Diagnosis: ...
+def locality(path: _Path, **flags: _Flag) -> Locality: ...
 def hash(path: _Path, *, progress: _Progress = None, **flags: _Flag) -> Digests: ...

@@ -21,6 +21,10 @@ class StorageError(Error):
     """Files and folders (SW01xx): missing, unreadable, full, in the way; a run that was stopped."""
 
 
+class OutOfMemoryError(StorageError, MemoryError):
+    """Memory ran out (SW0113); nothing was left behind."""
+
+
 class CodecError(Error):
     """A file that is not what its format says (SW02xx)."""
 
@@ -53,4 +57,6 @@ _FAMILIES = {
 
 def make(code, message):
     """The exception for a code."""
+    if code == "SW0113":
+        return OutOfMemoryError(code, message)
     return _FAMILIES.get(code[:4], Error)(code, message)

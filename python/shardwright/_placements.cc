@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "_values.h"
-#include "convert/placement_families.h"
+#include "canonical/placement_families.h"
 #include "layout/device_mesh.h"
 #include "layout/merged_placement.h"
 

@@ -2,10 +2,12 @@
 """Reading tensors of a checkpoint, whatever its format."""
 import operator
 import os
+import threading
 import warnings
 
 from . import _core
-from ._errors import UsageError
+from ._errors import Error, UsageError
+from ._tensors import Tensors
 
 
 class _Numpy:
@@ -46,84 +48,124 @@ class _Torch:
 _FRAMEWORKS = {"np": _Numpy, "numpy": _Numpy, "pt": _Torch, "torch": _Torch, "pytorch": _Torch}
 
 
-class Entry:
-    """What is known of a stored tensor without reading it."""
-
-    __slots__ = ("index", "name", "dtype", "safetensors_dtype", "itemsize", "shape")
-
-    def __init__(self, index, name, dtype, safetensors_dtype, itemsize, shape):
-        self.index = index
-        self.name = name
-        self.dtype = dtype
-        self.safetensors_dtype = safetensors_dtype
-        self.itemsize = itemsize
-        self.shape = shape
-
-
 class Checkpoint:
     """An open checkpoint; made by `shardwright.open`. May be used by several threads."""
 
-    def __init__(self, path, framework="np"):
+    def __init__(self, path, framework="np", as_=None):
         if framework not in _FRAMEWORKS:
             names = ", ".join(sorted(_FRAMEWORKS))
-            raise UsageError("SW0900", f"framework: found {framework!r}, expected one of {names}")
+            raise UsageError("SW0900", f"framework: {framework!r} is none of {names}")
         self._framework = _FRAMEWORKS[framework]
-        self._reader = _core.Reader(os.fspath(path))
-        self._entries = {}
-        for index, row in enumerate(self._reader.tensors()):
-            self._entries[row[0]] = Entry(index, *row)
+        self._path = os.fsencode(path)
+        self._as = as_ or ""
+        self._reader = _core.Reader(self._path, self._as)
+        self._objects = {name: at for at, name in enumerate(self._reader.objects())}
+        self._stored = Tensors(self._reader, stacks=self._reader.has_layer_stacks)
+        self._megatron = None  # made when a name is asked for that is not stored
+        self._megatron_reader = None
+        self._no_megatron = None  # why there is none
+        self._lock = threading.Lock()
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *exception):
-        self._reader = None
+    def __exit__(self, kind, *exception):
+        try:
+            if kind is None and self._reader is not None:
+                self.check_unchanged()
+        finally:
+            self._reader = None
 
     def __len__(self):
-        return len(self._entries)
+        return len(self._stored)
 
     def __contains__(self, name):
-        return name in self._entries
+        return self._find(name) is not None
+
+    def __iter__(self):
+        return iter(self.keys())
+
+    def __repr__(self):
+        if self._reader is None:
+            return f"<shardwright.Checkpoint {os.fsdecode(self._path)!r}, closed>"
+        return (
+            f"<shardwright.Checkpoint {self._reader.path!r}: {self._reader.format}, "
+            f"{len(self)} tensors>"
+        )
 
     def keys(self):
-        return sorted(self._entries)
+        return self._stored.names()
+
+    def object_keys(self):
+        return sorted(self._objects)
 
     def metadata(self):
         reader = self._open()
-        facts = {"format": reader.container, "path": reader.path}
+        facts = {"format": reader.format, "container": reader.container, "path": reader.path}
         if reader.iteration is not None:
             facts["iteration"] = str(reader.iteration)
         return facts
 
     def get_tensor(self, name):
-        entry = self._entry(name)
-        return self.read_box(name, (0,) * len(entry.shape), entry.shape)
+        tensor = self._tensor(name)
+        return self.read_box(name, (0,) * len(tensor.shape), tensor.shape)
 
     def get_slice(self, name):
-        return Slice(self, self._entry(name))
+        return Slice(self, self._tensor(name))
+
+    def get_object(self, name):
+        if name not in self._objects:
+            raise UsageError("SW0900", f"object {name}: no such name; see object_keys()")
+        return self._open().read_object(self._objects[name])
 
     def read_box(self, name, origin, shape):
-        entry = self._entry(name)
-        target = self._framework.empty(tuple(shape), entry.dtype)
+        target = self._framework.empty(tuple(shape), self._tensor(name).dtype)
         self.read_into(name, origin, shape, self._framework.bytes_of(target))
         return target
 
     def read_into(self, name, origin, shape, buffer):
-        notes = self._open().read(self._entry(name).index, list(origin), list(shape), buffer)
-        for note in notes:
+        tensor = self._tensor(name)
+        self._open()
+        for note in tensor.read(list(origin), list(shape), buffer):
             warnings.warn(note, stacklevel=3)
 
+    def check_unchanged(self):
+        """Raises SW0111 unless every file that was read is still what it was when it was opened."""
+        self._open().check_unchanged()
+        if self._megatron_reader is not None:
+            self._megatron_reader.check_unchanged()
+
     def shape_of(self, name):
-        return self._entry(name).shape
+        return self._tensor(name).shape
 
     def dtype_of(self, name):
-        return self._entry(name).dtype
+        return self._tensor(name).dtype
 
-    def _entry(self, name):
-        try:
-            return self._entries[name]
-        except KeyError:
-            raise UsageError("SW0900", f"tensor {name}: found no such name; see keys()") from None
+    def _find(self, name):
+        if not isinstance(name, str):
+            return None
+        return self._stored.find(name) or self._by_megatron().find(name)
+
+    def _tensor(self, name):
+        found = self._find(name)
+        if found is not None:
+            return found
+        text = f"tensor {name}: no such name; see keys()"
+        if self._no_megatron is not None:
+            text += f"; Megatron's names are not known here, because: {self._no_megatron}"
+        raise UsageError("SW0900", text)
+
+    def _by_megatron(self):
+        # A family has to be found, and all tensors located: nothing for those who don't ask.
+        with self._lock:
+            if self._megatron is None:
+                try:
+                    self._megatron_reader = _core.Reader(self._path, self._as, canonical=True)
+                    self._megatron = Tensors(self._megatron_reader, stacks=True)
+                except Error as error:
+                    self._megatron = Tensors(None, stacks=False)
+                    self._no_megatron = error
+        return self._megatron
 
     def _open(self):
         if self._reader is None:
@@ -134,19 +176,22 @@ class Checkpoint:
 class Slice:
     """A tensor that is read when it is indexed, and only what is asked for."""
 
-    def __init__(self, checkpoint, entry):
+    def __init__(self, checkpoint, tensor):
         self._checkpoint = checkpoint
-        self._entry = entry
+        self._tensor = tensor
+
+    def __repr__(self):
+        return f"<shardwright.Slice {self._tensor.name!r}: {self.get_dtype()} {self.get_shape()}>"
 
     def get_shape(self):
-        return list(self._entry.shape)
+        return list(self._tensor.shape)
 
     def get_dtype(self):
-        return self._entry.safetensors_dtype or self._entry.dtype
+        return self._tensor.safetensors_dtype or self._tensor.dtype
 
     def __getitem__(self, index):
-        origin, extent, rest = _box_of(index, self._entry.shape)
-        return self._checkpoint.read_box(self._entry.name, origin, extent)[rest]
+        origin, extent, rest = _box_of(index, self._tensor.shape)
+        return self._checkpoint.read_box(self._tensor.name, origin, extent)[rest]
 
 
 def _box_of(index, shape):
@@ -165,7 +210,7 @@ def _box_of(index, shape):
         if isinstance(part, slice):
             start, stop, step = part.indices(size)
             if step < 0:
-                raise IndexError(f"axis {axis}: found the step {step}, expected a positive one")
+                raise IndexError(f"axis {axis}: the step {step} is not positive")
             count = len(range(start, stop, step))
             origin.append(start if count else 0)
             extent.append((count - 1) * step + 1 if count else 0)

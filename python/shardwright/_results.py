@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands give back: the documents of `--json`, with typed fields."""
+"""What the commands give back: the documents of `--json`, with typed fields.
+
+A result that has a truth is true where the command's exit status is 0.
+"""
 import dataclasses
 import html
 import typing
+
+_SHOWN = 5
 
 
 class _Result:
@@ -19,6 +24,13 @@ class _Result:
 
     def to_dict(self):
         return self._document
+
+    def __repr__(self):
+        fields = ", ".join(
+            f"{field.name}={_short(getattr(self, field.name))}"
+            for field in dataclasses.fields(self)
+        )
+        return f"{type(self).__name__}({fields})"
 
     def _repr_html_(self):
         rows = "".join(
@@ -43,11 +55,17 @@ def _cell(value):
     return html.escape(str(value))
 
 
+def _short(value):
+    if not isinstance(value, list) or len(value) <= _SHOWN:
+        return repr(value)
+    return "[" + ", ".join(map(repr, value[:_SHOWN])) + f", ... {len(value) - _SHOWN} more]"
+
+
 def _list_of(item):
     return dataclasses.field(metadata={"item": item})
 
 
-_result = dataclasses.dataclass(frozen=True)
+_result = dataclasses.dataclass(frozen=True, repr=False)
 
 
 @_result
@@ -76,6 +94,16 @@ class TensorDigest(_Result):
 
 
 @_result
+class Locality(_Result):
+    ranks: int
+    tensors: int
+    rules: dict
+    metadata: dict
+    objects: dict
+    notes: list
+
+
+@_result
 class Rename(_Result):
     source: list
     target: str
@@ -92,6 +120,7 @@ class Conversion(_Result):
     files_written: int
     seconds: float
     peak_memory_bytes: int
+    leftovers: list
     notes: list
 
 
@@ -101,6 +130,8 @@ class Plan(_Result):
     target: dict
     family: str
     cost: dict
+    replaced: list
+    keeps_others: bool
     notes: list
     renames: typing.List[Rename] = _list_of(Rename)
 
@@ -109,6 +140,7 @@ class Plan(_Result):
 class Verification(_Result):
     path: str
     container: str
+    format: str
     family: str
     proven: bool
     tensors: int
@@ -141,11 +173,15 @@ class Difference(_Result):
     notes: list
     differences: typing.List[TensorDifference] = _list_of(TensorDifference)
 
+    def __bool__(self):
+        return self.equal
+
 
 @_result
 class Diagnosis(_Result):
     path: str
     container: str
+    format: str
     layout_class: str
     sizes: dict
     reason: str
@@ -153,6 +189,9 @@ class Diagnosis(_Result):
     confidence: str
     complete: bool
     findings: typing.List[Finding] = _list_of(Finding)
+
+    def __bool__(self):
+        return all(finding.severity != "error" for finding in self.findings)
 
 
 @_result

@@ -20,4 +20,14 @@ Dims to_dims(const std::vector<std::int64_t>& values) {
   return dims;
 }
 
+std::string to_path(const nb::bytes& bytes) {
+  std::string path(bytes.c_str(), bytes.size());
+  if (path.contains('\0')) throw nb::value_error("embedded null byte");
+  return path;
+}
+
+nb::object from_path(const std::string& path) {
+  return nb::module_::import_("os").attr("fsdecode")(nb::bytes(path.data(), path.size()));
+}
+
 }  // namespace shardwright::python

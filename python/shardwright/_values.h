@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -36,6 +37,15 @@ T take(Result<T> result) {
 
 /// Throws ValueError for more axes than a tensor has.
 [[nodiscard]] Dims to_dims(const std::vector<std::int64_t>& values);
+
+/// A path or word as the system has it, whatever its encoding. Throws ValueError for a NUL in it.
+[[nodiscard]] std::string to_path(const nanobind::bytes& bytes);
+
+/// What Python makes of a path: undecodable bytes become surrogates (PEP 383).
+[[nodiscard]] nanobind::object from_path(const std::string& path);
+
+/// Reading of tensors and objects, see shardwright/_reading.py.
+void bind_reader(nanobind::module_& module);
 
 /// The rules of DTensor placements, see shardwright/_placing.py.
 void bind_placements(nanobind::module_& module);

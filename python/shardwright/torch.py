@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """For torch: plug-ins of torch.distributed.checkpoint, placements of DTensors."""
+import io
 import os
 import pathlib
 import shutil
+import warnings
 
 import torch
 from torch.distributed.checkpoint import DefaultSavePlanner, FileSystemWriter
 from torch.distributed.checkpoint import StorageReader as _StorageReader
 from torch.distributed.checkpoint.metadata import (
+    BytesStorageMetadata,
     ChunkStorageMetadata,
     Metadata,
     TensorProperties,
@@ -18,6 +21,7 @@ from torch.futures import Future
 
 from . import _core
 from ._errors import Error, make
+from ._pickles import check_intact, check_plain
 from ._placing import (
     Placing,
     checkpoint_dtensor,
@@ -42,18 +46,26 @@ __all__ = [
 
 
 class StorageReader(_StorageReader):
-    """Lets `dcp.load` read a checkpoint of any format, by the names that it stores.
+    """Lets `dcp.load` read a checkpoint of any format.
 
     `dcp.load(state_dict, storage_reader=StorageReader(path))`. Exactly the boxes that a rank needs
-    are read. Objects that are no tensors (RNG states, schedulers) are not offered.
+    are read. Names are those that the checkpoint stores; of a model that Megatron knows also
+    Megatron's own, of each layer or of the stack of all layers, see `shardwright.open`.
+
+    Values that are no tensors (learning rates, steps, RNG states) are pickles, and a pickle runs
+    what it names. With `weights_only`, the default, those are unpickled that hold plain data of
+    Python, numpy and torch, and classes of `torch.serialization.add_safe_globals`; others are
+    refused (SW0224). `weights_only=False` unpickles everything, as torch's own reader does.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, *, weights_only=True, as_=None):
+        self._weights_only = weights_only
+        self._as = as_
         self.reset(path)
 
     def reset(self, checkpoint_id=None):
         if checkpoint_id is not None:
-            self._path = os.fspath(checkpoint_id)
+            self._path = os.fsdecode(checkpoint_id)
             self._checkpoint = None
 
     @property
@@ -69,9 +81,7 @@ class StorageReader(_StorageReader):
         return True
 
     def read_metadata(self, *args, **kwargs):
-        checkpoint = self._open()
-        entries = {name: _described(checkpoint, name) for name in checkpoint.keys()}
-        return Metadata(state_dict_metadata=entries)
+        return Metadata(state_dict_metadata=_Described(self._open()))
 
     def set_up_storage_reader(self, metadata, is_coordinator, *args, **kwargs):
         self._open()
@@ -87,7 +97,8 @@ class StorageReader(_StorageReader):
         for item in plan.items:
             name = item.storage_index.fqn
             if item.type == LoadItemType.BYTE_IO:
-                raise make("SW0900", f"{name}: found an object, expected a tensor")
+                planner.load_bytes(item, self._pickle(checkpoint, name))
+                continue
             box = checkpoint.read_box(name, item.storage_offsets, item.lengths)
             target = planner.resolve_tensor(item).detach()
             if target.size() != box.size():
@@ -98,19 +109,57 @@ class StorageReader(_StorageReader):
                 )
             target.copy_(box)
             planner.commit_tensor(item, target)
+        checkpoint.check_unchanged()  # what was read is of one state of it
         future = Future()
         future.set_result(None)
         return future
 
+    def _pickle(self, checkpoint, name):
+        pickle = checkpoint.get_object(name)
+        where = f"{self._path}: object {name}"
+        check_intact(pickle, where)
+        if self._weights_only:
+            check_plain(pickle, where)
+        return io.BytesIO(pickle)
+
     def _open(self):
         if self._checkpoint is None:
-            self._checkpoint = Checkpoint(self._path, "pt")
+            self._checkpoint = Checkpoint(self._path, "pt", self._as)
         return self._checkpoint
+
+
+class _Described(dict):
+    """What torch's planners know of a checkpoint, by name: lists what is stored, and has an entry
+    for every other name that finds a tensor."""
+
+    def __init__(self, checkpoint):
+        super().__init__({name: BytesStorageMetadata() for name in checkpoint.object_keys()})
+        self._checkpoint = checkpoint
+        for name in checkpoint.keys():
+            # A type that this torch lacks hinders nobody who doesn't ask for that tensor.
+            if hasattr(torch, checkpoint.dtype_of(name)):
+                self[name] = _described(checkpoint, name)
+
+    def __contains__(self, name):
+        return super().__contains__(name) or name in self._checkpoint
+
+    def __missing__(self, name):
+        if name not in self._checkpoint:
+            raise KeyError(name)
+        return _described(self._checkpoint, name)
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
+    def __reduce__(self):
+        return dict, (dict(self),)
 
 
 def _described(checkpoint, name):
     # One chunk, whatever lies in how many files: any box of it can be read.
     shape, dtype = torch.Size(checkpoint.shape_of(name)), checkpoint.dtype_of(name)
+    if not hasattr(torch, dtype):
+        raise make("SW0409", f"tensor {name}: torch {torch.__version__} has no type {dtype}")
     return TensorStorageMetadata(
         properties=TensorProperties(dtype=getattr(torch, dtype)),
         size=shape,
@@ -142,8 +191,10 @@ class StorageWriter(FileSystemWriter):
 
     `dcp.save(state_dict, storage_writer=StorageWriter(path))`. One file per rank is written into a
     hidden folder beside `path`, which the coordinator renames at the end; all ranks must see the
-    same file system. Where `path` exists the save is refused (SW0107) unless `overwrite`. So is one
-    where a piece has another shape than its metadata says (SW0405).
+    same file system. Where `path` exists the save is refused (SW0107) unless `overwrite`, which
+    replaces a checkpoint and nothing that is not known to be of one: see `--overwrite` of
+    `shardwright convert`. Refused is also a save where a piece has another shape than its metadata
+    says (SW0405).
     """
 
     def __init__(self, path, *, overwrite=False, thread_count=1):
@@ -156,11 +207,11 @@ class StorageWriter(FileSystemWriter):
             thread_count=thread_count,
             overwrite=True,
         )
-        self._target = pathlib.Path(path)
+        self._target = pathlib.Path(os.fsdecode(path))
 
     def reset(self, checkpoint_id=None):
         if checkpoint_id:
-            self._target = pathlib.Path(checkpoint_id)
+            self._target = pathlib.Path(os.fsdecode(checkpoint_id))
         super().reset(_hidden(self._target))
 
     @property
@@ -201,12 +252,15 @@ class StorageWriter(FileSystemWriter):
         return None
 
     def _refuse_existing(self):
-        if self._target.exists() and not self._replace:
+        if not os.path.lexists(self._target):
+            return
+        if not self._replace:
             raise make(
                 "SW0107",
                 f"{self._target}: found something there, expected nothing; pass overwrite=True or "
                 "choose another path",
             )
+        _core.check_replaceable(os.fsencode(self._target))
 
 
 def _check_pieces(plan, planner):
@@ -224,7 +278,7 @@ def _check_pieces(plan, planner):
 
 
 def _hidden(path):
-    path = pathlib.Path(path)
+    path = pathlib.Path(os.fsdecode(path))
     return path.parent / f".{path.name}.partial"
 
 
@@ -237,10 +291,32 @@ def _sync_folder(path):
 
 
 def _publish(made, target):
-    old = target.parent / f".{target.name}.old"
-    shutil.rmtree(old, ignore_errors=True)
+    old = _free_name(target)
     if target.exists():
         target.rename(old)
-    made.rename(target)
+    try:
+        made.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
     _sync_folder(target.parent)
     shutil.rmtree(old, ignore_errors=True)
+    if old.exists():
+        warnings.warn(f"what was replaced could not be removed: {old}; remove it", stacklevel=2)
+
+
+def _free_name(target):
+    """Where a replaced checkpoint is kept until the new one is in place; what a killed save left
+    there goes."""
+    for number in range(1000):
+        old = target.parent / f".{target.name}.old{number or ''}"
+        try:
+            if old.exists():
+                _core.check_replaceable(os.fsencode(old))
+                shutil.rmtree(old, ignore_errors=True)
+        except Error:
+            continue
+        if not os.path.lexists(old):
+            return old
+    raise make("SW0107", f"{target}: too many old copies lie beside it; remove .{target.name}.old*")

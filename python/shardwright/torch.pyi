@@ -9,7 +9,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.placement_types import Placement
 
-_Path = Union[str, "os.PathLike[str]"]
+_Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 _Tensor = TypeVar("_Tensor", bound=torch.Tensor)
 
 class Placing(NamedTuple):
@@ -17,7 +17,9 @@ class Placing(NamedTuple):
     placements: tuple[Placement, ...]
 
 class StorageReader(_StorageReader):
-    def __init__(self, path: _Path) -> None: ...
+    def __init__(
+        self, path: _Path, *, weights_only: bool = True, as_: Optional[str] = None
+    ) -> None: ...
 
 class StorageWriter(FileSystemWriter):
     def __init__(self, path: _Path, *, overwrite: bool = False, thread_count: int = 1) -> None: ...

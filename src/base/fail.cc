@@ -30,7 +30,10 @@ Code code_of(int os_errno) {
 }  // namespace
 
 std::unexpected<Error> fail_errno(int os_errno, std::string message) {
-  const std::string reason = std::generic_category().message(os_errno);
+  std::string reason = std::generic_category().message(os_errno);
+  if (os_errno == EFBIG) {
+    reason += " for this file system or for the limit on files (ulimit -f); raise the limit";
+  }
   return std::unexpected(
       Error{code_of(os_errno), fmt::format("{}: {}", message, reason), os_errno});
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <string>
 
 namespace shardwright {
 namespace {
@@ -16,6 +17,29 @@ TEST(FailErrno, PicksTheCodeThatErrnoMeans) {
   EXPECT_EQ(code_for(EDQUOT), Code::kDiskFull);
   EXPECT_EQ(code_for(EMFILE), Code::kTooManyFiles);
   EXPECT_EQ(code_for(EIO), Code::kIo);
+}
+
+std::string within(const char* object, const char* message) {
+  return Error{Code::kIo, message, 0}.within(object).message;
+}
+
+TEST(Within, PutsTheObjectInFront) {
+  EXPECT_EQ(within("/x", "cannot read"), "/x: cannot read");
+  EXPECT_EQ(within("/x", "tensor a: hole"), "/x: tensor a: hole");
+  EXPECT_EQ(within("/x", "a.bin: cut"), "/x: a.bin: cut");
+  EXPECT_EQ(within("/x", "/xy/a: cut"), "/x: /xy/a: cut");
+  EXPECT_EQ(within("a.bin", "/x/data.bin: cut"), "a.bin: /x/data.bin: cut");
+  EXPECT_EQ(within("/x", "tensor a: see /x/a.bin"), "/x: tensor a: see /x/a.bin");
+}
+
+TEST(Within, NamesNothingTwice) {
+  EXPECT_EQ(within("/x", "/x/a.bin@7: cut"), "/x/a.bin@7: cut");
+  EXPECT_EQ(within("/x", "/x: cut"), "/x: cut");
+  EXPECT_EQ(within("/x/a.bin", "/x/a.bin@7: cut"), "/x/a.bin@7: cut");
+  EXPECT_EQ(within("a.bin", "/x/a.bin@7: cut"), "/x/a.bin@7: cut");
+  EXPECT_EQ(within("s/a.bin", "/x/s/a.bin: cut"), "/x/s/a.bin: cut");
+  EXPECT_EQ(within("a.bin", "a.bin tensor w: hole"), "a.bin tensor w: hole");
+  EXPECT_EQ(within("tensor w", "tensor w: hole"), "tensor w: hole");
 }
 
 }  // namespace

@@ -209,4 +209,11 @@ std::string name_list(std::span<const std::string> names) {
   return text;
 }
 
+bool replace_first(std::string& text, std::string_view from, std::string_view to) {
+  const std::size_t at = text.find(from);
+  if (at == std::string::npos) return false;
+  text.replace(at, from.size(), to);
+  return true;
+}
+
 }  // namespace shardwright

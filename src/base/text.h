@@ -37,6 +37,9 @@ struct CodePoint {
 /// Takes the digits off the front of the text; nullopt where there are none or too many.
 [[nodiscard]] std::optional<std::int64_t> take_number(std::string_view& text);
 
+/// Replaces the first `from` in the text; false where there is none.
+bool replace_first(std::string& text, std::string_view from, std::string_view to);
+
 /// `a, b, c`, cut after twenty with the number of the rest.
 [[nodiscard]] std::string name_list(std::span<const std::string> names);
 

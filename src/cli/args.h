@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "convert/check_map.h"
+#include "canonical/check_map.h"
 #include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
 #include "shardwright/merge.h"
@@ -26,6 +26,7 @@ struct InspectCommand {
   std::vector<std::string> tensors;  ///< globs; empty: all
   std::int64_t depth = 4;            ///< of a pickle's values
   std::int64_t limit = 1000;         ///< of lines that show a pickle's values
+  std::string as;                    ///< the format, where PATH holds several checkpoints
   bool json = false;
 };
 
@@ -80,6 +81,15 @@ struct ShowCommand {
   bool json = false;
 };
 
+struct LocalityCommand {
+  std::string path;
+  std::string as;
+  ParallelConfig parallel;
+  std::int64_t data = 1;
+  bool optimizer = false;
+  bool json = false;
+};
+
 struct MergeCommand {
   MergeRequest request;
   bool dry_run = false;
@@ -110,9 +120,10 @@ struct MapCommand {
   bool json = false;
 };
 
-using Command = std::variant<ShowText, InspectCommand, PlanCommand, ConvertCommand, DiagnoseCommand,
-                             VerifyCommand, DiffCommand, HashCommand, ShowCommand, IndexCommand,
-                             ExplainCommand, MapCommand, DemoCommand, MergeCommand, SplitCommand>;
+using Command =
+    std::variant<ShowText, InspectCommand, PlanCommand, ConvertCommand, DiagnoseCommand,
+                 VerifyCommand, DiffCommand, HashCommand, ShowCommand, LocalityCommand,
+                 IndexCommand, ExplainCommand, MapCommand, DemoCommand, MergeCommand, SplitCommand>;
 
 /// Reads a command line (without the program's name, in canonical flags: see to_canonical_flags)
 /// and checks everything that needs no file. Error: kUsage.

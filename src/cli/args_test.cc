@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
 #include <cstdlib>
 
 namespace shardwright::cli {
@@ -56,11 +57,14 @@ TEST(ParseArguments, ReadsAWholeConversion) {
                                                             "drop",
                                                             "--check-replicas",
                                                             "sample",
+                                                            "--replica",
+                                                            "0",
                                                             "--threads",
                                                             "7",
                                                             "--max-memory",
                                                             "512MiB",
                                                             "--overwrite",
+                                                            "--accept-loss",
                                                             "--family",
                                                             "llama",
                                                             "--map",
@@ -75,7 +79,7 @@ TEST(ParseArguments, ReadsAWholeConversion) {
   const ConvertRequest& request = command.request;
   EXPECT_EQ(request.input, "in");
   EXPECT_EQ(request.output, "out");
-  EXPECT_EQ(request.format, TargetFormat::kTorchDist);
+  EXPECT_EQ(request.format, "torch_dist");
   EXPECT_EQ(request.parallel.tensor, 4);
   EXPECT_EQ(request.parallel.pipeline, 2);
   EXPECT_EQ(request.parallel.virtual_pipeline, 3);
@@ -87,9 +91,11 @@ TEST(ParseArguments, ReadsAWholeConversion) {
   EXPECT_THAT(request.exclude, ElementsAre("[x]"));
   EXPECT_EQ(request.optimizer, OptimizerPolicy::kDrop);
   EXPECT_EQ(request.check_replicas, ReplicaCheck::kSample);
+  EXPECT_EQ(request.replica, 0);
   EXPECT_EQ(request.threads, 7);
   EXPECT_EQ(request.max_memory_bytes, std::uint64_t{512} << 20);
   EXPECT_TRUE(request.overwrite);
+  EXPECT_TRUE(request.accept_loss);
   EXPECT_EQ(request.family, "llama");
   EXPECT_THAT(request.map_files, ElementsAre("m1.json", "m2.json"));
   EXPECT_EQ(request.make_vocab_size_divisible_by, 128);
@@ -99,13 +105,13 @@ TEST(ParseArguments, ReadsAWholeConversion) {
 
 TEST(ParseArguments, HasDefaults) {
   const auto command = parsed<ConvertCommand>({"convert", "in", "out", "--to", "hf"});
-  EXPECT_EQ(command.request.format, TargetFormat::kHf);
+  EXPECT_EQ(command.request.format, "hf");
   EXPECT_EQ(command.request.parallel.tensor, 1);
   EXPECT_EQ(command.request.dtype, std::nullopt);
   EXPECT_EQ(command.request.optimizer, OptimizerPolicy::kDefault);
   EXPECT_EQ(command.request.threads, 0);
   EXPECT_EQ(command.request.max_shard_bytes, 5'000'000'000u);
-  EXPECT_EQ(command.request.max_memory_bytes, std::uint64_t{256} << 20);
+  EXPECT_EQ(command.request.max_memory_bytes, std::nullopt);
   EXPECT_FALSE(command.request.overwrite);
   EXPECT_FALSE(command.json);
   EXPECT_EQ(parsed<ConvertCommand>(convert_with({"--dtype", "keep"})).request.dtype, std::nullopt);
@@ -158,11 +164,13 @@ TEST(ParseArguments, ComponentsBelongToMimo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {convert_with({"--mtp", "some"}), "expected keep or drop or from=DIR"},
       {convert_with({"--mtp", "from="}), "found 'from=', expected from=DIR"},
-      {convert_with({"--component", "language=tp=2"}), "--component: found it with --to"},
-      {convert_with({"--world-size", "2"}), "--world-size: found it with --to"},
-      {{"convert", "a", "b", "--to", "mimo"}, "--component: found none with --to mimo"},
-      {{"convert", "a", "b", "--to", "mimo", "--tp", "2"}, "--tp: found it with --to mimo"},
-      {{"convert", "a", "b", "--to", "mimo", "--component", "language=vpp=2"}, "the key 'vpp'"},
+      {convert_with({"--component", "language=tp=2"}), "--component does not apply to --to"},
+      {convert_with({"--world-size", "2"}), "--world-size does not apply to --to"},
+      {{"convert", "a", "b", "--to", "mimo"},
+       "--to mimo needs a --component for each part of the model"},
+      {{"convert", "a", "b", "--to", "mimo", "--tp", "2"}, "--tp does not apply to --to mimo"},
+      {{"convert", "a", "b", "--to", "mimo", "--component", "language=vpp=2"},
+       "--component: 'language=vpp=2': found the key 'vpp', expected tp"},
   };
   for (const auto& [words, message] : cases) {
     const auto command = parse_arguments(words);
@@ -171,62 +179,146 @@ TEST(ParseArguments, ComponentsBelongToMimo) {
   }
 }
 
+TEST(ParseArguments, TakesWhatOthersCallTheSame) {
+  const auto request_with = [](Words words) {
+    const auto command = parse_arguments(words);
+    EXPECT_TRUE(command) << words.back() << ": " << command.error().message;
+    return command ? std::get<ConvertCommand>(*command).request : ConvertRequest{};
+  };
+  using Dtype = std::pair<const char*, DType>;
+  for (const auto& [name, dtype] :
+       {Dtype{"bf16", DType::kBF16}, Dtype{"BF16", DType::kBF16},
+        Dtype{"torch.bfloat16", DType::kBF16}, Dtype{"fp16", DType::kF16},
+        Dtype{"half", DType::kF16}, Dtype{"f16", DType::kF16}, Dtype{"fp32", DType::kF32},
+        Dtype{"float", DType::kF32}, Dtype{"Float32", DType::kF32}}) {
+    EXPECT_EQ(request_with(convert_with({"--dtype", name})).dtype, dtype) << name;
+  }
+  using Target = std::pair<const char*, std::string_view>;
+  for (const auto& [name, format] :
+       {Target{"HF", "hf"}, Target{"huggingface", "hf"}, Target{"torch-dist", "torch_dist"},
+        Target{"DCP", "dcp"}, Target{"fsdp-dtensor", "fsdp_dtensor"}}) {
+    EXPECT_EQ(request_with({"convert", "a", "b", "--to", name}).format, format) << name;
+  }
+}
+
+TEST(ParseArguments, ReadsTheJobThatFilesAreFor) {
+  using enum TpReplicas;
+  const auto read = [](const Words& more) {
+    const ConvertRequest request = parsed<ConvertCommand>(convert_with(more)).request;
+    return std::pair(request.tp_replicas, request.data_ranks);
+  };
+  EXPECT_EQ(read({}), std::pair(kCollapse, std::optional<std::int64_t>()));
+  EXPECT_EQ(read({"--tp-replicas", "expand"}).first, kExpand);
+  EXPECT_EQ(read({"--dp", "8"}), std::pair(kCollapse, std::optional<std::int64_t>(8)));
+  EXPECT_EQ(read({"--dp=8", "--for", "stock"}).first, kCollapse);
+  EXPECT_EQ(read({"--dp", "8", "--for", "replicas"}).first, kExpand);
+  EXPECT_EQ(read({"--dp", "8", "--tp-replicas", "expand"}).first, kExpand);
+  EXPECT_EQ(read({"--dp", "8", "--for", "replicas", "--tp-replicas=expand"}).first, kExpand);
+}
+
+TEST(ParseArguments, RefusesAJobThatContradictsItself) {
+  const std::vector<Refusal> refusals = {
+      {convert_with({"--for", "stock"}), "--for stock needs --dp N"},
+      {convert_with({"--dp", "2", "--for", "stock", "--tp-replicas", "expand"}),
+       "--for stock and --tp-replicas expand contradict each other"},
+      {convert_with({"--dp", "2", "--for", "replicas", "--tp-replicas", "collapse"}),
+       "--for replicas and --tp-replicas collapse contradict each other"},
+      {convert_with({"--dp", "0"}), "--dp: found '0'"},
+      {convert_with({"--dp", "2", "--for", "me"}), "--for: found 'me', expected stock or replicas"},
+      {convert_with({"--tp-replicas", "fold"}), "expected collapse or expand"},
+  };
+  for (const Refusal& refusal : refusals) {
+    const Result<Command> command = parse_arguments(refusal.words);
+    ASSERT_FALSE(command) << refusal.message;
+    EXPECT_EQ(command.error().code, Code::kUsage);
+    EXPECT_THAT(command.error().message, HasSubstr(refusal.message));
+  }
+  for (const char* to : {"hf", "legacy", "mimo", "fsdp_dtensor", "dcp", "safetensors"}) {
+    for (const Words& flag : {Words{"--tp-replicas", "expand"}, Words{"--tp-replicas", "collapse"},
+                              Words{"--dp", "2"}, Words{"--for", "stock"}}) {
+      const Words words = {"convert", "in", "out", "--to", to, flag[0], flag[1]};
+      const Result<Command> command = parse_arguments(words);
+      ASSERT_FALSE(command) << to << flag[0];
+      EXPECT_THAT(command.error().message, HasSubstr(flag[0] + " does not apply to --to " + to));
+    }
+  }
+}
+
 TEST(ParseArguments, RefusesWithTheFlagsName) {
   const std::vector<Refusal> refusals = {
-      {{}, "found no command"},
+      {{}, "shardwright: name a command: inspect, plan"},
       {{"covnert"},
        "found 'covnert', expected inspect, plan, convert, diagnose, verify, diff, hash, show, "
-       "index, explain, map, merge, split or demo; did you "
+       "locality, index, explain, map, merge, split or demo; did you "
        "mean convert"},
       {{"--halp"}, "did you mean --help?"},
       {{"xyzzyxyzzy"}, "see 'shardwright --help'"},
       {{""}, "found ''"},
       {{"help", "plam"}, "did you mean plan?"},
-      {{"convert"}, "IN: found nothing"},
-      {{"convert", "in"}, "OUT: found nothing"},
-      {{"convert", "in", "out"}, "--to: found nothing"},
-      {{"convert", "in", "", "--to", "hf"}, "OUT: found nothing"},
-      {{"convert", "a", "b", "c", "--to", "hf"}, "found one argument too many, 'c'"},
-      {{"convert", "a", "b", "--to", "torchdist"}, "did you mean torch_dist?"},
+      {{"convert"}, "IN is missing"},
+      {{"convert", "in"}, "OUT is missing"},
+      {{"convert", "in", "out"}, "--to is missing"},
+      {{"convert", "in", "", "--to", "hf"},
+       "OUT: must not be empty; give the path of the new checkpoint"},
+      {{"convert", "a", "b", "c", "--to", "hf"},
+       "'c' is one argument too many; it takes IN OUT --to FORMAT"},
+      {{"convert", "a", "b", "--to", "torch_dst"}, "did you mean torch_dist?"},
+      {{"convert", "a", "b", "--to", "mcore"}, "did you mean torch_dist (what Megatron-Core saves"},
+      {{"convert", "a", "b", "--to", "Megatron"}, "or legacy (mp_rank folders)?"},
       {{"convert", "a", "b", "--to", "zarr"},
-       "expected hf, torch_dist, legacy, mimo, safetensors, fsdp_dtensor or dcp"},
+       "expected hf, torch_dist, legacy, mimo, fsdp_dtensor, dcp or safetensors"},
       {{"convert", "a", "b", "--to"}, "--to"},
-      {{"convert", "a", "b", "--to", "hf", "--tp", "2"}, "--tp: found it with --to hf"},
-      {{"convert", "a", "b", "--to", "safetensors", "--etp", "1"}, "--etp: found it with"},
-      {{"convert", "a", "b", "--to", "hf", "--make-vocab-size-divisible-by", "8"}, "no meaning"},
+      {{"convert", "a", "b", "--to", "hf", "--tp", "2"}, "--tp does not apply to --to hf"},
+      {{"convert", "a", "b", "--to", "safetensors", "--etp", "1"},
+       "--etp does not apply to --to safetensors"},
+      {{"convert", "a", "b", "--to", "hf", "--make-vocab-size-divisible-by", "8"},
+       "does not apply to --to hf"},
       {convert_with({"--max-shard-size", "5GB"}),
-       "--max-shard-size: found it with --to torch_dist"},
+       "--max-shard-size does not apply to --to torch_dist"},
       {convert_with({"--tp", "0"}), "--tp: found '0', expected a whole number from 1"},
       {convert_with({"--tp", "-1"}), "--tp: found '-1'"},
       {convert_with({"--tp="}), "--tp"},
       {convert_with({"--pp", "two"}), "--pp: found 'two'"},
       {convert_with({"--ep", "99999999999999999999"}), "--ep: found"},
       {convert_with({"--tp", "2", "--tp", "4"}), "--tp"},
-      {convert_with({"--vpp", "2"}), "--vpp: found 2 with 1 pipeline stage"},
+      {convert_with({"--vpp", "2"}), "--vpp 2 needs several pipeline stages; give --pp too"},
       {convert_with({"--threads", "0"}), "--threads: found '0'"},
       {convert_with({"--threads", "5000"}), "--threads: found '5000'"},
       {{"split", "a", "b", "--threads", "5000"}, "from 1 to 4096"},
       {{"hash", "a", "--threads", "5000"}, "from 1 to 4096"},
       {convert_with({"--max-memory", "256M"}), "write it like 5GB or 256MiB"},
-      {convert_with({"--dtype", "bf16"}), "--dtype: found 'bf16', expected keep, bfloat16"},
+      {convert_with({"--dtype", "int8"}), "--dtype: found 'int8', expected keep, bfloat16"},
       {convert_with({"--dtype", "bfloat61"}), "did you mean bfloat16?"},
       {convert_with({"--optimizer", "maybe"}), "expected keep or drop"},
       {convert_with({"--check-replicas", "some"}), "expected all, sample or none"},
+      {convert_with({"--replica", "-1"}), "expected a rank's number from 0 to 1048575"},
+      {{"hash", "a", "--replica", "1048576"}, "expected a rank's number from 0 to 1048575"},
       {convert_with({"--spec", "apex"}), "expected te or local"},
-      {convert_with({"--overwite"}),
-       "found the unknown flag --overwite; did you mean --overwrite?"},
+      {convert_with({"--overwite"}), "convert: unknown flag --overwite; did you mean --overwrite?"},
       {convert_with({"--frobnicate=1"}), "unknown flag --frobnicate; see 'shardwright convert"},
       {convert_with({"-x"}), "unknown flag -x"},
-      {{"inspect"}, "PATH: found nothing"},
-      {{"inspect", "a", "b"}, "found one argument too many, 'b'"},
-      {{"inspect", "a", "--depth", "0"}, "--depth: found '0'"},
+      {{"inspect"}, "PATH is missing"},
+      {{"inspect", "a", "b"}, "'b' is one argument too many; it takes PATH"},
+      {{"inspect", "a", "hash"}, "inspect: 'hash' is one argument too many; it takes PATH"},
+      {{"inspect", "a", "--depth", "0"},
+       "--depth: found '0', expected a whole number from 1 to 100"},
       {{"inspect", "a", "--depth", "101"}, "from 1 to 100"},
       {{"inspect", "a", "--tp", "2"}, "unknown flag --tp"},
-      {{"diagnose"}, "PATH: found nothing"},
+      {{"diagnose"}, "PATH is missing"},
       {{"diagnose", "a", "--ep", "0"}, "--ep: found '0'"},
-      {{"diagnose", "a", "--lang", "de"}, "--lang: found 'de'"},
-      {{"explain"}, "CODE: found nothing"},
-      {{"demo", "x"}, "found one argument too many, 'x', expected none"},
+      {{"diagnose", "a", "--lang", "de"}, "--lang: found 'de', expected en or zh"},
+      {{"explain"}, "CODE is missing; give a code such as SW0307 or L07"},
+      {{"diff", "a", "--tolerance", "1"}, "B is missing; give the path of a second checkpoint"},
+      {{"diff", "a", "b", "--tolerance", "-1"},
+       "--tolerance: found '-1', expected a number such as"},
+      {{"diff", "a", "b", "--tolerance", "inf"}, "--tolerance: found 'inf'"},
+      {{"diff", "a", "b", "--tolerance", "1x"}, "--tolerance: found '1x'"},
+      {{"verify", "a", "--other-as", "hf"}, "--other-as requires --against"},
+      {{"split", "a"}, "OUT is missing; give the path of the folder for its parts"},
+      {{"merge", "o", "--component", "images"}, "--component: found 'images', expected NAME=DIR"},
+      {{"merge", "o", "--component", "=x"}, "--component: found '=x'"},
+      {{"merge", "o", "--component", "x="}, "--component: found 'x='"},
+      {{"demo", "x"}, "demo: 'x' is one argument too many; it takes none"},
       {{"demo", "--kep", "x"}, "did you mean --keep?"},
   };
   for (const Refusal& refusal : refusals) {
@@ -235,6 +327,109 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
     EXPECT_EQ(command.error().code, Code::kUsage);
     EXPECT_THAT(command.error().message, HasSubstr(refusal.message));
   }
+}
+
+// The spellings of Megatron-LM, its checkpoint tools, Megatron-Bridge and LoongForge, and what
+// people write.
+TEST(ParseArguments, KnowsEverySpellingOfEverySize) {
+  using Size = std::int64_t ParallelConfig::*;
+  const std::vector<std::pair<std::string, Size>> cases = {
+      {"--tp", &ParallelConfig::tensor},
+      {"--tensor-model-parallel-size", &ParallelConfig::tensor},
+      {"--tensor-parallel-size", &ParallelConfig::tensor},
+      {"--tp-size", &ParallelConfig::tensor},
+      {"--target-tp", &ParallelConfig::tensor},
+      {"--target-tensor-parallel-size", &ParallelConfig::tensor},
+      {"--target-tensor-model-parallel-size", &ParallelConfig::tensor},
+      {"--pp", &ParallelConfig::pipeline},
+      {"--pp-size", &ParallelConfig::pipeline},
+      {"--pipeline-model-parallel-size", &ParallelConfig::pipeline},
+      {"--target-pipeline-parallel-size", &ParallelConfig::pipeline},
+      {"--target-pipeline-model-parallel-size", &ParallelConfig::pipeline},
+      {"--vpp", &ParallelConfig::virtual_pipeline},
+      {"--num-virtual-stages-per-pipeline-rank", &ParallelConfig::virtual_pipeline},
+      {"--virtual-pipeline-model-parallel-size", &ParallelConfig::virtual_pipeline},
+      {"--target-virtual-pipeline-model-parallel-size", &ParallelConfig::virtual_pipeline},
+      {"--ep", &ParallelConfig::expert},
+      {"--expert-model-parallel-size", &ParallelConfig::expert},
+      {"--target-expert-parallel-size", &ParallelConfig::expert},
+      {"--etp", &ParallelConfig::expert_tensor},
+      {"--expert-tensor-parallel-size", &ParallelConfig::expert_tensor},
+      {"--target-expert-tensor-parallel-size", &ParallelConfig::expert_tensor},
+  };
+  for (const auto& [flag, size] : cases) {
+    Words words = convert_with({flag, "3"});
+    if (size == &ParallelConfig::virtual_pipeline) words.insert(words.end(), {"--pp", "2"});
+    EXPECT_EQ(parsed<ConvertCommand>(words).request.parallel.*size, 3) << flag;
+  }
+  for (const char* flag : {"--encoder-tp", "--encoder-tensor-model-parallel-size",
+                           "--encoder-tensor-parallel-size", "--encoder-tp-size"}) {
+    const auto command =
+        parsed<ConvertCommand>({"convert", "in", "out", "--to", "legacy", "--tp", "2", flag, "2"});
+    EXPECT_EQ(command.request.parallel.encoder_tensor, 2) << flag;
+  }
+  const auto diagnose = parsed<DiagnoseCommand>({"diagnose", "a", "--expert-parallel-size", "2"});
+  EXPECT_EQ(diagnose.request.believed, (AxisSizes{.expert = 2}));
+}
+
+// A flag that would be ignored is a misunderstanding that should not wait until the end.
+TEST(ParseArguments, RefusesWhatMeansNothingForTheTarget) {
+  const std::vector<std::array<std::string, 3>> cases = {
+      {"--tp", "2", "hf"},
+      {"--pp", "2", "dcp"},
+      {"--vpp", "2", "safetensors"},
+      {"--ep", "2", "hf"},
+      {"--etp", "2", "mimo"},
+      {"--component", "language=tp=1", "legacy"},
+      {"--world-size", "2", "torch_dist"},
+      {"--encoder-tp", "2", "torch_dist"},
+      {"--naming", "megatron", "torch_dist"},
+      {"--shards", "2", "hf"},
+      {"--max-shard-size", "1GB", "torch_dist"},
+      {"--spec", "te", "hf"},
+      {"--make-vocab-size-divisible-by", "8", "hf"},
+      {"--source-ep", "2", "hf"},
+      {"--source-etp", "2", "torch_dist"},
+      {"--source-tp", "2", "legacy"},
+  };
+  for (const auto& [flag, value, target] : cases) {
+    const auto command = parse_arguments(Words{"convert", "a", "b", "--to", target, flag, value});
+    ASSERT_FALSE(command) << flag;
+    EXPECT_EQ(command.error().message, flag + " does not apply to --to " + target);
+  }
+}
+
+TEST(ParseArguments, SaysWhichFlagWhatWasGivenAndWhatIsAllowed) {
+  const auto message = [](const Words& words) { return parse_arguments(words).error().message; };
+  EXPECT_EQ(message(convert_with({"--tp", "0"})),
+            "--tp: found '0', expected a whole number from 1 to 1000000000");
+  EXPECT_EQ(message({"map", "check", "x", "--hff", "y"}),
+            "map: unknown flag --hff; did you mean --hf?");
+}
+
+TEST(ParseArguments, SpeaksTheLanguageOfTheEnvironment) {
+  const auto language = [] { return parsed<ExplainCommand>({"explain", "L07"}).language; };
+  ASSERT_EQ(::setenv("LC_ALL", "zh_CN.UTF-8", 1), 0);
+  EXPECT_EQ(language(), Language::kChinese);
+  ASSERT_EQ(::setenv("LC_ALL", "C.UTF-8", 1), 0);
+  EXPECT_EQ(language(), Language::kEnglish);
+  ASSERT_EQ(::unsetenv("LC_ALL"), 0);
+}
+
+TEST(ParseArguments, HelpOfAnActionIsItsCommands) {
+  const std::string text = parsed<ShowText>({"map", "--help"}).text;
+  EXPECT_EQ(parsed<ShowText>({"map", "check", "x", "-h"}).text, text);
+  EXPECT_EQ(text.find("--help", text.find("--help") + 1), std::string::npos) << "shown once";
+}
+
+TEST(ParseArguments, NumbersAreDecimal) {
+  EXPECT_EQ(parsed<ConvertCommand>(convert_with({"--tp", "010"})).request.parallel.tensor, 10);
+}
+
+TEST(ParseArguments, APathMayHaveACommandsName) {
+  EXPECT_EQ(parsed<InspectCommand>({"inspect", "hash"}).path, "hash");
+  EXPECT_EQ(parsed<IndexCommand>({"index", "rebuild", "rebuild"}).path, "rebuild");
+  EXPECT_TRUE(parsed<IndexCommand>({"index", "--json", "rebuild", "d"}).json);
 }
 
 TEST(ParseArguments, ReadsWhatTheCallerOfDiagnoseBelieves) {
@@ -259,10 +454,14 @@ TEST(ParseArguments, ReadsWhatToTryAMappingOn) {
   EXPECT_EQ(parsed<MapCommand>({"map", "list"}).check.file, "");
 
   const std::vector<Refusal> refusals = {
-      {{"map"}, "map: found '', expected check or list"},
-      {{"map", "list", "--hf", "x"}, "map list: found a file or --hf"},
-      {{"map", "check", "--hf", "x"}, "FILE: found nothing"},
-      {{"map", "check", "x"}, "--hf: found nothing"},
+      {{"map"}, "map: name a command: check or list; see 'shardwright map --help'"},
+      {{"map", "chek", "a"}, "map: found 'chek', expected check or list; did you mean check?"},
+      {{"map", "list", "--hf", "x"}, "map: unknown flag --hf"},
+      {{"map", "list", "x"}, "map: 'x' is one argument too many"},
+      {{"index", "a"}, "index: found 'a', expected rebuild"},
+      {{"index", "rebuild"}, "DIR is missing; give the folder of a Hugging Face model"},
+      {{"map", "check", "--hf", "x"}, "FILE is missing"},
+      {{"map", "check", "x"}, "--hf is missing"},
   };
   for (const Refusal& refusal : refusals) {
     const Result<Command> command = parse_arguments(refusal.words);

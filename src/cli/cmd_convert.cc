@@ -10,6 +10,7 @@
 #include "cli/quantity.h"
 #include "cli/rank_map.h"
 #include "cli/summary.h"
+#include "format/targets.h"
 
 namespace shardwright::cli {
 namespace {
@@ -21,10 +22,10 @@ std::uint64_t peak_resident_bytes() {
   return static_cast<std::uint64_t>(usage.ru_maxrss) * kUnit;
 }
 
-std::string report_json(const PreparedConversion& conversion, const FinishedRun& run) {
+std::string convert_report_json(const PreparedConversion& conversion, const FinishedRun& run) {
   JsonWriter json;
   begin_document(json, "convert");
-  json.text("output", run.report.output).text("format", format_name(conversion.request.format));
+  json.text("output", run.report.output).text("format", traits_of(conversion.request.format).name);
   write_layout(json, conversion.request.parallel);
   if (!conversion.components.empty()) write_rank_map(json, conversion.components);
   json.text("family", conversion.family);
@@ -35,14 +36,14 @@ std::string report_json(const PreparedConversion& conversion, const FinishedRun&
   json.number("replicas_equal", conversion.replicas.chunks);
   json.number("replica_bytes", conversion.replicas.bytes);
   json.real("seconds", run.seconds).number("peak_memory_bytes", peak_resident_bytes());
-  json.texts("notes", conversion.notes).close();
+  json.texts("leftovers", run.report.leftovers).texts("notes", conversion.notes).close();
   return json.take();
 }
 
-std::string report_text(const PreparedConversion& conversion, const FinishedRun& run) {
+std::string convert_report_text(const PreparedConversion& conversion, const FinishedRun& run) {
   const ConvertReport& report = run.report;
-  std::string format(format_name(conversion.request.format));
-  if (has_layout(conversion.request.format)) {
+  std::string format(traits_of(conversion.request.format).name);
+  if (traits_of(conversion.request.format).has_grid) {
     format += ", " + layout_text(conversion.request.parallel);
   }
   std::string replicas;
@@ -63,7 +64,8 @@ Result<int> run_convert(const ConvertCommand& command, Console& console) {
   const PreparedConversion conversion = SW_TRY(prepare_conversion(command.request));
   tell_notes(conversion, console);
   const FinishedRun run = SW_TRY(run_with_progress(conversion, console));
-  console.print(command.json ? report_json(conversion, run) : report_text(conversion, run));
+  console.print(command.json ? convert_report_json(conversion, run)
+                             : convert_report_text(conversion, run));
   return kExitFine;
 }
 

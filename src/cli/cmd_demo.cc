@@ -14,6 +14,7 @@
 #include "cli/json_output.h"
 #include "cli/quantity.h"
 #include "cli/summary.h"
+#include "format/targets.h"
 
 namespace shardwright::cli {
 namespace {
@@ -55,12 +56,12 @@ class Demo {
   Result<int> run(const std::string& input) {
     const Checkpoint source = SW_TRY(open_checkpoint(input));
     const CatalogSummary summary = summarize(source.catalog);
-    say(fmt::format("{} ({}): {}, {}", input, container_name(source.location.container),
+    say(fmt::format("{} ({}): {}, {}", input, source.location.format,
                     format_count(summary.tensors, "tensor"), format_bytes(summary.bytes)));
-    SW_TRY(convert(input, "1-megatron", TargetFormat::kTorchDist, kFirstLayouts));
-    SW_TRY(convert(place_ / "1-megatron", "2-resharded", TargetFormat::kTorchDist, kOtherLayouts));
+    SW_TRY(convert(input, "1-megatron", "torch_dist", kFirstLayouts));
+    SW_TRY(convert(place_ / "1-megatron", "2-resharded", "torch_dist", kOtherLayouts));
     constexpr std::array<ParallelConfig, 1> kNone = {};
-    SW_TRY(convert(place_ / "2-resharded", "3-hf", TargetFormat::kHf, kNone));
+    SW_TRY(convert(place_ / "2-resharded", "3-hf", "hf", kNone));
     const Checkpoint back = SW_TRY(open_checkpoint(place_ / "3-hf"));
     return tell(SW_TRY(compare_bytes(source, back)));
   }
@@ -70,7 +71,7 @@ class Demo {
     if (!command_.json) console_.print(printable(line) + "\n");
   }
 
-  Status convert(const std::string& input, const std::string& name, TargetFormat format,
+  Status convert(const std::string& input, const std::string& name, std::string_view format,
                  std::span<const ParallelConfig> layouts) {
     ConvertRequest request;
     request.input = input;
@@ -83,8 +84,7 @@ class Demo {
     say("$ " + line);
     const FinishedRun run = SW_TRY(run_with_progress(conversion, console_));
     std::string layout;
-    if (format == TargetFormat::kTorchDist)
-      layout = layout_text(conversion.request.parallel) + ", ";
+    if (traits_of(format).has_grid) layout = layout_text(conversion.request.parallel) + ", ";
     say(fmt::format("  {}{}, {}, {}", layout, format_count(run.report.files_written, "file"),
                     format_bytes(run.report.bytes_written), format_seconds(run.seconds)));
     steps_.push_back({line, conversion.request, run.report});
@@ -112,7 +112,7 @@ class Demo {
     json.key("steps").open_list();
     for (const Step& step : steps_) {
       json.open_object().text("command", step.command);
-      json.text("format", format_name(step.request.format));
+      json.text("format", traits_of(step.request.format).name);
       write_layout(json, step.request.parallel);
       json.number("files_written", step.report.files_written);
       json.number("bytes_written", step.report.bytes_written).close();

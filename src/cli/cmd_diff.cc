@@ -28,22 +28,22 @@ Counts count_mismatches(const DiffReport& report) {
   return counts;
 }
 
-std::string described(const TensorDesc& desc) {
+std::string tensor_words(const TensorDesc& desc) {
   return fmt::format("{} {}", torch_name(desc.dtype), to_string(desc.shape));
 }
 
 std::string line_of(const TensorDifference& difference) {
   const std::string name = printable(difference.left.name);
   if (difference.is_mismatch()) {
-    return fmt::format("{}: {}, and on the right {}\n", name, described(difference.left),
-                       described(difference.right));
+    return fmt::format("{}: {}, and on the right {}\n", name, tensor_words(difference.left),
+                       tensor_words(difference.right));
   }
   return fmt::format("{}: {} differ, first at {}, max_delta {}\n", name,
                      format_count(difference.differing, "element"), to_string(difference.first),
                      difference.max_delta);
 }
 
-std::string report_text(const DiffReport& report) {
+std::string diff_report_text(const DiffReport& report) {
   std::string text;
   for (const std::string& name : report.missing_left) {
     text += fmt::format("{}: only on the right\n", printable(name));
@@ -69,7 +69,7 @@ void write_desc(JsonWriter& json, std::string_view key, const TensorDesc& desc) 
   json.close();
 }
 
-std::string report_json(const DiffReport& report) {
+std::string diff_report_json(const DiffReport& report) {
   const Counts counts = count_mismatches(report);
   JsonWriter json;
   begin_document(json, "diff");
@@ -102,7 +102,7 @@ Result<int> run_diff(const DiffCommand& command, Console& console) {
   const DiffReport report =
       SW_TRY(diff_checkpoints(command.left, command.right, options, command.tolerance));
   for (const std::string& note : report.notes) console.message("note: " + note);
-  console.print(command.json ? report_json(report) : report_text(report));
+  console.print(command.json ? diff_report_json(report) : diff_report_text(report));
   return report.equal() ? kExitFine : kExitFindings;
 }
 

@@ -9,13 +9,14 @@
 #include "cli/commands.h"
 #include "cli/quantity.h"
 #include "cli/watched_run.h"
+#include "io/named_file.h"
 #include "io/replace_file.h"
 
 namespace shardwright::cli {
 namespace {
 
 // As sha256sum has it: digest, two spaces, name.
-std::string report_text(const HashReport& report) {
+std::string hash_report_text(const HashReport& report) {
   std::string text;
   for (const auto* list : {&report.model, &report.beside}) {
     for (const TensorHash& tensor : *list) {
@@ -39,15 +40,12 @@ Status check_place(const std::string& path) {
   const std::filesystem::path place(path);
   std::error_code ignored;
   if (!std::filesystem::exists(std::filesystem::symlink_status(place, ignored))) return {};
-  const std::string folder = place.has_parent_path() ? place.parent_path().string() : ".";
-  const auto directory = SW_TRY(open_local_directory(folder));
-  const auto text = read_whole(*directory, place.filename().string(), kMostManifestBytes);
+  const auto text = read_named_file(path, kMostManifestBytes);
   if (text && read_manifest(*text)) return {};
-  return fail(
-      Code::kTargetExists,
-      "--manifest {}: found a file that is no manifest, expected none or an older manifest; "
-      "choose another path or remove it",
-      path);
+  return fail(Code::kTargetExists,
+              "--manifest {}: a file that is not a manifest lies there; choose another path or "
+              "remove it",
+              path);
 }
 
 }  // namespace
@@ -62,7 +60,7 @@ Result<int> run_hash(const HashCommand& command, Console& console) {
   if (!command.manifest.empty()) {
     SW_TRY(replace_file(command.manifest, write_manifest(report)));
   }
-  console.print(command.json ? write_manifest(report) : report_text(report));
+  console.print(command.json ? write_manifest(report) : hash_report_text(report));
   return kExitFine;
 }
 

@@ -15,7 +15,7 @@ std::string lines_of(const std::vector<std::string>& names, std::string_view wha
   return text;
 }
 
-std::string report_text(const IndexReport& report) {
+std::string index_report_text(const IndexReport& report) {
   std::string text = lines_of(report.ghosts, "in no file") +
                      lines_of(report.unlisted, "was not in the index") +
                      lines_of(report.misplaced, "in another file than the index said") +
@@ -31,7 +31,7 @@ std::string report_text(const IndexReport& report) {
   return text;
 }
 
-std::string report_json(const IndexReport& report) {
+std::string index_report_json(const IndexReport& report) {
   JsonWriter json;
   begin_document(json, "index");
   json.text("path", report.path).text("backup", report.backup);
@@ -46,7 +46,7 @@ std::string report_json(const IndexReport& report) {
 
 Result<int> run_index(const IndexCommand& command, Console& console) {
   const IndexReport report = SW_TRY(rebuild_index(command.path));
-  console.print(command.json ? report_json(report) : report_text(report));
+  console.print(command.json ? index_report_json(report) : index_report_text(report));
   return kExitFine;
 }
 

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/fail.h"
+#include "base/glob.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/file_report.h"
 #include "cli/json_output.h"
+#include "cli/pickle_warnings.h"
 #include "cli/quantity.h"
 #include "cli/summary.h"
 #include "cli/table.h"
+#include "dcp/torch_obstacles.h"
 
 namespace shardwright::cli {
 namespace {
@@ -55,13 +59,21 @@ void add_summary(const Catalog& catalog, Table& facts) {
 }
 
 std::string tensor_table(const Catalog& catalog, const std::vector<std::string>& globs) {
-  Table table({{"tensor"}, {"dtype"}, {"shape"}, {"chunks", Table::Align::kRight}});
-  for (const std::size_t index : matching_tensors(catalog, globs)) {
+  const std::vector<std::size_t> listed = matching_tensors(catalog, globs);
+  const bool has_replicas = std::ranges::any_of(
+      listed, [&](std::size_t index) { return replicas_of(catalog.tensors[index]) > 1; });
+  std::vector<Table::Column> columns{
+      {"tensor"}, {"dtype"}, {"shape"}, {"chunks", Table::Align::kRight}};
+  if (has_replicas) columns.push_back({"replicas", Table::Align::kRight});
+  Table table(std::move(columns));
+  for (const std::size_t index : listed) {
     const StoredTensor& tensor = catalog.tensors[index];
-    table.add_row({tensor.desc.name, std::string(torch_name(tensor.desc.dtype)),
-                   to_string(tensor.desc.shape), format_count(tensor.chunks.size())});
+    std::vector<std::string> row{tensor.desc.name, std::string(torch_name(tensor.desc.dtype)),
+                                 to_string(tensor.desc.shape), format_count(tensor.chunks.size())};
+    if (has_replicas) row.push_back(format_count(replicas_of(tensor)));
+    table.add_row(std::move(row));
   }
-  if (table.row_count() == 0) return catalog.tensors.empty() ? "" : "no tensor has such a name\n";
+  if (table.row_count() == 0) return "";
   return table.text();
 }
 
@@ -97,15 +109,14 @@ std::string chunk_table(const Catalog& catalog, const std::vector<std::string>& 
                      format_count(tensor.chunks.range(i).length)});
     }
   }
-  if (table.row_count() == 0) return catalog.tensors.empty() ? "" : "no tensor has such a name\n";
+  if (table.row_count() == 0) return "";
   return table.text();
 }
 
 std::string checkpoint_text(const Checkpoint& checkpoint, const std::vector<std::string>& globs) {
   const Location& location = checkpoint.location;
   Table facts({{}, {}});
-  facts.add_row({"format", fmt::format("{}: {}", container_name(location.container),
-                                       joined(location.reasons))});
+  facts.add_row({"format", fmt::format("{}: {}", location.format, joined(location.reasons))});
   if (location.iteration) facts.add_row({"iteration", std::to_string(*location.iteration)});
   add_summary(checkpoint.catalog, facts);
   const std::string layout = facts_text(layout_facts(checkpoint));
@@ -132,24 +143,51 @@ std::string file_text(const FileReport& report, const std::vector<std::string>& 
          (globs.empty() ? object_table(report.catalog) : "");
 }
 
+// A name that was mistyped must not look like a checkpoint without tensors.
+int status_of_globs(const InspectCommand& command, const Catalog& catalog, Console& console) {
+  std::vector<std::string_view> names;
+  for (const StoredTensor& tensor : catalog.tensors) names.push_back(tensor.desc.name);
+  const Status status = check_globs("--tensors", command.tensors, names);
+  if (!status) console.message(status.error().message);
+  return status ? kExitFine : kExitFindings;
+}
+
 }  // namespace
 
 Result<int> run_inspect(const InspectCommand& command, Console& console) {
   std::error_code ignored;
   // What is no plain file is for the readers of checkpoints to name.
-  if (std::filesystem::is_regular_file(command.path, ignored)) {
+  if (command.as.empty() && std::filesystem::is_regular_file(command.path, ignored)) {
     const FileReport report =
         SW_TRY(inspect_file(command.path, TreeLimits{command.depth, command.limit}));
     console.print(command.json
                       ? file_json(report, command.tensors)
-                      : heading(report.path, console) + file_text(report, command.tensors));
-    return kExitFine;
+                      : heading(report.path, console) + file_text(report, command.tensors) +
+                            warnings_text(report.warnings));
+    if (!report.warnings.errors.empty()) return kExitFindings;
+    return report.values.empty() ? status_of_globs(command, report.catalog, console) : kExitFine;
   }
-  const Checkpoint checkpoint = SW_TRY(open_checkpoint(command.path));
-  console.print(command.json ? checkpoint_json(checkpoint, command.tensors)
-                             : heading(checkpoint.location.path, console) +
-                                   checkpoint_text(checkpoint, command.tensors));
-  return kExitFine;
+  Defects defects(Defects::Policy::kCollect);
+  Checkpoint checkpoint = SW_TRY(open_checkpoint(command.path, defects, FormatChoice{command.as}));
+  PickleWarnings warnings;
+  for (const Error& error : defects.found()) {
+    if (error.code != Code::kPickleRunsCode) return std::unexpected(error);
+    warnings.errors.push_back(error);
+  }
+  warnings.add(audit_pickles(checkpoint));
+  for (std::string& note : checkpoint.notes) warnings.notes.push_back(std::move(note));
+  for (const std::string& obstacle : torch_obstacles(checkpoint)) {
+    warnings.others.push_back({Code::kUnloadable, unloadable_text(obstacle), 0});
+  }
+  console.print(command.json
+                    ? checkpoint_json(checkpoint, command.tensors, warnings)
+                    : heading(checkpoint.location.path, console) +
+                          checkpoint_text(checkpoint, command.tensors) + warnings_text(warnings));
+  for (const Error& warning : warnings.others) {
+    console.message(fmt::format("warning[{}]: {}", code_name(warning.code), warning.message));
+  }
+  if (!warnings.errors.empty()) return kExitFindings;
+  return status_of_globs(command, checkpoint.catalog, console);
 }
 
 }  // namespace shardwright::cli

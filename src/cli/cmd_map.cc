@@ -4,12 +4,12 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "canonical/check_map.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/name_pattern.h"
 #include "cli/quantity.h"
 #include "cli/table.h"
-#include "convert/check_map.h"
 
 namespace shardwright::cli {
 namespace {

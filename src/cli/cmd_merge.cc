@@ -34,7 +34,7 @@ void write_findings(JsonWriter& json, const MergeReport& report) {
 }
 
 // What the command did. `run`: absent where nothing was written.
-std::string report_json(const PreparedMerge& merge, const FinishedRun* run) {
+std::string merge_report_json(const PreparedMerge& merge, const FinishedRun* run) {
   JsonWriter json;
   begin_document(json, "merge");
   json.text("family", merge.report.family).flag("fits", !merge.report.has_errors());
@@ -44,13 +44,14 @@ std::string report_json(const PreparedMerge& merge, const FinishedRun* run) {
   if (run != nullptr) {
     json.text("output", run->report.output).number("bytes_written", run->report.bytes_written);
     json.number("files_written", run->report.files_written).real("seconds", run->seconds);
+    json.texts("leftovers", run->report.leftovers);
   }
   if (merge.conversion) json.texts("notes", merge.conversion->notes);
   json.close();
   return json.take();
 }
 
-std::string report_text(const PreparedMerge& merge, const FinishedRun* run) {
+std::string merge_report_text(const PreparedMerge& merge, const FinishedRun* run) {
   std::string text = parts_text(merge.report.parts) + findings_text(merge.report);
   if (merge.report.has_errors()) {
     return text + fmt::format("these are no {} yet: nothing was written\n", merge.report.family);
@@ -69,12 +70,18 @@ std::string report_text(const PreparedMerge& merge, const FinishedRun* run) {
 Result<int> run_merge(const MergeCommand& command, Console& console) {
   const PreparedMerge merge = SW_TRY(prepare_merge(command.request));
   std::optional<FinishedRun> run;
+  if (merge.conversion && command.dry_run) {
+    const ReplacedOutput replaced = SW_TRY(replaced_output(*merge.conversion));
+    if (!replaced.entries.empty()) {
+      console.message("note: this would replace " + name_list(replaced.entries));
+    }
+  }
   if (merge.conversion && !command.dry_run) {
     tell_notes(*merge.conversion, console);
     run = SW_TRY(run_with_progress(*merge.conversion, console));
   }
   const FinishedRun* done = run ? &*run : nullptr;
-  console.print(command.json ? report_json(merge, done) : report_text(merge, done));
+  console.print(command.json ? merge_report_json(merge, done) : merge_report_text(merge, done));
   return merge.report.has_errors() ? kExitFindings : kExitFine;
 }
 

@@ -15,15 +15,18 @@
 #include "cli/rank_map.h"
 #include "cli/summary.h"
 #include "cli/table.h"
+#include "format/targets.h"
 
 namespace shardwright::cli {
 namespace {
 
 std::string target_text(const ConvertRequest& request) {
-  std::string text = fmt::format("{} ({}", request.output, format_name(request.format));
-  if (has_layout(request.format)) {
+  std::string text = fmt::format("{} ({}", request.output, traits_of(request.format).name);
+  if (traits_of(request.format).has_grid) {
     text += ", " + layout_text(request.parallel);
   }
+  if (request.data_ranks) text += fmt::format(", for DP {}", *request.data_ranks);
+  if (request.tp_replicas == TpReplicas::kExpand) text += ", a copy for each tensor rank";
   return text + ")";
 }
 
@@ -33,13 +36,18 @@ std::string disk_text(const PlanCost& cost, std::optional<std::uint64_t> free_by
   return text;
 }
 
-std::string overview(const PreparedConversion& conversion,
+std::string replaced_text(const ReplacedOutput& replaced) {
+  std::string text = name_list(replaced.entries);
+  if (replaced.keeps_others) text += "; the other entries of OUT stay";
+  return text;
+}
+
+std::string overview(const PreparedConversion& conversion, const ReplacedOutput& replaced,
                      std::optional<std::uint64_t> free_bytes) {
   const PlanCost cost = cost_of(conversion.plan);
   const Location& location = conversion.source.location;
   Table table({{}, {}});
-  table.add_row(
-      {"source", fmt::format("{} ({})", location.path, container_name(location.container))});
+  table.add_row({"source", fmt::format("{} ({})", location.path, location.format)});
   table.add_row({"target", target_text(conversion.request)});
   if (!conversion.family.empty()) table.add_row({"family", conversion.family});
   table.add_row({"read", fmt::format("{} from {}", format_bytes(cost.payload_bytes_read),
@@ -54,6 +62,7 @@ std::string overview(const PreparedConversion& conversion,
   }
   table.add_row({"write", fmt::format("{} to {}", format_bytes(cost.bytes_written),
                                       format_count(cost.target_files, "file"))});
+  if (!replaced.entries.empty()) table.add_row({"replace", replaced_text(replaced)});
   table.add_row({"disk", disk_text(cost, free_bytes)});
   if (conversion.peak_memory_bytes > 0) {
     table.add_row(
@@ -140,12 +149,13 @@ std::string chunks_text(const Plan& plan) {
 
 Result<int> run_plan(const PlanCommand& command, Console& console) {
   const PreparedConversion conversion = SW_TRY(prepare_conversion(command.request));
+  const ReplacedOutput replaced = SW_TRY(replaced_output(conversion));
   const std::optional<std::uint64_t> free_bytes = free_bytes_at(command.request.output);
   const bool fits = !free_bytes || cost_of(conversion.plan).bytes_written <= *free_bytes;
   if (command.json) {
-    console.print(plan_json(conversion, free_bytes));
+    console.print(plan_json(conversion, replaced, free_bytes));
   } else {
-    console.print(overview(conversion, free_bytes) + notes_text(conversion.notes) +
+    console.print(overview(conversion, replaced, free_bytes) + notes_text(conversion.notes) +
                   renames_text(conversion.renames, command.verbose) +
                   (command.verbose ? chunks_text(conversion.plan) : ""));
   }

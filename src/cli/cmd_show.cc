@@ -15,7 +15,7 @@ std::string number_text(std::optional<double> value) {
   return value ? fmt::format("{}", *value) : "-";
 }
 
-std::string chunk_table(const TensorReport& report) {
+std::string table_of_chunks(const TensorReport& report) {
   Table table({{"chunk"},
                {"file"},
                {"offset", Table::Align::kRight},
@@ -30,7 +30,7 @@ std::string chunk_table(const TensorReport& report) {
   return table.text();
 }
 
-std::string report_text(const TensorReport& report, const Console& console) {
+std::string show_report_text(const TensorReport& report, const Console& console) {
   Table facts({{}, {}});
   facts.add_row({"dtype", std::string(torch_name(report.desc.dtype))});
   facts.add_row({"shape", to_string(report.desc.shape)});
@@ -48,10 +48,10 @@ std::string report_text(const TensorReport& report, const Console& console) {
                              format_count(report.elements, "element"), format_count(report.nan),
                              format_count(report.infinite), format_count(report.zero))});
   return console.bold(printable(report.desc.name)) + "\n" + facts.text(2) + "\n" +
-         chunk_table(report);
+         table_of_chunks(report);
 }
 
-void write_number(JsonWriter& json, std::string_view key, std::optional<double> value) {
+void write_statistic(JsonWriter& json, std::string_view key, std::optional<double> value) {
   json.key(key);
   if (value) {
     json.real(*value);
@@ -60,7 +60,7 @@ void write_number(JsonWriter& json, std::string_view key, std::optional<double> 
   }
 }
 
-std::string report_json(const TensorReport& report) {
+std::string show_report_json(const TensorReport& report) {
   JsonWriter json;
   begin_document(json, "show");
   json.text("tensor", report.desc.name).text("stored_in", report.stored);
@@ -79,10 +79,10 @@ std::string report_json(const TensorReport& report) {
   for (const std::string& value : report.values) json.text(value);
   json.close().number("elements", report.elements).number("nan", report.nan);
   json.number("inf", report.infinite).number("zero", report.zero);
-  write_number(json, "min", report.least);
-  write_number(json, "max", report.greatest);
-  write_number(json, "mean", report.mean);
-  write_number(json, "std", report.deviation);
+  write_statistic(json, "min", report.least);
+  write_statistic(json, "max", report.greatest);
+  write_statistic(json, "mean", report.mean);
+  write_statistic(json, "std", report.deviation);
   json.close();
   return json.take();
 }
@@ -94,7 +94,7 @@ Result<int> run_show(const ShowCommand& command, Console& console) {
   ProofOptions options = command.options;
   options.run = watched.options();
   const TensorReport report = SW_TRY(show_tensor(command.path, command.tensor, options));
-  console.print(command.json ? report_json(report) : report_text(report, console));
+  console.print(command.json ? show_report_json(report) : show_report_text(report, console));
   return kExitFine;
 }
 

@@ -11,18 +11,19 @@
 namespace shardwright::cli {
 namespace {
 
-std::string report_json(const PreparedSplit& split, const FinishedRun& run) {
+std::string split_report_json(const PreparedSplit& split, const FinishedRun& run) {
   JsonWriter json;
   begin_document(json, "split");
   json.text("family", split.family).text("output", run.report.output);
   write_parts(json, split.parts);
   json.number("bytes_written", run.report.bytes_written);
   json.number("files_written", run.report.files_written).real("seconds", run.seconds);
+  json.texts("leftovers", run.report.leftovers);
   json.texts("notes", split.conversion.notes).close();
   return json.take();
 }
 
-std::string report_text(const PreparedSplit& split, const FinishedRun& run) {
+std::string split_report_text(const PreparedSplit& split, const FinishedRun& run) {
   return parts_text(split.parts) +
          fmt::format("wrote {} (parts of {}): {} in {}, {}\n", printable(run.report.output),
                      split.family, format_bytes(run.report.bytes_written),
@@ -35,7 +36,7 @@ Result<int> run_split(const SplitCommand& command, Console& console) {
   const PreparedSplit split = SW_TRY(prepare_split(command.request));
   tell_notes(split.conversion, console);
   const FinishedRun run = SW_TRY(run_with_progress(split.conversion, console));
-  console.print(command.json ? report_json(split, run) : report_text(split, run));
+  console.print(command.json ? split_report_json(split, run) : split_report_text(split, run));
   return kExitFine;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/json_output.h"
 #include "cli/quantity.h"
 #include "cli/watched_run.h"
+#include "format/formats.h"
 
 namespace shardwright::cli {
 namespace {
@@ -18,9 +19,8 @@ std::uint64_t count_of(const VerifyReport& report, Severity severity) {
       report.findings, [&](const VerifyFinding& f) { return f.severity == severity; }));
 }
 
-std::string report_text(const VerifyReport& report, const Console& console) {
-  std::string text =
-      console.bold(printable(report.path)) + fmt::format(" ({})\n", report.container);
+std::string verify_report_text(const VerifyReport& report, const Console& console) {
+  std::string text = console.bold(printable(report.path)) + fmt::format(" ({})\n", report.format);
   for (const VerifyFinding& finding : report.findings) {
     fmt::format_to(std::back_inserter(text), "{}[{}]: {}\n", severity_name(finding.severity),
                    code_name(finding.code), printable(finding.message));
@@ -35,10 +35,12 @@ std::string report_text(const VerifyReport& report, const Console& console) {
   return text;
 }
 
-std::string report_json(const VerifyReport& report) {
+std::string verify_report_json(const VerifyReport& report) {
   JsonWriter json;
   begin_document(json, "verify");
-  json.text("path", report.path).text("container", report.container);
+  json.text("path", report.path)
+      .text("format", report.format)
+      .text("container", shown_container(report.format));
   json.text("family", report.family).flag("proven", !report.has_errors());
   json.number("tensors", report.tensors).number("elements", report.elements);
   json.number("chunks", report.chunks).number("files", report.files);
@@ -62,7 +64,7 @@ Result<int> run_verify(const VerifyCommand& command, Console& console) {
   VerifyOptions options = command.options;
   options.proof.run = watched.options();
   const VerifyReport report = SW_TRY(verify_checkpoint(command.path, options));
-  console.print(command.json ? report_json(report) : report_text(report, console));
+  console.print(command.json ? verify_report_json(report) : verify_report_text(report, console));
   return report.has_errors() ? kExitFindings : kExitFine;
 }
 

@@ -17,6 +17,7 @@ namespace shardwright::cli {
 [[nodiscard]] Result<int> run_diff(const DiffCommand& command, Console& console);
 [[nodiscard]] Result<int> run_hash(const HashCommand& command, Console& console);
 [[nodiscard]] Result<int> run_show(const ShowCommand& command, Console& console);
+[[nodiscard]] Result<int> run_locality(const LocalityCommand& command, Console& console);
 [[nodiscard]] Result<int> run_index(const IndexCommand& command, Console& console);
 [[nodiscard]] Result<int> run_explain(const ExplainCommand& command, Console& console);
 [[nodiscard]] Result<int> run_map(const MapCommand& command, Console& console);

@@ -10,6 +10,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "io/retries.h"
 
 namespace shardwright::cli {
 namespace {
@@ -21,13 +22,10 @@ constexpr std::string_view kClearLine = "\r\x1b[K";
 
 // The errno of the first failure, else 0.
 int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
+  const Transfer written = transfer(text.size(), [&](std::size_t done) {
+    return ::write(fd, text.data() + done, text.size() - done);
+  });
+  return written.ended ? EIO : written.os_errno;
 }
 
 bool wants_colour() {
@@ -48,6 +46,7 @@ int terminal_columns(int fd) {
 
 Console Console::standard() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   return Console({.output = STDOUT_FILENO,
                   .messages = STDERR_FILENO,
                   .output_is_terminal = ::isatty(STDOUT_FILENO) != 0,

@@ -37,7 +37,8 @@ class Console {
   explicit Console(Streams streams) : streams_(streams) {}
   /// Borrows `capture`.
   explicit Console(Capture& capture) : capture_(&capture) {}
-  /// The process's own streams; obeys NO_COLOR and TERM=dumb. Broken pipes become write errors.
+  /// The process's own streams; obeys NO_COLOR and TERM=dumb. Broken pipes and files that
+  /// grow beyond a limit become write errors.
   [[nodiscard]] static Console standard();
 
   /// Writes data. A failure is remembered, not told: see exit_status.

@@ -4,257 +4,245 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstddef>
-#include <span>
-#include <string_view>
 
-#include "base/edit_distance.h"
 #include "base/fail.h"
-#include "base/text.h"
-#include "cli/json_output.h"
-#include "cli/quantity.h"
+#include "cli/options.h"
+#include "format/targets.h"
 #include "layout/component_spec.h"
 
 namespace shardwright::cli {
 namespace {
 
-using Text = ConversionFlags::Text;
+constexpr std::string_view kMegatronFormats =
+    "torch_dist (what Megatron-Core saves today) or legacy (mp_rank folders)";
 
-template <class T>
-struct Choice {
-  std::string_view name;
-  T value;
-};
-
-constexpr std::array kTargets = {
-    Choice<TargetFormat>{"hf", TargetFormat::kHf},
-    Choice<TargetFormat>{"torch_dist", TargetFormat::kTorchDist},
-    Choice<TargetFormat>{"legacy", TargetFormat::kLegacy},
-    Choice<TargetFormat>{"mimo", TargetFormat::kMimo},
-    Choice<TargetFormat>{"safetensors", TargetFormat::kSafetensors},
-    Choice<TargetFormat>{"fsdp_dtensor", TargetFormat::kFsdpDtensor},
-    Choice<TargetFormat>{"dcp", TargetFormat::kDcp},
-};
-constexpr std::array kDtypes = {
-    Choice<std::optional<DType>>{"keep", std::nullopt},
-    Choice<std::optional<DType>>{"bfloat16", DType::kBF16},
-    Choice<std::optional<DType>>{"float16", DType::kF16},
-    Choice<std::optional<DType>>{"float32", DType::kF32},
-};
-constexpr std::array kSpecs = {
-    Choice<ModuleSpec>{"te", ModuleSpec::kTransformerEngine},
-    Choice<ModuleSpec>{"local", ModuleSpec::kLocal},
-};
-constexpr std::array kOptimizers = {
-    Choice<OptimizerPolicy>{"keep", OptimizerPolicy::kKeep},
-    Choice<OptimizerPolicy>{"drop", OptimizerPolicy::kDrop},
-};
-
-constexpr std::array kMtps = {
-    Choice<MtpPolicy>{"keep", MtpPolicy::kKeep},
-    Choice<MtpPolicy>{"drop", MtpPolicy::kDrop},
-};
-constexpr std::array kNamings = {
-    Choice<bool>{"megatron", false},
-    Choice<bool>{"tp_pp_ep", true},
-};
-constexpr std::array kReplicaChecks = {
-    Choice<ReplicaCheck>{"all", ReplicaCheck::kAll},
-    Choice<ReplicaCheck>{"sample", ReplicaCheck::kSample},
-    Choice<ReplicaCheck>{"none", ReplicaCheck::kNone},
-};
-
-template <class T, std::size_t N>
-Result<T> choose(std::string_view flag, std::string_view text,
-                 const std::array<Choice<T>, N>& choices, std::string_view more = "") {
-  std::array<std::string_view, N> names;
-  std::string listed;
-  for (std::size_t i = 0; i < N; ++i) {
-    if (choices[i].name == text) return choices[i].value;
-    names[i] = choices[i].name;
-    if (i > 0) listed += i + 1 == N ? " or " : ", ";
-    listed += names[i];
+void add_target(CLI::App& app, std::string& format) {
+  const Vocabulary others = {
+      .words = {},
+      .aliases = {{"huggingface", "hf"},
+                  {"hugging_face", "hf"},
+                  {"transformers", "hf"},
+                  {"torchdist", "torch_dist"},
+                  {"dist_ckpt", "torch_dist"},
+                  {"megatron_legacy", "legacy"},
+                  {"fsdp", "fsdp_dtensor"},
+                  {"megatron_fsdp", "fsdp_dtensor"},
+                  {"safetensor", "safetensors"}},
+      .doubts = {{"megatron", kMegatronFormats},
+                 {"mcore", kMegatronFormats},
+                 {"megatron_core", kMegatronFormats},
+                 {"torch",
+                  "torch_dist (what Megatron-Core saves today), legacy (its --ckpt-format torch) "
+                  "or dcp"},
+                 {"pytorch", "hf, whose weights are in safetensors files, or dcp"}}};
+  std::vector<Choice<std::string>> choices;
+  std::vector<std::string_view> names;
+  std::vector<std::string_view> stored;
+  for (const Target* target : all_targets()) {
+    const TargetTraits& traits = target->traits();
+    choices.push_back({traits.name, std::string(traits.name)});
+    names.push_back(traits.name);
+    if (traits.names == TargetNames::kStored) stored.push_back(traits.name);
   }
-  const std::string_view meant = nearest_of(text, names);
-  return fail(Code::kUsage, "{}: found '{}', expected {}{}{}", flag, printable(text), listed, more,
-              meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+  const std::string text =
+      fmt::format("{} ({} for the source's own names)", word_list(names), word_list(stored));
+  require(add_choice(app, "--to", format, choices, text, others, "FORMAT"));
 }
 
-Status read_size(std::string_view flag, const Text& text, std::int64_t& size) {
-  if (text) size = SW_TRY(parse_count(flag, *text));
-  return {};
+void add_sizes(CLI::App& app, ConvertRequest& request) {
+  ParallelConfig& parallel = request.parallel;
+  add_number(app, kTp, parallel.tensor, "tensor parallel size (default 1)");
+  add_number(app, kPp, parallel.pipeline, "pipeline parallel size (default 1)");
+  add_number(app, kVpp, parallel.virtual_pipeline, "virtual stages per pipeline rank (default 1)");
+  add_number(app, kEp, parallel.expert, "expert parallel size (default 1)");
+  add_number(app, kEtp, parallel.expert_tensor,
+             "tensor parallel size of experts (default: as --tp)");
+  add_number(app, kEncoderTp, parallel.encoder_tensor,
+             "of legacy: tensor parallel size of encoders (default: as --tp)");
+  add_read_list(app, "--component", request.components, parse_components, "SPEC",
+                "of mimo: name=tp=N[,pp=,dp=,cp=,ep=,etp=,rank_offset=]; repeatable");
+  add_number(app, "--world-size", request.world_size, "of mimo: ranks of the whole run");
+  add_number(app, "--shards", request.shards,
+             "ranks that share out a DCP or fsdp_dtensor target (default 1)", kMostRanks);
 }
 
-Result<ParallelConfig> read_parallel(const ConversionFlags& flags) {
-  ParallelConfig parallel;
-  SW_TRY(read_size("--tp", flags.tp, parallel.tensor));
-  SW_TRY(read_size("--pp", flags.pp, parallel.pipeline));
-  SW_TRY(read_size("--vpp", flags.vpp, parallel.virtual_pipeline));
-  SW_TRY(read_size("--ep", flags.ep, parallel.expert));
-  // Megatron-Core's own default for the experts' tensor parallelism.
-  parallel.expert_tensor = parallel.tensor;
-  SW_TRY(read_size("--etp", flags.etp, parallel.expert_tensor));
-  SW_TRY(read_size("--encoder-tp", flags.encoder_tp, parallel.encoder_tensor));
-  if (parallel.virtual_pipeline > 1 && parallel.pipeline == 1) {
-    return fail(Code::kUsage,
-                "--vpp: found {} with 1 pipeline stage, expected several; give --pp too",
-                parallel.virtual_pipeline);
-  }
-  return parallel;
-}
-
-Status read_sharding(const ConversionFlags& flags, ConvertRequest& request) {
-  constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
-  const auto read = [&](std::string_view flag, const Text& text,
-                        std::optional<std::int64_t>& size) -> Status {
-    if (text) size = SW_TRY(parse_count(flag, *text, kMostRanks));
-    return {};
-  };
-  std::optional<std::int64_t> shards;
-  SW_TRY(read("--shards", flags.shards, shards));
-  request.shards = shards.value_or(1);
-  SW_TRY(read("--source-ep", flags.source_ep, request.source_expert));
-  SW_TRY(read("--source-etp", flags.source_etp, request.source_expert_tensor));
-  return read("--source-tp", flags.source_tp, request.source_tensor);
-}
+constexpr std::string_view kFrom = "from=";
 
 // `keep`, `drop`, or the folder to take the layers from.
-Status read_mtp(const ConversionFlags& flags, ConvertRequest& request) {
-  constexpr std::string_view kFrom = "from=";
-  if (!flags.mtp) return {};
-  if (!flags.mtp->starts_with(kFrom)) {
-    request.mtp = SW_TRY(choose("--mtp", *flags.mtp, kMtps, " or from=DIR"));
-    return {};
-  }
-  request.mtp = MtpPolicy::kKeep;
-  request.mtp_from = flags.mtp->substr(kFrom.size());
-  if (!request.mtp_from.empty()) return {};
-  return fail(Code::kUsage,
-              "--mtp: found 'from=', expected from=DIR, the folder of a Hugging Face "
-              "checkpoint that has the layers");
+void add_mtp(CLI::App& app, ConvertRequest& request) {
+  const auto check = [](std::string& text) -> std::string {
+    if (!text.starts_with(kFrom)) {
+      return choose_word(text, {.words = {"keep", "drop"}, .more = " or from=DIR"});
+    }
+    if (text.size() > kFrom.size()) return {};
+    return "found 'from=', expected from=DIR, the folder of a Hugging Face checkpoint that has the "
+           "layers";
+  };
+  const auto take = [&request](const std::string& text) {
+    request.mtp = text == "drop" ? MtpPolicy::kDrop : MtpPolicy::kKeep;
+    if (text.starts_with(kFrom)) request.mtp_from = text.substr(kFrom.size());
+  };
+  add_checked(app, "--mtp", "keep|drop|from=DIR",
+              "layers for multi-token prediction (default: keep, drop for mimo); from= takes those "
+              "of another Hugging Face checkpoint of the model",
+              check, take);
 }
 
-Status read_components(const ConversionFlags& flags, ConvertRequest& request) {
-  if (request.format != TargetFormat::kMimo) return {};
-  if (flags.components.empty()) {
-    return fail(Code::kUsage,
-                "--component: found none with --to mimo, expected one for each part of the model; "
-                "for example --component language=tp=4 --component images=tp=1");
-  }
-  request.components = SW_TRY(parse_components(flags.components));
-  if (flags.world_size) {
-    request.world_size = SW_TRY(parse_count("--world-size", *flags.world_size));
-  }
-  return {};
+void add_policies(CLI::App& app, ConvertRequest& request) {
+  const Vocabulary dtypes = {.words = {},
+                             .aliases = {{"bf16", "bfloat16"},
+                                         {"fp16", "float16"},
+                                         {"f16", "float16"},
+                                         {"half", "float16"},
+                                         {"fp32", "float32"},
+                                         {"f32", "float32"},
+                                         {"float", "float32"},
+                                         {"single", "float32"}}};
+  add_choice<std::optional<DType>>(app, "--dtype", request.dtype,
+                                   {{"keep", std::nullopt},
+                                    {"bfloat16", DType::kBF16},
+                                    {"float16", DType::kF16},
+                                    {"float32", DType::kF32}},
+                                   "of floating point tensors (default: keep)", dtypes);
+  add_choice<ModuleSpec>(app, "--spec", request.spec,
+                         {{"te", ModuleSpec::kTransformerEngine}, {"local", ModuleSpec::kLocal}},
+                         "modules to name entries for (default: the source's; te from hf)");
+  add_choice<OptimizerPolicy>(app, "--optimizer", request.optimizer,
+                              {{"keep", OptimizerPolicy::kKeep}, {"drop", OptimizerPolicy::kDrop}},
+                              "optimizer state (default: keep for Megatron targets and dcp)");
+  add_choice<ReplicaCheck>(app, "--check-replicas", request.check_replicas,
+                           {{"all", ReplicaCheck::kAll},
+                            {"sample", ReplicaCheck::kSample},
+                            {"none", ReplicaCheck::kNone}},
+                           "compare what several ranks hold alike (default: all)");
+  add_choice<TpReplicas>(
+      app, "--tp-replicas", request.tp_replicas,
+      {{"collapse", TpReplicas::kCollapse}, {"expand", TpReplicas::kExpand}},
+      "of torch_dist: what all tensor ranks hold alike once (default: collapse), "
+      "or once for each as NAME.__tp_replica_RANK");
+  add_number(
+      app, "--dp", request.data_ranks,
+      "of torch_dist: data-parallel ranks (times context-parallel ones) of the job that will "
+      "load it; each file holds what its rank reads",
+      kMostRanks);
+  add_checked(
+      app, "--for", "stock|replicas",
+      "with --dp: which names that job looks for, Megatron-Core's or those of copies "
+      "(default: as --tp-replicas)",
+      [](std::string& word) { return choose_word(word, {.words = {"stock", "replicas"}}); },
+      [](const std::string&) {});  // finish_job() reads it beside --tp-replicas
+  add_choice<bool>(app, "--naming", request.names_all_coordinates,
+                   {{"megatron", false}, {"tp_pp_ep", true}},
+                   "of legacy folders: as Megatron does, or three numbers wherever EP > 1");
 }
 
+// Flags that mean something for some targets only. One that would be ignored is a misunderstanding
+// that should not wait until the end.
 struct TargetFlag {
-  std::string_view name;
-  const Text* value;
+  const char* name;
+  bool (*applies)(const TargetTraits& target);
 };
 
-// A flag that would be ignored is a misunderstanding that should not wait until the end.
-Status refuse_given(std::span<const TargetFlag> flags, std::string_view target) {
-  for (const TargetFlag& flag : flags) {
-    if (flag.value->has_value()) {
-      return fail(Code::kUsage, "{}: found it with --to {}, where it has no meaning; leave it out",
-                  flag.name, target);
-    }
+constexpr auto kHasGrid = [](const TargetTraits& target) { return target.has_grid; };
+constexpr auto kHasComponents = [](const TargetTraits& target) { return target.has_components; };
+constexpr auto kHasStateDicts = [](const TargetTraits& target) { return target.holds_state_dicts; };
+constexpr auto kIsForAJob = [](const TargetTraits& target) { return target.is_for_a_job; };
+constexpr auto kHasShards = [](const TargetTraits& target) { return target.has_shards; };
+constexpr auto kHasShardFiles = [](const TargetTraits& target) { return target.has_shard_files; };
+constexpr auto kIsMegatron = [](const TargetTraits& target) {
+  return target.names == TargetNames::kMegatron;
+};
+constexpr auto kKeepsNames = [](const TargetTraits& target) {
+  return target.names == TargetNames::kStored;
+};
+
+constexpr std::array kTargetFlags = {
+    TargetFlag{"--tp", kHasGrid},
+    TargetFlag{"--pp", kHasGrid},
+    TargetFlag{"--vpp", kHasGrid},
+    TargetFlag{"--ep", kHasGrid},
+    TargetFlag{"--etp", kHasGrid},
+    TargetFlag{"--component", kHasComponents},
+    TargetFlag{"--world-size", kHasComponents},
+    TargetFlag{"--encoder-tp", kHasStateDicts},
+    TargetFlag{"--naming", kHasStateDicts},
+    TargetFlag{"--shards", kHasShards},
+    TargetFlag{"--max-shard-size", kHasShardFiles},
+    TargetFlag{"--tp-replicas", kIsForAJob},
+    TargetFlag{"--dp", kIsForAJob},
+    TargetFlag{"--for", kIsForAJob},
+    TargetFlag{"--spec", kIsMegatron},
+    TargetFlag{"--make-vocab-size-divisible-by", kIsMegatron},
+    TargetFlag{"--source-ep", kKeepsNames},
+    TargetFlag{"--source-etp", kKeepsNames},
+    TargetFlag{"--source-tp", kKeepsNames},
+};
+
+// Which job is to load the files, and which names it looks for.
+Status finish_job(const CLI::App& app, ConvertRequest& request) {
+  if (!is_given(app, "--for")) return {};
+  const std::string reader = given_word(app, "--for");
+  const TpReplicas read = reader == "replicas" ? TpReplicas::kExpand : TpReplicas::kCollapse;
+  if (!is_given(app, "--dp")) {
+    return fail(Code::kUsage,
+                "--for {} needs --dp N, the data-parallel ranks of the job that will load it",
+                reader);
   }
+  if (is_given(app, "--tp-replicas") && read != request.tp_replicas) {
+    return fail(Code::kUsage,
+                "--for {} and --tp-replicas {} contradict each other: such a job looks for other "
+                "names; leave one of them out",
+                reader, given_word(app, "--tp-replicas"));
+  }
+  request.tp_replicas = read;
   return {};
-}
-
-Status check_target_flags(const ConversionFlags& flags, TargetFormat format) {
-  const std::array sizes = {
-      TargetFlag{"--tp", &flags.tp},   TargetFlag{"--pp", &flags.pp},
-      TargetFlag{"--vpp", &flags.vpp}, TargetFlag{"--ep", &flags.ep},
-      TargetFlag{"--etp", &flags.etp},
-  };
-  const std::array megatron_only = {
-      TargetFlag{"--spec", &flags.spec},
-      TargetFlag{"--make-vocab-size-divisible-by", &flags.make_vocab_size_divisible_by},
-  };
-  const std::array files_only = {TargetFlag{"--max-shard-size", &flags.max_shard_size}};
-  const std::array legacy_only = {TargetFlag{"--naming", &flags.naming},
-                                  TargetFlag{"--encoder-tp", &flags.encoder_tp}};
-  const std::array sharded_only = {TargetFlag{"--shards", &flags.shards}};
-  const std::array mlite_only = {
-      TargetFlag{"--source-ep", &flags.source_ep},
-      TargetFlag{"--source-etp", &flags.source_etp},
-      TargetFlag{"--source-tp", &flags.source_tp},
-  };
-  if (format != TargetFormat::kLegacy) SW_TRY(refuse_given(legacy_only, *flags.to));
-  if (format != TargetFormat::kDcp) SW_TRY(refuse_given(mlite_only, *flags.to));
-  if (format != TargetFormat::kDcp && format != TargetFormat::kFsdpDtensor) {
-    SW_TRY(refuse_given(sharded_only, *flags.to));
-  }
-  if (format != TargetFormat::kMimo) {
-    SW_TRY(refuse_given(std::array{TargetFlag{"--world-size", &flags.world_size}}, *flags.to));
-    if (!flags.components.empty()) {
-      return fail(Code::kUsage,
-                  "--component: found it with --to {}, where it has no meaning; leave it out",
-                  *flags.to);
-    }
-  }
-  if (!has_layout(format)) SW_TRY(refuse_given(sizes, *flags.to));
-  const bool is_megatron = has_layout(format) || format == TargetFormat::kMimo;
-  if (!is_megatron) SW_TRY(refuse_given(megatron_only, *flags.to));
-  const bool has_files = format == TargetFormat::kHf || format == TargetFormat::kSafetensors;
-  return has_files ? Status() : refuse_given(files_only, *flags.to);
-}
-
-Result<std::string> required(std::string_view name, const Text& text, std::string_view expected) {
-  if (!text || text->empty()) {
-    return fail(Code::kUsage, "{}: found nothing, expected {}", name, expected);
-  }
-  return *text;
 }
 
 }  // namespace
 
-Result<ConvertRequest> to_request(const ConversionFlags& flags) {
-  ConvertRequest request;
-  request.input = SW_TRY(required("IN", flags.input, "the path of a checkpoint"));
-  request.output = SW_TRY(required("OUT", flags.output, "the path of the new checkpoint"));
-  const std::string to = SW_TRY(
-      required("--to", flags.to, "hf, torch_dist, legacy, mimo, fsdp_dtensor, dcp or safetensors"));
-  request.format = SW_TRY(choose("--to", to, kTargets));
-  SW_TRY(check_target_flags(flags, request.format));
-  request.parallel = SW_TRY(read_parallel(flags));
-  SW_TRY(read_components(flags, request));
-  SW_TRY(read_mtp(flags, request));
-  if (flags.dtype) request.dtype = SW_TRY(choose("--dtype", *flags.dtype, kDtypes));
-  if (flags.spec) request.spec = SW_TRY(choose("--spec", *flags.spec, kSpecs));
-  if (flags.naming) {
-    request.names_all_coordinates = SW_TRY(choose("--naming", *flags.naming, kNamings));
+void add_conversion(CLI::App& app, ConvertRequest& request) {
+  add_path(app, "IN", request.input, "the path of a checkpoint");
+  add_path(app, "OUT", request.output, "the path of the new checkpoint");
+  add_target(app, request.format);
+  add_format(app, request.as, "IN");
+  add_sizes(app, request);
+  add_mtp(app, request);
+  add_text(app, "--hf-config", request.hf_config_dir, "DIR",
+           "folder with config.json and tokenizer files");
+  add_family(app, request.family, request.map_files, request.models_dir);
+  add_list(app, "--include", request.include, "GLOB",
+           "only source tensors of this name; repeatable");
+  add_list(app, "--exclude", request.exclude, "GLOB", "not these; repeatable");
+  add_policies(app, request);
+  add_number(app, "--make-vocab-size-divisible-by", request.make_vocab_size_divisible_by,
+             "pad the vocabulary with zero rows to a multiple of N x TP");
+  add_shard_size(app, request.max_shard_bytes);
+  add_source(app, request);
+  add_threads(app, request.threads);
+  add_size(app, "--max-memory", request.max_memory_bytes, "default 256MiB");
+  add_overwrite(app, request.overwrite);
+}
+
+Status finish_conversion(const CLI::App& app, ConvertRequest& request) {
+  const TargetTraits& target = traits_of(request.format);
+  for (const TargetFlag& flag : kTargetFlags) {
+    if (!is_given(app, flag.name) || flag.applies(target)) continue;
+    return fail(Code::kUsage, "{} does not apply to --to {}", flag.name, target.name);
   }
-  if (flags.check_replicas) {
-    request.check_replicas =
-        SW_TRY(choose("--check-replicas", *flags.check_replicas, kReplicaChecks));
+  if (target.has_components && request.components.empty()) {
+    return fail(Code::kUsage,
+                "--to {} needs a --component for each part of the model; for example --component "
+                "language=tp=4 --component images=tp=1",
+                target.name);
   }
-  if (flags.optimizer) {
-    request.optimizer = SW_TRY(choose("--optimizer", *flags.optimizer, kOptimizers));
+  ParallelConfig& parallel = request.parallel;
+  // Megatron-Core's own default for the experts' tensor parallelism.
+  if (!is_given(app, "--etp")) parallel.expert_tensor = parallel.tensor;
+  if (parallel.virtual_pipeline > 1 && parallel.pipeline == 1) {
+    return fail(Code::kUsage, "--vpp {} needs several pipeline stages; give --pp too",
+                parallel.virtual_pipeline);
   }
-  if (flags.max_shard_size) {
-    request.max_shard_bytes = SW_TRY(parse_bytes("--max-shard-size", *flags.max_shard_size));
-  }
-  if (flags.make_vocab_size_divisible_by) {
-    request.make_vocab_size_divisible_by =
-        SW_TRY(parse_count("--make-vocab-size-divisible-by", *flags.make_vocab_size_divisible_by));
-  }
-  SW_TRY(read_sharding(flags, request));
-  if (flags.threads) request.threads = SW_TRY(parse_threads(*flags.threads));
-  if (flags.max_memory) {
-    request.max_memory_bytes = SW_TRY(parse_bytes("--max-memory", *flags.max_memory));
-  }
-  request.include = flags.include;
-  request.exclude = flags.exclude;
-  request.map_files = flags.map_files;
-  request.hf_config_dir = flags.hf_config;
-  request.family = flags.family;
-  request.models_dir = flags.models;
-  request.overwrite = flags.overwrite;
-  return request;
+  return finish_job(app, request);
 }
 
 }  // namespace shardwright::cli

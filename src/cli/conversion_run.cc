@@ -10,7 +10,9 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "cli/json_output.h"
+#include "cli/summary.h"
 #include "cli/watched_run.h"
+#include "format/targets.h"
 #include "io/publish.h"
 
 namespace shardwright::cli {
@@ -51,6 +53,10 @@ Result<FinishedRun> run_with_progress(const PreparedConversion& conversion, Cons
   if (!report) {
     return std::unexpected(with_leftovers(std::move(report).error(), conversion.request.output));
   }
+  for (const std::string& path : report->leftovers) {
+    console.message(fmt::format(
+        "warning: what was replaced is still there and could not be removed: {}; remove it", path));
+  }
   return FinishedRun{*std::move(report), watched.seconds()};
 }
 
@@ -63,18 +69,11 @@ void tell_notes(const PreparedConversion& conversion, Console& console) {
 
 std::string command_line(const ConvertRequest& request) {
   std::string line = fmt::format("shardwright convert {} {} --to {}", shell_quoted(request.input),
-                                 shell_quoted(request.output), format_name(request.format));
-  if (!has_layout(request.format)) return line;
-  const ParallelConfig& parallel = request.parallel;
-  const auto add = [&](std::string_view flag, std::int64_t size, std::int64_t usual) {
-    if (size != usual) line += fmt::format(" {} {}", flag, size);
-  };
-  add("--tp", parallel.tensor, 1);
-  add("--pp", parallel.pipeline, 1);
-  add("--vpp", parallel.virtual_pipeline, 1);
-  add("--ep", parallel.expert, 1);
-  add("--etp", parallel.expert_tensor, parallel.tensor);
-  add("--encoder-tp", parallel.encoder_tensor, 0);
+                                 shell_quoted(request.output), traits_of(request.format).name);
+  if (!traits_of(request.format).has_grid) return line;
+  for (const UnusualSize& size : unusual_sizes(request.parallel)) {
+    line += fmt::format(" {} {}", size.flag, size.size);
+  }
   return line;
 }
 

@@ -16,8 +16,9 @@ struct FinishedRun {
   double seconds = 0.0;
 };
 
-/// Runs a prepared conversion with progress on the console. Ctrl-C and SIGTERM, or the console's
-/// follower, stop it; the error (kCancelled) then tells what was left on the disk.
+/// Runs a prepared conversion with progress on the console. Ctrl-C, SIGTERM and SIGHUP, or the
+/// console's follower, stop it; the error (kCancelled) then tells what was left on the disk. What
+/// was replaced and could not be removed is told too.
 [[nodiscard]] Result<FinishedRun> run_with_progress(const PreparedConversion& conversion,
                                                     Console& console);
 

@@ -19,7 +19,7 @@ TEST(CommandLine, SaysOnlyWhatIsUnusual) {
   EXPECT_EQ(command_line(request),
             "shardwright convert in 'o'\\''ut dir' --to torch_dist --tp 2 --pp 4 --vpp 3 --ep 8 "
             "--etp 1");
-  request.format = TargetFormat::kHf;
+  request.format = "hf";
   EXPECT_EQ(command_line(request), "shardwright convert in 'o'\\''ut dir' --to hf");
 }
 

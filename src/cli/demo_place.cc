@@ -49,7 +49,7 @@ Result<std::string> find_demo_checkpoint() {
   for (const fs::path& place : places) {
     if (fs::exists(place / "config.json", error)) return place.string();
   }
-  return fail(Code::kNotFound, "{}: found no model for the demonstration; give --checkpoint DIR",
+  return fail(Code::kNotFound, "{} has no model for the demonstration; give --checkpoint DIR",
               places[0].string());
 }
 

@@ -10,6 +10,8 @@
 #include "base/text.h"
 #include "cli/json_output.h"
 #include "cli/table.h"
+#include "format/formats.h"
+#include "layout/texts.h"
 
 namespace shardwright::cli {
 namespace {
@@ -93,20 +95,6 @@ std::string listed(const std::vector<std::string>& texts) {
   return text;
 }
 
-struct Words {
-  std::string_view layout, reason, evidence, pattern, on_disk, missing, unexpected, loader,
-      complete, next, yes, no, unknown, none, names_carry_no_ranks, component, tensors;
-};
-
-constexpr Words kEnglishWords = {
-    "layout",    "reason",     "evidence", "pattern",           "on disk",
-    "missing",   "unexpected", "loader",   "complete",          "next",
-    "yes",       "no",         "unknown",  "nothing to report", "names carry no ranks",
-    "component", "tensors"};
-constexpr Words kChineseWords = {
-    "布局",   "依据", "证据", "目录模式", "磁盘实际",   "缺少",          "多余", "读取方式", "完整",
-    "下一步", "是",   "否",   "未知",     "未发现问题", "名称不含 rank", "组件", "个张量"};
-
 std::string sizes_text(std::span<const NamedSize> sizes) {
   std::string text;
   for (const auto& [name, size] : sizes) {
@@ -127,18 +115,22 @@ std::array<NamedSize, 7> named_sizes(const RecordedComponent& component) {
 }
 
 // `language: tp=2 pp=1 …; 60 tensors`, or without the tensors where nobody counted them.
-std::string component_text(const RecordedComponent& component, const Words& words) {
-  std::string sizes = sizes_text(named_sizes(component));
-  if (sizes.empty()) sizes = words.unknown;
-  std::string text = fmt::format("{}: {}", component.name, sizes);
-  if (component.tensors) text += fmt::format("; {} {}", *component.tensors, words.tensors);
-  return text;
+std::string component_text(const RecordedComponent& component, Language language) {
+  std::string text = sizes_text(named_sizes(component));
+  if (text.empty()) text = phrase("label.unknown").in(language);
+  if (component.tensors) {
+    text = phrase("label.component_tensors", {{"sizes", text}, {"count", *component.tensors}})
+               .in(language);
+  }
+  return fmt::format("{}: {}", component.name, text);
 }
 
-std::string layout_text(const Diagnosis& diagnosis, const Words& words) {
-  std::string text = diagnosis.container;
+std::string layout_text(const Diagnosis& diagnosis, Language language) {
+  std::string text = diagnosis.format;
   if (diagnosis.layout == LayoutClass::kNone) {
-    if (!diagnosis.disk_arity) text += fmt::format(" ({})", words.names_carry_no_ranks);
+    if (!diagnosis.disk_arity) {
+      text += fmt::format(" ({})", phrase("label.names_carry_no_ranks").in(language));
+    }
   } else {
     text += fmt::format(" {}", class_name(diagnosis.layout));
   }
@@ -157,7 +149,8 @@ std::string layout_text(const Diagnosis& diagnosis, const Words& words) {
 std::string diagnosis_json(const Diagnosis& diagnosis, Language language) {
   JsonWriter json;
   begin_document(json, "diagnose");
-  json.text("path", diagnosis.path).text("container", diagnosis.container);
+  json.text("path", diagnosis.path).text("format", diagnosis.format);
+  json.text("container", shown_container(diagnosis.format));
   write_text(json, "layout_class", class_name(diagnosis.layout));
   write_number(json, "disk_arity", diagnosis.disk_arity);
   json.texts("coordinates", diagnosis.coordinates);
@@ -205,37 +198,37 @@ std::string diagnosis_json(const Diagnosis& diagnosis, Language language) {
 }
 
 std::string diagnosis_text(const Diagnosis& diagnosis, Language language, const Console& console) {
-  const Words& words = language == Language::kChinese ? kChineseWords : kEnglishWords;
   Table facts({{}, {}});
-  const auto add = [&](std::string_view name, std::string_view text) {
-    if (!text.empty()) facts.add_row({std::string(name), std::string(text)});
+  const auto word = [&](TextKey key) { return phrase(key).in(language); };
+  const auto add = [&](TextKey label, std::string_view text) {
+    if (!text.empty()) facts.add_row({word(label), std::string(text)});
   };
-  add(words.layout, layout_text(diagnosis, words));
+  add("label.layout", layout_text(diagnosis, language));
   for (const RecordedComponent& component : diagnosis.components) {
-    add(words.component, component_text(component, words));
+    add("label.component", component_text(component, language));
   }
-  add(words.reason, diagnosis.reason.in(language));
-  for (const Phrase& evidence : diagnosis.evidence) add(words.evidence, evidence.in(language));
-  add(words.pattern, diagnosis.expected_pattern);
+  add("label.reason", diagnosis.reason.in(language));
+  for (const Phrase& evidence : diagnosis.evidence) add("label.evidence", evidence.in(language));
+  add("label.pattern", diagnosis.expected_pattern);
   if (diagnosis.disk_pattern != diagnosis.expected_pattern)
-    add(words.on_disk, diagnosis.disk_pattern);
+    add("label.on_disk", diagnosis.disk_pattern);
   if (diagnosis.loader != Loader::kNone) {
-    add(words.loader,
+    add("label.loader",
         fmt::format("{}: {}", loader_name(diagnosis.loader), diagnosis.loader_note.in(language)));
   }
-  add(words.complete, !diagnosis.complete   ? words.unknown
-                      : *diagnosis.complete ? words.yes
-                                            : words.no);
-  add(words.missing, listed(diagnosis.missing));
-  add(words.unexpected, listed(diagnosis.unexpected));
+  add("label.complete", !diagnosis.complete   ? word("label.unknown")
+                        : *diagnosis.complete ? word("label.yes")
+                                              : word("label.no"));
+  add("label.missing", listed(diagnosis.missing));
+  add("label.unexpected", listed(diagnosis.unexpected));
   std::string text = console.bold(printable(diagnosis.path)) + "\n" + facts.text(2) + "\n";
   for (const Finding& finding : diagnosis.findings) {
     text += fmt::format("{} {}: {}\n", finding.code, severity_name(finding.severity),
                         printable(finding.message.in(language)));
   }
-  if (diagnosis.findings.empty()) text += fmt::format("{}\n", words.none);
+  if (diagnosis.findings.empty()) text += fmt::format("{}\n", word("label.none"));
   if (!diagnosis.next.empty()) {
-    text += fmt::format("\n{}: {}\n", words.next, printable(diagnosis.next));
+    text += fmt::format("\n{}: {}\n", word("label.next"), printable(diagnosis.next));
   }
   return text;
 }

@@ -15,7 +15,9 @@
 #include "codec/pickle_decode.h"
 #include "codec/safetensors_header.h"
 #include "codec/torch_archive.h"
-#include "format/dcp_metadata.h"
+#include "dcp/dcp_metadata.h"
+#include "format/pickle_files.h"
+#include "io/named_file.h"
 #include "shardwright/storage.h"
 
 namespace shardwright::cli {
@@ -37,7 +39,7 @@ Result<OpenFile> open_file(const std::string& path) {
   const std::string parent = whole.has_parent_path() ? whole.parent_path().string() : ".";
   open.directory = SW_TRY(open_local_directory(parent));
   open.name = whole.filename().string();
-  open.file = SW_TRY(open.directory->open(open.name));
+  open.file = SW_TRY(open_named_file(path));
   open.head.resize(static_cast<std::size_t>(std::min(kHeadBytes, open.file->size())));
   SW_TRY(open.file->read_at(0, std::as_writable_bytes(std::span(open.head))));
   return open;
@@ -92,9 +94,9 @@ Status fill_torch_archive(const OpenFile& open, const TreeLimits& limits, FileRe
 }
 
 // Torch files of before 1.6 are five pickles and then storages.
-Status fill_pickle(const OpenFile& open, const TreeLimits& limits, FileReport& report) {
+Status fill_pickle(const TreeLimits& limits, FileReport& report) {
   constexpr std::size_t kMostPickles = 8;
-  const std::string text = SW_TRY(read_whole(*open.directory, open.name, kMostPickleBytes));
+  const std::string text = SW_TRY(read_named_file(report.path, kMostPickleBytes));
   std::span<const std::byte> rest = as_bytes(text);
   report.kind = "pickle";
   std::size_t values = 0;
@@ -110,7 +112,7 @@ Status fill_pickle(const OpenFile& open, const TreeLimits& limits, FileReport& r
     rest = rest.subspan(static_cast<std::size_t>(prefix->consumed));
   }
   if (report.values.empty()) {
-    return fail(Code::kPickleCorrupt, "{}: found no bytes, expected a pickle", report.path);
+    return fail(Code::kPickleCorrupt, "{} is empty", report.path);
   }
   report.facts.emplace_back("values", format_count(values));
   if (report.values.size() > 1) {
@@ -145,8 +147,8 @@ Catalog part_in_file(const Catalog& whole, std::string_view file) {
 Status fill_distcp(const OpenFile& open, FileReport& report) {
   if (!open.directory->exists(".metadata")) {
     return fail(Code::kNotFound,
-                "{}: found no .metadata beside it, expected one, because a .distcp file has no "
-                "directory of its own; restore it or inspect another file",
+                "{}: no .metadata lies beside it, and a .distcp file has no directory of its own; "
+                "restore it or inspect another file",
                 report.path);
   }
   const std::unique_ptr<ReadableFile> file = SW_TRY(open.directory->open(".metadata"));
@@ -162,7 +164,7 @@ Status fill(const OpenFile& open, const TreeLimits& limits, FileReport& report) 
   if (open.name.ends_with(".distcp")) return fill_distcp(open, report);
   if (is_zip(open.head)) return fill_torch_archive(open, limits, report);
   if (is_safetensors(open.head, report.bytes)) return fill_safetensors(open, report);
-  if (is_pickle(open.head, open.name)) return fill_pickle(open, limits, report);
+  if (is_pickle(open.head, open.name)) return fill_pickle(limits, report);
   return fail(Code::kUnknownFormat,
               "{}: found {}, expected a safetensors file, a torch archive, a pickle or a .distcp "
               "file; give the checkpoint's folder",
@@ -176,7 +178,15 @@ Result<FileReport> inspect_file(const std::string& path, const TreeLimits& limit
   report.path = path;
   const OpenFile open = SW_TRY(open_file(path));
   report.bytes = open.file->size();
-  SW_TRY(fill(open, limits, report));
+  const auto audit = audit_file(*open.file, {0, report.bytes});
+  const bool has_pickles = audit && !open.name.ends_with(".distcp");
+  if (has_pickles) report.warnings.add({PickleReport{report.path, *audit}});
+  const Status filled = fill(open, limits, report);
+  // What broke is less than what it would have run before.
+  if (!filled && has_pickles && !audit->runs.empty()) {
+    return std::unexpected(report.warnings.errors.front());
+  }
+  SW_TRY(Status(filled));
   return report;
 }
 

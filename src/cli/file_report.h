@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/pickle_warnings.h"
 #include "cli/value_tree.h"
 #include "shardwright/catalog.h"
 
@@ -20,6 +21,7 @@ struct FileReport {
   std::vector<std::pair<std::string, std::string>> facts;  ///< label and value
   Catalog catalog;                ///< tensors and objects with their places
   std::vector<ValueNode> values;  ///< of the pickles, one behind another
+  PickleWarnings warnings;        ///< what they would do in a loader that obeys them
 };
 
 /// Looks at one file by its content, never by its name alone, and runs nothing that is in it. A

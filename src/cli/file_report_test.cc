@@ -90,7 +90,7 @@ TEST(InspectFile, ReadsPicklesOneBehindAnother) {
                                                  Pair("behind them", "8 bytes not shown")));
 }
 
-struct Refusal {
+struct ReportRefusal {
   std::string name;
   std::string contents;
   Code code;
@@ -98,19 +98,19 @@ struct Refusal {
 };
 
 TEST(InspectFile, NamesWhatItCannotRead) {
-  const std::vector<Refusal> refusals = {
+  const std::vector<ReportRefusal> refusals = {
       {"empty", "", Code::kUnknownFormat, "empty: found"},
-      {"empty.pkl", "", Code::kPickleCorrupt, "empty.pkl: found no bytes"},
+      {"empty.pkl", "", Code::kPickleCorrupt, "empty.pkl is empty"},
       {"text", "hello", Code::kUnknownFormat, "text: found unknown bytes"},
       {"x.gz", "\x1f\x8b\x08", Code::kUnknownFormat, "a gzip file"},
       {"lfs", "version https://git-lfs.github.com/spec/v1\n", Code::kUnknownFormat, "Git LFS"},
-      {"__0_0.distcp", "PK\x03\x04", Code::kNotFound, "found no .metadata beside it"},
+      {"__0_0.distcp", "PK\x03\x04", Code::kNotFound, "no .metadata lies beside it"},
       {"cut.pt", "PK\x03\x04", Code::kZipCorrupt, ""},
       {"cut.pkl", "\x80\x04", Code::kPickleCorrupt, ""},
       {"future.pkl", "\x80\x06.", Code::kPickleUnsupported, ""},
       {"bad", safetensors_file("{\"w\":1}", ""), Code::kSafetensorsCorrupt, ""},
   };
-  for (const Refusal& refusal : refusals) {
+  for (const ReportRefusal& refusal : refusals) {
     const TemporaryFolder folder;
     folder.put(refusal.name, refusal.contents);
     const Result<FileReport> report = inspect_file(folder / refusal.name, {});

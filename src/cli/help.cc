@@ -47,7 +47,9 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
         .usage = "IN OUT --to FORMAT",
         .details =
             "IN's format and layout are detected. OUT appears when it is complete, or not at "
-            "all; an existing OUT is left alone without --overwrite. Parallel sizes are "
+            "all; an existing OUT is left alone without --overwrite, and then replaced only where "
+            "it "
+            "is a checkpoint and nothing else (of a run's root: the iteration). Parallel sizes are "
             "those of OUT; Megatron's spellings are accepted too "
             "(--tensor-model-parallel-size 4).",
     },
@@ -114,6 +116,20 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
 )",
         .usage = "PATH TENSOR",
         .details = "TENSOR is a stored name, or one layer's of a tensor that stacks the layers.",
+    },
+    {
+        .name = "locality",
+        .summary = "who would read which file when a job loads a torch_dist or DCP checkpoint",
+        .examples = R"(
+  shardwright locality ckpt --tp 2 --pp 2 --dp 2        opens and foreign bytes by three rules
+  shardwright locality ckpt --tp 2 --dp 4 --optimizer   with optimizer states
+  shardwright locality ckpt --tp 8 --ep 8 --dp 8 --etp 1 --json
+)",
+        .usage = "PATH",
+        .details =
+            "A fully parallel load as Megatron-Core shares it out (stock), as PR 3392 does "
+            "(per_name) and chunk by chunk (per_chunk). A file __R_N.distcp is foreign to every "
+            "rank but R. Nothing is read but metadata. docs/locality.md says what is counted.",
     },
     {
         .name = "index",

@@ -7,6 +7,8 @@
 
 #include "cli/rank_map.h"
 #include "cli/summary.h"
+#include "format/formats.h"
+#include "format/targets.h"
 
 namespace shardwright::cli {
 namespace {
@@ -69,6 +71,15 @@ void write_files(JsonWriter& json, const Plan& plan) {
   json.close();
 }
 
+// The job that the files are laid out for, and how it finds what its tensor ranks hold alike.
+void write_job(JsonWriter& json, const ConvertRequest& request) {
+  const bool expands = request.tp_replicas == TpReplicas::kExpand;
+  json.text("tp_replicas", expands ? "expand" : "collapse");
+  if (request.data_ranks) {
+    json.number("dp", *request.data_ranks).text("for", expands ? "replicas" : "stock");
+  }
+}
+
 }  // namespace
 
 void write_dims(JsonWriter& json, std::string_view name, const Dims& dims) {
@@ -99,6 +110,10 @@ void write_tensors(JsonWriter& json, const Catalog& catalog,
     json.text("dtype", torch_name(tensor.desc.dtype));
     write_dims(json, "shape", tensor.desc.shape);
     json.text("encoding", tensor.encoding == Encoding::kRaw ? "raw" : "torch_archive");
+    json.number("replicas", replicas_of(tensor));
+    json.key("stored_as").open_list();
+    for (const StoredCopy& copy : tensor.copies) json.text(copy.name);
+    json.close();
     json.key("chunks").open_list();
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
       const Chunk chunk = tensor.chunks[i];
@@ -113,11 +128,13 @@ void write_tensors(JsonWriter& json, const Catalog& catalog,
   json.close();
 }
 
-std::string checkpoint_json(const Checkpoint& checkpoint, const std::vector<std::string>& globs) {
+std::string checkpoint_json(const Checkpoint& checkpoint, const std::vector<std::string>& globs,
+                            const PickleWarnings& warnings) {
   JsonWriter json;
   begin_document(json, "inspect");
   json.text("path", checkpoint.location.path);
-  json.text("format", container_name(checkpoint.location.container));
+  json.text("format", checkpoint.location.format);
+  json.text("container", shown_container(checkpoint.location.format));
   json.texts("reasons", checkpoint.location.reasons);
   json.key("iteration");
   if (checkpoint.location.iteration) {
@@ -134,6 +151,7 @@ std::string checkpoint_json(const Checkpoint& checkpoint, const std::vector<std:
   json.close();
   write_tensors(json, checkpoint.catalog, matching_tensors(checkpoint.catalog, globs));
   write_objects(json, checkpoint.catalog);
+  write_warnings(json, warnings);
   json.close();
   return json.take();
 }
@@ -153,22 +171,28 @@ std::string file_json(const FileReport& report, const std::vector<std::string>& 
   json.key("values").open_list();
   for (const ValueNode& value : report.values) write_tree(json, value);
   json.close();
+  write_warnings(json, report.warnings);
   json.close();
   return json.take();
 }
 
-std::string plan_json(const PreparedConversion& conversion,
+std::string plan_json(const PreparedConversion& conversion, const ReplacedOutput& replaced,
                       std::optional<std::uint64_t> free_bytes) {
   const Plan& plan = conversion.plan;
   const PlanCost cost = cost_of(plan);
   JsonWriter json;
   begin_document(json, "plan");
   json.key("source").open_object().text("path", conversion.source.location.path);
-  json.text("format", container_name(conversion.source.location.container)).close();
+  json.text("format", conversion.source.location.format);
+  json.text("container", shown_container(conversion.source.location.format));
+  json.close();
   json.key("target").open_object().text("path", conversion.request.output);
-  json.text("format", format_name(conversion.request.format));
+  json.text("format", traits_of(conversion.request.format).name);
   write_layout(json, conversion.request.parallel);
   if (!conversion.components.empty()) write_rank_map(json, conversion.components);
+  if (traits_of(conversion.request.format).is_for_a_job) {
+    write_job(json, conversion.request);
+  }
   json.close();
   json.text("family", conversion.family);
   json.key("cost").open_object().number("bytes_read", cost.payload_bytes_read);
@@ -180,6 +204,7 @@ std::string plan_json(const PreparedConversion& conversion,
   json.number("master_weight_bytes", conversion.master_weight_bytes);
   if (free_bytes) json.number("free_disk_bytes", *free_bytes);
   json.close();
+  json.texts("replaced", replaced.entries).flag("keeps_others", replaced.keeps_others);
   json.texts("notes", conversion.notes);
   json.key("renames").open_list();
   for (const RenamedTensor& rename : conversion.renames) {
@@ -200,31 +225,6 @@ void write_layout(JsonWriter& json, const ParallelConfig& parallel) {
   json.number("etp", parallel.expert_tensor);
   if (parallel.encoder_tensor > 0) json.number("encoder_tp", parallel.encoder_tensor);
   json.close();
-}
-
-bool has_layout(TargetFormat format) {
-  return format == TargetFormat::kTorchDist || format == TargetFormat::kLegacy ||
-         format == TargetFormat::kFsdpDtensor;
-}
-
-std::string_view format_name(TargetFormat format) {
-  switch (format) {
-    case TargetFormat::kHf:
-      return "hf";
-    case TargetFormat::kTorchDist:
-      return "torch_dist";
-    case TargetFormat::kLegacy:
-      return "legacy";
-    case TargetFormat::kSafetensors:
-      return "safetensors";
-    case TargetFormat::kFsdpDtensor:
-      return "fsdp_dtensor";
-    case TargetFormat::kDcp:
-      return "dcp";
-    case TargetFormat::kMimo:
-      return "mimo";
-  }
-  return "";
 }
 
 std::string_view severity_name(Severity severity) {

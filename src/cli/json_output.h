@@ -8,6 +8,7 @@
 
 #include "cli/file_report.h"
 #include "cli/json_writer.h"
+#include "cli/pickle_warnings.h"
 #include "shardwright/checkpoint.h"
 #include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
@@ -28,21 +29,19 @@ void write_tensors(JsonWriter& json, const Catalog& catalog,
                    const std::vector<std::size_t>& indices);
 
 [[nodiscard]] std::string checkpoint_json(const Checkpoint& checkpoint,
-                                          const std::vector<std::string>& globs);
+                                          const std::vector<std::string>& globs,
+                                          const PickleWarnings& warnings);
 [[nodiscard]] std::string file_json(const FileReport& report,
                                     const std::vector<std::string>& globs);
 /// `free_bytes`: on the target's disk, where that is known.
 [[nodiscard]] std::string plan_json(const PreparedConversion& conversion,
+                                    const ReplacedOutput& replaced,
                                     std::optional<std::uint64_t> free_bytes);
-
-/// Whether targets of that format are cut for ranks.
-[[nodiscard]] bool has_layout(TargetFormat format);
 
 /// `"shape": [2, 3]` on one line.
 void write_dims(JsonWriter& json, std::string_view name, const Dims& dims);
 
 void write_layout(JsonWriter& json, const ParallelConfig& parallel);
-[[nodiscard]] std::string_view format_name(TargetFormat format);
 
 /// `error`, `warning` or `info`.
 [[nodiscard]] std::string_view severity_name(Severity severity);

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
-#include <string>
-
 #include "cli/args.h"
-#include "cli/help.h"
+
+namespace CLI {
+class App;
+}
 
 namespace shardwright::cli {
 
-// The arguments of the commands that put a model's parts together and take it apart. Errors:
-// kUsage.
+// The arguments of the commands that put a model's parts together and take it apart.
 
-[[nodiscard]] Result<Command> parse_merge(const CommandHelp& help,
-                                          std::span<const std::string> arguments);
-[[nodiscard]] Result<Command> parse_split(const CommandHelp& help,
-                                          std::span<const std::string> arguments);
+void add_merge(CLI::App& app, MergeCommand& command);
+void add_split(CLI::App& app, SplitCommand& command);
 
 }  // namespace shardwright::cli

@@ -1,138 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/proof_args.h"
 
-#include <charconv>
-#include <cmath>
-
-#include "base/fail.h"
-#include "base/text.h"
-#include "cli/flags.h"
-#include "cli/quantity.h"
+#include "cli/options.h"
 
 namespace shardwright::cli {
 namespace {
 
-using Arguments = std::span<const std::string>;
-
-// Flags of ProofOptions that are checked once all are read.
-struct ProofFlags {
-  std::optional<std::string> vocab_size;
-  std::optional<std::string> threads;
-};
-
-void add_proof(Flags& flags, ProofFlags& texts, ProofOptions& options) {
-  flags.value("--hf-config", options.hf_config_dir, "DIR", "folder with config.json");
-  flags.value("--family", options.family, "NAME", "model family, where it can't be detected");
-  flags.values("--map", options.map_files, "FILE", "a further mapping file; repeatable");
-  flags.value("--vocab-size", texts.vocab_size, "N",
-              "vocabulary rows that mean something; the rest is padding");
-  flags.flag("--own-names", options.own_names, "tensors as they are stored, without a mapping");
-  flags.value("--threads", texts.threads, "N", "default: one per processor");
-  add_models(flags, options.models_dir);
+void add_proof(CLI::App& app, ProofOptions& options) {
+  FamilyChoice& choice = options.choice;
+  add_text(app, "--hf-config", choice.hf_config_dir, "DIR", "folder with config.json");
+  add_family(app, choice.family, choice.map_files, choice.models_dir);
+  add_number(app, "--vocab-size", options.vocab_size,
+             "vocabulary rows that mean something; the rest is padding");
+  add_flag(app, "--own-names", options.own_names, "tensors as they are stored, without a mapping");
+  add_source(app, options.source);
+  add_threads(app, options.threads);
 }
 
-Status finish_proof(const ProofFlags& texts, ProofOptions& options) {
-  if (texts.vocab_size) {
-    options.vocab_size = SW_TRY(parse_count("--vocab-size", *texts.vocab_size));
-  }
-  if (texts.threads) options.threads = SW_TRY(parse_threads(*texts.threads));
-  return {};
-}
-
-Status require(const char* name, const std::string& value, std::string_view what) {
-  if (!value.empty()) return {};
-  return fail(Code::kUsage, "{}: found nothing, expected {}", name, what);
-}
-
-Result<double> parse_tolerance(const std::string& text) {
-  double value = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) ||
-      value < 0.0) {
-    return fail(Code::kUsage, "--tolerance: found '{}', expected a number such as 1e-6",
-                printable(text));
-  }
-  return value;
+CLI::Option* add_other_format(CLI::App& app, ProofOptions& options, const std::string& where) {
+  return add_text(app, "--other-as", options.other_as, "FORMAT", "the same of " + where);
 }
 
 }  // namespace
 
-Result<Command> parse_verify(const CommandHelp& help, Arguments arguments) {
-  VerifyCommand command;
-  ProofFlags texts;
-  Flags flags(help);
-  flags.positional("PATH", command.path);
-  flags.value("--against", command.options.against, "PATH",
-              "a manifest of hash, or another checkpoint");
-  add_proof(flags, texts, command.options.proof);
-  flags.flag("--json", command.json, "the report as JSON on standard output");
-  if (SW_TRY(flags.parse(arguments))) return flags.help();
-  SW_TRY(require("PATH", command.path, "the path of a checkpoint"));
-  SW_TRY(finish_proof(texts, command.options.proof));
-  return command;
+void add_verify(CLI::App& app, VerifyCommand& command) {
+  ProofOptions& proof = command.options.proof;
+  add_path(app, "PATH", command.path, "the path of a checkpoint");
+  CLI::Option* against = add_text(app, "--against", command.options.against, "PATH",
+                                  "a manifest of hash, or another checkpoint");
+  add_format(app, proof.as, "PATH");
+  require_with(add_other_format(app, proof, "--against"), against);
+  add_proof(app, proof);
+  add_flag(app, "--json", command.json, "the report as JSON on standard output");
 }
 
-Result<Command> parse_diff(const CommandHelp& help, Arguments arguments) {
-  DiffCommand command;
-  ProofFlags texts;
-  std::optional<std::string> tolerance;
-  Flags flags(help);
-  flags.positional("A", command.left);
-  flags.positional("B", command.right);
-  flags.value("--tolerance", tolerance, "X",
-              "floating point numbers this near are equal (default: only equal bits are)");
-  add_proof(flags, texts, command.options);
-  flags.flag("--json", command.json, "the report as JSON on standard output");
-  if (SW_TRY(flags.parse(arguments))) return flags.help();
-  SW_TRY(require("A", command.left, "the paths of two checkpoints"));
-  SW_TRY(require("B", command.right, "the path of a second checkpoint"));
-  SW_TRY(finish_proof(texts, command.options));
-  if (tolerance) command.tolerance = SW_TRY(parse_tolerance(*tolerance));
-  return command;
+void add_diff(CLI::App& app, DiffCommand& command) {
+  add_path(app, "A", command.left, "the paths of two checkpoints");
+  add_path(app, "B", command.right, "the path of a second checkpoint");
+  add_tolerance(app, "--tolerance", command.tolerance,
+                "floating point numbers this near are equal (default: only equal bits are)");
+  add_format(app, command.options.as, "A");
+  add_other_format(app, command.options, "B");
+  add_proof(app, command.options);
+  add_flag(app, "--json", command.json, "the report as JSON on standard output");
 }
 
-Result<Command> parse_hash(const CommandHelp& help, Arguments arguments) {
-  HashCommand command;
-  ProofFlags texts;
-  Flags flags(help);
-  flags.positional("PATH", command.path);
-  flags.value("--manifest", command.manifest, "FILE", "write the digests there");
-  add_proof(flags, texts, command.options);
-  flags.flag("--json", command.json, "the manifest on standard output");
-  if (SW_TRY(flags.parse(arguments))) return flags.help();
-  SW_TRY(require("PATH", command.path, "the path of a checkpoint"));
-  SW_TRY(finish_proof(texts, command.options));
-  return command;
+void add_hash(CLI::App& app, HashCommand& command) {
+  add_path(app, "PATH", command.path, "the path of a checkpoint");
+  add_text(app, "--manifest", command.manifest, "FILE", "write the digests there");
+  add_format(app, command.options.as, "PATH");
+  add_proof(app, command.options);
+  add_flag(app, "--json", command.json, "the manifest on standard output");
 }
 
-Result<Command> parse_show(const CommandHelp& help, Arguments arguments) {
-  ShowCommand command;
-  std::optional<std::string> threads;
-  Flags flags(help);
-  flags.positional("PATH", command.path);
-  flags.positional("TENSOR", command.tensor);
-  flags.value("--threads", threads, "N", "default: one per processor");
-  flags.flag("--json", command.json, "the report as JSON on standard output");
-  if (SW_TRY(flags.parse(arguments))) return flags.help();
-  SW_TRY(require("PATH", command.path, "the path of a checkpoint"));
-  SW_TRY(require("TENSOR", command.tensor, "the name of a tensor; see inspect PATH"));
-  SW_TRY(finish_proof({std::nullopt, threads}, command.options));
-  return command;
-}
-
-Result<Command> parse_index(const CommandHelp& help, Arguments arguments) {
-  IndexCommand command;
-  std::string verb;
-  Flags flags(help);
-  flags.positional("rebuild", verb);
-  flags.positional("DIR", command.path);
-  flags.flag("--json", command.json, "the report as JSON on standard output");
-  if (SW_TRY(flags.parse(arguments))) return flags.help();
-  if (verb != "rebuild") {
-    return fail(Code::kUsage, "index: found '{}', expected 'index rebuild DIR'", printable(verb));
-  }
-  SW_TRY(require("DIR", command.path, "the folder of a Hugging Face model"));
-  return command;
+void add_show(CLI::App& app, ShowCommand& command) {
+  add_path(app, "PATH", command.path, "the path of a checkpoint");
+  add_path(app, "TENSOR", command.tensor, "the name of a tensor; see inspect PATH");
+  add_format(app, command.options.as, "PATH");
+  add_replica(app, command.options.source);
+  add_threads(app, command.options.threads);
+  add_flag(app, "--json", command.json, "the report as JSON on standard output");
 }
 
 }  // namespace shardwright::cli

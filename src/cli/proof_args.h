@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
-#include <string>
-
 #include "cli/args.h"
-#include "cli/help.h"
+
+namespace CLI {
+class App;
+}
 
 namespace shardwright::cli {
 
-// The arguments of the commands that compare and prove. Errors: kUsage.
+// The arguments of the commands that compare and prove.
 
-[[nodiscard]] Result<Command> parse_verify(const CommandHelp& help,
-                                           std::span<const std::string> arguments);
-[[nodiscard]] Result<Command> parse_diff(const CommandHelp& help,
-                                         std::span<const std::string> arguments);
-[[nodiscard]] Result<Command> parse_hash(const CommandHelp& help,
-                                         std::span<const std::string> arguments);
-[[nodiscard]] Result<Command> parse_show(const CommandHelp& help,
-                                         std::span<const std::string> arguments);
-[[nodiscard]] Result<Command> parse_index(const CommandHelp& help,
-                                          std::span<const std::string> arguments);
+void add_verify(CLI::App& app, VerifyCommand& command);
+void add_diff(CLI::App& app, DiffCommand& command);
+void add_hash(CLI::App& app, HashCommand& command);
+void add_show(CLI::App& app, ShowCommand& command);
 
 }  // namespace shardwright::cli

@@ -13,8 +13,6 @@
 #include <span>
 
 #include "base/checked.h"
-#include "base/fail.h"
-#include "base/text.h"
 
 namespace shardwright::cli {
 namespace {
@@ -72,34 +70,28 @@ std::string scaled(std::uint64_t value, double step, std::span<const std::string
 
 }  // namespace
 
-Result<std::uint64_t> parse_bytes(std::string_view flag, std::string_view text) {
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = parse_digits(text.substr(0, digits));
   const auto unit = unit_of(text.substr(digits));
   const auto bytes = number && unit ? checked_mul(*number, *unit) : std::nullopt;
   constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (!bytes || *bytes == 0 || *bytes > kLargest) {
-    return fail(Code::kUsage,
-                "{}: found '{}', expected a size of at least 1 byte; write it like 5GB or 256MiB",
-                flag, printable(text));
-  }
-  return *bytes;
+  return bytes && *bytes > 0 && *bytes <= kLargest ? bytes : std::nullopt;
 }
 
-Result<std::int64_t> parse_count(std::string_view flag, std::string_view text,
-                                 std::int64_t largest) {
+std::optional<std::int64_t> parse_count(std::string_view text, std::int64_t largest) {
   const auto number = parse_digits(text);
   if (!number || *number == 0 || *number > static_cast<std::uint64_t>(largest)) {
-    return fail(Code::kUsage, "{}: found '{}', expected a whole number from 1 to {}", flag,
-                printable(text), largest);
+    return std::nullopt;
   }
   return static_cast<std::int64_t>(*number);
 }
 
-Result<int> parse_threads(std::string_view text) {
-  constexpr std::int64_t kMostThreads = 4096;
-  const std::int64_t threads = SW_TRY(parse_count("--threads", text, kMostThreads));
-  return static_cast<int>(threads);
+std::optional<std::int64_t> parse_rank(std::string_view text) {
+  constexpr std::uint64_t kLastRank = (std::uint64_t{1} << 20) - 1;
+  const auto number = parse_digits(text);
+  if (!number || *number > kLastRank) return std::nullopt;
+  return static_cast<std::int64_t>(*number);
 }
 
 std::string format_bytes(std::uint64_t bytes) {

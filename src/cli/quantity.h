@@ -2,25 +2,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
-
-#include "shardwright/error.h"
 
 namespace shardwright::cli {
 
 // What people write and read: sizes, counts, times. All pure.
 
 /// `5GB` (powers of 1000) or `256MiB` (powers of 1024), also `100B` and bare bytes: a whole number
-/// of at least 1. `flag` names the flag in the message. Error: kUsage.
-[[nodiscard]] Result<std::uint64_t> parse_bytes(std::string_view flag, std::string_view text);
+/// of at least 1. Else nullopt.
+[[nodiscard]] std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
-/// A whole number from 1 to `largest`. Error: kUsage.
-[[nodiscard]] Result<std::int64_t> parse_count(std::string_view flag, std::string_view text,
-                                               std::int64_t largest = 1'000'000'000);
+/// A whole number from 1 to `largest`, in decimal digits. Else nullopt.
+[[nodiscard]] std::optional<std::int64_t> parse_count(std::string_view text, std::int64_t largest);
 
-/// `--threads`: a whole number from 1 to 4096. Error: kUsage.
-[[nodiscard]] Result<int> parse_threads(std::string_view text);
+/// A rank's number, from 0 to 1048575. Else nullopt.
+[[nodiscard]] std::optional<std::int64_t> parse_rank(std::string_view text);
 
 /// `1.50 GB`, in powers of 1000 as disks are sold; below 1000: `999 bytes`.
 [[nodiscard]] std::string format_bytes(std::uint64_t bytes);

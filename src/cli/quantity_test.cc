@@ -1,56 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/quantity.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 namespace shardwright::cli {
 namespace {
 
-using ::testing::HasSubstr;
-
 TEST(ParseBytes, ReadsDecimalAndBinaryUnits) {
-  EXPECT_EQ(parse_bytes("--x", "1"), 1u);
-  EXPECT_EQ(parse_bytes("--x", "100B"), 100u);
-  EXPECT_EQ(parse_bytes("--x", "5GB"), 5'000'000'000u);
-  EXPECT_EQ(parse_bytes("--x", "5gb"), 5'000'000'000u);
-  EXPECT_EQ(parse_bytes("--x", "256MiB"), std::uint64_t{256} << 20);
-  EXPECT_EQ(parse_bytes("--x", "3KB"), 3'000u);
-  EXPECT_EQ(parse_bytes("--x", "3KiB"), 3'072u);
-  EXPECT_EQ(parse_bytes("--x", "2TiB"), std::uint64_t{2} << 40);
-  EXPECT_EQ(parse_bytes("--x", "8388607TiB"), std::uint64_t{8388607} << 40);
+  EXPECT_EQ(parse_bytes("1"), 1u);
+  EXPECT_EQ(parse_bytes("100B"), 100u);
+  EXPECT_EQ(parse_bytes("5GB"), 5'000'000'000u);
+  EXPECT_EQ(parse_bytes("5gb"), 5'000'000'000u);
+  EXPECT_EQ(parse_bytes("256MiB"), std::uint64_t{256} << 20);
+  EXPECT_EQ(parse_bytes("3KB"), 3'000u);
+  EXPECT_EQ(parse_bytes("3KiB"), 3'072u);
+  EXPECT_EQ(parse_bytes("2TiB"), std::uint64_t{2} << 40);
+  EXPECT_EQ(parse_bytes("8388607TiB"), std::uint64_t{8388607} << 40);
 }
 
 TEST(ParseBytes, RefusesEverythingElse) {
   for (const std::string_view text :
        {"", "0", "0GB", "-1", "+1", "1.5GB", "5G", "5 GB", " 5GB", "5GB ", "GB", "5GiBs", "0x10",
         "5e9", "18446744073709551616", "18446744073709551615", "8388608TiB", "99999999999TB"}) {
-    const auto result = parse_bytes("--max-memory", text);
-    ASSERT_FALSE(result) << text;
-    EXPECT_EQ(result.error().code, Code::kUsage);
-    EXPECT_THAT(result.error().message, HasSubstr("--max-memory: found '" + std::string(text)));
+    EXPECT_FALSE(parse_bytes(text)) << text;
   }
 }
 
 TEST(ParseCount, TakesWholeNumbersFromOne) {
-  EXPECT_EQ(parse_count("--tp", "1"), 1);
-  EXPECT_EQ(parse_count("--tp", "1000000000"), 1'000'000'000);
-  EXPECT_EQ(parse_count("--tp", "8", 8), 8);
+  EXPECT_EQ(parse_count("1", 1), 1);
+  EXPECT_EQ(parse_count("010", 10), 10);
+  EXPECT_EQ(parse_count("1000000000", 1'000'000'000), 1'000'000'000);
   for (const std::string_view text :
-       {"", "0", "-1", "+2", "2.0", "two", "1000000001", "99999999999999999999", " 2", "2 "}) {
-    const auto result = parse_count("--tp", text);
-    ASSERT_FALSE(result) << text;
-    EXPECT_EQ(result.error().code, Code::kUsage);
-    EXPECT_THAT(result.error().message, HasSubstr("--tp: found '"));
-  }
-}
-
-TEST(ParseThreads, HaveOneLimit) {
-  EXPECT_EQ(parse_threads("1"), 1);
-  EXPECT_EQ(parse_threads("4096"), 4096);
-  for (const std::string_view text : {"0", "4097", "many"}) {
-    EXPECT_THAT(parse_threads(text).error().message, HasSubstr("--threads: found '"));
+       {"", "0", "-1", "+2", "2.0", "two", "0x1", "9", "99999999999999999999", " 2", "2 "}) {
+    EXPECT_FALSE(parse_count(text, 8)) << text;
   }
 }
 
@@ -84,7 +67,7 @@ TEST(Format, CountsAndTimes) {
 
 RC_GTEST_PROP(ParseBytes, ReadsBackWholeBytes, ()) {
   const auto bytes = *rc::gen::inRange<std::uint64_t>(1, std::uint64_t{1} << 62);
-  RC_ASSERT(parse_bytes("--x", std::to_string(bytes)).value() == bytes);
+  RC_ASSERT(parse_bytes(std::to_string(bytes)).value() == bytes);
 }
 
 }  // namespace

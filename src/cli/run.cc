@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <exception>
+#include <new>
+#include <string_view>
 #include <variant>
 
 #include "base/fail.h"
@@ -37,6 +42,9 @@ struct Runner {
   Result<int> operator()(const DiffCommand& command) const { return run_diff(command, console); }
   Result<int> operator()(const HashCommand& command) const { return run_hash(command, console); }
   Result<int> operator()(const ShowCommand& command) const { return run_show(command, console); }
+  Result<int> operator()(const LocalityCommand& command) const {
+    return run_locality(command, console);
+  }
   Result<int> operator()(const IndexCommand& command) const { return run_index(command, console); }
   Result<int> operator()(const ExplainCommand& command) const {
     return run_explain(command, console);
@@ -65,9 +73,31 @@ int report(const Error& error, const std::vector<std::string>& arguments, Consol
 Result<int> run_without_exceptions(const std::vector<std::string>& arguments, Console& console) {
   try {
     return run(arguments, console);
+  } catch (const std::bad_alloc&) {
+    return fail(Code::kOutOfMemory,
+                "out of memory; lower --threads or --max-memory, or raise the limit (ulimit -v)");
   } catch (const std::exception& exception) {
     return fail(Code::kInternal, "shardwright: {}", exception.what());
   }
+}
+
+// There is not even the memory for an ordinary message.
+void tell_out_of_memory() {
+  constexpr std::string_view kText = "error[SW0113]: out of memory\n";
+  static_cast<void>(::write(STDERR_FILENO, kText.data(), kText.size()));
+}
+
+// Destructors of libraries allocate too (nlohmann's of deep values), and what they throw ends the
+// program at once: with our message and exit status, not with SIGABRT.
+[[noreturn]] void end_without_memory() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    tell_out_of_memory();
+    ::_exit(kExitFailure);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): anything else is a bug, and aborts
+  }
+  std::abort();
 }
 
 }  // namespace
@@ -76,6 +106,18 @@ int run_command_line(const std::vector<std::string>& words, Console& console) {
   const std::vector<std::string> arguments = to_canonical_flags(words);
   const auto status = run_without_exceptions(arguments, console);
   return console.exit_status(status ? *status : report(status.error(), arguments, console));
+}
+
+int run_program(int count, const char* const* words) noexcept {
+  std::set_terminate(end_without_memory);
+  try {
+    Console console = Console::standard();
+    const int skipped = count > 0 ? 1 : 0;
+    return run_command_line(std::vector<std::string>(words + skipped, words + count), console);
+  } catch (const std::exception&) {
+    tell_out_of_memory();
+    return kExitFailure;
+  }
 }
 
 }  // namespace shardwright::cli

@@ -12,4 +12,8 @@ namespace shardwright::cli {
 /// gives the exit status. What fails is told on the console; nothing is thrown.
 [[nodiscard]] int run_command_line(const std::vector<std::string>& words, Console& console);
 
+/// The whole program: `words` are those of main. Where memory runs out so early or so thoroughly
+/// that the console can't tell, one line of standard error does.
+[[nodiscard]] int run_program(int count, const char* const* words) noexcept;
+
 }  // namespace shardwright::cli

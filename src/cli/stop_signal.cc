@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/stop_signal.h"
 
+#include <cstddef>
+
 namespace shardwright::cli {
 namespace {
 
@@ -26,13 +28,11 @@ void install(int signal, struct sigaction& old) {
 
 StopSignal::StopSignal() {
   stop_flag().store(false);
-  install(SIGINT, old_interrupt_);
-  install(SIGTERM, old_terminate_);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) install(kSignals[i], old_[i]);
 }
 
 StopSignal::~StopSignal() {
-  ::sigaction(SIGINT, &old_interrupt_, nullptr);
-  ::sigaction(SIGTERM, &old_terminate_, nullptr);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &old_[i], nullptr);
 }
 
 const std::atomic<bool>& StopSignal::flag() const { return stop_flag(); }

@@ -3,13 +3,15 @@
 
 #include <signal.h>
 
+#include <array>
 #include <atomic>
 
 namespace shardwright::cli {
 
-/// While it lives, the first SIGINT or SIGTERM sets flag() instead of ending the process, so that
-/// an unfinished output can be removed. A second one ends the process at once. Signals that were
-/// ignored before (a background job's) stay ignored. One at a time.
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP sets flag() instead of ending the process,
+/// so that an unfinished output can be removed. A second one of the same kind ends the process at
+/// once. Signals that were ignored before (a background job's, nohup's) stay ignored. One at a
+/// time.
 class StopSignal {
  public:
   StopSignal();
@@ -20,8 +22,9 @@ class StopSignal {
   [[nodiscard]] const std::atomic<bool>& flag() const;
 
  private:
-  struct sigaction old_interrupt_{};
-  struct sigaction old_terminate_{};
+  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+
+  std::array<struct sigaction, kSignals.size()> old_{};
 };
 
 }  // namespace shardwright::cli

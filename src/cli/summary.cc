@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <string_view>
 
+#include "base/glob.h"
 #include "base/text.h"
-#include "convert/select.h"
 #include "model/arguments.h"
 #include "model/config.h"
 
@@ -128,18 +129,49 @@ std::string facts_text(const Facts& facts) {
   return text;
 }
 
+std::vector<UnusualSize> unusual_sizes(const ParallelConfig& parallel) {
+  std::vector<UnusualSize> sizes;
+  const auto add = [&](std::string_view flag, std::string_view name, std::int64_t size,
+                       std::int64_t usual) {
+    if (size != usual) sizes.push_back({flag, name, size});
+  };
+  add("--tp", "TP", parallel.tensor, 1);
+  add("--pp", "PP", parallel.pipeline, 1);
+  add("--vpp", "VPP", parallel.virtual_pipeline, 1);
+  add("--ep", "EP", parallel.expert, 1);
+  add("--etp", "ETP", parallel.expert_tensor, parallel.tensor);
+  add("--encoder-tp", "encoder TP", parallel.encoder_tensor, 0);
+  return sizes;
+}
+
 std::string layout_text(const ParallelConfig& parallel) {
   Facts facts;
-  const auto add = [&](std::string_view name, std::int64_t size, std::int64_t usual) {
-    if (size != usual) facts.emplace_back(name, std::to_string(size));
-  };
-  add("TP", parallel.tensor, 1);
-  add("PP", parallel.pipeline, 1);
-  add("VPP", parallel.virtual_pipeline, 1);
-  add("EP", parallel.expert, 1);
-  add("ETP", parallel.expert_tensor, parallel.tensor);
-  add("encoder TP", parallel.encoder_tensor, 0);
+  for (const UnusualSize& size : unusual_sizes(parallel)) {
+    facts.emplace_back(size.name, std::to_string(size.size));
+  }
   return facts.empty() ? "one rank" : facts_text(facts);
+}
+
+std::uint64_t replicas_of(const StoredTensor& tensor) {
+  std::vector<Box> boxes;
+  boxes.reserve(tensor.chunks.size());
+  for (std::size_t i = 0; i < tensor.chunks.size(); ++i) boxes.push_back(tensor.chunks.box(i));
+  const auto corners = [](const Box& box) {
+    return std::pair(std::span(box.origin.begin(), box.origin.end()),
+                     std::span(box.shape.begin(), box.shape.end()));
+  };
+  std::ranges::sort(boxes, [&](const Box& a, const Box& b) {
+    const auto [origin, shape] = corners(a);
+    const auto [other_origin, other_shape] = corners(b);
+    if (!(a.origin == b.origin)) return std::ranges::lexicographical_compare(origin, other_origin);
+    return std::ranges::lexicographical_compare(shape, other_shape);
+  });
+  std::uint64_t most = 0;
+  for (std::size_t i = 0, begin = 0; i < boxes.size(); ++i) {
+    if (!(boxes[i] == boxes[begin])) begin = i;
+    most = std::max<std::uint64_t>(most, i - begin + 1);
+  }
+  return most;
 }
 
 std::vector<std::size_t> matching_tensors(const Catalog& catalog,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,8 +42,18 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] Facts model_facts(const Checkpoint& checkpoint);
 /// `a 1, b 2`.
 [[nodiscard]] std::string facts_text(const Facts& facts);
+/// A parallel size that is not what it is where nothing is said.
+struct UnusualSize {
+  std::string_view flag;  ///< `--tp`
+  std::string_view name;  ///< `TP`
+  std::int64_t size;
+};
+[[nodiscard]] std::vector<UnusualSize> unusual_sizes(const ParallelConfig& parallel);
 /// `TP 2, PP 4`: sizes that are not 1, or `one rank`.
 [[nodiscard]] std::string layout_text(const ParallelConfig& parallel);
+
+/// How often a tensor is stored: how many of its chunks have the box that most have.
+[[nodiscard]] std::uint64_t replicas_of(const StoredTensor& tensor);
 
 /// Indices of the tensors whose names match one of the globs (all, where there are none), as people
 /// count.

@@ -7,7 +7,9 @@
 #include <optional>
 #include <vector>
 
+#include "base/allowance.h"
 #include "base/fail.h"
+#include "codec/stand_in.h"
 
 namespace shardwright {
 namespace {
@@ -22,14 +24,17 @@ class DocumentBuilder final : public nlohmann::json_sax<Json> {
   using typename nlohmann::json_sax<Json>::string_t;
   using typename nlohmann::json_sax<Json>::binary_t;
 
-  explicit DocumentBuilder(std::size_t max_depth) : max_depth_(max_depth) {}
+  DocumentBuilder(std::size_t max_depth, std::uint64_t text_bytes)
+      : max_depth_(max_depth), allowance_(text_bytes) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
   bool number_integer(number_integer_t value) override { return add(value); }
   bool number_unsigned(number_unsigned_t value) override { return add(value); }
   bool number_float(number_float_t value, const string_t& /*text*/) override { return add(value); }
-  bool string(string_t& value) override { return add(std::move(value)); }
+  bool string(string_t& value) override {
+    return take(kStringBytes + value.size()) && add(std::move(value));
+  }
   bool binary(binary_t& /*value*/) override { return false; }
   bool start_object(std::size_t /*size*/) override { return open(Json::object()); }
   bool start_array(std::size_t /*size*/) override { return open(Json::array()); }
@@ -41,7 +46,7 @@ class DocumentBuilder final : public nlohmann::json_sax<Json> {
       return false;
     }
     key_ = std::move(name);
-    return true;
+    return take(kMemberBytes + key_.size());
   }
   bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
                    const nlohmann::detail::exception& exception) override {
@@ -53,6 +58,18 @@ class DocumentBuilder final : public nlohmann::json_sax<Json> {
   [[nodiscard]] Json take() { return std::move(root_); }
 
  private:
+  // What the parser's values take in memory, their allocations' heads and an array's growth
+  // included.
+  static constexpr std::uint64_t kValueBytes = 3 * sizeof(Json);
+  static constexpr std::uint64_t kStringBytes = sizeof(std::string) + 16;
+  static constexpr std::uint64_t kContainerBytes = 64;
+  static constexpr std::uint64_t kMemberBytes = 96;
+
+  bool take(std::uint64_t bytes) {
+    const Status status = allowance_.take(bytes, "its values");
+    if (!status) error_ = status.error();
+    return status.has_value();
+  }
   template <class Value>
   Json* place(Value&& value) {
     if (stack_.empty()) {
@@ -70,6 +87,7 @@ class DocumentBuilder final : public nlohmann::json_sax<Json> {
   }
   template <class Value>
   bool add(Value&& value) {
+    if (!take(kValueBytes)) return false;
     place(std::forward<Value>(value));
     return true;
   }
@@ -78,6 +96,7 @@ class DocumentBuilder final : public nlohmann::json_sax<Json> {
       error_ = {Code::kLimit, fmt::format("more than {} levels of nesting", max_depth_), 0};
       return false;
     }
+    if (!take(kValueBytes + kContainerBytes)) return false;
     // A container's address is safe while it is open: only its own children move meanwhile.
     stack_.push_back(place(std::move(container)));
     return true;
@@ -88,6 +107,7 @@ class DocumentBuilder final : public nlohmann::json_sax<Json> {
   }
 
   std::size_t max_depth_;
+  Allowance allowance_;
   Json root_;
   std::vector<Json*> stack_;
   string_t key_;
@@ -133,8 +153,10 @@ Result<Json> parse(std::string_view text, std::string_view name, const JsonLimit
   }
   const std::optional<std::string> replaced = without_python_floats(text);
   const std::string_view source = replaced ? *replaced : text;
-  DocumentBuilder<Json> builder(limits.depth);
+  DocumentBuilder<Json> builder(limits.depth, text.size());
   if (Json::sax_parse(source.begin(), source.end(), &builder)) return builder.take();
+  SW_TRY(refuse_stand_in(Code::kJsonCorrupt, name, text.substr(0, kHeadBytes), "a JSON text",
+                         Contents::kText));
   return fail(builder.error().code, "{}: found {}, expected a JSON text", name,
               builder.error().message);
 }

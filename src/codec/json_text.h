@@ -10,7 +10,8 @@
 
 namespace shardwright {
 
-/// What a JSON text may cost. An element takes some forty bytes of memory and at least two of text.
+/// What a JSON text may cost, besides what Allowance gives its size: an empty list is two bytes of
+/// text and a hundred of memory.
 struct JsonLimits {
   std::uint64_t text_bytes = std::uint64_t{256} << 20;
   std::size_t depth = 100;

@@ -29,6 +29,19 @@ Status Decoder::push(Value value) {
   return {};
 }
 
+// What the values take, and `popped` of them that wait once more while they become one value.
+// Arrays are counted at three times their size: while they grow, the old one and the new one are
+// there.
+Status Decoder::check_memory(std::size_t popped) {
+  constexpr std::uint64_t kGrowing = 3;
+  const std::uint64_t used = document_.memory_bytes() +
+                             kGrowing * sizeof(std::uint32_t) * (stack_.size() + memo_.size()) +
+                             (sizeof(Value) + kGrowing * sizeof(std::uint32_t)) * popped;
+  if (used <= most_memory_) return {};
+  Error error = refuse_expansion(file_bytes_, "its values").error();
+  return refuse(error.code, "{}", error.message);
+}
+
 Result<Value> Decoder::top() {
   const std::size_t fence = marks_.empty() ? 0 : marks_.back();
   if (stack_.size() <= fence) {
@@ -44,7 +57,8 @@ Result<Value> Decoder::pop() {
 }
 
 Result<std::vector<Value>> Decoder::pop_mark() {
-  if (marks_.empty()) return refuse(Code::kPickleCorrupt, "found no MARK, expected one");
+  if (marks_.empty()) return refuse(Code::kPickleCorrupt, "no MARK on the stack");
+  SW_TRY(check_memory(stack_.size() - marks_.back()));
   std::vector<Value> values;
   values.reserve(stack_.size() - marks_.back());
   for (std::size_t i = marks_.back(); i < stack_.size(); ++i) {
@@ -138,7 +152,7 @@ Status Decoder::number_text(const Token& token) {
       const auto bytes = decimal_to_little_endian(digits);
       if (!bytes) {
         return refuse(Code::kPickleCorrupt,
-                      "found {} characters that are no number of at most 4300 digits",
+                      "found {} characters that are not a number of at most 4300 digits",
                       digits.size());
       }
       return push(document_.big_integer(*bytes));
@@ -321,7 +335,7 @@ Status Decoder::stack(const Token& token) {
   }
 }
 
-Result<Prefix> Decoder::run() {
+Result<std::uint64_t> Decoder::run() {
   static constexpr std::array<Handler, 256> kHandlers = [] {
     std::array<Handler, 256> handlers;
     handlers.fill(&Decoder::stack);
@@ -341,6 +355,7 @@ Result<Prefix> Decoder::run() {
   while (true) {
     if (!tokens_.next(token)) return std::unexpected(tokens_.error());
     if (token.op == Op::kStop) break;
+    SW_TRY(check_memory());
     SW_TRY((this->*kHandlers[static_cast<std::size_t>(token.op)])(token));
   }
   const Value root = SW_TRY(pop());
@@ -348,13 +363,16 @@ Result<Prefix> Decoder::run() {
     return refuse(Code::kPickleCorrupt, "found {} values at STOP, expected one", stack_.size() + 1);
   }
   document_.set_root(root);
-  return Prefix{std::move(document_), tokens_.position(), tokens_.protocol()};
+  return tokens_.position();
 }
 
 Result<Prefix> decode_prefix(std::span<const std::byte> bytes, const Limits& limits) {
   Limits bounded = limits;
   bounded.bytes = std::min(limits.bytes, kMostBytes);
-  return Decoder(bytes, bounded).run();
+  Decoder decoder(bytes, bounded);
+  const std::uint64_t consumed = SW_TRY(decoder.run());
+  const int protocol = decoder.protocol();
+  return Prefix{std::move(decoder.document()), consumed, protocol};
 }
 
 Result<Document> decode(std::span<const std::byte> bytes, const Limits& limits) {

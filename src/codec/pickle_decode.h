@@ -26,7 +26,8 @@ struct Prefix {
 /// Stricter than CPython: a memo slot may be set once, one value is left at STOP, no PROTO inside.
 /// Errors: kPickleCorrupt (malformed or cut), kPickleType (an operation on the wrong kind),
 /// kPickleUnsupported (out-of-band buffers, newer protocols), kLimit.
-/// Time and memory are linear in the input; nesting never recurses.
+/// Time is linear in the input, memory at most what Allowance gives the file that it is in (kLimit
+/// above, before it is allocated); nesting never recurses.
 [[nodiscard]] Result<Prefix> decode_prefix(std::span<const std::byte> bytes,
                                            const Limits& limits = {});
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/allowance.h"
 #include "base/fail.h"
 #include "codec/pickle_decode.h"
 #include "codec/pickle_token.h"
@@ -18,9 +19,16 @@ namespace shardwright::pickle {
 class Decoder {
  public:
   Decoder(std::span<const std::byte> bytes, const Limits& limits)
-      : input_(bytes), limits_(limits), tokens_(input_, limits) {}
+      : input_(bytes),
+        limits_(limits),
+        file_bytes_(limits.file_bytes != 0 ? limits.file_bytes : bytes.size()),
+        most_memory_(Allowance::of(file_bytes_)),
+        tokens_(input_, limits) {}
 
-  Result<Prefix> run();
+  /// Position behind the pickle. After an error document() has what came before it.
+  Result<std::uint64_t> run();
+  [[nodiscard]] Document& document() { return document_; }
+  [[nodiscard]] int protocol() const { return tokens_.protocol(); }
 
  private:
   using Handler = Status (Decoder::*)(const Token&);
@@ -47,6 +55,7 @@ class Decoder {
   Status reduce();
   Result<Value> global(std::string_view module, std::string_view name);
   Result<Value> utf8_string(std::string_view text);
+  Status check_memory(std::size_t popped = 0);
   bool may_copy(std::size_t size);
   Value plain_value_of(Value callable, Value args);
   Value bytes_of_call(Value callable, Value args);
@@ -68,6 +77,8 @@ class Decoder {
 
   SpanInput input_;
   Limits limits_;
+  std::uint64_t file_bytes_;
+  std::uint64_t most_memory_;
   Tokenizer tokens_;
   Document document_;
   std::vector<std::uint32_t> stack_;

@@ -14,8 +14,7 @@
 
 namespace shardwright::pickle {
 
-/// What a decoder may spend on one pickle. The defaults fit checkpoints of any size seen; memory
-/// is at most a small multiple of the input, because every node costs at least one input byte.
+/// What a decoder may spend on one pickle. The defaults fit checkpoints of any size seen.
 struct Limits {
   std::uint64_t bytes = std::uint64_t{2} << 30;
   std::uint64_t opcodes = std::uint64_t{1} << 30;
@@ -23,6 +22,9 @@ struct Limits {
   std::size_t stack = std::size_t{1} << 24;             ///< values waiting to be collected
   std::size_t marks = 1000;                             ///< MARKs open at once: nesting
   std::size_t memo = std::size_t{1} << 28;
+  /// Bytes of the file that the pickle is in: its values may take what Allowance gives such a file.
+  /// 0 for the pickle's own bytes, which are more where the record was compressed.
+  std::uint64_t file_bytes = 0;
 };
 
 /// One opcode with its argument. Which field is set depends on the opcode; the views borrow from
@@ -66,6 +68,7 @@ class Tokenizer {
   [[nodiscard]] Place token_place() const { return {token_position_, frame_end_}; }
   /// Goes to a place that a tokenizer of the same input gave.
   void go_to(const Place& place);
+  [[nodiscard]] std::uint64_t input_size() const { return input_.size(); }
   /// Position of the last opcode.
   [[nodiscard]] std::uint64_t token_position() const { return token_position_; }
   [[nodiscard]] int protocol() const { return protocol_; }

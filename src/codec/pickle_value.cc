@@ -216,6 +216,11 @@ Value Document::add_text(Kind kind, std::string_view text) {
   return made;
 }
 
+// An entry of a map: the key, what the map links it with, and its place in the table.
+void Document::count_shared(std::size_t text_bytes) {
+  shared_bytes_ += sizeof(Shared::value_type) + 4 * sizeof(void*) + text_bytes;
+}
+
 Value Document::integer(std::int64_t value) {
   const Value made = add(Kind::kInt);
   nodes_[made.id_].integer = value;
@@ -250,6 +255,7 @@ Value Document::string(std::string_view text) {
   if (const auto found = strings_.find(text); found != strings_.end()) return at(found->second);
   const Value made = add_text(Kind::kString, text);
   strings_.emplace(text, made.id_);
+  count_shared(text.size());
   return made;
 }
 
@@ -276,6 +282,7 @@ Value Document::global(std::string_view module, std::string_view name) {
   const Value module_node = string(copy.substr(0, module_size));
   const std::array<Value, 2> names = {module_node, string(copy.substr(module_size + 1))};
   const Value made = sequence(Kind::kGlobal, names);
+  count_shared(key.size());
   globals_.emplace(std::move(key), made.id_);
   return made;
 }

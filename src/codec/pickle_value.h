@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <initializer_list>
 #include <optional>
@@ -110,6 +111,14 @@ class Document {
   [[nodiscard]] Value at(std::uint32_t id) const { return {this, id}; }
   [[nodiscard]] std::size_t node_count() const { return nodes_.size(); }
   [[nodiscard]] std::size_t text_bytes() const { return text_.size(); }
+  /// About what the nodes and texts take, with the room that growing arrays need for a moment.
+  [[nodiscard]] std::uint64_t memory_bytes() const {
+    constexpr std::uint64_t kGrowing = 3;  // an array that moves to twice its size
+    return nodes_.size() * sizeof(Node) +
+           kGrowing * (children_.size() * sizeof(std::uint32_t) + extras_.size() * sizeof(Extra) +
+                       text_.size()) +
+           shared_bytes_;
+  }
   /// Appends every node that `from` refers to directly, for walks over the graph.
   void append_references(Value from, std::vector<Value>& out) const;
 
@@ -189,7 +198,9 @@ class Document {
   void push_child(std::uint32_t id, std::uint32_t child);
   [[nodiscard]] Value pairs_of(Value target) const;
 
-  std::vector<Node> nodes_;
+  void count_shared(std::size_t text_bytes);
+
+  std::deque<Node> nodes_;  // grows without moving
   std::vector<std::uint32_t> children_;
   std::vector<Extra> extras_;
   std::string text_;
@@ -202,6 +213,7 @@ class Document {
   using Shared = std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>>;
   Shared strings_;
   Shared globals_;  // by "module\nname"
+  std::uint64_t shared_bytes_ = 0;
   std::uint32_t root_ = 0;
 };
 

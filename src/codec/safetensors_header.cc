@@ -8,17 +8,18 @@
 #include <optional>
 #include <utility>
 
+#include "base/allowance.h"
 #include "base/checked.h"
 #include "base/endian.h"
 #include "base/fail.h"
 #include "codec/json_text.h"
 #include "codec/safetensors_dtype.h"
+#include "codec/stand_in.h"
 
 namespace shardwright {
 namespace {
 
 constexpr std::uint64_t kLengthBytes = sizeof(std::uint64_t);
-constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr auto kMaxExtent = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 constexpr std::string_view kMetadataKey = "__metadata__";
 
@@ -61,7 +62,7 @@ Result<SafetensorsTensor> make_tensor(const ReadableFile& file, const Entry& ent
     const int last = tensor.desc.shape.size() - 1;
     if (last < 0 || tensor.desc.shape[last] % type->values_per_element != 0) {
       return fail(Code::kSafetensorsDtype,
-                  "{}: found {} with a last axis that is no whole number of bytes, expected one",
+                  "{}: found {} with a last axis that is not a whole number of bytes, expected one",
                   where, type->name);
     }
     tensor.desc.shape[last] /= type->values_per_element;
@@ -84,7 +85,11 @@ Result<SafetensorsTensor> make_tensor(const ReadableFile& file, const Entry& ent
 /// Takes the header's events and refuses the first one that the format does not have there.
 class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit HeaderParser(const ReadableFile& file) : file_(file) {}
+  /// `entries` is how many tensors are to be expected.
+  HeaderParser(const ReadableFile& file, std::uint64_t header_bytes, std::size_t entries)
+      : file_(file), allowance_(header_bytes) {
+    if (take(entries * sizeof(SafetensorsTensor))) tensors_.reserve(entries);
+  }
 
   bool null() override { return refuse("null"); }
   bool boolean(bool /*value*/) override { return refuse("a boolean"); }
@@ -92,6 +97,7 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   bool number_unsigned(number_unsigned_t value) override {
     std::vector<std::uint64_t>* numbers = open_numbers();
     if (numbers == nullptr) return refuse("a number");
+    if (numbers->size() == kMostNumbers) return refuse("more than 64 numbers");
     numbers->push_back(value);
     return true;
   }
@@ -100,6 +106,8 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(string_t& value) override {
     if (place_ == Place::kMetadata) {
+      constexpr std::uint64_t kMemberBytes = 128;
+      if (!take(kMemberBytes + key_.size() + value.size())) return false;
       metadata_.emplace(key_, std::move(value));
       return true;
     }
@@ -130,6 +138,10 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
       auto tensor = make_tensor(file_, entry_);
       if (!tensor) {
         error_ = std::move(tensor).error();
+        return false;
+      }
+      const bool has_room = tensors_.size() < tensors_.capacity();
+      if (!take((has_room ? 0 : 3 * sizeof(SafetensorsTensor)) + tensor->desc.name.size())) {
         return false;
       }
       tensors_.push_back(std::move(*tensor));
@@ -173,6 +185,15 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   [[nodiscard]] SafetensorsMetadata& metadata() { return metadata_; }
 
  private:
+  // More axes than a tensor can have are refused when the entry ends.
+  static constexpr std::size_t kMostNumbers = 64;
+
+  bool take(std::uint64_t bytes) {
+    Status status = allowance_.take(bytes, "its header's entries");
+    if (status) return true;
+    error_ = std::move(status).error().within(file_.name());
+    return false;
+  }
   enum class Place : std::uint8_t { kFile, kTop, kMetadata, kEntry, kNumbers };
 
   static bool is_control_free(std::string_view name) {
@@ -201,6 +222,7 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   const ReadableFile& file_;
+  Allowance allowance_;
   Place place_ = Place::kFile;
   std::string key_;
   Entry entry_;
@@ -209,6 +231,18 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   SafetensorsMetadata metadata_;
   Error error_;
 };
+
+/// How often a field's name that each entry has occurs: at least the number of entries, and no more
+/// than the text can hold.
+std::size_t count_entries(std::string_view text) {
+  constexpr std::string_view kField = "\"data_offsets\"";
+  std::size_t count = 0;
+  for (std::size_t at = text.find(kField); at != std::string_view::npos;
+       at = text.find(kField, at + kField.size())) {
+    ++count;
+  }
+  return count;
+}
 
 /// The header's JSON without its padding.
 Result<std::string> read_text(const ReadableFile& file, std::uint64_t& length) {
@@ -220,7 +254,7 @@ Result<std::string> read_text(const ReadableFile& file, std::uint64_t& length) {
   length = load_le<std::uint64_t>(prefix);
   if (length > file.size() - kLengthBytes) {
     return corrupt(file, fmt::format("a header of {} bytes", length),
-                   fmt::format("one within {} bytes; the file was cut or is no safetensors file",
+                   fmt::format("one within {} bytes; the file was cut or is not a safetensors file",
                                file.size()));
   }
   if (length > kMaxHeaderBytes) {
@@ -274,18 +308,27 @@ Status check_cover(const ReadableFile& file, const std::vector<SafetensorsTensor
                  fmt::format("{} as the header says; the file was cut or has grown", position));
 }
 
-}  // namespace
-
-Result<SafetensorsHeader> read_safetensors_header(const ReadableFile& file) {
+Result<SafetensorsHeader> read_header(const ReadableFile& file) {
   std::uint64_t length = 0;
-  const std::string text = SW_TRY(read_text(file, length));
-  HeaderParser parser(file);
+  std::string text = SW_TRY(read_text(file, length));
+  HeaderParser parser(file, length, count_entries(text));
   if (!nlohmann::json::sax_parse(text, &parser)) return std::unexpected(std::move(parser.error()));
+  text = std::string();
   SafetensorsHeader header{std::move(parser.tensors()), std::move(parser.metadata()),
                            kLengthBytes + length};
   SW_TRY(check_names(file, header.tensors));
   SW_TRY(check_cover(file, header.tensors, file.size() - header.data_offset));
   for (SafetensorsTensor& tensor : header.tensors) tensor.range.offset += header.data_offset;
+  return header;
+}
+
+}  // namespace
+
+Result<SafetensorsHeader> read_safetensors_header(const ReadableFile& file) {
+  Result<SafetensorsHeader> header = read_header(file);
+  if (!header) {
+    SW_TRY(refuse_stand_in(header.error().code, file, "a safetensors file", Contents::kBinary));
+  }
   return header;
 }
 

@@ -14,6 +14,9 @@
 /// little-endian header length, a JSON header, the tensors' bytes row-major without holes.
 namespace shardwright {
 
+/// The longest header that the reference implementation reads.
+inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
+
 struct SafetensorsTensor {
   /// `F4` counts values of four bits along the last axis; here, as in torch, the shape counts bytes
   /// of two.

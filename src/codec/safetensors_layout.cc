@@ -13,16 +13,14 @@
 namespace shardwright {
 namespace {
 
-constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
-
 /// A tensor as the header shows it.
-struct Row {
+struct HeaderRow {
   const TensorDesc* desc = nullptr;
   SafetensorsType type;
   std::uint64_t bytes = 0;
 };
 
-Result<Row> make_row(const TensorDesc& desc) {
+Result<HeaderRow> make_row(const TensorDesc& desc) {
   const auto type = safetensors_type(desc.dtype);
   if (!type) {
     return fail(Code::kSafetensorsDtype,
@@ -40,10 +38,11 @@ Result<Row> make_row(const TensorDesc& desc) {
     return fail(Code::kUsage, "tensor name {}: expected UTF-8 without control characters",
                 json_string(desc.name));
   }
-  return Row{&desc, *type, static_cast<std::uint64_t>(SW_TRY(byte_count(desc.shape, desc.dtype)))};
+  return HeaderRow{&desc, *type,
+                   static_cast<std::uint64_t>(SW_TRY(byte_count(desc.shape, desc.dtype)))};
 }
 
-void append_entry(const Row& row, std::uint64_t begin, std::string& out) {
+void append_entry(const HeaderRow& row, std::uint64_t begin, std::string& out) {
   out +=
       fmt::format("{}:{{\"dtype\":\"{}\",\"shape\":[", json_string(row.desc->name), row.type.name);
   for (int axis = 0; axis < row.desc->shape.size(); ++axis) {
@@ -68,7 +67,7 @@ Result<SafetensorsLayout> layout_safetensors(std::span<const TensorDesc> tensors
                                              const SafetensorsMetadata& metadata,
                                              std::uint64_t data_alignment) {
   if (data_alignment == 0) return fail(Code::kUsage, "found a data alignment of 0, expected 8");
-  std::vector<Row> rows;
+  std::vector<HeaderRow> rows;
   rows.reserve(tensors.size());
   for (const TensorDesc& desc : tensors) rows.push_back(SW_TRY(make_row(desc)));
   std::vector<std::size_t> order(rows.size());
@@ -79,12 +78,11 @@ Result<SafetensorsLayout> layout_safetensors(std::span<const TensorDesc> tensors
   });
 
   std::vector<std::string_view> names;
-  for (const Row& row : rows) names.push_back(row.desc->name);
+  for (const HeaderRow& row : rows) names.push_back(row.desc->name);
   std::ranges::sort(names);
   const auto twin = std::ranges::adjacent_find(names);
   if (twin != names.end()) {
-    return fail(Code::kDuplicateName, "tensor {}: found it twice, expected it once in a file",
-                *twin);
+    return fail(Code::kDuplicateName, "tensor {}: the file would hold it twice", *twin);
   }
 
   SafetensorsLayout layout;

@@ -20,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string golden(const std::string& name) { return read_golden("safetensors/" + name); }
+std::string golden_header(const std::string& name) { return read_golden("safetensors/" + name); }
 
 Result<SafetensorsHeader> read(const std::string& bytes) {
   return read_safetensors_header(*make_memory_file("a.safetensors", bytes));
@@ -35,7 +35,7 @@ std::string file_of(const std::string& header, std::size_t data_bytes) {
 
 std::string one(const std::string& fields) { return R"({"t":{)" + fields + "}}"; }
 
-void expect_refused(const std::string& bytes, Code code, const std::string& fragment) {
+void expect_header_refused(const std::string& bytes, Code code, const std::string& fragment) {
   const auto header = read(bytes);
   ASSERT_FALSE(header.has_value()) << fragment;
   EXPECT_EQ(header.error().code, code) << header.error().message;
@@ -52,7 +52,7 @@ std::vector<TensorDesc> descs_of(const SafetensorsHeader& header) {
 // The reference writer's own file: every type, empty tensors, names that need care.
 TEST(SafetensorsLayout, GivesTheBytesOfTheReferenceWriter) {
   for (const char* name : {"mixed.safetensors", "empty.safetensors"}) {
-    const std::string bytes = golden(name);
+    const std::string bytes = golden_header(name);
     const SafetensorsHeader header = read(bytes).value();
     std::vector<TensorDesc> descs = descs_of(header);
     std::ranges::reverse(descs);  // the result must not depend on the order given
@@ -66,10 +66,10 @@ TEST(SafetensorsLayout, GivesTheBytesOfTheReferenceWriter) {
       EXPECT_EQ(layout.ranges[i].length, tensor.range.length);
     }
   }
-  EXPECT_EQ(read(golden("mixed.safetensors"))->tensors.size(), 32u);
+  EXPECT_EQ(read(golden_header("mixed.safetensors"))->tensors.size(), 32u);
   const SafetensorsMetadata odd = {{"k\n\t\"\x01\x7f\xc3\xa9", "v\\/\b\f\r"}};
-  EXPECT_TRUE(layout_safetensors({}, odd)->header == golden("metadata_only.safetensors"));
-  EXPECT_EQ(read(golden("metadata_only.safetensors"))->metadata, odd);
+  EXPECT_TRUE(layout_safetensors({}, odd)->header == golden_header("metadata_only.safetensors"));
+  EXPECT_EQ(read(golden_header("metadata_only.safetensors"))->metadata, odd);
 }
 
 TEST(SafetensorsLayout, CanPutTheDataOnAPage) {
@@ -134,11 +134,11 @@ TEST(SafetensorsHeader, AgreesWithTheReferenceReader) {
       {R"({"t":{"dtype":{"F32":null},"shape":[1],"data_offsets":[0,4]}})", "an object at"},
       {R"({"t":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})", "9 axes"},
       {"zero bytes [0,18446744073709551615,18446744073709551615]", "an extent of"},
-      {"F4 [2,3] 3", "no whole number of bytes"},
+      {"F4 [2,3] 3", "not a whole number of bytes"},
       {R"({"\u0000":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "control characters"},
       {R"({"\n":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "control characters"},
       {R"({"\u007f":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "control characters"}};
-  const nlohmann::json cases = nlohmann::json::parse(golden("verdicts.json"));
+  const nlohmann::json cases = nlohmann::json::parse(golden_header("verdicts.json"));
   ASSERT_GT(cases.size(), 200u);
   std::set<std::string> met;
   int accepted = 0;
@@ -170,7 +170,7 @@ TEST(SafetensorsHeader, AgreesWithTheReferenceReader) {
 }
 
 TEST(SafetensorsHeader, ReadsWhatTorchMeans) {
-  const SafetensorsHeader header = read(golden("mixed.safetensors")).value();
+  const SafetensorsHeader header = read(golden_header("mixed.safetensors")).value();
   std::map<std::string, SafetensorsTensor> by_name;
   for (const SafetensorsTensor& tensor : header.tensors) by_name[tensor.desc.name] = tensor;
   for (int i = 0; i < kDTypeCount; ++i) {
@@ -189,31 +189,35 @@ TEST(SafetensorsHeader, ReadsWhatTorchMeans) {
 
 TEST(SafetensorsHeader, SaysWhatIsWrong) {
   using enum Code;
-  expect_refused("1234567", kSafetensorsCorrupt, "found 7 bytes");
-  expect_refused(file_of("{}", 0).substr(0, 9), kSafetensorsCorrupt, "found a header of 2 bytes");
+  expect_header_refused("\1\2\3\4\5\6\7", kSafetensorsCorrupt, "found 7 bytes");
+  expect_header_refused(file_of("{}", 0).substr(0, 9), kSafetensorsCorrupt,
+                        "found a header of 2 bytes");
   std::string huge;
   append_le(huge, std::uint64_t{100'000'001});
-  expect_refused(huge + std::string(100'000'001, ' '), kLimit, "found a header of 100000001 bytes");
-  expect_refused(file_of(one(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])"), 4),
-                 kSafetensorsCorrupt, "tensor t: found data_offsets that don't span 8 bytes");
-  expect_refused(file_of(one(R"("dtype":"F99","shape":[2],"data_offsets":[0,4])"), 4),
-                 kSafetensorsDtype, "tensor t: found dtype \"F99\"");
-  expect_refused(file_of(one(R"("dtype":"U8","shape":[4],"data_offsets":[0,4])"), 5),
-                 kSafetensorsCorrupt, "found 5 bytes of data, expected 4 as the header says");
-  expect_refused(file_of(one(R"("dtype":"U8","shape":[4],"data_offsets":[1,5])"), 5),
-                 kSafetensorsCorrupt, "tensor t: found its data at 1, expected it at 0");
-  expect_refused(file_of(one(R"("dtype":"U8","shape":[-4],"data_offsets":[0,4])"), 4),
-                 kSafetensorsCorrupt, "found a negative number at \"t.shape\"");
-  expect_refused(file_of(one(R"("dtype":"U8","shape":[4])"), 4), kSafetensorsCorrupt,
-                 "an entry without dtype, shape or data_offsets");
-  expect_refused(file_of(R"({"a":1})", 0), kSafetensorsCorrupt, "found a number at \"a\"");
-  expect_refused(file_of(R"({"a":,})", 0), kSafetensorsCorrupt, "parse error");
-  expect_refused(file_of(R"({"__metadata__":{"a":1}})", 0), kSafetensorsCorrupt,
-                 "a number at \"a\"");
+  expect_header_refused(huge + std::string(100'000'001, ' '), kLimit,
+                        "found a header of 100000001 bytes");
+  expect_header_refused(file_of(one(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])"), 4),
+                        kSafetensorsCorrupt,
+                        "tensor t: found data_offsets that don't span 8 bytes");
+  expect_header_refused(file_of(one(R"("dtype":"F99","shape":[2],"data_offsets":[0,4])"), 4),
+                        kSafetensorsDtype, "tensor t: found dtype \"F99\"");
+  expect_header_refused(file_of(one(R"("dtype":"U8","shape":[4],"data_offsets":[0,4])"), 5),
+                        kSafetensorsCorrupt,
+                        "found 5 bytes of data, expected 4 as the header says");
+  expect_header_refused(file_of(one(R"("dtype":"U8","shape":[4],"data_offsets":[1,5])"), 5),
+                        kSafetensorsCorrupt, "tensor t: found its data at 1, expected it at 0");
+  expect_header_refused(file_of(one(R"("dtype":"U8","shape":[-4],"data_offsets":[0,4])"), 4),
+                        kSafetensorsCorrupt, "found a negative number at \"t.shape\"");
+  expect_header_refused(file_of(one(R"("dtype":"U8","shape":[4])"), 4), kSafetensorsCorrupt,
+                        "an entry without dtype, shape or data_offsets");
+  expect_header_refused(file_of(R"({"a":1})", 0), kSafetensorsCorrupt, "found a number at \"a\"");
+  expect_header_refused(file_of(R"({"a":,})", 0), kSafetensorsCorrupt, "parse error");
+  expect_header_refused(file_of(R"({"__metadata__":{"a":1}})", 0), kSafetensorsCorrupt,
+                        "a number at \"a\"");
 }
 
 TEST(SafetensorsHeader, CutOrFlippedFilesNeverReadDifferently) {
-  const std::string good = golden("mixed.safetensors");
+  const std::string good = golden_header("mixed.safetensors");
   const auto describe = [](const std::string& bytes) -> Result<std::string> {
     const SafetensorsHeader header = SW_TRY(read(bytes));
     std::string text;

@@ -5,10 +5,12 @@
 #include <array>
 #include <charconv>
 
+#include "base/allowance.h"
 #include "base/checked.h"
+#include "base/crc32.h"
 #include "base/endian.h"
 #include "base/fail.h"
-#include "codec/crc32.h"
+#include "codec/stand_in.h"
 #include "codec/torch_record.h"
 #include "codec/zip_layout.h"
 
@@ -18,7 +20,6 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::uint64_t kSmallRecordBytes = 64;  // .storage_alignment
-constexpr std::uint64_t kIdentifyBytes = 512;
 constexpr std::uint32_t kUsualAlignment = 64;
 
 struct Signature {
@@ -40,7 +41,7 @@ constexpr std::array<Signature, 8> kSignatures = {{
     {0, "7z\xbc\xaf\x27\x1c"sv, "a 7-Zip archive"},
     {0, "\x28\xb5\x2f\xfd"sv, "a zstd stream"},
     {0, "\x89HDF"sv, "an HDF5 file"},
-    {0, "version https://git-lfs"sv, "a Git LFS pointer; fetch the file itself"},
+    {0, "version https://git-lfs"sv, "a Git LFS pointer"},
     {8, "{\""sv, "a safetensors file"},
 }};
 
@@ -50,10 +51,12 @@ Status read_into(const ReadableFile& file, std::uint64_t offset, std::string& bu
 
 /// Refuses what is no zip archive, by name where it is known.
 Status check_is_zip(const ReadableFile& file, ByteRange window) {
-  std::string head(std::min(window.length, kIdentifyBytes), '\0');
+  std::string head(std::min(window.length, kHeadBytes), '\0');
   SW_TRY(read_into(file, window.offset, head));
   const auto found = identify_no_zip(head);
   if (!found) return {};
+  SW_TRY(refuse_stand_in(Code::kUnsupportedFormat, file.name(), head, "a torch.save archive",
+                         Contents::kBinary));
   return fail(Code::kUnsupportedFormat,
               "{}@{}: found {}, expected a torch.save archive; load and save it with torch 1.6 or "
               "later",
@@ -87,7 +90,9 @@ Result<TorchArchive> TorchArchive::open(const ReadableFile& file, ByteRange wind
   SW_TRY(archive.check_records());
   const zip::Entry* entry = SW_TRY(torch_record(archive.zip_, archive.prefix_, "data.pkl"));
   const std::string pickle = SW_TRY(archive.zip_.read(*entry, limits.bytes));
-  auto document = pickle::decode(as_bytes(pickle), limits);
+  pickle::Limits bounded = limits;
+  if (bounded.file_bytes == 0) bounded.file_bytes = window.length;
+  auto document = pickle::decode(as_bytes(pickle), bounded);
   if (!document) {
     return std::unexpected(std::move(document).error().within(
         fmt::format("{} record '{}'", file.name(), entry->name)));
@@ -139,6 +144,7 @@ Result<std::string> TorchArchive::with_pickle(const std::string& pickle,
     records.push_back({entry.name, &entry == data ? pickle.size() : entry.bytes, alignment});
   }
   const zip::Layout layout = SW_TRY(zip::Layout::make(std::move(records)));
+  limit_bytes = std::min(limit_bytes, Allowance::of(std::max(zip_.window().length, pickle.size())));
   if (layout.total_bytes() > limit_bytes) {
     return fail(Code::kLimit, "{}: found an archive of {} bytes, expected at most {}",
                 zip_.file().name(), layout.total_bytes(), limit_bytes);

@@ -22,6 +22,7 @@ struct LocatedTensor {
   ByteRange range;                ///< in the file: from the first element to the last one used
   ByteRange storage;              ///< in the file: the whole record
   std::uint32_t storage_crc = 0;  ///< CRC-32 of the record; 0 when the file doesn't have it
+  std::string record;             ///< its name in the archive; empty where there is no archive
   SignFlips flips;                ///< still to be done to the elements
 };
 

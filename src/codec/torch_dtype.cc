@@ -6,12 +6,12 @@
 namespace shardwright {
 namespace {
 
-struct Row {
+struct DtypeRow {
   DType dtype;
   std::string_view storage_class;
 };
 
-constexpr std::array<Row, 12> kRows = {{
+constexpr std::array<DtypeRow, 12> kRows = {{
     {DType::kBool, "BoolStorage"},
     {DType::kU8, "ByteStorage"},
     {DType::kI8, "CharStorage"},
@@ -29,14 +29,14 @@ constexpr std::array<Row, 12> kRows = {{
 }  // namespace
 
 std::string_view torch_storage_class(DType dtype) {
-  for (const Row& row : kRows) {
+  for (const DtypeRow& row : kRows) {
     if (row.dtype == dtype) return row.storage_class;
   }
   return {};
 }
 
 std::optional<DType> dtype_of_storage_class(std::string_view name) {
-  for (const Row& row : kRows) {
+  for (const DtypeRow& row : kRows) {
     if (row.storage_class == name) return row.dtype;
   }
   return std::nullopt;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kPickleBytes = 1 << 20;  // of one tensor: some 200 bytes are usual
 constexpr std::uint64_t kOneReadBytes = 2048;    // an item up to this is read at once
-constexpr std::uint64_t kHeadBytes = 16384;      // more between pickle and storage is not usual
+constexpr std::uint64_t kItemHeadBytes = 16384;  // more between pickle and storage is not usual
 constexpr std::uint64_t kPayloadAlignment = 64;
 
 /// The bytes from the first record to where torch's layout lets the storage begin, where that is
@@ -26,7 +26,7 @@ Status fetch_head(PrefetchedFile& file, ByteRange item, const zip::Entry& pickle
       storage.header_offset + zip::kLocalBytes + storage.name.size() + zip::kExtraHeaderBytes;
   const std::uint64_t payload = round_up(header_end, kPayloadAlignment);
   if (payload > item.length || payload < pickle.header_offset ||
-      payload - pickle.header_offset > kHeadBytes) {
+      payload - pickle.header_offset > kItemHeadBytes) {
     return {};
   }
   return file.fetch(item.offset + pickle.header_offset, payload - pickle.header_offset);

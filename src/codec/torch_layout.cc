@@ -5,9 +5,9 @@
 #include <functional>
 #include <unordered_set>
 
+#include "base/crc32.h"
 #include "base/endian.h"
 #include "base/fail.h"
-#include "codec/crc32.h"
 #include "codec/torch_dtype.h"
 
 namespace shardwright {

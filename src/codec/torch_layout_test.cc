@@ -8,8 +8,8 @@
 
 #include <fstream>
 
+#include "base/crc32.h"
 #include "base/endian.h"
-#include "codec/crc32.h"
 #include "codec/torch_archive.h"
 #include "codec/torch_item.h"
 #include "codec/torch_item_reader.h"
@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string golden(const std::string& name) { return read_golden("torch_save/" + name); }
+std::string golden_layout(const std::string& name) { return read_golden("torch_save/" + name); }
 
 /// head, storage, between, storage, ..., tail; checks that each storage lies where it was promised.
 std::string assemble(const TorchLayout& layout, const std::vector<std::string>& storages) {
@@ -60,18 +60,18 @@ TEST(TorchLayout, GivesTheBytesOfTorch) {
        {"01_state_dict", "02_dtypes", "03_views_shared", "04_parameter", "07_numpy",
         "09_many_storages", "10_tied_and_repeated", "11_sparse", "12_quantized", "13_conj_neg",
         "14_bare_tensor", "16_empty_dict", "24_proto4", "my_model.x", "object"}) {
-    const std::string bytes = golden(std::string("2.13.0/") + name + ".pt");
+    const std::string bytes = golden_layout(std::string("2.13.0/") + name + ".pt");
     EXPECT_TRUE(rebuild(bytes, {}) == bytes) << name;
   }
 }
 
 TEST(TorchLayout, GivesTheBytesOfTorchAtAnotherAlignment) {
-  const std::string bytes = golden("2.13.0/43_align4096.pt");
+  const std::string bytes = golden_layout("2.13.0/43_align4096.pt");
   EXPECT_TRUE(rebuild(bytes, {.storage_alignment = 4096}) == bytes);
 }
 
 TEST(TorchLayout, LeavesOutTheOptionalRecords) {
-  const std::string bytes = golden("2.13.0/01_state_dict.pt");
+  const std::string bytes = golden_layout("2.13.0/01_state_dict.pt");
   const std::string plain = rebuild(bytes, {.format_records = false, .serialization_id = false});
   const auto file = make_memory_file("plain", plain);
   const TorchArchive archive = TorchArchive::open(*file).value();
@@ -169,7 +169,7 @@ TEST(TorchPrefix, IsWhatTorchDerivesFromAPath) {
 }
 
 TEST(TorchObject, IsAWholeArchive) {
-  const std::string bytes = golden("2.13.0/object.pt");
+  const std::string bytes = golden_layout("2.13.0/object.pt");
   const auto file = make_memory_file("golden", bytes);
   const TorchArchive archive = TorchArchive::open(*file).value();
   const std::string pickle = archive.zip().read(*archive.record("data.pkl"), 1 << 20).value();

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/crc32.h"
+#include "base/endian.h"
 #include "base/fail.h"
 #include "codec/zip_format.h"
 
@@ -18,15 +20,17 @@ Result<std::string> torch_folder(const zip::Archive& zip) {
       zip.entries().empty() ? std::string_view() : zip.entries().front().name;
   const std::size_t slash = first.find('/');
   if (slash != std::string_view::npos) return std::string(first.substr(0, slash));
-  return fail(Code::kTorchArchive, "{}@{}: found no record in a folder, expected <name>/data.pkl",
-              zip.file().name(), zip.window().offset);
+  return fail(
+      Code::kTorchArchive,
+      "{}@{}: not a torch.save archive: no record lies in a folder, as <name>/data.pkl does",
+      zip.file().name(), zip.window().offset);
 }
 
 Result<const zip::Entry*> torch_record(const zip::Archive& zip, std::string_view folder,
                                        std::string_view name) {
   const zip::Entry* entry = zip.find(fmt::format("{}/{}", folder, name));
   if (entry != nullptr) return entry;
-  return fail(Code::kTorchArchive, "{}@{}: found no record {}/{}, expected a torch.save archive",
+  return fail(Code::kTorchArchive, "{}@{}: not a torch.save archive: it has no record {}/{}",
               zip.file().name(), zip.window().offset, folder, name);
 }
 
@@ -57,7 +61,26 @@ Result<LocatedTensor> place_torch_tensor(const TorchTensor& recipe, const zip::A
   }
   LocatedTensor tensor = place_in_storage(recipe, payload);
   tensor.storage_crc = storage.crc;
+  tensor.record = storage.name;
   return tensor;
+}
+
+Result<std::string> read_torch_storage(const ReadableFile& file, const LocatedTensor& tensor,
+                                       std::uint64_t limit_bytes) {
+  if (tensor.storage.length > limit_bytes) {
+    return fail(Code::kLimit, "{}@{}: a storage of {} bytes is more than the {} that fit here",
+                file.name(), tensor.storage.offset, tensor.storage.length, limit_bytes);
+  }
+  std::string bytes(static_cast<std::size_t>(tensor.storage.length), '\0');
+  SW_TRY(file.read_at(tensor.storage.offset, std::as_writable_bytes(std::span(bytes))));
+  const std::uint32_t crc = crc32(as_bytes(bytes));
+  if (tensor.storage_crc == 0 || tensor.storage_crc == crc) return bytes;
+  return fail(
+      Code::kPayloadDamaged,
+      "{}@{}: found CRC-32 {:08x} of record '{}' ({} bytes), expected {:08x}; its bytes were "
+      "altered, restore the file",
+      file.name(), tensor.storage.offset, crc, tensor.record, tensor.storage.length,
+      tensor.storage_crc);
 }
 
 LocatedTensor place_in_storage(const TorchTensor& recipe, ByteRange payload) {

@@ -30,6 +30,12 @@ namespace shardwright {
                                                        const zip::Entry& storage,
                                                        ByteRange payload);
 
+/// All bytes of the storage of a located tensor, a small one; compared with their CRC-32 where the
+/// archive has one. Errors: kPayloadDamaged, kLimit above `limit_bytes`.
+[[nodiscard]] Result<std::string> read_torch_storage(const ReadableFile& file,
+                                                     const LocatedTensor& tensor,
+                                                     std::uint64_t limit_bytes);
+
 /// The place of a tensor in a storage that lies at `payload`. REQUIRES: that storage has
 /// recipe.storage_bytes.
 [[nodiscard]] LocatedTensor place_in_storage(const TorchTensor& recipe, ByteRange payload);

@@ -22,13 +22,13 @@ using pickle::Value;
 
 /// 0x1950a86a20f9469cfc6c as a pickle's LONG1, which begins the first of the pickles behind a
 /// header of a few bytes that depends on the protocol.
-constexpr std::string_view kMagic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
+constexpr std::string_view kStreamMagic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
 constexpr std::size_t kMagicWithin = 32;
 constexpr std::int64_t kProtocol = 1001;
 constexpr std::uint64_t kFirstWindow = std::uint64_t{1} << 20;
 
-std::unexpected<Error> refuse(const std::string& name, std::string_view found,
-                              std::string_view expected) {
+std::unexpected<Error> refuse_stream(const std::string& name, std::string_view found,
+                                     std::string_view expected) {
   return fail(Code::kTorchArchive, "{}: found {}, expected {}", name, found, expected);
 }
 
@@ -76,10 +76,11 @@ Result<std::map<std::string, std::uint64_t, std::less<>>> storage_sizes(
       continue;  // modules' source code; whoever asks for such a tensor is told
     }
     if (id.size() > 5 && !id[5].is_none()) {
-      return refuse(name, "a storage that is a view of another", "whole ones; save it with 1.6");
+      return refuse_stream(name, "a storage that is a view of another",
+                           "whole ones; save it with 1.6");
     }
     const auto bytes = checked_mul(*count, element_bytes(id[1]));
-    if (!bytes) return refuse(name, "a storage size beyond int64", "one that can exist");
+    if (!bytes) return refuse_stream(name, "a storage size beyond int64", "one that can exist");
     sizes[std::string(*key)] = static_cast<std::uint64_t>(*bytes);
   }
   return sizes;
@@ -89,10 +90,12 @@ Result<std::map<std::string, std::uint64_t, std::less<>>> storage_sizes(
 
 bool TorchStream::begins(std::string_view head) {
   return head.starts_with('\x80') &&
-         head.substr(0, kMagicWithin).find(kMagic) != std::string_view::npos;
+         head.substr(0, kMagicWithin).find(kStreamMagic) != std::string_view::npos;
 }
 
-Result<TorchStream> TorchStream::open(const ReadableFile& file, const pickle::Limits& limits) {
+Result<TorchStream> TorchStream::open(const ReadableFile& file, const pickle::Limits& given) {
+  pickle::Limits limits = given;
+  if (limits.file_bytes == 0) limits.file_bytes = file.size();
   std::string bytes;
   // The pickles' size is written nowhere: read on until all of them are there.
   for (std::uint64_t window = kFirstWindow;; window *= 2) {
@@ -104,11 +107,11 @@ Result<TorchStream> TorchStream::open(const ReadableFile& file, const pickle::Li
       return std::unexpected(std::move(pickles).error().within(file.name()));
     }
     if (pickles->values[1].document.root().as_int() != kProtocol) {
-      return refuse(file.name(), "another protocol", "1001");
+      return refuse_stream(file.name(), "another protocol", "1001");
     }
     const Value machine = pickles->values[2].document.root();
     if (machine.find("little_endian").as_bool() != true) {
-      return refuse(file.name(), "a file of a big-endian machine", "a little-endian one");
+      return refuse_stream(file.name(), "a file of a big-endian machine", "a little-endian one");
     }
     TorchStream stream;
     stream.name_ = file.name();
@@ -122,19 +125,21 @@ Result<TorchStream> TorchStream::open(const ReadableFile& file, const pickle::Li
 }
 
 Status TorchStream::read_keys(Value keys, const ReadableFile& file, std::uint64_t position) {
-  if (!keys.is(Kind::kList)) return refuse(name_, "no list of keys", "one behind the object");
+  if (!keys.is(Kind::kList))
+    return refuse_stream(name_, "no list of keys", "one behind the object");
   const auto sizes = SW_TRY(storage_sizes(*document_, name_));
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const auto key = keys[i].as_string();
     const auto size = key ? sizes.find(*key) : sizes.end();
     if (size == sizes.end()) {
-      return refuse(name_, "a storage that no tensor has", "one for each key");
+      return refuse_stream(name_, "a storage that no tensor has", "one for each key");
     }
     std::array<std::byte, 8> count;
     SW_TRY(file.read_at(position, count));
     position += count.size();
     if (size->second > file.size() - std::min(position, file.size())) {
-      return refuse(name_, fmt::format("storage {} to end behind the file", *key), "all of it");
+      return refuse_stream(name_, fmt::format("storage {} to end behind the file", *key),
+                           "all of it");
     }
     // The count is of elements, whose size the object told: it must be consistent with that.
     const auto elements = static_cast<std::uint64_t>(load_le<std::int64_t>(count.data()));
@@ -142,8 +147,8 @@ Status TorchStream::read_keys(Value keys, const ReadableFile& file, std::uint64_
                             ? size->second == 0
                             : size->second % elements == 0 && size->second / elements <= 16;
     if (!agrees || !storages_.emplace(*key, ByteRange{position, size->second}).second) {
-      return refuse(name_, fmt::format("storage {} of {} elements", *key, elements),
-                    fmt::format("{} bytes, once", size->second));
+      return refuse_stream(name_, fmt::format("storage {} of {} elements", *key, elements),
+                           fmt::format("{} bytes, once", size->second));
     }
     position += size->second;
   }
@@ -155,11 +160,12 @@ Result<LocatedTensor> TorchStream::locate(Value tensor) const {
   if (!recipe) return std::unexpected(std::move(recipe).error().within(name_));
   const auto storage = storages_.find(recipe->storage_key);
   if (storage == storages_.end()) {
-    return refuse(name_, fmt::format("no storage {}", recipe->storage_key), "one for each tensor");
+    return refuse_stream(name_, fmt::format("no storage {}", recipe->storage_key),
+                         "one for each tensor");
   }
   if (storage->second.length != recipe->storage_bytes) {
-    return refuse(name_, fmt::format("storage {} of another size", recipe->storage_key),
-                  fmt::format("{} bytes", recipe->storage_bytes));
+    return refuse_stream(name_, fmt::format("storage {} of another size", recipe->storage_key),
+                         fmt::format("{} bytes", recipe->storage_bytes));
   }
   return place_in_storage(*recipe, storage->second);
 }

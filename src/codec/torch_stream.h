@@ -23,7 +23,7 @@ class TorchStream {
   /// magic number, big-endian, keys and storages that don't agree, storages beyond the file's end),
   /// those of pickle::decode_prefix.
   [[nodiscard]] static Result<TorchStream> open(const ReadableFile& file,
-                                                const pickle::Limits& limits = {});
+                                                const pickle::Limits& given = {});
 
   [[nodiscard]] const pickle::Document& document() const { return *document_; }
   /// The bytes of the object's pickle.

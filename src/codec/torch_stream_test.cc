@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string golden(const std::string& name) { return read_golden("torch_save/" + name); }
+std::string golden_stream(const std::string& name) { return read_golden("torch_save/" + name); }
 
 TEST(TorchStream, ReadsWhatOldAndNewTorchWrote) {
   int tensors = 0;
@@ -26,11 +26,11 @@ TEST(TorchStream, ReadsWhatOldAndNewTorchWrote) {
        {"1.6.0/20_legacy_state_dict", "1.6.0/22_legacy_views", "1.10.2/20_legacy_state_dict",
         "1.10.2/22_legacy_views", "2.13.0/20_legacy_state_dict", "2.13.0/21_legacy_dtypes",
         "2.13.0/22_legacy_views"}) {
-    const std::string bytes = golden(std::string(path) + ".pt");
+    const std::string bytes = golden_stream(std::string(path) + ".pt");
     const auto file = make_memory_file(path, bytes);
     const auto stream = TorchFile::open(*file);
     ASSERT_TRUE(stream) << stream.error().message;
-    const auto expected = nlohmann::json::parse(golden(std::string(path) + ".json"));
+    const auto expected = nlohmann::json::parse(golden_stream(std::string(path) + ".json"));
     tensors += compare(
         bytes, [&](pickle::Value v) { return stream->locate(v); }, stream->root(), expected, path);
   }
@@ -39,7 +39,7 @@ TEST(TorchStream, ReadsWhatOldAndNewTorchWrote) {
 
 TEST(TorchFile, ReadsBothForms) {
   for (const char* name : {"2.13.0/20_legacy_state_dict.pt", "2.13.0/01_state_dict.pt"}) {
-    const auto file = make_memory_file(name, golden(name));
+    const auto file = make_memory_file(name, golden_stream(name));
     const TorchFile torch = TorchFile::open(*file).value();
     const std::string pickle = torch.pickle(1 << 20).value();
     EXPECT_EQ(pickle.substr(0, 2), "\x80\x02");
@@ -50,7 +50,7 @@ TEST(TorchFile, ReadsBothForms) {
 
 // Every cut and every flipped byte gives an error or the same tensors.
 TEST(TorchStream, CutOrFlippedFilesNeverReadDifferently) {
-  const std::string bytes = golden("2.13.0/20_legacy_state_dict.pt");
+  const std::string bytes = golden_stream("2.13.0/20_legacy_state_dict.pt");
   const auto whole = make_memory_file("a", bytes);
   const TorchStream original = TorchStream::open(*whole).value();
   const LocatedTensor expected = original.locate(original.document().root().find("w")).value();
@@ -84,7 +84,8 @@ std::string stream_of(std::int64_t protocol, bool little_endian, pickle::Documen
   rest.set(machine, "little_endian", rest.boolean(little_endian));
   std::vector<pickle::Value> names;
   for (const std::string& key : keys) names.push_back(rest.string(key));
-  std::string bytes = golden("2.13.0/20_legacy_state_dict.pt").substr(0, 15);  // the magic number
+  std::string bytes =
+      golden_stream("2.13.0/20_legacy_state_dict.pt").substr(0, 15);  // the magic number
   bytes += encoded(rest, rest.integer(protocol)) + encoded(rest, machine);
   bytes += encoded(object, object.root());
   return bytes + encoded(rest, rest.list(names)) + data;

@@ -29,7 +29,7 @@ constexpr std::array<Wrapper, 2> kParameterWrappers = {{
     {"torch._utils", "_rebuild_parameter_with_state"},
 }};
 
-std::unexpected<Error> refuse(std::string_view found, std::string_view expected) {
+std::unexpected<Error> refuse_tensor(std::string_view found, std::string_view expected) {
   return fail(Code::kTorchArchive, "tensor: found {}, expected {}", found, expected);
 }
 
@@ -67,7 +67,7 @@ Result<Call> unwrap(Value value) {
     call.is_parameter = true;
     value = call.args[0];
   }
-  return refuse(describe(value), "a tensor");
+  return refuse_tensor(describe(value), "a tensor");
 }
 
 std::optional<Dims> read_dims(Value value) {
@@ -93,14 +93,14 @@ Status read_storage(Value value, std::optional<DType> dtype, TorchTensor& recipe
   const auto size = id[4].as_int();
   if (!id.is(Kind::kTuple) || tag != "storage" || !id[1].is(Kind::kGlobal) || !key || !size ||
       *size < 0) {
-    return refuse(describe(value), "a storage ('storage', class, key, location, size)");
+    return refuse_tensor(describe(value), "a storage ('storage', class, key, location, size)");
   }
   const bool plain_key =
       !key->empty() && key->size() <= 64 && std::ranges::all_of(*key, [](char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                c == '_';
       });
-  if (!plain_key) return refuse("an odd storage key", "letters and digits");
+  if (!plain_key) return refuse_tensor("an odd storage key", "letters and digits");
   const std::string_view cls = id[1].name();
   const std::optional<DType> typed = dtype_of_storage_class(cls);
   std::int64_t unit = 1;
@@ -110,14 +110,14 @@ Status read_storage(Value value, std::optional<DType> dtype, TorchTensor& recipe
   } else if (cls == "UntypedStorage" && dtype) {
     recipe.dtype = *dtype;
   } else {
-    return refuse(fmt::format("a storage of class {}", cls), "one of plain numbers");
+    return refuse_tensor(fmt::format("a storage of class {}", cls), "one of plain numbers");
   }
   if (typed && recipe.dtype != *typed) {
-    return refuse(fmt::format("{} in a storage of class {}", torch_name(recipe.dtype), cls),
-                  "the storage's own dtype");
+    return refuse_tensor(fmt::format("{} in a storage of class {}", torch_name(recipe.dtype), cls),
+                         "the storage's own dtype");
   }
   const auto bytes = checked_mul(*size, unit);
-  if (!bytes) return refuse("a storage size beyond int64", "one that can exist");
+  if (!bytes) return refuse_tensor("a storage size beyond int64", "one that can exist");
   recipe.storage_key = *key;
   recipe.storage_bytes = static_cast<std::uint64_t>(*bytes);
   return {};
@@ -125,9 +125,9 @@ Status read_storage(Value value, std::optional<DType> dtype, TorchTensor& recipe
 
 Status check_geometry(const TorchTensor& recipe) {
   const auto elements = element_count(recipe.shape);
-  if (!elements) return refuse(elements.error().message, "one that can exist");
+  if (!elements) return refuse_tensor(elements.error().message, "one that can exist");
   const auto bytes = checked_mul<std::int64_t>(*elements, bytes_of(recipe.dtype));
-  if (!bytes) return refuse("a shape beyond int64 bytes", "one that can exist");
+  if (!bytes) return refuse_tensor("a shape beyond int64 bytes", "one that can exist");
   if (*elements == 0) return {};
   std::optional<std::int64_t> last = recipe.offset;
   for (int axis = 0; axis < recipe.shape.size() && last; ++axis) {
@@ -136,14 +136,14 @@ Status check_geometry(const TorchTensor& recipe) {
   }
   const auto available = static_cast<std::int64_t>(recipe.storage_bytes) / bytes_of(recipe.dtype);
   if (!last || *last >= available) {
-    return refuse(
+    return refuse_tensor(
         fmt::format("shape {}, strides {}, offset {} on a storage of {} elements",
                     to_string(recipe.shape), to_string(recipe.strides), recipe.offset, available),
         "a view within its storage");
   }
   if (*bytes - static_cast<std::int64_t>(recipe.storage_bytes) > kMaxExpansionBytes) {
-    return refuse(fmt::format("{} bytes expanded from {}", *bytes, recipe.storage_bytes),
-                  "at most 64 MiB more");
+    return refuse_tensor(fmt::format("{} bytes expanded from {}", *bytes, recipe.storage_bytes),
+                         "at most 64 MiB more");
   }
   return {};
 }
@@ -172,7 +172,8 @@ Result<SignFlips> read_flips(Value metadata) {
   for (std::size_t i = 0; i < metadata.size(); ++i) {
     const auto flag = metadata.is(Kind::kDict) ? metadata.value(i).as_bool() : std::nullopt;
     const std::string_view key = flag ? metadata.key(i).text() : std::string_view();
-    if (key != "conj" && key != "neg") return refuse("unknown view flags", "conj, neg or none");
+    if (key != "conj" && key != "neg")
+      return refuse_tensor("unknown view flags", "conj, neg or none");
     (key == "conj" ? flips.conjugate : flips.negate) = *flag;
   }
   return flips;
@@ -201,6 +202,16 @@ bool TorchTensor::is_dense() const {
   return true;
 }
 
+Value dict_pairs(Value dict) { return dict.is(Kind::kDict) ? dict : dict.items(); }
+
+bool holds_tensor(Value pairs) {
+  if (!pairs.is(Kind::kDict)) return false;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (is_tensor(pairs.value(i))) return true;
+  }
+  return false;
+}
+
 bool is_tensor(Value value) {
   if (!value.is(Kind::kReduce)) return false;
   const Value function = value.callable();
@@ -213,7 +224,8 @@ bool is_tensor(Value value) {
 Result<TorchTensor> read_torch_tensor(Value value) {
   Result<TorchTensor> view = read_torch_view(value);
   if (view && view->flips.any()) {
-    return refuse("a conjugate or negative view", "plain elements; resolve it before saving");
+    return refuse_tensor("a conjugate or negative view",
+                         "plain elements; resolve it before saving");
   }
   return view;
 }
@@ -226,14 +238,14 @@ Result<TorchTensor> read_torch_view(Value value) {
   const bool v3 = call.function.is_global("torch._utils", "_rebuild_tensor_v3");
   if (!v1 && !v2 && !v3) {
     const Value function = call.function;
-    return refuse(function.is(Kind::kGlobal)
-                      ? fmt::format("{}.{}", function.module(), function.name())
-                      : describe(value),
-                  "a dense tensor");
+    return refuse_tensor(function.is(Kind::kGlobal)
+                             ? fmt::format("{}.{}", function.module(), function.name())
+                             : describe(value),
+                         "a dense tensor");
   }
   const std::size_t least = v1 ? 4 : v2 ? 6 : 7;
   if (!args.is(Kind::kTuple) || args.size() < least || args.size() > least + 1) {
-    return refuse(fmt::format("{} arguments", args.size()), fmt::format("{}", least));
+    return refuse_tensor(fmt::format("{} arguments", args.size()), fmt::format("{}", least));
   }
   TorchTensor recipe;
   recipe.flips = SW_TRY(read_flips(args.size() > least ? args[least] : Value()));
@@ -244,20 +256,22 @@ Result<TorchTensor> read_torch_view(Value value) {
     dtype = args[6].is(Kind::kGlobal) && args[6].module() == "torch"
                 ? dtype_from_torch(args[6].name())
                 : std::nullopt;
-    if (!dtype) return refuse(fmt::format("dtype {}", args[6].name()), "one of plain numbers");
+    if (!dtype)
+      return refuse_tensor(fmt::format("dtype {}", args[6].name()), "one of plain numbers");
   }
   SW_TRY(read_storage(args[0], dtype, recipe));
   const int parts = signed_parts(recipe.dtype);
   if ((recipe.flips.negate && parts == 0) || (recipe.flips.conjugate && parts != 2)) {
-    return refuse(fmt::format("a conjugate or negative view of {}", torch_name(recipe.dtype)),
-                  "one of numbers that have such signs");
+    return refuse_tensor(
+        fmt::format("a conjugate or negative view of {}", torch_name(recipe.dtype)),
+        "one of numbers that have such signs");
   }
   const auto offset = args[1].as_int();
   const auto shape = read_dims(args[2]);
   const auto strides = read_dims(args[3]);
   if (!offset || *offset < 0 || !shape || !strides || shape->size() != strides->size()) {
-    return refuse("a broken offset, shape or stride",
-                  fmt::format("non-negative numbers for at most {} axes", kMaxAxes));
+    return refuse_tensor("a broken offset, shape or stride",
+                         fmt::format("non-negative numbers for at most {} axes", kMaxAxes));
   }
   recipe.offset = *offset;
   recipe.shape = *shape;

@@ -40,6 +40,11 @@ struct TorchTensor {
 /// supported or not.
 [[nodiscard]] bool is_tensor(pickle::Value value);
 
+/// The pairs of a dict or of an OrderedDict.
+[[nodiscard]] pickle::Value dict_pairs(pickle::Value dict);
+/// Whether a value of these pairs is a tensor.
+[[nodiscard]] bool holds_tensor(pickle::Value pairs);
+
 /// Reads torch.nn.Parameter and tensors of torch._utils._rebuild_tensor, _v2 and _v3, directly or
 /// within _rebuild_parameter, _rebuild_parameter_with_state or _rebuild_from_type_v2, and checks
 /// their geometry: the view must lie within the storage; an expanded one (stride 0) may not be more

@@ -48,7 +48,7 @@ Result<Layout> Layout::make(std::vector<Record> records, std::uint64_t base) {
     const Record& record = layout.records_[index];
     SW_TRY(check_record(record));
     if (!names.insert(record.name).second) {
-      return fail(Code::kUsage, "record '{}': found it twice, expected it once", record.name);
+      return fail(Code::kUsage, "record '{}': the archive would hold it twice", record.name);
     }
     layout.headers_.push_back(position);
     const auto least =
@@ -57,8 +57,7 @@ Result<Layout> Layout::make(std::vector<Record> records, std::uint64_t base) {
     const std::uint64_t room = kMaxBytes - kMaxAlignment - kDescriptor64Bytes;
     if (!least || *least > room || record.bytes > room - *least) {
       return fail(Code::kLimit,
-                  "record '{}': found its end beyond {} bytes, expected a file that "
-                  "can exist",
+                  "record '{}' would end beyond {} bytes, the most that a file can have",
                   record.name, kMaxBytes);
     }
     const std::uint64_t payload = round_up<std::uint64_t>(*least, record.alignment) - base;

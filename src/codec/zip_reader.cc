@@ -8,9 +8,9 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "base/crc32.h"
 #include "base/endian.h"
 #include "base/fail.h"
-#include "codec/crc32.h"
 #include "codec/pickle_text.h"
 #include "codec/zip_format.h"
 
@@ -83,6 +83,16 @@ bool read_zip64(std::string_view extra, Entry& entry) {
   return for_each_extra(extra, take) && (seen || wanted == 0);
 }
 
+bool has_zip64(std::string_view header, std::size_t name_bytes) {
+  bool found = false;
+  (void)for_each_extra(header.substr(kLocalBytes + name_bytes),
+                       [&](std::uint16_t id, std::string_view) {
+                         found |= id == kExtraZip64;
+                         return true;
+                       });
+  return found;
+}
+
 bool fits_or_is_in_64(std::uint64_t value32, std::uint64_t sentinel, std::uint64_t value64) {
   return value32 == sentinel || value32 == value64;
 }
@@ -139,8 +149,8 @@ Result<Archive::End> Archive::parse_end(std::string_view tail) const {
   if (tail.size() < kEndBytes ||
       field<std::uint32_t>(tail, tail.size() - kEndBytes) != kEndSignature) {
     return fail(Code::kZipCorrupt,
-                "{}: found no end of a zip directory in the last 22 bytes, expected one there; the "
-                "file was cut or is no zip archive",
+                "{}: no end of a zip directory in the last 22 bytes; the file was cut off or is "
+                "no zip archive",
                 at(end_offset));
   }
   const std::string_view record = tail.substr(tail.size() - kEndBytes);
@@ -217,7 +227,7 @@ Status Archive::parse_directory(std::string_view bytes, std::uint64_t count) {
   for (std::uint64_t index = 0; index < count; ++index) {
     const std::string_view rest = bytes.substr(position);
     if (rest.size() < kCentralBytes || field<std::uint32_t>(rest, 0) != kCentralSignature) {
-      return fail(Code::kZipCorrupt, "{}: found no directory record {}, expected {} of them",
+      return fail(Code::kZipCorrupt, "{}: directory record {} of {} is missing",
                   at(directory_offset_ + position), index, count);
     }
     const std::size_t name_bytes = field<std::uint16_t>(rest, 28);
@@ -261,7 +271,7 @@ Status Archive::add_entry(std::string_view record, std::string_view extra, Entry
                 at(directory_offset_), entry.name);
   }
   if (field<std::uint16_t>(record, 34) != 0) {
-    return fail(Code::kZipUnsupported, "{} record '{}': found it on another disk, expected it here",
+    return fail(Code::kZipUnsupported, "{} record '{}' lies on another disk of a split archive",
                 at(directory_offset_), entry.name);
   }
   SW_TRY(check_method(entry));
@@ -270,6 +280,7 @@ Status Archive::add_entry(std::string_view record, std::string_view extra, Entry
     return fail(Code::kZipCorrupt, "{} record '{}': found {} bytes, expected an empty folder",
                 at(directory_offset_), entry.name, entry.bytes);
   }
+  if (is_folder) folder_offsets_.push_back(entry.header_offset);
   if (!is_folder) entries_.push_back(std::move(entry));
   return {};
 }
@@ -320,9 +331,12 @@ Status Archive::index_entries() {
   const auto offset_of = [&](std::uint32_t index) { return entries_[index].header_offset; };
   if (!std::ranges::is_sorted(order, {}, offset_of)) std::ranges::sort(order, {}, offset_of);
   ends_.resize(entries_.size());
+  std::ranges::sort(folder_offsets_);
   std::uint64_t next = directory_offset_;
   for (std::size_t i = order.size(); i-- > 0; next = entries_[order[i]].header_offset) {
     const Entry& entry = entries_[order[i]];
+    const auto folder = std::ranges::upper_bound(folder_offsets_, entry.header_offset);
+    if (folder != folder_offsets_.end()) next = std::min(next, *folder);
     ends_[order[i]] = next;
     const auto payload =
         checked_add<std::uint64_t>(entry.header_offset, kLocalBytes + entry.name.size());
@@ -331,6 +345,7 @@ Status Archive::index_entries() {
     return fail(Code::kZipCorrupt, "{}: found {} bytes, expected it to end before {}",
                 record_name(entry), entry.stored_bytes, next);
   }
+  if (!folder_offsets_.empty()) next = std::min(next, folder_offsets_.front());
   if (next == 0 || entries_.empty()) return {};
   return fail(Code::kZipCorrupt, "{}: found {} bytes before the first record, expected none", at(0),
               next);
@@ -369,11 +384,34 @@ Status Archive::check_local(const Entry& entry, std::string_view header) const {
              (bytes != 0 && !fits_or_is_in_64(bytes, kIn64, entry.bytes))) {
     return refuse("another CRC or size in the local header");
   }
+  const bool late = (entry.flags & kFlagDescriptor) != 0;
+  const auto agrees = [&](std::uint32_t narrow, std::uint64_t wide, std::uint64_t value) {
+    return narrow != kIn64 || wide == value || (late && wide == 0);
+  };
   const auto extra = header.substr(kLocalBytes + entry.name.size());
-  if (!for_each_extra(extra, [](std::uint16_t, std::string_view) { return true; })) {
-    return refuse("broken extra fields in the local header");
-  }
+  const bool whole = for_each_extra(extra, [&](std::uint16_t id, std::string_view contents) {
+    if (id != kExtraZip64 || contents.size() < 2 * sizeof(std::uint64_t)) return true;
+    return agrees(bytes, field<std::uint64_t>(contents, 0), entry.bytes) &&
+           agrees(stored, field<std::uint64_t>(contents, sizeof(std::uint64_t)),
+                  entry.stored_bytes);
+  });
+  if (!whole) return refuse("broken extra fields in the local header");
   return {};
+}
+
+// Where a payload begins only the local header says, so a wrong length in it moves the payload. It
+// moves the end as well: between that and the next header there is a data descriptor or nothing.
+Status Archive::check_end(const Entry& entry, std::string_view header, std::uint64_t behind) const {
+  const bool late = (entry.flags & kFlagDescriptor) != 0;
+  const bool is_wide = entry.bytes >= kIn64 || entry.stored_bytes >= kIn64 ||
+                       entry.header_offset >= kIn64 || has_zip64(header, entry.name.size());
+  const std::uint64_t due = !late ? 0 : is_wide ? kDescriptor64Bytes : kDescriptorBytes;
+  // Some writers leave a descriptor's signature out.
+  if (behind == due || (late && behind == due - sizeof(kDescriptorSignature))) return {};
+  return fail(Code::kZipCorrupt,
+              "{}: {} bytes lie between its end and the next header, expected {}; its local header "
+              "has wrong lengths or is not its own",
+              record_name(entry), behind, due);
 }
 
 Result<std::optional<ByteRange>> Archive::locate_in(const Entry& entry, std::string_view bytes,
@@ -384,7 +422,8 @@ Result<std::optional<ByteRange>> Archive::locate_in(const Entry& entry, std::str
   bytes.remove_prefix(entry.header_offset - offset);
   if (bytes.size() < kLocalBytes) return std::nullopt;
   if (field<std::uint32_t>(bytes, 0) != kLocalSignature) {
-    return fail(Code::kZipCorrupt, "{}: found no local header, expected one", record_name(entry));
+    return fail(Code::kZipCorrupt, "{}: no local header where the directory says",
+                record_name(entry));
   }
   const std::uint64_t header_bytes = kLocalBytes + std::uint64_t{field<std::uint16_t>(bytes, 26)} +
                                      field<std::uint16_t>(bytes, 28);
@@ -401,6 +440,7 @@ Result<std::optional<ByteRange>> Archive::locate_in(const Entry& entry, std::str
     return fail(Code::kZipCorrupt, "{}: found {} bytes from {}, expected it to end before {}",
                 record_name(entry), entry.stored_bytes, payload, limit);
   }
+  SW_TRY(check_end(entry, bytes.substr(0, header_bytes), limit - payload - entry.stored_bytes));
   return ByteRange{window_.offset + payload, entry.stored_bytes};
 }
 
@@ -417,8 +457,7 @@ Result<ByteRange> Archive::locate(const Entry& entry) const {
   SW_TRY(read_into(*file_, window_.offset + entry.header_offset, header));
   location = SW_TRY(locate_in(entry, header, entry.header_offset));
   if (location) return *location;
-  return fail(Code::kZipCorrupt, "{}: found no whole local header, expected one",
-              record_name(entry));
+  return fail(Code::kZipCorrupt, "{}: the local header is cut off", record_name(entry));
 }
 
 Result<std::string> Archive::unpack(const Entry& entry, std::string_view stored) const {

@@ -34,9 +34,9 @@ struct Limits {
 /// The directory of one zip archive in the window [offset, offset + length) of a file. Strict: an
 /// archive that another reader could understand differently is refused. Accepts what torch's
 /// writers have made since 1.6, and stored or small deflated archives of common zip tools: zip64 in
-/// every form, data descriptors, any record order, gaps. Refuses comments, several disks,
-/// encryption, duplicate or odd names, overlapping records. Errors: kZipCorrupt, kZipUnsupported,
-/// kLimit. Immutable, so safe for concurrent use; the file must outlive it.
+/// every form, data descriptors, any record order. Refuses comments, several disks, encryption,
+/// duplicate or odd names, records that overlap or leave gaps. Errors: kZipCorrupt,
+/// kZipUnsupported, kLimit. Immutable, so safe for concurrent use; the file must outlive it.
 class Archive {
  public:
   /// Reads the directory in two reads, or one when the window's last `tail_guess` bytes hold it.
@@ -78,6 +78,8 @@ class Archive {
   [[nodiscard]] Status check_method(const Entry& entry) const;
   [[nodiscard]] Status index_entries();
   [[nodiscard]] Status check_local(const Entry& entry, std::string_view header) const;
+  [[nodiscard]] Status check_end(const Entry& entry, std::string_view header,
+                                 std::uint64_t behind) const;
   [[nodiscard]] std::string at(std::uint64_t offset) const;
   [[nodiscard]] std::string record_name(const Entry& entry) const;
 
@@ -85,6 +87,7 @@ class Archive {
   ByteRange window_;
   Limits limits_;
   std::vector<Entry> entries_;
+  std::vector<std::uint64_t> folder_offsets_;  // of their headers, sorted
   std::vector<std::uint64_t> ends_;     // per entry: where the next record or the directory begins
   std::vector<std::uint32_t> by_name_;  // indices into entries_, sorted by name
   std::uint64_t directory_offset_ = 0;

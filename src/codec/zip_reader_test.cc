@@ -9,8 +9,8 @@
 #include <functional>
 #include <memory>
 
+#include "base/crc32.h"
 #include "base/endian.h"
-#include "codec/crc32.h"
 #include "codec/zip_format.h"
 #include "codec/zip_layout.h"
 #include "io/memory_directory.h"
@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string golden(const std::string& name) { return read_golden("torch_save/" + name); }
+std::string golden_zip(const std::string& name) { return read_golden("torch_save/" + name); }
 
 /// A record of a hand-made archive; each field can be told apart in the two headers.
 struct Piece {
@@ -134,7 +134,7 @@ Result<std::map<std::string, std::string>> read_all(const std::string& bytes) {
   return records;
 }
 
-void expect_refused(const std::string& bytes, Code code, const std::string& fragment) {
+void expect_zip_refused(const std::string& bytes, Code code, const std::string& fragment) {
   const auto result = read_all(bytes);
   ASSERT_FALSE(result.has_value()) << fragment;
   EXPECT_EQ(result.error().code, code) << result.error().message;
@@ -154,7 +154,7 @@ TEST(ZipReader, ReadsWhatCommonToolsWrite) {
   EXPECT_TRUE(read_all(Forge{}.bytes()).value().empty());
 }
 
-TEST(ZipReader, ReadsAnyRecordOrderAndGaps) {
+TEST(ZipReader, ReadsAnyRecordOrder) {
   Forge forge{.pieces = {{.name = "a/1", .contents = "one"}, {.name = "a/2", .contents = "two"}}};
   forge.pieces[0].local_extra = std::string("FB\x03\0ZZZ", 7);
   forge.edit_directory = [](std::string& directory) {
@@ -185,21 +185,21 @@ TEST(ZipReader, InflatesSmallRecords) {
   bomb.edit_directory = [](std::string& directory) {
     store_le<std::uint32_t>(reinterpret_cast<std::byte*>(directory.data()) + 24, 100 << 20);
   };
-  expect_refused(bomb.bytes(), Code::kZipUnsupported,
-                 "'archive/data.pkl': found 104857600 compressed");
+  expect_zip_refused(bomb.bytes(), Code::kZipUnsupported,
+                     "'archive/data.pkl': found 104857600 compressed");
 }
 
 TEST(ZipReader, RefusesWhatItCannotReadByName) {
-  expect_refused(Forge{.pieces = {{.flags = kFlagEncrypted}}}.bytes(), Code::kZipUnsupported,
-                 "record 'archive/data.pkl': found an encrypted record");
-  expect_refused(Forge{.pieces = {{.flags = 0x2000}}}.bytes(), Code::kZipUnsupported,
-                 "flags 0x2000");
-  expect_refused(Forge{.pieces = {{.flags = 0x0002}}}.bytes(), Code::kZipUnsupported,
-                 "flags 0x0002");
-  expect_refused(Forge{.pieces = {{.method = 12}}}.bytes(), Code::kZipUnsupported,
-                 "compression method 12");
-  expect_refused(Forge{.pieces = {{}}, .comment = "hello"}.bytes(), Code::kZipCorrupt,
-                 "found no end of a zip directory");
+  expect_zip_refused(Forge{.pieces = {{.flags = kFlagEncrypted}}}.bytes(), Code::kZipUnsupported,
+                     "record 'archive/data.pkl': found an encrypted record");
+  expect_zip_refused(Forge{.pieces = {{.flags = 0x2000}}}.bytes(), Code::kZipUnsupported,
+                     "flags 0x2000");
+  expect_zip_refused(Forge{.pieces = {{.flags = 0x0002}}}.bytes(), Code::kZipUnsupported,
+                     "flags 0x0002");
+  expect_zip_refused(Forge{.pieces = {{.method = 12}}}.bytes(), Code::kZipUnsupported,
+                     "compression method 12");
+  expect_zip_refused(Forge{.pieces = {{}}, .comment = "hello"}.bytes(), Code::kZipCorrupt,
+                     "no end of a zip directory");
 }
 
 TEST(ZipReader, RefusesNamesThatAreNotPlain) {
@@ -207,71 +207,139 @@ TEST(ZipReader, RefusesNamesThatAreNotPlain) {
        {std::string("../evil"), std::string("/abs"), std::string("a//b"), std::string("a/./b"),
         std::string("a\\b"), std::string("a\nb"), std::string("a\0b", 3), std::string("\xff\xfe"),
         std::string("a\x7f"), std::string(600, 'n'), std::string("a/..")}) {
-    expect_refused(Forge{.pieces = {{.name = name}}}.bytes(), Code::kZipCorrupt,
-                   "found a record name of");
+    expect_zip_refused(Forge{.pieces = {{.name = name}}}.bytes(), Code::kZipCorrupt,
+                       "found a record name of");
   }
-  expect_refused(Forge{.pieces = {{.name = "a/x"}, {.name = "a/x"}}}.bytes(), Code::kZipCorrupt,
-                 "found the record 'a/x' twice");
-  expect_refused(Forge{.pieces = {{.name = "folder/"}}}.bytes(), Code::kZipCorrupt,
-                 "expected an empty folder");
+  expect_zip_refused(Forge{.pieces = {{.name = "a/x"}, {.name = "a/x"}}}.bytes(), Code::kZipCorrupt,
+                     "found the record 'a/x' twice");
+  expect_zip_refused(Forge{.pieces = {{.name = "folder/"}}}.bytes(), Code::kZipCorrupt,
+                     "expected an empty folder");
 }
 
 TEST(ZipReader, RefusesALocalHeaderThatDisagrees) {
-  expect_refused(Forge{.pieces = {{.local_name = "archive/data.pkX"}}}.bytes(), Code::kZipCorrupt,
-                 "found another name in the local header");
-  expect_refused(
+  expect_zip_refused(Forge{.pieces = {{.local_name = "archive/data.pkX"}}}.bytes(),
+                     Code::kZipCorrupt, "found another name in the local header");
+  expect_zip_refused(
       Forge{.pieces = {{.local_extra = std::string("FB\0\0", 4), .local_name = "archive/data.pk"}}}
           .bytes(),
       Code::kZipCorrupt, "expected its name of 16");
-  expect_refused(Forge{.pieces = {{.local_crc = 7}}}.bytes(), Code::kZipCorrupt,
-                 "another CRC or size in the local header");
-  expect_refused(Forge{.pieces = {{.flags = kFlagUtf8 | kFlagDescriptor, .local_crc = 7}}}.bytes(),
-                 Code::kZipCorrupt, "another CRC or size in the local header");
-  expect_refused(Forge{.pieces = {{.local_extra = "FB\x09"}}}.bytes(), Code::kZipCorrupt,
-                 "broken extra fields in the local header");
+  expect_zip_refused(Forge{.pieces = {{.local_crc = 7}}}.bytes(), Code::kZipCorrupt,
+                     "another CRC or size in the local header");
+  expect_zip_refused(
+      Forge{.pieces = {{.flags = kFlagUtf8 | kFlagDescriptor, .local_crc = 7}}}.bytes(),
+      Code::kZipCorrupt, "another CRC or size in the local header");
+  expect_zip_refused(Forge{.pieces = {{.local_extra = "FB\x09"}}}.bytes(), Code::kZipCorrupt,
+                     "broken extra fields in the local header");
   Forge flags{.pieces = {{}}};
   flags.edit_directory = [](std::string& directory) { directory[9] = 0; };
-  expect_refused(flags.bytes(), Code::kZipCorrupt, "other flags or another method");
+  expect_zip_refused(flags.bytes(), Code::kZipCorrupt, "other flags or another method");
   Forge moved{.pieces = {{}, {.name = "archive/b", .flags = kFlagUtf8 | kFlagDescriptor}}};
   moved.edit_directory = [](std::string& directory) { directory[42 + 46 + 16] += 1; };
-  expect_refused(moved.bytes(), Code::kZipCorrupt, "no local header");
+  expect_zip_refused(moved.bytes(), Code::kZipCorrupt, "1 bytes lie between its end");
+  moved.edit_directory = [](std::string& directory) {
+    directory[42 + 46 + 16] += 1;
+    directory = directory.substr(46 + 16) + directory.substr(0, 46 + 16);
+  };
+  expect_zip_refused(moved.bytes(), Code::kZipCorrupt, "no local header");
+}
+
+void set_extra_length(std::string& bytes, std::size_t header, std::uint16_t length) {
+  store_le(reinterpret_cast<std::byte*>(bytes.data()) + header + 28, length);
+}
+
+// A payload begins where its local header ends, so a wrong length there would move it.
+TEST(ZipReader, RefusesLengthsThatMoveThePayload) {
+  for (const bool late : {false, true}) {
+    for (const std::size_t padding : {0, 4, 8, 30}) {
+      Piece piece;
+      if (late) piece.flags |= kFlagDescriptor;
+      append_le(piece.local_extra, kExtraPadding);
+      append_le(piece.local_extra, static_cast<std::uint16_t>(padding));
+      piece.local_extra.append(padding, 'Z');
+      for (const bool is_last : {false, true}) {
+        Forge forge{.pieces = {piece}};
+        if (!is_last) forge.pieces.push_back({.name = "archive/b"});
+        std::string bytes = forge.bytes();
+        ASSERT_EQ(read_all(bytes).value().at("archive/data.pkl"), "contents");
+        set_extra_length(bytes, 0, 0);
+        expect_zip_refused(bytes, Code::kZipCorrupt, "wrong lengths or is not its own");
+      }
+    }
+  }
+}
+
+TEST(ZipReader, ReadsADataDescriptorWithoutItsSignature) {
+  std::string bytes = Forge{.pieces = {{.flags = kFlagUtf8 | kFlagDescriptor}}}.bytes();
+  const std::string signature("PK\x07\x08");
+  bytes.erase(bytes.find(signature), signature.size());
+  bytes[bytes.size() - 6] = static_cast<char>(bytes[bytes.size() - 6] - 4);  // the directory moved
+  EXPECT_EQ(read_all(bytes).value().at("archive/data.pkl"), "contents");
+}
+
+TEST(ZipReader, CountsFoldersAsWhatLiesBetweenRecords) {
+  const Forge forge{.pieces = {{.name = "a/first/", .contents = ""},
+                               {.name = "a/x", .contents = "x"},
+                               {.name = "a/second/", .contents = ""},
+                               {.name = "a/y", .contents = "y"},
+                               {.name = "a/third/", .contents = ""}}};
+  EXPECT_EQ(read_all(forge.bytes()).value(),
+            (std::map<std::string, std::string>{{"a/x", "x"}, {"a/y", "y"}}));
+}
+
+TEST(ZipReader, RefusesLocalZip64SizesThatDisagree) {
+  const auto with_sizes = [](std::uint64_t size, std::uint64_t stored) {
+    Piece piece;
+    append_le(piece.local_extra, kExtraZip64);
+    append_le(piece.local_extra, std::uint16_t{16});
+    append_le(piece.local_extra, size);
+    append_le(piece.local_extra, stored);
+    std::string bytes = Forge{.pieces = {piece}}.bytes();
+    bytes.replace(18, 8, 8, '\xff');
+    return bytes;
+  };
+  EXPECT_TRUE(read_all(with_sizes(8, 8)));
+  expect_zip_refused(with_sizes(9, 8), Code::kZipCorrupt,
+                     "broken extra fields in the local header");
+  expect_zip_refused(with_sizes(8, 7), Code::kZipCorrupt,
+                     "broken extra fields in the local header");
 }
 
 TEST(ZipReader, RefusesRecordsThatOverlap) {
-  expect_refused(Forge{.pieces = {{.central_bytes = 9}, {.name = "archive/b"}}}.bytes(),
-                 Code::kZipCorrupt, "expected it to end before 54");
-  expect_refused(Forge{.pieces = {{}, {.name = "archive/b", .central_bytes = 9}}}.bytes(),
-                 Code::kZipCorrupt, "expected it to end before");
-  expect_refused(Forge{.pieces = {{.central_bytes = 0x7fffffff}}}.bytes(), Code::kZipCorrupt,
-                 "found 2147483647 bytes");
+  expect_zip_refused(Forge{.pieces = {{.central_bytes = 9}, {.name = "archive/b"}}}.bytes(),
+                     Code::kZipCorrupt, "expected it to end before 54");
+  expect_zip_refused(Forge{.pieces = {{}, {.name = "archive/b", .central_bytes = 9}}}.bytes(),
+                     Code::kZipCorrupt, "expected it to end before");
+  expect_zip_refused(Forge{.pieces = {{.central_bytes = 0x7fffffff}}}.bytes(), Code::kZipCorrupt,
+                     "found 2147483647 bytes");
   Forge twins{.pieces = {{}, {.name = "archive/b"}}};
   twins.edit_directory = [](std::string& directory) { directory[42 + 46 + 16] = 0; };
-  expect_refused(twins.bytes(), Code::kZipCorrupt, "expected it to end before 0");
+  expect_zip_refused(twins.bytes(), Code::kZipCorrupt, "expected it to end before 0");
 }
 
 TEST(ZipReader, RefusesBytesBeforeOrBehindTheArchive) {
-  expect_refused(Forge{.pieces = {{}}, .front = "MZ"}.bytes(), Code::kZipCorrupt,
-                 "found 2 bytes before the first record");
-  expect_refused(Forge{.pieces = {{}}}.bytes() + "x", Code::kZipCorrupt,
-                 "found no end of a zip directory in the last 22 bytes");
-  expect_refused("x" + Forge{.pieces = {{}}}.bytes(), Code::kZipCorrupt, "expected it to end at");
+  expect_zip_refused(Forge{.pieces = {{}}, .front = "MZ"}.bytes(), Code::kZipCorrupt,
+                     "found 2 bytes before the first record");
+  expect_zip_refused(Forge{.pieces = {{}}}.bytes() + "x", Code::kZipCorrupt,
+                     "no end of a zip directory in the last 22 bytes");
+  expect_zip_refused("x" + Forge{.pieces = {{}}}.bytes(), Code::kZipCorrupt,
+                     "expected it to end at");
 }
 
 TEST(ZipReader, RefusesADirectoryThatDoesNotAddUp) {
-  expect_refused(Forge{.pieces = {{}}, .count_delta = 1}.bytes(), Code::kZipCorrupt,
-                 "found 2 records");
+  expect_zip_refused(Forge{.pieces = {{}}, .count_delta = 1}.bytes(), Code::kZipCorrupt,
+                     "found 2 records");
   Forge more{.pieces = {{}, {.name = "archive/b"}}, .count_delta = 0xFFFF};
-  expect_refused(more.bytes(), Code::kZipCorrupt, "behind the last directory record");
+  expect_zip_refused(more.bytes(), Code::kZipCorrupt, "behind the last directory record");
   Forge signature{.pieces = {{}}};
   signature.edit_directory = [](std::string& directory) { directory[0] = 'x'; };
-  expect_refused(signature.bytes(), Code::kZipCorrupt, "found no directory record 0");
+  expect_zip_refused(signature.bytes(), Code::kZipCorrupt, "directory record 0 of ");
   Forge name{.pieces = {{}}};
   name.edit_directory = [](std::string& directory) { directory[28] = 90; };
-  expect_refused(name.bytes(), Code::kZipCorrupt, "found a directory record of 136 bytes");
+  expect_zip_refused(name.bytes(), Code::kZipCorrupt, "found a directory record of 136 bytes");
   Forge disk{.pieces = {{}}};
   disk.edit_directory = [](std::string& directory) { directory[34] = 1; };
-  expect_refused(disk.bytes(), Code::kZipUnsupported, "another disk");
-  expect_refused("", Code::kZipCorrupt, "found no end of a zip directory");
+  expect_zip_refused(disk.bytes(), Code::kZipUnsupported, "another disk");
+  expect_zip_refused("", Code::kZipCorrupt, "no end of a zip directory");
 }
 
 TEST(ZipReader, RefusesEndRecordsThatContradictEachOther) {
@@ -285,17 +353,17 @@ TEST(ZipReader, RefusesEndRecordsThatContradictEachOther) {
     bytes[position] = static_cast<char>(bytes[position] + delta);
     return bytes;
   };
-  expect_refused(changed(locator + 8, 1), Code::kZipCorrupt, "found a pointer to");
-  expect_refused(changed(end64, 1), Code::kZipCorrupt, "found no signature");
-  expect_refused(changed(end64 + 4, 1), Code::kZipCorrupt, "found another size");
-  expect_refused(changed(end64 + 16, 1), Code::kZipCorrupt, "found several disks");
-  expect_refused(changed(locator + 16, 1), Code::kZipCorrupt, "found several disks");
+  expect_zip_refused(changed(locator + 8, 1), Code::kZipCorrupt, "found a pointer to");
+  expect_zip_refused(changed(end64, 1), Code::kZipCorrupt, "found no signature");
+  expect_zip_refused(changed(end64 + 4, 1), Code::kZipCorrupt, "found another size");
+  expect_zip_refused(changed(end64 + 16, 1), Code::kZipCorrupt, "found several disks");
+  expect_zip_refused(changed(locator + 16, 1), Code::kZipCorrupt, "found several disks");
   for (const std::size_t field : {24, 32, 40, 48}) {
-    expect_refused(changed(end64 + field, 1), Code::kZipCorrupt, "numbers that contradict");
+    expect_zip_refused(changed(end64 + field, 1), Code::kZipCorrupt, "numbers that contradict");
   }
-  expect_refused(changed(end + 4, 1), Code::kZipUnsupported, "several disks");
-  expect_refused(changed(end + 8, 1), Code::kZipCorrupt, "as the number of records");
-  expect_refused(changed(end + 20, 1), Code::kZipUnsupported, "an archive comment");
+  expect_zip_refused(changed(end + 4, 1), Code::kZipUnsupported, "several disks");
+  expect_zip_refused(changed(end + 8, 1), Code::kZipCorrupt, "as the number of records");
+  expect_zip_refused(changed(end + 20, 1), Code::kZipUnsupported, "an archive comment");
 }
 
 TEST(ZipReader, ReadsZip64FieldsInEveryForm) {
@@ -324,18 +392,18 @@ TEST(ZipReader, ReadsZip64FieldsInEveryForm) {
         with(field64({8, 8, 0}), true, false), with(field64({8, 8}) + field64({8, 8}), true, false),
         with(field64({8, 8}), true, true), with(field64({8, 8}).substr(0, 15), true, false),
         with("abc", false, false)}) {
-    expect_refused(broken, Code::kZipCorrupt, "found broken extra fields");
+    expect_zip_refused(broken, Code::kZipCorrupt, "found broken extra fields");
   }
-  expect_refused(with(field64({~std::uint64_t{0}, ~std::uint64_t{0}}), true, false),
-                 Code::kZipCorrupt, "found 18446744073709551615 bytes");
-  expect_refused(with(field64({~std::uint64_t{0} - 3}), false, true), Code::kZipCorrupt,
-                 "expected it to end before");
+  expect_zip_refused(with(field64({~std::uint64_t{0}, ~std::uint64_t{0}}), true, false),
+                     Code::kZipCorrupt, "found 18446744073709551615 bytes");
+  expect_zip_refused(with(field64({~std::uint64_t{0} - 3}), false, true), Code::kZipCorrupt,
+                     "expected it to end before");
 }
 
 TEST(ZipReader, FindsADamagedRecord) {
   std::string bytes = Forge{.pieces = {{}}}.bytes();
   bytes[kLocalBytes + 16] ^= 1;
-  expect_refused(bytes, Code::kZipCorrupt, "record 'archive/data.pkl': found CRC-32");
+  expect_zip_refused(bytes, Code::kZipCorrupt, "record 'archive/data.pkl': found CRC-32");
   // torch can be told not to compute CRCs: 0 in every place.
   std::string none = bytes;
   const std::size_t central = none.find("PK\x01\x02");
@@ -356,8 +424,8 @@ TEST(ZipReader, KeepsToItsLimits) {
 }
 
 TEST(ZipReader, StaysInsideItsWindow) {
-  const std::string first = golden("2.13.0/14_bare_tensor.pt");
-  const std::string second = golden("2.13.0/01_state_dict.pt");
+  const std::string first = golden_zip("2.13.0/14_bare_tensor.pt");
+  const std::string second = golden_zip("2.13.0/01_state_dict.pt");
   const auto file = make_memory_file("items", first + second + "rest");
   const Archive archive = Archive::open(*file, {first.size(), second.size()}).value();
   const auto alone = read_all(second).value();
@@ -376,7 +444,7 @@ TEST(ZipReader, StaysInsideItsWindow) {
 
 TEST(ZipReader, OpensInOneReadWhereTheGuessIsRight) {
   MemoryDirectory directory;
-  const std::string bytes = golden("2.13.0/09_many_storages.pt");
+  const std::string bytes = golden_zip("2.13.0/09_many_storages.pt");
   directory.put("a.pt", bytes);
   for (const std::uint64_t guess : {std::uint64_t{4096}, std::uint64_t{0}}) {
     RecordingDirectory recording(directory);
@@ -399,9 +467,9 @@ TEST(ZipReader, RefusesTheMaliciousArchives) {
            {"z06_overlapping_records.pt", "expected it to end before"},
            {"z07_cd_size_2GiB.pt", "found"},
            {"z08_path_traversal_member.pt", "found a record name"},
-           {"z09_truncated.pt", "found no end of a zip directory"},
+           {"z09_truncated.pt", "no end of a zip directory"},
            {"z10_entry_count_lie.pt", "found"}}) {
-    const auto result = read_all(golden(std::string("malicious/") + name));
+    const auto result = read_all(golden_zip(std::string("malicious/") + name));
     ASSERT_FALSE(result.has_value()) << name;
     EXPECT_THAT(result.error().message, HasSubstr(fragment)) << name;
   }
@@ -411,7 +479,7 @@ TEST(ZipReader, RefusesTheMaliciousArchives) {
 TEST(ZipReader, CutOrFlippedFilesNeverReadDifferently) {
   for (const char* name :
        {"2.13.0/01_state_dict.pt", "1.6.0/14_bare_tensor.pt", "2.13.0/my_model.x.pt"}) {
-    const std::string good = golden(name);
+    const std::string good = golden_zip(name);
     const auto expected = read_all(good).value();
     for (std::size_t length = 0; length < good.size(); ++length) {
       ASSERT_FALSE(read_all(good.substr(0, length)).has_value()) << name << " cut to " << length;

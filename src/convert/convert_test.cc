@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 
+#include "codec/safetensors_header.h"
 #include "convert/golden.h"
-#include "format/common_state.h"
-#include "format/legacy_file.h"
+#include "format/legacy/legacy_file.h"
 #include "io/memory_directory.h"
+#include "state/common_state.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 #include "testing/tensor_records.h"
@@ -55,8 +55,8 @@ TensorMap take_optimizer(TensorMap& tensors) {
   return states;
 }
 
-ConvertRequest request_of(const std::string& input, const std::string& output, TargetFormat format,
-                          const ParallelConfig& parallel = {}) {
+ConvertRequest request_of(const std::string& input, const std::string& output,
+                          std::string_view format, const ParallelConfig& parallel = {}) {
   ConvertRequest request;
   request.input = input;
   request.output = output;
@@ -116,17 +116,17 @@ TEST_P(Families, GoToMegatronAndBackBitByBit) {
   const TensorMap original = read_all_tensors(golden + "/hf").value();
   const TemporaryFolder out;
 
-  const auto imported = convert_now(
-      request_of(golden + "/hf", out / "first", TargetFormat::kTorchDist, GetParam().first));
+  const auto imported =
+      convert_now(request_of(golden + "/hf", out / "first", "torch_dist", GetParam().first));
   ASSERT_TRUE(imported) << imported.error().text();
   expect_recorded(read_all_tensors(out / "first").value(), golden);
 
-  const auto resharded = convert_now(
-      request_of(out / "first", out / "second", TargetFormat::kTorchDist, GetParam().second));
+  const auto resharded =
+      convert_now(request_of(out / "first", out / "second", "torch_dist", GetParam().second));
   ASSERT_TRUE(resharded) << resharded.error().text();
   expect_recorded(read_all_tensors(out / "second").value(), golden);
 
-  const auto exported = convert_now(request_of(out / "second", out / "hf", TargetFormat::kHf));
+  const auto exported = convert_now(request_of(out / "second", out / "hf", "hf"));
   ASSERT_TRUE(exported) << exported.error().text();
   expect_equal(read_all_tensors(out / "hf").value(), original, false);
   EXPECT_TRUE(std::filesystem::exists(out / "hf/config.json"));
@@ -134,7 +134,7 @@ TEST_P(Families, GoToMegatronAndBackBitByBit) {
   std::filesystem::remove_all(out / "second/iter_0000000/hf");
   std::filesystem::create_directory(out / "config");
   std::filesystem::copy(golden + "/hf/config.json", out / "config/config.json");
-  ConvertRequest bare = request_of(out / "second", out / "bare", TargetFormat::kHf);
+  ConvertRequest bare = request_of(out / "second", out / "bare", "hf");
   bare.hf_config_dir = out / "config";
   bare.max_shard_bytes = 100'000;
   const auto from_config = convert_now(bare);
@@ -167,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(Golden, Families,
 TEST(Vocabulary, LosesItsPaddingOnTheWayBack) {
   const std::string golden = golden_path("hf/llama3/hf");
   const TensorMap original = read_all_tensors(golden).value();
-  for (const TargetFormat form : {TargetFormat::kTorchDist, TargetFormat::kLegacy}) {
+  for (const std::string_view form : {"torch_dist", "legacy"}) {
     const TemporaryFolder out;
     ConvertRequest import = request_of(golden, out / "megatron", form, {3, 1, 1, 1, 3});
     ASSERT_FALSE(prepare_conversion(import)) << "512 rows, three ranks";
@@ -175,7 +175,7 @@ TEST(Vocabulary, LosesItsPaddingOnTheWayBack) {
     import.make_vocab_size_divisible_by = 500;
     ASSERT_TRUE(convert_now(import));
     std::filesystem::remove_all(out / "megatron/iter_0000000/hf");
-    const auto exported = convert_now(request_of(out / "megatron", out / "hf", TargetFormat::kHf));
+    const auto exported = convert_now(request_of(out / "megatron", out / "hf", "hf"));
     ASSERT_TRUE(exported) << exported.error().text();
     expect_equal(read_all_tensors(out / "hf").value(), original, false);
   }
@@ -200,8 +200,7 @@ TEST_P(MegatronFiles, AreReshardedToTheTruth) {
       for (const std::int64_t ep : {1, 2, 4}) {
         if (ep > 1 && !is_moe) continue;
         const TemporaryFolder out;
-        ConvertRequest request =
-            request_of(input, out / "x", TargetFormat::kTorchDist, {tp, pp, 1, ep, 1});
+        ConvertRequest request = request_of(input, out / "x", "torch_dist", {tp, pp, 1, ep, 1});
         request.optimizer =
             GetParam().has_optimizer ? OptimizerPolicy::kKeep : OptimizerPolicy::kDrop;
         const auto converted = convert_now(request);
@@ -248,10 +247,7 @@ void alter_copy(const std::string& checkpoint, const std::string& file, const st
   ASSERT_NE(tensor, opened.catalog.tensors.end());
   for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
     if (opened.catalog.files[tensor->chunks.file(i)] != file) continue;
-    std::fstream stream(opened.location.path + "/" + file,
-                        std::ios::in | std::ios::out | std::ios::binary);
-    stream.seekp(static_cast<std::streamoff>(tensor->chunks.range(i).offset + 6));
-    stream << '\x55';
+    alter_sealed(opened.location.path + "/" + file, tensor->chunks.range(i), 6, '\x55');
   }
 }
 
@@ -263,8 +259,7 @@ TEST(HfExtras, AreLeftOutOfLegacyFilesByName) {
                         std::filesystem::copy_options::recursive);
   const std::string name = "model.layers.3.embed_tokens.weight";
   alter_copy(place / "in", "model.safetensors", name);
-  const auto prepared =
-      prepare_conversion(request_of(place / "in", place / "out", TargetFormat::kLegacy));
+  const auto prepared = prepare_conversion(request_of(place / "in", place / "out", "legacy"));
   ASSERT_TRUE(prepared) << prepared.error().text();
   EXPECT_THAT(prepared->notes,
               testing::Contains(name + " is left out: the target has no place for it"));
@@ -272,10 +267,13 @@ TEST(HfExtras, AreLeftOutOfLegacyFilesByName) {
     return tensor.desc.name.find("hf_extra") != std::string::npos;
   };
   EXPECT_TRUE(std::ranges::none_of(prepared->plan.target.tensors, is_extra));
-  const auto kept =
-      prepare_conversion(request_of(place / "in", place / "out", TargetFormat::kTorchDist));
+  const auto kept = prepare_conversion(request_of(place / "in", place / "kept", "torch_dist"));
   ASSERT_TRUE(kept) << kept.error().text();
   EXPECT_TRUE(std::ranges::any_of(kept->plan.target.tensors, is_extra));
+  // The list of what Hugging Face stored asks for nothing that was left out.
+  ASSERT_TRUE(convert_now(request_of(place / "in", place / "out", "legacy")));
+  const auto back = prepare_conversion(request_of(place / "out", place / "back", "hf"));
+  EXPECT_TRUE(back) << back.error().text();
 }
 
 struct Legacy {
@@ -291,12 +289,12 @@ TEST_P(LegacyFiles, BecomeTorchDistAndHuggingFace) {
   const std::string golden = golden_path("hf/" + GetParam().family);
   const std::string input = golden + "/" + GetParam().folder;
   const TemporaryFolder out;
-  const auto resharded = convert_now(
-      request_of(input, out / "torch_dist", TargetFormat::kTorchDist, GetParam().target));
+  const auto resharded =
+      convert_now(request_of(input, out / "torch_dist", "torch_dist", GetParam().target));
   ASSERT_TRUE(resharded) << resharded.error().text();
   expect_equal(read_all_tensors(out / "torch_dist").value(), read_all_tensors(golden).value(),
                true);
-  ConvertRequest request = request_of(input, out / "hf", TargetFormat::kHf);
+  ConvertRequest request = request_of(input, out / "hf", "hf");
   request.hf_config_dir = golden + "/hf";
   const auto exported = convert_now(request);
   ASSERT_TRUE(exported) << exported.error().text();
@@ -341,11 +339,10 @@ class LegacyTargets : public testing::TestWithParam<Legacy> {};
 TEST_P(LegacyTargets, EqualMegatronsOwnFiles) {
   const std::string golden = golden_path("hf/" + GetParam().family + "/" + GetParam().folder);
   const TemporaryFolder out;
-  const auto torch_dist =
-      convert_now(request_of(golden, out / "torch_dist", TargetFormat::kTorchDist));
+  const auto torch_dist = convert_now(request_of(golden, out / "torch_dist", "torch_dist"));
   ASSERT_TRUE(torch_dist) << torch_dist.error().text();
-  const auto legacy = convert_now(
-      request_of(out / "torch_dist", out / "legacy", TargetFormat::kLegacy, GetParam().target));
+  const auto legacy =
+      convert_now(request_of(out / "torch_dist", out / "legacy", "legacy", GetParam().target));
   ASSERT_TRUE(legacy) << legacy.error().text();
   const TensorMap expected = read_rank_files(golden + "/iter_0000001");
   ASSERT_GT(expected.size(), 40u);
@@ -371,22 +368,44 @@ TEST_P(Families, PassThroughLegacyFiles) {
     if (layout.tensor % layout.expert_tensor != 0) continue;  // no names for that
     for (const bool all_coordinates : {false, true}) {
       const TemporaryFolder out;
-      ConvertRequest import =
-          request_of(golden + "/hf", out / "legacy", TargetFormat::kLegacy, layout);
+      ConvertRequest import = request_of(golden + "/hf", out / "legacy", "legacy", layout);
       import.names_all_coordinates = all_coordinates;
       const auto imported = convert_now(import);
       ASSERT_TRUE(imported) << imported.error().text();
-      const auto exported = convert_now(request_of(out / "legacy", out / "hf", TargetFormat::kHf));
+      const auto exported = convert_now(request_of(out / "legacy", out / "hf", "hf"));
       ASSERT_TRUE(exported) << exported.error().text();
       expect_equal(read_all_tensors(out / "hf").value(), original, false);
     }
   }
 }
 
+TEST(Targets, AreGivenByAName) {
+  const TemporaryFolder out;
+  const auto unknown =
+      prepare_conversion(request_of(golden_path("hf/llama3/hf"), out / "x", "dpc"));
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, Code::kUsage);
+  EXPECT_THAT(unknown.error().message, testing::HasSubstr("did you mean dcp?"));
+  for (const std::string_view name : target_names()) {
+    EXPECT_THAT(unknown.error().message, testing::HasSubstr(name));
+  }
+}
+
+TEST(Targets, SayWhatTheyHaveNoPlaceFor) {
+  const TemporaryFolder out;
+  const std::string source = golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full");
+  const auto files = prepare_conversion(request_of(source, out / "x", "safetensors"));
+  ASSERT_TRUE(files) << files.error().text();
+  EXPECT_THAT(files->notes, testing::Contains(testing::HasSubstr("opaque entries are left out")));
+  const auto dcp = prepare_conversion(request_of(source, out / "x", "dcp"));
+  ASSERT_TRUE(dcp) << dcp.error().text();
+  EXPECT_FALSE(dcp->plan.target.objects.empty());
+}
+
 TEST(LegacyTarget, RefusesLayoutsThatNamesCannotTell) {
   const TemporaryFolder out;
-  const auto refused = convert_now(request_of(golden_path("hf/qwen3_moe/hf"), out / "x",
-                                              TargetFormat::kLegacy, {1, 1, 1, 2, 2}));
+  const auto refused =
+      convert_now(request_of(golden_path("hf/qwen3_moe/hf"), out / "x", "legacy", {1, 1, 1, 2, 2}));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kNotDivisible);
   EXPECT_THAT(refused.error().message, HasSubstr("overwrite each other"));
@@ -398,7 +417,7 @@ TEST(LegacyReplicas, ThatDifferAreNamed) {
                         std::filesystem::copy_options::recursive);
   alter_copy(place / "in", "mp_rank_01_001_001/model_optim_rng.pt",
              "decoder.layers.2.pre_mlp_layernorm.weight");
-  ConvertRequest request = request_of(place / "in", place / "out", TargetFormat::kTorchDist);
+  ConvertRequest request = request_of(place / "in", place / "out", "torch_dist");
   const auto prepared = prepare_conversion(request);
   ASSERT_TRUE(prepared) << "a plan only counts";
   EXPECT_GT(prepared->replicas.chunks, 0U);
@@ -413,17 +432,23 @@ TEST(LegacyReplicas, ThatDifferAreNamed) {
   EXPECT_TRUE(convert_now(request));
 }
 
-// Every rank of the second stage given the first rank's part: what a tool does that takes a replica
-// for a shard.
+// Both tensor ranks given the first one's part: what a tool does that takes a replica for a shard.
 TEST(LegacyShards, ThatAreTheSameOnAllRanksAreNoticed) {
   const TemporaryFolder place;
-  std::filesystem::copy(golden_path("hf/llama3/legacy_tp2pp2ep1"), place / "in",
+  std::filesystem::copy(golden_path("hf/llama3/hf"), place / "hf",
                         std::filesystem::copy_options::recursive);
-  const std::string ranks = place / "in/iter_0000001/";
-  const std::string name = "/model_optim_rng.pt";
-  std::filesystem::copy_file(ranks + "mp_rank_00_001" + name, ranks + "mp_rank_01_001" + name,
-                             std::filesystem::copy_options::overwrite_existing);
-  ConvertRequest request = request_of(place / "in", place / "out", TargetFormat::kTorchDist);
+  const auto model = open_local_directory(place / "hf").value()->open("model.safetensors").value();
+  std::string bytes = place.get("hf/model.safetensors");
+  const SafetensorsHeader header = read_safetensors_header(*model).value();
+  for (const SafetensorsTensor& tensor : header.tensors) {
+    if (tensor.desc.name != "lm_head.weight") continue;
+    const std::size_t half = tensor.range.length / 2;
+    const std::string first = bytes.substr(tensor.range.offset, half);
+    bytes.replace(tensor.range.offset + half, half, first);
+  }
+  place.put("hf/model.safetensors", bytes);
+  ASSERT_TRUE(convert_now(request_of(place / "hf", place / "in", "legacy", {2, 1, 1, 1, 2})));
+  ConvertRequest request = request_of(place / "in", place / "out", "torch_dist");
   const auto refused = convert_now(request);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kReplicasDiffer);
@@ -442,8 +467,7 @@ TEST(LegacyShards, OfExpertsMayBeTheSame) {
   const std::string name = "/model_optim_rng.pt";
   std::filesystem::copy_file(ranks + "mp_rank_00_000" + name, ranks + "mp_rank_00_001" + name,
                              std::filesystem::copy_options::overwrite_existing);
-  const auto converted =
-      convert_now(request_of(place / "in", place / "out", TargetFormat::kTorchDist));
+  const auto converted = convert_now(request_of(place / "in", place / "out", "torch_dist"));
   EXPECT_TRUE(converted) << converted.error().text();
 }
 
@@ -452,8 +476,7 @@ TEST(LegacyFolders, ThatAreMissingAreNoticed) {
   std::filesystem::copy(golden_path("hf/llama3/legacy_tp2pp2ep1"), place / "in",
                         std::filesystem::copy_options::recursive);
   std::filesystem::remove_all(place / "in/iter_0000001/mp_rank_01_001");
-  const auto refused =
-      convert_now(request_of(place / "in", place / "out", TargetFormat::kTorchDist));
+  const auto refused = convert_now(request_of(place / "in", place / "out", "torch_dist"));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kHole);
   EXPECT_THAT(refused.error().message, HasSubstr("missing mp_rank_01_001: tensor "));
@@ -473,8 +496,8 @@ std::string map_with_constant(const TemporaryFolder& place, const std::string& v
 
 TEST(Constants, AreCheckedBeforeTheyAreLeftOut) {
   const TemporaryFolder place;
-  ConvertRequest import = request_of(golden_path("hf/llama3/hf"), place / "megatron",
-                                     TargetFormat::kTorchDist, {2, 1, 1, 1, 2});
+  ConvertRequest import =
+      request_of(golden_path("hf/llama3/hf"), place / "megatron", "torch_dist", {2, 1, 1, 1, 2});
   import.map_files = {map_with_constant(place, "2.5")};
   import.family = "llama_scaled";
   const auto imported = convert_now(import);
@@ -482,7 +505,7 @@ TEST(Constants, AreCheckedBeforeTheyAreLeftOut) {
   const TensorMap megatron = read_all_tensors(place / "megatron").value();
   EXPECT_EQ(megatron.at("decoder.scale.weight").bytes.substr(0, 4), "\x20\x40\x20\x40") << "bf16";
 
-  ConvertRequest exported = request_of(place / "megatron", place / "hf", TargetFormat::kHf);
+  ConvertRequest exported = request_of(place / "megatron", place / "hf", "hf");
   exported.map_files = import.map_files;
   exported.family = import.family;
   const auto back = convert_now(exported);

@@ -24,7 +24,7 @@ ConvertRequest import_of(const std::string& input, const std::string& output) {
   ConvertRequest request;
   request.input = input;
   request.output = output;
-  request.format = TargetFormat::kTorchDist;
+  request.format = "torch_dist";
   request.parallel.tensor = 2;
   request.parallel.pipeline = 2;
   return request;
@@ -44,7 +44,7 @@ Status convert_with_fault(const PreparedConversion& prepared, Fault fault, std::
   PublishOptions options;
   options.target = prepared.request.output;
   options.sources = {prepared.request.input};
-  options.overwrite = true;
+  options.may_replace = [](const std::string&) -> Result<Replace> { return Replace::kWhole; };
   const std::unique_ptr<Publication> publication = SW_TRY(Publication::begin(std::move(options)));
   FaultyDirectory target(publication->directory(), fault, nth);
   const auto report = execute(prepared.plan, *prepared.source.files, target, ExecuteOptions{});
@@ -134,7 +134,7 @@ class DamagedFiles : public testing::TestWithParam<Damaged> {
     ConvertRequest request;
     request.input = copy;
     request.output = place_ / "out";
-    request.format = TargetFormat::kSafetensors;
+    request.format = "safetensors";
     request.overwrite = true;
     SW_TRY(convert_now(request));
     return read_all_tensors(place_ / "out");

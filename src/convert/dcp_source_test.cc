@@ -22,7 +22,7 @@ ConvertRequest to_safetensors(const std::string& input, const std::string& outpu
   ConvertRequest request;
   request.input = input;
   request.output = output;
-  request.format = TargetFormat::kSafetensors;
+  request.format = "safetensors";
   request.optimizer = OptimizerPolicy::kKeep;
   return request;
 }
@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, DcpSource,
                                          "noncontiguous", "views", "optimizer", "zstd_twice",
                                          "safetensors_items", "rank_local", "hf_sharded",
                                          "hf_empty_shard"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& tested) { return std::string(tested.param); });
 
 Error refusal_of(const std::string& input) {
   const TemporaryFolder folder;
@@ -138,7 +138,7 @@ TEST(DcpSourceRefusal, FindsShardOffsetsThatAreMissing) {
   }
   const Error error = refusal_of(copy);
   EXPECT_EQ(error.code, Code::kMetadataCorrupt);
-  EXPECT_THAT(error.message, HasSubstr("found no saved_offsets"));
+  EXPECT_THAT(error.message, HasSubstr("saved_offsets does not say"));
 }
 
 TEST(DcpSourceRefusal, FindsRanksWhoseReplicasDiffer) {
@@ -151,13 +151,10 @@ TEST(DcpSourceRefusal, FindsRanksWhoseReplicasDiffer) {
   const Chunk second = prepared->plan.source.tensors[0].chunks[1];
   const std::string path = copy + "/" + prepared->plan.source.files[second.file];
   fs::permissions(path, fs::perms::owner_all, fs::perm_options::add);
-  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
-  file.seekp(static_cast<std::streamoff>(second.range.offset));
-  file.put('\x55');
-  file.close();
+  alter_sealed(path, second.range, 0, '\x55');
   const auto done = convert_now(request);
   ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().code, Code::kReplicasDiffer);
+  EXPECT_EQ(done.error().code, Code::kReplicasDiffer) << done.error().text();
 }
 
 }  // namespace

@@ -6,27 +6,27 @@
 #include <fstream>
 
 #include "codec/torch_item_reader.h"
-#include "convert/fsdp_source.h"
 #include "convert/golden.h"
-#include "format/rank_metadata.h"
+#include "dcp/rank_metadata.h"
+#include "format/fsdp_dtensor/fsdp_source.h"
 #include "layout/fsdp_name.h"
 #include "layout/mlite_layout.h"
-#include "shardwright/diagnose.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 
 namespace shardwright {
 namespace {
 
-using testing::Contains;
 using testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
-std::string fixture(std::string_view name) { return golden_path("dcp/" + std::string(name)); }
+std::string target_fixture(std::string_view name) {
+  return golden_path("dcp/" + std::string(name));
+}
 
-ConvertRequest request_of(const std::string& input, const std::string& output, TargetFormat format,
-                          std::int64_t shards = 1) {
+ConvertRequest dcp_request(const std::string& input, const std::string& output,
+                           std::string_view format, std::int64_t shards = 1) {
   ConvertRequest request;
   request.input = input;
   request.output = output;
@@ -46,11 +46,11 @@ TEST_P(DcpTarget, HoldsTheSameAtAnyNumberOfShards) {
   const auto& [name, shards] = GetParam();
   const TemporaryFolder folder;
   const auto done =
-      convert_now(request_of(fixture(name) + "/ckpt", folder / "out", TargetFormat::kDcp, shards));
+      convert_now(dcp_request(target_fixture(name) + "/ckpt", folder / "out", "dcp", shards));
   ASSERT_TRUE(done) << done.error().text();
-  EXPECT_EQ(
-      difference(read_all_tensors(folder / "out").value(), read_all_tensors(fixture(name)).value()),
-      "");
+  EXPECT_EQ(difference(read_all_tensors(folder / "out").value(),
+                       read_all_tensors(target_fixture(name)).value()),
+            "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, DcpTarget,
@@ -60,8 +60,8 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, DcpTarget,
 
 TEST(DcpTargetMetadata, KeepsObjectsAndPlacesInTheStateDict) {
   const TemporaryFolder folder;
-  const std::string source = fixture("optimizer") + "/ckpt";
-  ASSERT_TRUE(convert_now(request_of(source, folder / "out", TargetFormat::kDcp, 3)));
+  const std::string source = target_fixture("optimizer") + "/ckpt";
+  ASSERT_TRUE(convert_now(dcp_request(source, folder / "out", "dcp", 3)));
   const DcpMetadata before = metadata_of(source);
   const DcpMetadata after = metadata_of(folder / "out");
   ASSERT_FALSE(before.planner_paths.empty());
@@ -77,7 +77,7 @@ TEST(DcpTargetMetadata, KeepsObjectsAndPlacesInTheStateDict) {
 TEST(DcpTargetMetadata, CutsAsTorchChunkDoes) {
   const TemporaryFolder folder;
   ConvertRequest request =
-      request_of(fixture("strided_rows7") + "/ckpt", folder / "out", TargetFormat::kDcp, 6);
+      dcp_request(target_fixture("strided_rows7") + "/ckpt", folder / "out", "dcp", 6);
   request.include = {"rows7"};
   ASSERT_TRUE(convert_now(request));
   const Catalog catalog = metadata_of(folder / "out").catalog;
@@ -100,11 +100,11 @@ TEST(DcpTargetMetadata, CutsAsTorchChunkDoes) {
 }
 
 std::string saved_by_mlite(std::string_view name) {
-  return fixture(name) + (name == "mlite_sound" ? "" : "/step_3");
+  return target_fixture(name) + (name == "mlite_sound" ? "" : "/step_3");
 }
 
 std::string truth_of_mlite(std::string_view name) {
-  return fixture(name == "mlite_sound" ? "mlite_sound_truth" : name);
+  return target_fixture(name == "mlite_sound" ? "mlite_sound_truth" : name);
 }
 
 // What MLite saved, against the weights that the run had.
@@ -126,18 +126,34 @@ class Mlite : public testing::TestWithParam<const char*> {};
 
 TEST_P(Mlite, GetsGlobalExpertsAndRowsInOrder) {
   const TemporaryFolder folder;
-  const auto done =
-      convert_now(request_of(saved_by_mlite(GetParam()), folder / "out", TargetFormat::kDcp, 3));
-  ASSERT_TRUE(done) << done.error().text();
   const TensorMap truth = mlite_truth(GetParam());
   EXPECT_EQ(truth.size(), 28U);
-  EXPECT_EQ(difference(read_all_tensors(folder / "out").value(), truth), "");
+  for (const std::string_view format : {"dcp", "safetensors"}) {
+    ConvertRequest request = dcp_request(saved_by_mlite(GetParam()), folder / "out", format, 3);
+    request.overwrite = true;
+    const auto done = convert_now(request);
+    ASSERT_TRUE(done) << done.error().text();
+    EXPECT_EQ(difference(read_all_tensors(folder / "out").value(), truth), "");
+  }
+}
+
+// What is written is read again, however many data ranks share it out.
+TEST(MliteShards, NeedNotBeEven) {
+  const TemporaryFolder folder;
+  const TensorMap truth = mlite_truth("mlite_sound");
+  for (const std::int64_t shards : {1, 3, 4, 16}) {
+    const std::string out = folder / std::to_string(shards);
+    ASSERT_TRUE(convert_now(dcp_request(saved_by_mlite("mlite_sound"), out, "dcp", shards)));
+    const auto again = convert_now(dcp_request(out, out + "-again", "dcp", 5));
+    ASSERT_TRUE(again) << shards << ": " << again.error().text();
+    EXPECT_EQ(difference(read_all_tensors(out + "-again").value(), truth), "") << shards;
+  }
 }
 
 TEST(MliteSideFiles, AreNamedWhereThereAreSome) {
   const TemporaryFolder folder;
   const auto notes = [&](const std::string& input, const std::string& out) {
-    const auto done = convert_now(request_of(input, folder / out, TargetFormat::kDcp));
+    const auto done = convert_now(dcp_request(input, folder / out, "dcp"));
     EXPECT_TRUE(done) << done.error().text();
     std::string text;
     for (const std::string& note : done->notes) text += note + "\n";
@@ -152,36 +168,11 @@ TEST(MliteSideFiles, AreNamedWhereThereAreSome) {
               HasSubstr("optimizer_rank_0.pt, rng_state_rank_00001.pt stay behind"));
 }
 
-TEST_P(Mlite, IsNotReorderedUnderItsOwnNames) {
-  const TemporaryFolder folder;
-  const auto done = convert_now(
-      request_of(saved_by_mlite(GetParam()), folder / "out", TargetFormat::kSafetensors));
-  ASSERT_TRUE(done) << done.error().text();
-  TensorMap truth;
-  const TensorMap stored = read_all_tensors(truth_of_mlite(GetParam())).value();
-  for (const auto& [key, tensor] : stored) {
-    if (key.starts_with("dcp.")) truth[key.substr(4)] = tensor;
-  }
-  EXPECT_EQ(difference(read_all_tensors(folder / "out").value(), truth), "");
-}
-
 INSTANTIATE_TEST_SUITE_P(Fixtures, Mlite, testing::Values("mlite_sound", "mlite_ep2_etp2_tp2"));
 
-// Only the metadata is kept of these: no byte of their files is read before they are refused.
-std::string with_empty_files(std::string_view name, const TemporaryFolder& folder) {
-  std::string copy = folder / "copy";
-  fs::copy(fixture(name) + "/step_3", copy, fs::copy_options::recursive);
-  fs::permissions(copy, fs::perms::owner_all, fs::perm_options::add);
-  const DcpMetadata metadata = metadata_of(copy);
-  for (const std::string& file : metadata.catalog.files) {
-    std::ofstream(copy + "/" + file).close();
-    fs::resize_file(copy + "/" + file, 1 << 20);
-  }
-  return copy;
-}
-
 MliteLayout layout_of(std::string_view name) {
-  const std::string path = name == "mlite_lost_experts" ? fixture(name) : saved_by_mlite(name);
+  const std::string path =
+      name == "mlite_lost_experts" ? target_fixture(name) : saved_by_mlite(name);
   return read_mlite_layout(metadata_of(path).catalog).value();
 }
 
@@ -199,53 +190,27 @@ TEST(MliteLayout, IsReadOffTheShapes) {
 }
 
 TEST(MliteLayout, AsksWhereItIsToldOtherwise) {
-  const Catalog catalog = metadata_of(fixture("mlite_sound")).catalog;
+  const Catalog catalog = metadata_of(target_fixture("mlite_sound")).catalog;
   const auto layout = read_mlite_layout(catalog, {4, std::nullopt, std::nullopt});
   ASSERT_FALSE(layout);
   EXPECT_EQ(layout.error().code, Code::kUsage);
   EXPECT_THAT(layout.error().message, HasSubstr("--source-ep"));
 }
 
-TEST(MliteLoss, IsFoundByDiagnose) {
-  const TemporaryFolder folder;
-  for (const std::string& path :
-       {fixture("mlite_lost_experts"), with_empty_files("mlite_lost_rows", folder)}) {
-    const auto diagnosis = diagnose({.path = path});
-    ASSERT_TRUE(diagnosis) << diagnosis.error().text();
-    std::vector<std::string> codes;
-    for (const Finding& finding : diagnosis->findings) codes.push_back(finding.code);
-    EXPECT_THAT(codes, Contains("L37"));
-    EXPECT_TRUE(diagnosis->has_errors());
-    const TemporaryFolder out;
-    const auto refused = convert_now(request_of(path, out / "out", TargetFormat::kDcp));
-    ASSERT_FALSE(refused);
-    EXPECT_FALSE(fs::exists(out / "out"));
-  }
-}
-
-TEST(MliteSizes, AreToldByDiagnose) {
-  const auto diagnosis = diagnose({.path = fixture("mlite_ep2_etp2_tp2") + "/step_3"});
-  ASSERT_TRUE(diagnosis) << diagnosis.error().text();
-  EXPECT_EQ(diagnosis->sizes.expert, 2);
-  EXPECT_EQ(diagnosis->sizes.expert_tensor, 2);
-  EXPECT_EQ(diagnosis->sizes.tensor, 2);
-  EXPECT_FALSE(diagnosis->has_errors());
-}
-
-// Names and shapes of a real file of Megatron-FSDP, TP 2 x DP 2.
 // Sizes of a source that nothing asks for would be believed to have counted.
 TEST(MliteSizes, AreRefusedOfOtherCheckpoints) {
   const TemporaryFolder out;
   ConvertRequest request;
   request.input = golden_path("hf/llama3/legacy_tp2pp2ep1");
   request.output = out / "x";
-  request.format = TargetFormat::kDcp;
+  request.format = "dcp";
   request.source_expert = 2;
   const auto refused = prepare_conversion(request);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUsage);
 }
 
+// Names and shapes of a real file of Megatron-FSDP, TP 2 x DP 2.
 TEST(FsdpName, OfOneOptimizerOrOfAChain) {
   for (const char* name : {"optimizer.state.module.module.module.w.exp_avg_sq",
                            "optimizer.12.state.module.module.module.w.exp_avg_sq"}) {
@@ -354,22 +319,21 @@ class FsdpTarget : public testing::TestWithParam<const char*> {};
 TEST_P(FsdpTarget, GoesToMegatronAndHuggingFaceAndBack) {
   const std::string golden = golden_path(std::string("hf/") + GetParam());
   const TemporaryFolder folder;
-  const auto made =
-      convert_now(request_of(golden + "/hf", folder / "fsdp", TargetFormat::kFsdpDtensor, 3));
+  const auto made = convert_now(dcp_request(golden + "/hf", folder / "fsdp", "fsdp_dtensor", 3));
   ASSERT_TRUE(made) << made.error().text();
-  ConvertRequest to_hf = request_of(folder / "fsdp", folder / "hf", TargetFormat::kHf);
+  ConvertRequest to_hf = dcp_request(folder / "fsdp", folder / "hf", "hf");
   to_hf.dtype = DType::kBF16;
   const auto back = convert_now(to_hf);
   ASSERT_TRUE(back) << back.error().text();
   EXPECT_EQ(
       difference(read_all_tensors(folder / "hf").value(), read_all_tensors(golden + "/hf").value()),
       "");
-  ConvertRequest to_mcore = request_of(folder / "fsdp", folder / "mcore", TargetFormat::kTorchDist);
+  ConvertRequest to_mcore = dcp_request(folder / "fsdp", folder / "mcore", "torch_dist");
   to_mcore.dtype = DType::kBF16;
   ASSERT_TRUE(convert_now(to_mcore));
   EXPECT_EQ(
       difference(read_all_tensors(folder / "mcore").value(), read_all_tensors(golden).value()), "");
-  ConvertRequest to_legacy = request_of(folder / "fsdp", folder / "legacy", TargetFormat::kLegacy);
+  ConvertRequest to_legacy = dcp_request(folder / "fsdp", folder / "legacy", "legacy");
   EXPECT_TRUE(convert_now(to_legacy));
 }
 
@@ -380,8 +344,8 @@ INSTANTIATE_TEST_SUITE_P(Families, FsdpTarget,
 TEST(FsdpTargetState, KeepsTheOptimizer) {
   const std::string source = golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full");
   const TemporaryFolder folder;
-  ASSERT_TRUE(convert_now(request_of(source, folder / "a", TargetFormat::kFsdpDtensor, 2)));
-  const auto made = convert_now(request_of(folder / "a", folder / "b", TargetFormat::kTorchDist));
+  ASSERT_TRUE(convert_now(dcp_request(source, folder / "a", "fsdp_dtensor", 2)));
+  const auto made = convert_now(dcp_request(folder / "a", folder / "b", "torch_dist"));
   ASSERT_TRUE(made) << made.error().text();
   const TensorMap before = read_all_tensors(source).value();
   const TensorMap after = read_all_tensors(folder / "b").value();
@@ -392,7 +356,7 @@ TEST(FsdpTargetState, KeepsTheOptimizer) {
     ++compared;
   }
   EXPECT_GT(compared, 20U);
-  ASSERT_TRUE(convert_now(request_of(folder / "b", folder / "c", TargetFormat::kFsdpDtensor, 2)));
+  ASSERT_TRUE(convert_now(dcp_request(folder / "b", folder / "c", "fsdp_dtensor", 2)));
   EXPECT_EQ(
       difference(read_all_tensors(folder / "c").value(), read_all_tensors(folder / "a").value()),
       "");
@@ -400,8 +364,7 @@ TEST(FsdpTargetState, KeepsTheOptimizer) {
 
 TEST(FsdpTargetState, RefusesPipelineStages) {
   const TemporaryFolder folder;
-  ConvertRequest request =
-      request_of(golden_path("hf/llama3/hf"), folder / "out", TargetFormat::kFsdpDtensor);
+  ConvertRequest request = dcp_request(golden_path("hf/llama3/hf"), folder / "out", "fsdp_dtensor");
   request.parallel.pipeline = 2;
   const auto made = convert_now(request);
   ASSERT_FALSE(made);

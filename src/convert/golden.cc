@@ -6,10 +6,14 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/crc32.h"
+#include "base/endian.h"
 #include "codec/safetensors_header.h"
-#include "format/torch_items.h"
+#include "dcp/dcp_metadata.h"
+#include "dcp/torch_items.h"
 #include "io/source_files.h"
 #include "tensor/strided_copy.h"
+#include "testing/golden_files.h"
 
 namespace shardwright {
 namespace {
@@ -88,6 +92,35 @@ std::string difference(const TensorMap& got, const TensorMap& expected) {
     if (!expected.contains(name)) text += name + " is too much; ";
   }
   return text;
+}
+
+void alter_sealed(const std::string& path, ByteRange record, std::uint64_t at, char byte) {
+  std::string bytes = read_file(path);
+  const auto sum = [&] {
+    const std::string_view payload = std::string_view(bytes).substr(record.offset, record.length);
+    std::string text;
+    append_le(text, crc32(as_bytes(payload)));
+    return text;
+  };
+  const std::string before = sum();
+  bytes[record.offset + at] = byte;
+  const std::string after = sum();
+  for (std::size_t i = 0; (i = bytes.find(before, i)) != std::string::npos; i += after.size()) {
+    const bool is_payload = i >= record.offset && i < record.offset + record.length;
+    if (!is_payload) bytes.replace(i, after.size(), after);
+  }
+  std::filesystem::permissions(path, std::filesystem::perms::owner_write,
+                               std::filesystem::perm_options::add);
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+void edit_metadata(const std::string& folder, const std::function<void(Catalog&)>& edit) {
+  const auto directory = open_local_directory(folder).value();
+  Catalog catalog = read_dcp_metadata(*directory->open(".metadata").value()).value().catalog;
+  edit(catalog);
+  std::filesystem::permissions(folder + "/.metadata", std::filesystem::perms::owner_write,
+                               std::filesystem::perm_options::add);
+  std::ofstream(folder + "/.metadata", std::ios::binary) << encode_dcp_metadata(catalog).value();
 }
 
 Result<PreparedConversion> convert_now(const ConvertRequest& request) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,6 +31,13 @@ void put_model(const std::string& folder, const std::string& config,
 /// What of `got` is not as in `expected`: names that are missing or too much, other dtypes, shapes
 /// and bytes; empty where both are equal.
 [[nodiscard]] std::string difference(const TensorMap& got, const TensorMap& expected);
+
+/// Puts a byte at `at` of the bytes that `record` says of a file. Where a zip archive states their
+/// CRC-32 it states the new one afterwards, so that the archive is sound.
+void alter_sealed(const std::string& path, ByteRange record, std::uint64_t at, char byte);
+
+/// Lets the `.metadata` of a folder say something else of the same files.
+void edit_metadata(const std::string& folder, const std::function<void(Catalog&)>& edit);
 
 /// prepare_conversion and run_conversion.
 [[nodiscard]] Result<PreparedConversion> convert_now(const ConvertRequest& request);

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/crc32.h"
 #include "base/endian.h"
 #include "base/text.h"
-#include "codec/crc32.h"
 #include "codec/torch_layout.h"
 #include "codec/zstd_stream.h"
 #include "io/memory_directory.h"
@@ -91,7 +91,7 @@ PackedLegacy read_packed_legacy(const std::string& golden) {
     return {};
   };
   constexpr std::uint64_t kMost = std::uint64_t{4} << 20;
-  decode_zstd(*file, {0, file->size()}, kMost, append).value();
+  decode_zstd(*file, {0, file->size()}, kMost, 1, append).value();
   PackedLegacy packed;
   for (std::size_t at = 0; at < bytes.size();) {
     const std::size_t space = bytes.find(' ', at);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A MIMO checkpoint of a training run, whose components have optimizers of their own: names as
 // Megatron-Core's MimoOptimizer gives them, in a torch_dist directory made here.
-#include "convert/mimo_optimizer.h"
+#include "format/mimo/mimo_optimizer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,12 +9,12 @@
 #include <filesystem>
 
 #include "convert/golden.h"
-#include "convert/mimo_source.h"
-#include "convert/target.h"
-#include "format/common_state.h"
-#include "format/component_groups_fixture.h"
+#include "format/mimo/mimo_source.h"
+#include "format/torch_dist/torch_dist_target.h"
 #include "io/source_files.h"
 #include "layout/component_spec.h"
+#include "state/common_state.h"
+#include "state/component_groups_fixture.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 
@@ -27,14 +27,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr const char* kLanguage = "language_model.";
-constexpr const char* kImages = "modality_submodules.images.";
+constexpr const char* kImagesRoot = "modality_submodules.images.";
 
 const std::vector<GroupFacts> kGroups = {{.wd_mult = 1.0}, {.wd_mult = 0.0}};
 
 // Component and name of a training run for a name of a checkpoint that was converted.
 std::pair<std::string, std::string> in_training(const std::string& name) {
   const bool is_language = name.starts_with(kLanguage);
-  const std::string root = is_language ? kLanguage : kImages;
+  const std::string root = is_language ? kLanguage : kImagesRoot;
   return {is_language ? "language" : "images", root + "module." + name.substr(root.size())};
 }
 
@@ -51,7 +51,7 @@ class MimoTraining : public testing::Test {
     ConvertRequest request;
     request.input = input;
     request.output = out_ / output;
-    request.format = TargetFormat::kMimo;
+    request.format = "mimo";
     request.components = parse_components(components).value();
     request.optimizer = optimizer;
     request.hf_config_dir = golden_path("hf/qwen3_vl/hf");
@@ -81,10 +81,11 @@ class MimoTraining : public testing::Test {
     parts.tensors = draft_identity(conversion.source.catalog, {});
     for (const char* component : {"language", "images"}) {
       const bool is_language = component == std::string("language");
-      parts.new_objects.emplace_back(groups_of(component),
-                                     groups_entry(is_language ? kGroups : images));
+      parts.new_objects.emplace_back(
+          groups_of(component),
+          std::make_shared<const std::string>(groups_entry(is_language ? kGroups : images)));
       parts.new_objects.emplace_back(std::string("rng_state.") + component + "/shard_0.0_1.1",
-                                     "state");
+                                     std::make_shared<const std::string>("state"));
     }
     parts.common_state = new_common_state({}, 3, false).value();
     parts.tracker = "3";
@@ -114,7 +115,7 @@ class MimoTraining : public testing::Test {
 
   ConvertRequest ordinary_request(const std::string& output, OptimizerPolicy optimizer) {
     ConvertRequest request = this->request(out_ / "training", output, {}, optimizer);
-    request.format = TargetFormat::kTorchDist;
+    request.format = "torch_dist";
     request.parallel = {2, 1, 1, 1, 2};
     return request;
   }

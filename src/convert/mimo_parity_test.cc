@@ -146,7 +146,7 @@ TEST(MimoParity, OfEveryTensorOfThe27BModel) {
     ConvertRequest there;
     there.input = out / "hf";
     there.output = out / "mimo";
-    there.format = TargetFormat::kMimo;
+    there.format = "mimo";
     const std::vector<std::string> layout = {"language=tp=4,dp=1", "images=tp=1"};
     there.components = parse_components(layout).value();
     there.mtp = policy;
@@ -158,7 +158,7 @@ TEST(MimoParity, OfEveryTensorOfThe27BModel) {
     ConvertRequest again;
     again.input = out / "mimo";
     again.output = out / "back";
-    again.format = TargetFormat::kHf;
+    again.format = "hf";
     again.overwrite = true;
     const auto back = convert_now(again);
     ASSERT_TRUE(back) << back.error().text();
@@ -178,14 +178,14 @@ TEST(MimoParity, WithThePredictionLayersOfTheOriginal) {
   ConvertRequest there;
   there.input = out / "hf";
   there.output = out / "mimo";
-  there.format = TargetFormat::kMimo;
+  there.format = "mimo";
   const std::vector<std::string> layout = {"language=tp=2", "images=tp=1"};
   there.components = parse_components(layout).value();
   ASSERT_TRUE(convert_now(there));
   ConvertRequest again;
   again.input = out / "mimo";
   again.output = out / "back";
-  again.format = TargetFormat::kHf;
+  again.format = "hf";
   again.mtp = MtpPolicy::kKeep;
   again.mtp_from = out / "hf";
   const auto back = convert_now(again);

@@ -12,8 +12,8 @@
 #include "codec/json_text.h"
 #include "codec/safetensors_dtype.h"
 #include "convert/golden.h"
-#include "convert/mimo_source.h"
-#include "convert/select.h"
+#include "format/mimo/mimo_source.h"
+#include "format/select.h"
 #include "layout/component_spec.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
@@ -25,7 +25,7 @@ namespace {
 using testing::HasSubstr;
 
 const std::string kVision = "vision_model.";
-const std::string kImages = "modality_submodules.images.encoders.qwen_visual.";
+const std::string kVisionRoot = "modality_submodules.images.encoders.qwen_visual.";
 
 ConvertRequest to_mimo(const std::string& input, const std::string& output,
                        const std::vector<std::string>& components,
@@ -33,7 +33,7 @@ ConvertRequest to_mimo(const std::string& input, const std::string& output,
   ConvertRequest request;
   request.input = input;
   request.output = output;
-  request.format = TargetFormat::kMimo;
+  request.format = "mimo";
   request.components = parse_components(components).value();
   request.world_size = world;
   return request;
@@ -43,7 +43,7 @@ ConvertRequest to_hf(const std::string& input, const std::string& output) {
   ConvertRequest request;
   request.input = input;
   request.output = output;
-  request.format = TargetFormat::kHf;
+  request.format = "hf";
   return request;
 }
 
@@ -62,7 +62,7 @@ void expect_components_of(const TensorMap& got, const std::string& golden) {
   const auto records = read_tensor_records(golden + "/megatron_global.json");
   for (const auto& [name, record] : records) {
     const bool is_vision = name.starts_with(kVision);
-    const std::string expected = is_vision ? kImages + name.substr(kVision.size()) : name;
+    const std::string expected = is_vision ? kVisionRoot + name.substr(kVision.size()) : name;
     ASSERT_TRUE(got.contains(expected)) << expected;
     EXPECT_EQ(safetensors_name(got.at(expected).dtype), record.dtype);
     EXPECT_EQ(content_digest(got.at(expected).bytes), record.digest) << expected;
@@ -165,11 +165,11 @@ TEST(MimoComponents, AreThoseOfTheFamily) {
   };
   const std::string family = "hf/qwen35_vl/hf";
   EXPECT_THAT(refusal(family, {"language=tp=1", "vision=tp=1"}),
-              HasSubstr("--component vision: found no such part in qwen3_5_vl, expected"));
+              HasSubstr("--component vision: qwen3_5_vl has no such component; it has"));
   EXPECT_THAT(refusal(family, {"language=tp=1"}), HasSubstr("give images=tp=N too"));
-  EXPECT_THAT(refusal(family, {"images=tp=1"}), HasSubstr("found no component language"));
+  EXPECT_THAT(refusal(family, {"images=tp=1"}), HasSubstr("the component 'language' is missing"));
   EXPECT_THAT(refusal("hf/qwen3/hf", {"language=tp=1"}),
-              HasSubstr("family qwen3: found no components"));
+              HasSubstr("family qwen3 is not multimodal"));
   EXPECT_THAT(refusal(family, {"language=tp=8", "images=tp=1"}), HasSubstr("SW04"));
   EXPECT_FALSE(std::filesystem::exists(out / "x"));
 }
@@ -177,7 +177,7 @@ TEST(MimoComponents, AreThoseOfTheFamily) {
 TEST(MimoOptimizer, IsNotMadeOfNothing) {
   const TemporaryFolder out;
   ConvertRequest ordinary = to_hf(golden_path("hf/qwen3_vl/hf"), out / "ordinary");
-  ordinary.format = TargetFormat::kTorchDist;
+  ordinary.format = "torch_dist";
   ASSERT_TRUE(convert_now(ordinary));
   ConvertRequest request = to_mimo(out / "ordinary", out / "x", {"language=tp=1", "images=tp=1"});
   EXPECT_FALSE(keeps_optimizer(request));
@@ -198,7 +198,7 @@ TEST(MimoModels, ComeFromOrdinaryOnesAndBecomeThem) {
   const TemporaryFolder out;
   const std::string golden = golden_path("hf/qwen3_vl");
   ConvertRequest ordinary = to_hf(golden + "/hf", out / "ordinary");
-  ordinary.format = TargetFormat::kTorchDist;
+  ordinary.format = "torch_dist";
   ordinary.parallel = {2, 1, 1, 1, 2};
   ASSERT_TRUE(convert_now(ordinary));
   const auto mimo =
@@ -217,7 +217,7 @@ TEST(PredictionLayers, AreDroppedByNameAndForgottenInTheConfig) {
   const TemporaryFolder out;
   const std::string golden = golden_path("hf/deepseek_v3_mtp/hf");
   ConvertRequest request = to_hf(golden, out / "megatron");
-  request.format = TargetFormat::kTorchDist;
+  request.format = "torch_dist";
   request.mtp = MtpPolicy::kDrop;
   const auto dropped = convert_now(request);
   ASSERT_TRUE(dropped) << dropped.error().text();
@@ -246,7 +246,7 @@ TEST(PredictionLayers, AreDroppedByNameAndForgottenInTheConfig) {
 
 TEST(PredictionLayers, NeedAFamilyToBeDropped) {
   const TemporaryFolder out;
-  for (const TargetFormat format : {TargetFormat::kHf, TargetFormat::kSafetensors}) {
+  for (const std::string_view format : {"hf", "safetensors"}) {
     ConvertRequest request = to_hf(golden_path("hf/deepseek_v3_mtp/hf"), out / "x");
     request.format = format;
     request.mtp = MtpPolicy::kDrop;
@@ -272,7 +272,7 @@ TEST(MimoSource, NamesLoseTheirWrappers) {
 
   Mapping family;
   family.components = {{"language", "language_model.", "language_model."},
-                       {"images", kVision, kImages}};
+                       {"images", kVision, kVisionRoot}};
   Catalog catalog;
   catalog.tensors = {
       named("language_model.module.output_layer.weight"),
@@ -281,7 +281,7 @@ TEST(MimoSource, NamesLoseTheirWrappers) {
   ASSERT_TRUE(is_mimo(catalog));
   const Wrappers wrappers = to_standard_names(std::span(&family, 1), "", catalog).value();
   EXPECT_EQ(with_wrappers(wrappers, "language_model.x"), "language_model.module.x");
-  EXPECT_EQ(with_wrappers(wrappers, kImages + "x"),
+  EXPECT_EQ(with_wrappers(wrappers, kVisionRoot + "x"),
             "modality_submodules.images.module.encoders.qwen_visual.x");
   EXPECT_EQ(with_wrappers(wrappers, "hf_extra.x"), "hf_extra.x");
   EXPECT_EQ(catalog.tensors[0].desc.name, "language_model.output_layer.weight");
@@ -332,7 +332,7 @@ TEST(MimoSource, RoutesAreThoseOfOneFamily) {
                    named("modality_submodules.images.encoders.b.y")};
   const auto refused = to_standard_names(families, "", mixed);
   EXPECT_EQ(refused.error().code, Code::kNoFamily);
-  EXPECT_THAT(refused.error().message, HasSubstr("encoders.b.y: found a component that no family"));
+  EXPECT_THAT(refused.error().message, HasSubstr("encoders.b.y: no family has this component"));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "codec/pickle_encode.h"
 #include "codec/torch_archive.h"
 #include "convert/legacy_golden.h"
-#include "format/torch_items.h"
+#include "dcp/torch_items.h"
 #include "io/memory_directory.h"
 #include "shardwright/convert.h"
 #include "testing/golden_files.h"
@@ -55,17 +55,17 @@ TensorMap with_local_names(const TensorMap& tensors) {
   return named;
 }
 
-void expect_same(TensorMap got, TensorMap expected) {
+void expect_same_states(TensorMap got, TensorMap expected) {
   trim_vocabulary(got, expected);
   EXPECT_EQ(difference(got, expected), "");
 }
 
-struct Saved {
+struct SavedStates {
   std::string path;
   std::vector<ParallelConfig> targets;
 };
 
-class LegacyOptimizer : public testing::TestWithParam<Saved> {};
+class LegacyOptimizer : public testing::TestWithParam<SavedStates> {};
 
 // Weights and states of every parameter, bit by bit, at other layouts.
 TEST_P(LegacyOptimizer, BecomesTheTruthAtAnyLayout) {
@@ -79,20 +79,21 @@ TEST_P(LegacyOptimizer, BecomesTheTruthAtAnyLayout) {
     const auto converted = convert_now(keeping(place / "in", out / "x", target));
     ASSERT_TRUE(converted) << converted.error().text();
     const TensorMap written = read_all_tensors(out / "x").value();
-    expect_same(written, truth);
+    expect_same_states(written, truth);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Golden, LegacyOptimizer,
     testing::Values(
-        Saved{"dense_te/v0.16.1/tp2pp2vpp2-torch-fp16opt",
-              {{1, 1, 1, 1, 1}, {4, 1, 1, 1, 4}, {2, 4, 1, 1, 2}}},
-        Saved{"dense_te/v0.16.1/tp2pp1dp2-torch-bucket", {{1, 1, 1, 1, 1}, {4, 2, 1, 1, 4}}},
-        Saved{"gpt2_te/v0.20.0dev/tp2pp2-torch-fp16opt", {{1, 1, 1, 1, 1}, {1, 4, 1, 1, 1}}},
-        Saved{"moe/v0.20.0dev/tp1pp1ep2dp2-torch-fp16opt", {{1, 1, 1, 1, 1}, {2, 2, 1, 4, 1}}},
-        Saved{"moe_te_grouped/v0.16.1/tp2pp1ep2etp1-torch-fp16opt",
-              {{1, 1, 1, 1, 1}, {1, 2, 1, 4, 1}}}),
+        SavedStates{"dense_te/v0.16.1/tp2pp2vpp2-torch-fp16opt",
+                    {{1, 1, 1, 1, 1}, {4, 1, 1, 1, 4}, {2, 4, 1, 1, 2}}},
+        SavedStates{"dense_te/v0.16.1/tp2pp1dp2-torch-bucket", {{1, 1, 1, 1, 1}, {4, 2, 1, 1, 4}}},
+        SavedStates{"gpt2_te/v0.20.0dev/tp2pp2-torch-fp16opt", {{1, 1, 1, 1, 1}, {1, 4, 1, 1, 1}}},
+        SavedStates{"moe/v0.20.0dev/tp1pp1ep2dp2-torch-fp16opt",
+                    {{1, 1, 1, 1, 1}, {2, 2, 1, 4, 1}}},
+        SavedStates{"moe_te_grouped/v0.16.1/tp2pp1ep2etp1-torch-fp16opt",
+                    {{1, 1, 1, 1, 1}, {1, 2, 1, 4, 1}}}),
     [](const auto& test) {
       std::string name = test.param.path;
       std::replace_if(
@@ -174,14 +175,14 @@ TEST_P(LegacyOptimizerFile, IsMegatronsOwn) {
   const TemporaryFolder place;
   unpack_legacy(read_packed_legacy("mcore/" + path + ".zst"), truth_of(path), place / "in");
   ConvertRequest straight = keeping(place / "in", place / "straight", config);
-  straight.format = TargetFormat::kLegacy;
+  straight.format = "legacy";
   const auto copied = convert_now(straight);
   ASSERT_TRUE(copied) << copied.error().text();
   expect_own_optimizers(place / "straight", place / "in");
   const auto resharded = convert_now(keeping(place / "in", place / "other", {1, 2, 1, 1, 1}));
   ASSERT_TRUE(resharded) << resharded.error().text();
   ConvertRequest back = keeping(place / "other", place / "back", config);
-  back.format = TargetFormat::kLegacy;
+  back.format = "legacy";
   const auto returned = convert_now(back);
   ASSERT_TRUE(returned) << returned.error().text();
   expect_own_optimizers(place / "back", place / "in");
@@ -203,14 +204,14 @@ TEST(LegacyOptimizerTarget, TakesStatesOfAnyKind) {
   ConvertRequest request =
       keeping(golden_path("mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket"), out / "x",
               {1, 2, 1, 1, 1});
-  request.format = TargetFormat::kLegacy;
+  request.format = "legacy";
   const auto converted = convert_now(request);
   ASSERT_TRUE(converted) << converted.error().text();
   const auto back = convert_now(keeping(out / "x", out / "back", {2, 1, 1, 1, 2}));
   ASSERT_TRUE(back) << back.error().text();
   EXPECT_TRUE(back->checks_master_weights);
   const TensorMap tensors = read_all_tensors(out / "back").value();
-  expect_same(tensors, truth_of("dense_te"));
+  expect_same_states(tensors, truth_of("dense_te"));
   std::size_t compared = 0;
   for (const auto& [name, master] : tensors) {
     const std::string_view prefix = "optimizer.state.param.";
@@ -231,13 +232,13 @@ TEST(LegacyOptimizerTarget, NeedsAStateForEachParameter) {
   const TemporaryFolder out;
   ConvertRequest request =
       keeping(golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full"), out / "x");
-  request.format = TargetFormat::kLegacy;
+  request.format = "legacy";
   request.exclude = {"optimizer.state.exp_avg.output_layer.weight"};
   const auto refused = convert_now(request);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
   EXPECT_THAT(refused.error().message,
-              HasSubstr("tensor output_layer.weight: found no optimizer state of it"));
+              HasSubstr("tensor output_layer.weight has no optimizer state"));
 }
 
 // A copy of a golden torch_dist checkpoint that calls a module otherwise.
@@ -264,7 +265,7 @@ TEST(LegacyOptimizerTarget, NeedsModulesWhoseOrderIsKnown) {
   const TemporaryFolder place;
   ConvertRequest request =
       keeping(with_unknown_module("dense_te/v0.16.1/tp2pp2-torch_dist-full", place), place / "x");
-  request.format = TargetFormat::kLegacy;
+  request.format = "legacy";
   const auto refused = convert_now(request);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
@@ -288,7 +289,7 @@ TEST(LegacyOptimizerTarget, TakesMasterWeightsWhereWeightsAreWide) {
   const TemporaryFolder place;
   ConvertRequest request =
       keeping(golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full"), place / "x");
-  request.format = TargetFormat::kLegacy;
+  request.format = "legacy";
   request.dtype = DType::kF32;
   const auto converted = convert_now(request);
   ASSERT_TRUE(converted) << converted.error().text();
@@ -299,7 +300,7 @@ TEST(LegacyOptimizerTarget, TakesMasterWeightsWhereWeightsAreWide) {
     const auto master = truth.find("optimizer.state.param." + name);
     if (master != truth.end()) tensor = master->second;
   }
-  expect_same(read_all_tensors(place / "back").value(), truth);
+  expect_same_states(read_all_tensors(place / "back").value(), truth);
   EXPECT_THAT(back->notes, testing::Contains(HasSubstr("nothing proves whose their states are")));
 }
 
@@ -413,7 +414,8 @@ TEST_F(DamagedLegacy, StatesWithoutTheirWeightsAreNotTaken) {
   request.exclude = {"decoder.final_layernorm.weight"};
   const Error error = refusal(request);
   EXPECT_EQ(error.code, Code::kUsage);
-  EXPECT_THAT(error.message, HasSubstr("tensor decoder.final_layernorm.weight: found it left out"));
+  EXPECT_THAT(error.message,
+              HasSubstr("tensor decoder.final_layernorm.weight: this weight is left out"));
 }
 
 TEST_F(DamagedLegacy, OtherOptimizersAreRefusedByName) {
@@ -474,6 +476,18 @@ TEST_F(DamagedBuffers, ThatAreMissingAreNamed) {
   EXPECT_THAT(refused.error().message, HasSubstr("expected distrib_optim.pt"));
 }
 
+// The error is told when the list of files has grown.
+TEST_F(DamagedBuffers, ThatWereCutAreNamed) {
+  const std::string path = "in/iter_0000010/mp_rank_01/distrib_optim.pt";
+  const std::string bytes = place_.get(path);
+  place_.put(path, bytes.substr(0, bytes.size() - 1));
+  const auto refused = prepare_conversion(keeping(place_ / "in", place_ / "out"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kZipCorrupt);
+  EXPECT_THAT(refused.error().message, testing::StartsWith("mp_rank_01/model_optim_rng.pt: "));
+  EXPECT_THAT(refused.error().message, HasSubstr("mp_rank_01/distrib_optim.pt"));
+}
+
 // Both ranks' buffers are as long; only their values tell.
 TEST_F(DamagedBuffers, OfAnotherRankAreNoticed) {
   const std::string ranks = place_ / "in/iter_0000010/";
@@ -519,11 +533,8 @@ TEST_F(FlatStates, ThatAreNotTheWeightsAreNoticed) {
   // Element 16384 of the bucket is the first of the final norm: the output layer has 256 by 64.
   std::size_t chunk = 0;
   while (bucket->chunks.box(chunk).origin[0] != 16384) ++chunk;
-  std::fstream file(opened.location.path + "/" + opened.catalog.files[bucket->chunks.file(chunk)],
-                    std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(static_cast<std::streamoff>(bucket->chunks.range(chunk).offset + 3));
-  file.put('\x7f');
-  file.close();
+  alter_sealed(opened.location.path + "/" + opened.catalog.files[bucket->chunks.file(chunk)],
+               bucket->chunks.range(chunk), 3, '\x7f');
   ConvertRequest request = keeping(place_ / "in", place_ / "out");
   Error error = refusal(request);
   EXPECT_EQ(error.code, Code::kReplicasDiffer) << "both ranks have the norm's state";
@@ -546,7 +557,7 @@ TEST_F(FlatStates, ThatLackAPartAreRefused) {
 // A copy under its own names keeps the buckets as they are.
 TEST_F(FlatStates, KeepTheirNamesWhereAllDo) {
   ConvertRequest request = keeping(golden_path(kBuckets), place_ / "out");
-  request.format = TargetFormat::kDcp;
+  request.format = "dcp";
   const auto converted = convert_now(request);
   ASSERT_TRUE(converted) << converted.error().text();
   EXPECT_FALSE(converted->checks_master_weights);

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 class PredictionSourceTest : public testing::Test {
  protected:
   ConvertRequest request(const std::string& input, const std::string& output,
-                         TargetFormat format) const {
+                         std::string_view format) const {
     ConvertRequest request;
     request.input = input;
     request.output = out_ / output;
@@ -29,7 +29,7 @@ class PredictionSourceTest : public testing::Test {
     return request;
   }
   ConvertRequest taking(const std::string& input, const std::string& output,
-                        TargetFormat format) const {
+                        std::string_view format) const {
     ConvertRequest request = this->request(input, output, format);
     request.mtp = MtpPolicy::kKeep;
     request.mtp_from = golden_;
@@ -37,10 +37,10 @@ class PredictionSourceTest : public testing::Test {
   }
   // The model without its prediction layers: as Megatron's, and as Hugging Face's.
   void SetUp() override {
-    ConvertRequest drop = request(golden_, "megatron", TargetFormat::kTorchDist);
+    ConvertRequest drop = request(golden_, "megatron", "torch_dist");
     drop.mtp = MtpPolicy::kDrop;
     ASSERT_TRUE(convert_now(drop));
-    ASSERT_TRUE(convert_now(request(out_ / "megatron", "bare", TargetFormat::kHf)));
+    ASSERT_TRUE(convert_now(request(out_ / "megatron", "bare", "hf")));
     ASSERT_EQ(config(out_ / "bare")["num_nextn_predict_layers"], 0);
   }
   static nlohmann::json config(const std::string& folder) {
@@ -62,7 +62,7 @@ class PredictionSourceTest : public testing::Test {
 };
 
 TEST_F(PredictionSourceTest, CompletesAnExport) {
-  const auto exported = convert_now(taking(out_ / "megatron", "hf", TargetFormat::kHf));
+  const auto exported = convert_now(taking(out_ / "megatron", "hf", "hf"));
   ASSERT_TRUE(exported) << exported.error().text();
   expect_whole("hf");
   EXPECT_THAT(exported->notes,
@@ -73,8 +73,8 @@ TEST_F(PredictionSourceTest, CompletesAnExport) {
 }
 
 TEST_F(PredictionSourceTest, CompletesAnImport) {
-  ASSERT_TRUE(convert_now(request(golden_, "expected", TargetFormat::kTorchDist)));
-  const auto imported = convert_now(taking(out_ / "bare", "full", TargetFormat::kTorchDist));
+  ASSERT_TRUE(convert_now(request(golden_, "expected", "torch_dist")));
+  const auto imported = convert_now(taking(out_ / "bare", "full", "torch_dist"));
   ASSERT_TRUE(imported) << imported.error().text();
   EXPECT_EQ(difference(read_all_tensors(out_ / "full").value(),
                        read_all_tensors(out_ / "expected").value()),
@@ -82,14 +82,14 @@ TEST_F(PredictionSourceTest, CompletesAnImport) {
   EXPECT_EQ(config(out_ / "full/iter_0000000/hf")["num_nextn_predict_layers"], 1);
   EXPECT_EQ(open_checkpoint(out_ / "full").value().arguments.at("mtp_num_layers"),
             ArgValue{std::int64_t{1}});
-  ASSERT_TRUE(convert_now(request(out_ / "full", "back", TargetFormat::kHf)));
+  ASSERT_TRUE(convert_now(request(out_ / "full", "back", "hf")));
   expect_whole("back");
 }
 
 TEST_F(PredictionSourceTest, CompletesAHuggingFaceModel) {
-  ASSERT_TRUE(convert_now(taking(out_ / "bare", "hf", TargetFormat::kHf)));
+  ASSERT_TRUE(convert_now(taking(out_ / "bare", "hf", "hf")));
   expect_whole("hf");
-  ConvertRequest wide = taking(out_ / "bare", "wide", TargetFormat::kHf);
+  ConvertRequest wide = taking(out_ / "bare", "wide", "hf");
   wide.dtype = DType::kF32;
   ASSERT_TRUE(convert_now(wide));
   EXPECT_EQ(config(out_ / "wide")["num_nextn_predict_layers"], 1);
@@ -109,31 +109,29 @@ TEST_F(PredictionSourceTest, CopiesFollowTheModel) {
   file.seekp(static_cast<std::streamoff>(stored->chunks.range(0).offset));
   file.write("trained!", 8);
   file.close();
-  ASSERT_TRUE(convert_now(request(out_ / "bare", "trained", TargetFormat::kTorchDist)));
-  ASSERT_TRUE(convert_now(taking(out_ / "trained", "hf", TargetFormat::kHf)));
+  ASSERT_TRUE(convert_now(request(out_ / "bare", "trained", "torch_dist")));
+  ASSERT_TRUE(convert_now(taking(out_ / "trained", "hf", "hf")));
   const TensorMap hf = read_all_tensors(out_ / "hf").value();
   EXPECT_TRUE(hf.at(embedding).bytes.starts_with("trained!"));
   EXPECT_TRUE(hf.at("model.layers.3.embed_tokens.weight").bytes == hf.at(embedding).bytes);
 }
 
 TEST_F(PredictionSourceTest, RefusesWhatDoesNotFit) {
-  EXPECT_THAT(refusal(taking(golden_, "x", TargetFormat::kTorchDist)),
-              HasSubstr("found it in the source"));
-  ASSERT_TRUE(convert_now(request(golden_, "whole", TargetFormat::kTorchDist)));
-  EXPECT_THAT(refusal(taking(out_ / "whole", "x", TargetFormat::kHf)),
-              HasSubstr("--mtp keep takes the source's own"));
-  EXPECT_THAT(refusal(taking(out_ / "megatron", "x", TargetFormat::kTorchDist)),
-              HasSubstr("names of Megatron"));
-  EXPECT_THAT(refusal(taking(out_ / "bare", "x", TargetFormat::kDcp)),
-              HasSubstr("names of the source"));
+  EXPECT_THAT(refusal(taking(golden_, "x", "torch_dist")),
+              HasSubstr("the source has prediction layers of its own"));
+  ASSERT_TRUE(convert_now(request(golden_, "whole", "torch_dist")));
+  EXPECT_THAT(refusal(taking(out_ / "whole", "x", "hf")), HasSubstr("--mtp keep takes those"));
+  EXPECT_THAT(refusal(taking(out_ / "megatron", "x", "torch_dist")),
+              HasSubstr("those of Megatron"));
+  EXPECT_THAT(refusal(taking(out_ / "bare", "x", "dcp")), HasSubstr("those of the source"));
   const auto from = [&](const std::string& folder) {
-    ConvertRequest request = taking(out_ / "megatron", "x", TargetFormat::kHf);
+    ConvertRequest request = taking(out_ / "megatron", "x", "hf");
     request.mtp_from = folder;
     return refusal(request);
   };
   EXPECT_THAT(from(golden_path("hf/llama3/hf")),
               HasSubstr("found a llama, expected a deepseek_v3"));
-  EXPECT_THAT(from(out_ / "bare"), HasSubstr("found no tensors of prediction layers"));
+  EXPECT_THAT(from(out_ / "bare"), HasSubstr("that model has no prediction layers"));
   EXPECT_THAT(from(out_ / "megatron"), HasSubstr("expected a Hugging Face model"));
   EXPECT_THAT(from("/nowhere"), HasSubstr("SW0101"));
 
@@ -153,7 +151,7 @@ TEST_F(PredictionSourceTest, RefusesWhatDoesNotFit) {
   }
   quantised.push_back({"model.layers.3.eh_proj.weight_scale_inv", DType::kF32, {1, 1}});
   put_model(out_ / "fp8", fp8.dump(), quantised);
-  EXPECT_THAT(from(out_ / "fp8"), HasSubstr("eh_proj.weight: found it quantised"));
+  EXPECT_THAT(from(out_ / "fp8"), HasSubstr("eh_proj.weight is quantised"));
 }
 
 }  // namespace

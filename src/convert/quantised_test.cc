@@ -39,8 +39,9 @@ TEST_P(Mxfp4, IsWhatTheBridgeMade) {
   for (const StoredTensor& tensor : conversion->source.catalog.tensors) {
     stored += tensor.chunks.range(0).length;
   }
+  // But for config.json, which is written anew without its quantisation.
   for (const auto& [name, artifact] : conversion->source.artifacts) {
-    stored += artifact.range.length;
+    if (name != "config.json") stored += artifact.range.length;
   }
   EXPECT_EQ(cost_of(conversion->plan).payload_bytes_read, stored);
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "convert/master_weights.h"
-#include "convert/repeated_shards.h"
-#include "convert/replicas.h"
+#include "compare/source_guards.h"
+#include "convert/memory_budget.h"
+#include "convert/replaced_files.h"
 #include "exec/execute.h"
 #include "exec/threads.h"
 #include "io/publish.h"
@@ -13,7 +13,13 @@
 namespace shardwright {
 namespace {
 
-constexpr std::uint64_t kMostBufferBytes = std::uint64_t{64} << 20;
+// Borrows the names of the files that are written.
+auto may_replace(const std::vector<std::string>& written) {
+  return [&written](const std::string& target) -> Result<Replace> {
+    const ReplacedOutput replaced = SW_TRY(find_replaced_files(target, written));
+    return replaced.keeps_others ? Replace::kEntries : Replace::kWhole;
+  };
+}
 
 }  // namespace
 
@@ -21,14 +27,12 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
                                      const RunOptions& options) {
   const ConvertRequest& request = conversion.request;
   SourceFiles& files = *conversion.source.files;
-  const Catalog& source = conversion.plan.source;
-  SW_TRY(check_replicas(source, request.check_replicas, files));
-  if (conversion.source.location.container == Container::kLegacy) {
-    SW_TRY(check_shards(source, request.check_replicas, files));
-  }
-  if (conversion.checks_master_weights) {
-    SW_TRY(check_master_weights(source, files, thread_count(request.threads)));
-  }
+  Defects first;
+  SW_TRY(check_source(
+      conversion.source, conversion.plan.source,
+      {request.check_replicas, conversion.checks_master_weights, thread_count(request.threads)},
+      first));
+  const MemoryBudget budget = SW_TRY(budget_of(request, conversion.source, conversion.plan));
   const PlanCost cost = cost_of(conversion.plan);
   PublishOptions publish;
   publish.target = request.output;
@@ -40,12 +44,14 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
     if (!folder.empty()) publish.kept.push_back(folder);
   }
   publish.bytes_needed = cost.bytes_written;
-  publish.overwrite = request.overwrite;
+  if (request.overwrite) publish.may_replace = may_replace(conversion.plan.target.files);
+  std::vector<std::string> leftovers;
+  publish.report_leftover = [&](const std::string& path) { leftovers.push_back(path); };
   const std::unique_ptr<Publication> publication = SW_TRY(Publication::begin(std::move(publish)));
 
   ExecuteOptions execution;
-  execution.threads = thread_count(request.threads);
-  execution.buffer_bytes = std::min(kMostBufferBytes, request.max_memory_bytes / 4);
+  execution.threads = budget.threads;
+  execution.buffer_bytes = budget.buffer_bytes;
   execution.cancelled = options.cancelled;
   if (options.on_progress) {
     execution.on_progress = [&](const ExecuteProgress& progress) {
@@ -57,9 +63,10 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   if (options.cancelled != nullptr && *options.cancelled) {
     return fail(Code::kCancelled, "stopped before the checkpoint was published");
   }
+  SW_TRY(files.check_unchanged());
   SW_TRY(publication->commit());
-  return ConvertReport{request.output, files.bytes_read(), cost.bytes_written, files.opens(),
-                       cost.target_files};
+  return ConvertReport{request.output, files.bytes_read(), cost.bytes_written,
+                       files.opens(),  cost.target_files,  std::move(leftovers)};
 }
 
 }  // namespace shardwright

@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "exec/finish_reading.h"
+#include "exec/guarded_object.h"
 #include "exec/target_writer.h"
 #include "exec/threads.h"
 #include "exec/tile_grid.h"
 #include "exec/tile_reader.h"
+#include "plan/repeated_tensors.h"
 
 namespace shardwright {
 namespace {
@@ -43,12 +46,14 @@ class Run {
     const std::uint64_t threads = static_cast<std::uint64_t>(std::max(options.threads, 1));
     half_ = std::max(options.buffer_bytes / threads, kLeastBufferBytes) / 2;
     const std::int64_t tile = static_cast<std::int64_t>(std::min(half_, kMostTileBytes));
+    const std::vector<bool> repeated = repeated_tensors(plan);
     for (std::size_t i = 0; i < plan.target.tensors.size(); ++i) {
       const TensorDesc& desc = plan.target.tensors[i].desc;
       // A transposed view reads whole source rows for a few target rows: large tiles waste less.
       const std::int64_t bytes = is_transposed(i) ? static_cast<std::int64_t>(half_) : tile;
       grids_.emplace_back(desc.shape, bytes_of(desc.dtype), bytes);
-      for (std::int64_t ordinal = 0; ordinal < grids_.back().count(); ++ordinal) {
+      is_repeated_.push_back(repeated[i]);
+      for (std::int64_t ordinal = 0; !repeated[i] && ordinal < grids_.back().count(); ++ordinal) {
         jobs_.push_back({static_cast<std::uint32_t>(i), ordinal});
       }
       chunk_indexes_.emplace_back(plan.target.tensors[i].chunks);
@@ -65,6 +70,8 @@ class Run {
  private:
   [[nodiscard]] bool is_transposed(std::size_t tensor) const;
   [[nodiscard]] Status fill_tile(const Job& job, Arena& arena);
+  [[nodiscard]] Status write_tile(std::size_t tensor, std::span<const std::uint32_t> chunks,
+                                  std::span<const Part> parts);
   [[nodiscard]] Status copy_object(std::size_t object, Arena& arena);
 
   const Plan& plan_;
@@ -75,6 +82,7 @@ class Run {
   std::uint64_t half_ = 0;  // of a thread's buffer: the tile, and the scratch
   std::vector<TileGrid> grids_;
   std::vector<ChunkIndex> chunk_indexes_;
+  std::vector<bool> is_repeated_;  // its tiles come with those of the tensor in front
   std::vector<Job> jobs_;
   std::atomic<std::size_t> next_job_{0};
   std::atomic<bool> stop_{false};
@@ -128,7 +136,17 @@ Status Run::fill_tile(const Job& job, Arena& arena) {
   TileReader reader(plan_, lowering_, files_,
                     arena.memory.subspan(static_cast<std::size_t>(half_)));
   SW_TRY(reader.read(job.index, tile, arena.memory.first(filled), parts));
+  SW_TRY(write_tile(job.index, chunks, parts));
+  for (std::size_t next = job.index + 1; next < is_repeated_.size() && is_repeated_[next]; ++next) {
+    SW_TRY(write_tile(next, chunks, parts));
+  }
+  return {};
+}
 
+Status Run::write_tile(std::size_t tensor, std::span<const std::uint32_t> chunks,
+                       std::span<const Part> parts) {
+  const StoredTensor& target = plan_.target.tensors[tensor];
+  const int element_bytes = bytes_of(target.desc.dtype);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Box whole = target.chunks.box(chunks[i]);
     const Dims strides = row_major_strides(whole.shape);
@@ -137,8 +155,7 @@ Status Run::fill_tile(const Job& job, Arena& arena) {
       first += (parts[i].box.origin[axis] - whole.origin[axis]) * strides[axis];
     }
     const std::size_t bytes = static_cast<std::size_t>(parts[i].box.volume() * element_bytes);
-    SW_TRY(writer_.write_run(job.index, chunks[i],
-                             static_cast<std::uint64_t>(first * element_bytes),
+    SW_TRY(writer_.write_run(tensor, chunks[i], static_cast<std::uint64_t>(first * element_bytes),
                              std::span(parts[i].bytes, bytes)));
     bytes_done_ += bytes;
   }
@@ -148,6 +165,7 @@ Status Run::fill_tile(const Job& job, Arena& arena) {
 Status Run::copy_object(std::size_t object, Arena& arena) {
   const StoredObject& source = plan_.source.objects[plan_.objects[object].source];
   const StoredObject& target = plan_.target.objects[object];
+  SW_TRY(expect_object(files_, source));
   for (std::uint64_t done = 0; done < source.range.length;) {
     const std::uint64_t step =
         std::min<std::uint64_t>(arena.memory.size(), source.range.length - done);
@@ -179,6 +197,7 @@ Result<ExecuteReport> execute(const Plan& plan, SourceFiles& files, Directory& t
     return run.work(arena);
   };
   SW_TRY(run_on_threads(options.threads, report_progress, move_tensors));
+  SW_TRY(read_begun_records(files, options.threads, options.buffer_bytes));
   std::atomic<std::size_t> next_file{0};
   const auto make_durable = [&]() -> Status {
     for (std::size_t file = next_file++; file < writer.file_count(); file = next_file++) {

@@ -5,9 +5,10 @@
 #include <rapidcheck/gtest.h>
 
 #include <cstring>
+#include <memory>
 
+#include "base/crc32.h"
 #include "base/endian.h"
-#include "codec/crc32.h"
 #include "codec/torch_item.h"
 #include "io/memory_directory.h"
 
@@ -191,7 +192,7 @@ TEST_F(ExecuteSmall, FillsWithAConstantOfTheTargetsType) {
 TEST_F(ExecuteSmall, CopiesObjectsAndWritesLiterals) {
   plan_.source.objects = {{"o", 0, {2, 4}}};
   plan_.target.objects = {{"o", 0, {12, 4}}, {"n", 0, {16, 3}}};
-  plan_.objects = {{true, 0, {}}, {false, 0, "new"}};
+  plan_.objects = {{true, 0, {}}, {false, 0, std::make_shared<const std::string>("new")}};
   plan_.literals = {{0, 19, "end"}};
   plan_.file_sizes = {22};
   const std::string bytes = run(plan_, source_, target_, 2).value();

@@ -105,7 +105,7 @@ void add_target(Model& model) {
 }
 
 std::vector<std::uint16_t> expected_of(const Model& model) {
-  const TensorView& view = model.plan.tensors[0].views[0];
+  const TensorView view = model.plan.tensors[0].views[0];
   std::vector<std::uint16_t> expected;
   for (std::int64_t r = 0; r < view.box.shape[0]; ++r) {
     for (std::int64_t c = 0; c < view.box.shape[1]; ++c) {
@@ -148,7 +148,7 @@ RC_GTEST_PROP(Quantised, AnyTilesAndAnyMemoryGiveTheSameBits, ()) {
   RC_ASSERT(got == expected_of(model));
 }
 
-std::string run(const Plan& plan, const Directory& source, int threads) {
+std::string run_quantised(const Plan& plan, const Directory& source, int threads) {
   MemoryDirectory target("target");
   SourceFiles files(source, plan.source.files, 8);
   ExecuteOptions options;
@@ -164,8 +164,8 @@ RC_GTEST_PROP(Quantised, ThreadsMakeNoDifference, ()) {
   add_target(model);
   MemoryDirectory source("source");
   write_files(model, source);
-  const std::string bytes = run(model.plan, source, 1);
-  RC_ASSERT(bytes == run(model.plan, source, 3));
+  const std::string bytes = run_quantised(model.plan, source, 1);
+  RC_ASSERT(bytes == run_quantised(model.plan, source, 3));
   const std::vector<std::uint16_t> expected = expected_of(model);
   RC_ASSERT(bytes.size() == 2 * expected.size());
   RC_ASSERT(std::memcmp(bytes.data(), expected.data(), bytes.size()) == 0);
@@ -191,7 +191,7 @@ TEST(Quantised, RoundsOnceToOtherTypesAndRefusesWhatHalfPrecisionCannotHold) {
   EXPECT_EQ(cost_of(model.plan).payload_bytes_read, 5U);
   MemoryDirectory source("source");
   write_files(model, source);
-  const std::string bytes = run(model.plan, source, 1);
+  const std::string bytes = run_quantised(model.plan, source, 1);
   float value = 0;
   std::memcpy(&value, bytes.data(), sizeof value);
   EXPECT_EQ(value, static_cast<float>(static_cast<double>(448.0F * (1.0F / 3.0F)) + 0.25));
@@ -199,7 +199,7 @@ TEST(Quantised, RoundsOnceToOtherTypesAndRefusesWhatHalfPrecisionCannotHold) {
   // 149.58 is nearer to 150, the sum without its constant to 149.
   model.plan.target.tensors[0].desc.dtype = DType::kBF16;
   std::uint16_t rounded = 0;
-  const std::string half = run(model.plan, source, 1);
+  const std::string half = run_quantised(model.plan, source, 1);
   std::memcpy(&rounded, half.data(), sizeof rounded);
   EXPECT_EQ(f32_from_bf16(rounded), 150.0F);
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/crc32.h"
 #include "base/endian.h"
 #include "base/fail.h"
-#include "codec/crc32.h"
 #include "codec/torch_item.h"
 
 namespace shardwright {
@@ -23,7 +23,7 @@ Status TargetWriter::create() {
   for (std::size_t i = 0; i < plan_->objects.size(); ++i) {
     if (plan_->objects[i].is_copy) continue;
     const StoredObject& object = plan_->target.objects[i];
-    SW_TRY(files_[object.file]->write_at(object.range.offset, as_bytes(plan_->objects[i].bytes)));
+    SW_TRY(files_[object.file]->write_at(object.range.offset, as_bytes(*plan_->objects[i].bytes)));
   }
   SW_TRY(write_empty_items());
   return open_archives();

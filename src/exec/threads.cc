@@ -2,14 +2,14 @@
 #include "exec/threads.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
-
-#include "base/fail.h"
 
 namespace shardwright {
 
@@ -25,19 +25,30 @@ Status run_on_threads(int threads, const std::function<void()>& while_waiting,
   int running = std::max(threads, 1);
   Status result;
   std::vector<std::jthread> pool;
+  const auto work = [&] {
+    Status status;
+    try {
+      status = body();
+    } catch (const std::bad_alloc&) {
+      // Short enough to need no memory of its own.
+      status = std::unexpected(Error{Code::kOutOfMemory, "out of memory", ENOMEM});
+    }
+    const std::scoped_lock lock(mutex);
+    if (!status && result) result = std::move(status);
+    --running;
+    finished.notify_all();
+  };
   for (int i = 0, count = running; i < count; ++i) {
-    pool.emplace_back([&] {
-      Status status;
-      try {
-        status = body();
-      } catch (const std::bad_alloc&) {
-        status = fail(Code::kLimit, "out of memory; lower --threads or --max-memory");
-      }
+    try {
+      pool.emplace_back(work);
+    } catch (const std::system_error&) {
+      // Those that could be started do all the work.
+      if (i == 0)
+        return std::unexpected(Error{Code::kOutOfMemory, "no memory for a thread", ENOMEM});
       const std::scoped_lock lock(mutex);
-      if (!status && result) result = std::move(status);
-      --running;
-      finished.notify_all();
-    });
+      running -= count - i;
+      break;
+    }
   }
   std::unique_lock lock(mutex);
   while (!finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; })) {

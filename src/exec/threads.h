@@ -11,8 +11,9 @@ namespace shardwright {
 [[nodiscard]] int thread_count(int asked);
 
 /// Runs `body` once on each of `threads` threads, which share out the work themselves, and returns
-/// the first error. A thread that runs out of memory reports that instead of ending the process.
-/// `while_waiting` (may be empty) is called a few times a second on the calling thread.
+/// the first error. A thread that runs out of memory reports that (kOutOfMemory) instead of ending
+/// the process; where not all threads can be started, fewer do the work. `while_waiting` (may be
+/// empty) is called a few times a second on the calling thread.
 [[nodiscard]] Status run_on_threads(int threads, const std::function<void()>& while_waiting,
                                     const std::function<Status()>& body);
 

@@ -36,6 +36,8 @@ Status TileReader::read(std::size_t tensor, const Box& tile, std::span<std::byte
   lowering_->lower(tensor, tile, pieces_);
   for (const SourcePiece& piece : pieces_) {
     Status status = gather_.read(piece, {piece.dtype, target.dtype, recipe.add}, parts);
+    // A record's own error names its tensor.
+    if (!status && status.error().code == Code::kPayloadDamaged) return status;
     if (!status) {
       return std::unexpected(
           std::move(status).error().within(fmt::format("tensor {}", target.name)));

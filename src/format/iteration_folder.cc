@@ -28,13 +28,19 @@ std::optional<std::int64_t> number_after(std::string_view name, std::string_view
   return number;
 }
 
+bool is_iteration_folder(std::string_view name) {
+  return name == "release" || number_after(name, "iter_") || number_after(name, "step_");
+}
+
 const DirectoryEntry* latest_folder(std::span<const DirectoryEntry> entries,
                                     std::string_view prefix) {
   const DirectoryEntry* best = nullptr;
   std::int64_t best_number = -1;
   for (const DirectoryEntry& entry : entries) {
     const auto number = number_after(entry.name, prefix);
-    if (!entry.is_directory || !number || *number <= best_number) continue;
+    // One that can't be read must not be passed over for an older one.
+    const bool may_be_one = entry.is_directory || entry.problem;
+    if (!may_be_one || !number || *number <= best_number) continue;
     best = &entry;
     best_number = *number;
   }

@@ -26,7 +26,11 @@ inline constexpr std::uint64_t kMostTrackerBytes = std::uint64_t{1} << 20;
 [[nodiscard]] std::optional<std::int64_t> number_after(std::string_view name,
                                                        std::string_view prefix);
 
-/// The folder `prefix`N with the largest N; null if there is none.
+/// Whether a folder's name is that of one iteration: Megatron's `iter_N` and `release`, `step_N` of
+/// others.
+[[nodiscard]] bool is_iteration_folder(std::string_view name);
+
+/// The folder `prefix`N with the largest N, be it one that can't be read; null if there is none.
 [[nodiscard]] const DirectoryEntry* latest_folder(std::span<const DirectoryEntry> entries,
                                                   std::string_view prefix);
 

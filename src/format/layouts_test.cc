@@ -10,13 +10,13 @@
 #include "codec/pickle_value.h"
 #include "codec/torch_item.h"
 #include "codec/torch_layout.h"
-#include "format/common_state.h"
-#include "format/hf_layout.h"
-#include "format/hf_reader.h"
-#include "format/run_config.h"
-#include "format/torch_dist_layout.h"
-#include "format/torch_items.h"
+#include "dcp/torch_dist_layout.h"
+#include "dcp/torch_items.h"
+#include "format/hf/hf_layout.h"
+#include "format/hf/hf_reader.h"
 #include "io/memory_directory.h"
+#include "state/common_state.h"
+#include "state/run_config.h"
 #include "testing/golden_files.h"
 
 namespace shardwright {
@@ -93,7 +93,8 @@ TEST(HfReader, CarriesFilesThatAreNoWeights) {
     directory.put(name, "x");
   }
   std::vector<std::string> names;
-  const auto artifacts = list_hf_artifacts(directory, "").value();
+  Defects defects;
+  const auto artifacts = list_hf_artifacts(directory, "", defects).value();
   for (const DirectoryEntry& entry : artifacts) names.push_back(entry.name);
   EXPECT_THAT(names, ElementsAre("config.json", "tokenizer.model"));
 }
@@ -101,7 +102,7 @@ TEST(HfReader, CarriesFilesThatAreNoWeights) {
 TEST(TorchDistLayout, PutsObjectsFirstWithoutGapsAndAlignsPayloads) {
   const TensorDesc desc{"w", DType::kF32, {4, 3}};
   const std::vector<TorchDistTensor> tensors = {
-      {desc, {{Box{{0, 0}, {2, 3}}, 0}, {Box{{2, 0}, {2, 3}}, 3}}}};
+      {desc, OwnedChunks(2, {{Box{{0, 0}, {2, 3}}, 0}, {Box{{2, 0}, {2, 3}}, 3}})}};
   const TorchDistLayout layout =
       layout_torch_dist(tensors, {{"o/shard_0_1", 77, 3}}, "iter/").value();
   EXPECT_THAT(layout.catalog.files, ElementsAre("iter/__0_0.distcp", "iter/__3_0.distcp"));
@@ -281,7 +282,7 @@ TEST_F(Locate, FollowsTheTracker) {
   put("iter_0000020/metadata.json", R"({"sharded_backend": "torch_dist"})");
   put("iter_0000030/.metadata");
   const Location location = locate_checkpoint(root_.string() + "/").value();
-  EXPECT_EQ(location.container, Container::kTorchDist);
+  EXPECT_EQ(location.format, "torch_dist");
   EXPECT_EQ(location.iteration, 20);
   put("latest_checkpointed_iteration.txt", "21");
   EXPECT_EQ(locate_checkpoint(root_.string()).error().code, Code::kTrackerBroken);
@@ -297,25 +298,32 @@ TEST_F(Locate, TakesTheLatestFolderWithoutATracker) {
   put("iter_0000012/.metadata");
   const Location location = locate_checkpoint(root_.string()).value();
   EXPECT_EQ(location.iteration, 12);
-  EXPECT_EQ(location.container, Container::kDcp);
+  EXPECT_EQ(location.format, "dcp");
 }
 
 TEST_F(Locate, KnowsFoldersOfRanks) {
   put("iter_0000003/mp_rank_00_001/model_optim_rng.pt");
   const Location location = locate_checkpoint(root_.string()).value();
-  EXPECT_EQ(location.container, Container::kLegacy);
+  EXPECT_EQ(location.format, "legacy");
   EXPECT_EQ(location.iteration, 3);
 }
 
 TEST_F(Locate, NamesWhatItDoesNotRead) {
-  const auto error = [&] { return locate_checkpoint(root_.string()).error(); };
+  const auto error = [&] {
+    const auto location = locate_checkpoint(root_.string());
+    return location ? Error{} : location.error();
+  };
   EXPECT_EQ(error().code, Code::kUnknownFormat);
   put("zero_pp_rank_0_mp_rank_00_optim_states.pt");
   EXPECT_EQ(error().code, Code::kUnsupportedFormat);
   EXPECT_THAT(error().message, HasSubstr("DeepSpeed"));
   put(".metadata");
   put("metadata.json", R"({"sharded_backend": "zarr"})");
-  EXPECT_THAT(error().message, HasSubstr("zarr"));
+  EXPECT_EQ(locate_checkpoint(root_.string()).value().format, "zarr");
+  const auto opened = open_checkpoint(root_.string());
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, Code::kUnsupportedFormat);
+  EXPECT_THAT(opened.error().message, HasSubstr("zarr"));
   EXPECT_EQ(locate_checkpoint((root_ / "gone").string()).error().code, Code::kNotFound);
 }
 

@@ -7,77 +7,24 @@
 namespace shardwright {
 namespace {
 
-constexpr Sibling kUniversal = {
-    "deepspeed_universal", "a DeepSpeed universal checkpoint (one folder per parameter)",
-    "DeepSpeed universal checkpoint（每个参数一个目录）", "DeepSpeed with --universal-checkpoint",
-    "DeepSpeed（--universal-checkpoint）"};
-constexpr Sibling kMoe = {"deepspeed_moe", "a DeepSpeed MoE checkpoint (one file per expert)",
-                          "DeepSpeed MoE checkpoint（每个专家一个文件）",
-                          "DeepSpeed's load_checkpoint", "DeepSpeed 的 load_checkpoint"};
-constexpr Sibling kPipe = {
-    "deepspeed_pipe", "a DeepSpeed pipeline checkpoint of Megatron-DeepSpeed (one file per layer)",
-    "Megatron-DeepSpeed 的 DeepSpeed pipeline checkpoint（每层一个文件）",
-    "DeepSpeed's ds_to_universal.py, or Megatron-DeepSpeed's deepspeed_to_transformers.py",
-    "DeepSpeed 的 ds_to_universal.py，或 Megatron-DeepSpeed 的 deepspeed_to_transformers.py"};
-constexpr Sibling kZero = {
-    "deepspeed_zero",
-    "a DeepSpeed ZeRO checkpoint (what it calls pp_rank is the data-parallel rank)",
-    "DeepSpeed ZeRO checkpoint（其中的 pp_rank 实为数据并行 rank）",
-    "DeepSpeed's zero_to_fp32.py or ds_to_universal.py",
-    "DeepSpeed 的 zero_to_fp32.py 或 ds_to_universal.py"};
-constexpr Sibling kDeepSpeed = {
-    "deepspeed",
-    "a DeepSpeed checkpoint (model states by model-parallel rank; SwissArmyTransformer's too)",
-    "DeepSpeed checkpoint（按模型并行 rank 保存；SwissArmyTransformer 亦如此）",
-    "DeepSpeed's load_checkpoint, or its zero_to_fp32.py for ZeRO",
-    "DeepSpeed 的 load_checkpoint；ZeRO 用 zero_to_fp32.py"};
-constexpr Sibling kNemoOne = {"nemo1", "a NeMo 1 checkpoint", "NeMo 1 checkpoint",
-                              "NeMo 1's converters (scripts/checkpoint_converters)",
-                              "NeMo 1 的转换脚本（scripts/checkpoint_converters）"};
-constexpr Sibling kVerlFsdp = {"verl_fsdp", "a verl FSDP checkpoint (one file per rank)",
-                               "verl FSDP checkpoint（每个 rank 一个文件）",
-                               "verl's model merger (python -m verl.model_merger)",
-                               "verl 的合并工具（python -m verl.model_merger）"};
-constexpr Sibling kMlite = {"mlite", "training state of MLite, one file per rank",
-                            "MLite 的训练状态（每个 rank 一个文件）", "MLite on equally many ranks",
-                            "相同 rank 数的 MLite"};
-constexpr Sibling kCornstarch = {
-    "cornstarch", "a Cornstarch checkpoint (one folder per modality, one file per pipeline stage)",
-    "Cornstarch checkpoint（每个模态一个目录，每个 pipeline stage 一个文件）",
-    "Cornstarch (ColossalAI's checkpoint IO)", "Cornstarch（ColossalAI 的 checkpoint IO）"};
-constexpr Sibling kZarr = {"zarr", "a Megatron-Core checkpoint in the zarr backend",
-                           "zarr 后端的 Megatron-Core checkpoint",
-                           "Megatron-Core 0.15 or older; re-save it there as torch_dist",
-                           "Megatron-Core 0.15 或更早版本，可在其中另存为 torch_dist"};
-constexpr Sibling kPeft = {"peft", "a PEFT adapter without its base model",
-                           "不含基座模型的 PEFT adapter",
-                           "peft; merge it into its base model first (merge_and_unload)",
-                           "peft；请先合并到基座模型（merge_and_unload）"};
-constexpr Sibling kHfPickle = {
-    "hf_pickle", "a Hugging Face model in pickle files", "pickle 文件格式的 Hugging Face 模型",
-    "transformers; save it as safetensors first", "transformers；请先另存为 safetensors"};
-constexpr Sibling kGradients = {
-    "gradients", "gradients that Megatron saved (mp_rank_*.pth), no checkpoint",
-    "Megatron 保存的梯度（mp_rank_*.pth），不是 checkpoint", "torch.load", "torch.load"};
-constexpr Sibling kDataloader = {
-    "dataloader", "states of data loaders, no model", "dataloader 状态，没有模型",
-    "Megatron-Energon, through --dataloader-save", "Megatron-Energon（--dataloader-save）"};
-constexpr Sibling kOptimizer = {"optimizer", "an optimizer's files without a model",
-                                "只有优化器文件，没有模型", "the Megatron run that wrote it",
-                                "写出它的 Megatron 训练任务"};
-constexpr Sibling kRankFolder = {
-    "legacy_rank", "the folder of one rank of a legacy Megatron checkpoint",
-    "legacy Megatron checkpoint 中单个 rank 的目录", "shardwright, given its parent folder",
-    "shardwright（请传入其父目录）"};
-constexpr Sibling kCommonOnly = {
-    "ms_swift",
-    "a Megatron iteration of ms-swift without weights: they are in the safetensors beside it",
-    "ms-swift 的 Megatron iteration 目录，不含权重：权重在同级 safetensors 中",
-    "shardwright, given the parent folder", "shardwright（请传入其父目录）"};
-constexpr Sibling kNonPersistent = {"non_persistent",
-                                    "Megatron's non-persistent checkpoints, kept for a restart",
-                                    "Megatron 的 non-persistent checkpoint，仅用于重启",
-                                    "the Megatron run that wrote it", "写出它的 Megatron 训练任务"};
+constexpr Sibling kUniversal = {"deepspeed_universal", "sibling.universal", "reader.universal"};
+constexpr Sibling kMoe = {"deepspeed_moe", "sibling.moe", "reader.moe"};
+constexpr Sibling kPipe = {"deepspeed_pipe", "sibling.pipe", "reader.pipe"};
+constexpr Sibling kZero = {"deepspeed_zero", "sibling.zero", "reader.zero"};
+constexpr Sibling kDeepSpeed = {"deepspeed", "sibling.deep_speed", "reader.deep_speed"};
+constexpr Sibling kNemoOne = {"nemo1", "sibling.nemo_one", "reader.nemo_one"};
+constexpr Sibling kVerlFsdp = {"verl_fsdp", "sibling.verl_fsdp", "reader.verl_fsdp"};
+constexpr Sibling kMlite = {"mlite", "sibling.mlite", "reader.mlite"};
+constexpr Sibling kCornstarch = {"cornstarch", "sibling.cornstarch", "reader.cornstarch"};
+constexpr Sibling kZarr = {"zarr", "sibling.zarr", "reader.zarr"};
+constexpr Sibling kPeft = {"peft", "sibling.peft", "reader.peft"};
+constexpr Sibling kGradients = {"gradients", "sibling.gradients", "reader.gradients"};
+constexpr Sibling kDataloader = {"dataloader", "sibling.dataloader", "reader.dataloader"};
+constexpr Sibling kOptimizer = {"optimizer", "sibling.optimizer", "reader.optimizer"};
+constexpr Sibling kRankFolder = {"legacy_rank", "sibling.rank_folder", "reader.rank_folder"};
+constexpr Sibling kCommonOnly = {"ms_swift", "sibling.common_only", "reader.common_only"};
+constexpr Sibling kNonPersistent = {"non_persistent", "sibling.non_persistent",
+                                    "reader.non_persistent"};
 
 // A row is one way to recognise a layout: every sign must match an entry. A sign that ends in `/`
 // matches folders, others match files; `=` before a sign: nothing else is there.
@@ -116,8 +63,6 @@ constexpr std::array kRules = {
     Rule{&kZarr, {".zarray"}},
     Rule{&kPeft, {"adapter_model.*"}},
     Rule{&kPeft, {"adapter_config.json"}},
-    Rule{&kHfPickle, {"pytorch_model*.bin"}},
-    Rule{&kHfPickle, {"pytorch_model.bin.index.json"}},
     Rule{&kGradients, {"mp_rank_#*.pth"}},
     Rule{&kRankFolder, {"model_optim_rng.pt"}},
     Rule{&kRankFolder, {"model_rng.pt"}},
@@ -129,13 +74,13 @@ constexpr std::array kRules = {
     Rule{&kNonPersistent, {"=non_persistent/"}},
 };
 
-constexpr Sibling kBridge = {"torch_dist", "Megatron-Bridge", "Megatron-Bridge", "", ""};
-constexpr Sibling kVeOmni = {"dcp", "VeOmni", "VeOmni", "", ""};
-constexpr Sibling kMliteDcp = {"dcp", "MLite", "MLite", "", ""};
-constexpr Sibling kSwift = {"hf", "ms-swift", "ms-swift", "", ""};
-constexpr Sibling kSlime = {"torch_dist", "slime", "slime", "", ""};
-constexpr Sibling kVerl = {"torch_dist", "verl", "verl", "", ""};
-constexpr Sibling kNemoTwo = {"torch_dist", "NeMo 2", "NeMo 2", "", ""};
+constexpr Sibling kBridge = {"torch_dist", "software.bridge", "none"};
+constexpr Sibling kVeOmni = {"dcp", "software.ve_omni", "none"};
+constexpr Sibling kMliteDcp = {"dcp", "software.mlite_dcp", "none"};
+constexpr Sibling kSwift = {"hf", "software.swift", "none"};
+constexpr Sibling kSlime = {"torch_dist", "software.slime", "none"};
+constexpr Sibling kVerl = {"torch_dist", "software.verl", "none"};
+constexpr Sibling kNemoTwo = {"torch_dist", "software.nemo_two", "none"};
 
 constexpr std::array kWriters = {
     Rule{&kBridge, {"run_config.yaml"}},

@@ -7,17 +7,16 @@
 #include <string_view>
 #include <vector>
 
+#include "layout/texts.h"
 #include "shardwright/storage.h"
 
 namespace shardwright {
 
 /// A layout that some training software writes, known by the names of what lies in its folder.
 struct Sibling {
-  std::string_view container;  ///< `deepspeed_zero`; the container's name in a diagnosis
-  std::string_view english;    ///< `a DeepSpeed ZeRO checkpoint`
-  std::string_view chinese;
-  std::string_view reader_english;  ///< which tool reads it
-  std::string_view reader_chinese;
+  std::string_view format;  ///< `deepspeed_zero`: the name of the format in a diagnosis
+  TextKey what;             ///< `a DeepSpeed ZeRO checkpoint`, or the software's name
+  TextKey reader;           ///< which tool reads it
 };
 
 struct SiblingMatch {
@@ -36,7 +35,7 @@ struct SiblingMatch {
 [[nodiscard]] const Sibling& zarr_sibling();
 
 /// Who wrote a checkpoint that shardwright does read, where names show it: Megatron-Bridge, VeOmni,
-/// ms-swift, slime, MLite, verl. Names that begin with the container of what they write.
+/// ms-swift, slime, MLite, verl. What they write is one of the formats that are read.
 [[nodiscard]] std::vector<SiblingMatch> recognise_writers(std::span<const DirectoryEntry> entries);
 
 /// Whether `name` matches `pattern`, in which `*` stands for any text and `#` for a number.

@@ -23,7 +23,7 @@ TEST(Sibling, SignsMatchTextAndNumbers) {
 }
 
 struct Row {
-  const char* container;
+  const char* format;
   std::vector<const char*> paths;
 };
 
@@ -57,7 +57,6 @@ std::vector<Row> inventory() {
       {"cornstarch", {"vision/module/pytorch_model-stage-00001-shard-00001.bin"}},
       {"cornstarch", {"module/a.bin", "projector/b.bin"}},
       {"peft", {"adapter_config.json", "adapter_model.safetensors"}},
-      {"hf_pickle", {"config.json", "pytorch_model-00001-of-00002.bin"}},
       {"gradients", {"mp_rank_00.pth", "mp_rank_01.pth"}},
       {"legacy_rank", {"model_optim_rng.pt", "distrib_optim.pt"}},
       {"optimizer", {"distrib_optim.pt"}},
@@ -80,11 +79,11 @@ TEST(Sibling, EachOfTheInventoryIsRecognised) {
           std::string(row.paths.back()).substr(0, std::string(row.paths.back()).find('/'));
       directory.put(path, is_tag ? tag : is_tracker ? "10" : "x");
     }
-    const Survey survey = survey_directory(directory).value();
-    ASSERT_FALSE(survey.siblings.empty()) << row.container << ' ' << row.paths[0];
-    EXPECT_EQ(survey.siblings.front().sibling->container, row.container) << row.paths[0];
-    EXPECT_NE(survey.siblings.front().sibling->reader_english, "");
-    EXPECT_NE(survey.siblings.front().sibling->chinese, "");
+    const Detection detection = detect(directory).value();
+    ASSERT_FALSE(detection.siblings.empty()) << row.format << ' ' << row.paths[0];
+    const Sibling& sibling = *detection.siblings.front().sibling;
+    EXPECT_EQ(sibling.format, row.format) << row.paths[0];
+    EXPECT_NE(phrase(sibling.reader).english, phrase("none").english);
   }
 }
 
@@ -101,8 +100,8 @@ TEST(Sibling, WhatWeReadIsNone) {
 }
 
 TEST(Sibling, FilesAreRecognisedByName) {
-  EXPECT_EQ(recognise_sibling_file("llama.nemo")->container, "nemo1");
-  EXPECT_EQ(recognise_sibling_file("mp_rank_00.pth")->container, "gradients");
+  EXPECT_EQ(recognise_sibling_file("llama.nemo")->format, "nemo1");
+  EXPECT_EQ(recognise_sibling_file("mp_rank_00.pth")->format, "gradients");
   EXPECT_EQ(recognise_sibling_file("model.safetensors"), nullptr);
 }
 
@@ -110,8 +109,9 @@ std::vector<std::string> writers_of(std::initializer_list<const char*> paths) {
   MemoryDirectory directory;
   for (const char* path : paths) directory.put(path, "x");
   std::vector<std::string> names;
-  const Survey survey = survey_directory(directory).value();
-  for (const SiblingMatch& match : survey.writers) names.emplace_back(match.sibling->english);
+  const Survey survey = survey_directory(directory, detect(directory).value()).value();
+  for (const SiblingMatch& match : survey.writers)
+    names.emplace_back(phrase(match.sibling->what).english);
   return names;
 }
 
@@ -129,56 +129,19 @@ TEST(Sibling, WritersOfWhatWeReadAreNamed) {
   EXPECT_THAT(writers_of({"model.safetensors"}), IsEmpty());
 }
 
-Survey surveyed(std::initializer_list<std::pair<const char*, const char*>> files) {
-  MemoryDirectory directory;
-  for (const auto& [path, contents] : files) directory.put(path, contents);
-  return survey_directory(directory).value();
-}
-
-TEST(Survey, FollowsTrackersAndFoldersToTheData) {
-  const Survey tracked = surveyed({{"latest_checkpointed_iteration.txt", " 10\n"},
-                                   {"iter_0000010/mp_rank_00/model_optim_rng.pt", "x"},
-                                   {"iter_0000020/mp_rank_00/model_optim_rng.pt", "x"}});
-  EXPECT_EQ(tracked.data, "iter_0000010");
-  EXPECT_TRUE(tracked.tracker->is_there);
-  ASSERT_EQ(tracked.ranks.size(), 1u);
-  EXPECT_EQ(tracked.ranks[0].entries[0].name, "model_optim_rng.pt");
-  EXPECT_EQ(surveyed({{"latest_checkpointed_iteration.txt", "release"},
-                      {"release/mp_rank_00/model_optim_rng.pt", "x"}})
-                .data,
-            "release");
-  EXPECT_EQ(surveyed({{"global_step_9/actor/dist_ckpt/.metadata", "x"},
-                      {"global_step_10/actor/dist_ckpt/.metadata", "x"}})
-                .data,
-            "global_step_10/actor/dist_ckpt");
-  const Survey verl = surveyed({{"latest_checkpointed_iteration.txt", "5"},
-                                {"global_step_5/actor/dist_ckpt/.metadata", "x"},
-                                {"global_step_9/actor/dist_ckpt/.metadata", "x"}});
-  EXPECT_EQ(verl.data, "global_step_5/actor/dist_ckpt");
-  EXPECT_TRUE(verl.tracker->is_there);
-  EXPECT_EQ(surveyed({{"model.safetensors", "x"}, {"iter_0000010/common.pt", "x"}}).data, "");
-}
-
-TEST(Survey, SeesBrokenTrackers) {
-  const Survey gone = surveyed({{"latest_checkpointed_iteration.txt", "30"},
-                                {"iter_0000020/mp_rank_00/model_optim_rng.pt", "x"}});
-  EXPECT_FALSE(gone.tracker->is_there);
-  EXPECT_EQ(gone.tracker->folder, "iter_0000030");
-  EXPECT_EQ(gone.data, "iter_0000020") << "the newest that is there";
-  const Survey garbled = surveyed({{"latest_checkpointed_iteration.txt", "../../etc"}});
-  EXPECT_EQ(garbled.tracker->folder, "");
-  EXPECT_EQ(garbled.data, "");
-}
-
 TEST(Survey, NotesWhatLiesAbout) {
-  const Survey survey = surveyed({{"mp_rank_00/model_optim_rng.pt", "x"},
-                                  {"tmp/mp_rank_00/model_optim_rng.pt", "x"},
-                                  {"dones/0.done", "x"}});
+  const auto surveyed = [](std::initializer_list<const char*> paths) {
+    MemoryDirectory directory;
+    for (const char* path : paths) directory.put(path, "x");
+    return survey_directory(directory, detect(directory).value()).value();
+  };
+  const Survey survey = surveyed(
+      {"mp_rank_00/model_optim_rng.pt", "tmp/mp_rank_00/model_optim_rng.pt", "dones/0.done"});
   EXPECT_THAT(survey.leftovers, ElementsAre("dones", "tmp"));
-  EXPECT_THAT(surveyed({{"tmp/a", "x"}, {"iter_0000010/dones/a", "x"}}).leftovers,
+  ASSERT_EQ(survey.ranks.size(), 1u);
+  EXPECT_EQ(survey.ranks[0].entries[0].name, "model_optim_rng.pt");
+  EXPECT_THAT(surveyed({"tmp/a", "iter_0000010/dones/a"}).leftovers,
               ElementsAre("tmp", "iter_0000010/dones"));
-  EXPECT_EQ(surveyed({{"metadata.json", R"({"sharded_backend": "zarr"})"}}).backend, "zarr");
-  EXPECT_TRUE(surveyed({{"decoder.weight/.zarray", "x"}}).holds_zarr);
 }
 
 }  // namespace

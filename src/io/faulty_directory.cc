@@ -20,6 +20,7 @@ class FaultyReadableFile final : public ReadableFile {
       : inner_(std::move(inner)), trigger_(std::move(trigger)) {}
   std::uint64_t size() const override { return inner_->size(); }
   const std::string& name() const override { return inner_->name(); }
+  FileVersion version() const override { return inner_->version(); }
   Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
     if (!trigger_->next(false)) return inner_->read_at(offset, buffer);
     if (trigger_->fault != Fault::kShorten) return injected(Code::kIo, name());
@@ -92,6 +93,11 @@ Result<std::unique_ptr<WritableFile>> FaultyDirectory::create(std::string_view p
 Result<std::vector<DirectoryEntry>> FaultyDirectory::list(std::string_view path) const {
   if (trigger_->next(false)) return injected(Code::kIo, path);
   return inner_.list(path);
+}
+
+Result<FileVersion> FaultyDirectory::version(std::string_view path) const {
+  if (trigger_->next(false)) return injected(Code::kIo, path);
+  return inner_.version(path);
 }
 
 }  // namespace shardwright

@@ -8,7 +8,9 @@
 
 #include "base/fail.h"
 #include "io/beneath.h"
+#include "io/file_link.h"
 #include "io/local_file.h"
+#include "io/named_directory.h"
 #include "shardwright/storage.h"
 
 namespace shardwright {
@@ -23,11 +25,12 @@ class LocalDirectory final : public Directory {
 
   Result<std::unique_ptr<ReadableFile>> open(std::string_view path) const override {
     const Parent parent = SW_TRY(parent_of(path));
-    // O_NONBLOCK: opening a FIFO must not wait for a writer; make_readable then refuses it.
-    UniqueFd fd(::openat(parent.folder.get(), parent.last.c_str(),
-                         O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    if (!fd.valid()) return fail_errno(errno, fmt::format("{}: cannot open", full_name(path)));
-    return make_readable(std::move(fd), full_name(path));
+    UniqueFd fd(::openat(parent.folder.get(), parent.last.c_str(), kReadingFlags | O_NOFOLLOW));
+    const int os_errno = fd.valid() ? 0 : errno;
+    const NamePlace place{root_.get(), parent.folder.get(), parent.last, full_name(path)};
+    if (os_errno == ELOOP) fd = SW_TRY(open_link(place, kReadingFlags));
+    if (!fd.valid()) return why_not_opened(place, os_errno);
+    return make_readable(std::move(fd), place.shown);
   }
 
   Result<std::unique_ptr<WritableFile>> create(std::string_view path, std::uint64_t size) override {
@@ -62,7 +65,7 @@ class LocalDirectory final : public Directory {
     while (const dirent* entry = ::readdir(stream)) {
       const std::string_view entry_name(entry->d_name);
       if (entry_name != "." && entry_name != "..") {
-        entries.push_back(describe(folder.get(), entry->d_name));
+        entries.push_back(describe(folder.get(), path, entry->d_name));
       }
       errno = 0;
     }
@@ -75,12 +78,24 @@ class LocalDirectory final : public Directory {
     return entries;
   }
 
+  Result<FileVersion> version(std::string_view path) const override {
+    const Parent parent = SW_TRY(parent_of(path));
+    struct stat status{};
+    if (::fstatat(parent.folder.get(), parent.last.c_str(), &status, 0) != 0) {
+      return fail_errno(errno, fmt::format("{}: cannot look at it", full_name(path)));
+    }
+    return version_of(status);
+  }
+
   bool exists(std::string_view path) const override {
     if (path.empty()) return true;
+    if (!check_relative_path(path)) return false;
     const auto parent = parent_of(path);
+    if (!parent) return parent.error().code != Code::kNotFound;
     struct stat status{};
-    return parent && ::fstatat(parent->folder.get(), parent->last.c_str(), &status, 0) == 0 &&
-           (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode));
+    return ::fstatat(parent->folder.get(), parent->last.c_str(), &status, AT_SYMLINK_NOFOLLOW) ==
+               0 ||
+           (errno != ENOENT && errno != ENOTDIR);
   }
 
  private:
@@ -96,14 +111,48 @@ class LocalDirectory final : public Directory {
     return Parent{std::move(folder), std::string(last)};
   }
 
-  /// A dangling link or a special file is listed with size 0; opening it gives the reason.
-  static DirectoryEntry describe(int folder, const char* entry_name) {
-    DirectoryEntry entry{entry_name, false, 0};
+  static std::unexpected<Error> why_not_opened(const NamePlace& place, int os_errno) {
     struct stat status{};
-    if (::fstatat(folder, entry_name, &status, 0) != 0) return entry;
-    entry.is_directory = S_ISDIR(status.st_mode);
-    if (S_ISREG(status.st_mode)) entry.size_bytes = static_cast<std::uint64_t>(status.st_size);
+    // A socket can't be opened at all.
+    if (os_errno == ENXIO && ::fstatat(place.folder, place.name.c_str(), &status, 0) == 0 &&
+        !S_ISREG(status.st_mode)) {
+      return not_a_file(status.st_mode, place.shown);
+    }
+    return fail_errno(os_errno, fmt::format("{}: cannot open", place.shown));
+  }
+
+  DirectoryEntry describe(int folder, std::string_view folder_path, const char* entry_name) const {
+    const std::string path = folder_path.empty() ? std::string(entry_name)
+                                                 : fmt::format("{}/{}", folder_path, entry_name);
+    const NamePlace place{root_.get(), folder, entry_name, full_name(path)};
+    DirectoryEntry entry{entry_name, false, 0};
+    Status looked = look_at(place, path, entry);
+    if (!looked) entry.problem = std::move(looked).error();
     return entry;
+  }
+
+  Status look_at(const NamePlace& place, const std::string& path, DirectoryEntry& entry) const {
+    struct stat status{};
+    if (::fstatat(place.folder, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      return fail_errno(errno, fmt::format("{}: cannot look at it", place.shown));
+    }
+    if (S_ISLNK(status.st_mode)) {
+      struct stat target{};
+      if (::fstatat(place.folder, place.name.c_str(), &target, 0) == 0 && S_ISDIR(target.st_mode)) {
+        entry.is_directory = true;
+        static_cast<void>(SW_TRY(named(open_folder_beneath(root_.get(), path))));
+        return {};
+      }
+      const UniqueFd file = SW_TRY(open_link(place, O_PATH | O_CLOEXEC));
+      if (::fstat(file.get(), &status) != 0) {
+        return fail_errno(errno, fmt::format("{}: cannot look at it", place.shown));
+      }
+    }
+    entry.is_directory = S_ISDIR(status.st_mode);
+    if (entry.is_directory) return {};
+    if (!S_ISREG(status.st_mode)) return not_a_file(status.st_mode, place.shown);
+    entry.size_bytes = static_cast<std::uint64_t>(status.st_size);
+    return {};
   }
 
   std::string full_name(std::string_view path) const {
@@ -125,25 +174,25 @@ class LocalDirectory final : public Directory {
 }  // namespace
 
 Result<std::unique_ptr<Directory>> open_local_directory(std::string_view path) {
+  return open_local_directory_as(path, std::string(path));
+}
+
+Result<std::unique_ptr<Directory>> open_local_directory_as(std::string_view path,
+                                                           std::string shown_name) {
   if (path.empty() || path.find('\0') != std::string_view::npos) {
     return fail(Code::kNotFound, "found an empty path or one with a NUL byte, expected a folder");
   }
-  std::string name(path);
-  UniqueFd root(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root.valid()) return fail_errno(errno, fmt::format("{}: cannot open this folder", name));
-  return std::make_unique<LocalDirectory>(std::move(root), std::move(name));
+  UniqueFd root(::open(std::string(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid()) {
+    return fail_errno(errno, fmt::format("{}: cannot open this folder", shown_name));
+  }
+  return std::make_unique<LocalDirectory>(std::move(root), std::move(shown_name));
 }
 
 Result<std::string> read_whole(const Directory& directory, std::string_view path,
                                std::uint64_t limit_bytes) {
   const auto file = SW_TRY(directory.open(path));
-  if (file->size() > limit_bytes) {
-    return fail(Code::kLimit, "{}: found {} bytes, expected at most {}", file->name(), file->size(),
-                limit_bytes);
-  }
-  std::string contents(file->size(), '\0');
-  SW_TRY(file->read_at(0, std::as_writable_bytes(std::span(contents))));
-  return contents;
+  return read_all(*file, limit_bytes);
 }
 
 }  // namespace shardwright

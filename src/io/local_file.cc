@@ -13,6 +13,8 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "io/file_link.h"
+#include "io/retries.h"
 
 namespace shardwright {
 namespace {
@@ -21,28 +23,24 @@ constexpr auto kMaxOffset = static_cast<std::uint64_t>(std::numeric_limits<off_t
 
 class LocalReadableFile final : public ReadableFile {
  public:
-  LocalReadableFile(UniqueFd fd, std::string name, std::uint64_t size)
-      : fd_(std::move(fd)), name_(std::move(name)), size_(size) {}
+  LocalReadableFile(UniqueFd fd, std::string name, const FileVersion& version)
+      : fd_(std::move(fd)), name_(std::move(name)), version_(version), size_(version.size_bytes) {}
 
   std::uint64_t size() const override { return size_; }
   const std::string& name() const override { return name_; }
+  FileVersion version() const override { return version_; }
 
   Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
     const auto end = checked_add<std::uint64_t>(offset, buffer.size());
     if (!end || *end > size_) return short_read(offset, buffer.size());
-    std::size_t done = 0;
-    while (done < buffer.size()) {
-      const ssize_t count = ::pread(fd_.get(), buffer.data() + done, buffer.size() - done,
-                                    static_cast<off_t>(offset + done));
-      if (count == 0) return short_read(offset, buffer.size());
-      if (count > 0) {
-        done += static_cast<std::size_t>(count);
-      } else if (errno != EINTR) {
-        return fail_errno(errno, fmt::format("{}@{}: cannot read {} bytes", name_, offset + done,
-                                             buffer.size() - done));
-      }
-    }
-    return {};
+    const Transfer read = transfer(buffer.size(), [&](std::size_t done) {
+      return ::pread(fd_.get(), buffer.data() + done, buffer.size() - done,
+                     static_cast<off_t>(offset + done));
+    });
+    if (read.ended) return short_read(offset, buffer.size());
+    if (read.os_errno == 0) return {};
+    return fail_errno(read.os_errno, fmt::format("{}@{}: cannot read {} bytes", name_,
+                                                 offset + read.done, buffer.size() - read.done));
   }
 
  private:
@@ -58,6 +56,7 @@ class LocalReadableFile final : public ReadableFile {
 
   UniqueFd fd_;
   std::string name_;
+  FileVersion version_;
   std::uint64_t size_;
 };
 
@@ -68,14 +67,12 @@ class LocalWritableFile final : public WritableFile {
 
   Status write_at(std::uint64_t offset, std::span<const std::byte> bytes) const override {
     SW_TRY(check_range(offset, bytes.size()));
-    std::size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t count = ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done,
-                                     static_cast<off_t>(offset + done));
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return write_error(count < 0 ? errno : EIO, offset + done);
-      done += static_cast<std::size_t>(count);
-    }
+    const Transfer written = transfer(bytes.size(), [&](std::size_t done) {
+      return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done,
+                      static_cast<off_t>(offset + done));
+    });
+    if (written.ended) return write_error(EIO, offset + written.done);
+    if (written.os_errno != 0) return write_error(written.os_errno, offset + written.done);
     return {};
   }
 
@@ -86,14 +83,17 @@ class LocalWritableFile final : public WritableFile {
     SW_TRY(check_range(offset, total));
     std::size_t index = 0;   // first piece that is not wholly written
     std::size_t within = 0;  // bytes of it that are
+    Retries retries;
     while (true) {
       std::array<iovec, IOV_MAX> batch;  // filled below up to `count`
       const std::size_t count = fill_batch(pieces, index, within, batch);
       if (count == 0) return {};
       ssize_t written =
           ::pwritev(fd_.get(), batch.data(), static_cast<int>(count), static_cast<off_t>(offset));
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return write_error(written < 0 ? errno : EIO, offset);
+      const int os_errno = written < 0 ? errno : EIO;
+      if (written < 0 && retries.allow(os_errno)) continue;
+      if (written <= 0) return write_error(os_errno, offset);
+      retries.reset();
       auto advance = static_cast<std::size_t>(written);
       offset += advance;
       while (advance > 0) {
@@ -156,10 +156,11 @@ class LocalWritableFile final : public WritableFile {
 int reserve_bytes(int fd, std::uint64_t size) {
   if (size == 0) return 0;
   int result = 0;
+  Retries retries;
   do {
     // Not posix_fallocate: where the file system can't reserve, that one writes every block.
     result = ::fallocate(fd, 0, 0, static_cast<off_t>(size));
-  } while (result != 0 && errno == EINTR);
+  } while (result != 0 && errno == EINTR && retries.allow(EINTR));
   if (result == 0) return 0;
   if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) return errno;
   return ::ftruncate(fd, static_cast<off_t>(size)) == 0 ? 0 : errno;
@@ -167,17 +168,32 @@ int reserve_bytes(int fd, std::uint64_t size) {
 
 }  // namespace
 
+Result<std::string> read_all(const ReadableFile& file, std::uint64_t limit_bytes) {
+  if (file.size() > limit_bytes) {
+    return fail(Code::kLimit, "{}: found {} bytes, expected at most {}", file.name(), file.size(),
+                limit_bytes);
+  }
+  std::string contents(file.size(), '\0');
+  SW_TRY(file.read_at(0, std::as_writable_bytes(std::span(contents))));
+  return contents;
+}
+
+FileVersion version_of(const struct stat& status) {
+  const auto nanoseconds = [](const timespec& time) {
+    constexpr std::int64_t kPerSecond = 1'000'000'000;
+    return std::int64_t{time.tv_sec} * kPerSecond + time.tv_nsec;
+  };
+  return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+          nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+}
+
 Result<std::unique_ptr<ReadableFile>> make_readable(UniqueFd fd, std::string name) {
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0) {
     return fail_errno(errno, fmt::format("{}: cannot read its size", name));
   }
-  if (!S_ISREG(status.st_mode)) {
-    return fail(Code::kIo, "{}: found a {}, expected a regular file", name,
-                S_ISDIR(status.st_mode) ? "folder" : "special file");
-  }
-  return std::make_unique<LocalReadableFile>(std::move(fd), std::move(name),
-                                             static_cast<std::uint64_t>(status.st_size));
+  if (!S_ISREG(status.st_mode)) return not_a_file(status.st_mode, name);
+  return std::make_unique<LocalReadableFile>(std::move(fd), std::move(name), version_of(status));
 }
 
 Result<std::unique_ptr<WritableFile>> make_writable(UniqueFd fd, std::string name,

@@ -14,18 +14,20 @@ namespace {
 
 class MemoryReadableFile final : public ReadableFile {
  public:
-  MemoryReadableFile(std::string name, std::shared_ptr<const std::string> bytes)
-      : name_(std::move(name)), bytes_(std::move(bytes)), size_(bytes_->size()) {}
+  MemoryReadableFile(std::string name, std::shared_ptr<const std::string> bytes,
+                     const FileVersion& version)
+      : name_(std::move(name)), bytes_(std::move(bytes)), version_(version) {}
 
-  std::uint64_t size() const override { return size_; }
+  std::uint64_t size() const override { return version_.size_bytes; }
   const std::string& name() const override { return name_; }
+  FileVersion version() const override { return version_; }
   Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
     const auto end = checked_add<std::uint64_t>(offset, buffer.size());
     if (!end || *end > bytes_->size()) {
       return fail(Code::kShortRead,
                   "{}@{}: found a file of {} bytes ({} when it was opened), expected {} bytes "
                   "from here; copy the file again from its source",
-                  name_, offset, bytes_->size(), size_, buffer.size());
+                  name_, offset, bytes_->size(), size(), buffer.size());
     }
     if (!buffer.empty()) std::memcpy(buffer.data(), bytes_->data() + offset, buffer.size());
     return {};
@@ -34,7 +36,7 @@ class MemoryReadableFile final : public ReadableFile {
  private:
   std::string name_;
   std::shared_ptr<const std::string> bytes_;
-  std::uint64_t size_;
+  FileVersion version_;
 };
 
 class MemoryWritableFile final : public WritableFile {
@@ -75,13 +77,15 @@ bool is_inside(std::string_view path, std::string_view folder) {
 }  // namespace
 
 std::unique_ptr<ReadableFile> make_memory_file(std::string name, std::string contents) {
+  const FileVersion version{.size_bytes = contents.size()};
   return std::make_unique<MemoryReadableFile>(
-      std::move(name), std::make_shared<const std::string>(std::move(contents)));
+      std::move(name), std::make_shared<const std::string>(std::move(contents)), version);
 }
 
 void MemoryDirectory::put(std::string_view path, std::string contents) {
   const std::scoped_lock lock(mutex_);
   files_[std::string(path)] = std::make_shared<std::string>(std::move(contents));
+  ++changes_[std::string(path)];
 }
 
 std::string MemoryDirectory::contents(std::string_view path) const {
@@ -97,6 +101,14 @@ std::vector<std::string> MemoryDirectory::paths() const {
   return result;
 }
 
+void MemoryDirectory::touch(std::string_view path, std::size_t position, char byte) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = files_.find(path);
+  if (found == files_.end()) return;
+  if (position < found->second->size()) (*found->second)[position] = byte;
+  ++changes_[std::string(path)];
+}
+
 void MemoryDirectory::truncate(std::string_view path, std::size_t size) {
   const std::scoped_lock lock(mutex_);
   const auto found = files_.find(path);
@@ -110,7 +122,8 @@ Result<std::unique_ptr<ReadableFile>> MemoryDirectory::open(std::string_view pat
   if (found == files_.end()) {
     return fail(Code::kNotFound, "{}: cannot open: no such file", full_name(path));
   }
-  return std::make_unique<MemoryReadableFile>(full_name(path), found->second);
+  return std::make_unique<MemoryReadableFile>(full_name(path), found->second,
+                                              version_of(path, found->second->size()));
 }
 
 Result<std::unique_ptr<WritableFile>> MemoryDirectory::create(std::string_view path,
@@ -150,6 +163,20 @@ Result<std::vector<DirectoryEntry>> MemoryDirectory::list(std::string_view path)
   }
   std::ranges::sort(entries, {}, &DirectoryEntry::name);
   return entries;
+}
+
+Result<FileVersion> MemoryDirectory::version(std::string_view path) const {
+  SW_TRY(check_relative_path(path));
+  const std::scoped_lock lock(mutex_);
+  const auto found = files_.find(path);
+  if (found != files_.end()) return version_of(path, found->second->size());
+  return fail(Code::kNotFound, "{}: no such file", full_name(path));
+}
+
+// REQUIRES: the lock is held.
+FileVersion MemoryDirectory::version_of(std::string_view path, std::uint64_t size) const {
+  const auto changes = changes_.find(path);
+  return {.size_bytes = size, .modified_ns = changes == changes_.end() ? 0 : changes->second};
 }
 
 bool MemoryDirectory::exists(std::string_view path) const {

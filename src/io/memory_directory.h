@@ -27,6 +27,9 @@ class MemoryDirectory final : public Directory {
   [[nodiscard]] std::string contents(std::string_view path) const;
   /// All files, sorted.
   [[nodiscard]] std::vector<std::string> paths() const;
+  /// Changes a byte of a file for those who have it open too, or only its times (`position` behind
+  /// its end), as another process could.
+  void touch(std::string_view path, std::size_t position, char byte = '\0');
   /// Cuts a file for those who have it open too, as another process could.
   void truncate(std::string_view path, std::size_t size);
 
@@ -34,16 +37,19 @@ class MemoryDirectory final : public Directory {
   [[nodiscard]] Result<std::unique_ptr<WritableFile>> create(std::string_view path,
                                                              std::uint64_t size) override;
   [[nodiscard]] Result<std::vector<DirectoryEntry>> list(std::string_view path) const override;
+  [[nodiscard]] Result<FileVersion> version(std::string_view path) const override;
   [[nodiscard]] bool exists(std::string_view path) const override;
   [[nodiscard]] const std::string& name() const override { return name_; }
 
  private:
+  [[nodiscard]] FileVersion version_of(std::string_view path, std::uint64_t size) const;
   [[nodiscard]] std::string full_name(std::string_view path) const;
 
   std::string name_;
   mutable std::mutex mutex_;
   // Shared with open files; a buffer's address never changes, so disjoint writes need no lock.
   std::map<std::string, std::shared_ptr<std::string>, std::less<>> files_;
+  std::map<std::string, std::int64_t, std::less<>> changes_;  // counted, of those that had any
 };
 
 }  // namespace shardwright

@@ -16,6 +16,7 @@ class PrefetchedFile final : public ReadableFile {
   explicit PrefetchedFile(const ReadableFile& inner) : inner_(inner) {}
   [[nodiscard]] std::uint64_t size() const override { return inner_.size(); }
   [[nodiscard]] const std::string& name() const override { return inner_.name(); }
+  [[nodiscard]] FileVersion version() const override { return inner_.version(); }
   [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override;
 
   /// Reads the range that later reads find; the one before is forgotten.

@@ -2,6 +2,7 @@
 #include "io/publish.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -12,9 +13,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
+#include <new>
+#include <ranges>
+#include <utility>
 
 #include "base/fail.h"
+#include "io/named_directory.h"
 
 namespace shardwright {
 namespace {
@@ -59,39 +65,38 @@ Status check_apart(const fs::path& target, const std::string& source, bool may_b
               target.string(), around ? "around" : "in", resolved.string());
 }
 
-/// Neither a folder with something in it (unless it may be replaced) nor anything else.
-Status check_target(const fs::path& target, bool overwrite) {
-  std::error_code error;
-  const fs::file_status status = fs::symlink_status(target, error);
-  if (status.type() == fs::file_type::not_found) return {};
-  if (status.type() != fs::file_type::directory) {
-    return fail(Code::kTargetExists,
-                "{}: found something that is not a folder, expected nothing or a folder; choose "
-                "another target or remove it",
-                target.string());
-  }
+bool is_mount_point(const fs::path& path) {
   struct statx details{};
-  if (::statx(AT_FDCWD, target.c_str(), 0, STATX_TYPE, &details) == 0 &&
-      (details.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) {
-    return fail(
-        Code::kTargetExists,
-        "{}: found a mount point, expected a folder that can be replaced as a whole; choose "
-        "a folder inside it",
-        target.string());
+  return ::statx(AT_FDCWD, path.c_str(), 0, STATX_TYPE, &details) == 0 &&
+         (details.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+std::vector<std::string> home_folders() {
+  std::vector<std::string> homes;
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
+    homes.emplace_back(home);
   }
-  const bool empty = fs::is_empty(target, error);
-  if (error) return fail_errno(error.value(), fmt::format("{}: cannot list", target.string()));
-  if (empty || overwrite) return {};
-  return fail(Code::kTargetExists,
-              "{}: found a folder that is not empty, expected none; choose another target or "
-              "replace it (--overwrite)",
-              target.string());
+  const passwd* user = ::getpwuid(::geteuid());
+  if (user != nullptr && user->pw_dir != nullptr) homes.emplace_back(user->pw_dir);
+  return homes;
+}
+
+/// The nearest folder above `path` that exists.
+fs::path existing_ancestor(const fs::path& path) {
+  std::error_code error;
+  fs::path ancestor = path.parent_path();
+  while (ancestor.has_relative_path() &&
+         fs::symlink_status(ancestor, error).type() == fs::file_type::not_found) {
+    ancestor = ancestor.parent_path();
+  }
+  return ancestor;
 }
 
 Status check_parent(const fs::path& parent) {
   std::error_code error;
   if (!fs::is_directory(parent, error)) {
-    return fail(Code::kNotFound, "{}: found no such folder, expected the target's parent; make it",
+    return fail(Code::kNotFound,
+                "{} is not a folder, so nothing can be made in it; choose another OUT",
                 parent.string());
   }
   if (::faccessat(AT_FDCWD, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
@@ -124,13 +129,11 @@ Result<std::string> make_partial(const fs::path& target) {
         target.parent_path() / fmt::format("{}{}-{}", partial_prefix(target), ::getpid(), number);
     if (::mkdir(path.c_str(), 0777) == 0) return path.string();
     if (errno != EEXIST) {
-      return fail_errno(errno, fmt::format("{}: cannot make this folder", path.string()));
+      return fail_errno(errno, fmt::format("{}: cannot make a folder beside it", target.string()));
     }
   }
-  return fail(Code::kTargetExists,
-              "{}: found {} unfinished outputs beside it, expected few; remove "
-              "them",
-              target.string(), kMaxPartials);
+  return fail(Code::kTargetExists, "{}: {} unfinished outputs ({}*) lie beside it; remove them",
+              target.string(), kMaxPartials, partial_prefix(target));
 }
 
 /// The process number in `<pid>-<n>`, or 0.
@@ -176,9 +179,18 @@ Publication::Publication(PublishOptions options, std::shared_ptr<PublishCalls> c
       target_(std::move(target)),
       partial_(std::move(partial)) {}
 
-Publication::~Publication() {
-  directory_.reset();
-  if (!committed_) remove_or_report(partial_);
+Publication::~Publication() { clean_up(); }
+
+void Publication::clean_up() noexcept {
+  try {
+    directory_.reset();
+    if (committed_) return;
+    if (!partial_.empty()) remove_or_report(partial_);
+    for (; !made_parents_.empty(); made_parents_.pop_back()) ::rmdir(made_parents_.back().c_str());
+  } catch (const std::bad_alloc&) {
+    // Without memory nothing more can be done, nor told; the next run names what was left.
+    return;
+  }
 }
 
 void Publication::remove_or_report(const std::string& path) {
@@ -187,7 +199,7 @@ void Publication::remove_or_report(const std::string& path) {
 
 Result<std::unique_ptr<Publication>> Publication::begin(PublishOptions options,
                                                         std::shared_ptr<PublishCalls> calls) {
-  if (options.target.empty()) return fail(Code::kUsage, "found no target, expected a folder");
+  if (options.target.empty()) return fail(Code::kUsage, "the target's path is empty; give one");
   const fs::path target = SW_TRY(resolve(options.target));
   if (!target.has_filename()) {
     return fail(Code::kTargetExists, "{}: found the root folder, expected a new one",
@@ -195,22 +207,76 @@ Result<std::unique_ptr<Publication>> Publication::begin(PublishOptions options,
   }
   for (const std::string& source : options.sources) SW_TRY(check_apart(target, source, false));
   for (const std::string& kept : options.kept) SW_TRY(check_apart(target, kept, true));
-  SW_TRY(check_target(target, options.overwrite));
-  SW_TRY(check_parent(target.parent_path()));
-  SW_TRY(check_space(target.parent_path(), options.bytes_needed));
-  std::string partial = SW_TRY(make_partial(target));
   std::unique_ptr<Publication> publication(
-      new Publication(std::move(options), std::move(calls), target.string(), std::move(partial)));
+      new Publication(std::move(options), std::move(calls), target.string(), std::string()));
+  SW_TRY(publication->check_target());
+  const fs::path parent = existing_ancestor(target);
+  SW_TRY(check_parent(parent));
+  SW_TRY(check_space(parent, publication->options_.bytes_needed));
+  SW_TRY(publication->make_parents());
+  publication->partial_ = SW_TRY(make_partial(target));
   SW_TRY(publication->open_partial());
   return publication;
+}
+
+/// Neither a folder with something in it (unless it may be replaced) nor anything else.
+Status Publication::check_target() {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(target_, error);
+  if (status.type() == fs::file_type::not_found) return {};
+  if (status.type() != fs::file_type::directory) {
+    return fail(Code::kTargetExists,
+                "{}: found something that is not a folder, expected nothing or a folder; choose "
+                "another target or remove it",
+                target_);
+  }
+  const bool is_empty = fs::is_empty(target_, error);
+  if (error) return fail_errno(error.value(), fmt::format("{}: cannot list", target_));
+  if (is_empty && !is_mount_point(target_)) return {};
+  if (!is_empty && !options_.may_replace) {
+    return fail(Code::kTargetExists,
+                "{}: found a folder that is not empty, expected none; choose another target or "
+                "replace it (--overwrite)",
+                target_);
+  }
+  SW_TRY(check_may_be_replaced(target_));
+  const Replace how = SW_TRY(options_.may_replace(target_));
+  if (replace_ && *replace_ != how) {
+    return fail(Code::kTargetExists, "{}: other entries are in it than before the work; try again",
+                target_);
+  }
+  replace_ = how;
+  return {};
+}
+
+Status Publication::make_parents() {
+  const fs::path ancestor = existing_ancestor(target_);
+  fs::path parent = fs::path(target_).parent_path();
+  std::vector<std::string> missing;
+  for (; parent != ancestor && parent.has_relative_path(); parent = parent.parent_path()) {
+    missing.push_back(parent.string());
+  }
+  for (const std::string& folder : std::views::reverse(missing)) {
+    if (::mkdir(folder.c_str(), 0777) == 0) {
+      made_parents_.push_back(folder);
+    } else if (errno != EEXIST) {
+      return fail_errno(errno, fmt::format("{}: cannot make this folder", folder));
+    }
+  }
+  return {};
 }
 
 Status Publication::open_partial() {
   lock_ = UniqueFd(::open(partial_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   // Some network file systems have no locks; the process number in the name must do there.
   if (lock_.valid()) (void)::flock(lock_.get(), LOCK_EX | LOCK_NB);
-  directory_ = SW_TRY(open_local_directory(partial_));
+  directory_ = SW_TRY(open_local_directory_as(partial_, target_));
   return {};
+}
+
+// A folder in the hidden one by the name that it will have.
+std::string Publication::shown(const std::string& folder) const {
+  return folder.starts_with(partial_) ? target_ + folder.substr(partial_.size()) : folder;
 }
 
 Status Publication::sync_tree() const {
@@ -223,49 +289,99 @@ Status Publication::sync_tree() const {
       folders.push_back(entry->path().string());
     }
   }
-  if (error) return fail_errno(error.value(), fmt::format("{}: cannot list", partial_));
+  if (error)
+    return fail_errno(error.value(), fmt::format("{}: cannot list the new folder", target_));
   for (const std::string& folder : folders) {
     if (const int failed = calls_->sync_folder(folder); failed != 0) {
-      return fail_errno(failed, fmt::format("{}: cannot make this folder durable", folder));
+      return fail_errno(failed, fmt::format("{}: cannot make this folder durable", shown(folder)));
     }
   }
   return {};
 }
 
-Status Publication::replace_in_two_steps() {
-  const std::string old = partial_ + "-old";
-  if (const int failed = calls_->rename(target_, old); failed != 0) {
-    return fail_errno(failed, fmt::format("{}: cannot move it aside", target_));
+// Puts a folder in the place of another, which is `replaced` afterwards.
+Status Publication::swap_in(const std::string& made, const std::string& target,
+                            std::string& replaced) {
+  const int exchanged = calls_->exchange(made, target);
+  if (exchanged == 0) {
+    replaced = made;
+    return {};
   }
-  if (const int failed = calls_->rename(partial_, target_); failed != 0) {
-    if (calls_->rename(old, target_) != 0) {
+  if (exchanged != EINVAL && exchanged != ENOSYS && exchanged != EOPNOTSUPP) {
+    return fail_errno(exchanged, fmt::format("{}: cannot swap in the new folder", target));
+  }
+  const std::string old = made + "-old";
+  if (const int failed = calls_->rename(target, old); failed != 0) {
+    return fail_errno(failed, fmt::format("{}: cannot move it aside", target));
+  }
+  if (const int failed = calls_->rename(made, target); failed != 0) {
+    if (calls_->rename(old, target) != 0) {
       return fail_errno(failed, fmt::format("{}: cannot move the new folder here; the old one is "
                                             "now {}, move it back",
-                                            target_, old));
+                                            target, old));
     }
-    return fail_errno(failed, fmt::format("{}: cannot move the new folder here", target_));
+    return fail_errno(failed, fmt::format("{}: cannot move the new folder here", target));
   }
-  // From here on the names mean what they mean after an exchange: partial_ is what was replaced.
-  partial_ = old;
+  replaced = old;
   return {};
+}
+
+// Folders before files: what a tracker names is there when it says so. Where a file can't be
+// moved, the folders are moved back.
+Status Publication::insert_entries() {
+  std::vector<fs::path> folders;
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(partial_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    (fs::is_directory(entry->path(), error) ? folders : files).push_back(entry->path());
+  }
+  if (error) return fail_errno(error.value(), fmt::format("{}: cannot list", partial_));
+  std::vector<std::pair<std::string, std::string>> moved;  // now here, and what it replaced
+  Status status;
+  const auto move = [&](const fs::path& made, bool is_folder) -> Status {
+    const std::string target = fs::path(target_) / made.filename();
+    std::string replaced;
+    const int renamed = calls_->rename(made, target);
+    if (renamed != 0 && (!is_folder || (renamed != ENOTEMPTY && renamed != EEXIST))) {
+      return fail_errno(renamed, fmt::format("{}: cannot move it here", target));
+    }
+    if (renamed != 0) SW_TRY(swap_in(made, target, replaced));
+    moved.emplace_back(target, replaced);
+    return {};
+  };
+  for (const fs::path& folder : folders) {
+    if (status) status = move(folder, true);
+  }
+  for (const fs::path& file : files) {
+    if (status) status = move(file, false);
+  }
+  if (status) return {};
+  for (const auto& [target, replaced] : std::views::reverse(moved)) {
+    const std::string back = (fs::path(partial_) / fs::path(target).filename()).string();
+    std::string unused;
+    const bool is_back = replaced.empty() ? calls_->rename(target, back) == 0
+                                          : swap_in(replaced, target, unused).has_value();
+    if (!is_back)
+      return fail(status.error().code, "{}; {} is the new one", status.error().message, target);
+  }
+  return status;
 }
 
 Status Publication::move_into_place() {
-  const int renamed = calls_->rename(partial_, target_);
-  if (renamed == 0) {
-    partial_.clear();
-    return {};
+  if (replace_ != Replace::kEntries) {
+    const int renamed = calls_->rename(partial_, target_);
+    if (renamed == 0) {
+      partial_.clear();
+      return {};
+    }
+    if (renamed != ENOTEMPTY && renamed != EEXIST) {
+      return fail_errno(renamed, fmt::format("{}: cannot move the new folder here", target_));
+    }
   }
-  if (renamed != ENOTEMPTY && renamed != EEXIST) {
-    return fail_errno(renamed, fmt::format("{}: cannot move the new folder here", target_));
-  }
-  SW_TRY(check_target(target_, options_.overwrite));
-  const int exchanged = calls_->exchange(partial_, target_);
-  if (exchanged == 0) return {};
-  if (exchanged != EINVAL && exchanged != ENOSYS && exchanged != EOPNOTSUPP) {
-    return fail_errno(exchanged, fmt::format("{}: cannot swap in the new folder", target_));
-  }
-  return replace_in_two_steps();
+  SW_TRY(check_target());
+  if (replace_ == Replace::kEntries) return insert_entries();
+  return swap_in(std::string(partial_), target_, partial_);
 }
 
 Status Publication::commit() {
@@ -273,8 +389,12 @@ Status Publication::commit() {
   SW_TRY(sync_tree());
   SW_TRY(move_into_place());
   committed_ = true;
-  const std::string parent = fs::path(target_).parent_path().string();
-  const int failed = calls_->sync_folder(parent);
+  const std::string parent =
+      replace_ == Replace::kEntries ? target_ : fs::path(target_).parent_path().string();
+  int failed = calls_->sync_folder(parent);
+  for (const std::string& made : made_parents_) {
+    if (failed == 0) failed = calls_->sync_folder(fs::path(made).parent_path().string());
+  }
   // The old folder is removed only when the new one is sure to stay.
   if (failed == 0 && !partial_.empty()) remove_or_report(partial_);
   if (failed != 0 && !partial_.empty() && options_.report_leftover) {
@@ -284,6 +404,25 @@ Status Publication::commit() {
   return fail_errno(failed, fmt::format("{}: the new folder {} is in place but may not outlive a "
                                         "power failure",
                                         parent, target_));
+}
+
+Status check_may_be_replaced(const std::string& folder) {
+  const fs::path target = SW_TRY(resolve(folder));
+  const auto refuse = [&](std::string_view what) {
+    return fail(Code::kTargetExists,
+                "{} is {} and is never replaced as a whole; choose a folder in it", target.string(),
+                what);
+  };
+  if (!target.has_relative_path()) return refuse("the root folder");
+  if (is_mount_point(target)) return refuse("a mount point");
+  std::error_code error;
+  const fs::path current = fs::current_path(error);
+  if (!error && is_within(current, target)) return refuse("the current directory, or holds it,");
+  for (const std::string& home : home_folders()) {
+    const auto resolved = resolve(home);
+    if (resolved && is_within(*resolved, target)) return refuse("a home directory, or holds one,");
+  }
+  return {};
 }
 
 std::vector<std::string> stale_partials(std::string_view target) {

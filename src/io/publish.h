@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,20 +27,29 @@ class PublishCalls {
   virtual int remove_tree(const std::string& path);
 };
 
+/// How a target that is not empty is replaced.
+enum class Replace : std::uint8_t {
+  kWhole,    ///< the folder goes as a whole
+  kEntries,  ///< only the entries that the result has too; the folder and its others stay
+};
+
 struct PublishOptions {
   std::string target;                ///< the folder to appear
   std::vector<std::string> sources;  ///< files or folders that are read meanwhile
   /// Files or folders that were read before: a target may lie in them, but not around them.
   std::vector<std::string> kept;
   std::uint64_t bytes_needed = 0;  ///< 0 skips the check for free space
-  bool overwrite = false;          ///< replace a target that is not empty
+  /// Asked, before the work and again before replacing, how a target that is not empty may be
+  /// replaced; null: not at all.
+  std::function<Result<Replace>(const std::string& target)> may_replace;
   /// Told the path of a folder that could not be removed, so that the user can.
   std::function<void(const std::string&)> report_leftover;
 };
 
 /// An output folder that appears whole or not at all. It is built in a hidden folder beside the
 /// target, `.<name>.partial-<pid>-<n>`, and moved into place by commit(). Until then the source and
-/// the old target are untouched; without commit() the destructor removes the hidden folder. Not
+/// the old target are untouched; without commit() the destructor removes the hidden folder, and
+/// folders above the target that were made for it. Not
 /// thread-safe, except that directory() follows Directory's rules. Other processes may write into
 /// partial_path() too, before commit().
 class Publication {
@@ -47,8 +57,9 @@ class Publication {
   /// Checks everything that can be checked before the work and makes the hidden folder. Errors:
   /// kTargetInsideSource (the same, or one inside the other, whatever links lie between; of what is
   /// kept only the same or inside the target),
-  /// kTargetExists (a file, a mount point, or not empty without `overwrite`), kNotFound and
-  /// kPermission (the target's parent folder), kDiskSpace.
+  /// kTargetExists (a file; not empty without `may_replace`, or a folder that check_may_be_replaced
+  /// refuses; what may_replace says), kNotFound and kPermission (the folder that the target, or the
+  /// first missing one above it, is made in), kDiskSpace.
   [[nodiscard]] static Result<std::unique_ptr<Publication>> begin(
       PublishOptions options,
       std::shared_ptr<PublishCalls> calls = std::make_shared<PublishCalls>());
@@ -68,18 +79,30 @@ class Publication {
               std::string partial);
   [[nodiscard]] Status open_partial();
   [[nodiscard]] Status sync_tree() const;
+  [[nodiscard]] Status check_target();
+  [[nodiscard]] Status make_parents();
+  [[nodiscard]] std::string shown(const std::string& folder) const;
   [[nodiscard]] Status move_into_place();
-  [[nodiscard]] Status replace_in_two_steps();
+  [[nodiscard]] Status swap_in(const std::string& made, const std::string& target,
+                               std::string& replaced);
+  [[nodiscard]] Status insert_entries();
+  void clean_up() noexcept;
   void remove_or_report(const std::string& path);
 
   PublishOptions options_;
   std::shared_ptr<PublishCalls> calls_;
-  std::string target_;   // absolute, links resolved
-  std::string partial_;  // absolute
-  UniqueFd lock_;        // held while the publication lives: tells a live run from a dead one
+  std::string target_;                     // absolute, links resolved
+  std::string partial_;                    // absolute
+  std::vector<std::string> made_parents_;  // outermost first
+  std::optional<Replace> replace_;         // of a target that is not empty
+  UniqueFd lock_;  // held while the publication lives: tells a live run from a dead one
   std::unique_ptr<Directory> directory_;
   bool committed_ = false;
 };
+
+/// Refuses a folder that no output may take the place of, whatever is in it: the root, a mount
+/// point, one that is or holds a home or the current directory. Error: kTargetExists.
+[[nodiscard]] Status check_may_be_replaced(const std::string& folder);
 
 /// Hidden folders beside `target` that killed runs left: their process is gone and nobody holds
 /// their lock. Sorted, absolute. They are never removed without being asked for.

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "base/endian.h"
 #include "io/faulty_directory.h"
 #include "testing/temporary_folder.h"
@@ -60,7 +62,7 @@ class PublicationTest : public ::testing::Test {
             .sources = {folder_ / "source"},
             .kept = {},
             .bytes_needed = 10,
-            .overwrite = overwrite,
+            .may_replace = overwrite ? replace_whole_ : nullptr,
             .report_leftover = [this](const std::string& path) { leftovers_.push_back(path); }};
   }
   static Status write(Directory& directory) {
@@ -84,6 +86,8 @@ class PublicationTest : public ::testing::Test {
     return publication ? Error{} : publication.error();
   }
 
+  const std::function<Result<Replace>(const std::string&)> replace_whole_ =
+      [](const std::string&) -> Result<Replace> { return Replace::kWhole; };
   TemporaryFolder folder_;
   std::vector<std::string> leftovers_;
 };
@@ -112,6 +116,15 @@ TEST_F(PublicationTest, IsHiddenUntilCommit) {
               ::testing::StartsWith(".out.partial-" + std::to_string(::getpid())));
   publication.reset();
   EXPECT_EQ(folder_.tree(), "") << "without commit nothing stays";
+}
+
+TEST_F(PublicationTest, MessagesNameTheTargetOnly) {
+  auto publication = Publication::begin(options()).value();
+  ASSERT_TRUE(publication->directory().create("a/b", 1));
+  const auto again = publication->directory().create("a/b", 1);
+  ASSERT_FALSE(again);
+  EXPECT_THAT(again.error().message, ::testing::StartsWith((folder_ / "out/a/b") + ": "));
+  EXPECT_THAT(again.error().message, ::testing::Not(HasSubstr(".partial-")));
 }
 
 TEST_F(PublicationTest, TwoAtOnceDoNotMeet) {
@@ -239,9 +252,120 @@ TEST_F(PublicationTest, RefusesAMountPoint) {
   chosen.target = "/proc";
   const Error error = refusal(chosen);
   EXPECT_EQ(error.code, Code::kTargetExists);
-  EXPECT_THAT(error.message, HasSubstr("found a mount point"));
+  EXPECT_THAT(error.message, HasSubstr("is a mount point"));
   chosen.target = "/";
   EXPECT_EQ(refusal(chosen).code, Code::kTargetExists);
+}
+
+TEST_F(PublicationTest, NeverReplacesAHomeOrTheCurrentDirectory) {
+  folder_.put("a/home/me/file", "x");
+  const std::string home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+  ASSERT_EQ(::setenv("HOME", (folder_ / "a/home/me").c_str(), 1), 0);
+  PublishOptions chosen = options(true);
+  for (const char* target : {"a", "a/home", "a/home/me"}) {
+    chosen.target = folder_ / target;
+    const Error error = refusal(chosen);
+    EXPECT_EQ(error.code, Code::kTargetExists) << target;
+    EXPECT_THAT(error.message, HasSubstr("is a home directory, or holds one,"));
+  }
+  ASSERT_EQ(::setenv("HOME", home.c_str(), 1), 0);
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_ / "a/home");
+  for (const char* target : {".", "..", "../home/../home"}) {
+    chosen.target = target;
+    const Error error = refusal(chosen);
+    EXPECT_EQ(error.code, Code::kTargetExists) << target;
+    EXPECT_THAT(error.message, HasSubstr("is the current directory, or holds it,"));
+  }
+  fs::current_path(before);
+}
+
+TEST_F(PublicationTest, AsksHowAFolderMayBeReplaced) {
+  folder_.put("out/old", "old");
+  PublishOptions chosen = options();
+  std::string asked;
+  chosen.may_replace = [&](const std::string& target) -> Result<Replace> {
+    asked = target;
+    return std::unexpected(Error{Code::kTargetExists, "precious", 0});
+  };
+  EXPECT_EQ(refusal(chosen).message, "precious");
+  EXPECT_EQ(asked, folder_ / "out");
+  // Once more before it goes: somebody may have put something there meanwhile.
+  int times = 0;
+  chosen.may_replace = [&](const std::string&) -> Result<Replace> {
+    if (++times == 1) return Replace::kWhole;
+    return std::unexpected(Error{Code::kTargetExists, "precious by now", 0});
+  };
+  EXPECT_EQ(publish(chosen, std::make_shared<PublishCalls>()).error().message, "precious by now");
+  EXPECT_EQ(folder_.tree(), "out out/old");
+}
+
+class EntriesPublicationTest : public PublicationTest {
+ protected:
+  PublishOptions entries() {
+    PublishOptions chosen = options();
+    chosen.may_replace = [](const std::string&) -> Result<Replace> { return Replace::kEntries; };
+    return chosen;
+  }
+  void put_run() {
+    fs::remove_all(folder_ / "out");
+    folder_.put("out/a/old", "old");
+    folder_.put("out/top", "old");
+    folder_.put("out/train.log", "precious");
+    folder_.put("out/other/file", "precious");
+  }
+  const std::string old_ = "out out/a out/a/old out/other out/other/file out/top out/train.log";
+  const std::string new_ =
+      "out out/a out/a/b out/a/b/data out/other out/other/file out/top out/train.log";
+};
+
+TEST_F(EntriesPublicationTest, ReplacesOnlyWhatItWrites) {
+  for (const int exchange_errno : {0, EINVAL}) {
+    put_run();
+    auto calls = std::make_shared<LoggedCalls>();
+    calls->exchange_errno = exchange_errno;
+    const Status status = publish(entries(), calls);
+    ASSERT_TRUE(status) << status.error().message;
+    EXPECT_EQ(folder_.tree(), new_);
+    EXPECT_EQ(folder_.get("out/top"), "new");
+    EXPECT_EQ(folder_.get("out/train.log"), "precious");
+    EXPECT_EQ(calls->log.back(), "remove");
+  }
+  put_run();
+  fs::remove_all(folder_ / "out/a");
+  EXPECT_TRUE(publish(entries(), std::make_shared<PublishCalls>()));
+  EXPECT_EQ(folder_.tree(), new_) << "an iteration that was not there is added";
+}
+
+TEST_F(EntriesPublicationTest, EveryFailingCallLeavesTheOldOrTheNewWhole) {
+  for (const int exchange_errno : {0, EINVAL}) {
+    int failures = 0;
+    for (int nth = 1;; ++nth) {
+      put_run();
+      auto calls = std::make_shared<LoggedCalls>();
+      calls->fail_nth = nth;
+      calls->exchange_errno = exchange_errno;
+      leftovers_.clear();
+      const Status status = publish(entries(), calls);
+      if (status) break;
+      ++failures;
+      const bool in_place = status.error().message.find("is in place") != std::string::npos;
+      for (const std::string& path : leftovers_) fs::remove_all(path);
+      EXPECT_EQ(folder_.tree(), in_place ? new_ : old_) << nth;
+      EXPECT_EQ(folder_.get("out/top"), in_place ? "new" : "old");
+      ASSERT_LT(nth, 100);
+    }
+    EXPECT_EQ(failures, exchange_errno == 0 ? 7 : 9);
+  }
+}
+
+TEST_F(PublicationTest, NamesTheReplacedFolderThatItCannotRemove) {
+  folder_.put("out/old", "old");
+  auto calls = std::make_shared<LoggedCalls>();
+  calls->remove_errno = EACCES;
+  ASSERT_TRUE(publish(options(true), calls));
+  ASSERT_EQ(leftovers_.size(), 1U);
+  EXPECT_TRUE(fs::exists(fs::path(leftovers_[0]) / "old"));
 }
 
 TEST_F(PublicationTest, RefusesTargetAndSourceInEachOther) {
@@ -293,12 +417,38 @@ TEST_F(PublicationTest, RefusesATargetAroundWhatIsKept) {
   EXPECT_TRUE(Publication::begin(with(kept + "/new", kept + "/deep/file")));
 }
 
-TEST_F(PublicationTest, RefusesAMissingOrForbiddenParent) {
+// As `mkdir -p` would; what was made for nothing goes again.
+TEST_F(PublicationTest, MakesMissingParents) {
+  auto calls = std::make_shared<LoggedCalls>();
   PublishOptions chosen = options();
-  chosen.target = folder_ / "no/such/out";
-  const Error missing = refusal(chosen);
-  EXPECT_EQ(missing.code, Code::kNotFound);
-  EXPECT_THAT(missing.message, HasSubstr("no/such"));
+  folder_.put("there/file", "x");
+  chosen.target = folder_ / "there/no/such/out";
+  const std::string before = folder_.tree();
+  {
+    auto publication = Publication::begin(chosen).value();
+    ASSERT_TRUE(write(publication->directory()));
+    EXPECT_TRUE(fs::exists(folder_ / "there/no/such"));
+  }
+  EXPECT_EQ(folder_.tree(), before);
+  {
+    auto publication = Publication::begin(chosen).value();
+    folder_.put("there/no/other", "somebody else's");
+  }
+  EXPECT_EQ(folder_.get("there/no/other"), "somebody else's");
+  EXPECT_FALSE(fs::exists(folder_ / "there/no/such"));
+  const Status status = publish(chosen, calls);
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(folder_.get("there/no/such/out/top"), "new");
+  EXPECT_EQ(calls->log.back(), "sync no") << "the folder that was made is durable too";
+  chosen.target = folder_ / "there/file/out";
+  EXPECT_EQ(refusal(chosen).code, Code::kNotFound);
+  fs::create_symlink("gone", folder_ / "link");
+  chosen.target = folder_ / "link/out";
+  EXPECT_EQ(refusal(chosen).code, Code::kNotFound);
+}
+
+TEST_F(PublicationTest, RefusesAForbiddenParent) {
+  PublishOptions chosen = options();
   chosen.target = "";
   EXPECT_EQ(refusal(chosen).code, Code::kUsage);
 

@@ -29,6 +29,7 @@ class RecordedReadableFile final : public ReadableFile {
       : inner_(std::move(inner)), entry_(std::move(entry)) {}
   std::uint64_t size() const override { return inner_->size(); }
   const std::string& name() const override { return inner_->name(); }
+  FileVersion version() const override { return inner_->version(); }
   Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
     SW_TRY(inner_->read_at(offset, buffer));
     entry_.note([&](FileRecord& file) { file.reads.push_back({offset, buffer.size()}); });

@@ -42,6 +42,10 @@ class RecordingDirectory final : public Directory {
   [[nodiscard]] Result<std::vector<DirectoryEntry>> list(std::string_view path) const override {
     return inner_.list(path);
   }
+  [[nodiscard]] Result<FileVersion> version(std::string_view path) const override {
+    return inner_.version(path);
+  }
+  [[nodiscard]] Status check_unchanged() const override { return inner_.check_unchanged(); }
   [[nodiscard]] bool exists(std::string_view path) const override { return inner_.exists(path); }
   [[nodiscard]] const std::string& name() const override { return inner_.name(); }
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/fail.h"
+#include "io/retries.h"
 #include "io/unique_fd.h"
 
 namespace shardwright {
@@ -17,12 +18,10 @@ namespace {
 constexpr int kMostTries = 1000;
 
 Status write_all(int fd, const std::string& path, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail_errno(errno, path);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
+  const Transfer written = transfer(bytes.size(), [&](std::size_t done) {
+    return ::write(fd, bytes.data() + done, bytes.size() - done);
+  });
+  if (written.done != bytes.size()) return fail_errno(written.ended ? EIO : written.os_errno, path);
   if (::fsync(fd) != 0) return fail_errno(errno, path);
   return {};
 }

@@ -2,9 +2,15 @@
 #include "io/source_files.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace shardwright {
+namespace {
+
+constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
+
+}  // namespace
 
 class SourceFiles::CountedFile final : public ReadableFile {
  public:
@@ -16,6 +22,7 @@ class SourceFiles::CountedFile final : public ReadableFile {
     return file_->read_at(offset, buffer);
   }
   [[nodiscard]] const std::string& name() const override { return file_->name(); }
+  [[nodiscard]] FileVersion version() const override { return file_->version(); }
 
  private:
   std::unique_ptr<ReadableFile> file_;
@@ -66,7 +73,38 @@ Result<std::shared_ptr<const ReadableFile>> SourceFiles::get(std::uint32_t file)
 
 Status SourceFiles::read_at(std::uint32_t file, std::uint64_t offset, std::span<std::byte> buffer) {
   const std::shared_ptr<const ReadableFile> source = SW_TRY(get(file));
-  return source->read_at(offset, buffer);
+  const auto named = [&](Status status) -> Status {
+    if (status) return status;
+    return std::unexpected(Error(std::move(status).error()).within(source->name()));
+  };
+  auto claim = checks_.claim({file, {offset, buffer.size()}});
+  if (!claim) return named(std::unexpected(std::move(claim).error()));
+  if (claim->empty()) return source->read_at(offset, buffer);
+  // Summed while they are in the cache.
+  for (std::size_t done = 0; done < buffer.size();) {
+    const std::span<std::byte> block =
+        buffer.subspan(done, std::min(kBlockBytes, buffer.size() - done));
+    Status status = source->read_at(offset + done, block);
+    if (!status) {
+      checks_.drop(*claim);
+      return status;
+    }
+    claim->add(offset + done, block);
+    done += block.size();
+  }
+  return named(checks_.settle(*claim));
+}
+
+Status SourceFiles::check_unchanged() const {
+  std::set<const Directory*> directories = {directory_};
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const Slot& slot : slots_) {
+      if (slot.directory) directories.insert(slot.directory.get());
+    }
+  }
+  for (const Directory* directory : directories) SW_TRY(directory->check_unchanged());
+  return {};
 }
 
 void SourceFiles::close_oldest() {

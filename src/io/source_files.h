@@ -9,13 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "io/record_checks.h"
 #include "shardwright/storage.h"
 
 namespace shardwright {
 
 /// The files of a source checkpoint, opened when first read and kept open: each is opened once
 /// unless there are more than `open_limit`, when the one unused for longest is closed. Opens and
-/// bytes are counted. Safe for concurrent use.
+/// bytes are counted. What read_at() gives is compared with the CRC-32s of the records that it
+/// belongs to. Safe for concurrent use.
 class SourceFiles {
  public:
   /// Borrows `directory`; `paths` are relative to it.
@@ -27,11 +29,25 @@ class SourceFiles {
   std::uint32_t add(std::shared_ptr<const Directory> directory, std::string path);
   /// The same for a file that is no name in a directory. It stays open.
   std::uint32_t add(std::unique_ptr<ReadableFile> file);
-  /// The file stays open while the caller holds it. It must not outlive this object.
+  /// The file stays open while the caller holds it. It must not outlive this object. What is read
+  /// from it is compared with nothing.
   [[nodiscard]] Result<std::shared_ptr<const ReadableFile>> get(std::uint32_t file);
-  /// get and read_at in one.
+  /// get and read_at in one. Error: kPayloadDamaged too, when that completes a record that has
+  /// another CRC-32 than its archive says.
   [[nodiscard]] Status read_at(std::uint32_t file, std::uint64_t offset,
                                std::span<std::byte> buffer);
+
+  /// Makes the CRC-32 of a record known, before its bytes are read.
+  void expect(const GuardedRecord& record) { checks_.expect(record); }
+  /// Forgets all of them, because whatever they guard was checked otherwise.
+  void expect_nothing() { checks_.clear(); }
+  /// What else to read_at() so that each record of which something was read is compared, in pieces
+  /// of at most `most_bytes`. Call it while nothing is read.
+  [[nodiscard]] std::vector<FileRange> unread_rest(std::uint64_t most_bytes) {
+    return checks_.rest(most_bytes);
+  }
+  /// Whether the files that were opened are still what they were. Error: kSourceChanged.
+  [[nodiscard]] Status check_unchanged() const;
 
   [[nodiscard]] std::uint64_t opens() const { return opens_; }
   [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_; }
@@ -50,12 +66,13 @@ class SourceFiles {
   const Directory* directory_;
   std::vector<std::string> paths_;
   std::size_t open_limit_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<Slot> slots_;
   std::size_t open_count_ = 0;
   std::uint64_t tick_ = 0;
   std::atomic<std::uint64_t> opens_{0};
   mutable std::atomic<std::uint64_t> bytes_read_{0};
+  RecordChecks checks_;
 };
 
 }  // namespace shardwright

@@ -2,6 +2,7 @@
 #include "io/spool_file.h"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/fail.h"
+#include "io/retries.h"
 
 namespace shardwright {
 namespace {
@@ -32,18 +34,31 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(std::string name) {
   return std::unique_ptr<SpoolFile>(new SpoolFile(std::move(fd), std::move(name)));
 }
 
-Status SpoolFile::append(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(size_));
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) {
-      return fail_errno(
-          errno, fmt::format("{}: cannot write to a temporary file in {}", name_, spool_folder()));
-    }
-    size_ += static_cast<std::uint64_t>(done);
-    bytes = bytes.subspan(static_cast<std::size_t>(done));
+Status SpoolFile::check_room(std::uint64_t bytes) {
+  constexpr std::uint64_t kLeftToOthers = 16;
+  struct statvfs disk{};
+  if (::statvfs(spool_folder().c_str(), &disk) != 0) {
+    return fail_errno(errno, fmt::format("{}: cannot tell the free space", spool_folder()));
   }
-  return {};
+  const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (bytes <= free - free / kLeftToOthers) return {};
+  return fail(
+      Code::kDiskSpace,
+      "{}: {} bytes are free, too few for {} bytes of decoded items; set TMPDIR to a folder "
+      "with more room, or save the checkpoint again without stream extensions",
+      spool_folder(), free, bytes);
+}
+
+Status SpoolFile::append(std::span<const std::byte> bytes) {
+  const Transfer written = transfer(bytes.size(), [&](std::size_t done) {
+    return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done,
+                    static_cast<off_t>(size_ + done));
+  });
+  size_ += written.done;
+  if (written.done == bytes.size()) return {};
+  return fail_errno(
+      written.ended ? EIO : written.os_errno,
+      fmt::format("{}: cannot write to a temporary file in {}", name_, spool_folder()));
 }
 
 Status SpoolFile::read_at(std::uint64_t offset, std::span<std::byte> buffer) const {
@@ -51,17 +66,13 @@ Status SpoolFile::read_at(std::uint64_t offset, std::span<std::byte> buffer) con
     return fail(Code::kShortRead, "{}: found {} bytes, expected {} from {}", name_, size_,
                 buffer.size(), offset);
   }
-  while (!buffer.empty()) {
-    const ssize_t done =
-        ::pread(fd_.get(), buffer.data(), buffer.size(), static_cast<off_t>(offset));
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) {
-      return fail_errno(errno, fmt::format("{}: cannot read a temporary file", name_));
-    }
-    offset += static_cast<std::uint64_t>(done);
-    buffer = buffer.subspan(static_cast<std::size_t>(done));
-  }
-  return {};
+  const Transfer read = transfer(buffer.size(), [&](std::size_t done) {
+    return ::pread(fd_.get(), buffer.data() + done, buffer.size() - done,
+                   static_cast<off_t>(offset + done));
+  });
+  if (read.done == buffer.size()) return {};
+  return fail_errno(read.ended ? EIO : read.os_errno,
+                    fmt::format("{}: cannot read a temporary file", name_));
 }
 
 }  // namespace shardwright

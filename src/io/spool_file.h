@@ -21,6 +21,10 @@ class SpoolFile final : public ReadableFile {
   /// `name` is for messages. Errors: kIo, kDiskFull, kPermission.
   [[nodiscard]] static Result<std::unique_ptr<SpoolFile>> create(std::string name);
 
+  /// Whether so many bytes fit into the folder and leave some room to others. Error: kDiskSpace,
+  /// with the numbers.
+  [[nodiscard]] static Status check_room(std::uint64_t bytes);
+
   [[nodiscard]] Status append(std::span<const std::byte> bytes);
 
   /// Of what was appended so far.

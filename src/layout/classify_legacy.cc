@@ -8,6 +8,7 @@
 #include "layout/finding_rules.h"
 #include "layout/legacy_findings.h"
 #include "layout/legacy_reading.h"
+#include "layout/texts.h"
 
 namespace shardwright {
 namespace {
@@ -21,27 +22,89 @@ LayoutClass class_of(const LegacyReading& reading) {
   return LayoutClass::kTensor;
 }
 
+bool is_empty(const AxisSizes& sizes) { return sizes == AxisSizes(); }
+
+// Of what lies there, not of what the caller believes; none while that is open.
+Loader loader_for(const LegacyReading& reading) {
+  if (reading.sizes.expert) {
+    return *reading.sizes.expert > 1 ? Loader::kExpertAware : Loader::kNonExpert;
+  }
+  const bool is_dense = !reading.samples.empty() && !reading.has_experts;
+  return is_dense ? Loader::kNonExpert : Loader::kNone;
+}
+
+// Tensors of experts, or their own coordinate, show them; without a readable file names do not.
+std::optional<bool> holds_experts(const LegacyReading& reading) {
+  if (reading.has_experts || reading.sizes.expert.value_or(1) > 1) return true;
+  return reading.samples.empty() ? std::nullopt : std::optional(false);
+}
+
+// The names that a run of the caller's sizes looks for; what was not given is as it is on disk.
+std::string asked_pattern(const AxisSizes& believed, const LegacyReading& reading) {
+  if (!believed.tensor && !believed.pipeline && !believed.expert && !believed.expert_tensor) {
+    return "";
+  }
+  ParallelConfig config;
+  config.tensor = believed.tensor.value_or(reading.sizes.tensor.value_or(1));
+  config.pipeline = believed.pipeline.value_or(reading.sizes.pipeline.value_or(1));
+  config.expert = believed.expert.value_or(reading.sizes.expert.value_or(1));
+  return rank_folder_pattern(config, RankNaming::kMegatron);
+}
+
+// Names alone are enough for this, so it holds for files that nobody can read.
+void add_asked_pattern(const LegacyEvidence& evidence, const LegacyReading& reading,
+                       Diagnosis& diagnosis) {
+  const std::string asked = asked_pattern(evidence.believed, reading);
+  if (asked.empty()) return;
+  // While two numbers are open, only how many there are can be wrong.
+  const bool is_open = diagnosis.layout == LayoutClass::kNone;
+  const bool is_here = is_open
+                           ? std::ranges::count(asked, '{') == diagnosis.disk_arity
+                           : asked == diagnosis.expected_pattern || asked == diagnosis.disk_pattern;
+  diagnosis.expected_pattern = asked;
+  if (is_here) return;
+  // Where the files say more than the names, another finding says it better.
+  for (const Finding& finding : diagnosis.findings) {
+    const bool is_said = finding.code == "L01" || finding.code == "L05" || finding.code == "L19" ||
+                         finding.code == "L32";
+    if (is_said && finding.severity == Severity::kError) return;
+  }
+  diagnosis.findings.push_back(make_finding("L42", {{"believed", sizes_text(evidence.believed)},
+                                                    {"asked", asked},
+                                                    {"disk", diagnosis.disk_pattern}}));
+}
+
+// Which model it is, as far as that is known.
+void add_kind(const LegacyReading& reading, Diagnosis& diagnosis) {
+  const auto experts = holds_experts(reading);
+  if (!experts) return;
+  if (!*experts) {
+    diagnosis.evidence.push_back(phrase("kind.dense"));
+  } else if (reading.experts) {
+    diagnosis.evidence.push_back(phrase("kind.experts_counted", {{"experts", *reading.experts}}));
+  } else {
+    diagnosis.evidence.push_back(phrase("kind.experts"));
+  }
+}
+
 Phrase loader_note(const LegacyReading& reading, const AxisSizes& believed) {
-  std::string english;
-  std::string chinese;
+  Phrase note;
   for (std::size_t i = 0; i < reading.coordinates.size(); ++i) {
-    const std::string name(short_name(reading.coordinates[i]));
-    english += fmt::format("{}number {} is {}", i > 0 ? ", " : "", i + 1, name);
-    chinese += fmt::format("{}第 {} 个数字是 {}", i > 0 ? "，" : "", i + 1, name);
+    const std::string_view name = short_name(reading.coordinates[i]);
+    note = i == 0 ? phrase("loader.number", {{"number", i + 1}, {"name", name}})
+                  : phrase("loader.numbers", {{"before", note}, {"number", i + 1}, {"name", name}});
   }
   if (reading.sizes.expert.value_or(1) > 1) {
-    english += "; experts differ along ep, everything else is a replica along ep";
-    chinese += "；专家沿 ep 各不相同，其余沿 ep 为副本";
-    if (believed.expert.value_or(1) <= 1) {
-      english += "; without --ep this is the non-EP loader, which the disk does not suit";
-      chinese += "；未传 --ep 时对应非 EP 读取方式，与磁盘不符";
+    note = phrase("loader.experts", {{"numbers", note}});
+    if (!is_empty(believed) && believed.expert.value_or(1) <= 1) {
+      note = phrase("loader.asked", {{"note", note}});
     }
   }
-  return {english, chinese};
+  return note;
 }
 
 std::string diagnose_command(const LegacyEvidence& evidence, const LegacyReading& reading) {
-  std::string command = "shardwright diagnose " + evidence.path;
+  std::string command = "shardwright diagnose " + evidence.path + evidence.flag;
   const AxisSizes& sizes = reading.sizes;
   if (sizes.tensor.value_or(1) > 1) command += fmt::format(" --tp {}", *sizes.tensor);
   if (sizes.pipeline.value_or(1) > 1) command += fmt::format(" --pp {}", *sizes.pipeline);
@@ -62,7 +125,7 @@ std::string next_command(const LegacyEvidence& evidence, const LegacyReading& re
     for (const NumberedFolder& folder : reading.groups.models) {
       most = std::max(most, folder.numbers.back());
     }
-    return fmt::format("shardwright diagnose {} --pp {}", evidence.path, most + 1);
+    return fmt::format("shardwright diagnose {}{} --pp {}", evidence.path, evidence.flag, most + 1);
   }
   if (diagnosis.complete == false || has(diagnosis, "L27")) {
     return fmt::format("shardwright inspect {}/{}/{}", evidence.path, first.name, first.file);
@@ -75,24 +138,22 @@ std::string next_command(const LegacyEvidence& evidence, const LegacyReading& re
     if (believed.expert && reading.has_experts) wanted.expert = believed.expert;
     if (believed.expert_tensor && reading.has_experts)
       wanted.expert_tensor = believed.expert_tensor;
-    return convert_command(evidence.path, "legacy", wanted);
+    return convert_command(evidence.path + evidence.flag, "legacy", wanted);
   }
   if (diagnosis.has_errors()) return diagnose_command(evidence, reading);
-  return convert_command(evidence.path, "torch_dist", reading.sizes);
+  return convert_command(evidence.path + evidence.flag, "torch_dist", reading.sizes);
 }
 
 void add_open_question(const LegacyReading& reading, Diagnosis& diagnosis) {
   if (diagnosis.confidence != Confidence::kAmbiguous) return;
-  Phrase known{"none", "无"};
+  Phrase known = phrase("none");
   if (!reading.evidence.empty()) known = reading.evidence.front();
   diagnosis.findings.push_back(make_finding("L04", {{"evidence", known}}));
 }
 
 void add_bytes_read(const LegacyEvidence& evidence, Diagnosis& diagnosis) {
   if (evidence.bytes_compared == 0) return;
-  diagnosis.evidence.push_back(fill({"{bytes} bytes of tensors were read to compare replicas",
-                                     "为比较副本读取了 {bytes} 字节的张量数据"},
-                                    {{"bytes", evidence.bytes_compared}}));
+  diagnosis.evidence.push_back(phrase("bytes_compared", {{"bytes", evidence.bytes_compared}}));
 }
 
 // Folders of ranks, none of which holds a model.
@@ -100,18 +161,16 @@ Diagnosis without_models(const LegacyEvidence& evidence, const FolderGroups& gro
   Diagnosis diagnosis;
   std::string files;
   if (!groups.optimizers.empty()) {
-    diagnosis.container = "optimizer";
-    diagnosis.reason = {"rank folders with an optimizer's files and no model",
-                        "rank 目录中只有优化器文件，没有模型"};
+    diagnosis.format = "optimizer";
+    diagnosis.reason = phrase("ranks.optimizer_only");
     files = groups.optimizers.front().file;
   } else if (!groups.dataloaders.empty()) {
-    diagnosis.container = "dataloader";
-    diagnosis.reason = {"rank folders with states of data loaders and no model",
-                        "rank 目录中只有 dataloader 状态，没有模型"};
+    diagnosis.format = "dataloader";
+    diagnosis.reason = phrase("ranks.dataloader_only");
     files = "train_dataloader_dprank*.pt";
   } else {
-    diagnosis.container = "legacy";
-    diagnosis.reason = {"rank folders without a model's file", "rank 目录中没有模型文件"};
+    diagnosis.format = "legacy";
+    diagnosis.reason = phrase("ranks.no_model");
     diagnosis.complete = false;
     for (const RankFolder& folder : evidence.folders) diagnosis.missing.push_back(folder.name);
     for (const ListedFile& file : evidence.folders.front().files) {
@@ -128,12 +187,9 @@ Diagnosis without_models(const LegacyEvidence& evidence, const FolderGroups& gro
 Diagnosis mixed_arities(const LegacyEvidence& evidence, const FolderGroups& groups,
                         const std::vector<std::size_t>& arities) {
   Diagnosis diagnosis;
-  diagnosis.container = "legacy";
+  diagnosis.format = "legacy";
   diagnosis.confidence = Confidence::kAmbiguous;
-  diagnosis.reason = {
-      "folders with differently many numbers all hold models: which save is meant "
-      "shows in none of them; move one of them away",
-      "数字个数不同的目录都含模型：无法判断应取哪一次保存，请移走其中之一"};
+  diagnosis.reason = phrase("ranks.two_saves");
   diagnosis.complete = false;
   const auto example = [&](std::size_t arity) {
     const auto found = std::ranges::find_if(
@@ -163,7 +219,7 @@ LegacyVerdict classify_legacy(const LegacyEvidence& evidence) {
 
   LegacyReading reading = read_legacy_layout(evidence, std::move(groups));
   Diagnosis diagnosis;
-  diagnosis.container = "legacy";
+  diagnosis.format = "legacy";
   diagnosis.layout = class_of(reading);
   diagnosis.disk_arity = static_cast<std::int64_t>(arities.front());
   for (const Coordinate coordinate : reading.coordinates) {
@@ -181,13 +237,19 @@ LegacyVerdict classify_legacy(const LegacyEvidence& evidence) {
   diagnosis.expected_pattern =
       diagnosis.layout == LayoutClass::kNone ? diagnosis.disk_pattern : expected_pattern(reading);
   if (reading.has_optimizer_ranks) diagnosis.coordinates.emplace_back("dp");
-  const bool wants_experts = evidence.believed.expert.value_or(1) > 1;
-  diagnosis.loader = wants_experts ? Loader::kExpertAware : Loader::kNonExpert;
+  // Names without a readable file behind them are no certainty.
+  const bool is_unread = reading.samples.empty() && !evidence.unreadable.empty();
+  if (is_unread && diagnosis.confidence == Confidence::kCertain) {
+    diagnosis.confidence = Confidence::kLikely;
+  }
+  diagnosis.loader = loader_for(reading);
+  add_kind(reading, diagnosis);
   diagnosis.loader_note = loader_note(reading, evidence.believed);
   add_open_question(reading, diagnosis);
   add_folder_findings(evidence, reading, diagnosis);
   add_content_findings(evidence, reading, diagnosis);
   add_caller_findings(evidence, reading, diagnosis);
+  add_asked_pattern(evidence, reading, diagnosis);
   add_bytes_read(evidence, diagnosis);
   std::ranges::stable_sort(diagnosis.findings, {}, &Finding::code);
   diagnosis.next = next_command(evidence, reading, diagnosis);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "layout/legacy_run_fixture.h"
@@ -147,7 +148,12 @@ std::vector<Row> rows_about_callers() {
       {"L11", Severity::kError, believing(of(kDense), {.virtual_pipeline = 2}),
        "Shard contains 1 virtual chunks (model) but VPP=2 was requested.",
        "分片包含 1 个虚拟段（model），但请求的 VPP=2。"},
-      {"L19", Severity::kError, of(kExperts),
+      {"L19", Severity::kInfo, of(kExperts),
+       "Shards hold different local experts under the same names; reading only ep=0 would drop 75% "
+       "of experts. Pass --ep 4 and read with the EP-aware loader.",
+       "各分片在相同名字下保存不同的本地专家；只读 ep=0 会丢失 75% 的专家。请传入 --ep "
+       "4，并使用支持 EP 的读取方式。"},
+      {"L19", Severity::kError, believing(of(kExperts), {.tensor = 2}),
        "Shards hold different local experts under the same names; reading only ep=0 would drop 75% "
        "of experts. Pass --ep 4 and read with the EP-aware loader.",
        "各分片在相同名字下保存不同的本地专家；只读 ep=0 会丢失 75% 的专家。请传入 --ep "
@@ -319,6 +325,20 @@ std::vector<Row> rows_about_contents() {
        sampled(of({4, 1, 1, 1, 4}), [](RankSample& s) { s.run.encoder_tensor = 2; }),
        "Encoder TP=2 differs from language TP=4; shards repeat with period 2.",
        "编码器 TP=2 与语言模型 TP=4 不同，分片以 2 为周期重复。"},
+      {"L40", Severity::kError,
+       with(of(kDense),
+            [](LegacyEvidence& e) {
+              constexpr std::array<std::int64_t, 4> kRanks = {1, 2, 0, 3};
+              for (std::size_t i = 0; i < kRanks.size(); ++i) {
+                e.samples[i].run.rank = kRanks[i];
+                e.samples[i].run.world = 4;
+              }
+            }),
+       "mp_rank_00_000 holds another rank's file: its arguments say that rank 1 of 4 wrote it, "
+       "whose folder is mp_rank_01_000. Folders were renamed, swapped or copied; give each file "
+       "back its rank's folder.",
+       "mp_rank_00_000 中是另一个 rank 的文件：其 args 记录它由 rank 1（共 4）写出，应在 "
+       "mp_rank_01_000。目录被改名、互换或复制过，请把每个文件放回其 rank 的目录。"},
       {"L33", Severity::kError,
        sampled(of({1, 1, 1, 1, 1, true}),
                [](RankSample& s) {
@@ -462,11 +482,11 @@ TEST(ClassifyLegacy, FoldersWithoutAModelAreNoShards) {
   LegacyEvidence evidence = of(kDense);
   put_files(evidence, "distrib_optim.pt");
   const Diagnosis optimizer = classify_legacy(evidence).diagnosis;
-  EXPECT_EQ(optimizer.container, "optimizer");
+  EXPECT_EQ(optimizer.format, "optimizer");
   EXPECT_EQ(optimizer.layout, LayoutClass::kNone);
   EXPECT_THAT(optimizer.coordinates, IsEmpty());
   put_files(evidence, "train_dataloader_dprank001.pt");
-  EXPECT_EQ(classify_legacy(evidence).diagnosis.container, "dataloader");
+  EXPECT_EQ(classify_legacy(evidence).diagnosis.format, "dataloader");
   // Beside models they change nothing.
   LegacyEvidence mixed = of(kDense);
   mixed.folders.push_back(rank_folder("mp_rank_00_000_000", "train_dataloader_dprank001.pt"));
@@ -480,7 +500,8 @@ TEST(ClassifyLegacy, SaysWhatToTypeNext) {
     return classify_legacy(evidence).diagnosis.next;
   };
   EXPECT_EQ(next(of(kDense)), "shardwright convert ckpt OUT --to torch_dist --tp 2 --pp 2");
-  EXPECT_EQ(next(of(kExperts)), "shardwright diagnose ckpt --tp 2 --ep 4");
+  EXPECT_EQ(next(believing(of(kExperts), {.tensor = 2})),
+            "shardwright diagnose ckpt --tp 2 --ep 4");
   EXPECT_EQ(next(believing(of(kExperts), {.expert = 4})),
             "shardwright convert ckpt OUT --to torch_dist --tp 2 --ep 4");
   EXPECT_EQ(next(believing(of({2, 1, 1, 4, 1, true}), {.tensor = 4, .expert = 4})),

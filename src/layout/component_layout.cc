@@ -11,7 +11,7 @@
 namespace shardwright {
 namespace {
 
-constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
+constexpr std::int64_t kMostComponentRanks = std::int64_t{1} << 20;
 constexpr std::size_t kMostComponents = 16;
 // Ways that are tried before the caller is asked for more: layouts of real models need a handful.
 constexpr int kMostTries = 200'000;
@@ -40,20 +40,20 @@ Result<Component> component_of(const ComponentSpec& spec) {
       return fail(Code::kComponentLayout, "component {}: found {}={}, expected at least 1",
                   spec.name, named.key, named.size);
     }
-    if (named.size > kMostRanks) {
+    if (named.size > kMostComponentRanks) {
       return fail(Code::kLimit, "component {}: found {}={}, expected at most {}", spec.name,
-                  named.key, named.size, kMostRanks);
+                  named.key, named.size, kMostComponentRanks);
     }
   }
-  if (component.rank_offset < 0 || component.rank_offset > kMostRanks) {
+  if (component.rank_offset < 0 || component.rank_offset > kMostComponentRanks) {
     return fail(Code::kComponentLayout, "component {}: found rank_offset={}, expected 0 to {}",
-                spec.name, component.rank_offset, kMostRanks);
+                spec.name, component.rank_offset, kMostComponentRanks);
   }
-  if (component.tensor * component.context > kMostRanks ||
-      component.tensor * component.context * component.pipeline > kMostRanks ||
-      component.ranks() > kMostRanks) {
+  if (component.tensor * component.context > kMostComponentRanks ||
+      component.tensor * component.context * component.pipeline > kMostComponentRanks ||
+      component.ranks() > kMostComponentRanks) {
     return fail(Code::kLimit, "component {}: found tp*cp*pp*dp beyond {} ranks", spec.name,
-                kMostRanks);
+                kMostComponentRanks);
   }
   if (!std::has_single_bit(static_cast<std::uint64_t>(component.tensor))) {
     return fail(Code::kComponentLayout,
@@ -210,8 +210,8 @@ class Solver {
     if (found_.size() == 1 && tries_ < kMostTries) return found_.front();
     if (found_.empty() && tries_ < kMostTries) {
       return fail(Code::kComponentLayout,
-                  "found no data-parallel sizes with which {} use {} of the {} ranks{}; run on "
-                  "another number of ranks (--world-size)",
+                  "no data-parallel sizes let {} use {} of the {} ranks{}; run on another number "
+                  "of ranks (--world-size)",
                   names_of(open), left, layout_.world, first_misfit_);
     }
     if (found_.size() < 2) {
@@ -304,8 +304,7 @@ Result<ComponentLayout> solve_component_layout(std::span<const ComponentSpec> sp
                                                std::optional<std::int64_t> world) {
   if (std::ranges::find(specs, kLanguage, &ComponentSpec::name) == specs.end()) {
     return fail(Code::kComponentLayout,
-                "found no component language, expected one; give it with "
-                "--component language=tp=N");
+                "the component 'language' is missing; give it with --component language=tp=N");
   }
   if (specs.size() > kMostComponents) {
     return fail(Code::kLimit, "found {} components, expected at most {}", specs.size(),
@@ -317,9 +316,9 @@ Result<ComponentLayout> solve_component_layout(std::span<const ComponentSpec> sp
     components.push_back(SW_TRY(component_of(spec)));
     sum += components.back().ranks();
   }
-  if (world && (*world < 1 || *world > kMostRanks)) {
+  if (world && (*world < 1 || *world > kMostComponentRanks)) {
     return fail(Code::kComponentLayout, "found a run of {} ranks, expected 1 to {}", *world,
-                kMostRanks);
+                kMostComponentRanks);
   }
   if (world) return Solver(specs, std::move(components), *world).solve();
   // Each has one replica where the caller does not say, so all sizes are known.

@@ -44,7 +44,7 @@ TEST(ComponentSpec, IsReadAsWritten) {
 TEST(ComponentSpec, RefusesWhatItCannotRead) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"language", "expected name=tp=N"},   {"", "expected name=tp=N"},
-      {"=tp=1", "found no name"},           {"a=tp", "found 'tp', expected key=value"},
+      {"=tp=1", "'=tp=1' has no name"},     {"a=tp", "found 'tp', expected key=value"},
       {"a=vpp=1", "found the key 'vpp'"},   {"a=tp=", "found '' for tp"},
       {"a=tp=two", "found 'two' for tp"},   {"a=tp=1=2", "found '1=2' for tp"},
       {"a=tp=1__0", "found '1__0' for tp"}, {"a=tp=_1", "found '_1' for tp"},
@@ -56,7 +56,7 @@ TEST(ComponentSpec, RefusesWhatItCannotRead) {
     EXPECT_EQ(refused.error().code, Code::kUsage);
     EXPECT_THAT(refused.error().message, HasSubstr(message));
   }
-  EXPECT_THAT(ranges(solve({"a=tp=1", " a=tp=2"})), HasSubstr("found 'a' twice"));
+  EXPECT_THAT(ranges(solve({"a=tp=1", " a=tp=2"})), HasSubstr("'a' is given twice"));
 }
 
 TEST(ComponentLayout, SharesWhatIsLeft) {
@@ -97,7 +97,7 @@ TEST(ComponentLayout, SaysWhatDoesNotFit) {
     Code code = Code::kComponentLayout;
   };
   const std::vector<Case> cases = {
-      {{"images=tp=1"}, {}, "found no component language"},
+      {{"images=tp=1"}, {}, "the component 'language' is missing"},
       {{"language=tp=0"}, {}, "component language: found tp=0"},
       {{"language=tp=-1"}, 2, "component language: found tp=-1"},
       {{"language=ep=0"}, {}, "found ep=0"},

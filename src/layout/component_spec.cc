@@ -57,21 +57,20 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
 Status read_token(std::string_view text, std::string_view token, ComponentSpec& spec) {
   const std::size_t equals = token.find('=');
   if (equals == std::string_view::npos) {
-    return fail(Code::kUsage, "--component '{}': found '{}', expected key=value", text, token);
+    return fail(Code::kUsage, "'{}': found '{}', expected key=value", text, token);
   }
   const std::string_view name = stripped(token.substr(0, equals));
   const std::string_view value = stripped(token.substr(equals + 1));
   const auto key = std::ranges::find(kKeys, name, &Key::name);
   if (key == kKeys.end()) {
     return fail(Code::kUsage,
-                "--component '{}': found the key '{}', expected one of tp, pp, dp, cp, ep, etp, "
-                "rank_offset",
-                text, name);
+                "'{}': found the key '{}', expected tp, pp, dp, cp, ep, etp or rank_offset", text,
+                name);
   }
   const std::optional<std::int64_t> number = parse_integer(value);
   if (!number) {
-    return fail(Code::kUsage, "--component '{}': found '{}' for {}, expected a whole number", text,
-                value, name);
+    return fail(Code::kUsage, "'{}': found '{}' for {}, expected a whole number", text, value,
+                name);
   }
   spec.*key->member = number;
   return {};
@@ -82,12 +81,12 @@ Status read_token(std::string_view text, std::string_view token, ComponentSpec& 
 Result<ComponentSpec> parse_component(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) {
-    return fail(Code::kUsage, "--component: found '{}', expected {}", text, kForm);
+    return fail(Code::kUsage, "found '{}', expected {}", text, kForm);
   }
   ComponentSpec spec;
   spec.name = stripped(text.substr(0, equals));
   if (spec.name.empty()) {
-    return fail(Code::kUsage, "--component '{}': found no name, expected {}", text, kForm);
+    return fail(Code::kUsage, "'{}' has no name; write it like {}", text, kForm);
   }
   std::string_view rest = text.substr(equals + 1);
   while (!rest.empty()) {
@@ -104,8 +103,7 @@ Result<std::vector<ComponentSpec>> parse_components(std::span<const std::string>
   for (const std::string& text : texts) {
     ComponentSpec spec = SW_TRY(parse_component(text));
     if (std::ranges::find(specs, spec.name, &ComponentSpec::name) != specs.end()) {
-      return fail(Code::kUsage, "--component: found '{}' twice, expected each component once",
-                  spec.name);
+      return fail(Code::kUsage, "'{}' is given twice; give each component once", spec.name);
     }
     specs.push_back(std::move(spec));
   }

@@ -15,8 +15,8 @@ namespace shardwright {
 
 /// Reads `name=key=int[,key=int…]` with the keys tp, pp, dp, cp, ep, etp and rank_offset. Spaces
 /// around words and empty tokens don't count, the last of equal keys wins, integers may have a sign
-/// and underscores (`+2`, `1_0`). Error: kUsage. Source: the reference's parser in
-/// examples/conversion/convert_megatron_mimo.py.
+/// and underscores (`+2`, `1_0`). Error: kUsage; the caller names the flag. Source: the reference's
+/// parser in examples/conversion/convert_megatron_mimo.py.
 [[nodiscard]] Result<ComponentSpec> parse_component(std::string_view text);
 
 /// Several of them, each with a name of its own. Error: kUsage.

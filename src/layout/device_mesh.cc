@@ -9,7 +9,7 @@
 namespace shardwright {
 namespace {
 
-constexpr std::int64_t kMostRanks = std::int64_t{1} << 24;
+constexpr std::int64_t kMostMeshRanks = std::int64_t{1} << 24;
 
 Result<DeviceMesh> fill_mesh(const RunMeshSizes& run, const Dims& last_three,
                              std::string_view what) {
@@ -33,7 +33,7 @@ bool are_sizes(const RunMeshSizes& run) {
 Result<DeviceMesh> DeviceMesh::make(const Dims& sizes, std::vector<std::int64_t> ranks) {
   const Result<std::int64_t> count = element_count(sizes);
   const bool positive = std::ranges::all_of(sizes, [](std::int64_t size) { return size >= 1; });
-  if (!count || !positive || *count > kMostRanks || sizes.empty()) {
+  if (!count || !positive || *count > kMostMeshRanks || sizes.empty()) {
     return fail(Code::kComponentLayout, "mesh: found sizes {}, expected some of at least 1",
                 to_string(sizes));
   }

@@ -17,8 +17,8 @@ constexpr std::string_view kState = "state.";
 constexpr std::string_view kGroups = "param_to_group_meta.";
 constexpr std::string_view kWrapped = "module.module.module.";
 constexpr std::string_view kGrouped = ".experts.linear_fc";
-constexpr std::string_view kListed = ".experts.local_experts.";
-constexpr std::string_view kCanonicalExperts = ".experts.experts.";
+constexpr std::string_view kListedExperts = ".experts.local_experts.";
+constexpr std::string_view kModuleExperts = ".experts.experts.";
 
 struct RoleName {
   FsdpName::Role role;
@@ -49,12 +49,12 @@ std::optional<std::string_view> of_optimizer(std::string_view name, std::string_
 // `…experts.linear_fc1.weight5` and `…experts.local_experts.5.linear_fc1.weight`.
 void take_expert(std::string_view parameter, FsdpName& name) {
   name.parameter = parameter;
-  if (const std::size_t at = parameter.find(kListed); at != parameter.npos) {
-    std::string_view rest = parameter.substr(at + kListed.size());
+  if (const std::size_t at = parameter.find(kListedExperts); at != parameter.npos) {
+    std::string_view rest = parameter.substr(at + kListedExperts.size());
     const auto expert = take_number(rest);
     if (!expert || !rest.starts_with('.')) return;
     name.expert = expert;
-    name.parameter = std::string(parameter.substr(0, at)) + std::string(kCanonicalExperts) +
+    name.parameter = std::string(parameter.substr(0, at)) + std::string(kModuleExperts) +
                      std::string(rest.substr(1));
     return;
   }
@@ -67,7 +67,7 @@ void take_expert(std::string_view parameter, FsdpName& name) {
   name.expert = take_number(number);
   if (!name.expert) return;
   constexpr std::string_view kExperts = ".experts.";
-  name.parameter = std::string(stem.substr(0, at)) + std::string(kCanonicalExperts) +
+  name.parameter = std::string(stem.substr(0, at)) + std::string(kModuleExperts) +
                    std::string(stem.substr(at + kExperts.size()));
 }
 
@@ -79,10 +79,10 @@ void take_half(std::string_view& parameter, FsdpName& name) {
 }
 
 std::string stored_parameter(std::string_view parameter, std::optional<std::int64_t> expert) {
-  const std::size_t at = parameter.find(kCanonicalExperts);
+  const std::size_t at = parameter.find(kModuleExperts);
   if (!expert || at == parameter.npos) return std::string(parameter);
   return fmt::format("{}.experts.{}{}", parameter.substr(0, at),
-                     parameter.substr(at + kCanonicalExperts.size()), *expert);
+                     parameter.substr(at + kModuleExperts.size()), *expert);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ constexpr std::string_view kQuery = ".self_attention.linear_q_down_proj.weight";
 constexpr std::string_view kKeyValue = ".self_attention.linear_kv_down_proj.weight";
 constexpr std::string_view kNorm = ".input_layernorm.";
 
-std::string joined(std::string_view layer, std::string_view rest) {
+std::string in_layer(std::string_view layer, std::string_view rest) {
   return std::string(layer) + std::string(rest);
 }
 
@@ -35,12 +35,12 @@ std::optional<LatentFusion::Place> LatentFusion::place_of(std::string_view canon
   for (const std::string_view part : {kQuery, kKeyValue}) {
     if (!canonical.ends_with(part)) continue;
     if (const auto layer = layer_before(canonical.size() - part.size())) {
-      return Place{joined(*layer, kFused), part == kQuery ? 0 : 1, true};
+      return Place{in_layer(*layer, kFused), part == kQuery ? 0 : 1, true};
     }
   }
   const std::size_t norm = canonical.rfind(kNorm);
   if (const auto layer = layer_before(norm)) {
-    return Place{joined(*layer, kFusedNorm) + std::string(canonical.substr(norm + kNorm.size())),
+    return Place{in_layer(*layer, kFusedNorm) + std::string(canonical.substr(norm + kNorm.size())),
                  -1, false};
   }
   return std::nullopt;
@@ -51,7 +51,7 @@ bool is_fused_latent(std::string_view name) { return name.ends_with(kFused); }
 Result<LatentRows> latent_rows(std::string_view name, std::int64_t rows, std::int64_t up_columns,
                                std::int64_t tensor_parallel) {
   const std::string_view layer = name.substr(0, name.size() - kFused.size());
-  LatentRows result{joined(layer, kQuery), joined(layer, kKeyValue), 0, 0};
+  LatentRows result{in_layer(layer, kQuery), in_layer(layer, kKeyValue), 0, 0};
   result.queries = up_columns / tensor_parallel;
   result.keys_values = rows - result.queries;
   if (up_columns <= 0 || up_columns % tensor_parallel != 0 || result.keys_values <= 0) {
@@ -66,7 +66,7 @@ Result<LatentRows> latent_rows(std::string_view name, std::int64_t rows, std::in
 std::string unfused_latent_norm(std::string_view name) {
   const std::size_t at = name.find(kFusedNorm);
   if (at == std::string_view::npos) return std::string(name);
-  return joined(name.substr(0, at), kNorm) + std::string(name.substr(at + kFusedNorm.size()));
+  return in_layer(name.substr(0, at), kNorm) + std::string(name.substr(at + kFusedNorm.size()));
 }
 
 }  // namespace shardwright

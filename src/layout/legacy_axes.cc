@@ -48,8 +48,8 @@ Result<Meaning> meaning_of_two(const LegacyAxesEvidence& evidence) {
       break;
   }
   return fail(Code::kLegacyLayout,
-              "the second number of mp_rank folders: found nothing that tells a pipeline rank from "
-              "an expert rank; shardwright diagnose says what would");
+              "the second number of mp_rank folders: nothing tells whether it is a pipeline rank "
+              "or an expert rank; shardwright diagnose says what would");
 }
 
 Result<Meaning> meaning_of(const LegacyAxesEvidence& evidence, std::size_t numbers) {
@@ -86,7 +86,7 @@ Result<std::int64_t> size_of(const LegacyAxesEvidence& evidence, int position,
 
 Result<LegacyAxes> settle_legacy_axes(const LegacyAxesEvidence& evidence) {
   if (evidence.folders.empty()) {
-    return fail(Code::kLegacyLayout, "found no mp_rank folder with a model");
+    return fail(Code::kLegacyLayout, "no mp_rank folder holds a model");
   }
   const std::size_t numbers = evidence.folders.front().size();
   for (const auto& folder : evidence.folders) {

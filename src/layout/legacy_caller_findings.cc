@@ -9,13 +9,6 @@
 namespace shardwright {
 namespace {
 
-void add_finding(Diagnosis& diagnosis, std::string_view code,
-                 std::initializer_list<Parameter> parameters,
-                 std::optional<Severity> severity = std::nullopt) {
-  diagnosis.findings.push_back(make_finding(code, parameters));
-  if (severity) diagnosis.findings.back().severity = *severity;
-}
-
 bool differs(const std::optional<std::int64_t>& believed, const std::optional<std::int64_t>& disk) {
   return believed && disk && *believed != *disk;
 }
@@ -44,7 +37,10 @@ void add_expert_findings(const AxisSizes& believed, const LegacyReading& reading
   if (!wants_experts && disk > 1) {
     const auto percent =
         std::lround(100.0 * static_cast<double>(disk - 1) / static_cast<double>(disk));
-    add_finding(diagnosis, "L19", {{"percent", percent}, {"ep", disk}});
+    // Who gives no sizes at all believes nothing that could be wrong.
+    const bool asks_otherwise = !(believed == AxisSizes());
+    add_finding(diagnosis, "L19", {{"percent", percent}, {"ep", disk}},
+                asks_otherwise ? Severity::kError : Severity::kInfo);
   }
 }
 
@@ -67,7 +63,7 @@ void add_size_findings(const LegacyEvidence& evidence, const LegacyReading& read
     add_finding(diagnosis, "L05",
                 {{"believed", sizes_text(believed)},
                  {"disk", sizes_text(disk)},
-                 {"command", convert_command(evidence.path, "legacy", wanted)}});
+                 {"command", convert_command(evidence.path + evidence.flag, "legacy", wanted)}});
   }
   if (differs(believed.virtual_pipeline, disk.virtual_pipeline)) {
     const std::int64_t count = *disk.virtual_pipeline;

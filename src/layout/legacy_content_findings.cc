@@ -6,15 +6,12 @@
 
 #include "layout/finding_rules.h"
 #include "layout/legacy_findings.h"
+#include "layout/misplaced_ranks.h"
 #include "layout/shard_rule.h"
+#include "layout/texts.h"
 
 namespace shardwright {
 namespace {
-
-void add_finding(Diagnosis& diagnosis, std::string_view code,
-                 std::initializer_list<Parameter> parameters) {
-  diagnosis.findings.push_back(make_finding(code, parameters));
-}
 
 std::string list_text(const std::vector<std::int64_t>& numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ","));
@@ -25,17 +22,16 @@ void add_data_coordinate(const LegacyReading& reading, Diagnosis& diagnosis) {
   if (reading.has_optimizer_ranks) {
     const NumberedFolder& folder = reading.groups.optimizers.front();
     const bool is_old = folder.file == "optim.pt";
-    const Phrase writer = is_old ? Phrase{"an old distributed optimizer", "旧版分布式优化器"}
-                                 : Phrase{"AIAK's optimizer", " AIAK 优化器"};
+    const Phrase writer = is_old ? phrase("writer.old_optimizer") : phrase("writer.aiak_optimizer");
     const bool is_last = folder.numbers.size() < 4;
-    const Phrase place = is_last ? Phrase{"last", "最后一个"} : Phrase{"third", "第三个"};
+    const Phrase place = is_last ? phrase("place.last") : phrase("place.third");
     return add_finding(diagnosis, "L10",
                        {{"place", place}, {"writer", writer}, {"file", folder.file}});
   }
   if (reading.place_of(Coordinate::kData)) {
     add_finding(diagnosis, "L10",
-                {{"place", Phrase{"last", "最后一个"}},
-                 {"writer", Phrase{"a short-lived writer of 2022", " 2022 年短暂存在的写法"}},
+                {{"place", phrase("place.last")},
+                 {"writer", phrase("writer.of_2022")},
                  {"file", reading.groups.models.front().file}});
   }
 }
@@ -74,9 +70,7 @@ void add_pipeline_split(const LegacyReading& reading, Diagnosis& diagnosis) {
   if (stages < 2 || std::ranges::max(counts) == std::ranges::min(counts)) return;
   std::int64_t layers = 0;
   for (const std::int64_t count : counts) layers += count;
-  Phrase even{
-      "none, " + std::to_string(layers) + " layers do not divide by " + std::to_string(stages),
-      "不存在（" + std::to_string(layers) + " 层不能被 " + std::to_string(stages) + " 整除）"};
+  Phrase even = phrase("stages.uneven", {{"layers", layers}, {"stages", stages}});
   if (layers % stages == 0) {
     const std::string list = list_text(std::vector<std::int64_t>(counts.size(), layers / stages));
     even = {list, list};
@@ -90,15 +84,15 @@ void add_pipeline_split(const LegacyReading& reading, Diagnosis& diagnosis) {
 Phrase policy_phrase(PaddingPolicy policy) {
   switch (policy) {
     case PaddingPolicy::kZero:
-      return {"zero", "零"};
+      return phrase("padding.zero");
     case PaddingPolicy::kLastRow:
-      return {"last-row", "末行复制"};
+      return phrase("padding.last_row");
     case PaddingPolicy::kOther:
-      return {"neither zero nor the last row", "既非零也非末行复制"};
+      return phrase("padding.other");
     case PaddingPolicy::kUnread:
       break;
   }
-  return {"unknown, no bytes were read", "未知，未读取字节"};
+  return phrase("padding.unread");
 }
 
 void add_vocabulary(const LegacyEvidence& evidence, const LegacyReading& reading,
@@ -189,6 +183,26 @@ void add_replicas(const LegacyEvidence& evidence, Diagnosis& diagnosis) {
   }
 }
 
+// Files of another save are told elsewhere (L27).
+void add_misplaced(const LegacyReading& reading, Diagnosis& diagnosis) {
+  const auto config = reading.config();
+  if (!config || reading.coordinates.empty()) return;
+  LegacyAxes axes{*config, {}};
+  const auto number = [&](const PlacedSample& placed, Coordinate coordinate) {
+    const auto place = reading.place_of(coordinate);
+    return place && *place < placed.numbers.size() ? placed.numbers[*place] : 0;
+  };
+  for (const PlacedSample& placed : reading.samples) {
+    const std::int64_t tensor = number(placed, Coordinate::kTensor);
+    axes.ranks.push_back({tensor, number(placed, Coordinate::kPipeline),
+                          number(placed, Coordinate::kExpert), tensor % config->expert_tensor});
+  }
+  for (const MisplacedRank& rank : misplaced_ranks(axes, reading.naming, reading.samples)) {
+    if (rank.is_of_another_save) continue;
+    add_finding(diagnosis, "L40", {{"folder", rank.folder}, {"says", rank.says}});
+  }
+}
+
 void add_unreadable(const LegacyEvidence& evidence, const LegacyReading& reading,
                     Diagnosis& diagnosis) {
   std::set<std::string> told;
@@ -200,8 +214,7 @@ void add_unreadable(const LegacyEvidence& evidence, const LegacyReading& reading
   for (const NumberedFolder& folder : reading.groups.models) {
     const std::string path = folder.name + "/" + folder.file;
     if (folder.bytes > 0 || told.contains(path)) continue;
-    add_finding(diagnosis, "L35",
-                {{"file", path}, {"error", Phrase{"it has no bytes", "文件为空"}}});
+    add_finding(diagnosis, "L35", {{"file", path}, {"error", phrase("file.empty")}});
     diagnosis.complete = false;
   }
 }
@@ -218,6 +231,7 @@ void add_content_findings(const LegacyEvidence& evidence, const LegacyReading& r
   add_components(reading, diagnosis);
   add_towers(evidence, reading, diagnosis);
   add_replicas(evidence, diagnosis);
+  add_misplaced(reading, diagnosis);
   add_unreadable(evidence, reading, diagnosis);
 }
 

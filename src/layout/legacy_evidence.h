@@ -32,6 +32,13 @@ struct RecordedRun {
   std::optional<std::int64_t> vocabulary;          ///< before padding
   std::optional<std::int64_t> vocabulary_divisor;  ///< make_vocab_size_divisible_by
   std::optional<std::int64_t> encoder_tensor;
+  // Of the process that wrote the file.
+  std::optional<std::int64_t> rank;
+  std::optional<std::int64_t> world;
+  std::optional<std::int64_t> context;
+  std::optional<bool> pipeline_before_data;  ///< use_tp_pp_dp_mapping
+  bool has_encoder_ranks = false;            ///< numbered in front of the decoder's
+  bool has_own_expert_order = false;         ///< experts are shared out as MindSpeed does it
 };
 
 struct SampledTensor {
@@ -87,6 +94,7 @@ enum class PaddingPolicy : std::uint8_t {
 /// All that is known about a folder of the legacy format without running anything.
 struct LegacyEvidence {
   std::string path;  ///< for commands, quoted as a shell needs it
+  std::string flag;  ///< ` --as legacy` behind the path, where the folder holds others too
   std::vector<RankFolder> folders;
   std::vector<std::string> leftovers;  ///< `tmp`, `dones`: other folders that tools leave behind
   std::vector<RankSample> samples;

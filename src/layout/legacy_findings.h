@@ -14,7 +14,7 @@ void add_folder_findings(const LegacyEvidence& evidence, const LegacyReading& re
                          Diagnosis& diagnosis);
 
 /// What the files' names and contents show: L10, L12, L13, L16 to L18, L20, L21, L24, L25,
-/// L33, L35, L39.
+/// L33, L35, L39, L40.
 void add_content_findings(const LegacyEvidence& evidence, const LegacyReading& reading,
                           Diagnosis& diagnosis);
 

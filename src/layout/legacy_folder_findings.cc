@@ -6,11 +6,12 @@
 
 #include "layout/finding_rules.h"
 #include "layout/legacy_findings.h"
+#include "layout/texts.h"
 
 namespace shardwright {
 namespace {
 
-std::string joined(const std::vector<std::int64_t>& numbers) {
+std::string comma_list(const std::vector<std::int64_t>& numbers) {
   std::string text;
   for (const std::int64_t number : numbers) {
     text += fmt::format("{}{}", text.empty() ? "" : ",", number);
@@ -23,11 +24,6 @@ std::string shard_text(const LegacyRank& rank, const ParallelConfig& config) {
   if (config.pipeline > 1) text += fmt::format(",pp={}", rank.pipeline);
   if (config.expert > 1) text += fmt::format(",ep={}", rank.expert);
   return text + ")";
-}
-
-void add_finding(Diagnosis& diagnosis, std::string_view code,
-                 std::initializer_list<Parameter> parameters) {
-  diagnosis.findings.push_back(make_finding(code, parameters));
 }
 
 void add_missing(const LegacyCoverage& coverage, const LegacyReading& reading,
@@ -45,7 +41,7 @@ void add_missing(const LegacyCoverage& coverage, const LegacyReading& reading,
     return;
   }
   if (coverage.by_old_writer && !coverage.lost_tensors.empty()) {
-    return add_finding(diagnosis, "L07", {{"ranks", joined(coverage.lost_tensors)}});
+    return add_finding(diagnosis, "L07", {{"ranks", comma_list(coverage.lost_tensors)}});
   }
   add_finding(diagnosis, "L09",
               {{"shard", shard_text(coverage.missing.front(), config)},
@@ -87,8 +83,7 @@ void add_grid_findings(const LegacyReading& reading, const ParallelConfig& confi
     const std::size_t count = coverage->unexpected.size();
     add_finding(diagnosis, "L27",
                 {{"first", fmt::format("TP/PP/EP/ETP = {}", sizes_text(reading.sizes))},
-                 {"second", Phrase{fmt::format("{} beyond these ({} in all)", first, count),
-                                   fmt::format("此外的 {}（共 {} 个）", first, count)}}});
+                 {"second", phrase("folders.beyond", {{"first", first}, {"count", count}})}});
   }
 }
 

@@ -13,10 +13,8 @@ Result<std::vector<LegacyRank>> legacy_grid(const ParallelConfig& config) {
   const std::int64_t tp = config.tensor;
   const std::int64_t etp = config.expert_tensor;
   if (config.encoder_tensor > 0 && tp % config.encoder_tensor != 0) {
-    return fail(Code::kNotDivisible,
-                "found --encoder-tp {} with --tp {}, expected a divisor of it: encoder shard e "
-                "lies in each tensor rank t with t mod {} = e",
-                config.encoder_tensor, tp, config.encoder_tensor);
+    return fail(Code::kNotDivisible, "--encoder-tp {} must divide --tp {}", config.encoder_tensor,
+                tp);
   }
   if (config.expert == 1 && etp == tp) {
     std::vector<LegacyRank> ranks;
@@ -28,8 +26,8 @@ Result<std::vector<LegacyRank>> legacy_grid(const ParallelConfig& config) {
   if (tp % etp != 0) {
     return fail(
         Code::kNotDivisible,
-        "found --etp {} with --tp {}, expected a divisor of it: the names of mp_rank folders "
-        "do not tell experts' tensor ranks apart, so their files overwrite each other",
+        "--etp {} must divide --tp {}: the names of mp_rank folders do not tell experts' tensor "
+        "ranks apart, so their files would overwrite each other",
         etp, tp);
   }
   std::set<std::pair<std::int64_t, std::int64_t>> names;

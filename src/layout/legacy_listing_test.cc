@@ -14,7 +14,7 @@
 namespace shardwright {
 namespace {
 
-bool has(const Diagnosis& diagnosis, std::string_view code) {
+bool has_finding(const Diagnosis& diagnosis, std::string_view code) {
   return std::ranges::any_of(diagnosis.findings, [&](const Finding& f) { return f.code == code; });
 }
 
@@ -51,7 +51,7 @@ void expect_axes(const SimulatedRun& run, const Diagnosis& diagnosis) {
   EXPECT_NE(diagnosis.confidence, Confidence::kAmbiguous) << told(run, diagnosis);
   EXPECT_EQ(diagnosis.disk_pattern, diagnosis.expected_pattern);
   EXPECT_TRUE(diagnosis.unexpected.empty()) << told(run, diagnosis);
-  EXPECT_EQ(has(diagnosis, "L19"), run.ep > 1) << "no --ep was given";
+  EXPECT_EQ(has_finding(diagnosis, "L19"), run.ep > 1) << "no --ep was given";
 }
 
 void expect_whole(const SimulatedRun& run, const SimulatedFolder& folder,
@@ -65,13 +65,13 @@ void expect_whole(const SimulatedRun& run, const SimulatedFolder& folder,
         << told(run, diagnosis);
   }
   EXPECT_EQ(diagnosis.complete, true) << told(run, diagnosis);
-  EXPECT_FALSE(has(diagnosis, "L07"));
-  EXPECT_FALSE(has(diagnosis, "L09")) << told(run, diagnosis);
+  EXPECT_FALSE(has_finding(diagnosis, "L07"));
+  EXPECT_FALSE(has_finding(diagnosis, "L09")) << told(run, diagnosis);
   const bool knows_grid = run.has_arguments || diagnosis.sizes.expert_tensor;
   if (knows_grid) {
     const bool is_sparse = static_cast<std::int64_t>(asked.names.size()) < run.tp * run.pp * run.ep;
-    EXPECT_EQ(has(diagnosis, "L06"), is_sparse) << told(run, diagnosis);
-    EXPECT_EQ(has(diagnosis, "L31"), folder.names != asked.names) << told(run, diagnosis);
+    EXPECT_EQ(has_finding(diagnosis, "L06"), is_sparse) << told(run, diagnosis);
+    EXPECT_EQ(has_finding(diagnosis, "L31"), folder.names != asked.names) << told(run, diagnosis);
   }
 }
 
@@ -92,14 +92,14 @@ void check_run(const SimulatedRun& run, Counts& counts) {
     if (folder.is_complete) {
       expect_whole(run, folder, asked, diagnosis);
       counts.not_reloadable += folder.names != asked.names ? 1 : 0;
-      counts.sparse += has(diagnosis, "L06") ? 1 : 0;
+      counts.sparse += has_finding(diagnosis, "L06") ? 1 : 0;
       continue;
     }
     ++counts.incomplete;
     if (!run.has_arguments) continue;  // fewer tensor ranks would leave the same names
     expect_axes(run, diagnosis);
     EXPECT_EQ(diagnosis.complete, false) << told(run, diagnosis);
-    EXPECT_TRUE(has(diagnosis, "L07")) << told(run, diagnosis);
+    EXPECT_TRUE(has_finding(diagnosis, "L07")) << told(run, diagnosis);
     std::set<std::string> missing(diagnosis.missing.begin(), diagnosis.missing.end());
     std::set<std::string> lost;
     std::ranges::set_difference(folder.first_writers, folder.names,
@@ -151,7 +151,8 @@ TEST(LegacyListing, EveryHoleIsFound) {
       EXPECT_EQ(diagnosis.missing, std::vector<std::string>{name});
       EXPECT_EQ(diagnosis.sizes.tensor, run.tp);
       // A sparse or dense grid has each shard once only where both of its axes are needed.
-      EXPECT_TRUE(has(diagnosis, "L09") || has(diagnosis, "L07") || has(diagnosis, "L31"))
+      EXPECT_TRUE(has_finding(diagnosis, "L09") || has_finding(diagnosis, "L07") ||
+                  has_finding(diagnosis, "L31"))
           << told(run, diagnosis) << " without " << name;
       ++holes;
     }
@@ -165,7 +166,7 @@ TEST(LegacyListing, ExpertSizesThatNamesCannotTellApartAreRefused) {
       if (tp % etp == 0) continue;
       SimulatedFolder folder = simulate({tp, 1, 1, 2, etp, true}, SimulatedWriter::kEveryRank);
       const Diagnosis diagnosis = diagnose_as_usual(folder);
-      EXPECT_TRUE(has(diagnosis, "L08")) << tp << ' ' << etp;
+      EXPECT_TRUE(has_finding(diagnosis, "L08")) << tp << ' ' << etp;
       EXPECT_EQ(diagnosis.complete, false);
     }
   }
@@ -189,12 +190,12 @@ TEST(LegacyListing, TwoNumbersAreReadByContent) {
             const Diagnosis diagnosis = diagnose_as_usual(*folder);
             const bool is_expert = folder == &expert;
             EXPECT_EQ(diagnosis.coordinates[1], is_expert ? "ep" : "pp");
-            EXPECT_EQ(has(diagnosis, "L19"), is_expert && flag != 2);
-            EXPECT_EQ(has(diagnosis, "L02"), is_expert && flag == 2);
-            EXPECT_EQ(has(diagnosis, "L32"), !is_expert && flag == 2);
-            EXPECT_EQ(has(diagnosis, "L01"), !is_expert && flag != 0);
-            EXPECT_EQ(has(diagnosis, "L05"), is_expert && flag == 1);
-            EXPECT_EQ(diagnosis.loader, flag == 2 ? Loader::kExpertAware : Loader::kNonExpert);
+            EXPECT_EQ(has_finding(diagnosis, "L19"), is_expert && flag != 2);
+            EXPECT_EQ(has_finding(diagnosis, "L02"), is_expert && flag == 2);
+            EXPECT_EQ(has_finding(diagnosis, "L32"), !is_expert && flag == 2);
+            EXPECT_EQ(has_finding(diagnosis, "L01"), !is_expert && flag != 0);
+            EXPECT_EQ(has_finding(diagnosis, "L05"), is_expert && flag == 1);
+            EXPECT_EQ(diagnosis.loader, is_expert ? Loader::kExpertAware : Loader::kNonExpert);
             ++listings;
           }
         }

@@ -13,31 +13,24 @@
 namespace shardwright {
 namespace {
 
-struct Spelling {
+struct LegacySpelling {
   std::string_view legacy;
   std::string_view canonical;
 };
 
 constexpr std::array kPlainNorms = {
-    Spelling{".input_layernorm.", ".self_attention.linear_qkv.layer_norm_"},
-    Spelling{".pre_mlp_layernorm.", ".mlp.linear_fc1.layer_norm_"},
+    LegacySpelling{".input_layernorm.", ".self_attention.linear_qkv.layer_norm_"},
+    LegacySpelling{".pre_mlp_layernorm.", ".mlp.linear_fc1.layer_norm_"},
 };
-constexpr Spelling kMtpLayer = {".mtp_model_layer.", ".transformer_layer."};
+constexpr LegacySpelling kMtpLayer = {".mtp_model_layer.", ".transformer_layer."};
 // Parameters of a mixer where newer versions keep no convolution module.
 constexpr std::array kConvolution = {
-    Spelling{"mixer.conv1d_weight", "mixer.conv1d.weight"},
-    Spelling{"mixer.conv1d_bias", "mixer.conv1d.bias"},
+    LegacySpelling{"mixer.conv1d_weight", "mixer.conv1d.weight"},
+    LegacySpelling{"mixer.conv1d_bias", "mixer.conv1d.bias"},
 };
 constexpr std::string_view kExperts = ".mlp.experts.";
 constexpr std::string_view kCanonicalExperts = ".mlp.experts.experts.";
 constexpr std::string_view kListed = "local_experts.";
-
-bool replace(std::string& name, std::string_view from, std::string_view to) {
-  const std::size_t at = name.find(from);
-  if (at == std::string::npos) return false;
-  name.replace(at, from.size(), to);
-  return true;
-}
 
 std::string shift_layer(std::string_view name, std::int64_t by) {
   const std::optional<LayerName> layer = split_layer_name(name);
@@ -73,11 +66,13 @@ CanonicalName canonical_from_legacy(std::string_view legacy, std::int64_t first_
   std::string& name = result.name;
   // A hybrid model's is a stack of blocks and keeps its name.
   if (name.find(".mtp_model_layer.layers.") == std::string::npos) {
-    replace(name, kMtpLayer.legacy, kMtpLayer.canonical);
+    replace_first(name, kMtpLayer.legacy, kMtpLayer.canonical);
   }
-  for (const Spelling& spelling : kConvolution) replace(name, spelling.legacy, spelling.canonical);
+  for (const LegacySpelling& spelling : kConvolution)
+    replace_first(name, spelling.legacy, spelling.canonical);
   if (plain_norms) {
-    for (const Spelling& spelling : kPlainNorms) replace(name, spelling.legacy, spelling.canonical);
+    for (const LegacySpelling& spelling : kPlainNorms)
+      replace_first(name, spelling.legacy, spelling.canonical);
   }
   const std::size_t at = name.find(kExperts);
   if (at == std::string::npos) return result;
@@ -93,13 +88,14 @@ std::string legacy_from_canonical(std::string_view canonical, std::int64_t first
                                   std::optional<std::int64_t> expert,
                                   const LegacyModules& modules) {
   std::string name = shift_layer(canonical, -first_layer);
-  if (modules.mtp_model_layer) replace(name, kMtpLayer.canonical, kMtpLayer.legacy);
+  if (modules.mtp_model_layer) replace_first(name, kMtpLayer.canonical, kMtpLayer.legacy);
   if (modules.plain_norms) {
-    for (const Spelling& spelling : kPlainNorms) replace(name, spelling.canonical, spelling.legacy);
+    for (const LegacySpelling& spelling : kPlainNorms)
+      replace_first(name, spelling.canonical, spelling.legacy);
   }
   if (modules.plain_convolution) {
-    for (const Spelling& spelling : kConvolution)
-      replace(name, spelling.canonical, spelling.legacy);
+    for (const LegacySpelling& spelling : kConvolution)
+      replace_first(name, spelling.canonical, spelling.legacy);
   }
   const std::size_t at = name.find(kCanonicalExperts);
   if (at == std::string::npos || !expert) return name;

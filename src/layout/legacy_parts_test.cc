@@ -317,7 +317,7 @@ RankSample sample_of(std::string folder, std::vector<std::string> names) {
 
 const std::string kEmbedding = "embedding.word_embeddings.weight";
 const std::string kNorm = "decoder.final_layernorm.weight";
-const std::string kExperts = "decoder.layers.0.mlp.experts.linear_fc1.weight0";
+const std::string kExpertWeight = "decoder.layers.0.mlp.experts.linear_fc1.weight0";
 
 LegacyAxesEvidence two_numbers(std::vector<std::string> first, std::vector<std::string> second) {
   LegacyAxesEvidence evidence;
@@ -330,7 +330,7 @@ LegacyAxesEvidence two_numbers(std::vector<std::string> first, std::vector<std::
 
 TEST(LegacyAxes, AreSettledByContents) {
   const LegacyAxesEvidence experts =
-      two_numbers({kEmbedding, kExperts, kNorm}, {kEmbedding, kExperts, kNorm});
+      two_numbers({kEmbedding, kExpertWeight, kNorm}, {kEmbedding, kExpertWeight, kNorm});
   EXPECT_EQ(settle_legacy_axes(experts)->config.expert, 2);
   EXPECT_EQ(settle_legacy_axes(experts)->ranks[1], (LegacyRank{0, 0, 1, 0}));
   const LegacyAxesEvidence stages = two_numbers({kEmbedding}, {kNorm});

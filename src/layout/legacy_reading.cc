@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
-#include "layout/finding_rules.h"
 #include "layout/legacy_coverage.h"
+#include "layout/texts.h"
 
 namespace shardwright {
 namespace {
@@ -88,9 +88,7 @@ class Reader {
   void read_coordinates() {
     switch (models().front().numbers.size()) {
       case 1:
-        return set({Coordinate::kTensor}, Confidence::kCertain,
-                   {"one number: the tensor rank; no pipeline, no expert parallelism",
-                    "一个数字：tensor rank；没有 pipeline 与专家并行"});
+        return set({Coordinate::kTensor}, Confidence::kCertain, phrase("numbers.one"));
       case 2:
         return read_two();
       case 3:
@@ -98,9 +96,7 @@ class Reader {
       default:
         return set(
             {Coordinate::kTensor, Coordinate::kPipeline, Coordinate::kData, Coordinate::kExpert},
-            Confidence::kLikely,
-            {"four numbers: AIAK's tools write tp, pp, dp, ep",
-             "四个数字：AIAK 工具按 tp、pp、dp、ep 命名"});
+            Confidence::kLikely, phrase("numbers.four"));
     }
   }
 
@@ -129,14 +125,10 @@ class Reader {
     const bool records_experts = reading_.run.sizes.expert.value_or(1) > 1;
     if (knows && !reading_.has_experts && !records_experts) {
       return set({Coordinate::kTensor, Coordinate::kPipeline, Coordinate::kData},
-                 Confidence::kLikely,
-                 {"three numbers but no experts: the third is a data-parallel rank",
-                  "三个数字但没有专家：第三个是数据并行 rank"});
+                 Confidence::kLikely, phrase("numbers.three_dense"));
     }
     set({Coordinate::kTensor, Coordinate::kPipeline, Coordinate::kExpert},
-        knows ? Confidence::kCertain : Confidence::kLikely,
-        {"three numbers: tensor, pipeline and expert rank",
-         "三个数字：tensor、pipeline 与 expert rank"});
+        knows ? Confidence::kCertain : Confidence::kLikely, phrase("numbers.three"));
   }
 
   // Recorded where that agrees with the names, so that shards missing at the end are missed.
@@ -235,8 +227,7 @@ class Reader {
       names += (names.empty() ? "" : ", ") + placed.sample->folder;
     }
     if (!names.empty()) {
-      reading_.evidence.push_back(fill(
-          {"read without running anything: {names}", "只读不执行：{names}"}, {{"names", names}}));
+      reading_.evidence.push_back(phrase("pickles_read", {{"names", names}}));
     }
   }
 

@@ -9,7 +9,7 @@
 namespace shardwright {
 namespace {
 
-bool is_empty(const Dims& shape) { return std::ranges::find(shape, 0) != shape.end(); }
+bool has_no_elements(const Dims& shape) { return std::ranges::find(shape, 0) != shape.end(); }
 
 // FSDP's placement: the only one of its mesh that shards.
 Result<MeshPlacement> fsdp_shard(std::string_view name, const FsdpParameter& parameter) {
@@ -147,7 +147,7 @@ Result<std::optional<Box>> placed_box(std::string_view name, const CheckpointPla
 
 Result<CopyBack> copy_back(std::string_view name, const Dims& target_local,
                            const Dims& source_local) {
-  if (is_empty(target_local)) return CopyBack::kNothing;
+  if (has_no_elements(target_local)) return CopyBack::kNothing;
   if (target_local == source_local) return CopyBack::kCopy;
   return fail(Code::kShapeMismatch, "parameter {}: found a piece of shape {}, expected {}", name,
               to_string(source_local), to_string(target_local));

@@ -23,7 +23,7 @@ struct Module {
 };
 using Modules = std::map<std::string_view, Module>;
 
-constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
+constexpr std::int64_t kMostMliteRanks = std::int64_t{1} << 20;
 constexpr std::array<std::string_view, 3> kRouters = {"router.weight", "router.gate.weight",
                                                       "gate.weight"};
 
@@ -92,7 +92,7 @@ Status read_module(const Catalog& catalog, std::string_view name, const Module& 
   layout.expert = given.expert.value_or(experts / local);
   layout.expert_tensor = given.expert_tensor.value_or(cuts_of(fc2, 1));
   layout.experts = experts;
-  if (layout.expert < 1 || layout.expert > kMostRanks || layout.expert * local != experts) {
+  if (layout.expert < 1 || layout.expert > kMostMliteRanks || layout.expert * local != experts) {
     return ask(name, fmt::format("{} experts, {} of them on a rank", experts, local),
                "a whole number of EP ranks");
   }
@@ -107,7 +107,9 @@ Status read_module(const Catalog& catalog, std::string_view name, const Module& 
   }
   const std::int64_t chunks = cuts_of(fc1, 0);
   const std::int64_t columns = cuts_of(fc2, 0) * layout.expert_tensor;
-  if (chunks % ranks != 0 || chunks != columns || !has_all_rows) {
+  // Data ranks alone need not cut both alike: fc2 may have fewer rows than there are ranks.
+  const bool is_cut_alike = ranks == 1 || (chunks % ranks == 0 && chunks == columns);
+  if (!is_cut_alike || !has_all_rows) {
     return ask(name,
                fmt::format("fc1 {} in {} pieces, fc2 {} in {}", to_string(fc1.desc.shape), chunks,
                            to_string(fc2.desc.shape), columns),
@@ -178,9 +180,9 @@ bool is_mlite(const Catalog& catalog) {
 
 Result<MliteLayout> read_mlite_layout(const Catalog& catalog, const MliteGiven& given) {
   for (const auto& size : {given.expert, given.expert_tensor, given.tensor}) {
-    if (!size || (*size >= 1 && *size <= kMostRanks)) continue;
+    if (!size || (*size >= 1 && *size <= kMostMliteRanks)) continue;
     return fail(Code::kUsage, "--source-ep, --source-etp, --source-tp: found {}, expected 1 to {}",
-                *size, kMostRanks);
+                *size, kMostMliteRanks);
   }
   MliteLayout layout;
   std::optional<MliteLayout> first;

@@ -8,31 +8,26 @@
 #include <string>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace shardwright {
 namespace {
 
-struct Spelling {
+struct SpecSpelling {
   std::string_view transformer_engine;
   std::string_view local;
 };
 
 // Latent attention: nothing is mapped, so local modules show their own norms.
 constexpr std::array kLatent = {
-    Spelling{".mlp.linear_fc1.layer_norm_", ".pre_mlp_layernorm."},
-    Spelling{".linear_q_up_proj.layer_norm_", ".q_layernorm."},
-    Spelling{".linear_kv_up_proj.layer_norm_", ".kv_layernorm."},
+    SpecSpelling{".mlp.linear_fc1.layer_norm_", ".pre_mlp_layernorm."},
+    SpecSpelling{".linear_q_up_proj.layer_norm_", ".q_layernorm."},
+    SpecSpelling{".linear_kv_up_proj.layer_norm_", ".kv_layernorm."},
 };
 // Otherwise the map gives local norms the fused names, in layers with experts too.
 constexpr std::array kPlain = {
-    Spelling{".pre_mlp_layernorm.", ".mlp.linear_fc1.layer_norm_"},
+    SpecSpelling{".pre_mlp_layernorm.", ".mlp.linear_fc1.layer_norm_"},
 };
-
-bool replace(std::string& name, std::string_view from, std::string_view to) {
-  const std::size_t at = name.find(from);
-  if (at == std::string::npos) return false;
-  name.replace(at, from.size(), to);
-  return true;
-}
 
 bool has_latent_attention(std::span<const TensorDesc> tensors) {
   return std::any_of(tensors.begin(), tensors.end(), [](const TensorDesc& tensor) {
@@ -68,13 +63,13 @@ std::vector<TensorDesc> names_in_spec(std::span<const TensorDesc> tensors, Modul
   const bool is_latent = has_latent_attention(tensors);
   const Layers with_experts = layers_with(".mlp.router.", tensors);
   const Layers scaled = layers_with(".ls1", tensors);
-  const std::span<const Spelling> spellings =
-      is_latent ? std::span<const Spelling>(kLatent) : std::span<const Spelling>(kPlain);
+  const std::span<const SpecSpelling> spellings =
+      is_latent ? std::span<const SpecSpelling>(kLatent) : std::span<const SpecSpelling>(kPlain);
   for (TensorDesc& tensor : named) {
     if (has_own_norms(tensor.name, scaled)) continue;
-    for (const Spelling& spelling : spellings) {
+    for (const SpecSpelling& spelling : spellings) {
       if (spec == ModuleSpec::kLocal) {
-        replace(tensor.name, spelling.transformer_engine, spelling.local);
+        replace_first(tensor.name, spelling.transformer_engine, spelling.local);
         continue;
       }
       const std::size_t at = tensor.name.find(spelling.local);
@@ -84,7 +79,7 @@ std::vector<TensorDesc> names_in_spec(std::span<const TensorDesc> tensors, Modul
       const bool is_mlp_norm =
           spelling.local != ".q_layernorm." && spelling.local != ".kv_layernorm.";
       if (is_mlp_norm && has_experts == is_latent) continue;
-      replace(tensor.name, spelling.local, spelling.transformer_engine);
+      replace_first(tensor.name, spelling.local, spelling.transformer_engine);
     }
   }
   return named;

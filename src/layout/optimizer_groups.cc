@@ -39,11 +39,12 @@ class Sorting {
       const auto group = std::ranges::find_if(
           groups_, [&](const OptimizerGroup& each) { return each.is_like(wanted); });
       if (group == groups_.end()) {
-        return fail(Code::kOptimizerUnsupported,
-                    "tensor {}: found no parameter group {} weight decay{} for it; convert without "
-                    "the optimizer (--optimizer drop)",
-                    parameters[i].name, wanted.has_decay ? "with" : "without",
-                    wanted.is_expert ? " of experts" : "");
+        return fail(
+            Code::kOptimizerUnsupported,
+            "tensor {}: no parameter group {} weight decay{} exists for it; convert without "
+            "the optimizer (--optimizer drop)",
+            parameters[i].name, wanted.has_decay ? "with" : "without",
+            wanted.is_expert ? " of experts" : "");
       }
       shares[static_cast<std::size_t>(group - groups_.begin())].push_back(i);
     }

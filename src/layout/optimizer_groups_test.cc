@@ -93,8 +93,8 @@ TEST(OptimizerGroups, OfANewOptimizerTakeWhatThereIs) {
   const auto refused = share_out(kParameters, groups, DecayRule::kUsual);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message,
-              HasSubstr("tensor decoder.layers.0.mlp.experts.linear_fc1.bias0: found no parameter "
-                        "group without weight decay of experts for it"));
+              HasSubstr("tensor decoder.layers.0.mlp.experts.linear_fc1.bias0: no parameter "
+                        "group without weight decay of experts exists for it"));
 }
 
 // With a learning rate that nothing says what it is for, say.

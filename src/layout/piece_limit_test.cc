@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::int64_t kHuge = std::int64_t{1} << 40;
 
-TensorDesc tensor(std::string name, Dims shape) { return {std::move(name), DType::kBF16, shape}; }
+TensorDesc big_tensor(std::string name, Dims shape) {
+  return {std::move(name), DType::kBF16, shape};
+}
 
 Status check(std::vector<TensorDesc> tensors) { return check_piece_count(tensors); }
 
@@ -18,21 +20,21 @@ TEST(PieceLimit, AcceptsTheLargestModels) {
   std::vector<TensorDesc> tensors;
   for (int layer = 0; layer < 128; ++layer) {
     const std::string mlp = "decoder.layers." + std::to_string(layer) + ".mlp.";
-    tensors.push_back(tensor(mlp + "experts.experts.linear_fc1.weight", {1024, 8, 8}));
-    tensors.push_back(tensor(mlp + "experts.experts.linear_fc2.weight", {1024, 8, 8}));
-    tensors.push_back(tensor(mlp + "router.weight", {1024, 8}));
+    tensors.push_back(big_tensor(mlp + "experts.experts.linear_fc1.weight", {1024, 8, 8}));
+    tensors.push_back(big_tensor(mlp + "experts.experts.linear_fc2.weight", {1024, 8, 8}));
+    tensors.push_back(big_tensor(mlp + "router.weight", {1024, 8}));
   }
   EXPECT_TRUE(check(tensors));
-  EXPECT_TRUE(check({tensor("embedding.word_embeddings.weight", {kHuge, 8})})) << "no pieces";
+  EXPECT_TRUE(check({big_tensor("embedding.word_embeddings.weight", {kHuge, 8})})) << "no pieces";
 }
 
 TEST(PieceLimit, RefusesClaimsThatWouldBeEnumerated) {
   const std::vector<std::vector<TensorDesc>> cases = {
-      {tensor("decoder.layers.mlp.router.weight", {kHuge, 8, 0})},
-      {tensor("decoder.layers.1099511627776.mlp.router.weight", {8, 8})},
-      {tensor("decoder.layers.0.mlp.experts.experts.linear_fc1.weight", {kHuge, 0, 8})},
-      {tensor("decoder.layers.mlp.experts.experts.linear_fc1.weight", {60000, kHuge, 0, 8})},
-      std::vector<TensorDesc>(100, tensor("decoder.layers.mlp.router.weight", {60000, 8, 8})),
+      {big_tensor("decoder.layers.mlp.router.weight", {kHuge, 8, 0})},
+      {big_tensor("decoder.layers.1099511627776.mlp.router.weight", {8, 8})},
+      {big_tensor("decoder.layers.0.mlp.experts.experts.linear_fc1.weight", {kHuge, 0, 8})},
+      {big_tensor("decoder.layers.mlp.experts.experts.linear_fc1.weight", {60000, kHuge, 0, 8})},
+      std::vector<TensorDesc>(100, big_tensor("decoder.layers.mlp.router.weight", {60000, 8, 8})),
   };
   for (const auto& tensors : cases) {
     const Status status = check(tensors);

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <vector>
 
 #include "base/fail.h"
 #include "layout/layer_name.h"
 #include "layout/piece_limit.h"
-#include "layout/shard_rule.h"
 #include "layout/tower.h"
 
 namespace shardwright {
@@ -45,6 +45,11 @@ std::string_view flag_of(std::string_view name, const ShardRule& rule,
                          const ParallelConfig& config) {
   if (rule.is_expert) return "--etp";
   return config.encoder_tensor > 0 && !tower_of(name).empty() ? "--encoder-tp" : "--tp";
+}
+
+// Its first axis counts the layers.
+bool is_stacked(const std::optional<LayerName>& layer, const TensorDesc& tensor) {
+  return layer && !layer->index && !tensor.shape.empty();
 }
 
 }  // namespace
@@ -92,11 +97,22 @@ bool Placement::is_gated_mlp(const TensorDesc& tensor) const {
   return rows >= 0 && is_gated(tensor.shape[rows], fc2->second);
 }
 
-Result<std::vector<OwnedChunk>> Placement::place(const TensorDesc& tensor) const {
+ShardRule Placement::rule_of(const TensorDesc& tensor, bool stacked) const {
+  return shard_rule(tensor.name, tensor.shape.size() - (stacked ? 1 : 0), is_gated_mlp(tensor));
+}
+
+std::int64_t Placement::copies_of(const TensorDesc& tensor) const {
+  const ShardRule rule = rule_of(tensor, is_stacked(split_layer_name(tensor.name), tensor));
+  if (rule.axis >= 0) return 1;
+  if (rule.is_expert && config_.expert_tensor != config_.tensor) return 1;
+  return tensor_size_of(tensor.name, config_);
+}
+
+Result<OwnedChunks> Placement::place(const TensorDesc& tensor) const {
   const std::optional<LayerName> layer = split_layer_name(tensor.name);
-  const bool stacked = layer && !layer->index && !tensor.shape.empty();
+  const bool stacked = is_stacked(layer, tensor);
   const int lead = stacked ? 1 : 0;
-  const ShardRule rule = shard_rule(tensor.name, tensor.shape.size() - lead, is_gated_mlp(tensor));
+  const ShardRule rule = rule_of(tensor, stacked);
   const std::int64_t parts =
       rule.is_expert ? config_.expert_tensor : tensor_size_of(tensor.name, config_);
   const std::int64_t layers = stacked ? tensor.shape[0] : 1;
@@ -124,7 +140,8 @@ Result<std::vector<OwnedChunk>> Placement::place(const TensorDesc& tensor) const
                 tensor.name, experts, config_.expert);
   }
 
-  std::vector<OwnedChunk> chunks;
+  OwnedChunks chunks(tensor.shape.size());
+  chunks.reserve(static_cast<std::size_t>(layers * experts) * intervals.size());
   for (std::int64_t l = 0; l < layers; ++l) {
     const std::int64_t stage = stage_of(tensor.name, stacked                 ? l
                                                      : layer && layer->index ? *layer->index

@@ -5,10 +5,10 @@
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
+#include "layout/owned_chunks.h"
 #include "layout/pipeline_split.h"
-#include "shardwright/catalog.h"
+#include "layout/shard_rule.h"
 #include "shardwright/parallel.h"
 
 namespace shardwright {
@@ -24,7 +24,12 @@ class Placement {
 
   /// The chunks of one tensor in order of origin. Error: kNotDivisible or kVocabularyNotDivisible
   /// with the tensor, the axis and the flag to change.
-  [[nodiscard]] Result<std::vector<OwnedChunk>> place(const TensorDesc& tensor) const;
+  [[nodiscard]] Result<OwnedChunks> place(const TensorDesc& tensor) const;
+  /// How many tensor ranks hold each of its pieces alike, one behind another from the piece's
+  /// owner: all of them where tensor parallelism does not cut the tensor, else 1. Experts are held
+  /// by ranks of their own; those of what ETP does not cut count only where ETP is TP, so that a
+  /// tensor rank is one of each expert.
+  [[nodiscard]] std::int64_t copies_of(const TensorDesc& tensor) const;
   /// The rank that writes an object (extra state, RNG) named like a tensor's module.
   [[nodiscard]] std::int64_t rank_of_object(std::string_view name) const;
 
@@ -35,6 +40,7 @@ class Placement {
  private:
   [[nodiscard]] std::int64_t stage_of(std::string_view name, std::int64_t layer) const;
   [[nodiscard]] bool is_gated_mlp(const TensorDesc& tensor) const;
+  [[nodiscard]] ShardRule rule_of(const TensorDesc& tensor, bool stacked) const;
 
   ParallelConfig config_;
   PipelineSplit pipeline_;

@@ -142,7 +142,7 @@ TEST(Placement, CutsStackedExpertsAsMegatronDoes) {
       Placement::make(tensors, {.tensor = 2, .pipeline = 2, .expert = 2, .expert_tensor = 2})
           .value();
   EXPECT_EQ(placement.world_size(), 8);
-  const std::vector<OwnedChunk> chunks = placement.place(fc1).value();
+  const OwnedChunks chunks = placement.place(fc1).value();
   ASSERT_EQ(chunks.size(), 4U * 8 * 4);
   EXPECT_EQ(chunks[0].box, (Box{{0, 0, 0, 0}, {1, 1, 8, 64}}));
   EXPECT_EQ(chunks[2].box, (Box{{0, 0, 16, 0}, {1, 1, 8, 64}}));
@@ -152,10 +152,35 @@ TEST(Placement, CutsStackedExpertsAsMegatronDoes) {
   EXPECT_EQ(chunks[4 * 4].owner, 2) << "expert 4 is the first of expert-parallel rank 1";
   EXPECT_EQ(chunks[8 * 4 * 2].owner, 4) << "layer 2 is the first of stage 1";
   StoredTensor stored{fc1, ChunkList(4), Encoding::kRaw};
-  for (const OwnedChunk& chunk : chunks) stored.chunks.push_back({chunk.box, 0, {}, {}});
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    stored.chunks.push_back({chunks[i].box, 0, {}, {}});
+  }
   EXPECT_TRUE(check_coverage(stored, Replicas::kForbidden));
-  const std::vector<OwnedChunk> rows = placement.place(fc2).value();
+  const OwnedChunks rows = placement.place(fc2).value();
   EXPECT_EQ(rows[1].box, (Box{{0, 0, 0, 8}, {1, 1, 64, 8}}));
+}
+
+TEST(Placement, CountsTensorRanksThatHoldTheSame) {
+  const auto copies = [](const ParallelConfig& config, std::string name, const Dims& shape) {
+    const TensorDesc tensor{std::move(name), DType::kBF16, shape};
+    return Placement::make(std::vector{tensor}, config)->copies_of(tensor);
+  };
+  const ParallelConfig same{.tensor = 4, .expert = 2, .expert_tensor = 4};
+  EXPECT_EQ(copies(same, "decoder.final_layernorm.weight", {8}), 4);
+  EXPECT_EQ(copies(same, "optimizer.state.exp_avg.decoder.layers.input_layernorm.weight", {2, 8}),
+            4);
+  EXPECT_EQ(copies(same, "decoder.layers.3.self_attention.linear_proj.bias", {8}), 4);
+  EXPECT_EQ(copies(same, "decoder.layers.self_attention.linear_proj.weight", {2, 8, 8}), 1);
+  EXPECT_EQ(copies(same, "embedding.position_embeddings.weight", {8, 8}), 4);
+  EXPECT_EQ(copies(same, "embedding.word_embeddings.weight", {8, 8}), 1);
+  // Of an axis that counts layers alone nothing can be cut.
+  EXPECT_EQ(copies(same, "decoder.layers.mlp.linear_fc1.weight", {2}), 4);
+  const std::string experts = "decoder.layers.mlp.experts.experts.linear_fc2.";
+  EXPECT_EQ(copies(same, experts + "weight", {2, 4, 8, 8}), 1);
+  EXPECT_EQ(copies(same, experts + "bias", {2, 4, 8}), 4);
+  EXPECT_EQ(copies({.tensor = 4, .expert = 2, .expert_tensor = 2}, experts + "bias", {2, 4, 8}), 1)
+      << "a tensor rank has some of the experts only";
+  EXPECT_EQ(copies({}, "decoder.final_layernorm.weight", {8}), 1);
 }
 
 TEST(Placement, NamesWhatDoesNotDivide) {
@@ -212,8 +237,8 @@ std::vector<std::string> placed(const Placement& placement, const TensorDesc& te
   std::vector<std::string> lines;
   const auto chunks = placement.place(tensor);
   if (!chunks) return {chunks.error().message};
-  for (const OwnedChunk& chunk : *chunks) {
-    lines.push_back(to_string(chunk.box) + " on " + std::to_string(chunk.owner));
+  for (std::size_t i = 0; i < chunks->size(); ++i) {
+    lines.push_back(to_string((*chunks)[i].box) + " on " + std::to_string(chunks->owner(i)));
   }
   return lines;
 }

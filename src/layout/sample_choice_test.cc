@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::vector<NumberedFolder> folders(std::initializer_list<const char*> names) {
+std::vector<NumberedFolder> folders_named(std::initializer_list<const char*> names) {
   std::vector<NumberedFolder> folders;
   for (const char* name : names) {
     folders.push_back({name, *parse_rank_folder(name), "model_optim_rng.pt", 1});
@@ -20,13 +20,13 @@ std::vector<NumberedFolder> folders(std::initializer_list<const char*> names) {
 }
 
 TEST(SampleChoice, TakesOneOfEachFurtherNumberAndBothEnds) {
-  const auto models = folders({"mp_rank_01_002", "mp_rank_00_000", "mp_rank_00_001",
-                               "mp_rank_00_002", "mp_rank_01_000", "mp_rank_01_001"});
+  const auto models = folders_named({"mp_rank_01_002", "mp_rank_00_000", "mp_rank_00_001",
+                                     "mp_rank_00_002", "mp_rank_01_000", "mp_rank_01_001"});
   EXPECT_THAT(choose_samples(models, 10),
               ElementsAre("mp_rank_00_000", "mp_rank_00_001", "mp_rank_00_002", "mp_rank_01_002"));
-  EXPECT_THAT(choose_samples(folders({"mp_rank_00", "mp_rank_01", "mp_rank_02"}), 10),
+  EXPECT_THAT(choose_samples(folders_named({"mp_rank_00", "mp_rank_01", "mp_rank_02"}), 10),
               ElementsAre("mp_rank_00", "mp_rank_02"));
-  EXPECT_THAT(choose_samples(folders({"mp_rank_00_000", "mp_rank_01_001"}), 10),
+  EXPECT_THAT(choose_samples(folders_named({"mp_rank_00_000", "mp_rank_01_001"}), 10),
               ElementsAre("mp_rank_00_000", "mp_rank_01_001"));
   EXPECT_TRUE(choose_samples({}, 10).empty());
 }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "layout/finding_rules.h"
+#include "layout/texts.h"
 
 namespace shardwright {
 namespace {
@@ -21,8 +21,7 @@ Opinion by_arguments(const RecordedRun& run) {
   const std::int64_t pp = size_or_one(run.sizes.pipeline);
   const std::int64_t ep = size_or_one(run.sizes.expert);
   if (!run.is_present || (!run.sizes.pipeline && !run.sizes.expert)) return {};
-  const Phrase why = fill({"args record PP={pp} and EP={ep}", "args 记录 PP={pp}、EP={ep}"},
-                          {{"pp", pp}, {"ep", ep}});
+  const Phrase why = phrase("args.pp_ep", {{"pp", pp}, {"ep", ep}});
   if (pp > 1 && ep == 1) return {SecondCoordinate::kPipeline, Confidence::kCertain, why};
   if (pp == 1 && ep > 1) return {SecondCoordinate::kExpert, Confidence::kCertain, why};
   return {SecondCoordinate::kUnknown, Confidence::kAmbiguous, why};
@@ -36,9 +35,7 @@ Opinion by_router(std::span<const PlacedSample> samples) {
     const auto& local = placed.contents.local_experts;
     if (!rows || !local || *rows <= *local) continue;
     return {SecondCoordinate::kExpert, Confidence::kCertain,
-            fill({"the router has {rows} experts, a shard holds {local}",
-                  "router 有 {rows} 个专家，一个分片只有 {local} 个"},
-                 {{"rows", *rows}, {"local", *local}})};
+            phrase("second.router", {{"rows", *rows}, {"local", *local}})};
   }
   return {};
 }
@@ -67,42 +64,32 @@ Opinion by_ends(std::span<const PlacedSample> samples) {
   if (embeddings < all || norms < all) {
     const bool both = embeddings < all && norms < all;
     return {SecondCoordinate::kPipeline, both ? Confidence::kCertain : Confidence::kLikely,
-            fill({"of {all} shards read, {a} hold the embedding and {b} the final norm",
-                  "读取的 {all} 个分片中，{a} 个含 embedding，{b} 个含 final norm"},
-                 {shards, {"a", embeddings}, {"b", norms}})};
+            phrase("second.ends", {shards, {"a", embeddings}, {"b", norms}})};
   }
   if (has_experts) {
-    return {SecondCoordinate::kExpert, Confidence::kLikely,
-            fill({"all {all} shards read hold the embedding, the final norm and experts",
-                  "读取的 {all} 个分片都含 embedding、final norm 和专家"},
-                 {shards})};
+    return {SecondCoordinate::kExpert, Confidence::kLikely, phrase("second.all_experts", {shards})};
   }
-  return {SecondCoordinate::kData, Confidence::kLikely,
-          fill({"all {all} shards read hold a whole model without experts",
-                "读取的 {all} 个分片都含完整模型且没有专家"},
-               {shards})};
+  return {SecondCoordinate::kData, Confidence::kLikely, phrase("second.all_dense", {shards})};
 }
 
 Opinion by_bytes(const std::optional<ReplicaVerdict>& verdict, bool has_experts) {
   if (!verdict) return {};
   if (verdict->differing == 0) {
     return {has_experts ? SecondCoordinate::kExpert : SecondCoordinate::kData, Confidence::kLikely,
-            fill({"{name} is the same, byte for byte, in {a} and {b}",
-                  "{name} 在 {a} 与 {b} 中逐字节相同"},
-                 {{"name", verdict->tensor}, {"a", verdict->first}, {"b", verdict->second}})};
+            phrase("second.same_bytes",
+                   {{"name", verdict->tensor}, {"a", verdict->first}, {"b", verdict->second}})};
   }
   return {SecondCoordinate::kPipeline, Confidence::kLikely,
-          fill({"{name} differs between {a} and {b}", "{name} 在 {a} 与 {b} 中不同"},
-               {{"name", verdict->tensor}, {"a", verdict->first}, {"b", verdict->second}})};
+          phrase("second.other_bytes",
+                 {{"name", verdict->tensor}, {"a", verdict->first}, {"b", verdict->second}})};
 }
 
 Opinion by_caller(const AxisSizes& believed) {
   const bool pp = size_or_one(believed.pipeline) > 1;
   const bool ep = size_or_one(believed.expert) > 1;
   if (pp == ep) return {};
-  return {
-      pp ? SecondCoordinate::kPipeline : SecondCoordinate::kExpert, Confidence::kLikely,
-      fill({"the caller passed {flag}", "调用者传入了 {flag}"}, {{"flag", pp ? "--pp" : "--ep"}})};
+  return {pp ? SecondCoordinate::kPipeline : SecondCoordinate::kExpert, Confidence::kLikely,
+          phrase("second.caller", {{"flag", pp ? "--pp" : "--ep"}})};
 }
 
 // A tensor of both files whose bytes tell a replica from another layer: not a norm, which may still
@@ -143,17 +130,15 @@ bool names_a_lone_pipeline_rank(const CoordinateInput& input) {
 Phrase reason_for(SecondCoordinate meaning) {
   switch (meaning) {
     case SecondCoordinate::kPipeline:
-      return {"two numbers, the second is the pipeline rank", "两个数字，第二个是 pipeline rank"};
+      return phrase("two.pipeline");
     case SecondCoordinate::kExpert:
-      return {"two numbers, the second is the expert rank (PP=1): 3-D in meaning",
-              "两个数字，第二个是 expert rank（PP=1）：含义上是三维"};
+      return phrase("two.expert");
     case SecondCoordinate::kData:
-      return {"two numbers, the second is a data-parallel rank", "两个数字，第二个是数据并行 rank"};
+      return phrase("two.data");
     case SecondCoordinate::kUnknown:
       break;
   }
-  return {"two numbers that can be (tp,pp) or (tp,ep); args, or --pp or --ep, would settle it",
-          "两个数字，可能是 (tp,pp) 或 (tp,ep)；有 args、或传入 --pp 或 --ep 即可确定"};
+  return phrase("two.open");
 }
 
 }  // namespace
@@ -181,20 +166,14 @@ CoordinateDecision decide_second_coordinate(const CoordinateInput& input) {
   if (shown.confidence != Confidence::kCertain) settle(shown);
   settle(by_bytes(input.verdict, has_experts));
   if (decision.meaning == SecondCoordinate::kUnknown && is_sparse(input.names)) {
-    settle({SecondCoordinate::kExpert,
-            Confidence::kLikely,
-            {"not every first number goes with every second one, as with ETP below TP",
-             "第一个数字与第二个数字并非两两组合，符合 ETP 小于 TP 的情形"}});
+    settle({SecondCoordinate::kExpert, Confidence::kLikely, phrase("second.sparse")});
   }
   if (decision.meaning == SecondCoordinate::kUnknown) {
     if (!input.verdict) decision.question = question_about(input.samples);
     settle(by_caller(input.believed));
   }
   if (decision.meaning == SecondCoordinate::kUnknown && names_a_lone_pipeline_rank(input)) {
-    settle({SecondCoordinate::kPipeline,
-            Confidence::kLikely,
-            {"with both sizes 1, tools that always name the pipeline rank (verl, AIAK) write this",
-             "两者均为 1 时，这是总写 pipeline rank 的工具（verl、AIAK）的命名"}});
+    settle({SecondCoordinate::kPipeline, Confidence::kLikely, phrase("second.lone_pipeline")});
     decision.question.reset();
   }
   if (decision.contradicts_arguments) decision.confidence = Confidence::kLikely;

@@ -18,7 +18,7 @@ bool is_of_language_model(std::string_view name) {
   return std::ranges::none_of(kOthers, [&](std::string_view o) { return name.starts_with(o); });
 }
 
-std::optional<std::int64_t> number_at(std::string_view text) {
+std::optional<std::int64_t> number_in_front(std::string_view text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   constexpr std::int64_t kMost = 1'000'000;
@@ -32,7 +32,7 @@ std::optional<std::int64_t> number_at(std::string_view text) {
 std::optional<std::int64_t> expert_number(std::string_view name) {
   for (const std::string_view before : {".local_experts.", "experts.linear_fc1.weight"}) {
     const std::size_t at = name.find(before);
-    if (at != std::string_view::npos) return number_at(name.substr(at + before.size()));
+    if (at != std::string_view::npos) return number_in_front(name.substr(at + before.size()));
   }
   return std::nullopt;
 }

@@ -7,7 +7,7 @@
 namespace shardwright {
 namespace {
 
-constexpr std::int64_t kMostRanks = 1024;
+constexpr std::int64_t kMostStridedRanks = 1024;
 
 // What rank (fsdp, tp) of a mesh holds of `extent` rows.
 ShardRows physical_rows(std::int64_t extent, std::int64_t fsdp_size, std::int64_t tp_size,
@@ -85,7 +85,7 @@ std::optional<std::vector<ShardRows>> true_shard_rows(std::int64_t extent,
   const auto empties = std::ranges::count(claims, 0, &ShardClaim::rows);
   const std::int64_t shards = static_cast<std::int64_t>(claims.size()) - empties;
   // Ranks without rows share one item, so that there may be more of them than chunks.
-  const std::int64_t most = empties > 0 ? std::min(kMostRanks, 2 * (extent + 1)) : shards;
+  const std::int64_t most = empties > 0 ? std::min(kMostStridedRanks, 2 * (extent + 1)) : shards;
   std::optional<std::vector<ShardRows>> found;
   for (std::int64_t tp = 2; tp <= most; ++tp) {
     for (std::int64_t fsdp = 2; fsdp * tp <= most; ++fsdp) {

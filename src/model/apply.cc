@@ -56,17 +56,15 @@ Status report_unmatched(const Mapping& mapping, const ModelSizes& sizes,
     const std::string near = nearest_name(unmatched[0], missing);
     std::string hint = near.empty() ? "" : fmt::format(" (nearest missing name: {})", near);
     return fail(Code::kUnmatchedSource,
-                "family {}: found {} without a rule: {}{}, expected none; check the family and its "
-                "numbers ({})",
+                "family {}: {} without a rule: {}{}; check the family and its numbers ({})",
                 mapping.family, plural(unmatched.size()), name_list(unmatched), hint,
                 loop_sizes(mapping, sizes));
   }
   if (!missing.empty()) {
     return fail(Code::kUnmatchedTarget,
-                "family {}: found no {} that it needs: {}, expected {}; check the family and its "
-                "numbers ({}){}",
-                mapping.family, missing.size() == 1 ? "tensor" : "tensors", name_list(missing),
-                missing.size() == 1 ? "it" : "all of them", loop_sizes(mapping, sizes), advice);
+                "family {}: {} missing that it needs: {}; check the family and its numbers ({}){}",
+                mapping.family, plural(missing.size()), name_list(missing),
+                loop_sizes(mapping, sizes), advice);
   }
   return {};
 }
@@ -222,9 +220,10 @@ Result<Correspondence> map_from_hf(const Mapping& mapping, const ModelSizes& siz
                                    std::span<const TensorDesc> hf, const FromHfOptions& options) {
   const TensorIndex index = SW_TRY(TensorIndex::make(hf));
   const ModelSizes actual = SW_TRY(observe_sizes(mapping, sizes, Side::kHf, index));
-  const HfClaims claims = SW_TRY(claim_hf(mapping, actual, index));
+  HfClaims claims = SW_TRY(claim_hf(mapping, actual, index));
   const std::vector<std::string> unmatched =
       names_outside(hf, [&](const std::string& name) { return claims.names.contains(name); });
+  claims.names.clear();
   const std::vector<std::string>& missing = claims.selection.missing;
   SW_TRY(report_unmatched(mapping, actual, unmatched, missing, absent_part(mapping, hf, missing)));
   Assembler assembler(mapping, actual);

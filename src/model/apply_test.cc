@@ -34,7 +34,7 @@ TensorDesc* find(std::vector<TensorDesc>& tensors, std::string_view name) {
   return found == tensors.end() ? nullptr : &*found;
 }
 
-bool has(std::vector<TensorDesc> tensors, std::string_view name) {
+bool has_named(std::vector<TensorDesc> tensors, std::string_view name) {
   return find(tensors, name) != nullptr;
 }
 
@@ -147,7 +147,7 @@ TEST(MapFromHf, ListsTheTensorsThatItIgnores) {
   const auto mapped = map_from_hf(shipped("llama"), model.sizes(), hf);
   ASSERT_TRUE(mapped) << mapped.error().message;
   EXPECT_THAT(mapped->ignored, ElementsAre("model.layers.1.self_attn.rotary_emb.inv_freq"));
-  EXPECT_FALSE(has(hf_of(*mapped), "model.layers.1.self_attn.rotary_emb.inv_freq"));
+  EXPECT_FALSE(has_named(hf_of(*mapped), "model.layers.1.self_attn.rotary_emb.inv_freq"));
 }
 
 TEST(Llama, MapsTheBiasesOfBothKinds) {
@@ -157,7 +157,7 @@ TEST(Llama, MapsTheBiasesOfBothKinds) {
        {"decoder.layers.1.self_attention.linear_qkv.bias",
         "decoder.layers.1.self_attention.linear_proj.bias", "decoder.layers.1.mlp.linear_fc1.bias",
         "decoder.layers.1.mlp.linear_fc2.bias"}) {
-    EXPECT_TRUE(has(megatron, name)) << name;
+    EXPECT_TRUE(has_named(megatron, name)) << name;
   }
   std::vector<TensorDesc> hf = model.llama(true, true);
   drop(hf, "model.layers.0.self_attn.o_proj.bias");
@@ -176,7 +176,7 @@ TEST(Tied, AHeadInTheFileIsACopy) {
   EXPECT_EQ(mapped->copies[0].original, "model.embed_tokens.weight");
   EXPECT_FALSE(mapped->copies[0].emitted_by_default);
   const std::vector<TensorDesc> megatron = megatron_of(*mapped);
-  EXPECT_FALSE(has(megatron, "output_layer.weight"));
+  EXPECT_FALSE(has_named(megatron, "output_layer.weight"));
 
   const auto plain = map_from_megatron(shipped("llama"), model.sizes(), megatron);
   ASSERT_TRUE(plain);
@@ -234,7 +234,7 @@ TEST(Copies, ThatDifferAreKeptAndComeBack) {
   ASSERT_EQ(mapped->copies.size(), 1U);
   EXPECT_EQ(mapped->copies[0].desc.name, "model.layers.3.shared_head.head.weight");
   const std::vector<TensorDesc> megatron = megatron_of(*mapped);
-  EXPECT_TRUE(has(megatron, "hf_extra." + name));
+  EXPECT_TRUE(has_named(megatron, "hf_extra." + name));
   const HfWanted wanted{golden.hf};
   const auto back = map_from_megatron(*golden.mapping, *sizes, megatron, &wanted);
   ASSERT_TRUE(back) << back.error().message;
@@ -250,7 +250,7 @@ TEST(Copies, OfAnotherShapeCannotRepeatTheirOriginal) {
   const auto mapped = map_from_hf(shipped("llama"), model.sizes(), hf);
   ASSERT_TRUE(mapped) << mapped.error().message;
   EXPECT_TRUE(mapped->copies.empty());
-  EXPECT_TRUE(has(megatron_of(*mapped), "hf_extra.lm_head.weight"));
+  EXPECT_TRUE(has_named(megatron_of(*mapped), "hf_extra.lm_head.weight"));
 }
 
 TEST(Copies, OfATiedHeadRepeatTheEmbedding) {
@@ -280,7 +280,7 @@ TEST(Mtp, LayersAreCountedFromTheTensors) {
   sizes["mtp_layers"] = 0;  // some configurations do not mention the layer
   const auto mapped = map_from_hf(*golden.mapping, sizes, golden.hf);
   ASSERT_TRUE(mapped) << mapped.error().message;
-  EXPECT_TRUE(has(megatron_of(*mapped), "mtp.layers.0.enorm.weight"));
+  EXPECT_TRUE(has_named(megatron_of(*mapped), "mtp.layers.0.enorm.weight"));
 }
 
 TEST(Mtp, ALayerThatMegatronDroppedIsReported) {
@@ -344,8 +344,8 @@ TEST(MapFromMegatron, ReadsTheNormNamesOfTheLocalSpec) {
     norm->name = "decoder.layers.1.mlp.linear_fc1.layer_norm_weight";
     const auto back = map_from_megatron(*golden.mapping, sizes, canonical);
     ASSERT_TRUE(back) << back.error().message;
-    EXPECT_TRUE(has(hf_of(*back), "model.layers.1.post_attention_layernorm.weight"));
-    EXPECT_TRUE(has(megatron_of(*back), "decoder.layers.1.mlp.linear_fc1.layer_norm_weight"))
+    EXPECT_TRUE(has_named(hf_of(*back), "model.layers.1.post_attention_layernorm.weight"));
+    EXPECT_TRUE(has_named(megatron_of(*back), "decoder.layers.1.mlp.linear_fc1.layer_norm_weight"))
         << "the name as the checkpoint has it";
   }
 }
@@ -449,7 +449,7 @@ TEST(Experts, BothFormsInOneLayerAreRefused) {
   const SampleModel model;
   std::vector<TensorDesc> hf = model.qwen3_moe(false, 0);
   for (const TensorDesc& desc : model.qwen3_moe(true, 0)) {
-    if (!has(hf, desc.name)) hf.push_back(desc);
+    if (!has_named(hf, desc.name)) hf.push_back(desc);
   }
   EXPECT_EQ(map_from_hf(shipped("qwen3_moe"), model.sizes(), hf).error().code,
             Code::kUnmatchedSource);
@@ -463,7 +463,7 @@ TEST(Experts, AMissingExpertIsNamed) {
   ASSERT_FALSE(mapped);
   EXPECT_EQ(mapped.error().code, Code::kUnmatchedTarget);
   EXPECT_THAT(mapped.error().message,
-              HasSubstr("no tensor that it needs: model.layers.1.mlp.experts.2.up_proj.weight,"));
+              HasSubstr("missing that it needs: model.layers.1.mlp.experts.2.up_proj.weight;"));
 }
 
 TEST(Experts, EachLayersKindComesFromItsTensors) {
@@ -471,9 +471,9 @@ TEST(Experts, EachLayersKindComesFromItsTensors) {
   const auto mapped = map_from_hf(shipped("qwen3_moe"), model.sizes(), model.qwen3_moe(false, 1));
   ASSERT_TRUE(mapped) << mapped.error().message;
   const std::vector<TensorDesc> megatron = megatron_of(*mapped);
-  EXPECT_TRUE(has(megatron, "decoder.layers.0.mlp.linear_fc1.layer_norm_weight"));
-  EXPECT_TRUE(has(megatron, "decoder.layers.1.pre_mlp_layernorm.weight"));
-  EXPECT_FALSE(has(megatron, "decoder.layers.1.mlp.linear_fc1.layer_norm_weight"));
+  EXPECT_TRUE(has_named(megatron, "decoder.layers.0.mlp.linear_fc1.layer_norm_weight"));
+  EXPECT_TRUE(has_named(megatron, "decoder.layers.1.pre_mlp_layernorm.weight"));
+  EXPECT_FALSE(has_named(megatron, "decoder.layers.1.mlp.linear_fc1.layer_norm_weight"));
 }
 
 TEST(Mixtral, ReadsAllItsSpellings) {
@@ -506,12 +506,13 @@ TEST(DeepseekV2, MapsTheQueryWithAndWithoutCompression) {
                                     model.deepseek_v2(q_rank));
     ASSERT_TRUE(mapped) << mapped.error().message;
     const std::vector<TensorDesc> megatron = megatron_of(*mapped);
-    EXPECT_EQ(has(megatron, "decoder.layers.1.self_attention.linear_q_proj.weight"), q_rank == 0);
-    EXPECT_EQ(has(megatron, "decoder.layers.1.self_attention.linear_q_up_proj.weight"),
+    EXPECT_EQ(has_named(megatron, "decoder.layers.1.self_attention.linear_q_proj.weight"),
+              q_rank == 0);
+    EXPECT_EQ(has_named(megatron, "decoder.layers.1.self_attention.linear_q_up_proj.weight"),
               q_rank != 0);
-    EXPECT_TRUE(has(megatron, "decoder.layers.1.mlp.shared_experts.linear_fc1.weight"));
-    EXPECT_FALSE(has(megatron, "decoder.layers.0.mlp.shared_experts.linear_fc1.weight"));
-    EXPECT_FALSE(has(megatron, "decoder.layers.1.mlp.router.expert_bias"));
+    EXPECT_TRUE(has_named(megatron, "decoder.layers.1.mlp.shared_experts.linear_fc1.weight"));
+    EXPECT_FALSE(has_named(megatron, "decoder.layers.0.mlp.shared_experts.linear_fc1.weight"));
+    EXPECT_FALSE(has_named(megatron, "decoder.layers.1.mlp.router.expert_bias"));
   }
 }
 
@@ -530,7 +531,7 @@ TEST(DeepseekV3, PinsTheExpertBias) {
   EXPECT_EQ(pinned, 2);
 }
 
-std::vector<std::string> names_of(const std::vector<MappedTensor>& tensors) {
+std::vector<std::string> names_of_tensors(const std::vector<MappedTensor>& tensors) {
   std::vector<std::string> names;
   for (const MappedTensor& tensor : tensors) names.push_back(tensor.desc.name);
   return names;
@@ -612,7 +613,7 @@ TEST(Hybrids, NumberTheBlocksOfPredictionLayersThrough) {
   }
   const auto mapped = map_from_hf(*golden.mapping, sizes, golden.hf);
   ASSERT_TRUE(mapped) << mapped.error().message;
-  EXPECT_THAT(names_of(mapped->megatron),
+  EXPECT_THAT(names_of_tensors(mapped->megatron),
               testing::IsSupersetOf(
                   {"mtp.layers.1.eh_proj.weight", "mtp.layers.1.final_layernorm.weight",
                    "mtp.layers.1.mtp_model_layer.layers.0.self_attention.linear_qkv.weight",

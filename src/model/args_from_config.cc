@@ -15,7 +15,7 @@
 namespace shardwright {
 namespace {
 
-using Kind = ConfigRule::Kind;
+using RuleKind = ConfigRule::Kind;
 using Pattern = std::vector<std::int64_t>;
 
 bool is_observed(const Mapping& mapping, std::string_view size) {
@@ -68,16 +68,16 @@ class ArgsBuilder {
   }
 
   Status apply(const ConfigRule& rule) {
-    if (rule.kind == Kind::kAlike) return check_alike(rule);
-    if (rule.kind == Kind::kWindow) return apply_window(rule);
+    if (rule.kind == RuleKind::kAlike) return check_alike(rule);
+    if (rule.kind == RuleKind::kWindow) return apply_window(rule);
     if (tells_experts(rule)) return apply_experts(rule);
-    if (rule.kind == Kind::kInverted) {
+    if (rule.kind == RuleKind::kInverted) {
       apply_inverted(rule);
       return {};
     }
     if (lists_kinds(rule)) return apply_kinds(rule);
-    if (rule.kind == Kind::kWindowLayers) return apply_window_layers(rule);
-    if (rule.kind == Kind::kInverseSqrt || rule.kind == Kind::kFraction) {
+    if (rule.kind == RuleKind::kWindowLayers) return apply_window_layers(rule);
+    if (rule.kind == RuleKind::kInverseSqrt || rule.kind == RuleKind::kFraction) {
       return apply_number(rule);
     }
     if (rule.args.empty()) {
@@ -114,7 +114,7 @@ class ArgsBuilder {
     if (rule.integer) {
       const std::optional<std::int64_t> number = whole(value);
       if (!number) {
-        note(fmt::format("{} = {} is no whole number, which Megatron's {} must be", rule.hf[0],
+        note(fmt::format("{} = {} is not a whole number, which Megatron's {} must be", rule.hf[0],
                          to_string(value), rule.args[0]));
         return;
       }
@@ -185,7 +185,7 @@ class ArgsBuilder {
     if (found == nullptr && rule.fallback) found = &*rule.fallback;
     if (found == nullptr) return {};
     const double number = SW_TRY(checked_positive(rule.hf[0], *found));
-    if (rule.kind == Kind::kInverseSqrt) {
+    if (rule.kind == RuleKind::kInverseSqrt) {
       set(rule.args[0], ArgValue{1.0 / std::sqrt(number)});
       return {};
     }
@@ -199,11 +199,11 @@ class ArgsBuilder {
     const auto value = [&](std::size_t i) {
       return i < rule.hf.size() ? find_set(hf_, rule.hf[i]) : nullptr;
     };
-    if (rule.kind == Kind::kDenseFirst) {
+    if (rule.kind == RuleKind::kDenseFirst) {
       const std::int64_t step = whole_or(value(1), 1);
       set(rule.args[0],
           to_layer_frequency(experts_after_dense(whole_or(value(0), 0), step, layers)));
-    } else if (rule.kind == Kind::kSparseStep) {
+    } else if (rule.kind == RuleKind::kSparseStep) {
       const auto* dense = value(1) == nullptr ? nullptr : std::get_if<Pattern>(value(1));
       std::span<const std::int64_t> listed;
       if (dense != nullptr) listed = *dense;

@@ -24,7 +24,7 @@ Dims without_first(const Dims& shape) {
   return result;
 }
 
-std::string described(std::span<const TensorDesc> tensors) {
+std::string list_of_tensors(std::span<const TensorDesc> tensors) {
   std::vector<std::string> names;
   for (const TensorDesc& tensor : tensors.first(std::min<std::size_t>(tensors.size(), 4))) {
     names.push_back(fmt::format("{} {}", tensor.name, to_string(tensor.shape)));
@@ -161,7 +161,7 @@ Status Assembler::add_from_hf(const Instance& instance, const TensorIndex& hf) {
   std::vector<Dims> shapes;
   for (const std::string& name : names) {
     const TensorDesc* desc = hf.find(name);
-    if (desc == nullptr) return fail(Code::kInternal, "tensor {}: found none to map", name);
+    if (desc == nullptr) return fail(Code::kInternal, "tensor {}: there is none to map", name);
     descs.push_back(*desc);
     shapes.push_back(desc->shape);
   }
@@ -170,7 +170,7 @@ Status Assembler::add_from_hf(const Instance& instance, const TensorIndex& hf) {
   std::vector<std::string> targets;
   for (const NameTemplate& name : rule.megatron) targets.push_back(SW_TRY(name.render(scope)));
   const std::string object =
-      fmt::format("tensor {} <- {}", fmt::join(targets, ", "), described(descs));
+      fmt::format("tensor {} <- {}", fmt::join(targets, ", "), list_of_tensors(descs));
   const std::size_t roles = rule.hf.size();
   for (std::size_t i = roles; i < shapes.size(); ++i) {
     if (shapes[i] == shapes[i % roles]) continue;
@@ -203,13 +203,13 @@ Status Assembler::add_from_megatron(const Instance& instance, const TensorIndex&
   for (std::size_t i = 0; i < rule.megatron.size(); ++i) {
     const TensorDesc* desc = SW_TRY(find_megatron(rule, i, scope, canonical));
     if (desc == nullptr) {
-      return fail(Code::kInternal, "tensor {}: found none to map", rule.megatron[i].text());
+      return fail(Code::kInternal, "tensor {}: there is none to map", rule.megatron[i].text());
     }
     megatron.push_back(*desc);
     shapes.push_back(desc->shape);
   }
   SW_TRY(check_dtypes(megatron));
-  const std::string object = "tensor " + described(megatron);
+  const std::string object = "tensor " + list_of_tensors(megatron);
   if (const auto* constant = std::get_if<Constant>(&rule.transform)) {
     Status shape = check_shape(rule, shapes[0], scope);
     if (!shape) return std::unexpected(std::move(shape).error().within(object));

@@ -38,7 +38,8 @@ Status check_routes(std::span<const ComponentRoute> routes) {
     }
   }
   if (std::ranges::find(routes, "language", &ComponentRoute::name) == routes.end()) {
-    return fail(Code::kMappingInvalid, "components: found no route of language, expected one");
+    return fail(Code::kMappingInvalid,
+                "components: none of them is 'language', which every model has");
   }
   return {};
 }

@@ -19,7 +19,7 @@ namespace shardwright {
 namespace {
 
 constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{16} << 20;
-constexpr std::size_t kMaxNesting = 24;
+constexpr std::size_t kMaxConfigNesting = 24;
 // Extents beyond this are no model's and would only let products overflow.
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
 
@@ -237,7 +237,7 @@ FlagName flag_name(std::string_view name) {
 
 Result<HfConfig> read_hf_config(std::string_view json) {
   const nlohmann::json root =
-      SW_TRY(parse_json(json, "config.json", JsonLimits{kMaxConfigBytes, kMaxNesting}));
+      SW_TRY(parse_json(json, "config.json", JsonLimits{kMaxConfigBytes, kMaxConfigNesting}));
   if (!root.is_object()) {
     return fail(Code::kJsonCorrupt, "config.json: found {}, expected an object", root.type_name());
   }
@@ -298,7 +298,7 @@ Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& valu
     } else if (!rule.optional) {
       const std::vector<std::string>& names = from_args ? rule.args : rule.hf;
       return fail(Code::kConfigMissing,
-                  "{}: found no {}, expected it for family {}; give a configuration that has it",
+                  "{}: {} is missing, which family {} needs; give a configuration that has it",
                   from_args ? "arguments" : "config.json",
                   names.empty() ? rule.name : fmt::format("{}", fmt::join(names, " or ")),
                   mapping.family);

@@ -14,7 +14,7 @@
 namespace shardwright {
 namespace {
 
-using Kind = ConfigRule::Kind;
+using RuleKind = ConfigRule::Kind;
 using Pattern = std::vector<std::int64_t>;
 
 /// Builds config.json. Its conditions are asked of what was built so far.
@@ -56,13 +56,13 @@ class ConfigBuilder {
   }
 
   Status apply(const ConfigRule& rule) {
-    if (rule.kind == Kind::kAlike) return {};
+    if (rule.kind == RuleKind::kAlike) return {};
     if (rule.hf.empty()) {
       check_constant(rule);
       return {};
     }
     if (hf_.contains(rule.hf[0])) return {};
-    if (rule.kind == Kind::kWindow) {
+    if (rule.kind == RuleKind::kWindow) {
       const ArgValue* found = first_set(args_, rule.args);
       const auto* window = found == nullptr ? nullptr : std::get_if<Pattern>(found);
       const bool is_window = window != nullptr && window->size() == 2 && (*window)[0] >= 0;
@@ -70,12 +70,12 @@ class ConfigBuilder {
       return {};
     }
     if (lists_kinds(rule)) return apply_kinds(rule);
-    if (rule.kind == Kind::kWindowLayers) return apply_window_layers(rule);
-    if (rule.kind == Kind::kInverseSqrt || rule.kind == Kind::kFraction) {
+    if (rule.kind == RuleKind::kWindowLayers) return apply_window_layers(rule);
+    if (rule.kind == RuleKind::kInverseSqrt || rule.kind == RuleKind::kFraction) {
       return apply_number(rule);
     }
     if (tells_experts(rule)) return apply_experts(rule);
-    if (rule.kind == Kind::kInverted) {
+    if (rule.kind == RuleKind::kInverted) {
       apply_inverted(rule);
       return {};
     }
@@ -134,7 +134,7 @@ class ConfigBuilder {
       return {};
     }
     const LayerKinds kinds = SW_TRY(layer_kinds_from_argument(rule, *found, *layers));
-    if (rule.kind == Kind::kBlockPattern) {
+    if (rule.kind == RuleKind::kBlockPattern) {
       set(rule.hf[1], layer_kinds_argument(rule, kinds), false);
       return {};
     }
@@ -162,7 +162,7 @@ class ConfigBuilder {
       return {};
     }
     const double number = SW_TRY(checked_positive(rule.args[0], *found));
-    if (rule.kind == Kind::kInverseSqrt) {
+    if (rule.kind == RuleKind::kInverseSqrt) {
       set(rule.hf[0], plain_number(1.0 / (number * number)), false);
       return {};
     }
@@ -179,7 +179,7 @@ class ConfigBuilder {
     for (std::int64_t layer = 0; layer < layers; ++layer) {
       if (experts[static_cast<std::size_t>(layer)] == 0) dense.push_back(layer);
     }
-    if (rule.kind == Kind::kSparseStep) {
+    if (rule.kind == RuleKind::kSparseStep) {
       set(rule.hf[0], ArgValue{std::int64_t{1}}, false);
       set(rule.hf[1], ArgValue{std::move(dense)}, false);
       return {};
@@ -190,7 +190,7 @@ class ConfigBuilder {
                        to_string(*found), mapping_.family));
     }
     set(rule.hf[0], ArgValue{leading}, false);
-    if (rule.kind == Kind::kExpertRange) {
+    if (rule.kind == RuleKind::kExpertRange) {
       set(rule.hf[1], ArgValue{layers - 1}, false);
       set(rule.hf[2], ArgValue{std::int64_t{1}}, false);
     } else if (rule.hf.size() > 1) {

@@ -6,14 +6,14 @@
 
 #include "base/fail.h"
 #include "model/config_values.h"
+#include "model/layer_kinds.h"
 
 namespace shardwright {
 namespace {
 
-using Kind = ConfigRule::Kind;
+using RuleKind = ConfigRule::Kind;
 
 // Lists with an entry per layer are not longer than this.
-constexpr std::int64_t kMaxLayers = std::int64_t{1} << 16;
 // Whole numbers below this are doubles: 2^53.
 constexpr double kExact = 9007199254740992.0;
 
@@ -79,7 +79,7 @@ Result<std::int64_t> layers_of(const ModelSizes& sizes) {
 }
 
 bool lists_kinds(const ConfigRule& rule) {
-  return rule.kind == Kind::kLinearAttention || rule.kind == Kind::kBlockPattern;
+  return rule.kind == RuleKind::kLinearAttention || rule.kind == RuleKind::kBlockPattern;
 }
 
 Result<std::optional<std::int64_t>> listed_layers(const ConfigRule& rule, const ModelSizes& sizes) {
@@ -94,8 +94,8 @@ bool is_of_a_list(std::string_view name) {
 }
 
 bool tells_experts(const ConfigRule& rule) {
-  return rule.kind == Kind::kDenseFirst || rule.kind == Kind::kSparseStep ||
-         rule.kind == Kind::kExpertRange;
+  return rule.kind == RuleKind::kDenseFirst || rule.kind == RuleKind::kSparseStep ||
+         rule.kind == RuleKind::kExpertRange;
 }
 
 std::vector<std::int64_t> inverted(std::vector<std::int64_t> flags) {

@@ -64,8 +64,8 @@ TEST(Sizes, NameTheKeyThatIsMissingOrWrong) {
     const char* message;
   };
   const std::vector<Case> cases{
-      {"num_hidden_layers", nullptr, "no num_hidden_layers"},
-      {"vocab_size", nullptr, "no vocab_size"},
+      {"num_hidden_layers", nullptr, "num_hidden_layers is missing"},
+      {"vocab_size", nullptr, "vocab_size is missing"},
       {"hidden_size", "4096", "hidden_size: found '4096'"},
       {"hidden_size", 4096.0, "hidden_size: found 4096"},
       {"hidden_size", -1, "hidden_size: found -1"},
@@ -214,7 +214,7 @@ TEST(Rope, KindsThatMegatronLacksAreNoted) {
   json["rope_scaling"] = {{"type", "linear"}, {"factor", 2.5}};
   const auto fraction = args_from_hf_config(shipped("llama"), *config_of(json));
   ASSERT_TRUE(fraction);
-  EXPECT_THAT(fraction->notes, ElementsAre(HasSubstr("rope.factor = 2.5 is no whole number")));
+  EXPECT_THAT(fraction->notes, ElementsAre(HasSubstr("rope.factor = 2.5 is not a whole number")));
   json = llama31();
   json["rope_scaling"]["high_freq_factor"] = 5.0;
   const auto constant = args_from_hf_config(shipped("llama"), *config_of(json));

@@ -7,7 +7,7 @@ namespace shardwright {
 namespace {
 
 // The shape that a rule states of its only Megatron tensor; empty where it does not.
-Result<Dims> stated_shape(const Instance& instance, const Scope& scope) {
+Result<Dims> shape_in_mapping(const Instance& instance, const Scope& scope) {
   const Rule& rule = *instance.rule;
   Dims shape;
   const bool is_one = rule.megatron.size() == 1 && rule.stack.empty() &&
@@ -35,7 +35,7 @@ Result<std::vector<TensorDesc>> flat_convolutions(const Mapping& mapping, const 
   std::vector<TensorDesc> flat;
   for (const Instance& instance : selection.instances) {
     const Scope scope{actual, instance.bindings};
-    const Dims shape = SW_TRY(stated_shape(instance, scope));
+    const Dims shape = SW_TRY(shape_in_mapping(instance, scope));
     if (shape.size() < 3) continue;
     const TensorDesc* desc = SW_TRY(find_megatron(*instance.rule, 0, scope, index));
     if (desc != nullptr && is_flat(desc->shape, shape)) {

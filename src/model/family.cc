@@ -20,12 +20,6 @@ std::string families_of(const Candidates& candidates) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string all_families(std::span<const Mapping> mappings) {
-  std::vector<std::string> names;
-  for (const Mapping& mapping : mappings) names.push_back(mapping.family);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 bool lists(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -44,7 +38,8 @@ bool has_needed_args(const Mapping& mapping, const Arguments& args) {
   });
 }
 
-bool fits(const Mapping& mapping, const Arguments& args, std::span<const TensorDesc> canonical) {
+bool fits_arguments(const Mapping& mapping, const Arguments& args,
+                    std::span<const TensorDesc> canonical) {
   if (!mapping.inferred || !has_needed_args(mapping, args)) return false;
   const Result<ModelSizes> sizes = sizes_from_args(mapping, args);
   return sizes && map_from_megatron(mapping, *sizes, canonical).has_value();
@@ -57,8 +52,7 @@ std::string one_of(std::span<const ArgValue> values) {
 }
 
 std::unexpected<Error> ambiguous(const Candidates& candidates) {
-  return fail(Code::kAmbiguousFamily,
-              "family: found {} that fit ({}), expected one; name it with --family",
+  return fail(Code::kAmbiguousFamily, "{} families fit ({}); name the right one with --family",
               candidates.size(), families_of(candidates));
 }
 
@@ -75,8 +69,8 @@ Status check_variant(const Mapping& mapping, const HfConfig& config) {
     const auto is_it = [&](const ArgValue& known) { return same_value(known, *value); };
     if (needed.values.empty()) {
       if (value != nullptr) continue;
-      return fail(Code::kNoFamily, "config.json: found no {}, expected it: family {} needs it",
-                  needed.key, mapping.family);
+      return fail(Code::kNoFamily, "config.json has no {}, which family {} needs", needed.key,
+                  mapping.family);
     }
     if (value == nullptr || std::ranges::any_of(needed.values, is_it)) continue;
     return fail(Code::kNoFamily,
@@ -116,11 +110,11 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const HfCo
   const std::string wanted =
       config.architectures.empty() ? config.model_type : config.architectures[0];
   const std::string near = nearest_name(wanted, known);
-  return fail(Code::kNoFamily,
-              "config.json: found architecture '{}' (model_type '{}'){}, expected one of {}; name "
-              "the family with --family",
-              wanted, config.model_type, near.empty() ? "" : fmt::format(", near to {}", near),
-              fmt::join(known, ", "));
+  return fail(
+      Code::kNoFamily,
+      "config.json: no known family has the architecture '{}' (model_type '{}'){}; name one "
+      "with --family (see 'shardwright map list')",
+      wanted, config.model_type, near.empty() ? "" : fmt::format(", near to {}", near));
 }
 
 Result<const Mapping*> find_family(std::span<const Mapping> mappings, std::string_view name) {
@@ -129,15 +123,15 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, std::strin
   std::vector<std::string> names;
   for (const Mapping& mapping : mappings) names.push_back(mapping.family);
   const std::string near = nearest_name(name, names);
-  return fail(Code::kNoFamily, "family: found '{}', expected one of {}{}", name,
-              all_families(mappings), near.empty() ? "" : fmt::format("; did you mean {}?", near));
+  return fail(Code::kNoFamily, "no family is called '{}'; {}", name,
+              near.empty() ? "see 'shardwright map list'" : fmt::format("did you mean {}?", near));
 }
 
 Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Arguments& args,
                                    std::span<const TensorDesc> canonical) {
   Candidates candidates;
   for (const Mapping& mapping : mappings) {
-    if (fits(mapping, args, canonical)) candidates.push_back(&mapping);
+    if (fits_arguments(mapping, args, canonical)) candidates.push_back(&mapping);
   }
   // A family that asks for arguments of its own and gets them describes the model better than one
   // whose tensors merely look the same, and the more it asks for the better.
@@ -146,10 +140,11 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Argu
   std::erase_if(candidates, [&](const Mapping* each) { return each->needs_args.size() < most; });
   if (candidates.size() > 1) return ambiguous(candidates);
   if (candidates.size() == 1) return candidates[0];
-  return fail(Code::kNoFamily,
-              "family: found none of {} that these arguments and {} tensors fit, expected one; "
-              "name it with --family to see what does not fit, or give --hf-config",
-              all_families(mappings), canonical.size());
+  return fail(
+      Code::kNoFamily,
+      "no known family matches these arguments and {} tensors (see 'shardwright map list'); "
+      "name one with --family to see what does not fit, or give --hf-config",
+      canonical.size());
 }
 
 }  // namespace shardwright

@@ -56,7 +56,7 @@ Json ernie_21b() {
     "moe_layer_interval": 1, "rope_theta": 500000.0, "max_position_embeddings": 131072})");
 }
 
-ArgsFromConfig converted(const Json& json) {
+ArgsFromConfig converted_family(const Json& json) {
   const auto config = read_hf_config(json.dump());
   if (!config) throw std::runtime_error(config.error().message);
   const auto args = args_from_hf_config(**find_family(shipped_mappings(), *config), *config);
@@ -65,22 +65,22 @@ ArgsFromConfig converted(const Json& json) {
 }
 
 ArgValue argument(const Json& json, const std::string& name) {
-  for (const auto& [key, value] : converted(json).values) {
+  for (const auto& [key, value] : converted_family(json).values) {
     if (key == name) return value;
   }
   return ArgValue{"none of this name"};
 }
 
 /// config.json -> arguments -> config.json.
-Json there_and_back(const Json& json) {
-  const ArgsFromConfig args = converted(json);
+Json family_and_back(const Json& json) {
+  const ArgsFromConfig args = converted_family(json);
   const Mapping& family = **find_family(shipped_mappings(), *read_hf_config(json.dump()));
   const auto back = config_from_args(family, Arguments(args.values.begin(), args.values.end()));
   if (!back) throw std::runtime_error(back.error().message);
   return Json::parse(back->json);
 }
 
-std::string refusal(const Json& json) {
+std::string family_refusal(const Json& json) {
   const auto config = read_hf_config(json.dump());
   const auto args = args_from_hf_config(**find_family(shipped_mappings(), *config), *config);
   return args ? "accepted" : args.error().message;
@@ -103,7 +103,7 @@ TEST(Gemma2, AlternatesWindowsAndScalesByItsOwnNumber) {
   EXPECT_EQ(argument(gemma2_2b(), "apply_layernorm_1p"), ArgValue{true});
   EXPECT_EQ(argument(gemma2_2b(), "untie_embeddings_and_output_weights"), ArgValue{false})
       << "tied where nothing says it";
-  const Json back = there_and_back(gemma2_2b());
+  const Json back = family_and_back(gemma2_2b());
   EXPECT_EQ(back["query_pre_attn_scalar"], 256);
   EXPECT_EQ(back["attn_logit_softcapping"], 50.0);
   EXPECT_EQ(back["layer_types"][0], "sliding_attention");
@@ -111,18 +111,18 @@ TEST(Gemma2, AlternatesWindowsAndScalesByItsOwnNumber) {
 }
 
 TEST(Gemma2, SaysWhatMegatronCoreDoesNotCompute) {
-  const std::vector<std::string> notes = converted(gemma2_2b()).notes;
+  const std::vector<std::string> notes = converted_family(gemma2_2b()).notes;
   EXPECT_THAT(notes, Contains(HasSubstr("attn_logit_softcapping = 50 is kept as argument")));
   EXPECT_THAT(notes, Contains(HasSubstr("square root of hidden_size")));
   Json uncapped = gemma2_2b();
   uncapped["attn_logit_softcapping"] = nullptr;
-  EXPECT_THAT(converted(uncapped).notes, Not(Contains(HasSubstr("attn_logit_softcapping"))));
+  EXPECT_THAT(converted_family(uncapped).notes, Not(Contains(HasSubstr("attn_logit_softcapping"))));
 }
 
 TEST(Gemma2, TheScaleAloneGivesTheNumberBack) {
   Json json = gemma2_2b();
   json["query_pre_attn_scalar"] = 144;  // that of 27B
-  ArgsFromConfig args = converted(json);
+  ArgsFromConfig args = converted_family(json);
   std::erase_if(args.values, [](const auto& arg) { return arg.first == "query_pre_attn_scalar"; });
   const auto back =
       config_from_args(shipped("gemma2"), Arguments(args.values.begin(), args.values.end()));
@@ -133,13 +133,13 @@ TEST(Gemma2, TheScaleAloneGivesTheNumberBack) {
 TEST(Gemma2, RefusesLayersAndScalesThatAreNone) {
   Json json = gemma2_2b();
   json["layer_types"] = {"sliding_attention"};
-  EXPECT_THAT(refusal(json), HasSubstr("layer_types: found 1 entries, expected 26"));
+  EXPECT_THAT(family_refusal(json), HasSubstr("layer_types: found 1 entries, expected 26"));
   json = gemma2_2b();
   json["sliding_window_pattern"] = 0;
-  EXPECT_THAT(refusal(json), HasSubstr("sliding_window_pattern: found 0"));
+  EXPECT_THAT(family_refusal(json), HasSubstr("sliding_window_pattern: found 0"));
   json = gemma2_2b();
   json["query_pre_attn_scalar"] = 0;
-  EXPECT_THAT(refusal(json), HasSubstr("query_pre_attn_scalar: found 0"));
+  EXPECT_THAT(family_refusal(json), HasSubstr("query_pre_attn_scalar: found 0"));
   EXPECT_THAT(refusal_back("gemma2", {{"softmax_scale", ArgValue{-1.0}}}),
               HasSubstr("softmax_scale: found -1"));
   EXPECT_THAT(refusal_back("gemma2", {{"window_attn_skip_freq", ArgValue{std::int64_t{0}}}}),
@@ -157,7 +157,7 @@ TEST(Gemma3, BothSpellingsOfItsRotarySettingsAreOne) {
     EXPECT_TRUE(same_value(argument(json, "rope_local_base_freq"), ArgValue{10000.0}));
     EXPECT_EQ(argument(json, "rope_scaling_factor"), ArgValue{8.0});
     EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue{std::int64_t{6}});
-    const Json back = there_and_back(json);
+    const Json back = family_and_back(json);
     EXPECT_EQ(back["rope_scaling"], (Json{{"rope_type", "linear"}, {"factor", 8.0}}));
     EXPECT_EQ(back["rope_theta"], 1000000.0);
     EXPECT_EQ(back["rope_local_base_freq"], 10000.0);
@@ -174,7 +174,7 @@ TEST(MiniMaxM2, RotatesThePartThatItsConfigCounts) {
   EXPECT_EQ(argument(minimax_m2(), "rotary_percent"), ArgValue{0.5});
   EXPECT_EQ(argument(minimax_m2(), "moe_router_score_function"), ArgValue{"sigmoid"});
   EXPECT_EQ(argument(minimax_m2(), "moe_ffn_hidden_size"), ArgValue{std::int64_t{1536}});
-  EXPECT_EQ(there_and_back(minimax_m2())["rotary_dim"], 64);
+  EXPECT_EQ(family_and_back(minimax_m2())["rotary_dim"], 64);
   Json json = minimax_m2();
   json.erase("rotary_dim");
   EXPECT_EQ(argument(json, "rotary_percent"), ArgValue{1.0});
@@ -182,7 +182,7 @@ TEST(MiniMaxM2, RotatesThePartThatItsConfigCounts) {
   json.erase("rope_theta");
   EXPECT_EQ(argument(json, "rotary_percent"), ArgValue{0.25});
   json["rotary_dim"] = "64";
-  EXPECT_THAT(refusal(json), HasSubstr("rotary_dim: found '64'"));
+  EXPECT_THAT(family_refusal(json), HasSubstr("rotary_dim: found '64'"));
 }
 
 TEST(Ernie, GivesFirstLastAndIntervalOfTheLayersWithExperts) {
@@ -192,7 +192,7 @@ TEST(Ernie, GivesFirstLastAndIntervalOfTheLayersWithExperts) {
   Json json = ernie_21b();
   json.update({{"num_hidden_layers", 6}, {"moe_layer_end_index", 4}, {"moe_layer_interval", 2}});
   EXPECT_EQ(argument(json, "moe_layer_freq"), ArgValue(List{0, 1, 0, 1, 0, 0}));
-  const Json back = there_and_back(ernie_21b());
+  const Json back = family_and_back(ernie_21b());
   EXPECT_EQ(back.value("moe_layer_start_index", -9), 1);
   EXPECT_EQ(back.value("moe_layer_end_index", -9), 27);
   EXPECT_EQ(back.value("moe_layer_interval", -9), 1);
@@ -208,7 +208,7 @@ TEST(Exaone4, HasAWindowInTheLayersThatItsConfigNames) {
   EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue{std::int64_t{4}});
   Json short_form = json;
   short_form.erase("layer_types");
-  EXPECT_THAT(refusal(short_form), HasSubstr("sliding_window_pattern: found 'LLLG'"));
+  EXPECT_THAT(family_refusal(short_form), HasSubstr("sliding_window_pattern: found 'LLLG'"));
   short_form["sliding_window_pattern"] = 4;
   EXPECT_EQ(argument(short_form, "window_attn_skip_freq"), ArgValue{std::int64_t{4}});
 }
@@ -241,7 +241,7 @@ TEST(SmolLm3, SaysWhichLayersLackRotaryEmbeddingTheOtherWayRound) {
     "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 4,
     "num_key_value_heads": 2, "vocab_size": 128, "no_rope_layers": [1, 1, 1, 0]})");
   EXPECT_EQ(argument(json, "no_rope_freq"), ArgValue(List{0, 0, 0, 1}));
-  EXPECT_EQ(there_and_back(json)["no_rope_layers"], (Json{1, 1, 1, 0}));
+  EXPECT_EQ(family_and_back(json)["no_rope_layers"], (Json{1, 1, 1, 0}));
 }
 
 TEST(GptOss, IsYarnOrElseSaysSo) {
@@ -257,9 +257,10 @@ TEST(GptOss, IsYarnOrElseSaysSo) {
   EXPECT_EQ(argument(json, "yarn_correction_range_round_to_int"), ArgValue{false});
   EXPECT_EQ(argument(json, "softmax_type"), ArgValue{"learnable"});
   EXPECT_EQ(argument(json, "window_attn_skip_freq"), ArgValue{std::int64_t{2}});
-  EXPECT_EQ(there_and_back(json)["rope_scaling"]["truncate"], false);
+  EXPECT_EQ(family_and_back(json)["rope_scaling"]["truncate"], false);
   json.erase("rope_scaling");
-  EXPECT_THAT(converted(json).notes, Contains(HasSubstr("rope.type = 'default' has no counter")));
+  EXPECT_THAT(converted_family(json).notes,
+              Contains(HasSubstr("rope.type = 'default' has no counter")));
 }
 
 TEST(FindFamily, PrefersTheOneThatAsksForMore) {
@@ -278,7 +279,7 @@ TEST(FindFamily, PrefersTheOneThatAsksForMore) {
       {"decoder.final_layernorm.weight", DType::kBF16, {64}},
       {"output_layer.weight", DType::kBF16, {128, 64}}};
   const auto found = [&](const std::string& changed, const ArgValue& value) {
-    const ArgsFromConfig args = converted(json);
+    const ArgsFromConfig args = converted_family(json);
     Arguments values(args.values.begin(), args.values.end());
     values[changed] = value;
     const auto family = find_family(shipped_mappings(), values, tensors);

@@ -73,7 +73,7 @@ std::optional<Dims> stated_hf_shape(const Rule& rule, const Scope& scope) {
 }
 
 /// Whether a tensor is what a rule states of its only HF tensor.
-bool fits(const Rule& rule, const Scope& scope, const TensorDesc& hf) {
+bool fits_shapes(const Rule& rule, const Scope& scope, const TensorDesc& hf) {
   const std::optional<Dims> shape = stated_hf_shape(rule, scope);
   return !shape || *shape == hf.shape;
 }
@@ -86,8 +86,7 @@ Result<TensorIndex> TensorIndex::make(std::span<const TensorDesc> tensors) {
   index.by_name_.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!index.by_name_.emplace(tensors[i].name, i).second) {
-      return fail(Code::kDuplicateName, "tensor {}: found it twice, expected once",
-                  tensors[i].name);
+      return fail(Code::kDuplicateName, "tensor {} is listed twice", tensors[i].name);
     }
   }
   return index;
@@ -108,7 +107,7 @@ Result<std::int64_t> loop_count(const Mapping& mapping, const ModelSizes& sizes,
                                 std::string_view index) {
   const auto rule = std::ranges::find(mapping.indices, index, &IndexRule::name);
   if (rule == mapping.indices.end()) {
-    return fail(Code::kInternal, "loop variable '{}': found no definition", index);
+    return fail(Code::kInternal, "loop variable '{}' is not defined", index);
   }
   const auto size = std::ranges::find(mapping.sizes, rule->size, &SizeRule::name);
   const bool may_lack = size != mapping.sizes.end() && size->optional;
@@ -161,8 +160,8 @@ Status Selector::spend(std::size_t names) {
   const std::size_t limit = kSpareNames + kNamesPerTensor * present_.tensors().size();
   if (spent_ <= limit) return {};
   return fail(Code::kLimit,
-              "family {}: found sizes that make more than {} tensor names, expected fewer; check "
-              "the numbers of layers and experts",
+              "family {}: these sizes make more than {} tensor names; check the numbers of "
+              "layers and experts",
               mapping_.family, limit);
 }
 
@@ -191,7 +190,7 @@ Status Selector::visit_rule(const Rule& rule, const Bindings& bindings, Selectio
     for (const std::string& name : names) {
       if (const TensorDesc* tensor = present_.find(name)) {
         ++present;
-        if (!fits(rule, scope, *tensor)) ++selection.misfits;
+        if (!fits_shapes(rule, scope, *tensor)) ++selection.misfits;
       } else {
         missing.push_back(name);
       }
@@ -268,7 +267,7 @@ Result<std::size_t> Selector::wanted_names(const Selection& option) const {
     const Scope scope{sizes_, instance.bindings};
     for (const std::string& name : names) {
       const TensorDesc* tensor = wanted_->find(name);
-      if (tensor != nullptr && fits(*instance.rule, scope, *tensor)) ++count;
+      if (tensor != nullptr && fits_shapes(*instance.rule, scope, *tensor)) ++count;
     }
   }
   return count;
@@ -283,7 +282,8 @@ Result<ModelSizes> observe_sizes(const Mapping& mapping, ModelSizes sizes, Side 
     std::int64_t count = 0;
     while (shows_turn(rules, sizes, side, Binding{index.name, count}, present)) {
       if (++count > kMaxObserved) {
-        return fail(Code::kLimit, "size '{}': found more than {} in the tensors, expected fewer",
+        return fail(Code::kLimit,
+                    "size '{}': the tensors' names show more than {}, the most that is read",
                     index.size, kMaxObserved);
       }
     }

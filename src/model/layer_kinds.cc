@@ -15,7 +15,6 @@ namespace {
 constexpr std::string_view kLinear = "linear_attention";
 constexpr std::string_view kFull = "full_attention";
 // The lists have one entry per layer.
-constexpr std::int64_t kMaxLayers = std::int64_t{1} << 16;
 
 struct Letter {
   char letter = 0;
@@ -87,7 +86,7 @@ Result<LayerKinds> kinds_of_interval(std::string_view name, const ArgValue& valu
   return alternating(*interval, layers);
 }
 
-Status check_count(std::string_view name, const LayerKinds& kinds, std::int64_t layers) {
+Status check_layer_count(std::string_view name, const LayerKinds& kinds, std::int64_t layers) {
   if (std::ssize(kinds) == layers) return {};
   return fail(Code::kConfigMissing, "{}: found {} layers, expected {}; make them agree", name,
               kinds.size(), layers);
@@ -105,7 +104,7 @@ Result<std::optional<LayerKinds>> layer_kinds_from_hf(const ConfigRule& rule, co
     const auto* list = std::get_if<std::vector<std::string>>(value);
     if (list == nullptr) return unreadable(rule.hf[0], to_string(*value), "a list of kinds");
     listed = SW_TRY(kinds_of_list(rule, *list));
-    SW_TRY(check_count(rule.hf[0], *listed, layers));
+    SW_TRY(check_layer_count(rule.hf[0], *listed, layers));
   }
   const ArgValue* value = find_set(hf, rule.hf[1]);
   if (value == nullptr && !listed && rule.fallback) value = &*rule.fallback;
@@ -116,7 +115,7 @@ Result<std::optional<LayerKinds>> layer_kinds_from_hf(const ConfigRule& rule, co
   }
   LayerKinds kinds = is_pattern(rule) ? SW_TRY(kinds_of_letters(rule.hf[1], *text))
                                       : SW_TRY(kinds_of_interval(rule.hf[1], *value, layers));
-  SW_TRY(check_count(rule.hf[1], kinds, layers));
+  SW_TRY(check_layer_count(rule.hf[1], kinds, layers));
   if (listed && *listed != kinds) {
     return fail(Code::kConfigMissing,
                 "config.json: found {} = {}, expected the layers that {} lists; make them agree",
@@ -159,7 +158,7 @@ Result<LayerKinds> layer_kinds_from_argument(const ConfigRule& rule, const ArgVa
   } else {
     kinds = SW_TRY(kinds_of_interval(rule.args[0], argument, layers));
   }
-  SW_TRY(check_count(rule.args[0], kinds, layers));
+  SW_TRY(check_layer_count(rule.args[0], kinds, layers));
   return kinds;
 }
 

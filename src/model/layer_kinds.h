@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "model/mapping_file.h"
 
 namespace shardwright {
+
+/// More than any model has: what claims more is a mistake, or means harm.
+inline constexpr std::int64_t kMaxLayers = std::int64_t{1} << 16;
 
 /// What each layer of a hybrid model is, in HF's words: `linear_attention`, `full_attention`, and
 /// where a layer is a single block also `mlp` and `moe`. One entry per layer.

@@ -27,7 +27,7 @@ ArgValue argument_of(const ConfigRule& rule, const Arguments& hf, std::int64_t l
   return *kinds ? layer_kinds_argument(rule, **kinds) : ArgValue{};
 }
 
-std::string refusal(const ConfigRule& rule, const Arguments& hf, std::int64_t layers) {
+std::string kinds_refusal(const ConfigRule& rule, const Arguments& hf, std::int64_t layers) {
   const auto kinds = layer_kinds_from_hf(rule, hf, layers);
   return kinds ? "accepted" : kinds.error().message;
 }
@@ -59,16 +59,20 @@ TEST(LayerKinds, OfBlocksAreLetters) {
 }
 
 TEST(LayerKinds, ThatContradictThemselvesAreRefused) {
-  EXPECT_THAT(refusal(kLinear, {{"list", Words{kL, kF}}, {"short", std::int64_t{1}}}, 2),
+  EXPECT_THAT(kinds_refusal(kLinear, {{"list", Words{kL, kF}}, {"short", std::int64_t{1}}}, 2),
               HasSubstr("found short = 1, expected the layers that list lists"));
-  EXPECT_THAT(refusal(kLinear, {{"list", Words{kL, kF}}}, 3), HasSubstr("list: found 2 layers, "));
-  EXPECT_THAT(refusal(kLinear, {{"list", Words{"mlp"}}}, 1), HasSubstr("list: found 'mlp'"));
-  EXPECT_THAT(refusal(kLinear, {{"short", std::int64_t{0}}}, 1), HasSubstr("short: found 0"));
-  EXPECT_THAT(refusal(kLinear, {{"list", std::int64_t{1}}}, 1), HasSubstr("list: found 1"));
-  EXPECT_THAT(refusal(kPattern, {{"short", std::string("MX")}}, 2), HasSubstr("short: found 'X'"));
-  EXPECT_THAT(refusal(kPattern, {{"short", std::string("M")}}, 2), HasSubstr("found 1 layers"));
-  EXPECT_THAT(refusal(kPattern, {{"short", std::int64_t{4}}}, 2), HasSubstr("a letter per layer"));
-  EXPECT_THAT(refusal(kLinear, {{"short", std::int64_t{4}}}, std::int64_t{1} << 40),
+  EXPECT_THAT(kinds_refusal(kLinear, {{"list", Words{kL, kF}}}, 3),
+              HasSubstr("list: found 2 layers, "));
+  EXPECT_THAT(kinds_refusal(kLinear, {{"list", Words{"mlp"}}}, 1), HasSubstr("list: found 'mlp'"));
+  EXPECT_THAT(kinds_refusal(kLinear, {{"short", std::int64_t{0}}}, 1), HasSubstr("short: found 0"));
+  EXPECT_THAT(kinds_refusal(kLinear, {{"list", std::int64_t{1}}}, 1), HasSubstr("list: found 1"));
+  EXPECT_THAT(kinds_refusal(kPattern, {{"short", std::string("MX")}}, 2),
+              HasSubstr("short: found 'X'"));
+  EXPECT_THAT(kinds_refusal(kPattern, {{"short", std::string("M")}}, 2),
+              HasSubstr("found 1 layers"));
+  EXPECT_THAT(kinds_refusal(kPattern, {{"short", std::int64_t{4}}}, 2),
+              HasSubstr("a letter per layer"));
+  EXPECT_THAT(kinds_refusal(kLinear, {{"short", std::int64_t{4}}}, std::int64_t{1} << 40),
               HasSubstr("expected at most"));
 }
 

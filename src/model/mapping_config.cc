@@ -85,7 +85,7 @@ Result<std::vector<std::string>> config_paths(const JsonNode& node, const KnownN
   return keys;
 }
 
-Result<NamedSizes> parse_named(const JsonNode& node, const KnownNames& known) {
+Result<NamedSizes> parse_named_sizes(const JsonNode& node, const KnownNames& known) {
   SW_TRY(node.only({"hf", "sizes"}));
   NamedSizes named;
   const JsonNode key = SW_TRY(node.at("hf"));
@@ -112,7 +112,7 @@ Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
     rule.args_if = SW_TRY(args_if->text());
   }
   if (const std::optional<JsonNode> named = node.find("named")) {
-    rule.named = SW_TRY(parse_named(*named, known));
+    rule.named = SW_TRY(parse_named_sizes(*named, known));
   }
   if (const std::optional<JsonNode> fallback = node.find("default")) {
     std::vector<JsonNode> expressions{*fallback};

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMaxDepth = 8;  // of extended files, of groups inside groups
 constexpr std::uint64_t kMaxBytes = std::uint64_t{256} << 10;
-constexpr std::size_t kMaxNesting = 24;
+constexpr std::size_t kMaxMappingNesting = 24;
 constexpr int kMaxItems = 4096;  // of one mapping after its groups were filled in
 
 /// A mapping file as JSON, before the files that it extends are folded in.
@@ -201,9 +201,9 @@ class ItemParser {
 };
 
 /// The names that items state, each with the condition under which it is stated.
-using NameSet = std::set<std::string>;
+using SeenNames = std::set<std::string>;
 
-Status add_names(const Rule& rule, NameSet& seen) {
+Status add_names(const Rule& rule, SeenNames& seen) {
   std::string when;
   if (rule.condition) {
     when = (rule.condition->non_zero ? "\nif " : "\nunless ") + rule.condition->size;
@@ -221,16 +221,16 @@ Status add_names(const Rule& rule, NameSet& seen) {
 }
 
 /// Refuses two rules for one name. The options of a choice exclude each other, so they may agree.
-Status check_unique(std::span<const Item> items, NameSet& seen) {
+Status check_unique(std::span<const Item> items, SeenNames& seen) {
   for (const Item& item : items) {
     if (const auto* rule = std::get_if<Rule>(&item.value)) SW_TRY(add_names(*rule, seen));
     if (const auto* section = std::get_if<Section>(&item.value)) {
       SW_TRY(check_unique(section->items, seen));
     }
     if (const auto* choice = std::get_if<Choice>(&item.value)) {
-      NameSet together = seen;
+      SeenNames together = seen;
       for (const std::vector<Item>& option : choice->options) {
-        NameSet alone = seen;
+        SeenNames alone = seen;
         SW_TRY(check_unique(option, alone));
         together.merge(alone);
       }
@@ -369,7 +369,7 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
   const JsonNode rules = SW_TRY(root.at("rules"));
   ItemParser parser(root.find("groups"), known);
   mapping.items = SW_TRY(parser.parse(rules, RulePrefix{}, 0));
-  NameSet seen;
+  SeenNames seen;
   SW_TRY(check_unique(mapping.items, seen));
   if (const std::optional<JsonNode> copies = root.find("copies")) {
     const std::vector<JsonNode> nodes = SW_TRY(copies->elements());
@@ -408,7 +408,8 @@ Result<Mapping> names_of(const Source& source) {
 }
 
 Result<Source> parse_source(const MappingText& text) {
-  Result<Json> json = parse_ordered_json(text.json, text.name, JsonLimits{kMaxBytes, kMaxNesting});
+  Result<Json> json =
+      parse_ordered_json(text.json, text.name, JsonLimits{kMaxBytes, kMaxMappingNesting});
   if (!json) {
     Error error = std::move(json).error();
     error.code = Code::kMappingInvalid;

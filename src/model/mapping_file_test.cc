@@ -15,10 +15,10 @@
 namespace shardwright {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json minimal() {
-  return Json::parse(R"({
+OrderedJson minimal() {
+  return OrderedJson::parse(R"({
     "family": "f", "architectures": ["F"], "model_types": ["f"],
     "sizes": {"layers": {"hf": "n"}, "experts": {"hf": "e"}, "tied": {"hf": "t", "default": 0}},
     "indices": {"layer": {"size": "layers"}, "expert": {"size": "experts"}},
@@ -29,8 +29,8 @@ Json minimal() {
 
 /// The minimal mapping with `patch` (a JSON patch of "add" operations) applied.
 std::string patched(const std::string& pointer, const std::string& value) {
-  Json json = minimal();
-  json[Json::json_pointer(pointer)] = Json::parse(value);
+  OrderedJson json = minimal();
+  json[OrderedJson::json_pointer(pointer)] = OrderedJson::parse(value);
   return json.dump();
 }
 
@@ -239,13 +239,13 @@ TEST(ParseMapping, RefusesTextThatIsNoPlainDocument) {
 }
 
 TEST(ParseMapping, BoundsWhatGroupsCanMultiplyTo) {
-  Json json = minimal();
-  json["groups"]["g0"] = Json::array();
+  OrderedJson json = minimal();
+  json["groups"]["g0"] = OrderedJson::array();
   for (int i = 0; i < 20; ++i) {
     json["groups"]["g0"].push_back({{"megatron", fmt::format("m{}", i)}, {"hf", "h"}});
   }
   for (int level = 1; level < 6; ++level) {
-    Json uses = Json::array();
+    OrderedJson uses = OrderedJson::array();
     for (int i = 0; i < 20; ++i) uses.push_back({{"use", fmt::format("g{}", level - 1)}});
     json["groups"][fmt::format("g{}", level)] = uses;
   }
@@ -340,7 +340,7 @@ TEST(ShippedMappings, CoverTheFamiliesOfTheirNames) {
   for (const auto& entry : std::filesystem::directory_iterator(source_path("models"))) {
     if (entry.is_directory()) continue;
     const std::string name = entry.path().stem();
-    const Json file = Json::parse(read_file(entry.path()));
+    const OrderedJson file = OrderedJson::parse(read_file(entry.path()));
     if (name != "schema" && !file.value("abstract", false)) files.insert(name);
   }
   std::set<std::string> families;
@@ -359,19 +359,19 @@ TEST(ShippedMappings, CoverTheFamiliesOfTheirNames) {
 }
 
 /// Collects the field names that objects of a mapping file use.
-void collect_keys(const Json& value, std::set<std::string>& keys) {
+void collect_keys(const OrderedJson& value, std::set<std::string>& keys) {
   if (value.is_object()) {
     for (const auto& [key, member] : value.items()) {
       keys.insert(key);
       collect_keys(member, keys);
     }
   } else if (value.is_array()) {
-    for (const Json& element : value) collect_keys(element, keys);
+    for (const OrderedJson& element : value) collect_keys(element, keys);
   }
 }
 
 TEST(Schema, DefinesEveryFieldThatTheParserKnows) {
-  const Json schema = Json::parse(read_file(source_path("models/schema.json")));
+  const OrderedJson schema = OrderedJson::parse(read_file(source_path("models/schema.json")));
   EXPECT_EQ(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
   std::set<std::string> keys;
   collect_keys(schema, keys);

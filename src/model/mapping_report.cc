@@ -18,7 +18,7 @@
 namespace shardwright {
 namespace {
 
-using Kind = MappingProblem::Kind;
+using ProblemKind = MappingProblem::Kind;
 
 class Reporter {
  public:
@@ -34,10 +34,11 @@ class Reporter {
       const bool is_whole = SW_TRY(claim(instance));
       if (!is_whole) continue;
       const Status added = assembler.add_from_hf(instance, hf_);
-      if (!added) add(Kind::kShape, first_name(instance), instance.rule, added.error().message);
+      if (!added)
+        add(ProblemKind::kShape, first_name(instance), instance.rule, added.error().message);
     }
     for (const TensorDesc& desc : hf_.tensors()) {
-      if (!owners_.contains(desc.name)) add(Kind::kUncovered, desc.name, nullptr, {});
+      if (!owners_.contains(desc.name)) add(ProblemKind::kUncovered, desc.name, nullptr, {});
     }
     report.taken = hf_.tensors().size() - uncovered_;
     report.megatron_tensors = megatron_.size();
@@ -63,7 +64,7 @@ class Reporter {
   void take(const std::string& name, const std::string& rule) {
     const auto [owner, is_first] = owners_.emplace(name, rule);
     if (is_first) return;
-    add_at(Kind::kCoveredTwice, name, rule, fmt::format("{} takes it too", owner->second));
+    add_at(ProblemKind::kCoveredTwice, name, rule, fmt::format("{} takes it too", owner->second));
   }
 
   // Whether the rule's tensors all exist and nobody else makes what it makes.
@@ -77,7 +78,7 @@ class Reporter {
         take(name, rule.path);
         is_whole = is_whole && is_free;
       } else {
-        add(Kind::kMissing, name, &rule, {});
+        add(ProblemKind::kMissing, name, &rule, {});
         is_whole = false;
       }
     }
@@ -86,7 +87,7 @@ class Reporter {
       const std::string name = SW_TRY(target.render(scope));
       const auto [maker, is_first] = megatron_.emplace(name, rule.path);
       if (is_first) continue;
-      add(Kind::kProducedTwice, name, &rule, fmt::format("{} makes it too", maker->second));
+      add(ProblemKind::kProducedTwice, name, &rule, fmt::format("{} makes it too", maker->second));
       is_whole = false;
     }
     return is_whole;
@@ -98,13 +99,14 @@ class Reporter {
     return name ? *name : instance.rule->megatron[0].text();
   }
 
-  void add(Kind kind, const std::string& name, const Rule* rule, std::string reason) {
-    if (kind == Kind::kUncovered) ++uncovered_;
+  void add(ProblemKind kind, const std::string& name, const Rule* rule, std::string reason) {
+    if (kind == ProblemKind::kUncovered) ++uncovered_;
     add_at(kind, name, rule == nullptr ? "" : rule->path, std::move(reason));
   }
 
   // All layers have the same problem: it is told once, with the reason of the first.
-  void add_at(Kind kind, const std::string& name, const std::string& rule, std::string reason) {
+  void add_at(ProblemKind kind, const std::string& name, const std::string& rule,
+              std::string reason) {
     const std::string key = fmt::format("{} {} {}", problem_name(kind), rule, numberless(name));
     const auto [place, is_new] = places_.emplace(key, problems_.size());
     if (is_new) problems_.push_back({kind, {}, rule, std::move(reason), {}});
@@ -113,19 +115,20 @@ class Reporter {
 
   // Who is missing is often there under another name.
   static void name_nearest(std::vector<MappingProblem>& problems) {
-    const auto shapes_of = [&](Kind kind) {
+    const auto shapes_of = [&](ProblemKind kind) {
       std::vector<std::string> shapes;
       for (const MappingProblem& problem : problems) {
         if (problem.kind == kind) shapes.push_back(numberless(problem.tensors[0]));
       }
       return shapes;
     };
-    const std::vector<std::string> uncovered = shapes_of(Kind::kUncovered);
-    const std::vector<std::string> missing = shapes_of(Kind::kMissing);
+    const std::vector<std::string> uncovered = shapes_of(ProblemKind::kUncovered);
+    const std::vector<std::string> missing = shapes_of(ProblemKind::kMissing);
     for (MappingProblem& problem : problems) {
-      if (problem.kind != Kind::kUncovered && problem.kind != Kind::kMissing) continue;
+      if (problem.kind != ProblemKind::kUncovered && problem.kind != ProblemKind::kMissing)
+        continue;
       problem.nearest = nearest_name(numberless(problem.tensors[0]),
-                                     problem.kind == Kind::kUncovered ? missing : uncovered);
+                                     problem.kind == ProblemKind::kUncovered ? missing : uncovered);
     }
   }
 
@@ -139,7 +142,7 @@ class Reporter {
   std::vector<MappingProblem> problems_;
 };
 
-void add_problem(Kind kind, const Error& error, MappingReport& report) {
+void add_problem(ProblemKind kind, const Error& error, MappingReport& report) {
   report.problems.push_back({kind, {}, {}, error.message, {}});
 }
 
@@ -147,31 +150,31 @@ void add_problem(Kind kind, const Error& error, MappingReport& report) {
 void check_both_ways(const Mapping& mapping, const ModelSizes& sizes,
                      std::span<const TensorDesc> hf, MappingReport& report) {
   const Result<Correspondence> there = map_from_hf(mapping, sizes, hf);
-  if (!there) return add_problem(Kind::kShape, there.error(), report);
+  if (!there) return add_problem(ProblemKind::kShape, there.error(), report);
   std::vector<TensorDesc> canonical;
   for (const MappedTensor& tensor : there->megatron) canonical.push_back(tensor.desc);
   const HfWanted wanted{hf};
   const Result<Correspondence> back = map_from_megatron(mapping, sizes, canonical, &wanted);
-  if (!back) add_problem(Kind::kWayBack, back.error(), report);
+  if (!back) add_problem(ProblemKind::kWayBack, back.error(), report);
 }
 
 }  // namespace
 
 std::string_view problem_name(MappingProblem::Kind kind) {
   switch (kind) {
-    case Kind::kUncovered:
+    case ProblemKind::kUncovered:
       return "uncovered";
-    case Kind::kMissing:
+    case ProblemKind::kMissing:
       return "missing";
-    case Kind::kCoveredTwice:
+    case ProblemKind::kCoveredTwice:
       return "covered_twice";
-    case Kind::kProducedTwice:
+    case ProblemKind::kProducedTwice:
       return "produced_twice";
-    case Kind::kShape:
+    case ProblemKind::kShape:
       return "shape";
-    case Kind::kConfig:
+    case ProblemKind::kConfig:
       return "config";
-    case Kind::kWayBack:
+    case ProblemKind::kWayBack:
       return "way_back";
   }
   return "";
@@ -198,49 +201,20 @@ Result<MappingReport> report_mapping(const Mapping& mapping, const HfConfig& con
   const TensorIndex index = SW_TRY(TensorIndex::make(hf));
   const Result<ModelSizes> sizes = sizes_from_hf_config(mapping, config);
   if (!sizes) {
-    add_problem(Kind::kConfig, sizes.error(), report);
+    add_problem(ProblemKind::kConfig, sizes.error(), report);
     return report;
   }
   const ModelSizes actual = SW_TRY(observe_sizes(mapping, *sizes, Side::kHf, index));
   const Status reported = Reporter(mapping, actual, index).run(report);
   if (!reported) {
     if (reported.error().code == Code::kLimit) return std::unexpected(reported.error());
-    add_problem(Kind::kConfig, reported.error(), report);
+    add_problem(ProblemKind::kConfig, reported.error(), report);
     return report;
   }
   const Result<ArgsFromConfig> arguments = args_from_hf_config(mapping, config, hf);
-  if (!arguments) add_problem(Kind::kConfig, arguments.error(), report);
+  if (!arguments) add_problem(ProblemKind::kConfig, arguments.error(), report);
   if (report.problems.empty()) check_both_ways(mapping, *sizes, hf, report);
   return report;
-}
-
-std::string nearest_family(std::span<const Mapping> mappings, const HfConfig& config,
-                           std::span<const TensorDesc> hf) {
-  const Mapping* nearest = nullptr;
-  MappingReport best;
-  for (const Mapping& mapping : mappings) {
-    Result<MappingReport> report = report_mapping(mapping, config, hf);
-    if (!report || report->taken * 2 < hf.size()) continue;
-    const auto rank = [](const MappingReport& of) {
-      return std::pair(of.taken, -static_cast<std::ptrdiff_t>(of.problems.size()));
-    };
-    if (nearest != nullptr && rank(*report) <= rank(best)) continue;
-    nearest = &mapping;
-    best = *std::move(report);
-  }
-  if (nearest == nullptr) return {};
-  std::string text = fmt::format("nearest is {}, which takes {} of {} tensors", nearest->family,
-                                 best.taken, best.hf_tensors);
-  const auto list = [&](Kind kind, std::string_view words) {
-    std::vector<std::string> names;
-    for (const MappingProblem& problem : best.problems) {
-      if (problem.kind == kind) names.push_back(numberless(problem.tensors[0]));
-    }
-    if (!names.empty()) text += fmt::format(", {} {}", words, name_list(names));
-  };
-  list(Kind::kUncovered, "leaves");
-  list(Kind::kMissing, "misses");
-  return text;
 }
 
 }  // namespace shardwright

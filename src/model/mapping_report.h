@@ -48,11 +48,6 @@ struct MappingReport {
 [[nodiscard]] Result<MappingReport> report_mapping(const Mapping& mapping, const HfConfig& config,
                                                    std::span<const TensorDesc> hf);
 
-/// What stands in the way of the family that fits best, for models of which no mapping speaks:
-/// `nearest is llama, which takes 12 of 14 tensors, not ...`. Empty where none takes half of them.
-[[nodiscard]] std::string nearest_family(std::span<const Mapping> mappings, const HfConfig& config,
-                                         std::span<const TensorDesc> hf);
-
 /// The name with `*` for each part between dots that is a number.
 [[nodiscard]] std::string numberless(std::string_view name);
 

@@ -127,25 +127,6 @@ TEST(MappingReport, TriesTheWayBack) {
   EXPECT_THAT(found.problems[0].reason, HasSubstr("found shape (5, 4), expected at least 6 rows"));
 }
 
-TEST(MappingReport, NamesTheNearestFamily) {
-  const std::string plain = mapping_text(kLayers, "plain");
-  const std::string more =
-      mapping_text(std::string(kLayers) + R"(, {"megatron": "e", "hf": "embed"})", "more");
-  const std::array<MappingText, 2> texts{MappingText{"p.json", plain}, MappingText{"m.json", more}};
-  const std::vector<Mapping> mappings = parse_mappings(texts).value();
-  const HfConfig config = read_hf_config(kConfig).value();
-  std::vector<TensorDesc> tensors = model();
-  tensors.push_back({"l.0.bias", DType::kBF16, {4}});
-  tensors.push_back({"l.1.bias", DType::kBF16, {4}});
-  EXPECT_EQ(nearest_family(mappings, config, tensors),
-            "nearest is plain, which takes 6 of 8 tensors, leaves l.*.bias");
-  tensors.push_back({"embed", DType::kBF16, {4}});
-  EXPECT_EQ(nearest_family(mappings, config, tensors),
-            "nearest is more, which takes 7 of 9 tensors, leaves l.*.bias");
-  const std::vector<TensorDesc> strange = {{"x", DType::kBF16, {4}}};
-  EXPECT_EQ(nearest_family(mappings, config, strange), "");
-}
-
 TEST(MappingReport, NumbersOfNamesAreStars) {
   EXPECT_EQ(numberless("a.12.fc1.w"), "a.*.fc1.w");
   EXPECT_EQ(numberless("3"), "*");

@@ -204,7 +204,7 @@ Result<ParsedTransform> parse_unit_axis(const Context& context, int axis) {
   return ParsedTransform{unit, {}, {}};
 }
 
-Result<ParsedTransform> parse_named(const Context& context, std::string_view kind) {
+Result<ParsedTransform> parse_named_transform(const Context& context, std::string_view kind) {
   const JsonNode megatron = SW_TRY(context.node.at("megatron"));
   const bool is_dealt = kind == "grouped" && megatron.is_object();
   if (kind != "split" && !is_dealt) SW_TRY(expect_single(megatron, kind));
@@ -277,7 +277,7 @@ Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& 
       }
     }
   }
-  return parse_named(Context{node, known, loops}, kind);
+  return parse_named_transform(Context{node, known, loops}, kind);
 }
 
 }  // namespace shardwright

@@ -34,8 +34,7 @@ Status check_name(const std::string& name) {
   };
   if (!name.empty() && name[0] != '-' && std::ranges::all_of(name, is_plain)) return {};
   return fail(Code::kMappingInvalid,
-              "component '{}': found no name of a folder, expected a word of letters, digits, _ "
-              "and -",
+              "component '{}' cannot name a folder; it must be a word of letters, digits, _ and -",
               printable(name));
 }
 

@@ -62,7 +62,7 @@ TEST(ModelPart, HasANameThatIsAFolders) {
   };
   EXPECT_EQ(refusal("sound_2-b"), "accepted");
   for (const char* name : {"", "../../x", "a/b", ".", "..", ".hidden", "-x", "a=b", "a b", "a\n"}) {
-    EXPECT_THAT(refusal(name), HasSubstr("expected a word")) << name;
+    EXPECT_THAT(refusal(name), HasSubstr("must be a word")) << name;
   }
   EXPECT_THAT(refusal("model"), HasSubstr("component model: found a name that split needs"));
 }

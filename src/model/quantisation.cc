@@ -28,7 +28,7 @@ bool is_f8(DType dtype) {
          dtype == DType::kF8E5M2Fnuz;
 }
 
-std::string described(const TensorDesc& desc) {
+std::string one_tensor(const TensorDesc& desc) {
   return fmt::format("{} {} {}", desc.name, torch_name(desc.dtype), to_string(desc.shape));
 }
 
@@ -258,7 +258,7 @@ class Joiner {
       if (!is_meant) continue;
       return fail(Code::kUnmatchedSource, "tensor {}: found scales {}, expected {} of {}",
                   desc.name,
-                  values ? "whose values are " + described(stored_[*values]) : "without values",
+                  values ? "whose values are " + one_tensor(stored_[*values]) : "without values",
                   name, torch_name(DType::kF8E4M3));
     }
     return {};
@@ -279,7 +279,7 @@ class Joiner {
   std::span<const TensorDesc> stored_;
   const QuantisationConfig& config_;
   std::vector<Part> part_of_;
-  std::unordered_map<std::string, std::uint32_t> by_name_;
+  std::unordered_map<std::string_view, std::uint32_t> by_name_;  // names of `stored_`
   ModelTensors result_;
 };
 

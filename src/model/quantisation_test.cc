@@ -13,7 +13,7 @@ constexpr std::string_view kFp8 = R"({"quant_method": "fp8", "weight_block_size"
 constexpr std::string_view kUnstated = R"({"quant_method": "fp8", "weight_block_size": null})";
 constexpr std::string_view kFp4 = R"({"quant_method": "mxfp4"})";
 
-QuantisationConfig config_of(std::string_view quantisation) {
+QuantisationConfig quantisation_config_of(std::string_view quantisation) {
   return read_quantisation_config(
              fmt::format(R"({{"model_type": "x", "quantization_config": {}}})", quantisation))
       .value();
@@ -32,7 +32,7 @@ std::vector<TensorDesc> pair(const Dims& values, const Dims& scales,
           {"a.weight" + std::string(ending), DType::kF32, scales}};
 }
 
-Error refusal(std::span<const TensorDesc> stored, const QuantisationConfig& config) {
+Error quantisation_refusal(std::span<const TensorDesc> stored, const QuantisationConfig& config) {
   const Result<ModelTensors> model = join_scales(stored, config);
   EXPECT_FALSE(model);
   return model ? Error{} : model.error();
@@ -40,7 +40,7 @@ Error refusal(std::span<const TensorDesc> stored, const QuantisationConfig& conf
 
 #define EXPECT_REFUSED(stored, config, expected, ...)                                          \
   do {                                                                                         \
-    const Error error = refusal(stored, config_of(config));                                    \
+    const Error error = quantisation_refusal(stored, quantisation_config_of(config));          \
     EXPECT_EQ(error.code, Code::expected) << error.message;                                    \
     for (const std::string_view part : {__VA_ARGS__}) {                                        \
       EXPECT_NE(error.message.find(part), std::string::npos) << part << "; " << error.message; \
@@ -50,20 +50,24 @@ Error refusal(std::span<const TensorDesc> stored, const QuantisationConfig& conf
 TEST(QuantisationConfig, ReadsTheMethodsThatExist) {
   EXPECT_EQ(read_quantisation_config("").value().method, "");
   EXPECT_EQ(read_quantisation_config(R"({"quantization_config": null})").value().method, "");
-  const QuantisationConfig blocks = config_of(kFp8);
+  const QuantisationConfig blocks = quantisation_config_of(kFp8);
   EXPECT_EQ(blocks.method, "fp8");
   EXPECT_EQ(blocks.scales, Scales::kBlocks);
   EXPECT_EQ(blocks.block, (std::array<std::int64_t, 2>{128, 128}));
-  EXPECT_EQ(config_of(kUnstated).scales, Scales::kUnstated);
-  EXPECT_EQ(config_of(R"({"quant_method": "fbgemm_fp8"})").scales, Scales::kRows);
-  EXPECT_EQ(config_of(R"({"quant_method": "modelopt", "quant_algo": "FP8"})").scales,
+  EXPECT_EQ(quantisation_config_of(kUnstated).scales, Scales::kUnstated);
+  EXPECT_EQ(quantisation_config_of(R"({"quant_method": "fbgemm_fp8"})").scales, Scales::kRows);
+  EXPECT_EQ(quantisation_config_of(R"({"quant_method": "modelopt", "quant_algo": "FP8"})").scales,
             Scales::kTensor);
-  EXPECT_EQ(config_of(kFp4).scales, Scales::kFp4Groups);
-  EXPECT_EQ(config_of(groups(R"({"num_bits": 8, "type": "float", "strategy": "channel"})")).scales,
-            Scales::kRows);
-  EXPECT_EQ(config_of(groups(R"({"num_bits": 8, "type": "float", "strategy": "tensor"})")).scales,
-            Scales::kTensor);
-  const QuantisationConfig packed = config_of(groups(
+  EXPECT_EQ(quantisation_config_of(kFp4).scales, Scales::kFp4Groups);
+  EXPECT_EQ(
+      quantisation_config_of(groups(R"({"num_bits": 8, "type": "float", "strategy": "channel"})"))
+          .scales,
+      Scales::kRows);
+  EXPECT_EQ(
+      quantisation_config_of(groups(R"({"num_bits": 8, "type": "float", "strategy": "tensor"})"))
+          .scales,
+      Scales::kTensor);
+  const QuantisationConfig packed = quantisation_config_of(groups(
       R"({"num_bits": 8, "type": "float", "strategy": "block", "block_structure": [64, 32]})"));
   EXPECT_EQ(packed.scales, Scales::kBlocks);
   EXPECT_EQ(packed.block, (std::array<std::int64_t, 2>{64, 32}));
@@ -73,18 +77,22 @@ TEST(QuantisationConfig, ReadsTheMethodsThatExist) {
 }
 
 TEST(QuantisationConfig, SaysWhatIsNotRead) {
-  EXPECT_NE(config_of(R"({"quant_method": "gptq", "bits": 4})").unsupported, "");
-  EXPECT_NE(config_of(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})").unsupported, "");
-  EXPECT_NE(config_of(R"({"bits": 4})").unsupported, "");
-  EXPECT_NE(config_of(R"({"quant_method": "compressed-tensors"})").unsupported, "");
-  EXPECT_NE(config_of(groups(R"({"num_bits": 4, "type": "int"})")).unsupported, "");
+  EXPECT_NE(quantisation_config_of(R"({"quant_method": "gptq", "bits": 4})").unsupported, "");
   EXPECT_NE(
-      config_of(groups(R"({"num_bits": 8, "type": "int", "strategy": "channel"})")).unsupported,
+      quantisation_config_of(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})").unsupported,
+      "");
+  EXPECT_NE(quantisation_config_of(R"({"bits": 4})").unsupported, "");
+  EXPECT_NE(quantisation_config_of(R"({"quant_method": "compressed-tensors"})").unsupported, "");
+  EXPECT_NE(quantisation_config_of(groups(R"({"num_bits": 4, "type": "int"})")).unsupported, "");
+  EXPECT_NE(
+      quantisation_config_of(groups(R"({"num_bits": 8, "type": "int", "strategy": "channel"})"))
+          .unsupported,
       "");
   EXPECT_NE(
-      config_of(groups(R"({"num_bits": 8, "type": "float", "strategy": "group"})")).unsupported,
+      quantisation_config_of(groups(R"({"num_bits": 8, "type": "float", "strategy": "group"})"))
+          .unsupported,
       "");
-  EXPECT_NE(config_of(R"({"quant_method": "compressed-tensors", "config_groups": {
+  EXPECT_NE(quantisation_config_of(R"({"quant_method": "compressed-tensors", "config_groups": {
       "a": {"weights": {"num_bits": 8, "type": "float", "strategy": "tensor"}},
       "b": {"weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}}})")
                 .unsupported,
@@ -112,7 +120,7 @@ TEST(JoinScales, LeavesPlainModelsAlone) {
 
 TEST(JoinScales, TakesBlocksWithPartialOnesAtTheEdges) {
   const std::vector<TensorDesc> stored = pair({576, 300}, {5, 3});
-  const ModelTensors model = join_scales(stored, config_of(kFp8)).value();
+  const ModelTensors model = join_scales(stored, quantisation_config_of(kFp8)).value();
   ASSERT_EQ(model.tensors.size(), 2U);
   EXPECT_EQ(model.tensors[0].name, "a.weight");
   EXPECT_EQ(model.tensors[0].dtype, DType::kBF16);
@@ -128,7 +136,7 @@ TEST(JoinScales, TakesBlocksWithPartialOnesAtTheEdges) {
 TEST(JoinScales, PackedExpertsHaveBlocksOfTheirOwn) {
   const std::vector<TensorDesc> stored = {{"e.gate_up_proj", DType::kF8E4M3, {8, 200, 128}},
                                           {"e.gate_up_proj_scale_inv", DType::kF32, {8, 2, 1}}};
-  const ModelTensors model = join_scales(stored, config_of(kFp8)).value();
+  const ModelTensors model = join_scales(stored, quantisation_config_of(kFp8)).value();
   EXPECT_EQ(model.quantised[0].block, (Dims{1, 128, 128}));
   EXPECT_EQ(model.quantised[0].stride, (Dims{2, 1, 1}));
 }
@@ -136,7 +144,7 @@ TEST(JoinScales, PackedExpertsHaveBlocksOfTheirOwn) {
 TEST(JoinScales, TakesScalesOfRowsTensorsAndExperts) {
   const auto block = [](const Dims& values, const Dims& scales, std::string_view config) {
     const Result<ModelTensors> model =
-        join_scales(pair(values, scales, "_scale"), config_of(config));
+        join_scales(pair(values, scales, "_scale"), quantisation_config_of(config));
     EXPECT_TRUE(model) << model.error().message;
     return model ? model->quantised[0].block : Dims{};
   };
@@ -195,7 +203,9 @@ TEST(JoinScales, RefusesWhatItDoesNotUnderstand) {
   // What somebody multiplied out is plain, whatever the config still says.
   const std::vector<TensorDesc> plain = {{"a.weight", DType::kBF16, {4, 4}},
                                          {"steps", DType::kI64, {1}}};
-  EXPECT_EQ(join_scales(plain, config_of(R"({"quant_method": "gptq"})")).value().tensors.size(),
+  EXPECT_EQ(join_scales(plain, quantisation_config_of(R"({"quant_method": "gptq"})"))
+                .value()
+                .tensors.size(),
             2U);
 }
 
@@ -203,7 +213,7 @@ TEST(JoinScales, ListsScalesOfActivations) {
   std::vector<TensorDesc> stored = pair({6, 8}, {1, 1});
   stored.push_back({"a.input_scale", DType::kF32, {}});
   stored.push_back({"a.k_scale", DType::kF32, {}});
-  const ModelTensors model = join_scales(stored, config_of(kFp8)).value();
+  const ModelTensors model = join_scales(stored, quantisation_config_of(kFp8)).value();
   EXPECT_EQ(model.tensors.size(), 2U);
   EXPECT_EQ(model.ignored, (std::vector<std::string>{"a.input_scale", "a.k_scale"}));
   // Nothing says that it belongs to a quantisation.
@@ -217,7 +227,7 @@ std::vector<TensorDesc> fp4_pair() {
 }
 
 TEST(JoinScales, TurnsFp4GroupsAround) {
-  const ModelTensors model = join_scales(fp4_pair(), config_of(kFp4)).value();
+  const ModelTensors model = join_scales(fp4_pair(), quantisation_config_of(kFp4)).value();
   ASSERT_EQ(model.tensors.size(), 1U);
   EXPECT_EQ(model.tensors[0].name, "e.down_proj");
   EXPECT_EQ(model.tensors[0].shape, (Dims{4, 96, 64}));

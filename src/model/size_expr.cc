@@ -50,10 +50,8 @@ Result<std::int64_t> Scope::value_of(std::string_view name) const {
   }
   const auto found = sizes.find(name);
   if (found != sizes.end()) return found->second;
-  return fail(
-      Code::kConfigMissing,
-      "size '{}': found no value, expected one; give a config.json or arguments that name it",
-      name);
+  return fail(Code::kConfigMissing,
+              "size '{}' has no value; give a config.json or arguments that name it", name);
 }
 
 Result<SizeExpr> SizeExpr::parse(std::string_view text) {

@@ -69,7 +69,7 @@ TEST(Variant, MayBeThatAKeyIsSet) {
   EXPECT_EQ((*find_family(families, seeing(R"(, "text": {"kind": 128})")))->family, "more");
   const auto absent = find_family(std::span(families).subspan(1), seeing(""));
   ASSERT_FALSE(absent);
-  EXPECT_THAT(absent.error().message, HasSubstr("found no text.kind, expected it"));
+  EXPECT_THAT(absent.error().message, HasSubstr("config.json has no text.kind, which family"));
 }
 
 TEST(Variant, ListsValues) {

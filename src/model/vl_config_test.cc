@@ -130,7 +130,7 @@ TEST(OriginalLlava, AsksForSizesOfTowersThatItDoesNotKnow) {
   const Mapping& family = **find_family(shipped_mappings(), config);
   const auto sizes = sizes_from_hf_config(family, config);
   ASSERT_FALSE(sizes);
-  EXPECT_THAT(sizes.error().message, testing::HasSubstr("found no vision_config."));
+  EXPECT_THAT(sizes.error().message, testing::HasSubstr("config.json: vision_config."));
   json["mm_projector_type"] = "linear";
   const HfConfig linear = read_hf_config(json.dump()).value();
   EXPECT_FALSE(find_family(shipped_mappings(), linear));

@@ -10,9 +10,9 @@ namespace shardwright {
 namespace {
 
 constexpr std::string_view kSliding = "sliding_attention";
-constexpr std::string_view kFull = "full_attention";
+constexpr std::string_view kFullAttention = "full_attention";
 
-Status check_count(std::string_view name, std::size_t found, std::int64_t layers) {
+Status check_window_count(std::string_view name, std::size_t found, std::int64_t layers) {
   if (std::cmp_equal(found, layers)) return {};
   return fail(Code::kConfigMissing, "{}: found {} entries, expected {}, one per layer", name, found,
               layers);
@@ -30,12 +30,12 @@ WindowedLayers every_so_many_whole(std::int64_t period, std::int64_t layers) {
 
 Result<WindowedLayers> from_layer_types(const std::vector<std::string>& types,
                                         std::int64_t layers) {
-  SW_TRY(check_count("layer_types", types.size(), layers));
+  SW_TRY(check_window_count("layer_types", types.size(), layers));
   WindowedLayers windowed;
   for (const std::string& type : types) {
-    if (type != kSliding && type != kFull) {
+    if (type != kSliding && type != kFullAttention) {
       return fail(Code::kConfigMissing, "layer_types: found '{}', expected '{}' or '{}'", type,
-                  kSliding, kFull);
+                  kSliding, kFullAttention);
     }
     windowed.push_back(type == kSliding ? 1 : 0);
   }
@@ -45,7 +45,7 @@ Result<WindowedLayers> from_layer_types(const std::vector<std::string>& types,
 std::vector<std::string> to_layer_types(const WindowedLayers& windowed) {
   std::vector<std::string> types;
   for (const std::int64_t has_window : windowed) {
-    types.emplace_back(has_window != 0 ? kSliding : kFull);
+    types.emplace_back(has_window != 0 ? kSliding : kFullAttention);
   }
   return types;
 }
@@ -63,7 +63,7 @@ Result<WindowedLayers> from_skip_frequency(const ArgValue& frequency, std::int64
     return WindowedLayers(static_cast<std::size_t>(layers), 1);
   }
   if (const auto* list = std::get_if<WindowedLayers>(&frequency)) {
-    SW_TRY(check_count("window_attn_skip_freq", list->size(), layers));
+    SW_TRY(check_window_count("window_attn_skip_freq", list->size(), layers));
     return *list;
   }
   const auto* period = std::get_if<std::int64_t>(&frequency);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "layout/layer_name.h"
+#include "layout/piece_limit.h"
 
 namespace shardwright {
 
@@ -42,6 +43,22 @@ std::vector<CanonicalTensor> canonical_tensors(const Catalog& catalog) {
     if (!is_optimizer_name(name)) append_canonical(catalog, i, name, tensors);
   }
   return tensors;
+}
+
+std::vector<TensorDesc> descs_of(std::span<const CanonicalTensor> tensors) {
+  std::vector<TensorDesc> descs;
+  descs.reserve(tensors.size());
+  for (const CanonicalTensor& tensor : tensors) descs.push_back(tensor.desc);
+  return descs;
+}
+
+Result<std::vector<TensorDesc>> canonical_descs(const Catalog& catalog) {
+  SW_TRY(check_piece_count(descs_of(catalog)));
+  std::vector<TensorDesc> descs;
+  for (CanonicalTensor& tensor : canonical_tensors(catalog)) {
+    descs.push_back(std::move(tensor.desc));
+  }
+  return descs;
 }
 
 TensorView view_of_canonical(const CanonicalTensor& tensor) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,12 @@ void append_canonical(const Catalog& catalog, std::uint32_t index, std::string_v
 
 /// The canonical tensors of a torch_dist catalog, in its order. Optimizer states are left out.
 [[nodiscard]] std::vector<CanonicalTensor> canonical_tensors(const Catalog& catalog);
+
+/// Name, dtype and shape of each.
+[[nodiscard]] std::vector<TensorDesc> descs_of(std::span<const CanonicalTensor> tensors);
+
+/// Those of the canonical tensors of a catalog. Error: kLimit, as check_piece_count().
+[[nodiscard]] Result<std::vector<TensorDesc>> canonical_descs(const Catalog& catalog);
 
 /// The whole of a canonical tensor as a view of the tensor it is stored in.
 [[nodiscard]] TensorView view_of_canonical(const CanonicalTensor& tensor);

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "plan/repeated_tensors.h"
 #include "shardwright/plan.h"
 #include "tensor/convert.h"
 #include "tensor/dequantise.h"
@@ -133,7 +134,8 @@ Status check_archives(const Plan& plan) {
     }
     for (const std::uint32_t index : archive.storages) {
       if (index >= used.size() || used[index]) {
-        return fail(Code::kPlanInvalid, "plan: a storage that is no tensor or another's too");
+        return fail(Code::kPlanInvalid,
+                    "plan: archive storage {} belongs to no target tensor, or to two", index);
       }
       used[index] = true;
       const StoredTensor& tensor = plan.target.tensors[index];
@@ -141,7 +143,7 @@ Status check_archives(const Plan& plan) {
                             tensor.chunks.file(0) == archive.file &&
                             tensor.chunks.box(0) == Box::whole(tensor.desc.shape);
       if (!is_whole) {
-        return fail(Code::kPlanInvalid, "tensor {}: is no whole storage of its archive",
+        return fail(Code::kPlanInvalid, "tensor {}: is not a whole storage of its archive",
                     tensor.desc.name);
       }
     }
@@ -159,6 +161,11 @@ Status check_plan(const Plan& plan) {
     return fail(Code::kPlanInvalid, "plan: recipes and target catalog differ in length");
   }
   SW_TRY(check_archives(plan));
+  for (std::size_t i = 0; i < plan.objects.size(); ++i) {
+    if (plan.objects[i].is_copy || plan.objects[i].bytes != nullptr) continue;
+    return fail(Code::kPlanInvalid, "plan: object {} is new and has no bytes",
+                target.objects[i].name);
+  }
   std::vector<bool> is_read(plan.source.tensors.size(), false);
   std::vector<bool> is_multiplied(plan.source.tensors.size(), false);
   for (const QuantisedSource& quantised : plan.quantised) {
@@ -190,8 +197,10 @@ PlanCost cost_of(const Plan& plan) {
     scale_bytes[quantised.values] = plan.source.tensors[quantised.scales].chunks.range(0).length;
     is_multiplied[quantised.values] = true;
   }
-  for (const TensorRecipe& recipe : plan.tensors) {
-    for (const TensorView& view : recipe.views) {
+  const std::vector<bool> repeated = repeated_tensors(plan);
+  for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+    if (repeated[i]) continue;  // filled with what was read for the one in front
+    for (const TensorView& view : plan.tensors[i].views) {
       const DType dtype = plan.source.tensors[view.source].desc.dtype;
       const std::int64_t count = view.box.volume();
       cost.payload_bytes_read += static_cast<std::uint64_t>(

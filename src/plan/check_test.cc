@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "shardwright/plan.h"
@@ -24,6 +26,12 @@ Plan identity_plan() {
   return plan;
 }
 
+void edit_view(Plan& plan, const std::function<void(TensorView&)>& edit) {
+  TensorView view = plan.tensors[0].views[0];
+  edit(view);
+  plan.tensors[0].views.set(0, view);
+}
+
 TEST(CheckPlan, AcceptsACopy) {
   const Plan plan = identity_plan();
   EXPECT_TRUE(check_plan(plan));
@@ -33,7 +41,7 @@ TEST(CheckPlan, AcceptsACopy) {
 
 TEST(CheckPlan, NamesTargetElementsWithoutSource) {
   Plan plan = identity_plan();
-  plan.tensors[0].views[0].box.shape = {3, 6};
+  edit_view(plan, [](TensorView& view) { view.box.shape = {3, 6}; });
   const Status status = check_plan(plan);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, Code::kHole);
@@ -50,6 +58,15 @@ TEST(CheckPlan, RefusesTwoSourcesForOneElement) {
   EXPECT_EQ(check_plan(plan).error().code, Code::kOverlap);
 }
 
+TEST(CheckPlan, RefusesANewObjectWithoutBytes) {
+  Plan plan = identity_plan();
+  plan.target.objects = {{"state", 0, {96, 0}}};
+  plan.objects = {{false, 0, std::make_shared<const std::string>()}};
+  EXPECT_TRUE(check_plan(plan));
+  plan.objects[0].bytes = nullptr;
+  EXPECT_EQ(check_plan(plan).error().code, Code::kPlanInvalid);
+}
+
 TEST(CheckPlan, RefusesHolesInTheSource) {
   Plan plan = identity_plan();
   plan.source.tensors[0].chunks = ChunkList(2);
@@ -62,16 +79,16 @@ TEST(CheckPlan, RefusesHolesInTheSource) {
 
 TEST(CheckPlan, RefusesViewsThatLeaveTheirTensors) {
   Plan plan = identity_plan();
-  plan.tensors[0].views[0].source_origin = {0, 1};
+  edit_view(plan, [](TensorView& view) { view.source_origin = {0, 1}; });
   EXPECT_EQ(check_plan(plan).error().code, Code::kPlanInvalid);
   plan = identity_plan();
-  plan.tensors[0].views[0].source = 1;
+  edit_view(plan, [](TensorView& view) { view.source = 1; });
   EXPECT_EQ(check_plan(plan).error().code, Code::kPlanInvalid);
   plan = identity_plan();
-  plan.tensors[0].views[0].axis = {0, 0};
+  edit_view(plan, [](TensorView& view) { view.axis = {0, 0}; });
   EXPECT_EQ(check_plan(plan).error().code, Code::kPlanInvalid);
   plan = identity_plan();
-  plan.tensors[0].views[0].axis = {0, -1};
+  edit_view(plan, [](TensorView& view) { view.axis = {0, -1}; });
   EXPECT_EQ(check_plan(plan).error().code, Code::kPlanInvalid);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "base/fail.h"
 #include "layout/layer_name.h"
@@ -25,7 +26,7 @@ TensorView view_of_hf(const Block& block, std::uint32_t source) {
 // Appends the views whose target is the HF side of a block. Steps on the HF side (interleaved rows)
 // make one view per row.
 void append_hf_views(const Block& block, int hf_axes, const CanonicalTensor& source,
-                     std::vector<TensorView>& views) {
+                     ViewList& views) {
   const int lead = source.layer >= 0 ? 1 : 0;
   TensorView view{Box{block.hf_origin, Dims::filled(hf_axes, 1)},
                   source.stored,
@@ -55,9 +56,10 @@ void append_hf_views(const Block& block, int hf_axes, const CanonicalTensor& sou
   }
 }
 
-// Puts a layer's tensor into a stack: one more axis in front.
-void append_stacked(const DraftTensor& layer, std::int64_t index, DraftTensor& stack) {
-  for (const TensorView& view : layer.recipe.views) {
+// Moves a layer's tensor into a stack: one more axis in front.
+void append_stacked(DraftTensor& layer, std::int64_t index, DraftTensor& stack) {
+  const ViewList views = std::exchange(layer.recipe.views, {});
+  for (const TensorView& view : views) {
     TensorView lifted{{{index}, {1}}, view.source, view.source_origin, {-1}, {1}};
     for (int axis = 0; axis < view.box.axes(); ++axis) {
       lifted.box.origin.push_back(view.box.origin[axis]);
@@ -94,6 +96,13 @@ bool are_alike(const Layers& layers, const std::vector<DraftTensor>& tensors) {
 
 }  // namespace
 
+std::vector<TensorDesc> descs_of(std::span<const DraftTensor> tensors) {
+  std::vector<TensorDesc> descs;
+  descs.reserve(tensors.size());
+  for (const DraftTensor& tensor : tensors) descs.push_back(tensor.desc);
+  return descs;
+}
+
 // MTP layers are never stacked.
 std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors, LayerKeys keys) {
   if (keys == LayerKeys::kAllNumbered) return tensors;
@@ -121,6 +130,7 @@ std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors, LayerKey
         append_stacked(tensors[part], index, whole);
         is_stacked[part] = true;
       }
+      whole.recipe.views.shrink_to_fit();
       stacked_at.emplace(position, std::move(whole));
     }
   }
@@ -142,6 +152,7 @@ Result<std::vector<DraftTensor>> draft_from_hf(const Correspondence& corresponde
     by_name.emplace(source.tensors[i].desc.name, i);
   }
   std::vector<DraftTensor> tensors;
+  tensors.reserve(correspondence.megatron.size());
   for (const MappedTensor& mapped : correspondence.megatron) {
     DraftTensor tensor{mapped.desc, {{}, mapped.constant, mapped.offset}, std::nullopt};
     tensor.desc.dtype = target_dtype(options, mapped.desc.dtype, mapped.pinned_dtype);
@@ -165,6 +176,7 @@ Result<std::vector<DraftTensor>> draft_to_hf(const Correspondence& correspondenc
   std::unordered_map<std::string_view, std::size_t> by_name;
   for (std::size_t i = 0; i < canonical.size(); ++i) by_name.emplace(canonical[i].desc.name, i);
   std::vector<DraftTensor> tensors;
+  tensors.reserve(correspondence.hf.size());
   for (const MappedTensor& mapped : correspondence.hf) {
     DraftTensor tensor{mapped.desc, {}, std::nullopt};
     tensor.desc.dtype = target_dtype(options, mapped.desc.dtype, mapped.pinned_dtype);
@@ -199,6 +211,7 @@ DraftTensor draft_whole(const CanonicalTensor& source, const DraftOptions& optio
 
 std::vector<DraftTensor> draft_identity(const Catalog& source, const DraftOptions& options) {
   std::vector<DraftTensor> tensors;
+  tensors.reserve(source.tensors.size());
   for (std::uint32_t i = 0; i < source.tensors.size(); ++i) {
     tensors.push_back(draft_whole({source.tensors[i].desc, i}, options));
   }
@@ -216,9 +229,7 @@ std::vector<DraftTensor> draft_layers(const Catalog& source, const DraftOptions&
 }
 
 void name_for_spec(ModuleSpec spec, std::vector<DraftTensor>& tensors) {
-  std::vector<TensorDesc> descs;
-  for (const DraftTensor& tensor : tensors) descs.push_back(tensor.desc);
-  descs = names_in_spec(descs, spec);
+  std::vector<TensorDesc> descs = names_in_spec(descs_of(tensors), spec);
   for (std::size_t i = 0; i < descs.size(); ++i) tensors[i].desc.name = std::move(descs[i].name);
 }
 
@@ -235,9 +246,11 @@ void resize_rows(DraftTensor& tensor, std::int64_t rows) {
   const std::int64_t old_rows = tensor.desc.shape[0];
   tensor.desc.shape[0] = rows;
   if (rows > old_rows) tensor.recipe.fill = 0.0;
-  for (TensorView& view : tensor.recipe.views) {
+  for (std::size_t i = 0; i < tensor.recipe.views.size(); ++i) {
+    TensorView view = tensor.recipe.views[i];
     view.box.shape[0] =
         std::min(view.box.shape[0], std::max<std::int64_t>(rows - view.box.origin[0], 0));
+    tensor.recipe.views.set(i, view);
   }
 }
 

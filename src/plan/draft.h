@@ -22,6 +22,9 @@ struct DraftTensor {
   std::optional<std::int64_t> true_rows;
 };
 
+/// Name, dtype and shape of each.
+[[nodiscard]] std::vector<TensorDesc> descs_of(std::span<const DraftTensor> tensors);
+
 /// How Megatron names the tensors of a layer stack (torch_dist keys).
 enum class LayerKeys : std::uint8_t {
   kAutomatic,    ///< stacked if all layers are alike, else numbered

@@ -47,7 +47,7 @@ TEST(DraftFromHf, StacksLayersThatAreAlike) {
   EXPECT_EQ(drafts[0].desc.name, "decoder.layers.mlp.linear_fc1.weight");
   EXPECT_EQ(drafts[0].desc.shape, (Dims{2, 4, 3}));
   ASSERT_EQ(drafts[0].recipe.views.size(), 4U);
-  const TensorView& up = drafts[0].recipe.views[3];
+  const TensorView up = drafts[0].recipe.views[3];
   EXPECT_EQ(up.box, (Box{{1, 2, 0}, {1, 2, 3}}));
   EXPECT_EQ(up.source, 3U);
   EXPECT_EQ(up.axis, (Dims{-1, 0, 1}));
@@ -95,7 +95,7 @@ TEST(DraftToHf, ReadsOutOfTheStack) {
   EXPECT_EQ(canonical[1].desc.name, "decoder.layers.1.mlp.linear_fc1.weight");
   const auto drafts = draft_to_hf(c, canonical, {}).value();
   ASSERT_EQ(drafts.size(), 4U);
-  const TensorView& up = drafts[3].recipe.views.at(0);
+  const TensorView up = drafts[3].recipe.views[0];
   EXPECT_EQ(up.source, 0U);
   EXPECT_EQ(up.source_origin, (Dims{1, 2, 0}));
   EXPECT_EQ(up.axis, (Dims{1, 2}));
@@ -113,7 +113,7 @@ TEST(DraftToHf, WritesInterleavedRowsOneByOne) {
   catalog.tensors.push_back(whole("fc1", {4, 3}));
   const auto drafts = draft_to_hf(c, canonical_tensors(catalog), {}).value();
   ASSERT_EQ(drafts[0].recipe.views.size(), 4U);
-  const TensorView& last_up = drafts[0].recipe.views[3];
+  const TensorView last_up = drafts[0].recipe.views[3];
   EXPECT_EQ(last_up.box, (Box{{3, 0}, {1, 3}}));
   EXPECT_EQ(last_up.source_origin, (Dims{3, 0}));
 }

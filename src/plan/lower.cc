@@ -9,9 +9,6 @@
 namespace shardwright {
 namespace {
 
-// Recipes of stacked tensors have a view per layer and expert; those are searched, not scanned.
-constexpr std::size_t kManyViews = 16;
-
 // The part of the source tensor that `region` of a view reads.
 Box source_box(const TensorView& view, const Box& region, int source_axes) {
   Box box{view.source_origin, Dims::filled(source_axes, 1)};
@@ -72,38 +69,28 @@ PieceScales scales_of(const QuantisedSource& quantised, const StoredTensor& scal
 Lowering::Lowering(const Plan& plan)
     : plan_(&plan),
       quantised_(plan.source.tensors.size(), nullptr),
-      indexes_(plan.source.tensors.size()),
-      view_indexes_(plan.tensors.size()),
-      view_boxes_(plan.tensors.size()) {
+      indexes_(plan.source.tensors.size()) {
+  views_.reserve(plan.tensors.size());
   for (const QuantisedSource& quantised : plan.quantised) {
     quantised_[quantised.values] = &quantised;
   }
   for (std::size_t target = 0; target < plan.tensors.size(); ++target) {
-    const std::vector<TensorView>& views = plan.tensors[target].views;
+    const ViewList& views = plan.tensors[target].views;
+    views_.emplace_back(views, plan.target.tensors[target].desc.shape.size());
     for (const TensorView& view : views) {
       if (!indexes_[view.source]) {
         const ChunkList& chunks = plan.source.tensors[view.source].chunks;
         indexes_[view.source] = std::make_unique<ChunkIndex>(chunks);
       }
     }
-    if (views.size() < kManyViews) continue;
-    ChunkList& boxes = view_boxes_[target];
-    boxes = ChunkList(plan.target.tensors[target].desc.shape.size());
-    boxes.reserve(views.size());
-    for (const TensorView& view : views) boxes.push_back(Chunk{view.box, 0, {}, {}});
-    view_indexes_[target] = std::make_unique<ChunkIndex>(boxes);
   }
 }
 
 void Lowering::lower(std::size_t target, const Box& region,
                      std::vector<SourcePiece>& pieces) const {
-  const std::vector<TensorView>& views = plan_->tensors[target].views;
-  if (!view_indexes_[target]) {
-    for (const TensorView& view : views) lower_view(view, region, pieces);
-    return;
-  }
+  const ViewList& views = plan_->tensors[target].views;
   std::vector<std::uint32_t> found;
-  view_indexes_[target]->find(region, found);
+  views_[target].find(region, found);
   for (const std::uint32_t index : found) lower_view(views[index], region, pieces);
 }
 

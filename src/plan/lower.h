@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "plan/view_index.h"
 #include "shardwright/plan.h"
 #include "tensor/chunk_index.h"
 
@@ -50,10 +51,9 @@ class Lowering {
                   std::vector<SourcePiece>& pieces) const;
 
   const Plan* plan_;
-  std::vector<const QuantisedSource*> quantised_;          // by source tensor; null for plain ones
-  std::vector<std::unique_ptr<ChunkIndex>> indexes_;       // of the source tensors that are read
-  std::vector<std::unique_ptr<ChunkIndex>> view_indexes_;  // of recipes with many views
-  std::vector<ChunkList> view_boxes_;
+  std::vector<const QuantisedSource*> quantised_;     // by source tensor; null for plain ones
+  std::vector<std::unique_ptr<ChunkIndex>> indexes_;  // of the source tensors that are read
+  std::vector<ViewIndex> views_;                      // of each recipe
 };
 
 }  // namespace shardwright

@@ -17,7 +17,7 @@ Dims without_first(const Dims& dims) {
 DraftTensor slice_rows(const DraftTensor& tensor, std::int64_t begin, std::int64_t rows) {
   DraftTensor slice = tensor;
   slice.desc.shape[0] = rows;
-  slice.recipe.views.clear();
+  slice.recipe.views = {};
   slice.true_rows.reset();
   for (const TensorView& whole : tensor.recipe.views) {
     const std::int64_t first = std::max(whole.box.origin[0], begin);
@@ -38,11 +38,13 @@ DraftTensor slice_rows(const DraftTensor& tensor, std::int64_t begin, std::int64
 DraftTensor take_row(const DraftTensor& tensor, std::int64_t index) {
   DraftTensor row = slice_rows(tensor, index, 1);
   row.desc.shape = without_first(row.desc.shape);
-  for (TensorView& view : row.recipe.views) {
+  for (std::size_t i = 0; i < row.recipe.views.size(); ++i) {
+    TensorView view = row.recipe.views[i];
     view.box.origin = without_first(view.box.origin);
     view.box.shape = without_first(view.box.shape);
     view.axis = without_first(view.axis);
     view.step = without_first(view.step);
+    row.recipe.views.set(i, view);
   }
   return row;
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensor/values.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "tensor/convert.h"
 
@@ -115,6 +118,14 @@ void decode_values(DType dtype, std::span<const std::byte> bytes, std::span<doub
   }
   return is_castable_float(dtype) ? decode_floats(dtype, bytes, values)
                                   : decode_small_floats(dtype, bytes, values);
+}
+
+std::string value_text(DType dtype, std::span<const std::byte> element) {
+  std::vector<double> parts(static_cast<std::size_t>(parts_of(dtype)));
+  if (parts.empty()) return fmt::format("{:#04x}", std::to_integer<unsigned>(element[0]));
+  decode_values(dtype, element, parts);
+  if (parts.size() == 2) return fmt::format("{}{:+}i", parts[0], parts[1]);
+  return fmt::format("{}", parts[0]);
 }
 
 }  // namespace shardwright

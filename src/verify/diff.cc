@@ -5,6 +5,9 @@
 #include <unordered_map>
 
 #include "base/fail.h"
+#include "canonical/canonical_model.h"
+#include "dcp/named_replicas.h"
+#include "exec/finish_reading.h"
 #include "plan/canonical.h"
 #include "verify/element_difference.h"
 #include "verify/tile_buffer.h"
@@ -16,7 +19,7 @@ namespace {
 // Two Hugging Face models compare by their own names, as do two checkpoints of no known kind; else
 // both are seen as Megatron's canonical tensors.
 Naming common_naming(const Checkpoint& left, const Checkpoint& right, const ProofOptions& options) {
-  const bool both_hf = is_hf_model(left) && is_hf_model(right);
+  const bool both_hf = left.location.traits.is_hf_model && right.location.traits.is_hf_model;
   const bool both_known =
       natural_naming(left) == Naming::kCanonical && natural_naming(right) == Naming::kCanonical;
   return options.own_names || both_hf || !both_known ? Naming::kStored : Naming::kCanonical;
@@ -24,6 +27,14 @@ Naming common_naming(const Checkpoint& left, const Checkpoint& right, const Proo
 
 const std::string& name_of(const View& view, std::size_t tensor) {
   return view.plan.target.tensors[tensor].desc.name;
+}
+
+std::size_t count_states(const View& view) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < view.plan.tensors.size(); ++i) {
+    count += is_optimizer_name(name_of(view, i)) ? 1U : 0U;
+  }
+  return count;
 }
 
 class Comparison {
@@ -46,6 +57,8 @@ class Comparison {
       return [this, a, b](std::size_t job) -> Status { return compare_tile(jobs_[job], *a, *b); };
     };
     SW_TRY(workload_.run(jobs_.size(), make_worker));
+    SW_TRY(finish_reading(*left_.checkpoint.files, workload_.threads()));
+    SW_TRY(finish_reading(*right_.checkpoint.files, workload_.threads()));
     finish();
     return std::move(report_);
   }
@@ -87,23 +100,22 @@ class Comparison {
     std::ranges::sort(report_.missing_left);
   }
 
+  // Where only one side has any, views leave them as they are stored.
   bool compares_states() {
-    const auto states = [](const View& view) {
-      std::size_t count = 0;
-      for (std::size_t i = 0; i < view.plan.tensors.size(); ++i) {
-        count += is_optimizer_name(name_of(view, i)) ? 1U : 0U;
-      }
-      return count;
-    };
-    const std::size_t left = states(left_);
-    const std::size_t right = states(right_);
+    const std::size_t left = count_states(left_);
+    const std::size_t right = count_states(right_);
+    if (left + right == 0) return false;
     const bool both = left > 0 && right > 0;
-    if (both && left_.states_have_model_shapes == right_.states_have_model_shapes) return true;
-    if (left + right > 0) {
-      report_.notes.push_back(fmt::format(
-          "{} optimizer states are not compared: {}", left + right,
-          both ? "those of one side are in buckets or flattened" : "only one side has any"));
+    if (both && left_.has_states_by_tensor == right_.has_states_by_tensor) return true;
+    std::string why = "only one side has any";
+    if (both) {
+      const View& stored = left_.has_states_by_tensor ? right_ : left_;
+      why = stored.checkpoint.location.path +
+            ": nothing says which of them belong to which tensor of the model";
+      if (!stored.states_left.empty()) why += ": " + stored.states_left;
     }
+    report_.notes.push_back(
+        fmt::format("{} optimizer states are not compared: {}", left + right, why));
     return false;
   }
 
@@ -185,15 +197,42 @@ std::vector<std::string> joined(const View& left, const View& right,
   return notes;
 }
 
+// Tensors in the order of a run whose sizes nobody tells differ from those of any other form.
+Status check_order(const View& left, const View& right, const DiffReport& report) {
+  const bool is_unlike = !report.missing_left.empty() || !report.missing_right.empty() ||
+                         std::ranges::any_of(report.differences, &TensorDifference::is_mismatch);
+  for (const View* view : {&left, &right}) {
+    if (!is_unlike || !view->unordered) continue;
+    return std::unexpected(Error(*view->unordered).within(view->checkpoint.location.path));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<DiffReport> diff_checkpoints(const std::string& left, const std::string& right,
                                     const ProofOptions& options, std::optional<double> tolerance) {
-  Checkpoint a = SW_TRY(open_checkpoint(left));
-  Checkpoint b = SW_TRY(open_checkpoint(right));
+  Checkpoint a = SW_TRY(open_checkpoint(left, FormatChoice{options.as}));
+  Checkpoint b = SW_TRY(open_checkpoint(right, FormatChoice{options.other_as, "--other-as"}));
   const Naming naming = common_naming(a, b, options);
-  View of_left = SW_TRY(make_view(std::move(a), naming, options));
-  View of_right = SW_TRY(make_view(std::move(b), naming, options));
+  ViewUse use;
+  if (has_states(a) && has_states(b)) use.states = StateUse::kByTensor;
+  // One that has no copies of tensor ranks is what the other's are compared with.
+  ProofOptions of_one = options;
+  ProofOptions of_other = options;
+  if (!has_numbered_replicas(a.catalog) && has_numbered_replicas(b.catalog)) {
+    of_one.source.replica.reset();
+  }
+  if (!has_numbered_replicas(b.catalog)) of_other.source.replica.reset();
+  View of_left = SW_TRY(make_view(std::move(a), naming, of_one, use));
+  if (of_left.took_sizes) {
+    of_other.source = {.replica = of_other.source.replica,
+                       .accept_loss = options.source.accept_loss};
+  }
+  View of_right = SW_TRY(make_view(std::move(b), naming, of_other, use));
+  if (tells_sizes(options.source) && !of_left.took_sizes && !of_right.took_sizes) {
+    return refuse_sizes(left + ", " + right);
+  }
   if (naming == Naming::kCanonical) {
     // The fewest rows that either side knows to mean something.
     const auto rows = [](const View& one, const View& other) {
@@ -203,6 +242,7 @@ Result<DiffReport> diff_checkpoints(const std::string& left, const std::string& 
     if (rows(of_right, of_left)) cut_vocabulary(of_right, *of_left.vocabulary);
   }
   DiffReport report = SW_TRY(Comparison(of_left, of_right, options, tolerance).run());
+  if (!tells_sizes(options.source)) SW_TRY(check_order(of_left, of_right, report));
   report.left = of_left.checkpoint.location.path;
   report.right = of_right.checkpoint.location.path;
   report.is_canonical = naming == Naming::kCanonical;

@@ -35,7 +35,7 @@ void set_norm(const Planted& planted, std::size_t index, std::uint16_t bits) {
 
 TEST(Diff, FormsOfOneModelAreEqual) {
   const Planted made;
-  Planted::convert("hf/llama3/hf", TargetFormat::kTorchDist, {2, 2, 1, 1, 2}, made.path());
+  Planted::convert("hf/llama3/hf", "torch_dist", {2, 2, 1, 1, 2}, made.path());
   const std::string hf = golden("hf/llama3/hf");
   const std::string legacy = golden("hf/llama3/legacy_tp2pp2ep1");
   for (const auto& [left, right] :
@@ -121,11 +121,43 @@ TEST(Diff, ComparesOptimizerStatesOfBothAndSaysWhereItCannot) {
   const DiffReport same = diff(full, newer);
   EXPECT_TRUE(same.equal());
   EXPECT_EQ(same.compared, 4 * 27u);
-  const DiffReport buckets =
-      diff(full, golden("mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket"));
-  EXPECT_TRUE(buckets.equal());
-  EXPECT_EQ(buckets.compared, 27u);
-  EXPECT_THAT(buckets.notes, Contains(HasSubstr("in buckets")));
+}
+
+// Experts and rows of an MLite run lie as its sizes say, which a file need not tell.
+TEST(Diff, AsksForTheSizesOfAnMliteRun) {
+  const Planted planted;
+  Planted::copy("dcp/mlite_sound", planted);
+  planted.edit_metadata(
+      [](Catalog& catalog) {
+        std::erase_if(catalog.tensors,
+                      [](const auto& t) { return t.desc.name.ends_with("router.weight"); });
+      },
+      "");
+  const TemporaryFolder place;
+  ConvertRequest request;
+  request.input = planted.path();
+  request.output = place / "out";
+  request.format = "dcp";
+  request.source_expert = 2;
+  ASSERT_TRUE(convert_now(request));
+  EXPECT_TRUE(diff(planted.path(), planted.path()).equal()) << "as both are stored";
+  const auto refused = diff_checkpoints(planted.path(), place / "out", {}, std::nullopt);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUsage);
+  EXPECT_THAT(refused.error().message, HasSubstr("give --source-ep"));
+  ProofOptions options;
+  options.source.source_expert = 2;
+  EXPECT_TRUE(diff(planted.path(), place / "out", std::nullopt, options).equal());
+  EXPECT_TRUE(diff(place / "out", planted.path(), std::nullopt, options).equal());
+  EXPECT_EQ(hash_checkpoint(planted.path(), options).value().model_digest,
+            hash_checkpoint(place / "out", {}).value().model_digest);
+  for (const std::int64_t wrong : {3, 7}) {
+    options.source.source_expert = wrong;
+    const auto none = diff_checkpoints(planted.path(), place / "out", options, std::nullopt);
+    ASSERT_FALSE(none);
+    EXPECT_THAT(none.error().message, HasSubstr("leave them out or correct them"));
+    EXPECT_FALSE(hash_checkpoint(planted.path(), options));
+  }
 }
 
 TEST(Diff, TakesOneOfNamedReplicasAndRefusesThoseThatDiffer) {

@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "base/fail.h"
+#include "canonical/canonical_model.h"
+#include "exec/finish_reading.h"
 #include "io/source_files.h"
 #include "verify/digest.h"
 #include "verify/tile_buffer.h"
@@ -57,6 +59,7 @@ Result<HashReport> hash_view(const View& view, const ProofOptions& options) {
     };
   };
   SW_TRY(workload.run(tensors.size(), make_worker));
+  SW_TRY(finish_reading(*view.checkpoint.files, workload.threads()));
   HashReport report;
   report.path = view.checkpoint.location.path;
   report.is_canonical = view.naming == Naming::kCanonical;
@@ -72,17 +75,23 @@ Result<HashReport> hash_view(const View& view, const ProofOptions& options) {
 }
 
 Result<HashReport> hash_checkpoint(const std::string& path, const ProofOptions& options) {
-  Checkpoint checkpoint = SW_TRY(open_checkpoint(path));
-  const bool may_be_unknown = is_hf_model(checkpoint);
+  Checkpoint checkpoint = SW_TRY(open_checkpoint(path, FormatChoice{options.as}));
+  const bool may_be_unknown = checkpoint.location.traits.is_hf_model;
   const Naming naming = options.own_names ? Naming::kStored : natural_naming(checkpoint);
-  Result<View> view = make_view(std::move(checkpoint), naming, options);
-  if (!view && may_be_unknown && naming == Naming::kCanonical && options.family.empty() &&
+  const ViewUse use{options.keeps_stored_states ? StateUse::kAsStored : StateUse::kByTensor, true};
+  Result<View> view = make_view(std::move(checkpoint), naming, options, use);
+  if (!view && may_be_unknown && naming == Naming::kCanonical && options.choice.family.empty() &&
       is_about_family(view.error().code)) {
     const std::string why = view.error().message;
-    view = make_view(SW_TRY(open_checkpoint(path)), Naming::kStored, options);
+    view = make_view(SW_TRY(open_checkpoint(path, FormatChoice{options.as})), Naming::kStored,
+                     options);
     if (view) view->notes.push_back("hashed by the stored names, because " + why);
   }
   if (!view) return std::unexpected(std::move(view).error());
+  if (tells_sizes(options.source) && !view->took_sizes) return refuse_sizes(path);
+  if (!view->states_left.empty()) {
+    view->notes.push_back("optimizer states are taken as they are stored: " + view->states_left);
+  }
   return hash_view(*view, options);
 }
 

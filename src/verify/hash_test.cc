@@ -29,17 +29,37 @@ TEST(Digest, IsWhatTheDocumentSays) {
 
 TEST(Hash, IsTheSameInEveryFormatAndLayout) {
   const Planted made;
-  Planted::convert("hf/llama3/hf", TargetFormat::kTorchDist, {2, 2, 1, 1, 2}, made.path());
+  Planted::convert("hf/llama3/hf", "torch_dist", {2, 2, 1, 1, 2}, made.path());
   const std::string expected = digest_at(golden_path("hf/llama3/hf"));
   EXPECT_EQ(expected.size(), 32u) << expected;
   EXPECT_EQ(digest_at(golden_path("hf/llama3/legacy_tp2pp2ep1")), expected);
   EXPECT_EQ(digest_at(made.path()), expected);
-  Planted::convert("hf/llama3/hf", TargetFormat::kTorchDist, {}, made.place() / "tp1");
+  Planted::convert("hf/llama3/hf", "torch_dist", {}, made.place() / "tp1");
   EXPECT_EQ(digest_at(made.place() / "tp1"), expected);
   // This one was computed with Python alone.
   EXPECT_EQ(digest_at(golden_path("hf/llama3/hf"), {.own_names = true}),
             "007feb3ea07098989bfc6a3244364d92");
   EXPECT_NE(digest_at(golden_path("hf/llama3_4l/hf")), expected);
+}
+
+// Digests of a part, and differences between parts, would be taken for those of a model.
+TEST(Hash, RefusesWhatLostAPart) {
+  const std::string lossy = golden_path("dcp/mlite_lost_experts");
+  const auto refused = hash_checkpoint(lossy, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kLossySource);
+  const auto difference = diff_checkpoints(lossy, lossy, {}, std::nullopt);
+  ASSERT_FALSE(difference);
+  EXPECT_EQ(difference.error().code, Code::kLossySource);
+  const auto accepted = hash_checkpoint(lossy, {.source = {.accept_loss = true}});
+  ASSERT_TRUE(accepted) << accepted.error().text();
+  EXPECT_THAT(accepted->notes, testing::Contains(HasSubstr("the experts of one EP rank only")));
+}
+
+TEST(Hash, OfExpertsIsTheSameWhateverRanksStackedThem) {
+  const Planted made;
+  Planted::convert("dcp/mlite_sound", "safetensors", {}, made.path());
+  EXPECT_EQ(digest_at(made.path()), digest_at(golden_path("dcp/mlite_sound")));
 }
 
 TEST(Hash, DoesNotDependOnThreads) {

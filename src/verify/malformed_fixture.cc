@@ -9,15 +9,13 @@ void make(Base base, const Planted& planted) {
     case Base::kHf:
       return Planted::copy("hf/llama3/hf", planted);
     case Base::kHfIndexed:
-      return Planted::convert("hf/llama3/hf", TargetFormat::kHf, {}, planted.path());
+      return Planted::convert("hf/llama3/hf", "hf", {}, planted.path());
     case Base::kHfExperts:
       return Planted::copy("hf/mixtral/hf", planted);
     case Base::kTorchDist:
-      return Planted::convert("hf/llama3/hf", TargetFormat::kTorchDist, {2, 2, 1, 1, 2},
-                              planted.path());
+      return Planted::convert("hf/llama3/hf", "torch_dist", {2, 2, 1, 1, 2}, planted.path());
     case Base::kExperts:
-      return Planted::convert("hf/mixtral/hf", TargetFormat::kTorchDist, {1, 1, 1, 2, 1},
-                              planted.path());
+      return Planted::convert("hf/mixtral/hf", "torch_dist", {1, 1, 1, 2, 1}, planted.path());
     case Base::kLegacy:
       return Planted::copy("hf/llama3/legacy_tp2pp2ep1", planted);
     case Base::kDcpPieces:

@@ -8,11 +8,11 @@ namespace shardwright {
 namespace {
 
 constexpr const char* kFile = "model.safetensors";
-constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
 
 // The name of a file that the index names.
 std::string indexed_file(const Planted& p) {
-  return nlohmann::json::parse(p.get(kIndex))["weight_map"].begin().value();
+  return nlohmann::json::parse(p.get(kIndexFile))["weight_map"].begin().value();
 }
 
 std::string zeros(std::size_t count) { return std::string(count, '\0'); }
@@ -28,7 +28,7 @@ constexpr Malformed kCases[] = {
     {"HfLonger", Base::kHf, [](const Planted& p) { p.append(kFile, "x"); },
      Code::kSafetensorsCorrupt, kFile},
     {"HfEmptyFile", Base::kHf, [](const Planted& p) { p.put(kFile, ""); },
-     Code::kSafetensorsCorrupt, "found 0 bytes"},
+     Code::kSafetensorsCorrupt, "this file is empty, not a safetensors file"},
     {"HfHugeHeader", Base::kHf,
      [](const Planted& p) { p.put(kFile, std::string(8, '\x7f') + "{}"); },
      Code::kSafetensorsCorrupt, "found a header of 9187201950435737471 bytes"},
@@ -98,19 +98,19 @@ constexpr Malformed kCases[] = {
     // Hugging Face: the index
     {"GhostKey", Base::kHfIndexed,
      [](const Planted& p) {
-       p.edit_json(kIndex, [](auto& index) {
+       p.edit_json(kIndexFile, [](auto& index) {
          index["weight_map"]["ghost"] = index["weight_map"].begin().value();
        });
      },
      Code::kIndexMismatch, "1 keys are not in the files it names: ghost"},
     {"KeyInNoIndex", Base::kHfIndexed,
      [](const Planted& p) {
-       p.edit_json(kIndex, [](auto& index) { index["weight_map"].erase("model.norm.weight"); });
+       p.edit_json(kIndexFile, [](auto& index) { index["weight_map"].erase("model.norm.weight"); });
      },
      Code::kIndexMismatch, "does not list 1 keys"},
     {"KeyInAnotherFile", Base::kHfIndexed,
      [](const Planted& p) {
-       p.edit_json(kIndex, [&](auto& index) {
+       p.edit_json(kIndexFile, [&](auto& index) {
          index["weight_map"]["model.norm.weight"] = index["weight_map"]["lm_head.weight"];
          index["weight_map"]["lm_head.weight"] = indexed_file(p);
        });
@@ -118,25 +118,25 @@ constexpr Malformed kCases[] = {
      Code::kIndexMismatch, "keys are not in the files it names"},
     {"WrongTotal", Base::kHfIndexed,
      [](const Planted& p) {
-       p.edit_json(kIndex, [](auto& index) { index["metadata"]["total_size"] = 7; });
+       p.edit_json(kIndexFile, [](auto& index) { index["metadata"]["total_size"] = 7; });
      },
      Code::kIndexMismatch, "found total_size 7"},
     {"IndexNamesNoFile", Base::kHfIndexed, [](const Planted& p) { p.remove(indexed_file(p)); },
      Code::kNotFound, ".safetensors"},
     {"IndexLeadsOut", Base::kHfIndexed,
      [](const Planted& p) {
-       p.edit_json(kIndex, [](auto& index) {
+       p.edit_json(kIndexFile, [](auto& index) {
          index["weight_map"]["model.norm.weight"] = "../other.safetensors";
        });
      },
      Code::kPathEscapes, "../other.safetensors"},
-    {"IndexIsNoJson", Base::kHfIndexed, [](const Planted& p) { p.put(kIndex, "{"); },
-     Code::kJsonCorrupt, kIndex},
-    {"IndexHasNoMap", Base::kHfIndexed, [](const Planted& p) { p.put(kIndex, "{}"); },
+    {"IndexIsNoJson", Base::kHfIndexed, [](const Planted& p) { p.put(kIndexFile, "{"); },
+     Code::kJsonCorrupt, kIndexFile},
+    {"IndexHasNoMap", Base::kHfIndexed, [](const Planted& p) { p.put(kIndexFile, "{}"); },
      Code::kJsonCorrupt, "weight_map"},
     {"IndexNamesNumbers", Base::kHfIndexed,
-     [](const Planted& p) { p.put(kIndex, R"({"weight_map": {"a": 1}})"); }, Code::kJsonCorrupt,
-     "is no string"},
+     [](const Planted& p) { p.put(kIndexFile, R"({"weight_map": {"a": 1}})"); }, Code::kJsonCorrupt,
+     "is not a string"},
     {"KeyInTwoFiles", Base::kHf,
      [](const Planted& p) { p.put("model-copy.safetensors", p.get(kFile)); }, Code::kDuplicateName,
      "found in both"},
@@ -145,7 +145,7 @@ constexpr Malformed kCases[] = {
      Code::kUnreferencedBytes, "old.safetensors"},
     // Hugging Face: the model
     {"NoConfig", Base::kHf, [](const Planted& p) { p.remove("config.json"); }, Code::kConfigMissing,
-     "expected the model's"},
+     "config.json is missing"},
     {"ConfigOfAnotherSize", Base::kHf,
      [](const Planted& p) {
        p.edit_json("config.json", [](auto& config) { config["intermediate_size"] = 8; });

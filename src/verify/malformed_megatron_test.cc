@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iterator>
 
-#include "format/common_state.h"
+#include "state/common_state.h"
 #include "verify/malformed_fixture.h"
 
 namespace shardwright {
@@ -42,13 +42,13 @@ std::pair<std::string, std::size_t> payload_of(const Planted& p, const std::stri
   return {report.files.at(0), report.chunks.at(0).range.offset};
 }
 
-constexpr Malformed kCases[] = {
+constexpr Malformed kMegatronCases[] = {
     // torch_dist: the metadata
     {"Hole", Base::kTorchDist,
      [](const Planted& p) {
        p.edit_metadata([](Catalog& c) { edit_chunks(c, kQkv, [](auto& v) { v.pop_back(); }); });
      },
-     Code::kHole, "found no chunk that holds ["},
+     Code::kHole, "no chunk holds ["},
     {"WholeTensorUnstored", Base::kTorchDist,
      [](const Planted& p) {
        p.edit_metadata([](Catalog& c) { edit_chunks(c, kNorm, [](auto& v) { v.clear(); }); });
@@ -154,7 +154,7 @@ constexpr Malformed kCases[] = {
     {"ShortFile", Base::kTorchDist, [](const Planted& p) { p.cut(iter("__1_0.distcp"), 1); },
      Code::kShortRead, "__1_0.distcp"},
     {"EmptyFile", Base::kTorchDist, [](const Planted& p) { p.put(iter("__1_0.distcp"), ""); },
-     Code::kShortRead, "but the file has 0"},
+     Code::kShortRead, "this file is empty, not a .distcp file"},
     {"SwappedFiles", Base::kTorchDist,
      [](const Planted& p) { p.swap(iter("__0_0.distcp"), iter("__3_0.distcp")); },
      Code::kZipCorrupt, ".distcp"},
@@ -177,7 +177,7 @@ constexpr Malformed kCases[] = {
      Code::kUnsupportedFormat, "zarr"},
     {"UnknownBackend", Base::kTorchDist,
      [](const Planted& p) { p.put(iter("metadata.json"), R"({"sharded_backend": "x"})"); },
-     Code::kUnsupportedFormat, "names no torch_dist backend"},
+     Code::kUnsupportedFormat, "names the backend 'x'"},
     {"RankLocal", Base::kTorchDist,
      [](const Planted& p) { p.rename(iter(".metadata"), iter("__1.metadata")); },
      Code::kMetadataCorrupt, "__0.metadata: not found"},
@@ -229,7 +229,7 @@ constexpr Malformed kCases[] = {
     // legacy
     {"LegacyRankMissing", Base::kLegacy,
      [](const Planted& p) { p.remove("iter_0000001/mp_rank_01_001"); }, Code::kHole,
-     "found no chunk"},
+     "no chunk holds"},
     {"LegacyRankMissingIsNamed", Base::kLegacy,
      [](const Planted& p) { p.remove("iter_0000001/mp_rank_01_001"); }, Code::kHole,
      "missing mp_rank_01_001"},
@@ -239,6 +239,29 @@ constexpr Malformed kCases[] = {
        p.remove("iter_0000001/mp_rank_01_001");
      },
      Code::kLegacyLayout, "mp_rank_00_001"},
+    {"LegacyTensorRanksSwapped", Base::kLegacy,
+     [](const Planted& p) { p.swap(kRank, "iter_0000001/mp_rank_01_000/model_optim_rng.pt"); },
+     Code::kRankMisplaced, "mp_rank_01_000: its arguments say that rank 0 of 4 wrote it"},
+    {"LegacyStagesRenamed", Base::kLegacy,
+     [](const Planted& p) {
+       for (const std::string rank : {"0", "1"}) {
+         const std::string folder = "iter_0000001/mp_rank_0" + rank + "_00";
+         p.rename(folder + "0", folder + "9");
+         p.rename(folder + "1", folder + "0");
+         p.rename(folder + "9", folder + "1");
+       }
+     },
+     Code::kRankMisplaced, "mp_rank_01_001: its arguments say that rank 1 of 4 wrote it"},
+    {"LegacyRankIsACopy", Base::kLegacy,
+     [](const Planted& p) {
+       p.put("iter_0000001/mp_rank_01_000/model_optim_rng.pt", p.get(kRank));
+     },
+     Code::kRankMisplaced, "mp_rank_01_000: its arguments"},
+    {"LegacyRanksHoldTheSame", Base::kLegacy,
+     [](const Planted& p) {
+       p.put("iter_0000001/mp_rank_01_000/model_optim_rng.pt", p.get(kRank));
+     },
+     Code::kReplicasDiffer, "found the same bytes in all 2 tensor-parallel ranks"},
     {"LegacyFileCut", Base::kLegacy, [](const Planted& p) { p.cut(kRank, 100); }, Code::kZipCorrupt,
      "mp_rank_00_000"},
     {"LegacyFileIsText", Base::kLegacy, [](const Planted& p) { p.put(kRank, "text"); },
@@ -261,10 +284,10 @@ class MalformedMegatron : public ::testing::TestWithParam<Malformed> {};
 
 TEST_P(MalformedMegatron, IsNamed) { expect_named(GetParam()); }
 
-INSTANTIATE_TEST_SUITE_P(All, MalformedMegatron, ::testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(All, MalformedMegatron, ::testing::ValuesIn(kMegatronCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-TEST(MalformedMegatrons, AreMany) { EXPECT_GE(std::size(kCases), 40u); }
+TEST(MalformedMegatrons, AreMany) { EXPECT_GE(std::size(kMegatronCases), 40u); }
 
 }  // namespace
 }  // namespace shardwright

@@ -30,7 +30,7 @@ void append_tensors(std::string& text, std::string_view key, std::span<const Ten
   text += tensors.empty() ? "]" : "\n  ]";
 }
 
-std::unexpected<Error> refuse(std::string_view what) {
+std::unexpected<Error> refuse_manifest(std::string_view what) {
   return fail(Code::kJsonCorrupt, "manifest: {}; make it with 'hash --manifest'", what);
 }
 
@@ -45,24 +45,25 @@ Result<TensorHash> read_tensor(const nlohmann::json& entry) {
   if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() ||
       !entry.contains("dtype") || !entry["dtype"].is_string() || !entry.contains("shape") ||
       !entry["shape"].is_array() || !entry.contains("digest") || !is_digest(entry["digest"])) {
-    return refuse("found a tensor without name, dtype, shape or digest of 32 hex digits");
+    return refuse_manifest("found a tensor without name, dtype, shape or digest of 32 hex digits");
   }
   TensorHash tensor{{entry["name"], DType::kU8, {}}, entry["digest"]};
   const auto dtype = dtype_from_torch(entry["dtype"].get_ref<const std::string&>());
-  if (!dtype) return refuse("found an unknown dtype of tensor " + tensor.desc.name);
+  if (!dtype) return refuse_manifest("found an unknown dtype of tensor " + tensor.desc.name);
   tensor.desc.dtype = *dtype;
   if (entry["shape"].size() > static_cast<std::size_t>(kMaxAxes)) {
-    return refuse("found too many axes of tensor " + tensor.desc.name);
+    return refuse_manifest("found too many axes of tensor " + tensor.desc.name);
   }
   for (const nlohmann::json& extent : entry["shape"]) {
-    if (!extent.is_number_unsigned()) return refuse("found a shape that is no list of sizes");
+    if (!extent.is_number_unsigned())
+      return refuse_manifest("found a shape that is not a list of sizes");
     tensor.desc.shape.push_back(extent);
   }
   return tensor;
 }
 
 Result<std::vector<TensorHash>> read_tensors(const nlohmann::json& list) {
-  if (!list.is_array()) return refuse("found no list of tensors");
+  if (!list.is_array()) return refuse_manifest("its 'tensors' is not a list");
   std::vector<TensorHash> tensors;
   for (const nlohmann::json& entry : list) tensors.push_back(SW_TRY(read_tensor(entry)));
   std::ranges::sort(tensors, {}, [](const TensorHash& tensor) { return tensor.desc.name; });
@@ -92,11 +93,11 @@ std::string write_manifest(const HashReport& report) {
 Result<HashReport> read_manifest(std::string_view json) {
   const nlohmann::json document = SW_TRY(parse_json(json, "manifest"));
   if (!document.is_object() || !document.contains("schema") || document["schema"] != kSchema) {
-    return refuse(fmt::format("found no schema {}", kSchema));
+    return refuse_manifest(fmt::format("its schema is not {}", kSchema));
   }
   if (!document.contains("names") || !document.contains("tensors") ||
       !document.contains("digest") || !is_digest(document["digest"])) {
-    return refuse("found no names, tensors or digest");
+    return refuse_manifest("it lacks names, tensors or digest");
   }
   HashReport report;
   report.is_canonical = document["names"] == "canonical";

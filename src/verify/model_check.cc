@@ -2,26 +2,22 @@
 #include "verify/model_check.h"
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
-#include "base/checked.h"
 #include "base/fail.h"
-#include "base/text.h"
+#include "canonical/canonical_model.h"
+#include "canonical/contradictions.h"
+#include "canonical/correspond.h"
+#include "canonical/dequantise.h"
+#include "canonical/families.h"
 #include "codec/json_text.h"
-#include "convert/correspond.h"
-#include "convert/dequantise.h"
-#include "convert/families.h"
-#include "convert/fsdp_source.h"
-#include "format/recorded_run.h"
-#include "layout/layer_name.h"
-#include "layout/piece_limit.h"
+#include "layout/lost_parts.h"
 #include "model/apply.h"
+#include "model/config_check.h"
 #include "model/convolutions.h"
 #include "plan/canonical.h"
+#include "state/recorded_run.h"
 #include "verify/findings.h"
-#include "verify/view.h"
 
 namespace shardwright {
 namespace {
@@ -29,44 +25,52 @@ namespace {
 class ModelCheck {
  public:
   ModelCheck(const Checkpoint& checkpoint, const ProofOptions& options, VerifyReport& report)
-      : checkpoint_(checkpoint), report_(report), request_(request_of(options)) {}
+      : checkpoint_(checkpoint), report_(report), choice_(options.choice) {}
 
   Status check() {
-    if (is_hf_model(checkpoint_)) {
+    if (checkpoint_.location.traits.is_hf_model) {
       descs_ = descs_of(checkpoint_.catalog);
       return check_hf();
     }
-    Catalog canonical;
-    if (is_fsdp(checkpoint_)) {
-      std::vector<std::string> left_out;  // of the model only; verify reads all of the checkpoint
-      auto made = canonical_from_fsdp(checkpoint_.catalog, checkpoint_.arguments, left_out);
-      if (!made) {
-        add_finding(report_, made.error());
-        return {};
-      }
-      canonical = *std::move(made);
-    }
-    const Catalog& catalog = is_fsdp(checkpoint_) ? canonical : checkpoint_.catalog;
+    if (is_disguised(checkpoint_) && !name_tensors()) return {};
+    const Catalog& catalog = named_ ? *named_ : checkpoint_.catalog;
     if (!has_megatron_names(catalog)) {
-      descs_ = descs_of(checkpoint_.catalog);
-      check_local_experts();
+      descs_ = descs_of(catalog);
+      add_lost(lost_local_experts(descs_));
       return {};
     }
-    SW_TRY(check_piece_count(descs_of(catalog)));
-    for (const CanonicalTensor& tensor : canonical_tensors(catalog)) {
-      descs_.push_back(tensor.desc);
-    }
-    check_layers();
-    check_experts();
+    descs_ = SW_TRY(canonical_descs(catalog));
+    check_parts();
+    check_state();
+    SW_TRY(check_arguments());
     return check_megatron();
   }
 
  private:
+  // As an ordinary Megatron model's; false where what is in their way was told.
+  bool name_tensors() {
+    Wrappers wrappers;
+    Notes left_out;  // of the model only; verify reads all of the checkpoint
+    auto named = megatron_catalog(checkpoint_, choice_, wrappers, left_out);
+    if (named) {
+      named_ = *std::move(named);
+      return true;
+    }
+    const Code code = named.error().code;
+    const bool is_unknown = code == Code::kNoFamily || code == Code::kAmbiguousFamily;
+    if (is_unknown) {
+      unknown_ = std::move(named).error();
+    } else {
+      add_finding(report_, named.error());
+    }
+    return is_unknown;
+  }
+
   // A mapping can only be held against a model that it is known to be of.
   Result<std::optional<ModelFacts>> find_facts(std::span<const TensorDesc> canonical) {
-    mappings_ = SW_TRY(load_mappings_of(request_, checkpoint_));
+    mappings_ = SW_TRY(load_mappings_of(choice_, checkpoint_));
     std::vector<std::string> notes;
-    auto facts = find_model_facts(request_, checkpoint_, mappings_, canonical, notes);
+    auto facts = find_model_facts(choice_, checkpoint_, mappings_, canonical, notes);
     if (facts) {
       report_.family = facts->mapping->family;
       return std::optional(*std::move(facts));
@@ -76,14 +80,59 @@ class ModelCheck {
     return std::optional<ModelFacts>();
   }
 
+  // Megatron loads nothing without its dict of plain values, whoever wrote it.
+  void check_state() {
+    if (!checkpoint_.location.traits.needs_common_state || !checkpoint_.common_state.empty())
+      return;
+    if (checkpoint_.directory->exists("common.pt")) return;  // reported when it was opened
+    add_finding(report_, Code::kStateUnreadable, "common.pt",
+                "common.pt: missing, and no common_state entry replaces it; Megatron loads nothing "
+                "without it, and nothing says which model this is; copy it again");
+  }
+
+  Status check_arguments() {
+    const auto found = contradictions_of(checkpoint_, descs_);
+    if (!found) {
+      add_finding(report_, found.error());
+      return {};
+    }
+    const bool lost_layers = has_finding(report_, Code::kModelIncomplete);
+    for (const Contradiction& each : found->contradictions) {
+      if (lost_layers && each.argument == "num_layers") continue;  // told already
+      add_finding(report_, Code::kArgumentsContradict, each.argument, each.message);
+    }
+    const std::size_t held = found->held.size();
+    if (held > 0 && found->contradictions.empty()) {
+      report_.proven.push_back(
+          fmt::format("the run's arguments are those of these tensors: {} of them could be held "
+                      "against names and shapes",
+                      held));
+    }
+    const bool has_arguments = !checkpoint_.arguments.empty() || !checkpoint_.run_config.empty();
+    if (held == 0 && has_arguments) {
+      report_.notes.emplace_back(
+          "the run's arguments say nothing that names and shapes could confirm or contradict");
+    }
+    return {};
+  }
+
+  void check_config(std::span<const TensorDesc> hf) {
+    const auto config = read_hf_config(checkpoint_.hf_config);
+    if (!config) return;  // the family's search tells
+    for (const Contradiction& each : contradicted_config(*config, hf)) {
+      add_finding(report_, Code::kArgumentsContradict, each.argument, each.message);
+    }
+  }
+
   Status check_hf() {
     if (checkpoint_.hf_config.empty()) {
       add_finding(report_, Code::kConfigMissing, "config.json",
-                  "config.json: found none, expected the model's; nothing says which tensors it "
-                  "should have",
+                  "config.json is missing, so nothing says which tensors the model should have",
                   Severity::kWarning);
       return {};
     }
+    const auto own = model_tensors(checkpoint_.catalog, checkpoint_.hf_config);
+    check_config(own ? std::span<const TensorDesc>(own->tensors) : descs_);
     const auto facts = SW_TRY(find_facts({}));
     if (!facts) return {};
     const auto model = model_tensors(checkpoint_.catalog, facts->config_text);
@@ -120,6 +169,10 @@ class ModelCheck {
   Status check_megatron() {
     const auto facts = SW_TRY(find_facts(descs_));
     if (!facts) return {};
+    if (unknown_) {
+      add_finding(report_, *unknown_);
+      return {};
+    }
     const auto keys = wanted_keys(checkpoint_);
     if (!keys) {
       add_finding(report_, keys.error());
@@ -146,99 +199,30 @@ class ModelCheck {
     }
   }
 
-  // Layers of the main stack, counted through, and as many as the arguments say.
-  void check_layers() {
-    std::set<std::int64_t> layers;
-    for (const TensorDesc& desc : descs_) {
-      const std::optional<LayerName> name = split_layer_name(desc.name);
-      if (name && name->index && is_main_stack(name->stack)) layers.insert(*name->index);
-    }
-    if (layers.empty()) return;
-    const std::int64_t last = std::max(
-        number_of(checkpoint_.arguments, {"num_layers"}).value_or(0) - 1, *layers.rbegin());
-    // Arguments and names may claim any number: a few of the missing ones say it.
-    constexpr std::size_t kMostNamed = 20;
-    std::vector<std::string> missing;
-    for (std::int64_t layer = 0; layer < last && missing.size() < kMostNamed; ++layer) {
-      if (!layers.contains(layer)) missing.push_back(std::to_string(layer));
-    }
-    if (!layers.contains(last) && missing.size() < kMostNamed) {
-      missing.push_back(std::to_string(last));
-    }
-    if (missing.empty()) {
-      report_.proven.push_back(fmt::format("all {} layers are there", layers.size()));
-      return;
-    }
-    add_finding(report_, Code::kModelIncomplete, "decoder.layers",
-                fmt::format("decoder.layers: found {} layers, none of {}, expected all up to "
-                            "{}; a pipeline stage's part was lost",
-                            layers.size(), name_list(missing), last));
-  }
-
-  // A router has a row per expert; the experts are one tensor with an axis for them, or one each.
-  void check_experts() {
-    std::map<std::string, std::int64_t, std::less<>> routers;  // rows by what is before `.router.`
-    for (const TensorDesc& desc : descs_) {
-      const std::size_t at = desc.name.find(".router.weight");
-      if (at != std::string::npos && desc.shape.size() == 2) {
-        routers.emplace(desc.name.substr(0, at), desc.shape[0]);
-      }
-    }
-    std::map<std::string, std::set<std::string>> numbered;
-    for (const TensorDesc& desc : descs_) {
-      const std::size_t at = desc.name.find(".experts.");
-      if (at == std::string::npos) continue;
-      const auto router = routers.find(std::string_view(desc.name).substr(0, at));
-      if (router == routers.end()) continue;
-      const bool is_grouped = desc.name.find(".experts.experts.") != std::string::npos &&
-                              desc.name.ends_with(".weight") && desc.shape.size() == 3;
-      if (is_grouped) tell_experts(desc.name, desc.shape[0], router->second);
-      const std::size_t digits = desc.name.find_last_not_of("0123456789") + 1;
-      if (digits < desc.name.size()) {
-        numbered[desc.name.substr(0, digits)].insert(desc.name.substr(digits));
-      }
-    }
-    for (const auto& [name, numbers] : numbered) {
-      const std::size_t at = name.find(".experts.");
-      tell_experts(name + "*", static_cast<std::int64_t>(numbers.size()),
-                   routers.find(std::string_view(name).substr(0, at))->second);
+  void check_parts() {
+    const std::int64_t layers = number_of(checkpoint_.arguments, {"num_layers"}).value_or(0);
+    const std::vector<LostPart> lost = lost_parts(descs_, layers);
+    add_lost(lost);
+    const std::int64_t named = count_named_layers(descs_);
+    const bool has_all = std::ranges::none_of(
+        lost, [](const LostPart& part) { return part.name == "decoder.layers"; });
+    if (named > 0 && has_all) {
+      report_.proven.push_back(fmt::format("all {} layers are there", named));
     }
   }
 
-  // DTensor models of Megatron number the experts of a rank; each tensor stacks the expert-parallel
-  // ranks' own along its rows. A down-projection has the router's columns as rows, once per rank.
-  void check_local_experts() {
-    std::map<std::string, std::pair<std::int64_t, std::int64_t>> down;  // experts per rank, rows
-    for (const TensorDesc& desc : descs_) {
-      const std::size_t at = desc.name.find(".experts.fc2.weight");
-      if (at == std::string::npos || desc.shape.size() != 2) continue;
-      auto& [count, rows] = down[desc.name.substr(0, at)];
-      ++count;
-      rows = desc.shape[0];
+  void add_lost(std::span<const LostPart> lost) {
+    for (const LostPart& part : lost) {
+      add_finding(report_, Code::kModelIncomplete, part.name, part.what);
     }
-    for (const TensorDesc& desc : descs_) {
-      const std::size_t at = desc.name.find(".router.weight");
-      const auto found = at == std::string::npos ? down.end() : down.find(desc.name.substr(0, at));
-      if (found == down.end() || desc.shape.size() != 2 || desc.shape[1] == 0) continue;
-      const auto [count, rows] = found->second;
-      // A product beyond all numbers is no router's count.
-      tell_experts(found->first + ".experts.fc2.weight*",
-                   checked_mul(rows / desc.shape[1], count).value_or(-1), desc.shape[0]);
-    }
-  }
-
-  void tell_experts(const std::string& name, std::int64_t found, std::int64_t expected) {
-    if (found == expected) return;
-    add_finding(report_, Code::kModelIncomplete, name,
-                fmt::format("tensor {}: found {} experts, expected {} as the router has; the "
-                            "shards of expert-parallel ranks were lost",
-                            name, found, expected));
   }
 
   const Checkpoint& checkpoint_;
   VerifyReport& report_;
-  ConvertRequest request_;
+  const FamilyChoice& choice_;
   std::vector<Mapping> mappings_;
+  std::optional<Catalog> named_;  ///< where the checkpoint has other names than the model
+  std::optional<Error> unknown_;  ///< why a MIMO model's tensors could not be named so
   std::vector<TensorDesc> descs_;
 };
 

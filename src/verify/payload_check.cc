@@ -5,10 +5,11 @@
 #include <mutex>
 #include <set>
 
+#include "base/crc32.h"
 #include "base/fail.h"
-#include "codec/crc32.h"
 #include "codec/torch_archive.h"
 #include "codec/zip_reader.h"
+#include "dcp/torch_items.h"
 #include "io/prefetched_file.h"
 #include "io/source_files.h"
 #include "verify/findings.h"
@@ -161,25 +162,39 @@ class Check {
   std::mutex mutex_;
 };
 
+// Archives whose records are the model's tensors.
+std::vector<PayloadItem> whole_files(const Checkpoint& checkpoint) {
+  std::set<std::uint32_t> used;
+  for (const StoredTensor& tensor : checkpoint.catalog.tensors) used.insert(tensor.chunks.file(0));
+  std::vector<PayloadItem> items;
+  for (const std::uint32_t number : used) {
+    const auto file = checkpoint.files->get(number);
+    if (file) items.push_back({number, {0, (*file)->size()}, "", 0});
+  }
+  return items;
+}
+
 // Files of torch.save that hold more than one tensor: a rank's, its optimizer's, the common state.
-Status list_torch_files(Checkpoint& checkpoint, std::vector<PayloadItem>& items) {
+Status list_torch_files(Checkpoint& checkpoint, Defects& defects, std::vector<PayloadItem>& items) {
   const Directory& directory = *checkpoint.directory;
-  const auto add = [&](const std::string& path, std::uint64_t size) {
+  const auto add = [&](const std::string& path, const DirectoryEntry& entry) -> Status {
+    if (entry.is_directory || !entry.name.ends_with(".pt")) return {};
+    if (entry.problem) return defects.report(std::unexpected(*entry.problem));
     const auto known = std::ranges::find(checkpoint.catalog.files, path);
     auto file = static_cast<std::uint32_t>(known - checkpoint.catalog.files.begin());
     if (known == checkpoint.catalog.files.end()) {
       file = checkpoint.files->add(path);
       checkpoint.catalog.files.push_back(path);
     }
-    items.push_back({file, {0, size}, "", 0});
+    items.push_back({file, {0, entry.size_bytes}, "", 0});
+    return {};
   };
   for (const DirectoryEntry& entry : SW_TRY(directory.list(""))) {
-    if (!entry.is_directory && entry.name.ends_with(".pt")) add(entry.name, entry.size_bytes);
-    if (!entry.is_directory || !entry.name.starts_with("mp_rank_")) continue;
+    SW_TRY(add(entry.name, entry));
+    // One that can't be read was reported when the ranks were.
+    if (!entry.is_directory || entry.problem || !entry.name.starts_with("mp_rank_")) continue;
     for (const DirectoryEntry& inner : SW_TRY(directory.list(entry.name))) {
-      if (!inner.is_directory && inner.name.ends_with(".pt")) {
-        add(entry.name + "/" + inner.name, inner.size_bytes);
-      }
+      SW_TRY(add(entry.name + "/" + inner.name, inner));
     }
   }
   return {};
@@ -187,15 +202,17 @@ Status list_torch_files(Checkpoint& checkpoint, std::vector<PayloadItem>& items)
 
 }  // namespace
 
-Result<std::vector<PayloadItem>> list_payloads(Checkpoint& checkpoint) {
+Result<std::vector<PayloadItem>> list_payloads(Checkpoint& checkpoint, Defects& defects) {
   std::vector<PayloadItem> items;
-  if (checkpoint.location.container == Container::kHf) return items;
+  const Records records = checkpoint.location.traits.records;
+  if (records == Records::kFiles) return whole_files(checkpoint);
+  if (records == Records::kNone) return items;
   std::set<std::pair<std::uint32_t, std::uint64_t>> seen;
   for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
     if (tensor.encoding != Encoding::kTorchItem) continue;
     for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
       const ByteRange range = tensor.chunks.range(c);
-      if (tensor.chunks.box(c).is_empty()) continue;
+      if (tensor.chunks.box(c).is_empty() || is_safetensors_item(tensor, c)) continue;
       if (!seen.emplace(tensor.chunks.file(c), range.offset).second) continue;
       items.push_back({tensor.chunks.file(c), range, tensor.desc.name, c});
     }
@@ -207,7 +224,7 @@ Result<std::vector<PayloadItem>> list_payloads(Checkpoint& checkpoint) {
     if (!is_inside || !seen.emplace(object.file, object.range.offset).second) continue;
     items.push_back({object.file, object.range, object.name, 0});
   }
-  SW_TRY(list_torch_files(checkpoint, items));
+  SW_TRY(list_torch_files(checkpoint, defects, items));
   std::ranges::sort(items, [](const PayloadItem& a, const PayloadItem& b) {
     return a.file != b.file ? a.file < b.file : a.range.offset < b.range.offset;
   });

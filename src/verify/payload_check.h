@@ -13,9 +13,11 @@ struct PayloadItem {
   std::size_t chunk = 0;  ///< of the tensor
 };
 
-/// The archives that a checkpoint stores its payloads in, each once. To be called before
-/// locate_items, which forgets them.
-[[nodiscard]] Result<std::vector<PayloadItem>> list_payloads(Checkpoint& checkpoint);
+/// The archives that a checkpoint stores its payloads in, each once; tensors in safetensors files
+/// have none. To be called before locate_items, which forgets them. Names that can't be read are
+/// told to `defects`.
+[[nodiscard]] Result<std::vector<PayloadItem>> list_payloads(Checkpoint& checkpoint,
+                                                             Defects& defects);
 
 /// Reads every byte of the archives, several at a time: zip headers against directories, CRC-32s
 /// against payloads. What is wrong goes into the report's findings, what was right into its counts.

@@ -12,7 +12,7 @@
 
 #include "base/endian.h"
 #include "convert/golden.h"
-#include "format/dcp_metadata.h"
+#include "dcp/dcp_metadata.h"
 #include "io/source_files.h"
 #include "shardwright/verify.h"
 #include "testing/golden_files.h"
@@ -33,7 +33,7 @@ class Planted {
   }
 
   /// What a conversion makes of a golden Hugging Face model.
-  static void convert(const std::string& golden, TargetFormat format, ParallelConfig parallel,
+  static void convert(const std::string& golden, std::string_view format, ParallelConfig parallel,
                       const std::string& to) {
     ConvertRequest request;
     request.input = golden_path(golden);

@@ -3,8 +3,8 @@
 #include <unordered_map>
 
 #include "base/fail.h"
-#include "format/hf_index.h"
-#include "format/hf_reader.h"
+#include "format/hf/hf_index.h"
+#include "format/hf/hf_reader.h"
 #include "io/replace_file.h"
 #include "io/source_files.h"
 #include "shardwright/verify.h"
@@ -61,12 +61,12 @@ Result<IndexReport> rebuild_index(const std::string& path) {
   }
   const std::vector<std::string> all = SW_TRY(list_weight_files(*directory));
   if (all.empty()) {
-    return fail(Code::kUnknownFormat, "{}: found no safetensors files, expected a model's", path);
+    return fail(Code::kUnknownFormat, "{} holds no safetensors files", path);
   }
   SourceFiles files(*directory, {}, 1);
   Catalog catalog;
   for (const std::string& file : choose_files(all, old, report.left_out)) {
-    SW_TRY(add_safetensors(file, files, catalog));
+    SW_TRY(add_safetensors(*directory, file, files, catalog));
   }
   SW_TRY(refuse_duplicates(catalog));
   HfIndexDifference difference = compare_with_index(catalog, old);

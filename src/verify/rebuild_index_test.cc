@@ -16,7 +16,7 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 class RebuildIndex : public ::testing::Test {
  protected:
   void SetUp() override {
-    Planted::convert("hf/llama3/hf", TargetFormat::kHf, {}, planted_.path());
+    Planted::convert("hf/llama3/hf", "hf", {}, planted_.path());
     good_ = planted_.get(kIndex);
   }
 

@@ -2,14 +2,19 @@
 #include "verify/run_check.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "format/common_state.h"
-#include "format/hf_index.h"
-#include "format/survey.h"
+#include "codec/safetensors_header.h"
+#include "dcp/torch_items.h"
+#include "format/hf/hf_index.h"
+#include "format/tracker.h"
+#include "io/file_window.h"
 #include "io/source_files.h"
+#include "state/common_state.h"
 #include "verify/findings.h"
 
 namespace shardwright {
@@ -36,19 +41,20 @@ void check_iteration(const Checkpoint& checkpoint, VerifyReport& report) {
 Status check_tracker(const std::string& root, VerifyReport& report) {
   const auto directory = open_local_directory(root);
   if (!directory) return {};
-  const Survey survey = SW_TRY(survey_directory(**directory));
-  if (!survey.tracker) return {};
-  const TrackerSurvey& tracker = *survey.tracker;
+  const Folder run = SW_TRY(Folder::open(**directory, ""));
+  const auto tracker = SW_TRY(read_tracker(run));
+  if (!tracker) return {};
   constexpr std::string_view kTracker = "latest_checkpointed_iteration.txt";
-  if (tracker.folder.empty()) {
+  if (tracker->folder.empty()) {
     add_finding(report, Code::kTrackerBroken, std::string(kTracker),
                 fmt::format("{}/{}: found '{}', expected an iteration or 'release'", root, kTracker,
-                            printable(tracker.text)));
-  } else if (!tracker.is_there) {
-    add_finding(report, Code::kTrackerBroken, std::string(kTracker),
-                fmt::format("{}/{}: names {}, which is not there", root, kTracker, tracker.folder));
+                            printable(tracker->text)));
+  } else if (!tracker->is_there) {
+    add_finding(
+        report, Code::kTrackerBroken, std::string(kTracker),
+        fmt::format("{}/{}: names {}, which is not there", root, kTracker, tracker->folder));
   } else {
-    report.proven.push_back(fmt::format("the tracker names {}, which is there", tracker.folder));
+    report.proven.push_back(fmt::format("the tracker names {}, which is there", tracker->folder));
   }
   return {};
 }
@@ -58,12 +64,27 @@ std::string parent_of(const std::string& path) {
   return slash == std::string::npos || slash == 0 ? "." : path.substr(0, slash);
 }
 
+// Of the safetensors file that a tensor lies in: the metadata says where it begins only. One that
+// can't be read was reported.
+ByteRange shared_range(const Checkpoint& checkpoint, std::uint32_t file, ByteRange tensor) {
+  const auto open = checkpoint.files->get(file);
+  if (!open || (*open)->size() < tensor.offset) return tensor;
+  const ByteRange rest{tensor.offset, (*open)->size() - tensor.offset};
+  const auto header = read_safetensors_header(FileWindow(**open, rest));
+  if (!header) return rest;
+  std::uint64_t end = 0;
+  for (const auto& entry : header->tensors) {
+    end = std::max(end, entry.range.offset + entry.range.length);
+  }
+  return {tensor.offset, end};
+}
+
 }  // namespace
 
 Status check_run(const Checkpoint& checkpoint, const std::string& path, VerifyReport& report) {
   check_iteration(checkpoint, report);
-  const bool is_megatron = checkpoint.location.container != Container::kHf;
-  if (!is_megatron) return {};
+  const SourceTraits& traits = checkpoint.location.traits;
+  if (!traits.has_chunk_list && !traits.is_of_ranks) return {};
   const std::string& data = checkpoint.location.path;
   const bool is_root = path != data && path != data + "/";
   // Only an iteration's own name says that its parent is a run.
@@ -79,14 +100,22 @@ Status check_files(const Checkpoint& checkpoint, VerifyReport& report) {
     is_used[file] = true;
     ends[file] = std::max(ends[file], range.offset + range.length);
   };
+  std::map<std::pair<std::uint32_t, std::uint64_t>, ByteRange> shared;
   for (const StoredTensor& tensor : catalog.tensors) {
     for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
-      use(tensor.chunks.file(c), tensor.chunks.range(c));
+      const std::uint32_t file = tensor.chunks.file(c);
+      const ByteRange range = tensor.chunks.range(c);
+      if (!is_safetensors_item(tensor, c)) {
+        use(file, range);
+        continue;
+      }
+      const auto [found, is_new] = shared.try_emplace({file, range.offset});
+      if (is_new) found->second = shared_range(checkpoint, file, range);
+      use(file, found->second);
     }
   }
   for (const StoredObject& object : catalog.objects) use(object.file, object.range);
-  const std::string_view ending =
-      checkpoint.location.container == Container::kHf ? ".safetensors" : ".distcp";
+  const std::string_view ending = checkpoint.location.traits.leftover_ending;
   std::set<std::string, std::less<>> named;
   for (std::size_t i = 0; i < catalog.files.size(); ++i) {
     if (is_used[i]) named.insert(catalog.files[i]);
@@ -99,8 +128,15 @@ Status check_files(const Checkpoint& checkpoint, VerifyReport& report) {
                             catalog.files[i], (*file)->size(), ends[i]),
                 Severity::kWarning);
   }
+  // Beside a model in torch files lie others of a training run, and the same in safetensors.
+  if (ending.empty()) return {};
   for (const DirectoryEntry& entry : SW_TRY(checkpoint.directory->list(""))) {
     if (entry.is_directory || !entry.name.ends_with(ending) || named.contains(entry.name)) continue;
+    if (entry.problem) {
+      add_finding(report, Code::kUnreferencedBytes, entry.name, entry.problem->message,
+                  Severity::kWarning);
+      continue;
+    }
     if (entry.size_bytes == 0) continue;
     const bool is_known = std::ranges::find(catalog.files, entry.name) != catalog.files.end();
     if (is_known) continue;
@@ -114,7 +150,7 @@ Status check_files(const Checkpoint& checkpoint, VerifyReport& report) {
 }
 
 Status check_index_total(const Checkpoint& checkpoint, VerifyReport& report) {
-  if (checkpoint.location.container != Container::kHf) return {};
+  if (checkpoint.location.traits.records != Records::kNone) return {};
   if (!checkpoint.directory->exists(kHfIndexFile)) return {};
   const auto index = read_hf_index(*checkpoint.directory);
   if (!index) return {};  // reported when it was opened

@@ -69,6 +69,25 @@ TEST(Show, FindsOneLayerOfAStack) {
   for (const Chunk& chunk : report.chunks) EXPECT_EQ(chunk.box.origin[0], 2);
 }
 
+// Whatever a format calls it: a name of Megatron's is found in all of them.
+TEST(Show, FindsTensorsOfTheModelByMegatronsNames) {
+  const std::string name = "decoder.layers.1.self_attention.linear_qkv.weight";
+  const TensorReport hf = show_tensor(golden_path("hf/llama3/hf"), name, {}).value();
+  EXPECT_THAT(hf.stored, HasSubstr("model.layers.1.self_attn.q_proj.weight, "));
+  EXPECT_EQ(hf.chunks.size(), 3U);
+  const Planted made;
+  Planted::convert("hf/llama3/hf", "fsdp_dtensor", {}, made.path());
+  const TensorReport fsdp = show_tensor(made.path(), name, {}).value();
+  EXPECT_EQ(fsdp.mean, hf.mean);
+  EXPECT_EQ(fsdp.values, hf.values);
+  const std::string state = "optimizer.state.exp_avg." + name;
+  const std::string full = golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full");
+  const std::string buckets = golden_path("mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket");
+  EXPECT_EQ(show_tensor(buckets, state, {}).value().deviation,
+            show_tensor(full, state, {}).value().deviation);
+  EXPECT_FALSE(show_tensor(buckets, "decoder.layers.9.x", {}));
+}
+
 TEST(Show, HintsAtTheNameThatWasMeant) {
   const auto report = show_tensor(golden_path("hf/llama3/hf"), "model.norm.weigth", {});
   ASSERT_FALSE(report);

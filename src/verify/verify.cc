@@ -5,14 +5,21 @@
 #include <unordered_map>
 
 #include "base/fail.h"
-#include "convert/replicas.h"
-#include "format/torch_items.h"
+#include "canonical/canonical_model.h"
+#include "dcp/torch_items.h"
+#include "dcp/torch_obstacles.h"
+#include "format/lone_file.h"
+#include "format/nothing_stored.h"
+#include "format/pickle_files.h"
+#include "io/named_file.h"
 #include "io/source_files.h"
+#include "layout/state_name.h"
+#include "plan/canonical.h"
 #include "tensor/coverage.h"
 #include "verify/findings.h"
+#include "verify/guard_check.h"
 #include "verify/hash.h"
 #include "verify/model_check.h"
-#include "verify/named_replicas.h"
 #include "verify/payload_check.h"
 #include "verify/run_check.h"
 
@@ -42,9 +49,8 @@ std::string coverage_text(const Catalog& catalog, const StoredTensor& tensor,
           to_string(tensor.chunks.box(defect.other)),
           place_of(catalog, tensor.chunks, defect.other));
     default:
-      return fmt::format(
-          "tensor {}: found no chunk that holds {} ({} elements), expected every element of {}",
-          name, to_string(defect.box), defect.box.volume(), to_string(tensor.desc.shape));
+      return fmt::format("tensor {}: no chunk holds {} ({} elements) of {}", name,
+                         to_string(defect.box), defect.box.volume(), to_string(tensor.desc.shape));
   }
 }
 
@@ -122,28 +128,85 @@ class Verification {
       : path_(path), options_(options), defects_(Defects::Policy::kCollect) {}
 
   Result<VerifyReport> run() {
-    checkpoint_ = SW_TRY(open_checkpoint(path_, defects_));
+    checkpoint_ = SW_TRY(open_checkpoint(path_, defects_, FormatChoice{options_.proof.as}));
     report_.path = checkpoint_.location.path;
-    report_.container = container_name(checkpoint_.location.container);
+    report_.format = checkpoint_.location.format;
     take_defects();
-    const std::vector<PayloadItem> items = SW_TRY(list_payloads(checkpoint_));
-    SW_TRY(check_files(checkpoint_, report_));
-    SW_TRY(locate_items(checkpoint_.catalog, *checkpoint_.files, defects_));
+    const bool is_partial = has_unread_tensors();
+    const std::vector<PayloadItem> items = SW_TRY(list_payloads(checkpoint_, defects_));
+    // Where nothing could be read nothing is named.
+    const bool is_unread = is_partial && checkpoint_.catalog.tensors.empty();
+    if (!is_unread) SW_TRY(check_files(checkpoint_, report_));
+    check_pickles();
+    tell_safetensors_items();
+    const auto repaired = SW_TRY(locate_items(checkpoint_.catalog, *checkpoint_.files, defects_));
     take_defects();
+    for (const std::string& what : repaired) tell_unloadable(what);
+    for (const std::string& what : metadata_obstacles(checkpoint_)) tell_unloadable(what);
     check_coverage_of_all();
+    if (!is_partial) check_emptiness();
     SW_TRY(check_payloads(checkpoint_, without_lost(items, defects_), options_.proof, report_));
-    if (!report_.has_errors()) SW_TRY(compare_replicas());
+    // Each record's CRC-32 was compared; what is wrong with one is a finding, not an end.
+    checkpoint_.files->expect_nothing();
     SW_TRY(check_index_total(checkpoint_, report_));
     SW_TRY(check_run(checkpoint_, path_, report_));
-    SW_TRY(check_model(checkpoint_, options_.proof, report_));
+    if (!is_partial) SW_TRY(check_model(checkpoint_, options_.proof, report_));
+    SW_TRY(check_guards(checkpoint_, defects_, options_.proof, report_));
     tell_guards();
     if (!options_.against.empty()) SW_TRY(compare_digests());
+    SW_TRY(checkpoint_.files->check_unchanged());
     return std::move(report_);
   }
 
  private:
+  // Whether a file that lists tensors could not be read. That is the defect: that the model lacks
+  // them would be a second, false one.
+  [[nodiscard]] bool has_unread_tensors() const {
+    const bool is_listed_apart = checkpoint_.location.traits.has_chunk_list;
+    if (checkpoint_.catalog.tensors.empty()) return report_.has_errors();
+    return !is_listed_apart && std::ranges::any_of(defects_.found(), [](const Error& error) {
+      return error.code < Code::kJsonCorrupt;  // of storage and of the codecs of weights
+    });
+  }
+
   void take_defects() {
     for (const Error& error : defects_.found()) add_finding(report_, error);
+  }
+
+  // What is read here by what the items hold, torch reads by what the metadata says.
+  void tell_unloadable(const std::string& what) {
+    const std::string object = what.substr(0, what.find(": "));
+    add_finding(report_, Code::kUnloadable, object, unloadable_text(what), Severity::kWarning);
+  }
+
+  // No archive holds them, so neither torch's own reader nor a checksum knows of them.
+  void tell_safetensors_items() {
+    std::uint64_t items = 0;
+    const StoredTensor* first = nullptr;
+    for (const StoredTensor& tensor : checkpoint_.catalog.tensors) {
+      for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
+        if (!is_safetensors_item(tensor, c)) continue;
+        if (first == nullptr) first = &tensor;
+        ++items;
+      }
+    }
+    if (first == nullptr) return;
+    report_.payloads_unguarded += items;
+    tell_unloadable(
+        fmt::format("tensor {}: lies in a safetensors file inside a .distcp file, as {} "
+                    "pieces in all do",
+                    first->desc.name, items));
+  }
+
+  // What a loader would run. Nothing was run here.
+  void check_pickles() {
+    for (const std::string& note : checkpoint_.notes) report_.notes.push_back(note);
+    for (const PickleReport& pickle : audit_pickles(checkpoint_)) {
+      for (const Error& error : pickle.errors()) add_finding(report_, error);
+      if (const std::string warning = pickle.warning(); !warning.empty()) {
+        add_finding(report_, Code::kPickleRunsCode, pickle.where, warning, Severity::kWarning);
+      }
+    }
   }
 
   void check_coverage_of_all() {
@@ -164,38 +227,22 @@ class Verification {
     }
     report_.files = catalog.files.size();
     if (report_.findings.size() > before || !defects_.found().empty()) return;
+    if (report_.elements == 0) return;
     report_.proven.push_back(
         fmt::format("all {} elements of {} tensors are stored exactly once, in "
                     "{} chunks",
                     report_.elements, report_.tensors, report_.chunks));
   }
 
-  Status compare_replicas() {
-    std::uint64_t compared = 0;
-    bool differ = false;
-    for (std::size_t i = 0; i < checkpoint_.catalog.tensors.size(); ++i) {
-      const auto replicas =
-          check_replicas_of(checkpoint_.catalog, i, ReplicaCheck::kAll, *checkpoint_.files);
-      if (replicas) {
-        compared += replicas->compared;
-      } else if (replicas.error().code == Code::kReplicasDiffer) {
-        differ = true;
-        add_finding(report_, replicas.error());
-      } else {
-        return std::unexpected(replicas.error());
-      }
-    }
-    const std::vector<Error> named = SW_TRY(compare_named_replicas(checkpoint_, options_.proof));
-    for (const Error& error : named) add_finding(report_, error);
-    if (compared > 0 && !differ) {
-      report_.proven.push_back(
-          fmt::format("{} replicas are what they repeat, bit by bit", compared));
-    }
-    return {};
+  // What could not be read was reported: that nothing is left is no second defect.
+  void check_emptiness() {
+    if (report_.has_errors()) return;
+    const Status stored = check_something_stored(checkpoint_.catalog, report_.path);
+    if (!stored) add_finding(report_, stored.error());
   }
 
   void tell_guards() {
-    if (checkpoint_.location.container == Container::kHf) {
+    if (checkpoint_.location.traits.records == Records::kNone) {
       report_.notes.push_back(
           "payload: nothing guards that of safetensors files; 'hash --manifest' makes digests, "
           "'verify --against' checks them");
@@ -216,23 +263,36 @@ class Verification {
   // The digests of a manifest, or of another checkpoint seen as this one is.
   Result<HashReport> expected_digests(ProofOptions& options) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(options_.against, ignored)) {
-      const Checkpoint other = SW_TRY(open_checkpoint(options_.against));
-      const bool both_hf = is_hf_model(other) && is_hf_model(checkpoint_);
+    if (std::filesystem::is_directory(options_.against, ignored) ||
+        is_lone_file(options_.against)) {
+      const Checkpoint other =
+          SW_TRY(open_checkpoint(options_.against, FormatChoice{options.other_as, "--other-as"}));
+      const bool both_hf =
+          other.location.traits.is_hf_model && checkpoint_.location.traits.is_hf_model;
       options.own_names |= both_hf || natural_naming(other) == Naming::kStored ||
                            natural_naming(checkpoint_) == Naming::kStored;
-      return hash_checkpoint(options_.against, options);
+      options.as = options.other_as;
+      const Result<HashReport> digests = hash_checkpoint(options_.against, options);
+      options.as = options_.proof.as;
+      return digests;
     }
-    const std::filesystem::path path(options_.against);
-    const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-    const auto directory = SW_TRY(open_local_directory(folder));
-    const std::string text =
-        SW_TRY(read_whole(*directory, path.filename().string(), kMostManifestBytes));
+    const std::string text = SW_TRY(read_named_file(options_.against, kMostManifestBytes));
     HashReport manifest = SW_TRY(read_manifest(text));
     manifest.path = options_.against;
     options.own_names = !manifest.is_canonical;
     if (!options.vocab_size) options.vocab_size = vocabulary_of(manifest);
+    options.keeps_stored_states = has_stored_states(manifest);
     return manifest;
+  }
+
+  // States under other names than those of the model's tensors' states.
+  static bool has_stored_states(const HashReport& manifest) {
+    return std::ranges::any_of(manifest.beside, [](const TensorHash& tensor) {
+      const std::string& name = tensor.desc.name;
+      const std::optional<StateName> state = split_state_name(name);
+      return is_optimizer_name(name) &&
+             (!state || join_state_name(state->kind, state->tensor) != name);
+    });
   }
 
   // Rows that the hashed model's embedding had.
@@ -267,6 +327,12 @@ class Verification {
 }  // namespace
 
 Result<VerifyReport> verify_checkpoint(const std::string& path, const VerifyOptions& options) {
+  if (options.proof.source.replica) {
+    return fail(Code::kUsage,
+                "--replica {}: verify compares the copies of all tensor ranks; leave the flag out, "
+                "or compare one rank's with diff",
+                *options.proof.source.replica);
+  }
   return Verification(path, options).run();
 }
 

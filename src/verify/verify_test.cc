@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
+#include "codec/sha256.h"
+#include "convert/legacy_golden.h"
 #include "verify/planted_fixture.h"
 
 namespace shardwright {
@@ -38,7 +42,7 @@ TEST(Verify, FindsNothingInSoundCheckpoints) {
 
 TEST(Verify, CollectsEverythingThatIsWrong) {
   const Planted planted;
-  Planted::convert("hf/llama3/hf", TargetFormat::kTorchDist, {2, 2, 1, 1, 2}, planted.path());
+  Planted::convert("hf/llama3/hf", "torch_dist", {2, 2, 1, 1, 2}, planted.path());
   const auto norm = show_tensor(planted.path(), "decoder.final_layernorm.weight", {}).value();
   planted.flip("iter_0000000/" + norm.files[0], norm.chunks[0].range.offset);
   planted.edit_metadata([](Catalog& catalog) {
@@ -100,7 +104,7 @@ TEST(Verify, FindsRanksThatDriftedApart) {
   ConvertRequest request;
   request.input = planted.path();
   request.output = planted.place() / "other";
-  request.format = TargetFormat::kLegacy;
+  request.format = "legacy";
   request.parallel.tensor = 2;
   request.parallel.expert_tensor = 2;
   ASSERT_TRUE(convert_now(request));
@@ -122,11 +126,124 @@ TEST(Verify, FindsNamedReplicasThatDriftedApart) {
   ASSERT_EQ(report.findings.size(), 2u);
   for (const VerifyFinding& finding : report.findings) {
     EXPECT_EQ(finding.code, Code::kReplicasDiffer);
-    EXPECT_THAT(finding.message, HasSubstr("__tp_replica_1: found "));
+    EXPECT_THAT(finding.message, HasSubstr("its replicas"));
   }
-  EXPECT_THAT(report.findings[0].message, HasSubstr("first at (2, 0)"));
-  EXPECT_THAT(report.findings[1].message, HasSubstr("found 1 elements"));
-  EXPECT_THAT(report.findings[1].message, HasSubstr("first at (3,)"));
+  EXPECT_THAT(report.findings[0].message, HasSubstr("linear_qkv.layer_norm_weight: "));
+  EXPECT_THAT(report.findings[1].message, HasSubstr("tensor decoder.final_layernorm.weight: "));
+}
+
+void unpack(const std::string& golden, const std::string& folder) {
+  const TensorMap truth =
+      read_all_tensors(golden_path("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full")).value();
+  unpack_legacy(read_packed_legacy("mcore/dense_te/v0.16.1/" + golden + ".zst"), truth, folder);
+}
+
+// The same guards as of a conversion, each defect a finding.
+TEST(Verify, ProvesOptimizerStatesOfRankFiles) {
+  for (const char* golden : {"tp2pp1dp2-torch-bucket", "tp2pp2vpp2-torch-fp16opt"}) {
+    const Planted planted;
+    unpack(golden, planted.path());
+    const VerifyReport report = verify(planted.path());
+    for (const VerifyFinding& finding : report.findings) ADD_FAILURE() << finding.message;
+    EXPECT_THAT(report.proven, Contains(HasSubstr("every master weight"))) << golden;
+  }
+}
+
+TEST(Verify, FindsBuffersOfTheOptimizerThatWereSwapped) {
+  const Planted planted;
+  unpack("tp2pp1dp2-torch-bucket", planted.path());
+  planted.swap("iter_0000010/mp_rank_00/distrib_optim.pt",
+               "iter_0000010/mp_rank_01/distrib_optim.pt");
+  const VerifyReport report = verify(planted.path());
+  EXPECT_TRUE(report.has_errors());
+  EXPECT_GT(std::ranges::count(codes_of(report), Code::kOptimizerMismatch), 5);
+}
+
+TEST(Verify, FindsEachBufferOfTheOptimizerThatWasCut) {
+  const Planted planted;
+  unpack("tp2pp1dp2-torch-bucket", planted.path());
+  for (const std::string rank : {"mp_rank_00", "mp_rank_01"}) {
+    planted.cut("iter_0000010/" + rank + "/distrib_optim.pt", 1);
+  }
+  const VerifyReport report = verify(planted.path());
+  for (const std::string rank : {"mp_rank_00", "mp_rank_01"}) {
+    EXPECT_TRUE(std::ranges::any_of(report.findings, [&](const VerifyFinding& finding) {
+      return finding.code == Code::kZipCorrupt &&
+             finding.message.find(rank + "/model_optim_rng.pt: ") != std::string::npos;
+    })) << rank;
+  }
+}
+
+TEST(Verify, FindsEachFileThatIsMissing) {
+  const Planted planted;
+  Planted::convert("hf/llama3/hf", "torch_dist", {2, 2, 1, 1, 2}, planted.path());
+  planted.remove("iter_0000000/__1_0.distcp");
+  planted.remove("iter_0000000/__3_0.distcp");
+  const VerifyReport report = verify(planted.path());
+  EXPECT_THAT(codes_of(report), ::testing::ElementsAre(Code::kNotFound, Code::kNotFound));
+}
+
+std::string sha256(const std::string& bytes) {
+  Sha256 hash;
+  hash.update(as_bytes(bytes));
+  return hash.finish();
+}
+
+// As Megatron writes it with --verify-integrity. A conversion stops at what verify finds.
+TEST(Verify, LooksAtMegatronsOwnDigests) {
+  const Planted planted;
+  Planted::convert("hf/llama3/hf", "torch_dist", {2, 1, 1, 1, 2}, planted.path());
+  const std::string folder = "iter_0000000/";
+  const auto put_digests = [&](const std::string& first, const std::string& second) {
+    nlohmann::json digests{{"algorithm", "sha256"}};
+    digests["files"] = {{"__0_0.distcp", first}, {"__1_0.distcp", second}};
+    planted.put(folder + "integrity.json", digests.dump());
+  };
+  const auto refusal = [&] {
+    ConvertRequest request;
+    request.input = planted.path();
+    request.output = planted.place() / "out";
+    request.format = "torch_dist";
+    const auto converted = convert_now(request);
+    std::filesystem::remove_all(request.output);
+    return converted ? std::string() : converted.error().message;
+  };
+  const std::string first = sha256(planted.get(folder + "__0_0.distcp"));
+  const std::string second = sha256(planted.get(folder + "__1_0.distcp"));
+  put_digests(first, second);
+  const VerifyReport sound = verify(planted.path());
+  EXPECT_FALSE(sound.has_errors());
+  EXPECT_THAT(sound.proven, Contains(HasSubstr("2 files have the SHA-256 that integrity.json")));
+  EXPECT_EQ(refusal(), "");
+
+  put_digests(second, first);
+  const VerifyReport swapped = verify(planted.path());
+  EXPECT_EQ(std::ranges::count(codes_of(swapped), Code::kDigestMismatch), 2);
+  EXPECT_THAT(swapped.findings[0].message, HasSubstr("it is __1_0.distcp, under another name"));
+  EXPECT_THAT(refusal(), HasSubstr("__0_0.distcp: found SHA-256 " + first));
+
+  planted.put(folder + "integrity.json", R"({"algorithm": "crc", "files": {}})");
+  EXPECT_THAT(codes_of(verify(planted.path())), Contains(Code::kJsonCorrupt));
+  planted.put(folder + "integrity.json",
+              R"({"algorithm": "sha256", "files": {"../x": "00", "gone": "00"}})");
+  EXPECT_THAT(codes_of(verify(planted.path())),
+              ::testing::IsSupersetOf({Code::kPathEscapes, Code::kNotFound}));
+}
+
+// Files of two steps: nothing stops a conversion, but something is wrong.
+TEST(Verify, WarnsOfMasterWeightsThatAreNotTheWeights) {
+  const Planted planted;
+  Planted::copy("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full", planted);
+  const auto state =
+      show_tensor(planted.path(), "optimizer.state.param.decoder.final_layernorm.weight", {});
+  ASSERT_TRUE(state) << state.error().text();
+  planted.flip("iter_0000010/" + state->files.at(0), state->chunks.at(0).range.offset + 3);
+  const VerifyReport report = verify(planted.path());
+  const auto found =
+      std::ranges::find(report.findings, Code::kOptimizerMismatch, &VerifyFinding::code);
+  ASSERT_NE(found, report.findings.end());
+  EXPECT_EQ(found->severity, Severity::kWarning);
+  EXPECT_THAT(found->message, HasSubstr("decoder.final_layernorm.weight"));
 }
 
 TEST(Verify, FindsLostExpertsOfLocalNumbers) {

@@ -2,25 +2,20 @@
 #include "verify/view.h"
 
 #include <algorithm>
-#include <set>
-#include <unordered_map>
 
 #include "base/fail.h"
-#include "convert/correspond.h"
-#include "convert/dequantise.h"
-#include "convert/exact_values.h"
-#include "convert/families.h"
-#include "convert/fsdp_source.h"
-#include "convert/mimo_source.h"
-#include "format/torch_items.h"
+#include "canonical/canonical_model.h"
+#include "compare/replicas.h"
+#include "compare/source_losses.h"
+#include "dcp/named_replicas.h"
+#include "dcp/torch_items.h"
+#include "exec/threads.h"
+#include "format/mlite/mlite_source.h"
+#include "format/mlite/source.h"
+#include "format/nothing_stored.h"
 #include "io/source_files.h"
-#include "layout/piece_limit.h"
+#include "layout/mlite_layout.h"
 #include "layout/shard_rule.h"
-#include "layout/state_name.h"
-#include "model/apply.h"
-#include "plan/canonical.h"
-#include "plan/draft.h"
-#include "verify/named_replicas.h"
 
 namespace shardwright {
 namespace {
@@ -30,55 +25,26 @@ bool is_vocabulary(const TensorDesc& desc) {
   return axes > 0 && shard_rule(desc.name, axes, false).vocabulary;
 }
 
-// States that have their model tensor's shape are canonical as it is; others (buckets, flattened
-// ones) stay what they are.
-std::vector<CanonicalTensor> canonical_with_states(const Catalog& catalog, bool& has_model_shapes) {
-  std::unordered_map<std::string_view, const TensorDesc*> by_name;
-  for (const StoredTensor& tensor : catalog.tensors) {
-    const auto replica = parse_named_replica(tensor.desc.name);
-    by_name.emplace(replica ? replica->name : tensor.desc.name, &tensor.desc);
-  }
-  std::vector<CanonicalTensor> tensors;
-  std::set<std::string_view> taken;
-  for (std::uint32_t i = 0; i < catalog.tensors.size(); ++i) {
-    const TensorDesc& desc = catalog.tensors[i].desc;
-    // Replicas by name were compared: one of them is the tensor.
-    const auto replica = parse_named_replica(desc.name);
-    const std::string_view name = replica ? replica->name : std::string_view(desc.name);
-    if (replica && !taken.insert(name).second) continue;
-    if (!is_optimizer_name(name)) {
-      append_canonical(catalog, i, name, tensors);
-      continue;
-    }
-    // A chained optimizer numbers its parts, which differ between layouts.
-    const std::optional<StateName> state = split_state_name(name);
-    const auto model = by_name.find(state ? state->tensor : std::string_view());
-    if (model != by_name.end() && model->second->shape == desc.shape) {
-      append_canonical(catalog, i, state->bare, tensors);
-    } else {
-      tensors.push_back({{std::string(name), desc.dtype, desc.shape}, i, -1});
-      has_model_shapes = false;
-    }
-  }
-  return tensors;
-}
-
 class Maker {
  public:
-  Maker(Checkpoint checkpoint, Naming naming, const ProofOptions& options) : options_(options) {
+  Maker(Checkpoint checkpoint, Naming naming, const ProofOptions& options, const ViewUse& use)
+      : options_(options), use_(use) {
     view_.checkpoint = std::move(checkpoint);
     view_.naming = naming;
   }
 
   Result<View> make() {
+    SW_TRY(check_something_stored(catalog(), view_.checkpoint.location.path));
+    SW_TRY(take_given_replica());
+    SW_TRY(check_losses());
     SW_TRY(locate_items(view_.checkpoint.catalog, *view_.checkpoint.files));
-    const bool is_hf = is_hf_model(view_.checkpoint);
+    SW_TRY(check_all_replicas());
+    SW_TRY(put_in_order());
+    const bool is_hf = view_.checkpoint.location.traits.is_hf_model;
     if (view_.naming == Naming::kStored) {
       tensors_ = draft_identity(catalog(), {});
-    } else if (is_hf) {
-      SW_TRY(draft_hf());
     } else {
-      SW_TRY(draft_megatron());
+      SW_TRY(draft_canonical());
     }
     fill_plan();
     if (view_.naming == Naming::kCanonical && !is_hf) cut_padding();
@@ -89,69 +55,80 @@ class Maker {
  private:
   [[nodiscard]] const Catalog& catalog() const { return view_.checkpoint.catalog; }
 
-  Status draft_hf() {
-    const ConvertRequest request = request_of(options_);
-    const std::vector<Mapping> mappings = SW_TRY(load_mappings_of(request, view_.checkpoint));
-    const ModelFacts facts =
-        SW_TRY(find_model_facts(request, view_.checkpoint, mappings, {}, view_.notes));
-    view_.family = facts.mapping->family;
-    const ModelTensors model = SW_TRY(model_tensors(catalog(), facts.config_text));
-    tell_quantised(model, DType::kBF16, view_.notes);
-    declare_quantised(model, view_.checkpoint.catalog, view_.plan.quantised);
-    const Correspondence correspondence =
-        SW_TRY(correspond_from_hf(facts, model, catalog(), *view_.checkpoint.files, view_.notes));
-    tensors_ =
-        SW_TRY(draft_from_hf(correspondence, catalog(), {std::nullopt, LayerKeys::kAllNumbered}));
-    std::vector<DraftTensor> exact = SW_TRY(keep_exact_values(
-        correspondence, catalog(), tensors_, *view_.checkpoint.files, view_.notes));
-    std::ranges::move(exact, std::back_inserter(tensors_));
-    for (const DraftTensor& tensor : tensors_) {
-      if (tensor.true_rows) view_.vocabulary = tensor.true_rows;
+  // Digests and differences of a part would be taken for those of the whole.
+  Status check_losses() {
+    for (const std::string& loss : SW_TRY(losses_of(view_.checkpoint))) {
+      if (!options_.source.accept_loss) {
+        return fail(Code::kLossySource, "{}; --accept-loss takes what is there", loss);
+      }
+      view_.notes.push_back("--accept-loss: " + loss);
     }
-    name_for_spec(ModuleSpec::kTransformerEngine, tensors_);
     return {};
   }
 
-  Status draft_megatron() {
-    if (is_fsdp(view_.checkpoint)) {
-      view_.checkpoint.catalog =
-          SW_TRY(canonical_from_fsdp(catalog(), view_.checkpoint.arguments, view_.notes));
-    }
-    if (is_mimo(catalog())) {
-      const ConvertRequest request = request_of(options_);
-      const std::vector<Mapping> mappings = SW_TRY(load_mappings(request));
-      static_cast<void>(
-          SW_TRY(to_standard_names(mappings, request.family, view_.checkpoint.catalog)));
-    }
-    SW_TRY(check_piece_count(descs_of(catalog())));
-    const std::vector<Error> drifted = SW_TRY(compare_named_replicas(view_.checkpoint, options_));
-    if (!drifted.empty()) return std::unexpected(drifted.front());
-    for (const CanonicalTensor& tensor :
-         canonical_with_states(catalog(), view_.states_have_model_shapes)) {
-      tensors_.push_back(
-          {tensor.desc, {{view_of_canonical(tensor)}, std::nullopt, 0.0}, std::nullopt});
-    }
-    find_vocabulary();
-    name_for_spec(ModuleSpec::kTransformerEngine, tensors_);
+  Status take_given_replica() {
+    const std::optional<std::int64_t>& replica = options_.source.replica;
+    if (!replica) return {};
+    view_.notes.push_back(SW_TRY(take_replica(view_.checkpoint.catalog, *replica)));
     return {};
   }
 
-  // Where the family is known its config tells; else the arguments; else every stored row counts.
-  void find_vocabulary() {
-    view_.vocabulary = options_.vocab_size;
-    const ConvertRequest request = request_of(options_);
-    const auto mappings = load_mappings_of(request, view_.checkpoint);
-    if (!mappings) return;
-    std::vector<TensorDesc> descs;
-    for (const DraftTensor& tensor : tensors_) descs.push_back(tensor.desc);
-    std::vector<std::string> unused;
-    const auto facts = find_model_facts(request, view_.checkpoint, *mappings, descs, unused);
-    if (facts) view_.family = facts->mapping->family;
-    if (facts && !view_.vocabulary) {
-      const auto rows = facts->sizes.find("vocab");
-      if (rows != facts->sizes.end()) view_.vocabulary = rows->second;
+  // Seen by their own names, copies that are not alike are tensors of their own.
+  Status check_all_replicas() {
+    Defects first;
+    if (view_.naming == Naming::kCanonical && !view_.checkpoint.location.traits.is_hf_model) {
+      SW_TRY(check_named_replicas(view_.checkpoint, catalog(), first));
     }
-    if (!view_.vocabulary) view_.vocabulary = true_vocabulary(view_.checkpoint.arguments);
+    // A rank's folder of the legacy format may repeat all of a model; elsewhere replicas are few.
+    if (view_.checkpoint.location.traits.is_of_ranks) return {};
+    SW_TRY(check_replicas(catalog(), ReplicaCheck::kAll, *view_.checkpoint.files, first));
+    return {};
+  }
+
+  // MLite's experts and rows, whatever the sizes they were saved at. The caller's sizes may be
+  // those of another checkpoint, with which this one is compared.
+  Status put_in_order() {
+    if (!is_mlite(view_.checkpoint)) return {};
+    if (tells_sizes(options_.source)) {
+      SourceOptions given = options_.source;
+      given.accept_loss = false;
+      view_.took_sizes = put_in_order(given).has_value();
+      if (view_.took_sizes) return {};
+    }
+    SourceOptions own;
+    own.accept_loss = options_.source.accept_loss;
+    const Status status = put_in_order(own);
+    if (status) return {};
+    if (status.error().code == Code::kLossySource) return status;
+    view_.unordered = status.error();
+    view_.notes.push_back("tensors are taken as they are stored: " + status.error().message);
+    return {};
+  }
+
+  Status put_in_order(const SourceOptions& options) {
+    view_.checkpoint.catalog = SW_TRY(global_from_mlite(catalog(), options, view_.notes));
+    return {};
+  }
+
+  Status draft_canonical() {
+    SourceModel source;
+    source.checkpoint = std::move(view_.checkpoint);
+    source.states = use_.states;
+    source.unfolds_convolutions = use_.unfolds_convolutions;
+    source.accepts_loss = options_.source.accept_loss;
+    source.threads = thread_count(options_.threads);
+    CanonicalModel model = SW_TRY(canonical_model(std::move(source), options_.choice, view_.notes));
+    view_.checkpoint = std::move(model.checkpoint);
+    view_.plan.quantised = std::move(model.quantised);
+    view_.family = std::move(model.family);
+    view_.vocabulary = model.vocabulary;
+    if (options_.vocab_size && !view_.checkpoint.location.traits.is_hf_model) {
+      view_.vocabulary = options_.vocab_size;
+    }
+    view_.has_states_by_tensor = model.has_states_by_tensor;
+    view_.states_left = std::move(model.states_left);
+    tensors_ = std::move(model.tensors);
+    return {};
   }
 
   void fill_plan() {
@@ -182,41 +159,35 @@ class Maker {
   }
 
   const ProofOptions& options_;
+  const ViewUse& use_;
   View view_;
   std::vector<DraftTensor> tensors_;
 };
 
 }  // namespace
 
-ConvertRequest request_of(const ProofOptions& options) {
-  ConvertRequest request;
-  request.family = options.family;
-  request.hf_config_dir = options.hf_config_dir;
-  request.map_files = options.map_files;
-  request.models_dir = options.models_dir;
-  return request;
-}
-
-bool is_beside_the_model(std::string_view name) {
-  return is_optimizer_name(name) || name.starts_with(kHfExtraPrefix);
-}
-
-bool is_hf_model(const Checkpoint& checkpoint) {
-  return checkpoint.location.container == Container::kHf &&
-         (!checkpoint.hf_config.empty() || !has_megatron_names(checkpoint.catalog));
-}
-
 Naming natural_naming(const Checkpoint& checkpoint) {
-  const bool is_canonical =
-      is_hf_model(checkpoint) || is_fsdp(checkpoint) || has_megatron_names(checkpoint.catalog);
-  return is_canonical ? Naming::kCanonical : Naming::kStored;
+  return has_canonical_form(checkpoint) ? Naming::kCanonical : Naming::kStored;
 }
 
-Result<View> make_view(Checkpoint checkpoint, Naming naming, const ProofOptions& options) {
+Result<View> make_view(Checkpoint checkpoint, Naming naming, const ProofOptions& options,
+                       const ViewUse& use) {
   const std::string path = checkpoint.location.path;
-  Result<View> view = Maker(std::move(checkpoint), naming, options).make();
+  Result<View> view = Maker(std::move(checkpoint), naming, options, use).make();
   if (!view) return std::unexpected(std::move(view).error().within(path));
   return view;
+}
+
+bool tells_sizes(const SourceOptions& options) {
+  return options.source_expert || options.source_expert_tensor || options.source_tensor;
+}
+
+std::unexpected<Error> refuse_sizes(std::string_view paths) {
+  return fail(
+      Code::kUsage,
+      "{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and this "
+      "is none that was saved with such sizes; leave them out or correct them",
+      paths);
 }
 
 void cut_vocabulary(View& view, std::int64_t rows) {

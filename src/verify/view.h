@@ -5,15 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "base/notes.h"
+#include "canonical/source_model.h"
+#include "shardwright/reader.h"
 #include "shardwright/verify.h"
 
 namespace shardwright {
-
-/// In which names a checkpoint's tensors are seen.
-enum class Naming : std::uint8_t {
-  kCanonical,  ///< Megatron's, one tensor per layer; Hugging Face's through its mapping
-  kStored,     ///< as they are stored
-};
 
 /// A checkpoint's tensors as they are compared and hashed: each is a target of `plan`, whose
 /// recipes read the checkpoint. The plan is proven; it has no files.
@@ -24,30 +21,39 @@ struct View {
   std::string family;
   /// Rows of the vocabulary that the view has where the checkpoint may have more.
   std::optional<std::int64_t> vocabulary;
-  /// Whether all optimizer states are named and shaped as the model's tensors; else they are in
-  /// buckets or flattened, which belongs to one layout.
-  bool states_have_model_shapes = true;
-  std::vector<std::string> notes;
+  /// Whether all optimizer states are states of the model's tensors; else they are in buckets or
+  /// flattened, which belongs to one layout.
+  bool has_states_by_tensor = true;
+  std::string states_left;  ///< else why, where it was tried
+  /// Why an MLite checkpoint is seen as it is stored: nothing tells the sizes of its run.
+  std::optional<Error> unordered;
+  bool took_sizes = false;  ///< that the caller gave for an MLite checkpoint
+  Notes notes;
 };
 
-/// The options in the words of a conversion, for what finds families.
-[[nodiscard]] ConvertRequest request_of(const ProofOptions& options);
-
-/// Whether a tensor of a canonical view is no weight that every form of the model has: an optimizer
-/// state, or a value that only Hugging Face stores (`hf_extra.*`).
-[[nodiscard]] bool is_beside_the_model(std::string_view name);
-
-/// Whether a checkpoint is a Hugging Face model: not merely tensors in safetensors files.
-[[nodiscard]] bool is_hf_model(const Checkpoint& checkpoint);
+/// What of a checkpoint a view changes besides names.
+struct ViewUse {
+  StateUse states = StateUse::kAsStored;
+  /// Whether weights of convolutions that are stored as those of linears get the family's shapes.
+  bool unfolds_convolutions = true;
+};
 
 /// What its tensors can be seen as: canonical for Megatron's names and for Hugging Face models.
 [[nodiscard]] Naming natural_naming(const Checkpoint& checkpoint);
 
 /// Makes the view of an opened checkpoint. Payloads are located and, for copies in a Hugging Face
-/// model, compared. Errors: those of reading, of the proof, of finding the family (kCanonical of a
-/// Hugging Face model only).
+/// model, compared. An MLite checkpoint is put in order first, with the sizes of its run that
+/// `options` give where it has such sizes. Replicas are compared, but those of the legacy format.
+/// Errors: kReplicasDiffer, kReplicaKeys, those of reading, of the proof, of finding the
+/// family (kCanonical of a Hugging Face model only).
 [[nodiscard]] Result<View> make_view(Checkpoint checkpoint, Naming naming,
-                                     const ProofOptions& options);
+                                     const ProofOptions& options, const ViewUse& use = {});
+
+/// Whether the caller gives sizes of an MLite checkpoint's run.
+[[nodiscard]] bool tells_sizes(const SourceOptions& options);
+
+/// kUsage for sizes of an MLite checkpoint's run that `paths` did not take.
+[[nodiscard]] std::unexpected<Error> refuse_sizes(std::string_view paths);
 
 /// Makes vocabulary tensors of both sides equally high: what one side knows to be padding is
 /// padding on the other side too. Notes tell.

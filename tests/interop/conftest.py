@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-import json
+import math
 import os
 import pathlib
 import subprocess
@@ -44,55 +44,33 @@ def megatron(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def ranks(tmp_path_factory):
-    """Runs a function of a module on forked ranks of a fresh process, and fails if one does."""
+    """Runs a function of a module on ranks that are forked from a process which has imported it."""
+    import ranks as forked
+
+    processes = {}
 
     def run(module, function, world, **arguments):
-        store = tmp_path_factory.mktemp("job") / "store"
-        words = [module, function, str(world), str(store), json.dumps(arguments, default=str)]
-        path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
-        done = subprocess.run(
-            [sys.executable, str(HERE / "ranks.py"), *words],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env={**os.environ, "PYTHONPATH": path},
-        )
-        assert done.returncode == 0, done.stderr[-6000:]
+        path = os.pathsep.join([str(HERE), str(HERE / "tools"), os.environ.get("PYTHONPATH", "")])
+        process = processes.get((module, path))
+        if process is None or process.process.poll() is not None:
+            process = forked.Ranks(module, {**os.environ, "PYTHONPATH": path})
+            processes[module, path] = process
+        process.run(function, world, tmp_path_factory.mktemp("job") / "store", arguments)
 
-    return run
+    yield run
+    for process in processes.values():
+        process.close()
 
 
 @pytest.fixture(scope="session")
-def megatron_job(tmp_path_factory):
-    """Runs megatron_worker.py in several processes and fails if any of them does."""
+def megatron_job(ranks):
+    """Saves or loads a golden family on ranks of Megatron, and fails if any of them does."""
 
     def run(action, family, folder, spec="te", strict="raise_all", **sizes):
-        world = 1
-        for size in sizes.values():
-            world *= size
-        store = tmp_path_factory.mktemp("job") / "store"
-        command = [sys.executable, str(HERE / "megatron_worker.py"), action, family, str(folder)]
-        command += ["--store", str(store), "--world", str(world), "--spec", spec, "--strict", strict]
-        for name, size in sizes.items():
-            command += [f"--{name}", str(size)]
-        path = os.pathsep.join([str(HERE), str(HERE / "tools")])
-        environment = {**os.environ, "PYTHONPATH": path}
-        ranks = [
-            subprocess.Popen(
-                [*command, "--rank", str(rank)],
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            for rank in range(world)
-        ]
-        try:
-            outputs = [rank.communicate(timeout=240)[0] for rank in ranks]
-        finally:
-            for rank in ranks:
-                rank.kill()
-        failed = [i for i, rank in enumerate(ranks) if rank.returncode != 0]
-        assert not failed, f"ranks {failed} failed:\n" + "\n".join(outputs[i][-4000:] for i in failed)
+        world = math.prod(sizes.values())
+        ranks(
+            "megatron_worker", action, world, family=family, folder=folder, spec=spec,
+            strict=strict, sizes=sizes,
+        )  # fmt: skip
 
     return run

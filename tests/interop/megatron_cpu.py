@@ -34,11 +34,17 @@ from megatron.core.tensor_parallel.random import model_parallel_cuda_manual_seed
 from megatron.core.transformer.transformer_config import TransformerConfig  # noqa: E402
 
 
-def start(rank=0, world=1, *, store, tp=1, pp=1, ep=1):
+def start(rank=0, world=1, *, store, **sizes):
     """Joins the job of `world` processes that meet at the file `store`."""
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world)
+    join(**sizes)
+
+
+def join(tp=1, pp=1, ep=1):
+    """Makes Megatron's groups of the job that this process belongs to."""
+    rank, world = dist.get_rank(), dist.get_world_size()
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), LOCAL_RANK=str(rank))
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world)
     parallel_state.initialize_model_parallel(
         tp, pp, expert_model_parallel_size=ep, expert_tensor_parallel_size=tp if ep == 1 else 1
     )

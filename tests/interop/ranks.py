@@ -1,41 +1,95 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs functions on several ranks, forked from one process that has imported everything once.
 
-`python ranks.py MODULE FUNCTION WORLD STORE JSON` calls `MODULE.FUNCTION(**JSON)` on each rank of a
-gloo job. The exit status is 1 where a rank fails.
+`python ranks.py MODULE` imports the module and reads jobs from its input, a JSON object a line: calls
+`MODULE.function(**arguments)` on each of `world` ranks of a gloo job that meets at the file `store`.
+Each is answered with a line, the ranks that failed; what ranks print goes to the file `log`.
 """
 import importlib
 import json
 import os
+import pathlib
+import select
+import subprocess
 import sys
 import traceback
 
 
-def run(module, function, world, store, arguments):
+class Ranks:
+    """A process that has imported `module` under `environment`, and runs jobs until `close`."""
+
+    def __init__(self, module, environment):
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def run(self, function, world, store, arguments, seconds=240):
+        """Fails with what was printed if a rank fails, or if the job is not done in time."""
+        log = pathlib.Path(f"{store}.log")
+        job = dict(
+            function=function, world=world, store=str(store), arguments=arguments, log=str(log)
+        )
+        self.process.stdin.write(json.dumps(job, default=str) + "\n")
+        self.process.stdin.flush()
+        done, _, _ = select.select([self.process.stdout], [], [], seconds)
+        answer = self.process.stdout.readline() if done else ""
+        text = log.read_text()[-6000:] if log.exists() else ""
+        if not answer:
+            self.close()
+        assert answer, f"no answer within {seconds} s\n{text}"
+        assert json.loads(answer) == [], f"ranks {answer.strip()} failed:\n{text}"
+
+    def close(self):
+        """Ends the process and every rank that it still has."""
+        try:
+            os.killpg(self.process.pid, 9)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+
+def run_rank(job, function, rank):
     import torch.distributed as dist
 
-    job = getattr(importlib.import_module(module), function)
+    log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    try:
+        meeting = f"file://{job['store']}"
+        dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=job["world"])
+        function(**job["arguments"])
+        dist.barrier()
+        return 0
+    except BaseException:
+        print(f"rank {rank}:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+        return 1
+
+
+def run(job, function):
+    """The ranks that failed."""
     children = []
-    for rank in range(world):
+    for rank in range(job["world"]):
         child = os.fork()
         if child == 0:
-            status = 1
-            try:
-                dist.init_process_group(
-                    "gloo", init_method=f"file://{store}", rank=rank, world_size=world
-                )
-                job(**arguments)
-                dist.barrier()
-                status = 0
-            except BaseException:
-                print(f"rank {rank}:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
-            finally:
-                os._exit(status)
+            os._exit(run_rank(job, function, rank))
         children.append(child)
     statuses = [os.waitpid(child, 0)[1] for child in children]
-    return 0 if not any(statuses) else 1
+    return [rank for rank, status in enumerate(statuses) if status]
+
+
+def serve(module):
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what importing prints is no answer
+    functions = importlib.import_module(module)
+    for line in sys.stdin:
+        job = json.loads(line)
+        print(json.dumps(run(job, getattr(functions, job["function"]))), file=answers, flush=True)
 
 
 if __name__ == "__main__":
-    name, function, world, store, arguments = sys.argv[1:]
-    sys.exit(run(name, function, int(world), store, json.loads(arguments)))
+    serve(sys.argv[1])

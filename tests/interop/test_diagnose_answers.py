@@ -29,6 +29,10 @@ UNPINNED = ("schema", "path", "reason", "evidence", "next", "findings")
 def unpack(folder):
     with tarfile.open(OUTLINES / "outlines.tar.xz") as archive:
         archive.extractall(folder)
+    for path in folder.rglob("*"):
+        if path.is_file() and path.suffix in (".pt", ".distcp"):
+            sealed = outlines.sealed(path.read_bytes())
+            path.write_bytes(sealed)
     folders = json.loads((OUTLINES / "folders.json").read_text())
     for name in folders:  # an empty folder has no entry
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -99,9 +103,17 @@ def test_a_legacy_folder_has_the_arity_that_megatron_gives_it(answers):
 
 
 def test_right_arguments_are_never_contradicted(answers):
+    def errors(answer):
+        return {finding for finding in answer["findings"] if finding.endswith(" error")}
+
+    # What is wrong without arguments is wrong with them: a run's own may contradict its tensors.
+    alone = {name: errors(answer) for name, given, answer in answers if not given}
+    checked = 0
     for name, given, answer in answers:
         if given:
-            assert answer["exit"] == 0, f"{name} {given}: {answer['findings']}"
+            checked += 1
+            assert errors(answer) <= alone[name], f"{name} {given}: {answer['findings']}"
+    assert checked >= 20
 
 
 def refuses_drifted(source, target):
@@ -128,7 +140,7 @@ def test_shadows_of_tensors_are_their_replicas(shardwright, tmp_path):
         whole = file.read_bytes()
         for start, end in outlines.archives_in(whole):
             for at, _ in outlines.storages_in(whole, start, end):
-                file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+                file.write_bytes(outlines.sealed(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]))
                 drifted += refuses_drifted(source, tmp_path / "bad")
         file.write_bytes(whole)
     assert drifted == 18  # nine replicas, and the nine pieces that they repeat

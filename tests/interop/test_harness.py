@@ -50,3 +50,9 @@ def test_comparison_sees_one_bit():
             checkpoints.assert_same({**one, **change}, one)
     with pytest.raises(AssertionError, match="missing"):
         checkpoints.assert_same({}, one)
+
+
+def test_a_rank_that_fails_fails_the_test(ranks):
+    with pytest.raises(AssertionError, match=r"ranks \[.*1\] failed:\n(.|\n)*as it was asked to"):
+        ranks("megatron_worker", "fail_on_rank", 2, rank=1)
+    ranks("megatron_worker", "fail_on_rank", 2, rank=2)  # the process is not worn out by that

@@ -54,6 +54,27 @@ def test_ordinary_models_and_mimo_hold_the_same(shardwright, tmp_path, name):
     checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "again"), one)
 
 
+def digest(shardwright, path, *flags):
+    return json.loads(shardwright("hash", path, "--json", *flags).stdout)["digest"]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_is_proven_against_its_family(shardwright, tmp_path, name):
+    """Every layout is the model: verify proves it, diff and hash find what it was made of."""
+    build(tmp_path / "hf", name)
+    config = ("--hf-config", tmp_path / "hf")
+    expected = digest(shardwright, tmp_path / "hf")
+    for number, specs in enumerate(components(name)):
+        made = tmp_path / f"mimo{number}"
+        convert(shardwright, tmp_path / "hf", made, specs)
+        for flags in ((), config):
+            report = json.loads(shardwright("verify", made, "--json", *flags).stdout)
+            assert report["family"] and not report["findings"], report
+            assert any("shape by shape" in check for check in report["checks"]), report["checks"]
+            assert digest(shardwright, made, *flags) == expected
+        shardwright("diff", tmp_path / "hf", made)
+
+
 def test_a_training_run_of_wrapped_components(shardwright, tmp_path):
     """DDP and Float16Module put segments of their own into the names."""
     import torch.distributed.checkpoint as dcp
@@ -76,3 +97,4 @@ def test_a_training_run_of_wrapped_components(shardwright, tmp_path):
     shutil.copy(tmp_path / "hf" / "config.json", bare)
     shardwright("convert", tmp_path / "run", tmp_path / "back", "--to", "hf", "--hf-config", bare)
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
+    shardwright("diff", tmp_path / "hf", tmp_path / "run", "--hf-config", bare)

@@ -174,6 +174,7 @@ def test_metadata_says_what_was_opened():
     with shardwright.open(MCORE) as checkpoint:
         assert checkpoint.metadata() == {
             "format": "torch_dist",
+            "container": "torch_dist",
             "path": str(MCORE / "iter_0000010"),
             "iteration": "10",
         }
@@ -222,11 +223,16 @@ def test_damage_is_an_error_when_it_is_read(tmp_path):
     folder = tmp_path / "st"
     folder.mkdir()
     save_file({"a": torch.arange(1000)}, folder / "model.safetensors")
-    with shardwright.open(folder) as checkpoint:
-        os.truncate(folder / "model.safetensors", 4000)
-        with pytest.raises(shardwright.StorageError) as caught:
-            checkpoint.get_tensor("a")
+    checkpoint = shardwright.open(folder)
+    os.truncate(folder / "model.safetensors", 4000)
+    with pytest.raises(shardwright.StorageError) as caught:
+        checkpoint.get_tensor("a")
     assert caught.value.code == "SW0104"
+    # Whatever was read of it before, it is another file now.
+    with pytest.raises(shardwright.StorageError) as caught:
+        with checkpoint:
+            pass
+    assert caught.value.code == "SW0111"
 
 
 def test_convert_plan_verify_diff_hash_and_diagnose(tmp_path, monkeypatch):
@@ -236,6 +242,10 @@ def test_convert_plan_verify_diff_hash_and_diagnose(tmp_path, monkeypatch):
     assert not target.exists()
     assert plan.family == "llama" and plan.target["parallel"]["tp"] == 2
     assert any("lm_head.weight" in rename.source for rename in plan.renames)
+    job = shardwright.plan(source, target, to="torch_dist", tp=2, dp=4, for_="replicas").target
+    assert (job["tp_replicas"], job["dp"], job["for"]) == ("expand", 4, "replicas")
+    with pytest.raises(shardwright.UsageError, match="--for stock needs --dp"):
+        shardwright.plan(source, target, to="torch_dist", tp_replicas="expand", for_="stock")
     told = []
     done = shardwright.convert(
         source, target, to="torch_dist", tp=2, progress=lambda *step: told.append(step)

@@ -124,11 +124,14 @@ def test_what_describes_the_quantisation_goes_with_it(shardwright, tmp_path):
     method = {"quant_method": "modelopt", "quant_algo": "FP8"}
     twins = quantised.Twins(GOLDEN_HF / "qwen3" / "hf", tmp_path, method, whole, "_scale")
     (twins.quantised / "hf_quant_config.json").write_text("{}")
-    shardwright("convert", twins.quantised, tmp_path / "out", "--to", "torch_dist")
+    done = shardwright("convert", twins.quantised, tmp_path / "out", "--to", "torch_dist")
+    assert "hf_quant_config.json is left out" in done.stderr
+    carried = checkpoints.iteration_folder(tmp_path / "out") / "hf"
+    assert not (carried / "hf_quant_config.json").exists()
+    assert "quantization_config" not in json.loads((carried / "config.json").read_text())
     keys = (checkpoints.iteration_folder(tmp_path / "out") / "hf" / "source_keys.json").read_text()
     assert "_scale" not in keys and "float8" not in keys
-    done = shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
-    assert "hf_quant_config.json is left out" in done.stderr
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
     assert not (tmp_path / "back" / "hf_quant_config.json").exists()
     assert (tmp_path / "back" / "generation_config.json").exists()
     shardwright(
@@ -228,9 +231,9 @@ def fp4(blocks, scales):
 
 
 def test_mxfp4_comes_back_as_plain_tensors(shardwright, tmp_path):
-    shardwright("convert", MXFP4, tmp_path / "out", "--to", "torch_dist", "--ep", 2)
-    done = shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    done = shardwright("convert", MXFP4, tmp_path / "out", "--to", "torch_dist", "--ep", 2)
     assert "quantization_config is removed" in done.stderr
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
     expected = checkpoints.load_hf(MXFP4)
     for name in [name for name in expected if name.endswith("_blocks")]:
         plain = name.removesuffix("_blocks")

@@ -180,7 +180,7 @@ def test_repeats_are_proven(shardwright, dense, tmp_path, name, named):
         assert f"tensor {QKV}: found 4 different shards of it in 4 tensor ranks" in message
         assert f"expected 2, so that ranks t and t+2 hold the same, as {why}" in message
     else:
-        assert f"tensor {name}: found its replicas" in message and "mp_rank_02" in message, message
+        assert f"tensor {name}: its replicas" in message and "mp_rank_02" in message, message
 
 
 def test_what_is_told_is_proven(shardwright, dense, tmp_path):
@@ -220,7 +220,7 @@ def test_constants_leave_it_to_shapes(shardwright, dense, tmp_path, encoder_tp):
 def test_a_second_embedding_must_be_the_first(shardwright, dense, tmp_path):
     staggered.save(tmp_path / "in", dense.canonical, LAYOUTS["merged"])
     staggered.change(tmp_path / "in", "mp_rank_03", staggered.MERGED_EMBEDDING, flip)
-    assert f"tensor {staggered.EMBEDDING}: found its replicas" in refused(shardwright, tmp_path)
+    assert f"tensor {staggered.EMBEDDING}: its replicas" in refused(shardwright, tmp_path)
 
 
 def test_a_replica_among_shards_is_still_refused(shardwright, dense, tmp_path):
@@ -239,7 +239,7 @@ def test_a_late_difference_is_found(shardwright, dense, tmp_path):
     name = "vision_model.decoder.layers.2.mlp.linear_fc2.weight"
     staggered.change(tmp_path / "in", "mp_rank_03", name, flip)
     message = refused(shardwright, tmp_path)
-    assert f"tensor {name}: found its replicas" in message and "mp_rank_03" in message, message
+    assert f"tensor {name}: its replicas" in message and "mp_rank_03" in message, message
 
 
 def test_shards_of_a_language_model_do_not_repeat(shardwright, dense, tmp_path):
@@ -337,10 +337,10 @@ def test_experts_are_written(shardwright, sparse, tmp_path):
 @pytest.mark.parametrize(
     "flags, expected",
     [
-        (("--to", "legacy", "--tp", 4, "--encoder-tp", 3), "4 attention heads, expected a multiple"),
-        (("--to", "legacy", "--tp", 2, "--encoder-tp", 4), "--encoder-tp 4 with --tp 2"),
+        (("--to", "legacy", "--tp", 4, "--encoder-tp", 3), "ranks cannot share its 4 attention heads"),
+        (("--to", "legacy", "--tp", 2, "--encoder-tp", 4), "--encoder-tp 4 must divide --tp 2"),
         (("--to", "legacy", "--tp", 4, "--encoder-tp", 0), "--encoder-tp"),
-        (("--to", "torch_dist", "--tp", 4, "--encoder-tp", 2), "has no meaning"),
+        (("--to", "torch_dist", "--tp", 4, "--encoder-tp", 2), "does not apply to"),
     ],
 )
 def test_sizes_that_do_not_fit(shardwright, dense, tmp_path, flags, expected):
@@ -353,7 +353,7 @@ def test_heads_are_not_cut(shardwright, dense, tmp_path):
     """Rows would divide by 8, but the encoder's four heads do not; the language model's eight do."""
     flags = ("--to", "legacy", "--tp", 8, "--make-vocab-size-divisible-by", 1)
     done = shardwright("convert", dense.hf, tmp_path / "no", *flags, "--encoder-tp", 8, expect=2)
-    assert "found 4 attention heads, expected a multiple of --tp 8" in done.stderr
+    assert "8 tensor parallel ranks cannot share its 4 attention heads" in done.stderr
     assert "--encoder-tp" in done.stderr and not (tmp_path / "no").exists()
     shardwright("convert", dense.hf, tmp_path / "out", *flags, "--encoder-tp", 4)
     assert_is_model(shardwright, tmp_path / "out", tmp_path, dense)
@@ -363,7 +363,7 @@ def test_a_language_model_has_no_encoder(shardwright, tmp_path):
     golden = checkpoints.GOLDEN / "hf" / "llama3" / "hf"
     flags = ("--to", "legacy", "--tp", 2, "--encoder-tp", 1)
     done = shardwright("convert", golden, tmp_path / "out", *flags, expect=2)
-    assert "--encoder-tp: found 1 for a model that is a language model alone" in done.stderr
+    assert "--encoder-tp 1: this model is a language model alone and has no encoder" in done.stderr
 
 
 def diagnosed(shardwright, folder, *flags, expect=0):

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canonical/canonical_model.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/fail.h"
+#include "canonical/families.h"
+#include "canonical/hf_model.h"
+#include "canonical/unfold.h"
+#include "layout/piece_limit.h"
+#include "layout/state_name.h"
+#include "model/apply.h"
+#include "plan/canonical.h"
+
+namespace shardwright {
+namespace {
+
+class Making {
+ public:
+  Making(SourceModel source, const FamilyChoice& choice, Notes& notes)
+      : source_(std::move(source)), choice_(choice), notes_(notes) {}
+
+  Result<CanonicalModel> run() {
+    if (source_.checkpoint.location.traits.is_hf_model) {
+      SW_TRY(take_hf());
+    } else {
+      SW_TRY(take_megatron());
+    }
+    name_for_spec(ModuleSpec::kTransformerEngine, model_.tensors);
+    model_.states_left = std::move(source_.states_left);
+    model_.checkpoint = std::move(source_.checkpoint);
+    return std::move(model_);
+  }
+
+ private:
+  [[nodiscard]] Catalog& catalog() { return source_.checkpoint.catalog; }
+  [[nodiscard]] SourceFiles& files() { return *source_.checkpoint.files; }
+
+  Status take_hf() {
+    const std::vector<Mapping> mappings = SW_TRY(load_mappings_of(choice_, source_.checkpoint));
+    const ModelFacts facts =
+        SW_TRY(find_model_facts(choice_, source_.checkpoint, mappings, {}, notes_));
+    model_.family = facts.mapping->family;
+    model_.tensors = SW_TRY(draft_hf_model(facts, {{std::nullopt, LayerKeys::kAllNumbered}},
+                                           catalog(), files(), model_.quantised, notes_));
+    for (const DraftTensor& tensor : model_.tensors) {
+      if (tensor.true_rows) model_.vocabulary = tensor.true_rows;
+    }
+    return {};
+  }
+
+  Status take_megatron() {
+    SW_TRY(to_megatron(source_, choice_, notes_));
+    SW_TRY(check_piece_count(descs_of(catalog())));
+    SW_TRY(use_family());
+    for (const CanonicalTensor& tensor : tensors_and_states()) {
+      model_.tensors.push_back(
+          {tensor.desc, {{view_of_canonical(tensor)}, std::nullopt, 0.0}, std::nullopt});
+    }
+    return {};
+  }
+
+  // Where the family is known its config tells the vocabulary; else the arguments do.
+  Status use_family() {
+    const auto mappings = load_mappings_of(choice_, source_.checkpoint);
+    if (!mappings) return {};
+    Notes unused;
+    const std::vector<TensorDesc> descs = SW_TRY(canonical_descs(catalog()));
+    const auto facts = find_model_facts(choice_, source_.checkpoint, *mappings, descs, unused);
+    if (!facts) {
+      model_.vocabulary = true_vocabulary(source_.checkpoint.arguments);
+      return {};
+    }
+    model_.family = facts->mapping->family;
+    const auto rows = facts->sizes.find("vocab");
+    model_.vocabulary = rows != facts->sizes.end() ? std::optional(rows->second)
+                                                   : true_vocabulary(source_.checkpoint.arguments);
+    if (!source_.unfolds_convolutions) return {};
+    // Of a model that lacks a part of the family's, what is there is as it is stored.
+    const Status unfolded = unfold_convolutions(*facts, catalog());
+    if (!unfolded) notes_.push_back(unfolded.error().message);
+    return {};
+  }
+
+  // States that have their tensor's shape are taken apart as it is; others (buckets, flattened
+  // ones) stay what they are.
+  std::vector<CanonicalTensor> tensors_and_states() {
+    std::unordered_map<std::string_view, const TensorDesc*> by_name;
+    for (const StoredTensor& tensor : catalog().tensors) {
+      by_name.emplace(tensor.desc.name, &tensor.desc);
+    }
+    std::vector<CanonicalTensor> tensors;
+    for (std::uint32_t i = 0; i < catalog().tensors.size(); ++i) {
+      const TensorDesc& desc = catalog().tensors[i].desc;
+      if (!is_optimizer_name(desc.name)) {
+        append_canonical(catalog(), i, desc.name, tensors);
+        continue;
+      }
+      const std::optional<StateName> state = split_state_name(desc.name);
+      const auto tensor = by_name.find(state ? state->tensor : std::string_view());
+      if (tensor != by_name.end() && tensor->second->shape == desc.shape) {
+        append_canonical(catalog(), i, name_of_state(*state), tensors);
+      } else {
+        tensors.push_back({desc, i, -1});
+        model_.has_states_by_tensor = false;
+      }
+    }
+    return tensors;
+  }
+
+  // A chained optimizer numbers its parts, which differ between layouts, and optimizers call their
+  // master weights by two names.
+  [[nodiscard]] std::string name_of_state(const StateName& state) const {
+    return source_.states == StateUse::kByTensor ? join_state_name(state.kind, state.tensor)
+                                                 : std::string(state.bare);
+  }
+
+  SourceModel source_;
+  const FamilyChoice& choice_;
+  Notes& notes_;
+  CanonicalModel model_;
+};
+
+}  // namespace
+
+bool has_canonical_form(const Checkpoint& checkpoint) {
+  return checkpoint.location.traits.is_hf_model || is_disguised(checkpoint) ||
+         has_megatron_names(checkpoint.catalog);
+}
+
+bool is_beside_the_model(std::string_view name) {
+  return is_optimizer_name(name) || name.starts_with(kHfExtraPrefix);
+}
+
+Result<CanonicalModel> canonical_model(SourceModel source, const FamilyChoice& choice,
+                                       Notes& notes) {
+  return Making(std::move(source), choice, notes).run();
+}
+
+}  // namespace shardwright

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canonical/correspond.h"
+
+#include <fmt/format.h>
+
+#include "compare/copies.h"
+#include "format/hf/source_keys.h"
+#include "model/apply.h"
+
+namespace shardwright {
+
+Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const ModelTensors& model,
+                                          const Catalog& catalog, SourceFiles& files,
+                                          std::vector<std::string>& notes) {
+  Correspondence correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors));
+  FromHfOptions options;
+  options.differing_copies = SW_TRY(find_differing_copies(correspondence.copies, catalog, files));
+  for (const HfCopy& copy : correspondence.copies) {
+    // Equal values may have other scales.
+    if (model.is_quantised(copy.desc.name)) options.differing_copies.insert(copy.desc.name);
+    const bool differs = options.differing_copies.contains(copy.desc.name);
+    notes.push_back(differs ? fmt::format("{} differs from {} and is kept as hf_extra",
+                                          copy.desc.name, copy.original)
+                            : fmt::format("{} repeats {} bit by bit and is not stored twice",
+                                          copy.desc.name, copy.original));
+  }
+  if (!options.differing_copies.empty()) {
+    correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors, options));
+  }
+  for (const std::string& name : correspondence.ignored) {
+    notes.push_back(fmt::format("{} is ignored: Megatron computes it", name));
+  }
+  return correspondence;
+}
+
+Result<std::vector<TensorDesc>> wanted_keys(const Checkpoint& source) {
+  // Files of ranks have no place for what Hugging Face stores beyond the model, so its list would
+  // ask for tensors that were left out.
+  if (source.source_keys.empty() || !source.location.traits.holds_extras)
+    return std::vector<TensorDesc>();
+  return read_source_keys(source.source_keys);
+}
+
+Result<Correspondence> correspond_from_megatron(const ModelFacts& facts,
+                                                std::span<const TensorDesc> canonical,
+                                                std::span<const TensorDesc> keys) {
+  const HfWanted wanted{keys};
+  return map_from_megatron(*facts.mapping, facts.sizes, canonical,
+                           keys.empty() ? nullptr : &wanted);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canonical/correspondence_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "model/apply.h"
+
+namespace shardwright {
+
+void tell_kept(const Correspondence& correspondence, std::vector<std::string>& notes) {
+  const auto is_extra = [](const MappedTensor& tensor) {
+    return tensor.desc.name.starts_with(kHfExtraPrefix);
+  };
+  const auto kept = std::ranges::count_if(correspondence.megatron, is_extra);
+  if (kept == 0) return;
+  notes.push_back(
+      fmt::format("{} tensors have no place in Megatron and are kept as hf_extra", kept));
+}
+
+void tell_rounded(const Correspondence& correspondence, std::vector<std::string>& notes) {
+  std::set<std::uint32_t> rounded;
+  for (const Block& block : correspondence.blocks) {
+    const MappedTensor& hf = correspondence.hf[block.hf];
+    const DType held = correspondence.megatron[block.megatron].desc.dtype;
+    if (hf.pinned_dtype && hf.desc.dtype != held) rounded.insert(block.hf);
+  }
+  if (rounded.empty()) return;
+  const TensorDesc& first = correspondence.hf[*rounded.begin()].desc;
+  notes.push_back(
+      fmt::format("{} and {} more are rounded to {}, the dtype that they were imported in",
+                  first.name, rounded.size() - 1, torch_name(first.dtype)));
+}
+
+}  // namespace shardwright

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canonical/families.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "testing/temporary_folder.h"
+
+namespace shardwright {
+namespace {
+
+std::vector<std::string> families(const ConvertRequest& request, std::string_view config) {
+  Checkpoint source;
+  source.hf_config = config;
+  std::vector<std::string> names;
+  const auto mappings = load_mappings_of(request, source);
+  for (const Mapping& mapping : mappings.value()) {
+    EXPECT_FALSE(mapping.items.empty());
+    names.push_back(mapping.family);
+  }
+  return names;
+}
+
+using Names = std::set<std::string>;
+
+// The HF names of the rules that make Megatron tensors with this ending.
+void collect_hf_names(const std::vector<Item>& items, std::string_view ending, Names& names) {
+  for (const Item& item : items) {
+    if (const auto* rule = std::get_if<Rule>(&item.value)) {
+      if (!rule->megatron[0].text().ends_with(ending)) continue;
+      for (const NameTemplate& name : rule->hf) names.insert(name.text());
+    } else if (const auto* section = std::get_if<Section>(&item.value)) {
+      collect_hf_names(section->items, ending, names);
+    } else {
+      for (const auto& option : std::get<Choice>(item.value).options) {
+        collect_hf_names(option, ending, names);
+      }
+    }
+  }
+}
+
+Names originals_of(const CopyRule& copy) {
+  Names names;
+  for (const NameTemplate& name : copy.originals) names.insert(name.text());
+  return names;
+}
+
+// Models of one family spell the embedding in several ways; a head that repeats it must be known
+// for a copy under each, or a trained embedding would be exported beside the old head.
+TEST(Families, AHeadMayRepeatTheEmbeddingUnderEachOfItsNames) {
+  std::size_t tied = 0;
+  const std::vector<Mapping> mappings = load_mappings({}).value();
+  for (const Mapping& mapping : mappings) {
+    Names embeddings;
+    Names heads;
+    collect_hf_names(mapping.items, "embedding.word_embeddings.weight", embeddings);
+    collect_hf_names(mapping.items, "output_layer.weight", heads);
+    EXPECT_FALSE(embeddings.empty()) << mapping.family;
+    const auto may_repeat = [&](const Names& names) {
+      return std::ranges::any_of(names,
+                                 [&](const auto& name) { return embeddings.contains(name); });
+    };
+    for (const CopyRule& copy : mapping.copies) {
+      const Names names = originals_of(copy);
+      if (may_repeat(names)) {
+        EXPECT_EQ(names, embeddings) << mapping.family << ": " << copy.hf.hf.text();
+      }
+    }
+    if (std::ranges::find(mapping.sizes, "tied", &SizeRule::name) == mapping.sizes.end()) continue;
+    ++tied;
+    for (const std::string& head : heads) {
+      EXPECT_TRUE(std::ranges::any_of(mapping.copies,
+                                      [&](const CopyRule& copy) {
+                                        return copy.hf.hf.text() == head && copy.condition &&
+                                               copy.condition->size == "tied" &&
+                                               copy.condition->non_zero &&
+                                               may_repeat(originals_of(copy));
+                                      }))
+          << mapping.family << ": " << head;
+    }
+  }
+  EXPECT_GT(tied, 20U);
+}
+
+// To parse all families takes longer than to hash a gigabyte.
+TEST(Families, OnlyThoseOfTheModelAreParsed) {
+  const ConvertRequest request;
+  EXPECT_THAT(families(request, R"({"architectures": ["LlamaForCausalLM"]})"),
+              testing::ElementsAre("llama"));
+  EXPECT_THAT(
+      families(request, R"({"architectures": ["LlamaForCausalLM"], "model_type": "qwen3"})"),
+      testing::ElementsAre("llama"));
+  EXPECT_THAT(families(request, R"({"model_type": "qwen3"})"), testing::ElementsAre("qwen3"));
+  ConvertRequest named;
+  named.family = "mixtral";
+  EXPECT_THAT(families(named, R"({"model_type": "qwen3"})"), testing::ElementsAre("mixtral"));
+}
+
+TEST(Families, AllOfThemWhereNoneIsNamed) {
+  const ConvertRequest request;
+  const std::size_t all = load_mappings(request)->size();
+  EXPECT_GT(all, 40);
+  EXPECT_EQ(families(request, "").size(), all);
+  EXPECT_EQ(families(request, R"({"architectures": ["NobodyKnowsMe"]})").size(), all);
+  EXPECT_EQ(families(request, "no JSON").size(), all) << "told when the family is looked for";
+  ConvertRequest unknown;
+  unknown.family = "nobody";
+  EXPECT_EQ(families(unknown, "").size(), all);
+}
+
+TEST(Families, GivenFilesAreAlwaysRead) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "mine.json";
+  ConvertRequest request;
+  request.map_files = {path};
+  const auto load = [&](std::string_view json) {
+    folder.put("mine.json", std::string(json));
+    Checkpoint source;
+    source.hf_config = R"({"architectures": ["LlamaForCausalLM"]})";
+    return load_mappings_of(request, source);
+  };
+  const auto taken = load(
+      R"({"family": "mine", "extends": "llama", "architectures": ["Mine"], "model_types": ["m"]})");
+  ASSERT_TRUE(taken) << taken.error().text();
+  EXPECT_EQ(taken->size(), 2);
+  const auto refused = load(R"({"family": "mine", "extends": "nobody"})");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kMappingInvalid);
+}
+
+}  // namespace
+}  // namespace shardwright

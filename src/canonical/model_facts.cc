@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canonical/model_facts.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "canonical/contradictions.h"
+#include "format/hf/source_keys.h"
+#include "layout/layer_name.h"
+#include "state/run_config.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kConfigBytes = std::uint64_t{16} << 20;
+
+// Arguments have the vocabulary's height with padding, and without it where the run knew it. The
+// latter is the model's.
+Arguments with_true_vocabulary(Arguments arguments) {
+  if (const auto rows = true_vocabulary(arguments)) {
+    arguments.insert_or_assign("padded_vocab_size", *rows);
+  }
+  return arguments;
+}
+
+// Arguments that contradict the tensors make no true config.json.
+Status check_told(const Checkpoint& source, std::span<const TensorDesc> canonical) {
+  const std::vector<Contradiction> found =
+      SW_TRY(contradictions_of(source, canonical)).contradictions;
+  if (found.empty()) return {};
+  return std::unexpected(
+      contradiction_error(source.location.path, "what the run's arguments say", found,
+                          "config.json would repeat it; give the true one with --hf-config"));
+}
+
+// Arguments that nothing is made of may say what they like, but not unheard.
+void tell_ignored(const Checkpoint& source, std::span<const TensorDesc> canonical,
+                  std::vector<std::string>& notes) {
+  if (canonical.empty()) return;
+  const auto check = contradictions_of(source, canonical);
+  if (!check || check->contradictions.empty()) return;
+  const std::vector<Contradiction>& found = check->contradictions;
+  notes.push_back(fmt::format("{}, {} in all; config.json is used instead", found.front().message,
+                              found.size()));
+}
+
+// Which arguments decided for the family, where it was not named.
+std::string inferred_note(const Mapping& mapping, const Arguments& arguments, std::size_t tensors) {
+  std::vector<std::string> told;
+  for (const NeededArg& needed : mapping.needs_args) {
+    const ArgValue* const value = find_set(arguments, needed.name);
+    if (value != nullptr) told.push_back(fmt::format("{} = {}", needed.name, to_string(*value)));
+  }
+  return fmt::format(
+      "family {} is inferred from {} tensors and the training arguments{}; --family names another, "
+      "--hf-config settles it",
+      mapping.family, tensors, told.empty() ? "" : fmt::format(" ({})", fmt::join(told, ", ")));
+}
+
+// The family that the source was made with by a flag; null where it is not known any more.
+Result<const Mapping*> recorded_family(const Checkpoint& source,
+                                       std::span<const Mapping> mappings) {
+  const RecordedMapping record = SW_TRY(read_recorded_mapping(source.source_keys));
+  const auto found = std::ranges::find(mappings, record.family, &Mapping::family);
+  return found == mappings.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Result<Arguments> run_arguments(const Checkpoint& source) {
+  if (!source.arguments.empty() || source.run_config.empty()) return source.arguments;
+  Arguments config = SW_TRY(read_run_config(source.run_config));
+  // Of a MIMO model what says what its language model is stands one section further down.
+  constexpr std::string_view kProvider = "standard_provider.";
+  Arguments inner;
+  for (auto& [name, value] : config) {
+    if (name.starts_with(kProvider)) inner.emplace(name.substr(kProvider.size()), std::move(value));
+  }
+  return inner.empty() ? config : inner;
+}
+
+Result<std::string> config_text_of(const FamilyChoice& choice, const Checkpoint& source) {
+  if (choice.hf_config_dir.empty()) return source.hf_config;
+  const std::unique_ptr<Directory> folder = SW_TRY(open_local_directory(choice.hf_config_dir));
+  return read_whole(*folder, "config.json", kConfigBytes);
+}
+
+std::optional<std::int64_t> true_vocabulary(const Arguments& arguments) {
+  const auto padded = arguments.find("padded_vocab_size");
+  const auto exact = arguments.find("vocab_size");
+  const auto tokenizer = arguments.find("tokenizer_type");
+  if (padded == arguments.end() || exact == arguments.end()) return std::nullopt;
+  const auto* rows = std::get_if<std::int64_t>(&padded->second);
+  const auto* tokens = std::get_if<std::int64_t>(&exact->second);
+  // The null tokenizer counts one token more than it is told.
+  const bool is_null =
+      tokenizer == arguments.end() || tokenizer->second == ArgValue{std::string("NullTokenizer")};
+  if (rows == nullptr || tokens == nullptr || *tokens <= 0 || *tokens > *rows || is_null) {
+    return std::nullopt;
+  }
+  return *tokens;
+}
+
+Result<ModelFacts> find_model_facts(const FamilyChoice& choice, const Checkpoint& source,
+                                    std::span<const Mapping> mappings,
+                                    std::span<const TensorDesc> canonical,
+                                    std::vector<std::string>& notes) {
+  ModelFacts facts;
+  facts.has_prediction_layers = std::ranges::any_of(
+      canonical, [](const TensorDesc& tensor) { return is_prediction_layer(tensor.name); });
+  facts.config_text = SW_TRY(config_text_of(choice, source));
+  if (!facts.config_text.empty()) facts.config = SW_TRY(read_hf_config(facts.config_text));
+  const Mapping* const recorded = SW_TRY(recorded_family(source, mappings));
+  const Arguments arguments = with_true_vocabulary(SW_TRY(run_arguments(source)));
+  if (!choice.family.empty()) {
+    facts.mapping = SW_TRY(find_family(mappings, choice.family));
+  } else if (recorded != nullptr && choice.hf_config_dir.empty()) {
+    facts.mapping = recorded;
+  } else if (facts.config) {
+    const Result<const Mapping*> named = find_family(mappings, *facts.config);
+    if (!named && recorded == nullptr) return std::unexpected(named.error());
+    facts.mapping = named ? *named : recorded;
+  } else if (canonical.empty()) {
+    return fail(Code::kConfigMissing,
+                "{} has no config.json; give a folder that has it with --hf-config",
+                source.location.path);
+  } else {
+    SW_TRY(check_told(source, canonical));
+    facts.mapping = SW_TRY(find_family(mappings, arguments, canonical));
+    notes.push_back(inferred_note(*facts.mapping, arguments, canonical.size()));
+  }
+  if (facts.config) {
+    tell_ignored(source, canonical, notes);
+    facts.sizes = SW_TRY(sizes_from_hf_config(*facts.mapping, *facts.config));
+    return facts;
+  }
+  SW_TRY(check_told(source, canonical));
+  facts.sizes = SW_TRY(sizes_from_args(*facts.mapping, arguments));
+  ConfigFromArgs made = SW_TRY(config_from_args(*facts.mapping, arguments));
+  facts.config_text = std::move(made.json);
+  facts.config_is_ours = true;
+  notes.push_back("config.json is written from the training arguments");
+  for (const std::string& key : made.guessed) {
+    notes.push_back(fmt::format("config.json: {} is guessed", key));
+  }
+  for (std::string& note : made.notes) notes.push_back(std::move(note));
+  return facts;
+}
+
+}  // namespace shardwright

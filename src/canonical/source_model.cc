@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canonical/source_model.h"
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "canonical/families.h"
+#include "compare/master_weights.h"
+#include "format/fsdp_dtensor/fsdp_source.h"
+#include "format/legacy/legacy_states.h"
+#include "format/torch_dist/bucket_source.h"
+#include "format/torch_dist/flat_states.h"
+#include "layout/fsdp_name.h"
+#include "plan/canonical.h"
+
+namespace shardwright {
+namespace {
+
+bool is_state(const StoredTensor& tensor) {
+  const std::string& name = tensor.desc.name;
+  if (const auto fsdp = split_fsdp_name(name)) return fsdp->role != FsdpName::Role::kModel;
+  return is_optimizer_name(name);
+}
+
+// The states of a checkpoint, tried on a copy of its catalog: half of them would be none.
+class States {
+ public:
+  explicit States(SourceModel& source) : source_(source), stored_(source.checkpoint.catalog) {}
+
+  Status run() {
+    Defects unsound(Defects::Policy::kCollect);
+    SW_TRY(unsound.report(derive()));
+    if (unsound.found().empty() && is_derived_) SW_TRY(unsound.report(prove()));
+    if (unsound.found().empty()) return {};
+    source_.states_left = unsound.found().front().message;
+    source_.checkpoint.catalog = std::move(stored_);
+    return {};
+  }
+
+ private:
+  Status derive() {
+    Checkpoint& checkpoint = source_.checkpoint;
+    if (checkpoint.has_unread_optimizer) {
+      Defects first;
+      SW_TRY(read_legacy_optimizer(checkpoint, first));
+      is_derived_ = true;
+    }
+    if (!has_flat_states(checkpoint.catalog)) return {};
+    Catalog named = checkpoint.catalog;
+    SW_TRY(undo_flat_states(checkpoint, named));
+    checkpoint.catalog = std::move(named);
+    is_derived_ = true;
+    return {};
+  }
+
+  Status prove() {
+    for (const StoredTensor& tensor : source_.checkpoint.catalog.tensors) {
+      SW_TRY(check_coverage(tensor));
+    }
+    Defects first;
+    return check_master_weights(source_.checkpoint.catalog, *source_.checkpoint.files,
+                                source_.threads, first);
+  }
+
+  SourceModel& source_;
+  Catalog stored_;
+  bool is_derived_ = false;
+};
+
+}  // namespace
+
+bool has_states(const Checkpoint& checkpoint) {
+  return checkpoint.has_unread_optimizer || has_buckets(checkpoint.catalog) ||
+         std::ranges::any_of(checkpoint.catalog.tensors, is_state);
+}
+
+bool is_disguised(const Checkpoint& checkpoint) {
+  return is_fsdp(checkpoint) || is_mimo(checkpoint.catalog);
+}
+
+Result<Wrappers> name_components(const FamilyChoice& choice, const Checkpoint& source,
+                                 std::span<const Mapping> mappings, Catalog& catalog) {
+  const std::string family = SW_TRY(told_family(choice, source));
+  return to_standard_names(mappings, family, catalog);
+}
+
+Result<Catalog> megatron_catalog(const Checkpoint& checkpoint, const FamilyChoice& choice,
+                                 Wrappers& wrappers, Notes& notes, bool accepts_loss) {
+  const Catalog& stored = checkpoint.catalog;
+  if (is_fsdp(checkpoint)) {
+    return accepts_loss ? named_canonically(stored, notes)
+                        : canonical_from_fsdp(stored, checkpoint.arguments, notes);
+  }
+  if (!is_mimo(stored)) return stored;
+  const std::vector<Mapping> mappings = SW_TRY(load_mappings(choice, checkpoint));
+  Catalog named = stored;
+  wrappers = SW_TRY(name_components(choice, checkpoint, mappings, named));
+  return named;
+}
+
+Status to_megatron(SourceModel& source, const FamilyChoice& choice, Notes& notes) {
+  const bool is_of_components = is_mimo(source.checkpoint.catalog);
+  const bool has_derived_states = !is_fsdp(source.checkpoint);
+  if (is_disguised(source.checkpoint)) {
+    source.checkpoint.catalog = SW_TRY(
+        megatron_catalog(source.checkpoint, choice, source.wrappers, notes, source.accepts_loss));
+  }
+  if (source.states == StateUse::kAsStored || !has_derived_states) return {};
+  if (is_of_components) {
+    if (has_flat_states(source.checkpoint.catalog)) {
+      source.states_left = "they are in flat buffers of a MIMO model's components";
+    }
+    return {};
+  }
+  return States(source).run();
+}
+
+}  // namespace shardwright

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "base/edit_distance.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "cli/help.h"
+#include "cli/options.h"
+#include "cli/table.h"
+
+namespace shardwright::cli {
+namespace {
+
+std::string wrapped(std::string_view paragraph, std::size_t columns) {
+  std::string text;
+  std::size_t line = 0;
+  while (!paragraph.empty()) {
+    const std::size_t end = std::min(paragraph.find(' '), paragraph.size());
+    if (line > 0 && line + 1 + end > columns) {
+      text += '\n';
+      line = 0;
+    } else if (line > 0) {
+      text += ' ';
+      ++line;
+    }
+    text += paragraph.substr(0, end);
+    line += end;
+    paragraph.remove_prefix(std::min(end + 1, paragraph.size()));
+  }
+  return text;
+}
+
+// `-v,--verbose`: of long names only the first, others are other tools' spellings.
+std::string name_of(const CLI::Option& option) {
+  const auto& shorts = option.get_snames();
+  return (shorts.empty() ? "" : "-" + shorts.front() + ",") + "--" + option.get_lnames().front();
+}
+
+void add_rows(const CLI::App& app, Table& table) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty() || option->get_positional()) continue;
+    if (option == app.get_help_ptr() && app.get_parent()->get_parent() != nullptr) continue;
+    table.add_row({name_of(*option) + " " + option->get_type_name(), option->get_description()});
+  }
+  for (const CLI::App* action : app.get_subcommands({})) add_rows(*action, table);
+}
+
+std::string help_text(const CommandHelp& help, const CLI::App& app) {
+  Table table({{}, {}});
+  add_rows(app, table);
+  constexpr std::size_t kColumns = 96;
+  const std::string_view space = help.usage.empty() ? "" : " ";
+  return fmt::format("Examples:{}\n{}\n\nUsage: shardwright {}{}{} [FLAGS]\n\nFlags:\n{}",
+                     help.examples, wrapped(help.details, kColumns), help.name, space, help.usage,
+                     table.text(2));
+}
+
+std::string see_help(const CLI::App& app) {
+  const bool is_root = app.get_parent() == nullptr;
+  return fmt::format("see 'shardwright {}--help'", is_root ? "" : app.get_name() + " ");
+}
+
+std::string hint(std::string_view given, const std::vector<std::string>& names,
+                 const CLI::App& app) {
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const std::string_view meant = nearest_of(given, candidates);
+  return meant.empty() ? see_help(app) : fmt::format("did you mean {}?", meant);
+}
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// No word, or another word, where one of the app's commands must stand.
+std::unexpected<Error> refuse_command(const CLI::App& app, const std::vector<std::string>& rest) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  const std::string listed = word_list({names.begin(), names.end()});
+  if (rest.empty()) {
+    return fail(Code::kUsage, "{}: name a command: {}; {}", app.get_name(), listed, see_help(app));
+  }
+  std::ranges::copy(flags_of(app), std::back_inserter(names));
+  return fail(Code::kUsage, "{}: found '{}', expected {}; {}", app.get_name(),
+              printable(rest.front()), listed, hint(rest.front(), names, app));
+}
+
+std::unexpected<Error> refuse_extra(const CLI::App& app, const std::string& extra) {
+  const CommandHelp& help = *find_command(app.get_name());
+  if (extra.size() < 2 || extra[0] != '-') {
+    return fail(Code::kUsage, "{}: '{}' is one argument too many; it takes {}; {}", help.name,
+                printable(extra), help.usage.empty() ? "none" : help.usage, see_help(app));
+  }
+  const std::string flag = extra.substr(0, extra.find('='));
+  std::vector<std::string> flags = flags_of(app);
+  for (const CLI::App* action : app.get_subcommands({})) {
+    std::ranges::copy(flags_of(*action), std::back_inserter(flags));
+  }
+  return fail(Code::kUsage, "{}: unknown flag {}; {}", help.name, printable(flag),
+              hint(flag, flags, app));
+}
+
+const CLI::Option* missing_option(const CLI::App& app) {
+  const auto options = app.get_options();
+  const auto missing = std::ranges::find_if(options, [](const CLI::Option* option) {
+    return option->get_required() && option->count() == 0;
+  });
+  return missing == options.end() ? nullptr : *missing;
+}
+
+bool asks_for_help(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return app.get_help_ptr()->count() > 0 || (!chosen.empty() && asks_for_help(*chosen.front()));
+}
+
+// Whether every word has a place, the most telling of mistakes: an unknown one may be why
+// something else is missing. REQUIRES: a command was chosen.
+Status check_words(const CLI::App& command, const std::vector<std::string>& rest) {
+  const bool lacks_action =
+      !command.get_subcommands({}).empty() && command.get_subcommands().empty();
+  if (lacks_action) return refuse_command(command, rest);
+  if (!rest.empty()) return refuse_extra(command, rest.front());
+  return {};
+}
+
+Status refuse(const CLI::App& command, const CLI::Error& error) {
+  const auto actions = command.get_subcommands();
+  const CLI::Option* missing = missing_option(actions.empty() ? command : *actions.front());
+  if (missing != nullptr) {
+    return fail(Code::kUsage, "{} is missing; give {}", missing->get_name(),
+                missing->get_description());
+  }
+  const std::string what = printable(error.what());
+  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) {
+    return fail(Code::kUsage, "{}", what);
+  }
+  return fail(Code::kUsage, "{}: {}; {}", command.get_name(), what, see_help(command));
+}
+
+// What a command line comes to that CLI11 took, or did not take because of `error`.
+Result<std::optional<std::string>> judge(const CLI::App& root, const CLI::Error* error) {
+  std::vector<std::string> rest = root.remaining(true);
+  std::erase(rest, "--");
+  const auto chosen = root.get_subcommands();
+  const bool asks_help = asks_for_help(root);
+  if (chosen.empty() && !(asks_help && rest.empty())) return refuse_command(root, rest);
+  if (asks_help) return root.help();
+  SW_TRY(check_words(*chosen.front(), rest));
+  if (error != nullptr) SW_TRY(refuse(*chosen.front(), *error));
+  return std::nullopt;
+}
+
+}  // namespace
+
+CommandLine::CommandLine() : root_(std::make_unique<CLI::App>("", "shardwright")) {
+  root_->set_help_flag("-h,--help", "this text");
+  root_->set_version_flag("-V,--version", version_text());
+  root_->formatter_fn(
+      [](const CLI::App*, const std::string&, CLI::AppFormatMode) { return overview_text(); });
+  // What is left over is refused with hints; a path may have a command's name.
+  root_->allow_extras();
+  root_->require_subcommand(0, 1);
+}
+
+CommandLine::~CommandLine() = default;
+
+CLI::App& CommandLine::add_command(const CommandHelp& help,
+                                   std::function<void(const CLI::App& app)> take) {
+  CLI::App* app = root_->add_subcommand(std::string(help.name), std::string(help.summary));
+  app->formatter_fn([app, &help](const CLI::App*, const std::string&, CLI::AppFormatMode) {
+    return help_text(help, *app);
+  });
+  app->callback([app, take = std::move(take)] { take(*app); });
+  return *app;
+}
+
+Result<std::optional<std::string>> CommandLine::parse(std::span<const std::string> arguments) {
+  try {
+    root_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForVersion&) {
+    return version_text();
+  } catch (const CLI::Error& error) {
+    return judge(*root_, &error);
+  }
+  return judge(*root_, nullptr);
+}
+
+CLI::App& add_action(CLI::App& command, const std::string& name) {
+  command.require_subcommand(1, 1);
+  return *command.add_subcommand(name)->fallthrough();
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/integrity_file.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "codec/json_text.h"
+#include "codec/sha256.h"
+#include "exec/threads.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20;
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+
+struct ListedDigest {
+  std::string file;
+  std::string digest;
+};
+
+Result<std::vector<ListedDigest>> read_digests(const Directory& directory) {
+  const std::string text = SW_TRY(read_whole(directory, kIntegrityFile, kMostBytes));
+  const nlohmann::json document = SW_TRY(parse_json(text, kIntegrityFile));
+  const auto invalid = [] {
+    return fail(Code::kJsonCorrupt,
+                "{}: expected \"algorithm\": \"sha256\" and \"files\", an object of digests; "
+                "remove the file if its digests are of no use",
+                kIntegrityFile);
+  };
+  if (!document.is_object() || document.value("algorithm", nlohmann::json()) != "sha256" ||
+      !document.contains("files") || !document["files"].is_object()) {
+    return invalid();
+  }
+  std::vector<ListedDigest> listed;
+  for (const auto& [file, digest] : document["files"].items()) {
+    if (!digest.is_string()) return invalid();
+    listed.push_back({file, digest.get<std::string>()});
+    std::ranges::transform(listed.back().digest, listed.back().digest.begin(), [](char c) {
+      return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+  }
+  return listed;
+}
+
+Result<std::string> digest_of(const Directory& directory, const std::string& path) {
+  const std::unique_ptr<ReadableFile> file = SW_TRY(directory.open(path));
+  std::vector<std::byte> block(
+      static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), kBlockBytes)));
+  Sha256 hash;
+  for (std::uint64_t done = 0; done < file->size();) {
+    const std::uint64_t step = std::min<std::uint64_t>(block.size(), file->size() - done);
+    const auto bytes = std::span(block).first(static_cast<std::size_t>(step));
+    SW_TRY(file->read_at(done, bytes));
+    hash.update(bytes);
+    done += step;
+  }
+  return hash.finish();
+}
+
+Status compare(const std::vector<ListedDigest>& listed, const ListedDigest& wanted,
+               const std::string& found) {
+  if (found == wanted.digest) return {};
+  const auto other = std::ranges::find(listed, found, &ListedDigest::digest);
+  const std::string why = other != listed.end()
+                              ? fmt::format("it is {}, under another name", printable(other->file))
+                              : std::string("it was altered, or is of another save; restore it");
+  return fail(Code::kDigestMismatch, "{}: found SHA-256 {}, expected {} as {} says; {}",
+              printable(wanted.file), found, printable(wanted.digest), kIntegrityFile, why);
+}
+
+}  // namespace
+
+Result<std::size_t> check_integrity_file(const Checkpoint& checkpoint, int threads,
+                                         Defects& defects) {
+  const Directory& directory = *checkpoint.directory;
+  if (!directory.exists(kIntegrityFile)) return std::size_t{0};
+  const auto listed = read_digests(directory);
+  if (!listed) {
+    SW_TRY(defects.report(std::unexpected(listed.error())));
+    return std::size_t{0};
+  }
+  std::vector<std::optional<Result<std::string>>> found(listed->size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&]() -> Status {
+    for (std::size_t i = next++; i < listed->size(); i = next++) {
+      found[i] = digest_of(directory, (*listed)[i].file);
+    }
+    return {};
+  };
+  SW_TRY(run_on_threads(threads, [] {}, work));
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < listed->size(); ++i) {
+    Status status;
+    if (!*found[i]) {
+      status = std::unexpected(Error(found[i]->error()).within(kIntegrityFile));
+    } else {
+      status = compare(*listed, (*listed)[i], **found[i]);
+    }
+    right += status ? 1 : 0;
+    SW_TRY(defects.report(std::move(status)));
+  }
+  return right;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/master_weights.h"
+
+#include <atomic>
+#include <cstring>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "compare/tensor_values.h"
+#include "exec/threads.h"
+#include "plan/canonical.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kMaster = "optimizer.state.param.";
+
+struct Pair {
+  const StoredTensor* weight = nullptr;
+  const StoredTensor* master = nullptr;
+};
+
+// The weight as it is, and the master weight as one.
+Plan plan_of(const Pair& pair) {
+  Plan plan;
+  for (const StoredTensor* tensor : {pair.weight, pair.master}) {
+    const auto number = static_cast<std::uint32_t>(plan.source.tensors.size());
+    plan.source.tensors.push_back(*tensor);
+    plan.target.tensors.push_back({pair.weight->desc, ChunkList(), Encoding::kRaw});
+    plan.tensors.push_back({{view_of_canonical({tensor->desc, number, -1})}, std::nullopt, 0.0});
+  }
+  return plan;
+}
+
+std::string element_text(const Box& tile, std::size_t element) {
+  auto rest = static_cast<std::int64_t>(element);
+  Dims at = tile.origin;
+  for (int axis = tile.axes() - 1; axis >= 0; --axis) {
+    at[axis] += rest % tile.shape[axis];
+    rest /= tile.shape[axis];
+  }
+  return to_string(at);
+}
+
+Status check_pair(SourceFiles& files, const Pair& pair) {
+  const TensorDesc& weight = pair.weight->desc;
+  if (!(pair.master->desc.shape == weight.shape)) {
+    return fail(Code::kOptimizerMismatch, "tensor {}: found a master weight {}, expected {}",
+                weight.name, to_string(pair.master->desc.shape), to_string(weight.shape));
+  }
+  const Plan plan = plan_of(pair);
+  TensorValues values(plan, files);
+  const TileGrid grid = values.grid(0);
+  const auto width = static_cast<std::size_t>(bytes_of(weight.dtype));
+  for (std::int64_t ordinal = 0; ordinal < grid.count(); ++ordinal) {
+    const Box tile = grid.tile(ordinal);
+    const std::span<const std::byte> expected = SW_TRY(values.read(0, tile, 0));
+    const std::span<const std::byte> rounded = SW_TRY(values.read(1, tile, 1));
+    if (std::memcmp(expected.data(), rounded.data(), expected.size()) == 0) continue;
+    const auto [found, other] =
+        std::mismatch(expected.begin(), expected.end(), rounded.begin(), rounded.end());
+    const auto byte = static_cast<std::size_t>(found - expected.begin());
+    return fail(Code::kOptimizerMismatch,
+                "tensor {}: found a master weight that, rounded to {}, is not the weight at {}; "
+                "its optimizer state belongs to another parameter or another step: convert "
+                "without it (--optimizer drop)",
+                weight.name, torch_name(weight.dtype), element_text(tile, byte / width));
+  }
+  return {};
+}
+
+// A float32 weight may be its own master weight: then nothing proves the other states.
+bool is_same(const Pair& pair) {
+  const ChunkList& weight = pair.weight->chunks;
+  const ChunkList& master = pair.master->chunks;
+  if (pair.weight->desc.dtype != pair.master->desc.dtype || weight.size() != master.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < weight.size(); ++i) {
+    const Chunk a = weight[i];
+    const Chunk b = master[i];
+    if (a.file != b.file || a.range.offset != b.range.offset || !(a.box == b.box)) return false;
+  }
+  return true;
+}
+
+Result<std::vector<Pair>> pairs_of(const Catalog& catalog) {
+  std::unordered_map<std::string_view, const StoredTensor*> by_name;
+  for (const StoredTensor& tensor : catalog.tensors) by_name.emplace(tensor.desc.name, &tensor);
+  std::vector<Pair> pairs;
+  for (const StoredTensor& master : catalog.tensors) {
+    const std::string_view name = master.desc.name;
+    if (!name.starts_with(kMaster)) continue;
+    const auto weight = by_name.find(name.substr(kMaster.size()));
+    if (weight == by_name.end()) {
+      return fail(
+          Code::kUsage,
+          "tensor {}: this weight is left out but its optimizer state is kept, and the state "
+          "is proven by the weight; keep or drop both",
+          name.substr(kMaster.size()));
+    }
+    pairs.push_back({weight->second, &master});
+    if (is_same(pairs.back())) pairs.pop_back();
+  }
+  return pairs;
+}
+
+}  // namespace
+
+Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog) {
+  MasterWeightCheck check;
+  std::unordered_set<std::string_view> proven;
+  for (const Pair& pair : SW_TRY(pairs_of(catalog))) {
+    proven.insert(pair.master->desc.name);
+    for (const StoredTensor* tensor : {pair.weight, pair.master}) {
+      const std::int64_t bytes = SW_TRY(byte_count(tensor->desc.shape, tensor->desc.dtype));
+      check.bytes += static_cast<std::uint64_t>(bytes);
+    }
+  }
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const std::string& name = tensor.desc.name;
+    if (name.starts_with(kMaster) && !proven.contains(name)) {
+      check.unproven.push_back(name.substr(kMaster.size()));
+    }
+  }
+  return check;
+}
+
+Status check_master_weights(const Catalog& catalog, SourceFiles& files, int threads,
+                            Defects& defects) {
+  const std::vector<Pair> pairs = SW_TRY(pairs_of(catalog));
+  std::vector<Status> found(pairs.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&]() -> Status {
+    for (std::size_t i = next++; i < pairs.size(); i = next++) {
+      found[i] = check_pair(files, pairs[i]);
+      if (!found[i] && !defects.collects()) return found[i];
+    }
+    return {};
+  };
+  SW_TRY(run_on_threads(threads, [] {}, work));
+  for (Status& status : found) SW_TRY(defects.report(std::move(status)));
+  return {};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/source_files.h"
+#include "shardwright/catalog.h"
+#include "shardwright/checkpoint.h"
+
+namespace shardwright {
+
+/// What check_master_weights() will do.
+struct MasterWeightCheck {
+  std::uint64_t bytes = 0;  ///< that it reads, where it finds no difference
+  /// The parameters that are their own master weights, as float32 ones may be: which states belong
+  /// to them follows from shapes, groups and order alone, and no value shows whether that is so.
+  std::vector<std::string> unproven;
+};
+
+/// Reads nothing. Error: as check_master_weights.
+[[nodiscard]] Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog);
+
+/// Proves that states were given to the right parameters: rounded to its dtype, each master weight
+/// (`optimizer.state.param.X`) must be the weight X bit by bit, where it is not the same bytes.
+/// Reads both a tile at a time, on `threads` threads. Errors: kOptimizerMismatch with the tensor,
+/// the first element that differs, one for each pair, told to `defects`; kUsage where X is not in
+/// the catalog. REQUIRES: tensors are raw and complete.
+[[nodiscard]] Status check_master_weights(const Catalog& catalog, SourceFiles& files, int threads,
+                                          Defects& defects);
+
+}  // namespace shardwright

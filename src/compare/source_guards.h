@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "compare/replicas.h"
+#include "shardwright/checkpoint.h"
+
+namespace shardwright {
+
+struct SourceGuards {
+  ReplicaCheck replicas = ReplicaCheck::kAll;
+  /// Which state belongs to which parameter was derived: their values prove it.
+  bool master_weights = false;
+  int threads = 1;
+};
+
+/// What the guards have looked at and found right.
+struct GuardedSource {
+  ReplicaReport replicas;
+  std::size_t digests = 0;  ///< of files that Megatron's integrity.json names
+};
+
+/// Every check that reads a source's bytes before anything is written of them. This is the only
+/// list: a conversion stops at the first defect, verify collects all, so that it never proves what
+/// a conversion refuses. `catalog`: of the source, located, all of its tensors whole. Errors: those
+/// of check_replicas, check_shards, check_master_weights and check_integrity_file.
+[[nodiscard]] Result<GuardedSource> check_source(const Checkpoint& checkpoint,
+                                                 const Catalog& catalog, const SourceGuards& guards,
+                                                 Defects& defects);
+
+}  // namespace shardwright

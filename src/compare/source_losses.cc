@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/source_losses.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "base/fail.h"
+#include "format/fsdp_dtensor/fsdp_source.h"
+#include "format/mlite/mlite_source.h"
+#include "format/mlite/source.h"
+#include "format/targets.h"
+#include "layout/lost_parts.h"
+#include "layout/mlite_layout.h"
+#include "plan/canonical.h"
+#include "state/recorded_run.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kExperts = ".experts.";
+
+bool has_experts(const Catalog& catalog) {
+  return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+    return tensor.desc.name.find(kExperts) != std::string::npos;
+  });
+}
+
+Result<std::vector<LostPart>> find_lost(const Checkpoint& source) {
+  const Catalog& catalog = source.catalog;
+  if (source.location.traits.is_hf_model || is_mlite(catalog)) return {};
+  if (is_fsdp(source)) {
+    const Status stages = check_fsdp_stages(catalog, source.arguments);
+    if (stages) return std::vector<LostPart>();
+    return std::vector{LostPart{"layers", stages.error().message}};
+  }
+  if (!has_megatron_names(catalog)) return lost_local_experts(descs_of(catalog));
+  const std::vector<TensorDesc> descs = SW_TRY(canonical_descs(catalog));
+  return lost_parts(descs, number_of(source.arguments, {"num_layers"}).value_or(0));
+}
+
+// Where the names change, a family's mapping or the reading of Megatron-FSDP's stages decides
+// whether what is there is a model.
+bool is_checked_later(const ConvertRequest& request, const Checkpoint& source) {
+  const TargetNames names = traits_of(request.format).names;
+  return names == TargetNames::kHf || (is_fsdp(source) && names != TargetNames::kStored);
+}
+
+// Zeros would pass for weights.
+Status refuse_holes(const Catalog& wanted) {
+  constexpr std::size_t kMostNamed = 8;
+  std::vector<std::string> holed;
+  std::string first;
+  for (const StoredTensor& tensor : wanted.tensors) {
+    const Status covered = check_coverage(tensor);
+    if (covered || covered.error().code != Code::kHole) continue;
+    if (first.empty()) first = covered.error().message;
+    holed.push_back(tensor.desc.name);
+  }
+  if (holed.empty()) return {};
+  const std::size_t named = std::min(holed.size(), kMostNamed);
+  const std::string others = holed.size() == 1
+                                 ? ""
+                                 : fmt::format(" ({} tensors have such holes: {}{})", holed.size(),
+                                               fmt::join(std::span(holed).first(named), ", "),
+                                               named < holed.size() ? ", ..." : "");
+  return fail(Code::kHole,
+              "{}{}; --accept-loss does not help: nothing says what was there; --exclude leaves "
+              "tensors out by name, 'shardwright verify' lists every hole",
+              first, others);
+}
+
+// Errors that something missing may be behind.
+bool may_be_loss(Code code) {
+  constexpr std::array kCodes = {
+      Code::kNotFound,        Code::kShortRead,     Code::kIndexMismatch,
+      Code::kChunkMismatch,   Code::kHole,          Code::kLegacyLayout,
+      Code::kNothingStored,   Code::kLossySource,   Code::kUnmatchedSource,
+      Code::kUnmatchedTarget, Code::kShapeMismatch, Code::kModelIncomplete};
+  return std::ranges::find(kCodes, code) != kCodes.end();
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> losses_of(const Checkpoint& source) {
+  std::vector<std::string> losses;
+  for (const LostPart& part : SW_TRY(find_lost(source))) losses.push_back(part.what);
+  return losses;
+}
+
+Status check_losses(const ConvertRequest& request, const Checkpoint& source, const Catalog& wanted,
+                    std::vector<std::string>& notes) {
+  if (request.accept_loss) SW_TRY(refuse_holes(wanted));
+  const bool is_later = is_checked_later(request, source);
+  if (is_later && !request.accept_loss) return {};
+  if (!is_later && is_mlite(source) && is_mlite(wanted)) return check_mlite(wanted, request);
+  std::vector<LostPart> lost = SW_TRY(find_lost(source));
+  if (!has_experts(wanted)) {
+    std::erase_if(lost, [](const LostPart& part) { return part.name.contains(kExperts); });
+  }
+  if (lost.empty()) return {};
+  if (request.accept_loss) {
+    for (const LostPart& part : lost) notes.push_back("--accept-loss: " + part.what);
+    return {};
+  }
+  const std::string more =
+      lost.size() > 1 ? fmt::format(" (and {} parts more)", lost.size() - 1) : "";
+  return fail(Code::kLossySource, "{}{}; --accept-loss converts what is there", lost.front().what,
+              more);
+}
+
+Result<PreparedConversion> why_not_accepted(const ConvertRequest& request,
+                                            Result<PreparedConversion> prepared) {
+  if (prepared || !request.accept_loss || !may_be_loss(prepared.error().code)) return prepared;
+  Error error = std::move(prepared).error();
+  if (error.message.contains("--accept-loss")) return std::unexpected(std::move(error));
+  std::string_view why =
+      "it takes a source whose names and shapes show which part of a model is lost";
+  if (error.code == Code::kLossySource) {
+    why = "nothing says which of them is there; --to safetensors keeps it under its stored name";
+  } else if (traits_of(request.format).names == TargetNames::kHf) {
+    why =
+        "config.json asks for the whole model; --to safetensors keeps what is there under its "
+        "stored names";
+  }
+  error.message += fmt::format("; --accept-loss does not help: {}", why);
+  return std::unexpected(std::move(error));
+}
+
+}  // namespace shardwright

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/conversion_source.h"
+
+#include "base/fail.h"
+#include "canonical/families.h"
+#include "canonical/prediction_source.h"
+#include "canonical/source_model.h"
+#include "compare/master_weights.h"
+#include "compare/replicas.h"
+#include "compare/source_losses.h"
+#include "dcp/named_replicas.h"
+#include "dcp/torch_items.h"
+#include "format/fsdp_dtensor/fsdp_source.h"
+#include "format/legacy/legacy_states.h"
+#include "format/mimo/mimo_optimizer.h"
+#include "format/select.h"
+#include "format/targets.h"
+#include "format/torch_dist/flat_states.h"
+
+namespace shardwright {
+namespace {
+
+class Opening {
+ public:
+  Opening(ConvertRequest& request, Notes& notes) : request_(request), notes_(notes) {}
+
+  Result<ConversionSource> run() {
+    source_.checkpoint = SW_TRY(open_checkpoint(request_.input, FormatChoice{request_.as}));
+    for (const std::string& note : checkpoint().notes) notes_.push_back(note);
+    if (request_.replica) {
+      notes_.push_back(SW_TRY(take_replica(source_.checkpoint.catalog, *request_.replica)));
+    }
+    SW_TRY(undo_components());
+    SW_TRY(check_prediction_source(request_, checkpoint().location.traits.is_hf_model));
+    SW_TRY(read_optimizer());
+    source_.wanted = SW_TRY(select_entries(checkpoint().catalog, request_, notes_));
+    if (source_.wanted.tensors.empty()) {
+      return fail(Code::kUsage, "{}: nothing is left to convert", request_.input);
+    }
+    Defects first;
+    SW_TRY(check_named_replicas(checkpoint(), source_.wanted, first));
+    SW_TRY(check_losses(request_, checkpoint(), source_.wanted, notes_));
+    for (std::string& note : SW_TRY(locate_items(source_.wanted, *checkpoint().files))) {
+      notes_.push_back(std::move(note));
+    }
+    SW_TRY(undo_flat());
+    SW_TRY(tell_proof());
+    if (!keeps_names(request_) && is_fsdp(checkpoint())) {
+      SW_TRY(undo_fsdp(request_, source_.checkpoint, source_.wanted, notes_));
+    }
+    return std::move(source_);
+  }
+
+ private:
+  [[nodiscard]] const Checkpoint& checkpoint() const { return source_.checkpoint; }
+
+  // Everything in between works on an ordinary Megatron model: names of a MIMO source become that
+  // model's, and the names of a MIMO target are given when its tensors are placed.
+  Status undo_components() {
+    Checkpoint& checkpoint = source_.checkpoint;
+    source_.is_mimo = is_mimo(checkpoint.catalog) && !keeps_names(request_);
+    if (!source_.is_mimo) return {};
+    source_.mappings = SW_TRY(load_mappings(request_, checkpoint));
+    if (request_.optimizer == OptimizerPolicy::kKeep) {
+      SW_TRY(check_component_states(checkpoint.catalog));
+      if (!traits_of(request_.format).has_components) {
+        SW_TRY(join_optimizers(checkpoint, notes_));
+      }
+    }
+    source_.wrappers =
+        SW_TRY(name_components(request_, checkpoint, source_.mappings, checkpoint.catalog));
+    if (request_.optimizer == OptimizerPolicy::kDefault) {
+      request_.optimizer = OptimizerPolicy::kDrop;
+    }
+    return {};
+  }
+
+  // That of legacy files is found only when it is wanted: its pickles are large.
+  Status read_optimizer() {
+    if (!checkpoint().has_unread_optimizer) return {};
+    if (!keeps_optimizer(request_)) {
+      notes_.emplace_back("optimizer state is dropped");
+      return {};
+    }
+    const std::size_t told = checkpoint().notes.size();
+    Defects first;
+    SW_TRY(read_legacy_optimizer(source_.checkpoint, first));
+    for (std::size_t i = told; i < checkpoint().notes.size(); ++i) {
+      notes_.push_back(checkpoint().notes[i]);
+    }
+    source_.checks_master_weights = true;
+    return {};
+  }
+
+  // Targets that keep the source's names keep its optimizer states as stored.
+  Status undo_flat() {
+    if (keeps_names(request_) || is_fsdp(checkpoint()) || !has_flat_states(source_.wanted)) {
+      return {};
+    }
+    if (source_.is_mimo) return refuse_flat_states(request_.input);
+    SW_TRY(undo_flat_states(source_.checkpoint, source_.wanted));
+    source_.checks_master_weights = true;
+    return {};
+  }
+
+  // Rules may be wrong, so what they say is proven; where it can't be, that is said.
+  Status tell_proof() {
+    if (!source_.checks_master_weights) return {};
+    notes_.emplace_back(
+        "whose each optimizer state is follows from Megatron's rules; before anything is written, "
+        "every master weight is compared with its weight");
+    const MasterWeightCheck check = SW_TRY(plan_master_weights(source_.wanted));
+    source_.master_weight_bytes = check.bytes;
+    const std::vector<std::string>& unproven = check.unproven;
+    if (unproven.empty()) return {};
+    notes_.push_back(fmt::format(
+        "{} parameters, {} the first, are float32 and have no master weight apart: nothing proves "
+        "whose their states are but shapes, groups and order",
+        unproven.size(), unproven.front()));
+    return {};
+  }
+
+  ConvertRequest& request_;
+  Notes& notes_;
+  ConversionSource source_;
+};
+
+}  // namespace
+
+bool keeps_names(const ConvertRequest& request) {
+  return traits_of(request.format).names == TargetNames::kStored;
+}
+
+bool is_from_hf(const Checkpoint& checkpoint) { return checkpoint.location.traits.is_hf_model; }
+
+Result<ConversionSource> open_source(ConvertRequest& request, Notes& notes) {
+  return Opening(request, notes).run();
+}
+
+}  // namespace shardwright

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/notes.h"
+#include "format/mimo/mimo_source.h"
+#include "model/mapping_file.h"
+#include "shardwright/checkpoint.h"
+#include "shardwright/convert.h"
+
+namespace shardwright {
+
+/// The source of a conversion, with an ordinary Megatron model's names and states where the target
+/// needs them.
+struct ConversionSource {
+  Checkpoint checkpoint;          ///< all of it
+  Catalog wanted;                 ///< what of it is converted, located
+  bool is_mimo = false;           ///< and its names have become an ordinary model's
+  Wrappers wrappers;              ///< that its components had
+  std::vector<Mapping> mappings;  ///< where they were needed already
+  /// Which states are whose was derived; master weights prove it.
+  bool checks_master_weights = false;
+  std::uint64_t master_weight_bytes = 0;  ///< read for that
+};
+
+/// Whether a conversion keeps the names that its source has.
+[[nodiscard]] bool keeps_names(const ConvertRequest& request);
+
+/// Opens the source of a conversion, selects what of it is wanted and undoes what only its format
+/// does: names of MIMO's components, files and buckets of optimizer states, pieces of
+/// Megatron-FSDP. `request.optimizer` is settled for MIMO sources. Errors: those of opening and of
+/// each step.
+[[nodiscard]] Result<ConversionSource> open_source(ConvertRequest& request, Notes& notes);
+
+}  // namespace shardwright

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "canonical/model_facts.h"
+#include "format/target_format.h"
+#include "model/mapping_file.h"
+#include "shardwright/convert.h"
+
+namespace shardwright {
+
+/// A conversion on its way to a plan: what each step hands on to the next.
+struct Drafting {
+  const Target* target = nullptr;
+  PreparedConversion result;  ///< request, source, family, notes and `plan.quantised`
+  Catalog catalog;            ///< what of the source is wanted
+  std::vector<Mapping> mappings;
+  std::vector<std::string> stored_names;  ///< of its tensors, where the model has others
+  TargetParts parts;
+
+  [[nodiscard]] const ConvertRequest& request() const { return result.request; }
+  [[nodiscard]] const Checkpoint& source() const { return result.source; }
+  [[nodiscard]] const TargetTraits& traits() const { return target->traits(); }
+  [[nodiscard]] bool is_from_hf() const { return source().location.traits.is_hf_model; }
+  void tell(std::string note) { result.notes.push_back(std::move(note)); }
+};
+
+/// Loads the mapping files that may speak of the source, once.
+[[nodiscard]] Status load_mappings(Drafting& drafting);
+
+/// Of a MIMO target the routes of its family's components, to which `facts` belong. Errors: those
+/// of check_components.
+[[nodiscard]] Status take_routes(const ModelFacts& facts, Drafting& drafting);
+
+/// What both sources' tensors get for a Megatron target: extra values of Hugging Face leave a
+/// target that has no place for them; sizes and names are settled.
+void finish_megatron_drafts(Drafting& drafting);
+
+/// The tensors of a Hugging Face model, and what goes along, as the target calls them: Hugging
+/// Face's names or Megatron's. Errors: those of finding the family and of its mapping.
+[[nodiscard]] Status draft_hf_as_hf(Drafting& drafting);
+[[nodiscard]] Status draft_hf_as_megatron(Drafting& drafting);
+
+/// The same of a Megatron checkpoint. Error besides: kNoFamily for names that are not Megatron's.
+[[nodiscard]] Status draft_megatron_as_hf(Drafting& drafting);
+[[nodiscard]] Status draft_megatron_as_megatron(Drafting& drafting);
+
+/// Takes prediction layers out of a Megatron source where they are to go. Error: kUsage for a
+/// Hugging Face model that keeps its names.
+[[nodiscard]] Status drop_prediction_layers(Drafting& drafting);
+
+/// The same of a Hugging Face model: what its family makes such layers of.
+[[nodiscard]] Status drop_prediction_layers_of_hf(const ModelFacts& facts, Drafting& drafting);
+
+/// The source's tensors, and its config.json, become those of a model that has the layers of
+/// `mtp_from`. Errors: those of open_prediction_source; kUsage for layers of its own.
+[[nodiscard]] Status take_prediction_layers_into_hf(const ModelFacts& facts, Drafting& drafting);
+
+/// Adds them to what a Megatron source becomes.
+[[nodiscard]] Status take_prediction_layers_to_hf(ModelFacts& facts, Drafting& drafting);
+
+}  // namespace shardwright

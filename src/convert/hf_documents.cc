@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/hf_documents.h"
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "format/config_edits.h"
+#include "format/hf/hf_reader.h"
+
+namespace shardwright {
+namespace {
+
+// Where NVIDIA's ModelOpt repeats what config.json says.
+constexpr std::string_view kQuantisationFile = "hf_quant_config.json";
+constexpr std::uint64_t kMostArtifactBytes = std::uint64_t{256} << 20;
+
+bool has_file(const TargetParts& parts, std::string_view path) {
+  return std::any_of(parts.files.begin(), parts.files.end(),
+                     [&](const TargetFile& file) { return file.path == path; });
+}
+
+void tell_left_out(std::string_view path, std::vector<std::string>& notes) {
+  notes.push_back(fmt::format("{} is left out: no tensor is quantised now", path));
+}
+
+// Files of the user's config folder, by value: they are few and small, and no part of the source.
+Status add_files_of(const std::string& folder_path, std::string_view without, TargetParts& parts,
+                    std::vector<std::string>& notes) {
+  const std::unique_ptr<Directory> folder = SW_TRY(open_local_directory(folder_path));
+  Defects first;
+  for (const DirectoryEntry& entry : SW_TRY(list_hf_artifacts(*folder, "", first))) {
+    if (has_file(parts, entry.name)) continue;
+    if (entry.name == without) {
+      tell_left_out(without, notes);
+      continue;
+    }
+    std::string bytes = SW_TRY(read_whole(*folder, entry.name, kMostArtifactBytes));
+    parts.files.push_back({entry.name, std::move(bytes)});
+  }
+  return {};
+}
+
+}  // namespace
+
+Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
+                        const ModelFacts* facts, TargetParts& parts,
+                        std::vector<std::string>& notes) {
+  const std::string config = facts != nullptr ? facts->config_text : source.hf_config;
+  const bool is_dequantised = (facts != nullptr || request.dtype) && !has_quantised(parts.tensors);
+  std::string edited;
+  if (!config.empty()) {
+    ConfigEdits edits;
+    edits.is_dequantised = is_dequantised;
+    edits.without_prediction = facts != nullptr && !facts->has_prediction_layers;
+    // Of a Hugging Face model that stays as it is, nothing in config.json becomes untrue.
+    if (facts != nullptr || request.dtype) edits.dtype = written_dtype(parts.tensors);
+    edits.scope = request.dtype ? DtypeScope::kAll : DtypeScope::kSame;
+    edited = SW_TRY(edited_config(config, edits, notes));
+  }
+  if (!edited.empty()) {
+    std::erase_if(parts.files, [](const TargetFile& file) { return file.path == "config.json"; });
+    parts.files.push_back({"config.json", std::move(edited)});
+  } else if (facts != nullptr && facts->config_is_ours) {
+    parts.files.push_back({"config.json", config});
+  }
+  const std::string_view without = is_dequantised ? kQuantisationFile : std::string_view();
+  if (!request.hf_config_dir.empty()) {
+    return add_files_of(request.hf_config_dir, without, parts, notes);
+  }
+  for (const auto& [path, object] : source.artifacts) {
+    if (has_file(parts, path)) continue;
+    if (path == without) {
+      tell_left_out(path, notes);
+      continue;
+    }
+    parts.artifacts.emplace_back(path, object);
+  }
+  return {};
+}
+
+Status add_merged_documents(const std::string& config, bool is_quantised, const std::string& folder,
+                            TargetParts& parts, std::vector<std::string>& notes) {
+  ConfigEdits edits;
+  edits.is_dequantised = !is_quantised;
+  edits.dtype = written_dtype(parts.tensors);
+  edits.scope = DtypeScope::kTop;
+  const std::string edited = SW_TRY(edited_config(config, edits, notes));
+  parts.files.push_back({"config.json", edited.empty() ? config : edited});
+  if (folder.empty()) return {};
+  const std::string_view without = is_quantised ? std::string_view() : kQuantisationFile;
+  return add_files_of(folder, without, parts, notes);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
+#include "base/fail.h"
+#include "canonical/dequantise.h"
+#include "canonical/hf_model.h"
+#include "canonical/layer_numbering.h"
+#include "convert/drafting.h"
+#include "convert/hf_documents.h"
+#include "convert/megatron_state.h"
+#include "model/nearest_family.h"
+
+namespace shardwright {
+namespace {
+
+// Where no mapping speaks of the model, the message says which one nearly fits.
+Result<ModelFacts> facts_of_hf(Drafting& drafting) {
+  const Checkpoint& source = drafting.source();
+  const std::vector<Mapping>& mappings = drafting.mappings;
+  Result<ModelFacts> facts =
+      find_model_facts(drafting.request(), source, mappings, {}, drafting.result.notes);
+  if (facts || facts.error().code != Code::kNoFamily || source.hf_config.empty()) return facts;
+  const HfConfig config = SW_TRY(read_hf_config(source.hf_config));
+  const ModelTensors model = SW_TRY(model_tensors(source.catalog, source.hf_config));
+  const std::string nearest = nearest_family(mappings, config, model.tensors);
+  if (nearest.empty()) return facts;
+  if (names_one_of(config, mappings)) {  // of which this is a variant that is not known
+    return fail(Code::kNoFamily, "{}; {}", facts.error().message, nearest);
+  }
+  return fail(Code::kNoFamily,
+              "config.json: found architecture '{}', expected one that 'shardwright map list' "
+              "shows; {}; a mapping file of your own (--map) can extend that family: "
+              "docs/mapping.md says how, 'shardwright map check' tries it",
+              fmt::join(config.architectures, ", "), nearest);
+}
+
+// From here on the catalog has the names and shapes of the model.
+void keep_stored_names(Drafting& drafting) {
+  for (const StoredTensor& tensor : drafting.catalog.tensors) {
+    drafting.stored_names.push_back(tensor.desc.name);
+  }
+}
+
+}  // namespace
+
+// As it is, scales included; another dtype is another model, in which nothing is quantised.
+Status draft_hf_as_hf(Drafting& drafting) {
+  const ConvertRequest& request = drafting.request();
+  PreparedConversion& result = drafting.result;
+  TargetParts& parts = drafting.parts;
+  if (!request.mtp_from.empty()) {
+    SW_TRY(load_mappings(drafting));
+    const ModelFacts facts = SW_TRY(facts_of_hf(drafting));
+    SW_TRY(take_prediction_layers_into_hf(facts, drafting));
+  }
+  Catalog& catalog = drafting.catalog;
+  if (request.dtype) {
+    const ModelTensors model = SW_TRY(model_tensors(catalog, drafting.source().hf_config));
+    keep_stored_names(drafting);
+    declare_quantised(model, *request.dtype, catalog, result.plan.quantised, result.notes);
+    parts.tensors = draft_identity(catalog, {request.dtype, LayerKeys::kAutomatic});
+    keep_model_tensors(model, *request.dtype, parts.tensors);
+  } else {
+    parts.tensors = draft_identity(catalog, {});
+  }
+  return add_hf_documents(request, drafting.source(), nullptr, parts, result.notes);
+}
+
+Status draft_hf_as_megatron(Drafting& drafting) {
+  const ConvertRequest& request = drafting.request();
+  const Checkpoint& source = drafting.source();
+  PreparedConversion& result = drafting.result;
+  TargetParts& parts = drafting.parts;
+  SW_TRY(load_mappings(drafting));
+  ModelFacts facts = SW_TRY(facts_of_hf(drafting));
+  result.family = facts.mapping->family;
+  if (!request.mtp_from.empty()) {
+    SW_TRY(take_prediction_layers_into_hf(facts, drafting));
+    facts = SW_TRY(facts_of_hf(drafting));
+  }
+  SW_TRY(drop_prediction_layers_of_hf(facts, drafting));
+  SW_TRY(take_routes(facts, drafting));
+  keep_stored_names(drafting);
+  const TargetTraits& traits = drafting.traits();
+  const LayerKeys keys = traits.holds_state_dicts ? LayerKeys::kAllNumbered : layer_keys_of(facts);
+  parts.tensors =
+      SW_TRY(draft_hf_model(facts, {{request.dtype, keys}, traits.holds_extras}, drafting.catalog,
+                            *source.files, result.plan.quantised, result.notes));
+  finish_megatron_drafts(drafting);
+  const ModelTensors all = SW_TRY(model_tensors(source.catalog, facts.config_text));
+  SW_TRY(add_state_from_hf(request, all.tensors, facts, parts, result.notes));
+  for (const auto& [name, object] : source.artifacts) {
+    parts.artifacts.emplace_back(parts.folder + "hf/" + name, object);
+  }
+  return {};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/fail.h"
+#include "canonical/constants.h"
+#include "canonical/correspond.h"
+#include "canonical/correspondence_notes.h"
+#include "canonical/exact_values.h"
+#include "canonical/layer_numbering.h"
+#include "canonical/unfold.h"
+#include "compare/copies.h"
+#include "convert/drafting.h"
+#include "convert/hf_documents.h"
+#include "convert/megatron_state.h"
+#include "layout/piece_limit.h"
+#include "plan/canonical.h"
+
+namespace shardwright {
+namespace {
+
+// By its names alone nobody can tell which encoder a tensor is of.
+Status find_routes(Drafting& drafting) {
+  if (!drafting.traits().has_components) return {};
+  SW_TRY(load_mappings(drafting));
+  PreparedConversion& result = drafting.result;
+  const ModelFacts facts = SW_TRY(find_megatron_facts(
+      result.request, result.source, drafting.mappings, drafting.catalog, result.notes));
+  result.family = facts.mapping->family;
+  return take_routes(facts, drafting);
+}
+
+Status draft_as_stored(Drafting& drafting) {
+  const Catalog& catalog = drafting.catalog;
+  const std::optional<DType> dtype = drafting.request().dtype;
+  std::vector<DraftTensor>& tensors = drafting.parts.tensors;
+  if (drafting.traits().holds_state_dicts) {
+    SW_TRY(check_piece_count(descs_of(catalog)));
+    tensors = draft_layers(catalog, {dtype, LayerKeys::kAllNumbered});
+    return {};
+  }
+  tensors = draft_identity(catalog, {dtype, LayerKeys::kAutomatic});
+  if (drafting.source().location.traits.has_layers_apart) {
+    tensors = stack_layers(std::move(tensors), layer_keys_of(drafting.source().arguments));
+  }
+  return {};
+}
+
+// What lies beside the source's tensors.
+void carry_files(const Checkpoint& source, TargetParts& parts) {
+  for (const auto& [name, object] : source.artifacts) {
+    parts.artifacts.emplace_back(parts.folder + "hf/" + name, object);
+  }
+  if (!source.source_keys.empty()) {
+    parts.files.push_back({parts.folder + "hf/source_keys.json", source.source_keys});
+  }
+  for (const auto& [name, object] : source.companions) {
+    parts.artifacts.emplace_back(parts.folder + name, object);
+  }
+}
+
+}  // namespace
+
+Status draft_megatron_as_megatron(Drafting& drafting) {
+  const ConvertRequest& request = drafting.request();
+  const Checkpoint& source = drafting.source();
+  TargetParts& parts = drafting.parts;
+  if (!has_megatron_names(drafting.catalog)) {
+    return fail(Code::kNoFamily,
+                "{}: found no Megatron tensor names, expected decoder.* or embedding.*; "
+                "--to safetensors keeps any names",
+                request.input);
+  }
+  SW_TRY(find_routes(drafting));
+  SW_TRY(draft_as_stored(drafting));
+  finish_megatron_drafts(drafting);
+  SW_TRY(add_state_from_megatron(request, source, drafting.catalog, parts, drafting.result.notes));
+  if (drafting.traits().holds_state_dicts && parts.spec == ModuleSpec::kKeep &&
+      source.arguments.empty()) {
+    drafting.tell(
+        "nothing says which modules the model has: names are those of Megatron's local ones; "
+        "--spec te gives those of Transformer Engine");
+  }
+  carry_files(source, parts);
+  return {};
+}
+
+Status draft_megatron_as_hf(Drafting& drafting) {
+  SW_TRY(load_mappings(drafting));
+  PreparedConversion& result = drafting.result;
+  const ConvertRequest& request = result.request;
+  Catalog& catalog = drafting.catalog;
+  SourceFiles& files = *result.source.files;
+  std::vector<DraftTensor>& tensors = drafting.parts.tensors;
+  ModelFacts facts =
+      SW_TRY(find_megatron_facts(request, result.source, drafting.mappings, catalog, result.notes));
+  result.family = facts.mapping->family;
+  const std::vector<CanonicalTensor> canonical = canonical_tensors(catalog);
+  const std::vector<TensorDesc> descs = descs_of(canonical);
+  const std::vector<TensorDesc> keys = SW_TRY(wanted_keys(result.source));
+  const Correspondence correspondence = SW_TRY(correspond_from_megatron(facts, descs, keys));
+  SW_TRY(check_constants(correspondence, canonical, catalog, files));
+  tensors = SW_TRY(draft_to_hf(correspondence, canonical, {request.dtype, LayerKeys::kAutomatic}));
+  tell_rounded(correspondence, result.notes);
+  SW_TRY(restore_exact_values(correspondence, canonical, catalog, tensors, files, result.notes));
+  draft_copies(correspondence.copies, tensors);
+  if (!request.mtp_from.empty()) SW_TRY(take_prediction_layers_to_hf(facts, drafting));
+  order_like(keys, tensors);
+  return add_hf_documents(request, result.source, &facts, drafting.parts, result.notes);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/megatron_state.h"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "base/fail.h"
+#include "canonical/contradictions.h"
+#include "canonical/families.h"
+#include "convert/bridge_config.h"
+#include "format/config_edits.h"
+#include "format/hf/source_keys.h"
+#include "format/rank_modules.h"
+#include "format/select.h"
+#include "format/targets.h"
+#include "layout/extra_state.h"
+#include "layout/layer_name.h"
+#include "layout/placement.h"
+#include "layout/shard_contents.h"
+#include "layout/shard_rule.h"
+#include "state/common_state.h"
+#include "state/recorded_run.h"
+
+namespace shardwright {
+namespace {
+
+using ArgumentEdits = std::vector<std::pair<std::string, ArgValue>>;
+
+bool is_vocabulary(const DraftTensor& tensor) {
+  const int axes = tensor.desc.shape.size();
+  return axes > 0 && shard_rule(tensor.desc.name, axes, false).vocabulary;
+}
+
+// What the target's own layout says stays.
+void add_missing(const ArgumentEdits& more, ArgumentEdits& edits) {
+  for (const auto& [name, value] : more) {
+    const auto is_it = [&](const auto& edit) { return edit.first == name; };
+    if (std::ranges::none_of(edits, is_it)) edits.emplace_back(name, value);
+  }
+}
+
+// Design D1: the stored height stays where TP divides it; else it is padded on request, counted
+// from the rows that mean something.
+Status fit_vocabulary(const ConvertRequest& request, std::optional<std::int64_t> true_rows,
+                      TargetParts& parts, ArgumentEdits& edits) {
+  for (DraftTensor& tensor : parts.tensors) {
+    if (!is_vocabulary(tensor)) continue;
+    const std::int64_t rows = tensor.desc.shape[0];
+    const std::int64_t tp = request.parallel.tensor;
+    const bool pads = request.make_vocab_size_divisible_by.has_value();
+    const std::int64_t meaning =
+        std::min(tensor.true_rows.value_or(true_rows.value_or(rows)), rows);
+    const std::int64_t divisor = request.make_vocab_size_divisible_by.value_or(128);
+    const std::int64_t padded = padded_vocabulary(meaning, divisor, tp);
+    if (rows % tp != 0 && !pads) {
+      return fail(Code::kVocabularyNotDivisible,
+                  "tensor {}: found {} vocabulary rows, expected a multiple of --tp {}; "
+                  "--make-vocab-size-divisible-by {} makes it {} rows, filled with zeros",
+                  tensor.desc.name, rows, tp, divisor, padded);
+    }
+    if (pads && (rows % tp != 0 || tensor.true_rows)) resize_rows(tensor, padded);
+    if (!tensor.desc.name.ends_with("word_embeddings.weight") ||
+        is_optimizer_name(tensor.desc.name)) {
+      continue;
+    }
+    edits.emplace_back("padded_vocab_size", tensor.desc.shape[0]);
+    if (pads) edits.emplace_back("make_vocab_size_divisible_by", divisor);
+  }
+  return {};
+}
+
+// Of which spec the modules are: nothing else in a torch_dist directory always tells.
+void add_spec_argument(ModuleSpec spec, ArgumentEdits& edits) {
+  if (spec == ModuleSpec::kKeep) return;
+  const bool is_local = spec == ModuleSpec::kLocal;
+  edits.emplace_back("transformer_impl", std::string(is_local ? "local" : "transformer_engine"));
+}
+
+// The layout that Megatron's --use-checkpoint-args would take over.
+Status add_layout_arguments(const ParallelConfig& parallel, TargetParts& parts) {
+  ArgumentEdits& edits = parts.layout;
+  const std::vector<TensorDesc> descs = descs_of(parts.tensors);
+  const Placement placement = SW_TRY(Placement::make(descs, parallel));
+  const PipelineSplit& pipeline = placement.pipeline();
+  edits.emplace_back("tensor_model_parallel_size", parallel.tensor);
+  edits.emplace_back("pipeline_model_parallel_size", parallel.pipeline);
+  edits.emplace_back("expert_model_parallel_size", parallel.expert);
+  edits.emplace_back("expert_tensor_parallel_size", parallel.expert_tensor);
+  const bool is_virtual = parallel.virtual_pipeline > 1;
+  edits.emplace_back("virtual_pipeline_model_parallel_size",
+                     is_virtual ? ArgValue{parallel.virtual_pipeline} : ArgValue{});
+  edits.emplace_back(
+      "num_layers_per_virtual_pipeline_stage",
+      is_virtual ? ArgValue{placement.layers() / (parallel.pipeline * parallel.virtual_pipeline)}
+                 : ArgValue{});
+  edits.emplace_back("num_virtual_stages_per_pipeline_rank",
+                     is_virtual ? ArgValue{parallel.virtual_pipeline} : ArgValue{});
+  edits.emplace_back("decoder_first_pipeline_num_layers", ArgValue{});
+  edits.emplace_back("decoder_last_pipeline_num_layers",
+                     pipeline.uneven_last() > 0 ? ArgValue{pipeline.uneven_last()} : ArgValue{});
+  edits.emplace_back("pipeline_model_parallel_layout", ArgValue{});
+  return {};
+}
+
+// What the weights are, whatever the config.json said that they were made from.
+void add_dtype_arguments(const TargetParts& parts, ArgumentEdits& edits) {
+  const std::optional<DType> dtype = written_dtype(parts.tensors);
+  if (!dtype) return;
+  edits.emplace_back("bf16", *dtype == DType::kBF16);
+  edits.emplace_back("fp16", *dtype == DType::kF16);
+}
+
+// Wherever the source speaks of its encoders' tensor size, and where the target has one.
+void add_encoder_arguments(const ParallelConfig& parallel, const Arguments& source,
+                           ArgumentEdits& edits) {
+  const std::span<const std::string_view> names = encoder_size_names();
+  const bool is_apart = parallel.encoder_tensor > 0;
+  const std::int64_t size = is_apart ? parallel.encoder_tensor : parallel.tensor;
+  for (const std::string_view name : names) {
+    const bool is_told = number_of(source, {name}).value_or(0) > 0;
+    if (is_told || (is_apart && name == names.front())) edits.emplace_back(name, size);
+  }
+}
+
+bool has_numbered_layers(const TargetParts& parts) {
+  return std::any_of(parts.tensors.begin(), parts.tensors.end(), [](const DraftTensor& tensor) {
+    const std::optional<LayerName> layer = split_layer_name(tensor.desc.name);
+    return layer && layer->index && layer->stack.ends_with("decoder.layers");
+  });
+}
+
+// The entries that modules of `spec` ask for: those at hand, empty ones for the rest, and none that
+// local modules do not know.
+void complete_extra_states(ModuleSpec spec, std::string empty, TargetParts& parts) {
+  std::vector<TensorDesc> descs;
+  for (const DraftTensor& tensor : parts.tensors) {
+    if (!is_optimizer_name(tensor.desc.name)) descs.push_back(tensor.desc);
+  }
+  std::vector<std::string> asked = extra_state_names(descs, spec);
+  descs = {};
+  const std::unordered_set<std::string_view> known(asked.begin(), asked.end());
+  std::erase_if(parts.copied_objects, [&](const StoredObject& object) {
+    return spec == ModuleSpec::kLocal && object.name.find("._extra_state/") != std::string::npos &&
+           !known.contains(object.name);
+  });
+  std::unordered_set<std::string_view> present;
+  for (const StoredObject& object : parts.copied_objects) present.insert(object.name);
+  const auto shared = std::make_shared<const std::string>(std::move(empty));
+  parts.new_objects.reserve(asked.size());
+  for (std::string& name : asked) {
+    if (!present.contains(name)) parts.new_objects.emplace_back(std::move(name), shared);
+  }
+}
+
+// RNG and rerun state belong to ranks: they mean something only where the ranks stay the same.
+bool is_per_rank(std::string_view name) {
+  return name.starts_with("rng_state/") || name.starts_with("rng_state.") ||
+         name.starts_with("rerun_state_machine_state/");
+}
+
+bool keeps_ranks(const ConvertRequest& request, const Arguments& arguments) {
+  const auto same = [&](std::string_view name, std::int64_t size) {
+    const auto found = number_of(arguments, {name});
+    return found && *found == size;
+  };
+  return same("tensor_model_parallel_size", request.parallel.tensor) &&
+         same("pipeline_model_parallel_size", request.parallel.pipeline) &&
+         same("expert_model_parallel_size", request.parallel.expert);
+}
+
+void carry_objects(const ConvertRequest& request, const Checkpoint& source, const Catalog& selected,
+                   TargetParts& parts, std::vector<std::string>& notes) {
+  const bool same_ranks = keeps_ranks(request, source.arguments);
+  std::size_t dropped = 0;
+  for (const StoredObject& object : selected.objects) {
+    if (object.name.starts_with("common_state/")) continue;
+    if (is_per_rank(object.name) && !same_ranks) {
+      ++dropped;
+      continue;
+    }
+    parts.copied_objects.push_back(object);
+  }
+  if (dropped > 0) {
+    notes.push_back(fmt::format(
+        "{} RNG and rerun states are dropped: they belong to the ranks of the old layout",
+        dropped));
+  }
+}
+
+}  // namespace
+
+void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel) {
+  const bool has_experts = std::ranges::any_of(
+      parts.tensors, [](const DraftTensor& tensor) { return is_expert_tensor(tensor.desc.name); });
+  if (!has_experts) parallel.expert_tensor = 1;
+}
+
+Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& source,
+                               const Catalog& selected, TargetParts& parts,
+                               std::vector<std::string>& notes) {
+  const ArgumentEdits corrected = SW_TRY(corrected_arguments(request, source, notes));
+  std::optional<CommonState> common;
+  if (!source.common_state.empty()) common = SW_TRY(CommonState::read(source.common_state));
+  const std::int64_t iteration =
+      source.location.iteration.value_or(common ? common->iteration().value_or(0) : 0);
+  const bool is_release = source.location.path.ends_with("/release");
+  parts.folder = is_release ? "release/" : fmt::format("iter_{:07}/", iteration);
+
+  CommonStateEdits edits;
+  SW_TRY(
+      fit_vocabulary(request, number_of(source.arguments, {"vocab_size"}), parts, edits.arguments));
+  SW_TRY(add_layout_arguments(request.parallel, parts));
+  std::ranges::copy(parts.layout, std::back_inserter(edits.arguments));
+  if (request.dtype) edits.dtype = written_dtype(parts.tensors);
+  add_encoder_arguments(request.parallel, source.arguments, edits.arguments);
+  add_spec_argument(request.spec, edits.arguments);
+  edits.drop_optimizer = !keeps_optimizer(request);
+  if (source.location.traits.has_layers_apart) {
+    edits.numbered_layers = has_numbered_layers(parts);
+  }
+  add_missing(corrected, edits.arguments);
+  const bool has_experts =
+      std::any_of(parts.tensors.begin(), parts.tensors.end(), [](const DraftTensor& tensor) {
+        return tensor.desc.name.find(".experts.experts.") != std::string::npos;
+      });
+  edits.has_experts_apart =
+      has_experts &&
+      (request.parallel.expert > 1 || request.parallel.expert_tensor != request.parallel.tensor);
+
+  carry_objects(request, source, selected, parts, notes);
+  ModuleSpec spec = request.spec;
+  if (spec == ModuleSpec::kKeep && uses_transformer_engine(source.arguments, selected)) {
+    spec = ModuleSpec::kTransformerEngine;
+  }
+  if (spec != ModuleSpec::kKeep) {
+    std::string empty = SW_TRY(empty_extra_state());
+    complete_extra_states(spec, std::move(empty), parts);
+  }
+  parts.spec = spec;
+  if (!source.location.traits.is_of_ranks) {
+    parts.final_norm_has_state =
+        std::any_of(source.catalog.objects.begin(), source.catalog.objects.end(),
+                    [](const StoredObject& object) {
+                      return object.name.find("final_layernorm._extra_state") != std::string::npos;
+                    });
+  }
+  if (common) {
+    parts.common_state = SW_TRY(common->encode(edits, notes));
+  } else {
+    const bool numbered = has_numbered_layers(parts);
+    parts.common_state = SW_TRY(new_common_state(edits.arguments, iteration, numbered));
+    notes.push_back("the source has no common state: arguments hold the layout only");
+  }
+  parts.arguments = source.arguments;
+  for (const auto& [name, value] : corrected) parts.arguments.insert_or_assign(name, value);
+  parts.tracker = is_release ? "release" : std::to_string(iteration);
+  return {};
+}
+
+Status add_state_from_hf(const ConvertRequest& request, std::span<const TensorDesc> hf,
+                         const ModelFacts& facts, TargetParts& parts,
+                         std::vector<std::string>& notes) {
+  parts.folder = "iter_0000000/";
+  SW_TRY(check_config(request.input, *facts.config, hf));
+  ArgsFromConfig made = SW_TRY(args_from_hf_config(*facts.mapping, *facts.config, hf));
+  ArgumentEdits arguments = std::move(made.values);
+  for (std::string& note : made.notes) notes.push_back(std::move(note));
+  ArgumentEdits edits;
+  SW_TRY(fit_vocabulary(request, std::nullopt, parts, edits));
+  SW_TRY(add_layout_arguments(request.parallel, parts));
+  std::ranges::copy(parts.layout, std::back_inserter(edits));
+  add_dtype_arguments(parts, edits);
+  add_encoder_arguments(request.parallel, {}, edits);
+  const bool is_local = request.spec == ModuleSpec::kLocal;
+  const ModuleSpec spec = is_local ? ModuleSpec::kLocal : ModuleSpec::kTransformerEngine;
+  add_spec_argument(spec, edits);
+  for (auto& [name, value] : edits) {
+    const auto same = std::find_if(arguments.begin(), arguments.end(),
+                                   [&](const auto& argument) { return argument.first == name; });
+    if (same == arguments.end()) {
+      arguments.emplace_back(name, value);
+    } else {
+      same->second = value;
+    }
+  }
+  const bool numbered = has_numbered_layers(parts);
+  std::string empty = SW_TRY(empty_extra_state());
+  complete_extra_states(spec, std::move(empty), parts);
+  parts.spec = spec;
+  parts.common_state = SW_TRY(new_common_state(arguments, 0, numbered));
+  parts.arguments = Arguments(arguments.begin(), arguments.end());
+  const RecordedMapping recorded = SW_TRY(mapping_to_record(request, *facts.mapping));
+  parts.files.push_back({parts.folder + "hf/source_keys.json", write_source_keys(hf, recorded)});
+  parts.tracker = "0";
+  if (!traits_of(request.format).has_run_config) return {};
+  std::string run_config = SW_TRY(new_run_config(facts, arguments, notes));
+  if (run_config.empty()) return {};
+  parts.files.push_back({parts.folder + "run_config.yaml", std::move(run_config)});
+  return {};
+}
+
+}  // namespace shardwright

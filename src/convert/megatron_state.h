@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "canonical/model_facts.h"
+#include "format/target_parts.h"
+
+namespace shardwright {
+
+/// An axis that the model has no use for is not there, whatever size it was given: without experts
+/// their tensors are cut by 1, for whoever tells the layout.
+void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel);
+
+/// Completes a torch_dist target out of Megatron tensors: heights of vocabulary tensors, opaque
+/// entries, common state, markers and carried artifacts. `selected` is the source's catalog after
+/// selection.
+[[nodiscard]] Status add_state_from_megatron(const ConvertRequest& request,
+                                             const Checkpoint& source, const Catalog& selected,
+                                             TargetParts& parts, std::vector<std::string>& notes);
+
+/// The same out of an HF model, whose tensors are `hf`.
+[[nodiscard]] Status add_state_from_hf(const ConvertRequest& request,
+                                       std::span<const TensorDesc> hf, const ModelFacts& facts,
+                                       TargetParts& parts, std::vector<std::string>& notes);
+
+}  // namespace shardwright

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/memory_budget.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/fail.h"
+#include "exec/threads.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kDefaultBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kProgramBytes = std::uint64_t{24} << 20;  // code, libraries, stacks, files
+constexpr std::uint64_t kMostBufferBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kLeastThreadBytes = std::uint64_t{128} << 10;
+constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+constexpr std::uint64_t kAllocationBytes = 2 * kWord;  // what the allocator adds to each block
+
+std::uint64_t bytes_of(const std::string& text) {
+  // Short ones lie in the string itself.
+  return text.capacity() < sizeof(std::string) / 2 ? 0 : text.capacity() + kAllocationBytes;
+}
+
+std::uint64_t bytes_of(const Catalog& catalog) {
+  std::uint64_t bytes = 0;
+  for (const std::string& file : catalog.files) bytes += sizeof(std::string) + bytes_of(file);
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const auto axes = static_cast<std::uint64_t>(tensor.chunks.axes());
+    bytes += sizeof(StoredTensor) + bytes_of(tensor.desc.name) + 3 * kAllocationBytes;
+    bytes += tensor.chunks.size() * (2 * axes + 3) * kWord;
+  }
+  for (const StoredObject& object : catalog.objects) {
+    bytes += sizeof(StoredObject) + bytes_of(object.name);
+  }
+  return bytes;
+}
+
+std::uint64_t bytes_of(const Plan& plan) {
+  std::uint64_t bytes = bytes_of(plan.source) + bytes_of(plan.target);
+  for (const TensorRecipe& recipe : plan.tensors) {
+    bytes += sizeof(TensorRecipe) + recipe.views.allocated_bytes();
+  }
+  std::unordered_set<const std::string*> counted;  // alike objects share their bytes
+  for (const ObjectRecipe& object : plan.objects) {
+    bytes += sizeof(ObjectRecipe);
+    if (object.bytes == nullptr || !counted.insert(object.bytes.get()).second) continue;
+    bytes += sizeof(std::string) + bytes_of(*object.bytes);
+  }
+  for (const Literal& literal : plan.literals) bytes += sizeof(Literal) + bytes_of(literal.bytes);
+  for (const TargetArchive& archive : plan.archives) {
+    bytes += sizeof(TargetArchive) + bytes_of(archive.pickle) + archive.storages.size() * kWord / 2;
+  }
+  return bytes + plan.quantised.size() * sizeof(QuantisedSource);
+}
+
+}  // namespace
+
+Result<MemoryBudget> budget_of(const ConvertRequest& request, const Checkpoint& source,
+                               const Plan& plan) {
+  MemoryBudget budget;
+  // While it is planned, drafts of what is planned lie beside it.
+  budget.held_bytes = kProgramBytes + bytes_of(source.catalog) + 2 * bytes_of(plan) +
+                      bytes_of(source.common_state) + bytes_of(source.hf_config);
+  budget.threads = thread_count(request.threads);
+  const std::uint64_t least = budget.held_bytes + kLeastThreadBytes;
+  const std::uint64_t allowed = request.max_memory_bytes.value_or(kDefaultBytes);
+  if (request.max_memory_bytes && allowed < least) {
+    return fail(Code::kLimit,
+                "--max-memory {}: this conversion needs at least {} bytes ({} MiB): {} tensors of "
+                "the source and {} of the target are known by name and place",
+                allowed, least, (least >> 20) + 1, plan.source.tensors.size(),
+                plan.target.tensors.size());
+  }
+  const std::uint64_t left = std::max(allowed, least) - budget.held_bytes;
+  // Half of it: files, threads' stacks and what the allocator keeps take their part too.
+  budget.buffer_bytes = std::clamp(left / 2, kLeastThreadBytes, kMostBufferBytes);
+  const auto most_threads =
+      static_cast<int>(std::min<std::uint64_t>(budget.buffer_bytes / kLeastThreadBytes, 1 << 20));
+  budget.threads = std::clamp(budget.threads, 1, most_threads);
+  return budget;
+}
+
+}  // namespace shardwright

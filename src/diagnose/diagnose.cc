@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/diagnose.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "diagnose/diagnose_catalog.h"
+#include "diagnose/diagnose_legacy.h"
+#include "diagnose/diagnose_pickles.h"
+#include "format/iteration_folder.h"
+#include "format/legacy/rank_sample.h"
+#include "format/legacy/source.h"
+#include "format/lone_file.h"
+#include "format/refused_format.h"
+#include "format/survey.h"
+#include "format/zarr/source.h"
+#include "layout/finding_rules.h"
+#include "layout/texts.h"
+
+namespace shardwright {
+namespace {
+
+Diagnosis of_sibling(const Sibling& sibling, const std::string& shown_by, const std::string& path) {
+  Diagnosis diagnosis;
+  diagnosis.format = sibling.format;
+  diagnosis.confidence = Confidence::kCertain;
+  const Phrase what = phrase(sibling.what);
+  diagnosis.reason = phrase("shown.sibling", {{"entry", shown_by}, {"what", what}});
+  const std::string quoted = shell_quoted(path);
+  const std::string parent = shell_quoted(std::filesystem::path(path).parent_path().string());
+  if (sibling.format == "ms_swift") {
+    add_finding(diagnosis, "L26", {});
+    diagnosis.next = "shardwright diagnose " + parent;
+    return diagnosis;
+  }
+  if (sibling.format == "legacy_rank") diagnosis.next = "shardwright diagnose " + parent;
+  if (diagnosis.next.empty()) diagnosis.next = "shardwright explain L34";
+  const Phrase reader = phrase(sibling.reader);
+  add_finding(diagnosis, "L34", {{"what", what}, {"reader", reader}});
+  return diagnosis;
+}
+
+Diagnosis of_nothing(const Survey& survey) {
+  Diagnosis diagnosis;
+  diagnosis.format = "unknown";
+  diagnosis.confidence = Confidence::kAmbiguous;
+  diagnosis.complete = false;
+  std::string names;
+  for (std::size_t i = 0; i < std::min<std::size_t>(survey.entries.size(), 4); ++i) {
+    names += (names.empty() ? "" : ", ") + survey.entries[i].name;
+  }
+  if (names.empty()) names = "-";
+  add_finding(diagnosis, "L41", {{"names", names}});
+  diagnosis.reason = phrase("nothing_known", {{"names", names}});
+  return diagnosis;
+}
+
+std::string last_name(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  return std::string(path.substr(path.find_last_of('/') + 1));
+}
+
+// Whether its iterations lie in a run's folder, which has a tracker.
+bool is_of_run(const Detection& detection, const Diagnosis& diagnosis) {
+  if (detection.candidates.empty()) return false;
+  const SourceTraits traits = detection.candidates.front().format->traits();
+  return traits.needs_common_state ||
+         (traits.is_of_ranks && diagnosis.format == legacy_source().name());
+}
+
+void add_way(const Detection& detection, const Survey& survey, const DiagnoseRequest& request,
+             Diagnosis& diagnosis) {
+  if (detection.tracker && !detection.tracker->is_there) {
+    const Tracker& tracker = *detection.tracker;
+    const std::string folder = tracker.folder.empty() ? "-" : tracker.folder;
+    add_finding(diagnosis, "L14", {{"target", "'" + tracker.text + "'"}, {"folder", folder}});
+  }
+  if (survey.data.empty() && is_of_run(detection, diagnosis) &&
+      is_iteration_folder(last_name(request.path))) {
+    add_finding(diagnosis, "L15", {});
+  }
+  if (!survey.steps.empty()) {
+    std::string steps;
+    for (const std::string& step : survey.steps) steps += (steps.empty() ? "" : "/") + step;
+    diagnosis.evidence.push_back(phrase("data_in", {{"steps", steps}}));
+  }
+  for (const SiblingMatch& writer : survey.writers) {
+    if (!writer.sibling->format.empty() && diagnosis.format == "unknown") continue;
+    diagnosis.evidence.push_back(phrase(
+        "shown.writer", {{"entry", writer.entry}, {"writer", phrase(writer.sibling->what)}}));
+  }
+}
+
+// Where several checkpoints are meant, the one that Megatron would look for first is diagnosed.
+void add_others(const Detection& detection, const std::string& path, Diagnosis& diagnosis) {
+  if (detection.candidates.size() < 2) return;
+  diagnosis.confidence = Confidence::kAmbiguous;
+  add_finding(diagnosis, "L23",
+              {{"folder", path},
+               {"count", detection.candidates.size()},
+               {"candidates", candidates_text(detection.candidates)},
+               {"chosen", std::string(detection.candidates.front().format->name())}});
+}
+
+Result<Diagnosis> of_candidate(const Directory& directory, const Detection& detection,
+                               const Survey& survey, const std::string& path,
+                               const DiagnoseRequest& request) {
+  const Candidate& candidate = detection.candidates.front();
+  if (candidate.format == &zarr_source()) {
+    return of_sibling(zarr_sibling(), "metadata.json", path);
+  }
+  if (candidate.format != &legacy_source()) {
+    return diagnose_catalog(survey, path, candidate, request);
+  }
+  Diagnosis diagnosis = SW_TRY(diagnose_legacy(directory, survey, path, candidate, request));
+  add_folder_pickles(directory, survey.data, diagnosis);
+  return diagnosis;
+}
+
+Result<Diagnosis> of_folder(const Directory& directory, const Detection& detection,
+                            const Survey& survey, const std::string& path,
+                            const DiagnoseRequest& request) {
+  if (!detection.candidates.empty()) {
+    return of_candidate(directory, detection, survey, path, request);
+  }
+  if (detection.siblings.empty()) return of_nothing(survey);
+  const SiblingMatch& match = detection.siblings.front();
+  return of_sibling(*match.sibling, match.entry, path);
+}
+
+// A format that was chosen and is not there is an error, as for every command.
+Status check_choice(const Directory& directory, const Detection& detection,
+                    const DiagnoseRequest& request) {
+  if (request.as.empty() || !detection.candidates.empty()) return {};
+  const auto chosen = only_candidate(directory, request.path, detection, {.format = request.as});
+  return chosen ? Status() : std::unexpected(chosen.error());
+}
+
+Result<Diagnosis> diagnose_as(const Directory& directory, const DiagnoseRequest& request,
+                              std::string_view lone_file) {
+  SW_TRY(check_format_name({.format = request.as}));
+  const Detection detection = SW_TRY(detect(directory, request.as, lone_file));
+  SW_TRY(check_choice(directory, detection, request));
+  const Survey survey = SW_TRY(survey_directory(directory, detection));
+  std::string path = request.path;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const std::string root = path;
+  if (!survey.data.empty()) path += "/" + survey.data;
+  Diagnosis diagnosis = SW_TRY(of_folder(directory, detection, survey, path, request));
+  diagnosis.path = path;
+  add_others(detection, root, diagnosis);
+  add_way(detection, survey, request, diagnosis);
+  std::ranges::stable_sort(diagnosis.findings, {}, &Finding::code);
+  return diagnosis;
+}
+
+}  // namespace
+
+Result<Diagnosis> diagnose_directory(const Directory& directory, const DiagnoseRequest& request) {
+  return diagnose_as(directory, request, {});
+}
+
+Result<Diagnosis> diagnose(const DiagnoseRequest& request) {
+  std::error_code ignored;
+  if (is_lone_file(request.path)) {
+    const auto file = SW_TRY(open_lone_file(request.path));
+    return diagnose_as(*file, request, last_name(request.path));
+  }
+  if (std::filesystem::is_regular_file(request.path, ignored)) {
+    const std::string name = last_name(request.path);
+    const Sibling* sibling = recognise_sibling_file(name);
+    if (sibling == nullptr) {
+      return fail(Code::kUnknownFormat,
+                  "{}: found a file, expected a checkpoint's folder; see 'shardwright inspect'",
+                  request.path);
+    }
+    Diagnosis diagnosis = of_sibling(*sibling, name, request.path);
+    diagnosis.path = request.path;
+    return diagnosis;
+  }
+  const auto directory = SW_TRY(open_local_directory(request.path));
+  return diagnose_directory(*directory, request);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/diagnose_catalog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "diagnose/diagnose_contents.h"
+#include "diagnose/diagnose_mimo.h"
+#include "diagnose/diagnose_pickles.h"
+#include "diagnose/diagnose_replicas.h"
+#include "format/formats.h"
+#include "format/fsdp_dtensor/fsdp_source.h"
+#include "format/mimo/source.h"
+#include "format/mlite/source.h"
+#include "format/refused_format.h"
+#include "format/targets.h"
+#include "layout/finding_rules.h"
+#include "layout/legacy_findings.h"
+#include "layout/mlite_layout.h"
+#include "layout/shard_contents.h"
+#include "layout/texts.h"
+#include "state/recorded_run.h"
+#include "state/run_config.h"
+
+namespace shardwright {
+namespace {
+
+// Integer percent of a tensor's elements that some chunk holds; replicas count once, overlaps may
+// count twice, so that 100 does not prove anything. That is check_coverage's business.
+std::int64_t covered_percent(const StoredTensor& tensor) {
+  double held = 0;
+  std::vector<Box> seen;
+  for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+    const Box box = tensor.chunks.box(i);
+    if (std::ranges::find(seen, box) != seen.end()) continue;
+    held += static_cast<double>(box.volume());
+    seen.push_back(box);
+  }
+  const double all = static_cast<double>(Box::whole(tensor.desc.shape).volume());
+  return all > 0 ? std::min<std::int64_t>(99, static_cast<std::int64_t>(100 * held / all)) : 0;
+}
+
+void add_holes(const Catalog& catalog, Diagnosis& diagnosis) {
+  std::vector<const StoredTensor*> holed;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const Status status = check_coverage(tensor);
+    if (!status && status.error().code == Code::kHole) holed.push_back(&tensor);
+  }
+  diagnosis.complete = holed.empty();
+  if (holed.empty()) return;
+  add_finding(diagnosis, "L22",
+              {{"percent", covered_percent(*holed.front())},
+               {"name", holed.front()->desc.name},
+               {"count", holed.size()}});
+}
+
+void add_names(const Catalog& catalog, const AxisSizes& believed, Diagnosis& diagnosis) {
+  bool has_experts = false;
+  std::string head;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const std::string& name = tensor.desc.name;
+    has_experts |= is_expert_tensor(name);
+    if (head.empty() && name.find("hc_head") != std::string::npos) head = name;
+  }
+  if (!head.empty()) add_finding(diagnosis, "L24", {{"name", head}});
+  if (!has_experts) {
+    // An axis that the model has no use for is not there, whatever the run was told.
+    if (diagnosis.sizes.tensor) diagnosis.sizes.expert = diagnosis.sizes.expert_tensor = 1;
+    if (believed.expert.value_or(1) > 1) add_finding(diagnosis, "L32", {{"ep", *believed.expert}});
+  }
+  if (believed.expert == 1) add_finding(diagnosis, "L03", {});
+}
+
+// From common.pt, else from what Megatron-Bridge writes beside it.
+RecordedRun run_of(const Checkpoint& checkpoint) {
+  if (!checkpoint.arguments.empty()) return recorded_run(checkpoint.arguments);
+  if (checkpoint.run_config.empty()) return {};
+  const auto config = read_run_config(checkpoint.run_config);
+  return config ? recorded_run(*config) : RecordedRun{};
+}
+
+void add_sizes(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
+  const RecordedRun run = run_of(checkpoint);
+  if (!run.is_present || !run.sizes.tensor) return;
+  diagnosis.sizes = run.sizes;
+  // Megatron records None for the sizes that nobody gave.
+  if (!diagnosis.sizes.virtual_pipeline) diagnosis.sizes.virtual_pipeline = 1;
+  if (!diagnosis.sizes.expert_tensor) diagnosis.sizes.expert_tensor = run.sizes.tensor;
+}
+
+void add_sizes_seen(Diagnosis& diagnosis) {
+  if (!diagnosis.sizes.tensor) return;
+  diagnosis.evidence.push_back(phrase("sizes.saved", {{"sizes", sizes_text(diagnosis.sizes)}}));
+}
+
+Phrase lost_by(MliteLoss loss) {
+  if (loss == MliteLoss::kExperts) return phrase("mlite.lost_experts");
+  if (loss == MliteLoss::kRows) return phrase("mlite.lost_rows");
+  return phrase("mlite.lost_both");
+}
+
+// Nothing records MLite's layout: shapes and chunks tell it.
+void add_mlite(const Catalog& catalog, Diagnosis& diagnosis) {
+  const auto layout = read_mlite_layout(catalog);
+  if (!layout) {
+    diagnosis.confidence = Confidence::kAmbiguous;
+    diagnosis.evidence.push_back({layout.error().message, layout.error().message});
+    return;
+  }
+  diagnosis.sizes.expert = layout->expert;
+  if (layout->loss != MliteLoss::kNone) {
+    diagnosis.complete = false;
+    add_finding(diagnosis, "L37",
+                {{"name", layout->lost},
+                 {"what", lost_by(layout->loss)},
+                 {"experts", layout->experts},
+                 {"ep", layout->expert}});
+    return;
+  }
+  diagnosis.sizes.expert_tensor = layout->expert_tensor;
+  diagnosis.sizes.tensor = layout->tensor;
+  diagnosis.sizes.data = layout->data;
+}
+
+void add_stages(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
+  const FsdpStages stages = count_fsdp_stages(checkpoint.catalog, checkpoint.arguments);
+  if (!stages.lost_layers()) return;
+  diagnosis.complete = false;
+  add_finding(diagnosis, "L38",
+              {{"layers", stages.found}, {"expected", stages.expected}, {"stages", stages.stages}});
+}
+
+// Whether a file that cannot be read as a whole begins at least as its name promises.
+bool contents_agree(const Survey& survey, const std::string& path, const SourceTraits& traits) {
+  constexpr std::size_t kLengthBytes = 8;
+  const auto directory = open_local_directory(path);
+  if (!directory) return false;
+  for (const DirectoryEntry& entry : survey.entries) {
+    const bool is_metadata =
+        traits.has_chunk_list && (entry.name == ".metadata" || entry.name == "__0.metadata");
+    const bool is_weights = traits.is_hf_model && entry.name.ends_with(".safetensors");
+    const bool is_torch = traits.is_hf_model && entry.name.ends_with(".bin");
+    if (entry.is_directory || (!is_metadata && !is_weights && !is_torch)) continue;
+    const auto file = (*directory)->open(entry.name);
+    std::array<std::byte, kLengthBytes + 1> head{};
+    if (!file || (*file)->size() < head.size() || !(*file)->read_at(0, head)) continue;
+    // A pickle's PROTO, or the JSON behind a header's length.
+    if (is_metadata && head.front() == std::byte{0x80}) return true;
+    if (is_weights && head.back() == std::byte{'{'}) return true;
+    if (is_torch && (head.front() == std::byte{'P'} || head.front() == std::byte{0x80}))
+      return true;
+  }
+  return false;
+}
+
+// What is in a checkpoint that could be opened.
+void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
+                Diagnosis& diagnosis) {
+  const bool is_of_components = checkpoint.location.format == mimo_source().name();
+  if (!is_of_components) add_sizes(checkpoint, diagnosis);
+  if (!checkpoint.location.traits.is_hf_model)
+    add_names(checkpoint.catalog, request.believed, diagnosis);
+  add_sizes_seen(diagnosis);
+  add_holes(checkpoint.catalog, diagnosis);
+  if (is_of_components) add_components(checkpoint, diagnosis);
+  if (is_fsdp(checkpoint)) add_stages(checkpoint, diagnosis);
+  if (is_mlite(checkpoint)) add_mlite(checkpoint.catalog, diagnosis);
+  add_checkpoint_pickles(checkpoint, diagnosis);
+  add_replicas(checkpoint, request.check_replicas, diagnosis);
+  add_contents(checkpoint, diagnosis);
+}
+
+// The next command about a checkpoint at `place`, which is quoted.
+std::string next_command(const Diagnosis& diagnosis, const SourceFormat& format,
+                         const std::string& place, const DiagnoseRequest& request) {
+  if (diagnosis.has_errors()) return "shardwright inspect " + place;
+  const std::string_view target = format.usual_target();
+  return convert_command(place, target,
+                         traits_of(target).has_grid ? request.believed : AxisSizes());
+}
+
+}  // namespace
+
+Diagnosis diagnose_catalog(const Survey& survey, const std::string& path,
+                           const Candidate& candidate, const DiagnoseRequest& request) {
+  Diagnosis diagnosis;
+  const SourceFormat* format = candidate.format;
+  diagnosis.format = format->name();
+  diagnosis.confidence = Confidence::kCertain;
+  const std::string place = shell_quoted(path) + flag_of(candidate);
+  const auto checkpoint = open_checkpoint(path, FormatChoice{diagnosis.format});
+  bool is_confirmed = true;
+  if (!checkpoint) {
+    diagnosis.complete = false;
+    is_confirmed = contents_agree(survey, path, format->traits());
+    if (!is_confirmed) diagnosis.confidence = Confidence::kAmbiguous;
+    add_finding(diagnosis, "L35", {{"file", path}, {"error", checkpoint.error().text()}});
+  } else {
+    format = find_source_format(checkpoint->location.format);
+    diagnosis.format = format->name();
+    add_opened(*checkpoint, request, diagnosis);
+  }
+  diagnosis.next = next_command(diagnosis, *format, place, request);
+  for (const std::string& name : survey.leftovers) add_finding(diagnosis, "L28", {{"name", name}});
+  diagnosis.reason = is_confirmed ? format->summary() : phrase("format.names_only");
+  return diagnosis;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "convert/golden.h"
+#include "dcp/dcp_metadata.h"
+#include "model/arguments.h"
+#include "shardwright/diagnose.h"
+#include "state/common_state.h"
+#include "testing/golden_files.h"
+#include "testing/temporary_folder.h"
+
+namespace shardwright {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<std::string> codes_of(const std::string& path) {
+  DiagnoseRequest request;
+  request.path = path;
+  const auto diagnosis = diagnose(request);
+  if (!diagnosis) return {diagnosis.error().text()};
+  std::vector<std::string> codes;
+  for (const Finding& finding : diagnosis->findings) codes.push_back(finding.code);
+  return codes;
+}
+
+Diagnosis diagnosis_of(const std::string& path) {
+  DiagnoseRequest request;
+  request.path = path;
+  const auto diagnosis = diagnose(request);
+  if (!diagnosis) throw std::runtime_error(diagnosis.error().text());
+  return *diagnosis;
+}
+
+TEST(DiagnoseContents, FindsThatNothingIsACheckpoint) {
+  const TemporaryFolder folder;
+  folder.put("empty/notes.txt", "to do");
+  folder.put("empty/README.md", "to read");
+  const Diagnosis diagnosis = diagnosis_of(folder / "empty");
+  EXPECT_EQ(diagnosis.format, "unknown");
+  EXPECT_EQ(diagnosis.confidence, Confidence::kAmbiguous);
+  EXPECT_EQ(diagnosis.complete, false);
+  ASSERT_EQ(diagnosis.findings.size(), 1u);
+  EXPECT_EQ(diagnosis.findings[0].code, "L41");
+  EXPECT_EQ(diagnosis.findings[0].severity, Severity::kError);
+  EXPECT_THAT(diagnosis.findings[0].message.english, testing::HasSubstr("README.md, notes.txt"));
+}
+
+TEST(DiagnoseContents, FindsThatNothingIsStored) {
+  const TemporaryFolder folder;
+  folder.put("empty/.metadata", encode_dcp_metadata(Catalog{}).value());
+  EXPECT_THAT(codes_of(folder / "empty"), Contains("SW0320"));
+}
+
+TEST(DiagnoseContents, FindsArgumentsThatContradictTheTensors) {
+  const TemporaryFolder folder;
+  ConvertRequest request;
+  request.input = golden_path("hf/llama3/hf");
+  request.output = folder / "ckpt";
+  ASSERT_TRUE(convert_now(request));
+  EXPECT_THAT(codes_of(folder / "ckpt"), testing::Not(Contains("SW0414")));
+  const std::string state = "ckpt/iter_0000000/common.pt";
+  std::vector<std::string> notes;
+  CommonStateEdits edits;
+  edits.arguments.emplace_back("num_layers", std::int64_t{2});
+  folder.put(state, CommonState::read(folder.get(state)).value().encode(edits, notes).value());
+  EXPECT_THAT(codes_of(folder / "ckpt"), Contains("SW0414"));
+}
+
+std::vector<std::string> contradictions_in(const std::string& path) {
+  std::vector<std::string> told;
+  for (const Finding& finding : diagnosis_of(path).findings) {
+    if (finding.code != "SW0414") continue;
+    told.push_back(finding.message.english);
+    EXPECT_EQ(finding.message.chinese, "记录的参数与张量不符：" + finding.message.english);
+  }
+  return told;
+}
+
+struct HeldRow {
+  const char* name;
+  const char* model;
+  std::string_view format;
+  ParallelConfig parallel;
+};
+
+class HeldArguments : public testing::TestWithParam<HeldRow> {
+ protected:
+  Status convert(const std::string& from, const std::string& to, std::string_view format) const {
+    ConvertRequest request;
+    request.input = from;
+    request.output = to;
+    request.format = format;
+    if (format == "legacy") request.parallel = GetParam().parallel;
+    SW_TRY(convert_now(request));
+    return {};
+  }
+};
+
+// The files of ranks show it as well as what says all shapes.
+TEST_P(HeldArguments, ContradictTheTensorsOfEveryFormatAlike) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(convert(golden_path(GetParam().model), folder / "first", "torch_dist"));
+  const Status right = convert(folder / "first", folder / "right", GetParam().format);
+  ASSERT_TRUE(right) << right.error().text();
+  EXPECT_THAT(contradictions_in(folder / "right"), IsEmpty());
+  const std::string state = "first/iter_0000000/common.pt";
+  CommonStateEdits edits;
+  std::vector<std::string> notes;
+  for (const char* const name : {"num_layers", "hidden_size", "num_attention_heads",
+                                 "ffn_hidden_size", "moe_ffn_hidden_size", "num_experts"}) {
+    const Arguments arguments = open_checkpoint(folder / "first").value().arguments;
+    // Fewer layers than there are: more would be a loss.
+    const std::int64_t wrong = std::string_view(name) == "num_layers" ? 1 : 40;
+    if (find_set(arguments, name) != nullptr) edits.arguments.emplace_back(name, wrong);
+  }
+  folder.put(state, CommonState::read(folder.get(state)).value().encode(edits, notes).value());
+  const std::vector<std::string> expected = contradictions_in(folder / "first");
+  EXPECT_GE(expected.size(), 4u);
+  const Status made = convert(folder / "first", folder / "wrong", GetParam().format);
+  ASSERT_TRUE(made) << made.error().text();
+  EXPECT_EQ(contradictions_in(folder / "wrong"), expected);
+  EXPECT_THAT(diagnosis_of(folder / "wrong").next, testing::StartsWith("shardwright inspect "));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats, HeldArguments,
+    testing::Values(HeldRow{"Legacy", "hf/llama3/hf", "legacy", {2, 3, 1, 1, 2}},
+                    HeldRow{"LegacyVirtual", "hf/llama3_4l/hf", "legacy", {1, 2, 2, 1, 1}},
+                    HeldRow{"LegacyExperts", "hf/qwen3_moe/hf", "legacy", {2, 2, 1, 2, 1}},
+                    HeldRow{"LegacyLatent", "hf/deepseek_v3/hf", "legacy", {2, 1, 1, 2, 2}},
+                    HeldRow{"Fsdp", "hf/llama3/hf", "fsdp_dtensor", {}},
+                    HeldRow{"FsdpExperts", "hf/qwen3_moe/hf", "fsdp_dtensor", {}}),
+    [](const auto& row) { return row.param.name; });
+
+// A stage of which the chosen file cannot be read has others.
+TEST(DiagnoseContents, ReadsAnotherFileOfAStage) {
+  const TemporaryFolder folder;
+  ConvertRequest request;
+  request.input = golden_path("hf/llama3/hf");
+  request.output = folder / "ckpt";
+  request.format = "legacy";
+  request.parallel.tensor = 2;
+  request.parallel.pipeline = 3;
+  ASSERT_TRUE(convert_now(request));
+  folder.put("ckpt/iter_0000000/mp_rank_00_001/model_optim_rng.pt", "");
+  const Diagnosis diagnosis = diagnosis_of(folder / "ckpt");
+  EXPECT_THAT(codes_of(folder / "ckpt"), Contains("L35"));
+  for (const Phrase& evidence : diagnosis.evidence) {
+    EXPECT_THAT(evidence.english, testing::Not(testing::HasSubstr("was not held")));
+  }
+}
+
+// Of stages that were not read nobody knows the layers.
+TEST(DiagnoseContents, SaysWhereArgumentsWereNotHeldAgainstTensors) {
+  const TemporaryFolder folder;
+  ConvertRequest request;
+  request.input = golden_path("hf/llama3/hf");
+  request.output = folder / "ckpt";
+  request.format = "legacy";
+  request.parallel.pipeline = 3;
+  ASSERT_TRUE(convert_now(request));
+  folder.put("ckpt/iter_0000000/mp_rank_00_001/model_optim_rng.pt", "");
+  const Diagnosis diagnosis = diagnosis_of(folder / "ckpt");
+  EXPECT_THAT(
+      diagnosis.evidence,
+      Contains(testing::Field(
+          &Phrase::english, testing::HasSubstr("was not held against the tensors: files of 2 "
+                                               "pipeline stages were read, expected 3; verify"))));
+  EXPECT_THAT(diagnosis.evidence,
+              Contains(testing::Field(&Phrase::chinese, testing::HasSubstr("未将运行记录的"))));
+}
+
+TEST(DiagnoseContents, FindsAConfigThatContradictsTheTensors) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(golden_path("hf/llama3/hf"), folder / "hf");
+  EXPECT_THAT(codes_of(folder / "hf"), IsEmpty());
+  std::string config = folder.get("hf/config.json");
+  const std::string key = "\"num_hidden_layers\": 3";
+  ASSERT_NE(config.find(key), std::string::npos);
+  config.replace(config.find(key), key.size(), "\"num_hidden_layers\": -3");
+  folder.put("hf/config.json", config);
+  EXPECT_THAT(codes_of(folder / "hf"), ElementsAre("SW0414"));
+}
+
+TEST(DiagnoseContents, FindsShardsThatTorchDescribedWrong) {
+  EXPECT_THAT(codes_of(golden_path("dcp/strided_rows7/ckpt")), Contains("SW0321"));
+  EXPECT_THAT(codes_of(golden_path("dcp/fsdp2_tp2_uneven/ckpt")), IsEmpty());
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/carried_files.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "codec/stand_in.h"
+#include "format/hf/hf_reader.h"
+#include "io/source_files.h"
+
+namespace shardwright {
+namespace {
+
+// What a Megatron directory carries besides its entries.
+Status list_companions(Checkpoint& checkpoint, Defects& defects) {
+  const Directory& directory = *checkpoint.directory;
+  for (const DirectoryEntry& entry : SW_TRY(directory.list(""))) {
+    const bool is_file = entry.name == "run_config.yaml" || entry.name == "train_state.pt";
+    const bool is_folder = entry.name == "tokenizer" || entry.name == "hf";
+    if (!is_file && !is_folder) continue;
+    if (entry.problem) {
+      SW_TRY(defects.report(std::unexpected(*entry.problem)));
+      continue;
+    }
+    if (is_file && !entry.is_directory) {
+      checkpoint.companions.emplace_back(entry.name,
+                                         add_file(checkpoint, entry.name, entry.size_bytes));
+    }
+    if (!is_folder || !entry.is_directory) continue;
+    for (const DirectoryEntry& inner : SW_TRY(list_hf_artifacts(directory, entry.name, defects))) {
+      const std::string path = entry.name + "/" + inner.name;
+      if (path == "hf/source_keys.json") continue;
+      const StoredObject object = add_file(checkpoint, path, inner.size_bytes);
+      if (entry.name == "hf") {
+        checkpoint.artifacts.emplace_back(inner.name, object);
+      } else {
+        checkpoint.companions.emplace_back(path, object);
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> read_if_there(const Directory& directory, std::string_view path,
+                                  std::uint64_t limit) {
+  if (!directory.exists(path)) return std::string();
+  return read_whole(directory, path, limit);
+}
+
+StoredObject add_file(Checkpoint& checkpoint, const std::string& path, std::uint64_t size) {
+  checkpoint.catalog.files.push_back(path);
+  return {path, checkpoint.files->add(path), {0, size}};
+}
+
+Status read_hf_artifacts(Checkpoint& checkpoint, Defects& defects) {
+  const Directory& directory = *checkpoint.directory;
+  checkpoint.hf_config = SW_TRY(read_if_there(directory, "config.json", kMostTextBytes));
+  for (const DirectoryEntry& entry : SW_TRY(list_hf_artifacts(directory, "", defects))) {
+    checkpoint.artifacts.emplace_back(entry.name,
+                                      add_file(checkpoint, entry.name, entry.size_bytes));
+  }
+  return {};
+}
+
+Status read_carried(Checkpoint& checkpoint, Defects& defects) {
+  const Directory& directory = *checkpoint.directory;
+  checkpoint.hf_config = SW_TRY(read_if_there(directory, "hf/config.json", kMostTextBytes));
+  checkpoint.source_keys = SW_TRY(read_if_there(directory, "hf/source_keys.json", kMostTextBytes));
+  checkpoint.run_config = SW_TRY(read_if_there(directory, "run_config.yaml", kMostTextBytes));
+  return list_companions(checkpoint, defects);
+}
+
+Status check_carried(const Checkpoint& checkpoint, Defects& defects) {
+  constexpr std::array<std::string_view, 2> kNeverEmpty = {".json", ".model"};
+  constexpr std::array<std::string_view, 6> kText = {".json",  ".model",    ".txt",
+                                                     ".jinja", ".tiktoken", ".py"};
+  const auto ends_with_any = [](std::string_view name, std::span<const std::string_view> endings) {
+    return std::ranges::any_of(endings, [&](std::string_view end) { return name.ends_with(end); });
+  };
+  for (const auto* list : {&checkpoint.artifacts, &checkpoint.companions}) {
+    for (const auto& [name, object] : *list) {
+      if (!ends_with_any(name, kText)) continue;
+      if (object.range.length == 0 && !ends_with_any(name, kNeverEmpty)) continue;
+      const auto file = checkpoint.files->get(object.file);
+      if (!file) continue;  // whoever needs it says so
+      SW_TRY(defects.report(
+          refuse_stand_in(Code::kJsonCorrupt, **file, "what its name says", Contents::kText)));
+    }
+  }
+  return {};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/config_edits.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/fail.h"
+#include "codec/json_text.h"
+#include "model/apply.h"
+#include "plan/canonical.h"
+
+namespace shardwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 2> kDtypeKeys = {"torch_dtype", "dtype"};
+constexpr std::string_view kQuantisation = "quantization_config";
+
+// The quantisation that a config speaks of, at its top or of its language model.
+bool erase_quantisation(Json& document) {
+  bool erased = document.erase(std::string(kQuantisation)) > 0;
+  const auto text = document.find("text_config");
+  if (text != document.end() && text->is_object()) {
+    erased = text->erase(std::string(kQuantisation)) > 0 || erased;
+  }
+  return erased;
+}
+
+// The numbers of prediction layers that a config speaks of become 0, as Megatron-Bridge writes
+// them.
+std::vector<std::string> erase_prediction(Json& object) {
+  std::vector<std::string> changed;
+  for (const std::string_view key : kPredictionKeys) {
+    const auto found = object.find(key);
+    if (found == object.end() || !found->is_number_integer() || *found == 0) continue;
+    *found = 0;
+    changed.emplace_back(key);
+  }
+  return changed;
+}
+
+// `bfloat16`, also with torch's name before it.
+std::optional<DType> dtype_of(const Json& value) {
+  if (!value.is_string()) return std::nullopt;
+  std::string_view name = value.get_ref<const std::string&>();
+  if (name.starts_with("torch.")) name.remove_prefix(6);
+  const std::optional<DType> dtype = dtype_from_torch(name);
+  return dtype && is_castable_float(*dtype) ? dtype : std::nullopt;
+}
+
+// Says one dtype wherever a config tells the model's, or that of a part of it.
+class DtypeEdit {
+ public:
+  DtypeEdit(DType dtype, DtypeScope scope, std::vector<std::string>& notes)
+      : dtype_(dtype), scope_(scope), notes_(notes) {}
+
+  void apply(Json& document) {
+    for (const std::string_view key : kDtypeKeys) {
+      const auto found = document.find(key);
+      if (found != document.end() && !before_) before_ = dtype_of(*found);
+      is_said_ |= found != document.end();
+    }
+    edit(document, "", true);
+    if (is_said_ || scope_ != DtypeScope::kAll) return;
+    document["dtype"] = torch_name(dtype_);
+    tell("dtype");
+  }
+
+ private:
+  void edit(Json& object, const std::string& path, bool is_top) {
+    for (auto& [key, value] : object.items()) {
+      const bool is_key = std::ranges::find(kDtypeKeys, key) != kDtypeKeys.end();
+      if (is_key) {
+        edit_value(value, path + key, is_top);
+      } else if (value.is_object() && key != kQuantisation && scope_ != DtypeScope::kTop) {
+        edit(value, path + key + ".", false);
+      }
+    }
+  }
+
+  void edit_value(Json& value, const std::string& path, bool is_top) {
+    const std::optional<DType> said = dtype_of(value);
+    const bool is_null = is_top && value.is_null() && scope_ == DtypeScope::kAll;
+    if ((!said && !is_null) || said == dtype_) return;
+    // A part that differs from the whole was said to be so on purpose.
+    if (!is_top && scope_ == DtypeScope::kSame && before_ && said != before_) return;
+    value = torch_name(dtype_);
+    tell(path);
+  }
+
+  void tell(const std::string& path) {
+    notes_.push_back(fmt::format("config.json: {} becomes {}", path, torch_name(dtype_)));
+  }
+
+  DType dtype_;
+  DtypeScope scope_;
+  std::vector<std::string>& notes_;
+  std::optional<DType> before_;  // of the whole
+  bool is_said_ = false;
+};
+
+}  // namespace
+
+Result<std::string> edited_config(std::string_view config, const ConfigEdits& edits,
+                                  std::vector<std::string>& notes) {
+  Json document = SW_TRY(parse_ordered_json(config, "config.json"));
+  if (!document.is_object()) return fail(Code::kJsonCorrupt, "config.json: expected an object");
+  const std::size_t told = notes.size();
+  if (edits.is_dequantised && erase_quantisation(document)) {
+    notes.push_back("config.json: quantization_config is removed: no tensor is quantised now");
+  }
+  if (edits.without_prediction) {
+    std::vector<std::string> changed = erase_prediction(document);
+    const auto text = document.find("text_config");
+    if (text != document.end() && text->is_object()) {
+      for (std::string& key : erase_prediction(*text)) changed.push_back("text_config." + key);
+    }
+    for (const std::string& key : changed) {
+      notes.push_back(fmt::format("config.json: {} becomes 0: there are no such layers", key));
+    }
+  }
+  if (edits.dtype) DtypeEdit(*edits.dtype, edits.scope, notes).apply(document);
+  return notes.size() > told ? document.dump(2) + "\n" : std::string();
+}
+
+bool has_quantised(const std::vector<DraftTensor>& tensors) {
+  return std::ranges::any_of(tensors, [](const DraftTensor& tensor) {
+    const DType dtype = tensor.desc.dtype;
+    return dtype >= DType::kF8E4M3 && dtype <= DType::kF4E2M1X2;
+  });
+}
+
+std::optional<DType> written_dtype(const std::vector<DraftTensor>& tensors) {
+  if (has_quantised(tensors)) return std::nullopt;
+  std::map<DType, double> elements;
+  for (const DraftTensor& tensor : tensors) {
+    const TensorDesc& desc = tensor.desc;
+    if (!is_castable_float(desc.dtype) || is_optimizer_name(desc.name)) continue;
+    if (desc.name.starts_with(kHfExtraPrefix)) continue;
+    elements[desc.dtype] += static_cast<double>(Box::whole(desc.shape).volume());
+  }
+  const auto most = std::ranges::max_element(elements, {}, &decltype(elements)::value_type::second);
+  return most == elements.end() ? std::nullopt : std::optional(most->first);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/dcp/recognise_dcp.h"
+
+#include <fmt/format.h>
+
+#include "dcp/rank_metadata.h"
+
+namespace shardwright {
+
+std::optional<std::string> chunk_list_of(const Folder& folder) {
+  if (folder.has_file(kDcpMetadata)) {
+    return fmt::format("{} lists the stored chunks", kDcpMetadata);
+  }
+  const DirectoryEntry* rank = folder.first([](const DirectoryEntry& entry) {
+    return !entry.is_directory && metadata_rank(entry.name).has_value();
+  });
+  if (rank == nullptr) return std::nullopt;
+  return fmt::format("{} lists what one rank stored", rank->name);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "format/folder.h"
+
+namespace shardwright {
+
+/// What in a folder lists the chunks that torch.distributed.checkpoint stored there, as a fact:
+/// `.metadata`, or the first rank's own; nullopt if nothing does.
+[[nodiscard]] std::optional<std::string> chunk_list_of(const Folder& folder);
+
+}  // namespace shardwright

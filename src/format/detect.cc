@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/detect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "format/iteration_folder.h"
+
+namespace shardwright {
+namespace {
+
+constexpr int kDeepest = 5;
+constexpr int kMostFolders = 100;  // that are looked into
+
+using Names = std::vector<std::string>;
+
+/// A folder further down, and why it is the one.
+struct Step {
+  std::string folder;
+  std::string reason;
+};
+
+// The folder that a tracker names, or the file that DeepSpeed keeps as one.
+Result<std::vector<Step>> named_steps(const Folder& folder, const std::optional<Tracker>& tracker) {
+  if (tracker && tracker->is_there) {
+    return std::vector<Step>{
+        {tracker->folder, fmt::format("{} names {}", kTrackerName, tracker->folder)}};
+  }
+  if (!folder.has_file("latest")) return std::vector<Step>();
+  const std::string text = SW_TRY(folder.read("latest"));
+  const std::string tag(tracker_word(text));
+  if (tag.empty() || folder.folder(tag) == nullptr) return std::vector<Step>();
+  return std::vector<Step>{{tag, fmt::format("latest names {}", tag)}};
+}
+
+// The newest of each kind: saves of different software that lie side by side are equally good.
+std::vector<Step> newest_steps(const Folder& folder) {
+  constexpr std::array<std::string_view, 5> kPrefixes = {"iter_", "step_", "global_step_",
+                                                         "global_step", "checkpoint-"};
+  std::vector<Step> steps;
+  for (const std::string_view prefix : kPrefixes) {
+    const DirectoryEntry* newest = latest_folder(folder.entries(), prefix);
+    if (newest == nullptr) continue;
+    steps.push_back({newest->name, fmt::format("{} is the latest folder", newest->name)});
+  }
+  return steps;
+}
+
+std::vector<Step> known_steps(const Folder& folder) {
+  constexpr std::array<std::string_view, 8> kNames = {"release",     "sharded",   "actor",
+                                                      "critic",      "dist_ckpt", "huggingface",
+                                                      "checkpoints", "hf_ckpt"};
+  std::vector<Step> steps;
+  const auto add = [&](std::string_view name) {
+    const DirectoryEntry* entry = folder.folder(name);
+    if (entry == nullptr || entry->problem) return;
+    steps.push_back({std::string(name), fmt::format("the data lie in {}", name)});
+  };
+  if (folder.folder("context") != nullptr) add("weights");
+  for (const std::string_view name : kNames) add(name);
+  return steps;
+}
+
+// The folder on the way to a checkpoint that is being looked into.
+struct Place {
+  std::string path;
+  Names steps;
+  Names reasons;
+
+  [[nodiscard]] Place below(const Step& step) const {
+    Place place = *this;
+    place.path = path_in(path, step.folder);
+    place.steps.push_back(step.folder);
+    place.reasons.push_back(step.reason);
+    return place;
+  }
+};
+
+class Detector {
+ public:
+  Detector(const Directory& directory, std::string_view format, std::string_view lone_file)
+      : directory_(directory), wanted_(find_source_format(format)), lone_file_(lone_file) {}
+
+  Result<Detection> explore(const Place& place) {
+    ++looked_;
+    const Folder folder = SW_TRY(Folder::open(directory_, place.path));
+    std::vector<Candidate> remains;
+    std::vector<Candidate> sure = SW_TRY(recognise(folder, place, remains));
+    Detection found;
+    found.candidates = wanted_ != nullptr ? wanted_of(sure, remains) : std::move(sure);
+    if (!found.candidates.empty()) return found;
+    found = SW_TRY(descend(folder, place));
+    if (!found.candidates.empty() || wanted_ != nullptr) return found;
+    if (found.siblings.empty()) found.siblings = recognise_siblings(folder.entries());
+    // NeMo 1 has folders of ranks too.
+    if (found.siblings.empty()) found.candidates = std::move(remains);
+    return found;
+  }
+
+ private:
+  // What is surely here; and what only counts where nothing else does.
+  Result<std::vector<Candidate>> recognise(const Folder& folder, const Place& place,
+                                           std::vector<Candidate>& remains) const {
+    std::vector<Candidate> sure;
+    for (const SourceFormat* format : source_formats()) {
+      auto recognition = SW_TRY(recognise_as(*format, folder));
+      if (!recognition) continue;
+      const bool is_sure = recognition->strength == Recognition::Strength::kSure;
+      (is_sure ? sure : remains)
+          .push_back({format, place.path, place.steps, place.reasons, std::move(recognition->facts),
+                      false});
+    }
+    const std::size_t meant = sure.empty() ? remains.size() : sure.size();
+    for (Candidate& candidate : sure) candidate.needs_name = meant > 1;
+    for (Candidate& candidate : remains) candidate.needs_name = meant > 1 || !sure.empty();
+    return sure;
+  }
+
+  Result<std::optional<Recognition>> recognise_as(const SourceFormat& format,
+                                                  const Folder& folder) const {
+    if (lone_file_.empty()) return format.recognise(folder);
+    if (!format.reads_file(lone_file_)) return std::optional<Recognition>();
+    return Recognition{Recognition::Strength::kSure,
+                       {fmt::format("{} was given by itself", lone_file_)}};
+  }
+
+  [[nodiscard]] std::vector<Candidate> wanted_of(const std::vector<Candidate>& sure,
+                                                 const std::vector<Candidate>& remains) const {
+    std::vector<Candidate> exact;
+    std::vector<Candidate> possible;
+    for (const auto* list : {&sure, &remains}) {
+      for (const Candidate& candidate : *list) {
+        if (candidate.format == wanted_) exact.push_back(candidate);
+        const SourceFormat& found = *candidate.format;
+        const bool is_dialect = found.may_lie_in(found.traits());
+        if (!is_dialect && wanted_->may_lie_in(found.traits())) possible.push_back(candidate);
+      }
+    }
+    return exact.empty() ? possible : exact;
+  }
+
+  Result<Detection> descend(const Folder& folder, const Place& place) {
+    Detection nothing;
+    nothing.end = place.path;
+    nothing.steps = place.steps;
+    if (place.steps.size() >= kDeepest || !lone_file_.empty()) return nothing;
+    std::optional<Tracker> tracker = SW_TRY(read_tracker(folder));
+    for (const auto& ways :
+         {SW_TRY(named_steps(folder, tracker)), newest_steps(folder), known_steps(folder)}) {
+      if (ways.empty()) continue;
+      Detection found = SW_TRY(follow(folder, ways, place));
+      // What was to be found may lie beside the newest save.
+      if (found.candidates.empty() && wanted_ != nullptr) continue;
+      const bool is_broken = tracker && !tracker->is_there;
+      if (is_broken || !found.tracker) {
+        found.tracker = std::move(tracker);
+        found.run = place.path;
+      }
+      return found;
+    }
+    nothing.tracker = std::move(tracker);
+    nothing.run = place.path;
+    nothing.siblings = SW_TRY(siblings_in_modalities(folder));
+    return nothing;
+  }
+
+  // All ways are equally good. Where none leads to a checkpoint, the first says what is there.
+  Result<Detection> follow(const Folder& folder, const std::vector<Step>& ways,
+                           const Place& place) {
+    std::optional<Detection> first;
+    for (const Step& way : ways) {
+      const DirectoryEntry* entry = folder.folder(way.folder);
+      if (entry->problem) return std::unexpected(*entry->problem);
+      if (looked_ >= kMostFolders && first) break;
+      Detection found = SW_TRY(explore(place.below(way)));
+      if (!first || (first->candidates.empty() && !found.candidates.empty())) {
+        first = std::move(found);
+      } else {
+        std::ranges::move(found.candidates, std::back_inserter(first->candidates));
+      }
+    }
+    return *std::move(first);
+  }
+
+  // Cornstarch has a folder for each modality, and its signs two levels further down.
+  static Result<std::vector<SiblingMatch>> siblings_in_modalities(const Folder& folder) {
+    constexpr int kMostModalities = 8;
+    int looked = 0;
+    for (const DirectoryEntry& entry : folder.entries()) {
+      if (!entry.is_directory || entry.problem || ++looked > kMostModalities) continue;
+      for (const char* part : {"/module", "/projector"}) {
+        if (!folder.exists(entry.name + part)) continue;
+        auto siblings = recognise_siblings(SW_TRY(folder.list(entry.name + part)));
+        if (!siblings.empty()) return siblings;
+      }
+    }
+    return std::vector<SiblingMatch>();
+  }
+
+  const Directory& directory_;
+  const SourceFormat* wanted_;
+  std::string_view lone_file_;
+  int looked_ = 0;
+};
+
+}  // namespace
+
+Result<Detection> detect(const Directory& directory, std::string_view format,
+                         std::string_view lone_file) {
+  return Detector(directory, format, lone_file).explore({});
+}
+
+}  // namespace shardwright

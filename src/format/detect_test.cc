@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/detect.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "format/refused_format.h"
+#include "format/targets.h"
+#include "io/memory_directory.h"
+
+namespace shardwright {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Files = std::vector<std::pair<const char*, const char*>>;
+
+constexpr const char* kTorchDist = R"({"sharded_backend": "torch_dist"})";
+constexpr const char* kFsdp = R"({"sharded_backend": "fsdp_dtensor"})";
+constexpr const char* kTracker = "latest_checkpointed_iteration.txt";
+
+void put(const Files& files, MemoryDirectory& directory) {
+  for (const auto& [path, contents] : files) directory.put(path, contents);
+}
+
+Detection detected(const Files& files, std::string_view format = {}) {
+  MemoryDirectory directory;
+  put(files, directory);
+  return detect(directory, format).value();
+}
+
+// `legacy in iter_0000010`, best first.
+std::vector<std::string> found(const Files& files, std::string_view format = {}) {
+  std::vector<std::string> texts;
+  for (const Candidate& candidate : detected(files, format).candidates) {
+    texts.push_back(std::string(candidate.format->name()) +
+                    (candidate.folder.empty() ? "" : " in " + candidate.folder));
+  }
+  return texts;
+}
+
+TEST(Formats, HaveDifferentNamesThatAreFound) {
+  std::set<std::string_view> names;
+  for (const SourceFormat* format : source_formats()) {
+    EXPECT_TRUE(names.insert(format->name()).second) << format->name();
+    EXPECT_EQ(find_source_format(format->name()), format);
+    EXPECT_FALSE(format->shown_container().empty()) << format->name();
+  }
+  EXPECT_EQ(names.size(), format_names().size());
+  EXPECT_EQ(find_source_format("zip"), nullptr);
+}
+
+// What the steps behind the reading rely on.
+TEST(Formats, HaveTraitsThatAgree) {
+  for (const SourceFormat* format : source_formats()) {
+    SCOPED_TRACE(format->name());
+    const SourceTraits traits = format->traits();
+    EXPECT_LE(traits.is_hf_model + traits.has_chunk_list + traits.is_of_ranks, 1);
+    EXPECT_FALSE(traits.needs_common_state && !traits.has_chunk_list);
+    EXPECT_FALSE(traits.is_hf_model && traits.records == Records::kItems);
+    const std::string_view target = format->usual_target();
+    const Phrase summary = format->summary();
+    EXPECT_EQ(summary.english.empty(), target.empty());
+    EXPECT_EQ(summary.chinese.empty(), target.empty());
+    if (!target.empty()) {
+      EXPECT_TRUE(find_target(target)) << target;
+    }
+  }
+}
+
+TEST(Formats, AnUnknownNameGetsAHint) {
+  EXPECT_TRUE(check_format_name({}));
+  EXPECT_TRUE(check_format_name({"mlite"}));
+  const Status unknown = check_format_name({"torch-dist", "--other-as"});
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, Code::kUsage);
+  EXPECT_THAT(unknown.error().message, HasSubstr("--other-as 'torch-dist': no such format"));
+  EXPECT_THAT(unknown.error().message, HasSubstr("did you mean torch_dist?"));
+}
+
+TEST(Detect, EachFormatIsKnownByWhatLiesThere) {
+  EXPECT_THAT(found({{"model.safetensors", "x"}}), ElementsAre("hf"));
+  EXPECT_THAT(found({{"model.safetensors.index.json", "{}"}}), ElementsAre("hf"));
+  EXPECT_THAT(found({{"mp_rank_00/model_optim_rng.pt", "x"}}), ElementsAre("legacy"));
+  EXPECT_THAT(found({{".metadata", "x"}}), ElementsAre("dcp"));
+  EXPECT_THAT(found({{"__0.metadata", "x"}, {"__1.metadata", "x"}}), ElementsAre("dcp"));
+  EXPECT_THAT(found({{".metadata", "x"}, {"metadata.json", kTorchDist}}),
+              ElementsAre("torch_dist"));
+  EXPECT_THAT(found({{".metadata", "x"}, {"metadata.json", kFsdp}}), ElementsAre("fsdp_dtensor"));
+  EXPECT_THAT(found({{"metadata.json", R"({"sharded_backend": "zarr"})"}}), ElementsAre("zarr"));
+  EXPECT_THAT(found({{"decoder.weight/.zarray", "x"}}), ElementsAre("zarr"));
+  EXPECT_THAT(found({{"adapter_model.safetensors", "x"}}), IsEmpty());
+  EXPECT_THAT(found({}), IsEmpty());
+}
+
+TEST(Detect, OnlyTheKeyNamesABackend) {
+  const auto of = [](const char* json) {
+    return found({{".metadata", "x"}, {"metadata.json", json}});
+  };
+  EXPECT_THAT(of(R"({"note": "torch_dist"})"), ElementsAre("dcp"))
+      << "opening it says what is wrong";
+  EXPECT_THAT(of(R"({"sharded_backend": 1})"), ElementsAre("dcp"));
+  EXPECT_THAT(of("{"), ElementsAre("dcp"));
+  EXPECT_THAT(of(R"({"sharded_backend": "new"})"), ElementsAre("dcp"));
+}
+
+TEST(Detect, SeveralInOneFolderAreAllMeant) {
+  EXPECT_THAT(found({{"model.safetensors", "x"}, {"mp_rank_00/model_optim_rng.pt", "x"}}),
+              ElementsAre("legacy", "hf"));
+  EXPECT_THAT(found({{".metadata", "x"}, {"mp_rank_00/model_rng.pt", "x"}}),
+              ElementsAre("legacy", "dcp"));
+  EXPECT_THAT(found({{".metadata", "x"},
+                     {"metadata.json", kTorchDist},
+                     {"mp_rank_00_001/model_optim_rng.pt", "x"}}),
+              ElementsAre("torch_dist", "legacy"));
+  EXPECT_THAT(found({{".metadata", "x"}, {"model.safetensors", "x"}}), ElementsAre("dcp", "hf"));
+}
+
+// What goes along with a checkpoint, or is left of one, is no second one.
+TEST(Detect, WhatLiesBesideIsNoSecondCheckpoint) {
+  EXPECT_THAT(found({{".metadata", "x"},
+                     {"metadata.json", kTorchDist},
+                     {"hf/config.json", "{}"},
+                     {"hf/model.safetensors", "x"},
+                     {"config.json", "{}"},
+                     {"tokenizer.json", "{}"}}),
+              ElementsAre("torch_dist"));
+  EXPECT_THAT(found({{".metadata", "x"}, {"mp_rank_00/train_dataloader_dprank000.pt", "x"}}),
+              ElementsAre("dcp"));
+  EXPECT_THAT(found({{"model.safetensors", "x"}, {"mp_rank_00_000/distrib_optim.pt", "x"}}),
+              ElementsAre("hf"));
+  EXPECT_THAT(found({{"model.safetensors.index.json", "{}"}, {"mp_rank_00/model_rng.pt", "x"}}),
+              ElementsAre("legacy"));
+  EXPECT_THAT(found({{"model.safetensors", "x"}, {"metadata.json", kTorchDist}}),
+              ElementsAre("hf"));
+  EXPECT_THAT(found({{"model.safetensors", "x"}, {"mp_rank_last/model_optim_rng.pt", "x"}}),
+              ElementsAre("hf"))
+      << "the name has no numbers";
+  EXPECT_THAT(found({{"model_config.yaml", "x"}, {"mp_rank_00/model_weights.ckpt", "x"}}),
+              IsEmpty())
+      << "NeMo 1";
+  EXPECT_THAT(found({{"mp_rank_00_000/distrib_optim.pt", "x"}}), ElementsAre("legacy"))
+      << "but it is what remains where nothing else is there";
+}
+
+TEST(Detect, DescendsToTheData) {
+  EXPECT_THAT(found({{kTracker, " 10\n"},
+                     {"iter_0000010/mp_rank_00/model_optim_rng.pt", "x"},
+                     {"iter_0000020/mp_rank_00/model_optim_rng.pt", "x"}}),
+              ElementsAre("legacy in iter_0000010"));
+  EXPECT_THAT(found({{kTracker, "release"}, {"release/.metadata", "x"}}),
+              ElementsAre("dcp in release"));
+  EXPECT_THAT(found({{"iter_0000005/.metadata", "x"}, {"iter_0000012/.metadata", "x"}}),
+              ElementsAre("dcp in iter_0000012"));
+  EXPECT_THAT(found({{"release/.metadata", "x"}}), ElementsAre("dcp in release"));
+  EXPECT_THAT(found({{"checkpoint-500/model.safetensors", "x"}, {"checkpoint-9/a", "x"}}),
+              ElementsAre("hf in checkpoint-500"));
+  EXPECT_THAT(found({{"sharded/model.safetensors", "x"}}), ElementsAre("hf in sharded"));
+  EXPECT_THAT(found({{"step_5/.metadata", "x"}, {"step_40/.metadata", "x"}}),
+              ElementsAre("dcp in step_40"));
+}
+
+TEST(Detect, FollowsTheFileThatDeepSpeedKeepsAsATracker) {
+  const Files files = {{"global_step5/.metadata", "x"}, {"global_step9/.metadata", "x"}};
+  Files named = files;
+  named.emplace_back("latest", "global_step5\n");
+  EXPECT_THAT(found(named), ElementsAre("dcp in global_step5"));
+  EXPECT_THAT(found(files), ElementsAre("dcp in global_step9"));
+  Files gone = files;
+  gone.emplace_back("latest", "global_step7");
+  EXPECT_THAT(found(gone), ElementsAre("dcp in global_step9")) << "it names nothing";
+  Files folder = files;
+  folder.emplace_back("latest/.metadata", "x");
+  EXPECT_THAT(found(folder), ElementsAre("dcp in global_step9")) << "a folder is no file";
+}
+
+TEST(Detect, ALoneFileIsReadByItselfOrNotAtAll) {
+  MemoryDirectory directory;
+  put({{"model.pt", "x"}, {"notes.txt", "x"}, {"iter_0000001/.metadata", "x"}}, directory);
+  const Detection model = detect(directory, {}, "model.pt").value();
+  ASSERT_EQ(model.candidates.size(), 1U);
+  EXPECT_EQ(model.candidates[0].format->name(), "torch_files");
+  directory.put(kTracker, "7");
+  const Detection notes = detect(directory, {}, "notes.txt").value();
+  EXPECT_THAT(notes.candidates, IsEmpty());
+  EXPECT_FALSE(notes.tracker) << "that is about what lies beside it";
+}
+
+TEST(Detect, DescendsIntoWhatVerlNemoAndVeOmniWrite) {
+  EXPECT_THAT(found({{"actor/dist_ckpt/.metadata", "x"},
+                     {"actor/dist_ckpt/metadata.json", kTorchDist},
+                     {"actor/huggingface/config.json", "{}"},
+                     {"data.pt", "x"}}),
+              ElementsAre("torch_dist in actor/dist_ckpt"));
+  EXPECT_THAT(found({{kTracker, "5"},
+                     {"global_step_5/actor/dist_ckpt/.metadata", "x"},
+                     {"global_step_9/actor/dist_ckpt/.metadata", "x"}}),
+              ElementsAre("dcp in global_step_5/actor/dist_ckpt"));
+  EXPECT_THAT(found({{"global_step_9/actor/dist_ckpt/.metadata", "x"},
+                     {"global_step_10/actor/dist_ckpt/.metadata", "x"}}),
+              ElementsAre("dcp in global_step_10/actor/dist_ckpt"));
+  EXPECT_THAT(found({{"weights/.metadata", "x"},
+                     {"weights/metadata.json", kTorchDist},
+                     {"context/io.json", "{}"}}),
+              ElementsAre("torch_dist in weights"));
+  EXPECT_THAT(found({{"weights/.metadata", "x"}}), IsEmpty()) << "NeMo writes both folders";
+  EXPECT_THAT(found({{"checkpoints/global_step_3/.metadata", "x"}}),
+              ElementsAre("dcp in checkpoints/global_step_3"));
+}
+
+TEST(Detect, WaysThatAreEquallyGoodAreAllMeant) {
+  EXPECT_THAT(found({{"iter_0000010/.metadata", "x"}, {"global_step_4/model.safetensors", "x"}}),
+              ElementsAre("dcp in iter_0000010", "hf in global_step_4"));
+  EXPECT_THAT(found({{"actor/dist_ckpt/.metadata", "x"}, {"critic/dist_ckpt/.metadata", "x"}}),
+              ElementsAre("dcp in actor/dist_ckpt", "dcp in critic/dist_ckpt"));
+  EXPECT_THAT(found({{"dist_ckpt/.metadata", "x"}, {"huggingface/model.safetensors", "x"}}),
+              ElementsAre("dcp in dist_ckpt", "hf in huggingface"));
+  EXPECT_THAT(found({{"dist_ckpt/.metadata", "x"}, {"huggingface/config.json", "{}"}}),
+              ElementsAre("dcp in dist_ckpt"));
+}
+
+TEST(Detect, AChoiceFindsWhatItNames) {
+  const Files both = {{"model.safetensors", "x"},
+                      {"mp_rank_00/model_optim_rng.pt", "x"},
+                      {"iter_0000010/.metadata", "x"},
+                      {"iter_0000010/metadata.json", kTorchDist}};
+  EXPECT_THAT(found(both, "hf"), ElementsAre("hf"));
+  EXPECT_THAT(found(both, "legacy"), ElementsAre("legacy"));
+  EXPECT_THAT(found(both, "torch_dist"), ElementsAre("torch_dist in iter_0000010"));
+  EXPECT_THAT(found(both, "dcp"), IsEmpty());
+  EXPECT_THAT(found({{"mp_rank_00/distrib_optim.pt", "x"}}, "hf"), IsEmpty());
+  EXPECT_THAT(found(both, "mimo"), ElementsAre("torch_dist in iter_0000010")) << "once opened";
+  EXPECT_THAT(found({{".metadata", "x"}}, "fsdp_dtensor"), ElementsAre("dcp"));
+  EXPECT_THAT(found({{".metadata", "x"}, {"metadata.json", kFsdp}}, "fsdp_dtensor"),
+              ElementsAre("fsdp_dtensor"));
+  EXPECT_THAT(found({{".metadata", "x"}, {"metadata.json", kFsdp}}, "mlite"), IsEmpty())
+      << "one dialect is not another";
+  EXPECT_THAT(found({{kTracker, "10"},
+                     {"iter_0000010/.metadata", "x"},
+                     {"huggingface/model.safetensors", "x"}},
+                    "hf"),
+              ElementsAre("hf in huggingface"));
+}
+
+TEST(Detect, TellsWhereAChoiceIsNeeded) {
+  const auto flags = [](const Files& files, std::string_view format = {}) {
+    std::vector<std::string> texts;
+    for (const Candidate& candidate : detected(files, format).candidates) {
+      texts.push_back(flag_of(candidate));
+    }
+    return texts;
+  };
+  const Files both = {{"model.safetensors", "x"}, {"mp_rank_00/model_rng.pt", "x"}};
+  EXPECT_THAT(flags(both), ElementsAre(" --as legacy", " --as hf"));
+  EXPECT_THAT(flags(both, "hf"), ElementsAre(" --as hf"));
+  EXPECT_THAT(flags({{"model.safetensors", "x"}}), ElementsAre(""));
+  EXPECT_THAT(flags({{"actor/.metadata", "x"}, {"critic/.metadata", "x"}}), ElementsAre("", ""));
+  const Files remains = {{"model.safetensors", "x"}, {"mp_rank_00/distrib_optim.pt", "x"}};
+  EXPECT_THAT(flags(remains), ElementsAre(""));
+  EXPECT_THAT(flags(remains, "legacy"), ElementsAre(" --as legacy"));
+}
+
+TEST(Detect, SeesBrokenTrackers) {
+  const Detection gone =
+      detected({{kTracker, "30"}, {"iter_0000020/mp_rank_00/model_optim_rng.pt", "x"}});
+  ASSERT_TRUE(gone.tracker);
+  EXPECT_FALSE(gone.tracker->is_there);
+  EXPECT_EQ(gone.tracker->folder, "iter_0000030");
+  EXPECT_EQ(gone.candidates.at(0).folder, "iter_0000020") << "the newest that is there";
+  const Detection garbled = detected({{kTracker, "../../etc"}});
+  EXPECT_EQ(garbled.tracker->folder, "");
+  const std::string page(1000, 'x');
+  EXPECT_EQ(detected({{kTracker, page.c_str()}}).tracker->text.size(), 40U);
+  const Detection empty = detected({{kTracker, "30"}, {"iter_0000020/.metadata", "x"}});
+  EXPECT_FALSE(empty.tracker->is_there);
+  const Detection nested = detected({{kTracker, "30"},
+                                     {"iter_0000030/latest_checkpointed_iteration.txt", "7"},
+                                     {"iter_0000030/iter_0000005/.metadata", "x"}});
+  EXPECT_FALSE(nested.tracker->is_there) << "the broken one counts";
+  EXPECT_EQ(nested.run, "iter_0000030");
+  const Detection outer = detected({{kTracker, "30"},
+                                    {"iter_0000020/latest_checkpointed_iteration.txt", "5"},
+                                    {"iter_0000020/iter_0000005/.metadata", "x"}});
+  EXPECT_FALSE(outer.tracker->is_there);
+  EXPECT_EQ(outer.run, "");
+  // One on a way that leads nowhere is of no matter.
+  EXPECT_FALSE(detected({{"actor/latest_checkpointed_iteration.txt", "3"},
+                         {"huggingface/model.safetensors", "x"}})
+                   .tracker);
+}
+
+TEST(Detect, LooksIntoAFewFoldersOnly) {
+  EXPECT_THAT(found({{"iter_1/iter_1/iter_1/iter_1/iter_1/.metadata", "x"}}),
+              ElementsAre("dcp in iter_1/iter_1/iter_1/iter_1/iter_1"));
+  EXPECT_THAT(found({{"iter_1/iter_1/iter_1/iter_1/iter_1/iter_1/.metadata", "x"}}), IsEmpty());
+  // 3^5 folders, each as good as the others.
+  std::vector<std::string> folders = {""};
+  for (int depth = 0; depth < 5; ++depth) {
+    std::vector<std::string> deeper;
+    for (const std::string& folder : folders) {
+      for (const char* name : {"actor/", "critic/", "release/"}) deeper.push_back(folder + name);
+    }
+    folders = std::move(deeper);
+  }
+  MemoryDirectory directory;
+  for (const std::string& folder : folders) directory.put(folder + ".metadata", "x");
+  EXPECT_LE(detect(directory).value().candidates.size(), 110U);
+}
+
+TEST(Detect, AMetadataJsonOfOtherSoftwareMayBeLarge) {
+  const std::string large = "[\"" + std::string(std::size_t{2} << 20, 'x') + "\"]";
+  EXPECT_THAT(found({{"model.safetensors", "x"}, {"metadata.json", large.c_str()}}),
+              ElementsAre("hf"));
+}
+
+TEST(Detect, ZarrLiesBesideFoldersOfRanks) {
+  EXPECT_THAT(found({{"mp_rank_00/distrib_optim.pt", "x"}, {"weight/.zarray", "{}"}}),
+              ElementsAre("zarr"));
+  EXPECT_THAT(found({{".metadata", "x"}, {"metadata.json", kTorchDist}, {"weight/.zarray", "{}"}}),
+              ElementsAre("torch_dist"))
+      << "metadata.json says which it is";
+}
+
+TEST(OnlyCandidate, NamesEachAndTheWayOut) {
+  const auto refused = [](const Files& files, const FormatChoice& choice = {}) {
+    MemoryDirectory directory;
+    put(files, directory);
+    return only_candidate(directory, "ckpt", detect(directory, choice.format).value(), choice)
+        .error();
+  };
+  const Files both = {{"model.safetensors", "x"}, {"mp_rank_00/model_rng.pt", "x"}};
+  EXPECT_EQ(refused(both).code, Code::kTwoCheckpoints);
+  EXPECT_EQ(refused(both).message,
+            "ckpt holds two checkpoints: legacy (mp_rank_00 holds what one rank saved) and hf "
+            "(model.safetensors holds weights); name one with --as FORMAT");
+  EXPECT_THAT(refused(both, {"", "--other-as"}).message, HasSubstr("with --other-as FORMAT"));
+  EXPECT_THAT(refused(both, {"", ""}).message, HasSubstr("; give a folder that holds one only"));
+  EXPECT_THAT(refused({{"actor/.metadata", "x"}, {"critic/.metadata", "x"}}).message,
+              HasSubstr("dcp in actor (.metadata lists the stored chunks) and dcp in critic "
+                        "(.metadata lists the stored chunks); give the folder of one of them"));
+  const Error wrong = refused({{"iter_0000001/.metadata", "x"}}, {"hf"});
+  EXPECT_EQ(wrong.code, Code::kUsage);
+  EXPECT_EQ(wrong.message, "--as hf: ckpt holds dcp (.metadata lists the stored chunks), no hf");
+  EXPECT_EQ(refused({}, {"hf"}).code, Code::kUnknownFormat);
+  EXPECT_EQ(refused({{kTracker, "3"}, {"iter_0000001/.metadata", "x"}}).code, Code::kTrackerBroken);
+  EXPECT_THAT(refused({{kTracker, "../etc"}}).message,
+              HasSubstr("found '../etc', expected an iteration or 'release'"));
+  EXPECT_EQ(refused({{"a", "x"}, {"b", "x"}, {"c", "x"}, {"d", "x"}, {"e", "x"}}).message,
+            "ckpt: found a, b, c, d, expected .metadata, *.safetensors or iter_* folders");
+}
+
+TEST(OnlyCandidate, OnceOpenedADialectCountsToo) {
+  const SourceFormat& dcp = *find_source_format("dcp");
+  Location location;
+  location.format = "mlite";
+  for (const char* format : {"", "dcp", "mlite"}) {
+    EXPECT_TRUE(check_opened({format}, dcp, location)) << format;
+  }
+  EXPECT_EQ(check_opened({"mimo"}, dcp, location).error().code, Code::kUsage);
+}
+
+}  // namespace
+}  // namespace shardwright

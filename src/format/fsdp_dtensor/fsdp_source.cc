@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/fsdp_dtensor/fsdp_source.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <unordered_map>
+
+#include "base/fail.h"
+#include "format/fsdp_dtensor/fsdp_state.h"
+#include "format/fsdp_dtensor/fsdp_target.h"
+#include "format/select.h"
+#include "layout/fsdp_name.h"
+#include "layout/layer_name.h"
+#include "state/recorded_run.h"
+
+namespace shardwright {
+namespace {
+
+using Role = FsdpName::Role;
+using Half = FsdpName::Half;
+
+std::string canonical_name(const FsdpName& name) {
+  switch (name.role) {
+    case Role::kExpAvg:
+      return "optimizer.state.exp_avg." + name.parameter;
+    case Role::kExpAvgSq:
+      return "optimizer.state.exp_avg_sq." + name.parameter;
+    default:
+      return name.parameter;
+  }
+}
+
+// The stored tensors that one canonical tensor is made of: by expert, then by half.
+struct Parts {
+  std::map<std::pair<std::int64_t, Half>, const StoredTensor*> by_place;
+  bool has_experts = false;
+  bool has_halves = false;
+
+  [[nodiscard]] std::int64_t experts() const { return by_place.rbegin()->first.first + 1; }
+};
+
+Status check_parts(const std::string& name, const Parts& parts) {
+  const TensorDesc& first = parts.by_place.begin()->second->desc;
+  const std::size_t halves = parts.has_halves ? 2 : 1;
+  const auto last = static_cast<std::size_t>(parts.by_place.rbegin()->first.first);
+  if (last >= parts.by_place.size() || parts.by_place.size() != (last + 1) * halves) {
+    return fail(Code::kUnmatchedSource, "tensor {}: found {} of its pieces, expected {}{}", name,
+                parts.by_place.size(), parts.has_halves ? "_w and _v" : "one",
+                last == 0 ? "" : fmt::format(" of each expert from 0 to {}", last));
+  }
+  for (const auto& [place, tensor] : parts.by_place) {
+    const bool is_half = place.second != Half::kWhole;
+    if (is_half == parts.has_halves && tensor->desc.dtype == first.dtype &&
+        tensor->desc.shape == first.shape) {
+      continue;
+    }
+    return fail(Code::kUnmatchedSource,
+                "tensor {}: found {} {}, expected {} {} as its other pieces", tensor->desc.name,
+                torch_name(tensor->desc.dtype), to_string(tensor->desc.shape),
+                torch_name(first.dtype), to_string(first.shape));
+  }
+  const int lead = parts.has_experts ? 1 : 0;
+  if (first.shape.size() + lead > kMaxAxes || (parts.has_halves && first.shape.empty())) {
+    return fail(Code::kUnmatchedSource, "tensor {}: found shape {}, expected rows", name,
+                to_string(first.shape));
+  }
+  return {};
+}
+
+// One more axis in front, on which the chunk has place `index`.
+Dims lifted(const Dims& dims, std::int64_t index) {
+  Dims result{index};
+  for (const std::int64_t value : dims) result.push_back(value);
+  return result;
+}
+
+StoredTensor put_together(const std::string& name, const Parts& parts) {
+  const TensorDesc& first = parts.by_place.begin()->second->desc;
+  StoredTensor whole{{name, first.dtype, first.shape}, ChunkList(), Encoding::kRaw};
+  if (parts.has_halves) whole.desc.shape[0] *= 2;
+  if (parts.has_experts) whole.desc.shape = lifted(whole.desc.shape, parts.experts());
+  whole.chunks = ChunkList(whole.desc.shape.size());
+  for (const auto& [place, tensor] : parts.by_place) {
+    for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
+      Chunk chunk = tensor->chunks[i];
+      if (place.second == Half::kValue) chunk.box.origin[0] += first.shape[0];
+      if (parts.has_experts) {
+        chunk.box.origin = lifted(chunk.box.origin, place.first);
+        chunk.box.shape = lifted(chunk.box.shape, 1);
+        if (!chunk.strides.empty()) chunk.strides = lifted(chunk.strides, 0);
+      }
+      whole.chunks.push_back(chunk);
+    }
+  }
+  return whole;
+}
+
+// How many steps the optimizer has made, by its state's own count. Parameters that were added later
+// count fewer: the most counts.
+Result<std::optional<std::int64_t>> optimizer_step(const Catalog& catalog, SourceFiles& files,
+                                                   std::vector<std::string>& notes) {
+  std::optional<float> most;
+  bool differ = false;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const std::optional<FsdpName> name = split_fsdp_name(tensor.desc.name);
+    const bool is_count = name && name->role == Role::kStep && tensor.desc.shape.empty() &&
+                          tensor.desc.dtype == DType::kF32 && tensor.chunks.size() > 0;
+    if (!is_count) continue;
+    float step = 0;
+    SW_TRY(files.read_at(tensor.chunks.file(0), tensor.chunks.range(0).offset,
+                         std::as_writable_bytes(std::span(&step, 1))));
+    differ |= most && *most != step;
+    most = std::max(most.value_or(step), step);
+  }
+  if (!most || !(*most >= 0) || *most > 1e9F) return std::optional<std::int64_t>();
+  if (differ) notes.push_back(fmt::format("parameters differ in their steps: {} is kept", *most));
+  return static_cast<std::int64_t>(*most);
+}
+
+}  // namespace
+
+Status check_fsdp_stages(const Catalog& catalog, const Arguments& arguments) {
+  const FsdpStages stages = count_fsdp_stages(catalog, arguments);
+  if (!stages.lost_layers()) return {};
+  return fail(
+      Code::kLossySource,
+      "model: found {} layers by name, expected {} of a run with {} pipeline stages; stages "
+      "number their layers alike, and layers of one name were lost when this was saved",
+      stages.found, stages.expected, stages.stages);
+}
+
+FsdpStages count_fsdp_stages(const Catalog& catalog, const Arguments& arguments) {
+  std::vector<TensorDesc> descs;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const std::optional<FsdpName> name = split_fsdp_name(tensor.desc.name);
+    descs.push_back(tensor.desc);
+    if (name) descs.back().name = name->parameter;
+  }
+  return {number_of(arguments, {"pipeline_model_parallel_size"}).value_or(1),
+          count_main_layers(descs), number_of(arguments, {"num_layers"}).value_or(0)};
+}
+
+Result<Catalog> canonical_from_fsdp(const Catalog& catalog, const Arguments& arguments,
+                                    std::vector<std::string>& notes) {
+  Catalog canonical = SW_TRY(named_canonically(catalog, notes));
+  SW_TRY(check_fsdp_stages(catalog, arguments));
+  return canonical;
+}
+
+Result<Catalog> named_canonically(const Catalog& catalog, std::vector<std::string>& notes) {
+  std::vector<std::string> order;
+  std::unordered_map<std::string, Parts> parts;
+  bool has_states = false;
+  std::size_t rng_states = 0;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const std::optional<FsdpName> name = split_fsdp_name(tensor.desc.name);
+    if (!name) {
+      if (!tensor.desc.name.starts_with("rng_state.")) {
+        return fail(Code::kUnmatchedSource, "tensor {}: found a name that fsdp_dtensor has not",
+                    tensor.desc.name);
+      }
+      ++rng_states;
+      continue;
+    }
+    has_states |= name->role != Role::kModel;
+    if (name->role == Role::kStep) continue;
+    const std::string canonical = canonical_name(*name);
+    const auto [found, is_new] = parts.try_emplace(canonical);
+    if (is_new) order.push_back(canonical);
+    found->second.has_experts |= name->expert.has_value();
+    found->second.has_halves |= name->half != Half::kWhole;
+    const auto place = std::pair(name->expert.value_or(0), name->half);
+    if (!found->second.by_place.emplace(place, &tensor).second) {
+      return fail(Code::kDuplicateName, "tensor {}: its parameter is stored under another name too",
+                  tensor.desc.name);
+    }
+  }
+  if (rng_states > 0) notes.emplace_back("RNG states are left out: they belong to the old ranks");
+  Catalog canonical;
+  canonical.files = catalog.files;
+  for (const std::string& name : order) {
+    SW_TRY(check_parts(name, parts.at(name)));
+    canonical.tensors.push_back(put_together(name, parts.at(name)));
+    if (!has_states || name.starts_with("optimizer.state.")) continue;
+    StoredTensor main_weight = canonical.tensors.back();
+    main_weight.desc.name = "optimizer.state.param." + name;
+    canonical.tensors.push_back(std::move(main_weight));
+  }
+  return canonical;
+}
+
+Status undo_fsdp(const ConvertRequest& request, Checkpoint& source, Catalog& catalog,
+                 std::vector<std::string>& notes) {
+  const auto step = SW_TRY(optimizer_step(catalog, *source.files, notes));
+  source.common_state =
+      SW_TRY(make_common_state(catalog, *source.files, keeps_optimizer(request), step));
+  catalog = SW_TRY(canonical_from_fsdp(catalog, source.arguments, notes));
+  if (!request.dtype && request.format != fsdp_dtensor_target().traits().name) {
+    notes.emplace_back(
+        "weights stay float32, the main weights of Megatron-FSDP; --dtype bfloat16 gives what such "
+        "a model usually computes with");
+  }
+  return {};
+}
+
+}  // namespace shardwright

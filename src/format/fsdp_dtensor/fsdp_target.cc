@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/fsdp_dtensor/fsdp_target.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/fail.h"
+#include "format/dcp/dcp_target.h"
+#include "format/fsdp_dtensor/fsdp_state.h"
+#include "layout/fsdp_name.h"
+#include "layout/layer_name.h"
+#include "layout/shard_rule.h"
+#include "layout/state_name.h"
+#include "plan/slice.h"
+
+namespace shardwright {
+namespace {
+
+using Role = FsdpName::Role;
+
+// In the order of kStateKinds: the model is what is trained.
+constexpr std::array kRoles = {Role::kModel, Role::kExpAvg, Role::kExpAvgSq};
+constexpr std::string_view kExperts = ".experts.experts.";
+
+// One tensor on its way: what it is of which parameter.
+struct Piece {
+  FsdpName name;
+  DraftTensor tensor;
+};
+
+Result<Piece> classify(DraftTensor tensor, bool& is_main_weight) {
+  is_main_weight = false;
+  Piece piece{{}, std::move(tensor)};
+  const std::string& name = piece.tensor.desc.name;
+  piece.name.parameter = name;
+  if (!is_optimizer_name(name)) return piece;
+  const std::optional<StateName> state = split_state_name(name);
+  const auto kind = std::ranges::find(kStateKinds, state ? state->kind : "");
+  if (kind != kStateKinds.end()) {
+    piece.name.role = kRoles[static_cast<std::size_t>(kind - kStateKinds.begin())];
+    piece.name.parameter = state->tensor;
+    is_main_weight = piece.name.role == Role::kModel;
+    return piece;
+  }
+  return fail(Code::kOptimizerUnsupported,
+              "tensor {}: found an optimizer state that Megatron-FSDP does not have, expected "
+              "param, exp_avg and exp_avg_sq; convert without it (--optimizer drop)",
+              name);
+}
+
+// A stack of layers becomes its layers.
+void split_layers(const Piece& piece, std::vector<Piece>& out) {
+  const std::optional<LayerName> layer = split_layer_name(piece.name.parameter);
+  if (!layer || layer->index || piece.tensor.desc.shape.empty()) return out.push_back(piece);
+  for (std::int64_t index = 0; index < piece.tensor.desc.shape[0]; ++index) {
+    Piece one{piece.name, take_row(piece.tensor, index)};
+    one.name.parameter = join_layer_name(layer->stack, index, layer->rest);
+    out.push_back(std::move(one));
+  }
+}
+
+// `experts.experts.3.linear_fc1.weight` is expert 3; without a number an axis counts them.
+void split_experts(Piece piece, std::vector<Piece>& out) {
+  std::string& parameter = piece.name.parameter;
+  const std::size_t at = parameter.find(kExperts);
+  if (at == std::string::npos) return out.push_back(std::move(piece));
+  const char* const digits = parameter.data() + at + kExperts.size();
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(digits, parameter.data() + parameter.size(), number);
+  if (error == std::errc() && *end == '.') {
+    piece.name.expert = number;
+    parameter.erase(at + kExperts.size(), static_cast<std::size_t>(end - digits) + 1);
+    return out.push_back(std::move(piece));
+  }
+  for (std::int64_t expert = 0; expert < piece.tensor.desc.shape[0]; ++expert) {
+    Piece one{piece.name, take_row(piece.tensor, expert)};
+    one.name.expert = expert;
+    out.push_back(std::move(one));
+  }
+}
+
+// How many columns the linear_fc2 beside a linear_fc1 has.
+using Columns = std::unordered_map<std::string, std::int64_t>;
+
+Columns columns_of_fc2(const std::vector<Piece>& pieces) {
+  Columns columns;
+  for (const Piece& piece : pieces) {
+    const std::size_t at = piece.name.parameter.find("linear_fc2.weight");
+    if (at == std::string::npos || piece.tensor.desc.shape.size() != 2) continue;
+    columns[piece.name.parameter.substr(0, at)] = piece.tensor.desc.shape[1];
+  }
+  return columns;
+}
+
+void split_halves(Piece piece, const Columns& columns, std::vector<Piece>& out) {
+  const std::string& parameter = piece.name.parameter;
+  const std::size_t at = parameter.find("linear_fc1.");
+  const bool is_linear = parameter.ends_with(".weight") || parameter.ends_with(".bias");
+  const auto found = columns.find(parameter.substr(0, std::min(at, parameter.size())));
+  const Dims& shape = piece.tensor.desc.shape;
+  if (at == std::string::npos || !is_linear || found == columns.end() || shape.empty() ||
+      !is_gated(shape[0], found->second)) {
+    return out.push_back(std::move(piece));
+  }
+  const std::int64_t rows = shape[0] / 2;
+  Piece gate{piece.name, slice_rows(piece.tensor, 0, rows)};
+  gate.name.half = FsdpName::Half::kGate;
+  Piece value{piece.name, slice_rows(piece.tensor, rows, rows)};
+  value.name.half = FsdpName::Half::kValue;
+  out.push_back(std::move(gate));
+  out.push_back(std::move(value));
+}
+
+PlannerPath path_of(const FsdpName& name, const std::string& text) {
+  if (name.role == Role::kModel) return {text, {"model", text.substr(6)}};
+  constexpr std::size_t kPrefix = 16;  // "optimizer.state."
+  const std::size_t dot = text.rfind('.');
+  return {text, {"optimizer", "state", text.substr(kPrefix, dot - kPrefix), text.substr(dot + 1)}};
+}
+
+class FsdpEntries {
+ public:
+  FsdpEntries(const ConvertRequest& request, TargetParts& parts, std::vector<std::string>& notes)
+      : request_(request), parts_(parts), notes_(notes) {}
+
+  Status run() {
+    std::vector<Piece> pieces = SW_TRY(split());
+    std::unordered_set<std::string> with_states;
+    for (const Piece& piece : pieces) {
+      if (piece.name.role == Role::kExpAvg) with_states.insert(group_name(piece.name));
+    }
+    std::vector<DraftTensor> tensors;
+    std::vector<GroupedParameter> grouped;
+    for (const Piece& piece : pieces) {
+      if (piece.name.role == Role::kModel) add_group(piece, with_states, grouped);
+    }
+    SW_TRY(make_objects(grouped));
+    for (Piece& piece : pieces) {
+      if (piece.name.role == Role::kExpAvg) tensors.push_back(step_of(piece.name));
+      tensors.push_back(finished(std::move(piece)));
+    }
+    parts_.tensors = std::move(tensors);
+    return {};
+  }
+
+ private:
+  Result<std::vector<Piece>> split() {
+    std::vector<Piece> layers;
+    std::unordered_set<std::string> main_weights;
+    for (DraftTensor& draft : parts_.tensors) {
+      bool is_main_weight = false;
+      const Piece piece = SW_TRY(classify(std::move(draft), is_main_weight));
+      if (is_main_weight) main_weights.insert(piece.name.parameter);
+      if (!is_main_weight && piece.name.role == Role::kModel) weights_.push_back(piece);
+      if (is_main_weight || piece.name.role != Role::kModel) split_layers(piece, layers);
+    }
+    for (const Piece& weight : weights_) {
+      if (!main_weights.contains(weight.name.parameter)) split_layers(weight, layers);
+    }
+    if (!main_weights.empty()) {
+      notes_.emplace_back(
+          "the optimizer's main weights become the model: Megatron-FSDP has no other");
+    }
+    std::vector<Piece> experts;
+    for (Piece& piece : layers) split_experts(std::move(piece), experts);
+    const Columns columns = columns_of_fc2(experts);
+    std::vector<Piece> halves;
+    for (Piece& piece : experts) split_halves(std::move(piece), columns, halves);
+    return halves;
+  }
+
+  // The settings of a parameter are kept under its name before it was cut in halves.
+  static std::string group_name(const FsdpName& name) {
+    std::string text = join_fsdp_group_entry(name.parameter, name.expert, "");
+    text.pop_back();
+    return text;
+  }
+
+  static void add_group(const Piece& piece, const std::unordered_set<std::string>& with_states,
+                        std::vector<GroupedParameter>& grouped) {
+    std::string name = group_name(piece.name);
+    if (!with_states.contains(name) || piece.name.half == FsdpName::Half::kValue) return;
+    // Megatron-Core's own rule: no decay for what has one axis, biases and norms.
+    grouped.push_back(
+        {std::move(name), piece.tensor.desc.shape.size() > 1, piece.name.expert.has_value()});
+  }
+
+  DraftTensor step_of(const FsdpName& of) {
+    FsdpName name = of;
+    name.role = Role::kStep;
+    const std::string text = join_fsdp_name(name);
+    parts_.planner_paths.push_back(path_of(name, text));
+    return {{text, DType::kF32, {}}, {{}, static_cast<double>(step_), 0.0}, std::nullopt};
+  }
+
+  DraftTensor finished(Piece piece) {
+    TensorDesc& desc = piece.tensor.desc;
+    desc.name = join_fsdp_name(piece.name);
+    if (is_castable_float(desc.dtype) && !request_.dtype) desc.dtype = DType::kF32;
+    parts_.planner_paths.push_back(path_of(piece.name, desc.name));
+    return std::move(piece.tensor);
+  }
+
+  Status make_objects(const std::vector<GroupedParameter>& grouped) {
+    parts_.copied_objects.clear();
+    parts_.new_objects.clear();
+    const SplitState state = SW_TRY(split_common_state(parts_.common_state, grouped));
+    step_ = state.step;
+    for (const StateEntry& entry : state.entries) {
+      parts_.new_objects.emplace_back(entry.name, std::make_shared<const std::string>(entry.bytes));
+      parts_.planner_paths.push_back({entry.name, {entry.path.begin(), entry.path.end()}});
+    }
+    notes_.emplace_back("extra states and RNG states are left out: Megatron-FSDP makes its own");
+    parts_.files.push_back({"latest_checkpointed_iteration.txt", parts_.tracker});
+    return {};
+  }
+
+  const ConvertRequest& request_;
+  TargetParts& parts_;
+  std::vector<std::string>& notes_;
+  std::vector<Piece> weights_;
+  std::int64_t step_ = 0;
+};
+
+class FsdpTarget : public Target {
+ public:
+  FsdpTarget()
+      : Target({.name = "fsdp_dtensor",
+                .names = TargetNames::kMegatron,
+                .keeps_optimizer = true,
+                .has_grid = true,
+                .has_shards = true,
+                .holds_extras = false,
+                .backend = "fsdp_dtensor",
+                .hf_folder = "iter_0000000/hf/"}) {}
+
+  Status make_entries(const ConvertRequest& request, TargetParts& parts,
+                      std::vector<std::string>& notes) const override {
+    if (request.parallel.pipeline > 1) {
+      return fail(
+          Code::kUsage,
+          "--pp {} does not apply to --to fsdp_dtensor: Megatron-FSDP numbers the layers of "
+          "each pipeline stage alike and loses them; leave it out",
+          request.parallel.pipeline);
+    }
+    return FsdpEntries(request, parts, notes).run();
+  }
+
+  Status lay_out(const ConvertRequest& request, TargetParts& parts, Plan& plan,
+                 std::vector<std::string>& /*notes*/) const override {
+    return plan_dcp(parts, request, /*with_empty=*/false, plan);
+  }
+};
+
+}  // namespace
+
+const Target& fsdp_dtensor_target() {
+  static const FsdpTarget target;
+  return target;
+}
+
+}  // namespace shardwright

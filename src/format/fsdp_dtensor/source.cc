@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/fsdp_dtensor/source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dcp/rank_metadata.h"
+#include "format/dcp/dcp_reader.h"
+#include "format/dcp/recognise_dcp.h"
+#include "layout/fsdp_name.h"
+#include "layout/texts.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kFsdpBackend = "fsdp_dtensor";
+
+class FsdpDtensorSource final : public SourceFormat {
+ public:
+  std::string_view name() const override { return "fsdp_dtensor"; }
+
+  SourceTraits traits() const override {
+    return {.has_chunk_list = true,
+            .has_layers_apart = true,
+            .holds_extras = false,
+            .leftover_ending = kChunkFiles};
+  }
+
+  Phrase summary() const override { return phrase("format.fsdp_dtensor"); }
+
+  std::string_view usual_target() const override { return "hf"; }
+
+  bool may_lie_in(const SourceTraits& files) const override {
+    return files.has_chunk_list && !files.needs_common_state;
+  }
+
+  Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
+    const auto backend = SW_TRY(sharded_backend(folder));
+    if (backend != kFsdpBackend) return std::optional<Recognition>();
+    const std::optional<std::string> list = chunk_list_of(folder);
+    Recognition found;
+    if (!list) found.strength = Recognition::Strength::kRemains;
+    if (list) found.facts.push_back(*list);
+    found.facts.push_back(fmt::format("metadata.json names the {} backend", kFsdpBackend));
+    return found;
+  }
+
+  Status open(Checkpoint& checkpoint, Defects& defects) const override {
+    return read_dcp(checkpoint, defects);
+  }
+
+  // Without metadata.json only names tell it from plain DCP.
+  bool is_spoken_in(const Checkpoint& checkpoint) const override {
+    return std::ranges::any_of(checkpoint.catalog.tensors, [](const StoredTensor& tensor) {
+      return is_fsdp_model_name(tensor.desc.name);
+    });
+  }
+
+  SourceTraits traits_of(const Checkpoint& /*checkpoint*/) const override { return traits(); }
+};
+
+}  // namespace
+
+const SourceFormat& fsdp_dtensor_source() {
+  static const FsdpDtensorSource format;
+  return format;
+}
+
+bool is_fsdp(const Checkpoint& checkpoint) {
+  return checkpoint.location.format == fsdp_dtensor_source().name();
+}
+
+}  // namespace shardwright

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/hf/hf_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_map>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "codec/json_text.h"
+#include "codec/safetensors_header.h"
+#include "format/hf/hf_index.h"
+#include "format/hf/hf_shards.h"
+#include "format/unfinished_download.h"
+
+namespace shardwright {
+namespace {
+
+// Weights in any form: what must not be carried along as an artifact.
+constexpr std::array<std::string_view, 10> kWeightEndings = {
+    ".safetensors", ".safetensors.index.json",
+    ".bin",         ".bin.index.json",
+    ".pt",          ".pth",
+    ".gguf",        ".h5",
+    ".msgpack",     ".onnx"};
+
+Status refuse_duplicates(const Catalog& catalog, Defects& defects) {
+  std::unordered_map<std::string_view, std::uint32_t> seen;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const auto [first, is_new] = seen.emplace(tensor.desc.name, tensor.chunks.file(0));
+    if (is_new) continue;
+    SW_TRY(defects.report(fail(Code::kDuplicateName, "tensor {}: found in both {} and {}",
+                               tensor.desc.name, catalog.files[first->second],
+                               catalog.files[tensor.chunks.file(0)])));
+  }
+  return {};
+}
+
+// `offsets`: of each tensor within the whole one, for files that hold shards; else as many as
+// tensors were there before.
+Status add_tensors(const Directory& directory, const std::string& path, SourceFiles& files,
+                   Catalog& catalog, std::vector<Dims>& offsets) {
+  const std::uint32_t file = files.add(path);
+  catalog.files.push_back(path);
+  const auto opened = files.get(file);
+  if (!opened) return std::unexpected(with_download_hint(opened.error(), directory, path));
+  SW_TRY(check_downloaded(directory, path));
+  const std::shared_ptr<const ReadableFile>& open = *opened;
+  const SafetensorsHeader header = SW_TRY(read_safetensors_header(*open));
+  const std::optional<ShardOffsets> shards = SW_TRY(read_shard_offsets(header, path));
+  if (shards.has_value() != (offsets.size() == catalog.tensors.size()) &&
+      !catalog.tensors.empty()) {
+    return fail(
+        Code::kMetadataCorrupt,
+        "{}: found shards beside whole tensors, expected one or the other; remove the files "
+        "of an earlier save",
+        path);
+  }
+  for (const SafetensorsTensor& entry : header.tensors) {
+    StoredTensor tensor{entry.desc, ChunkList(entry.desc.shape.size()), Encoding::kRaw};
+    tensor.chunks.push_back({Box::whole(entry.desc.shape), file, entry.range, {}});
+    catalog.tensors.push_back(std::move(tensor));
+    if (shards) offsets.push_back(shards->find(entry.desc.name)->second);
+  }
+  return {};
+}
+
+// A key that is indexed but absent loads as garbage or not at all, one that is present but not
+// indexed is silently ignored.
+Status check_against_index(const Catalog& catalog, const HfIndex& index, Defects& defects) {
+  const HfIndexDifference difference = compare_with_index(catalog, index);
+  const std::vector<std::string> ghosts = difference.not_where_listed();
+  const std::vector<std::string> unlisted = difference.not_listed_there();
+  if (!ghosts.empty()) {
+    SW_TRY(
+        defects.report(fail(Code::kIndexMismatch, "{}: {} keys are not in the files it names: {}",
+                            kHfIndexFile, ghosts.size(), name_list(ghosts))));
+  }
+  if (!unlisted.empty()) {
+    SW_TRY(defects.report(fail(Code::kIndexMismatch,
+                               "{}: does not list {} keys of the files it names: {}", kHfIndexFile,
+                               unlisted.size(), name_list(unlisted))));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> list_weight_files(const Directory& directory) {
+  std::vector<std::string> files;
+  for (const DirectoryEntry& entry : SW_TRY(directory.list(""))) {
+    if (!entry.is_directory && entry.name.ends_with(".safetensors")) files.push_back(entry.name);
+  }
+  return files;
+}
+
+Status add_safetensors(const Directory& directory, const std::string& path, SourceFiles& files,
+                       Catalog& catalog) {
+  std::vector<Dims> offsets;
+  SW_TRY(add_tensors(directory, path, files, catalog, offsets));
+  if (std::ranges::all_of(offsets, [](const Dims& offset) {
+        return std::ranges::all_of(offset, [](std::int64_t place) { return place == 0; });
+      })) {
+    return {};
+  }
+  return fail(Code::kUnsupportedFormat,
+              "{}: found pieces of tensors, which torch's HuggingFaceStorageWriter cut, expected "
+              "whole ones",
+              path);
+}
+
+Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files, Defects& defects) {
+  HfIndex index;
+  bool has_index = directory.exists(kHfIndexFile);
+  if (has_index) {
+    Result<HfIndex> read = read_hf_index(directory);
+    has_index = read.has_value();
+    if (has_index) {
+      index = *std::move(read);
+    } else {
+      SW_TRY(defects.report(std::unexpected(read.error())));
+    }
+  }
+  std::vector<std::string> names;
+  if (has_index) {
+    for (const auto& [key, file] : index.files) names.push_back(file);
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+  } else {
+    names = SW_TRY(list_weight_files(directory));
+  }
+  Catalog catalog;
+  std::vector<Dims> offsets;
+  for (const std::string& name : names) {
+    const Status added = add_tensors(directory, name, files, catalog, offsets);
+    SW_TRY(defects.report(added));
+    // What an unreadable file would have held is not missing besides.
+    if (!added) std::erase_if(index.files, [&](const auto& entry) { return entry.second == name; });
+  }
+  catalog.tensors.shrink_to_fit();
+  if (!offsets.empty()) SW_TRY(join_shards(offsets, catalog));
+  SW_TRY(refuse_duplicates(catalog, defects));
+  if (has_index) SW_TRY(check_against_index(catalog, index, defects));
+  SW_TRY(defects.report(check_consolidated_scalars(directory, catalog, files)));
+  return catalog;
+}
+
+Result<std::vector<DirectoryEntry>> list_hf_artifacts(const Directory& directory,
+                                                      std::string_view folder, Defects& defects) {
+  std::vector<DirectoryEntry> artifacts;
+  for (DirectoryEntry& entry : SW_TRY(directory.list(folder))) {
+    const bool is_weight =
+        std::any_of(kWeightEndings.begin(), kWeightEndings.end(),
+                    [&](std::string_view ending) { return entry.name.ends_with(ending); });
+    if (entry.is_directory || is_weight || entry.name.starts_with(".")) continue;
+    if (entry.problem) {
+      SW_TRY(defects.report(std::unexpected(*std::move(entry.problem))));
+      continue;
+    }
+    artifacts.push_back(std::move(entry));
+  }
+  return artifacts;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/hf/source.h"
+
+#include <fmt/format.h>
+
+#include "format/carried_files.h"
+#include "format/hf/hf_index.h"
+#include "format/hf/hf_reader.h"
+#include "layout/texts.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kEnding = ".safetensors";
+
+bool holds_weights(const DirectoryEntry& entry) {
+  return !entry.is_directory && entry.name.ends_with(kEnding) &&
+         !entry.name.starts_with("adapter_model");
+}
+
+class HfSource final : public SourceFormat {
+ public:
+  std::string_view name() const override { return "hf"; }
+
+  SourceTraits traits() const override {
+    return {.is_hf_model = true, .records = Records::kNone, .leftover_ending = kEnding};
+  }
+
+  Phrase summary() const override { return phrase("format.hf"); }
+
+  std::string_view usual_target() const override { return "torch_dist"; }
+
+  Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
+    const bool has_index = folder.has_file(kHfIndexFile);
+    const DirectoryEntry* weights = folder.first(holds_weights);
+    if (!has_index && weights == nullptr) return std::optional<Recognition>();
+    Recognition found;
+    // An index without any of its files is what a deleted or unfinished model leaves.
+    if (weights == nullptr) found.strength = Recognition::Strength::kRemains;
+    found.facts.push_back(has_index ? fmt::format("{} names the weight files", kHfIndexFile)
+                                    : fmt::format("{} holds weights", weights->name));
+    return found;
+  }
+
+  bool reads_file(std::string_view name) const override { return name.ends_with(kEnding); }
+
+  Status open(Checkpoint& checkpoint, Defects& defects) const override {
+    checkpoint.catalog = SW_TRY(read_hf_catalog(*checkpoint.directory, *checkpoint.files, defects));
+    return read_hf_artifacts(checkpoint, defects);
+  }
+};
+
+}  // namespace
+
+const SourceFormat& hf_source() {
+  static const HfSource format;
+  return format;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/hf/source_keys.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "base/fail.h"
+#include "codec/json_text.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kSourceKeysSchema = "shardwright/source_keys/1";
+
+Result<TensorDesc> read_desc(const nlohmann::json& entry) {
+  const auto invalid = [] {
+    return fail(Code::kJsonCorrupt,
+                "hf/source_keys.json: expected tensors with name, dtype and shape");
+  };
+  if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() ||
+      !entry.contains("dtype") || !entry["dtype"].is_string() || !entry.contains("shape") ||
+      !entry["shape"].is_array() || entry["shape"].size() > kMaxAxes) {
+    return invalid();
+  }
+  const auto dtype = dtype_from_torch(entry["dtype"].get_ref<const std::string&>());
+  if (!dtype) return invalid();
+  TensorDesc desc{entry["name"].get<std::string>(), *dtype, {}};
+  for (const nlohmann::json& extent : entry["shape"]) {
+    if (!extent.is_number_unsigned()) return invalid();
+    desc.shape.push_back(extent.get<std::int64_t>());
+  }
+  SW_TRY(element_count(desc.shape));
+  return desc;
+}
+
+// An entry as text: all of them as one document would take several times their text.
+void append_desc(const TensorDesc& desc, std::string& out) {
+  fmt::format_to(std::back_inserter(out),
+                 "  {{\n   \"name\": {},\n   \"dtype\": \"{}\",\n   \"shape\": [",
+                 nlohmann::json(desc.name).dump(), torch_name(desc.dtype));
+  for (int axis = 0; axis < desc.shape.size(); ++axis) {
+    fmt::format_to(std::back_inserter(out), "{}\n    {}", axis == 0 ? "" : ",", desc.shape[axis]);
+  }
+  out += desc.shape.empty() ? "]\n  }" : "\n   ]\n  }";
+}
+
+}  // namespace
+
+std::string write_source_keys(std::span<const TensorDesc> hf, const RecordedMapping& mapping) {
+  std::string out = fmt::format("{{\n \"schema\": \"{}\",\n \"tensors\": [", kSourceKeysSchema);
+  constexpr std::size_t kBytesPerTensor = 128;  // beside the name, generously
+  std::size_t expected = out.size();
+  for (const TensorDesc& desc : hf) expected += desc.name.size() + kBytesPerTensor;
+  out.reserve(expected);
+  std::string_view before = "\n";
+  for (const TensorDesc& desc : hf) {
+    out += before;
+    append_desc(desc, out);
+    before = ",\n";
+  }
+  out += hf.empty() ? "]" : "\n ]";
+  if (mapping.family.empty()) return std::move(out) + "\n}\n";
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const auto& [name, text] : mapping.files) files.push_back({{"name", name}, {"text", text}});
+  nlohmann::ordered_json rest;
+  rest["mapping"] = {{"family", mapping.family}, {"files", std::move(files)}};
+  out += "," + rest.dump(1).substr(1) + "\n";
+  out.shrink_to_fit();
+  return out;
+}
+
+Result<std::vector<TensorDesc>> read_source_keys(std::string_view json) {
+  const nlohmann::json document = SW_TRY(parse_json(json, "hf/source_keys.json"));
+  if (!document.is_object() || !document.contains("schema") ||
+      document["schema"] != kSourceKeysSchema || !document.contains("tensors") ||
+      !document["tensors"].is_array()) {
+    return fail(Code::kJsonCorrupt, "hf/source_keys.json: expected schema {}", kSourceKeysSchema);
+  }
+  std::vector<TensorDesc> tensors;
+  for (const nlohmann::json& entry : document["tensors"]) {
+    tensors.push_back(SW_TRY(read_desc(entry)));
+  }
+  return tensors;
+}
+
+Result<RecordedMapping> read_recorded_mapping(std::string_view json) {
+  RecordedMapping recorded;
+  if (json.empty()) return recorded;
+  const nlohmann::json document = SW_TRY(parse_json(json, "hf/source_keys.json"));
+  if (!document.is_object() || !document.contains("mapping")) return recorded;
+  const auto text_of = [](const nlohmann::json& object, const char* key) {
+    const bool is_there = object.is_object() && object.contains(key) && object[key].is_string();
+    return is_there ? object[key].get<std::string>() : std::string();
+  };
+  const nlohmann::json& mapping = document["mapping"];
+  recorded.family = text_of(mapping, "family");
+  const bool has_files = mapping.is_object() && mapping.contains("files");
+  if (recorded.family.empty() || !has_files || !mapping["files"].is_array()) {
+    return fail(Code::kJsonCorrupt,
+                "hf/source_keys.json: expected a mapping with a family and files");
+  }
+  for (const nlohmann::json& file : mapping["files"]) {
+    recorded.files.emplace_back(text_of(file, "name"), text_of(file, "text"));
+    if (!recorded.files.back().first.empty() && !recorded.files.back().second.empty()) continue;
+    return fail(Code::kJsonCorrupt,
+                "hf/source_keys.json: expected mapping files with a name and a text");
+  }
+  return recorded;
+}
+
+}  // namespace shardwright

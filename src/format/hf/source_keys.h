@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "shardwright/tensor.h"
+
+namespace shardwright {
+
+inline constexpr std::string_view kSourceKeysFile = "source_keys.json";
+
+/// The mapping that a Megatron checkpoint was made with, where flags gave it: without it the way
+/// back would need them again.
+struct RecordedMapping {
+  std::string family;  ///< empty: none is recorded
+  /// Its mapping files that are not built in as they are: name and text.
+  std::vector<std::pair<std::string, std::string>> files;
+};
+
+/// `hf/source_keys.json`: names, dtypes and shapes of the HF tensors that a Megatron checkpoint was
+/// made from, in their order; quantised ones as what they were multiplied to. It tells an export
+/// which optional tensors existed, and by which mapping, if that was recorded.
+[[nodiscard]] std::string write_source_keys(std::span<const TensorDesc> hf,
+                                            const RecordedMapping& mapping = {});
+
+/// Error: kJsonCorrupt.
+[[nodiscard]] Result<std::vector<TensorDesc>> read_source_keys(std::string_view json);
+
+/// The mapping that such a file records; `json` may be empty. Error: kJsonCorrupt.
+[[nodiscard]] Result<RecordedMapping> read_recorded_mapping(std::string_view json);
+
+}  // namespace shardwright

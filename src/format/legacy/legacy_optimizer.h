@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "layout/optimizer_buckets.h"
+#include "shardwright/tensor.h"
+#include "state/param_state.h"
+
+namespace shardwright {
+
+/// A parameter of a rank, as the model in its file has it.
+struct RankParameter {
+  TensorDesc desc;
+  LocatedTensor place;
+  BufferedParameter buffered;
+};
+
+/// The files of a rank that have to do with its optimizer.
+struct RankOptimizerFiles {
+  const ReadableFile* model = nullptr;    ///< `model_optim_rng.pt`
+  const ReadableFile* buffers = nullptr;  ///< `distrib_optim.pt`, or null
+};
+
+/// The states of a rank's parameters.
+struct RankOptimizer {
+  bool is_distributed = false;  ///< the places are in `distrib_optim.pt`
+  /// Parallel to the parameters; nullopt for those whose states another rank keeps.
+  std::vector<std::optional<StatePlaces>> states;
+  std::optional<std::int64_t> step;  ///< where each parameter's state says it
+};
+
+/// Finds the states of Adam for a rank's `parameters`, which stand in the model's order: those of
+/// Megatron's Float16Optimizer, FP32Optimizer and DistributedOptimizer, chained or not.
+/// `bucket_size` is that of the run, for a distributed one. Errors: kOptimizerUnsupported with
+/// what was found.
+/// Sources: state_dict in megatron/core/optimizer/{optimizer,distrib_optimizer}.py.
+[[nodiscard]] Result<RankOptimizer> read_rank_optimizer(const RankOptimizerFiles& files,
+                                                        std::span<const RankParameter> parameters,
+                                                        std::optional<std::int64_t> bucket_size);
+
+}  // namespace shardwright

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/legacy/legacy_optimizer_layout.h"
+
+#include <string>
+
+#include "base/fail.h"
+#include "codec/torch_tensor.h"
+#include "format/legacy/legacy_state.h"
+#include "state/param_group.h"
+
+namespace shardwright {
+namespace {
+
+using pickle::Value;
+
+// torch's own Adam keeps a step with each parameter; the fused ones of Transformer Engine and Apex
+// keep one in each group, and take no other.
+bool has_own_steps(Value group) { return group.find("foreach") || group.find("amsgrad"); }
+
+Value groups_of(Value part) { return part.find("optimizer").find("param_groups"); }
+
+DecayRule decay_rule(Value args) {
+  const bool is_set = args.attribute("apply_wd_to_qk_layernorm").as_bool() == true;
+  return is_set ? DecayRule::kQueryKeyNormsToo : DecayRule::kUsual;
+}
+
+}  // namespace
+
+Result<Value> LegacyOptimizerLayout::make(Value state, std::optional<double> common_step,
+                                          std::size_t first_key) {
+  first_key_ = first_key;
+  step_ = common_step.value_or(state.find("iteration").as_double().value_or(0));
+  const Value source = state.find("optimizer");
+  std::vector<Value> parts;
+  for (std::int64_t number = 0;; ++number) {
+    const Value part = source.find(number);
+    if (!part) break;
+    parts.push_back(part);
+  }
+  const bool is_chained = !parts.empty();
+  if (!is_chained) parts.push_back(source);
+  std::vector<OptimizerGroup> groups;
+  for (const Value part : parts) {
+    const Value list = groups_of(part);
+    for (std::size_t g = 0; g < list.size(); ++g) groups.push_back(read_param_group(list[g]));
+  }
+  if (groups.empty()) {
+    return fail(Code::kStateUnreadable,
+                "common state: the optimizer's parameter groups are missing; convert without it "
+                "(--optimizer drop)");
+  }
+  const auto shares = SW_TRY(share_out(parameters_, groups, decay_rule(state.find("args"))));
+  std::vector<Value> made;
+  std::size_t next = 0;
+  for (const Value part : parts) {
+    const std::size_t count = groups_of(part).size();
+    made.push_back(SW_TRY(make_part(part, std::span(shares).subspan(next, count))));
+    next += count;
+  }
+  return is_chained ? document_.list(made) : made.front();
+}
+
+// Its settings, without the step where parameters have one each.
+Result<Value> LegacyOptimizerLayout::copy_group(Value group) {
+  const Value copy = document_.dict();
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const std::string_view key = group.key(i).text();
+    if (key == "params" || (key == "step" && has_own_steps(group))) continue;
+    if (has_storage(document_, group.value(i))) {
+      return fail(Code::kStateUnreadable,
+                  "common state: found '{}' of a parameter group to be a tensor, expected a plain "
+                  "value; convert without the optimizer (--optimizer drop)",
+                  key);
+    }
+    document_.add_pair(copy, group.key(i), group.value(i));
+  }
+  return copy;
+}
+
+Result<Value> LegacyOptimizerLayout::make_part(Value source,
+                                               std::span<const std::vector<std::size_t>> shares) {
+  const Value list = groups_of(source);
+  const Value states = document_.dict();
+  std::vector<Value> groups;
+  std::int64_t number = 0;
+  for (std::size_t g = 0; g < list.size(); ++g) {
+    const Value group = SW_TRY(copy_group(list[g]));
+    std::vector<Value> numbers;
+    for (const std::size_t parameter : shares[g]) {
+      numbers.push_back(document_.integer(number++));
+      document_.add_pair(states, numbers.back(), make_state(list[g], parameter));
+    }
+    document_.set(group, "params", document_.list(numbers));
+    groups.push_back(group);
+  }
+  const Value inner = document_.dict();
+  document_.set(inner, "state", states);
+  document_.set(inner, "param_groups", document_.list(groups));
+  if (!is_mixed_) return inner;
+  std::vector<Value> masters;
+  for (const std::vector<std::size_t>& share : shares) {
+    std::vector<Value> of_group;
+    for (const std::size_t parameter : share) {
+      if (parameters_[parameter].dtype == DType::kF32) continue;  // its own master weight
+      of_group.push_back(make_tensor(parameter, OptimizerStorage::Kind::kMaster));
+    }
+    masters.push_back(document_.list(of_group));
+  }
+  const Value outer = document_.dict();
+  document_.set(outer, "optimizer", inner);
+  const Value scaler = source.find("grad_scaler");
+  if (scaler && !has_storage(document_, scaler)) document_.set(outer, "grad_scaler", scaler);
+  document_.set(outer, "fp32_from_fp16_params", document_.list(masters));
+  return outer;
+}
+
+Value LegacyOptimizerLayout::make_state(Value group, std::size_t parameter) {
+  using Storage = OptimizerStorage;
+  const Value state = document_.dict();
+  if (has_own_steps(group)) {
+    const double step = group.find("step").as_double().value_or(step_);
+    document_.set(state, "step", make_tensor(parameter, Storage::Kind::kStep));
+    storages_.back().step = step;
+  }
+  document_.set(state, "exp_avg", make_tensor(parameter, Storage::Kind::kExpAvg));
+  document_.set(state, "exp_avg_sq", make_tensor(parameter, Storage::Kind::kExpAvgSq));
+  return state;
+}
+
+Value LegacyOptimizerLayout::make_tensor(std::size_t parameter, OptimizerStorage::Kind kind) {
+  const std::string key = std::to_string(first_key_ + storages_.size());
+  storages_.push_back({parameter, kind});
+  const bool is_step = kind == OptimizerStorage::Kind::kStep;
+  return make_torch_tensor(document_, DType::kF32, is_step ? Dims{} : parameters_[parameter].shape,
+                           key);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/legacy/legacy_ranks.h"
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "format/fsdp_dtensor/tower_reader.h"
+#include "format/legacy/rank_sample.h"
+#include "io/source_files.h"
+#include "layout/folder_groups.h"
+#include "layout/layer_name.h"
+#include "layout/misplaced_ranks.h"
+#include "state/recorded_run.h"
+
+namespace shardwright {
+namespace {
+
+// The numbers of the decoder's layers in a state dict: [first, end), both 0 without layers.
+struct LayerRange {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+};
+
+LayerRange layers_in(const LegacyModel& model) {
+  LayerRange range;
+  for (const LegacyTensor& tensor : model.tensors) {
+    const std::optional<LayerName> layer = split_layer_name(tensor.name);
+    if (!layer || !layer->index || !is_main_stack(layer->stack)) continue;
+    range.first = range.end == 0 ? *layer->index : std::min(range.first, *layer->index);
+    range.end = std::max(range.end, *layer->index + 1);
+  }
+  return range;
+}
+
+// A file without a version is of version 0.
+QkvOrder qkv_order_of(const LegacyFile& file, const LegacyModel& model) {
+  const double version = file.checkpoint_version.value_or(0.0);
+  if (!model.is_early || version >= 2.0) return QkvOrder::kByGroup;
+  return version >= 1.0 ? QkvOrder::kByHead : QkvOrder::kThreeFirst;
+}
+
+}  // namespace
+
+std::vector<TensorDesc> descs_of(const LegacyModel& model) {
+  std::vector<TensorDesc> descs;
+  for (const LegacyTensor& tensor : model.tensors) {
+    descs.push_back({tensor.name, tensor.place.dtype, tensor.place.shape});
+  }
+  return descs;
+}
+
+std::uint32_t file_number(Checkpoint& checkpoint, const std::string& path) {
+  std::vector<std::string>& files = checkpoint.catalog.files;
+  const auto known = std::ranges::find(files, path);
+  if (known != files.end()) return static_cast<std::uint32_t>(known - files.begin());
+  files.push_back(path);
+  return checkpoint.files->add(path);
+}
+
+Result<LegacyRanks> LegacyRanks::read(Checkpoint& checkpoint, Defects& defects) {
+  LegacyRanks ranks;
+  SW_TRY(ranks.read_files(checkpoint, defects));
+  SW_TRY(ranks.check_virtual_stages(checkpoint.catalog));
+  const LegacyAxesEvidence evidence = ranks.evidence(checkpoint.catalog);
+  ranks.axes_ = SW_TRY(settle_legacy_axes(evidence));
+  SW_TRY(ranks.check_places(evidence, defects));
+  SW_TRY(ranks.find_towers(checkpoint));
+  ranks.count_layers();
+  ranks.experts_ = ranks.count_experts();
+  return ranks;
+}
+
+LegacyRanks LegacyRanks::of(std::vector<LegacyRankFile> files, LegacyAxes axes,
+                            std::vector<SettledTower> towers) {
+  LegacyRanks ranks;
+  ranks.files_ = std::move(files);
+  ranks.axes_ = std::move(axes);
+  ranks.towers_ = std::move(towers);
+  ranks.count_layers();
+  ranks.experts_ = ranks.count_experts();
+  return ranks;
+}
+
+Status LegacyRanks::read_files(Checkpoint& checkpoint, Defects& defects) {
+  const Directory& directory = *checkpoint.directory;
+  for (const DirectoryEntry& folder : SW_TRY(directory.list(""))) {
+    const bool may_be_one = folder.is_directory || folder.problem;
+    auto numbers = may_be_one ? parse_rank_folder(folder.name) : std::nullopt;
+    if (!numbers) continue;
+    if (folder.problem) {
+      SW_TRY(defects.report(std::unexpected(*folder.problem)));
+      continue;
+    }
+    const std::vector<DirectoryEntry> entries = SW_TRY(directory.list(folder.name));
+    checkpoint.has_unread_optimizer |= std::ranges::any_of(
+        entries, [](const DirectoryEntry& entry) { return is_optimizer_file(entry.name); });
+    const std::string_view name = model_file_of(rank_folder(folder.name, entries));
+    if (name.empty()) continue;
+    Status status =
+        read_file(*std::move(numbers), fmt::format("{}/{}", folder.name, name), checkpoint);
+    SW_TRY(defects.report(std::move(status)));
+  }
+  if (files_.empty()) {
+    return fail(Code::kLegacyLayout,
+                "found mp_rank folders without a model, expected model_optim_rng.pt in each; are "
+                "these an optimizer's or a data loader's?");
+  }
+  return {};
+}
+
+Status LegacyRanks::read_file(std::vector<std::int64_t> numbers, const std::string& path,
+                              Checkpoint& checkpoint) {
+  LegacyRankFile rank{std::move(numbers), file_number(checkpoint, path), {}};
+  const auto file = SW_TRY(checkpoint.files->get(rank.file));
+  rank.contents = SW_TRY(read_legacy_file(*file, LegacyDetail::kPlaces));
+  checkpoint.has_unread_optimizer |= rank.contents.has_optimizer;
+  files_.push_back(std::move(rank));
+  return {};
+}
+
+// A file with fewer virtual stages than others lacks layers that nobody would miss.
+Status LegacyRanks::check_virtual_stages(const Catalog& catalog) const {
+  const std::size_t stages = files_.front().contents.models.size();
+  for (const LegacyRankFile& file : files_) {
+    if (file.contents.models.size() == stages) continue;
+    return fail(Code::kLegacyLayout, "{}: found {} virtual stages, expected {} as in {}",
+                catalog.files[file.file], file.contents.models.size(), stages,
+                catalog.files[files_.front().file]);
+  }
+  return {};
+}
+
+// Stages, tensor and expert ranks in each other's folders have the same names and shapes.
+Status LegacyRanks::check_places(const LegacyAxesEvidence& evidence, Defects& defects) {
+  std::vector<PlacedSample> placed;
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    const RankSample& sample = evidence.samples[i];
+    placed.push_back({&sample, files_[i].numbers, contents_of(sample)});
+  }
+  know_their_ranks_ = files_.size() == 1 || record_ranks(axes_, placed);
+  for (const MisplacedRank& rank : misplaced_ranks(axes_, naming(), placed)) {
+    SW_TRY(defects.report(
+        fail(Code::kRankMisplaced, "{}: {}; {}", rank.folder, rank.says.english,
+             rank.is_of_another_save
+                 ? "keep the files of one save only"
+                 : "folders were renamed, swapped or copied: give each file back its rank's "
+                   "folder")));
+  }
+  return {};
+}
+
+LegacyAxesEvidence LegacyRanks::evidence(const Catalog& catalog) const {
+  LegacyAxesEvidence evidence;
+  for (const LegacyRankFile& file : files_) {
+    evidence.folders.push_back(file.numbers);
+    const std::string& path = catalog.files[file.file];
+    evidence.samples.push_back(rank_sample(path.substr(0, path.find('/')), file.contents));
+  }
+  evidence.run = evidence.samples.front().run;
+  evidence.virtual_stages = static_cast<std::int64_t>(files_.front().contents.models.size());
+  return evidence;
+}
+
+RankNaming LegacyRanks::naming() const {
+  const bool has_three = files_.front().numbers.size() == 3;
+  return has_three && axes_.config.pipeline == 1 ? RankNaming::kTpPpEp : RankNaming::kMegatron;
+}
+
+Status LegacyRanks::find_towers(Checkpoint& checkpoint) {
+  const auto evidence = SW_TRY(read_tower_evidence(files_, axes_, *checkpoint.files));
+  const RecordedRun run = recorded_run(files_.front().contents.arguments);
+  towers_ = SW_TRY(settle_towers(evidence, run.encoder_tensor, axes_.config.tensor));
+  return {};
+}
+
+// Layers count through the virtual stages of all ranks: first stage 0 of every pipeline rank.
+// Some tools (verl) have numbered them so already: then a stage does not begin with layer 0.
+void LegacyRanks::count_layers() {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> layers;  // by (virtual, pipeline)
+  bool are_global = false;
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    for (std::size_t v = 0; v < files_[i].contents.models.size(); ++v) {
+      std::int64_t& count = layers[{static_cast<std::int64_t>(v), axes_.ranks[i].pipeline}];
+      const LayerRange range = layers_in(files_[i].contents.models[v]);
+      count = std::max(count, range.end);
+      are_global = are_global || range.first > 0;
+    }
+  }
+  std::int64_t first = 0;
+  for (const auto& [stage, count] : layers) {
+    first_layers_[stage] = are_global ? 0 : first;
+    first += count;
+  }
+}
+
+// As a router's rows tell, else as the run said.
+std::int64_t LegacyRanks::count_experts() const {
+  for (const LegacyRankFile& file : files_) {
+    for (const LegacyModel& model : file.contents.models) {
+      for (const LegacyTensor& tensor : model.tensors) {
+        const bool is_router = tensor.name.ends_with(".mlp.router.weight");
+        if (is_router && !tensor.place.shape.empty()) return tensor.place.shape[0];
+      }
+    }
+  }
+  return recorded_run(files_.front().contents.arguments).experts.value_or(0);
+}
+
+Result<LegacyStage> LegacyRanks::stage_of(std::size_t index, std::size_t v) const {
+  const LegacyFile& file = files_[index].contents;
+  LegacyStage stage;
+  stage.config = axes_.config;
+  stage.rank = axes_.ranks[index];
+  if (experts_ % axes_.config.expert != 0) {
+    return fail(Code::kLegacyLayout, "found {} experts, expected a multiple of {} expert ranks",
+                experts_, axes_.config.expert);
+  }
+  for (const SettledTower& tower : towers_) stage.towers.emplace(tower.tower, tower.size);
+  stage.experts_per_rank = experts_ / axes_.config.expert;
+  const auto untied = file.arguments.find("untie_embeddings_and_output_weights");
+  stage.output_is_embedding = axes_.config.pipeline > 1 && untied != file.arguments.end() &&
+                              untied->second == ArgValue{false};
+  stage.heads_per_rank =
+      number_of(file.arguments, {"num_attention_heads"}).value_or(0) / stage.config.tensor;
+  stage.qkv_order = qkv_order_of(file, file.models[v]);
+  const auto first = first_layers_.find({static_cast<std::int64_t>(v), stage.rank.pipeline});
+  stage.first_layer = first == first_layers_.end() ? 0 : first->second;
+  return stage;
+}
+
+}  // namespace shardwright

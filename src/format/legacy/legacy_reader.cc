@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/legacy/legacy_reader.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/fail.h"
+#include "format/legacy/legacy_chunks.h"
+#include "format/legacy/legacy_ranks.h"
+#include "format/legacy/legacy_state.h"
+#include "io/source_files.h"
+#include "layout/legacy_grid.h"
+
+namespace shardwright {
+namespace {
+
+Status add_rank(const Catalog& catalog, const LegacyRanks& ranks, std::size_t index,
+                LegacyChunks& chunks) {
+  const LegacyRankFile& file = ranks.files()[index];
+  const auto add_model = [&](std::size_t v) -> Status {
+    const LegacyModel& model = file.contents.models[v];
+    const LegacyStage stage = SW_TRY(ranks.stage_of(index, v));
+    const auto parts = SW_TRY(legacy_parts(descs_of(model), stage));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      for (const LegacyPart& part : parts[i]) {
+        SW_TRY(chunks.add("", {file.file, model.tensors[i].place, part, parts[i].size() == 1}));
+      }
+    }
+    return {};
+  };
+  for (std::size_t v = 0; v < file.contents.models.size(); ++v) {
+    Status status = add_model(v);
+    if (!status) {
+      return std::unexpected(std::move(status).error().within(catalog.files[file.file]));
+    }
+  }
+  return {};
+}
+
+// A folder that is not there may hold only replicas; where it does not, its name says more than
+// the hole does.
+Status check_folders(const LegacyRanks& ranks, const Catalog& catalog) {
+  const LegacyAxes& axes = ranks.axes();
+  const std::vector<LegacyRank> expected = SW_TRY(legacy_grid(axes.config));
+  std::set<std::int64_t> stages;
+  for (const LegacyRank& rank : axes.ranks) stages.insert(rank.pipeline);
+  std::string missing;
+  for (const LegacyRank& rank : expected) {
+    if (std::ranges::find(axes.ranks, rank) != axes.ranks.end()) continue;
+    missing += (missing.empty() ? "" : ", ") + rank_folder_name(rank, axes.config, ranks.naming());
+  }
+  if (missing.empty()) return {};
+  // Its layers would not be missed: those behind them take their numbers.
+  if (static_cast<std::int64_t>(stages.size()) < axes.config.pipeline) {
+    return fail(Code::kLegacyLayout, "missing {}: found files of {} pipeline stages, expected {}",
+                missing, stages.size(), axes.config.pipeline);
+  }
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const Status coverage = check_coverage(tensor);
+    if (!coverage) {
+      return std::unexpected(Error(coverage.error()).within(fmt::format("missing {}", missing)));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
+  const LegacyRanks ranks = SW_TRY(LegacyRanks::read(checkpoint, defects));
+  LegacyChunks chunks(checkpoint.catalog, *checkpoint.files);
+  for (std::size_t i = 0; i < ranks.files().size(); ++i) {
+    SW_TRY(defects.report(add_rank(checkpoint.catalog, ranks, i, chunks)));
+  }
+  SW_TRY(defects.report(check_folders(ranks, checkpoint.catalog)));
+  for (const SettledTower& tower : ranks.towers()) {
+    checkpoint.notes.push_back(
+        fmt::format("{} is shared out over {} tensor ranks, the language model over {}: its shards "
+                    "repeat with period {}, as {}",
+                    tower.tower, tower.size, ranks.axes().config.tensor, tower.size, tower.reason));
+  }
+  if (!ranks.know_their_ranks()) {
+    checkpoint.notes.emplace_back(
+        "the files do not say which ranks they are of: tensor or expert ranks' folders in each "
+        "other's place would not be noticed, but by digests ('hash --manifest', 'verify "
+        "--against')");
+  }
+  const LegacyRankFile& first = ranks.files().front();
+  checkpoint.arguments = first.contents.arguments;
+  if (std::ranges::find(first.contents.keys, "args") == first.contents.keys.end()) return {};
+  const auto read_state = [&]() -> Status {
+    const auto file = SW_TRY(checkpoint.files->get(first.file));
+    checkpoint.common_state = SW_TRY(read_legacy_state(*file, {})).state;
+    return {};
+  };
+  return defects.report(read_state());
+}
+
+}  // namespace shardwright

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/legacy/legacy_state.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "base/fail.h"
+#include "codec/pickle_encode.h"
+#include "codec/torch_file.h"
+#include "codec/torch_layout.h"
+
+namespace shardwright {
+namespace {
+
+using pickle::Document;
+using pickle::Kind;
+using pickle::Value;
+
+constexpr std::array<std::string_view, 5> kKept = {"args", "checkpoint_version", "iteration",
+                                                   "opt_param_scheduler",
+                                                   "num_floating_point_operations_so_far"};
+constexpr std::uint64_t kMostLegacyPickleBytes = std::uint64_t{1} << 30;
+
+// The dict of one optimizer with its groups and without states: those are tensors of their own.
+Result<Value> plain_optimizer(Document& document, Value optimizer, std::optional<std::int64_t> step,
+                              bool& drops_loss_scale) {
+  Value inner = optimizer.find("optimizer");
+  if (!inner) inner = optimizer.find("optimizer_state_dict");
+  if (!inner) inner = optimizer;
+  const Value list = inner.find("param_groups");
+  std::vector<Value> groups;
+  for (std::size_t g = 0; g < list.size(); ++g) {
+    const Value group = document.dict();
+    for (std::size_t i = 0; i < list[g].size(); ++i) {
+      if (list[g].key(i).as_string() == "params") continue;
+      if (has_storage(document, list[g].value(i))) {
+        return fail(Code::kStateUnreadable,
+                    "optimizer: found '{}' of a parameter group to be a tensor, expected a plain "
+                    "value; convert without it (--optimizer drop)",
+                    list[g].key(i).text());
+      }
+      document.add_pair(group, list[g].key(i), list[g].value(i));
+    }
+    if (step) document.set(group, "step", document.integer(*step));
+    groups.push_back(group);
+  }
+  const Value plain = document.dict();
+  const Value with_groups = document.dict();
+  document.set(with_groups, "param_groups", document.list(groups));
+  document.set(plain, "optimizer", with_groups);
+  const Value scaler = optimizer.find("grad_scaler");
+  if (scaler && has_storage(document, scaler)) {
+    drops_loss_scale = true;
+  } else if (scaler) {
+    document.set(plain, "grad_scaler", scaler);
+  }
+  document.set(plain, "param_state_sharding_type", document.string("fully_reshardable"));
+  return plain;
+}
+
+// Chained ones are numbered.
+Result<Value> plain_optimizers(Document& document, Value optimizer,
+                               std::optional<std::int64_t> step, bool& drops_loss_scale) {
+  if (!optimizer.is(Kind::kList))
+    return plain_optimizer(document, optimizer, step, drops_loss_scale);
+  const Value numbered = document.dict();
+  for (std::size_t i = 0; i < optimizer.size(); ++i) {
+    document.add_pair(numbered, document.integer(static_cast<std::int64_t>(i)),
+                      SW_TRY(plain_optimizer(document, optimizer[i], step, drops_loss_scale)));
+  }
+  return numbered;
+}
+
+}  // namespace
+
+bool has_storage(const Document& document, Value value) {
+  std::vector<bool> seen(document.node_count(), false);
+  std::vector<Value> pending{value};
+  while (!pending.empty()) {
+    const Value next = pending.back();
+    pending.pop_back();
+    if (seen[next.id()]) continue;
+    seen[next.id()] = true;
+    if (next.is(Kind::kPersistentId)) return true;
+    document.append_references(next, pending);
+  }
+  return false;
+}
+
+Result<LegacyState<Document>> plain_state(const ReadableFile& file, const LegacyStateParts& parts) {
+  const TorchFile torch = SW_TRY(TorchFile::open(file));
+  const std::string text = SW_TRY(torch.pickle(kMostLegacyPickleBytes));
+  Document document = SW_TRY(pickle::decode(as_bytes(text)));
+  const Value root = document.root();
+  const Value state = document.dict();
+  for (const std::string_view key : kKept) {
+    const Value value = root.find(key);
+    if (value && !has_storage(document, value)) document.set(state, key, value);
+  }
+  bool drops_loss_scale = false;
+  const Value optimizer = root.find("optimizer");
+  using Optimizer = LegacyStateParts::Optimizer;
+  if (optimizer && parts.optimizer == Optimizer::kAsItIs) {
+    document.set(state, "optimizer", optimizer);
+  } else if (optimizer && parts.optimizer == Optimizer::kGroups) {
+    document.set(state, "optimizer",
+                 SW_TRY(plain_optimizers(document, optimizer, parts.step, drops_loss_scale)));
+  }
+  document.set_root(state);
+  return LegacyState<Document>{std::move(document), drops_loss_scale};
+}
+
+Result<LegacyState<std::string>> read_legacy_state(const ReadableFile& file,
+                                                   const LegacyStateParts& parts) {
+  const LegacyState<Document> plain = SW_TRY(plain_state(file, parts));
+  TorchLayoutOptions options;
+  options.prefix = "common";
+  const std::string text = SW_TRY(pickle::encode(plain.state, pickle::Protocol::kTwo));
+  return LegacyState<std::string>{SW_TRY(encode_torch_object(text, options)),
+                                  plain.drops_loss_scale};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/legacy/legacy_states.h"
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "format/legacy/legacy_chunks.h"
+#include "format/legacy/legacy_optimizer.h"
+#include "format/legacy/legacy_ranks.h"
+#include "format/legacy/legacy_state.h"
+#include "io/source_files.h"
+#include "layout/layer_name.h"
+#include "layout/module_order.h"
+#include "state/loss_scale.h"
+#include "state/recorded_run.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kBuffersFile = "distrib_optim.pt";
+
+// A parameter, and the tensor of the rank's file that it is.
+struct PlacedParameter {
+  std::size_t model = 0;
+  std::size_t tensor = 0;
+};
+
+struct RankParameters {
+  std::vector<RankParameter> list;  // as an optimizer lists them: in the order of the dicts
+  std::vector<PlacedParameter> places;
+};
+
+bool has_prediction_layers(const LegacyRanks& ranks) {
+  for (const LegacyRankFile& file : ranks.files()) {
+    for (const LegacyModel& model : file.contents.models) {
+      for (const LegacyTensor& tensor : model.tensors) {
+        if (is_prediction_layer(tensor.name)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+Result<RankParameters> parameters_of(const LegacyRanks& ranks, std::size_t index, bool has_mtp) {
+  RankParameters parameters;
+  const std::vector<LegacyModel>& models = ranks.files()[index].contents.models;
+  for (std::size_t v = 0; v < models.size(); ++v) {
+    const LegacyStage stage = SW_TRY(ranks.stage_of(index, v));
+    for (std::size_t i = 0; i < models[v].tensors.size(); ++i) {
+      const auto& [name, place] = models[v].tensors[i];
+      if (!is_parameter(name, place.dtype)) continue;
+      const bool is_shared =
+          is_shared_parameter(name, stage.config.pipeline, stage.output_is_embedding, has_mtp);
+      const std::int64_t elements = SW_TRY(element_count(place.shape));
+      parameters.list.push_back(
+          {{name, place.dtype, place.shape}, place, {name, elements, is_shared, v, place.dtype}});
+      parameters.places.push_back({v, i});
+    }
+  }
+  return parameters;
+}
+
+class StatesReader {
+ public:
+  StatesReader(Checkpoint& checkpoint, const LegacyRanks& ranks)
+      : checkpoint_(checkpoint),
+        ranks_(ranks),
+        chunks_(checkpoint.catalog, *checkpoint.files),
+        has_mtp_(has_prediction_layers(ranks)) {}
+
+  Status read(Defects& defects) {
+    for (std::size_t i = 0; i < ranks_.files().size(); ++i) {
+      // A copy: add_rank() makes the list of files grow.
+      const std::string path = checkpoint_.catalog.files[ranks_.files()[i].file];
+      Status status = add_rank(i, path.substr(0, path.find('/') + 1));
+      if (!status) status = std::unexpected(std::move(status).error().within(path));
+      SW_TRY(defects.report(std::move(status)));
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::optional<std::int64_t> step() const { return step_; }
+
+ private:
+  Status add_rank(std::size_t index, const std::string& folder) {
+    const LegacyRankFile& file = ranks_.files()[index];
+    SW_TRY(check_files(folder));
+    const std::shared_ptr<const ReadableFile> model = SW_TRY(checkpoint_.files->get(file.file));
+    std::shared_ptr<const ReadableFile> buffers;
+    std::uint32_t buffers_number = 0;
+    if (const std::string path = folder + std::string(kBuffersFile);
+        checkpoint_.directory->exists(path)) {
+      buffers_number = file_number(checkpoint_, path);
+      buffers = SW_TRY(checkpoint_.files->get(buffers_number));
+    }
+    const RankParameters parameters = SW_TRY(parameters_of(ranks_, index, has_mtp_));
+    const LegacyStage stage = SW_TRY(ranks_.stage_of(index, 0));
+    std::vector<BufferedParameter> buffered;
+    for (const RankParameter& parameter : parameters.list) buffered.push_back(parameter.buffered);
+    const std::int64_t elements = SW_TRY(element_sum(buffered));
+    const RankOptimizer optimizer = SW_TRY(read_rank_optimizer(
+        {model.get(), buffers.get()}, parameters.list,
+        recorded_bucket_size(file.contents.arguments, stage.rank.pipeline, elements)));
+    SW_TRY(agree_on(optimizer.step));
+    return add_states(index, optimizer.is_distributed ? buffers_number : file.file, optimizer,
+                      parameters);
+  }
+
+  // Of Muon each data-parallel rank keeps a part; before mid-2023 each had a folder.
+  [[nodiscard]] Status check_files(const std::string& folder) const {
+    for (const DirectoryEntry& entry :
+         SW_TRY(checkpoint_.directory->list(folder.substr(0, folder.size() - 1)))) {
+      if (!entry.name.starts_with("layer_wise_optimizer_") && entry.name != "optim.pt") continue;
+      return fail(Code::kOptimizerUnsupported,
+                  "{}: found an optimizer in a form that is not read, expected states of Adam in "
+                  "model_optim_rng.pt or distrib_optim.pt; convert without it (--optimizer drop)",
+                  entry.name);
+    }
+    return {};
+  }
+
+  Status agree_on(const std::optional<std::int64_t>& step) {
+    if (step && step_ && *step != *step_) {
+      return fail(Code::kOptimizerUnsupported,
+                  "optimizer: found step {}, expected {} as in other ranks' files", *step, *step_);
+    }
+    if (step) step_ = step;
+    return {};
+  }
+
+  Status add_states(std::size_t index, std::uint32_t states_file, const RankOptimizer& optimizer,
+                    const RankParameters& parameters) {
+    const LegacyRankFile& file = ranks_.files()[index];
+    std::vector<std::vector<std::vector<LegacyPart>>> parts;
+    for (std::size_t v = 0; v < file.contents.models.size(); ++v) {
+      const LegacyStage stage = SW_TRY(ranks_.stage_of(index, v));
+      parts.push_back(SW_TRY(legacy_parts(descs_of(file.contents.models[v]), stage)));
+    }
+    for (std::size_t i = 0; i < parameters.list.size(); ++i) {
+      if (!optimizer.states[i]) continue;
+      const auto& [model, tensor] = parameters.places[i];
+      const std::vector<LegacyPart>& of_tensor = parts[model][tensor];
+      for (std::size_t kind = 0; kind < kStateKinds.size(); ++kind) {
+        const LocatedTensor& place = (*optimizer.states[i])[kind];
+        for (const LegacyPart& part : of_tensor) {
+          SW_TRY(chunks_.add(fmt::format("optimizer.state.{}.", kStateKinds[kind]),
+                             {states_file, place, part, of_tensor.size() == 1}));
+        }
+      }
+    }
+    return {};
+  }
+
+  Checkpoint& checkpoint_;
+  const LegacyRanks& ranks_;
+  LegacyChunks chunks_;
+  bool has_mtp_;
+  std::optional<std::int64_t> step_;
+};
+
+}  // namespace
+
+Status read_legacy_optimizer(Checkpoint& checkpoint, Defects& defects) {
+  const LegacyRanks ranks = SW_TRY(LegacyRanks::read(checkpoint, defects));
+  StatesReader reader(checkpoint, ranks);
+  SW_TRY(reader.read(defects));
+  const auto file = SW_TRY(checkpoint.files->get(ranks.files().front().file));
+  LegacyState<std::string> state =
+      SW_TRY(read_legacy_state(*file, {LegacyStateParts::Optimizer::kGroups, reader.step()}));
+  checkpoint.common_state = std::move(state.state);
+  if (state.drops_loss_scale) checkpoint.notes.emplace_back(kLossScaleNote);
+  checkpoint.has_unread_optimizer = false;
+  return {};
+}
+
+}  // namespace shardwright

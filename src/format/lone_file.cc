@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/lone_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "base/fail.h"
+#include "format/formats.h"
+#include "format/model_files.h"
+#include "io/named_file.h"
+
+namespace shardwright {
+namespace {
+
+class LoneFile final : public Directory {
+ public:
+  LoneFile(std::unique_ptr<Directory> folder, std::string path, std::string name,
+           std::vector<DirectoryEntry> entries)
+      : folder_(std::move(folder)),
+        path_(std::move(path)),
+        name_(std::move(name)),
+        entries_(std::move(entries)) {}
+
+  Result<std::unique_ptr<ReadableFile>> open(std::string_view path) const override {
+    if (path == name_) return open_named_file(path_);
+    if (exists(path)) return folder_->open(path);
+    return fail(Code::kNotFound, "{}: cannot open {}: only this file was given, not its folder",
+                path_, path);
+  }
+  Result<std::unique_ptr<WritableFile>> create(std::string_view path, std::uint64_t size) override {
+    return folder_->create(path, size);
+  }
+  Result<std::vector<DirectoryEntry>> list(std::string_view path) const override {
+    if (path.empty()) return entries_;
+    return fail(Code::kNotFound, "{}: cannot list {}: only this file was given, not its folder",
+                path_, path);
+  }
+  Result<FileVersion> version(std::string_view path) const override {
+    if (exists(path)) return folder_->version(path);
+    return fail(Code::kNotFound, "{}: only this file was given, not its folder", path_);
+  }
+  bool exists(std::string_view path) const override {
+    return path.empty() ||
+           std::ranges::find(entries_, path, &DirectoryEntry::name) != entries_.end();
+  }
+  const std::string& name() const override { return path_; }
+
+ private:
+  std::unique_ptr<Directory> folder_;
+  std::string path_;
+  std::string name_;  // of the file in its folder
+  std::vector<DirectoryEntry> entries_;
+};
+
+}  // namespace
+
+bool is_lone_file(const std::string& path) {
+  std::error_code error;
+  const std::string name = std::filesystem::path(path).filename().string();
+  const bool is_read = std::ranges::any_of(
+      source_formats(), [&](const SourceFormat* format) { return format->reads_file(name); });
+  return is_read && std::filesystem::is_regular_file(path, error);
+}
+
+Result<std::unique_ptr<Directory>> open_lone_file(const std::string& path) {
+  const std::filesystem::path whole(path);
+  const std::string name = whole.filename().string();
+  const auto file = SW_TRY(open_named_file(path));
+  std::unique_ptr<Directory> folder =
+      SW_TRY(open_local_directory(whole.has_parent_path() ? whole.parent_path().string() : "."));
+  std::vector<DirectoryEntry> entries;
+  for (DirectoryEntry& entry : SW_TRY(folder->list(""))) {
+    if (entry.name == name) entry = {name, false, file->size()};
+    if (entry.name == name || (!entry.is_directory && describes_model(entry.name))) {
+      entries.push_back(std::move(entry));
+    }
+  }
+  return std::make_unique<LoneFile>(std::move(folder), path, name, std::move(entries));
+}
+
+}  // namespace shardwright

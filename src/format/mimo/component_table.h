@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "format/mimo/source.h"
+#include "shardwright/convert.h"
+#include "shardwright/diagnose.h"
+#include "shardwright/storage.h"
+
+namespace shardwright {
+
+/// The component table of a MIMO checkpoint, `shardwright/components/1`: each component's name, the
+/// path that its tensors' names begin with, its sizes and its ranks. For people and tools; reading
+/// needs only the tensors' names.
+[[nodiscard]] std::string write_component_table(std::span<const ComponentRanks> components,
+                                                std::int64_t world);
+
+/// Its components. Errors: kJsonCorrupt for what is no such table, kLimit for one that is too
+/// large, those of reading.
+[[nodiscard]] Result<std::vector<RecordedComponent>> read_component_table(
+    const Directory& directory);
+
+}  // namespace shardwright

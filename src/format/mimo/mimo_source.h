@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/mimo/source.h"
+#include "model/mapping_file.h"
+#include "shardwright/catalog.h"
+
+namespace shardwright {
+
+/// What a wrapper (DDP, Float16Module) adds behind a component's root.
+inline constexpr std::string_view kMimoWrapper = "module.";
+/// What the names of the optimizers' states begin with.
+inline constexpr std::string_view kMimoStates = "mimo.";
+
+/// The component that a tensor of a MIMO model belongs to, by its name: `language` or the
+/// modality's name; empty for names of other things. Borrows the name.
+[[nodiscard]] std::string_view component_of_tensor(std::string_view name);
+
+/// Where the names of a tensor's component begin: `modality_submodules.images.`; empty for names of
+/// other things. Borrows the name.
+[[nodiscard]] std::string_view root_of_component(std::string_view name);
+
+/// A MIMO name without the `module.` segments that wrappers (DDP, Float16Module) add, each between
+/// a component's root and the component: `language_model.module.x` is `language_model.x`.
+[[nodiscard]] std::string without_wrappers(std::string_view name);
+
+/// What wrappers add to the names of each component, by its root: `module.` by `language_model.`.
+using Wrappers = std::map<std::string, std::string, std::less<>>;
+
+/// Gives the tensors and opaque entries of a MIMO catalog the names of an ordinary Megatron model,
+/// by the routes of the family that has all of its components, and says which wrappers they had;
+/// `family` (may be empty) is the caller's word which one that is. The states of a component's
+/// optimizer (`mimo.language.optimizer.state.exp_avg.…`) become those of one optimizer; its other
+/// entries and RNG states are left alone. Errors: kNoFamily where no family has a route for a name;
+/// kAmbiguousFamily where several have and disagree; kDuplicateName where two names become one;
+/// kMetadataCorrupt for names of one component with and without a wrapper, and for a state in
+/// another component's optimizer.
+[[nodiscard]] Result<Wrappers> to_standard_names(std::span<const Mapping> mappings,
+                                                 std::string_view family, Catalog& catalog);
+
+/// A MIMO name with the wrappers that its component has. Names without a root stay.
+[[nodiscard]] std::string with_wrappers(const Wrappers& wrappers, std::string_view name);
+
+/// kOptimizerUnsupported for a MIMO model whose states are not in the shapes of its tensors.
+[[nodiscard]] std::unexpected<Error> refuse_flat_states(std::string_view path);
+
+}  // namespace shardwright

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/mlite/source.h"
+
+#include <algorithm>
+
+#include "dcp/rank_metadata.h"
+#include "format/dcp/dcp_reader.h"
+#include "format/sibling.h"
+#include "layout/mlite_layout.h"
+#include "layout/texts.h"
+
+namespace shardwright {
+namespace {
+
+// What MLite writes beside the entries; a dense model has no names of its own.
+bool is_of_mlite(const DirectoryEntry& entry) {
+  return matches_sign(entry.name, "optimizer_rank_#.pt") ||
+         matches_sign(entry.name, "rng_state_rank_#.pt");
+}
+
+class MliteSource final : public SourceFormat {
+ public:
+  std::string_view name() const override { return "mlite"; }
+
+  SourceTraits traits() const override {
+    return {.has_chunk_list = true, .leftover_ending = kChunkFiles};
+  }
+
+  Phrase summary() const override { return phrase("format.mlite"); }
+
+  std::string_view usual_target() const override { return "safetensors"; }
+
+  bool may_lie_in(const SourceTraits& files) const override {
+    return files.has_chunk_list && !files.needs_common_state;
+  }
+
+  // Scripts knew it as plain DCP before it had a name.
+  std::string_view shown_container() const override { return "dcp"; }
+
+  Status open(Checkpoint& checkpoint, Defects& defects) const override {
+    return read_dcp(checkpoint, defects);
+  }
+
+  bool is_spoken_in(const Checkpoint& checkpoint) const override {
+    if (is_mlite(checkpoint.catalog)) return true;
+    const auto entries = checkpoint.directory->list("");
+    return entries && std::ranges::any_of(*entries, is_of_mlite);
+  }
+};
+
+}  // namespace
+
+const SourceFormat& mlite_source() {
+  static const MliteSource format;
+  return format;
+}
+
+bool is_mlite(const Checkpoint& checkpoint) {
+  return checkpoint.location.format == mlite_source().name() && is_mlite(checkpoint.catalog);
+}
+
+}  // namespace shardwright

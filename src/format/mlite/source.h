@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "format/source_format.h"
+
+namespace shardwright {
+
+/// What MLite saves: torch.distributed.checkpoint whose experts and stages have local numbers.
+[[nodiscard]] const SourceFormat& mlite_source();
+
+/// Whether an opened checkpoint has local names that MLite's layout puts in order.
+[[nodiscard]] bool is_mlite(const Checkpoint& checkpoint);
+
+}  // namespace shardwright

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "shardwright/catalog.h"
+
+namespace shardwright {
+
+/// Whether a checkpoint stores anything at all: one tensor with one element. What has none is
+/// neither proven nor converted, hashed or equal to anything, whatever its index says. `path` is
+/// for the message. Error: kNothingStored.
+[[nodiscard]] Status check_something_stored(const Catalog& catalog, std::string_view path);
+
+}  // namespace shardwright

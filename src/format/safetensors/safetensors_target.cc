@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/safetensors/safetensors_target.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "format/hf/hf_index.h"
+#include "format/hf/hf_layout.h"
+
+namespace shardwright {
+namespace {
+
+class SafetensorsTarget : public Target {
+ public:
+  SafetensorsTarget()
+      : Target({.name = "safetensors",
+                .names = TargetNames::kStored,
+                .has_shard_files = true,
+                .holds_objects = false}) {}
+
+  Status lay_out(const ConvertRequest& request, TargetParts& parts, Plan& plan,
+                 std::vector<std::string>& /*notes*/) const override {
+    return plan_safetensors(parts, request.max_shard_bytes, plan);
+  }
+};
+
+}  // namespace
+
+const Target& safetensors_target() {
+  static const SafetensorsTarget target;
+  return target;
+}
+
+Status add_safetensors_folder(const std::string& folder, std::vector<DraftTensor> tensors,
+                              std::uint64_t max_shard_bytes, Plan& plan) {
+  HfLayout layout = SW_TRY(layout_hf(descs_of(tensors), max_shard_bytes));
+  const std::uint32_t first = static_cast<std::uint32_t>(plan.target.files.size());
+  for (const std::string& file : layout.catalog.files) plan.target.files.push_back(folder + file);
+  std::ranges::copy(layout.file_sizes, std::back_inserter(plan.file_sizes));
+  for (Literal& literal : layout.literals) {
+    literal.file += first;
+    plan.literals.push_back(std::move(literal));
+  }
+  plan.target.tensors.reserve(plan.target.tensors.size() + layout.catalog.tensors.size());
+  plan.tensors.reserve(plan.tensors.size() + tensors.size());
+  for (StoredTensor& tensor : layout.catalog.tensors) {
+    tensor.chunks.set_location(0, tensor.chunks.file(0) + first, tensor.chunks.range(0));
+    plan.target.tensors.push_back(std::move(tensor));
+  }
+  if (!layout.index.empty()) {
+    add_file({folder + std::string(kHfIndexFile), std::move(layout.index)}, plan);
+  }
+  for (DraftTensor& draft : tensors) plan.tensors.push_back(std::move(draft.recipe));
+  return {};
+}
+
+Status plan_safetensors(TargetParts& parts, std::uint64_t max_shard_bytes, Plan& plan) {
+  SW_TRY(add_safetensors_folder("", std::exchange(parts.tensors, {}), max_shard_bytes, plan));
+  complete(parts, plan);
+  return {};
+}
+
+}  // namespace shardwright

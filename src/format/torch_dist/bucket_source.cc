@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/torch_dist/bucket_source.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/fail.h"
+#include "format/rank_modules.h"
+#include "layout/bucket_name.h"
+#include "layout/layer_name.h"
+#include "layout/legacy_shards.h"
+#include "layout/module_order.h"
+#include "layout/optimizer_buckets.h"
+#include "layout/pipeline_split.h"
+#include "layout/placement.h"
+#include "layout/shard_contents.h"
+#include "layout/state_name.h"
+#include "plan/canonical.h"
+#include "state/object_archive.h"
+#include "state/param_state.h"
+#include "state/recorded_run.h"
+#include "tensor/flat_chunks.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kParamState = "param_state/";
+constexpr std::size_t kKinds = kStateKinds.size();
+
+template <class... Args>
+std::unexpected<Error> refuse_bucket(fmt::format_string<Args...> format, Args&&... args) {
+  return fail(Code::kOptimizerUnsupported, "optimizer: {}; convert without it (--optimizer drop)",
+              fmt::format(format, std::forward<Args>(args)...));
+}
+
+// A buffer as it is stored: its buckets, or all of them as one row.
+struct StoredBuffer {
+  DType dtype = DType::kBF16;
+  std::map<std::int64_t, std::array<const StoredTensor*, kKinds>> buckets;
+  std::optional<ParamStateBuffer> coalesced;
+  std::uint32_t file = 0;  // of the coalesced one
+  bool is_used = false;
+};
+
+// Part of the optimizer, rank in its group, number of the buffer.
+using BufferKey = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+
+class StoredBuffers {
+ public:
+  static Result<StoredBuffers> read(const Catalog& catalog, SourceFiles& files) {
+    StoredBuffers buffers;
+    for (const StoredTensor& tensor : catalog.tensors) {
+      const auto domain = split_domain_name(tensor.desc.name);
+      if (domain) SW_TRY(buffers.add(tensor, *domain));
+    }
+    for (const StoredObject& object : catalog.objects) {
+      const auto domain = split_domain_name(object.name);
+      if (!domain || !domain->rest.starts_with(kParamState)) continue;
+      Status status = buffers.add(object, *domain, files);
+      if (!status) return std::unexpected(std::move(status).error().within(object.name));
+    }
+    return buffers;
+  }
+
+  [[nodiscard]] StoredBuffer* find(const BufferKey& key) {
+    const auto found = buffers_.find(key);
+    return found == buffers_.end() ? nullptr : &found->second;
+  }
+  [[nodiscard]] bool is_chained() const { return is_chained_; }
+  [[nodiscard]] Status check_used() const {
+    for (const auto& [key, buffer] : buffers_) {
+      if (buffer.is_used) continue;
+      const auto& [part, group, number] = key;
+      return refuse_bucket("found buffer {} of rank {}{}, expected none of a run of these sizes",
+                           number, group, is_chained_ ? fmt::format(" in part {}", part) : "");
+    }
+    return {};
+  }
+
+ private:
+  Status add(const StoredTensor& tensor, const DomainName& domain) {
+    const auto name = split_bucket_name(domain.rest);
+    const auto kind = std::ranges::find(kStateKinds, name ? name->state : "");
+    const bool is_known = name && kind != kStateKinds.end();
+    if (!is_known || tensor.desc.dtype != DType::kF32 || tensor.desc.shape.size() != 1) {
+      return refuse_bucket("tensor {}: found {} {}, expected a bucket of Adam's states in float32",
+                           tensor.desc.name, torch_name(tensor.desc.dtype),
+                           to_string(tensor.desc.shape));
+    }
+    is_chained_ |= domain.is_chained;
+    StoredBuffer& buffer = buffers_[{domain.part, domain.group, name->buffer}];
+    buffer.dtype = name->dtype;
+    buffer.buckets[name->bucket][static_cast<std::size_t>(kind - kStateKinds.begin())] = &tensor;
+    return {};
+  }
+
+  Status add(const StoredObject& object, const DomainName& domain, SourceFiles& files) {
+    const TorchArchive archive = SW_TRY(open_object(object, files));
+    pickle::Value root = archive.root();
+    if (root.is(pickle::Kind::kList) && root.size() == 1) root = root[0];
+    const auto locate = [&](pickle::Value tensor) { return archive.locate(tensor); };
+    const std::vector<ParamStateBuffer> stored = SW_TRY(read_param_state(root, locate));
+    is_chained_ |= domain.is_chained;
+    for (std::size_t i = 0; i < stored.size(); ++i) {
+      StoredBuffer& buffer = buffers_[{domain.part, domain.group, static_cast<std::int64_t>(i)}];
+      buffer.dtype = stored[i].dtype;
+      buffer.coalesced = stored[i];
+      buffer.file = object.file;
+    }
+    return {};
+  }
+
+  std::map<BufferKey, StoredBuffer> buffers_;
+  bool is_chained_ = false;
+};
+
+// A parameter of one rank, and where it is in the model.
+struct RankShard {
+  LegacyShard shard;
+  BufferedParameter buffered;
+};
+
+class Unbucketing {
+ public:
+  Unbucketing(const Checkpoint& source, Catalog& catalog, StoredBuffers buffers)
+      : source_(source), catalog_(catalog), buffers_(std::move(buffers)) {}
+
+  Status run() {
+    SW_TRY(read_layout());
+    for (std::int64_t p = 0; p < config_.pipeline; ++p) {
+      stages_ = SW_TRY(stage_contents(config_, p, layers_, has_mtp_, is_tied_));
+      for (std::int64_t t = 0; t < config_.tensor; ++t) {
+        SW_TRY(add_rank({0, t + config_.tensor * p, 0}, {t, p, 0, t % config_.expert_tensor}));
+      }
+      const std::int64_t experts = buffers_.is_chained() ? config_.expert : 0;
+      for (std::int64_t e = 0; e < experts; ++e) {
+        for (std::int64_t t = 0; t < config_.expert_tensor; ++t) {
+          const std::int64_t group = t + config_.expert_tensor * (e + config_.expert * p);
+          SW_TRY(add_rank({1, group, 0}, {t, p, e, t}));
+        }
+      }
+    }
+    SW_TRY(buffers_.check_used());
+    replace_buckets();
+    return {};
+  }
+
+ private:
+  Status read_layout() {
+    const AxisSizes sizes = recorded_run(source_.arguments).sizes;
+    if (!sizes.tensor || !sizes.pipeline) {
+      return refuse_bucket(
+          "found no parallel sizes in the run's arguments, expected those of its ranks");
+    }
+    config_ = {*sizes.tensor, *sizes.pipeline, sizes.virtual_pipeline.value_or(1),
+               sizes.expert.value_or(1), sizes.expert_tensor.value_or(*sizes.tensor)};
+    for (const CanonicalTensor& tensor : canonical_tensors(catalog_)) {
+      if (!is_parameter(tensor.desc.name, tensor.desc.dtype)) continue;
+      has_mtp_ |= is_prediction_layer(tensor.desc.name);
+      is_tied_ &= !tensor.desc.name.ends_with("output_layer.weight");
+      descs_.push_back(tensor.desc);
+      tensors_.push_back(tensor);
+    }
+    if (config_.expert > 1 && !buffers_.is_chained()) {
+      return refuse_bucket(
+          "found one optimizer for all parameters, expected experts' apart with EP {}",
+          config_.expert);
+    }
+    const Placement placement = SW_TRY(Placement::make(descs_, config_));
+    for (const TensorDesc& desc : descs_) SW_TRY(placement.place(desc));  // all of them divide
+    layers_ = count_main_layers(descs_);
+    modules_ = rank_modules(descs_, source_.arguments,
+                            !uses_transformer_engine(source_.arguments, catalog_));
+    return check_split(placement.pipeline());
+  }
+
+  // Which layers a stage has must be known: only even splits and a shorter or longer last stage
+  // are.
+  [[nodiscard]] Status check_split(const PipelineSplit& split) const {
+    const Arguments& arguments = source_.arguments;
+    for (const std::string_view name :
+         {"pipeline_model_parallel_layout", "decoder_first_pipeline_num_layers",
+          "account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split"}) {
+      const auto found = arguments.find(name);
+      if (config_.pipeline == 1 || found == arguments.end()) continue;
+      if (found->second == ArgValue{} || found->second == ArgValue{false}) continue;
+      return refuse_bucket(
+          "found argument {}, expected an even split of layers among pipeline stages", name);
+    }
+    const std::int64_t last =
+        number_of(arguments, {"decoder_last_pipeline_num_layers"}).value_or(0);
+    if (config_.pipeline > 1 && last != split.uneven_last()) {
+      return refuse_bucket("found decoder_last_pipeline_num_layers {}, expected {} of {} layers",
+                           last, split.uneven_last(), layers_);
+    }
+    return {};
+  }
+
+  // What a rank trains of one part of the optimizer, in its modules' order.
+  [[nodiscard]] Result<std::vector<RankShard>> shards_of(std::int64_t part,
+                                                         const LegacyRank& rank) const {
+    std::vector<RankShard> result;
+    for (std::size_t v = 0; v < stages_.size(); ++v) {
+      std::vector<LegacyShard> shards = legacy_shards(descs_, config_, rank, stages_[v], modules_);
+      if (buffers_.is_chained()) {
+        std::erase_if(shards, [&](const LegacyShard& shard) {
+          return is_expert_tensor(shard.desc.name) != (part == 1);
+        });
+      }
+      std::vector<std::string> names;
+      for (const LegacyShard& shard : shards) names.push_back(shard.desc.name);
+      SW_TRY(check_module_order(names));
+      for (const std::size_t i : in_module_order(names)) {
+        const std::int64_t elements = SW_TRY(element_count(shards[i].desc.shape));
+        const DType dtype = shards[i].desc.dtype;
+        const bool is_shared = is_shared_parameter(names[i], config_.pipeline, is_tied_, has_mtp_);
+        result.push_back({std::move(shards[i]), {names[i], elements, is_shared, v, dtype}});
+      }
+    }
+    return result;
+  }
+
+  Status add_rank(BufferKey key, const LegacyRank& rank) {
+    const std::vector<RankShard> shards = SW_TRY(shards_of(std::get<0>(key), rank));
+    std::vector<BufferedParameter> all;
+    for (const RankShard& shard : shards) all.push_back(shard.buffered);
+    const auto buffers = buffers_of(all);
+    for (std::size_t b = 0; b < buffers.size(); ++b) {
+      std::get<2>(key) = static_cast<std::int64_t>(b);
+      StoredBuffer* stored = buffers_.find(key);
+      const BufferedParameter& first = all[buffers[b].front()];
+      if (stored == nullptr || stored->dtype != first.dtype) {
+        return refuse_bucket("found {} buffer {} of rank {}, expected one for {} of {}",
+                             stored == nullptr ? std::string_view("no") : torch_name(stored->dtype),
+                             b, std::get<1>(key), torch_name(first.dtype), first.name);
+      }
+      stored->is_used = true;
+      std::vector<BufferedParameter> inside;
+      for (const std::size_t i : buffers[b]) inside.push_back(all[i]);
+      std::array<std::vector<FlatPiece>, kKinds> pieces;
+      const auto first_of = SW_TRY(locate(*stored, inside, rank, pieces));
+      for (std::size_t kind = 0; kind < kKinds; ++kind) {
+        for (std::size_t i = 0; i < inside.size(); ++i) {
+          add_shard(kind, shards[buffers[b][i]].shard, first_of[i], pieces[kind]);
+        }
+      }
+    }
+    return {};
+  }
+
+  // The first element of each parameter, buckets standing one behind the other; and which elements
+  // lie where.
+  Result<std::vector<std::int64_t>> locate(
+      const StoredBuffer& stored, const std::vector<BufferedParameter>& inside,
+      const LegacyRank& rank, std::array<std::vector<FlatPiece>, kKinds>& pieces) const {
+    const std::int64_t elements = SW_TRY(element_sum(inside));
+    if (stored.coalesced) {
+      for (std::size_t kind = 0; kind < kKinds; ++kind) {
+        pieces[kind] = {{0, stored.coalesced->elements, stored.file,
+                         stored.coalesced->places[kind].range.offset}};
+      }
+      return first_coalesced_elements(
+          inside, stored.coalesced->elements,
+          recorded_bucket_size(source_.arguments, rank.pipeline, elements));
+    }
+    std::vector<std::int64_t> sizes;
+    std::int64_t begin = 0;
+    for (const auto& [bucket, tensors] : stored.buckets) {
+      if (bucket != static_cast<std::int64_t>(sizes.size())) {
+        return refuse_bucket("found bucket {} behind {}, expected all from 0 on", bucket,
+                             sizes.size());
+      }
+      for (std::size_t kind = 0; kind < kKinds; ++kind) {
+        SW_TRY(append_pieces(tensors[kind], kind, begin, pieces[kind]));
+      }
+      sizes.push_back(tensors[0]->desc.shape[0]);
+      for (const StoredTensor* tensor : tensors) {
+        if (tensor->desc.shape[0] == sizes.back()) continue;
+        return refuse_bucket("tensor {}: found {} elements, expected {} as of its param",
+                             tensor->desc.name, tensor->desc.shape[0], sizes.back());
+      }
+      begin += sizes.back();
+    }
+    return first_elements(inside, sizes);
+  }
+
+  static Status append_pieces(const StoredTensor* tensor, std::size_t kind, std::int64_t begin,
+                              std::vector<FlatPiece>& pieces) {
+    if (tensor == nullptr) {
+      return refuse_bucket("found a bucket without its {}, expected {}, {} and {}",
+                           kStateKinds[kind], kStateKinds[0], kStateKinds[1], kStateKinds[2]);
+    }
+    SW_TRY(check_coverage(*tensor));
+    const std::size_t before = pieces.size();
+    for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
+      const Chunk chunk = tensor->chunks[i];
+      if (!chunk.strides.empty() && chunk.strides[0] != 1) {
+        return refuse_bucket("tensor {}: found it stored with strides, expected one row",
+                             tensor->desc.name);
+      }
+      pieces.push_back(
+          {begin + chunk.box.origin[0], begin + chunk.box.end(0), chunk.file, chunk.range.offset});
+    }
+    std::sort(pieces.begin() + static_cast<std::ptrdiff_t>(before), pieces.end(),
+              [](const FlatPiece& a, const FlatPiece& b) { return a.from < b.from; });
+    return {};
+  }
+
+  // A rank's tensor is its runs one behind the other, each row-major.
+  void add_shard(std::size_t kind, const LegacyShard& shard, std::int64_t first,
+                 const std::vector<FlatPiece>& pieces) {
+    for (const ShardRun& run : shard.runs) {
+      const CanonicalTensor& canonical = tensors_[run.canonical];
+      Box box = run.box;
+      if (canonical.layer >= 0) box = lifted(box, canonical.layer);
+      const std::int64_t elements = box.volume();
+      ChunkList chunks(box.axes());
+      auto piece = std::ranges::partition_point(
+          pieces, [&](const FlatPiece& each) { return each.to <= first; });
+      for (; piece != pieces.end() && piece->from < first + elements; ++piece) {
+        const std::int64_t from = std::max(piece->from, first);
+        const std::int64_t to = std::min(piece->to, first + elements);
+        const auto skipped = static_cast<std::uint64_t>(from - piece->from) * sizeof(float);
+        append_flat_piece(box, {from - first, to - first, piece->file, piece->offset + skipped},
+                          sizeof(float), chunks);
+      }
+      add_chunks(kind, canonical.stored, box, chunks);
+      first += elements;
+    }
+  }
+
+  static Box lifted(const Box& box, std::int64_t layer) {
+    Box result{{layer}, {1}};
+    for (int axis = 0; axis < box.axes(); ++axis) {
+      result.origin.push_back(box.origin[axis]);
+      result.shape.push_back(box.shape[axis]);
+    }
+    return result;
+  }
+
+  // What other ranks hold too is a replica where it is cut alike, and else left alone.
+  void add_chunks(std::size_t kind, std::uint32_t stored, const Box& box, const ChunkList& chunks) {
+    const TensorDesc& weight = catalog_.tensors[stored].desc;
+    auto [state, is_new] = states_.try_emplace({stored, kind});
+    if (is_new) {
+      state->second = {{join_state_name(kStateKinds[kind], weight.name), DType::kF32, weight.shape},
+                       ChunkList(weight.shape.size()),
+                       Encoding::kRaw};
+    }
+    ChunkList& all = state->second.chunks;
+    const std::vector<std::int64_t> corner(box.origin.begin(), box.origin.end());
+    const auto [known, is_first] = places_.try_emplace({stored, kind, corner}, all.size());
+    bool is_alike = is_first || known->second + chunks.size() <= all.size();
+    for (std::size_t i = 0; !is_first && is_alike && i < chunks.size(); ++i) {
+      is_alike = all.box(known->second + i) == chunks.box(i);
+    }
+    for (std::size_t i = 0; is_alike && i < chunks.size(); ++i) all.push_back(chunks[i]);
+  }
+
+  // States stand where their buckets stood: behind the model.
+  void replace_buckets() {
+    std::erase_if(catalog_.tensors, [](const StoredTensor& tensor) {
+      return split_domain_name(tensor.desc.name).has_value();
+    });
+    std::erase_if(catalog_.objects, [](const StoredObject& object) {
+      return split_domain_name(object.name).has_value();
+    });
+    for (auto& [key, state] : states_) catalog_.tensors.push_back(std::move(state));
+  }
+
+  const Checkpoint& source_;
+  Catalog& catalog_;
+  StoredBuffers buffers_;
+  ParallelConfig config_;
+  std::vector<CanonicalTensor> tensors_;  // the model's parameters
+  std::vector<TensorDesc> descs_;         // of them
+  LegacyModules modules_;
+  std::vector<StageContents> stages_;  // of the pipeline rank at hand
+  std::int64_t layers_ = 0;
+  bool has_mtp_ = false;
+  bool is_tied_ = true;
+  std::map<std::pair<std::uint32_t, std::size_t>, StoredTensor> states_;
+  std::map<std::tuple<std::uint32_t, std::size_t, std::vector<std::int64_t>>, std::size_t> places_;
+};
+
+}  // namespace
+
+bool has_buckets(const Catalog& catalog) {
+  return std::ranges::any_of(catalog.tensors,
+                             [](const StoredTensor& tensor) {
+                               return split_domain_name(tensor.desc.name).has_value();
+                             }) ||
+         std::ranges::any_of(catalog.objects, [](const StoredObject& object) {
+           const auto domain = split_domain_name(object.name);
+           return domain && domain->rest.starts_with(kParamState);
+         });
+}
+
+Status undo_buckets(const Checkpoint& source, Catalog& catalog) {
+  StoredBuffers buffers = SW_TRY(StoredBuffers::read(catalog, *source.files));
+  return Unbucketing(source, catalog, std::move(buffers)).run();
+}
+
+}  // namespace shardwright

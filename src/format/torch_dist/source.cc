@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/torch_dist/source.h"
+
+#include <fmt/format.h>
+
+#include "dcp/rank_metadata.h"
+#include "format/dcp/dcp_reader.h"
+#include "format/dcp/recognise_dcp.h"
+#include "layout/texts.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kTorchDistBackend = "torch_dist";
+
+class TorchDistSource final : public SourceFormat {
+ public:
+  std::string_view name() const override { return "torch_dist"; }
+
+  SourceTraits traits() const override {
+    return {.has_chunk_list = true, .needs_common_state = true, .leftover_ending = kChunkFiles};
+  }
+
+  Phrase summary() const override { return phrase("format.torch_dist"); }
+
+  std::string_view usual_target() const override { return "hf"; }
+
+  Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
+    const auto backend = SW_TRY(sharded_backend(folder));
+    if (backend != kTorchDistBackend) return std::optional<Recognition>();
+    const std::optional<std::string> list = chunk_list_of(folder);
+    Recognition found;
+    if (!list) found.strength = Recognition::Strength::kRemains;
+    if (list) found.facts.push_back(*list);
+    found.facts.push_back(fmt::format("metadata.json names the {} backend", kTorchDistBackend));
+    return found;
+  }
+
+  Status open(Checkpoint& checkpoint, Defects& defects) const override {
+    return read_dcp(checkpoint, defects);
+  }
+};
+
+}  // namespace
+
+const SourceFormat& torch_dist_source() {
+  static const TorchDistSource format;
+  return format;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/torch_files/source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "format/carried_files.h"
+#include "format/hf/hf_index.h"
+#include "format/legacy/legacy_chunks.h"
+#include "format/model_files.h"
+#include "format/pickle_files.h"
+#include "format/sibling.h"
+#include "format/torch_files/state_dict.h"
+#include "format/unfinished_download.h"
+#include "layout/rank_folder.h"
+#include "layout/texts.h"
+#include "tensor/strided_copy.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kIndexFile = "pytorch_model.bin.index.json";
+
+// Torch files of other software, or that hold no model.
+constexpr std::array<std::string_view, 12> kNoModels = {
+    "mp_rank_*",      "*_model_states.pt", "*_optim_states.pt", "training_args.bin",
+    "optimizer*",     "scheduler*",        "rng_state*",        "scaler*",
+    "*_world_size_*", "training_state_*",  "layer_#-model_*",   "module-pipe_*"};
+
+bool is_weights_file(const DirectoryEntry& entry) {
+  return !entry.is_directory && (entry.name == "pytorch_model.bin" ||
+                                 matches_sign(entry.name, "pytorch_model-#-of-#.bin"));
+}
+
+bool has_safetensors(const Folder& folder) {
+  return folder.first([](const DirectoryEntry& entry) {
+    return !entry.is_directory && entry.name.ends_with(".safetensors");
+  }) != nullptr;
+}
+
+// A file out of a rank's folder is a part of a model, whatever it is called.
+Status refuse_rank(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!parse_rank_folder(folder.filename().string())) return {};
+  return fail(Code::kUnsupportedFormat,
+              "this is one rank's state of a Megatron run; give the folder that holds {}",
+              folder.filename().string());
+}
+
+// Tensors of all files, each name once.
+class Reader {
+ public:
+  Reader(Checkpoint& checkpoint, Defects& defects)
+      : checkpoint_(checkpoint),
+        defects_(defects),
+        chunks_(checkpoint.catalog, *checkpoint.files) {}
+
+  Status read(const std::string& path) {
+    const std::uint32_t number = checkpoint_.files->add(path);
+    checkpoint_.catalog.files.push_back(path);
+    const Directory& directory = *checkpoint_.directory;
+    const auto file = checkpoint_.files->get(number);
+    if (!file) return std::unexpected(with_download_hint(file.error(), directory, path));
+    SW_TRY(check_downloaded(directory, path));
+    SW_TRY(judge(**file, path));
+    StateDict dict = SW_TRY(read_state_dict(**file));
+    for (const StateDictTensor& tensor : dict.tensors) {
+      SW_TRY(defects_.report(add(tensor, number)));
+    }
+    if (!dict.left_out.empty()) {
+      checkpoint_.notes.push_back(fmt::format("{}: {} are not tensors and are left out: {}", path,
+                                              dict.left_out.size(), name_list(dict.left_out)));
+    }
+    return {};
+  }
+
+ private:
+  Status add(const StateDictTensor& tensor, std::uint32_t file) {
+    const auto [first, is_new] = seen_.emplace(tensor.name, file);
+    if (!is_new) {
+      return fail(Code::kDuplicateName, "tensor {}: found in both {} and {}", tensor.name,
+                  checkpoint_.catalog.files[first->second], checkpoint_.catalog.files[file]);
+    }
+    const Dims& shape = tensor.place.shape;
+    const LegacyPart whole{
+        {tensor.name, tensor.place.dtype, shape}, Box::whole(shape), 0, row_major_strides(shape)};
+    return chunks_.add("", {file, tensor.place, whole, true});
+  }
+
+  // The pickle is read without running anything: a conversion is told, a check finds it.
+  Status judge(const ReadableFile& file, const std::string& path) {
+    const PickleReport report{path, SW_TRY(audit_file(file, {0, file.size()}))};
+    for (const Error& error : report.errors()) {
+      if (defects_.collects()) {
+        SW_TRY(defects_.report(std::unexpected(error)));
+      } else {
+        checkpoint_.notes.push_back(error.message);
+      }
+    }
+    return {};
+  }
+
+  Checkpoint& checkpoint_;
+  Defects& defects_;
+  LegacyChunks chunks_;
+  std::map<std::string, std::uint32_t, std::less<>> seen_;
+};
+
+class TorchFilesSource final : public SourceFormat {
+ public:
+  std::string_view name() const override { return "torch_files"; }
+
+  SourceTraits traits() const override { return {.is_hf_model = true, .records = Records::kFiles}; }
+
+  Phrase summary() const override { return phrase("format.torch_files"); }
+
+  std::string_view usual_target() const override { return "torch_dist"; }
+
+  Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
+    const DirectoryEntry* weights = folder.first(is_weights_file);
+    const bool has_index = folder.has_file(kIndexFile);
+    if (weights == nullptr && !has_index) return std::optional<Recognition>();
+    Recognition found;
+    // Models are published in both forms: transformers takes the safetensors then.
+    if (weights == nullptr || has_safetensors(folder)) {
+      found.strength = Recognition::Strength::kRemains;
+    }
+    found.facts.push_back(weights == nullptr
+                              ? fmt::format("{} names the weight files", kIndexFile)
+                              : fmt::format("{} is a torch file of weights", weights->name));
+    return found;
+  }
+
+  bool reads_file(std::string_view name) const override {
+    constexpr std::array<std::string_view, 3> kEndings = {".bin", ".pt", ".pth"};
+    const bool may_be = std::ranges::any_of(
+        kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
+    // verl calls a rank's file model.pt, as everybody calls a model's.
+    const bool is_of_rank = name != "model.pt" && is_usual_in_rank(name);
+    return may_be && !is_of_rank && !is_usual_in_iteration(name) &&
+           std::ranges::none_of(kNoModels,
+                                [&](std::string_view sign) { return matches_sign(name, sign); });
+  }
+
+  Status open(Checkpoint& checkpoint, Defects& defects) const override {
+    const Directory& directory = *checkpoint.directory;
+    SW_TRY(refuse_rank(checkpoint.location.path));
+    std::optional<HfIndex> index;
+    if (directory.exists(kIndexFile)) index = SW_TRY(read_hf_index(directory, kIndexFile));
+    Reader reader(checkpoint, defects);
+    for (const std::string& file : SW_TRY(weight_files(directory, index))) {
+      SW_TRY(defects.report(reader.read(file)));
+    }
+    if (index) SW_TRY(defects.report(check_index(checkpoint.catalog, *index)));
+    return read_hf_artifacts(checkpoint, defects);
+  }
+
+ private:
+  // Of a file that was given by itself the directory holds that one only.
+  Result<std::set<std::string>> weight_files(const Directory& directory,
+                                             const std::optional<HfIndex>& index) const {
+    std::set<std::string> files;
+    if (index) {
+      for (const auto& [key, file] : index->files) files.insert(file);
+      return files;
+    }
+    const auto entries = SW_TRY(directory.list(""));
+    for (const DirectoryEntry& entry : entries) {
+      if (is_weights_file(entry)) files.insert(entry.name);
+    }
+    if (!files.empty()) return files;
+    for (const DirectoryEntry& entry : entries) {
+      if (!entry.is_directory && reads_file(entry.name)) files.insert(entry.name);
+    }
+    return files;
+  }
+
+  static Status check_index(const Catalog& catalog, const HfIndex& index) {
+    const HfIndexDifference difference = compare_with_index(catalog, index);
+    const std::vector<std::string> ghosts = difference.not_where_listed();
+    const std::vector<std::string> unlisted = difference.not_listed_there();
+    if (ghosts.empty() && unlisted.empty()) return {};
+    const bool is_missing = !ghosts.empty();
+    const std::vector<std::string>& names = is_missing ? ghosts : unlisted;
+    return fail(Code::kIndexMismatch, "{}: {} keys {}: {}", kIndexFile, names.size(),
+                is_missing ? "are not in the files it names" : "of its files are not listed",
+                name_list(names));
+  }
+};
+
+}  // namespace
+
+const SourceFormat& torch_files_source() {
+  static const TorchFilesSource format;
+  return format;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/torch_files/state_dict.h"
+
+#include <array>
+
+#include "base/allowance.h"
+#include "base/fail.h"
+#include "base/text.h"
+
+namespace shardwright {
+namespace {
+
+using pickle::Kind;
+using pickle::Value;
+
+// What Megatron stores beside a rank's part of the model: as a whole model it would lack the parts
+// of all other ranks, and nobody would see it.
+bool is_of_megatron(Value root) {
+  return root.find("checkpoint_version") || (root.find("args") && root.find("iteration"));
+}
+
+Result<Value> find_state_dict(Value root, const std::string& file) {
+  constexpr std::array<std::string_view, 4> kKeys = {"state_dict", "model", "module",
+                                                     "model_state_dict"};
+  const Value pairs = dict_pairs(root);
+  if (!pairs.is(Kind::kDict)) {
+    return fail(Code::kUnsupportedFormat, "{}: its value is not a dict of tensors", file);
+  }
+  if (is_of_megatron(root)) {
+    return fail(Code::kUnsupportedFormat,
+                "{}: this is one rank's state of a Megatron run; give the folder that holds the "
+                "mp_rank_* folders",
+                file);
+  }
+  if (holds_tensor(pairs)) return pairs;
+  for (const std::string_view key : kKeys) {
+    const Value inner = root.find(key);
+    if (inner && holds_tensor(dict_pairs(inner))) return dict_pairs(inner);
+  }
+  return fail(Code::kUnsupportedFormat,
+              "{}: no tensors in its dict, nor under state_dict, model, module or "
+              "model_state_dict",
+              file);
+}
+
+Status add_entry(const TorchFile& archive, const std::string& name, Value value, StateDict& dict) {
+  if (holds_tensor(dict_pairs(value))) {
+    return fail(
+        Code::kUnsupportedFormat,
+        "'{}' is a dict of tensors within the state dict; save the model's own state_dict()",
+        printable(name));
+  }
+  if (!is_tensor(value)) {
+    dict.left_out.push_back(name);
+    return {};
+  }
+  Result<LocatedTensor> place = archive.locate(value);
+  if (!place) {
+    return std::unexpected(std::move(place).error().within(fmt::format("tensor {}", name)));
+  }
+  dict.tensors.push_back({name, *std::move(place)});
+  return {};
+}
+
+}  // namespace
+
+Result<StateDict> read_state_dict(const ReadableFile& file) {
+  const TorchFile archive = SW_TRY(TorchFile::open(file));
+  const Value pairs = SW_TRY(find_state_dict(archive.root(), file.name()));
+  Allowance allowance(file.size());
+  StateDict dict;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const std::optional<std::string_view> key = pairs.key(i).as_string();
+    if (!key) {
+      return fail(Code::kUnsupportedFormat, "{}: a key of its state dict is not text", file.name());
+    }
+    SW_TRY(allowance.take(sizeof(StateDictTensor) + key->size(), "its state dict"));
+    const Status added = add_entry(archive, std::string(*key), pairs.value(i), dict);
+    if (!added) return std::unexpected(Error(added.error()).within(file.name()));
+  }
+  return dict;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codec/torch_file.h"
+#include "codec/torch_tensor.h"
+
+namespace shardwright {
+
+/// One tensor of a state dict, by its key.
+struct StateDictTensor {
+  std::string name;
+  LocatedTensor place;
+};
+
+/// A model's state dict as torch.save stored it.
+struct StateDict {
+  std::vector<StateDictTensor> tensors;  ///< in the file's order
+  std::vector<std::string> left_out;     ///< keys of what is no tensor
+};
+
+/// Reads the state dict of a file: its outermost dict, or the one under `state_dict`, `model`,
+/// `module` or `model_state_dict`. Nothing that the pickle asks for is run. Errors:
+/// kUnsupportedFormat for a file that holds none, one rank's part of a Megatron model, or dicts of
+/// tensors within the dict; those of TorchFile with the tensor's name (sparse, quantised).
+[[nodiscard]] Result<StateDict> read_state_dict(const ReadableFile& file);
+
+}  // namespace shardwright

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/zarr/source.h"
+
+#include <fmt/format.h>
+
+#include "base/fail.h"
+#include "format/sibling.h"
+
+namespace shardwright {
+namespace {
+
+class ZarrSource final : public SourceFormat {
+ public:
+  std::string_view name() const override { return "zarr"; }
+
+  SourceTraits traits() const override { return {}; }
+
+  Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
+    const auto backend = SW_TRY(sharded_backend(folder));
+    if (backend == "zarr") {
+      return Recognition{Recognition::Strength::kSure, {"metadata.json names the zarr backend"}};
+    }
+    if (backend && !backend->empty()) return std::optional<Recognition>();
+    // It keeps one folder per tensor; one look is enough.
+    const DirectoryEntry* first = folder.first([](const DirectoryEntry& entry) {
+      return entry.is_directory && !entry.problem && !entry.name.starts_with("mp_rank_");
+    });
+    if (first == nullptr || !folder.exists(first->name + "/.zarray")) {
+      return std::optional<Recognition>();
+    }
+    return Recognition{Recognition::Strength::kSure,
+                       {fmt::format("{} holds a .zarray", first->name)}};
+  }
+
+  Status open(Checkpoint& /*checkpoint*/, Defects& /*defects*/) const override {
+    return fail(Code::kUnsupportedFormat, "{}; it is read by {}",
+                phrase(zarr_sibling().what).english, phrase(zarr_sibling().reader).english);
+  }
+};
+
+}  // namespace
+
+const SourceFormat& zarr_source() {
+  static const ZarrSource format;
+  return format;
+}
+
+}  // namespace shardwright

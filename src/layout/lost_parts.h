@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardwright/tensor.h"
+
+namespace shardwright {
+
+/// A part of a model that its other parts show to be missing.
+struct LostPart {
+  std::string name;  ///< the tensors, or the stack of layers
+  std::string what;  ///< a sentence about it, with the name
+};
+
+/// How many layers of the main stack the names show.
+[[nodiscard]] std::int64_t count_named_layers(std::span<const TensorDesc> tensors);
+
+/// What a Megatron model of these canonical tensors has lost: layers between its first and its last
+/// one (`layers`, 0 where nothing says how many there are), and experts that its routers have.
+[[nodiscard]] std::vector<LostPart> lost_parts(std::span<const TensorDesc> tensors,
+                                               std::int64_t layers);
+
+/// The same for names of other trainers, which number the experts of a rank and stack the
+/// expert-parallel ranks' own along the rows: each `fc2` has the router's columns as rows, once per
+/// rank.
+[[nodiscard]] std::vector<LostPart> lost_local_experts(std::span<const TensorDesc> tensors);
+
+}  // namespace shardwright

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+
+#include "model/argument_facts.h"
+
+namespace shardwright {
+namespace {
+
+using Layer = LanguageTensors::Layer;
+using Number = std::optional<std::int64_t>;
+
+constexpr std::string_view kRouter = "mlp.router.weight";
+
+// Megatron has a flag for each gated activation, forks have more: `geglu`, `reglu`.
+constexpr std::array<std::string_view, 5> kGates = {"swiglu", "gated_linear_unit", "quick_geglu",
+                                                    "geglu", "reglu"};
+
+std::optional<bool> states_gate(const StatedArguments& stated) {
+  std::optional<bool> is_gated;
+  for (const std::string_view name : kGates) {
+    const std::optional<bool> flag = stated.flag(name);
+    if (flag) is_gated = is_gated.value_or(false) || *flag;
+  }
+  return is_gated;
+}
+
+// What `linear_fc2` takes: its last axis is what the activation gives.
+std::int64_t width_of(const TensorDesc& down) { return down.shape[down.shape.size() - 1]; }
+
+class Widths {
+ public:
+  explicit Widths(StatedArguments& stated)
+      : stated_(stated),
+        dense_(stated.number({"ffn_hidden_size"})),
+        experts_(stated.number({"moe_ffn_hidden_size"})),
+        shared_(stated.number({"moe_shared_expert_intermediate_size"})),
+        is_gated_(states_gate(stated)) {}
+
+  void check(const Layer& layer) {
+    for (const auto& [name, down] : layer) {
+      const std::size_t at = name.find(".linear_fc2.weight");
+      if (at == std::string_view::npos || down->shape.size() < 2) continue;
+      const std::string_view module = name.substr(0, at);
+      if (module == "mlp") {
+        stated_.expect("ffn_hidden_size", dense_, width_of(*down), *down);
+      } else if (module == "mlp.shared_experts") {
+        check_shared(*down);
+      } else if (module.starts_with("mlp.experts")) {
+        const bool is_apart = experts_.has_value();
+        stated_.expect(is_apart ? "moe_ffn_hidden_size" : "ffn_hidden_size",
+                       is_apart ? experts_ : dense_, width_of(*down), *down);
+      } else {
+        continue;
+      }
+      check_gate(layer, std::string(name), *down);
+    }
+  }
+
+ private:
+  void check_shared(const TensorDesc& down) {
+    constexpr std::string_view kName = "moe_shared_expert_intermediate_size";
+    stated_.expect(kName, shared_, width_of(down), down);
+    if (!shared_ && stated_.named({kName})) {
+      stated_.contradict(kName, fmt::format("{} is there", shown_by(down)));
+    }
+  }
+
+  // A gated MLP's first linear makes twice what its second takes.
+  void check_gate(const Layer& layer, std::string name, const TensorDesc& down) {
+    if (!is_gated_) return;
+    name[name.find("fc2") + 2] = '1';
+    const auto up = layer.find(name);
+    if (up == layer.end() || up->second->shape.size() != down.shape.size()) return;
+    const std::int64_t made = up->second->shape[down.shape.size() - 2];
+    const bool shows_gate = made == 2 * width_of(down);
+    for (const std::string_view gate : kGates) {
+      if (stated_.flag(gate)) stated_.hold(gate);
+    }
+    if (shows_gate == *is_gated_ || (!shows_gate && made != width_of(down))) return;
+    const std::string_view flag = *is_gated_ ? told_flag() : named_flag();
+    stated_.contradict(flag, fmt::format("{} makes {} the {} channels of {}", shown_by(*up->second),
+                                         shows_gate ? "twice" : "only", width_of(down), down.name));
+  }
+
+  std::string_view told_flag() const {
+    for (const std::string_view name : kGates) {
+      if (stated_.flag(name) == true) return name;
+    }
+    return kGates.front();
+  }
+
+  std::string_view named_flag() const {
+    return stated_.named({"swiglu", "gated_linear_unit"}).value_or("swiglu");
+  }
+
+  StatedArguments& stated_;
+  Number dense_;
+  Number experts_;
+  Number shared_;
+  std::optional<bool> is_gated_;
+};
+
+void check_experts(const LanguageTensors& model, StatedArguments& stated) {
+  const std::optional<std::string_view> name = stated.named({"num_experts", "num_moe_experts"});
+  const Number experts = stated.number({"num_experts", "num_moe_experts"});
+  const TensorDesc* const router = model.in_some_layer({kRouter});
+  if (!name) return;
+  if (router == nullptr) {
+    const bool has_mlp = model.in_some_layer({"mlp.linear_fc2.weight"}) != nullptr;
+    if (has_mlp) stated.hold(*name);
+    if (has_mlp && experts.value_or(0) > 1) stated.contradict(*name, "no layer has a router");
+  } else if (!experts) {
+    stated.contradict(*name, shown_by(*router) + " is there");
+  } else {
+    for (const auto& [number, layer] : model.layers()) {
+      const auto found = layer.find(kRouter);
+      if (found == layer.end() || found->second->shape.empty()) continue;
+      stated.expect(*name, experts, found->second->shape[0], *found->second);
+    }
+  }
+  const Number shared = stated.number({"moe_shared_expert_intermediate_size"});
+  const bool has_shared = model.in_some_layer({"mlp.shared_experts.linear_fc2.weight"}) != nullptr;
+  if (router != nullptr && shared.value_or(0) > 0 && !has_shared) {
+    stated.contradict("moe_shared_expert_intermediate_size", "no layer has a shared expert");
+  }
+}
+
+// Which layers have experts. A hybrid's pattern says it instead.
+void check_frequency(const LanguageTensors& model, StatedArguments& stated) {
+  constexpr std::string_view kName = "moe_layer_freq";
+  const ArgValue* const frequency = stated.find(kName);
+  if (frequency == nullptr || hybrid_pattern(stated) || model.in_some_layer({kRouter}) == nullptr) {
+    return;
+  }
+  const auto* list = std::get_if<std::vector<std::int64_t>>(frequency);
+  const auto* number = std::get_if<std::int64_t>(frequency);
+  if (list == nullptr && number == nullptr) return;
+  stated.hold(kName);
+  const std::int64_t layers = model.layer_count();
+  if (list != nullptr && std::ssize(*list) != layers) {
+    stated.contradict(kName, fmt::format("there are {} layers", layers));
+    return;
+  }
+  if (number != nullptr && *number < 1) {
+    stated.contradict(kName, "no layer would have experts");
+    return;
+  }
+  for (const auto& [index, layer] : model.layers()) {
+    const bool has_experts = layer.contains(kRouter);
+    if (!has_experts && !layer.contains("mlp.linear_fc2.weight")) continue;
+    const bool should =
+        list != nullptr ? (*list)[static_cast<std::size_t>(index)] != 0 : index % *number == 0;
+    if (should == has_experts) continue;
+    stated.contradict(
+        kName, fmt::format("layer {} {}", index, has_experts ? "has a router" : "has no router"));
+    return;
+  }
+}
+
+void check_mlp_bias(const LanguageTensors& model, StatedArguments& stated) {
+  const std::optional<bool> has_bias = stated.flag("add_bias_linear");
+  const TensorDesc* const weight = model.in_some_layer({"mlp.linear_fc2.weight"});
+  const TensorDesc* const bias =
+      model.in_some_layer({"mlp.linear_fc1.bias", "mlp.linear_fc2.bias"});
+  if (has_bias && (weight != nullptr || bias != nullptr)) stated.hold("add_bias_linear");
+  if (has_bias == false && bias != nullptr) {
+    stated.contradict("add_bias_linear", shown_by(*bias) + " is there");
+  } else if (has_bias == true && weight != nullptr && bias == nullptr) {
+    stated.contradict("add_bias_linear", "no layer's MLP has a bias");
+  }
+}
+
+}  // namespace
+
+void check_mlp(const LanguageTensors& model, StatedArguments& stated) {
+  check_mlp_bias(model, stated);
+  check_experts(model, stated);
+  check_frequency(model, stated);
+  if (is_heterogeneous(stated)) return;
+  Widths widths(stated);
+  for (const auto& [number, layer] : model.layers()) widths.check(layer);
+}
+
+}  // namespace shardwright

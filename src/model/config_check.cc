@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/config_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <string_view>
+
+namespace shardwright {
+namespace {
+
+using Number = std::optional<std::int64_t>;
+
+// No size of a model is larger; products of a few of them stay within 64 bits.
+constexpr std::int64_t kMostConfigSize = std::int64_t{1} << 30;
+
+// The layers of a model that are numbered beside its embedding.
+class NumberedLayers {
+ public:
+  explicit NumberedLayers(std::span<const TensorDesc> hf) {
+    for (const TensorDesc& tensor : hf) {
+      for (const std::string_view name : kEmbeddings) {
+        if (!tensor.name.ends_with(name) || tensor.shape.size() != 2) continue;
+        const std::size_t at = tensor.name.size() - name.size();
+        if (at > 0 && tensor.name[at - 1] != '.') continue;
+        // The model's own is the outermost; prediction layers have copies.
+        if (embedding_ != nullptr && prefix_.size() <= at) continue;
+        embedding_ = &tensor;
+        prefix_ = std::string_view(tensor.name).substr(0, at);
+      }
+    }
+    if (embedding_ != nullptr) list(hf);
+  }
+
+  [[nodiscard]] const TensorDesc* embedding() const { return embedding_; }
+  [[nodiscard]] const std::set<std::int64_t>& numbers() const { return numbers_; }
+
+  // Lengths of one axis of the layers' tensors of that name.
+  [[nodiscard]] std::set<std::int64_t> lengths(std::string_view name, int axis) const {
+    std::set<std::int64_t> lengths;
+    for (const auto& [rest, tensor] : tensors_) {
+      if (rest == name && tensor->shape.size() == 2) lengths.insert(tensor->shape[axis]);
+    }
+    return lengths;
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 3> kEmbeddings = {
+      "embed_tokens.weight", "embeddings.weight", "embedding.weight"};
+
+  void list(std::span<const TensorDesc> hf) {
+    const std::string layers = std::string(prefix_) + "layers.";
+    for (const TensorDesc& tensor : hf) {
+      if (!tensor.name.starts_with(layers)) continue;
+      const char* const end = tensor.name.data() + tensor.name.size();
+      std::int64_t number = 0;
+      const auto [stop, error] = std::from_chars(tensor.name.data() + layers.size(), end, number);
+      if (error != std::errc() || stop == end || *stop != '.') continue;
+      numbers_.insert(number);
+      tensors_.emplace_back(std::string_view(stop + 1, end), &tensor);
+    }
+  }
+
+  const TensorDesc* embedding_ = nullptr;
+  std::string_view prefix_;
+  std::set<std::int64_t> numbers_;
+  std::vector<std::pair<std::string_view, const TensorDesc*>> tensors_;
+};
+
+class ConfigCheck {
+ public:
+  ConfigCheck(const HfConfig& config, std::span<const TensorDesc> hf)
+      : values_(config.values), layers_(hf) {
+    for (const auto& [path, value] : values_) {
+      for (const std::string_view section : {"text_config.", "llm_config.", "language_config."}) {
+        if (path.starts_with(section)) section_ = section;
+      }
+    }
+  }
+
+  std::vector<Contradiction> run() {
+    for (const std::string_view key :
+         {"num_hidden_layers", "hidden_size", "vocab_size", "num_attention_heads"}) {
+      check_size(key, 1);
+    }
+    for (const std::string_view key : {"intermediate_size", "head_dim", "num_key_value_heads"}) {
+      check_size(key, 0);
+    }
+    check_heads();
+    if (layers_.embedding() != nullptr) {
+      check_embedding(*layers_.embedding());
+      check_layers();
+      check_widths();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  // The key as the file has it: in the language model's section, or at the top.
+  [[nodiscard]] std::string path_of(std::string_view key) const {
+    std::string inner = section_ + std::string(key);
+    return find_set(values_, inner) != nullptr ? inner : std::string(key);
+  }
+
+  [[nodiscard]] Number stated(std::string_view key) const {
+    const ArgValue* const value = find_set(values_, path_of(key));
+    const auto* whole = value == nullptr ? nullptr : std::get_if<std::int64_t>(value);
+    return whole == nullptr || *whole < 0 || *whole > kMostConfigSize ? Number() : *whole;
+  }
+
+  void contradict(std::string_view key, std::string_view shown) {
+    const std::string path = path_of(key);
+    if (std::ranges::find(found_, path, &Contradiction::argument) != found_.end()) return;
+    const auto value = values_.find(path);
+    const std::string text = value == values_.end() ? "not set" : to_string(value->second);
+    found_.push_back({path, fmt::format("config.json: {} is {}, but {}", path, text, shown)});
+  }
+
+  void check_size(std::string_view key, std::int64_t least) {
+    const ArgValue* const value = find_set(values_, path_of(key));
+    const auto* whole = value == nullptr ? nullptr : std::get_if<std::int64_t>(value);
+    if (whole == nullptr || (*whole >= least && *whole <= kMostConfigSize)) return;
+    contradict(key, "no model has such a size");
+  }
+
+  // Latent attention and linear attention count other heads.
+  [[nodiscard]] bool has_plain_heads() const {
+    return find_set(values_, path_of("kv_lora_rank")) == nullptr;
+  }
+
+  void check_heads() {
+    const Number heads = stated("num_attention_heads");
+    const Number groups = stated("num_key_value_heads");
+    const Number hidden = stated("hidden_size");
+    if (!heads || *heads == 0 || !has_plain_heads()) return;
+    if (groups && (*groups == 0 || *heads % *groups != 0)) {
+      contradict("num_key_value_heads",
+                 fmt::format("it must divide num_attention_heads, {}", *heads));
+    }
+    if (!stated("head_dim") && hidden && *hidden % *heads != 0) {
+      contradict("num_attention_heads", fmt::format("it must divide hidden_size, {}", *hidden));
+    }
+  }
+
+  void check_embedding(const TensorDesc& table) {
+    const std::string shown =
+        fmt::format("tensor {} {} shows ", table.name, to_string(table.shape));
+    const Number tokens = stated("vocab_size");
+    const Number hidden = stated("hidden_size");
+    // More rows are some architectures' own (rows for images, padding): their mapping knows.
+    if (tokens && *tokens > table.shape[0]) {
+      contradict("vocab_size", shown + std::to_string(table.shape[0]));
+    }
+    // Some models embed in fewer channels and widen them.
+    const auto widths = layers_.lengths("self_attn.q_proj.weight", 1);
+    const bool is_embedded_apart = !widths.empty() && !widths.contains(table.shape[1]);
+    if (hidden && *hidden != table.shape[1] && !is_embedded_apart) {
+      contradict("hidden_size", shown + std::to_string(table.shape[1]));
+    }
+  }
+
+  // Prediction layers are numbered on behind the others.
+  void check_layers() {
+    const Number layers = stated("num_hidden_layers");
+    const std::set<std::int64_t>& numbers = layers_.numbers();
+    if (!layers || numbers.empty()) return;
+    const std::int64_t count = *numbers.rbegin() + 1;
+    std::int64_t most = *layers;
+    for (const std::string_view key :
+         {"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"}) {
+      most = std::max(most, *layers + stated(key).value_or(0));
+    }
+    if (count >= *layers && count <= most) return;
+    contradict("num_hidden_layers", fmt::format("the tensors are of {} layers", count));
+  }
+
+  void check_widths() {
+    const auto check = [&](std::string_view key, std::string_view tensor, int axis, Number a,
+                           Number b) {
+      const std::set<std::int64_t> shown = layers_.lengths(tensor, axis);
+      if (shown.empty() || !a || shown.contains(*a) || (b && shown.contains(*b))) return;
+      contradict(key, fmt::format("no layer's {} shows it", tensor));
+    };
+    const Number ffn = stated("intermediate_size");
+    check("intermediate_size", "mlp.down_proj.weight", 1, ffn, ffn ? Number(*ffn * 2) : ffn);
+    const Number heads = stated("num_attention_heads");
+    const Number hidden = stated("hidden_size");
+    Number channels = stated("head_dim");
+    if (!channels && heads && hidden && *heads > 0) channels = *hidden / *heads;
+    if (!heads || !channels || !has_plain_heads()) return;
+    // Queries may come with as many gates.
+    const std::int64_t rows = *heads * *channels;
+    check("num_attention_heads", "self_attn.q_proj.weight", 0, rows, rows * 2);
+    const Number groups = stated("num_key_value_heads");
+    check("num_key_value_heads", "self_attn.k_proj.weight", 0, groups.value_or(*heads) * *channels,
+          std::nullopt);
+  }
+
+  const Arguments& values_;
+  std::string section_;
+  NumberedLayers layers_;
+  std::vector<Contradiction> found_;
+};
+
+}  // namespace
+
+std::vector<Contradiction> contradicted_config(const HfConfig& config,
+                                               std::span<const TensorDesc> hf) {
+  return ConfigCheck(config, hf).run();
+}
+
+}  // namespace shardwright

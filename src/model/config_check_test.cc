@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/config_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/golden_family.h"
+#include "model/sample_model.h"
+
+namespace shardwright {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> keys_of(const std::vector<Contradiction>& found) {
+  std::vector<std::string> keys;
+  for (const Contradiction& each : found) keys.push_back(each.argument);
+  return keys;
+}
+
+HfConfig unknown_config() {
+  HfConfig config;
+  config.architectures = {"NobodyForCausalLM"};
+  config.values = {
+      {"num_hidden_layers", std::int64_t{2}},   {"hidden_size", std::int64_t{8}},
+      {"intermediate_size", std::int64_t{5}},   {"num_attention_heads", std::int64_t{4}},
+      {"num_key_value_heads", std::int64_t{2}}, {"vocab_size", std::int64_t{7}}};
+  return config;
+}
+
+SampleModel sample() {
+  SampleModel model;
+  model.heads = 4;
+  model.groups = 2;
+  model.hidden = 8;
+  return model;
+}
+
+std::vector<std::string> with(const std::string& key, std::int64_t value) {
+  HfConfig config = unknown_config();
+  config.values.insert_or_assign(key, value);
+  return keys_of(contradicted_config(config, sample().llama(false, false)));
+}
+
+TEST(ConfigCheck, OfTrueNumbersFindsNothing) {
+  const auto tensors = sample().llama(false, false);
+  EXPECT_THAT(keys_of(contradicted_config(unknown_config(), tensors)), IsEmpty());
+  ASSERT_FALSE(golden_folders().empty());
+  for (const std::string& folder : golden_folders()) {
+    const GoldenFamily golden = load_golden(folder);
+    for (const Contradiction& each : contradicted_config(golden.config, golden.hf)) {
+      ADD_FAILURE() << folder << ": " << each.message;
+    }
+  }
+}
+
+TEST(ConfigCheck, FindsNumbersThatNoTensorShows) {
+  for (const auto& [key, value] :
+       {std::pair("num_hidden_layers", 3), std::pair("num_hidden_layers", 1),
+        std::pair("vocab_size", 8), std::pair("intermediate_size", 6),
+        std::pair("num_key_value_heads", 1), std::pair("num_key_value_heads", 4)}) {
+    EXPECT_THAT(with(key, value), ElementsAre(key)) << value;
+  }
+  EXPECT_THAT(with("vocab_size", 6), IsEmpty()) << "Mllama has eight rows more than tokens";
+  EXPECT_THAT(with("hidden_size", 16), Contains("hidden_size"));
+  EXPECT_THAT(with("num_attention_heads", 8), ElementsAre("num_key_value_heads"))
+      << "8 heads of 1 channel have as many rows as 4 of 2, but 2 groups have not";
+  EXPECT_THAT(with("head_dim", 3), Contains("num_attention_heads"));
+}
+
+TEST(ConfigCheck, FindsNumbersThatNoModelHas) {
+  for (const std::int64_t absurd :
+       {std::int64_t{-3}, std::int64_t{0}, std::int64_t{1'000'000'000'000'000'000}}) {
+    for (const char* const key :
+         {"num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size"}) {
+      EXPECT_THAT(with(key, absurd), Contains(key)) << absurd;
+    }
+  }
+  EXPECT_THAT(with("num_key_value_heads", 3), Contains("num_key_value_heads"));
+  EXPECT_THAT(with("num_attention_heads", 3), Contains("num_attention_heads"));
+  // Without tensors that could tell, too.
+  HfConfig config = unknown_config();
+  config.values["num_hidden_layers"] = std::int64_t{-3};
+  EXPECT_THAT(keys_of(contradicted_config(config, {})), ElementsAre("num_hidden_layers"));
+}
+
+TEST(ConfigCheck, CountsPredictionLayersBehindTheOthers) {
+  HfConfig config = unknown_config();
+  config.values["num_hidden_layers"] = std::int64_t{1};
+  config.values["num_nextn_predict_layers"] = std::int64_t{1};
+  const auto tensors = sample().llama(false, false);
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)), IsEmpty());
+}
+
+TEST(ConfigCheck, ReadsTheLanguageModelsSection) {
+  HfConfig config;
+  for (const auto& [key, value] : unknown_config().values) {
+    config.values.emplace("text_config." + key, value);
+  }
+  config.values["vision_config.hidden_size"] = std::int64_t{48};
+  std::vector<TensorDesc> tensors = sample().llama(false, false);
+  for (TensorDesc& tensor : tensors) {
+    if (tensor.name.starts_with("model.")) tensor.name.insert(6, "language_model.");
+  }
+  tensors.push_back({"model.visual.layers.9.mlp.down_proj.weight", DType::kBF16, {48, 96}});
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)), IsEmpty());
+  config.values["text_config.num_hidden_layers"] = std::int64_t{5};
+  const auto found = contradicted_config(config, tensors);
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_THAT(found[0].message, HasSubstr("text_config.num_hidden_layers is 5, but the tensors "
+                                          "are of 2 layers"));
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/common_state.h"
+
+#include <array>
+
+#include "base/endian.h"
+#include "base/fail.h"
+#include "codec/pickle_encode.h"
+#include "codec/torch_archive.h"
+#include "state/plain_arguments.h"
+
+namespace shardwright {
+namespace {
+
+using pickle::Document;
+using pickle::Kind;
+using pickle::Value;
+
+// Enums that Megatron-Core has had since 0.12; a newer one in a pickle stops an older loader.
+constexpr std::array<std::string_view, 4> kOldEnums = {"AttnBackend", "ModelType", "RerunMode",
+                                                       "RerunState"};
+
+// What Python 3.11 alone makes of an enum's member, `getattr(Class, "name")` or, of a signal, the
+// global `signal.SIGTERM`: the member's name. Loaders that take only weights refuse both.
+Value named_member(Document& document, Value value) {
+  if (value.is(Kind::kGlobal) && value.module() == "signal")
+    return document.string(std::string(value.name()));
+  if (!value.is(Kind::kReduce) || !value.callable().is_global("builtins", "getattr")) return {};
+  const Value pair = value.args();
+  if (pair.size() != 2 || !pair[0].is(Kind::kGlobal) || !pair[1].is(Kind::kString)) return {};
+  return pair[0].module().starts_with("megatron.") ? pair[1] : Value();
+}
+
+// The member of an enum that not every Megatron-Core version can load, as its plain value; else
+// nothing.
+Value plain_member(Document& document, Value value) {
+  if (const Value name = named_member(document, value)) return name;
+  if (!value.is(Kind::kReduce) || !value.callable().is(Kind::kGlobal)) return {};
+  const Value cls = value.callable();
+  if (!cls.module().starts_with("megatron.")) return {};
+  for (const std::string_view old : kOldEnums) {
+    if (cls.name() == old) return {};
+  }
+  if (value.args().size() != 1) return {};
+  const Value member = value.args()[0];
+  return member.is(Kind::kInt) || member.is(Kind::kString) ? member : Value();
+}
+
+void flatten_new_enums(Document& document, Value args, std::vector<std::string>& notes) {
+  const Value attributes = args.state();
+  if (!attributes.is(Kind::kDict)) return;
+  std::vector<std::pair<std::string, Value>> replaced;
+  for (std::size_t i = 0; i < attributes.size(); ++i) {
+    const std::string name(attributes.key(i).text());
+    const Value value = attributes.value(i);
+    if (const Value member = plain_member(document, value)) replaced.emplace_back(name, member);
+    if (!value.is(Kind::kList)) continue;
+    for (std::size_t e = 0; e < value.size(); ++e) {
+      const Value member = plain_member(document, value[e]);
+      if (!member) continue;
+      document.set_element(value, e, member);
+      notes.push_back(fmt::format(
+          "args.{} is stored as plain values: not every Megatron-Core loads its enum", name));
+    }
+  }
+  for (const auto& [name, member] : replaced) {
+    document.set(attributes, name, member);
+    notes.push_back(fmt::format(
+        "args.{} is stored as a plain value: not every Megatron-Core loads its enum", name));
+  }
+}
+
+// Of the model's parameters, as Megatron derives it from its flags.
+void set_dtype(Document& document, Value args, DType dtype) {
+  document.set_attribute(args, "bf16", document.boolean(dtype == DType::kBF16));
+  document.set_attribute(args, "fp16", document.boolean(dtype == DType::kF16));
+  if (!args.attribute("params_dtype")) return;
+  document.set_attribute(args, "params_dtype", document.global("torch", torch_name(dtype)));
+}
+
+Value copy_dict(Document& document, Value from) {
+  const Value copy = document.dict();
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    document.add_pair(copy, from.key(i), from.value(i));
+  }
+  return copy;
+}
+
+// Parameter groups of the experts' own optimizer: the groups with weight decay, marked as expert
+// parallel (experts have no norms, and biases are rare).
+Value expert_optimizer(Document& document, Value dense) {
+  const Value groups = dense.find("optimizer").find("param_groups");
+  std::vector<Value> expert_groups;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const std::optional<double> decay = groups[i].find("wd_mult").as_double();
+    if (decay && *decay == 0.0) continue;
+    const Value group = copy_dict(document, groups[i]);
+    document.set(group, "is_expert_parallel", document.boolean(true));
+    expert_groups.push_back(group);
+  }
+  const Value inner = copy_dict(document, dense.find("optimizer"));
+  document.set(inner, "param_groups", document.list(expert_groups));
+  const Value outer = copy_dict(document, dense);
+  document.set(outer, "optimizer", inner);
+  return outer;
+}
+
+// Megatron-Core writes one optimizer's dict as it is, and those of dense and expert parameters
+// under 0 and 1 where experts are sharded apart. Its own loader cannot go from one to the other.
+void regroup_optimizer(Document& document, Value state, bool experts_apart,
+                       std::vector<std::string>& notes) {
+  const Value optimizer = state.find("optimizer");
+  if (!optimizer.is(Kind::kDict)) return;
+  const Value dense = optimizer.find(std::int64_t{0});
+  const bool is_apart = dense.is(Kind::kDict);
+  if (is_apart == experts_apart) return;
+  if (is_apart) {
+    document.set(state, "optimizer", dense);
+    notes.push_back("optimizer parameter groups of dense and expert parameters are joined");
+    return;
+  }
+  if (!optimizer.find("optimizer").find("param_groups").is(Kind::kList)) return;
+  const Value both = document.dict();
+  document.add_pair(both, document.integer(0), optimizer);
+  document.add_pair(both, document.integer(1), expert_optimizer(document, optimizer));
+  document.set(state, "optimizer", both);
+  notes.push_back("optimizer parameter groups are split into dense and expert parameters");
+}
+
+}  // namespace
+
+Result<CommonState> CommonState::read(std::string bytes) {
+  auto state = std::make_shared<const StateDocument>(SW_TRY(StateDocument::read(bytes)));
+  Arguments arguments = SW_TRY(plain_arguments(state->dict().find("args")));
+  return CommonState(std::move(bytes), std::move(state), std::move(arguments));
+}
+
+std::optional<std::int64_t> CommonState::iteration() const {
+  const Value iteration = state_->dict().find("iteration");
+  return iteration ? iteration.as_int() : std::nullopt;
+}
+
+Result<std::string> CommonState::encode(const CommonStateEdits& edits,
+                                        std::vector<std::string>& notes) const {
+  StateDocument edited = SW_TRY(StateDocument::read(bytes_));
+  Document& document = edited.document();
+  const Value state = edited.dict();
+  if (const Value args = state.find("args")) {
+    for (const auto& [name, value] : edits.arguments) {
+      document.set_attribute(args, name, make_plain_value(document, value));
+    }
+    if (edits.dtype) set_dtype(document, args, *edits.dtype);
+    flatten_new_enums(document, args, notes);
+  }
+  if (edits.numbered_layers) {
+    document.set(state, "content_metadata",
+                 make_content_metadata(document, *edits.numbered_layers));
+  }
+  if (edits.drop_optimizer) {
+    document.erase(state, "optimizer");
+  } else {
+    regroup_optimizer(document, state, edits.has_experts_apart, notes);
+  }
+  return edited.encode();
+}
+
+Result<std::string> new_common_state(const std::vector<std::pair<std::string, ArgValue>>& arguments,
+                                     std::int64_t iteration, bool has_numbered_layers) {
+  Document document;
+  const Value args = document.object(document.global("argparse", "Namespace"));
+  for (const auto& [name, value] : arguments) {
+    document.set_attribute(args, name, make_plain_value(document, value));
+  }
+  const Value state = document.dict();
+  document.set(state, "args", args);
+  document.set(state, "checkpoint_version", document.real(3.0));
+  document.set(state, "iteration", document.integer(iteration));
+  document.set(state, "content_metadata", make_content_metadata(document, has_numbered_layers));
+  document.set_root(state);
+  TorchLayoutOptions options;
+  options.prefix = "common";
+  return encode_torch_object(SW_TRY(pickle::encode(document, pickle::Protocol::kTwo)), options);
+}
+
+Result<std::string> empty_extra_state() {
+  Document document;
+  const std::array<Value, 1> nothing = {document.none()};
+  document.set_root(document.list(nothing));
+  return encode_torch_object(SW_TRY(pickle::encode(document, pickle::Protocol::kTwo)));
+}
+
+}  // namespace shardwright

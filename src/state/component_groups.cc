@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/component_groups.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "codec/pickle_encode.h"
+#include "codec/torch_layout.h"
+#include "state/object_archive.h"
+#include "state/plain_value.h"
+#include "state/reshardable_state.h"
+#include "state/state_document.h"
+
+namespace shardwright {
+namespace {
+
+using pickle::Document;
+using pickle::Kind;
+using pickle::Value;
+
+constexpr std::string_view kGroups = "param_groups";
+constexpr std::string_view kComponentSharding = "param_state_sharding_type";
+
+// By these Megatron finds a group in a checkpoint; what else a group has is its state.
+// Source: param_group_identifier_keys in megatron/core/optimizer/optimizer.py.
+constexpr std::array<std::string_view, 9> kIdentifiers = {
+    "max_lr",  "min_lr",    "start_wd",           "end_wd",         "wd_mult",
+    "lr_mult", "optimizer", "is_expert_parallel", "is_decoupled_lr"};
+
+// One text for equal values and different ones for others; empty for a missing one.
+Result<std::string> text_of(const Document& document, Value value) {
+  if (!value) return std::string();
+  return pickle::encode(document, value, pickle::Protocol::kTwo);
+}
+
+// A missing identifier and one that is None are the same to Megatron; NeMo calls some `pre_…`.
+Result<std::string> identity_of(const Document& document, Value group) {
+  std::string identity;
+  for (const std::string_view key : kIdentifiers) {
+    Value value = group.find(key);
+    if (!value) value = group.find("pre_" + std::string(key));
+    identity += value.is_none() ? "" : SW_TRY(text_of(document, value));
+    identity += '\n';
+  }
+  return identity;
+}
+
+// What a group says of itself, for messages: plain values as Python writes them.
+std::string shown(Value value) {
+  if (!value) return "nothing";
+  if (const auto flag = value.is(Kind::kBool) ? value.as_bool() : std::nullopt) {
+    return *flag ? "True" : "False";
+  }
+  if (const auto number = value.as_int()) return std::to_string(*number);
+  if (const auto number = value.as_double()) return fmt::format("{}", *number);
+  if (const auto text = value.as_string()) return fmt::format("'{}'", *text);
+  return std::string(pickle::kind_name(value.kind()));
+}
+
+// The groups of several components' optimizers, as one optimizer has them.
+class JoinedGroups {
+ public:
+  explicit JoinedGroups(Document& document) : document_(document) {}
+
+  // `list` is of the document.
+  Status add(Value list, const std::string& entry) {
+    for (std::size_t g = 0; g < list.size(); ++g) {
+      document_.erase(list[g], "params");  // numbers of the component's own parameters
+      SW_TRY(check_step(list[g], entry));
+      const std::string identity = SW_TRY(identity_of(document_, list[g]));
+      const auto [known, is_new] = by_identity_.emplace(identity, Known{list[g], entry});
+      if (is_new) {
+        groups_.push_back(list[g]);
+      } else {
+        SW_TRY(check_alike(known->second, list[g], entry));
+      }
+    }
+    return {};
+  }
+
+  // Who had no parameters for a group may have no step there.
+  [[nodiscard]] Value take() {
+    for (const Value group : groups_) {
+      if (step_) document_.set(group, "step", step_);
+    }
+    return document_.list(groups_);
+  }
+
+ private:
+  struct Known {
+    Value group;
+    std::string entry;
+  };
+
+  Status check_step(Value group, const std::string& entry) {
+    const Value step = group.find("step");
+    if (!step) return {};
+    if (!step_) {
+      step_ = step;
+      step_entry_ = entry;
+    }
+    return check_value(step_, step_entry_, step, entry, "step");
+  }
+
+  Status check_alike(const Known& known, Value group, const std::string& entry) {
+    for (const auto& [one, other] :
+         {std::pair(known.group, group), std::pair(group, known.group)}) {
+      for (std::size_t i = 0; i < one.size(); ++i) {
+        const auto key = one.key(i).as_string();
+        if (!key || *key == "step") continue;
+        SW_TRY(check_value(known.group.find(*key), known.entry, group.find(*key), entry, *key));
+      }
+    }
+    return {};
+  }
+
+  Status check_value(Value known, const std::string& known_entry, Value value,
+                     const std::string& entry, std::string_view key) {
+    if (SW_TRY(text_of(document_, known)) == SW_TRY(text_of(document_, value))) return {};
+    return fail(Code::kOptimizerMismatch,
+                "entry {}: found {} {}, expected {} as in {}: one optimizer has one; convert to "
+                "another MIMO layout, or without optimizer states (--optimizer drop)",
+                entry, key, shown(value), shown(known), known_entry);
+  }
+
+  Document& document_;
+  std::map<std::string, Known> by_identity_;
+  std::vector<Value> groups_;
+  Value step_;
+  std::string step_entry_;
+};
+
+Result<Value> read_component_groups(Document& document, const StoredObject& object,
+                                    SourceFiles& files) {
+  const TorchArchive archive = SW_TRY(open_object(object, files));
+  const Value root = archive.root();
+  const Value list = root.is(Kind::kList) && root.size() == 1 ? root[0] : Value();
+  bool is_list = list.is(Kind::kList);
+  for (std::size_t g = 0; g < list.size(); ++g) is_list = is_list && list[g].is(Kind::kDict);
+  if (!is_list) {
+    return fail(Code::kStateUnreadable, "entry {}: found {}, expected a list of parameter groups",
+                object.name, pickle::kind_name(list ? list.kind() : root.kind()));
+  }
+  Result<Value> copy = copy_plain_value(document, list);
+  if (copy) return copy;
+  return std::unexpected(std::move(copy).error().within("entry " + object.name));
+}
+
+// An entry has its value in a list of one, for it is one shard.
+Result<std::string> encode_entry(Document& document, Value value) {
+  const std::array<Value, 1> shards = {value};
+  return encode_torch_object(
+      SW_TRY(pickle::encode(document, document.list(shards), pickle::Protocol::kTwo)));
+}
+
+// The entries of one optimizer, or of one part of a chained one.
+Status add_entries(Document& document, Value optimizer, std::int64_t part,
+                   std::span<const std::string> components, ComponentGroups& made) {
+  const Value list = optimizer.find("optimizer").find(kGroups);
+  if (!list.is(Kind::kList) || list.size() == 0) {
+    return fail(Code::kOptimizerUnsupported,
+                "common state: found optimizer states and no parameter groups, expected those of "
+                "the optimizer; convert without them (--optimizer drop)");
+  }
+  for (std::size_t g = 0; g < list.size(); ++g) document.set(list[g], "params", document.list());
+  made.drops_loss_scale |= static_cast<bool>(optimizer.find("grad_scaler"));
+  const std::string groups = SW_TRY(encode_entry(document, list));
+  const std::string sharding = SW_TRY(encode_entry(document, document.string("fully_reshardable")));
+  for (const std::string& component : components) {
+    const std::string prefix = fmt::format("mimo.{0}.optimizer.mimo.{0}{1}.", component,
+                                           part == 0 ? "" : fmt::format(".{}", part));
+    made.entries.emplace_back(fmt::format("{}{}/shard_0_1", prefix, kGroups), groups);
+    made.entries.emplace_back(fmt::format("{}{}/shard_0_1", prefix, kComponentSharding), sharding);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<ComponentEntry> split_component_entry(std::string_view name) {
+  constexpr std::string_view root = "mimo.";
+  constexpr std::string_view middle = ".optimizer.mimo.";
+  constexpr std::string_view end = "/shard_0_1";
+  const std::size_t at = name.find(middle);
+  if (!name.starts_with(root) || !name.ends_with(end) || at == std::string_view::npos) return {};
+  ComponentEntry entry;
+  entry.component = name.substr(root.size(), at - root.size());
+  name.remove_suffix(end.size());
+  name.remove_prefix(at + middle.size());
+  if (!name.starts_with(entry.component)) return {};
+  name.remove_prefix(entry.component.size());
+  if (!name.starts_with('.')) return {};
+  name.remove_prefix(1);
+  if (const auto part = take_number(name)) {
+    if (*part < 1 || !name.starts_with('.')) return {};
+    entry.part = *part;
+    name.remove_prefix(1);
+  }
+  entry.content = name;
+  return entry;
+}
+
+Result<std::string> join_component_groups(const std::string& common_state, const Catalog& catalog,
+                                          SourceFiles& files) {
+  StateDocument state = SW_TRY(StateDocument::read(common_state));
+  Document& document = state.document();
+  std::map<std::int64_t, JoinedGroups> parts;
+  for (const StoredObject& object : catalog.objects) {
+    const std::optional<ComponentEntry> entry = split_component_entry(object.name);
+    if (!entry || entry->content != kGroups) continue;
+    const Value list = SW_TRY(read_component_groups(document, object, files));
+    SW_TRY(parts.try_emplace(entry->part, document).first->second.add(list, object.name));
+  }
+  const Value optimizer = document.dict();
+  for (auto& [part, groups] : parts) {
+    const Value inner = document.dict();
+    document.set(inner, kGroups, groups.take());
+    document.add_pair(optimizer, document.integer(part), reshardable_optimizer(document, inner));
+  }
+  document.set(state.dict(), "optimizer", parts.size() == 1 ? optimizer.value(0) : optimizer);
+  return state.encode();
+}
+
+Result<ComponentGroups> share_component_groups(const std::string& common_state,
+                                               std::span<const std::string> components) {
+  StateDocument state = SW_TRY(StateDocument::read(common_state));
+  Document& document = state.document();
+  const Value optimizer = state.dict().find("optimizer");
+  ComponentGroups made;
+  if (optimizer.find(std::int64_t{0})) {
+    for (std::int64_t part = 0; optimizer.find(part); ++part) {
+      SW_TRY(add_entries(document, optimizer.find(part), part, components, made));
+    }
+  } else {
+    SW_TRY(add_entries(document, optimizer, 0, components, made));
+  }
+  document.erase(state.dict(), "optimizer");
+  made.common_state = SW_TRY(state.encode());
+  return made;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/plain_arguments.h"
+
+#include <gtest/gtest.h>
+
+#include "state/common_state.h"
+
+namespace shardwright {
+namespace {
+
+using Named = std::vector<std::pair<std::string, ArgValue>>;
+
+Arguments stored(const Named& arguments) {
+  return CommonState::read(new_common_state(arguments, 1, false).value()).value().arguments();
+}
+
+TEST(PlainArguments, AreAsTheyWereStored) {
+  const Named arguments = {{"a", ArgValue{}},
+                           {"b", true},
+                           {"c", std::int64_t{-3}},
+                           {"d", 0.5},
+                           {"e", std::string("text")},
+                           {"f", std::vector<std::int64_t>{1, 2}},
+                           {"g", std::vector<std::string>{"x", "y"}}};
+  EXPECT_EQ(stored(arguments), Arguments(arguments.begin(), arguments.end()));
+}
+
+// Stages and depths of prediction have no place in the older ones.
+TEST(PlainArguments, SayANewLayerPatternTheOldWayToo) {
+  const Arguments arguments = stored({{"hybrid_layer_pattern", std::string("M-M|*-/MM/MM")},
+                                      {"hybrid_override_pattern", ArgValue{}}});
+  EXPECT_EQ(arguments.at("hybrid_layer_pattern"), ArgValue{std::string("M-M|*-/MM/MM")});
+  EXPECT_EQ(arguments.at("hybrid_override_pattern"), ArgValue{std::string("M-M*-")});
+  EXPECT_EQ(arguments.at("mtp_hybrid_override_pattern"), ArgValue{std::string("MM")});
+  const Arguments plain = stored({{"hybrid_layer_pattern", std::string("M*")}});
+  EXPECT_EQ(plain.at("hybrid_override_pattern"), ArgValue{std::string("M*")});
+  EXPECT_FALSE(plain.contains("mtp_hybrid_override_pattern"));
+}
+
+TEST(PlainArguments, KeepAnOldLayerPattern) {
+  const Arguments both = stored({{"hybrid_layer_pattern", std::string("M*")},
+                                 {"hybrid_override_pattern", std::string("MM*")}});
+  EXPECT_EQ(both.at("hybrid_override_pattern"), ArgValue{std::string("MM*")});
+  EXPECT_TRUE(stored({{"hybrid_layer_pattern", ArgValue{}}}).contains("hybrid_layer_pattern"));
+}
+
+}  // namespace
+}  // namespace shardwright

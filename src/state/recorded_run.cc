@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/recorded_run.h"
+
+#include <algorithm>
+#include <array>
+
+namespace shardwright {
+namespace {
+
+constexpr std::array<std::string_view, 4> kEncoderSizes = {"encoder_tensor_model_parallel_size",
+                                                           "encoder_tensor_parallel_size",
+                                                           "encoder_tp_size", "encoder_tp"};
+
+std::optional<bool> flag_of(const Arguments& arguments, std::string_view name) {
+  const auto found = arguments.find(name);
+  if (found == arguments.end()) return std::nullopt;
+  const bool* flag = std::get_if<bool>(&found->second);
+  return flag == nullptr ? std::nullopt : std::optional(*flag);
+}
+
+}  // namespace
+
+std::span<const std::string_view> encoder_size_names() { return kEncoderSizes; }
+
+std::optional<std::int64_t> number_of(const Arguments& arguments,
+                                      std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    const auto found = arguments.find(name);
+    if (found == arguments.end()) continue;
+    if (const auto* number = std::get_if<std::int64_t>(&found->second)) return *number;
+  }
+  return std::nullopt;
+}
+
+RecordedRun recorded_run(const Arguments& arguments) {
+  RecordedRun run;
+  run.is_present = !arguments.empty();
+  AxisSizes& sizes = run.sizes;
+  sizes.tensor = number_of(arguments, {"tensor_model_parallel_size", "model_parallel_size"});
+  sizes.pipeline = number_of(arguments, {"pipeline_model_parallel_size"});
+  sizes.virtual_pipeline = number_of(
+      arguments, {"virtual_pipeline_model_parallel_size", "num_virtual_stages_per_pipeline_rank"});
+  sizes.expert = number_of(arguments, {"expert_model_parallel_size", "expert_parallel_size"});
+  sizes.expert_tensor =
+      number_of(arguments, {"expert_tensor_parallel_size", "expert_tensor_model_parallel_size"});
+  sizes.data = number_of(arguments, {"data_parallel_size"});
+  run.experts = number_of(arguments, {"num_experts", "num_moe_experts"});
+  run.vocabulary = number_of(arguments, {"vocab_size"});
+  run.vocabulary_divisor = number_of(arguments, {"make_vocab_size_divisible_by"});
+  run.rank = number_of(arguments, {"rank"});
+  run.world = number_of(arguments, {"world_size"});
+  run.context = number_of(arguments, {"context_parallel_size"});
+  run.pipeline_before_data = flag_of(arguments, "use_tp_pp_dp_mapping");
+  run.has_encoder_ranks =
+      number_of(arguments, {"encoder_pipeline_model_parallel_size"}).value_or(0) > 0;
+  run.has_own_expert_order = flag_of(arguments, "moe_tp_extend_ep").value_or(false);
+  for (const std::string_view name : kEncoderSizes) {
+    if (!run.encoder_tensor) run.encoder_tensor = number_of(arguments, {name});
+  }
+  return run;
+}
+
+std::optional<std::int64_t> recorded_bucket_size(const Arguments& arguments,
+                                                 std::int64_t pipeline_rank,
+                                                 std::int64_t elements) {
+  const auto overlaps = arguments.find("overlap_grad_reduce");
+  if (overlaps == arguments.end() || overlaps->second != ArgValue{true}) return std::nullopt;
+  if (pipeline_rank > 0) return std::nullopt;
+  const auto count = number_of(arguments, {"ddp_num_buckets"});
+  if (count && *count > 0) return elements / *count;
+  if (const auto size = number_of(arguments, {"ddp_bucket_size"})) return size;
+  constexpr std::int64_t kLeast = 40'000'000;
+  constexpr std::int64_t kPerRank = 1'000'000;
+  constexpr std::int64_t kMostRanks = 1'000'000;
+  const std::int64_t data = number_of(arguments, {"data_parallel_size"}).value_or(1);
+  const std::int64_t context = number_of(arguments, {"context_parallel_size"}).value_or(1);
+  return std::max(kLeast, kPerRank * std::min(data, kMostRanks) * std::min(context, kMostRanks));
+}
+
+std::string_view writer_of(const Arguments& arguments) {
+  if (arguments.contains("load_platform") || arguments.contains("common_config_path")) {
+    return "AIAK (LoongForge, LLaVA-OneVision-2)";
+  }
+  if (arguments.contains("moe_tp_extend_ep")) return "MindSpeed";
+  return {};
+}
+
+}  // namespace shardwright

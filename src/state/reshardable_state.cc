@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/reshardable_state.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/fail.h"
+#include "layout/bucket_name.h"
+#include "state/object_archive.h"
+#include "state/plain_value.h"
+#include "state/state_document.h"
+
+namespace shardwright {
+namespace {
+
+using pickle::Document;
+using pickle::Kind;
+using pickle::Value;
+
+constexpr std::string_view kSharding = "param_state_sharding_type";
+constexpr std::string_view kReshardable = "fully_reshardable";
+
+// The dict of one optimizer as its entry has it, in a list of one.
+Result<Value> read_reshardable_groups(Document& document, const StoredObject& object,
+                                      SourceFiles& files) {
+  const TorchArchive archive = SW_TRY(open_object(object, files));
+  Value root = archive.root();
+  if (root.is(Kind::kList) && root.size() == 1) root = root[0];
+  Result<Value> groups = copy_plain_value(document, root);
+  if (groups) return groups;
+  return std::unexpected(std::move(groups).error().within("entry " + object.name));
+}
+
+// The entries of the first rank of each part: all ranks have the same groups.
+Status set_groups(Document& document, Value state, const Catalog& catalog, SourceFiles& files) {
+  std::map<std::int64_t, Value> parts;
+  bool is_chained = false;
+  for (const StoredObject& object : catalog.objects) {
+    const auto domain = split_domain_name(object.name);
+    if (!domain || domain->group != 0 || !domain->rest.starts_with("optimizer/")) continue;
+    is_chained |= domain->is_chained;
+    const Value groups = SW_TRY(read_reshardable_groups(document, object, files));
+    parts.emplace(domain->part, reshardable_optimizer(document, groups));
+  }
+  if (!parts.empty() && !is_chained) {
+    document.set(state, "optimizer", parts.begin()->second);
+  } else if (!parts.empty()) {
+    const Value both = document.dict();
+    for (const auto& [part, optimizer] : parts) {
+      document.add_pair(both, document.integer(part), optimizer);
+    }
+    document.set(state, "optimizer", both);
+  }
+  return {};
+}
+
+// What the state said of itself before.
+void rename_sharding(Document& document, Value state) {
+  const Value optimizer = state.find("optimizer");
+  std::vector<Value> dicts = {optimizer};
+  for (std::size_t i = 0; i < optimizer.size(); ++i) dicts.push_back(optimizer.value(i));
+  for (const Value dict : dicts) {
+    if (dict.find(kSharding)) document.set(dict, kSharding, document.string(kReshardable));
+  }
+}
+
+}  // namespace
+
+Value reshardable_optimizer(Document& document, Value inner) {
+  const Value optimizer = document.dict();
+  document.set(optimizer, "optimizer", inner);
+  document.set(optimizer, kSharding, document.string(kReshardable));
+  return optimizer;
+}
+
+Result<std::string> make_reshardable(const std::string& common_state, const Catalog& catalog,
+                                     SourceFiles& files, bool numbered_layers) {
+  StateDocument text = SW_TRY(StateDocument::read(common_state));
+  Document& document = text.document();
+  const Value state = text.dict();
+  SW_TRY(set_groups(document, state, catalog, files));
+  rename_sharding(document, state);
+  Value content = state.find("content_metadata");
+  if (!content.is(Kind::kDict)) {
+    content = make_content_metadata(document, numbered_layers);
+    document.set(state, "content_metadata", content);
+  }
+  document.set(content, "distrib_optim_sharding_type", document.string(kReshardable));
+  document.set(content, "chained_optim_avoid_prefix", document.boolean(true));
+  return text.encode();
+}
+
+}  // namespace shardwright

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/run_config.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <charconv>
+
+#include "base/fail.h"
+
+namespace shardwright {
+namespace {
+
+template <class T>
+std::optional<T> parse_as(const std::string& text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// YAML 1.1 as PyYAML reads it, for the forms that a dumped configuration has.
+ArgValue scalar_of(const YAML::Node& node) {
+  const std::string& text = node.Scalar();
+  if (node.Tag() == "!") return text;  // quoted
+  if (text.empty() || text == "null" || text == "~") return std::monostate{};
+  if (text == "true" || text == "false") return text == "true";
+  if (const auto integer = parse_as<std::int64_t>(text)) return *integer;
+  if (const auto real = parse_as<double>(text)) return *real;
+  return text;
+}
+
+std::optional<ArgValue> value_of(const YAML::Node& node) {
+  if (node.IsNull()) return ArgValue{};
+  if (node.IsScalar()) return scalar_of(node);
+  if (!node.IsSequence()) return std::nullopt;
+  std::vector<std::int64_t> numbers;
+  for (const YAML::Node& element : node) {
+    if (!element.IsScalar()) return std::nullopt;
+    const auto number = parse_as<std::int64_t>(element.Scalar());
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return ArgValue{numbers};
+}
+
+// Nested maps by dotted name (`vision_config.depth`); what only names a class is none of ours.
+void add_values(const YAML::Node& map, const std::string& prefix, int depth, Arguments& arguments) {
+  constexpr int kMostDepth = 3;
+  for (const auto& entry : map) {
+    if (!entry.first.IsScalar()) continue;
+    const std::string name = prefix + entry.first.Scalar();
+    if (entry.second.IsMap() && depth < kMostDepth) {
+      add_values(entry.second, name + ".", depth + 1, arguments);
+    } else if (std::optional<ArgValue> value = value_of(entry.second)) {
+      arguments[name] = std::move(*value);
+    }
+  }
+}
+
+}  // namespace
+
+Result<Arguments> read_run_config(std::string_view yaml) {
+  try {
+    const YAML::Node model = YAML::Load(std::string(yaml))["model"];
+    Arguments arguments;
+    if (!model.IsMap()) {
+      return fail(Code::kYamlCorrupt, "run_config.yaml has no 'model' section");
+    }
+    add_values(model, "", 0, arguments);
+    return arguments;
+  } catch (const YAML::Exception& error) {
+    return fail(Code::kYamlCorrupt, "run_config.yaml: {}", error.what());
+  }
+}
+
+}  // namespace shardwright

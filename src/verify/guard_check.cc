@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/guard_check.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+#include "base/fail.h"
+#include "canonical/families.h"
+#include "canonical/source_model.h"
+#include "compare/integrity_file.h"
+#include "compare/master_weights.h"
+#include "compare/source_guards.h"
+#include "exec/threads.h"
+#include "format/fsdp_dtensor/fsdp_source.h"
+#include "format/legacy/legacy_states.h"
+#include "format/mimo/source.h"
+#include "format/torch_dist/flat_states.h"
+#include "layout/state_name.h"
+#include "verify/findings.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kMaster = "optimizer.state.param.";
+
+// The tensors whose every byte is at hand.
+Catalog sound_part(const Catalog& catalog, const Defects& lost) {
+  Catalog sound{catalog.files, {}, catalog.objects};
+  for (const StoredTensor& tensor : catalog.tensors) {
+    bool is_sound = tensor.encoding == Encoding::kRaw && check_coverage(tensor).has_value();
+    for (std::size_t c = 0; is_sound && c < tensor.chunks.size(); ++c) {
+      is_sound = !lost.is_lost(tensor.desc.name, c);
+    }
+    if (is_sound) sound.tensors.push_back(tensor);
+  }
+  return sound;
+}
+
+// States are proven by their weights; one that lost its weight is not to be proven.
+void drop_lone_states(Catalog& catalog) {
+  std::unordered_set<std::string> weights;
+  for (const StoredTensor& tensor : catalog.tensors) weights.insert(tensor.desc.name);
+  std::erase_if(catalog.tensors, [&](const StoredTensor& tensor) {
+    const std::string& name = tensor.desc.name;
+    return name.starts_with(kMaster) && !weights.contains(name.substr(kMaster.size()));
+  });
+}
+
+bool has_master_weights(const Catalog& catalog) {
+  return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+    return tensor.desc.name.starts_with(kMaster);
+  });
+}
+
+class GuardCheck {
+ public:
+  GuardCheck(Checkpoint& checkpoint, const Defects& lost, const ProofOptions& options,
+             VerifyReport& report)
+      : checkpoint_(checkpoint),
+        lost_(lost),
+        choice_(options.choice),
+        threads_(thread_count(options.threads)),
+        report_(report),
+        defects_(Defects::Policy::kCollect) {}
+
+  Status run() {
+    SW_TRY(check_named_replicas(checkpoint_, checkpoint_.catalog, defects_));
+    bool is_derived = SW_TRY(read_legacy_states());
+    Catalog catalog = sound_part(checkpoint_.catalog, lost_);
+    const bool is_whole = catalog.tensors.size() == checkpoint_.catalog.tensors.size();
+    if (is_whole && is_flat(catalog)) is_derived |= SW_TRY(name_flat_states(catalog));
+    drop_lone_states(catalog);
+    const GuardedSource guarded = SW_TRY(
+        check_source(checkpoint_, catalog, {ReplicaCheck::kAll, is_derived, threads_}, defects_));
+    for (const Error& error : defects_.found()) add_finding(report_, error);
+    tell(guarded, is_derived);
+    if (guarded.digests == 0) tell_unguarded();
+    if (is_derived) return {};
+    if (is_mimo(catalog) && !has_named_components(catalog)) return {};
+    drop_lone_states(catalog);
+    return has_master_weights(catalog) ? compare_named_states(catalog) : Status();
+  }
+
+ private:
+  // A model whose family is not known is told where its tensors are held against it.
+  bool has_named_components(Catalog& catalog) {
+    const auto mappings = load_mappings(choice_, checkpoint_);
+    return mappings && name_components(choice_, checkpoint_, *mappings, catalog);
+  }
+
+  // Whether there are any, and which is whose was derived.
+  Result<bool> read_legacy_states() {
+    if (!checkpoint_.has_unread_optimizer) return false;
+    const Status read = read_legacy_optimizer(checkpoint_, defects_);
+    const bool is_read = read.has_value();
+    SW_TRY(defects_.report(read));
+    return is_read;
+  }
+
+  [[nodiscard]] bool is_flat(const Catalog& catalog) const {
+    return !is_fsdp(checkpoint_) && has_flat_states(catalog);
+  }
+
+  Result<bool> name_flat_states(Catalog& catalog) {
+    if (is_mimo(catalog)) {
+      report_.notes.emplace_back(
+          "optimizer: states in flat buffers of a MIMO model are not read, and not proven");
+      return false;
+    }
+    Catalog named = catalog;
+    const Status status = undo_flat_states(checkpoint_, named);
+    SW_TRY(defects_.report(status));
+    if (status) catalog = std::move(named);
+    return status.has_value();
+  }
+
+  void tell(const GuardedSource& guarded, bool is_derived) {
+    if (guarded.replicas.compared > 0 && !has_finding(report_, Code::kReplicasDiffer)) {
+      report_.proven.push_back(
+          fmt::format("{} replicas are what they repeat, bit by bit", guarded.replicas.compared));
+      tell_copies();
+    }
+    if (guarded.digests > 0 && !has_finding(report_, Code::kDigestMismatch)) {
+      report_.proven.push_back(
+          fmt::format("{} files have the SHA-256 that {} says", guarded.digests, kIntegrityFile));
+    }
+    if (is_derived && !has_finding(report_, Code::kOptimizerMismatch)) {
+      report_.proven.emplace_back("every master weight, rounded, is its weight");
+    }
+  }
+
+  // The names under which replicas are stored.
+  void tell_copies() {
+    std::size_t copies = 0;
+    std::size_t tensors = 0;
+    for (const StoredTensor& tensor : checkpoint_.catalog.tensors) {
+      copies += tensor.copies.size();
+      tensors += tensor.copies.empty() ? 0U : 1U;
+    }
+    if (tensors == 0) return;
+    report_.proven.push_back(fmt::format(
+        "{} tensors are the same under all of the {} names that ranks stored them under", tensors,
+        copies));
+  }
+
+  // Ranks that hold alike pieces write alike files.
+  void tell_unguarded() {
+    const std::vector<std::string>& files = checkpoint_.catalog.files;
+    const auto stored = std::ranges::count_if(
+        files, [](const std::string& file) { return file.ends_with(".distcp"); });
+    if (stored < 2) return;
+    report_.notes.emplace_back(
+        "the files do not say which ranks or save they are of: some in each other's place would "
+        "not be noticed, but by digests ('hash --manifest', 'verify --against')");
+  }
+
+  // Nothing is derived here, and fp8 weights are not their rounded master weights; but where files
+  // of two steps are mixed, this shows it.
+  Status compare_named_states(const Catalog& catalog) {
+    Defects differing(Defects::Policy::kCollect);
+    SW_TRY(check_master_weights(catalog, *checkpoint_.files, threads_, differing));
+    if (differing.found().empty()) {
+      report_.proven.emplace_back("every master weight, rounded, is its weight");
+      return {};
+    }
+    const Error& first = differing.found().front();
+    add_finding(report_, Code::kOptimizerMismatch, "optimizer",
+                fmt::format("{} master weights are not their weights, the first: {}",
+                            differing.found().size(), first.message),
+                Severity::kWarning);
+    return {};
+  }
+
+  Checkpoint& checkpoint_;
+  const Defects& lost_;
+  const FamilyChoice& choice_;
+  int threads_;
+  VerifyReport& report_;
+  Defects defects_;
+};
+
+}  // namespace
+
+Status check_guards(Checkpoint& checkpoint, const Defects& lost, const ProofOptions& options,
+                    VerifyReport& report) {
+  return GuardCheck(checkpoint, lost, options, report).run();
+}
+
+}  // namespace shardwright

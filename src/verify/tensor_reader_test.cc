@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "shardwright/reader.h"
+#include "testing/tensor_records.h"
+#include "verify/planted_fixture.h"
+
+namespace shardwright {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string bytes_of_box(TensorReader& reader, std::size_t tensor, const Box& box) {
+  const TensorDesc& desc = reader.tensors()[tensor];
+  std::string bytes(static_cast<std::size_t>(byte_count(box.shape, desc.dtype).value()), '\0');
+  const Status status = reader.read(tensor, box, std::as_writable_bytes(std::span(bytes)));
+  EXPECT_TRUE(status) << status.error().text();
+  return bytes;
+}
+
+std::string whole(TensorReader& reader, std::size_t tensor) {
+  return bytes_of_box(reader, tensor, Box::whole(reader.tensors()[tensor].shape));
+}
+
+// Each tensor of a model in Megatron's names, whatever the checkpoint.
+std::map<std::string, std::string> canonical_digests(const std::string& path) {
+  TensorReader reader = TensorReader::open(path, Naming::kCanonical).value();
+  std::map<std::string, std::string> digests;
+  for (std::size_t i = 0; i < reader.tensors().size(); ++i) {
+    digests[reader.tensors()[i].name] = content_digest(whole(reader, i));
+  }
+  return digests;
+}
+
+TEST(TensorReader, PutsPiecesTogetherInEveryFormat) {
+  const Planted planted;
+  const std::string source = golden_path("hf/llama3/hf");
+  const auto expected = canonical_digests(source);
+  ASSERT_GT(expected.size(), 10u);
+  Planted::convert("hf/llama3/hf", "torch_dist", {2, 2}, planted.place() / "td");
+  Planted::convert("hf/llama3/hf", "legacy", {2, 2}, planted.place() / "legacy");
+  auto rows = canonical_digests(planted.place() / "td");
+  EXPECT_EQ(rows, expected);
+  rows = canonical_digests(planted.place() / "legacy");
+  // Files of ranks have rows of padding that a Hugging Face model lacks.
+  for (const char* padded : {"embedding.word_embeddings.weight", "output_layer.weight"}) {
+    rows[padded] = expected.at(padded);
+  }
+  EXPECT_EQ(rows, expected);
+}
+
+TEST(TensorReader, ReadsBoxes) {
+  TensorReader reader = TensorReader::open(golden_path("hf/llama3/hf")).value();
+  const std::optional<std::size_t> tensor = reader.find("model.embed_tokens.weight");
+  ASSERT_TRUE(tensor);
+  EXPECT_EQ(reader.find("model.embed_tokens.bias"), std::nullopt);
+  EXPECT_FALSE(reader.has_megatron_names());
+  const TensorDesc& desc = reader.tensors()[*tensor];
+  const std::string all = whole(reader, *tensor);
+  const auto element = static_cast<std::size_t>(bytes_of(desc.dtype));
+  const auto width = static_cast<std::size_t>(desc.shape[1]);
+  const std::string box = bytes_of_box(reader, *tensor, {{3, 5}, {2, 4}});
+  EXPECT_EQ(box, all.substr((3 * width + 5) * element, 4 * element) +
+                     all.substr((4 * width + 5) * element, 4 * element));
+  EXPECT_THAT(bytes_of_box(reader, *tensor, {{3, 5}, {0, 4}}), IsEmpty());
+  EXPECT_TRUE(reader.check_unchanged());
+}
+
+TEST(TensorReader, RefusesWhatDoesNotFit) {
+  TensorReader reader = TensorReader::open(golden_path("hf/llama3/hf")).value();
+  std::vector<std::byte> memory(64);
+  const std::size_t count = reader.tensors().size();
+  const auto code = [&](std::size_t tensor, const Box& box, std::size_t bytes) {
+    const Status status = reader.read(tensor, box, std::span(memory).first(bytes));
+    return status ? Code{} : status.error().code;
+  };
+  const std::size_t tensor = reader.find("model.embed_tokens.weight").value();
+  const Dims shape = reader.tensors()[tensor].shape;
+  const auto element = static_cast<std::size_t>(bytes_of(reader.tensors()[tensor].dtype));
+  EXPECT_EQ(code(tensor, {{0, 0}, {1, 4}}, 4 * element), Code{});
+  EXPECT_EQ(code(count, {{0, 0}, {1, 4}}, 4 * element), Code::kOutOfBounds);
+  EXPECT_EQ(code(tensor, {{0, 0}, {1, 4}}, 4 * element - 1), Code::kOutOfBounds);
+  EXPECT_EQ(code(tensor, {{0, 0}, {1, 4}}, 4 * element + 1), Code::kOutOfBounds);
+  EXPECT_EQ(code(tensor, {{shape[0], 0}, {1, 4}}, 4 * element), Code::kOutOfBounds);
+  EXPECT_EQ(code(tensor, {{-1, 0}, {1, 4}}, 4 * element), Code::kOutOfBounds);
+  EXPECT_EQ(code(tensor, {{0}, {4}}, 4 * element), Code::kOutOfBounds);
+}
+
+TEST(TensorReader, ReadsEntriesThatAreNoTensors) {
+  const Planted planted;
+  Planted::convert("hf/llama3/hf", "torch_dist", {2, 1}, planted.path());
+  TensorReader reader = TensorReader::open(planted.path()).value();
+  EXPECT_TRUE(reader.has_megatron_names());
+  ASSERT_FALSE(reader.objects().empty());
+  EXPECT_THAT(reader.read_object(0).value(), HasSubstr("PK"));
+  EXPECT_EQ(reader.read_object(reader.objects().size()).error().code, Code::kOutOfBounds);
+}
+
+TEST(TensorReader, OfNoModelHasStoredNamesOnly) {
+  const Planted planted;
+  planted.put_header("model.safetensors",
+                     R"({"t.w":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}})", "abc");
+  const auto canonical = TensorReader::open(planted.path(), Naming::kCanonical);
+  ASSERT_FALSE(canonical);
+  EXPECT_NE(canonical.error().code, Code{});
+  TensorReader stored = TensorReader::open(planted.path()).value();
+  EXPECT_EQ(whole(stored, 0), "abc");
+  EXPECT_EQ(stored.location().format, "safetensors");
+  // A tensor is held against its file when it is read.
+  planted.put("model.safetensors", planted.get("model.safetensors") + "x");
+  EXPECT_EQ(stored.check_unchanged().error().code, Code::kSourceChanged);
+}
+
+}  // namespace
+}  // namespace shardwright

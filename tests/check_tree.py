@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of the house that neither the compiler nor clang-tidy knows.
+
+check_tree.py [ROOT] prints what breaks them, one line each, and exits with 1 if anything does.
+Includes point downwards between the layers below, every .cc is built, every file names its licence,
+an error's number means one thing, and nothing names the machine that it was written on.
+"""
+import pathlib
+import re
+import sys
+
+# From the bottom up: a layer may use those before it, less those named here.
+LAYERS = {
+    "base": "", "tensor": "", "io": "", "codec": "", "layout": "io codec", "model": "io",
+    "plan": "io codec", "exec": "layout model", "dcp": "model plan exec", "state": "plan exec dcp",
+    "format": "exec", "compare": "", "canonical": "", "convert": "", "diagnose": "",
+    "merge": "diagnose", "verify": "merge", "cli": "", "python": "merge",
+}  # fmt: skip
+# Public headers, by the layer whose types they declare.
+PUBLIC = {
+    "error": "base", "tensor": "tensor", "catalog": "tensor", "storage": "io", "format": "format",
+    "checkpoint": "io", "layout": "layout", "parallel": "layout", "mapping": "model",
+    "plan": "plan", "execute": "exec", "convert": "format", "verify": "verify", "merge": "merge",
+    "diagnose": "layout", "reader": "io",
+}  # fmt: skip
+FOR_TESTS = re.compile(r"_test\.cc$|golden|fixture|^tests/")
+BANNED = {"regex": "cli", "iostream": "cli"}  # and the one layer that may
+# Cut in two, or this file would find itself.
+TRACES = ["/wo" "rk/", "/ro" "ot/", "pypi" ".org", "python" "hosted", "deb." "debian", "/tmp/ba" "sh_"]
+LEFTOVERS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
+
+
+def layer_of(path):
+    parts = path.split("/")
+    if parts[0] == "include":
+        return PUBLIC.get(parts[-1].removesuffix(".h"))
+    return "python" if parts[0] == "python" else parts[1] if parts[0] == "src" else None
+
+
+def arrows(path, text):
+    """Includes that point upwards, or to no layer at all."""
+    layer = layer_of(path)
+    order = list(LAYERS)
+    if layer not in LAYERS and layer != "testing":
+        yield f"{path}: belongs to no layer"
+        return
+    for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.M):
+        beside = path.startswith("python/") and "/" not in name
+        place = "include/" if name.startswith("shardwright/") and not beside else "src/"
+        to = layer if beside else layer_of(place + name)
+        if to == layer or (to == "testing" and FOR_TESTS.search(path)):
+            continue
+        if to not in LAYERS and to != "testing":
+            yield f'{path}: "{name}" belongs to no layer; write its path from src/'
+        elif to == "testing" or order.index(to) > order.index(layer) or to in LAYERS[layer].split():
+            yield f'{path}: {layer} may not use {to} ("{name}")'
+    for name in re.findall(r"^\s*#\s*include\s*<([^>]+)>", text, re.M):
+        if name in BANNED and layer != BANNED[name]:
+            yield f"{path}: <{name}> has no place in the library"
+        if path.endswith(".h") and re.match(r"yaml-cpp/|CLI/|nlohmann/json\.hpp", name):
+            yield f"{path}: <{name}> belongs in .cc files only"
+
+
+def licence(path, text):
+    mark = "//" if path.endswith((".cc", ".h")) else "#"
+    lines = text.split("\n")[:2]
+    if f"{mark} SPDX-License-Identifier: Apache-2.0" not in lines[: 2 if lines[0][:2] == "#!" else 1]:
+        yield f"{path}: does not begin with its licence, '{mark} SPDX-License-Identifier: Apache-2.0'"
+
+
+def unbuilt(path, cmake):
+    name = path.rsplit("/", 1)[-1]
+    kind = re.match(r"(fuzz|bench)_(\w+)\.cc", name)
+    listed = re.escape(name) if not kind else rf"sw_{kind[1]}\({kind[2]}\b|{re.escape(name)}"
+    if not re.search(rf"(?<![\w-])({listed})", cmake):
+        yield f"{path}: is in no CMakeLists.txt, so nothing builds it"
+
+
+def codes(text):
+    seen = {}
+    for name, number in re.findall(r"^\s*(k\w+) = (\d+),", text, re.M):
+        if number in seen:
+            yield f"include/shardwright/error.h: {seen[number]} and {name} are both {number}"
+        seen[number] = name
+    if not seen:
+        yield "include/shardwright/error.h: has no codes"
+
+
+def broken_rules(tree):
+    """tree: path -> text. What is wrong, a line each."""
+    cmake = "".join(re.sub(r"#.*", "", t) for p, t in tree.items() if "cmake" in p.lower())
+    for path, text in sorted(tree.items()):
+        is_cxx = path.endswith((".cc", ".h"))
+        if is_cxx and path.startswith(("src/", "include/", "python/")):
+            yield from arrows(path, text)
+        if is_cxx or path.endswith((".py", ".sh")) or path in ("dev", ".ci/run"):
+            yield from licence(path, text)
+        if path.endswith(".cc"):
+            yield from unbuilt(path, cmake)
+        if path == "include/shardwright/error.h":
+            yield from codes(text)
+        for trace in TRACES:
+            if trace in text:
+                yield f"{path}: names '{trace}', a place of one machine or a registry"
+        for word in LEFTOVERS.findall(text):
+            yield f"{path}: has a {word}; do it or open an issue"
+
+
+def read_tree(root):
+    skipped = re.compile(r"^(build|tests/golden|\.git|\.venv)(/|$)|/__pycache__/|^tests/interop/tools/")
+    tree = {}
+    for path in root.rglob("*"):
+        name = path.relative_to(root).as_posix()
+        if skipped.search(name) or path.is_symlink() or not path.is_file():
+            continue
+        data = path.read_bytes()
+        if b"\0" not in data:
+            tree[name] = data.decode("utf-8", "replace")
+    return tree
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]
+    broken = list(broken_rules(read_tree(root)))
+    print("\n".join(broken) or "the tree keeps its rules")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
