@@ -109,7 +109,7 @@ TEST(TensorReader, OfNoModelHasStoredNamesOnly) {
   EXPECT_NE(canonical.error().code, Code{});
   TensorReader stored = TensorReader::open(planted.path()).value();
   EXPECT_EQ(whole(stored, 0), "abc");
-  EXPECT_EQ(stored.location().format, "safetensors");
+  EXPECT_EQ(stored.location().format, "hf");
   // A tensor is held against its file when it is read.
   planted.put("model.safetensors", planted.get("model.safetensors") + "x");
   EXPECT_EQ(stored.check_unchanged().error().code, Code::kSourceChanged);
