@@ -35,8 +35,8 @@ def main():
     assert importlib.util.find_spec("torch") is None, "this environment is not bare"
     package = pathlib.Path(shardwright.__file__).parent
     assert package.is_relative_to(sys.prefix), package
-    found = {file.name for file in package.iterdir() if file.is_file()}
-    expected = {"__init__.py", "__init__.pyi", "torch.py", "torch.pyi", "py.typed"}
+    found = {str(file.relative_to(package)) for file in package.rglob("*") if file.is_file()}
+    expected = {"__init__.py", "__init__.pyi", "torch/__init__.py", "torch/__init__.pyi", "py.typed"}
     assert expected <= found and not any(name.endswith((".cc", ".h")) for name in found), found
     assert program("--version").split()[-1] == shardwright.__version__
     with tempfile.TemporaryDirectory() as folder:

@@ -47,7 +47,7 @@ T take(Result<T> result) {
 /// Reading of tensors and objects, see shardwright/_reading.py.
 void bind_reader(nanobind::module_& module);
 
-/// The rules of DTensor placements, see shardwright/_placing.py.
+/// The rules of DTensor placements, see shardwright/torch/_placing.py.
 void bind_placements(nanobind::module_& module);
 
 }  // namespace shardwright::python

@@ -10,7 +10,8 @@ from torch.distributed.tensor._utils import _compute_local_shape_and_global_offs
 
 import shardwright
 import shardwright.torch as sw
-from shardwright import _core, _placing
+from shardwright import _core
+from shardwright.torch import _placing
 
 JOBS = [
     ("tensor_parallel", 4), ("both_orders", 4), ("grouped_experts", 4), ("refusals", 4),
@@ -66,6 +67,6 @@ def test_torch_gives_merged_tensors_the_boxes_that_ranks_hold():
 
 
 def test_the_module_is_typed():
-    stub = (pathlib.Path(shardwright.__file__).parent / "torch.pyi").read_text()
+    stub = (pathlib.Path(shardwright.__file__).parent / "torch" / "__init__.pyi").read_text()
     for name in sw.__all__:
         assert f"def {name}(" in stub or f"class {name}" in stub, name

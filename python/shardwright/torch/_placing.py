@@ -8,8 +8,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.placement_types import _StridedShard
 
-from . import _core
-from ._errors import make
+from .. import _core
+from .._errors import make
 
 _DENSE_AXES = ("pp", "dp", "cp", "tp")
 _EXPERT_AXES = ("pp", "edp", "ep", "etp")

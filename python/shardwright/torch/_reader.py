@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading for torch.distributed.checkpoint."""
+import io
+import os
+
+import torch
+from torch.distributed.checkpoint import StorageReader as _StorageReader
+from torch.distributed.checkpoint.metadata import (
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    TensorProperties,
+    TensorStorageMetadata,
+)
+from torch.distributed.checkpoint.planner import LoadItemType
+from torch.futures import Future
+
+from .._errors import Error, make
+from .._pickles import check_intact, check_plain
+from .._reading import Checkpoint
+
+
+class StorageReader(_StorageReader):
+    """Lets `dcp.load` read a checkpoint of any format.
+
+    `dcp.load(state_dict, storage_reader=StorageReader(path))`. Exactly the boxes that a rank needs
+    are read. Names are those that the checkpoint stores; of a model that Megatron knows also
+    Megatron's own, of each layer or of the stack of all layers, see `shardwright.open`.
+
+    Values that are no tensors (learning rates, steps, RNG states) are pickles, and a pickle runs
+    what it names. With `weights_only`, the default, those are unpickled that hold plain data of
+    Python, numpy and torch, and classes of `torch.serialization.add_safe_globals`; others are
+    refused (SW0224). `weights_only=False` unpickles everything, as torch's own reader does.
+    """
+
+    def __init__(self, path, *, weights_only=True, as_=None):
+        self._weights_only = weights_only
+        self._as = as_
+        self.reset(path)
+
+    def reset(self, checkpoint_id=None):
+        if checkpoint_id is not None:
+            self._path = os.fsdecode(checkpoint_id)
+            self._checkpoint = None
+
+    @property
+    def checkpoint_id(self):
+        return self._path
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id):
+        try:
+            Checkpoint(checkpoint_id, "pt")
+        except Error:
+            return False
+        return True
+
+    def read_metadata(self, *args, **kwargs):
+        return Metadata(state_dict_metadata=_Described(self._open()))
+
+    def set_up_storage_reader(self, metadata, is_coordinator, *args, **kwargs):
+        self._open()
+
+    def prepare_local_plan(self, plan):
+        return plan
+
+    def prepare_global_plan(self, plans):
+        return plans
+
+    def read_data(self, plan, planner):
+        checkpoint = self._open()
+        for item in plan.items:
+            name = item.storage_index.fqn
+            if item.type == LoadItemType.BYTE_IO:
+                planner.load_bytes(item, self._pickle(checkpoint, name))
+                continue
+            box = checkpoint.read_box(name, item.storage_offsets, item.lengths)
+            target = planner.resolve_tensor(item).detach()
+            if target.size() != box.size():
+                raise make(
+                    "SW0405",
+                    f"{name}: found {tuple(target.size())}, expected {tuple(box.size())}; "
+                    "the planner and the checkpoint disagree",
+                )
+            target.copy_(box)
+            planner.commit_tensor(item, target)
+        checkpoint.check_unchanged()  # what was read is of one state of it
+        future = Future()
+        future.set_result(None)
+        return future
+
+    def _pickle(self, checkpoint, name):
+        pickle = checkpoint.get_object(name)
+        where = f"{self._path}: object {name}"
+        check_intact(pickle, where)
+        if self._weights_only:
+            check_plain(pickle, where)
+        return io.BytesIO(pickle)
+
+    def _open(self):
+        if self._checkpoint is None:
+            self._checkpoint = Checkpoint(self._path, "pt", self._as)
+        return self._checkpoint
+
+
+class _Described(dict):
+    """What torch's planners know of a checkpoint, by name: lists what is stored, and has an entry
+    for every other name that finds a tensor."""
+
+    def __init__(self, checkpoint):
+        super().__init__({name: BytesStorageMetadata() for name in checkpoint.object_keys()})
+        self._checkpoint = checkpoint
+        for name in checkpoint.keys():
+            # A type that this torch lacks hinders nobody who doesn't ask for that tensor.
+            if hasattr(torch, checkpoint.dtype_of(name)):
+                self[name] = _described(checkpoint, name)
+
+    def __contains__(self, name):
+        return super().__contains__(name) or name in self._checkpoint
+
+    def __missing__(self, name):
+        if name not in self._checkpoint:
+            raise KeyError(name)
+        return _described(self._checkpoint, name)
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
+    def __reduce__(self):
+        return dict, (dict(self),)
+
+
+def _described(checkpoint, name):
+    # One chunk, whatever lies in how many files: any box of it can be read.
+    shape, dtype = torch.Size(checkpoint.shape_of(name)), checkpoint.dtype_of(name)
+    if not hasattr(torch, dtype):
+        raise make("SW0409", f"tensor {name}: torch {torch.__version__} has no type {dtype}")
+    return TensorStorageMetadata(
+        properties=TensorProperties(dtype=getattr(torch, dtype)),
+        size=shape,
+        chunks=[ChunkStorageMetadata(offsets=torch.Size([0] * len(shape)), sizes=shape)],
+    )
