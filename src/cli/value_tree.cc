@@ -19,7 +19,7 @@ using pickle::Value;
 
 constexpr int kTextColumns = 100;
 constexpr std::size_t kMostInline = 16;
-// Whoever shows a text looks at its beginning only.
+// Only the beginning of a text is shown.
 constexpr std::size_t kMostTextBytes = 1024;
 
 std::string quoted(std::string_view text) {

@@ -95,7 +95,7 @@ class Value {
 };
 
 /// Owns the nodes of a pickle's value graph: a tree with shared nodes, possibly with cycles, so
-/// whoever walks it keeps a visited set and a depth limit. Nodes live in arrays: building, moving
+/// a walk keeps a visited set and a depth limit. Nodes live in arrays: building, moving
 /// and destroying never recurse. Not thread-safe while it is changed.
 class Document {
  public:

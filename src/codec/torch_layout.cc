@@ -133,7 +133,7 @@ Result<TorchLayout> TorchLayout::make(std::string pickle,
     records.push_back({fmt::format("{}/{}", options.prefix, name), bytes, alignment});
   };
   std::vector<std::string> contents;
-  // Whoever computes places from `.storage_alignment` takes it to be that of every record.
+  // Loaders compute places from `.storage_alignment` as if it held for every record.
   const std::uint32_t small_alignment =
       options.format_records ? options.storage_alignment : kRecordAlignment;
   const auto add_small = [&](std::string_view name, std::string bytes) {

@@ -73,7 +73,7 @@ Result<std::map<std::string, std::uint64_t, std::less<>>> storage_sizes(
     const auto key = id[2].as_string();
     const auto count = id[4].as_int();
     if (!id.is(Kind::kTuple) || id[0].as_string() != "storage" || !key || !count || *count < 0) {
-      continue;  // modules' source code; whoever asks for such a tensor is told
+      continue;  // modules' source code; asking for such a tensor is an error
     }
     if (id.size() > 5 && !id[5].is_none()) {
       return refuse_stream(name, "a storage that is a view of another",

@@ -9,7 +9,7 @@
 namespace shardwright {
 
 /// An axis that the model has no use for is not there, whatever size it was given: without experts
-/// their tensors are cut by 1, for whoever tells the layout.
+/// their tensors are cut by 1, where the layout is told.
 void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel);
 
 /// Completes a torch_dist target out of Megatron tensors: heights of vocabulary tensors, opaque

@@ -181,7 +181,7 @@ class Heap {
     return std::span(path_steps_).subspan(cell.a, cell.b);
   }
   /// What a hostile file can make grow, the room that a growing array takes for a moment included.
-  /// What lists hold is not in it: whoever adds to them counts it.
+  /// What lists hold is not in it: adding to them counts it.
   [[nodiscard]] std::uint64_t memory_bytes() const {
     constexpr std::uint64_t kGrowing = 3;
     return dicts_.size() * sizeof(DictRecord) + lists_.size() * sizeof(ListRecord) +

@@ -127,7 +127,7 @@ TEST(DcpMetadataGolden, HostileFiles) {
   }
   // A call that torch would run while loading is passed over.
   EXPECT_TRUE(read(read_golden("malicious/metadata/md10_hostile_metadata.metadata")));
-  // That a range ends behind its file is for whoever has the file to see.
+  // That a range ends behind its file shows only beside the file.
   EXPECT_TRUE(read(read_golden("malicious/metadata/md04_length_2e62.metadata")));
 }
 

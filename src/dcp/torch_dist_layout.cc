@@ -54,7 +54,7 @@ Result<TorchDistLayout> layout_torch_dist(std::vector<TorchDistTensor> tensors,
                                           const DcpMetadataWriteOptions& options) {
   TorchDistLayout layout;
   Files files(layout);
-  // Files in the order of ranks, whoever asks first.
+  // Files in the order of ranks, not in that of the tensors.
   std::set<std::int64_t> ranks;
   for (const TorchDistObject& object : objects) ranks.insert(object.owner);
   for (const TorchDistTensor& tensor : tensors) {

@@ -181,7 +181,7 @@ class LegacyDiagnosis {
     for (const auto& [number, file] : by_rank) {
       const auto opened = SW_TRY(directory_.open(file.path));
       auto contents = read_legacy_file(*opened, LegacyDetail::kPlaces);
-      if (!contents) return false;  // told elsewhere, or by whoever converts
+      if (!contents) return false;  // told elsewhere, or by a conversion
       ranks.push_back({{number}, static_cast<std::uint32_t>(paths.size()), *std::move(contents)});
       axes.ranks.push_back({number, 0, 0, 0});
       paths.push_back(file.path);

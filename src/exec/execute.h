@@ -33,7 +33,7 @@ struct ExecuteReport {
 /// Carries out a plan: creates the target's files, fills them through the threads' fixed buffers,
 /// and makes their contents durable. The only code that moves tensor bytes. The bytes written do
 /// not depend on the number of threads. REQUIRES: check_plan(plan) succeeded. On an error the
-/// target holds unfinished files; whoever owns the directory removes them.
+/// target holds unfinished files; the owner of the directory removes them.
 [[nodiscard]] Result<ExecuteReport> execute(const Plan& plan, SourceFiles& files, Directory& target,
                                             const ExecuteOptions& options);
 

@@ -85,7 +85,7 @@ Status check_carried(const Checkpoint& checkpoint, Defects& defects) {
       if (!ends_with_any(name, kText)) continue;
       if (object.range.length == 0 && !ends_with_any(name, kNeverEmpty)) continue;
       const auto file = checkpoint.files->get(object.file);
-      if (!file) continue;  // whoever needs it says so
+      if (!file) continue;  // the step that needs it says so
       SW_TRY(defects.report(
           refuse_stand_in(Code::kJsonCorrupt, **file, "what its name says", Contents::kText)));
     }

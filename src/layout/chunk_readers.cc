@@ -56,8 +56,8 @@ class Readers {
 };
 
 // Gives each member first what lies in its own file, whole files before parts of them, until it
-// would become heavier than `bound`. The rest goes file by file to whoever has the file open
-// already, then to whoever has the most room.
+// would become heavier than `bound`. The rest goes file by file to the member that has the file
+// open already, then to the one with the most room.
 class FileByFile {
  public:
   FileByFile(const ChunkUnits& units, std::size_t members, const Weight& bound)
@@ -184,7 +184,7 @@ class SameShares {
     return true;
   }
 
-  // Whoever got the chunk before it gets this one too, as long as there is any left for it.
+  // The reader of the chunk before it gets this one too, as long as it has room left.
   std::uint32_t next_reader(const UnitPlace& place) {
     const std::uint32_t kind = kinds_[place.unit];
     if (place.file == last_file_ && take(kind, last_reader_)) return last_reader_;

@@ -87,7 +87,7 @@ class SharedShards {
   std::map<std::uint32_t, std::string> copied_names_;
 };
 
-// All chunks of a shard are read by whoever reads the shard.
+// One member reads a shard, with all of its chunks.
 GroupPlan plan_of(const LoadNeeds& needs, std::uint32_t group, const Distribution& distribution) {
   const GroupNeeds& all = needs.groups[group];
   GroupPlan plan;

@@ -23,7 +23,7 @@ namespace shardwright {
 [[nodiscard]] std::vector<std::size_t> in_module_order(std::span<const std::string> names);
 
 /// An error where the order is a guess: kOptimizerUnsupported with a module or a parameter that has
-/// neighbours and of which no rule is known. Whoever numbers parameters must ask.
+/// neighbours and of which no rule is known. Ask before numbering parameters.
 [[nodiscard]] Status check_module_order(std::span<const std::string> names);
 
 }  // namespace shardwright

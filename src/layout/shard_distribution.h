@@ -17,7 +17,7 @@ struct SharedShard {
   std::string_view key;  ///< with `offset` it identifies the shard
   Dims offset;
   std::uint64_t bytes = 0;
-  /// Ranks within the group, at least one; whoever lists one twice counts it twice, as Megatron
+  /// Ranks within the group, at least one; one that is listed twice counts twice, as Megatron
   /// does.
   std::span<const std::uint32_t> holders;
   /// The group has no main replica of it: another group saves it too.

@@ -40,7 +40,7 @@ TEST(Tower, IsWhatIsNotTheLanguageModel) {
   const TowerSizes sizes = {{"vision_model", 2}};
   EXPECT_EQ(tensor_size_of("vision_model.x", sizes, 8), 2);
   EXPECT_EQ(tensor_size_of("adapter.x", sizes, 8), 8);
-  EXPECT_EQ(tensor_size_of("decoder.x", {{"", 2}}, 8), 2) << "whoever says so";
+  EXPECT_EQ(tensor_size_of("decoder.x", {{"", 2}}, 8), 2) << "whatever the evidence";
 }
 
 TEST(Tower, CutsItsPatchEmbeddingWhereRowsAreNotItsWidth) {

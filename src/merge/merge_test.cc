@@ -745,7 +745,7 @@ TEST(Split, GivesALanguageModelThatConverts) {
   ASSERT_TRUE(converted) << converted.error().text();
 }
 
-// Whoever adds a multimodal family says what its parts are called.
+// Every multimodal family says what its parts are called.
 TEST(Split, KnowsThePartsOfEveryFamilyWithComponents) {
   const std::vector<Mapping> mappings = load_mappings({}).value();
   for (const Mapping& mapping : mappings) {

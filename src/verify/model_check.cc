@@ -80,7 +80,7 @@ class ModelCheck {
     return std::optional<ModelFacts>();
   }
 
-  // Megatron loads nothing without its dict of plain values, whoever wrote it.
+  // Megatron loads nothing without its dict of plain values.
   void check_state() {
     if (!checkpoint_.location.traits.needs_common_state || !checkpoint_.common_state.empty())
       return;

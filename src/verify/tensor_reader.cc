@@ -137,7 +137,7 @@ class StoredSource : public TensorSource {
     std::optional<Lowering> lowering;
   };
 
-  // Whoever asks for a tensor by a name that it is stored under gets the copy of that name, or the
+  // A name that a tensor is stored under finds the copy of that name, or the
   // tensor, of which that name has a part only.
   static void add_copies(Catalog& catalog) {
     for (std::size_t t = 0, listed = catalog.tensors.size(); t < listed; ++t) {

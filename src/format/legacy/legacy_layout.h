@@ -45,7 +45,7 @@ struct LegacyTrained {
 };
 
 /// The rank that a file is for, in a run that has as many ranks as there are files of it: its
-/// arguments say so, for whoever finds it in another rank's folder.
+/// arguments say so, should it lie in another rank's folder.
 struct LegacyWriter {
   std::int64_t rank = 0;
   std::int64_t world = 1;
