@@ -19,7 +19,7 @@ std::optional<std::int64_t> heads_of(std::string_view name, const Arguments& arg
 }  // namespace
 
 Status check_attention_heads(std::span<const DraftTensor> tensors, const Arguments& arguments,
-                             const TensorRanks& ranks) {
+                             const TensorRanksOf& ranks) {
   for (const DraftTensor& tensor : tensors) {
     const std::string& name = tensor.desc.name;
     if (!name.ends_with(kQueries)) continue;
