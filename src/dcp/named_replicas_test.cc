@@ -6,6 +6,7 @@
 namespace shardwright {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -105,6 +106,15 @@ TEST(NamedReplicas, ComplementOneAnother) {
       folded({tensor("a.__tp_replica_0", 0, {0}), tensor("__shadow_1__a", 1, {0})});
   ASSERT_THAT(names(holed), ElementsAre("a"));
   EXPECT_EQ(check_coverage(holed.tensors[0]).error().code, Code::kHole);
+}
+
+TEST(NamedReplicas, ThatLackARankOrAPartOfItsCopyAreToldOf) {
+  const Catalog whole = folded({tensor("a.__tp_replica_0", 0), tensor("a.__tp_replica_1", 1)});
+  EXPECT_THAT(describe_replicas(whole, {}), ElementsAre(HasSubstr("stored once by each")));
+  const Catalog partly = folded({tensor("a.__tp_replica_0", 0), tensor("a.__tp_replica_2", 2, {2}),
+                                 tensor("__shadow_7__a.__tp_replica_1", 7)});
+  EXPECT_THAT(describe_replicas(partly, {}),
+              Contains(HasSubstr("without the whole copy of tensor rank 1, 2:")));
 }
 
 TEST(NamedReplicas, ThatAreNotAlikeStayAndAreRefused) {
