@@ -73,6 +73,14 @@ def check_plain(bytes_, where):
         raise make("SW0223", f"{where}: torch cannot load this value: {error}") from error
 
 
+def unpickled(bytes_, where):
+    """What torch.load makes of a value, whatever that runs. Raises SW0223 where it can't."""
+    try:
+        return torch.load(io.BytesIO(bytes_), weights_only=False)
+    except Exception as error:
+        raise make("SW0223", f"{where}: torch cannot load this value: {error}") from error
+
+
 def check_intact(bytes_, where):
     """Raises where a record of the archive is not what its CRC-32 says (SW0314): torch does not
     look."""

@@ -50,4 +50,7 @@ void bind_reader(nanobind::module_& module);
 /// The rules of DTensor placements, see shardwright/torch/_placing.py.
 void bind_placements(nanobind::module_& module);
 
+/// What a group of ranks reads and sends one another, see shardwright/_loading.
+void bind_planning(nanobind::module_& module);
+
 }  // namespace shardwright::python

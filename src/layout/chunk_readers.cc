@@ -230,7 +230,7 @@ bool keeps_own(const LoadNeeds& needs, std::uint32_t group, const ChunkUnits& un
   }
   const auto is_own = [&](const GroupRead& read) {
     const std::uint32_t file = needs.tensors[read.tensor].stored->chunks.file(read.chunk);
-    return needs.owners[file] == needs.layout->rank_of(group, read.member);
+    return needs.owners[file] == needs.ranks.rank_of(group, read.member);
   };
   return static_cast<std::size_t>(std::ranges::count_if(reads, is_own)) == own;
 }
@@ -255,6 +255,15 @@ GroupPlan plan_per_chunk(const LoadNeeds& needs, std::uint32_t group, const Grou
   consider(FileByFile(units, stock.members.size(), bound).assign());
   best.keeps_own = keeps_own(needs, group, units, best.reads);
   return best;
+}
+
+GroupPlan plan_by_owner(const LoadNeeds& needs, std::uint32_t group) {
+  constexpr Weight kNoBound{~std::uint64_t{0} / 2, ~std::uint64_t{0} / 2};
+  const ChunkUnits units(needs, group);
+  GroupPlan plan;
+  plan.reads = FileByFile(units, needs.ranks.members(group), kNoBound).assign();
+  plan.members = loads_of(needs, group, plan.reads);
+  return plan;
 }
 
 }  // namespace shardwright

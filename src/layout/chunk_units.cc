@@ -77,12 +77,19 @@ std::optional<ChunkUnits::Own> ChunkUnits::own_place(std::uint32_t unit) const {
   for (std::uint32_t copy = 0; copy < chunk_of(parts_of(unit)).copies; ++copy) {
     const UnitPlace found = place(unit, copy);
     const auto owner = needs_.owners[found.file];
-    if (!owner || *owner >= needs_.layout->world_size()) continue;
-    if (needs_.layout->group_of(*owner) != group_) continue;
-    const auto member = static_cast<std::uint32_t>(needs_.layout->member_of(*owner));
-    if (std::ranges::binary_search(holders(unit), member)) return Own{found, member};
+    const auto place = owner ? needs_.ranks.place_of(*owner) : std::nullopt;
+    if (!place || place->group != group_) continue;
+    if (std::ranges::binary_search(holders(unit), place->member)) return Own{found, place->member};
   }
   return std::nullopt;
+}
+
+UnitPlace ChunkUnits::place_for(std::uint32_t unit, std::uint32_t member) const {
+  for (std::uint32_t copy = 0; copy < chunk_of(parts_of(unit)).copies; ++copy) {
+    const UnitPlace found = place(unit, copy);
+    if (needs_.owners[found.file] == needs_.ranks.rank_of(group_, member)) return found;
+  }
+  return usual_place(unit);
 }
 
 UnitPlace ChunkUnits::usual_place(std::uint32_t unit) const {

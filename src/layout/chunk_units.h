@@ -43,6 +43,8 @@ class ChunkUnits {
     std::uint32_t member = 0;
   };
   [[nodiscard]] std::optional<Own> own_place(std::uint32_t unit) const;
+  /// The place in the member's own file, or where it has none the usual one.
+  [[nodiscard]] UnitPlace place_for(std::uint32_t unit, std::uint32_t member) const;
   /// The place in the file that the group needs most of, so that few are opened.
   [[nodiscard]] UnitPlace usual_place(std::uint32_t unit) const;
 

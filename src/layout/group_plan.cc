@@ -74,9 +74,8 @@ class SharedShards {
   [[nodiscard]] std::optional<std::uint32_t> first_member(
       std::span<const std::int64_t> writers) const {
     for (const std::int64_t rank : writers) {
-      if (rank < needs_.layout->world_size() && needs_.layout->group_of(rank) == group_) {
-        return static_cast<std::uint32_t>(needs_.layout->member_of(rank));
-      }
+      const auto place = needs_.ranks.place_of(rank);
+      if (place && place->group == group_) return place->member;
     }
     return std::nullopt;
   }
@@ -111,16 +110,16 @@ GroupPlan plan_of(const LoadNeeds& needs, std::uint32_t group, const Distributio
 std::uint32_t usual_copy(const LoadNeeds& needs, std::uint32_t group, const NeededShard& shard,
                          const NeededChunk& chunk) {
   if (!needs.tensors[shard.tensor].shards.is_replicated) return 0;
-  return static_cast<std::uint32_t>(needs.layout->tensor_rank_of(group)) % chunk.copies;
+  return static_cast<std::uint32_t>(needs.ranks.tensor_rank_of(group)) % chunk.copies;
 }
 
 std::vector<RankLoad> loads_of(const LoadNeeds& needs, std::uint32_t group,
                                const std::vector<GroupRead>& reads) {
-  std::vector<RankLoad> loads(static_cast<std::size_t>(needs.layout->group_size()));
+  std::vector<RankLoad> loads(needs.ranks.members(group));
   std::vector<std::pair<std::uint32_t, std::uint32_t>> opened;  // member, file
   opened.reserve(reads.size());
   const auto is_foreign = [&](std::uint32_t member, std::uint32_t file) {
-    return needs.owners[file] != needs.layout->rank_of(group, member);
+    return needs.owners[file] != needs.ranks.rank_of(group, member);
   };
   for (const GroupRead& read : reads) {
     const ChunkList& chunks = needs.tensors[read.tensor].stored->chunks;
@@ -145,7 +144,7 @@ std::vector<RankLoad> loads_of(const LoadNeeds& needs, std::uint32_t group,
 GroupPlan plan_stock(const LoadNeeds& needs, std::uint32_t group) {
   SharedShards shards(needs, group);
   shards.mark_elsewhere(false);
-  const auto members = static_cast<std::size_t>(needs.layout->group_size());
+  const auto members = needs.ranks.members(group);
   return plan_of(needs, group, distribute_shards(shards.all(), members));
 }
 
@@ -154,7 +153,7 @@ GroupPlan plan_per_name(const LoadNeeds& needs, std::uint32_t group) {
   // Its tensor ranks count as the savers of what all of them hold, also where it is stored once.
   shards.mark_elsewhere(true);
   shards.find_sources();
-  const auto members = static_cast<std::size_t>(needs.layout->group_size());
+  const auto members = needs.ranks.members(group);
   return plan_of(needs, group, distribute_by_source(shards.all(), members));
 }
 

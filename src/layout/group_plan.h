@@ -42,5 +42,7 @@ struct GroupPlan {
 /// Chunk by chunk; `stock` says how heavy a member may become, and is taken where it is better.
 [[nodiscard]] GroupPlan plan_per_chunk(const LoadNeeds& needs, std::uint32_t group,
                                        const GroupPlan& stock);
+/// To the member in whose own file it lies, however much that is; the rest of a file to one member.
+[[nodiscard]] GroupPlan plan_by_owner(const LoadNeeds& needs, std::uint32_t group);
 
 }  // namespace shardwright

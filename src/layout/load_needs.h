@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "layout/job_layout.h"
+#include "layout/load_groups.h"
 #include "shardwright/catalog.h"
 
 namespace shardwright {
@@ -45,10 +45,10 @@ struct NeededTensor {
   std::vector<std::vector<std::int64_t>> writers;
 };
 
-/// What a job has to read of a checkpoint, group by group. Borrows both.
+/// What a job has to read of a checkpoint, group by group. Borrows the catalog.
 struct LoadNeeds {
   const Catalog* catalog = nullptr;
-  const JobLayout* layout = nullptr;
+  LoadGroups ranks;
   std::vector<std::optional<std::int64_t>> owners;  ///< by file: the rank in torch's name for it
   std::vector<NeededTensor> tensors;
   std::vector<GroupNeeds> groups;
@@ -63,5 +63,17 @@ struct LoadNeeds {
 [[nodiscard]] Result<LoadNeeds> needs_of(const Catalog& catalog,
                                          std::span<const std::uint32_t> which,
                                          const JobLayout& layout);
+
+/// What one member of a group asks for.
+struct AskedBox {
+  std::uint32_t tensor = 0;  ///< index into the catalog's
+  Box box;
+};
+
+/// The same for one group, each member of which says what it asks for (`asked`, by member). Every
+/// rank that knows the same comes to the same. Errors: kOutOfBounds for a box that is not in its
+/// tensor; kHole, kOverlap where not all of it is stored.
+[[nodiscard]] Result<LoadNeeds> needs_of_members(const Catalog& catalog, LoadGroups group,
+                                                 std::span<const std::vector<AskedBox>> asked);
 
 }  // namespace shardwright

@@ -11,7 +11,7 @@ namespace {
 
 void append(const LoadNeeds& needs, std::uint32_t group, const GroupPlan& part, LoadPlan& plan) {
   const auto rank_of = [&](std::uint32_t member) {
-    return static_cast<std::uint32_t>(needs.layout->rank_of(group, member));
+    return static_cast<std::uint32_t>(needs.ranks.rank_of(group, member));
   };
   for (const GroupRead& read : part.reads) {
     plan.reads.push_back({rank_of(read.member), read.tensor, read.chunk});
@@ -35,10 +35,11 @@ std::string_view to_string(LoadRule rule) {
   return {};
 }
 
-LoadCost LoadPlan::cost() const {
+LoadCost cost_of(std::span<const RankLoad> ranks, const BytePrice& price) {
   LoadCost cost;
   for (const RankLoad& rank : ranks) {
-    cost.heaviest_bytes = std::max(cost.heaviest_bytes, rank.bytes + rank.sent_bytes);
+    cost.heaviest_bytes =
+        std::max(cost.heaviest_bytes, rank.bytes * price.read + rank.sent_bytes * price.sent);
     cost.foreign_opens += rank.foreign_opens;
     cost.foreign_bytes += rank.foreign_bytes;
   }
@@ -47,9 +48,11 @@ LoadCost LoadPlan::cost() const {
 
 std::array<LoadPlan, kLoadRules.size()> plan_loads(const LoadNeeds& needs) {
   std::array<LoadPlan, kLoadRules.size()> plans;
-  for (LoadPlan& plan : plans) {
-    plan.ranks.resize(static_cast<std::size_t>(needs.layout->world_size()));
+  std::size_t world_size = 0;
+  for (std::uint32_t group = 0; group < needs.groups.size(); ++group) {
+    world_size += needs.ranks.members(group);
   }
+  for (LoadPlan& plan : plans) plan.ranks.resize(world_size);
   auto& [stock, per_name, per_chunk] = plans;
   bool keeps_own = true;
   for (std::uint32_t group = 0; group < needs.groups.size(); ++group) {

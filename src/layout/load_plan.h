@@ -4,6 +4,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -40,20 +41,29 @@ struct RankLoad {
   std::uint64_t foreign_opens = 0;
 };
 
+/// What a byte costs to read, and what to send to another rank of its group. Where ranks share a
+/// machine, and with it the page cache, reading is the cheaper of the two.
+struct BytePrice {
+  std::uint32_t read = 1;
+  std::uint32_t sent = 1;
+};
+
 /// By what plans are compared: less is better, the first first.
 struct LoadCost {
-  std::uint64_t heaviest_bytes = 0;  ///< of any rank, read and sent
+  std::uint64_t heaviest_bytes = 0;  ///< of any rank, read and sent, each at its price
   std::uint64_t foreign_opens = 0;
   std::uint64_t foreign_bytes = 0;
 
   [[nodiscard]] friend std::strong_ordering operator<=>(const LoadCost&, const LoadCost&) = default;
 };
 
+[[nodiscard]] LoadCost cost_of(std::span<const RankLoad> ranks, const BytePrice& price = {});
+
 struct LoadPlan {
   std::vector<PlannedRead> reads;
   std::vector<RankLoad> ranks;
 
-  [[nodiscard]] LoadCost cost() const;
+  [[nodiscard]] LoadCost cost() const { return cost_of(ranks); }
 };
 
 /// Who reads which chunk, by each of kLoadRules in turn. Every rank that knows the checkpoint and

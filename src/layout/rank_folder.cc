@@ -34,7 +34,8 @@ std::string rank_folder_name(const LegacyRank& rank, const ParallelConfig& confi
 
 std::string rank_folder_pattern(const ParallelConfig& config, RankNaming naming) {
   const Coordinates has = coordinates_of(config, naming);
-  std::string pattern = std::string(kPrefix) + "{tp:02d}";
+  std::string pattern(kPrefix);
+  pattern += "{tp:02d}";
   if (has.pipeline) pattern += "_{pp:03d}";
   if (has.expert) pattern += "_{ep:03d}";
   return pattern;

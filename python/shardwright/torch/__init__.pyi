@@ -3,11 +3,14 @@ import os
 from typing import Any, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
 
 import torch
+from torch.distributed import ProcessGroup
 from torch.distributed.checkpoint import DefaultSavePlanner, FileSystemWriter
 from torch.distributed.checkpoint import StorageReader as _StorageReader
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.placement_types import Placement
+
+from .._loading import LoadReport
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 _Tensor = TypeVar("_Tensor", bound=torch.Tensor)
@@ -18,8 +21,16 @@ class Placing(NamedTuple):
 
 class StorageReader(_StorageReader):
     def __init__(
-        self, path: _Path, *, weights_only: bool = True, as_: Optional[str] = None
+        self,
+        path: _Path,
+        *,
+        weights_only: bool = True,
+        as_: Optional[str] = None,
+        locality: bool = False,
+        process_group: Optional[ProcessGroup] = None,
     ) -> None: ...
+    @property
+    def last_load(self) -> Optional[LoadReport]: ...
 
 class StorageWriter(FileSystemWriter):
     def __init__(self, path: _Path, *, overwrite: bool = False, thread_count: int = 1) -> None: ...

@@ -18,6 +18,7 @@ from torch.futures import Future
 from .._errors import Error, make
 from .._pickles import check_intact, check_plain
 from .._reading import Checkpoint
+from ._together import Together, is_together, mark_together
 
 
 class StorageReader(_StorageReader):
@@ -31,17 +32,33 @@ class StorageReader(_StorageReader):
     what it names. With `weights_only`, the default, those are unpickled that hold plain data of
     Python, numpy and torch, and classes of `torch.serialization.add_safe_globals`; others are
     refused (SW0224). `weights_only=False` unpickles everything, as torch's own reader does.
+
+    With `locality` ranks read together what `.metadata` describes: of what several of them hold
+    alike (replicas of HSDP and DDP) one reads it and the others receive it, if possible one in
+    whose own file it lies, and a rank that fails makes all raise. `process_group` is then the one
+    that `dcp.load` is given; with `no_dist=True`, and for other formats, each rank reads for
+    itself.
     """
 
-    def __init__(self, path, *, weights_only=True, as_=None):
+    def __init__(
+        self, path, *, weights_only=True, as_=None, locality=False, process_group=None
+    ):
         self._weights_only = weights_only
         self._as = as_
+        self._locality = locality
+        self._process_group = process_group
+        self._report = None
         self.reset(path)
 
     def reset(self, checkpoint_id=None):
         if checkpoint_id is not None:
             self._path = os.fsdecode(checkpoint_id)
             self._checkpoint = None
+
+    @property
+    def last_load(self):
+        """This rank's LoadReport of the last load with locality, or None."""
+        return self._report
 
     @property
     def checkpoint_id(self):
@@ -65,11 +82,18 @@ class StorageReader(_StorageReader):
         return plan
 
     def prepare_global_plan(self, plans):
+        # Several plans come to the coordinator alone, and only where ranks load together.
+        if self._locality and len(plans) > 1:
+            return mark_together(plans, self._process_group)
         return plans
 
     def read_data(self, plan, planner):
         checkpoint = self._open()
-        for item in plan.items:
+        items = plan.items
+        if is_together(plan):
+            together = Together(checkpoint.metadata()["path"], self._process_group, self._pickled)
+            items, self._report = together.read(plan, planner)
+        for item in items:
             name = item.storage_index.fqn
             if item.type == LoadItemType.BYTE_IO:
                 planner.load_bytes(item, self._pickle(checkpoint, name))
@@ -91,10 +115,12 @@ class StorageReader(_StorageReader):
 
     def _pickle(self, checkpoint, name):
         pickle = checkpoint.get_object(name)
-        where = f"{self._path}: object {name}"
-        check_intact(pickle, where)
+        check_intact(pickle, f"{self._path}: object {name}")
+        return self._pickled(pickle, name)
+
+    def _pickled(self, pickle, name):
         if self._weights_only:
-            check_plain(pickle, where)
+            check_plain(pickle, f"{self._path}: object {name}")
         return io.BytesIO(pickle)
 
     def _open(self):

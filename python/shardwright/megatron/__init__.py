@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For Megatron-Core's dist_checkpointing."""
+from ._load import LoadStrategy, last_load
+
+__all__ = ["LoadStrategy", "last_load"]

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loading for Megatron-Core's dist_checkpointing."""
+import os
+
+from megatron.core import parallel_state
+from megatron.core.dist_checkpointing import validation
+from megatron.core.dist_checkpointing.mapping import ShardedObject
+from megatron.core.dist_checkpointing.strategies.torch import TorchDistLoadShardedStrategy
+
+from .. import _core
+from .._errors import make
+from .._loading import ROUND_BYTES, Job, Loading
+from .._pickles import check_plain, unpickled
+from ._asked_state import AskedState
+from ._stored_names import see_names_as_asked, stored_tensors
+
+_last_report = None
+
+
+class LoadStrategy(TorchDistLoadShardedStrategy):
+    """Loads a `torch_dist` checkpoint with few foreign files: each rank of a data-parallel group
+    reads what lies in its own file, each file at most once and from its beginning on, and ranks
+    that need the same exchange it.
+
+    `dist_checkpointing.load(state, folder, sharded_strategy=LoadStrategy())`, on all ranks. What it
+    loads is what Megatron-Core's own strategy would, bit by bit. Beyond that
+
+    * a tensor that each tensor rank stored as `X.__tp_replica_RANK` is found by that name, by X and
+      by the name of a rank that the saving job did not have; `__shadow_RANK__X` serves where it
+      lies nearer. Every mode of `strict` sees the names that the model asks for. Copies are not
+      compared with one another: `shardwright verify` does that.
+    * a tensor that is not stored, or not whole, is an error that names it, never a partial load;
+      so is a payload whose CRC-32 is another one.
+    * a rank that fails makes every rank raise, with the error that it had.
+
+    `parallelization_group`: ranks that need much the same, by default Megatron's data-parallel
+    group with context parallelism, or all ranks without Megatron's groups. Every rank has to be in
+    one such group. `process_group`: the ranks that load together, by default all of the job.
+    `read_price`, `sent_price`: what a byte costs to read and to send, small whole numbers; where
+    all ranks share one page cache, `sent_price=4` makes most of them read for themselves.
+    `round_bytes`: how much a rank sends and receives at a time.
+    `weights_only` refuses objects that are more than plain data (SW0224), see
+    `shardwright.torch.StorageReader`; without it objects are unpickled as Megatron-Core does,
+    which runs what they name.
+    """
+
+    def __init__(
+        self,
+        parallelization_group=None,
+        *,
+        process_group=None,
+        read_price=1,
+        sent_price=1,
+        round_bytes=ROUND_BYTES,
+        weights_only=False,
+    ):
+        super().__init__()
+        # Later versions of Megatron-Core ask: what is filled here must not be quantised.
+        self.stream_ckpt_dequant = False
+        self._group = parallelization_group
+        self._process_group = process_group
+        self._options = dict(read_price=read_price, sent_price=sent_price, round_bytes=round_bytes)
+        self._weights_only = weights_only
+        see_names_as_asked(validation)
+
+    def load(self, sharded_state_dict, checkpoint_dir, async_strategy="mcore"):
+        """Fills the state dict's tensors and gives a state dict of them and of the objects. Raises
+        shardwright.Error, on every rank: ModelError (SW0404, SW0405) for what the checkpoint does
+        not have in that shape, FormatError and StorageError for damage, with file and tensor."""
+        global _last_report
+        job = Job(self._process_group)
+        group, tensor_rank = job.attempt(self._group_and_rank)
+        loading = Loading(
+            str(checkpoint_dir), group, job=job, tensor_rank=tensor_rank, **self._options
+        )
+        asked = AskedState(str(checkpoint_dir))
+        done, report = loading.run(lambda catalog: asked.wanted(catalog, sharded_state_dict))
+        loaded = job.attempt(lambda: asked.filled(sharded_state_dict, done, self._unpickle))
+        _last_report = report
+        return loaded
+
+    def load_tensors_metadata(self, checkpoint_dir, metadata=None):
+        """Tensors by the names that models give them: of several copies the tensor."""
+        if metadata is not None:
+            return super().load_tensors_metadata(checkpoint_dir, metadata)
+        return stored_tensors(_read_catalog(checkpoint_dir))
+
+    def load_sharded_metadata(self, checkpoint_dir):
+        """The same, and objects."""
+        catalog = _read_catalog(checkpoint_dir)
+        entries = {}
+        for name in catalog.objects():
+            entry = ShardedObject.empty_from_unique_key(name)
+            entries[entry.unique_key] = entry
+        entries.update(stored_tensors(catalog))
+        return entries
+
+    def _group_and_rank(self):
+        if not parallel_state.model_parallel_is_initialized():
+            return self._group, 0
+        group = self._group
+        if group is None:
+            group = parallel_state.get_data_parallel_group(with_context_parallel=True)
+        return group, parallel_state.get_tensor_model_parallel_rank()
+
+    def _unpickle(self, pickle, where):
+        if self._weights_only:
+            check_plain(pickle, where)
+        return unpickled(pickle, where)
+
+
+def last_load():
+    """This rank's LoadReport of the last load by a LoadStrategy that succeeded, or None."""
+    return _last_report
+
+
+def _read_catalog(folder):
+    # Whoever asks for names may be one rank alone: nothing is exchanged for them.
+    path = os.path.join(str(folder), ".metadata")
+    try:
+        with open(path, "rb") as file:
+            contents = file.read()
+    except OSError as error:
+        code = "SW0101" if isinstance(error, FileNotFoundError) else "SW0103"
+        raise make(code, f"{path}: {error.strerror}") from error
+    return _core.LoadCatalog(contents, path)

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dcp/load_catalog.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/fail.h"
+#include "dcp/dcp_metadata.h"
+#include "dcp/decoded_items.h"
+#include "dcp/named_replicas.h"
+#include "dcp/replica_name.h"
+#include "io/memory_directory.h"
+
+namespace shardwright {
+namespace {
+
+// What one tensor rank stored of a tensor, its shadows too.
+StoredTensor rank_copy(const StoredTensor& tensor, std::int64_t replica) {
+  StoredTensor one{{replica_name(tensor.desc.name, replica), tensor.desc.dtype, tensor.desc.shape},
+                   ChunkList(tensor.chunks.axes()),
+                   tensor.encoding};
+  std::size_t at = 0;
+  for (const StoredCopy& copy : tensor.copies) {
+    const std::size_t end = at + copy.chunks;
+    if (copy.replica == replica) {
+      one.copies.push_back(copy);
+      for (std::size_t i = at; i < end; ++i) one.chunks.push_back(tensor.chunks[i]);
+    }
+    at = end;
+  }
+  return one;
+}
+
+std::set<std::int64_t> ranks_that_stored(const StoredTensor& tensor) {
+  std::set<std::int64_t> ranks;
+  for (const StoredCopy& copy : tensor.copies) {
+    if (copy.replica) ranks.insert(*copy.replica);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+Result<LoadCatalog> LoadCatalog::read(std::string contents, std::string name) {
+  LoadCatalog load;
+  const auto file = make_memory_file(std::move(name), std::move(contents));
+  DcpMetadata metadata = SW_TRY(read_dcp_metadata(*file));
+  load.catalog_ = std::move(metadata.catalog);
+  std::vector<TransformedItem> of_tensors;
+  for (TransformedItem& item : metadata.transformed) {
+    const auto object = std::ranges::find(load.catalog_.objects, item.name, &StoredObject::name);
+    if (object == load.catalog_.objects.end()) {
+      of_tensors.push_back(std::move(item));
+    } else {
+      load.transformed_.push_back(std::move(item.name));
+    }
+  }
+  SW_TRY(mark_transformed(of_tensors, load.catalog_));
+  fold_replicas(load.catalog_);
+  load.listed_ = load.catalog_.tensors.size();
+  load.add_rank_copies();
+  load.note_names();
+  load.add_objects();
+  return load;
+}
+
+void LoadCatalog::add_rank_copies() {
+  for (std::size_t t = 0; t < listed_; ++t) {
+    for (const std::int64_t rank : ranks_that_stored(catalog_.tensors[t])) {
+      StoredTensor copy = rank_copy(catalog_.tensors[t], rank);
+      if (check_coverage(copy)) catalog_.tensors.push_back(std::move(copy));
+    }
+  }
+}
+
+void LoadCatalog::note_names() {
+  for (std::uint32_t t = 0; t < catalog_.tensors.size(); ++t) {
+    tensor_numbers_.emplace(catalog_.tensors[t].desc.name, t);
+  }
+  // Copies that are cut otherwise than one another are still copies: the first whole one serves.
+  for (std::uint32_t t = 0; t < listed_; ++t) {
+    const StoredTensor& tensor = catalog_.tensors[t];
+    const auto name = parse_replica_name(tensor.desc.name);
+    if (!name || name->is_shadow || !check_coverage(tensor)) continue;
+    tensor_numbers_.emplace(std::string(name->tensor), t);
+  }
+}
+
+void LoadCatalog::add_objects() {
+  for (StoredObject& object : catalog_.objects) {
+    const auto length = static_cast<std::int64_t>(object.range.length);
+    StoredTensor bytes{{object.name, DType::kU8, {length}}, ChunkList(1), Encoding::kRaw};
+    bytes.chunks.push_back({Box::whole({length}), object.file, object.range, {}});
+    object_numbers_.emplace(object.name, static_cast<std::uint32_t>(catalog_.tensors.size()));
+    catalog_.tensors.push_back(std::move(bytes));
+    objects_.push_back(std::move(object.name));
+  }
+  catalog_.objects.clear();
+}
+
+std::optional<std::uint32_t> LoadCatalog::find(std::string_view name) const {
+  const auto exact = tensor_numbers_.find(std::string(name));
+  if (exact != tensor_numbers_.end()) return exact->second;
+  const auto replica = parse_replica_name(name);
+  if (!replica) return std::nullopt;
+  const auto tensor = tensor_numbers_.find(std::string(replica->tensor));
+  if (tensor == tensor_numbers_.end()) return std::nullopt;
+  return tensor->second;
+}
+
+std::optional<std::string> LoadCatalog::tensor_name(std::string_view name) const {
+  const std::optional<std::uint32_t> found = find(name);
+  if (!found) return std::nullopt;
+  const std::string& own = catalog_.tensors[*found].desc.name;
+  const auto copy = parse_replica_name(own);
+  const bool is_listed = *found < listed_;
+  return is_listed || !copy ? own : std::string(copy->tensor);
+}
+
+Result<std::optional<std::uint32_t>> LoadCatalog::find_object(std::string_view name) const {
+  const auto found = object_numbers_.find(std::string(name));
+  if (found == object_numbers_.end()) return std::nullopt;
+  if (std::ranges::find(transformed_, name) != transformed_.end()) {
+    return fail(Code::kItemTransformed,
+                "object {}: it is compressed, and jobs read only tensors that are; convert the "
+                "checkpoint, or save it without stream extensions",
+                name);
+  }
+  return found->second;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dcp/load_catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "dcp/dcp_metadata.h"
+
+namespace shardwright {
+namespace {
+
+// Two rows, each in a file of its own.
+StoredTensor two_rows(std::string name, std::uint32_t file) {
+  StoredTensor tensor{{std::move(name), DType::kF32, {2, 4}}, ChunkList(2), Encoding::kTorchItem};
+  for (const std::uint32_t row : {0U, 1U}) {
+    tensor.chunks.push_back({{{row, 0}, {1, 4}}, file + row, {1000 * row, 900}, {}});
+  }
+  return tensor;
+}
+
+// The first row only.
+StoredTensor one_row(std::string name, std::uint32_t file) {
+  StoredTensor tensor{{std::move(name), DType::kF32, {2, 4}}, ChunkList(2), Encoding::kTorchItem};
+  tensor.chunks.push_back({{{0, 0}, {1, 4}}, file, {5000, 900}, {}});
+  return tensor;
+}
+
+Result<LoadCatalog> load_of(Catalog catalog) {
+  catalog.files = {"__0_0.distcp", "__1_0.distcp", "__2_0.distcp", "__3_0.distcp"};
+  return LoadCatalog::read(encode_dcp_metadata(catalog).value(), ".metadata");
+}
+
+std::size_t chunks_found(const LoadCatalog& load, std::string_view name) {
+  const auto found = load.find(name);
+  return found ? load.catalog().tensors[*found].chunks.size() : 0;
+}
+
+TEST(LoadCatalog, ACopyIsFoundByItsNameAndAnyByTheTensors) {
+  Catalog catalog;
+  catalog.tensors = {two_rows("w.__tp_replica_0", 0), two_rows("w.__tp_replica_1", 2),
+                     two_rows("plain", 0)};
+  const LoadCatalog load = load_of(std::move(catalog)).value();
+  EXPECT_EQ(load.listed(), 2);
+  EXPECT_EQ(chunks_found(load, "w"), 4);
+  EXPECT_EQ(chunks_found(load, "w.__tp_replica_1"), 2);
+  // No rank 7 saved: any copy serves, and of what has none the tensor.
+  EXPECT_EQ(load.find("w.__tp_replica_7"), load.find("w"));
+  EXPECT_EQ(load.find("plain.__tp_replica_1"), load.find("plain"));
+  EXPECT_EQ(load.find("other"), std::nullopt);
+  EXPECT_EQ(load.find("other.__tp_replica_0"), std::nullopt);
+  EXPECT_EQ(load.tensor_name("w.__tp_replica_1"), "w");
+  EXPECT_EQ(load.tensor_name("w"), "w");
+  EXPECT_EQ(load.tensor_name("other"), std::nullopt);
+}
+
+TEST(LoadCatalog, AShadowServesAndACopyThatLacksSomethingDoesNotAlone) {
+  Catalog catalog;
+  catalog.tensors = {two_rows("w.__tp_replica_0", 0), one_row("w.__tp_replica_1", 2),
+                     one_row("__shadow_3__w.__tp_replica_0", 3), one_row("v", 0),
+                     two_rows("__shadow_3__v", 2)};
+  const LoadCatalog load = load_of(std::move(catalog)).value();
+  EXPECT_EQ(chunks_found(load, "w"), 4);
+  EXPECT_EQ(chunks_found(load, "w.__tp_replica_0"), 3);
+  EXPECT_EQ(load.find("w.__tp_replica_1"), load.find("w"));
+  EXPECT_EQ(chunks_found(load, "v"), 3);
+}
+
+TEST(LoadCatalog, ObjectsAreTensorsOfBytes) {
+  Catalog catalog;
+  catalog.tensors = {two_rows("w", 0)};
+  catalog.objects = {{"step/shard_0_1", 1, {7000, 123}}};
+  const LoadCatalog load = load_of(std::move(catalog)).value();
+  EXPECT_EQ(load.objects(), std::vector<std::string>{"step/shard_0_1"});
+  const auto found = load.find_object("step/shard_0_1").value();
+  ASSERT_TRUE(found);
+  const StoredTensor& bytes = load.catalog().tensors[*found];
+  EXPECT_EQ(bytes.desc.shape, (Dims{123}));
+  EXPECT_EQ(bytes.chunks.range(0).offset, 7000);
+  EXPECT_EQ(load.find("step/shard_0_1"), std::nullopt);
+  EXPECT_EQ(load.find_object("w").value(), std::nullopt);
+  EXPECT_EQ(load.listed(), 1);
+}
+
+}  // namespace
+}  // namespace shardwright

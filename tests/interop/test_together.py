@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""StorageReader with locality: of state that ranks hold alike one reads, the others receive."""
+import io
+import json
+import pickle
+import struct
+import zipfile
+
+import pytest
+
+JOBS = "together_jobs"
+
+
+@pytest.fixture(scope="module")
+def checkpoint(ranks, tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "checkpoint"
+    ranks(JOBS, "save", 4, path=path, shards=2)
+    return path
+
+
+def reports(root, world=4):
+    return [json.loads((root / f"report.{rank}").read_text()) for rank in range(world)]
+
+
+@pytest.mark.parametrize("shards", (1, 2, 4))
+def test_each_stored_byte_is_read_once(ranks, checkpoint, tmp_path, shards):
+    ranks(JOBS, "load", 4, path=checkpoint, shards=shards, root=tmp_path, locality=True)
+    metadata = pickle.loads((checkpoint / ".metadata").read_bytes())
+    stored = sum(info.length for info in metadata.storage_data.values())
+    told = reports(tmp_path)
+    assert sum(one["own_bytes"] + one["foreign_bytes"] for one in told) == stored
+    if shards == 2:  # as it was saved
+        assert sum(one["foreign_opens"] for one in told) <= 2, told
+    assert all(one["received_bytes"] > 0 for one in told)
+
+
+def test_each_reads_for_itself_without_it(ranks, checkpoint, tmp_path):
+    ranks(JOBS, "load", 4, path=checkpoint, shards=2, root=tmp_path)
+    assert reports(tmp_path) == [None] * 4
+
+
+def test_groups_and_single_ranks(ranks, checkpoint, tmp_path):
+    ranks(JOBS, "load_in_halves", 4, path=checkpoint, root=tmp_path)
+
+
+def test_a_flipped_byte_is_told_on_every_rank(ranks, checkpoint, tmp_path):
+    metadata = pickle.loads((checkpoint / ".metadata").read_bytes())
+    _, info = next(
+        (index, info)
+        for index, info in metadata.storage_data.items()
+        if index.fqn == "model.1.weight"
+    )
+    path = checkpoint / info.relative_path
+    contents = path.read_bytes()
+    item = contents[info.offset : info.offset + info.length]
+    record = next(r for r in zipfile.ZipFile(io.BytesIO(item)).infolist() if "/data/" in r.filename)
+    # Behind the record's own header lie its name and what aligns it.
+    name_bytes, extra_bytes = struct.unpack_from("<HH", item, record.header_offset + 26)
+    damaged = bytearray(contents)
+    damaged[info.offset + record.header_offset + 30 + name_bytes + extra_bytes] ^= 1
+    path.write_bytes(damaged)
+    try:
+        ranks(JOBS, "refused", 4, path=checkpoint, text="model.1.weight")
+        ranks(JOBS, "refused", 4, path=checkpoint, text=info.relative_path)
+    finally:
+        path.write_bytes(contents)

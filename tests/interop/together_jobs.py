@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the ranks of test_together.py do: DCP saves and loads of state that several of them hold."""
+import json
+import pathlib
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict import get_state_dict
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+from shardwright.torch import SavePlanner, StorageReader, StorageWriter
+
+
+def state_of(seed, shards):
+    """A model and its optimizer: sharded over `shards` ranks, the same on all others; what DDP
+    has; values that are no tensors."""
+    world = dist.get_world_size()
+    mesh = init_device_mesh("cpu", (world // shards, shards))
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 6), torch.nn.Linear(6, 5, dtype=torch.float64))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.25 / seed)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    optimizer.step()
+    weights, states = get_state_dict(model, optimizer)
+    placements = (Replicate(), Shard(0))
+    return {
+        "model": {name: distribute_tensor(t, mesh, placements) for name, t in weights.items()},
+        "optim": states,
+        "raw": optimizer.state_dict(),
+        "scalar": torch.tensor(float(seed)),
+        "transposed": seed * torch.arange(35).reshape(7, 5).t(),
+        "step": seed * 10,
+        "nested": {"list": [seed, 0.5 / seed, {"text": f"seed {seed}"}]},
+        "rng": torch.get_rng_state(),
+    }
+
+
+def equal(one, other):
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(equal(v, other[k]) for k, v in one.items())
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, DTensor):
+        return torch.equal(one.to_local(), other.to_local())
+    if isinstance(one, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    return one == other
+
+
+def save(path, shards):
+    dcp.save(state_of(1, shards), storage_writer=StorageWriter(path), planner=SavePlanner())
+
+
+def load(path, shards, root, **options):
+    """Loads over another state; writes this rank's report."""
+    truth, state = state_of(1, shards), state_of(2, shards)
+    assert not equal(truth, state)
+    reader = StorageReader(path, **options)
+    dcp.load(state, storage_reader=reader)
+    assert equal(state, truth)
+    report = reader.last_load
+    assert (report is None) != options.get("locality", False)
+    told = json.dumps(report and report._asdict())
+    pathlib.Path(root, f"report.{dist.get_rank()}").write_text(told)
+
+
+def load_in_halves(path, root):
+    """Two groups of two load at once, and then each rank alone."""
+    halves = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    own = halves[dist.get_rank() // 2]
+    truth = {"scalar": torch.tensor(1.0), "step": 10}
+    state = {"scalar": torch.tensor(0.0), "step": 0}
+    reader = StorageReader(path, locality=True, process_group=own)
+    dcp.load(state, storage_reader=reader, process_group=own)
+    assert equal(state, truth) and reader.last_load is not None
+    reports = [None, None]
+    dist.all_gather_object(reports, reader.last_load._asdict(), group=own)
+    assert sum(report["received_bytes"] for report in reports) > 0
+    assert sum(report["opens"] for report in reports) <= 2
+    if dist.get_rank() == 1:  # nobody else takes part
+        state = {"scalar": torch.tensor(0.0), "step": 0}
+        alone = StorageReader(path, locality=True)
+        dcp.load(state, storage_reader=alone, no_dist=True)
+        assert equal(state, truth) and alone.last_load is None
+    wrong = StorageReader(path, locality=True, process_group=own)
+    try:
+        dcp.load({"scalar": torch.tensor(0.0)}, storage_reader=wrong)
+    except dcp.CheckpointException as error:
+        assert "SW0900" in str(error) and "2 ranks" in str(error)
+    else:
+        raise AssertionError("a reader of another group was not refused")
+
+
+def refused(path, text):
+    """What is told on every rank of a load that fails on one."""
+    try:
+        dcp.load(state_of(2, 2), storage_reader=StorageReader(path, locality=True))
+    except dcp.CheckpointException as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError("the load was not refused")
