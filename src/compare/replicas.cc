@@ -11,6 +11,7 @@
 #include "compare/same_bytes.h"
 #include "dcp/named_replicas.h"
 #include "format/dcp/dcp_reader.h"
+#include "tensor/stored_copy.h"
 #include "tensor/strided_copy.h"
 #include "tensor/values.h"
 

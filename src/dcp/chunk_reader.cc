@@ -8,6 +8,7 @@
 #include "dcp/named_replicas.h"
 #include "dcp/torch_items.h"
 #include "io/file_limit.h"
+#include "tensor/stored_copy.h"
 #include "tensor/strided_copy.h"
 
 namespace shardwright {

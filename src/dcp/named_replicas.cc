@@ -362,14 +362,6 @@ Result<std::string> take_replica(Catalog& catalog, std::int64_t replica) {
       replica, taken.count, taken.first, replica);
 }
 
-const StoredCopy* copy_of_chunk(const StoredTensor& tensor, std::size_t chunk) {
-  for (const StoredCopy& copy : tensor.copies) {
-    if (chunk < copy.chunks) return &copy;
-    chunk -= copy.chunks;
-  }
-  return nullptr;
-}
-
 StoredTensor tensor_of_copy(const StoredTensor& tensor, std::size_t copy) {
   StoredTensor one{tensor.desc, ChunkList(tensor.chunks.axes()), tensor.encoding};
   one.desc.name = tensor.copies[copy].name;

@@ -42,9 +42,6 @@ void fold_replicas(Catalog& catalog);
 /// are no such tensors, or where one lacks that rank's copy.
 [[nodiscard]] Result<std::string> take_replica(Catalog& catalog, std::int64_t replica);
 
-/// Whose the chunk is; null for a tensor that is stored under its own name only.
-[[nodiscard]] const StoredCopy* copy_of_chunk(const StoredTensor& tensor, std::size_t chunk);
-
 /// The chunks of one of a tensor's copies, as a tensor of the name that the copy is stored under.
 [[nodiscard]] StoredTensor tensor_of_copy(const StoredTensor& tensor, std::size_t copy);
 

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "tensor/stored_copy.h"
+
 namespace shardwright {
 namespace {
 

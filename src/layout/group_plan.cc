@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "layout/shard_distribution.h"
+#include "tensor/stored_copy.h"
 
 namespace shardwright {
 namespace {
@@ -34,13 +35,14 @@ class SharedShards {
   // The first rank of the group, in the order of ranks, whose file holds some of the name.
   void find_sources() {
     const GroupNeeds& all = needs_.groups[group_];
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::optional<std::uint32_t>> known;
+    std::map<std::pair<std::uint32_t, std::size_t>, std::optional<std::uint32_t>> known;
     for (std::size_t i = 0; i < shards_.size(); ++i) {
       const NeededShard& shard = all.shards[i];
       if (shard.chunks == 0) continue;
-      const std::uint32_t copy = usual_copy(needs_, group_, shard, all.chunks[shard.first]);
+      const NeededTensor& tensor = needs_.tensors[shard.tensor];
+      const std::size_t copy = copy_number(*tensor.stored, first_chunk(all, shard));
       const auto [found, is_new] = known.try_emplace(std::pair(shard.tensor, copy));
-      if (is_new) found->second = first_member(needs_.tensors[shard.tensor].writers[copy]);
+      if (is_new) found->second = first_member(tensor.writers[copy]);
       shards_[i].source = found->second;
     }
   }
@@ -59,16 +61,16 @@ class SharedShards {
   }
 
   // Copies are stored under names of their own, by which ties are decided.
-  std::string_view key_of(const GroupNeeds& all, const NeededShard& shard) {
-    const NeededTensor& tensor = needs_.tensors[shard.tensor];
-    const bool is_copied = shard.chunks > 0 && all.chunks[shard.first].copies > 1;
-    if (!is_copied || !tensor.shards.is_replicated) return tensor.stored->desc.name;
-    std::string& key = copied_names_[shard.tensor];
-    if (key.empty()) {
-      key = tensor.stored->desc.name + ".__tp_replica_" +
-            std::to_string(usual_copy(needs_, group_, shard, all.chunks[shard.first]));
-    }
-    return key;
+  [[nodiscard]] std::string_view key_of(const GroupNeeds& all, const NeededShard& shard) const {
+    const StoredTensor& stored = *needs_.tensors[shard.tensor].stored;
+    const StoredCopy* copy =
+        shard.chunks > 0 ? copy_of_chunk(stored, first_chunk(all, shard)) : nullptr;
+    return copy != nullptr ? copy->name : stored.desc.name;
+  }
+
+  [[nodiscard]] std::uint32_t first_chunk(const GroupNeeds& all, const NeededShard& shard) const {
+    const NeededChunk& chunk = all.chunks[shard.first];
+    return all.copies[chunk.first + usual_copy(needs_, group_, shard, chunk)];
   }
 
   [[nodiscard]] std::optional<std::uint32_t> first_member(
@@ -83,7 +85,6 @@ class SharedShards {
   const LoadNeeds& needs_;
   std::uint32_t group_;
   std::vector<SharedShard> shards_;
-  std::map<std::uint32_t, std::string> copied_names_;
 };
 
 // One member reads a shard, with all of its chunks.
@@ -109,8 +110,17 @@ GroupPlan plan_of(const LoadNeeds& needs, std::uint32_t group, const Distributio
 
 std::uint32_t usual_copy(const LoadNeeds& needs, std::uint32_t group, const NeededShard& shard,
                          const NeededChunk& chunk) {
-  if (!needs.tensors[shard.tensor].shards.is_replicated) return 0;
-  return static_cast<std::uint32_t>(needs.ranks.tensor_rank_of(group)) % chunk.copies;
+  const StoredTensor& stored = *needs.tensors[shard.tensor].stored;
+  const std::vector<std::uint32_t>& all = needs.groups[group].copies;
+  std::uint32_t usual = 0;  // or the first that is no rank's own, or the first of all
+  bool is_common = false;
+  for (std::uint32_t i = 0; i < chunk.copies && !stored.copies.empty(); ++i) {
+    const StoredCopy& copy = *copy_of_chunk(stored, all[chunk.first + i]);
+    if (copy.is_shadow) continue;
+    if (copy.replica == needs.ranks.tensor_rank_of(group)) return i;
+    if (!copy.replica && !std::exchange(is_common, true)) usual = i;
+  }
+  return usual;
 }
 
 std::vector<RankLoad> loads_of(const LoadNeeds& needs, std::uint32_t group,

@@ -26,8 +26,8 @@ struct GroupPlan {
   bool keeps_own = false;
 };
 
-/// Which of several copies the members of a group read when nobody chooses: tensor ranks that
-/// stored what all of them hold alike each read their own.
+/// Which of several copies the members of a group read when nobody chooses: that of their own
+/// tensor rank, else the one that is no rank's own, else the first.
 [[nodiscard]] std::uint32_t usual_copy(const LoadNeeds& needs, std::uint32_t group,
                                        const NeededShard& shard, const NeededChunk& chunk);
 

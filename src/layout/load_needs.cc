@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "layout/rank_order.h"
 #include "tensor/chunk_index.h"
+#include "tensor/stored_copy.h"
 
 namespace shardwright {
 namespace {
@@ -120,10 +121,10 @@ void find_met(const ChunkList& chunks, ChunkFinder& finder, const Box& piece, st
 
 void note_writers(const LoadNeeds& needs, const Met& met, NeededTensor& tensor) {
   for (const NeededChunk& box : met.boxes) {
-    if (tensor.writers.size() < box.copies) tensor.writers.resize(box.copies);
     for (std::uint32_t copy = 0; copy < box.copies; ++copy) {
-      const auto owner = needs.owners[tensor.stored->chunks.file(met.chunks[box.first + copy])];
-      std::vector<std::int64_t>& writers = tensor.writers[copy];
+      const std::uint32_t chunk = met.chunks[box.first + copy];
+      const auto owner = needs.owners[tensor.stored->chunks.file(chunk)];
+      std::vector<std::int64_t>& writers = tensor.writers[copy_number(*tensor.stored, chunk)];
       if (owner && (writers.empty() || writers.back() != *owner)) writers.push_back(*owner);
     }
   }
@@ -157,6 +158,7 @@ class NeedsBuilder {
     const auto number = static_cast<std::uint32_t>(needs_.tensors.size());
     NeededTensor& tensor = needs_.tensors.emplace_back();
     tensor.stored = &stored;
+    tensor.writers.resize(std::max<std::size_t>(stored.copies.size(), 1));
     tensor.shards = SW_TRY(layout_.place(stored.desc));
     ChunkFinder finder(stored);
     const auto width = static_cast<std::uint64_t>(bytes_of(stored.desc.dtype));
@@ -240,6 +242,7 @@ class AskedNeeds {
     const auto number = static_cast<std::uint32_t>(needs_.tensors.size());
     NeededTensor& tensor = needs_.tensors.emplace_back();
     tensor.stored = &stored;
+    tensor.writers.resize(std::max<std::size_t>(stored.copies.size(), 1));
     tensor.shards.pieces = OwnedChunks(stored.desc.shape.size());
     tensor.shards.is_replicated = std::ranges::any_of(
         stored.copies, [](const StoredCopy& copy) { return copy.replica.has_value(); });

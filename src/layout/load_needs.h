@@ -41,7 +41,7 @@ struct GroupNeeds {
 struct NeededTensor {
   const StoredTensor* stored = nullptr;
   JobShards shards;
-  /// Whose files hold it, ascending, for each copy of its chunks.
+  /// Whose files hold it, ascending, for each of the stored tensor's copies (at least one).
   std::vector<std::vector<std::int64_t>> writers;
 };
 

@@ -60,7 +60,7 @@ class Saver {
     for (const Item& item : items) {
       const JobShards& placed = shards_[item.tensor];
       std::string& name = names.emplace_back(job_.tensors[item.tensor].name);
-      if (has_copies(item.tensor)) name += ".__tp_replica_" + std::to_string(group);
+      if (has_copies(item.tensor)) name = name_of_copy(item.tensor, group);
       shards.push_back({name, placed.pieces[item.piece].box.origin, item.bytes, item.holders});
     }
     const auto members = static_cast<std::size_t>(layout_.group_size());
@@ -70,6 +70,11 @@ class Saver {
       by_member[distribution.reader[i]].push_back(&items[i]);
     }
     for (auto& [member, written] : by_member) write(layout_.rank_of(group, member), written);
+  }
+
+  [[nodiscard]] std::string name_of_copy(std::uint32_t tensor, std::int64_t group) const {
+    const std::int64_t rank = layout_.tensor_rank_of(group);
+    return job_.tensors[tensor].name + ".__tp_replica_" + std::to_string(rank);
   }
 
   [[nodiscard]] bool has_copies(std::uint32_t tensor) const {
@@ -112,9 +117,19 @@ class Saver {
       const std::uint64_t length = item->bytes + kArchiveBytes;
       tensor.chunks.push_back(
           {shards_[item->tensor].pieces[item->piece].box, file, {offsets_[file], length}, {}});
+      if (has_copies(item->tensor)) note_copy(item->tensor, layout_.group_of(rank));
       sizes_[file] += item->bytes;
       offsets_[file] += length;
     }
+  }
+
+  void note_copy(std::uint32_t tensor, std::int64_t group) {
+    std::vector<StoredCopy>& copies = catalog_.tensors[tensor].copies;
+    const std::string name = name_of_copy(tensor, group);
+    if (copies.empty() || copies.back().name != name) {
+      copies.push_back({name, layout_.tensor_rank_of(group)});
+    }
+    ++copies.back().chunks;
   }
 
   const SavedJob& job_;
