@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
-from typing import Any, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
+from typing import Any, Literal, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
 
 import torch
 from torch.distributed.checkpoint import DefaultSavePlanner, FileSystemWriter
@@ -18,7 +18,21 @@ class Placing(NamedTuple):
 
 class StorageReader(_StorageReader):
     def __init__(
-        self, path: _Path, *, weights_only: bool = True, as_: Optional[str] = None
+        self,
+        path: _Path,
+        *,
+        weights_only: bool = True,
+        as_: Optional[str] = None,
+        names: Literal["stored", "megatron", "hf"] = "stored",
+        hf_config: Optional[_Path] = None,
+        family: Optional[str] = None,
+        map: Union[None, _Path, Sequence[_Path]] = None,
+        dtype: object = None,
+        accept_loss: bool = False,
+        replica: Optional[int] = None,
+        source_ep: Optional[int] = None,
+        source_etp: Optional[int] = None,
+        source_tp: Optional[int] = None,
     ) -> None: ...
 
 class StorageWriter(FileSystemWriter):

@@ -16,6 +16,7 @@ from torch.distributed.checkpoint.planner import LoadItemType
 from torch.futures import Future
 
 from .._errors import Error, make
+from .._naming import reader_options
 from .._pickles import check_intact, check_plain
 from .._reading import Checkpoint
 
@@ -27,15 +28,22 @@ class StorageReader(_StorageReader):
     are read. Names are those that the checkpoint stores; of a model that Megatron knows also
     Megatron's own, of each layer or of the stack of all layers, see `shardwright.open`.
 
+    With `names="hf"` or `names="megatron"` it is the model under those names, whatever the format:
+    an FSDP2 job of transformers' modules loads a Megatron checkpoint, a Megatron job a Hugging Face
+    model, each rank straight into its shards. `options` are those of `shardwright.open`.
+
     Values that are no tensors (learning rates, steps, RNG states) are pickles, and a pickle runs
     what it names. With `weights_only`, the default, those are unpickled that hold plain data of
     Python, numpy and torch, and classes of `torch.serialization.add_safe_globals`; others are
     refused (SW0224). `weights_only=False` unpickles everything, as torch's own reader does.
     """
 
-    def __init__(self, path, *, weights_only=True, as_=None):
+    def __init__(self, path, *, weights_only=True, as_=None, names="stored", **options):
+        reader_options(**options)  # what is misspelt is told here, not when something is loaded
         self._weights_only = weights_only
         self._as = as_
+        self._names = names
+        self._options = options
         self.reset(path)
 
     def reset(self, checkpoint_id=None):
@@ -99,7 +107,9 @@ class StorageReader(_StorageReader):
 
     def _open(self):
         if self._checkpoint is None:
-            self._checkpoint = Checkpoint(self._path, "pt", self._as)
+            self._checkpoint = Checkpoint(
+                self._path, "pt", self._as, names=self._names, **self._options
+            )
         return self._checkpoint
 
 

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of torch and transformers load checkpoints of the other side, with nothing converted."""
+import json
+import shutil
+
+import hf_models  # noqa: F401  keeps transformers off the network
+import pytest
+import torch
+import transformers
+from any_names_jobs import bytes_read
+from checkpoints import GOLDEN, load_dcp, load_hf, same_bits
+
+import shardwright
+from shardwright.transformers import from_pretrained
+
+TOKENS = torch.tensor([[1, 5, 9, 200, 33, 7, 91, 4], [3, 2, 400, 77, 12, 8, 6, 500]])
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """A model whose tensors are larger than what is read around them, and its TP2xPP2 checkpoint."""
+    folder = tmp_path_factory.mktemp("wide")
+    torch.manual_seed(3)
+    config = transformers.LlamaConfig(
+        vocab_size=2000, hidden_size=256, intermediate_size=688, num_hidden_layers=4,
+        num_attention_heads=8, num_key_value_heads=4, max_position_embeddings=64, dtype="bfloat16",
+    )  # fmt: skip
+    transformers.LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder / "hf")
+    shardwright.convert(folder / "hf", folder / "td", to="torch_dist", tp=2, pp=2)
+    return folder
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_fsdp2_loads_a_megatron_checkpoint(ranks, wide, world):
+    ranks(
+        "any_names_jobs", "load_by_hf_names", world, path=wide / "td", folder=wide / "hf",
+        options={}, counts=True,
+    )  # fmt: skip
+
+
+def test_fsdp2_loads_what_megatron_saved(ranks, megatron_job, tmp_path):
+    """Megatron's own save at TP2xPP2, in which nothing tells the model's config.json."""
+    megatron_job("save", "llama3_4l", tmp_path / "saved", tp=2, pp=2)
+    folder = GOLDEN / "hf" / "llama3_4l" / "hf"
+    ranks(
+        "any_names_jobs", "load_by_hf_names", 2, path=tmp_path / "saved", folder=folder,
+        options=dict(hf_config=str(folder)), counts=False,
+    )  # fmt: skip
+
+
+def test_a_megatron_job_loads_a_hugging_face_model(ranks, wide, tmp_path):
+    stacked = load_dcp(wide / "td")
+    torch.save(stacked, tmp_path / "truth.pt")
+    ranks(
+        "any_names_jobs", "load_by_megatron_names", 2, path=wide / "hf",
+        expected=tmp_path / "truth.pt",
+    )  # fmt: skip
+
+
+def test_a_box_reads_what_it_needs(wide):
+    with shardwright.open(wide / "td", names="hf", framework="pt") as checkpoint:
+        for name in checkpoint.keys():
+            shape = checkpoint.shape_of(name)
+            rows = max(1, shape[0] // 3)
+            needed = 2 * rows * (shape[1] if len(shape) > 1 else 1)
+            if needed < 40_000:  # beside which the count of the count is large
+                continue
+            before = bytes_read()
+            checkpoint.read_box(name, [shape[0] // 4] + [0] * (len(shape) - 1), [rows, *shape[1:]])
+            read = bytes_read() - before
+            assert needed <= read <= 1.05 * needed, f"{name}: read {read}, needed {needed}"
+
+
+FAMILIES = {"llama3": "dense", "qwen2": "tied, with biases", "qwen3": "", "qwen3_moe": "", "mixtral": ""}
+
+
+def logits_of(model):
+    with torch.no_grad():
+        return model(TOKENS).logits
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """`models(family)`: its torch_dist checkpoint, and the Hugging Face model made of that."""
+    made = {}
+
+    def make(family):
+        if family not in made:
+            folder = tmp_path_factory.mktemp(family)
+            source = GOLDEN / "hf" / family / "hf"
+            shardwright.convert(source, folder / "td", to="torch_dist", tp=2, pp=2)
+            shardwright.convert(folder / "td", folder / "hf", to="hf")
+            made[family] = folder
+        return made[family]
+
+    return make
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_of_transformers(models, family):
+    folder = models(family)
+    expected = transformers.AutoModelForCausalLM.from_pretrained(folder / "hf")
+    model = from_pretrained(folder / "td")
+    assert type(model) is type(expected) and model.config.dtype == expected.config.dtype
+    assert not model.training
+    assert torch.equal(logits_of(model), logits_of(expected))
+    for (name, one), (other_name, other) in zip(
+        sorted({**dict(model.named_parameters()), **dict(model.named_buffers())}.items()),
+        sorted({**dict(expected.named_parameters()), **dict(expected.named_buffers())}.items()),
+    ):
+        assert name == other_name and same_bits(one.detach(), other.detach()), name
+    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    tied = model.config.tie_word_embeddings
+    assert (head.weight.data_ptr() == embedding.weight.data_ptr()) == tied
+    assert model.generation_config.to_dict() == expected.generation_config.to_dict()
+
+
+def test_a_model_in_another_dtype(models):
+    folder = models("llama3")
+    expected = transformers.AutoModelForCausalLM.from_pretrained(folder / "hf", dtype=torch.float32)
+    model = from_pretrained(folder / "td", dtype=torch.float32, device="cpu")
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert torch.equal(logits_of(model), logits_of(expected))
+
+
+def test_a_model_of_another_class(models):
+    model = from_pretrained(
+        models("llama3") / "td", model_class=transformers.LlamaForCausalLM, attn_implementation="eager"
+    )
+    assert model.config._attn_implementation == "eager"
+    assert model.config.name_or_path == str(models("llama3") / "td")
+
+
+
+
+def test_what_does_not_fit_is_refused(models, tmp_path):
+    source = models("llama3") / "hf"
+    for number, (options, code, words) in enumerate([
+        (dict(model_class=transformers.LlamaModel), "SW0403", "LlamaModel has no place for lm_head"),
+        (dict(num_hidden_layers=4), "SW0404", "model.layers.3"),
+        (dict(intermediate_size=128), "SW0405", "expected (64, 128)"),
+        (dict(architectures=["Nobody"]), "SW0400", "none of the classes Nobody"),
+    ]):  # fmt: skip
+        path = tmp_path / str(number)
+        shutil.copytree(source, path)
+        kind = options.pop("model_class", None)
+        config = json.loads((source / "config.json").read_text())
+        (path / "config.json").write_text(json.dumps({**config, **options}))
+        with pytest.raises(shardwright.Error, match=code) as refused:
+            from_pretrained(path, model_class=kind)
+        assert words in str(refused.value)
+    (path / "config.json").unlink()
+    with pytest.raises(shardwright.Error, match="SW0406.*hf_config="):
+        from_pretrained(path)
+
+
+def test_damage_that_is_met_while_tensors_stream_in_is_the_error(models, tmp_path):
+    folder = tmp_path / "td"
+    shutil.copytree(models("llama3") / "td", folder)
+    for file in folder.rglob("*.distcp"):
+        file.write_bytes(file.read_bytes()[:-20_000])
+    with pytest.raises(shardwright.Error, match="SW0"):
+        from_pretrained(folder)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face weights into live models of Megatron-Core, and out of them."""
+import json
+import shutil
+
+import pytest
+from checkpoints import GOLDEN
+
+LAYOUTS = [
+    ("llama3", "te", dict(tp=2)),
+    ("llama3_4l", "local", dict(tp=2, pp=2)),
+    ("llama3_4l", "te", dict(tp=2, pp=2)),
+    ("llama3", "te", dict(pp=3)),
+    ("qwen2", "te", dict(tp=2)),  # tied, with biases
+    ("qwen2", "te", dict(pp=3)),  # tied, the head on another rank than the embedding
+    ("qwen3_moe", "te", dict(ep=2)),
+    ("mixtral", "local", dict(tp=2)),
+]
+
+
+@pytest.mark.parametrize("family,spec,sizes", LAYOUTS)
+def test_a_model_is_filled(ranks, family, spec, sizes):
+    world = 1
+    for size in sizes.values():
+        world *= size
+    path = GOLDEN / "hf" / family / "hf"
+    ranks("load_hf_jobs", "load", world, family=family, path=path, spec=spec, sizes=sizes)
+
+
+@pytest.mark.parametrize(
+    "family,spec,sizes",
+    [("llama3_4l", "te", dict(tp=2, pp=2)), ("qwen2", "te", dict(tp=2)), ("qwen3_moe", "te", dict(ep=2))],
+)
+def test_a_model_is_saved(ranks, tmp_path, family, spec, sizes):
+    world = 1
+    for size in sizes.values():
+        world *= size
+    config = GOLDEN / "hf" / family / "hf"
+    ranks(
+        "load_hf_jobs", "save", world, family=family, path=tmp_path / "hf", spec=spec, sizes=sizes,
+        config=config,
+    )  # fmt: skip
+
+
+def test_what_does_not_fit_is_refused_on_every_rank(ranks, tmp_path):
+    source = GOLDEN / "hf" / "llama3" / "hf"
+    ranks("load_hf_jobs", "refuse", 2, path=tmp_path / "nowhere", words=["SW0101"])
+    ranks("load_hf_jobs", "refuse", 2, path=tmp_path / "nowhere", words=["SW0101", "nowhere"], only=1)
+    other = GOLDEN / "hf" / "llama3_4l" / "hf"
+    ranks("load_hf_jobs", "refuse", 2, path=other, words=["SW0405", "expected (3, "])
+    tied = tmp_path / "tied"
+    shutil.copytree(GOLDEN / "hf" / "qwen2" / "hf", tied)
+    config = json.loads((source / "config.json").read_text())
+    assert not config["tie_word_embeddings"]
+    ranks("load_hf_jobs", "refuse", 2, path=tied, words=["SW0404", "output_layer.weight"])
+
+
+def test_a_save_that_fails_leaves_nothing(ranks, tmp_path):
+    ranks("load_hf_jobs", "refuse_save", 2, path=tmp_path / "hf", words=["SW0101", "nowhere"])
