@@ -52,14 +52,15 @@ def from_pretrained(
     _check_version()
     choice = dict(hf_config=hf_config, family=family, map=map, accept_loss=accept_loss)
     checkpoint = Checkpoint(path, "pt", as_, names=HF, replica=replica, **choice)
-    if dtype is not None and "quantization_config" in _config_of(checkpoint):
+    is_quantised = "quantization_config" in _config_of(checkpoint)
+    if dtype is not None and is_quantised:
         # As a conversion to that dtype: the scales are multiplied in, and nothing is quantised.
         checkpoint = Checkpoint(path, "pt", as_, names=HF, replica=replica, dtype=dtype, **choice)
     with checkpoint, tempfile.TemporaryDirectory() as folder:
         for name in _CONFIGS:
             if name in checkpoint.document_keys():
                 pathlib.Path(folder, name).write_bytes(checkpoint.get_document(name))
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+        config = _config_in(folder)
         generation = _generation_config(folder)
         kind = model_class or _class_of(config)
         model = _loaded(kind, config, generation, checkpoint, dtype, device, model_options)
@@ -181,6 +182,17 @@ def _config_of(checkpoint):
             "with hf_config=",
         )
     return json.loads(checkpoint.get_document(_CONFIG))
+
+
+def _config_in(folder):
+    try:
+        return transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+    except (KeyError, OSError, ValueError) as error:
+        raise make(
+            "SW0400",
+            f"config.json: transformers {transformers.__version__} takes it for no model of its own: "
+            f"{error}",
+        ) from error
 
 
 def _generation_config(folder):

@@ -140,6 +140,7 @@ def test_what_does_not_fit_is_refused(models, tmp_path):
         (dict(num_hidden_layers=4), "SW0404", "model.layers.3"),
         (dict(intermediate_size=128), "SW0405", "expected (64, 128)"),
         (dict(architectures=["Nobody"]), "SW0400", "none of the classes Nobody"),
+        (dict(model_type="nobody"), "SW0400", "takes it for no model of its own"),
     ]):  # fmt: skip
         path = tmp_path / str(number)
         shutil.copytree(source, path)

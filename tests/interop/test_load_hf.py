@@ -14,7 +14,8 @@ LAYOUTS = [
     ("qwen2", "te", dict(tp=2)),  # tied, with biases
     ("qwen2", "te", dict(pp=3)),  # tied, the head on another rank than the embedding
     ("qwen3_moe", "te", dict(ep=2)),
-    ("mixtral", "local", dict(tp=2)),
+    ("qwen3_moe", "te", dict(tp=2)),
+    ("mixtral", "local", dict(ep=2)),
 ]
 
 
