@@ -58,8 +58,10 @@ class TensorReader {
   [[nodiscard]] const Location& location() const;
   /// Name, element type and whole shape of each tensor, in stored order (other names: sorted).
   [[nodiscard]] std::span<const TensorDesc> tensors() const;
-  /// The number of a tensor, for read(). Of a tensor that is stored under several names each of
-  /// them finds its own copy, though tensors() has the tensor only.
+  /// The number of a tensor, for read(). With kCanonical layers that torch_dist would stack are
+  /// found by the stack's name too (`decoder.layers.mlp.linear_fc2.weight`). Of a tensor that is
+  /// stored under several names each of them finds its own copy, though tensors() has the tensor
+  /// only.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
   /// Name, element type and whole shape of a tensor that find() found.
   [[nodiscard]] const TensorDesc& desc(std::size_t tensor) const;

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "base/fail.h"
 #include "compare/replicas.h"
 #include "convert/drafting.h"
 #include "io/source_files.h"
+#include "plan/canonical.h"
 #include "verify/view.h"
 
 namespace shardwright {
@@ -16,9 +18,10 @@ namespace {
 
 class MegatronSource : public TensorSource {
  public:
-  explicit MegatronSource(View view) : view_(std::move(view)), lowering_(view_.plan) {
+  // `listed`: how many of the plan's tensors are those of layers.
+  MegatronSource(View view, std::size_t listed) : view_(std::move(view)), lowering_(view_.plan) {
     notes_ = view_.notes;
-    list(view_.plan.target, view_.plan.target.tensors.size());
+    list(view_.plan.target, listed);
   }
   [[nodiscard]] const Checkpoint& checkpoint() const override { return view_.checkpoint; }
   [[nodiscard]] const Catalog& stored() const override { return view_.plan.source; }
@@ -32,6 +35,22 @@ class MegatronSource : public TensorSource {
   View view_;
   Lowering lowering_;
 };
+
+// What torch_dist would stack is found by the names of its stacks too.
+Status add_stacks(Plan& plan) {
+  std::vector<DraftTensor> layers;
+  std::set<std::string, std::less<>> names;
+  for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+    const TensorDesc& desc = plan.target.tensors[i].desc;
+    names.insert(desc.name);
+    if (!is_optimizer_name(desc.name)) layers.push_back({desc, plan.tensors[i], std::nullopt});
+  }
+  std::vector<DraftTensor> stacks = stack_layers(std::move(layers), LayerKeys::kAutomatic);
+  std::erase_if(stacks,
+                [&](const DraftTensor& tensor) { return names.contains(tensor.desc.name); });
+  take_whole(std::move(stacks), plan);
+  return check_plan(plan);
+}
 
 class HfNamesSource : public TensorSource {
  public:

@@ -9,7 +9,8 @@
 
 namespace shardwright {
 
-/// A checkpoint by Megatron's names, one tensor per layer, whatever the format. The plan is proven.
+/// A checkpoint by Megatron's names, one tensor per layer, whatever the format; stacks are found by
+/// name only. The plan is proven.
 /// Errors: kNoFamily for names of no model, those of make_view().
 [[nodiscard]] Result<std::unique_ptr<TensorSource>> source_by_megatron_names(
     std::string_view path, const ReadOptions& options);

@@ -25,6 +25,13 @@ def load(family, path, spec, sizes):
     assert seen and len(seen) <= len(truth)
 
 
+def load_padded(path, expected):
+    """A model with more rows of vocabulary than the checkpoint."""
+    model, _, _ = build("llama3_4l", "te", dict(tp=2))
+    load_hf(model, path)
+    megatron_cpu.assert_holds(model, checkpoints.load_dcp(expected))
+
+
 def save(family, path, spec, sizes, config):
     model, _, truth = build(family, spec, sizes)
     megatron_cpu.fill(model, truth)

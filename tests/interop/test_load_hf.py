@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face weights into live models of Megatron-Core, and out of them."""
 import json
+import pathlib
 import shutil
 
 import pytest
-from checkpoints import GOLDEN
+from checkpoints import GOLDEN, load_dcp, load_hf
+from safetensors.torch import save_file
+
+import shardwright
 
 LAYOUTS = [
     ("llama3", "te", dict(tp=2)),
@@ -43,6 +47,29 @@ def test_a_model_is_saved(ranks, tmp_path, family, spec, sizes):
     )  # fmt: skip
 
 
+def with_vocabulary(target, rows):
+    """llama3_4l with fewer words."""
+    source = GOLDEN / "hf" / "llama3_4l" / "hf"
+    target.mkdir()
+    tensors = load_hf(source)
+    for name in ("model.embed_tokens.weight", "lm_head.weight"):
+        tensors[name] = tensors[name][:rows].clone()
+    save_file(tensors, target / "model.safetensors")
+    config = json.loads((source / "config.json").read_text())
+    (target / "config.json").write_text(json.dumps({**config, "vocab_size": rows}))
+    return target
+
+
+def test_padding_of_the_vocabulary_is_what_a_conversion_makes_of_it(ranks, tmp_path):
+    # On the second rank's rows, and on all of those.
+    for rows in (500, 200):
+        path = with_vocabulary(tmp_path / f"hf{rows}", rows)
+        made = tmp_path / f"td{rows}"
+        shardwright.convert(path, made, to="torch_dist", tp=2, make_vocab_size_divisible_by=256)
+        assert load_dcp(made)["output_layer.weight"].shape == (512, 64)
+        ranks("load_hf_jobs", "load_padded", 2, path=path, expected=made)
+
+
 def test_what_does_not_fit_is_refused_on_every_rank(ranks, tmp_path):
     source = GOLDEN / "hf" / "llama3" / "hf"
     ranks("load_hf_jobs", "refuse", 2, path=tmp_path / "nowhere", words=["SW0101"])
@@ -58,3 +85,11 @@ def test_what_does_not_fit_is_refused_on_every_rank(ranks, tmp_path):
 
 def test_a_save_that_fails_leaves_nothing(ranks, tmp_path):
     ranks("load_hf_jobs", "refuse_save", 2, path=tmp_path / "hf", words=["SW0101", "nowhere"])
+
+
+def test_the_module_is_typed():
+    import shardwright.megatron
+
+    stub = pathlib.Path(shardwright.megatron.__file__).with_suffix(".pyi").read_text()
+    for name in ("load_hf", "save_hf"):
+        assert name in shardwright.megatron.__all__ and f"def {name}(" in stub
