@@ -11,6 +11,7 @@
 #include "convert/drafting.h"
 #include "io/source_files.h"
 #include "plan/canonical.h"
+#include "verify/option_words.h"
 #include "verify/view.h"
 
 namespace shardwright {
@@ -106,7 +107,8 @@ class HfNamesSource : public TensorSource {
         one.files = plan_.source.files;
         one.tensors.push_back(tensor);
         Defects first;
-        SW_TRY(check_replicas(one, ReplicaCheck::kAll, *checkpoint_.files, first));
+        const auto alike = check_replicas(one, ReplicaCheck::kAll, *checkpoint_.files, first);
+        if (!alike) return std::unexpected(in_words_of_options(alike.error()));
       }
       is_compared_[view.source] = true;
     }
@@ -129,7 +131,6 @@ ConvertRequest request_of(std::string_view path, const ReadOptions& options) {
   request.format = "hf";
   request.as = options.format.format;
   request.dtype = options.dtype;
-  request.optimizer = OptimizerPolicy::kDrop;
   return request;
 }
 

@@ -21,6 +21,8 @@ constexpr std::array kOptionWords = {
     OptionWord{"--family", "family="},
     OptionWord{"--hf-config", "hf_config="},
     OptionWord{"--map", "map="},
+    OptionWord{", or take the first with --check-replicas none", ""},  // no option takes a guess
+    OptionWord{"--replica N", "replica=N"},
     OptionWord{"--replica", "replica="},
     OptionWord{"--source-ep", "source_ep="},
     OptionWord{"--source-etp", "source_etp="},

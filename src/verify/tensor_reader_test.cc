@@ -128,7 +128,7 @@ TEST(TensorReader, GivesHuggingFaceTensorsAsAConversionWritesThem) {
   options.naming = Naming::kHf;
   TensorReader reader = TensorReader::open(planted.place() / "td", options).value();
   ASSERT_EQ(reader.tensors().size(), files.tensors().size());
-  EXPECT_FALSE(reader.has_megatron_names());
+  EXPECT_TRUE(reader.has_megatron_names());  // those that are stored
   EXPECT_TRUE(reader.objects().empty());
   for (std::size_t i = 0; i < reader.tensors().size(); ++i) {
     const TensorDesc& desc = reader.tensors()[i];
@@ -195,6 +195,28 @@ TEST(TensorReader, OfNoFamilyNamesTheWayOutAsAnOption) {
   EXPECT_EQ(TensorReader::open(path, options).error().code, Code::kNotFound);
 }
 
+// Those of one tensor do not hinder who reads another.
+TEST(TensorReader, ComparesReplicasOfWhatHuggingFaceTensorsAreMadeOf) {
+  ReadOptions options;
+  options.naming = Naming::kHf;
+  const std::string path = golden_path("replica/diverged");
+  TensorReader reader = TensorReader::open(path, options).value();
+  EXPECT_THAT(whole(reader, reader.find("lm_head.weight").value()), Not(IsEmpty()));
+  const std::size_t norm = reader.find("model.norm.weight").value();
+  std::vector<std::byte> memory(2);
+  const Status refused = reader.read(norm, {{0}, {1}}, memory);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kReplicasDiffer);
+  EXPECT_THAT(refused.error().message, HasSubstr("take tensor rank N's with replica=N"));
+  std::vector<std::string> taken;
+  for (const std::int64_t replica : {0, 1}) {
+    options.source.replica = replica;
+    TensorReader one = TensorReader::open(path, options).value();
+    taken.push_back(whole(one, one.find("model.norm.weight").value()));
+  }
+  EXPECT_NE(taken[0], taken[1]);
+}
+
 TEST(OptionWords, AreWholeWords) {
   const auto said = [](std::string text) {
     return in_words_of_options({Code::kUsage, std::move(text)}).message;
@@ -202,6 +224,8 @@ TEST(OptionWords, AreWholeWords) {
   EXPECT_EQ(said("--hf-config, --as"), "hf_config=, as_=");
   EXPECT_EQ(said("--maps --map-x --map"), "--maps --map-x map=");
   EXPECT_EQ(said("--to safetensors keeps it"), "names=\"stored\" keeps it");
+  EXPECT_EQ(said("take N's with --replica N, or take the first with --check-replicas none"),
+            "take N's with replica=N");
   EXPECT_EQ(said("--exclude stays"), "--exclude stays");
 }
 

@@ -54,6 +54,22 @@ def refuse(path, words, only=None):
     raise AssertionError(f"nothing was raised, expected {words}")
 
 
+def refuse_silence():
+    """A parameter of which sharded_state_dict says nothing would keep what it had."""
+    model, _, _ = build("llama3", "te", dict(tp=2))
+    told = model.sharded_state_dict
+    name = "decoder.layers.1.mlp.linear_fc2.weight"
+    model.sharded_state_dict = lambda **named: {
+        key: value for key, value in told(**named).items() if key != name
+    }
+    try:
+        load_hf(model, checkpoints.GOLDEN / "hf" / "llama3" / "hf")
+    except shardwright.Error as error:
+        assert error.code == "SW0404" and f"says nothing of {name}" in str(error), str(error)
+        return
+    raise AssertionError("nothing was raised")
+
+
 def refuse_save(path, words):
     model, _, truth = build("llama3", "te", dict(tp=2))
     megatron_cpu.fill(model, truth)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face weights into live models of Megatron-Core, and out of them."""
 import json
+import math
+import os
 import pathlib
 import shutil
 
@@ -25,9 +27,7 @@ LAYOUTS = [
 
 @pytest.mark.parametrize("family,spec,sizes", LAYOUTS)
 def test_a_model_is_filled(ranks, family, spec, sizes):
-    world = 1
-    for size in sizes.values():
-        world *= size
+    world = math.prod(sizes.values())
     path = GOLDEN / "hf" / family / "hf"
     ranks("load_hf_jobs", "load", world, family=family, path=path, spec=spec, sizes=sizes)
 
@@ -37,14 +37,33 @@ def test_a_model_is_filled(ranks, family, spec, sizes):
     [("llama3_4l", "te", dict(tp=2, pp=2)), ("qwen2", "te", dict(tp=2)), ("qwen3_moe", "te", dict(ep=2))],
 )
 def test_a_model_is_saved(ranks, tmp_path, family, spec, sizes):
-    world = 1
-    for size in sizes.values():
-        world *= size
+    world = math.prod(sizes.values())
     config = GOLDEN / "hf" / family / "hf"
     ranks(
         "load_hf_jobs", "save", world, family=family, path=tmp_path / "hf", spec=spec, sizes=sizes,
         config=config,
     )  # fmt: skip
+
+
+@pytest.fixture
+def newer_ranks(ranks, monkeypatch):
+    """As `ranks`, with a later Megatron-Core in front."""
+    folder = os.environ.get("SHARDWRIGHT_NEWER_MEGATRON", "")
+    assert pathlib.Path(folder, "megatron/core").is_dir(), f"found no Megatron-Core in '{folder}'"
+    path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", path)
+    return ranks
+
+
+@pytest.mark.parametrize("family,spec,sizes", [LAYOUTS[2], LAYOUTS[-1]])
+def test_a_later_megatron(newer_ranks, tmp_path, family, spec, sizes):
+    world = math.prod(sizes.values())
+    source = GOLDEN / "hf" / family / "hf"
+    common = dict(family=family, spec=spec, sizes=sizes)
+    newer_ranks("newer_load_hf_jobs", "load", world, path=source, **common)
+    newer_ranks(
+        "newer_load_hf_jobs", "save", world, path=tmp_path / "hf", config=source, **common
+    )
 
 
 def with_vocabulary(target, rows):
@@ -81,6 +100,7 @@ def test_what_does_not_fit_is_refused_on_every_rank(ranks, tmp_path):
     config = json.loads((source / "config.json").read_text())
     assert not config["tie_word_embeddings"]
     ranks("load_hf_jobs", "refuse", 2, path=tied, words=["SW0404", "output_layer.weight"])
+    ranks("load_hf_jobs", "refuse_silence", 2)
 
 
 def test_a_save_that_fails_leaves_nothing(ranks, tmp_path):
