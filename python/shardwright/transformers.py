@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import tempfile
-import threading
 
 import torch
 import transformers
@@ -69,79 +68,29 @@ def from_pretrained(
 
 
 def _loaded(kind, config, generation, checkpoint, dtype, device, model_options):
-    stream = _Stream(checkpoint)
     by_map = device is not None and importlib.util.find_spec("accelerate") is not None
     if by_map:
         model_options = {**model_options, "device_map": {"": device}}
     if generation is not None:
         model_options = {"generation_config": generation, **model_options}
-    try:
-        model, told = kind.from_pretrained(
-            None,
-            config=config,
-            state_dict=stream.tensors(),
-            dtype=dtype or config.dtype or stream.dtype(),
-            ignore_mismatched_sizes=True,  # they are told below, with the rest
-            output_loading_info=True,
-            **model_options,
-        )
-    finally:
-        stream.raise_first()
+    model, told = kind.from_pretrained(
+        None,
+        config=config,
+        # Slices, as safetensors' are to transformers: each is read when it is put in place.
+        state_dict={name: checkpoint.get_slice(name) for name in checkpoint.keys()},
+        dtype=dtype or config.dtype or _first_dtype(checkpoint),
+        ignore_mismatched_sizes=True,  # they are told below, with the rest
+        output_loading_info=True,
+        **model_options,
+    )
     _check(told, kind, checkpoint)
     return model if device is None or by_map else model.to(device)
 
 
-class _Stream:
-    """The tensors of a checkpoint, each of which is read when transformers puts it in place. What
-    reading raises is kept: transformers makes a log line of it."""
-
-    def __init__(self, checkpoint):
-        self._checkpoint = checkpoint
-        self._first = None
-        self._lock = threading.Lock()
-
-    def tensors(self):
-        return {name: _Streamed(self, name) for name in self._checkpoint.keys()}
-
-    def dtype(self):
-        """The first floating point type among the tensors, as transformers chooses it."""
-        found = [getattr(torch, self._checkpoint.dtype_of(name)) for name in self._checkpoint.keys()]
-        return next((dtype for dtype in found if dtype.is_floating_point), found[0])
-
-    def read(self, name, index):
-        try:
-            return self._checkpoint.get_slice(name)[index]
-        except BaseException as error:
-            with self._lock:
-                self._first = self._first or error
-            raise
-
-    def raise_first(self):
-        if self._first is not None:
-            raise self._first
-
-    def shape_of(self, name):
-        return list(self._checkpoint.shape_of(name))
-
-    def dtype_of(self, name):
-        return self._checkpoint.get_slice(name).get_dtype()
-
-
-class _Streamed:
-    """What safetensors' slices are to transformers."""
-
-    def __init__(self, stream, name):
-        self._stream = stream
-        self._name = name
-
-    def get_shape(self):
-        return self._stream.shape_of(self._name)
-
-    def get_dtype(self):
-        return self._stream.dtype_of(self._name)
-
-    def __getitem__(self, index):
-        return self._stream.read(self._name, index)
+def _first_dtype(checkpoint):
+    """The first floating point type among the tensors, as transformers chooses it."""
+    found = [getattr(torch, checkpoint.dtype_of(name)) for name in checkpoint.keys()]
+    return next((dtype for dtype in found if dtype.is_floating_point), found[0])
 
 
 def _check(told, kind, checkpoint):

@@ -170,3 +170,13 @@ def test_damage_that_is_met_while_tensors_stream_in_is_the_error(models, tmp_pat
     file.write_bytes(bytes_)
     with pytest.raises(shardwright.FormatError, match="SW0314.*decoder.final_layernorm.weight"):
         from_pretrained(folder)
+
+
+def test_a_config_that_names_no_type_has_the_tensors(models, tmp_path):
+    folder = tmp_path / "hf"
+    shutil.copytree(models("llama3") / "hf", folder)
+    config = json.loads((folder / "config.json").read_text())
+    del config["dtype"]
+    (folder / "config.json").write_text(json.dumps(config))
+    model = from_pretrained(folder)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
