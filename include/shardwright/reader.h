@@ -32,6 +32,7 @@ struct ReadOptions {
   SourceOptions source = {};  ///< likewise
   /// With kHf: of tensors that may be cast, as a conversion would; absent: as they are stored.
   std::optional<DType> dtype = std::nullopt;
+  MtpPolicy mtp = MtpPolicy::kDefault;  ///< with kHf: kDrop leaves prediction layers out
 };
 
 /// A checkpoint of any format, opened, whose tensors are read into the caller's memory box by box.

@@ -88,7 +88,7 @@ def open(path, framework="np", as_=None, *, names="stored", **options):
     With either, `options` say what the files do not tell: `hf_config` (a config.json or its folder),
     `family`, `map` (mapping files of your own), `accept_loss`, `replica`, `source_ep`,
     `source_etp`, `source_tp`, as the flags of `convert`; with "hf" also `dtype`, which casts what a
-    conversion would cast.
+    conversion would cast, and `mtp="drop"`, which leaves prediction layers out.
     """
     return Checkpoint(path, framework, as_, names=names, **options)
 

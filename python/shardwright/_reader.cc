@@ -35,6 +35,7 @@ struct Options {
   std::string family;
   std::vector<nb::bytes> maps;
   std::string dtype;
+  std::string mtp;
   bool accept_loss = false;
   std::optional<std::int64_t> replica;
   std::optional<std::int64_t> source_ep;
@@ -57,6 +58,13 @@ std::optional<DType> dtype_of(const std::string& name) {
   return dtype;
 }
 
+MtpPolicy mtp_of(const std::string& mtp) {
+  if (mtp.empty()) return MtpPolicy::kDefault;
+  if (mtp == "keep") return MtpPolicy::kKeep;
+  if (mtp == "drop") return MtpPolicy::kDrop;
+  throw Failure({Code::kUsage, "mtp: '" + mtp + "' is none of \"keep\", \"drop\""});
+}
+
 ReadOptions read_options(const std::string& names, const std::string& format,
                          const Options& given) {
   ReadOptions options;
@@ -71,6 +79,7 @@ ReadOptions read_options(const std::string& names, const std::string& format,
   options.source.source_expert_tensor = given.source_etp;
   options.source.source_tensor = given.source_tp;
   options.dtype = dtype_of(given.dtype);
+  options.mtp = mtp_of(given.mtp);
   return options;
 }
 
@@ -174,16 +183,17 @@ void bind_reader(nb::module_& module) {
           "__init__",
           [](Reader* reader, const nb::bytes& path, const std::string& format,
              const std::string& names, const nb::bytes& hf_config, const std::string& family,
-             const std::vector<nb::bytes>& maps, const std::string& dtype, bool accept_loss,
-             std::optional<std::int64_t> replica, std::optional<std::int64_t> source_ep,
-             std::optional<std::int64_t> source_etp, std::optional<std::int64_t> source_tp) {
+             const std::vector<nb::bytes>& maps, const std::string& dtype, const std::string& mtp,
+             bool accept_loss, std::optional<std::int64_t> replica,
+             std::optional<std::int64_t> source_ep, std::optional<std::int64_t> source_etp,
+             std::optional<std::int64_t> source_tp) {
             new (reader) Reader(path, format, names,
-                                {hf_config, family, maps, dtype, accept_loss, replica, source_ep,
-                                 source_etp, source_tp});
+                                {hf_config, family, maps, dtype, mtp, accept_loss, replica,
+                                 source_ep, source_etp, source_tp});
           },
           nb::arg("path"), nb::arg("format"), nb::arg("names") = "stored", nb::kw_only(),
           nb::arg("hf_config") = nb::bytes("", 0), nb::arg("family") = "",
-          nb::arg("maps") = std::vector<nb::bytes>(), nb::arg("dtype") = "",
+          nb::arg("maps") = std::vector<nb::bytes>(), nb::arg("dtype") = "", nb::arg("mtp") = "",
           nb::arg("accept_loss") = false, nb::arg("replica") = nb::none(),
           nb::arg("source_ep") = nb::none(), nb::arg("source_etp") = nb::none(),
           nb::arg("source_tp") = nb::none())

@@ -30,6 +30,7 @@ def from_pretrained(
     hf_config=None,
     family=None,
     map=None,
+    mtp=None,
     accept_loss=False,
     replica=None,
     as_=None,
@@ -49,7 +50,7 @@ def from_pretrained(
     those of `shardwright.open`. Safe to call from several threads.
     """
     _check_version()
-    choice = dict(hf_config=hf_config, family=family, map=map, accept_loss=accept_loss)
+    choice = dict(hf_config=hf_config, family=family, map=map, mtp=mtp, accept_loss=accept_loss)
     checkpoint = Checkpoint(path, "pt", as_, names=HF, replica=replica, **choice)
     is_quantised = "quantization_config" in _config_of(checkpoint)
     if dtype is not None and is_quantised:
@@ -114,7 +115,7 @@ def _check(told, kind, checkpoint):
         raise make(
             "SW0403",
             f"{where}: {kind.__name__} has no place for {_named(unexpected)}; model_class= names "
-            "another class",
+            "another class, mtp=\"drop\" leaves prediction layers out",
         )
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Literal, Optional, Sequence, Union
 
 import torch
 from transformers import PreTrainedModel
@@ -16,6 +16,7 @@ def from_pretrained(
     hf_config: Optional[_Path] = None,
     family: Optional[str] = None,
     map: Union[None, _Path, Sequence[_Path]] = None,
+    mtp: Optional[Literal["keep", "drop"]] = None,
     accept_loss: bool = False,
     replica: Optional[int] = None,
     as_: Optional[str] = None,

@@ -131,6 +131,7 @@ ConvertRequest request_of(std::string_view path, const ReadOptions& options) {
   request.format = "hf";
   request.as = options.format.format;
   request.dtype = options.dtype;
+  request.mtp = options.mtp;
   return request;
 }
 

@@ -21,6 +21,8 @@ constexpr std::array kOptionWords = {
     OptionWord{"--family", "family="},
     OptionWord{"--hf-config", "hf_config="},
     OptionWord{"--map", "map="},
+    OptionWord{"--mtp drop", "mtp=\"drop\""},
+    OptionWord{"--mtp", "mtp="},
     OptionWord{", or take the first with --check-replicas none", ""},  // no option takes a guess
     OptionWord{"--replica N", "replica=N"},
     OptionWord{"--replica", "replica="},

@@ -33,6 +33,9 @@ Status check_options(const ReadOptions& options) {
   if (options.naming != Naming::kHf && options.dtype) {
     return fail(Code::kUsage, "dtype= is for names=\"hf\"; other names have the stored type");
   }
+  if (options.naming != Naming::kHf && options.mtp != MtpPolicy::kDefault) {
+    return fail(Code::kUsage, "mtp= is for names=\"hf\"; other names have all layers");
+  }
   return {};
 }
 

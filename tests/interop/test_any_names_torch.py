@@ -180,3 +180,16 @@ def test_a_config_that_names_no_type_has_the_tensors(models, tmp_path):
     (folder / "config.json").write_text(json.dumps(config))
     model = from_pretrained(folder)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+
+
+def test_prediction_layers_that_the_class_has_no_place_for(tmp_path):
+    source = GOLDEN / "hf" / "deepseek_v3_mtp" / "hf"
+    shardwright.convert(source, tmp_path / "td", to="torch_dist")
+    shardwright.convert(tmp_path / "td", tmp_path / "hf", to="hf", mtp="drop")
+    with pytest.raises(shardwright.ModelError, match='SW0403.*mtp="drop" leaves prediction layers'):
+        from_pretrained(tmp_path / "td")
+    expected = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf")
+    model = from_pretrained(tmp_path / "td", mtp="drop")
+    tokens = TOKENS % model.config.vocab_size
+    with torch.no_grad():
+        assert torch.equal(model(tokens).logits, expected(tokens).logits)

@@ -28,6 +28,7 @@ class StorageReader(_StorageReader):
         family: Optional[str] = None,
         map: Union[None, _Path, Sequence[_Path]] = None,
         dtype: object = None,
+        mtp: Optional[Literal["keep", "drop"]] = None,
         accept_loss: bool = False,
         replica: Optional[int] = None,
         source_ep: Optional[int] = None,
