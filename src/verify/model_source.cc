@@ -151,6 +151,7 @@ Result<std::unique_ptr<TensorSource>> source_by_megatron_names(std::string_view 
   proof.vocab_size = std::numeric_limits<std::int64_t>::max();
   View view = SW_TRY(
       make_view(std::move(checkpoint), Naming::kCanonical, proof, {StateUse::kAsStored, false}));
+  if (tells_sizes(options.source) && !view.took_sizes) return refuse_sizes(path);
   const std::size_t listed = view.plan.tensors.size();
   SW_TRY(add_stacks(view.plan));
   return std::make_unique<MegatronSource>(std::move(view), listed);
