@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which names a checkpoint is seen, and what the caller knows of it that its files do not tell."""
+"""In which names a checkpoint is seen, and what the caller knows of it that files do not tell."""
 import os
 
 STORED, MEGATRON, HF = "stored", "megatron", "hf"

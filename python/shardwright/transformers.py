@@ -39,11 +39,12 @@ def from_pretrained(
     """A transformers model of a checkpoint of any format: what `convert(to="hf")` and transformers'
     own `from_pretrained` would give, with nothing written.
 
-    The model is made on the meta device; its tensors are read one by one, under Hugging Face's names,
-    buffers that are not stored are computed and tied weights tied, all by transformers. `model_class`:
-    default is the one that config.json names. `dtype`: a torch.dtype; default is what a conversion
-    would write. `device`: default is the CPU. `hf_config` to `as_` are those of `shardwright.open`;
-    `model_options` go to transformers (`attn_implementation`). Needs transformers 5.
+    The model is made on the meta device; its tensors are read one by one, under Hugging Face's
+    names, buffers that are not stored are computed and tied weights tied, all by transformers.
+    `model_class`: default is the one that config.json names. `dtype`: a torch.dtype; default is
+    what a conversion would write. `device`: default is the CPU. `hf_config` to `as_` are those of
+    `shardwright.open`; `model_options` go to transformers (`attn_implementation`). Needs
+    transformers 5.
 
     Raises Error: SW0404 for parameters that the checkpoint lacks, SW0403 for tensors that the model
     has no place for, SW0405 for other shapes, SW0400 for a class that this transformers lacks, and
@@ -128,8 +129,8 @@ def _config_of(checkpoint):
     if _CONFIG not in checkpoint.document_keys():
         raise make(
             "SW0406",
-            f"{checkpoint.metadata()['path']}: there is no config.json to make a model of; give one "
-            "with hf_config=",
+            f"{checkpoint.metadata()['path']}: there is no config.json to make a model of; give "
+            "one with hf_config=",
         )
     return json.loads(checkpoint.get_document(_CONFIG))
 
@@ -140,8 +141,8 @@ def _config_in(folder):
     except (KeyError, OSError, ValueError) as error:
         raise make(
             "SW0400",
-            f"config.json: transformers {transformers.__version__} takes it for no model of its own: "
-            f"{error}",
+            f"config.json: transformers {transformers.__version__} takes it for no model of its "
+            f"own: {error}",
         ) from error
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tensors of any checkpoint under the names of the other side are those of the converted files."""
+"""Tensors of any checkpoint under the names of the other side are those of converted files."""
 import random
 import re
 
@@ -103,7 +103,8 @@ def test_every_format_of_a_model(converted, to):
     assert_sees(source, expected, names="hf", hf_config=hf_config)
     expected = load_hf(converted(source, "hf", hf_config=hf_config, dtype="fp16"))
     assert {tensor.dtype for tensor in expected.values()} == {torch.float16}
-    assert_sees(source, expected, names="hf", hf_config=hf_config / "config.json", dtype=torch.float16)
+    hf_config = hf_config / "config.json"
+    assert_sees(source, expected, names="hf", hf_config=hf_config, dtype=torch.float16)
 
 
 MCORE = sorted(
@@ -115,7 +116,7 @@ MCORE = sorted(
 
 @pytest.mark.parametrize("run", MCORE, ids=str)
 def test_what_megatron_saved(converted, run):
-    """Models of which only the run's arguments tell the config, with optimizer states beside them."""
+    """Models of which only the run's arguments tell the config, optimizer states beside them."""
     source = GOLDEN / "mcore" / run
     expected = load_hf(converted(source, "hf"))
     assert not any("optimizer" in name or "exp_avg" in name for name in expected)

@@ -18,7 +18,7 @@ TOKENS = torch.tensor([[1, 5, 9, 200, 33, 7, 91, 4], [3, 2, 400, 77, 12, 8, 6, 5
 
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory):
-    """A model whose tensors are larger than what is read around them, and its TP2xPP2 checkpoint."""
+    """A model of tensors larger than what is read around them, and its TP2xPP2 checkpoint."""
     folder = tmp_path_factory.mktemp("wide")
     torch.manual_seed(3)
     config = transformers.LlamaConfig(
@@ -76,7 +76,8 @@ def test_a_box_reads_what_it_needs(wide):
             assert needed <= read <= 1.05 * needed, f"{name}: read {read}, needed {needed}"
 
 
-FAMILIES = {"llama3": "dense", "qwen2": "tied, with biases", "qwen3": "", "qwen3_moe": "", "mixtral": ""}
+# qwen2 is tied and has biases; all of them group their queries.
+FAMILIES = ["llama3", "qwen2", "qwen3", "qwen3_moe", "mixtral"]
 
 
 def logits_of(model):
@@ -130,8 +131,9 @@ def test_a_model_in_another_dtype(models):
 
 def test_a_model_of_another_class(models):
     model = from_pretrained(
-        models("llama3") / "td", model_class=transformers.LlamaForCausalLM, attn_implementation="eager"
-    )
+        models("llama3") / "td", model_class=transformers.LlamaForCausalLM,
+        attn_implementation="eager",
+    )  # fmt: skip
     assert model.config._attn_implementation == "eager"
     assert model.config.name_or_path == str(models("llama3") / "td")
 
@@ -141,7 +143,7 @@ def test_a_model_of_another_class(models):
 def test_what_does_not_fit_is_refused(models, tmp_path):
     source = models("llama3") / "hf"
     for number, (options, code, words) in enumerate([
-        (dict(model_class=transformers.LlamaModel), "SW0403", "LlamaModel has no place for lm_head"),
+        (dict(model_class=transformers.LlamaModel), "SW0403", "has no place for lm_head"),
         (dict(num_hidden_layers=4), "SW0404", "model.layers.3"),
         (dict(intermediate_size=128), "SW0405", "expected (64, 128)"),
         (dict(architectures=["Nobody"]), "SW0400", "none of the classes Nobody"),

@@ -34,7 +34,11 @@ def test_a_model_is_filled(ranks, family, spec, sizes):
 
 @pytest.mark.parametrize(
     "family,spec,sizes",
-    [("llama3_4l", "te", dict(tp=2, pp=2)), ("qwen2", "te", dict(tp=2)), ("qwen3_moe", "te", dict(ep=2))],
+    [
+        ("llama3_4l", "te", dict(tp=2, pp=2)),
+        ("qwen2", "te", dict(tp=2)),
+        ("qwen3_moe", "te", dict(ep=2)),
+    ],
 )
 def test_a_model_is_saved(ranks, tmp_path, family, spec, sizes):
     world = math.prod(sizes.values())
@@ -91,8 +95,9 @@ def test_padding_of_the_vocabulary_is_what_a_conversion_makes_of_it(ranks, tmp_p
 
 def test_what_does_not_fit_is_refused_on_every_rank(ranks, tmp_path):
     source = GOLDEN / "hf" / "llama3" / "hf"
-    ranks("load_hf_jobs", "refuse", 2, path=tmp_path / "nowhere", words=["SW0101"])
-    ranks("load_hf_jobs", "refuse", 2, path=tmp_path / "nowhere", words=["SW0101", "nowhere"], only=1)
+    nowhere = tmp_path / "nowhere"
+    ranks("load_hf_jobs", "refuse", 2, path=nowhere, words=["SW0101"])
+    ranks("load_hf_jobs", "refuse", 2, path=nowhere, words=["SW0101", "nowhere"], only=1)
     other = GOLDEN / "hf" / "llama3_4l" / "hf"
     ranks("load_hf_jobs", "refuse", 2, path=other, words=["SW0405", "expected (3, "])
     tied = tmp_path / "tied"

@@ -22,10 +22,10 @@ def load_hf(model, path, *, as_=None, **options):
 
     `model`: what this rank has of it, a module with `sharded_state_dict` (wrapped by DDP or
     Float16Module or not), or the list of its virtual pipeline stages; any TP, PP, EP and ETP. Each
-    rank reads the boxes that `sharded_state_dict` says it holds, tensor by tensor. Rows of padding of
-    the vocabulary that the checkpoint lacks become zeros, as a conversion makes them. Values are cast
-    to the parameters' types. `as_` and `options` are those of `shardwright.open`; optimizer states
-    are not touched.
+    rank reads the boxes that `sharded_state_dict` says it holds, tensor by tensor. Rows of padding
+    of the vocabulary that the checkpoint lacks become zeros, as a conversion makes them. Values are
+    cast to the parameters' types. `as_` and `options` are those of `shardwright.open`; optimizer
+    states are not touched.
 
     All ranks must call it: where one fails every rank raises. Raises Error: SW0404 for a parameter
     that the checkpoint lacks, SW0405 for another shape, those of `shardwright.open`; the model then
@@ -41,11 +41,11 @@ def load_hf(model, path, *, as_=None, **options):
 def save_hf(model, path, *, hf_config, overwrite=False, **flags):
     """Writes a live Megatron-Core model as a Hugging Face one, which appears whole or not at all.
 
-    `model` is as for `load_hf`. `hf_config`: the folder with the config.json, tokenizer and other files
-    that go along. `overwrite` and `flags` are those of `convert`: `family`, `dtype`, `max_shard_size`.
-    Each rank writes what it owns to a hidden folder beside `path`, out of which the first rank makes
-    the Hugging Face files, so that all ranks must see the same file system, and for a while it holds
-    the weights twice.
+    `model` is as for `load_hf`. `hf_config`: the folder with the config.json, tokenizer and other
+    files that go along. `overwrite` and `flags` are those of `convert`: `family`, `dtype`,
+    `max_shard_size`. Each rank writes what it owns to a hidden folder beside `path`, out of which
+    the first rank makes the Hugging Face files, so that all ranks must see the same file system,
+    and for a while it holds the weights twice.
 
     All ranks must call it: where one fails every rank raises, and nothing is left behind.
     """
@@ -105,8 +105,8 @@ def _read(piece, checkpoint):
     if found != wanted and not lacks_rows:
         raise make(
             "SW0405",
-            f"{piece.key}: found shape {found}, expected {wanted}; the model is of another size than "
-            "the checkpoint",
+            f"{piece.key}: found shape {found}, expected {wanted}; the model is of another size "
+            "than the checkpoint",
         )
     origin = list(piece.global_offset)
     extent = [1] * piece.prepend_axis_num + list(piece.local_shape)
