@@ -22,7 +22,7 @@ PUBLIC = {
     "error": "base", "tensor": "tensor", "catalog": "tensor", "storage": "io", "format": "format",
     "checkpoint": "io", "layout": "layout", "parallel": "layout", "mapping": "model",
     "plan": "plan", "execute": "exec", "convert": "format", "verify": "verify", "merge": "merge",
-    "diagnose": "layout", "reader": "io",
+    "diagnose": "layout", "reader": "verify",
 }  # fmt: skip
 FOR_TESTS = re.compile(r"_test\.cc$|golden|fixture|^tests/")
 BANNED = {"regex": "cli", "iostream": "cli"}  # and the one layer that may

@@ -65,20 +65,32 @@ __all__ = [
 ]
 
 
-def open(path, framework="np", as_=None):
+def open(path, framework="np", as_=None, *, names="stored", **options):
     """Opens a checkpoint of any format, reading metadata and headers only.
 
-    Tensors have their stored names and global shapes, however many files hold their pieces. Where
-    the checkpoint is of a model that Megatron knows, in whatever format, a tensor is also found by
-    Megatron's name of one layer (`decoder.layers.7.mlp.linear_fc1.weight`) and of the stack of all
-    layers (`decoder.layers.mlp.linear_fc1.weight`); `keys()` lists what is stored. A tensor that
-    ranks stored several times under names of their own (`NAME.__tp_replica_1`) is listed as NAME,
-    whose copies are compared when it is read; each of those names finds its own copy.
+    `names="stored"`: tensors have their stored names and global shapes, however many files hold
+    their pieces. Where the checkpoint is of a model that Megatron knows, in whatever format, a tensor
+    is also found by Megatron's name of one layer (`decoder.layers.7.mlp.linear_fc1.weight`) and of the
+    stack of all layers (`decoder.layers.mlp.linear_fc1.weight`); `keys()` lists what is stored. A
+    tensor that ranks stored several times under names of their own (`NAME.__tp_replica_1`) is listed
+    as NAME, whose copies are compared when it is read; each of those names finds its own copy.
     `framework`: "np" for numpy arrays (bfloat16 and 8-bit floats need ml_dtypes), "pt" for torch
     tensors on the CPU. `as_` names the format where the path holds several checkpoints. Raises
     Error.
+
+    `names="hf"`: a model under Hugging Face's names, with the shapes and dtypes, and bit by bit the
+    elements, that `convert(to="hf")` writes; optimizer states are no part of that.
+    `names="megatron"`: under Megatron's, one tensor for each layer, and found by the names of stacks
+    too. Tensors are made when they are read, of the bytes that a box needs; opening may read a little
+    more of a model than headers, as planning a conversion does (tensors that may be tied, norms that
+    Megatron shifts).
+
+    With either, `options` say what the files do not tell: `hf_config` (a config.json or its folder),
+    `family`, `map` (mapping files of your own), `accept_loss`, `replica`, `source_ep`,
+    `source_etp`, `source_tp`, as the flags of `convert`; with "hf" also `dtype`, which casts what a
+    conversion would cast, and `mtp="drop"`, which leaves prediction layers out.
     """
-    return Checkpoint(path, framework, as_)
+    return Checkpoint(path, framework, as_, names=names, **options)
 
 
 def convert(input, output, *, to, progress=None, **flags):

@@ -4,6 +4,7 @@ from typing import Any, Callable, Iterator, Literal, Mapping, Optional, Sequence
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 _Progress = Optional[Callable[[int, int], object]]
+_Names = Literal["stored", "megatron", "hf"]
 _Flag = Union[None, bool, int, float, _Path, Sequence[Any]]
 
 __version__: str
@@ -31,7 +32,24 @@ class Slice:
 class Checkpoint:
     """An open checkpoint. May be used by several threads."""
 
-    def __init__(self, path: _Path, framework: str = "np", as_: Optional[str] = None) -> None: ...
+    def __init__(
+        self,
+        path: _Path,
+        framework: str = "np",
+        as_: Optional[str] = None,
+        *,
+        names: _Names = "stored",
+        hf_config: Optional[_Path] = None,
+        family: Optional[str] = None,
+        map: Union[None, _Path, Sequence[_Path]] = None,
+        dtype: object = None,
+        mtp: Optional[Literal["keep", "drop"]] = None,
+        accept_loss: bool = False,
+        replica: Optional[int] = None,
+        source_ep: Optional[int] = None,
+        source_etp: Optional[int] = None,
+        source_tp: Optional[int] = None,
+    ) -> None: ...
     def __enter__(self) -> Checkpoint: ...
     def __exit__(self, kind: object, *exception: object) -> None: ...
     def check_unchanged(self) -> None:
@@ -44,7 +62,11 @@ class Checkpoint:
         """Whether a tensor is found by this name: a stored one, or Megatron's of a layer or of a
         stack of layers."""
     def keys(self) -> list[str]:
-        """The tensors' stored names, sorted."""
+        """The tensors' names, sorted: the stored ones, or those that `names` asked for."""
+    def document_keys(self) -> list[str]:
+        """With `names="hf"`: the files that a conversion would put beside the weights."""
+    def get_document(self, name: str) -> bytes:
+        """Such a file: `config.json`. Raises StorageError (SW0101) for no such name."""
     def object_keys(self) -> list[str]:
         """The names of stored values that are no tensors, sorted."""
     def get_object(self, name: str) -> bytes:
@@ -179,7 +201,23 @@ class Digests(_Result):
     notes: list[str]
     tensors: list[TensorDigest]
 
-def open(path: _Path, framework: str = "np", as_: Optional[str] = None) -> Checkpoint: ...
+def open(
+    path: _Path,
+    framework: str = "np",
+    as_: Optional[str] = None,
+    *,
+    names: _Names = "stored",
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    dtype: object = None,
+    mtp: Optional[Literal["keep", "drop"]] = None,
+    accept_loss: bool = False,
+    replica: Optional[int] = None,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+) -> Checkpoint: ...
 @overload
 def convert(
     input: _Path,

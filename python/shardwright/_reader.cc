@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -28,11 +29,67 @@ nb::tuple row_of(const TensorDesc& desc) {
                         to_tuple(desc.shape));
 }
 
-// A checkpoint of any format, by its own names or by Megatron's. Safe for concurrent use.
+/// What Python's options say, see shardwright/_naming.py.
+struct Options {
+  nb::bytes hf_config;
+  std::string family;
+  std::vector<nb::bytes> maps;
+  std::string dtype;
+  std::string mtp;
+  bool accept_loss = false;
+  std::optional<std::int64_t> replica;
+  std::optional<std::int64_t> source_ep;
+  std::optional<std::int64_t> source_etp;
+  std::optional<std::int64_t> source_tp;
+};
+
+Naming naming_of(const std::string& names) {
+  if (names == "stored") return Naming::kStored;
+  if (names == "megatron") return Naming::kCanonical;
+  if (names == "hf") return Naming::kHf;
+  throw Failure(
+      {Code::kUsage, "names: '" + names + "' is none of \"stored\", \"megatron\", \"hf\""});
+}
+
+std::optional<DType> dtype_of(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  const std::optional<DType> dtype = dtype_from_torch(name);
+  if (!dtype) throw Failure({Code::kUsage, "dtype: '" + name + "' is none of torch's types"});
+  return dtype;
+}
+
+MtpPolicy mtp_of(const std::string& mtp) {
+  if (mtp.empty()) return MtpPolicy::kDefault;
+  if (mtp == "keep") return MtpPolicy::kKeep;
+  if (mtp == "drop") return MtpPolicy::kDrop;
+  throw Failure({Code::kUsage, "mtp: '" + mtp + "' is none of \"keep\", \"drop\""});
+}
+
+ReadOptions read_options(const std::string& names, const std::string& format,
+                         const Options& given) {
+  ReadOptions options;
+  options.naming = naming_of(names);
+  options.format = {format, "as_"};  // messages name what Python calls the flag
+  options.family.hf_config_dir = to_path(given.hf_config);
+  options.family.family = given.family;
+  for (const nb::bytes& map : given.maps) options.family.map_files.push_back(to_path(map));
+  options.source.accept_loss = given.accept_loss;
+  options.source.replica = given.replica;
+  options.source.source_expert = given.source_ep;
+  options.source.source_expert_tensor = given.source_etp;
+  options.source.source_tensor = given.source_tp;
+  options.dtype = dtype_of(given.dtype);
+  options.mtp = mtp_of(given.mtp);
+  return options;
+}
+
+// A checkpoint of any format, by its own names, by Megatron's or by Hugging Face's. Safe for
+// concurrent use.
 class Reader {
  public:
-  Reader(const nb::bytes& path, const std::string& format, bool canonical)
-      : reader_(open(to_path(path), format, canonical)) {}
+  Reader(const nb::bytes& path, const std::string& format, const std::string& names,
+         const Options& options)
+      : reader_(open(to_path(path), read_options(names, format, options))) {}
 
   [[nodiscard]] nb::object path() const { return from_path(reader_.location().path); }
   [[nodiscard]] std::string container() const {
@@ -77,6 +134,17 @@ class Reader {
     take(reader_.check_unchanged());
   }
 
+  [[nodiscard]] std::vector<std::string> documents() const { return reader_.documents(); }
+  /// The bytes of a file beside the weights.
+  [[nodiscard]] nb::bytes read_document(const std::string& name) const {
+    std::string bytes;
+    {
+      const nb::gil_scoped_release unlocked;
+      bytes = take(reader_.read_document(name));
+    }
+    return nb::bytes(bytes.data(), bytes.size());
+  }
+
   /// The bytes of an entry that is no tensor, as they are stored.
   [[nodiscard]] nb::bytes read_object(std::size_t index) {
     std::string bytes;
@@ -88,11 +156,9 @@ class Reader {
   }
 
  private:
-  static TensorReader open(const std::string& path, const std::string& format, bool canonical) {
+  static TensorReader open(const std::string& path, const ReadOptions& options) {
     const nb::gil_scoped_release unlocked;
-    const Naming naming = canonical ? Naming::kCanonical : Naming::kStored;
-    // Messages name what Python calls the flag.
-    TensorReader reader = take(TensorReader::open(path, naming, FormatChoice{format, "as_"}));
+    TensorReader reader = take(TensorReader::open(path, options));
     static_cast<void>(reader.take_notes());  // of opening: the command line tells them
     return reader;
   }
@@ -113,8 +179,24 @@ nb::object layer_name(const std::string& name) {
 
 void bind_reader(nb::module_& module) {
   nb::class_<Reader>(module, "Reader")
-      .def(nb::init<const nb::bytes&, const std::string&, bool>(), nb::arg("path"),
-           nb::arg("format"), nb::arg("canonical") = false)
+      .def(
+          "__init__",
+          [](Reader* reader, const nb::bytes& path, const std::string& format,
+             const std::string& names, const nb::bytes& hf_config, const std::string& family,
+             const std::vector<nb::bytes>& maps, const std::string& dtype, const std::string& mtp,
+             bool accept_loss, std::optional<std::int64_t> replica,
+             std::optional<std::int64_t> source_ep, std::optional<std::int64_t> source_etp,
+             std::optional<std::int64_t> source_tp) {
+            new (reader) Reader(path, format, names,
+                                {hf_config, family, maps, dtype, mtp, accept_loss, replica,
+                                 source_ep, source_etp, source_tp});
+          },
+          nb::arg("path"), nb::arg("format"), nb::arg("names") = "stored", nb::kw_only(),
+          nb::arg("hf_config") = nb::bytes("", 0), nb::arg("family") = "",
+          nb::arg("maps") = std::vector<nb::bytes>(), nb::arg("dtype") = "", nb::arg("mtp") = "",
+          nb::arg("accept_loss") = false, nb::arg("replica") = nb::none(),
+          nb::arg("source_ep") = nb::none(), nb::arg("source_etp") = nb::none(),
+          nb::arg("source_tp") = nb::none())
       .def_prop_ro("path", &Reader::path)
       .def_prop_ro("container", &Reader::container)
       .def_prop_ro("format", &Reader::format)
@@ -125,6 +207,8 @@ void bind_reader(nb::module_& module) {
       .def("objects", &Reader::objects)
       .def("read", &Reader::read, nb::arg("index"), nb::arg("origin"), nb::arg("shape"),
            nb::arg("buffer"))
+      .def("documents", &Reader::documents)
+      .def("read_document", &Reader::read_document, nb::arg("name"))
       .def("check_unchanged", &Reader::check_unchanged)
       .def("read_object", &Reader::read_object, nb::arg("index"));
   module.def("split_layer_name", &layer_name, nb::arg("name"));

@@ -7,6 +7,7 @@ import warnings
 
 from . import _core
 from ._errors import Error, UsageError
+from ._naming import MEGATRON, STORED, reader_options
 from ._tensors import Tensors
 
 
@@ -51,16 +52,18 @@ _FRAMEWORKS = {"np": _Numpy, "numpy": _Numpy, "pt": _Torch, "torch": _Torch, "py
 class Checkpoint:
     """An open checkpoint; made by `shardwright.open`. May be used by several threads."""
 
-    def __init__(self, path, framework="np", as_=None):
+    def __init__(self, path, framework="np", as_=None, *, names=STORED, **options):
         if framework not in _FRAMEWORKS:
             names = ", ".join(sorted(_FRAMEWORKS))
             raise UsageError("SW0900", f"framework: {framework!r} is none of {names}")
         self._framework = _FRAMEWORKS[framework]
         self._path = os.fsencode(path)
         self._as = as_ or ""
-        self._reader = _core.Reader(self._path, self._as)
+        self._names = names
+        self._reader = _core.Reader(self._path, self._as, names, **reader_options(**options))
         self._objects = {name: at for at, name in enumerate(self._reader.objects())}
-        self._stored = Tensors(self._reader, stacks=self._reader.has_layer_stacks)
+        stacks = names == MEGATRON or (names == STORED and self._reader.has_layer_stacks)
+        self._named = Tensors(self._reader, stacks=stacks)
         self._megatron = None  # made when a name is asked for that is not stored
         self._megatron_reader = None
         self._no_megatron = None  # why there is none
@@ -77,7 +80,7 @@ class Checkpoint:
             self._reader = None
 
     def __len__(self):
-        return len(self._stored)
+        return len(self._named)
 
     def __contains__(self, name):
         return self._find(name) is not None
@@ -94,10 +97,16 @@ class Checkpoint:
         )
 
     def keys(self):
-        return self._stored.names()
+        return self._named.names()
 
     def object_keys(self):
         return sorted(self._objects)
+
+    def document_keys(self):
+        return self._open().documents()
+
+    def get_document(self, name):
+        return self._open().read_document(name)
 
     def metadata(self):
         reader = self._open()
@@ -144,7 +153,10 @@ class Checkpoint:
     def _find(self, name):
         if not isinstance(name, str):
             return None
-        return self._stored.find(name) or self._by_megatron().find(name)
+        found = self._named.find(name)
+        if found is None and self._names == STORED:
+            found = self._by_megatron().find(name)
+        return found
 
     def _tensor(self, name):
         found = self._find(name)
@@ -160,7 +172,7 @@ class Checkpoint:
         with self._lock:
             if self._megatron is None:
                 try:
-                    self._megatron_reader = _core.Reader(self._path, self._as, canonical=True)
+                    self._megatron_reader = _core.Reader(self._path, self._as, MEGATRON)
                     self._megatron = Tensors(self._megatron_reader, stacks=True)
                 except Error as error:
                     self._megatron = Tensors(None, stacks=False)

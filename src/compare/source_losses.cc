@@ -111,11 +111,9 @@ Status check_losses(const ConvertRequest& request, const Checkpoint& source, con
               more);
 }
 
-Result<PreparedConversion> why_not_accepted(const ConvertRequest& request,
-                                            Result<PreparedConversion> prepared) {
-  if (prepared || !request.accept_loss || !may_be_loss(prepared.error().code)) return prepared;
-  Error error = std::move(prepared).error();
-  if (error.message.contains("--accept-loss")) return std::unexpected(std::move(error));
+Error why_not_accepted(const ConvertRequest& request, Error error) {
+  if (!request.accept_loss || !may_be_loss(error.code)) return error;
+  if (error.message.contains("--accept-loss")) return error;
   std::string_view why =
       "it takes a source whose names and shapes show which part of a model is lost";
   if (error.code == Code::kLossySource) {
@@ -126,7 +124,7 @@ Result<PreparedConversion> why_not_accepted(const ConvertRequest& request,
         "stored names";
   }
   error.message += fmt::format("; --accept-loss does not help: {}", why);
-  return std::unexpected(std::move(error));
+  return error;
 }
 
 }  // namespace shardwright

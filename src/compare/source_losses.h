@@ -22,9 +22,8 @@ namespace shardwright {
 [[nodiscard]] Status check_losses(const ConvertRequest& request, const Checkpoint& source,
                                   const Catalog& wanted, std::vector<std::string>& notes);
 
-/// What came of preparing `request`. Where a loss stopped it in spite of
-/// ConvertRequest::accept_loss, its error says why that could not be accepted, and the way out.
-[[nodiscard]] Result<PreparedConversion> why_not_accepted(const ConvertRequest& request,
-                                                          Result<PreparedConversion> prepared);
+/// The error that ended a conversion before anything was written. Where a loss is behind it in
+/// spite of ConvertRequest::accept_loss, it says why that could not be accepted, and the way out.
+[[nodiscard]] Error why_not_accepted(const ConvertRequest& request, Error error);
 
 }  // namespace shardwright

@@ -27,6 +27,10 @@ struct Drafting {
   void tell(std::string note) { result.notes.push_back(std::move(note)); }
 };
 
+/// A conversion as far as its drafts: what each tensor of the target is made of and what goes
+/// along, before anything is laid out in files. Errors: those of prepare_conversion().
+[[nodiscard]] Result<Drafting> draft_conversion(const ConvertRequest& request);
+
 /// Loads the mapping files that may speak of the source, once.
 [[nodiscard]] Status load_mappings(Drafting& drafting);
 

@@ -102,14 +102,19 @@ Status finish_drafts(Drafting& drafting) {
   return {};
 }
 
-Result<PreparedConversion> prepare(const ConvertRequest& request) {
+Result<Drafting> draft(const ConvertRequest& request) {
   Drafting drafting;
-  PreparedConversion& result = drafting.result;
-  result.request = request;
+  drafting.result.request = request;
   drafting.target = SW_TRY(find_target(request.format));
   SW_TRY(find_layout(drafting));
   SW_TRY(take_source(drafting));
   SW_TRY(make_drafts(drafting));
+  return drafting;
+}
+
+Result<PreparedConversion> prepare(const ConvertRequest& request) {
+  Drafting drafting = SW_TRY(draft(request));
+  PreparedConversion& result = drafting.result;
   SW_TRY(finish_drafts(drafting));
   SW_TRY(drafting.target->lay_out(result.request, drafting.parts, result.plan, result.notes));
   SW_TRY(check_plan(result.plan));
@@ -148,7 +153,15 @@ void finish_megatron_drafts(Drafting& drafting) {
 }
 
 Result<PreparedConversion> prepare_conversion(const ConvertRequest& request) {
-  return why_not_accepted(request, prepare(request));
+  Result<PreparedConversion> prepared = prepare(request);
+  if (prepared) return prepared;
+  return std::unexpected(why_not_accepted(request, std::move(prepared).error()));
+}
+
+Result<Drafting> draft_conversion(const ConvertRequest& request) {
+  Result<Drafting> drafting = draft(request);
+  if (drafting) return drafting;
+  return std::unexpected(why_not_accepted(request, std::move(drafting).error()));
 }
 
 }  // namespace shardwright

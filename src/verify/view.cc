@@ -132,15 +132,8 @@ class Maker {
   }
 
   void fill_plan() {
-    std::ranges::sort(tensors_, {}, [](const DraftTensor& tensor) { return tensor.desc.name; });
-    Plan& plan = view_.plan;
-    plan.source = std::move(view_.checkpoint.catalog);
-    for (DraftTensor& tensor : tensors_) {
-      ChunkList whole(tensor.desc.shape.size());
-      whole.push_back({Box::whole(tensor.desc.shape), 0, {}, {}});
-      plan.target.tensors.push_back({std::move(tensor.desc), std::move(whole), Encoding::kRaw});
-      plan.tensors.push_back(std::move(tensor.recipe));
-    }
+    view_.plan.source = std::move(view_.checkpoint.catalog);
+    take_whole(std::move(tensors_), view_.plan);
   }
 
   void cut_padding() {
@@ -165,6 +158,16 @@ class Maker {
 };
 
 }  // namespace
+
+void take_whole(std::vector<DraftTensor> tensors, Plan& plan) {
+  std::ranges::sort(tensors, {}, [](const DraftTensor& tensor) { return tensor.desc.name; });
+  for (DraftTensor& tensor : tensors) {
+    ChunkList whole(tensor.desc.shape.size());
+    whole.push_back({Box::whole(tensor.desc.shape), 0, {}, {}});
+    plan.target.tensors.push_back({std::move(tensor.desc), std::move(whole), Encoding::kRaw});
+    plan.tensors.push_back(std::move(tensor.recipe));
+  }
+}
 
 Naming natural_naming(const Checkpoint& checkpoint) {
   return has_canonical_form(checkpoint) ? Naming::kCanonical : Naming::kStored;

@@ -7,6 +7,7 @@
 
 #include "base/notes.h"
 #include "canonical/source_model.h"
+#include "plan/draft.h"
 #include "shardwright/reader.h"
 #include "shardwright/verify.h"
 
@@ -37,6 +38,9 @@ struct ViewUse {
   /// Whether weights of convolutions that are stored as those of linears get the family's shapes.
   bool unfolds_convolutions = true;
 };
+
+/// Makes drafts the targets of a plan without files, sorted by name, each in one piece.
+void take_whole(std::vector<DraftTensor> tensors, Plan& plan);
 
 /// What its tensors can be seen as: canonical for Megatron's names and for Hugging Face models.
 [[nodiscard]] Naming natural_naming(const Checkpoint& checkpoint);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
-from typing import Any, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
+from typing import Any, Literal, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
 
 import torch
 from torch.distributed import ProcessGroup
@@ -28,6 +28,17 @@ class StorageReader(_StorageReader):
         as_: Optional[str] = None,
         locality: bool = False,
         process_group: Optional[ProcessGroup] = None,
+        names: Literal["stored", "megatron", "hf"] = "stored",
+        hf_config: Optional[_Path] = None,
+        family: Optional[str] = None,
+        map: Union[None, _Path, Sequence[_Path]] = None,
+        dtype: object = None,
+        mtp: Optional[Literal["keep", "drop"]] = None,
+        accept_loss: bool = False,
+        replica: Optional[int] = None,
+        source_ep: Optional[int] = None,
+        source_etp: Optional[int] = None,
+        source_tp: Optional[int] = None,
     ) -> None: ...
     @property
     def last_load(self) -> Optional[LoadReport]: ...

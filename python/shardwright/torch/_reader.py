@@ -16,6 +16,7 @@ from torch.distributed.checkpoint.planner import LoadItemType
 from torch.futures import Future
 
 from .._errors import Error, make
+from .._naming import reader_options
 from .._pickles import check_intact, check_plain
 from .._reading import Checkpoint
 from ._together import Together, is_together, mark_together
@@ -27,6 +28,10 @@ class StorageReader(_StorageReader):
     `dcp.load(state_dict, storage_reader=StorageReader(path))`. Exactly the boxes that a rank needs
     are read. Names are those that the checkpoint stores; of a model that Megatron knows also
     Megatron's own, of each layer or of the stack of all layers, see `shardwright.open`.
+
+    With `names="hf"` or `names="megatron"` it is the model under those names, whatever the format:
+    an FSDP2 job of transformers' modules loads a Megatron checkpoint, a Megatron job a Hugging Face
+    model, each rank straight into its shards. `options` are those of `shardwright.open`.
 
     Values that are no tensors (learning rates, steps, RNG states) are pickles, and a pickle runs
     what it names. With `weights_only`, the default, those are unpickled that hold plain data of
@@ -41,13 +46,27 @@ class StorageReader(_StorageReader):
     """
 
     def __init__(
-        self, path, *, weights_only=True, as_=None, locality=False, process_group=None
+        self,
+        path,
+        *,
+        weights_only=True,
+        as_=None,
+        locality=False,
+        process_group=None,
+        names="stored",
+        **options,
     ):
+        reader_options(**options)  # what is misspelt is told here, not when something is loaded
+        if locality and names != "stored":
+            text = f"names={names!r}: ranks share out what is stored; pass locality=False"
+            raise make("SW0900", text)
         self._weights_only = weights_only
         self._as = as_
         self._locality = locality
         self._process_group = process_group
         self._report = None
+        self._names = names
+        self._options = options
         self.reset(path)
 
     def reset(self, checkpoint_id=None):
@@ -125,7 +144,9 @@ class StorageReader(_StorageReader):
 
     def _open(self):
         if self._checkpoint is None:
-            self._checkpoint = Checkpoint(self._path, "pt", self._as)
+            self._checkpoint = Checkpoint(
+                self._path, "pt", self._as, names=self._names, **self._options
+            )
         return self._checkpoint
 
 
