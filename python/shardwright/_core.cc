@@ -102,4 +102,5 @@ NB_MODULE(_core, module) {
   module.def("check_replaceable", &check_replaceable, nb::arg("path"));
   bind_reader(module);
   bind_placements(module);
+  bind_writing(module);
 }

@@ -50,4 +50,7 @@ void bind_reader(nanobind::module_& module);
 /// The rules of DTensor placements, see shardwright/torch/_placing.py.
 void bind_placements(nanobind::module_& module);
 
+/// Writing of checkpoint files out of memory, see shardwright/_items.py.
+void bind_writing(nanobind::module_& module);
+
 }  // namespace shardwright::python

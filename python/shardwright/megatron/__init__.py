@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For Megatron-Core: its `torch_dist` checkpoints, saved and loaded at training time.
+
+A Megatron-Core that is not known is refused by name (ModelError, SW0420) by whatever is taken from
+here, before anything of it is imported or changed.
+"""
+import importlib
+
+from ._versions import check_version
+
+# Where each public name is. Nothing is imported before the version is known.
+_HOMES = {
+    "LoadStrategy": "_load",
+    "SaveReport": "_report",
+    "SaveStrategy": "_save",
+    "disable": "_enable",
+    "enable": "_enable",
+    "enabled": "_enable",
+    "last_load": "_load",
+    "last_save": "_report",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    check_version()
+    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)

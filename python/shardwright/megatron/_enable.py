@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The switch: Megatron's own classes save and load through ours."""
+import contextlib
+import importlib
+import weakref
+from typing import NamedTuple
+
+from megatron.core.dist_checkpointing.strategies import fully_parallel
+from megatron.core.dist_checkpointing.strategies import torch as torch_dist
+
+from .._errors import make
+from ._hooks import Hooks
+from ._save import SaveStrategy
+
+
+class _Switch(NamedTuple):
+    """What is switched on."""
+
+    hooks: Hooks
+    replicas: bool
+    async_save: bool
+    ours: weakref.WeakKeyDictionary  # by Megatron's strategy or wrapper, what stands in for it
+
+
+_on = None
+
+
+def enable(replicas=True, locality=True, async_save=True):
+    """From now on `torch_dist` checkpoints of `dist_checkpointing.save` and `load`, and so those of
+    Megatron-LM's `save_checkpoint` and `load_checkpoint`, go through ours. All ranks must call it.
+
+    `replicas` and what else changes on disk: see `SaveStrategy`. `locality`: loads go through
+    `LoadStrategy`; without it, what was saved with `replicas` at TP > 1 does not load until
+    `shardwright convert --tp-replicas collapse` has given it Megatron's names. `async_save`: saves
+    that the job asks to be async are written in the background; False writes them at once.
+
+    Other backends, strategies of one's own and multi-storage paths (msc://) stay as they are.
+    Called again, it replaces what was switched on. Raises UsageError where there is no
+    LoadStrategy; then nothing has changed.
+    """
+    global _on
+    load_strategy = _load_strategy() if locality else None
+    disable()
+    hooks = Hooks()
+    _on = _Switch(hooks, replicas, async_save, weakref.WeakKeyDictionary())
+    single, wrapper = (
+        torch_dist.TorchDistSaveShardedStrategy,
+        fully_parallel.FullyParallelSaveStrategyWrapper,
+    )
+    for owner in (single, wrapper):
+        hooks.replace(owner, "save", _saving)
+        hooks.replace(owner, "async_save", _async_saving)
+    if load_strategy is not None:
+        for owner in (
+            torch_dist.TorchDistLoadShardedStrategy,
+            fully_parallel.FullyParallelLoadStrategyWrapper,
+        ):
+            hooks.replace(owner, "load", lambda stock: _loading(stock, load_strategy))
+
+
+def disable():
+    """Megatron saves and loads as before `enable`. Async saves that were begun go on."""
+    global _on
+    if _on is not None:
+        _on.hooks.restore()
+        _on = None
+
+
+@contextlib.contextmanager
+def enabled(replicas=True, locality=True, async_save=True):
+    """`enable` until the block ends; what was switched on before is not switched on again."""
+    enable(replicas, locality, async_save)
+    try:
+        yield
+    finally:
+        disable()
+
+
+def _load_strategy():
+    try:
+        return importlib.import_module("._load", __package__).LoadStrategy
+    except ModuleNotFoundError:
+        raise make(
+            "SW0900", "locality: found no LoadStrategy in this build; pass locality=False"
+        ) from None
+
+
+def _saving(stock):
+    def save(self, sharded_state_dict, checkpoint_dir):
+        ours = _stand_in(self, checkpoint_dir)
+        return (ours.save if ours else stock.__get__(self))(sharded_state_dict, checkpoint_dir)
+
+    return save
+
+
+def _async_saving(stock):
+    def async_save(self, sharded_state_dict, checkpoint_dir, *strategy):
+        ours = _stand_in(self, checkpoint_dir)
+        if not ours:
+            return stock(self, sharded_state_dict, checkpoint_dir, *strategy)
+        request = ours.async_save(sharded_state_dict, checkpoint_dir, *strategy)
+        if not _on.async_save:
+            ours.wait()
+        return request
+
+    return async_save
+
+
+def _loading(stock, load_strategy):
+    def load(self, sharded_state_dict, checkpoint_dir, *rest, **options):
+        group = getattr(self, "parallelization_group", None)
+        base = getattr(self, "base_strategy", self)
+        if type(base) is not torch_dist.TorchDistLoadShardedStrategy or _is_remote(checkpoint_dir):
+            return stock(self, sharded_state_dict, checkpoint_dir, *rest, **options)
+        ours = load_strategy(parallelization_group=group)
+        loaded = ours.load(sharded_state_dict, checkpoint_dir)
+        self.cached_global_metadata = getattr(ours, "cached_global_metadata", None)
+        return loaded
+
+    return load
+
+
+def _stand_in(strategy, checkpoint_dir):
+    """Ours for a strategy or wrapper of Megatron's; None where it must do its work itself."""
+    base = getattr(strategy, "base_strategy", strategy)
+    if type(base) is not torch_dist.TorchDistSaveShardedStrategy:
+        return None
+    if base.separation_hint is not None or _is_remote(checkpoint_dir):
+        return None
+    if strategy not in _on.ours:
+        group = getattr(strategy, "parallelization_group", None)
+        _on.ours[strategy] = SaveStrategy(
+            base.backend, base.version, replicas=_on.replicas, dp_group=group
+        )
+    return _on.ours[strategy]
+
+
+def _is_remote(path):
+    return str(path).startswith("msc://")

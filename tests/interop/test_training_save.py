@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints that real ranks of Megatron-Core save through shardwright.megatron."""
+import json
+import math
+import pathlib
+
+import pytest
+
+import checkpoints
+
+# family, layer spec, sizes, ranks that hold the same data, optimizer
+CASES = {
+    "dense_tp2": ("llama3_4l", "local", dict(tp=2), 1, True),
+    "dense_tp2_dp2": ("llama3_4l", "te", dict(tp=2), 2, True),
+    "dense_tp2_pp2": ("llama3_4l", "local", dict(tp=2, pp=2), 1, True),
+    "tied_tp2_pp2": ("llama3_4l+tied", "te", dict(tp=2, pp=2), 1, False),
+    "moe_tp2_ep2": ("qwen3_moe", "te", dict(tp=2, ep=2), 1, False),
+}
+
+
+def reports_of(root, world):
+    return [json.loads((root / f"report.{rank}").read_text()) for rank in range(world)]
+
+
+def stored_names(shardwright, folder):
+    """By tensor, the names under which ranks stored it."""
+    report = json.loads(shardwright("inspect", folder, "--json").stdout)
+    return {tensor["name"]: tensor["stored_as"] for tensor in report["tensors"]}
+
+
+def digest(shardwright, folder):
+    return json.loads(shardwright("hash", folder, "--json").stdout)["digest"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_replicas_are_named_and_the_rest_is_stock(shardwright, ranks, tmp_path, case):
+    family, spec, sizes, dp, optimizer = CASES[case]
+    world = 4 if "ep" in sizes else math.prod(sizes.values()) * dp
+    arguments = dict(family=family, spec=spec, sizes=sizes, optimizer=optimizer)
+    ranks("training_jobs", "save_both", world, root=tmp_path, replicas=True, **arguments)
+    ours, stock = tmp_path / "ours", tmp_path / "stock"
+    shardwright("verify", ours)
+    assert digest(shardwright, ours) == digest(shardwright, stock)
+    names = stored_names(shardwright, ours)
+    named = {name for name, stored in names.items() if stored}
+    assert named and all(
+        names[name] == [f"{name}.__tp_replica_0", f"{name}.__tp_replica_1"] for name in named
+    )
+    norms = {name for name in names if "norm" in name}
+    assert norms <= named, "norms are held alike by tensor ranks"
+    assert not [name for name in named if "linear_qkv.weight" in name or "embedding" in name]
+    if optimizer:
+        assert {f"optimizer.state.exp_avg.{name}" for name in norms if "optimizer" not in name}
+    reports = reports_of(tmp_path, world)
+    files = {path.name: path.stat().st_size for path in ours.glob("*.distcp")}
+    assert sorted(files.values()) == sorted(r["own_bytes"] for r in reports if r["files"])
+    assert all(r["opens"] == r["files"] == 1 and r["replicas"] > 0 for r in reports)
+    shardwright(
+        "convert", ours, tmp_path / "collapsed", "--to", "torch_dist", "--tp-replicas", "collapse"
+    )
+    loaded, truth = checkpoints.load_dcp(tmp_path / "collapsed"), checkpoints.load_dcp(stock)
+    assert loaded.keys() == truth.keys()
+    assert all(checkpoints.same_bits(loaded[name], truth[name]) for name in truth)
+
+
+@pytest.mark.parametrize("is_async", (False, True))
+@pytest.mark.parametrize("how", ("raised", "killed"))
+def test_a_save_that_fails_publishes_nothing(shardwright, tmp_path, failing_ranks, how, is_async):
+    done = failing_ranks("fail", 4, root=tmp_path, how=how, is_async=is_async)
+    assert done == ([3] if how == "killed" else []), "every other rank ended in time"
+    first, second = tmp_path / "first", tmp_path / "second"
+    shardwright("verify", first)
+    assert not (second / ".metadata").exists() and not (second / "metadata.json").exists()
+    assert how == "killed" or not list(second.glob("*.distcp")), "files were left behind"
