@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import threading
 import time
 
 import gpu_modules
@@ -16,7 +17,8 @@ import megatron_cpu  # noqa: E402
 import megatron_optimizer  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
-from megatron.core import dist_checkpointing  # noqa: E402
+import megatron.core  # noqa: E402
+from megatron.core import dist_checkpointing, parallel_state  # noqa: E402
 from megatron.core.dist_checkpointing.dict_utils import nested_values  # noqa: E402
 from megatron.core.dist_checkpointing.mapping import ShardedTensor, apply_factories  # noqa: E402
 from megatron.core.dist_checkpointing.strategies import fully_parallel, torch as stock  # noqa: E402
@@ -40,6 +42,7 @@ class Trained:
         self.truth = checkpoints.truth(name)
         megatron_cpu.fill(self.model, self.truth)
         self.args = megatron_cpu.arguments_of(self.model, hf, 10)
+        self.args.moe_ffn_hidden_size = self.model.config.moe_ffn_hidden_size
         self.optimizer = None
         if optimizer:
             self.optimizer = megatron_optimizer.build(self.model)
@@ -111,61 +114,80 @@ def save_both(root, family, spec, sizes, optimizer, replicas):
     end_stock_saver()
 
 
-class Faulty:
-    """Makes what the last rank writes go wrong: an error, or the end of its process."""
+# Where a save goes wrong: a method of ours, and on which rank.
+FAULTS = {
+    "plan": (_save._Job, "_own_part", 3),
+    "write": (_save.ItemFile, "write", 3),
+    "commit": (_save.Publication, "appear", 0),
+}
 
-    def __init__(self, how):
-        self.how, self.write = how, _save.ItemFile.write
+
+class Faulty:
+    """Makes one rank's save go wrong: by an error, or the end of its process."""
+
+    def __init__(self, where, how):
+        self.owner, self.name, self.rank = FAULTS[where]
+        self.how, self.method = how, getattr(self.owner, self.name)
 
     def __enter__(self):
-        if dist.get_rank() == dist.get_world_size() - 1:
+        if dist.get_rank() == self.rank:
 
-            def write(file):
+            def fault(*_):
                 if self.how == "killed":
                     os._exit(9)
                 raise OSError(28, "No space left on device")
 
-            _save.ItemFile.write = write
+            setattr(self.owner, self.name, fault)
+
+        return self
 
     def __exit__(self, *_):
-        _save.ItemFile.write = self.write
+        setattr(self.owner, self.name, self.method)
 
 
-def fail(root, how, is_async):
-    """A save, and one to the same place and one to another that a rank spoils."""
+def fail(root, where, how, is_async):
+    """A save, then one elsewhere and one to the same place which a rank spoils."""
     trained = Trained("llama3_4l", "local", dict(tp=2))
-    strategy = SaveStrategy(replicas=False)
+    strategy = SaveStrategy(replicas=False, silent_seconds=3)
     folder = new_folder(f"{root}/first")
     save(trained, folder, strategy, is_async)
     first = report()
-    is_last = dist.get_rank() == dist.get_world_size() - 1
     before = flat_tensors(trained.state())
-    with torch.no_grad():
-        for parameter in trained.model.parameters():
-            parameter.fill_(1.0)
-    for other in ("second", "first"):
-        if how == "killed" and other == "first":
-            break
-        target = new_folder(f"{root}/{other}") if other == "second" else folder
+    spoil(trained)
+    for target in (new_folder(f"{root}/second"), folder):
         begun = time.monotonic()
-        with Faulty(how):
+        with Faulty(where, how) as fault:
             try:
                 save(trained, target, strategy, is_async)
                 problem = None
-            except Exception as error:  # gloo has errors of its own for a rank that is gone
+            except Exception as error:
                 problem = error
         assert problem is not None and time.monotonic() - begun < 10
-        if how == "raised":
-            expected = OSError if is_last else shardwright.StorageError
-            assert isinstance(problem, expected), problem
-            assert is_last or "SW0120" in str(problem) and "No space left" in str(problem)
-        elif not is_async:
-            assert "SW0120" in str(problem) and "no sign of life" in str(problem), problem
         assert ours.last_save() is first, "nothing was published"
-    if how == "killed":
-        return os._exit(0)
+        if how == "killed":
+            # An async save asks through gloo whether all are done; that has errors of its own.
+            assert is_async or "no sign of life" in str(problem), problem
+            os._exit(0)  # the job is over: there is nobody to meet at its end
+        expected = OSError if dist.get_rank() == fault.rank else shardwright.StorageError
+        assert type(problem) is expected and "No space left" in str(problem), problem
+        assert expected is OSError or problem.code == "SW0120"
     dist_checkpointing.load(trained.state(), folder)
     assert trained.holds(before), "the checkpoint that was there is not what it was"
+
+
+def spoil(trained):
+    with torch.no_grad():
+        for parameter in trained.model.parameters():
+            parameter.fill_(1.0)
+
+
+def load_first(root):
+    """In a new job, what the one that failed had saved before."""
+    trained = Trained("llama3_4l", "local", dict(tp=2))
+    before = flat_tensors(trained.state())
+    spoil(trained)
+    dist_checkpointing.load(trained.state(), f"{root}/first")
+    assert trained.holds(before)
 
 
 def save(trained, folder, strategy, is_async):
@@ -178,3 +200,89 @@ def save(trained, folder, strategy, is_async):
     )
     queue.schedule_async_request(request)
     queue.maybe_finalize_async_calls(blocking=True)
+
+
+def switch(root):
+    """What Megatron's own entry points use, switched on and off."""
+    trained = Trained("llama3_4l", "te", dict(tp=2))
+    before = flat_tensors(trained.state())
+    group = parallel_state.get_data_parallel_group(with_context_parallel=True)
+    wrapper = fully_parallel.FullyParallelSaveStrategyWrapper
+    methods = [vars(owner).get("async_save") for owner in (stock.TorchDistSaveShardedStrategy, wrapper)]
+    strategies = {
+        "default": lambda: None,
+        "named": lambda: ("torch_dist", 1),
+        "wrapped": lambda: wrapper(stock.TorchDistSaveShardedStrategy("torch_dist", 1), group),
+        "ours_wrapped": lambda: wrapper(SaveStrategy(replicas=False), group),
+    }
+
+    def saved_by_ours(name, strategy):
+        known = ours.last_save()
+        dist_checkpointing.save(trained.state(), new_folder(f"{root}/{name}"), strategy())
+        spoil(trained)
+        state = dist_checkpointing.load(trained.state(), f"{root}/{name}")
+        trained.model.load_state_dict(state["model"], strict=False)
+        assert trained.holds(before), name
+        return ours.last_save() is not known
+
+    assert not saved_by_ours("never", strategies["default"])
+    with ours.enabled(replicas=False, locality=False):
+        for name, strategy in strategies.items():
+            assert saved_by_ours(name, strategy), name
+    assert not saved_by_ours("left", strategies["wrapped"])
+    assert saved_by_ours("explicit", strategies["ours_wrapped"])
+    ours.enable(replicas=False, locality=False)
+    ours.enable(replicas=False, locality=False)
+    assert saved_by_ours("enabled", strategies["default"])
+    ours.disable()
+    ours.disable()
+    assert not saved_by_ours("disabled", strategies["default"])
+    after = [vars(owner).get("async_save") for owner in (stock.TorchDistSaveShardedStrategy, wrapper)]
+    assert after == methods, "what Megatron had is back"
+    end_stock_saver()
+
+
+def save_in_background(root, max_staging_bytes):
+    """Two async saves by a job that goes on training, of which the second waits for the first."""
+    trained = Trained("llama3_4l", "local", dict(tp=2), optimizer=True)
+    strategy = SaveStrategy(replicas=False, max_staging_bytes=max_staging_bytes)
+    queue = AsyncCallsQueue()
+    write, held = _save.ItemFile.write, threading.Event()
+    slow = lambda file: (held.wait(), write(file))  # noqa: E731
+    _save.ItemFile.write = slow
+    states, processes = [], len(multiprocessing.active_children())
+    for name in ("one", "two"):
+        folder = new_folder(f"{root}/{name}")
+        states.append(flat_tensors(trained.state()))
+        request = dist_checkpointing.save(
+            trained.state(), folder, strategy, async_sharded_save=True
+        )
+        queue.schedule_async_request(request)
+        trained.train()
+        if name == "one":
+            assert queue.maybe_finalize_async_calls(blocking=False) == []
+            assert not os.path.exists(f"{folder}/.metadata"), "nothing is published yet"
+            threading.Timer(0.3, held.set).start()
+    assert len(multiprocessing.active_children()) == processes, "threads, no processes"
+    assert queue.maybe_finalize_async_calls(blocking=True) == [0, 1]
+    last = report()
+    assert last.staged_bytes <= max_staging_bytes and last.blocking_seconds < last.seconds
+    assert (last.staged_bytes > 0) == (max_staging_bytes > 0)
+    for name, state in zip(("one", "two"), states):
+        loaded = dist_checkpointing.load(trained.state(), f"{root}/{name}")
+        trained.model.load_state_dict(loaded["model"], strict=False)
+        trained.optimizer.load_state_dict(loaded["optimizer"])
+        assert trained.holds(state), name
+
+
+def refuse(version):
+    """A Megatron-Core that nobody has seen."""
+    megatron.core.__version__ = version
+    methods = dict(vars(stock.TorchDistSaveShardedStrategy))
+    for name in ("enable", "SaveStrategy"):
+        try:
+            getattr(ours, name)
+            raise AssertionError("it was not refused")
+        except shardwright.ModelError as error:
+            assert error.code == "SW0420" and version in error.message, error
+    assert dict(vars(stock.TorchDistSaveShardedStrategy)) == methods

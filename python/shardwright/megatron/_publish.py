@@ -30,7 +30,7 @@ class Publication:
     """
 
     def __init__(self, folder, planner, written):
-        self._folder = folder
+        self._folder, self.is_visible = folder, False
         plans, metadata = planner.create_global_plan([one.plan for one in written])
         metadata.storage_data = {}
         for one, plan in zip(written, plans):
@@ -49,6 +49,7 @@ class Publication:
     def appear(self):
         """The one step. Data files of what was there before go afterwards."""
         os.replace(self._partial, os.path.join(self._folder, _METADATA))
+        self.is_visible = True
         _sync(self._folder)
         old = [name for name in os.listdir(self._folder) if _DATA.fullmatch(name)]
         _remove(self._folder, [name for name in old if name not in self._used])
@@ -61,7 +62,7 @@ class Publication:
 def clear_failed(folder, own, rank, generation):
     """Removes this rank's file of a save that failed; rank 0 removes those of all, for some rank
     may be dead. What can't be removed is in nobody's way."""
-    names = [own]
+    names = [own, f"{_METADATA}.partial"] if rank == 0 else [own]
     if rank == 0:
         names += [name for name in os.listdir(folder) if _generation(name) == generation]
     _remove(folder, names)

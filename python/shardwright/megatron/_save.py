@@ -115,7 +115,8 @@ class _Job:
         self._file = self._plan = self._generation = None
         self._replicas = self._staged = 0
         self._blocking = 0.0
-        self._settled = False  # whether the file may be of a checkpoint by now
+        self._publication = None
+        self._handed_over = False
 
     def plan(self, state):
         with self._guarded():
@@ -149,11 +150,11 @@ class _Job:
             if self._exchange.rank == 0:
                 written = self._exchange.receive("written", range(self._exchange.world))
                 planner = MCoreSavePlanner(flatten_state_dict=False)
-                publication = Publication(self._folder, planner, written)
-                self._settled = True
-                publication.appear()
+                self._publication = Publication(self._folder, planner, written)
+                self._publication.appear()
                 self._exchange.send("published", True)
-            self._settled = True
+            # Should rank 0 die now, this file may be of a checkpoint. If it fails, it removes it.
+            self._handed_over = self._exchange.rank != 0
             self._exchange.receive("published", [0])
         self._exchange.close()
         before, self._strategy._saved_before = self._strategy._saved_before, self._exchange
@@ -235,7 +236,8 @@ class _Job:
         with contextlib.suppress(RuntimeError):  # of a store that went with its rank
             self._exchange.fail(error)
         self._exchange.close()
-        if self._generation is not None and not self._settled:
+        is_visible = self._publication is not None and self._publication.is_visible
+        if self._generation is not None and not self._handed_over and not is_visible:
             clear_failed(self._folder, self._name, self._exchange.rank, self._generation)
 
 
