@@ -63,6 +63,14 @@ def test_replicas_are_named_and_the_rest_is_stock(shardwright, ranks, tmp_path, 
     assert all(checkpoints.same_bits(loaded[name], truth[name]) for name in truth)
 
 
+def test_names_are_those_of_the_change_under_review(ranks, tmp_path):
+    # The golden one is of the same layers, layout and spec: what it names, ours names.
+    job = dict(family="llama3_4l", spec="local", sizes=dict(tp=2, pp=2), optimizer=False)
+    ranks("training_jobs", "save_both", 4, root=tmp_path, replicas=True, **job)
+    golden = checkpoints.load_dcp(checkpoints.GOLDEN / "replica" / "sound")
+    assert checkpoints.load_dcp(tmp_path / "ours").keys() == golden.keys()
+
+
 @pytest.mark.parametrize(
     "where,how,is_async",
     (
