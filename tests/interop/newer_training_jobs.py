@@ -19,7 +19,7 @@ CASES = {
 LOADS = {
     "collapsed/dense": CASES["dense"],
     "plain/dense_async": TP + GROUPED + BUCKETS,
-    "collapsed/moe": CASES["moe"],
+    "plain/moe": CASES["moe"],
 }
 
 
