@@ -170,7 +170,7 @@ def fail(root, where, how, is_async):
             os._exit(0)  # the job is over: there is nobody to meet at its end
         expected = OSError if dist.get_rank() == fault.rank else shardwright.StorageError
         assert type(problem) is expected and "No space left" in str(problem), problem
-        assert expected is OSError or problem.code == "SW0120"
+        assert expected is OSError or problem.code == "SW0114"
     dist_checkpointing.load(trained.state(), folder)
     assert trained.holds(before), "the checkpoint that was there is not what it was"
 
@@ -284,5 +284,5 @@ def refuse(version):
             getattr(ours, name)
             raise AssertionError("it was not refused")
         except shardwright.ModelError as error:
-            assert error.code == "SW0420" and version in error.message, error
+            assert error.code == "SW0416" and version in error.message, error
     assert dict(vars(stock.TorchDistSaveShardedStrategy)) == methods

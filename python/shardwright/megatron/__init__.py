@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """For Megatron-Core: its `torch_dist` checkpoints, saved and loaded at training time.
 
-A Megatron-Core that is not known is refused by name (ModelError, SW0420) by whatever is taken from
+A Megatron-Core that is not known is refused by name (ModelError, SW0416) by whatever is taken from
 here, before anything of it is imported or changed.
 """
 import importlib

@@ -60,7 +60,7 @@ class Exchange:
         self._set(f"{topic}/{self.rank}", str(len(parts)).encode())
 
     def receive(self, topic, ranks):
-        """What each of `ranks` said, in their order. Raises StorageError (SW0120)."""
+        """What each of `ranks` said, in their order. Raises StorageError (SW0114)."""
         messages = []
         for rank in ranks:
             key = f"{topic}/{rank}"
@@ -80,7 +80,7 @@ class Exchange:
         """Raises if any rank has failed."""
         if self._store.check(["failed"]):
             text = self._store.get("failed").decode()
-            raise make("SW0120", f"{self._path}: not saved; {text}")
+            raise make("SW0114", f"{self._path}: not saved; {text}")
 
     def _wait(self, key, ranks):
         pause = 0.001
@@ -107,7 +107,7 @@ class Exchange:
             if now - since > (self._silent if beat is not None else _ARRIVAL_SECONDS):
                 text = f"rank {rank}: gave no sign of life for {now - since:.0f} s"
                 self._set("failed", text.encode())
-                raise make("SW0120", f"{self._path}: not saved; {text}")
+                raise make("SW0114", f"{self._path}: not saved; {text}")
 
     def _set(self, key, value):
         self._store.set(key, value)

@@ -44,7 +44,7 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
     * `silent_seconds`: after which time a rank that gave no sign of life counts as dead.
 
     An async save copies, and writes in a thread of this process; the next one waits for it. If a
-    rank fails or dies, every other one raises StorageError (SW0120), nothing is published, and what
+    rank fails or dies, every other one raises StorageError (SW0114), nothing is published, and what
     was there before stays.
     """
 

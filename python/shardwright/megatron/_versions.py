@@ -14,7 +14,7 @@ _KNOWN = (
 
 
 def check_version():
-    """Raises ModelError (SW0420), naming the version, unless Megatron-Core is one that is known."""
+    """Raises ModelError (SW0416), naming the version, unless Megatron-Core is one that is known."""
     import megatron.core
 
     found = str(megatron.core.__version__)
@@ -26,7 +26,7 @@ def check_version():
             for first, last in _KNOWN
         )
         raise make(
-            "SW0420",
+            "SW0416",
             f"Megatron-Core: found version {found}, expected {known}; "
             "nothing of it was changed, checkpoints are saved and loaded as before",
         )
