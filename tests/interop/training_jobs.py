@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the ranks of test_training_save.py do: Megatron-Core's dist_checkpointing, with its own
 strategies and with ours."""
+import inspect
 import json
 import multiprocessing
 import os
@@ -195,11 +196,16 @@ def save(trained, folder, strategy, is_async):
         dist_checkpointing.save(trained.state(), folder, strategy)
         return
     queue = AsyncCallsQueue()
-    request = dist_checkpointing.save(
-        trained.state(), folder, strategy, async_sharded_save=True
-    )
-    queue.schedule_async_request(request)
+    begin_save(queue, trained, folder, strategy)
     queue.maybe_finalize_async_calls(blocking=True)
+
+
+def begin_save(queue, trained, folder, strategy):
+    options = dict(async_sharded_save=True)
+    if "async_strategy" in inspect.signature(dist_checkpointing.save).parameters:
+        options["async_strategy"] = "mcore"  # later versions have another by default
+    request = dist_checkpointing.save(trained.state(), folder, strategy, **options)
+    queue.schedule_async_request(request)
 
 
 def switch(root):
@@ -254,10 +260,7 @@ def save_in_background(root, max_staging_bytes):
     for name in ("one", "two"):
         folder = new_folder(f"{root}/{name}")
         states.append(flat_tensors(trained.state()))
-        request = dist_checkpointing.save(
-            trained.state(), folder, strategy, async_sharded_save=True
-        )
-        queue.schedule_async_request(request)
+        begin_save(queue, trained, folder, strategy)
         trained.train()
         if name == "one":
             assert queue.maybe_finalize_async_calls(blocking=False) == []
