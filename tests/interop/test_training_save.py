@@ -90,6 +90,7 @@ def test_a_save_that_fails_publishes_nothing(shardwright, ranks, tmp_path, where
         dead = 0 if where == "commit" else 3
         with pytest.raises(AssertionError, match=rf"^ranks \[{dead}\] failed"):  # no other did
             ranks("training_jobs", "fail", 4, **job)
+        ranks("training_jobs", "load_first", 4, root=tmp_path)
     else:
         ranks("training_jobs", "fail", 4, **job)
     first, second = tmp_path / "first", tmp_path / "second"
@@ -97,7 +98,6 @@ def test_a_save_that_fails_publishes_nothing(shardwright, ranks, tmp_path, where
     left = set(os.listdir(second))
     assert not {".metadata", "metadata.json"} & left
     assert how == "killed" or left <= {"common.pt"}, "files were left behind"
-    ranks("training_jobs", "load_first", 4, root=tmp_path)
 
 
 @pytest.mark.parametrize("max_staging_bytes", (1 << 30, 100_000, 0))
@@ -108,6 +108,31 @@ def test_the_job_goes_on_while_threads_write(ranks, tmp_path, max_staging_bytes)
 
 def test_it_is_switched_on_and_off(ranks, tmp_path):
     ranks("training_jobs", "switch", 4, root=tmp_path)
+
+
+def test_the_same_state_gives_the_same_files(ranks, tmp_path):
+    ranks("training_jobs", "repeat", 4, root=tmp_path)
+    first, *others = [
+        {path.name: path.read_bytes() for path in (tmp_path / str(number)).iterdir()}
+        for number in range(4)
+    ]
+    assert {".metadata", "__3_0.distcp"} <= first.keys()
+    assert all(other == first for other in others)
+
+
+def test_components_have_groups_of_their_own(shardwright, ranks, tmp_path):
+    ranks("training_jobs", "components", 4, root=tmp_path)
+    tensors = checkpoints.load_dcp(tmp_path / "ours")
+    replicated = ("language.norm.weight", "vision.norm.weight", "language.tied")
+    copies = {f"{name}.__tp_replica_{rank}" for name in replicated for rank in (0, 1)}
+    assert tensors.keys() == copies | {"language.fc.weight", "vision.fc.weight"}
+    for component, name in enumerate(("language", "vision")):
+        first = tensors[f"{name}.norm.weight.__tp_replica_0"]
+        assert first.tolist() == [component, component + 1, component + 2, component + 3]
+        assert tensors[f"{name}.fc.weight"][:, 0].tolist() == [2 * component] * 2 + [
+            2 * component + 1
+        ] * 2
+    shardwright("verify", tmp_path / "ours")
 
 
 @pytest.mark.parametrize("version", ("0.15.3", "0.17.0", "0.19.3", "1.0.0", "0.20.0rc1", "main"))

@@ -24,6 +24,7 @@ from megatron.core.dist_checkpointing.dict_utils import nested_values  # noqa: E
 from megatron.core.dist_checkpointing.mapping import ShardedTensor, apply_factories  # noqa: E402
 from megatron.core.dist_checkpointing.strategies import fully_parallel, torch as stock  # noqa: E402
 from megatron.core.dist_checkpointing.strategies.async_utils import AsyncCallsQueue  # noqa: E402
+from torch.distributed import distributed_c10d  # noqa: E402
 
 import shardwright.megatron as ours  # noqa: E402
 import shardwright  # noqa: E402
@@ -172,8 +173,13 @@ def fail(root, where, how, is_async):
         expected = OSError if dist.get_rank() == fault.rank else shardwright.StorageError
         assert type(problem) is expected and "No space left" in str(problem), problem
         assert expected is OSError or problem.code == "SW0114"
+    after = flat_tensors(trained.state())
     dist_checkpointing.load(trained.state(), folder)
     assert trained.holds(before), "the checkpoint that was there is not what it was"
+    spoil(trained)
+    save(trained, folder, strategy, is_async)
+    dist_checkpointing.load(trained.state(), folder)
+    assert trained.holds(after), "it was not replaced"
 
 
 def spoil(trained):
@@ -276,6 +282,42 @@ def save_in_background(root, max_staging_bytes):
         trained.model.load_state_dict(loaded["model"], strict=False)
         trained.optimizer.load_state_dict(loaded["optimizer"])
         assert trained.holds(state), name
+
+
+def repeat(root):
+    """The same state several times, and what that leaves in the job's store."""
+    trained = Trained("llama3_4l", "te", dict(tp=2))
+    strategy, keys = SaveStrategy(), []
+    for number in range(4):
+        save(trained, new_folder(f"{root}/{number}"), strategy, number % 2 == 1)
+        dist.barrier()
+        keys.append(distributed_c10d._get_default_store().num_keys())
+        dist.barrier()
+    assert keys[3] - keys[1] <= 0, f"messages of saves that are over: {keys}"
+
+
+def components(root):
+    """Two components of a model, each on ranks and with groups of its own: Megatron's are none."""
+    rank = dist.get_rank()
+    groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    singles = [dist.new_group([one]) for one in range(4)]
+    component, tp_rank = divmod(rank, 2)
+    name = ("language", "vision")[component]
+    norm, cut = torch.arange(4.0) + component, torch.full((2, 3), float(rank))
+    state = {
+        "norm": ShardedTensor.from_rank_offsets(
+            f"{name}.norm.weight", norm, replica_id=(0, tp_rank, 0)
+        ),
+        "cut": ShardedTensor.from_rank_offsets(
+            f"{name}.fc.weight", cut, (0, tp_rank, 2), replica_id=(0, 0, 0)
+        ),
+        "copy": ShardedTensor.from_rank_offsets(
+            "language.tied", torch.ones(3), replica_id=(component, tp_rank, 0)
+        ),
+    }
+    strategy = SaveStrategy(tp_group=groups[component], dp_group=singles[rank])
+    dist_checkpointing.save(state, new_folder(f"{root}/ours"), strategy)
+    assert report().replicas == (1 if component else 2)
 
 
 def refuse(version):

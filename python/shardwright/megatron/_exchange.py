@@ -47,7 +47,7 @@ class Exchange:
 
     def forget(self):
         """Removes this rank's messages; every rank must have read them."""
-        for key in self._keys:
+        for key in (*self._keys, f"beat/{self.rank}"):
             self._store.delete_key(key)
         self._keys = []
 
@@ -61,14 +61,11 @@ class Exchange:
 
     def receive(self, topic, ranks):
         """What each of `ranks` said, in their order. Raises StorageError (SW0114)."""
-        messages = []
-        for rank in ranks:
-            key = f"{topic}/{rank}"
-            self._wait(key, ranks)
-            parts = range(int(self._store.get(key)))
-            data = b"".join(self._store.get(f"{key}/{number}") for number in parts)
-            messages.append(pickle.loads(zlib.decompress(data)))
-        return messages
+        try:
+            return [self._message(f"{topic}/{rank}", ranks) for rank in ranks]
+        except RuntimeError as error:  # torch's, of a store whose process is gone
+            text = f"the job's store does not answer, did rank 0 end? {error}"
+            raise make("SW0114", f"{self._path}: not saved; {text}") from error
 
     def fail(self, error):
         """Tells every rank why this one failed; the first that fails is heard."""
@@ -81,6 +78,12 @@ class Exchange:
         if self._store.check(["failed"]):
             text = self._store.get("failed").decode()
             raise make("SW0114", f"{self._path}: not saved; {text}")
+
+    def _message(self, key, ranks):
+        self._wait(key, ranks)
+        parts = range(int(self._store.get(key)))
+        data = b"".join(self._store.get(f"{key}/{number}") for number in parts)
+        return pickle.loads(zlib.decompress(data))
 
     def _wait(self, key, ranks):
         pause = 0.001
