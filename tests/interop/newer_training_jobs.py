@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ranks of test_newer_training.py do: Megatron-LM's own save_checkpoint and load_checkpoint
-of a later Megatron-Core, with ours switched on."""
+"""What the ranks of test_newer_training.py do: Megatron-LM's own save_checkpoint and
+load_checkpoint of a later Megatron-Core, with ours switched on."""
 import multiprocessing
 import os
 

@@ -220,7 +220,8 @@ def switch(root):
     before = flat_tensors(trained.state())
     group = parallel_state.get_data_parallel_group(with_context_parallel=True)
     wrapper = fully_parallel.FullyParallelSaveStrategyWrapper
-    methods = [vars(owner).get("async_save") for owner in (stock.TorchDistSaveShardedStrategy, wrapper)]
+    owners = (stock.TorchDistSaveShardedStrategy, wrapper)
+    methods = [vars(owner).get(name) for owner in owners for name in ("save", "async_save")]
     strategies = {
         "default": lambda: None,
         "named": lambda: ("torch_dist", 1),
@@ -249,7 +250,7 @@ def switch(root):
     ours.disable()
     ours.disable()
     assert not saved_by_ours("disabled", strategies["default"])
-    after = [vars(owner).get("async_save") for owner in (stock.TorchDistSaveShardedStrategy, wrapper)]
+    after = [vars(owner).get(name) for owner in owners for name in ("save", "async_save")]
     assert after == methods, "what Megatron had is back"
     end_stock_saver()
 

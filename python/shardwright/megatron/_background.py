@@ -31,7 +31,7 @@ class Background:
         self._thread.join()
 
     def kill(self):
-        """Megatron's for a save that is given up; a thread ends by itself, and publishes nothing."""
+        """Megatron's for a save that is given up: the thread ends, and nothing is published."""
         self._thread.join()
 
     def _run(self):

@@ -40,10 +40,10 @@ class StorageWriter(FileSystemWriter):
 
     `dcp.save(state_dict, storage_writer=StorageWriter(path))`. One file per rank is written, by
     `thread_count` threads (0: one for each processor), into a hidden folder beside `path`, which
-    the coordinator renames at the end; all ranks must see the same file system. Where `path` exists the save is refused (SW0107) unless `overwrite`, which
-    replaces a checkpoint and nothing that is not known to be of one: see `--overwrite` of
-    `shardwright convert`. Refused is also a save where a piece has another shape than its metadata
-    says (SW0405).
+    the coordinator renames at the end; all ranks must see the same file system. Where `path` exists
+    the save is refused (SW0107) unless `overwrite`, which replaces a checkpoint and nothing that is
+    not known to be of one: see `--overwrite` of `shardwright convert`. Refused is also a save where
+    a piece has another shape than its metadata says (SW0405).
     """
 
     def __init__(self, path, *, overwrite=False, thread_count=0):
