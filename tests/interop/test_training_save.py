@@ -93,6 +93,7 @@ def test_a_save_that_fails_publishes_nothing(shardwright, ranks, tmp_path, where
         ranks("training_jobs", "load_first", 4, root=tmp_path)
     else:
         ranks("training_jobs", "fail", 4, **job)
+        assert len(list((tmp_path / "first").glob("*.distcp"))) == 4, "what was replaced is gone"
     first, second = tmp_path / "first", tmp_path / "second"
     shardwright("verify", first)
     left = set(os.listdir(second))

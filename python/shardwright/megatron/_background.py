@@ -49,12 +49,12 @@ def requested(background, async_strategy):
             f"async_strategy: found {async_strategy!r}, expected 'mcore' "
             "(--async-strategy mcore): the save runs in a thread of this process",
         )
-    _take_threads()
     return async_utils.AsyncRequest(None, (), [background])
 
 
-def _take_threads():
-    """Lets Megatron's queue ask our threads; every other request goes the way it went."""
+def take_threads():
+    """Lets Megatron's queue ask our threads; every other request goes the way it went. To be called
+    before there is a request: whoever schedules it may have looked the method up before."""
     queue = async_utils.AsyncCallsQueue
     stock = queue.schedule_async_request
     if getattr(stock, "takes_threads", False):

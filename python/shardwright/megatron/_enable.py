@@ -9,6 +9,7 @@ from megatron.core.dist_checkpointing.strategies import fully_parallel
 from megatron.core.dist_checkpointing.strategies import torch as torch_dist
 
 from .._errors import make
+from ._background import take_threads
 from ._hooks import Hooks
 from ._save import SaveStrategy
 
@@ -41,6 +42,7 @@ def enable(replicas=True, locality=True, async_save=True):
     global _on
     load_strategy = _load_strategy() if locality else None
     disable()
+    take_threads()
     hooks = Hooks()
     _on = _Switch(hooks, replicas, async_save, weakref.WeakKeyDictionary())
     single, wrapper = (

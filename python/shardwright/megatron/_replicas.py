@@ -62,7 +62,6 @@ def find_replicated(held, place):
         one.shard
         for one in held[place]
         if len(one.replica_id) > 2
-        and one.replica_id[:2] == (0, place)
         and all(
             (one.shard, (0, rank, *one.replica_id[2:])) in known
             for rank, known in enumerate(by_rank)

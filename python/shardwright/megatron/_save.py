@@ -16,7 +16,7 @@ from megatron.core.dist_checkpointing.strategies.torch import (
 )
 
 from ..torch._items import ItemFile, Staging
-from ._background import Background, requested
+from ._background import Background, requested, take_threads
 from ._exchange import Exchange
 from ._hooks import balance_once
 from ._publish import Publication, clear_failed, next_generation
@@ -62,6 +62,7 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
         **options,
     ):
         balance_once()
+        take_threads()
         super().__init__(backend, version, **options)
         self.replicas = replicas
         self.tp_group, self.dp_group = tp_group, dp_group
