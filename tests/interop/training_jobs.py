@@ -247,6 +247,9 @@ def switch(root):
             assert saved_by_ours(name, strategy), name
     assert not saved_by_ours("left", strategies["wrapped"])
     assert saved_by_ours("explicit", strategies["ours_wrapped"])
+    named = wrapper(SaveStrategy(replicas=True), group)
+    dist_checkpointing.save(trained.state(), new_folder(f"{root}/replicas"), named)
+    assert report().replicas > 0, "the wrapper hid whose replica was whose"
     ours.enable(replicas=False, locality=False)
     ours.enable(replicas=False, locality=False)
     assert saved_by_ours("enabled", strategies["default"])
@@ -285,6 +288,7 @@ def save_in_background(root, max_staging_bytes):
     _save.ItemFile.write = lambda file: (time.sleep(0.3), write(file))
     states.append(flat_tensors(trained.state()))
     request_save(trained, new_folder(f"{root}/three"), strategy).execute_sync()
+    assert not strategy._background.is_alive(), "published before it was written"
     for name, state in zip(("one", "two", "three"), states):
         loaded = dist_checkpointing.load(trained.state(), f"{root}/{name}")
         trained.model.load_state_dict(loaded["model"], strict=False)
