@@ -26,6 +26,7 @@ enum class Code : std::uint16_t {
   kSourceChanged = 111,
   kNotAFile = 112,
   kOutOfMemory = 113,
+  kSaveFailed = 114,
   // 02xx: codecs
   kLimit = 200,
   kZipCorrupt = 210,
@@ -81,6 +82,7 @@ enum class Code : std::uint16_t {
   kModelIncomplete = 413,
   kArgumentsContradict = 414,
   kReplicaKeys = 415,
+  kMegatronVersion = 416,
   // 05xx: plans and publishing
   kDiskSpace = 500,
   kPlanInvalid = 502,

@@ -103,4 +103,5 @@ NB_MODULE(_core, module) {
   bind_reader(module);
   bind_placements(module);
   bind_planning(module);
+  bind_writing(module);
 }

@@ -52,5 +52,7 @@ void bind_placements(nanobind::module_& module);
 
 /// What a group of ranks reads and sends one another, see shardwright/_loading.
 void bind_planning(nanobind::module_& module);
+/// Writing of checkpoint files out of memory, see shardwright/torch/_items.py.
+void bind_writing(nanobind::module_& module);
 
 }  // namespace shardwright::python

@@ -40,14 +40,14 @@ bool names_code(const std::string& text, const std::string& name) {
   return false;
 }
 
-// All tests' texts: C++ ones and those of the command line.
+// All tests' texts: C++ ones, those of the command line and of other software.
 std::string all_tests() {
   std::string texts;
-  for (const char* folder : {"src", "tests/cli"}) {
+  for (const char* folder : {"src", "tests/cli", "tests/interop"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(source_path(folder))) {
       const std::string path = entry.path().string();
       const bool is_this = path.ends_with("code_page_test.cc");
-      if (path.ends_with("_test.cc") || path.ends_with(".test")) {
+      if (path.ends_with("_test.cc") || path.ends_with(".test") || path.ends_with(".py")) {
         if (!is_this) texts += read_file(path);
       }
     }

@@ -11,6 +11,7 @@ from any_names_jobs import bytes_read
 from checkpoints import GOLDEN, load_dcp, load_hf, same_bits
 
 import shardwright
+from shardwright.torch import StorageReader
 from shardwright.transformers import from_pretrained
 
 TOKENS = torch.tensor([[1, 5, 9, 200, 33, 7, 91, 4], [3, 2, 400, 77, 12, 8, 6, 500]])
@@ -195,3 +196,8 @@ def test_prediction_layers_that_the_class_has_no_place_for(tmp_path):
     tokens = TOKENS % model.config.vocab_size
     with torch.no_grad():
         assert torch.equal(model(tokens).logits, expected(tokens).logits)
+
+
+def test_ranks_share_out_stored_names_only(tmp_path):
+    with pytest.raises(shardwright.UsageError, match="locality=False"):
+        StorageReader(tmp_path, names="hf", locality=True)

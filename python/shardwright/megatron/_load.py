@@ -9,7 +9,7 @@ from megatron.core.dist_checkpointing.strategies.torch import TorchDistLoadShard
 
 from .. import _core
 from .._errors import make
-from .._loading import ROUND_BYTES, Job, Loading
+from .._loading import ROUND_BYTES, Job, Loading, LoadReport
 from .._pickles import check_plain, unpickled
 from ._asked_state import AskedState
 from ._stored_names import see_names_as_asked, stored_tensors
@@ -115,7 +115,7 @@ def last_load():
 
 
 def _read_catalog(folder):
-    # Whoever asks for names may be one rank alone: nothing is exchanged for them.
+    # It may be one rank alone that asks for names: nothing is exchanged for them.
     path = os.path.join(str(folder), ".metadata")
     try:
         with open(path, "rb") as file:

@@ -6,9 +6,14 @@ import shutil
 import warnings
 
 from torch.distributed.checkpoint import DefaultSavePlanner, FileSystemWriter
+from torch.distributed.checkpoint.filesystem import _StorageInfo
+from torch.distributed.checkpoint.planner import WriteItemType
+from torch.distributed.checkpoint.storage import WriteResult
+from torch.futures import Future
 
 from .. import _core
 from .._errors import Error, make
+from ._items import ItemFile
 
 
 class SavePlanner(DefaultSavePlanner):
@@ -33,15 +38,15 @@ class SavePlanner(DefaultSavePlanner):
 class StorageWriter(FileSystemWriter):
     """Lets `dcp.save` write a checkpoint that appears whole, synced to disk, or not at all.
 
-    `dcp.save(state_dict, storage_writer=StorageWriter(path))`. One file per rank is written into a
-    hidden folder beside `path`, which the coordinator renames at the end; all ranks must see the
-    same file system. Where `path` exists the save is refused (SW0107) unless `overwrite`, which
-    replaces a checkpoint and nothing that is not known to be of one: see `--overwrite` of
-    `shardwright convert`. Refused is also a save where a piece has another shape than its metadata
-    says (SW0405).
+    `dcp.save(state_dict, storage_writer=StorageWriter(path))`. One file per rank is written, by
+    `thread_count` threads (0: one for each processor), into a hidden folder beside `path`, which
+    the coordinator renames at the end; all ranks must see the same file system. Where `path` exists
+    the save is refused (SW0107) unless `overwrite`, which replaces a checkpoint and nothing that is
+    not known to be of one: see `--overwrite` of `shardwright convert`. Refused is also a save where
+    a piece has another shape than its metadata says (SW0405).
     """
 
-    def __init__(self, path, *, overwrite=False, thread_count=1):
+    def __init__(self, path, *, overwrite=False, thread_count=0):
         self._replace = overwrite
         # What is left in the hidden folder by a save that failed is no checkpoint.
         super().__init__(
@@ -73,13 +78,28 @@ class StorageWriter(FileSystemWriter):
     def write_data(self, plan, planner):
         try:
             _check_pieces(plan, planner)
-            return super().write_data(plan, planner)
+            return self._write_file(plan, planner)
         except BaseException as error:
-            if isinstance(error, FileNotFoundError) and not self.path.exists():
+            if isinstance(error, (OSError, Error)) and not self.path.exists():
                 text = f"{self._target}: found its hidden folder removed by a rank that failed"
                 raise make("SW0109", text + ", expected it while writing") from None
             shutil.rmtree(self.path, ignore_errors=True)
             raise
+
+    def _write_file(self, plan, planner):
+        name = f"{plan.storage_data.prefix}0.distcp"
+        items = sorted(plan.items, key=lambda item: item.type != WriteItemType.BYTE_IO)
+        values = [(item.index.fqn, planner.resolve_data(item)) for item in items]
+        file = ItemFile(self.path, name, values, self.thread_count)
+        file.write()
+        written = Future()
+        written.set_result(
+            [
+                WriteResult(item.index, length, _StorageInfo(name, offset, length))
+                for item, (offset, length) in zip(items, file.places)
+            ]
+        )
+        return written
 
     def finish(self, metadata, results):
         try:

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages between the ranks of one save, through the job's store: nobody waits for a dead rank."""
+import hashlib
+import pickle
+import threading
+import time
+import zlib
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from .._errors import make
+
+# A store takes no larger values: that of torch refuses 8 MiB.
+_PART_BYTES = 4 << 20
+_BEAT_SECONDS = 1.0
+# For a rank to come at all: others may be behind, with another step or a slow disk.
+_ARRIVAL_SECONDS = 120.0
+
+_attempts = {}  # how often a path was begun, by this process
+
+
+class Exchange:
+    """What the ranks tell one another about the save to `path`.
+
+    A rank that fails calls `fail`, and every other rank that waits raises; so does one that waits
+    for a rank whose process is gone or hangs for more than `silent_seconds`. Collectives of the job
+    are not used: they would wait for half an hour. Not safe for concurrent use.
+    """
+
+    def __init__(self, path, silent_seconds):
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self._path = path
+        self._silent = silent_seconds
+        attempt = _attempts[path] = _attempts.get(path, 0) + 1
+        name = hashlib.sha256(f"{path}\0{attempt}".encode()).hexdigest()[:24]
+        self._store = _store_of(name)
+        self._heart = _Heart(_store_of(name), self.rank)
+        self._heard = {}  # by rank: what its heart said last, and when that changed
+        self._looked = 0.0
+        self._begun = time.monotonic()
+        self._keys = []
+
+    def close(self):
+        """Nobody need wait for this rank any more. Its messages stay for those who come later."""
+        self._heart.stop()
+
+    def forget(self):
+        """Removes this rank's messages; every rank must have read them."""
+        for key in (*self._keys, f"beat/{self.rank}"):
+            self._store.delete_key(key)
+        self._keys = []
+
+    def send(self, topic, message):
+        """Tells all ranks something."""
+        data = zlib.compress(pickled(message), 1)
+        parts = range(0, len(data), _PART_BYTES)
+        for number, start in enumerate(parts):
+            self._set(f"{topic}/{self.rank}/{number}", data[start : start + _PART_BYTES])
+        self._set(f"{topic}/{self.rank}", str(len(parts)).encode())
+
+    def receive(self, topic, ranks):
+        """What each of `ranks` said, in their order. Raises StorageError (SW0114)."""
+        try:
+            return [self._message(f"{topic}/{rank}", ranks) for rank in ranks]
+        except RuntimeError as error:  # torch's, of a store whose process is gone
+            text = f"the job's store does not answer, did rank 0 end? {error}"
+            raise make("SW0114", f"{self._path}: not saved; {text}") from error
+
+    def fail(self, error):
+        """Tells every rank why this one failed; the first that fails is heard."""
+        if not self._store.check(["failed"]):
+            text = f"rank {self.rank}: {type(error).__name__}: {error}"
+            self._set("failed", text.encode(errors="replace")[:_PART_BYTES])
+
+    def check(self):
+        """Raises if any rank has failed."""
+        if self._store.check(["failed"]):
+            text = self._store.get("failed").decode()
+            raise make("SW0114", f"{self._path}: not saved; {text}")
+
+    def _message(self, key, ranks):
+        self._wait(key, ranks)
+        parts = range(int(self._store.get(key)))
+        data = b"".join(self._store.get(f"{key}/{number}") for number in parts)
+        return pickle.loads(zlib.decompress(data))
+
+    def _wait(self, key, ranks):
+        pause = 0.001
+        while not self._store.check([key]):
+            self.check()
+            self._listen(ranks)
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.05 + self.world * 1e-4)
+
+    def _listen(self, ranks):
+        now = time.monotonic()
+        if now - self._looked < _BEAT_SECONDS / 2:
+            return
+        self._looked = now
+        for rank in ranks:
+            key, since = f"beat/{rank}", now
+            beat = self._store.get(key) if self._store.check([key]) else None
+            known = self._heard.get(rank)
+            if known is not None and known[0] == beat:
+                since = known[1]
+            elif known is None and beat is None:
+                since = self._begun
+            self._heard[rank] = beat, since
+            if now - since > (self._silent if beat is not None else _ARRIVAL_SECONDS):
+                text = f"rank {rank}: gave no sign of life for {now - since:.0f} s"
+                self._set("failed", text.encode())
+                raise make("SW0114", f"{self._path}: not saved; {text}")
+
+    def _set(self, key, value):
+        self._store.set(key, value)
+        self._keys.append(key)
+
+
+class _Heart:
+    """Says every second that this process lives, from a thread of its own."""
+
+    def __init__(self, store, rank):
+        self._store, self._key = store, f"beat/{rank}"
+        self._stopped = threading.Event()
+        self._store.set(self._key, "0")
+        self._thread = threading.Thread(target=self._beat, name="shardwright-heart", daemon=True)
+        self._thread.start()
+
+    def stop(self):
+        self._stopped.set()
+        self._thread.join()
+
+    def _beat(self):
+        count = 0
+        while not self._stopped.wait(_BEAT_SECONDS):
+            count += 1
+            try:
+                self._store.set(self._key, str(count))
+            except RuntimeError:
+                return  # the job's store is gone, and with it everybody who would listen
+
+
+class _Parts(list):
+    def write(self, data):
+        self.append(bytes(data))
+
+
+def pickled(message):
+    """A pickle, made through calls to Python, which let other threads run."""
+    parts = _Parts()
+    pickle.Pickler(parts, protocol=4).dump(message)
+    return b"".join(parts)
+
+
+def _store_of(name):
+    store = distributed_c10d._get_default_store()
+    # With a connection of its own, a heart need not wait for what else the job asks the store.
+    if hasattr(store, "clone"):
+        store = store.clone()
+    return dist.PrefixStore(f"shardwright/{name}", store)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one step that makes files a checkpoint: `.metadata` appears. Rank 0's work."""
+import contextlib
+import os
+import pathlib
+import re
+
+from torch.distributed.checkpoint.filesystem import _StorageInfo
+
+from .._errors import make
+from ._exchange import pickled
+
+_METADATA = ".metadata"
+_DATA = re.compile(r"__\d+_(\d+)\.distcp")
+
+
+def next_generation(folder):
+    """A number that no data file of the folder has: a save never writes over one, be it of a
+    checkpoint that is replaced or left by a save that failed."""
+    if not os.path.isdir(folder):
+        raise make("SW0101", f"{folder}: found no folder, expected the one to save to")
+    return max(_generations(folder), default=-1) + 1
+
+
+class Publication:
+    """A checkpoint whose files all ranks have written, until `appear`.
+
+    `planner` is torch's; it checks that the pieces cover each tensor. `written`: what each rank
+    tells of its file.
+    """
+
+    def __init__(self, folder, planner, written):
+        self._folder, self.is_visible = folder, False
+        plans, metadata = planner.create_global_plan([one.plan for one in written])
+        metadata.storage_data = {}
+        for one, plan in zip(written, plans):
+            places = {_key(item): place for item, place in zip(one.plan.items, one.places)}
+            for item in plan.items:
+                info = _StorageInfo(one.file, *places[_key(item)])
+                metadata.storage_data[item.index] = info
+        self._used = {info.relative_path for info in metadata.storage_data.values()}
+        _sync_others(folder)
+        with open(self._partial, "wb") as file:
+            file.write(pickled(metadata))
+            file.flush()
+            os.fsync(file.fileno())
+        _sync(folder)
+
+    def appear(self):
+        """The one step. Data files of what was there before go afterwards."""
+        os.replace(self._partial, os.path.join(self._folder, _METADATA))
+        self.is_visible = True
+        _sync(self._folder)
+        old = [name for name in os.listdir(self._folder) if _DATA.fullmatch(name)]
+        _remove(self._folder, [name for name in old if name not in self._used])
+
+    @property
+    def _partial(self):
+        return os.path.join(self._folder, f"{_METADATA}.partial")
+
+
+def clear_failed(folder, own, rank, generation):
+    """Removes this rank's file of a save that failed; rank 0 removes those of all, for some rank
+    may be dead. What can't be removed is in nobody's way."""
+    names = [own, f"{_METADATA}.partial"] if rank == 0 else [own]
+    if rank == 0:
+        names += [name for name in os.listdir(folder) if _generation(name) == generation]
+    _remove(folder, names)
+
+
+def _remove(folder, names):
+    for name in names:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder, name))
+
+
+def _key(item):
+    return item.index.fqn, item.index.offset
+
+
+def _generation(name):
+    found = _DATA.fullmatch(name)
+    return int(found.group(1)) if found else None
+
+
+def _generations(folder):
+    return [_generation(name) for name in os.listdir(folder) if _DATA.fullmatch(name)]
+
+
+def _sync_others(folder):
+    """What Megatron itself wrote (common.pt) must be durable as well."""
+    for path in pathlib.Path(folder).iterdir():
+        if path.is_file() and not _DATA.fullmatch(path.name):
+            _sync(path)
+
+
+def _sync(path):
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

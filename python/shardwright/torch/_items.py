@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One `.distcp` file, written out of memory by the library's threads."""
+import io
+import os
+
+import torch
+
+from .. import _core
+
+_ALIGNMENT = 64  # of what is staged; every dtype's element divides it
+_COPIED_BYTES = 256 << 20  # that are copied from a GPU before they are written
+
+
+class ItemFile:
+    """A new file `name` in `folder` of the items `(name, value)`; a value is a tensor or a
+    `BytesIO`, which is stored as it is.
+
+    The file is laid out at once, so `places`, offset and length of each item, are known before a
+    byte is written. Tensors become archives as `torch.save` makes them, with CRC-32s, by `threads`
+    threads (0: one for each processor) that hold no GIL. Raises StorageError where the file exists
+    (SW0107) or cannot be written. Not safe for concurrent use.
+    """
+
+    def __init__(self, folder, name, items, threads=0):
+        self.path = os.path.join(os.fspath(folder), name)
+        self._threads = threads
+        plain = [_plain(value) for _, value in items]
+        self._values = [tensor for tensor, _ in plain]
+        described = [
+            (item, dtype, list(tensor.shape)) for (item, _), (tensor, dtype) in zip(items, plain)
+        ]
+        self._pending = range(len(self._values))
+        self._writer = _core.ItemWriter(os.fsencode(folder), name, described)
+        self.places = self._writer.places()
+
+    @property
+    def bytes(self):
+        """Of the whole file."""
+        return sum(length for _, length in self.places)
+
+    def stage(self, staging):
+        """Copies the first values into a `Staging`, as many as fit, and writes the others:
+        afterwards the values' own memory may change. Returns the bytes that were copied."""
+        count = staging.take(self._values)
+        self._write(range(count, len(self._values)))
+        self._values[count:] = []
+        self._pending = range(count)
+        return sum(value.nbytes for value in self._values)
+
+    def write(self):
+        """Writes what is not written yet, and makes the file durable."""
+        self._write(self._pending)
+        self._writer.finish()
+        self._values = []
+
+    def _write(self, which):
+        start = which.start
+        while start < which.stop:
+            end, copied = start, 0
+            while end < which.stop and copied < _COPIED_BYTES:
+                on_host = self._values[end].device.type == "cpu"
+                copied += 0 if on_host else self._values[end].nbytes
+                end += 1
+            payloads = [_bytes_of(value.cpu()) for value in self._values[start:end]]
+            self._writer.write(start, payloads, self._threads)
+            start = end
+
+
+class Staging:
+    """Host memory for copies of what is saved, of at most `max_bytes`; kept for the next save."""
+
+    def __init__(self, max_bytes):
+        self._max_bytes = max_bytes
+        self._memory = _nothing()
+
+    def take(self, tensors):
+        """Replaces the first tensors of a list by copies, as many as fit; returns how many."""
+        places, end = [], 0
+        for tensor in tensors:
+            start = -(-end // _ALIGNMENT) * _ALIGNMENT
+            if start + tensor.nbytes > self._max_bytes:
+                break
+            places.append(start)
+            end = start + tensor.nbytes
+        if self._memory.nbytes < end:
+            self._memory = _nothing()  # freed before there is a larger one
+            pinned = torch.cuda.is_available()
+            self._memory = torch.empty(end, dtype=torch.uint8, pin_memory=pinned)
+        on_gpu = False
+        for index, start in enumerate(places):
+            source = tensors[index]
+            copy = self._memory[start : start + source.nbytes].view(source.dtype)
+            copy = copy.view(source.shape)
+            copy.copy_(source, non_blocking=True)
+            on_gpu |= source.device.type != "cpu"
+            tensors[index] = copy
+        if on_gpu:
+            torch.cuda.synchronize()
+        return len(places)
+
+
+def _plain(value):
+    """A dense tensor without history and the name of its type; of a `BytesIO` its bytes and ""."""
+    if not isinstance(value, torch.Tensor):
+        buffer = value.getbuffer()
+        bytes_ = torch.frombuffer(buffer, dtype=torch.uint8) if buffer.nbytes else _nothing()
+        return bytes_, ""
+    tensor = value.detach().resolve_conj().resolve_neg()
+    if _is_known(tensor):
+        return tensor.contiguous(), _name_of(tensor.dtype)
+    archive = io.BytesIO()
+    torch.save(tensor, archive)  # quantised types and the like: torch knows how
+    return _plain(archive)
+
+
+def _is_known(tensor):
+    is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
+    return is_plain and tensor.layout == torch.strided and _core.knows_dtype(_name_of(tensor.dtype))
+
+
+def _name_of(dtype):
+    return str(dtype).partition(".")[2]
+
+
+def _bytes_of(tensor):
+    return tensor.reshape(-1).view(torch.uint8)
+
+
+def _nothing():
+    return torch.empty(0, dtype=torch.uint8)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Megatron-LM's own save_checkpoint with a later Megatron-Core, through shardwright.megatron."""
+import json
+import os
+import pathlib
+
+import pytest
+
+CASES = ("dense", "dense_async", "moe")
+
+
+@pytest.fixture(scope="module")
+def newer_path():
+    folder = os.environ.get("SHARDWRIGHT_NEWER_MEGATRON", "")
+    assert pathlib.Path(folder, "megatron/training").is_dir(), (
+        f"found no Megatron-Core in '{folder}'; './dev test' puts it there"
+    )
+    tools = pathlib.Path(__file__).resolve().parent / "tools"
+    path = os.pathsep.join([folder, str(tools), os.environ.get("PYTHONPATH", "")])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", path)
+        yield
+
+
+@pytest.fixture(scope="module")
+def saved(ranks, newer_path, tmp_path_factory):
+    root = tmp_path_factory.mktemp("saved")
+    ranks("newer_training_jobs", "save", 4, root=root)
+    return root
+
+
+def test_saved_by_ours_loads_in_stock(shardwright, ranks, saved):
+    for name in CASES:
+        ours, stock = saved / "ours" / name, saved / "stock" / name
+        assert (ours / "latest_checkpointed_iteration.txt").read_text() == "10"
+        shardwright("verify", ours)
+        digests = {
+            json.loads(shardwright("hash", folder, "--json").stdout)["digest"]
+            for folder in (ours, stock, saved / "plain" / name)
+        }
+        assert len(digests) == 1, name
+        collapse = ("--to", "torch_dist", "--tp-replicas", "collapse", "--tp", "2", "--etp", "1")
+        sizes = collapse if name == "moe" else collapse[:-2]
+        shardwright("convert", ours, saved / "collapsed" / name, *sizes)
+    ranks("newer_training_jobs", "load", 4, root=saved)
+
+
+def test_saved_by_ours_loads_by_ours(ranks, saved):
+    ranks("newer_training_jobs", "load_by_ours", 4, root=saved)
