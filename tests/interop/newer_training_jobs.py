@@ -71,8 +71,10 @@ def load_by_ours(root):
             for strictness in ("raise_unexpected", "log_all", "ignore_all", "assume_ok_unexpected"):
                 load_checkpoint(folder, words.split(" --async-save")[0], strictness)
                 last = ours.last_load()
-                assert last.own_bytes > 0 and last.foreign_bytes == last.foreign_opens == 0, last
-                assert last.opens == 1, last
+                assert last.opens - last.foreign_opens == 1 and last.own_bytes > 0, last
+                # Experts are not shared out over the tensor ranks, of which the first saved them.
+                others = 1 if name == "moe" and dist.get_rank() % 2 else 0
+                assert last.foreign_opens == others and (last.foreign_bytes > 0) == others, last
     assert type(ours.last_load()) is ours.LoadReport
 
 
