@@ -4,8 +4,8 @@ import functools
 import os
 import time
 
-from .. import _core
 from .._errors import make
+from ._catalog import catalog_of, read_metadata
 from ._exchange import Exchange
 from ._job import Job
 from ._phase import Phase
@@ -52,7 +52,7 @@ class Loading:
         started = time.perf_counter()
         job = self._job
         phases = job.attempt(self._phases)
-        contents = job.tell_first(self._read_metadata)
+        contents = job.tell_first(lambda: read_metadata(self._name))
         catalog, wanted = job.attempt(lambda: self._resolve(contents, ask))
         counts = []
         for phase, own in zip(phases, wanted):
@@ -80,17 +80,8 @@ class Loading:
             for group, of_objects in ((self._group, False), (self._job.group, True))
         ]
 
-    def _read_metadata(self):
-        path = os.path.join(self._path, b".metadata")
-        try:
-            with open(path, "rb") as file:
-                return file.read()
-        except OSError as error:
-            code = "SW0101" if isinstance(error, FileNotFoundError) else "SW0103"
-            raise make(code, f"{os.fsdecode(path)}: {error.strerror}") from error
-
     def _resolve(self, contents, ask):
-        catalog = _core.LoadCatalog(contents, os.path.join(self._name, ".metadata"))
+        catalog = catalog_of(contents, self._name)
         wanted = ask(catalog)
         tensors = [one for one in wanted if one.target is not None]
         return catalog, (tensors, [one for one in wanted if one.target is None])

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading for Megatron-Core's dist_checkpointing."""
-import os
-
 from megatron.core import parallel_state
 from megatron.core.dist_checkpointing import validation
 from megatron.core.dist_checkpointing.mapping import ShardedObject
 from megatron.core.dist_checkpointing.strategies.torch import TorchDistLoadShardedStrategy
 
-from .. import _core
-from .._errors import make
-from .._loading import ROUND_BYTES, Job, Loading, LoadReport
+from .._loading import ROUND_BYTES, Job, Loading, LoadReport, catalog_of, read_metadata
 from .._pickles import check_plain, unpickled
 from ._asked_state import AskedState
 from ._stored_names import see_names_as_asked, stored_tensors
@@ -116,11 +112,4 @@ def last_load():
 
 def _read_catalog(folder):
     # It may be one rank alone that asks for names: nothing is exchanged for them.
-    path = os.path.join(str(folder), ".metadata")
-    try:
-        with open(path, "rb") as file:
-            contents = file.read()
-    except OSError as error:
-        code = "SW0101" if isinstance(error, FileNotFoundError) else "SW0103"
-        raise make(code, f"{path}: {error.strerror}") from error
-    return _core.LoadCatalog(contents, path)
+    return catalog_of(read_metadata(str(folder)), str(folder))
