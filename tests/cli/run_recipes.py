@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The shell commands of the README and of the recipes work as they stand.
+
+run_recipes.py SHARDWRIGHT GOLDEN [PAGE...] runs each ```sh block of the pages in order, as one
+script that stops at the first command that fails. The names in them stand for small checkpoints of
+tests/golden, which lie in the working folder under those names. Blocks of another kind (```text)
+are not run. Chinese pages have the same code, which check_docs.py sees to.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = ["README.md", "docs/index.md", "docs/verify.md", "docs/recipes/*.md"]
+# Names that the pages use, and what stands for them here.
+MODELS = {
+    "Llama-3.1-8B": "hf/llama3/hf",
+    "MyModel": "hf/qwen3/hf",
+    "Qwen3-30B-A3B": "hf/qwen3_moe/hf",
+    "Qwen3-VL-4B": "hf/qwen3_vl/hf",
+    "Qwen3.5-27B": "hf/qwen35_vl/hf",
+    "llama-run": "mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full",
+    "moe-run": "mcore/moe_te_grouped/v0.16.1/tp1pp2ep2dp2-torch_dist-full",
+    "bucket-run": "mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket",
+    "old-run": "hf/llama3/legacy_tp2pp2ep1",
+    "mlite-run": "dcp/mlite_sound",
+}
+# What a page takes as given: made before its first block.
+PREPARED = {
+    "README.md": "cp {root}/models/qwen3.json my_family.json",
+    "docs/recipes/deepspeed.md": """
+        mkdir -p zero-run/global_step100
+        touch zero-run/global_step100/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt
+        echo global_step100 > zero-run/latest""",
+    "docs/recipes/fsdp.md": """
+        shardwright convert Llama-3.1-8B fsdp-run --to dcp --shards 4
+        shardwright convert llama-run mfsdp-run --to fsdp_dtensor --shards 4""",
+    "docs/recipes/megatron_to_hf.md": """
+        mkdir Llama-3.1-8B-tokenizer
+        shardwright convert llama-run draft --to hf
+        cp draft/config.json Llama-3.1-8B-tokenizer/
+        echo '{{}}' > Llama-3.1-8B-tokenizer/tokenizer.json
+        rm -r draft""",
+    "docs/recipes/merge.md": """
+        shardwright split Qwen3-VL-4B p
+        mv p/language Qwen3-4B; mv p/images VIT; mv p/adapter MLP; rm -r p""",
+    "docs/recipes/siblings.md": """
+        mkdir -p verl-run/global_step_1/actor
+        touch verl-run/global_step_1/actor/model_world_size_2_rank_{{0,1}}.pt
+        echo '{{"FSDP_version": 2, "world_size": 2}}' > verl-run/global_step_1/actor/fsdp_config.json""",
+    "docs/verify.md": "shardwright convert Llama-3.1-8B ckpt --to torch_dist --tp 2",
+}
+
+
+def shell_blocks(text):
+    return re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)
+
+
+def run(script, folder, program):
+    path = f"{pathlib.Path(program).resolve().parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], cwd=folder, text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "PATH": path},
+    )  # fmt: skip
+
+
+def failures(name, text, program, golden):
+    """What of the page does not work: at most one line, as later commands need earlier ones."""
+    blocks = shell_blocks(text)
+    if not blocks:
+        yield f"{name}: shows no command"
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for model, source in MODELS.items():
+            if re.search(rf"(?<![\w.-]){re.escape(model)}(?![\w-])", text + PREPARED.get(name, "")):
+                shutil.copytree(golden / source, pathlib.Path(folder, model))
+        prepared = PREPARED.get(name, "").format(root=ROOT)
+        for script in [prepared, *blocks]:
+            done = run(script, folder, program)
+            if done.returncode:
+                yield f"{name}: exit status {done.returncode} of\n{script}\nwhich printed\n{done.stdout}"
+                return
+
+
+def main():
+    program, golden = sys.argv[1], pathlib.Path(sys.argv[2])
+    pages = [pathlib.Path(page) for page in sys.argv[3:]]
+    for pattern in [] if pages else PAGES:
+        found = [page for page in sorted(ROOT.glob(pattern)) if not page.stem.endswith("_zh")]
+        if not found:
+            print(f"{pattern}: is listed as a page with commands and does not exist")
+            return 1
+        pages += found
+    failed = 0
+    for page in pages:
+        name = page.relative_to(ROOT).as_posix() if page.is_relative_to(ROOT) else page.name
+        for failure in failures(name, page.read_text("utf-8"), program, golden):
+            failed += 1
+            print(failure)
+    print(f"{len(pages)} pages, {failed} failed")
+    return 1 if failed or not pages else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
