@@ -235,7 +235,7 @@ Commands:
   shardwright COMMAND --help    its flags
   shardwright --version
 
-Exit status: 0 fine, 1 findings or differences, 2 usage or failure.
+Exit status: 0 fine, 1 findings or differences, 2 usage or failure, 128+N stopped by signal N.
 )";
   return text;
 }

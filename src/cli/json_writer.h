@@ -16,6 +16,8 @@ namespace shardwright::cli {
 class JsonWriter {
  public:
   JsonWriter& open_object() { return open('{', '}', false); }
+  /// An object that stays on one line.
+  JsonWriter& open_line() { return open('{', '}', true); }
   JsonWriter& open_list() { return open('[', ']', false); }
   /// A list that stays on one line.
   JsonWriter& open_row() { return open('[', ']', true); }
