@@ -100,6 +100,7 @@ Result<Command> to_locality(const CLI::App& app, LocalityCommand& command) {
 
 void add_explain(CLI::App& app, ExplainCommand& command) {
   add_path(app, "CODE", command.code, "a code such as SW0307 or L07");
+  add_flag(app, "--json", command.json, "the page as JSON on standard output");
   add_language(app, command.language);
 }
 

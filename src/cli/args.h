@@ -52,6 +52,7 @@ struct DiagnoseCommand {
 struct ExplainCommand {
   std::string code;
   Language language = Language::kEnglish;
+  bool json = false;
 };
 
 struct VerifyCommand {

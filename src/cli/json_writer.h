@@ -29,6 +29,8 @@ class JsonWriter {
   JsonWriter& number(std::uint64_t value);
   /// Infinities and NaN have no JSON: they become text.
   JsonWriter& real(double value);
+  /// A number that is already text, and as text what is no finite one: `nan`, `1+2j`.
+  JsonWriter& number_text(std::string_view value);
   JsonWriter& flag(bool value);
   JsonWriter& null();
 

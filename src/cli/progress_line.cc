@@ -138,7 +138,9 @@ void ProgressLine::begin(RunPhase phase, std::uint64_t bytes) {
     case ProgressForm::kJson: {
       JsonWriter json;
       json.open_line().text("event", "phase").text("phase", phase_name(phase));
-      json.number("bytes_total", bytes).close();
+      json.key("bytes_total");
+      bytes > 0 ? json.number(bytes) : json.null();
+      json.close();
       console_->progress_event(json.take());
       break;
     }
