@@ -14,6 +14,7 @@
 #include "cli/run.h"
 #include "convert/replaced_files.h"
 #include "io/publish.h"
+#include "verify/option_words.h"
 
 namespace nb = nanobind;
 
@@ -99,6 +100,10 @@ NB_MODULE(_core, module) {
   nb::register_exception_translator(&translate);
   module.attr("version") = SHARDWRIGHT_VERSION;
   module.def("run", &run, nb::arg("words"), nb::arg("progress").none());
+  module.def(
+      "in_words_of_arguments",
+      [](const std::string& text) { return shardwright::in_words_of_arguments(text); },
+      nb::arg("text"));
   module.def("check_replaceable", &check_replaceable, nb::arg("path"));
   bind_reader(module);
   bind_placements(module);
