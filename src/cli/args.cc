@@ -7,9 +7,12 @@
 
 #include "base/fail.h"
 #include "cli/command_line.h"
+#include "cli/command_outline.h"
+#include "cli/completion.h"
 #include "cli/console_args.h"
 #include "cli/conversion_flags.h"
 #include "cli/help.h"
+#include "cli/man_page.h"
 #include "cli/options.h"
 #include "cli/part_args.h"
 #include "cli/proof_args.h"
@@ -126,6 +129,28 @@ void add_demo(CLI::App& app, DemoCommand& command) {
   add_models(app, command.models);
 }
 
+struct CompletionCommand {
+  Shell shell = Shell::kBash;
+};
+
+void add_completion(CLI::App& app, CompletionCommand& command) {
+  require(add_choice<Shell>(app, "SHELL", command.shell,
+                            {{"bash", Shell::kBash}, {"zsh", Shell::kZsh}, {"fish", Shell::kFish}},
+                            "bash, zsh or fish"));
+}
+
+Result<Command> to_completion(const CLI::App& app, CompletionCommand& command) {
+  return ShowText{completion_script(command.shell, outline_of(app))};
+}
+
+struct ManCommand {};
+
+void add_man(CLI::App& /*app*/, ManCommand& /*command*/) {}
+
+Result<Command> to_man(const CLI::App& app, ManCommand& /*command*/) {
+  return ShowText{man_page(outline_of(app))};
+}
+
 template <class T>
 Result<Command> as_given(const CLI::App&, T& command) {
   return std::move(command);
@@ -165,6 +190,8 @@ void add_commands(CommandLine& line, Reading& reading) {
   add(line, reading, "merge", add_merge);
   add(line, reading, "split", add_split);
   add(line, reading, "demo", add_demo);
+  add(line, reading, "completion", add_completion, to_completion);
+  add(line, reading, "man", add_man, to_man);
 }
 
 }  // namespace

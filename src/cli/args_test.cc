@@ -255,8 +255,8 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{}, "shardwright: name a command: inspect, plan"},
       {{"covnert"},
        "found 'covnert', expected inspect, plan, convert, diagnose, verify, diff, hash, show, "
-       "locality, index, explain, map, merge, split or demo; did you "
-       "mean convert"},
+       "locality, index, explain, map, merge, split, demo, completion or "
+       "man; did you mean convert"},
       {{"--halp"}, "did you mean --help?"},
       {{"xyzzyxyzzy"}, "see 'shardwright --help'"},
       {{""}, "found ''"},

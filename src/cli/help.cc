@@ -202,6 +202,26 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
         .details = "Hugging Face to Megatron, resharded, and back to Hugging Face; then every "
                    "tensor's bytes are compared with the input's.",
     },
+    {
+        .name = "completion",
+        .summary = "a script that completes command lines in bash, zsh or fish",
+        .examples = R"(
+  shardwright completion bash > ~/.local/share/bash-completion/completions/shardwright
+  shardwright completion zsh > ~/.zfunc/_shardwright    a folder of $fpath
+  shardwright completion fish > ~/.config/fish/completions/shardwright.fish
+)",
+        .usage = "SHELL",
+        .details = "Whoever installs with cmake --install or pip has these files already.",
+    },
+    {
+        .name = "man",
+        .summary = "the manual page with every command and flag",
+        .examples = R"(
+  shardwright man | man -l -
+)",
+        .usage = "",
+        .details = "For man and groff; cmake --install and pip install it.",
+    },
 }};
 
 }  // namespace
@@ -229,7 +249,7 @@ Usage: shardwright COMMAND ...
 Commands:
 )";
   for (const CommandHelp& help : command_helps()) {
-    fmt::format_to(std::back_inserter(text), "  {:<9}{}\n", help.name, help.summary);
+    fmt::format_to(std::back_inserter(text), "  {:<12}{}\n", help.name, help.summary);
   }
   text += R"(
   shardwright COMMAND --help    its flags
