@@ -66,6 +66,7 @@ struct DiffCommand {
   std::string right;
   ProofOptions options;
   std::optional<double> tolerance;
+  bool stat = false;  ///< a line for each layer, not for each tensor
   bool json = false;
 };
 

@@ -88,6 +88,7 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
         .examples = R"(
   shardwright diff ckpt-tp4 ckpt-tp2                    two layouts of one model
   shardwright diff Llama-3.1-8B/ ckpt                   Hugging Face with Megatron
+  shardwright diff a b --stat                           which layers, how far
   shardwright diff a b --tolerance 1e-6                 floating point numbers may be this far off
 )",
         .usage = "A B",
@@ -255,6 +256,7 @@ Commands:
   shardwright COMMAND --help    its flags
   shardwright --version
 
+diagnose and explain also speak Chinese: --lang zh, or LANG=zh_CN.UTF-8. The rest is English.
 Exit status: 0 fine, 1 findings or differences, 2 usage or failure, 128+N stopped by signal N.
 )";
   return text;

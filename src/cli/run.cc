@@ -10,12 +10,13 @@
 #include <variant>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/dialect.h"
 #include "cli/help.h"
 #include "cli/json_output.h"
-#include "cli/summary.h"
+#include "cli/locale_language.h"
 
 namespace shardwright::cli {
 namespace {
@@ -74,6 +75,10 @@ int report(const Error& error, const std::vector<std::string>& arguments, Consol
     console.print(error_json(help == nullptr ? "error" : help->name, error));
   }
   console.error(error);
+  // Errors themselves are English, so that they can be searched for; their pages are not.
+  if (language_from_environment() == Language::kChinese) {
+    console.note(fmt::format("中文说明：shardwright explain {}", code_name(error.code)));
+  }
   const bool stopped = error.code == Code::kCancelled && console.stop_signal() != 0;
   return stopped ? kExitSignal + console.stop_signal() : kExitFailure;
 }
