@@ -230,3 +230,17 @@ def test_schema_and_results_agree():
         documents = json.loads((schemas / f"{command}.json").read_text())["anyOf"]
         keys = {key for one in documents for key in one["properties"]} - {"schema", "error"}
         assert set(kind.__dataclass_fields__) == keys, command
+
+
+def test_nothing_is_written_to_a_folder_called_s3(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for call in (
+        lambda: shardwright.plan(LLAMA, "s3://bucket/out", to="hf"),
+        lambda: shardwright.convert(LLAMA, "hf://org/model", to="hf"),
+        lambda: shardwright.split(VISION, "s3://bucket/out"),
+    ):
+        with pytest.raises(shardwright.UsageError, match="written on this machine"):
+            call()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(FileNotFoundError, match="hf download meta-llama/Llama-3.1-8B"):
+        shardwright.open("meta-llama/Llama-3.1-8B")
