@@ -3,6 +3,7 @@
 """What must hold of the documents: links lead somewhere, and Chinese pages keep up with English ones.
 
 check_docs.py [ROOT] prints what does not, one line each, and exits with 1 if anything does not.
+Each page below docs/ is in the site's menu, or among those that mkdocs.yml keeps out of it.
 A page X.md and its twin X_zh.md have the same headings (by level, in order), the same fenced code
 apart from comments, and tables of as many rows; a page that was changed alone is found by that.
 """
@@ -16,8 +17,8 @@ import urllib.parse
 # What users read: these must have a twin. Others may.
 TWINS = [
     "README.md", "docs/index.md", "docs/diagnose.md", "docs/errors.md", "docs/locality.md",
-    "docs/losses.md", "docs/placements.md", "docs/python.md", "docs/recipes/*.md",
-    "docs/training.md", "docs/verify.md",
+    "docs/cpp.md", "docs/losses.md", "docs/placements.md", "docs/python.md", "docs/recipes/*.md",
+    "docs/running.md", "docs/training.md", "docs/verify.md",
 ]  # fmt: skip
 LEAVES = re.compile(r"^[a-z][a-z0-9+.-]*:|^//", re.I)
 COMMENT = re.compile(r"(^|\s)(#|//)\s.*$")
@@ -126,6 +127,14 @@ def lags(page, twin, tree):
         yield f"{twin}: table {found[0]} has {found[2]} rows, that of {page} has {found[1]}"
 
 
+def missing_in_menu(tree):
+    menu = set(re.findall(r"[\w/.-]+\.md", tree["mkdocs.yml"]))
+    kept_out = re.findall(r"^  /(\S+/)$", tree["mkdocs.yml"], re.M)
+    for page in sorted(path[5:] for path in tree if re.match(r"docs/.*\.md$", path)):
+        if page not in menu and not page.startswith(tuple(kept_out)):
+            yield f"docs/{page}: is not in the menu of mkdocs.yml"
+
+
 def broken_docs(tree):
     """tree: path -> text. What is wrong, a line each."""
     folders = {str(parent) for path in tree for parent in pathlib.PurePosixPath(path).parents}
@@ -144,6 +153,7 @@ def broken_docs(tree):
     for pattern in TWINS:
         if not fnmatch.filter(tree, pattern):
             yield f"{pattern}: is listed as a page that has a twin and does not exist"
+    yield from missing_in_menu(tree)
 
 
 def read_tree(root):
@@ -152,7 +162,7 @@ def read_tree(root):
     for path in root.rglob("*"):
         name = path.relative_to(root).as_posix()
         if not skipped.search(name) and path.is_file():
-            tree[name] = path.read_text("utf-8") if name.endswith(".md") else ""
+            tree[name] = path.read_text("utf-8") if name.endswith((".md", "mkdocs.yml")) else ""
     return tree
 
 

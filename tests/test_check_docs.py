@@ -7,11 +7,13 @@ from check_docs import TWINS, broken_docs
 
 LISTED = {path.replace("*", "x"): "" for path in TWINS}
 LISTED.update({path.replace(".md", "_zh.md"): "" for path in LISTED})
+LISTED["mkdocs.yml"] = "  /kept/\n" + "".join(f"- x: {path[5:]}\n" for path in LISTED)
 
 
 class Rules(unittest.TestCase):
     def finds(self, pages, *complaints):
-        found = list(broken_docs({**LISTED, **pages}))
+        menu = LISTED["mkdocs.yml"] + "".join(f"- {path[5:]}\n" for path in pages)
+        found = list(broken_docs({**LISTED, "mkdocs.yml": menu, **pages}))
         self.assertEqual(len(found), len(complaints), found)
         for line, complaint in zip(found, complaints):
             self.assertIn(complaint, line)
@@ -48,6 +50,12 @@ class Rules(unittest.TestCase):
         self.finds({"docs/formats/a.md": ""})
         self.finds({"docs/formats/a_zh.md": ""}, "which does not exist")
         self.finds({"docs/recipes/new.md": ""}, "docs/recipes/new.md: has no Chinese twin")
+
+    def test_menu(self):
+        self.finds({"docs/a.md": "", "mkdocs.yml": LISTED["mkdocs.yml"] + "- A: b/a.md\n"},
+                   "docs/a.md: is not in the menu")
+        self.finds({"docs/a.md": "", "mkdocs.yml": LISTED["mkdocs.yml"] + "- A: a.md\n"})
+        self.finds({"docs/kept/a.md": "", "mkdocs.yml": LISTED["mkdocs.yml"]})
 
     def test_outline(self):
         self.pair("# A\n## B\n", "# 甲\n## 乙\n")

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hook of MkDocs: each page leads to its twin in the other language, and out of docs/ to the repository.
+
+`X_zh.md` is the Chinese twin of `X.md`. Links from docs/ to other parts of the tree work where the
+files are read in the repository; on the site they become links to `repo_url`, or plain text while
+none is configured.
+"""
+import posixpath
+import re
+
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(((?:\.\./)+[^)\s]*)\)")
+
+
+def twin_of(path):
+    return path[:-6] + ".md" if path.endswith("_zh.md") else path[:-3] + "_zh.md"
+
+
+def with_twin(markdown, twin):
+    """The page with a link to its twin below the title, unless it has one there."""
+    name = posixpath.basename(twin)
+    title, newline, rest = markdown.partition("\n")
+    if f"]({name})" in rest[:200] or not title.startswith("# "):
+        return markdown
+    word = "中文" if twin.endswith("_zh.md") else "English"
+    return f"{title}{newline}\n[{word}]({name})\n{newline}{rest}"
+
+
+def without_links_out(markdown, page, repository):
+    def replaced(match):
+        path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), match[2]))
+        if path.startswith("docs/"):
+            return match[0]
+        return f"[{match[1]}]({repository}/blob/HEAD/{path})" if repository else match[1]
+
+    return LINK.sub(replaced, markdown)
+
+
+def on_page_markdown(markdown, page, config, files):
+    path = page.file.src_uri
+    markdown = without_links_out(markdown, path, (config.repo_url or "").rstrip("/"))
+    twin = twin_of(path)
+    return with_twin(markdown, twin) if files.get_file_from_path(twin) else markdown
