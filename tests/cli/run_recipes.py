@@ -32,7 +32,7 @@ MODELS = {
 }
 # What a page takes as given: made before its first block.
 PREPARED = {
-    "README.md": "cp {root}/models/qwen3.json my_family.json",
+    "README.md": "sed s/qwen3/my_family/ {root}/models/qwen3.json > my_family.json",
     "docs/recipes/deepspeed.md": """
         mkdir -p zero-run/global_step100
         touch zero-run/global_step100/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt

@@ -1,0 +1,23 @@
+# The program alone, linked statically but for libc. docker build -t shardwright .
+# docker run --rm -u "$(id -u):$(id -g)" -v "$PWD:/data" shardwright inspect ckpt
+FROM debian:bookworm-slim AS build
+SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
+# Versions are those of the stable release: pinning them here would only break the build at the next point release.
+# hadolint ignore=DL3008
+RUN apt-get update && \
+    apt-get install -y --no-install-recommends cmake ninja-build g++ libfmt-dev libcli11-dev nlohmann-json3-dev \
+      libyaml-cpp-dev libdeflate-dev libxxhash-dev libzstd-dev libssl-dev && \
+    rm -rf /var/lib/apt/lists/*
+COPY . /source
+WORKDIR /source
+RUN cmake --preset release -DSHARDWRIGHT_STATIC=ON && \
+    cmake --build --preset release --target shardwright_cli && \
+    install -D -s build/release/shardwright /out/usr/local/bin/shardwright
+
+FROM debian:bookworm-slim
+COPY --from=build /out/ /
+RUN useradd --create-home --uid 1000 shardwright && install -d -o shardwright -g shardwright /data
+USER shardwright
+WORKDIR /data
+ENTRYPOINT ["shardwright"]
+CMD ["--help"]
