@@ -8,6 +8,7 @@
 #include "model/config_rules.h"
 #include "model/config_values.h"
 #include "model/expert_layers.h"
+#include "model/indexer_layers.h"
 #include "model/instances.h"
 #include "model/layer_kinds.h"
 #include "model/window_layers.h"
@@ -71,6 +72,7 @@ class ArgsBuilder {
     if (rule.kind == RuleKind::kAlike) return check_alike(rule);
     if (rule.kind == RuleKind::kWindow) return apply_window(rule);
     if (tells_experts(rule)) return apply_experts(rule);
+    if (rule.kind == RuleKind::kIndexerLayers) return apply_indexers(rule);
     if (rule.kind == RuleKind::kInverted) {
       apply_inverted(rule);
       return {};
@@ -199,7 +201,12 @@ class ArgsBuilder {
     const auto value = [&](std::size_t i) {
       return i < rule.hf.size() ? find_set(hf_, rule.hf[i]) : nullptr;
     };
-    if (rule.kind == RuleKind::kDenseFirst) {
+    if (rule.kind == RuleKind::kExpertTypes) {
+      const auto* types =
+          value(0) == nullptr ? nullptr : std::get_if<std::vector<std::string>>(value(0));
+      if (types == nullptr) return {};
+      set(rule.args[0], to_layer_frequency(SW_TRY(experts_of_types(rule.hf[0], *types, layers))));
+    } else if (rule.kind == RuleKind::kDenseFirst) {
       const std::int64_t step = whole_or(value(1), 1);
       set(rule.args[0],
           to_layer_frequency(experts_after_dense(whole_or(value(0), 0), step, layers)));
@@ -213,6 +220,31 @@ class ArgsBuilder {
       const ExpertRange range{whole_or(value(0), 0), whole_or(value(1), -1), whole_or(value(2), 1)};
       set(rule.args[0], to_layer_frequency(experts_in(range, layers)));
     }
+    return {};
+  }
+
+  Status apply_indexers(const ConfigRule& rule) {
+    const ArgValue* found = find_set(hf_, rule.hf[0]);
+    const auto* types = found == nullptr ? nullptr : std::get_if<IndexerTypes>(found);
+    IndexerSchedule schedule{whole_or(find_set(hf_, rule.hf[1]), 1),
+                             whole_or(find_set(hf_, rule.hf[2]), kDefaultIndexerOffset)};
+    if (types != nullptr) {
+      const std::int64_t layers = SW_TRY(layers_of(sizes_));
+      const auto listed = SW_TRY(schedule_of_types(rule.hf[0], *types, layers));
+      if (!listed) {
+        note(fmt::format("{} has layers that no {} and {} of Megatron give", rule.hf[0],
+                         rule.args[0], rule.args[1]));
+        return {};
+      }
+      if (types_of_schedule(schedule, layers) != *types) schedule = *listed;
+    }
+    if (schedule.frequency < 1 || schedule.offset < 0) {
+      return fail(Code::kConfigMissing,
+                  "{} and {}: found {} and {}, expected a number from 1 and one from 0", rule.hf[1],
+                  rule.hf[2], schedule.frequency, schedule.offset);
+    }
+    set(rule.args[0], ArgValue{schedule.frequency});
+    set(rule.args[1], ArgValue{schedule.frequency == 1 ? 0 : schedule.offset});
     return {};
   }
 

@@ -8,6 +8,7 @@
 #include "model/config_rules.h"
 #include "model/config_values.h"
 #include "model/expert_layers.h"
+#include "model/indexer_layers.h"
 #include "model/layer_kinds.h"
 #include "model/window_layers.h"
 
@@ -75,6 +76,7 @@ class ConfigBuilder {
       return apply_number(rule);
     }
     if (tells_experts(rule)) return apply_experts(rule);
+    if (rule.kind == RuleKind::kIndexerLayers) return apply_indexers(rule);
     if (rule.kind == RuleKind::kInverted) {
       apply_inverted(rule);
       return {};
@@ -175,6 +177,10 @@ class ConfigBuilder {
     const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
     const ArgValue* found = first_set(args_, rule.args);
     const ExpertLayers experts = from_layer_frequency(found, layers);
+    if (rule.kind == RuleKind::kExpertTypes) {
+      set(rule.hf[0], ArgValue{to_mlp_types(experts)}, false);
+      return {};
+    }
     Pattern dense;
     for (std::int64_t layer = 0; layer < layers; ++layer) {
       if (experts[static_cast<std::size_t>(layer)] == 0) dense.push_back(layer);
@@ -196,6 +202,17 @@ class ConfigBuilder {
     } else if (rule.hf.size() > 1) {
       set(rule.hf[1], ArgValue{std::int64_t{1}}, false);
     }
+    return {};
+  }
+
+  Status apply_indexers(const ConfigRule& rule) {
+    const IndexerSchedule schedule{whole_or(find_set(args_, rule.args[0]), 1),
+                                   whole_or(find_set(args_, rule.args[1]), 0)};
+    if (schedule.frequency <= 1) return {};
+    const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
+    set(rule.hf[0], ArgValue{types_of_schedule(schedule, layers)}, false);
+    set(rule.hf[1], ArgValue{schedule.frequency}, false);
+    set(rule.hf[2], ArgValue{schedule.offset}, false);
     return {};
   }
 

@@ -95,7 +95,7 @@ bool is_of_a_list(std::string_view name) {
 
 bool tells_experts(const ConfigRule& rule) {
   return rule.kind == RuleKind::kDenseFirst || rule.kind == RuleKind::kSparseStep ||
-         rule.kind == RuleKind::kExpertRange;
+         rule.kind == RuleKind::kExpertRange || rule.kind == RuleKind::kExpertTypes;
 }
 
 std::vector<std::int64_t> inverted(std::vector<std::int64_t> flags) {

@@ -152,11 +152,13 @@ Result<ConfigRule::Kind> parse_kind(const JsonNode& node) {
   if (kind == "inverse_sqrt") return Kind::kInverseSqrt;
   if (kind == "fraction") return Kind::kFraction;
   if (kind == "expert_range") return Kind::kExpertRange;
+  if (kind == "expert_types") return Kind::kExpertTypes;
+  if (kind == "indexer_layers") return Kind::kIndexerLayers;
   if (kind == "inverted") return Kind::kInverted;
   return named->invalid(fmt::format("'{}'", kind),
                         "pair, window, dense_first, sparse_step, alike, window_layers, "
-                        "inverse_sqrt, fraction, expert_range, inverted, linear_attention or "
-                        "block_pattern");
+                        "inverse_sqrt, fraction, expert_range, expert_types, indexer_layers, inverted, "
+                        "linear_attention or block_pattern");
 }
 
 Result<std::optional<ArgValue>> value_of(const JsonNode& node, std::string_view key) {
@@ -207,6 +209,12 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
   }
   if (rule.kind == ConfigRule::Kind::kExpertRange && rule.hf.size() != 3) {
     return node.invalid(fmt::format("{} HF names", rule.hf.size()), "first, last and interval");
+  }
+  if (rule.kind == ConfigRule::Kind::kIndexerLayers &&
+      (rule.hf.size() != 3 || rule.args.size() != 2)) {
+    return node.invalid(fmt::format("{} HF names and {} arguments", rule.hf.size(),
+                                    rule.args.size()),
+                        "the list of layers, and on both sides frequency and offset");
   }
   if (rule.kind == ConfigRule::Kind::kSparseStep && rule.hf.size() != 2) {
     return node.invalid(fmt::format("{} HF names", rule.hf.size()),

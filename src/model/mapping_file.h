@@ -125,6 +125,8 @@ struct ConfigRule {
     kWindow,           ///< HF counts the tokens of a sliding window, Megatron those before the last
     kDenseFirst,       ///< HF counts leading dense layers, Megatron lists every layer
     kExpertRange,      ///< HF gives first, last and interval of the layers with experts
+    kExpertTypes,      ///< HF names every layer's MLP, Megatron says which have experts
+    kIndexerLayers,    ///< HF names every layer's indexer, Megatron has a frequency and an offset
     kInverted,         ///< a list of 0 and 1, exchanged
     kSparseStep,       ///< HF gives a step and exceptions, Megatron lists every layer
     kAlike,            ///< the values of `hf` must be the same: Megatron cannot tell them apart

@@ -46,6 +46,10 @@ MLA_SIZES = dict(
     rms_norm_eps=1e-6,
 )
 del MLA_SIZES["head_dim"]  # it is qk_rope_head_dim there
+# Fewer tokens are chosen than the tests' texts have.
+DSA_SIZES = dict(
+    MLA_SIZES, index_topk=24, index_head_dim=18, index_n_heads=5, num_nextn_predict_layers=0
+)
 
 NO_PADDING_TOKEN = dict(SIZES, pad_token_id=None)
 YARN = {
@@ -86,6 +90,12 @@ FAMILY_SIZES = {
         first_k_dense_replace=1,
         routed_scaling_factor=1.7,
         num_nextn_predict_layers=0,
+    ),
+    "glm4_moe_lite": dict(MLA_SIZES, n_group=2, topk_group=1, num_nextn_predict_layers=0),
+    "deepseek_v32": dict(DSA_SIZES, n_group=2, topk_group=1),
+    "glm_moe_dsa": DSA_SIZES,
+    "hy_v3": dict(
+        MOE_SIZES, num_experts=6, num_shared_experts=2, router_scaling_factor=1.7
     ),
     "minimax_m2": PACKED_EXPERT_SIZES,
     "gpt_oss": dict(
@@ -159,7 +169,7 @@ def fill(model):
                 values *= 1.5 * tensor.shape[-1] ** -0.5
             elif "norm" in name:
                 values = 1 + 0.25 * values
-            elif "correction" in name:
+            elif "correction" in name or "expert_bias" in name:
                 values *= 0.1
             else:
                 values *= 0.5

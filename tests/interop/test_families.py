@@ -21,6 +21,7 @@ import test_families_published
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 TIED, UNTIED = ({"tie_word_embeddings": tied} for tied in (True, False))
 ONE_GROUP = {"num_key_value_heads": 1}
+DENSE_LAST = ["sparse", "dense", "dense"]
 ALL_HEADS = {"num_key_value_heads": 6}
 
 # name -> (model_type, settings)
@@ -51,6 +52,16 @@ CASES = {
     "glm4_no_bias": ("glm4", {"attention_bias": False, **TIED}),
     "glm4_moe": ("glm4_moe", {"attention_bias": True, "use_qk_norm": True}),
     "glm4_moe_plain": ("glm4_moe", {"n_group": 2, "packed": True, **TIED}),
+    "glm4_moe_lite": ("glm4_moe_lite", {}),
+    "glm4_moe_lite_packed": ("glm4_moe_lite", {"packed": True, "mlp_layer_types": DENSE_LAST}),
+    "deepseek_v32": ("deepseek_v32", {}),
+    "glm_moe_dsa": ("glm_moe_dsa", {"packed": True}),
+    "glm_moe_dsa_shared": (
+        "glm_moe_dsa",
+        {"num_hidden_layers": 6, "index_topk_freq": 2, "index_skip_topk_offset": 2},
+    ),
+    "hy_v3": ("hy_v3", ONE_GROUP),
+    "hy_v3_packed": ("hy_v3", {"packed": True, "mlp_layer_types": DENSE_LAST, **TIED}),
     "minimax_m2": ("minimax_m2", {}),
     "minimax_m2_packed": ("minimax_m2", {"packed": True, **ONE_GROUP, **TIED}),
     "minimax_m2_part": ("minimax_m2", {"rotary_dim": 10, "rope_parameters": None}),
@@ -90,8 +101,8 @@ CASES = {
     "gpt2_bare": ("gpt2", {}),
 }
 
-# Their tensors and arguments are those of llama or mistral, so the family has to be named.
-NAMED = {"phi3", "phi3_tied"}
+# Their tensors and arguments are those of llama, mistral, deepseek_v3 or glm4_moe, so the family has to be named.
+NAMED = {"phi3", "phi3_tied", "hy_v3", "hy_v3_packed", "glm4_moe_lite", "glm4_moe_lite_packed"}
 # transformers does not have the model, or not all of it.
 REMOTE = {"mimo", "glm4_moe_prediction", "ernie4_5_moe_prediction"}
 INTERNLM = [name for name in CASES if name.startswith("internlm")]
@@ -231,7 +242,7 @@ def known_form(root):
         tensors = {"transformer." + name: tensor for name, tensor in tensors.items()}
     # Megatron holds it as float32 always; transformers saves it in the model's dtype.
     return {
-        name: tensor.float() if name.endswith("e_score_correction_bias") else tensor
+        name: tensor.float() if name.endswith(("e_score_correction_bias", ".expert_bias")) else tensor
         for name, tensor in tensors.items()
     }
 

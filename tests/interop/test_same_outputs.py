@@ -116,6 +116,12 @@ CASES = {
     "glm": ("glm", {"attention_bias": True}, ("--pp", 3)),
     "glm4_moe": ("glm4_moe", {"attention_bias": True, "use_qk_norm": True}, ("--ep", 3)),
     "glm4_moe_groups": ("glm4_moe", {"n_group": 3, "topk_group": 1}, ()),
+    "glm4_moe_lite": ("glm4_moe_lite", {}, ("--ep", 3)),
+    "glm4_moe_lite_dense_last": (
+        "glm4_moe_lite", {"mlp_layer_types": ["sparse", "dense", "dense"]}, ("--pp", 3)
+    ),
+    "hy_v3": ("hy_v3", {}, ("--ep", 2)),
+    "hy_v3_dense_last": ("hy_v3", {"mlp_layer_types": ["sparse", "dense", "dense"]}, ()),
     "gpt_oss": ("gpt_oss", {}, ("--ep", 2)),
     "gpt2": ("gpt2", {}, ("--pp", 3)),
     "gpt2_untied": ("gpt2", {"tie_word_embeddings": False, "activation_function": "gelu"}, ()),
@@ -328,6 +334,8 @@ def test_order_within_every_tensor_is_noticed(converted, name):
         ("glm4_moe", "rotary_percent", 1.0),
         ("glm4_moe", "moe_router_topk_scaling_factor", 1.6),
         ("glm4_moe_groups", "moe_router_num_groups", 2),
+        ("hy_v3", "moe_router_topk_scaling_factor", 1.6),
+        ("hy_v3_dense_last", "moe_layer_freq", [1, 0, 1]),
         ("gpt_oss", "activation_func_clamp_value", None),
         ("gpt_oss", "glu_linear_offset", 0.0),
         ("gpt_oss", "window_attn_skip_freq", 3),
