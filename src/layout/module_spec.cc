@@ -55,7 +55,7 @@ Layers layers_with(std::string_view part, std::span<const TensorDesc> tensors) {
   return layers;
 }
 
-// Layers that scale what they add (InternViT's) show their norms in any spec.
+// Layers that scale what they add (InternViT's) or give (Gemma 4's) show their norms in any spec.
 bool has_own_norms(std::string_view name, const Layers& scaled) {
   const auto before = scaled.upper_bound(name);
   if (before == scaled.begin()) return false;
@@ -71,7 +71,8 @@ std::vector<TensorDesc> names_in_spec(std::span<const TensorDesc> tensors, Modul
   const std::span<const SpecSpelling> spellings = spellings_of(tensors);
   const bool is_latent = spellings.data() != kPlain.data();
   const Layers with_experts = layers_with(".mlp.router.", tensors);
-  const Layers scaled = layers_with(".ls1", tensors);
+  Layers scaled = layers_with(".ls1", tensors);
+  scaled.merge(layers_with(".layer_scalar", tensors));
   for (TensorDesc& tensor : named) {
     if (has_own_norms(tensor.name, scaled)) continue;
     for (const SpecSpelling& spelling : spellings) {

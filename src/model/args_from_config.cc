@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -37,7 +39,7 @@ class ArgsBuilder {
 
   Result<ArgsFromConfig> build() {
     for (const SizeRule& rule : mapping_.sizes) {
-      if (rule.args.empty() || is_of_a_list(rule.args[0])) continue;
+      if (rule.args.empty() || is_of_a_list(rule.args[0]) || rule.each_window) continue;
       const auto size = sizes_.find(rule.name);
       // Of layers that a model may lack, Megatron asks whether their number is None, not 0.
       const bool is_absent =
@@ -72,13 +74,17 @@ class ArgsBuilder {
     if (rule.kind == RuleKind::kAlike) return check_alike(rule);
     if (rule.kind == RuleKind::kWindow) return apply_window(rule);
     if (tells_experts(rule)) return apply_experts(rule);
+    if (rule.kind == RuleKind::kListed) {
+      apply_listed(rule);
+      return {};
+    }
     if (rule.kind == RuleKind::kIndexerLayers) return apply_indexers(rule);
     if (rule.kind == RuleKind::kInverted) {
       apply_inverted(rule);
       return {};
     }
     if (lists_kinds(rule)) return apply_kinds(rule);
-    if (rule.kind == RuleKind::kWindowLayers) return apply_window_layers(rule);
+    if (tells_windows(rule)) return apply_window_layers(rule);
     if (rule.kind == RuleKind::kInverseSqrt || rule.kind == RuleKind::kFraction) {
       return apply_number(rule);
     }
@@ -165,7 +171,7 @@ class ArgsBuilder {
     const ArgValue* found = find_set(hf_, rule.hf[0]);
     if (const auto* types =
             found == nullptr ? nullptr : std::get_if<std::vector<std::string>>(found)) {
-      set(rule.args[0], to_skip_frequency(SW_TRY(from_layer_types(*types, layers))));
+      set(rule.args[0], windows_argument(rule, SW_TRY(from_layer_types(*types, layers))));
       return {};
     }
     const ArgValue* period = first_set(hf_, std::span(rule.hf).subspan(1));
@@ -178,7 +184,7 @@ class ArgsBuilder {
           "{}: found {}, expected a number from 1; give {}, a list with one entry per layer",
           rule.hf.back(), to_string(*period), rule.hf[0]);
     }
-    set(rule.args[0], to_skip_frequency(every_so_many_whole(number, layers)));
+    set(rule.args[0], windows_argument(rule, every_so_many_whole(number, layers)));
     return {};
   }
 
@@ -221,6 +227,21 @@ class ArgsBuilder {
       set(rule.args[0], to_layer_frequency(experts_in(range, layers)));
     }
     return {};
+  }
+
+  void apply_listed(const ConfigRule& rule) {
+    Pattern numbers;
+    for (const std::string& name : rule.hf) {
+      const ArgValue* found = find_set(hf_, name);
+      const std::optional<std::int64_t> number = found == nullptr ? std::nullopt : whole(*found);
+      if (number) numbers.push_back(*number);
+    }
+    if (numbers.size() == rule.hf.size()) {
+      set(rule.args[0], ArgValue{std::move(numbers)});
+    } else {
+      note(fmt::format("{} are no whole numbers, which Megatron's {} lists",
+                       fmt::join(rule.hf, " and "), rule.args[0]));
+    }
   }
 
   Status apply_indexers(const ConfigRule& rule) {

@@ -36,7 +36,7 @@ class ConfigBuilder {
 
  private:
   void add_size(const SizeRule& rule) {
-    if (rule.hf.empty() || is_of_a_list(rule.hf[0])) return;
+    if (rule.hf.empty() || is_of_a_list(rule.hf[0]) || rule.each_window) return;
     const FlagName flag = flag_name(rule.hf[0]);
     const auto size = sizes_.sizes.find(rule.name);
     if (size == sizes_.sizes.end()) {
@@ -71,11 +71,15 @@ class ConfigBuilder {
       return {};
     }
     if (lists_kinds(rule)) return apply_kinds(rule);
-    if (rule.kind == RuleKind::kWindowLayers) return apply_window_layers(rule);
+    if (tells_windows(rule)) return apply_window_layers(rule);
     if (rule.kind == RuleKind::kInverseSqrt || rule.kind == RuleKind::kFraction) {
       return apply_number(rule);
     }
     if (tells_experts(rule)) return apply_experts(rule);
+    if (rule.kind == RuleKind::kListed) {
+      apply_listed(rule);
+      return {};
+    }
     if (rule.kind == RuleKind::kIndexerLayers) return apply_indexers(rule);
     if (rule.kind == RuleKind::kInverted) {
       apply_inverted(rule);
@@ -149,7 +153,7 @@ class ConfigBuilder {
     const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
     const auto found = args_.find(rule.args[0]);  // None says something here
     if (found != args_.end()) {
-      set(rule.hf[0], to_layer_types(SW_TRY(from_skip_frequency(found->second, layers))), false);
+      set(rule.hf[0], to_layer_types(SW_TRY(from_window_argument(found->second, layers))), false);
     } else if (rule.fallback) {
       const std::int64_t period = std::max<std::int64_t>(whole_or(&*rule.fallback, 1), 1);
       set(rule.hf[0], to_layer_types(every_so_many_whole(period, layers)), true);
@@ -203,6 +207,15 @@ class ConfigBuilder {
       set(rule.hf[1], ArgValue{std::int64_t{1}}, false);
     }
     return {};
+  }
+
+  void apply_listed(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    const auto* list = found == nullptr ? nullptr : std::get_if<Pattern>(found);
+    if (list == nullptr || list->size() != rule.hf.size()) return;
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      set(rule.hf[i], ArgValue{static_cast<double>((*list)[i])}, false);
+    }
   }
 
   Status apply_indexers(const ConfigRule& rule) {

@@ -8,8 +8,8 @@
 namespace shardwright {
 namespace {
 
-const IndexerTypes kFourth = {"full",   "full",   "full",   "shared", "shared",
-                              "shared", "full",   "shared", "shared", "shared"};
+const IndexerTypes kFourth = {"full",   "full", "full",   "shared", "shared",
+                              "shared", "full", "shared", "shared", "shared"};
 
 TEST(IndexerLayers, EachFourthBehindTheFirstThree) {
   EXPECT_EQ(types_of_schedule({4, 3}, 10), kFourth);

@@ -203,11 +203,13 @@ class ItemParser {
 /// The names that items state, each with the condition under which it is stated.
 using SeenNames = std::set<std::string>;
 
-Status add_names(const Rule& rule, SeenNames& seen) {
-  std::string when;
-  if (rule.condition) {
-    when = (rule.condition->non_zero ? "\nif " : "\nunless ") + rule.condition->size;
-  }
+std::string when_also(const std::string& when, const std::optional<Condition>& condition) {
+  if (!condition) return when;
+  return when + (condition->non_zero ? "\nif " : "\nunless ") + condition->size;
+}
+
+Status add_names(const Rule& rule, const std::string& outside, SeenNames& seen) {
+  const std::string when = when_also(outside, rule.condition);
   for (const auto* names : {&rule.megatron, &rule.hf}) {
     const std::string side = names == &rule.hf ? "hf " : "megatron ";
     for (const NameTemplate& name : *names) {
@@ -221,17 +223,18 @@ Status add_names(const Rule& rule, SeenNames& seen) {
 }
 
 /// Refuses two rules for one name. The options of a choice exclude each other, so they may agree.
-Status check_unique(std::span<const Item> items, SeenNames& seen) {
+/// `when`: the conditions of the sections around them.
+Status check_unique(std::span<const Item> items, const std::string& when, SeenNames& seen) {
   for (const Item& item : items) {
-    if (const auto* rule = std::get_if<Rule>(&item.value)) SW_TRY(add_names(*rule, seen));
+    if (const auto* rule = std::get_if<Rule>(&item.value)) SW_TRY(add_names(*rule, when, seen));
     if (const auto* section = std::get_if<Section>(&item.value)) {
-      SW_TRY(check_unique(section->items, seen));
+      SW_TRY(check_unique(section->items, when_also(when, section->condition), seen));
     }
     if (const auto* choice = std::get_if<Choice>(&item.value)) {
       SeenNames together = seen;
       for (const std::vector<Item>& option : choice->options) {
         SeenNames alone = seen;
-        SW_TRY(check_unique(option, alone));
+        SW_TRY(check_unique(option, when, alone));
         together.merge(alone);
       }
       seen = std::move(together);
@@ -342,6 +345,26 @@ Result<std::vector<NeededConfig>> parse_needed_config(const JsonNode& root) {
   return needed;
 }
 
+Result<std::vector<AlikePart>> parse_alike(const JsonNode& root) {
+  std::vector<AlikePart> parts;
+  const std::optional<JsonNode> list = root.find("alike");
+  if (!list) return parts;
+  const std::vector<JsonNode> nodes = SW_TRY(list->elements());
+  for (const JsonNode& node : nodes) {
+    SW_TRY(node.only({"megatron", "hf", "optional"}));
+    AlikePart& part = parts.emplace_back();
+    const JsonNode megatron = SW_TRY(node.at("megatron"));
+    part.megatron = SW_TRY(megatron.text());
+    part.hf = SW_TRY(texts_or_none(node, "hf"));
+    part.optional = SW_TRY(flag_or(node, "optional", false));
+    const auto ends = [](const std::string& prefix) { return prefix.ends_with('.'); };
+    if (part.hf.empty() || !ends(part.megatron) || !std::ranges::all_of(part.hf, ends)) {
+      return node.invalid("no prefixes", "'megatron' and 'hf' with a dot at their ends");
+    }
+  }
+  return parts;
+}
+
 Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) {
   const JsonNode family = SW_TRY(root.at("family"));
   mapping.family = SW_TRY(family.text());
@@ -358,11 +381,11 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
 }
 
 Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
-  SW_TRY(
-      root.only({"$schema",       "about",          "family",     "extends",      "abstract",
-                 "architectures", "model_types",    "needs_args", "needs_config", "inferred",
-                 "beyond_args",   "config_section", "sizes",      "indices",      "groups",
-                 "rules",         "copies",         "ignore",     "config",       "components"}));
+  SW_TRY(root.only({"$schema",       "about",          "family",     "extends",      "abstract",
+                    "architectures", "model_types",    "needs_args", "needs_config", "inferred",
+                    "beyond_args",   "config_section", "sizes",      "indices",      "groups",
+                    "rules",         "copies",         "ignore",     "config",       "components",
+                    "alike"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));
@@ -370,7 +393,7 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
   ItemParser parser(root.find("groups"), known);
   mapping.items = SW_TRY(parser.parse(rules, RulePrefix{}, 0));
   SeenNames seen;
-  SW_TRY(check_unique(mapping.items, seen));
+  SW_TRY(check_unique(mapping.items, "", seen));
   if (const std::optional<JsonNode> copies = root.find("copies")) {
     const std::vector<JsonNode> nodes = SW_TRY(copies->elements());
     for (const JsonNode& node : nodes) mapping.copies.push_back(SW_TRY(parse_copy(node, known)));
@@ -381,6 +404,7 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
       mapping.ignore.push_back(SW_TRY(parse_name_rule(node, known)));
     }
   }
+  mapping.alike = SW_TRY(parse_alike(root));
   if (const std::optional<JsonNode> components = root.find("components");
       components && !is_abstract) {
     Components parsed = SW_TRY(parse_components(*components, known));

@@ -104,6 +104,11 @@ struct SizeRule {
   bool optional = false;
   bool flag = false;        ///< written as true or false
   bool first_wins = false;  ///< several names may legitimately differ
+  /// Not one number but one of each layer: 1 where the attention has a sliding window, else 0, for
+  /// conditions inside the loop over layers. `fallbacks`: every how many-th layer has none.
+  bool each_window = false;
+  /// Likewise: 1 for the layers from that size on.
+  std::string each_from;
 };
 
 /// An argument that must be set, to this value where one is given.
@@ -128,11 +133,13 @@ struct ConfigRule {
     kExpertTypes,      ///< HF names every layer's MLP, Megatron says which have experts
     kIndexerLayers,    ///< HF names every layer's indexer, Megatron has a frequency and an offset
     kInverted,         ///< a list of 0 and 1, exchanged
+    kListed,           ///< HF has numbers under keys of their own, Megatron lists them
     kSparseStep,       ///< HF gives a step and exceptions, Megatron lists every layer
     kAlike,            ///< the values of `hf` must be the same: Megatron cannot tell them apart
     kLinearAttention,  ///< HF lists every layer's attention or an interval, Megatron likewise
     kBlockPattern,     ///< HF lists every layer's block, Megatron has a letter for each
     kWindowLayers,     ///< HF names every layer's attention, Megatron says which have the window
+    kWindowPattern,    ///< the same, and Megatron says how the two kinds alternate
     kInverseSqrt,      ///< Megatron has one over the square root of HF's number
     kFraction,         ///< Megatron has HF's number as a fraction of `size`
   };
@@ -155,6 +162,14 @@ struct ConfigRule {
   bool inert = false;  ///< Megatron-Core computes nothing with the argument
 };
 
+/// A part of a model (a vision tower) whose tensors Megatron takes from HF as they are, whatever
+/// they are called behind these prefixes.
+struct AlikePart {
+  std::string megatron;         ///< ends with a dot
+  std::vector<std::string> hf;  ///< all spellings; the first is the one that is written
+  bool optional = false;
+};
+
 /// One family, ready to apply. Immutable after parsing, so it may be shared between threads.
 struct Mapping {
   std::string file;  ///< name of the mapping file, for messages
@@ -173,6 +188,7 @@ struct Mapping {
   std::vector<SizeRule> sizes;
   std::vector<IndexRule> indices;
   std::vector<Item> items;
+  std::vector<AlikePart> alike;
   std::vector<CopyRule> copies;
   std::vector<NameRule> ignore;
   std::vector<ConfigRule> config;

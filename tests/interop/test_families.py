@@ -46,6 +46,36 @@ CASES = {
     "gemma2_untied": ("gemma2", {**UNTIED, "layer_types": ["full_attention"] * 3}),
     "gemma3": ("gemma3_text", {}),
     "gemma3_untied": ("gemma3_text", {**UNTIED, **ONE_GROUP}),
+    "gemma4": ("gemma4_text", {}),
+    "gemma4_shared": (
+        "gemma4_text", {"num_kv_shared_layers": 3, "use_double_wide_mlp": True, **ONE_GROUP}
+    ),
+    "gemma4_key_is_value": (
+        "gemma4_text",
+        {
+            "attention_k_eq_v": True,
+            "num_global_key_value_heads": 2,
+            "hidden_size_per_layer_input": 0,
+            **UNTIED,
+        },
+    ),
+    "gemma4_moe": (
+        "gemma4_text",
+        {
+            "attention_k_eq_v": True,
+            "num_global_key_value_heads": 2,
+            "hidden_size_per_layer_input": 0,
+            "enable_moe_block": True,
+            "num_experts": 6,
+            "top_k_experts": 2,
+            "moe_intermediate_size": 40,
+        },
+    ),
+    "seed_oss": ("seed_oss", ONE_GROUP),
+    "cwm": ("cwm", TIED),
+    "helium": ("helium", {}),
+    "dots1": ("dots1", {}),
+    "mellum": ("mellum", ONE_GROUP),
     "glm": ("glm", {"attention_bias": True, **ONE_GROUP}),
     "glm_no_bias": ("glm", {"attention_bias": False, **TIED}),
     "glm4": ("glm4", {"attention_bias": True, **ONE_GROUP}),
@@ -101,8 +131,9 @@ CASES = {
     "gpt2_bare": ("gpt2", {}),
 }
 
-# Their tensors and arguments are those of llama, mistral, deepseek_v3 or glm4_moe, so the family has to be named.
+# Their tensors and arguments are those of other families', so the family has to be named.
 NAMED = {"phi3", "phi3_tied", "hy_v3", "hy_v3_packed", "glm4_moe_lite", "glm4_moe_lite_packed"}
+NAMED |= {"seed_oss", "cwm", "dots1", "mellum"}
 # transformers does not have the model, or not all of it.
 REMOTE = {"mimo", "glm4_moe_prediction", "ernie4_5_moe_prediction"}
 INTERNLM = [name for name in CASES if name.startswith("internlm")]
