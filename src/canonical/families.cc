@@ -29,24 +29,32 @@ std::optional<HfConfig> readable_config(const FamilyChoice& choice, const Checkp
 
 using RecordedFile = std::pair<std::string, std::string>;
 
+struct FileText {
+  std::string json;
+  std::optional<MappingNames> names;  ///< of one that is built in
+};
+
 /// The texts of mapping files by the files' names.
-using MappingFiles = std::map<std::string, std::string, std::less<>>;
+using MappingFiles = std::map<std::string, FileText, std::less<>>;
 
 Result<MappingFiles> read_mapping_files(const FamilyChoice& choice,
                                         const RecordedMapping& recorded = {}) {
   MappingFiles files;
   if (choice.models_dir.empty()) {
-    for (const MappingText& model : built_in_models()) files[model.name] = model.json;
+    for (const MappingText& model : built_in_models()) {
+      files[model.name] = {std::string(model.json), model.names};
+    }
   } else {
     const std::unique_ptr<Directory> folder = SW_TRY(open_local_directory(choice.models_dir));
     for (const DirectoryEntry& entry : SW_TRY(folder->list(""))) {
       if (!entry.name.ends_with(".json") || entry.name == "schema.json") continue;
-      files[entry.name] = SW_TRY(read_whole(*folder, entry.name, kMappingFileBytes));
+      files[entry.name] = {SW_TRY(read_whole(*folder, entry.name, kMappingFileBytes)),
+                           std::nullopt};
     }
   }
   for (const auto& [name, text] : recorded.files) {
     // Files that the user names win over those that were named once.
-    if (choice.models_dir.empty() || !files.contains(name)) files[name] = text;
+    if (choice.models_dir.empty() || !files.contains(name)) files[name] = {text, std::nullopt};
   }
   // A file of the user's takes the place of a built-in one of the same name.
   std::set<std::string, std::less<>> given;
@@ -55,14 +63,14 @@ Result<MappingFiles> read_mapping_files(const FamilyChoice& choice,
     if (!given.insert(name).second) {
       return fail(Code::kUsage, "--map {}: two files have this name; rename one", name);
     }
-    files[name] = SW_TRY(read_named_file(file, kMappingFileBytes));
+    files[name] = {SW_TRY(read_named_file(file, kMappingFileBytes)), std::nullopt};
   }
   return files;
 }
 
 std::vector<MappingText> texts_of(const MappingFiles& files) {
   std::vector<MappingText> texts;
-  for (const auto& [name, json] : files) texts.push_back({name, json});
+  for (const auto& [name, file] : files) texts.push_back({name, file.json, file.names});
   return texts;
 }
 
@@ -109,8 +117,8 @@ Result<RecordedMapping> mapping_to_record(const FamilyChoice& choice, const Mapp
   const MappingFiles files = SW_TRY(read_mapping_files(choice));
   const MappingFiles built_in = SW_TRY(read_mapping_files({}));
   std::map<std::string, std::pair<std::string, Lineage>, std::less<>> by_family;
-  for (const auto& [name, json] : files) {
-    Lineage lineage = lineage_of(json);
+  for (const auto& [name, file] : files) {
+    Lineage lineage = lineage_of(file.json);
     const std::string family = lineage.family;
     by_family.emplace(family, std::pair(name, std::move(lineage)));
   }
@@ -123,9 +131,9 @@ Result<RecordedMapping> mapping_to_record(const FamilyChoice& choice, const Mapp
     if (found == by_family.end() || !seen.insert(family).second) continue;
     const auto& [name, lineage] = found->second;
     std::ranges::copy(lineage.extends, std::back_inserter(wanted));
-    const std::string& text = files.at(name);
+    const std::string& text = files.at(name).json;
     const auto same = built_in.find(name);
-    if (same == built_in.end() || same->second != text) record.files.emplace_back(name, text);
+    if (same == built_in.end() || same->second.json != text) record.files.emplace_back(name, text);
   }
   std::ranges::sort(record.files);
   return record;
@@ -136,8 +144,8 @@ Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice) {
   return parse_mappings(texts_of(files));
 }
 
-Result<std::vector<Mapping>> load_mappings_of(const FamilyChoice& choice,
-                                              const Checkpoint& source) {
+Result<std::vector<Mapping>> load_mappings_of(const FamilyChoice& choice, const Checkpoint& source,
+                                              std::vector<std::string>* parsed) {
   const RecordedMapping recorded = SW_TRY(read_recorded_mapping(source.source_keys));
   const MappingFiles files = SW_TRY(read_mapping_files(choice, recorded));
   const std::optional<HfConfig> config = readable_config(choice, source);
@@ -157,9 +165,10 @@ Result<std::vector<Mapping>> load_mappings_of(const FamilyChoice& choice,
     is_one_named |= may_be;
     return may_be || is_given(names);
   };
-  std::vector<Mapping> named = SW_TRY(parse_mappings(texts_of(files), is_wanted));
+  std::vector<Mapping> named = SW_TRY(parse_mappings(texts_of(files), is_wanted, parsed));
   if (is_one_named) return named;
-  return parse_mappings(texts_of(files));
+  if (parsed != nullptr) parsed->clear();
+  return parse_mappings(texts_of(files), {}, parsed);
 }
 
 Result<const Mapping*> chosen_family(const FamilyChoice& choice, std::span<const Mapping> mappings,

@@ -32,9 +32,11 @@ namespace shardwright {
 
 /// Those of them that `source` can be of by the request's family or the model's config.json, and
 /// the request's and the recorded files; all of them where nothing is named, or nothing that is
-/// known.
-[[nodiscard]] Result<std::vector<Mapping>> load_mappings_of(const FamilyChoice& choice,
-                                                            const Checkpoint& source);
+/// known. `parsed` (may be null) gets the names of the files that were parsed for that: the more
+/// families there are, the more it matters that others are left alone.
+[[nodiscard]] Result<std::vector<Mapping>> load_mappings_of(
+    const FamilyChoice& choice, const Checkpoint& source,
+    std::vector<std::string>* parsed = nullptr);
 
 /// The family that a request names, else the one of the model's config.json. Errors: those of
 /// find_family.

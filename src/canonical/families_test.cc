@@ -24,6 +24,32 @@ std::vector<std::string> families(const ConvertRequest& request, std::string_vie
   return names;
 }
 
+std::vector<std::string> parsed_files(const ConvertRequest& request, std::string_view config) {
+  Checkpoint source;
+  source.hf_config = config;
+  std::vector<std::string> parsed;
+  EXPECT_TRUE(load_mappings_of(request, source, &parsed));
+  std::ranges::sort(parsed);
+  return parsed;
+}
+
+// However many families there are, a conversion parses the files of one.
+TEST(Families, OnlyTheFilesOfTheFamilyThatTheConfigNamesAreParsed) {
+  EXPECT_THAT(parsed_files({}, R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama"})"),
+              testing::ElementsAre("gpt.json", "llama.json"));
+  EXPECT_THAT(parsed_files({}, R"({"architectures": ["Glm4MoeLiteForCausalLM"]})"),
+              testing::ElementsAre("deepseek.json", "deepseek_v3.json", "glm4_moe_lite.json",
+                                   "gpt.json", "moe.json", "moe_shared.json"));
+  ConvertRequest named;
+  named.family = "olmoe";
+  EXPECT_THAT(parsed_files(named, "{}"),
+              testing::ElementsAre("gpt.json", "moe.json", "olmoe.json"));
+}
+
+TEST(Families, AllFilesAreParsedWhereNothingIsNamed) {
+  EXPECT_GT(parsed_files({}, R"({"architectures": ["NobodysForCausalLM"]})").size(), 90U);
+}
+
 using Names = std::set<std::string>;
 
 // The HF names of the rules that make Megatron tensors with this ending.

@@ -212,6 +212,10 @@ class ArgsBuilder {
           value(0) == nullptr ? nullptr : std::get_if<std::vector<std::string>>(value(0));
       if (types == nullptr) return {};
       set(rule.args[0], to_layer_frequency(SW_TRY(experts_of_types(rule.hf[0], *types, layers))));
+    } else if (rule.kind == RuleKind::kExpertNumbers) {
+      const auto* numbers = value(0) == nullptr ? nullptr : std::get_if<Pattern>(value(0));
+      if (numbers == nullptr) return {};
+      set(rule.args[0], to_layer_frequency(experts_numbered(*numbers, layers)));
     } else if (rule.kind == RuleKind::kDenseFirst) {
       const std::int64_t step = whole_or(value(1), 1);
       set(rule.args[0],

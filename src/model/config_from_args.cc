@@ -185,6 +185,14 @@ class ConfigBuilder {
       set(rule.hf[0], ArgValue{to_mlp_types(experts)}, false);
       return {};
     }
+    if (rule.kind == RuleKind::kExpertNumbers) {
+      Pattern numbers;
+      for (std::int64_t layer = 0; layer < layers; ++layer) {
+        if (experts[static_cast<std::size_t>(layer)] != 0) numbers.push_back(layer);
+      }
+      set(rule.hf[0], ArgValue{std::move(numbers)}, false);
+      return {};
+    }
     Pattern dense;
     for (std::int64_t layer = 0; layer < layers; ++layer) {
       if (experts[static_cast<std::size_t>(layer)] == 0) dense.push_back(layer);

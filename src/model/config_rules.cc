@@ -97,7 +97,8 @@ bool is_of_a_list(std::string_view name) {
 
 bool tells_experts(const ConfigRule& rule) {
   return rule.kind == RuleKind::kDenseFirst || rule.kind == RuleKind::kSparseStep ||
-         rule.kind == RuleKind::kExpertRange || rule.kind == RuleKind::kExpertTypes;
+         rule.kind == RuleKind::kExpertRange || rule.kind == RuleKind::kExpertTypes ||
+         rule.kind == RuleKind::kExpertNumbers;
 }
 
 bool tells_windows(const ConfigRule& rule) {

@@ -45,6 +45,12 @@ ExpertLayers experts_in(const ExpertRange& range, std::int64_t layers) {
   });
 }
 
+ExpertLayers experts_numbered(std::span<const std::int64_t> numbers, std::int64_t layers) {
+  return where(layers, [numbers](std::int64_t layer) {
+    return std::ranges::find(numbers, layer) != numbers.end();
+  });
+}
+
 Result<ExpertLayers> experts_of_types(std::string_view name, const std::vector<std::string>& types,
                                       std::int64_t layers) {
   if (std::cmp_not_equal(types.size(), layers)) {

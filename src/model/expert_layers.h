@@ -29,6 +29,9 @@ struct ExpertRange {
   std::int64_t interval = 1;
 };
 [[nodiscard]] ExpertLayers experts_in(const ExpertRange& range, std::int64_t layers);
+/// The layers of these numbers, counted from 0 (Llama 4).
+[[nodiscard]] ExpertLayers experts_numbered(std::span<const std::int64_t> numbers,
+                                            std::int64_t layers);
 /// Layers that a list with an entry for each calls "sparse", where dense ones are "dense" (`name`:
 /// the list's, for messages). Error: kConfigMissing, for other words and other lengths.
 [[nodiscard]] Result<ExpertLayers> experts_of_types(std::string_view name,

@@ -44,6 +44,10 @@ TEST(IndexerLayers, WhatDoesNotFitIsRefused) {
   EXPECT_NE(other.error().message.find("'half'"), std::string::npos);
 }
 
+TEST(ExpertNumbers, AreCountedFromNull) {
+  EXPECT_EQ(experts_numbered(std::vector<std::int64_t>{1, 3}, 4), (ExpertLayers{0, 1, 0, 1}));
+}
+
 TEST(ExpertTypes, BothWays) {
   const std::vector<std::string> types = {"dense", "sparse", "sparse"};
   const auto experts = experts_of_types("mlp_layer_types", types, 3);

@@ -162,14 +162,16 @@ Result<ConfigRule::Kind> parse_kind(const JsonNode& node) {
   if (kind == "inverse_sqrt") return Kind::kInverseSqrt;
   if (kind == "fraction") return Kind::kFraction;
   if (kind == "expert_range") return Kind::kExpertRange;
+  if (kind == "expert_numbers") return Kind::kExpertNumbers;
   if (kind == "expert_types") return Kind::kExpertTypes;
   if (kind == "indexer_layers") return Kind::kIndexerLayers;
   if (kind == "inverted") return Kind::kInverted;
-  return named->invalid(fmt::format("'{}'", kind),
-                        "pair, window, dense_first, sparse_step, alike, window_layers, "
-                        "window_pattern, listed, inverse_sqrt, fraction, expert_range, "
-                        "expert_types, indexer_layers, inverted, linear_attention or "
-                        "block_pattern");
+  return named->invalid(
+      fmt::format("'{}'", kind),
+      "pair, window, dense_first, sparse_step, alike, window_layers, "
+      "window_pattern, listed, inverse_sqrt, fraction, expert_range, "
+      "expert_numbers, expert_types, indexer_layers, inverted, linear_attention or "
+      "block_pattern");
 }
 
 Result<std::optional<ArgValue>> value_of(const JsonNode& node, std::string_view key) {

@@ -23,7 +23,8 @@ constexpr int kMaxItems = 4096;  // of one mapping after its groups were filled 
 struct Source {
   std::string name;
   std::string family;
-  Json json;
+  const MappingText* text = nullptr;
+  std::optional<Json> json;  ///< once it was needed
 };
 
 /// The parts of a family that the families extending it may change entry by entry.
@@ -34,9 +35,9 @@ bool is_merged_by_entry(std::string_view key) {
 }
 
 bool is_own(std::string_view key) {
-  constexpr std::array<std::string_view, 10> kKeys{
-      "family",     "extends",      "abstract", "architectures", "model_types",
-      "needs_args", "needs_config", "inferred", "$schema",       "about"};
+  constexpr std::array<std::string_view, 12> kKeys{
+      "models",      "names_from", "family",       "extends",  "abstract", "architectures",
+      "model_types", "needs_args", "needs_config", "inferred", "$schema",  "about"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
@@ -80,9 +81,9 @@ class Resolver {
     if (const auto done = done_.find(source.family); done != done_.end()) {
       return Whole{&done->second.first, done->second.second};
     }
-    const JsonNode root(source.json, source.name + "#");
+    const JsonNode root(*source.json, source.name + "#");
     const std::optional<JsonNode> extends = root.find("extends");
-    if (!extends) return Whole{&source.json, 0};
+    if (!extends) return Whole{&*source.json, 0};
     const std::vector<std::string> families = SW_TRY(extends->texts());
     Json result = Json::object();
     int files_below = 0;
@@ -100,7 +101,7 @@ class Resolver {
       }
       merge_into(result, *below.json, false);
     }
-    merge_into(result, source.json, true);
+    merge_into(result, *source.json, true);
     const auto added =
         done_.emplace(source.family, std::pair(std::move(result), files_below)).first;
     return Whole{&added->second.first, files_below};
@@ -311,65 +312,15 @@ Result<KnownNames> parse_numbers(const JsonNode& root, Mapping& mapping) {
   return known;
 }
 
-Result<std::vector<NeededArg>> parse_needed_args(const JsonNode& root) {
-  std::vector<NeededArg> needed;
-  const std::optional<JsonNode> node = root.find("needs_args");
-  if (node && node->is_object()) {
-    const auto members = SW_TRY(node->members());
-    for (const auto& [name, value] : members) {
-      needed.push_back(NeededArg{name, SW_TRY(parse_value(value))});
-    }
-    return needed;
-  }
-  const std::vector<std::string> names = SW_TRY(texts_or_none(root, "needs_args"));
-  for (const std::string& name : names) needed.push_back(NeededArg{name, std::nullopt});
-  return needed;
-}
-
-Result<std::vector<NeededConfig>> parse_needed_config(const JsonNode& root) {
-  std::vector<NeededConfig> needed;
-  const std::optional<JsonNode> node = root.find("needs_config");
-  if (!node) return needed;
-  const auto members = SW_TRY(node->members());
-  for (const auto& [key, list] : members) {
-    NeededConfig& entry = needed.emplace_back(NeededConfig{key, {}});
-    if (list.is_text()) {
-      const std::string word = SW_TRY(list.text());
-      if (word != "set") return list.invalid(fmt::format("'{}'", word), "'set' or a list");
-      continue;
-    }
-    const std::vector<JsonNode> values = SW_TRY(list.elements());
-    for (const JsonNode& value : values) entry.values.push_back(SW_TRY(parse_value(value)));
-    if (values.empty()) return list.invalid("no values", "one or more");
-  }
-  return needed;
-}
-
-Result<std::vector<AlikePart>> parse_alike(const JsonNode& root) {
-  std::vector<AlikePart> parts;
-  const std::optional<JsonNode> list = root.find("alike");
-  if (!list) return parts;
-  const std::vector<JsonNode> nodes = SW_TRY(list->elements());
-  for (const JsonNode& node : nodes) {
-    SW_TRY(node.only({"megatron", "hf", "optional"}));
-    AlikePart& part = parts.emplace_back();
-    const JsonNode megatron = SW_TRY(node.at("megatron"));
-    part.megatron = SW_TRY(megatron.text());
-    part.hf = SW_TRY(texts_or_none(node, "hf"));
-    part.optional = SW_TRY(flag_or(node, "optional", false));
-    const auto ends = [](const std::string& prefix) { return prefix.ends_with('.'); };
-    if (part.hf.empty() || !ends(part.megatron) || !std::ranges::all_of(part.hf, ends)) {
-      return node.invalid("no prefixes", "'megatron' and 'hf' with a dot at their ends");
-    }
-  }
-  return parts;
-}
-
 Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) {
   const JsonNode family = SW_TRY(root.at("family"));
   mapping.family = SW_TRY(family.text());
   mapping.architectures = SW_TRY(texts_or_none(root, "architectures"));
   mapping.model_types = SW_TRY(texts_or_none(root, "model_types"));
+  mapping.models = SW_TRY(texts_or_none(root, "models"));
+  if (const std::optional<JsonNode> from = root.find("names_from")) {
+    mapping.names_from = SW_TRY(from->text());
+  }
   mapping.needs_args = SW_TRY(parse_needed_args(root));
   mapping.needs_config = SW_TRY(parse_needed_config(root));
   mapping.inferred = SW_TRY(flag_or(root, "inferred", true));
@@ -385,7 +336,7 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
                     "architectures", "model_types",    "needs_args", "needs_config", "inferred",
                     "beyond_args",   "config_section", "sizes",      "indices",      "groups",
                     "rules",         "copies",         "ignore",     "config",       "components",
-                    "alike"}));
+                    "alike",         "models",         "names_from"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));
@@ -422,47 +373,87 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
 
 /// What a file says of itself: no file that it extends can.
 Result<Mapping> names_of(const Source& source) {
-  const JsonNode root(source.json, source.name + "#");
   Mapping names;
   names.file = source.name;
   names.family = source.family;
+  if (const std::optional<MappingNames>& known = source.text->names) {
+    names.architectures.assign(known->architectures.begin(), known->architectures.end());
+    names.model_types.assign(known->model_types.begin(), known->model_types.end());
+    return names;
+  }
+  const JsonNode root(*source.json, source.name + "#");
   names.architectures = SW_TRY(texts_or_none(root, "architectures"));
   names.model_types = SW_TRY(texts_or_none(root, "model_types"));
   return names;
 }
 
-Result<Source> parse_source(const MappingText& text) {
+Status parse_json_of(Source& source, std::vector<std::string>* parsed) {
+  if (source.json) return {};
   Result<Json> json =
-      parse_ordered_json(text.json, text.name, JsonLimits{kMaxBytes, kMaxMappingNesting});
+      parse_ordered_json(source.text->json, source.name, JsonLimits{kMaxBytes, kMaxMappingNesting});
   if (!json) {
     Error error = std::move(json).error();
     error.code = Code::kMappingInvalid;
     return std::unexpected(std::move(error));
   }
-  Source source{text.name, {}, *std::move(json)};
-  const JsonNode root(source.json, source.name + "#");
+  source.json = *std::move(json);
+  if (parsed != nullptr) parsed->push_back(source.name);
+  return {};
+}
+
+Result<Source> source_of(const MappingText& text, std::vector<std::string>* parsed) {
+  Source source{text.name, {}, &text, std::nullopt};
+  if (text.names) {
+    source.family = text.names->family;
+    return source;
+  }
+  SW_TRY(parse_json_of(source, parsed));
+  const JsonNode root(*source.json, source.name + "#");
   const JsonNode family = SW_TRY(root.at("family"));
   source.family = SW_TRY(family.text());
   return source;
 }
 
+/// Parses what a file extends, however far.
+Status parse_bases(Source& source, std::vector<Source>& all, std::vector<std::string>* parsed,
+                   int depth = 0) {
+  SW_TRY(parse_json_of(source, parsed));
+  const JsonNode root(*source.json, source.name + "#");
+  const std::vector<std::string> families = SW_TRY(texts_or_none(root, "extends"));
+  for (const std::string& family : families) {
+    const auto base = std::ranges::find(all, family, &Source::family);
+    // Who extends nobody's file, or goes in a circle, is told of where files are folded in.
+    if (base != all.end() && depth <= kMaxDepth) {
+      SW_TRY(parse_bases(*base, all, parsed, depth + 1));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts,
-                                            const WantedMapping& wanted) {
+                                            const WantedMapping& wanted,
+                                            std::vector<std::string>* parsed) {
   std::vector<Source> sources;
   for (const MappingText& text : texts) {
-    Source source = SW_TRY(parse_source(text));
+    Source source = SW_TRY(source_of(text, parsed));
     if (std::ranges::find(sources, source.family, &Source::family) != sources.end()) {
       return fail(Code::kMappingInvalid, "{}#/family: found '{}' a second time, expected it once",
                   source.name, source.family);
     }
     sources.push_back(std::move(source));
   }
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (wanted && !wanted(SW_TRY(names_of(sources[i])))) continue;
+    SW_TRY(parse_bases(sources[i], sources, parsed));
+    chosen.push_back(i);
+  }
   Resolver resolver(sources);
   std::vector<Mapping> mappings;
-  for (const Source& source : sources) {
-    if (wanted && !wanted(SW_TRY(names_of(source)))) continue;
+  for (const std::size_t i : chosen) {
+    const Source& source = sources[i];
     const Json* json = SW_TRY(resolver.resolve(source));
     const Json without = has_removals(*json) ? without_removals(*json) : Json();
     const JsonNode root(without.is_null() ? *json : without, source.name + "#");

@@ -112,6 +112,14 @@ FAMILY_SIZES = {
             "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0},
         },
     ),
+    "llama4_text": dict(
+        {**NO_PADDING_TOKEN, "intermediate_size": 40},
+        intermediate_size_mlp=104,
+        num_local_experts=6,
+        moe_layers=[1],
+        no_rope_layers=[1, 0, 1],
+        attention_chunk_size=256,
+    ),
     "seed_oss": dict(NO_PADDING_TOKEN, attention_dropout=0.0, residual_dropout=0.0),
     "cwm": dict(
         {**WINDOW, "head_dim": 12},

@@ -17,6 +17,7 @@ import checkpoints
 import hf_models
 import test_families_hybrid
 import test_families_published
+import test_families_towers
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 TIED, UNTIED = ({"tie_word_embeddings": tied} for tied in (True, False))
@@ -71,6 +72,8 @@ CASES = {
             "moe_intermediate_size": 40,
         },
     ),
+    "llama4": ("llama4_text", ONE_GROUP),
+    "llama4_tied": ("llama4_text", {"moe_layers": [0, 1, 2], **TIED}),
     "seed_oss": ("seed_oss", ONE_GROUP),
     "cwm": ("cwm", TIED),
     "helium": ("helium", {}),
@@ -375,4 +378,6 @@ def test_every_family_is_here():
     tested = {model_type for model_type, _ in CASES.values()}
     tested |= {model_type for model_type, _, _ in test_families_hybrid.CASES.values()}
     tested |= test_families_published.MAKERS.keys()
+    tested |= {model_type for model_type, _, _ in test_families_towers.CASES.values()}
+    tested |= test_families_towers.WRITTEN.keys()
     assert not [family for family, names in types.items() if not tested & set(names)]
