@@ -12,6 +12,7 @@
 
 #include "model/arguments.h"
 #include "model/component_route.h"
+#include "model/mapping_heading.h"
 #include "model/model_part.h"
 #include "model/name_template.h"
 #include "model/transform.h"
@@ -130,7 +131,8 @@ struct ConfigRule {
     kWindow,           ///< HF counts the tokens of a sliding window, Megatron those before the last
     kDenseFirst,       ///< HF counts leading dense layers, Megatron lists every layer
     kExpertRange,      ///< HF gives first, last and interval of the layers with experts
-    kExpertNumbers,    ///< HF lists the numbers of the layers with experts, Megatron lists every layer
+    kExpertNumbers,    ///< HF lists the numbers of the layers with experts, Megatron lists every
+                       ///< layer
     kExpertTypes,      ///< HF names every layer's MLP, Megatron says which have experts
     kIndexerLayers,    ///< HF names every layer's indexer, Megatron has a frequency and an offset
     kInverted,         ///< a list of 0 and 1, exchanged
@@ -199,33 +201,16 @@ struct Mapping {
   std::vector<ModelPart> parts;            ///< empty: its models are not put together of parts
 };
 
-/// What a mapping file says of itself before its rules, for whom it need not be parsed.
-struct MappingNames {
-  std::string_view family;
-  std::vector<std::string_view> extends;
-  std::vector<std::string_view> architectures;
-  std::vector<std::string_view> model_types;
-};
-
-/// The text of one mapping file. Borrows.
-struct MappingText {
-  std::string name;  ///< for messages: `llama.json`
-  std::string_view json;
-  std::optional<MappingNames> names = std::nullopt;  ///< of those that are built in
-};
-
 /// Whether a mapping is needed, of which only file, family, architectures and model types are known
 /// yet. To parse the rules of fifty families takes longer than to hash a gigabyte.
 using WantedMapping = std::function<bool(const Mapping& names)>;
 
 /// Parses mapping files that may extend each other by family name; abstract ones are only
 /// extended and not returned. Strict: anything that models/schema.json does not allow, and names
-/// or sizes that don't fit together, are kMappingInvalid with the place in the file. Of files that
-/// are not wanted only the JSON is checked; those whose names are known are not read at all unless
-/// one that is wanted extends them. `parsed` (may be null) gets the names of the files that were.
-[[nodiscard]] Result<std::vector<Mapping>> parse_mappings(
-    std::span<const MappingText> texts, const WantedMapping& wanted = {},
-    std::vector<std::string>* parsed = nullptr);
+/// or sizes that don't fit together, are kMappingInvalid with the place in the file. Of a file that
+/// is not wanted, nor extended by one that is, nothing but the heading is looked at.
+[[nodiscard]] Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts,
+                                                          const WantedMapping& wanted = {});
 
 /// One mapping file that extends nothing.
 [[nodiscard]] Result<Mapping> parse_mapping(std::string_view json, std::string name);
