@@ -339,7 +339,6 @@ def test_order_within_every_tensor_is_noticed(converted, name):
         ("glm4_moe", "moe_router_topk_scaling_factor", 1.6),
         ("glm4_moe_groups", "moe_router_num_groups", 2),
         ("hy_v3", "moe_router_topk_scaling_factor", 1.6),
-        ("hy_v3_dense_last", "moe_layer_freq", [1, 0, 1]),
         ("gpt_oss", "activation_func_clamp_value", None),
         ("gpt_oss", "glu_linear_offset", 0.0),
         ("gpt_oss", "window_attn_skip_freq", 3),
