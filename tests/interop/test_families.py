@@ -136,7 +136,7 @@ CASES = {
 
 # Their tensors and arguments are those of other families', so the family has to be named.
 NAMED = {"phi3", "phi3_tied", "hy_v3", "hy_v3_packed", "glm4_moe_lite", "glm4_moe_lite_packed"}
-NAMED |= {"seed_oss", "cwm", "dots1", "mellum"}
+NAMED |= {"seed_oss", "cwm", "dots1", "mellum", "helium"}
 # transformers does not have the model, or not all of it.
 REMOTE = {"mimo", "glm4_moe_prediction", "ernie4_5_moe_prediction"}
 INTERNLM = [name for name in CASES if name.startswith("internlm")]
