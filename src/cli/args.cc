@@ -31,6 +31,8 @@ void add_plan(CLI::App& app, PlanCommand& command) {
   add_conversion(app, command.request);
   add_flag(app, "-v,--verbose", command.verbose, "also every chunk, file by file");
   add_flag(app, "--json", command.json, "the plan as JSON on standard output");
+  add_text(app, "--html", command.html, "FILE", "write the plan as a page that shows it");
+  add_language(app, command.language);
 }
 
 struct ConversionArguments {
@@ -164,6 +166,7 @@ Result<Command> parse_arguments(std::span<const std::string> arguments) {
   add(line, chosen, "map", add_map);
   add(line, chosen, "merge", add_merge);
   add(line, chosen, "split", add_split);
+  add(line, chosen, "report", add_report, to_report);
   add(line, chosen, "demo", add_demo);
   if (auto text = SW_TRY(line.parse(words))) return ShowText{*std::move(text)};
   return chosen;

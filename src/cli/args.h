@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "canonical/check_map.h"
+#include "report/report.h"
 #include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
 #include "shardwright/merge.h"
@@ -35,6 +36,8 @@ struct PlanCommand {
   ConvertRequest request;
   bool verbose = false;
   bool json = false;
+  std::string html = {};  ///< a page to write; empty: none
+  Language language = Language::kEnglish;
 };
 
 struct ConvertCommand {
@@ -90,6 +93,14 @@ struct LocalityCommand {
   bool json = false;
 };
 
+struct ReportCommand {
+  ReportRequest request;
+  std::string output = "report.html";
+  bool overwrite = false;
+  bool open = false;
+  bool json = false;
+};
+
 struct MergeCommand {
   MergeRequest request;
   bool dry_run = false;
@@ -120,10 +131,10 @@ struct MapCommand {
   bool json = false;
 };
 
-using Command =
-    std::variant<ShowText, InspectCommand, PlanCommand, ConvertCommand, DiagnoseCommand,
-                 VerifyCommand, DiffCommand, HashCommand, ShowCommand, LocalityCommand,
-                 IndexCommand, ExplainCommand, MapCommand, DemoCommand, MergeCommand, SplitCommand>;
+using Command = std::variant<ShowText, InspectCommand, PlanCommand, ConvertCommand, DiagnoseCommand,
+                             VerifyCommand, DiffCommand, HashCommand, ShowCommand, LocalityCommand,
+                             IndexCommand, ExplainCommand, MapCommand, DemoCommand, MergeCommand,
+                             SplitCommand, ReportCommand>;
 
 /// Reads a command line (without the program's name, in canonical flags: see to_canonical_flags)
 /// and checks everything that needs no file. Error: kUsage.

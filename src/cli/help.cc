@@ -191,6 +191,20 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
                    "same model again, bit by bit.",
     },
     {
+        .name = "report",
+        .summary = "a page that shows a checkpoint, or two and what is different",
+        .examples = R"(
+  shardwright report ckpt -o ckpt.html --open           where its bytes are, who holds which part
+  shardwright report ckpt --statistics --verify         with values and the proof
+  shardwright report ckpt Llama-3.1-8B/ -o diff.html    what is different
+)",
+        .usage = "PATH [PATH2]",
+        .details = "One HTML file that needs no network: English and Chinese, light and dark. "
+                   "Without the flags that say so nothing but metadata is read. Exit status 1 when "
+                   "a finding is an error or the two are different; the page is written all the "
+                   "same.",
+    },
+    {
         .name = "demo",
         .summary = "convert a small model there and back and prove it bit-exact",
         .examples = R"(
