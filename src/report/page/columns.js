@@ -11,6 +11,22 @@ function decodeNames(column) {
   return names;
 }
 
+// `00001` of `model-00001-of-00278.safetensors`: without what all begin and end with, whole numbers
+// left whole. Ranks are short as they are.
+function shortNames(names) {
+  if (names.length < 2 || names.some((name) => /^rank \d+$/.test(name))) return names;
+  const first = names[0];
+  let head = 0;
+  while (names.every((name) => head < name.length && name[head] === first[head])) ++head;
+  while (head > 0 && /\d/.test(first[head - 1])) --head;
+  let tail = 0;
+  while (names.every((name) => tail < name.length - head
+    && name[name.length - 1 - tail] === first[first.length - 1 - tail])) ++tail;
+  while (tail > 0 && /\d/.test(first[first.length - tail])) --tail;
+  const short = names.map((name) => name.slice(head, name.length - tail));
+  return short.every((name) => name.length > 0) ? short : names;
+}
+
 // Layers as C++ writes them: none, or all of them in one tensor.
 const NO_LAYER = -1;
 const STACKED = -2;
@@ -27,6 +43,8 @@ class Tensors {
     this.defects = new Map(columns.defects);
     // Files that hold no part of a tensor are left out of pictures.
     this.usedHolders = [...new Set(columns.held.flat())].sort((a, b) => a - b);
+    this.holderPlace = new Map(this.usedHolders.map((holder, place) => [holder, place]));
+    this.shortNames = shortNames(this.usedHolders.map((holder) => columns.holders[holder]));
   }
   name(i) { return this.names[i]; }
   dtype(i) { return this.columns.dtypes[this.columns.dtype[i]]; }
@@ -39,6 +57,9 @@ class Tensors {
   holders(i) { return this.columns.holder[i] < 0 ? null : this.columns.held[this.columns.holder[i]]; }
   pieceCount(i) { const held = this.holders(i); return held === null ? NaN : held.length; }
   holderName(holder) { return this.columns.holders[holder]; }
+  // What tells it from the others, for axes.
+  shortHolder(holder) { return this.shortNames[this.holderPlace.get(holder)]; }
+  holderFill(holder) { return holderColour(this.holderPlace.get(holder), this.usedHolders.length); }
 
   // Origin, shape and holder of each stored piece; null where the page does not have them.
   pieces(i) {

@@ -32,6 +32,7 @@ function showCount(count) { return Number.isFinite(count) ? countFormat(count) :
 
 // In powers of 1000, as the program prints them.
 function showBytes(bytes) {
+  bytes = Math.round(bytes);
   const units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
   let unit = 0;
   while (bytes >= 1000 && unit + 1 < units.length) { bytes /= 1000; ++unit; }
@@ -45,6 +46,22 @@ function showNumber(value) {
   if (typeof value === "string") return value;
   if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e6)) return value.toExponential(3);
   return String(Number(value.toPrecision(6)));
+}
+
+const measure = document.createElement("canvas").getContext("2d");
+function textWidth(words, size) {
+  measure.font = `${size}px system-ui, sans-serif`;
+  return measure.measureText(words).width;
+}
+
+// As much of a text as fits into so many pixels; nothing where that says nothing.
+function fitText(words, room, size, fromEnd = false) {
+  if (textWidth(words, size) <= room) return words;
+  for (let length = words.length - 1; length >= 2; --length) {
+    const cut = fromEnd ? `…${words.slice(-length)}` : `${words.slice(0, length)}…`;
+    if (textWidth(cut, size) <= room) return cut;
+  }
+  return "";
 }
 
 function section(title, hint, ...children) {

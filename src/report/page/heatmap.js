@@ -5,7 +5,7 @@
 function heatmap({ rows, columns, fill, lines, onRow, selected, mark }) {
   const rowHeight = 20;
   const head = 20;
-  const labelWidth = Math.min(340, 24 + 6.8 * d3.max(rows, (row) => row.length));
+  const labelWidth = Math.min(400, 20 + d3.max(rows, (row) => textWidth(row, 12)));
   const canvas = element("canvas", { class: "heat-canvas" });
   const node = element("div", { class: "heat" }, canvas);
   let cell = 0;
@@ -13,6 +13,7 @@ function heatmap({ rows, columns, fill, lines, onRow, selected, mark }) {
     const width = node.clientWidth;
     if (width === 0) return;
     cell = Math.max(3, Math.min(88, (width - labelWidth) / columns.length));
+    if (cell > 5) cell = Math.floor(cell);
     const full = labelWidth + cell * columns.length;
     const height = head + rowHeight * rows.length;
     const ratio = Math.min(window.devicePixelRatio || 1, 16_000 / Math.max(height, full));
@@ -39,11 +40,7 @@ function heatmap({ rows, columns, fill, lines, onRow, selected, mark }) {
       const y = head + r * rowHeight;
       context.textAlign = "right";
       context.fillStyle = r === selected ? colour("accent") : colour("ink");
-      let label = row;
-      while (label.length > 4 && context.measureText(label).width > labelWidth - 12) {
-        label = `…${label.slice(2)}`;
-      }
-      context.fillText(label, labelWidth - 8, y + rowHeight / 2);
+      context.fillText(fitText(row, labelWidth - 12, 12, true), labelWidth - 8, y + rowHeight / 2);
       columns.forEach((_, c) => {
         const x = labelWidth + c * cell;
         const gap = cell > 5 ? 1 : 0;

@@ -28,6 +28,17 @@ function tabNames() {
   return names.concat(["diagnosis", "proof"]);
 }
 
+// Where a path ends says most.
+function shortPath(path) {
+  const words = path.split("/").filter((word) => word !== "");
+  return words.length > 3 ? `…/${words.slice(-2).join("/")}` : path;
+}
+
+function shortTitle() {
+  if (page.kind === "plan") return `${shortPath(page.plan.source.path)} → ${shortPath(page.plan.target.path)}`;
+  return page.checkpoints.map((checkpoint) => shortPath(checkpoint.path)).join(" ↔ ");
+}
+
 class Frame {
   constructor(root) {
     this.root = root;
@@ -72,7 +83,7 @@ class Frame {
     const dark = this.isDark();
     return element("header", {},
       element("span", { class: "brand" }, "shardwright"),
-      element("h1", { title }, title),
+      element("h1", { title }, shortTitle()),
       element("button", {
         type: "button", id: "language", class: "quiet",
         onclick: () => {

@@ -40,7 +40,6 @@ function shardMap(tensors, i) {
   const extent = (axis) => (axis === null ? 1 : shape[axis]);
   const x = d3.scaleLinear().domain([0, extent(column) || 1]).range([margin.left, width - margin.right]);
   const y = d3.scaleLinear().domain([0, extent(row) || 1]).range([margin.top, height - margin.bottom]);
-  const holderCount = tensors.columns.holders.length;
   const number = ++mapNumber;
   const svg = d3.create("svg").attr("viewBox", `0 0 ${width} ${height}`).attr("class", "map")
     .attr("role", "img").attr("aria-label", text("detail.map"));
@@ -64,13 +63,13 @@ function shardMap(tensors, i) {
     .attr("width", (d) => x(span(d, column)[1]) - x(span(d, column)[0]))
     .attr("height", (d) => y(span(d, row)[1]) - y(span(d, row)[0]))
     .attr("fill", fill).attr("vector-effect", "non-scaling-stroke");
-  rect(boxes, (d) => holderColour(d.holders[0], holderCount)).attr("class", "piece");
+  rect(boxes, (d) => tensors.holderFill(d.holders[0])).attr("class", "piece");
   rect(boxes.filter((d) => d.holders.length > 1), `url(#replica-${number})`);
   const who = (d) => tensors.holderName(d.holders[0]) + (d.holders.length > 1 ? ` ×${d.holders.length}` : "");
   const labels = svg.append("g").attr("class", "labels").attr("clip-path", `url(#clip-${number})`)
     .selectAll("text").data([...places.values()]).enter().append("text")
     .attr("text-anchor", "middle").attr("dominant-baseline", "central")
-    .attr("fill", (d) => inkOn(holderColour(d.holders[0], holderCount)));
+    .attr("fill", (d) => inkOn(tensors.holderFill(d.holders[0])));
   boxes.each((d, index, nodes) => {
     const range = (axis) => d.origin[axis] + "…" + (d.origin[axis] + d.shape[axis]);
     nodes[index].addEventListener("pointermove", (event) => tip.show(event,
@@ -98,8 +97,8 @@ function shardMap(tensors, i) {
     labels.each((d, index, nodes) => {
       const h = middle(zx, span(d, column), margin.left, width - margin.right);
       const v = middle(zy, span(d, row), margin.top, height - margin.bottom);
-      const fits = h.room > who(d).length * 6.6 + 6 && v.room > 15;
-      d3.select(nodes[index]).attr("x", h.at).attr("y", v.at).text(fits ? who(d) : "");
+      d3.select(nodes[index]).attr("x", h.at).attr("y", v.at)
+        .text(v.room > 15 ? fitText(who(d), h.room - 6, 12) : "");
     });
   };
   const zoom = d3.zoom().scaleExtent([1, 64])

@@ -47,7 +47,7 @@ function heatStrip(compared) {
     if (cell.differing === 0) return colour("line");
     return d3.interpolateYlOrRd(cell.delta === Infinity ? 1 : cell.delta === 0 ? 0.25 : scale(cell.delta));
   };
-  return heatmap({
+  const strip = heatmap({
     rows: names,
     columns: columns.map((layer) => (layer < 0 ? text("difference.no_layer") : String(layer))),
     fill,
@@ -59,6 +59,14 @@ function heatStrip(compared) {
         `${showCount(cell.differing)} / ${showCount(cell.count)}`];
     },
   });
+  // A step of the scale for each power of two or so.
+  const steps = d3.range(0.25, 1.001, 0.05).map((share) => {
+    const step = element("span", { class: "step" });
+    step.style.background = d3.interpolateYlOrRd(share);
+    return step;
+  });
+  return element("div", {}, finite.length === 0 ? null : element("p", { class: "scale" },
+    `|Δ| ${showNumber(low)} `, ...steps, ` ${showNumber(high)}`), strip);
 }
 
 function differenceTab(difference) {

@@ -55,7 +55,7 @@ function layersTab(checkpoint) {
   const shade = d3.scaleSequential(d3.interpolateRgb(colour("heat-low"), colour("heat-high"))).domain([0, 1]);
   const ofLayer = (bytes) => (bytes === 0 ? empty : shade(Math.sqrt(bytes / most)));
   const holders = tensors.usedHolders;
-  const columns = holders.map((holder) => tensors.holderName(holder));
+  const columns = holders.map((holder) => tensors.shortHolder(holder));
   const empty = colour("surface");
   const name = (entry) => (entry.layer < 0 ? text("overview.outside") : text("overview.layer", { number: entry.layer }));
   const one = element("div", {});
@@ -69,19 +69,19 @@ function layersTab(checkpoint) {
         rows: kinds.map(([kind]) => kind),
         columns,
         fill: (r, c) => (held(r, c) === 0 ? empty : shade(Math.min(1, held(r, c) / kinds[r][1].bytes))),
-        lines: (r, c) => [kinds[r][0], columns[c], showBytes(held(r, c)),
+        lines: (r, c) => [kinds[r][0], tensors.holderName(holders[c]), showBytes(held(r, c)),
           text("layers.share", { share: ((100 * held(r, c)) / (kinds[r][1].bytes || 1)).toFixed(1) })],
       }), all.length > limit ? element("p", { class: "hint" }, text("layers.more", { count: all.length - limit })) : null));
   };
   const shown = entries.slice(0, 2000);
   const components = new Set(entries.map((entry) => entry.component)).size;
-  const overview = element("div", {});
+  const overview = element("div", { class: "scrolled" });
   const drawAll = (selected) => replaceChildren(overview, heatmap({
     rows: shown.map((entry) => (components > 1 ? `${entry.component} · ${name(entry)}` : name(entry))),
     columns,
     selected,
     fill: (r, c) => ofLayer(shown[r].held[holders[c]]),
-    lines: (r, c) => [shown[r].component, name(shown[r]), columns[c], showBytes(shown[r].held[holders[c]])],
+    lines: (r, c) => [shown[r].component, name(shown[r]), tensors.holderName(holders[c]), showBytes(shown[r].held[holders[c]])],
     onRow: (r) => { drawAll(r); showLayer(shown[r]); },
   }));
   const first = Math.max(0, shown.findIndex((entry) => entry.layer >= 0));
@@ -89,7 +89,7 @@ function layersTab(checkpoint) {
     drawAll(first);
     showLayer(shown[first]);
   }
-  node.append(one, section(text("layers.title"), text("layers.hint"), overview,
-    tensors.columns.without_boxes > 0 ? element("p", { class: "hint" }, text("detail.left_out")) : null));
+  node.append(section(text("layers.title"), text("layers.hint"), overview,
+    tensors.columns.without_boxes > 0 ? element("p", { class: "hint" }, text("detail.left_out")) : null), one);
   return node;
 }

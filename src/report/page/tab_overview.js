@@ -56,23 +56,20 @@ function holderBars(tensors) {
     const bars = svg.selectAll(".held").data(shown).enter().append("rect").attr("class", "held")
       .attr("x", (holder) => x(holder)).attr("width", Math.max(1, Math.min(x.bandwidth(), 96)))
       .attr("y", (holder) => y(held[holder])).attr("height", (holder) => y(0) - y(held[holder]))
-      .attr("fill", (holder) => holderColour(holder, held.length));
+      .attr("fill", (holder) => tensors.holderFill(holder));
     bars.attr("transform", `translate(${Math.max(0, (x.bandwidth() - 96) / 2)},0)`);
     bars.each((holder, index, nodes) => {
       nodes[index].addEventListener("pointermove",
         (event) => tip.show(event, tensors.holderName(holder), showBytes(held[holder])));
       nodes[index].addEventListener("pointerleave", () => tip.hide());
     });
-    const room = Math.floor(x.step() / 6.6);
-    const longest = d3.max(shown, (holder) => tensors.holderName(holder).length) || 0;
-    const every = Math.max(1, Math.ceil(Math.min(longest, 14) / Math.max(room, 0.01)));
-    const short = (name) => (name.length <= Math.max(room * every, 14) ? name
-      : `…${name.slice(-Math.max(room * every - 2, 8))}`);
+    const widest = d3.max(shown, (holder) => textWidth(tensors.shortHolder(holder), 11)) + 8;
+    const most = Math.max(x.step(), 120);
+    const every = Math.max(1, Math.ceil(Math.min(widest, most) / x.step()));
     svg.append("g").attr("class", "axis").selectAll("text")
       .data(shown.filter((_, index) => index % every === 0)).enter().append("text")
       .attr("x", (holder) => x(holder) + x.bandwidth() / 2).attr("y", height - 7)
-      .attr("text-anchor", "middle").attr("fill", colour("muted"))
-      .text((holder) => short(tensors.holderName(holder)));
+      .attr("text-anchor", "middle").text((holder) => fitText(tensors.shortHolder(holder), most, 11));
     replaceChildren(frame, svg.node());
   };
   new ResizeObserver(draw).observe(frame);

@@ -18,7 +18,7 @@ function flowPicture(plan, from, to) {
     // By where they come from, unless that is one place.
     const bySource = sides[0].length > 1;
     const shade = (source, target) => (bySource
-      ? holderColour(source, from.columns.holders.length) : holderColour(target, to.columns.holders.length));
+      ? from.holderFill(source) : to.holderFill(target));
     const count = Math.max(sides[0].length, sides[1].length);
     const height = Math.max(180, Math.min(1600, count * 26 + 20));
     const gap = Math.min(6, (height * 0.3) / Math.max(1, count));

@@ -37,7 +37,7 @@ function piecesOf(tensors, i) {
     element("b", {}, tensors.holderName(piece.holder)), " ",
     `[${piece.origin.map((begin, axis) => `${begin}…${begin + piece.shape[axis]}`).join(", ")}]`));
   if (pieces.length > most) rows.push(element("li", {}, text("detail.more", { count: pieces.length - most })));
-  return element("details", {}, element("summary", {}, text("detail.boxes", { count: showCount(pieces.length) })),
+  return element("details", {}, element("summary", {}, pieceWords(pieces.length)),
     element("ul", { class: "pieces" }, ...rows));
 }
 

@@ -16,18 +16,21 @@ function byteTree(tensors, objects) {
   for (let i = 0; i < tensors.size; ++i) {
     const role = tensors.role(i);
     const bytes = tensors.bytes[i];
-    const layer = tensors.layer(i);
-    const path = [[`role ${role}`, text(`role.${role}`)], [tensors.component(i), tensors.component(i)]];
-    if (layer === STACKED) path.push(["stacked", text("overview.stacked")]);
-    else if (layer !== NO_LAYER) path.push([`layer ${layer}`, text("overview.layer", { number: layer })]);
-    for (const word of tensors.kind(i).split(".")) path.push([`word ${word}`, word]);
-    let node = root;
-    node.bytes += bytes;
-    for (const [key, name] of path) {
-      node = enter(node, key, name, role);
-      node.bytes += bytes;
+    // A stack's bytes are those of its layers.
+    const depth = tensors.layer(i) === STACKED ? tensors.shape(i)[0] || 1 : 1;
+    for (let at = 0; at < depth; ++at) {
+      const layer = tensors.layer(i) === STACKED ? at : tensors.layer(i);
+      const path = [[`role ${role}`, text(`role.${role}`)], [tensors.component(i), tensors.component(i)]];
+      if (layer !== NO_LAYER) path.push([`layer ${layer}`, text("overview.layer", { number: layer })]);
+      for (const word of tensors.kind(i).split(".")) path.push([`word ${word}`, word]);
+      let node = root;
+      node.bytes += bytes / depth;
+      for (const [key, name] of path) {
+        node = enter(node, key, name, role);
+        node.bytes += bytes / depth;
+      }
+      node.tensor = i;
     }
-    node.tensor = i;
   }
   if (objects.bytes > 0) {
     root.bytes += objects.bytes;
@@ -96,10 +99,7 @@ class Treemap {
     cells.append("rect").attr("width", (d) => d.x1 - d.x0).attr("height", (d) => d.y1 - d.y0)
       .attr("rx", 2).attr("fill", fill);
     const label = (d) => {
-      const room = Math.floor((d.x1 - d.x0 - 8) / 6.8);
-      const { name } = d.data.node;
-      if (room < 3 || d.y1 - d.y0 < 16) return "";
-      return name.length <= room ? name : `${name.slice(0, room - 1)}…`;
+      return d.y1 - d.y0 < 16 ? "" : fitText(d.data.node.name, d.x1 - d.x0 - 9, 12);
     };
     cells.append("text").attr("x", 5).attr("y", 14).attr("fill", (d) => inkOn(fill(d))).text(label);
     cells.filter((d) => !d.children && d.y1 - d.y0 >= 34 && d.x1 - d.x0 >= 72).append("text")
