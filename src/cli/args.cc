@@ -22,9 +22,22 @@ void add_inspect(CLI::App& app, InspectCommand& command) {
   add_path(app, "PATH", command.path, "the path of a checkpoint or file");
   add_format(app, command.as, "PATH");
   add_list(app, "--tensors", command.tensors, "GLOB", "only tensors of this name; repeatable");
-  add_number(app, "--depth", command.depth, "levels of a pickle's values (default 4)", kDeepest);
-  add_number(app, "--limit", command.limit, "lines for a pickle's values (default 1000)", kLongest);
+  add_flag(app, "--tree", command.tree, "modules with their tensors and bytes, alike ones as one");
+  add_number(app, "--depth", command.depth,
+             "levels of a pickle's values (default 4) or of the tree (default all)", kDeepest);
+  add_number(app, "--limit", command.limit,
+             "lines for tensors (default 100; all with --tensors) or a pickle's values (1000)",
+             kLongest);
   add_flag(app, "--json", command.json, "everything as JSON on standard output");
+}
+
+Result<Command> to_inspect(const CLI::App&, InspectCommand& command) {
+  if (command.tree && command.json) {
+    return fail(Code::kUsage,
+                "--tree is for people; with --json there is every tensor: leave one "
+                "of them out");
+  }
+  return std::move(command);
 }
 
 void add_plan(CLI::App& app, PlanCommand& command) {
@@ -152,7 +165,7 @@ Result<Command> parse_arguments(std::span<const std::string> arguments) {
   }
   Result<Command> chosen = ShowText{};
   CommandLine line;
-  add(line, chosen, "inspect", add_inspect);
+  add(line, chosen, "inspect", add_inspect, to_inspect);
   add(line, chosen, "plan", add_plan, to_plan);
   add(line, chosen, "convert", add_convert, to_conversion);
   add(line, chosen, "diagnose", add_diagnose);

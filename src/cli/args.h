@@ -24,10 +24,11 @@ struct ShowText {
 
 struct InspectCommand {
   std::string path;
-  std::vector<std::string> tensors;  ///< globs; empty: all
-  std::int64_t depth = 4;            ///< of a pickle's values
-  std::int64_t limit = 1000;         ///< of lines that show a pickle's values
-  std::string as;                    ///< the format, where PATH holds several checkpoints
+  std::vector<std::string> tensors;   ///< globs; empty: all
+  std::optional<std::int64_t> depth;  ///< of a pickle's values, or of the tree
+  std::optional<std::int64_t> limit;  ///< of lines that show a pickle's values, or tensors
+  bool tree = false;                  ///< modules instead of tensors
+  std::string as;                     ///< the format, where PATH holds several checkpoints
   bool json = false;
 };
 

@@ -17,6 +17,7 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
   shardwright inspect Llama-3.1-8B/                     a Hugging Face model
   shardwright inspect ckpt --tensors '*.layers.0.*'     the tensors of layer 0
   shardwright inspect ckpt/iter_0001000/common.pt       a pickle's values, nothing in it is run
+  shardwright inspect ckpt --tree                       its modules and how large they are
   shardwright inspect ckpt --json > ckpt.json           everything, every chunk
 )",
         .usage = "PATH",

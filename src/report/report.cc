@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/report.h"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/fail.h"
 #include "report/catalog_columns.h"
 #include "report/page.h"
 #include "report/plan_document.h"
@@ -26,6 +31,39 @@ Json begin_page(std::string_view kind, Language language) {
 // What is not about the checkpoint ends the work; the rest becomes a part of the page.
 bool ends_the_work(const Error& error) {
   return error.code == Code::kCancelled || error.code == Code::kUsage;
+}
+
+// Takes chunks out of the catalog whose bytes are not to be had, so that the page shows holes where
+// they should be; what is missing of whole files is told.
+std::vector<Error> drop_lost_chunks(Checkpoint& checkpoint, const Defects& defects) {
+  Catalog& catalog = checkpoint.catalog;
+  std::vector<std::size_t> tensors_in(catalog.files.size());
+  std::vector<bool> is_there(catalog.files.size());
+  for (std::size_t file = 0; file < catalog.files.size(); ++file) {
+    is_there[file] = checkpoint.directory->exists(catalog.files[file]);
+  }
+  for (StoredTensor& tensor : catalog.tensors) {
+    ChunkList kept(tensor.desc.shape.size());
+    std::set<std::uint32_t> missing;
+    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+      const std::uint32_t file = tensor.chunks.file(i);
+      if (!is_there[file]) missing.insert(file);
+      if (is_there[file] && !defects.is_lost(tensor.desc.name, i)) kept.push_back(tensor.chunks[i]);
+    }
+    for (const std::uint32_t file : missing) ++tensors_in[file];
+    if (kept.size() == tensor.chunks.size()) continue;
+    tensor.chunks = std::move(kept);
+  }
+  std::vector<Error> errors;
+  for (std::size_t file = 0; file < catalog.files.size(); ++file) {
+    if (tensors_in[file] == 0) continue;
+    errors.push_back(
+        fail(Code::kNotFound, "{}/{}: the file is missing, which holds parts of {}",
+             checkpoint.location.path, catalog.files[file],
+             tensors_in[file] == 1 ? "a tensor" : fmt::format("{} tensors", tensors_in[file]))
+            .error());
+  }
+  return errors;
 }
 
 // Gathers the parts one by one.
@@ -56,18 +94,24 @@ class Gatherer {
     json["diagnosis"] = diagnosis_section(diagnosis);
     report_.findings += static_cast<std::uint64_t>(
         std::ranges::count(diagnosis.findings, Severity::kError, &Finding::severity));
-    auto checkpoint = open_checkpoint(path, FormatChoice{as, flag});
+    Defects defects(Defects::Policy::kCollect);
+    auto checkpoint = open_checkpoint(path, defects, FormatChoice{as, flag});
     if (!checkpoint) {
       if (ends_the_work(checkpoint.error())) return std::unexpected(checkpoint.error());
       json.update(error_section(checkpoint.error()));
       report_.failures.push_back(checkpoint.error());
       return json;
     }
+    std::vector<Error> losses = defects.found();
+    std::ranges::move(drop_lost_chunks(*checkpoint, defects), std::back_inserter(losses));
+    json["losses"] = Json::array();
+    for (const Error& loss : losses) json["losses"].push_back(error_section(loss)["error"]);
+    std::ranges::move(losses, std::back_inserter(report_.failures));
     add_contents(*checkpoint, json);
     ProofOptions options = request_.proof;
     options.as = as;
     if (request_.verify) SW_TRY(add_proof(path, options, json));
-    if (request_.statistics) SW_TRY(add_statistics(*std::move(checkpoint), options, json));
+    if (request_.statistics) SW_TRY(add_statistics(path, options, json));
     return json;
   }
 
@@ -93,12 +137,14 @@ class Gatherer {
     return {};
   }
 
-  Status add_statistics(Checkpoint checkpoint, const ProofOptions& options, Json& json) {
+  Status add_statistics(const std::string& path, const ProofOptions& options, Json& json) {
+    auto checkpoint = open_checkpoint(path, FormatChoice{options.as});
+    if (!checkpoint) return add_failure(checkpoint.error(), "statistics", json);
     std::vector<std::string> names;
-    for (const std::size_t index : shown_order(checkpoint.catalog)) {
-      names.push_back(checkpoint.catalog.tensors[index].desc.name);
+    for (const std::size_t index : shown_order(checkpoint->catalog)) {
+      names.push_back(checkpoint->catalog.tensors[index].desc.name);
     }
-    const auto view = make_view(std::move(checkpoint), Naming::kStored, options);
+    const auto view = make_view(*std::move(checkpoint), Naming::kStored, options);
     if (!view) return add_failure(view.error(), "statistics", json);
     const auto statistics = statistics_of(*view, options);
     if (!statistics) return add_failure(statistics.error(), "statistics", json);

@@ -12,8 +12,8 @@
 namespace shardwright {
 
 struct ReportRequest {
-  std::string path;
-  std::string other;  ///< a second checkpoint, compared with the first; empty: none
+  std::string path = {};
+  std::string other = {};  ///< a second checkpoint, compared with the first; empty: none
   Language language = Language::kEnglish;  ///< that the page opens in; it has both
   bool statistics = false;                 ///< of each tensor: reads every byte
   bool verify = false;                     ///< proves the checkpoints: reads every byte

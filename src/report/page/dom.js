@@ -79,9 +79,9 @@ function facts(rows) {
   return list;
 }
 
-function errorBox(error) {
+function errorBox(error, title = text("error.title")) {
   return element("div", { class: "banner bad" },
-    element("strong", {}, `${text("error.title")}: ${error.code}`), element("p", {}, error.message));
+    element("strong", {}, `${title}: ${error.code}`), element("p", {}, error.message));
 }
 
 // Follows the pointer; one for the whole page.
@@ -113,7 +113,7 @@ function roleColour(role) { return colour(ROLE_COLOURS[role]); }
 
 // Up to ten holders have colours of a palette, more go round the circle.
 function holderColour(holder, count) {
-  if (count <= 10) return d3.schemeTableau10[holder % 10];
+  if (count <= 10) return (d3.schemeTableau10 || d3.schemeCategory10)[holder % 10];
   return d3.hsl((holder * 360) / count, 0.55, holder % 2 ? 0.6 : 0.5).toString();
 }
 

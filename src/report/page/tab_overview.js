@@ -99,6 +99,7 @@ function overviewOf(checkpoint, open) {
   const pairs = (list) => list.map(([name, value]) => `${name} ${value}`).join(", ");
   const tree = new Treemap(tensors, columns.objects, open);
   return [
+    ...checkpoint.losses.slice(0, 20).map((loss) => errorBox(loss, text("overview.loss"))),
     factTiles([
       [text("fact.format"), checkpoint.format],
       [text("fact.tensors"), showCount(tensors.size)],
