@@ -22,17 +22,33 @@ def shardwright(*words, status=0):
     return done.stdout
 
 
-def write_model(folder, tensors):
-    """Writes a safetensors model: name -> (dtype, shape, bytes of its elements, may be sparse)."""
-    folder.mkdir(parents=True)
+def write_file(file, tensors):
+    """Writes a safetensors file: name -> (dtype, shape, bytes), sparse."""
     header, at = {}, 0
     for name, (dtype, shape, size) in tensors.items():
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size]}
         at += size
     text = json.dumps(header).encode()
-    with open(folder / "model.safetensors", "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        file.truncate(8 + len(text) + at)
+    with open(file, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text)
+        out.truncate(8 + len(text) + at)
+
+
+def write_model(folder, tensors, files=1):
+    """Writes a model of so many files, which hold equal counts of its tensors in order."""
+    folder.mkdir(parents=True)
+    if files == 1:
+        write_file(folder / "model.safetensors", tensors)
+        return folder
+    names, index = list(tensors), {}
+    for number in range(files):
+        file = f"model-{number + 1:05d}-of-{files:05d}.safetensors"
+        held = names[number * len(names) // files:(number + 1) * len(names) // files]
+        write_file(folder / file, {name: tensors[name] for name in held})
+        index.update(dict.fromkeys(held, file))
+    total = sum(size for _, _, size in tensors.values())
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {"total_size": total}, "weight_map": index}))
     return folder
 
 

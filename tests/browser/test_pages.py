@@ -175,7 +175,8 @@ def test_replicas_are_hatched_and_counted(browser, place):
     for shared, rest in zip(catalog["names"]["shared"], catalog["names"]["rest"]):
         names.append((names[-1][:shared] if names else "") + rest)
     browser.open(page, tab="tensors", tensor=names[copies[0]], lang="en")
-    assert browser.run("return document.querySelectorAll('.map [fill^=\"url(#replica\"]').length") == 1
+    hatched = """return document.querySelectorAll('.map [fill^="url(#replica"]').length"""
+    assert browser.run(hatched) == 1
     assert browser.texts(".map .labels text")[0].endswith("×2")
     assert "stored 2 times" in browser.texts("figcaption")[0]
     clean(browser)
@@ -303,7 +304,8 @@ def test_texts_are_the_same_in_both_languages():
         said = re.sub(r"\{\w+\}", "", words)
         assert not re.search(r"[a-z]{4}", said) or re.search(r"[\u4e00-\u9fff]", texts[1][key]) or (
             key.startswith("language.")), key
-    code = "".join(file.read_text("utf-8") for file in SOURCES.glob("*.js") if file.name != "texts.js")
+    code = "".join(file.read_text("utf-8") for file in SOURCES.glob("*.js")
+                   if file.name != "texts.js")
     for key in texts[0]:
         family = key.rsplit(".", 1)[0] + ".${"
         assert f'"{key}"' in code or f"`{family}" in code, f"nothing says {key}"

@@ -22,7 +22,9 @@ function flowPicture(plan, from, to) {
     const count = Math.max(sides[0].length, sides[1].length);
     const height = Math.max(180, Math.min(1600, count * 26 + 20));
     const gap = Math.min(6, (height * 0.3) / Math.max(1, count));
-    const labelWidth = 190;
+    const labelSize = 13;
+    const labelWidth = [from, to].map((tensors, side) => Math.min(width / 3, 20
+      + d3.max(sides[side], ([holder]) => textWidth(tensors.holderName(holder), labelSize)) || 0));
     const bar = 14;
     const tops = sides.map((list) => {
       const all = d3.sum(list, ([, bytes]) => bytes) || 1;
@@ -36,7 +38,7 @@ function flowPicture(plan, from, to) {
     });
     const svg = d3.create("svg").attr("width", width).attr("height", height)
       .attr("role", "img").attr("aria-label", text("plan.flow"));
-    const x = [labelWidth, width - labelWidth];
+    const x = [labelWidth[0], width - labelWidth[1]];
     const link = d3.linkHorizontal();
     const ordered = [...flows].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     for (const [source, target, bytes] of ordered) {
@@ -55,7 +57,6 @@ function flowPicture(plan, from, to) {
         `${from.holderName(source)} → ${to.holderName(target)}`, showBytes(bytes)));
       path.node().addEventListener("pointerleave", () => tip.hide());
     }
-    const short = (name) => (name.length > 27 ? `…${name.slice(-26)}` : name);
     [from, to].forEach((tensors, side) => {
       for (const [holder, place] of tops[side]) {
         svg.append("rect").attr("x", side === 0 ? x[0] : x[1] - bar).attr("y", place.top)
@@ -65,7 +66,8 @@ function flowPicture(plan, from, to) {
         const label = svg.append("text").attr("x", side === 0 ? x[0] - 8 : x[1] + 8)
           .attr("y", place.top + place.size / 2).attr("dominant-baseline", "central")
           .attr("text-anchor", side === 0 ? "end" : "start").attr("fill", colour("ink"));
-        label.append("tspan").text(short(tensors.holderName(holder)));
+        label.attr("font-size", labelSize).append("tspan")
+          .text(fitText(tensors.holderName(holder), labelWidth[side] - 12, labelSize, true));
         if (place.size > 26) {
           label.attr("y", place.top + place.size / 2 - 7);
           label.append("tspan").attr("class", "minor").attr("x", side === 0 ? x[0] - 8 : x[1] + 8)
