@@ -155,11 +155,11 @@ Result<int> run_plan(const PlanCommand& command, Console& console) {
     SW_TRY(check_page_place("--html", command.html, command.request.overwrite));
   }
   const PreparedConversion conversion = SW_TRY(prepare_conversion(command.request));
+  const ReplacedOutput replaced = SW_TRY(replaced_output(conversion));
+  const std::optional<std::uint64_t> free_bytes = free_bytes_at(command.request.output);
   if (!command.html.empty()) {
     SW_TRY(replace_file(command.html, plan_page(conversion, command.language)));
   }
-  const ReplacedOutput replaced = SW_TRY(replaced_output(conversion));
-  const std::optional<std::uint64_t> free_bytes = free_bytes_at(command.request.output);
   const bool fits = !free_bytes || cost_of(conversion.plan).bytes_written <= *free_bytes;
   if (command.json) {
     console.print(plan_json(conversion, replaced, free_bytes));

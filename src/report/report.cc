@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "base/fail.h"
@@ -22,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 Json begin_page(std::string_view kind, Language language) {
   Json json;
-  json["schema"] = "shardwright/report/1";
+  json["schema"] = "shardwright/page/1";
   json["kind"] = kind;
   json["language"] = language == Language::kChinese ? "zh" : "en";
   return json;
@@ -34,36 +35,38 @@ bool ends_the_work(const Error& error) {
 }
 
 // Takes chunks out of the catalog whose bytes are not to be had, so that the page shows holes where
-// they should be; what is missing of whole files is told.
-std::vector<Error> drop_lost_chunks(Checkpoint& checkpoint, const Defects& defects) {
+// they should be. Gives what to say of missing files, if there are some.
+std::optional<Error> drop_lost_chunks(Checkpoint& checkpoint, const Defects& defects) {
   Catalog& catalog = checkpoint.catalog;
-  std::vector<std::size_t> tensors_in(catalog.files.size());
   std::vector<bool> is_there(catalog.files.size());
   for (std::size_t file = 0; file < catalog.files.size(); ++file) {
     is_there[file] = checkpoint.directory->exists(catalog.files[file]);
   }
+  std::set<std::uint32_t> used;
+  std::set<std::uint32_t> missing;
+  std::size_t tensors = 0;
   for (StoredTensor& tensor : catalog.tensors) {
     ChunkList kept(tensor.desc.shape.size());
-    std::set<std::uint32_t> missing;
+    bool lacks_file = false;
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
       const std::uint32_t file = tensor.chunks.file(i);
+      used.insert(file);
+      lacks_file = lacks_file || !is_there[file];
       if (!is_there[file]) missing.insert(file);
       if (is_there[file] && !defects.is_lost(tensor.desc.name, i)) kept.push_back(tensor.chunks[i]);
     }
-    for (const std::uint32_t file : missing) ++tensors_in[file];
-    if (kept.size() == tensor.chunks.size()) continue;
-    tensor.chunks = std::move(kept);
+    tensors += lacks_file ? 1U : 0U;
+    if (kept.size() < tensor.chunks.size()) tensor.chunks = std::move(kept);
   }
-  std::vector<Error> errors;
-  for (std::size_t file = 0; file < catalog.files.size(); ++file) {
-    if (tensors_in[file] == 0) continue;
-    errors.push_back(
-        fail(Code::kNotFound, "{}/{}: the file is missing, which holds parts of {}",
-             checkpoint.location.path, catalog.files[file],
-             tensors_in[file] == 1 ? "a tensor" : fmt::format("{} tensors", tensors_in[file]))
-            .error());
-  }
-  return errors;
+  if (missing.empty()) return std::nullopt;
+  return fail(Code::kNotFound,
+              "{}: found {} of the {} files with parts of tensors; {} is missing{}, and with it "
+              "parts of {} of {} tensors",
+              checkpoint.location.path, used.size() - missing.size(), used.size(),
+              catalog.files[*missing.begin()],
+              missing.size() == 1 ? "" : fmt::format(" among {}", missing.size()), tensors,
+              catalog.tensors.size())
+      .error();
 }
 
 // Gathers the parts one by one.
@@ -103,7 +106,8 @@ class Gatherer {
       return json;
     }
     std::vector<Error> losses = defects.found();
-    std::ranges::move(drop_lost_chunks(*checkpoint, defects), std::back_inserter(losses));
+    if (auto missing = drop_lost_chunks(*checkpoint, defects))
+      losses.push_back(*std::move(missing));
     json["losses"] = Json::array();
     for (const Error& loss : losses) json["losses"].push_back(error_section(loss)["error"]);
     std::ranges::move(losses, std::back_inserter(report_.failures));

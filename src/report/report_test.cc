@@ -42,7 +42,7 @@ TEST(Report, IsWhatTheOtherCommandsFind) {
   EXPECT_EQ(report.findings, 0u);
   EXPECT_THAT(report.failures, IsEmpty());
   const Json document = shown(report.html);
-  EXPECT_EQ(document["schema"], "shardwright/report/1");
+  EXPECT_EQ(document["schema"], "shardwright/page/1");
   EXPECT_EQ(document["kind"], "checkpoint");
   const Json& side = document["checkpoints"][0];
   EXPECT_EQ(side["format"], "torch_dist");
