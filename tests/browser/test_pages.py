@@ -94,6 +94,9 @@ def test_search_finds_words_and_patterns(browser, many):
     assert browser.texts(".count") == ["13 of 46,080 tensors"]
     browser.type(".search", "*.3.mlp.experts.255.*")
     assert browser.texts(".count") == ["3 of 46,080 tensors"]
+    # A pattern is of the whole name.
+    browser.type(".search", "experts.255.*")
+    assert browser.texts(".count") == ["0 of 46,080 tensors"]
     browser.type(".search", "nowhere")
     assert browser.texts(".count") == ["0 of 46,080 tensors"]
     assert browser.texts(".finder .row") == []
