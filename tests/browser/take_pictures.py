@@ -88,7 +88,7 @@ def main():
         # picture: page, look, height, where on it
         pictures = {
             "report-overview": ("run.html", "light", 870, {"tab": "overview"}),
-            "report-tensor": ("run.html", "dark", 660, {"tab": "tensors", "tensor": experts}),
+            "report-tensor": ("run.html", "dark", 640, {"tab": "tensors", "tensor": experts}),
             "report-layers": ("run.html", "light", 690, {"tab": "layers"}),
             "report-difference": ("difference.html", "light", 640, {}),
             "report-plan": ("plan.html", "light", 590, {}),

@@ -180,7 +180,7 @@ def test_replicas_are_hatched_and_counted(browser, place):
     browser.open(page, tab="tensors", tensor=names[copies[0]], lang="en")
     hatched = """return document.querySelectorAll('.map [fill^="url(#replica"]').length"""
     assert browser.run(hatched) == 1
-    assert browser.texts(".map .labels text")[0].endswith("×2")
+    assert re.fullmatch(r"rank \d+, rank \d+ ×2", browser.texts(".map .labels text")[0])
     assert "stored 2 times" in browser.texts("figcaption")[0]
     clean(browser)
 

@@ -65,11 +65,17 @@ function shardMap(tensors, i) {
     .attr("fill", fill).attr("vector-effect", "non-scaling-stroke");
   rect(boxes, (d) => tensors.holderFill(d.holders[0])).attr("class", "piece");
   rect(boxes.filter((d) => d.holders.length > 1), `url(#replica-${number})`);
-  const who = (d) => tensors.holderName(d.holders[0]) + (d.holders.length > 1 ? ` ×${d.holders.length}` : "");
+  const who = (d) => {
+    const names = [...new Set(d.holders)].map((holder) => tensors.holderName(holder));
+    const listed = names.length > 3 ? `${names[0]} …` : names.join(", ");
+    return d.holders.length > 1 ? `${listed} ×${d.holders.length}` : listed;
+  };
   const labels = svg.append("g").attr("class", "labels").attr("clip-path", `url(#clip-${number})`)
     .selectAll("text").data([...places.values()]).enter().append("text")
     .attr("text-anchor", "middle").attr("dominant-baseline", "central")
-    .attr("fill", (d) => inkOn(tensors.holderFill(d.holders[0])));
+    .attr("fill", (d) => inkOn(tensors.holderFill(d.holders[0])))
+    // Hatching leaves the letters alone.
+    .attr("stroke", (d) => tensors.holderFill(d.holders[0]));
   boxes.each((d, index, nodes) => {
     const range = (axis) => d.origin[axis] + "…" + (d.origin[axis] + d.shape[axis]);
     nodes[index].addEventListener("pointermove", (event) => tip.show(event,
