@@ -29,10 +29,10 @@ TP4, EP4 = TP.replace("2", "4"), EP.replace("2", "4")
 # What goes on training from what ours saved, where it did and at other sizes. Megatron-Core's
 # optimizer states of experts load at no EP of 1.
 TRAINED = {
-    "gpt_tp2_dp2": (WHOLE + COMPUTES, TP, ("", TP4, PP, TP + PP)),
-    "gpt_tp2_pp2": (COMPUTES, TP + PP + " --async-save --async-strategy mcore", ("", TP, TP4)),
-    "moe_ep2_dp2": (SPARSE + WHOLE + COMPUTES, EP, (EP4, EP + PP)),
-    "moe_tp2_ep2": (SHARED + WHOLE + STORED_ONLY, TP + EP, (EP, EP4, TP + EP + PP)),
+    "gpt_tp2_dp2": (WHOLE + COMPUTES, TP, ("", TP4, TP + PP)),
+    "gpt_tp2_pp2": (COMPUTES, TP + PP + " --async-save --async-strategy mcore", ("", TP4)),
+    "moe_ep2_dp2": (SPARSE + WHOLE + COMPUTES, EP, (EP4,)),
+    "moe_tp2_ep2": (SHARED + WHOLE + STORED_ONLY, TP + EP, (EP, TP + EP + PP)),
 }
 
 

@@ -2,7 +2,6 @@
 """What the ranks of test_training_load.py do: Megatron-Core saves, shardwright.megatron loads."""
 import json
 import logging
-import multiprocessing
 import os
 import pathlib
 import subprocess
@@ -97,20 +96,7 @@ def save(job, folder, replicas):
     dist.barrier()
 
 
-def without_children(function):
-    """Ends what Megatron's saver started."""
-
-    def run(*arguments, **named):
-        try:
-            return function(*arguments, **named)
-        finally:
-            for child in multiprocessing.active_children():
-                child.kill()
-
-    return run
-
-
-@without_children
+@megatron_cpu.without_children
 def save_all(root, family, layouts):
     for name, (sizes, replicas) in layouts.items():
         job = Job(family, *sizes)

@@ -125,7 +125,8 @@ class Training:
                 # As a fused Adam has it, for which Megatron stores steps: by the group.
                 steps = torch.tensor(float(group.get("step", 0)))
                 for parameter in group["params"]:
-                    leaf.optimizer.state[parameter]["step"] = steps.clone()
+                    if leaf.optimizer.state[parameter]:
+                        leaf.optimizer.state[parameter]["step"] = steps.clone()
                 group["step"] = int(steps) + 1
         assert self._optimizer.step()[0]
         for leaf, group in self._groups():
