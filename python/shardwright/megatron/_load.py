@@ -32,9 +32,9 @@ class LoadStrategy(TorchDistLoadShardedStrategy):
     `parallelization_group`: ranks that need much the same, by default Megatron's data-parallel
     group with context parallelism, or all ranks without Megatron's groups. Every rank has to be in
     one such group. `process_group`: the ranks that load together, by default all of the job.
+    Ranks of a group that is on one machine exchange through memory, others over its backend.
     `read_price`, `sent_price`: what a byte costs to read and to send, small whole numbers; where
-    all ranks share one page cache, `sent_price=4` makes most of them read for themselves.
-    `round_bytes`: how much a rank sends and receives at a time.
+    an exchange is slow, `sent_price=4` makes most ranks read for themselves. `round_bytes`: how much a rank sends and receives at a time.
     `weights_only` refuses objects that are more than plain data (SW0224), see
     `shardwright.torch.StorageReader`; without it objects are unpickled as Megatron-Core does,
     which runs what they name.
