@@ -179,7 +179,11 @@ class Warnings(logging.Handler):
 
 
 def strict_loads(root, family, folders, layouts):
-    """Every mode, by both kinds of names: all is loaded, and no name is told."""
+    """Every mode, by both kinds of names: all is loaded, and no name is told. One rank alone may ask
+    for the names."""
+    if dist.get_rank() == 1:
+        names = dist_checkpointing.load_sharded_metadata(f"{root}/{folders[0]}", LoadStrategy())
+        assert NORM in names
     for sizes in layouts:
         job = Job(family, *sizes)
         for folder in folders:
@@ -276,7 +280,7 @@ def install(hook):
     setattr(*where[hook], dying if hook == "death" else broken)
 
 
-def own_load(root, family, folder, sizes):
+def own_load(root, family, folder, sizes, strict):
     """One load, with every file that this process opens listed by the system."""
     job = Job(family, *sizes)
     trace = pathlib.Path(root, f"trace.{dist.get_rank()}")
@@ -285,7 +289,7 @@ def own_load(root, family, folder, sizes):
     while not traced():
         time.sleep(0.01)
     dist.barrier()
-    job.load(f"{root}/{folder}", strict="assume_ok_unexpected", replicas=True)
+    job.load(f"{root}/{folder}", strict, replicas=True)
     tracer.terminate()
     tracer.wait()
     job.assert_loaded()
