@@ -1,8 +1,27 @@
-# Writes OUTPUT, a C++ file with every MODELS/*.json as a string, which the function NAME gives: the
-# program needs no data folder.
+# Writes OUTPUT, a C++ file with every MODELS/*.json as a string and its heading, which the function
+# NAME gives: the program needs no data folder, and parses no file that it does not need.
 file(GLOB files ${MODELS}/*.json)
 list(SORT files)
 list(FILTER files EXCLUDE REGEX "schema\\.json$")
+
+# The texts of member `key`, one string or a list of them, as a C++ initialiser in `result`.
+function(texts_of result json key)
+  set(texts)
+  string(JSON kind ERROR_VARIABLE missing TYPE "${json}" ${key})
+  if(kind STREQUAL "STRING")
+    string(JSON text GET "${json}" ${key})
+    set(texts "\"${text}\"")
+  elseif(kind STREQUAL "ARRAY")
+    string(JSON length LENGTH "${json}" ${key})
+    math(EXPR last "${length} - 1")
+    foreach(index RANGE ${last})
+      string(JSON text GET "${json}" ${key} ${index})
+      string(APPEND texts "\"${text}\", ")
+    endforeach()
+  endif()
+  set(${result} "{${texts}}" PARENT_SCOPE)
+endfunction()
+
 set(text "// Generated from *.json.\n#include \"canonical/built_in_models.h\"\n\nnamespace shardwright {\n\nstd::vector<MappingText> ${NAME}() {\n  return {\n")
 foreach(file IN LISTS files)
   get_filename_component(name ${file} NAME)
@@ -16,7 +35,11 @@ foreach(file IN LISTS files)
     string(APPEND text "       R\"MODEL(${piece})MODEL\"\n")
     math(EXPR at "${at} + 8000")
   endwhile()
-  string(APPEND text "      },\n")
+  string(JSON family ERROR_VARIABLE missing GET "${json}" family)
+  texts_of(architectures "${json}" architectures)
+  texts_of(model_types "${json}" model_types)
+  texts_of(extends "${json}" extends)
+  string(APPEND text "       , {\"${family}\", ${architectures}, ${model_types}, ${extends}}},\n")
 endforeach()
 string(APPEND text "  };\n}\n\n}  // namespace shardwright\n")
 file(WRITE ${OUTPUT}.new "${text}")

@@ -38,7 +38,7 @@ class Making {
   [[nodiscard]] SourceFiles& files() { return *source_.checkpoint.files; }
 
   Status take_hf() {
-    const std::vector<Mapping> mappings = SW_TRY(load_mappings_of(choice_, source_.checkpoint));
+    const std::vector<Mapping> mappings = SW_TRY(load_mappings(choice_, source_.checkpoint));
     const ModelFacts facts =
         SW_TRY(find_model_facts(choice_, source_.checkpoint, mappings, {}, notes_));
     model_.family = facts.mapping->family;
@@ -63,7 +63,7 @@ class Making {
 
   // Where the family is known its config tells the vocabulary; else the arguments do.
   Status use_family() {
-    const auto mappings = load_mappings_of(choice_, source_.checkpoint);
+    const auto mappings = load_mappings(choice_, source_.checkpoint);
     if (!mappings) return {};
     Notes unused;
     const std::vector<TensorDesc> descs = SW_TRY(canonical_descs(catalog()));

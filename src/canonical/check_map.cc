@@ -39,7 +39,7 @@ Result<MapCheck> check_map(const MapCheckRequest& request) {
   FamilyChoice files;
   files.map_files = {request.file};
   files.models_dir = request.models_dir;
-  const std::vector<Mapping> mappings = SW_TRY(load_mappings(files));
+  const std::vector<Mapping> mappings = SW_TRY(load_all_mappings(files));
   const std::string name = request.file.substr(request.file.find_last_of('/') + 1);
   const auto mapping = std::ranges::find(mappings, name, &Mapping::file);
   if (mapping == mappings.end()) {
@@ -59,7 +59,7 @@ Result<std::vector<FamilyEntry>> list_families(const std::string& models_dir) {
   FamilyChoice files;
   files.models_dir = models_dir;
   std::vector<FamilyEntry> families;
-  for (const Mapping& mapping : SW_TRY(load_mappings(files))) {
+  for (const Mapping& mapping : SW_TRY(load_all_mappings(files))) {
     families.push_back({mapping.family, mapping.architectures, mapping.model_types});
   }
   std::ranges::sort(families, {}, &FamilyEntry::family);

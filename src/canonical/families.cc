@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/fail.h"
@@ -29,24 +28,31 @@ std::optional<HfConfig> readable_config(const FamilyChoice& choice, const Checkp
 
 using RecordedFile = std::pair<std::string, std::string>;
 
-/// The texts of mapping files by the files' names.
-using MappingFiles = std::map<std::string, std::string, std::less<>>;
+struct MappingFile {
+  std::string text;
+  MappingHeading heading = {};  // of a built-in one
+};
+
+/// Mapping files by their names.
+using MappingFiles = std::map<std::string, MappingFile, std::less<>>;
 
 Result<MappingFiles> read_mapping_files(const FamilyChoice& choice,
                                         const RecordedMapping& recorded = {}) {
   MappingFiles files;
   if (choice.models_dir.empty()) {
-    for (const MappingText& model : built_in_models()) files[model.name] = model.json;
+    for (MappingText& model : built_in_models()) {
+      files[model.name] = {std::string(model.json), std::move(model.heading)};
+    }
   } else {
     const std::unique_ptr<Directory> folder = SW_TRY(open_local_directory(choice.models_dir));
     for (const DirectoryEntry& entry : SW_TRY(folder->list(""))) {
       if (!entry.name.ends_with(".json") || entry.name == "schema.json") continue;
-      files[entry.name] = SW_TRY(read_whole(*folder, entry.name, kMappingFileBytes));
+      files[entry.name] = {SW_TRY(read_whole(*folder, entry.name, kMappingFileBytes))};
     }
   }
   for (const auto& [name, text] : recorded.files) {
     // Files that the user names win over those that were named once.
-    if (choice.models_dir.empty() || !files.contains(name)) files[name] = text;
+    if (choice.models_dir.empty() || !files.contains(name)) files[name] = {text};
   }
   // A file of the user's takes the place of a built-in one of the same name.
   std::set<std::string, std::less<>> given;
@@ -55,92 +61,22 @@ Result<MappingFiles> read_mapping_files(const FamilyChoice& choice,
     if (!given.insert(name).second) {
       return fail(Code::kUsage, "--map {}: two files have this name; rename one", name);
     }
-    files[name] = SW_TRY(read_named_file(file, kMappingFileBytes));
+    files[name] = {SW_TRY(read_named_file(file, kMappingFileBytes))};
   }
   return files;
 }
 
 std::vector<MappingText> texts_of(const MappingFiles& files) {
   std::vector<MappingText> texts;
-  for (const auto& [name, json] : files) texts.push_back({name, json});
+  for (const auto& [name, file] : files) texts.push_back({name, file.text, file.heading});
   return texts;
 }
 
-// Of a mapping file: its family, and those that it extends.
-struct Lineage {
-  std::string family;
-  std::vector<std::string> extends;
-};
-
-Lineage lineage_of(const std::string& json) {
-  Lineage lineage;
-  const nlohmann::json root = nlohmann::json::parse(json, nullptr, false);
-  if (!root.is_object()) return lineage;
-  lineage.family = root.value("family", nlohmann::json()).is_string()
-                       ? root["family"].get<std::string>()
-                       : std::string();
-  const nlohmann::json extends = root.value("extends", nlohmann::json::array());
-  if (extends.is_string()) lineage.extends.push_back(extends.get<std::string>());
-  if (!extends.is_array()) return lineage;
-  for (const nlohmann::json& family : extends) {
-    if (family.is_string()) lineage.extends.push_back(family.get<std::string>());
-  }
-  return lineage;
-}
-
-}  // namespace
-
-Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice, const Checkpoint& source) {
-  const RecordedMapping recorded = SW_TRY(read_recorded_mapping(source.source_keys));
+// Those that the choice, the record or the config names, and the given ones; all where none is
+// named.
+Result<std::vector<Mapping>> load_for(const FamilyChoice& choice, const RecordedMapping& recorded,
+                                      const std::optional<HfConfig>& config) {
   const MappingFiles files = SW_TRY(read_mapping_files(choice, recorded));
-  return parse_mappings(texts_of(files));
-}
-
-Result<std::string> told_family(const FamilyChoice& choice, const Checkpoint& source) {
-  if (!choice.family.empty()) return choice.family;
-  return SW_TRY(read_recorded_mapping(source.source_keys)).family;
-}
-
-Result<RecordedMapping> mapping_to_record(const FamilyChoice& choice, const Mapping& mapping) {
-  const bool is_given = !choice.map_files.empty() || !choice.models_dir.empty();
-  if (!is_given && choice.family.empty()) return RecordedMapping();
-  RecordedMapping record{mapping.family, {}};
-  if (!is_given) return record;
-  const MappingFiles files = SW_TRY(read_mapping_files(choice));
-  const MappingFiles built_in = SW_TRY(read_mapping_files({}));
-  std::map<std::string, std::pair<std::string, Lineage>, std::less<>> by_family;
-  for (const auto& [name, json] : files) {
-    Lineage lineage = lineage_of(json);
-    const std::string family = lineage.family;
-    by_family.emplace(family, std::pair(name, std::move(lineage)));
-  }
-  std::set<std::string> seen;
-  std::vector<std::string> wanted = {mapping.family};
-  while (!wanted.empty()) {
-    const std::string family = std::move(wanted.back());
-    wanted.pop_back();
-    const auto found = by_family.find(family);
-    if (found == by_family.end() || !seen.insert(family).second) continue;
-    const auto& [name, lineage] = found->second;
-    std::ranges::copy(lineage.extends, std::back_inserter(wanted));
-    const std::string& text = files.at(name);
-    const auto same = built_in.find(name);
-    if (same == built_in.end() || same->second != text) record.files.emplace_back(name, text);
-  }
-  std::ranges::sort(record.files);
-  return record;
-}
-
-Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice) {
-  const MappingFiles files = SW_TRY(read_mapping_files(choice));
-  return parse_mappings(texts_of(files));
-}
-
-Result<std::vector<Mapping>> load_mappings_of(const FamilyChoice& choice,
-                                              const Checkpoint& source) {
-  const RecordedMapping recorded = SW_TRY(read_recorded_mapping(source.source_keys));
-  const MappingFiles files = SW_TRY(read_mapping_files(choice, recorded));
-  const std::optional<HfConfig> config = readable_config(choice, source);
   const auto may_be_of = [&](const Mapping& names) {
     if (!choice.family.empty()) return names.family == choice.family;
     if (names.family == recorded.family) return true;
@@ -160,6 +96,57 @@ Result<std::vector<Mapping>> load_mappings_of(const FamilyChoice& choice,
   std::vector<Mapping> named = SW_TRY(parse_mappings(texts_of(files), is_wanted));
   if (is_one_named) return named;
   return parse_mappings(texts_of(files));
+}
+
+}  // namespace
+
+Result<std::string> told_family(const FamilyChoice& choice, const Checkpoint& source) {
+  if (!choice.family.empty()) return choice.family;
+  return SW_TRY(read_recorded_mapping(source.source_keys)).family;
+}
+
+Result<RecordedMapping> mapping_to_record(const FamilyChoice& choice, const Mapping& mapping) {
+  const bool is_given = !choice.map_files.empty() || !choice.models_dir.empty();
+  if (!is_given && choice.family.empty()) return RecordedMapping();
+  RecordedMapping record{mapping.family, {}};
+  if (!is_given) return record;
+  const MappingFiles files = SW_TRY(read_mapping_files(choice));
+  const MappingFiles built_in = SW_TRY(read_mapping_files({}));
+  std::map<std::string, std::pair<std::string, MappingHeading>, std::less<>> by_family;
+  for (const MappingText& text : texts_of(files)) {
+    MappingHeading heading = SW_TRY(read_heading(text));
+    const std::string family = heading.family;
+    by_family.emplace(family, std::pair(text.name, std::move(heading)));
+  }
+  std::set<std::string> seen;
+  std::vector<std::string> wanted = {mapping.family};
+  while (!wanted.empty()) {
+    const std::string family = std::move(wanted.back());
+    wanted.pop_back();
+    const auto found = by_family.find(family);
+    if (found == by_family.end() || !seen.insert(family).second) continue;
+    const auto& [name, heading] = found->second;
+    std::ranges::copy(heading.extends, std::back_inserter(wanted));
+    const std::string& text = files.at(name).text;
+    const auto same = built_in.find(name);
+    if (same == built_in.end() || same->second.text != text) record.files.emplace_back(name, text);
+  }
+  std::ranges::sort(record.files);
+  return record;
+}
+
+Result<std::vector<Mapping>> load_all_mappings(const FamilyChoice& choice) {
+  const MappingFiles files = SW_TRY(read_mapping_files(choice));
+  return parse_mappings(texts_of(files));
+}
+
+Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice, const Checkpoint& source) {
+  return load_for(choice, SW_TRY(read_recorded_mapping(source.source_keys)),
+                  readable_config(choice, source));
+}
+
+Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice, const HfConfig& config) {
+  return load_for(choice, {}, config);
 }
 
 Result<const Mapping*> chosen_family(const FamilyChoice& choice, std::span<const Mapping> mappings,

@@ -12,15 +12,22 @@
 
 namespace shardwright {
 
-/// The mapping files that a request may use: the built-in ones or those of models_dir, and its
-/// map_files, which win over built-in ones of the same family.
-[[nodiscard]] Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice);
+/// The families of all mapping files that a request may use: the built-in ones or those of
+/// models_dir, and its map_files, which win over built-in ones of the same family.
+[[nodiscard]] Result<std::vector<Mapping>> load_all_mappings(const FamilyChoice& choice);
 
-/// The same with what a Megatron checkpoint records of the mapping that it was made with: its files
-/// stand for built-in ones of the same name, and those that the request gives stand for both.
-/// Errors: kJsonCorrupt for a record that can't be read.
+/// Of those, and of what a Megatron checkpoint records of the mapping that it was made with: the
+/// ones that `source` can be of by the request's family, the recorded one or the model's
+/// config.json, and whatever the request gives or the source records; all of them where nothing is
+/// named, or nothing that is known. Recorded files stand for built-in ones of the same name, and
+/// those that the request gives stand for both. Errors: kJsonCorrupt for a record that can't be
+/// read.
 [[nodiscard]] Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice,
                                                          const Checkpoint& source);
+
+/// The same for a model that nothing is known of but its config.json.
+[[nodiscard]] Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice,
+                                                         const HfConfig& config);
 
 /// The family that a request names, else the one that `source` records; may be empty. Error:
 /// kJsonCorrupt.
@@ -29,12 +36,6 @@ namespace shardwright {
 /// What to record of a mapping in a checkpoint made with it: nothing where no flag gave it.
 [[nodiscard]] Result<RecordedMapping> mapping_to_record(const FamilyChoice& choice,
                                                         const Mapping& mapping);
-
-/// Those of them that `source` can be of by the request's family or the model's config.json, and
-/// the request's and the recorded files; all of them where nothing is named, or nothing that is
-/// known.
-[[nodiscard]] Result<std::vector<Mapping>> load_mappings_of(const FamilyChoice& choice,
-                                                            const Checkpoint& source);
 
 /// The family that a request names, else the one of the model's config.json. Errors: those of
 /// find_family.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "canonical/built_in_models.h"
 #include "testing/temporary_folder.h"
 
 namespace shardwright {
@@ -16,7 +17,7 @@ std::vector<std::string> families(const ConvertRequest& request, std::string_vie
   Checkpoint source;
   source.hf_config = config;
   std::vector<std::string> names;
-  const auto mappings = load_mappings_of(request, source);
+  const auto mappings = load_mappings(request, source);
   for (const Mapping& mapping : mappings.value()) {
     EXPECT_FALSE(mapping.items.empty());
     names.push_back(mapping.family);
@@ -52,7 +53,7 @@ Names originals_of(const CopyRule& copy) {
 // for a copy under each, or a trained embedding would be exported beside the old head.
 TEST(Families, AHeadMayRepeatTheEmbeddingUnderEachOfItsNames) {
   std::size_t tied = 0;
-  const std::vector<Mapping> mappings = load_mappings({}).value();
+  const std::vector<Mapping> mappings = load_all_mappings({}).value();
   for (const Mapping& mapping : mappings) {
     Names embeddings;
     Names heads;
@@ -85,6 +86,20 @@ TEST(Families, AHeadMayRepeatTheEmbeddingUnderEachOfItsNames) {
   EXPECT_GT(tied, 20U);
 }
 
+// So that none is parsed that isn't needed.
+TEST(Families, ThatAreBuiltInHaveTheHeadingsOfTheirTexts) {
+  const std::vector<MappingText> texts = built_in_models();
+  EXPECT_GT(texts.size(), 60U);
+  for (const MappingText& text : texts) {
+    const auto heading = read_heading({text.name, text.json});
+    ASSERT_TRUE(heading) << heading.error().text();
+    EXPECT_EQ(text.heading.family, heading->family) << text.name;
+    EXPECT_EQ(text.heading.architectures, heading->architectures) << text.name;
+    EXPECT_EQ(text.heading.model_types, heading->model_types) << text.name;
+    EXPECT_EQ(text.heading.extends, heading->extends) << text.name;
+  }
+}
+
 // To parse all families takes longer than to hash a gigabyte.
 TEST(Families, OnlyThoseOfTheModelAreParsed) {
   const ConvertRequest request;
@@ -101,7 +116,7 @@ TEST(Families, OnlyThoseOfTheModelAreParsed) {
 
 TEST(Families, AllOfThemWhereNoneIsNamed) {
   const ConvertRequest request;
-  const std::size_t all = load_mappings(request)->size();
+  const std::size_t all = load_all_mappings(request)->size();
   EXPECT_GT(all, 40);
   EXPECT_EQ(families(request, "").size(), all);
   EXPECT_EQ(families(request, R"({"architectures": ["NobodyKnowsMe"]})").size(), all);
@@ -120,7 +135,7 @@ TEST(Families, GivenFilesAreAlwaysRead) {
     folder.put("mine.json", std::string(json));
     Checkpoint source;
     source.hf_config = R"({"architectures": ["LlamaForCausalLM"]})";
-    return load_mappings_of(request, source);
+    return load_mappings(request, source);
   };
   const auto taken = load(
       R"({"family": "mine", "extends": "llama", "architectures": ["Mine"], "model_types": ["m"]})");

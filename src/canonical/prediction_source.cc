@@ -25,7 +25,7 @@ namespace {
 
 // Sizes of two models that should be one, but for those that count prediction layers.
 Status check_sizes(const std::string& path, const ModelFacts& facts, const ModelFacts& other) {
-  if (facts.mapping != other.mapping) {
+  if (facts.mapping->family != other.mapping->family) {
     return fail(Code::kShapeMismatch, "--mtp from={}: found a {}, expected a {} as the source is",
                 path, other.mapping->family, facts.mapping->family);
   }
@@ -75,14 +75,14 @@ std::unexpected<Error> refuse_own_layers(const ConvertRequest& request, std::str
 }
 
 Result<PredictionSource> open_prediction_source(const ConvertRequest& request,
-                                                std::span<const Mapping> mappings,
                                                 const ModelFacts& facts) {
   const std::string& path = request.mtp_from;
   PredictionSource from;
   from.checkpoint = SW_TRY(open_hf_model(path, FormatChoice{.flag = ""}, "--mtp from=" + path));
   from.folder = std::move(from.checkpoint.directory);
-  FamilyChoice reference;
-  reference.family = request.family;
+  FamilyChoice reference = request;
+  reference.hf_config_dir.clear();
+  const std::vector<Mapping> mappings = SW_TRY(load_mappings(reference, from.checkpoint));
   std::vector<std::string> unused;
   const ModelFacts other =
       SW_TRY(find_model_facts(reference, from.checkpoint, mappings, {}, unused));

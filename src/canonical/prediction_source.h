@@ -31,7 +31,6 @@ struct PredictionSource {
 /// such layers or has them quantised; kShapeMismatch with the size for a model of another family or
 /// of other sizes than `facts` says.
 [[nodiscard]] Result<PredictionSource> open_prediction_source(const ConvertRequest& request,
-                                                              std::span<const Mapping> mappings,
                                                               const ModelFacts& facts);
 
 /// Adds tensors of `from`, by name, to a source's catalog and to `selected`, the part of it that is

@@ -153,19 +153,21 @@ std::string layout_text(const ParallelConfig& parallel) {
 }
 
 std::uint64_t replicas_of(const StoredTensor& tensor) {
-  std::vector<Box> boxes;
-  boxes.reserve(tensor.chunks.size());
-  for (std::size_t i = 0; i < tensor.chunks.size(); ++i) boxes.push_back(tensor.chunks.box(i));
-  const auto corners = [](const Box& box) {
-    return std::pair(std::span(box.origin.begin(), box.origin.end()),
-                     std::span(box.shape.begin(), box.shape.end()));
+  const ChunkList& chunks = tensor.chunks;
+  const auto is_before = [](const Box& a, const Box& b) {
+    if (a.origin == b.origin) return std::ranges::lexicographical_compare(a.shape, b.shape);
+    return std::ranges::lexicographical_compare(a.origin, b.origin);
   };
-  std::ranges::sort(boxes, [&](const Box& a, const Box& b) {
-    const auto [origin, shape] = corners(a);
-    const auto [other_origin, other_shape] = corners(b);
-    if (!(a.origin == b.origin)) return std::ranges::lexicographical_compare(origin, other_origin);
-    return std::ranges::lexicographical_compare(shape, other_shape);
-  });
+  // Most writers store chunks in order, so no two are alike and none need be sorted.
+  bool is_ascending = true;
+  for (std::size_t i = 1; is_ascending && i < chunks.size(); ++i) {
+    is_ascending = is_before(chunks.box(i - 1), chunks.box(i));
+  }
+  if (is_ascending) return chunks.empty() ? 0 : 1;
+  std::vector<Box> boxes;
+  boxes.reserve(chunks.size());
+  for (std::size_t i = 0; i < chunks.size(); ++i) boxes.push_back(chunks.box(i));
+  std::ranges::sort(boxes, is_before);
   std::uint64_t most = 0;
   for (std::size_t i = 0, begin = 0; i < boxes.size(); ++i) {
     if (!(boxes[i] == boxes[begin])) begin = i;

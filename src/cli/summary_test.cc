@@ -54,6 +54,22 @@ TEST(MatchingTensors, FiltersAndCounts) {
   EXPECT_THAT(matching_tensors(catalog, {"nothing"}), ElementsAre());
 }
 
+TEST(Replicas, AreTheMostThatOneBoxHas) {
+  const auto stored = [](const std::vector<std::int64_t>& origins) {
+    StoredTensor tensor{{"w", DType::kF32, {8}}, ChunkList(1), Encoding::kRaw};
+    for (std::int64_t origin : origins) tensor.chunks.push_back({{{origin}, {2}}, 0, {0, 8}, {}});
+    return tensor;
+  };
+  EXPECT_EQ(replicas_of(stored({})), 0u);
+  EXPECT_EQ(replicas_of(stored({0, 2, 4, 6})), 1u);
+  EXPECT_EQ(replicas_of(stored({6, 4, 2, 0})), 1u);
+  EXPECT_EQ(replicas_of(stored({0, 2, 2, 4})), 2u);
+  EXPECT_EQ(replicas_of(stored({0, 2, 0, 2, 0})), 3u);
+  StoredTensor beside = stored({0, 2});
+  beside.chunks.push_back({{{2}, {4}}, 0, {0, 16}, {}});
+  EXPECT_EQ(replicas_of(beside), 1u);
+}
+
 TEST(Facts, TellTheLayoutAndTheModel) {
   Checkpoint checkpoint;
   checkpoint.arguments = {{"tensor_model_parallel_size", std::int64_t{2}},

@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "canonical/dequantise.h"
+#include "canonical/families.h"
 #include "canonical/hf_model.h"
 #include "canonical/layer_numbering.h"
 #include "convert/drafting.h"
@@ -16,12 +17,12 @@ namespace {
 // Where no mapping speaks of the model, the message says which one nearly fits.
 Result<ModelFacts> facts_of_hf(Drafting& drafting) {
   const Checkpoint& source = drafting.source();
-  const std::vector<Mapping>& mappings = drafting.mappings;
   Result<ModelFacts> facts =
-      find_model_facts(drafting.request(), source, mappings, {}, drafting.result.notes);
+      find_model_facts(drafting.request(), source, drafting.mappings, {}, drafting.result.notes);
   if (facts || facts.error().code != Code::kNoFamily || source.hf_config.empty()) return facts;
   const HfConfig config = SW_TRY(read_hf_config(source.hf_config));
   const ModelTensors model = SW_TRY(model_tensors(source.catalog, source.hf_config));
+  const std::vector<Mapping> mappings = SW_TRY(load_all_mappings(drafting.request()));
   const std::string nearest = nearest_family(mappings, config, model.tensors);
   if (nearest.empty()) return facts;
   if (names_one_of(config, mappings)) {  // of which this is a variant that is not known

@@ -62,8 +62,7 @@ Status drop_prediction_layers_of_hf(const ModelFacts& facts, Drafting& drafting)
 Status take_prediction_layers_into_hf(const ModelFacts& facts, Drafting& drafting) {
   const OwnLayers own = SW_TRY(own_layers(facts, drafting.catalog));
   if (!own.names.empty()) return refuse_own_layers(drafting.request(), own.names[0]);
-  const PredictionSource from =
-      SW_TRY(open_prediction_source(drafting.request(), drafting.mappings, facts));
+  const PredictionSource from = SW_TRY(open_prediction_source(drafting.request(), facts));
   PreparedConversion& result = drafting.result;
   add_prediction_tensors(from.tensors, from, result.source, drafting.catalog);
   drafting.tell(taken_note(from));
@@ -84,8 +83,7 @@ Status take_prediction_layers_to_hf(ModelFacts& facts, Drafting& drafting) {
     const std::string& name = tensor.desc.name;
     if (is_prediction_layer(name)) return refuse_own_layers(drafting.request(), name);
   }
-  const PredictionSource from =
-      SW_TRY(open_prediction_source(drafting.request(), drafting.mappings, facts));
+  const PredictionSource from = SW_TRY(open_prediction_source(drafting.request(), facts));
   PreparedConversion& result = drafting.result;
   add_prediction_tensors(from.tensors, from, result.source, drafting.catalog);
   std::vector<DraftTensor>& tensors = drafting.parts.tensors;

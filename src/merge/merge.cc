@@ -97,12 +97,12 @@ class Merge {
  private:
   Status find_whole() {
     const ConvertRequest request = hf_request(request_);
-    mappings_ = SW_TRY(load_mappings(request));
     ConfigSource config = SW_TRY(open_config(request_.config));
     has_config_folder_ = config.is_folder;
     whole_.config_text = std::move(config.text);
     whole_.keys = std::move(config.keys);
     whole_.config = SW_TRY(read_hf_config(whole_.config_text));
+    mappings_ = SW_TRY(load_mappings(request, whole_.config));
     whole_.mapping = SW_TRY(chosen_family(request, mappings_, whole_.config));
     whole_.sizes = SW_TRY(sizes_from_hf_config(*whole_.mapping, whole_.config));
     return {};
@@ -116,7 +116,7 @@ class Merge {
       report_.parts.push_back(part_report(part.part->name, part.path, tensors));
     }
     add(drop_doubled(parts_, named_.tensors));
-    add(SW_TRY(add_tied_heads(parts_, whole_, mappings_, named_)));
+    add(SW_TRY(add_tied_heads(parts_, whole_, hf_request(request_), named_)));
     add(SW_TRY(find_misfits(parts_, whole_, request_.without, named_)));
     add(SW_TRY(compare_parts(parts_, whole_)));
     if (report_.has_errors()) return {};

@@ -68,8 +68,8 @@ ConvertRequest hf_request(const Request& asked) {
 /// Whether a config says that the head is the embedding, by its family's rules where one is known.
 [[nodiscard]] bool says_tied(const HfConfig& config, const Mapping* family);
 
-/// The same of a part's own config, of whatever family.
-[[nodiscard]] bool says_tied(const HfConfig& config, std::span<const Mapping> mappings);
+/// The same of a part's own config, of whatever family. Errors: those of load_mappings.
+[[nodiscard]] Result<bool> says_tied(const HfConfig& config, const FamilyChoice& choice);
 
 /// How tensors fit the family. Errors: those of join_scales and of report_mapping.
 [[nodiscard]] Result<MappingReport> report_fit(const WholeModel& whole,

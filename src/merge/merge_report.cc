@@ -206,8 +206,7 @@ std::vector<MergeFinding> drop_doubled(const std::vector<OpenedPart>& parts,
 
 Result<std::vector<MergeFinding>> add_tied_heads(const std::vector<OpenedPart>& parts,
                                                  const WholeModel& whole,
-                                                 std::span<const Mapping> mappings,
-                                                 NamedTensors& named) {
+                                                 const FamilyChoice& choice, NamedTensors& named) {
   ModelSizes as_tied = whole.sizes;
   for (const CopyRule& rule : whole.mapping->copies) {
     if (rule.condition) as_tied[rule.condition->size] = rule.condition->non_zero ? 1 : 0;
@@ -224,7 +223,7 @@ Result<std::vector<MergeFinding>> add_tied_heads(const std::vector<OpenedPart>& 
     PlacedTensor head = by_name.at(*original);
     const OpenedPart& part = parts[head.part];
     const std::optional<HfConfig> config = SW_TRY(own_config(part));
-    if (!config || !says_tied(*config, mappings)) continue;
+    if (!config || !SW_TRY(says_tied(*config, choice))) continue;
     head.desc.name = copy.hf;
     named.tensors.push_back(head);
     named.report.reset();

@@ -18,7 +18,7 @@ namespace shardwright {
 /// Error: kJsonCorrupt.
 [[nodiscard]] Result<std::vector<MergeFinding>> add_tied_heads(const std::vector<OpenedPart>& parts,
                                                                const WholeModel& whole,
-                                                               std::span<const Mapping> mappings,
+                                                               const FamilyChoice& choice,
                                                                NamedTensors& named);
 
 /// Tensors that are missing, that nobody knows or that have other shapes than the config says, and

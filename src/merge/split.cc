@@ -54,8 +54,8 @@ class Splitter {
   Status find_parts() {
     result_.conversion.request = hf_request(request_);
     result_.conversion.request.input = request_.input;
-    mappings_ = SW_TRY(load_mappings(result_.conversion.request));
     config_ = SW_TRY(read_hf_config(source().hf_config));
+    mappings_ = SW_TRY(load_mappings(result_.conversion.request, config_));
     mapping_ = SW_TRY(chosen_family(result_.conversion.request, mappings_, config_));
     result_.conversion.family = mapping_->family;
     result_.family = mapping_->family;
@@ -137,7 +137,8 @@ class Splitter {
     if (part.name != kLanguagePart) return {};
     const bool is_tied = says_tied(config_, mapping_);
     const HfConfig own = SW_TRY(read_hf_config(alone.dump()));
-    if (says_tied(own, mappings_) != is_tied) alone["tie_word_embeddings"] = is_tied;
+    if (SW_TRY(says_tied(own, hf_request(request_))) != is_tied)
+      alone["tie_word_embeddings"] = is_tied;
     return {};
   }
 

@@ -8,23 +8,27 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "codec/json_text.h"
 #include "model/mapping_parse.h"
 
 namespace shardwright {
 namespace {
 
-constexpr int kMaxDepth = 8;  // of extended files, of groups inside groups
-constexpr std::uint64_t kMaxBytes = std::uint64_t{256} << 10;
-constexpr std::size_t kMaxMappingNesting = 24;
+constexpr int kMaxDepth = 8;     // of extended files, of groups inside groups
 constexpr int kMaxItems = 4096;  // of one mapping after its groups were filled in
 
-/// A mapping file as JSON, before the files that it extends are folded in.
+/// A mapping file before the files that it extends are folded in.
 struct Source {
-  std::string name;
-  std::string family;
-  Json json;
+  const MappingText* text = nullptr;
+  MappingHeading heading;
+  std::optional<Json> json = std::nullopt;  ///< once it is needed
 };
+
+const std::string& family_of(const Source& source) { return source.heading.family; }
+
+Result<const Json*> json_of(Source& source) {
+  if (!source.json) source.json = SW_TRY(parse_mapping_text(*source.text));
+  return &*source.json;
+}
 
 /// The parts of a family that the families extending it may change entry by entry.
 bool is_merged_by_entry(std::string_view key) {
@@ -65,10 +69,10 @@ void merge_into(Json& result, const Json& child, bool with_own) {
 /// Folds into each file those that it extends, each once however many extend it.
 class Resolver {
  public:
-  explicit Resolver(std::span<const Source> all) : all_(all) {}
+  explicit Resolver(std::span<Source> all) : all_(all) {}
 
   /// The file as a whole. Lives as long as the resolver and its sources.
-  Result<const Json*> resolve(const Source& source) { return SW_TRY(whole(source, 0)).json; }
+  Result<const Json*> resolve(Source& source) { return SW_TRY(whole(source, 0)).json; }
 
  private:
   struct Whole {
@@ -76,18 +80,19 @@ class Resolver {
     int files_below = 0;  ///< in the longest row of files that extend each other
   };
 
-  Result<Whole> whole(const Source& source, int above) {
-    if (const auto done = done_.find(source.family); done != done_.end()) {
+  Result<Whole> whole(Source& source, int above) {
+    if (const auto done = done_.find(source.heading.family); done != done_.end()) {
       return Whole{&done->second.first, done->second.second};
     }
-    const JsonNode root(source.json, source.name + "#");
+    const Json* const json = SW_TRY(json_of(source));
+    const JsonNode root(*json, source.text->name + "#");
     const std::optional<JsonNode> extends = root.find("extends");
-    if (!extends) return Whole{&source.json, 0};
+    if (!extends) return Whole{json, 0};
     const std::vector<std::string> families = SW_TRY(extends->texts());
     Json result = Json::object();
     int files_below = 0;
     for (const std::string& family : families) {
-      const auto base = std::ranges::find(all_, family, &Source::family);
+      const auto base = std::ranges::find(all_, family, family_of);
       if (base == all_.end()) {
         return extends->invalid(fmt::format("'{}'", family), "a family given too");
       }
@@ -100,13 +105,13 @@ class Resolver {
       }
       merge_into(result, *below.json, false);
     }
-    merge_into(result, source.json, true);
+    merge_into(result, *json, true);
     const auto added =
-        done_.emplace(source.family, std::pair(std::move(result), files_below)).first;
+        done_.emplace(source.heading.family, std::pair(std::move(result), files_below)).first;
     return Whole{&added->second.first, files_below};
   }
 
-  std::span<const Source> all_;
+  std::span<Source> all_;
   std::map<std::string, std::pair<Json, int>, std::less<>> done_;
 };
 
@@ -396,30 +401,14 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
   return mapping;
 }
 
-/// What a file says of itself: no file that it extends can.
-Result<Mapping> names_of(const Source& source) {
-  const JsonNode root(source.json, source.name + "#");
+/// What a file says of itself.
+Mapping names_of(const Source& source) {
   Mapping names;
-  names.file = source.name;
-  names.family = source.family;
-  names.architectures = SW_TRY(texts_or_none(root, "architectures"));
-  names.model_types = SW_TRY(texts_or_none(root, "model_types"));
+  names.file = source.text->name;
+  names.family = source.heading.family;
+  names.architectures = source.heading.architectures;
+  names.model_types = source.heading.model_types;
   return names;
-}
-
-Result<Source> parse_source(const MappingText& text) {
-  Result<Json> json =
-      parse_ordered_json(text.json, text.name, JsonLimits{kMaxBytes, kMaxMappingNesting});
-  if (!json) {
-    Error error = std::move(json).error();
-    error.code = Code::kMappingInvalid;
-    return std::unexpected(std::move(error));
-  }
-  Source source{text.name, {}, *std::move(json)};
-  const JsonNode root(source.json, source.name + "#");
-  const JsonNode family = SW_TRY(root.at("family"));
-  source.family = SW_TRY(family.text());
-  return source;
 }
 
 }  // namespace
@@ -428,23 +417,24 @@ Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts,
                                             const WantedMapping& wanted) {
   std::vector<Source> sources;
   for (const MappingText& text : texts) {
-    Source source = SW_TRY(parse_source(text));
-    if (std::ranges::find(sources, source.family, &Source::family) != sources.end()) {
+    Source source{&text, SW_TRY(read_heading(text))};
+    if (std::ranges::find(sources, source.heading.family, family_of) != sources.end()) {
       return fail(Code::kMappingInvalid, "{}#/family: found '{}' a second time, expected it once",
-                  source.name, source.family);
+                  text.name, source.heading.family);
     }
     sources.push_back(std::move(source));
   }
   Resolver resolver(sources);
   std::vector<Mapping> mappings;
-  for (const Source& source : sources) {
-    if (wanted && !wanted(SW_TRY(names_of(source)))) continue;
+  for (Source& source : sources) {
+    if (wanted && !wanted(names_of(source))) continue;
+    const std::string& name = source.text->name;
     const Json* json = SW_TRY(resolver.resolve(source));
     const Json without = has_removals(*json) ? without_removals(*json) : Json();
-    const JsonNode root(without.is_null() ? *json : without, source.name + "#");
+    const JsonNode root(without.is_null() ? *json : without, name + "#");
     const bool is_abstract = SW_TRY(flag_or(root, "abstract", false));
     Mapping mapping = SW_TRY(parse_resolved(root, is_abstract));
-    mapping.file = source.name;
+    mapping.file = name;
     if (!is_abstract) mappings.push_back(std::move(mapping));
   }
   return mappings;

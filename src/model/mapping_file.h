@@ -12,6 +12,7 @@
 
 #include "model/arguments.h"
 #include "model/component_route.h"
+#include "model/mapping_heading.h"
 #include "model/model_part.h"
 #include "model/name_template.h"
 #include "model/transform.h"
@@ -178,20 +179,14 @@ struct Mapping {
   std::vector<ModelPart> parts;            ///< empty: its models are not put together of parts
 };
 
-/// The text of one mapping file. Borrows.
-struct MappingText {
-  std::string name;  ///< for messages: `llama.json`
-  std::string_view json;
-};
-
 /// Whether a mapping is needed, of which only file, family, architectures and model types are known
 /// yet. To parse the rules of fifty families takes longer than to hash a gigabyte.
 using WantedMapping = std::function<bool(const Mapping& names)>;
 
 /// Parses mapping files that may extend each other by family name; abstract ones are only
 /// extended and not returned. Strict: anything that models/schema.json does not allow, and names
-/// or sizes that don't fit together, are kMappingInvalid with the place in the file. Of files that
-/// are not wanted only the JSON is checked.
+/// or sizes that don't fit together, are kMappingInvalid with the place in the file. Of a file that
+/// is not wanted, nor extended by one that is, nothing but the heading is looked at.
 [[nodiscard]] Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts,
                                                           const WantedMapping& wanted = {});
 

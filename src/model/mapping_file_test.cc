@@ -307,6 +307,25 @@ TEST(ParseMappings, RowsOfExtendedFilesAreLimitedInAnyOrder) {
   }
 }
 
+// Planning must not take longer the more families there are.
+TEST(ParseMappings, ParsesOnlyWhatIsWantedAndWhatThatExtends) {
+  const std::string base = minimal().dump();
+  const std::string child = R"({"family": "child", "extends": "f", "architectures": ["C"],
+      "model_types": ["c"]})";
+  const std::vector<MappingText> texts{{"child.json", child, {"child", {"C"}, {"c"}, {"f"}}},
+                                       {"f.json", base, {"f", {}, {}, {}}},
+                                       {"other.json", "no JSON", {"other", {"O"}, {"o"}, {}}}};
+  const auto of = [&](std::string_view family) {
+    return parse_mappings(texts, [=](const Mapping& names) { return names.family == family; });
+  };
+  const auto wanted = of("child");
+  ASSERT_TRUE(wanted) << wanted.error().message;
+  ASSERT_EQ(wanted->size(), 1U);
+  EXPECT_FALSE((*wanted)[0].items.empty());
+  EXPECT_EQ(of("other").error().code, Code::kMappingInvalid);
+  EXPECT_FALSE(parse_mappings(texts));
+}
+
 TEST(ParseMappings, RefusesTwoFilesForOneFamily) {
   const std::string text = minimal().dump();
   const std::vector<MappingText> texts{{"a.json", text}, {"b.json", text}};

@@ -68,7 +68,7 @@ class ModelCheck {
 
   // A mapping can only be held against a model that it is known to be of.
   Result<std::optional<ModelFacts>> find_facts(std::span<const TensorDesc> canonical) {
-    mappings_ = SW_TRY(load_mappings_of(choice_, checkpoint_));
+    mappings_ = SW_TRY(load_mappings(choice_, checkpoint_));
     std::vector<std::string> notes;
     auto facts = find_model_facts(choice_, checkpoint_, mappings_, canonical, notes);
     if (facts) {
