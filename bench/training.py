@@ -91,7 +91,7 @@ class Peak:
         self.megabytes = (self._most - self._before) / 1e6
 
     def _look(self):
-        while not self._stopped.wait(0.01):
+        while not self._stopped.wait(0.03):
             self._most = max(self._most, self._now())
 
     @staticmethod
