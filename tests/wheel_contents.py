@@ -14,6 +14,9 @@ import zipfile
 ALLOWED = {"ld-linux-x86-64.so.2", "libc.so.6", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0"}
 PROGRAM = re.compile(r"^shardwright-[^/]+\.data/scripts/shardwright$")
 MODULE = re.compile(r"^shardwright/_core\.[^/]*so$")
+# What shells and man look for, under the environment's share.
+SHARED = ["bash-completion/completions/shardwright", "zsh/site-functions/_shardwright",
+          "fish/vendor_completions.d/shardwright.fish", "man/man1/shardwright.1"]
 
 
 def readelf(option, file):
@@ -62,6 +65,9 @@ def check(wheel):
     glibc = tagged_glibc(wheel)
     wrong, highest, programs, modules = [], (0,), 0, 0
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        for shared in SHARED:
+            if not any(name.endswith(f".data/data/share/{shared}") for name in archive.namelist()):
+                wrong.append(f"found no share/{shared}, expected it for shells and man")
         for name in archive.namelist():
             if archive.open(name).read(4) != b"\x7fELF":
                 continue

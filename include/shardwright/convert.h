@@ -155,9 +155,15 @@ struct ConvertProgress {
   std::uint64_t bytes_total = 0;
 };
 
+/// What a run is doing. Progress is of the phase that began last: kRead where none did.
+enum class RunPhase : std::uint8_t { kPlan, kCompare, kRead, kCopy, kPublish };
+
 struct RunOptions {
   std::function<void(const ConvertProgress&)> on_progress;
   const std::atomic<bool>* cancelled = nullptr;  ///< set by a signal handler to stop
+  /// Called when a phase begins, with the bytes that it will read, 0 where that is not known; may
+  /// be empty.
+  std::function<void(RunPhase, std::uint64_t)> on_phase;
 };
 
 struct ConvertReport {

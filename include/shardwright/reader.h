@@ -59,6 +59,9 @@ class TensorReader {
   [[nodiscard]] const Location& location() const;
   /// Name, element type and whole shape of each tensor, in stored order (other names: sorted).
   [[nodiscard]] std::span<const TensorDesc> tensors() const;
+  /// The numbers of tensors() in the order in which their bytes lie in the files, which is the
+  /// fastest to read them in; names that are not the stored ones: as tensors() lists them.
+  [[nodiscard]] std::vector<std::size_t> order() const;
   /// The number of a tensor, for read(). With kCanonical layers that torch_dist would stack are
   /// found by the stack's name too (`decoder.layers.mlp.linear_fc2.weight`). Of a tensor that is
   /// stored under several names each of them finds its own copy, though tensors() has the tensor

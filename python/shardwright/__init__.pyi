@@ -4,8 +4,12 @@ from typing import Any, Callable, Iterator, Literal, Mapping, Optional, Sequence
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 _Progress = Optional[Callable[[int, int], object]]
+_Framework = Literal["np", "numpy", "pt", "torch", "pytorch", "dlpack"]
 _Names = Literal["stored", "megatron", "hf"]
-_Flag = Union[None, bool, int, float, _Path, Sequence[Any]]
+_Target = Literal["hf", "torch_dist", "legacy", "mimo", "fsdp_dtensor", "dcp", "safetensors"]
+_Format = str
+_Dtype = Literal["keep", "bfloat16", "float16", "float32"]
+_Size = Union[int, str]
 
 __version__: str
 
@@ -14,19 +18,26 @@ class Error(Exception):
     message: str
     def __init__(self, code: str, message: str) -> None: ...
 
-class StorageError(Error): ...
+class StorageError(Error, OSError):
+    def __init__(self, code: str, message: str) -> None: ...
+
+class MissingError(StorageError, FileNotFoundError): ...
+class AccessError(StorageError, PermissionError): ...
+class ExistsError(StorageError, FileExistsError): ...
 class OutOfMemoryError(StorageError, MemoryError): ...
-class CodecError(Error): ...
-class FormatError(Error): ...
-class ModelError(Error): ...
-class PlanError(Error): ...
-class UsageError(Error): ...
+class CodecError(Error, ValueError): ...
+class FormatError(Error, ValueError): ...
+class ModelError(Error, ValueError): ...
+class PlanError(Error, ValueError): ...
+class UsageError(Error, ValueError): ...
+class UnknownNameError(UsageError, KeyError): ...
 
 class Slice:
     """A tensor that is read when it is indexed: by integers, slices of positive steps and `...`."""
 
     def get_shape(self) -> list[int]: ...
     def get_dtype(self) -> str: ...
+    def __init__(self, checkpoint: Checkpoint, tensor: Any) -> None: ...
     def __getitem__(self, index: Any) -> Any: ...
 
 class Checkpoint:
@@ -35,10 +46,11 @@ class Checkpoint:
     def __init__(
         self,
         path: _Path,
-        framework: str = "np",
+        framework: _Framework = "np",
         as_: Optional[str] = None,
         *,
         names: _Names = "stored",
+        device: object = None,
         hf_config: Optional[_Path] = None,
         family: Optional[str] = None,
         map: Union[None, _Path, Sequence[_Path]] = None,
@@ -63,6 +75,15 @@ class Checkpoint:
         stack of layers."""
     def keys(self) -> list[str]:
         """The tensors' names, sorted: the stored ones, or those that `names` asked for."""
+    def offset_keys(self) -> list[str]:
+        """The same in the order in which their bytes lie in the files: the fastest to read in."""
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Name and tensor in the order of offset_keys(); each is read when it is asked for."""
+    def get_tensors(self) -> dict[str, Any]:
+        """All tensors by name. What they need in memory is what the checkpoint holds."""
+    def __getitem__(self, name: str) -> Any:
+        """get_tensor(name)."""
+    def _repr_html_(self) -> str: ...
     def document_keys(self) -> list[str]:
         """With `names="hf"`: the files that a conversion would put beside the weights."""
     def get_document(self, name: str) -> bytes:
@@ -88,7 +109,8 @@ class Checkpoint:
         """The same, row-major into a contiguous one-axis uint8 array of exactly its bytes."""
 
 class _Result:
-    def to_dict(self) -> dict[str, Any]: ...
+    def to_dict(self) -> dict[str, Any]:
+        """The whole document that `--json` prints."""
     def _repr_html_(self) -> str: ...
 
 class Finding(_Result):
@@ -98,8 +120,8 @@ class Finding(_Result):
 
 class TensorDifference(_Result):
     tensor: str
-    left: Mapping[str, Any]
-    right: Mapping[str, Any]
+    left: dict[str, Any]
+    right: dict[str, Any]
     differing: int
     first: list[int]
     max_delta: float
@@ -136,10 +158,10 @@ class Conversion(_Result):
     notes: list[str]
 
 class Plan(_Result):
-    source: Mapping[str, Any]
-    target: Mapping[str, Any]
+    source: dict[str, Any]
+    target: dict[str, Any]
     family: str
-    cost: Mapping[str, Any]
+    cost: dict[str, Any]
     replaced: list[str]
     keeps_others: bool
     notes: list[str]
@@ -176,22 +198,120 @@ class Difference(_Result):
     max_delta: float
     notes: list[str]
     differences: list[TensorDifference]
-    def __bool__(self) -> bool:
-        """Whether they are equal."""
+    def __bool__(self) -> bool: ...
 
 class Diagnosis(_Result):
     path: str
     container: str
     format: str
     layout_class: str
-    sizes: Mapping[str, Any]
+    sizes: dict[str, Optional[int]]
     reason: str
     evidence: list[str]
     confidence: str
     complete: bool
     findings: list[Finding]
-    def __bool__(self) -> bool:
-        """Whether no finding is an error."""
+    def __bool__(self) -> bool: ...
+
+class StoredTensor(_Result):
+    name: str
+    dtype: str
+    shape: list[int]
+    encoding: str
+    replicas: int
+    stored_as: list[str]
+    chunks: list[dict[str, Any]]
+
+class Inspection(_Result):
+    path: str
+    format: str
+    reasons: list[str]
+    totals: dict[str, Any]
+    objects: list[dict[str, Any]]
+    pickles: list[dict[str, str]]
+    warnings: list[dict[str, str]]
+    notes: list[str]
+    container: Optional[str]
+    iteration: Optional[int]
+    arguments: Optional[dict[str, Any]]
+    file_bytes: Optional[int]
+    metadata: Optional[dict[str, Any]]
+    counts: Optional[dict[str, Any]]
+    values: Optional[list[Any]]
+    tensors: list[StoredTensor]
+
+class TensorReport(_Result):
+    tensor: str
+    stored_in: str
+    dtype: str
+    shape: list[int]
+    chunks: list[dict[str, Any]]
+    values: list[Any]
+    elements: int
+    nan: int
+    inf: int
+    zero: int
+    min: Optional[float]
+    max: Optional[float]
+    mean: Optional[float]
+    std: Optional[float]
+
+class Part(_Result):
+    name: str
+    path: str
+    tensors: int
+    bytes: int
+    dtypes: dict[str, int]
+
+class MergeFinding(_Result):
+    kind: str
+    severity: str
+    part: str
+    text: str
+    tensors: list[str]
+
+class Merge(_Result):
+    family: str
+    fits: bool
+    written: bool
+    output: Optional[str]
+    bytes_written: Optional[int]
+    files_written: Optional[int]
+    seconds: Optional[float]
+    leftovers: Optional[list[str]]
+    notes: Optional[list[str]]
+    parts: list[Part]
+    findings: list[MergeFinding]
+    def __bool__(self) -> bool: ...
+
+class Split(_Result):
+    family: str
+    output: str
+    bytes_written: int
+    files_written: int
+    seconds: float
+    leftovers: list[str]
+    notes: list[str]
+    parts: list[Part]
+
+class Index(_Result):
+    path: str
+    backup: str
+    written: bool
+    tensors: int
+    files: int
+    total_bytes: int
+    ghosts: list[str]
+    unlisted: list[str]
+    misplaced: list[str]
+    left_out: list[str]
+
+class Page(_Result):
+    code: str
+    title: str
+    language: str
+    text: str
+    def __str__(self) -> str: ...
 
 class Digests(_Result):
     algorithm: str
@@ -203,10 +323,11 @@ class Digests(_Result):
 
 def open(
     path: _Path,
-    framework: str = "np",
+    framework: _Framework = "np",
     as_: Optional[str] = None,
     *,
     names: _Names = "stored",
+    device: object = None,
     hf_config: Optional[_Path] = None,
     family: Optional[str] = None,
     map: Union[None, _Path, Sequence[_Path]] = None,
@@ -223,36 +344,298 @@ def convert(
     input: _Path,
     output: _Path,
     *,
-    to: str,
+    to: _Target,
     progress: _Progress = None,
+    as_: Optional[_Format] = None,
+    tp: Optional[int] = None,
+    pp: Optional[int] = None,
+    vpp: Optional[int] = None,
+    ep: Optional[int] = None,
+    etp: Optional[int] = None,
+    encoder_tp: Optional[int] = None,
+    component: Union[None, str, Sequence[str]] = None,
+    world_size: Optional[int] = None,
+    shards: Optional[int] = None,
+    mtp: Optional[str] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    include: Union[None, str, Sequence[str]] = None,
+    exclude: Union[None, str, Sequence[str]] = None,
+    dtype: Optional[_Dtype] = None,
+    spec: Optional[Literal["te", "local"]] = None,
+    optimizer: Optional[Literal["keep", "drop"]] = None,
+    check_replicas: Optional[Literal["all", "sample", "none"]] = None,
+    tp_replicas: Optional[Literal["collapse", "expand"]] = None,
+    dp: Optional[int] = None,
+    for_: Optional[Literal["stock", "replicas"]] = None,
+    naming: Optional[Literal["megatron", "tp_pp_ep"]] = None,
+    make_vocab_size_divisible_by: Optional[int] = None,
+    max_shard_size: Optional[_Size] = None,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+    max_memory: Optional[_Size] = None,
+    overwrite: bool = False,
     dry_run: Literal[False] = False,
-    **flags: _Flag,
 ) -> Conversion: ...
 @overload
 def convert(
     input: _Path,
     output: _Path,
     *,
-    to: str,
+    to: _Target,
     progress: _Progress = None,
+    as_: Optional[_Format] = None,
+    tp: Optional[int] = None,
+    pp: Optional[int] = None,
+    vpp: Optional[int] = None,
+    ep: Optional[int] = None,
+    etp: Optional[int] = None,
+    encoder_tp: Optional[int] = None,
+    component: Union[None, str, Sequence[str]] = None,
+    world_size: Optional[int] = None,
+    shards: Optional[int] = None,
+    mtp: Optional[str] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    include: Union[None, str, Sequence[str]] = None,
+    exclude: Union[None, str, Sequence[str]] = None,
+    dtype: Optional[_Dtype] = None,
+    spec: Optional[Literal["te", "local"]] = None,
+    optimizer: Optional[Literal["keep", "drop"]] = None,
+    check_replicas: Optional[Literal["all", "sample", "none"]] = None,
+    tp_replicas: Optional[Literal["collapse", "expand"]] = None,
+    dp: Optional[int] = None,
+    for_: Optional[Literal["stock", "replicas"]] = None,
+    naming: Optional[Literal["megatron", "tp_pp_ep"]] = None,
+    make_vocab_size_divisible_by: Optional[int] = None,
+    max_shard_size: Optional[_Size] = None,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+    max_memory: Optional[_Size] = None,
+    overwrite: bool = False,
     dry_run: Literal[True],
-    **flags: _Flag,
 ) -> Plan: ...
 @overload
 def convert(
     input: _Path,
     output: _Path,
     *,
-    to: str,
+    to: _Target,
     progress: _Progress = None,
+    as_: Optional[_Format] = None,
+    tp: Optional[int] = None,
+    pp: Optional[int] = None,
+    vpp: Optional[int] = None,
+    ep: Optional[int] = None,
+    etp: Optional[int] = None,
+    encoder_tp: Optional[int] = None,
+    component: Union[None, str, Sequence[str]] = None,
+    world_size: Optional[int] = None,
+    shards: Optional[int] = None,
+    mtp: Optional[str] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    include: Union[None, str, Sequence[str]] = None,
+    exclude: Union[None, str, Sequence[str]] = None,
+    dtype: Optional[_Dtype] = None,
+    spec: Optional[Literal["te", "local"]] = None,
+    optimizer: Optional[Literal["keep", "drop"]] = None,
+    check_replicas: Optional[Literal["all", "sample", "none"]] = None,
+    tp_replicas: Optional[Literal["collapse", "expand"]] = None,
+    dp: Optional[int] = None,
+    for_: Optional[Literal["stock", "replicas"]] = None,
+    naming: Optional[Literal["megatron", "tp_pp_ep"]] = None,
+    make_vocab_size_divisible_by: Optional[int] = None,
+    max_shard_size: Optional[_Size] = None,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+    max_memory: Optional[_Size] = None,
+    overwrite: bool = False,
     dry_run: bool,
-    **flags: _Flag,
 ) -> Union[Conversion, Plan]: ...
-def plan(input: _Path, output: _Path, *, to: str, **flags: _Flag) -> Plan: ...
-def verify(path: _Path, *, progress: _Progress = None, **flags: _Flag) -> Verification: ...
+def plan(
+    input: _Path,
+    output: _Path,
+    *,
+    to: _Target,
+    as_: Optional[_Format] = None,
+    tp: Optional[int] = None,
+    pp: Optional[int] = None,
+    vpp: Optional[int] = None,
+    ep: Optional[int] = None,
+    etp: Optional[int] = None,
+    encoder_tp: Optional[int] = None,
+    component: Union[None, str, Sequence[str]] = None,
+    world_size: Optional[int] = None,
+    shards: Optional[int] = None,
+    mtp: Optional[str] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    include: Union[None, str, Sequence[str]] = None,
+    exclude: Union[None, str, Sequence[str]] = None,
+    dtype: Optional[_Dtype] = None,
+    spec: Optional[Literal["te", "local"]] = None,
+    optimizer: Optional[Literal["keep", "drop"]] = None,
+    check_replicas: Optional[Literal["all", "sample", "none"]] = None,
+    tp_replicas: Optional[Literal["collapse", "expand"]] = None,
+    dp: Optional[int] = None,
+    for_: Optional[Literal["stock", "replicas"]] = None,
+    naming: Optional[Literal["megatron", "tp_pp_ep"]] = None,
+    make_vocab_size_divisible_by: Optional[int] = None,
+    max_shard_size: Optional[_Size] = None,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+    max_memory: Optional[_Size] = None,
+    overwrite: bool = False,
+) -> Plan: ...
+def verify(
+    path: _Path,
+    *,
+    progress: _Progress = None,
+    against: Optional[_Path] = None,
+    other_as: Optional[_Format] = None,
+    as_: Optional[_Format] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    vocab_size: Optional[int] = None,
+    own_names: bool = False,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+) -> Verification: ...
 def diff(
-    left: _Path, right: _Path, *, progress: _Progress = None, **flags: _Flag
+    left: _Path,
+    right: _Path,
+    *,
+    progress: _Progress = None,
+    tolerance: Optional[float] = None,
+    other_as: Optional[_Format] = None,
+    as_: Optional[_Format] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    vocab_size: Optional[int] = None,
+    own_names: bool = False,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
 ) -> Difference: ...
-def diagnose(path: _Path, **flags: _Flag) -> Diagnosis: ...
-def locality(path: _Path, **flags: _Flag) -> Locality: ...
-def hash(path: _Path, *, progress: _Progress = None, **flags: _Flag) -> Digests: ...
+def hash(
+    path: _Path,
+    *,
+    progress: _Progress = None,
+    manifest: Optional[_Path] = None,
+    as_: Optional[_Format] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    vocab_size: Optional[int] = None,
+    own_names: bool = False,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+) -> Digests: ...
+def diagnose(
+    path: _Path,
+    *,
+    tp: Optional[int] = None,
+    pp: Optional[int] = None,
+    vpp: Optional[int] = None,
+    ep: Optional[int] = None,
+    etp: Optional[int] = None,
+    as_: Optional[_Format] = None,
+    check_replicas: bool = False,
+    lang: Optional[Literal["en", "zh"]] = None,
+) -> Diagnosis: ...
+def locality(
+    path: _Path,
+    *,
+    tp: Optional[int] = None,
+    pp: Optional[int] = None,
+    vpp: Optional[int] = None,
+    dp: Optional[int] = None,
+    ep: Optional[int] = None,
+    etp: Optional[int] = None,
+    optimizer: bool = False,
+    as_: Optional[_Format] = None,
+) -> Locality: ...
+def inspect(
+    path: _Path,
+    *,
+    as_: Optional[_Format] = None,
+    tensors: Union[None, str, Sequence[str]] = None,
+    depth: Optional[int] = None,
+    limit: Optional[int] = None,
+) -> Inspection: ...
+def show(
+    path: _Path,
+    tensor: str,
+    *,
+    progress: _Progress = None,
+    as_: Optional[_Format] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+) -> TensorReport: ...
+def merge(
+    output: _Path,
+    parts: Mapping[str, _Path],
+    *,
+    config: _Path,
+    progress: _Progress = None,
+    without: Union[None, str, Sequence[str]] = None,
+    as_: Optional[_Format] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    max_shard_size: Optional[_Size] = None,
+    threads: Optional[int] = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+) -> Merge: ...
+def split(
+    input: _Path,
+    output: _Path,
+    *,
+    progress: _Progress = None,
+    as_: Optional[_Format] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    max_shard_size: Optional[_Size] = None,
+    threads: Optional[int] = None,
+    overwrite: bool = False,
+) -> Split: ...
+def index(path: _Path) -> Index: ...
+def explain(
+    code: str,
+    *,
+    lang: Optional[Literal["en", "zh"]] = None,
+) -> Page: ...

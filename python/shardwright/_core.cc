@@ -14,6 +14,7 @@
 #include "cli/run.h"
 #include "convert/replaced_files.h"
 #include "io/publish.h"
+#include "verify/option_words.h"
 
 namespace nb = nanobind;
 
@@ -84,6 +85,16 @@ nb::tuple run(const std::vector<nb::bytes>& given, nb::object progress) {
   return nb::make_tuple(status, capture.output, capture.messages);
 }
 
+// The command line on this process's streams; its exit status.
+int program(const std::vector<nb::bytes>& given) {
+  std::vector<std::string> words;
+  for (const nb::bytes& word : given) words.push_back(to_path(word));
+  std::vector<const char*> pointers;
+  for (const std::string& word : words) pointers.push_back(word.c_str());
+  const nb::gil_scoped_release unlocked;
+  return cli::run_program(static_cast<int>(pointers.size()), pointers.data());
+}
+
 // Whether a save may replace what is there.
 void check_replaceable(const nb::bytes& given) {
   const std::string path = to_path(given);
@@ -99,6 +110,11 @@ NB_MODULE(_core, module) {
   nb::register_exception_translator(&translate);
   module.attr("version") = SHARDWRIGHT_VERSION;
   module.def("run", &run, nb::arg("words"), nb::arg("progress").none());
+  module.def(
+      "in_words_of_arguments",
+      [](const std::string& text) { return shardwright::in_words_of_arguments(text); },
+      nb::arg("text"));
+  module.def("program", &program, nb::arg("words"));
   module.def("check_replaceable", &check_replaceable, nb::arg("path"));
   bind_reader(module);
   bind_placements(module);

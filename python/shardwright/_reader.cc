@@ -107,6 +107,7 @@ class Reader {
     for (const TensorDesc& desc : reader_.tensors()) list.append(row_of(desc));
     return list;
   }
+  [[nodiscard]] std::vector<std::size_t> order() const { return reader_.order(); }
   /// Number and row of a tensor that tensors() need not list; None where there is none.
   [[nodiscard]] nb::object find(const std::string& name) const {
     const std::optional<std::size_t> found = reader_.find(name);
@@ -175,6 +176,15 @@ nb::object layer_name(const std::string& name) {
                         std::string(parts->rest));
 }
 
+// Memory as DLPack hands it on, with the dtype of this code and so many bits. It keeps `bytes`.
+nb::ndarray<nb::array_api> dlpack(
+    nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> bytes,
+    const std::vector<std::size_t>& shape, std::uint8_t code, std::uint8_t bits) {
+  const nb::dlpack::dtype type{code, bits, 1};
+  return nb::ndarray<nb::array_api>(bytes.data(), shape.size(), shape.data(), nb::find(bytes),
+                                    nullptr, type, nb::device::cpu::value);
+}
+
 }  // namespace
 
 void bind_reader(nb::module_& module) {
@@ -203,6 +213,7 @@ void bind_reader(nb::module_& module) {
       .def_prop_ro("iteration", &Reader::iteration)
       .def_prop_ro("has_layer_stacks", &Reader::has_layer_stacks)
       .def("tensors", &Reader::tensors)
+      .def("order", &Reader::order)
       .def("find", &Reader::find, nb::arg("name"))
       .def("objects", &Reader::objects)
       .def("read", &Reader::read, nb::arg("index"), nb::arg("origin"), nb::arg("shape"),
@@ -211,6 +222,8 @@ void bind_reader(nb::module_& module) {
       .def("read_document", &Reader::read_document, nb::arg("name"))
       .def("check_unchanged", &Reader::check_unchanged)
       .def("read_object", &Reader::read_object, nb::arg("index"));
+  module.def("dlpack", &dlpack, nb::arg("bytes"), nb::arg("shape"), nb::arg("code"),
+             nb::arg("bits"));
   module.def("split_layer_name", &layer_name, nb::arg("name"));
 }
 

@@ -1,62 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading tensors of a checkpoint, whatever its format."""
+import html
 import operator
 import os
 import threading
 import warnings
 
 from . import _core
-from ._errors import Error, UsageError
+from ._errors import Error, UnknownNameError
+from ._frameworks import framework_of
 from ._naming import MEGATRON, STORED, reader_options
 from ._tensors import Tensors
 
 
-class _Numpy:
-    """Makes numpy arrays."""
-
-    @staticmethod
-    def empty(shape, dtype):
-        import numpy
-
-        from ._dtypes import to_numpy
-
-        return numpy.empty(shape, to_numpy(dtype))
-
-    @staticmethod
-    def bytes_of(array):
-        import numpy
-
-        return array.reshape(-1).view(numpy.uint8)
-
-
-class _Torch:
-    """Makes torch tensors; torch is imported with the first one."""
-
-    @staticmethod
-    def empty(shape, dtype):
-        import torch
-
-        return torch.empty(shape, dtype=getattr(torch, dtype))
-
-    @staticmethod
-    def bytes_of(tensor):
-        import torch
-
-        # numpy's view of the same memory: not every torch speaks DLPack with every numpy.
-        return tensor.detach().reshape(-1).view(torch.uint8).numpy()
-
-
-_FRAMEWORKS = {"np": _Numpy, "numpy": _Numpy, "pt": _Torch, "torch": _Torch, "pytorch": _Torch}
+_SHOWN_ROWS = 40
 
 
 class Checkpoint:
     """An open checkpoint; made by `shardwright.open`. May be used by several threads."""
 
-    def __init__(self, path, framework="np", as_=None, *, names=STORED, **options):
-        if framework not in _FRAMEWORKS:
-            names = ", ".join(sorted(_FRAMEWORKS))
-            raise UsageError("SW0900", f"framework: {framework!r} is none of {names}")
-        self._framework = _FRAMEWORKS[framework]
+    def __init__(self, path, framework="np", as_=None, *, names=STORED, device=None, **options):
+        self._framework = framework_of(framework, device)
         self._path = os.fsencode(path)
         self._as = as_ or ""
         self._names = names
@@ -96,8 +60,43 @@ class Checkpoint:
             f"{len(self)} tensors>"
         )
 
+    def _repr_html_(self):
+        if self._reader is None:
+            return html.escape(repr(self))
+        facts = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(key)}</th>"
+            f"<td style='text-align:left' colspan='2'>{html.escape(value)}</td></tr>"
+            for key, value in self.metadata().items()
+        )
+        names = self.keys()
+        rows = "".join(
+            f"<tr><td style='text-align:left'>{html.escape(name)}</td>"
+            f"<td>{html.escape(self.dtype_of(name))}</td><td>{list(self.shape_of(name))}</td></tr>"
+            for name in names[:_SHOWN_ROWS]
+        )
+        if len(names) > _SHOWN_ROWS:
+            rows += f"<tr><td colspan='3'>… {len(names) - _SHOWN_ROWS} more</td></tr>"
+        return f"<table><caption>{len(names)} tensors</caption>{facts}{rows}</table>"
+
+    def __getitem__(self, name):
+        return self.get_tensor(name)
+
     def keys(self):
         return self._named.names()
+
+    def offset_keys(self):
+        """The names in the order in which their bytes lie in the files: the fastest to read in."""
+        return self._named.names_by_place()
+
+    def items(self):
+        """Name and tensor, one after the other in the order of offset_keys(); each is read when it
+        is asked for."""
+        for name in self.offset_keys():
+            yield name, self.get_tensor(name)
+
+    def get_tensors(self):
+        """All tensors by name. What they need in memory is what the checkpoint holds."""
+        return dict(self.items())
 
     def object_keys(self):
         return sorted(self._objects)
@@ -124,13 +123,22 @@ class Checkpoint:
 
     def get_object(self, name):
         if name not in self._objects:
-            raise UsageError("SW0900", f"object {name}: no such name; see object_keys()")
+            raise UnknownNameError("SW0900", f"object {name}: no such name; see object_keys()")
         return self._open().read_object(self._objects[name])
 
     def read_box(self, name, origin, shape):
-        target = self._framework.empty(tuple(shape), self._tensor(name).dtype)
+        return self._framework.finish(self._read_box(name, origin, shape))
+
+    def _read_box(self, name, origin, shape):
+        tensor = self._tensor(name)
+        target = self._framework.empty(tuple(shape), tensor.dtype, tensor.itemsize)
         self.read_into(name, origin, shape, self._framework.bytes_of(target))
         return target
+
+    def _read_part(self, name, index):
+        """What an index asks for, of the smallest box with it."""
+        origin, extent, rest = _box_of(index, self._tensor(name).shape)
+        return self._framework.finish(self._read_box(name, origin, extent)[rest])
 
     def read_into(self, name, origin, shape, buffer):
         tensor = self._tensor(name)
@@ -165,7 +173,7 @@ class Checkpoint:
         text = f"tensor {name}: no such name; see keys()"
         if self._no_megatron is not None:
             text += f"; Megatron's names are not known here, because: {self._no_megatron}"
-        raise UsageError("SW0900", text)
+        raise UnknownNameError("SW0900", text)
 
     def _by_megatron(self):
         # A family has to be found, and all tensors located: nothing for those who don't ask.
@@ -202,8 +210,7 @@ class Slice:
         return self._tensor.safetensors_dtype or self._tensor.dtype
 
     def __getitem__(self, index):
-        origin, extent, rest = _box_of(index, self._tensor.shape)
-        return self._checkpoint.read_box(self._tensor.name, origin, extent)[rest]
+        return self._checkpoint._read_part(self._tensor.name, index)
 
 
 def _box_of(index, shape):

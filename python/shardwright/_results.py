@@ -8,6 +8,8 @@ import html
 import typing
 
 _SHOWN = 5
+# What JSON has no number for.
+_NUMBERS = {text: float(text) for text in ("nan", "-nan", "inf", "-inf")}
 
 
 class _Result:
@@ -17,7 +19,11 @@ class _Result:
     def of(cls, document):
         values = {}
         for field in dataclasses.fields(cls):
-            values[field.name] = _typed(field.metadata.get("item"), document[field.name])
+            # What only some documents have is None in the others.
+            value = document.get(field.name) if field.metadata.get("rare") else document[field.name]
+            if field.metadata.get("real"):
+                value = _NUMBERS.get(value, value)
+            values[field.name] = _typed(field.metadata.get("item"), value)
         result = cls(**values)
         object.__setattr__(result, "_document", document)
         return result
@@ -37,6 +43,7 @@ class _Result:
             f"<tr><th style='text-align:left'>{html.escape(field.name)}</th>"
             f"<td style='text-align:left'>{_cell(self._document[field.name])}</td></tr>"
             for field in dataclasses.fields(self)
+            if field.name in self._document
         )
         return f"<table><caption>{html.escape(type(self).__name__)}</caption>{rows}</table>"
 
@@ -65,6 +72,14 @@ def _list_of(item):
     return dataclasses.field(metadata={"item": item})
 
 
+def _rare():
+    return dataclasses.field(metadata={"rare": True})
+
+
+def _real():
+    return dataclasses.field(metadata={"real": True})
+
+
 _result = dataclasses.dataclass(frozen=True, repr=False)
 
 
@@ -82,7 +97,7 @@ class TensorDifference(_Result):
     right: dict
     differing: int
     first: list
-    max_delta: float
+    max_delta: float = _real()
 
 
 @_result
@@ -169,7 +184,7 @@ class Difference(_Result):
     missing_left: list
     missing_right: list
     differing_elements: int
-    max_delta: float
+    max_delta: float = _real()
     notes: list
     differences: typing.List[TensorDifference] = _list_of(TensorDifference)
 
@@ -192,6 +207,128 @@ class Diagnosis(_Result):
 
     def __bool__(self):
         return all(finding.severity != "error" for finding in self.findings)
+
+
+@_result
+class StoredTensor(_Result):
+    name: str
+    dtype: str
+    shape: list
+    encoding: str
+    replicas: int
+    stored_as: list
+    chunks: list
+
+
+@_result
+class Inspection(_Result):
+    path: str
+    format: str
+    reasons: list
+    totals: dict
+    objects: list
+    pickles: list
+    warnings: list
+    notes: list
+    container: typing.Optional[str] = _rare()
+    iteration: typing.Optional[int] = _rare()
+    arguments: typing.Optional[dict] = _rare()
+    file_bytes: typing.Optional[int] = _rare()
+    metadata: typing.Optional[dict] = _rare()
+    counts: typing.Optional[dict] = _rare()
+    values: typing.Optional[list] = _rare()
+    tensors: typing.List[StoredTensor] = _list_of(StoredTensor)
+
+
+@_result
+class TensorReport(_Result):
+    tensor: str
+    stored_in: str
+    dtype: str
+    shape: list
+    chunks: list
+    values: list
+    elements: int
+    nan: int
+    inf: int
+    zero: int
+    min: typing.Optional[float]
+    max: typing.Optional[float]
+    mean: typing.Optional[float]
+    std: typing.Optional[float]
+
+
+@_result
+class Part(_Result):
+    name: str
+    path: str
+    tensors: int
+    bytes: int
+    dtypes: dict
+
+
+@_result
+class MergeFinding(_Result):
+    kind: str
+    severity: str
+    part: str
+    text: str
+    tensors: list
+
+
+@_result
+class Merge(_Result):
+    family: str
+    fits: bool
+    written: bool
+    output: typing.Optional[str] = _rare()
+    bytes_written: typing.Optional[int] = _rare()
+    files_written: typing.Optional[int] = _rare()
+    seconds: typing.Optional[float] = _rare()
+    leftovers: typing.Optional[list] = _rare()
+    notes: typing.Optional[list] = _rare()
+    parts: typing.List[Part] = _list_of(Part)
+    findings: typing.List[MergeFinding] = _list_of(MergeFinding)
+
+    def __bool__(self):
+        return self.fits
+
+
+@_result
+class Split(_Result):
+    family: str
+    output: str
+    bytes_written: int
+    files_written: int
+    seconds: float
+    leftovers: list
+    notes: list
+    parts: typing.List[Part] = _list_of(Part)
+
+
+@_result
+class Index(_Result):
+    path: str
+    backup: str
+    written: bool
+    tensors: int
+    files: int
+    total_bytes: int
+    ghosts: list
+    unlisted: list
+    misplaced: list
+    left_out: list
+
+
+@_result
+class Page(_Result):
+    code: str
+    title: str
+    language: str
+    text: str
+
+    def __str__(self):
+        return f"{self.code} {self.title}\n\n{self.text}"
 
 
 @_result

@@ -89,6 +89,11 @@ class Tensors:
     def names(self):
         return sorted(self._stored)
 
+    def names_by_place(self):
+        order = self._reader.order() if self._reader is not None else []
+        names = list(self._stored)
+        return [names[at] for at in order]
+
     def find(self, name):
         found = self._stored.get(name) or self._copy(name)
         if found is not None or not self._stacks:

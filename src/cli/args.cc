@@ -7,8 +7,12 @@
 
 #include "base/fail.h"
 #include "cli/command_line.h"
+#include "cli/command_outline.h"
+#include "cli/completion.h"
+#include "cli/console_args.h"
 #include "cli/conversion_flags.h"
 #include "cli/help.h"
+#include "cli/man_page.h"
 #include "cli/options.h"
 #include "cli/part_args.h"
 #include "cli/proof_args.h"
@@ -99,6 +103,7 @@ Result<Command> to_locality(const CLI::App& app, LocalityCommand& command) {
 
 void add_explain(CLI::App& app, ExplainCommand& command) {
   add_path(app, "CODE", command.code, "a code such as SW0307 or L07");
+  add_flag(app, "--json", command.json, "the page as JSON on standard output");
   add_language(app, command.language);
 }
 
@@ -124,49 +129,84 @@ void add_demo(CLI::App& app, DemoCommand& command) {
   add_models(app, command.models);
 }
 
+struct CompletionCommand {
+  Shell shell = Shell::kBash;
+};
+
+void add_completion(CLI::App& app, CompletionCommand& command) {
+  require(add_choice<Shell>(app, "SHELL", command.shell,
+                            {{"bash", Shell::kBash}, {"zsh", Shell::kZsh}, {"fish", Shell::kFish}},
+                            "bash, zsh or fish"));
+}
+
+Result<Command> to_completion(const CLI::App& app, CompletionCommand& command) {
+  return ShowText{completion_script(command.shell, outline_of(app))};
+}
+
+struct ManCommand {};
+
+void add_man(CLI::App& /*app*/, ManCommand& /*command*/) {}
+
+Result<Command> to_man(const CLI::App& app, ManCommand& /*command*/) {
+  return ShowText{man_page(outline_of(app))};
+}
+
 template <class T>
 Result<Command> as_given(const CLI::App&, T& command) {
   return std::move(command);
 }
 
+// What a command line that is being read has come to.
+struct Reading {
+  Result<Command> chosen = ShowText{};
+  ConsoleOptions console;
+};
+
 template <class T>
-void add(CommandLine& line, Result<Command>& chosen, std::string_view name,
-         void (*declare)(CLI::App&, T&),
+void add(CommandLine& line, Reading& reading, std::string_view name, void (*declare)(CLI::App&, T&),
          Result<Command> (*finish)(const CLI::App&, T&) = as_given<T>) {
   const auto command = std::make_shared<T>();
-  CLI::App& app = line.add_command(
-      *find_command(name),
-      [&chosen, command, finish](const CLI::App& parsed) { chosen = finish(parsed, *command); });
+  CLI::App& app =
+      line.add_command(*find_command(name), [&reading, command, finish](const CLI::App& parsed) {
+        reading.chosen = finish(parsed, *command);
+      });
   declare(app, *command);
+  add_console(app, reading.console);
+}
+
+void add_commands(CommandLine& line, Reading& reading) {
+  add(line, reading, "inspect", add_inspect);
+  add(line, reading, "plan", add_plan, to_plan);
+  add(line, reading, "convert", add_convert, to_conversion);
+  add(line, reading, "diagnose", add_diagnose);
+  add(line, reading, "verify", add_verify);
+  add(line, reading, "diff", add_diff);
+  add(line, reading, "hash", add_hash);
+  add(line, reading, "show", add_show);
+  add(line, reading, "locality", add_locality, to_locality);
+  add(line, reading, "index", add_index);
+  add(line, reading, "explain", add_explain);
+  add(line, reading, "map", add_map);
+  add(line, reading, "merge", add_merge);
+  add(line, reading, "split", add_split);
+  add(line, reading, "demo", add_demo);
+  add(line, reading, "completion", add_completion, to_completion);
+  add(line, reading, "man", add_man, to_man);
 }
 
 }  // namespace
 
-Result<Command> parse_arguments(std::span<const std::string> arguments) {
+Result<Request> parse_arguments(std::span<const std::string> arguments) {
   std::vector<std::string> words(arguments.begin(), arguments.end());
   if (!words.empty() && words.front() == "help") {
     words = words.size() == 1 ? std::vector<std::string>{"--help"}
                               : std::vector<std::string>{words[1], "--help"};
   }
-  Result<Command> chosen = ShowText{};
+  Reading reading;
   CommandLine line;
-  add(line, chosen, "inspect", add_inspect);
-  add(line, chosen, "plan", add_plan, to_plan);
-  add(line, chosen, "convert", add_convert, to_conversion);
-  add(line, chosen, "diagnose", add_diagnose);
-  add(line, chosen, "verify", add_verify);
-  add(line, chosen, "diff", add_diff);
-  add(line, chosen, "hash", add_hash);
-  add(line, chosen, "show", add_show);
-  add(line, chosen, "locality", add_locality, to_locality);
-  add(line, chosen, "index", add_index);
-  add(line, chosen, "explain", add_explain);
-  add(line, chosen, "map", add_map);
-  add(line, chosen, "merge", add_merge);
-  add(line, chosen, "split", add_split);
-  add(line, chosen, "demo", add_demo);
-  if (auto text = SW_TRY(line.parse(words))) return ShowText{*std::move(text)};
-  return chosen;
+  add_commands(line, reading);
+  if (auto text = SW_TRY(line.parse(words))) return Request{ShowText{*std::move(text)}, {}};
+  return Request{SW_TRY(std::move(reading.chosen)), std::move(reading.console)};
 }
 
 bool asks_for_json(std::span<const std::string> arguments) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "canonical/check_map.h"
+#include "cli/console_options.h"
 #include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
 #include "shardwright/merge.h"
@@ -51,6 +52,7 @@ struct DiagnoseCommand {
 struct ExplainCommand {
   std::string code;
   Language language = Language::kEnglish;
+  bool json = false;
 };
 
 struct VerifyCommand {
@@ -64,6 +66,7 @@ struct DiffCommand {
   std::string right;
   ProofOptions options;
   std::optional<double> tolerance;
+  bool stat = false;  ///< a line for each layer, not for each tensor
   bool json = false;
 };
 
@@ -125,9 +128,15 @@ using Command =
                  VerifyCommand, DiffCommand, HashCommand, ShowCommand, LocalityCommand,
                  IndexCommand, ExplainCommand, MapCommand, DemoCommand, MergeCommand, SplitCommand>;
 
+/// A command, and how it is to tell what it does.
+struct Request {
+  Command command;
+  ConsoleOptions console;
+};
+
 /// Reads a command line (without the program's name, in canonical flags: see to_canonical_flags)
 /// and checks everything that needs no file. Error: kUsage.
-[[nodiscard]] Result<Command> parse_arguments(std::span<const std::string> arguments);
+[[nodiscard]] Result<Request> parse_arguments(std::span<const std::string> arguments);
 
 /// Whether a command line asks for JSON, even where the rest of it is wrong.
 [[nodiscard]] bool asks_for_json(std::span<const std::string> arguments);

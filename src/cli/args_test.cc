@@ -17,9 +17,15 @@ using ::testing::StartsWith;
 
 using Words = std::vector<std::string>;
 
+Result<Command> command_of(const Words& words) {
+  Result<Request> request = parse_arguments(words);
+  if (!request) return std::unexpected(request.error());
+  return std::move(request->command);
+}
+
 template <class T>
 T parsed(const Words& words) {
-  const Result<Command> command = parse_arguments(words);
+  const Result<Command> command = command_of(words);
   EXPECT_TRUE(command) << (command ? "" : command.error().message);
   if (!command || !std::holds_alternative<T>(*command)) {
     ADD_FAILURE() << "another command";
@@ -173,7 +179,7 @@ TEST(ParseArguments, ComponentsBelongToMimo) {
        "--component: 'language=vpp=2': found the key 'vpp', expected tp"},
   };
   for (const auto& [words, message] : cases) {
-    const auto command = parse_arguments(words);
+    const auto command = command_of(words);
     ASSERT_FALSE(command) << message;
     EXPECT_THAT(command.error().message, HasSubstr(message));
   }
@@ -181,7 +187,7 @@ TEST(ParseArguments, ComponentsBelongToMimo) {
 
 TEST(ParseArguments, TakesWhatOthersCallTheSame) {
   const auto request_with = [](Words words) {
-    const auto command = parse_arguments(words);
+    const auto command = command_of(words);
     EXPECT_TRUE(command) << words.back() << ": " << command.error().message;
     return command ? std::get<ConvertCommand>(*command).request : ConvertRequest{};
   };
@@ -228,7 +234,7 @@ TEST(ParseArguments, RefusesAJobThatContradictsItself) {
       {convert_with({"--tp-replicas", "fold"}), "expected collapse or expand"},
   };
   for (const Refusal& refusal : refusals) {
-    const Result<Command> command = parse_arguments(refusal.words);
+    const Result<Command> command = command_of(refusal.words);
     ASSERT_FALSE(command) << refusal.message;
     EXPECT_EQ(command.error().code, Code::kUsage);
     EXPECT_THAT(command.error().message, HasSubstr(refusal.message));
@@ -237,7 +243,7 @@ TEST(ParseArguments, RefusesAJobThatContradictsItself) {
     for (const Words& flag : {Words{"--tp-replicas", "expand"}, Words{"--tp-replicas", "collapse"},
                               Words{"--dp", "2"}, Words{"--for", "stock"}}) {
       const Words words = {"convert", "in", "out", "--to", to, flag[0], flag[1]};
-      const Result<Command> command = parse_arguments(words);
+      const Result<Command> command = command_of(words);
       ASSERT_FALSE(command) << to << flag[0];
       EXPECT_THAT(command.error().message, HasSubstr(flag[0] + " does not apply to --to " + to));
     }
@@ -249,8 +255,8 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{}, "shardwright: name a command: inspect, plan"},
       {{"covnert"},
        "found 'covnert', expected inspect, plan, convert, diagnose, verify, diff, hash, show, "
-       "locality, index, explain, map, merge, split or demo; did you "
-       "mean convert"},
+       "locality, index, explain, map, merge, split, demo, completion or "
+       "man; did you mean convert"},
       {{"--halp"}, "did you mean --help?"},
       {{"xyzzyxyzzy"}, "see 'shardwright --help'"},
       {{""}, "found ''"},
@@ -322,7 +328,7 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{"demo", "--kep", "x"}, "did you mean --keep?"},
   };
   for (const Refusal& refusal : refusals) {
-    const Result<Command> command = parse_arguments(refusal.words);
+    const Result<Command> command = command_of(refusal.words);
     ASSERT_FALSE(command) << ::testing::PrintToString(refusal.words);
     EXPECT_EQ(command.error().code, Code::kUsage);
     EXPECT_THAT(command.error().message, HasSubstr(refusal.message));
@@ -393,14 +399,14 @@ TEST(ParseArguments, RefusesWhatMeansNothingForTheTarget) {
       {"--source-tp", "2", "legacy"},
   };
   for (const auto& [flag, value, target] : cases) {
-    const auto command = parse_arguments(Words{"convert", "a", "b", "--to", target, flag, value});
+    const auto command = command_of(Words{"convert", "a", "b", "--to", target, flag, value});
     ASSERT_FALSE(command) << flag;
     EXPECT_EQ(command.error().message, flag + " does not apply to --to " + target);
   }
 }
 
 TEST(ParseArguments, SaysWhichFlagWhatWasGivenAndWhatIsAllowed) {
-  const auto message = [](const Words& words) { return parse_arguments(words).error().message; };
+  const auto message = [](const Words& words) { return command_of(words).error().message; };
   EXPECT_EQ(message(convert_with({"--tp", "0"})),
             "--tp: found '0', expected a whole number from 1 to 1000000000");
   EXPECT_EQ(message({"map", "check", "x", "--hff", "y"}),
@@ -464,7 +470,7 @@ TEST(ParseArguments, ReadsWhatToTryAMappingOn) {
       {{"map", "check", "x"}, "--hf is missing"},
   };
   for (const Refusal& refusal : refusals) {
-    const Result<Command> command = parse_arguments(refusal.words);
+    const Result<Command> command = command_of(refusal.words);
     ASSERT_FALSE(command) << refusal.message;
     EXPECT_THAT(command.error().message, HasSubstr(refusal.message));
   }
@@ -514,8 +520,33 @@ RC_GTEST_PROP(ParseArguments, NeverThrows, ()) {
                                     "[", "--include", "=", "--=", "-", "--to=hf", "[a,b]", "help"),
       rc::gen::container<std::string>(rc::gen::element('-', '=', 'a', '[', ']', ',', '"', '%')));
   const auto words = *rc::gen::container<Words>(word);
-  const Result<Command> command = parse_arguments(words);
+  const Result<Command> command = command_of(words);
   RC_ASSERT(command.has_value() || command.error().code == Code::kUsage);
+}
+
+TEST(ParseArguments, EveryCommandSaysHowItTells) {
+  for (const Words& words :
+       {Words{"inspect", "x"}, Words{"plan", "a", "b", "--to", "hf"}, Words{"explain", "L01"},
+        Words{"convert", "a", "b", "--to", "hf"}, Words{"diagnose", "x"}, Words{"verify", "x"},
+        Words{"diff", "a", "b"}, Words{"hash", "x"}, Words{"show", "x", "t"},
+        Words{"locality", "x"}, Words{"index", "rebuild", "x"}, Words{"map", "list"},
+        Words{"merge", "x", "--component", "a=b", "--config", "c"}, Words{"split", "a", "b"},
+        Words{"demo"}}) {
+    Words told = words;
+    told.insert(told.end(), {"--progress", "JSON", "-q", "--log-file", "run.log"});
+    const auto request = parse_arguments(told);
+    ASSERT_TRUE(request) << words.front() << ": " << request.error().message;
+    EXPECT_EQ(request->console.progress, ProgressStyle::kJson) << words.front();
+    EXPECT_TRUE(request->console.quiet) << words.front();
+    EXPECT_EQ(request->console.log_file, "run.log") << words.front();
+    const auto usual = parse_arguments(words);
+    ASSERT_TRUE(usual);
+    EXPECT_EQ(usual->console.progress, ProgressStyle::kAuto);
+    EXPECT_FALSE(usual->console.quiet);
+    EXPECT_EQ(usual->console.log_file, "");
+  }
+  EXPECT_EQ(command_of({"hash", "x", "--progress", "bar"}).error().message,
+            "--progress: found 'bar', expected auto, plain, json or none");
 }
 
 }  // namespace

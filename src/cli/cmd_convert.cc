@@ -61,7 +61,7 @@ std::string convert_report_text(const PreparedConversion& conversion, const Fini
 }  // namespace
 
 Result<int> run_convert(const ConvertCommand& command, Console& console) {
-  const PreparedConversion conversion = SW_TRY(prepare_conversion(command.request));
+  const PreparedConversion conversion = SW_TRY(prepare_with_progress(command.request, console));
   tell_notes(conversion, console);
   const FinishedRun run = SW_TRY(run_with_progress(conversion, console));
   console.print(command.json ? convert_report_json(conversion, run)

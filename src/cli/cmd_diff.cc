@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/diff_stat.h"
 #include "cli/json_output.h"
 #include "cli/quantity.h"
 #include "cli/watched_run.h"
@@ -43,7 +44,7 @@ std::string line_of(const TensorDifference& difference) {
                      difference.max_delta);
 }
 
-std::string diff_report_text(const DiffReport& report) {
+std::string tensor_lines(const DiffReport& report) {
   std::string text;
   for (const std::string& name : report.missing_left) {
     text += fmt::format("{}: only on the right\n", printable(name));
@@ -52,6 +53,11 @@ std::string diff_report_text(const DiffReport& report) {
     text += fmt::format("{}: only on the left\n", printable(name));
   }
   for (const TensorDifference& difference : report.differences) text += line_of(difference);
+  return text;
+}
+
+std::string diff_report_text(const DiffReport& report, bool stat) {
+  std::string text = stat ? diff_stat_text(report) : tensor_lines(report);
   const Counts counts = count_mismatches(report);
   fmt::format_to(std::back_inserter(text),
                  "{}: {} compared ({}), missing left {}, missing right {}, shape mismatches {}, "
@@ -101,8 +107,8 @@ Result<int> run_diff(const DiffCommand& command, Console& console) {
   options.run = watched.options();
   const DiffReport report =
       SW_TRY(diff_checkpoints(command.left, command.right, options, command.tolerance));
-  for (const std::string& note : report.notes) console.message("note: " + note);
-  console.print(command.json ? diff_report_json(report) : diff_report_text(report));
+  for (const std::string& note : report.notes) console.note(note);
+  console.print(command.json ? diff_report_json(report) : diff_report_text(report, command.stat));
   return report.equal() ? kExitFine : kExitFindings;
 }
 

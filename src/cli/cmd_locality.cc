@@ -199,7 +199,7 @@ std::string locality_report_text(const LocalityReport& report) {
 
 Result<int> run_locality(const LocalityCommand& command, Console& console) {
   const LocalityReport report = SW_TRY(report_on(command));
-  for (const std::string& note : report.notes) console.message("note: " + note);
+  for (const std::string& note : report.notes) console.note(note);
   console.print(command.json ? locality_report_json(report) : locality_report_text(report));
   return kExitFine;
 }

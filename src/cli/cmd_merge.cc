@@ -73,7 +73,7 @@ Result<int> run_merge(const MergeCommand& command, Console& console) {
   if (merge.conversion && command.dry_run) {
     const ReplacedOutput replaced = SW_TRY(replaced_output(*merge.conversion));
     if (!replaced.entries.empty()) {
-      console.message("note: this would replace " + name_list(replaced.entries));
+      console.note("this would replace " + name_list(replaced.entries));
     }
   }
   if (merge.conversion && !command.dry_run) {

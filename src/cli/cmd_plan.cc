@@ -148,7 +148,7 @@ std::string chunks_text(const Plan& plan) {
 }  // namespace
 
 Result<int> run_plan(const PlanCommand& command, Console& console) {
-  const PreparedConversion conversion = SW_TRY(prepare_conversion(command.request));
+  const PreparedConversion conversion = SW_TRY(prepare_with_progress(command.request, console));
   const ReplacedOutput replaced = SW_TRY(replaced_output(conversion));
   const std::optional<std::uint64_t> free_bytes = free_bytes_at(command.request.output);
   const bool fits = !free_bytes || cost_of(conversion.plan).bytes_written <= *free_bytes;

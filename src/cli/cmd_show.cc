@@ -76,7 +76,7 @@ std::string show_report_json(const TensorReport& report) {
     json.number("bytes", chunk.range.length).close();
   }
   json.close().key("values").open_row();
-  for (const std::string& value : report.values) json.text(value);
+  for (const std::string& value : report.values) json.number_text(value);
   json.close().number("elements", report.elements).number("nan", report.nan);
   json.number("inf", report.infinite).number("zero", report.zero);
   write_statistic(json, "min", report.least);

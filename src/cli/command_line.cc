@@ -5,10 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 
 #include "base/edit_distance.h"
 #include "base/fail.h"
 #include "base/text.h"
+#include "cli/console_args.h"
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/table.h"
@@ -41,23 +43,28 @@ std::string name_of(const CLI::Option& option) {
   return (shorts.empty() ? "" : "-" + shorts.front() + ",") + "--" + option.get_lnames().front();
 }
 
-void add_rows(const CLI::App& app, Table& table) {
+enum class Rows : std::uint8_t { kOwn, kConsole };
+
+void add_rows(const CLI::App& app, Rows rows, Table& table) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_group().empty() || option->get_positional()) continue;
+    if ((option->get_group() == kConsoleGroup) != (rows == Rows::kConsole)) continue;
     if (option == app.get_help_ptr() && app.get_parent()->get_parent() != nullptr) continue;
     table.add_row({name_of(*option) + " " + option->get_type_name(), option->get_description()});
   }
-  for (const CLI::App* action : app.get_subcommands({})) add_rows(*action, table);
+  for (const CLI::App* action : app.get_subcommands({})) add_rows(*action, rows, table);
 }
 
 std::string help_text(const CommandHelp& help, const CLI::App& app) {
-  Table table({{}, {}});
-  add_rows(app, table);
+  Table own({{}, {}});
+  add_rows(app, Rows::kOwn, own);
+  Table console({{}, {}});
+  add_rows(app, Rows::kConsole, console);
   constexpr std::size_t kColumns = 96;
   const std::string_view space = help.usage.empty() ? "" : " ";
-  return fmt::format("Examples:{}\n{}\n\nUsage: shardwright {}{}{} [FLAGS]\n\nFlags:\n{}",
+  return fmt::format("Examples:{}\n{}\n\nUsage: shardwright {}{}{} [FLAGS]\n\nFlags:\n{}\n{}:\n{}",
                      help.examples, wrapped(help.details, kColumns), help.name, space, help.usage,
-                     table.text(2));
+                     own.text(2), kConsoleGroup, console.text(2));
 }
 
 std::string see_help(const CLI::App& app) {

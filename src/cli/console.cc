@@ -10,6 +10,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "cli/json_writer.h"
 #include "io/retries.h"
 
 namespace shardwright::cli {
@@ -74,13 +75,67 @@ void Console::write_message(std::string_view text) {
   static_cast<void>(write_all(streams_.messages, text));
 }
 
-void Console::message(std::string_view line) {
+Status Console::apply(const ConsoleOptions& options, std::string_view began) {
+  options_ = options;
+  if (options.log_file.empty()) return {};
+  log_.emplace(SW_TRY(LogFile::open(options.log_file)));
+  log_->add(printable(began));
+  return {};
+}
+
+ProgressForm Console::progress_form() const {
+  if (options_.quiet || capture_ != nullptr) return ProgressForm::kNone;
+  switch (options_.progress) {
+    case ProgressStyle::kAuto:
+      return streams_.messages_are_terminal ? ProgressForm::kLine : ProgressForm::kPlain;
+    case ProgressStyle::kPlain:
+      return ProgressForm::kPlain;
+    case ProgressStyle::kJson:
+      return ProgressForm::kJson;
+    case ProgressStyle::kNone:
+      break;
+  }
+  return ProgressForm::kNone;
+}
+
+void Console::progress(std::string_view line) {
+  if (log_) log_->add(line);
+  if (progress_form() == ProgressForm::kPlain) write_message(fmt::format("{}\n", line));
+}
+
+void Console::progress_event(std::string_view line) { write_message(line); }
+
+void Console::tell(std::string_view event, std::string_view text) {
   status_line("");
-  write_message(printable(line) + "\n");
+  const std::string label = event == "note" ? "note: " : "";
+  const std::string line = label + printable(text);
+  if (log_) log_->add(line);
+  if (options_.progress != ProgressStyle::kJson || capture_ != nullptr) {
+    write_message(line + "\n");
+    return;
+  }
+  JsonWriter json;
+  json.open_line().text("event", event).text("text", text).close();
+  write_message(json.take());
+}
+
+void Console::message(std::string_view line) { tell("message", line); }
+
+void Console::note(std::string_view text) {
+  if (!options_.quiet) tell("note", text);
 }
 
 void Console::error(const Error& error) {
   status_line("");
+  if (log_)
+    log_->add(fmt::format("error[{}]: {}", code_name(error.code), printable(error.message)));
+  if (options_.progress == ProgressStyle::kJson && capture_ == nullptr) {
+    JsonWriter json;
+    json.open_line().text("event", "error").text("code", code_name(error.code));
+    json.text("text", error.message).close();
+    write_message(json.take());
+    return;
+  }
   std::string label = fmt::format("error[{}]:", code_name(error.code));
   if (streams_.messages_are_terminal && streams_.colour)
     label = fmt::format("{}{}{}", kRed, label, kPlain);
@@ -88,7 +143,7 @@ void Console::error(const Error& error) {
 }
 
 void Console::status_line(std::string_view line) {
-  if (!streams_.messages_are_terminal || (line.empty() && !has_status_line_)) return;
+  if (progress_form() != ProgressForm::kLine || (line.empty() && !has_status_line_)) return;
   has_status_line_ = !line.empty();
   write_message(fmt::format("{}{}", kClearLine, line));
 }
@@ -100,9 +155,19 @@ std::string Console::bold(std::string_view text) const {
 
 int Console::exit_status(int status) {
   status_line("");
-  if (output_errno_ == 0 || output_errno_ == EPIPE) return status;
-  error(fail_errno(output_errno_, "standard output: cannot be written").error());
-  return kExitFailure;
+  if (output_errno_ != 0 && output_errno_ != EPIPE) {
+    error(fail_errno(output_errno_, "standard output: cannot be written").error());
+    status = kExitFailure;
+  }
+  if (!log_) return status;
+  log_->add(fmt::format("exit status {}", status));
+  const int failed = log_->os_errno();
+  log_.reset();
+  if (failed != 0) {
+    const Error why = fail_errno(failed, "it could not be written").error();
+    message(fmt::format("warning: --log-file: not everything is in it: {}", why.message));
+  }
+  return status;
 }
 
 }  // namespace shardwright::cli

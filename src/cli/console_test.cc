@@ -60,6 +60,42 @@ TEST(Console, ColoursAndProgressNeedATerminal) {
   EXPECT_EQ(console.bold("x"), "\x1b[1mx\x1b[0m");
 }
 
+TEST(Console, QuietKeepsDataWarningsAndErrors) {
+  const Recorder out;
+  const Recorder err;
+  Console console({.output = out.fd(), .messages = err.fd()});
+  console.note("told");
+  ASSERT_TRUE(console.apply({.quiet = true}, ""));
+  console.note("not told");
+  console.message("warning: w");
+  console.print("data\n");
+  EXPECT_EQ(out.text(), "data\n");
+  EXPECT_EQ(err.text(), "note: told\nwarning: w\n");
+}
+
+TEST(Console, InJsonEveryMessageIsAnObject) {
+  const Recorder out;
+  const Recorder err;
+  Console console({.output = out.fd(), .messages = err.fd()});
+  ASSERT_TRUE(console.apply({.progress = ProgressStyle::kJson}, ""));
+  console.note("a \"note\"");
+  console.message("warning: w");
+  console.error(Error{Code::kIo, "x: y", 0});
+  EXPECT_EQ(err.text(),
+            "{\"event\": \"note\", \"text\": \"a \\\"note\\\"\"}\n"
+            "{\"event\": \"message\", \"text\": \"warning: w\"}\n"
+            "{\"event\": \"error\", \"code\": \"SW0103\", \"text\": \"x: y\"}\n");
+}
+
+TEST(Console, ALogThatCannotBeWrittenIsAWarning) {
+  const Recorder out;
+  const Recorder err;
+  Console console({.output = out.fd(), .messages = err.fd()});
+  ASSERT_TRUE(console.apply({.log_file = "/dev/full"}, "began"));
+  EXPECT_EQ(console.exit_status(kExitFine), kExitFine);
+  EXPECT_THAT(err.text(), HasSubstr("warning: --log-file: not everything is in it"));
+}
+
 TEST(Console, ABrokenPipeIsNoFailure) {
   std::signal(SIGPIPE, SIG_IGN);
   int ends[2];

@@ -47,6 +47,12 @@ Error with_leftovers(Error error, const std::string& output) {
 
 }  // namespace
 
+Result<PreparedConversion> prepare_with_progress(const ConvertRequest& request, Console& console) {
+  ProgressLine line(console);
+  line.begin(RunPhase::kPlan, 0);
+  return prepare_conversion(request);
+}
+
 Result<FinishedRun> run_with_progress(const PreparedConversion& conversion, Console& console) {
   WatchedRun watched(console);
   Result<ConvertReport> report = run_conversion(conversion, watched.options());
@@ -61,9 +67,9 @@ Result<FinishedRun> run_with_progress(const PreparedConversion& conversion, Cons
 }
 
 void tell_notes(const PreparedConversion& conversion, Console& console) {
-  for (const std::string& note : conversion.notes) console.message("note: " + note);
+  for (const std::string& note : conversion.notes) console.note(note);
   for (const std::string& path : stale_partials(conversion.request.output)) {
-    console.message(fmt::format("note: {} was left by a run that was killed; remove it", path));
+    console.note(fmt::format("{} was left by a run that was killed; remove it", path));
   }
 }
 

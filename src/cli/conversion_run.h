@@ -16,6 +16,10 @@ struct FinishedRun {
   double seconds = 0.0;
 };
 
+/// prepare_conversion, told as the phase that it is.
+[[nodiscard]] Result<PreparedConversion> prepare_with_progress(const ConvertRequest& request,
+                                                               Console& console);
+
 /// Runs a prepared conversion with progress on the console. Ctrl-C, SIGTERM and SIGHUP, or the
 /// console's follower, stop it; the error (kCancelled) then tells what was left on the disk. What
 /// was replaced and could not be removed is told too.

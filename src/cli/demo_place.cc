@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -43,9 +44,12 @@ DemoPlace::DemoPlace(DemoPlace&& other) noexcept
 Result<std::string> find_demo_checkpoint() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  const std::array<fs::path, 2> places = {
+  // Python's own program is another: the package says where its files are.
+  const char* package = std::getenv("SHARDWRIGHT_DEMO");
+  const std::array<fs::path, 3> places = {
       program.parent_path().parent_path() / "share/shardwright/demo",
-      fs::path(SHARDWRIGHT_SOURCE_DIR) / "tests/golden/hf/llama3/hf"};
+      fs::path(SHARDWRIGHT_SOURCE_DIR) / "tests/golden/hf/llama3/hf",
+      package == nullptr ? "" : package};
   for (const fs::path& place : places) {
     if (fs::exists(place / "config.json", error)) return place.string();
   }

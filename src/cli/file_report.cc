@@ -70,7 +70,8 @@ Status fill_safetensors(const OpenFile& open, FileReport& report) {
     tensor.chunks.push_back({Box::whole(entry.desc.shape), 0, entry.range, {}});
     report.catalog.tensors.push_back(std::move(tensor));
   }
-  for (const auto& [key, value] : header.metadata) report.facts.emplace_back(key, value);
+  for (const auto& [key, value] : header.metadata) report.metadata.emplace_back(key, value);
+  report.facts = report.metadata;
   return {};
 }
 
@@ -86,6 +87,9 @@ Status fill_torch_archive(const OpenFile& open, const TreeLimits& limits, FileRe
     ++storages;
     storage_bytes += entry.bytes;
   }
+  report.counts = {{"records", archive.zip().entries().size()},
+                   {"storages", storages},
+                   {"storage_bytes", storage_bytes}};
   report.facts.emplace_back("records", format_count(archive.zip().entries().size()));
   report.facts.emplace_back(
       "storages", fmt::format("{}, {}", format_count(storages), format_bytes(storage_bytes)));
@@ -114,6 +118,8 @@ Status fill_pickle(const TreeLimits& limits, FileReport& report) {
   if (report.values.empty()) {
     return fail(Code::kPickleCorrupt, "{} is empty", report.path);
   }
+  report.counts = {
+      {"values", values}, {"pickles", report.values.size()}, {"bytes_behind", rest.size()}};
   report.facts.emplace_back("values", format_count(values));
   if (report.values.size() > 1) {
     report.facts.emplace_back("pickles", format_count(report.values.size()));

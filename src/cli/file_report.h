@@ -18,7 +18,9 @@ struct FileReport {
   std::string kind;    ///< `safetensors`, `torch archive`, `pickle`, `distcp`
   std::string reason;  ///< what says so
   std::uint64_t bytes = 0;
-  std::vector<std::pair<std::string, std::string>> facts;  ///< label and value
+  std::vector<std::pair<std::string, std::string>> metadata;  ///< what the file says of itself
+  std::vector<std::pair<std::string, std::uint64_t>> counts;  ///< of what is in it
+  std::vector<std::pair<std::string, std::string>> facts;     ///< both, to be read by people
   Catalog catalog;                ///< tensors and objects with their places
   std::vector<ValueNode> values;  ///< of the pickles, one behind another
   PickleWarnings warnings;        ///< what they would do in a loader that obeys them

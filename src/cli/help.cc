@@ -88,6 +88,7 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
         .examples = R"(
   shardwright diff ckpt-tp4 ckpt-tp2                    two layouts of one model
   shardwright diff Llama-3.1-8B/ ckpt                   Hugging Face with Megatron
+  shardwright diff a b --stat                           which layers, how far
   shardwright diff a b --tolerance 1e-6                 floating point numbers may be this far off
 )",
         .usage = "A B",
@@ -202,6 +203,26 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
         .details = "Hugging Face to Megatron, resharded, and back to Hugging Face; then every "
                    "tensor's bytes are compared with the input's.",
     },
+    {
+        .name = "completion",
+        .summary = "a script that completes command lines in bash, zsh or fish",
+        .examples = R"(
+  shardwright completion bash > ~/.local/share/bash-completion/completions/shardwright
+  shardwright completion zsh > ~/.zfunc/_shardwright    a folder of $fpath
+  shardwright completion fish > ~/.config/fish/completions/shardwright.fish
+)",
+        .usage = "SHELL",
+        .details = "Whoever installs with cmake --install or pip has these files already.",
+    },
+    {
+        .name = "man",
+        .summary = "the manual page with every command and flag",
+        .examples = R"(
+  shardwright man | man -l -
+)",
+        .usage = "",
+        .details = "For man and groff; cmake --install and pip install it.",
+    },
 }};
 
 }  // namespace
@@ -229,13 +250,14 @@ Usage: shardwright COMMAND ...
 Commands:
 )";
   for (const CommandHelp& help : command_helps()) {
-    fmt::format_to(std::back_inserter(text), "  {:<9}{}\n", help.name, help.summary);
+    fmt::format_to(std::back_inserter(text), "  {:<12}{}\n", help.name, help.summary);
   }
   text += R"(
   shardwright COMMAND --help    its flags
   shardwright --version
 
-Exit status: 0 fine, 1 findings or differences, 2 usage or failure.
+diagnose and explain also speak Chinese: --lang zh, or LANG=zh_CN.UTF-8. The rest is English.
+Exit status: 0 fine, 1 findings or differences, 2 usage or failure, 128+N stopped by signal N.
 )";
   return text;
 }

@@ -162,8 +162,10 @@ std::string file_json(const FileReport& report, const std::vector<std::string>& 
   json.text("path", report.path).text("format", report.kind);
   json.key("reasons").open_list().text(report.reason).close();
   json.number("file_bytes", report.bytes);
-  json.key("facts").open_object();
-  for (const auto& [name, value] : report.facts) json.text(name, value);
+  json.key("metadata").open_object();
+  for (const auto& [name, value] : report.metadata) json.text(name, value);
+  json.close().key("counts").open_object();
+  for (const auto& [name, count] : report.counts) json.number(name, count);
   json.close();
   write_summary(json, summarize(report.catalog));
   write_tensors(json, report.catalog, matching_tensors(report.catalog, globs));

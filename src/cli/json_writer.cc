@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <utility>
@@ -10,6 +11,33 @@
 #include "base/text.h"
 
 namespace shardwright::cli {
+namespace {
+
+std::size_t digits_of(std::string_view& text) {
+  const std::size_t count = std::min(text.find_first_not_of("0123456789"), text.size());
+  text.remove_prefix(count);
+  return count;
+}
+
+// As RFC 8259 has it: no plus sign, no zero in front, digits on both sides of a dot.
+bool is_json_number(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  const bool has_zero = text.starts_with('0');
+  const std::size_t whole = digits_of(text);
+  if (whole == 0 || (has_zero && whole > 1)) return false;
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    if (digits_of(text) == 0) return false;
+  }
+  if (text.starts_with('e') || text.starts_with('E')) {
+    text.remove_prefix(1);
+    if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+    if (digits_of(text) == 0) return false;
+  }
+  return text.empty();
+}
+
+}  // namespace
 
 JsonWriter& JsonWriter::open(char opener, char closer, bool one_line) {
   begin_value();
@@ -56,6 +84,13 @@ JsonWriter& JsonWriter::real(double value) {
   if (!std::isfinite(value)) return text(fmt::format("{}", value));
   begin_value();
   fmt::format_to(std::back_inserter(out_), "{}", value);
+  return *this;
+}
+
+JsonWriter& JsonWriter::number_text(std::string_view value) {
+  if (!is_json_number(value)) return text(value);
+  begin_value();
+  out_ += value;
   return *this;
 }
 

@@ -16,6 +16,8 @@ namespace shardwright::cli {
 class JsonWriter {
  public:
   JsonWriter& open_object() { return open('{', '}', false); }
+  /// An object that stays on one line.
+  JsonWriter& open_line() { return open('{', '}', true); }
   JsonWriter& open_list() { return open('[', ']', false); }
   /// A list that stays on one line.
   JsonWriter& open_row() { return open('[', ']', true); }
@@ -27,6 +29,8 @@ class JsonWriter {
   JsonWriter& number(std::uint64_t value);
   /// Infinities and NaN have no JSON: they become text.
   JsonWriter& real(double value);
+  /// A number that is already text, and as text what is no finite one: `nan`, `1+2j`.
+  JsonWriter& number_text(std::string_view value);
   JsonWriter& flag(bool value);
   JsonWriter& null();
 

@@ -49,6 +49,21 @@ TEST(JsonWriter, WritesExtremeNumbers) {
   EXPECT_EQ(json.take(), "[-9223372036854775808, 18446744073709551615, 0.5, \"inf\"]\n");
 }
 
+TEST(JsonWriter, TextThatIsANumberIsOne) {
+  for (const std::string number : {"0", "-0", "7", "-12", "0.5", "1e-05", "1E+7", "-1.25e300",
+                                   "340282366920938463463374607431768211456"}) {
+    JsonWriter json;
+    json.number_text(number);
+    EXPECT_EQ(json.take(), number + "\n");
+  }
+  for (const std::string text : {"", "-", "+1", "01", "1.", ".5", "1e", "1e+", "nan", "inf", "-inf",
+                                 "1+2j", "0x1", "1 ", "True"}) {
+    JsonWriter json;
+    json.number_text(text);
+    EXPECT_EQ(json.take(), "\"" + text + "\"\n");
+  }
+}
+
 RC_GTEST_PROP(JsonWriter, AnyTextIsReadBackByAnotherParser, (const std::string& text)) {
   JsonWriter json;
   json.open_object().text(text, text).close();

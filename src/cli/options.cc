@@ -6,10 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 
 #include "base/edit_distance.h"
 #include "base/text.h"
+#include "cli/locale_language.h"
 #include "cli/quantity.h"
 
 namespace shardwright::cli {
@@ -29,16 +29,6 @@ std::string canonical_word(std::string_view text) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
   return word;
-}
-
-// `zh_CN.UTF-8` and its like; what is set first among these counts, as everywhere.
-Language language_from_environment() {
-  for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"}) {
-    const char* value = std::getenv(name);
-    if (value == nullptr || *value == '\0') continue;
-    return std::string_view(value).starts_with("zh") ? Language::kChinese : Language::kEnglish;
-  }
-  return Language::kEnglish;
 }
 
 Check whole_number(std::int64_t largest) {
@@ -232,7 +222,7 @@ void add_language(CLI::App& app, Language& language) {
   language = language_from_environment();
   add_choice<Language>(app, "--lang", language,
                        {{"en", Language::kEnglish}, {"zh", Language::kChinese}},
-                       "language of the text (default: from LANG)");
+                       "language of the text (default: zh where LANG is zh_CN or its like)");
 }
 
 }  // namespace shardwright::cli

@@ -20,7 +20,8 @@ class Option;
 
 namespace shardwright::cli {
 
-// CLI11's header costs seconds in every file that includes it: options.cc and command_line.cc do.
+// CLI11's header costs seconds in every file that includes it: options.cc, console_args.cc and
+// command_line.cc do.
 
 /// Makes a value canonical. What was found and what is allowed, or nothing; CLI11 puts the flag's
 /// name in front.

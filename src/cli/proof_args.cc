@@ -39,6 +39,7 @@ void add_diff(CLI::App& app, DiffCommand& command) {
   add_path(app, "B", command.right, "the path of a second checkpoint");
   add_tolerance(app, "--tolerance", command.tolerance,
                 "floating point numbers this near are equal (default: only equal bits are)");
+  add_flag(app, "--stat", command.stat, "a line for each layer, not for each tensor");
   add_format(app, command.options.as, "A");
   add_other_format(app, command.options, "B");
   add_proof(app, command.options);

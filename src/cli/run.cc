@@ -10,11 +10,13 @@
 #include <variant>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/dialect.h"
 #include "cli/help.h"
 #include "cli/json_output.h"
+#include "cli/locale_language.h"
 
 namespace shardwright::cli {
 namespace {
@@ -55,9 +57,16 @@ struct Runner {
   Result<int> operator()(const DemoCommand& command) const { return run_demo(command, console); }
 };
 
+std::string began_text(const std::vector<std::string>& arguments) {
+  std::string text = "shardwright " SHARDWRIGHT_VERSION ":";
+  for (const std::string& argument : arguments) text += " " + shell_quoted(argument);
+  return text;
+}
+
 Result<int> run(const std::vector<std::string>& arguments, Console& console) {
-  const Command command = SW_TRY(parse_arguments(arguments));
-  return std::visit(Runner{console}, command);
+  const Request request = SW_TRY(parse_arguments(arguments));
+  SW_TRY(console.apply(request.console, began_text(arguments)));
+  return std::visit(Runner{console}, request.command);
 }
 
 int report(const Error& error, const std::vector<std::string>& arguments, Console& console) {
@@ -66,7 +75,12 @@ int report(const Error& error, const std::vector<std::string>& arguments, Consol
     console.print(error_json(help == nullptr ? "error" : help->name, error));
   }
   console.error(error);
-  return kExitFailure;
+  // Errors themselves are English, so that they can be searched for; their pages are not.
+  if (language_from_environment() == Language::kChinese) {
+    console.note(fmt::format("中文说明：shardwright explain {}", code_name(error.code)));
+  }
+  const bool stopped = error.code == Code::kCancelled && console.stop_signal() != 0;
+  return stopped ? kExitSignal + console.stop_signal() : kExitFailure;
 }
 
 // The library's errors are values; what is thrown comes from below it, such as no memory.

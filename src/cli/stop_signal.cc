@@ -13,7 +13,17 @@ std::atomic<bool>& stop_flag() {
   return flag;
 }
 
-void on_signal(int /*signal*/) { stop_flag().store(true); }
+std::atomic<int>& stop_number() {
+  static constinit std::atomic<int> number{0};
+  static_assert(std::atomic<int>::is_always_lock_free);
+  return number;
+}
+
+void on_signal(int signal) {
+  int none = 0;
+  stop_number().compare_exchange_strong(none, signal);
+  stop_flag().store(true);
+}
 
 void install(int signal, struct sigaction& old) {
   ::sigaction(signal, nullptr, &old);
@@ -28,6 +38,7 @@ void install(int signal, struct sigaction& old) {
 
 StopSignal::StopSignal() {
   stop_flag().store(false);
+  stop_number().store(0);
   for (std::size_t i = 0; i < kSignals.size(); ++i) install(kSignals[i], old_[i]);
 }
 
@@ -36,5 +47,7 @@ StopSignal::~StopSignal() {
 }
 
 const std::atomic<bool>& StopSignal::flag() const { return stop_flag(); }
+
+int StopSignal::signal() const { return stop_number(); }
 
 }  // namespace shardwright::cli

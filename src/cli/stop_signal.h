@@ -20,6 +20,8 @@ class StopSignal {
   StopSignal& operator=(const StopSignal&) = delete;
 
   [[nodiscard]] const std::atomic<bool>& flag() const;
+  /// Which signal came first; 0 where none did.
+  [[nodiscard]] int signal() const;
 
  private:
   static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};

@@ -9,12 +9,21 @@ namespace shardwright::cli {
 namespace {
 
 TEST(StopSignal, TurnsTheFirstSignalIntoAFlag) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const StopSignal stop;
     EXPECT_FALSE(stop.flag());
+    EXPECT_EQ(stop.signal(), 0);
     ASSERT_EQ(::raise(signal), 0);
     EXPECT_TRUE(stop.flag());
+    EXPECT_EQ(stop.signal(), signal);
   }
+}
+
+TEST(StopSignal, TheFirstOfSeveralKindsIsTheReason) {
+  const StopSignal stop;
+  ASSERT_EQ(::raise(SIGHUP), 0);
+  ASSERT_EQ(::raise(SIGTERM), 0);
+  EXPECT_EQ(stop.signal(), SIGHUP);
 }
 
 TEST(StopSignal, TheSecondOneEndsTheProcess) {

@@ -241,6 +241,10 @@ void write_tree(JsonWriter& json, const ValueNode& node) {
   json.open_object();
   if (!node.label.empty()) json.text("label", node.label);
   json.text("kind", node.kind).text("text", node.text);
+  if (node.kind == kind_name(Kind::kBool)) json.flag("value", node.text == "True");
+  if (node.kind == kind_name(Kind::kInt) || node.kind == kind_name(Kind::kFloat)) {
+    json.key("value").number_text(node.text);
+  }
   if (!node.children.empty()) {
     json.key("children").open_list();
     for (const ValueNode& child : node.children) write_tree(json, child);

@@ -19,6 +19,7 @@
 #include "format/mimo/mimo_target.h"
 #include "format/select.h"
 #include "format/targets.h"
+#include "io/remote_path.h"
 #include "layout/tower.h"
 #include "model/apply.h"
 
@@ -153,6 +154,7 @@ void finish_megatron_drafts(Drafting& drafting) {
 }
 
 Result<PreparedConversion> prepare_conversion(const ConvertRequest& request) {
+  SW_TRY(check_local_output(request.output));
   Result<PreparedConversion> prepared = prepare(request);
   if (prepared) return prepared;
   return std::unexpected(why_not_accepted(request, std::move(prepared).error()));

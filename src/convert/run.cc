@@ -27,7 +27,12 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
                                      const RunOptions& options) {
   const ConvertRequest& request = conversion.request;
   SourceFiles& files = *conversion.source.files;
+  const auto begin = [&](RunPhase phase, std::uint64_t bytes) {
+    if (options.on_phase) options.on_phase(phase, bytes);
+  };
   Defects first;
+  const std::uint64_t compared = conversion.replicas.bytes + conversion.master_weight_bytes;
+  if (compared > 0) begin(RunPhase::kCompare, compared);
   SW_TRY(check_source(
       conversion.source, conversion.plan.source,
       {request.check_replicas, conversion.checks_master_weights, thread_count(request.threads)},
@@ -58,11 +63,13 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
       options.on_progress({progress.payload_bytes_done, progress.payload_bytes_total});
     };
   }
+  begin(RunPhase::kCopy, cost.payload_bytes_read);
   SW_TRY(execute(conversion.plan, files, publication->directory(), execution));
   // The last one who follows it may have stopped it.
   if (options.cancelled != nullptr && *options.cancelled) {
     return fail(Code::kCancelled, "stopped before the checkpoint was published");
   }
+  begin(RunPhase::kPublish, 0);
   SW_TRY(files.check_unchanged());
   SW_TRY(publication->commit());
   return ConvertReport{request.output, files.bytes_read(), cost.bytes_written,

@@ -11,6 +11,7 @@
 #include "io/file_link.h"
 #include "io/local_file.h"
 #include "io/named_directory.h"
+#include "io/remote_path.h"
 #include "shardwright/storage.h"
 
 namespace shardwright {
@@ -184,7 +185,10 @@ Result<std::unique_ptr<Directory>> open_local_directory_as(std::string_view path
   }
   UniqueFd root(::open(std::string(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) {
-    return fail_errno(errno, fmt::format("{}: cannot open this folder", shown_name));
+    const int os_errno = errno;
+    auto error = fail_errno(os_errno, fmt::format("{}: cannot open this folder", shown_name));
+    if (os_errno == ENOENT) error.error().message += remote_hint(path);
+    return error;
   }
   return std::make_unique<LocalDirectory>(std::move(root), std::move(shown_name));
 }

@@ -21,6 +21,7 @@
 
 #include "base/fail.h"
 #include "io/named_directory.h"
+#include "io/remote_path.h"
 
 namespace shardwright {
 namespace {
@@ -200,6 +201,7 @@ void Publication::remove_or_report(const std::string& path) {
 Result<std::unique_ptr<Publication>> Publication::begin(PublishOptions options,
                                                         std::shared_ptr<PublishCalls> calls) {
   if (options.target.empty()) return fail(Code::kUsage, "the target's path is empty; give one");
+  SW_TRY(check_local_output(options.target));
   const fs::path target = SW_TRY(resolve(options.target));
   if (!target.has_filename()) {
     return fail(Code::kTargetExists, "{}: found the root folder, expected a new one",

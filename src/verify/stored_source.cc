@@ -26,6 +26,11 @@ class StoredSource : public TensorSource {
   }
   [[nodiscard]] const Checkpoint& checkpoint() const override { return checkpoint_; }
   [[nodiscard]] const Catalog& stored() const override { return checkpoint_.catalog; }
+  [[nodiscard]] std::vector<std::size_t> order() const override {
+    std::vector<std::size_t> order = TensorSource::order();
+    std::ranges::stable_sort(order, {}, [&](std::size_t tensor) { return first_place(tensor); });
+    return order;
+  }
 
  protected:
   Status read(std::size_t tensor, const Box& box, std::span<std::byte> bytes) override {
@@ -38,6 +43,17 @@ class StoredSource : public TensorSource {
     Plan plan;
     std::optional<Lowering> lowering;
   };
+
+  // File and offset of the first piece; of a tensor without elements, the end.
+  [[nodiscard]] std::pair<std::size_t, std::uint64_t> first_place(std::size_t tensor) const {
+    const ChunkList& chunks = checkpoint_.catalog.tensors[tensor].chunks;
+    std::pair<std::size_t, std::uint64_t> first{checkpoint_.catalog.files.size(), 0};
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      const Chunk chunk = chunks[i];
+      first = std::min(first, {std::size_t{chunk.file}, chunk.range.offset});
+    }
+    return first;
+  }
 
   // A name that a tensor is stored under finds the copy of that name, or the
   // tensor, of which that name has a part only.

@@ -90,6 +90,7 @@ TensorReader::~TensorReader() = default;
 
 const Location& TensorReader::location() const { return source_->checkpoint().location; }
 std::span<const TensorDesc> TensorReader::tensors() const { return source_->tensors(); }
+std::vector<std::size_t> TensorReader::order() const { return source_->order(); }
 std::optional<std::size_t> TensorReader::find(std::string_view name) const {
   return source_->find(name);
 }

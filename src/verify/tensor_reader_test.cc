@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "shardwright/reader.h"
+#include "testing/temporary_folder.h"
 #include "testing/tensor_records.h"
 #include "verify/option_words.h"
 #include "verify/planted_fixture.h"
@@ -38,6 +39,20 @@ std::map<std::string, std::string> canonical_digests(const std::string& path) {
     digests[reader.tensors()[i].name] = content_digest(whole(reader, i));
   }
   return digests;
+}
+
+TEST(TensorReader, OrderIsThatOfTheBytesInTheFiles) {
+  const TemporaryFolder folder;
+  const std::string header = R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[2,3]},)"
+                             R"("b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                             R"("c":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  folder.put("model.safetensors", file + header + "xyz");
+  const TensorReader reader = TensorReader::open(folder / "").value();
+  std::vector<std::string> names;
+  for (const std::size_t tensor : reader.order()) names.push_back(reader.tensors()[tensor].name);
+  EXPECT_THAT(names, ElementsAre("b", "c", "a"));
 }
 
 TEST(TensorReader, PutsPiecesTogetherInEveryFormat) {

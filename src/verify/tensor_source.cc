@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "base/fail.h"
@@ -10,6 +11,12 @@
 #include "io/source_files.h"
 
 namespace shardwright {
+
+std::vector<std::size_t> TensorSource::order() const {
+  std::vector<std::size_t> order(listed_);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  return order;
+}
 
 Result<std::string> TensorSource::read_document(std::string_view name) const {
   return fail(Code::kNotFound, "{}: there is no file {} beside tensors under these names",

@@ -23,6 +23,8 @@ class TensorSource {
   virtual ~TensorSource() = default;
   [[nodiscard]] virtual const Checkpoint& checkpoint() const = 0;
   [[nodiscard]] virtual const Catalog& stored() const = 0;
+  /// See TensorReader::order().
+  [[nodiscard]] virtual std::vector<std::size_t> order() const;
   /// Files beside the weights, see TensorReader::documents().
   [[nodiscard]] virtual std::vector<std::string> documents() const { return {}; }
   [[nodiscard]] virtual Result<std::string> read_document(std::string_view name) const;

@@ -244,7 +244,7 @@ def test_convert_plan_verify_diff_hash_and_diagnose(tmp_path, monkeypatch):
     assert any("lm_head.weight" in rename.source for rename in plan.renames)
     job = shardwright.plan(source, target, to="torch_dist", tp=2, dp=4, for_="replicas").target
     assert (job["tp_replicas"], job["dp"], job["for"]) == ("expand", 4, "replicas")
-    with pytest.raises(shardwright.UsageError, match="--for stock needs --dp"):
+    with pytest.raises(shardwright.UsageError, match='for_="stock" needs dp='):
         shardwright.plan(source, target, to="torch_dist", tp_replicas="expand", for_="stock")
     told = []
     done = shardwright.convert(

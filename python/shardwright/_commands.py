@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program's commands as functions."""
+import json
+import os
+import warnings
+
+from . import _core, _results
+from ._errors import UsageError, make
+from ._keywords import with_keywords
+
+
+@with_keywords
+def convert(input, output, *, to, progress=None, **flags):
+    """Converts or reshards a checkpoint; `output` appears whole or not at all.
+
+    `to`: "hf", "torch_dist", "legacy", "mimo", "fsdp_dtensor", "dcp" or "safetensors". Keywords are
+    the flags of `shardwright convert --help` with `_` for `-`: `tp=2`, `hf_config=folder`,
+    `overwrite=True`; what may be repeated takes a list. `progress(bytes_done, bytes_total)` is called
+    from the calling thread, about ten times a second and once before publishing; what it raises, and
+    Ctrl-C, stop the conversion and leave nothing behind. `dry_run=True` writes nothing and gives the
+    Plan. Raises Error.
+    """
+    result = _results.Plan if flags.get("dry_run") else _results.Conversion
+    return _run("convert", [input, output], result, progress, to=to, **flags)
+
+
+@with_keywords
+def plan(input, output, *, to, **flags):
+    """What `convert` with the same arguments would do; writes nothing. Sizes are in bytes."""
+    return _run("plan", [input, output], _results.Plan, None, to=to, **flags)
+
+
+@with_keywords
+def verify(path, *, progress=None, **flags):
+    """Proves what can be proven of a checkpoint and lists everything that is wrong.
+
+    The result is true where nothing is wrong. `against`: a manifest of `hash`, or a checkpoint.
+    """
+    return _run("verify", [path], _results.Verification, progress, **flags)
+
+
+@with_keywords
+def diff(left, right, *, progress=None, **flags):
+    """Compares two checkpoints of any formats and layouts, bit by bit or within `tolerance`.
+
+    The result is true where they are equal, as that of `verify` is where nothing is wrong.
+    """
+    return _run("diff", [left, right], _results.Difference, progress, **flags)
+
+
+@with_keywords
+def diagnose(path, **flags):
+    """Which layout a path holds and what is wrong with it; `tp=2` and its like are your belief.
+
+    The result is true where no finding is an error. `lang`: "en" or "zh".
+    """
+    return _run("diagnose", [path], _results.Diagnosis, None, **flags)
+
+
+@with_keywords
+def hash(path, *, progress=None, **flags):
+    """Digests of every tensor, the same for the same weights in any format and layout."""
+    return _run("hash", [path], _results.Digests, progress, **flags)
+
+
+@with_keywords
+def locality(path, **flags):
+    """Who would read which file when a job of `tp=2, pp=1, dp=2` and its like loads a checkpoint.
+
+    `rules` has the counts by "stock" (Megatron-Core's), "per_name" (PR 3392's) and "per_chunk".
+    """
+    return _run("locality", [path], _results.Locality, None, **flags)
+
+
+@with_keywords
+def inspect(path, **flags):
+    """What a checkpoint or a single file holds; of tensors only metadata and headers are read.
+
+    `tensors`: only those whose names match a glob, or one of a list of globs. Of a pickle `depth`
+    levels and `limit` values are described; nothing in it is run.
+    """
+    return _run("inspect", [path], _results.Inspection, None, **flags)
+
+
+@with_keywords
+def show(path, tensor, *, progress=None, **flags):
+    """Where a tensor lies, its first values, and its statistics."""
+    return _run("show", [path, tensor], _results.TensorReport, progress, **flags)
+
+
+@with_keywords
+def merge(output, parts, *, config, progress=None, **flags):
+    """Puts Hugging Face models together into one; `output` appears whole or not at all.
+
+    `parts`: name and folder of each, `{"language": LLM, "images": VIT, "adapter": MLP}`. `config`: the
+    whole model's config.json, or its folder. The result is true where they fit; where they do not,
+    nothing is written and `findings` says why.
+    """
+    components = [f"{name}={os.fsdecode(path)}" for name, path in dict(parts).items()]
+    return _run(
+        "merge", [output], _results.Merge, progress,
+        component=components, config=config, **flags,
+    )  # fmt: skip
+
+
+@with_keywords
+def split(input, output, *, progress=None, **flags):
+    """Takes a multimodal model apart into folders of `output`, one for each part."""
+    return _run("split", [input, output], _results.Split, progress, **flags)
+
+
+@with_keywords
+def index(path):
+    """Writes model.safetensors.index.json of a Hugging Face model anew, from the files' headers.
+
+    The old one is kept beside it.
+    """
+    return _run("index rebuild", [path], _results.Index, None)
+
+
+@with_keywords
+def explain(code, **flags):
+    """What an error's or a finding's code means and what to do about it. `lang`: "en" or "zh"."""
+    return _run("explain", [code], _results.Page, None, **flags)
+
+
+def _words(command, paths, flags):
+    words = command.split()
+    for name, value in flags.items():
+        flag = "--" + name.rstrip("_").replace("_", "-")  # as_: `as` is a word of Python's own
+        if value is None or value is False:
+            continue
+        if value is True:
+            words.append(flag)
+            continue
+        values = value if isinstance(value, (list, tuple)) else [value]
+        words += [f"{flag}={_text(one)}" for one in values]
+    # --json behind them: a flag without its value must not take the word that ends the flags.
+    words += ["--json", "--", *(os.fsdecode(path) for path in paths)]
+    return [os.fsencode(word) for word in words]
+
+
+def _text(value):
+    return os.fsdecode(value) if isinstance(value, (bytes, os.PathLike)) else str(value)
+
+
+def _run(command, paths, result, progress, **flags):
+    status, output, messages = _core.run(_words(command, paths, flags), progress)
+    # A flag that asks for something else, such as help, has no document.
+    try:
+        document = json.loads(output)
+    except ValueError:
+        text = f"{command}: the arguments ask for no result: {messages or output}"
+        raise UsageError("SW0900", text) from None
+    if "error" in document:
+        error = document["error"]
+        raise make(error["code"], _core.in_words_of_arguments(error["message"]))
+    for path in document.get("leftovers", []):
+        warnings.warn(f"what was replaced could not be removed: {path}; remove it", stacklevel=3)
+    return result.of(document)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which keywords each command's function takes: what `help()` and editors show.
+
+A keyword is the program's flag with `_` for `-`; a word of Python's own has a `_` behind. What is not
+listed, such as Megatron's spellings of sizes, goes to the program, which refuses what it doesn't know.
+"""
+import inspect
+
+_FAMILY = ("family", "map")
+_SOURCE = ("accept_loss", "source_ep", "source_etp", "source_tp", "replica")
+_PROOF = ("as_", "hf_config", *_FAMILY, "vocab_size", "own_names", *_SOURCE, "threads")
+_PLAN = (
+    "as_", "tp", "pp", "vpp", "ep", "etp", "encoder_tp", "component", "world_size", "shards", "mtp",
+    "hf_config", *_FAMILY, "include", "exclude", "dtype", "spec", "optimizer", "check_replicas",
+    "tp_replicas", "dp", "for_", "naming", "make_vocab_size_divisible_by", "max_shard_size", *_SOURCE,
+    "threads", "max_memory", "overwrite",
+)  # fmt: skip
+_PARTS = ("as_", *_FAMILY, "max_shard_size", "threads", "overwrite")
+KEYWORDS = {
+    "convert": (*_PLAN, "dry_run"),
+    "plan": _PLAN,
+    "verify": ("against", "other_as", *_PROOF),
+    "diff": ("tolerance", "other_as", *_PROOF),
+    "hash": ("manifest", *_PROOF),
+    "diagnose": ("tp", "pp", "vpp", "ep", "etp", "as_", "check_replicas", "lang"),
+    "locality": ("tp", "pp", "vpp", "dp", "ep", "etp", "optimizer", "as_"),
+    "inspect": ("as_", "tensors", "depth", "limit"),
+    "show": ("as_", "replica", "threads"),
+    "merge": ("without", *_PARTS, "dry_run"),
+    "split": _PARTS,
+    "explain": ("lang",),
+    "index": (),
+}
+# Flags without a value.
+_TRUTHS = {"accept_loss", "overwrite", "dry_run", "own_names"}
+_TRUTHS_OF = {"diagnose": {"check_replicas"}, "locality": {"optimizer"}}
+
+
+def with_keywords(function):
+    """Gives a function that takes `**flags` the signature with the keywords of its command."""
+    command = function.__name__
+    truths = _TRUTHS | _TRUTHS_OF.get(command, set())
+    signature = inspect.signature(function)
+    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    keywords = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=False if name in truths else None
+        )
+        for name in KEYWORDS[command]
+    ]
+    function.__signature__ = signature.replace(parameters=own + keywords)
+    return function

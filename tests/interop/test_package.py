@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The source distribution: what is in it, how large it is, and what it says of itself."""
+import email
+import pathlib
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LARGEST = 3_000_000
+BUILD = "import sys, scikit_build_core.build as build; build.build_sdist(sys.argv[1])"
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sdist")
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, folder], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    (found,) = folder.iterdir()
+    return found
+
+
+@pytest.fixture(scope="module")
+def names(archive):
+    with tarfile.open(archive) as tar:
+        return {pathlib.PurePosixPath(*pathlib.PurePosixPath(name).parts[1:]).as_posix()
+                for name in tar.getnames()}  # fmt: skip
+
+
+def test_it_is_small_and_has_no_other_tests(archive, names):
+    assert archive.stat().st_size <= LARGEST
+    tests = {name for name in names if name.startswith(("tests", "fuzz", "bench", "build"))}
+    assert tests == {"tests/wheel_check.py"} | {
+        f"tests/golden/hf/llama3/hf/{file.name}"
+        for file in (ROOT / "tests/golden/hf/llama3/hf").iterdir()
+    }
+
+
+def test_every_source_is_in_it(names):
+    """All that git has and the build may read."""
+    done = subprocess.run(
+        ["git", "ls-files", "CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "models",
+         "python", "pyproject.toml", "src", "docs/errors.md", "docs/diagnose_zh.md"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert set(done.stdout.split()) <= names
+
+
+def test_it_says_what_it_is(archive):
+    with tarfile.open(archive) as tar:
+        (name,) = (one for one in tar.getnames() if one.count("/") == 1 and one.endswith("PKG-INFO"))
+        said = email.message_from_bytes(tar.extractfile(name).read())
+    assert said["Name"] == "shardwright" and said["License-Expression"] == "Apache-2.0"
+    assert said["License-File"] == "LICENSE" and said["Requires-Python"] == ">=3.9"
+    assert said["Author"] and "Megatron-LM" in said["Keywords"]
+    assert "Typing :: Typed" in said.get_all("Classifier")
+    assert said.get_all("Provides-Extra") == ["bf16", "torch"]
+    assert said.get_payload().startswith("# shardwright")
