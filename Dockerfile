@@ -6,7 +6,7 @@ SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
 # hadolint ignore=DL3008
 RUN apt-get update && \
     apt-get install -y --no-install-recommends cmake ninja-build g++ libfmt-dev libcli11-dev nlohmann-json3-dev \
-      libyaml-cpp-dev libdeflate-dev libxxhash-dev libzstd-dev libssl-dev && \
+      libyaml-cpp-dev libdeflate-dev libxxhash-dev libzstd-dev libssl-dev node-d3 && \
     rm -rf /var/lib/apt/lists/*
 COPY . /source
 WORKDIR /source
@@ -17,7 +17,7 @@ RUN cmake --preset release -DSHARDWRIGHT_STATIC=ON && \
 FROM debian:bookworm-slim
 COPY --from=build /out/ /
 RUN useradd --create-home --uid 1000 shardwright && install -d -o shardwright -g shardwright /data
-USER shardwright
+USER 1000:1000
 WORKDIR /data
 ENTRYPOINT ["shardwright"]
 CMD ["--help"]

@@ -3,12 +3,13 @@
 
     PYTHONPATH=build/release/python build/venv/bin/python bench/training.py --mb 300
 
-A GPT on a CPU, gloo, TP 2 and DP 2: each of five rounds does everything once, in an order that
-alternates, and medians are told. A time is that of the slowest rank. Needs what the interop tests
-need (torch, Megatron-Core 0.16.1).
+A GPT on a CPU, gloo, TP 2 and DP 2: each of five rounds does everything once, in processes of its
+own and an order that alternates, and medians are told. A time is that of the slowest rank, memory
+what processes that have done nothing before take at most beyond the model, those that they start
+included. Needs what the interop tests need (torch, Megatron-Core 0.16.1).
 """
 import argparse
-import importlib.util
+import itertools
 import json
 import os
 import pathlib
@@ -16,11 +17,14 @@ import shutil
 import statistics
 import sys
 import tempfile
+import threading
 import time
+from unittest import mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 INTEROP = HERE.parent / "tests" / "interop"
 TP, WORLD = 2, 4
+SAVES = ["save", "async save, blocking"]
 HIDDEN, WORDS = 1024, 32000
 
 
@@ -46,32 +50,64 @@ def config(megabytes):
 
 
 class Measured:
-    """Seconds of the slowest rank, and the most memory that this rank had meanwhile."""
+    """Seconds of the slowest rank."""
 
     def __enter__(self):
         import torch.distributed as dist
 
-        pathlib.Path("/proc/self/clear_refs").write_text("5")
-        self._memory = memory("VmRSS")
         dist.barrier()
         self._begun = time.monotonic()
         return self
 
     def __exit__(self, *_):
-        import torch
         import torch.distributed as dist
 
-        seconds = torch.tensor([time.monotonic() - self._begun])
-        more = torch.tensor([float(memory("VmHWM") - self._memory)])
-        dist.all_reduce(seconds, op=dist.ReduceOp.MAX)
-        dist.all_reduce(more, op=dist.ReduceOp.MAX)
-        self.result = dict(seconds=seconds.item(), megabytes=more.item() / 1e6)
+        self.seconds = greatest(time.monotonic() - self._begun, dist)
 
 
-def memory(what):
-    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
-    (line,) = (line for line in lines if line.startswith(what))
-    return 1024 * int(line.split()[1])
+def greatest(value, dist):
+    """Of all ranks."""
+    import torch
+
+    told = torch.tensor([float(value)], dtype=torch.float64)
+    dist.all_reduce(told, op=dist.ReduceOp.MAX)
+    return told.item()
+
+
+class Peak:
+    """The most memory that this process and its children have at a time, looked at in a thread: of
+    what they share with others, their share."""
+
+    def __enter__(self):
+        self._before = self._most = self._now()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stopped.set()
+        self._thread.join()
+        self.megabytes = (self._most - self._before) / 1e6
+
+    def _look(self):
+        while not self._stopped.wait(0.03):
+            self._most = max(self._most, self._now())
+
+    @staticmethod
+    def _now():
+        own = os.getpid()
+        children = pathlib.Path(f"/proc/{own}/task/{own}/children").read_text().split()
+        return sum(map(memory_of, (own, *children)))
+
+
+def memory_of(process):
+    """Bytes; none of a process that has just ended."""
+    try:
+        lines = pathlib.Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    except OSError:
+        return 0
 
 
 class Bench:
@@ -84,12 +120,12 @@ class Bench:
 
         self.root = root
         megatron_cpu.join(tp=TP)
-        torch.manual_seed(1)
         self.megatron = megatron_cpu
-        self.model = megatron_cpu.build(config(megabytes), "local")
+        with mock.patch("torch.nn.init.normal_", lambda tensor, *_, **__: tensor):
+            self.model = megatron_cpu.build(config(megabytes), "local")
         with torch.no_grad():
-            for parameter in self.model.parameters():
-                parameter.copy_(torch.rand_like(parameter))
+            for number, parameter in enumerate(self.model.parameters()):
+                parameter.fill_(number)
         self.group = parallel_state.get_data_parallel_group(with_context_parallel=True)
 
     def strategies(self):
@@ -103,9 +139,11 @@ class Bench:
             "ours": SaveStrategy(),
         }
 
-    def save(self, folder, strategy, is_async):
+    def save(self, folder, strategy, is_async, and_train=False):
+        """Seconds. `and_train`: until it is written the weights change, as in training."""
         from megatron.core import dist_checkpointing
         from megatron.core.dist_checkpointing.strategies.async_utils import AsyncCallsQueue
+        import torch
 
         self.fresh(folder)
         state = {"model": self.megatron.sharded(self.model)}
@@ -116,8 +154,12 @@ class Bench:
             )
             if is_async:
                 queue.schedule_async_request(request)
+        if and_train:
+            with torch.no_grad():
+                for parameter in self.model.parameters():
+                    parameter.mul_(2)
         queue.maybe_finalize_async_calls(blocking=True)
-        return measured.result
+        return measured.seconds
 
     def load(self, folder, name):
         from megatron.core import dist_checkpointing
@@ -133,7 +175,7 @@ class Bench:
         state = {"model": self.megatron.sharded(self.model)}
         with Measured() as measured:
             dist_checkpointing.load(state, folder, strategy)
-        return measured.result
+        return measured.seconds
 
     def fresh(self, folder):
         import torch.distributed as dist
@@ -145,31 +187,41 @@ class Bench:
         dist.barrier()
 
 
-def run(root, megabytes, rounds, loads):
+def run(root, megabytes, kinds, name):
+    """Each kind twice, of which the first warms up. A process does it by nobody else's means: after
+    a fork of one writer its pages are slower to write for all."""
     import torch.distributed as dist
 
     bench = Bench(root, megabytes)
-    strategies = bench.strategies()
-    results = {}
-    for number in range(rounds + 1):
-        names = list(strategies) if number % 2 else list(reversed(strategies))
-        for name in names:
-            for is_async in (False, True):
-                kind = "async save, blocking" if is_async else "save"
-                found = bench.save(f"{root}/{name}", strategies[name], is_async)
-                if number:  # the first round warms up
-                    results.setdefault((kind, name), []).append(found)
-        for name in loads if number % 2 else reversed(loads):
-            found = bench.load(f"{root}/{'ours' if name == 'ours' else 'stock'}", name)
-            if number:
-                results.setdefault(("load", name), []).append(found)
+    strategy = bench.strategies().get(name)
+    found = {}
+    for _ in range(2):
+        for kind in kinds:
+            folder = f"{root}/{'ours' if name == 'ours' else 'stock'}"
+            found[kind] = (
+                bench.load(folder, name)
+                if kind == "load"
+                else bench.save(folder, strategy, kind != "save")
+            )
     if dist.get_rank() == 0:
-        rows = [[*what, *medians(found)] for what, found in results.items()]
-        pathlib.Path(root, "results.json").write_text(json.dumps(rows))
+        pathlib.Path(root, "results.json").write_text(json.dumps(found))
 
 
-def medians(found):
-    return [statistics.median(one[unit] for one in found) for unit in ("seconds", "megabytes")]
+def look(root, megabytes, kind, name):
+    """The same once, by processes that have done nothing before: how much memory it takes."""
+    import torch.distributed as dist
+
+    bench = Bench(root, megabytes)
+    folder = f"{root}/{'ours' if name == 'ours' else 'stock'}"
+    with Peak() as peak:
+        if kind == "load":
+            bench.load(folder, name)
+        else:
+            bench.save(f"{folder}.again", bench.strategies()[name], kind != "save", True)
+    megabytes = greatest(peak.megabytes, dist)
+    if dist.get_rank() == 0:
+        shutil.rmtree(f"{folder}.again", ignore_errors=True)
+        pathlib.Path(root, "memory.json").write_text(json.dumps(megabytes))
 
 
 def main():
@@ -183,22 +235,42 @@ def main():
 
     paths = [HERE, INTEROP, INTEROP / "tools", *os.environ.get("PYTHONPATH", "").split(":")]
     environment = dict(os.environ, PYTHONPATH=":".join(map(str, paths)), OMP_NUM_THREADS="1")
-    loads = ["stock", "stock, fully parallel"]
-    if importlib.util.find_spec("shardwright.megatron._load"):
-        loads.append("ours")
+    tasks = [(SAVES, "stock"), (SAVES, "ours")]
+    tasks += [(["load"], name) for name in ("stock", "stock, fully parallel", "ours")]
+    rows = {}
     with tempfile.TemporaryDirectory(dir=options.dir) as root:
         job = ranks.Ranks("training", environment)
-        arguments = dict(root=root, megabytes=options.mb, rounds=options.rounds, loads=loads)
+        stores = (pathlib.Path(root, f"store.{number}") for number in itertools.count())
+        common = dict(root=root, megabytes=options.mb)
         try:
-            job.run("run", WORLD, pathlib.Path(root, "store"), arguments, seconds=3600)
+            for number in range(options.rounds):
+                # What is loaded must have been saved.
+                order = tasks if number % 2 == 0 else tasks[::-1]
+                for kinds, name in order:
+                    what = dict(kinds=kinds, name=name, **common)
+                    job.run("run", WORLD, next(stores), what, seconds=3600)
+                    found = json.loads(pathlib.Path(root, "results.json").read_text())
+                    for kind, seconds in found.items():
+                        rows.setdefault((kind, name), []).append(seconds)
+            memory = {}
+            for kind, name in rows:
+                what = dict(kind=kind, name=name, **common)
+                job.run("look", WORLD, next(stores), what, seconds=3600)
+                memory[kind, name] = json.loads(pathlib.Path(root, "memory.json").read_text())
         finally:
             job.close()
-        rows = json.loads(pathlib.Path(root, "results.json").read_text())
-    stock = {kind: seconds for kind, name, seconds, _ in rows if name.startswith("stock")}
-    print(f"{options.mb} MB, TP {TP}, DP {WORLD // TP}, medians of {options.rounds}")
-    for kind, name, seconds, megabytes in sorted(rows):
-        share = seconds / stock[kind]
-        print(f"{kind:22}{name:24}{seconds:8.3f} s {share:6.2f} x {megabytes:8.0f} MB more memory")
+    seconds = {what: statistics.median(found) for what, found in rows.items()}
+    whole = {"load": seconds["load", "stock, fully parallel"]}
+    loads = os.getloadavg()[0]
+    sizes = f"{options.mb} MB, TP {TP}, DP {WORLD // TP}"
+    print(f"{sizes}, medians of {options.rounds}, load average {loads:.1f}")
+    for kind, name in sorted(rows):
+        share = seconds[kind, name] / whole.get(kind, seconds["save", "stock"])
+        print(
+            f"{kind:22}{name:24}{seconds[kind, name]:8.3f} s {share:6.2f} x "
+            f"{memory[kind, name]:8.0f} MB more memory"
+        )
+    print("shares: of a whole save by Megatron-Core, of its fully parallel load")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import urllib.parse
 TWINS = [
     "README.md", "docs/index.md", "docs/diagnose.md", "docs/errors.md", "docs/locality.md",
     "docs/cpp.md", "docs/losses.md", "docs/placements.md", "docs/python.md", "docs/recipes/*.md",
-    "docs/running.md", "docs/training.md", "docs/verify.md",
+    "docs/report.md", "docs/running.md", "docs/training.md", "docs/verify.md",
 ]  # fmt: skip
 LEAVES = re.compile(r"^[a-z][a-z0-9+.-]*:|^//", re.I)
 COMMENT = re.compile(r"(^|\s)(#|//)\s.*$")

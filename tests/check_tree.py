@@ -15,7 +15,8 @@ LAYERS = {
     "base": "", "tensor": "", "io": "", "codec": "", "layout": "io codec", "model": "io",
     "plan": "io codec", "exec": "layout model", "dcp": "model plan exec", "state": "plan exec dcp",
     "format": "exec", "compare": "", "canonical": "", "convert": "", "diagnose": "",
-    "merge": "diagnose", "verify": "merge", "cli": "", "python": "merge",
+    "merge": "diagnose", "verify": "merge", "report": "merge",
+    "cli": "", "python": "merge",
 }  # fmt: skip
 # Public headers, by the layer whose types they declare.
 PUBLIC = {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -99,11 +100,16 @@ struct Literal {
   std::string bytes;
 };
 
+/// The layers of each kind that a module has a stack of its own for, in order, by the module's
+/// name: `self_attention_global` holds 5 and 11.
+using KindStacks = std::map<std::string, std::vector<std::int64_t>, std::less<>>;
+
 /// What a checkpoint holds and where each byte lies, whatever its format.
 struct Catalog {
   std::vector<std::string> files;  ///< relative to the checkpoint's directory
   std::vector<StoredTensor> tensors;
   std::vector<StoredObject> objects;
+  KindStacks kind_stacks = {};  ///< where a stack does not hold all layers
 };
 
 /// Name, dtype and shape of each tensor, in order.

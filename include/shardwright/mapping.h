@@ -25,6 +25,8 @@ struct Block {
   Dims shape;    ///< extents along the Megatron tensor's axes
   Dims hf_axis;  ///< per Megatron axis: the HF axis it runs along, -1 where the extent is 1
   Dims hf_step;  ///< per Megatron axis: HF elements per step (2 for interleaved rows)
+  /// Megatron has these HF elements in another block too, which alone counts on the way back.
+  bool repeats = false;
 };
 
 /// A tensor of one side of a correspondence.
@@ -40,6 +42,9 @@ struct MappedTensor {
   /// A Megatron tensor that HF does not have: it has no blocks, every element is this value. A
   /// reader of Megatron must check that it is, because HF has no place for anything else.
   std::optional<double> constant;
+  /// What the elements of a Megatron tensor are that no block covers and HF does not have. Megatron
+  /// computes nothing with them, so nobody checks them on the way back.
+  std::optional<double> rest = std::nullopt;
 };
 
 /// An HF tensor that repeats another one (a tied output head, an MTP layer's embedding). It has no

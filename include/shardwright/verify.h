@@ -83,6 +83,7 @@ struct DiffReport {
   std::vector<std::string> missing_left;
   std::vector<std::string> missing_right;
   std::vector<TensorDifference> differences;  ///< sorted by name
+  std::vector<std::string> same;              ///< tensors whose elements are equal
   std::uint64_t differing = 0;                ///< elements, of all tensors
   double max_delta = 0.0;
   std::vector<std::string> notes;

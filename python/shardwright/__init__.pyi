@@ -294,6 +294,16 @@ class Split(_Result):
     notes: list[str]
     parts: list[Part]
 
+class Report(_Result):
+    path: str
+    output: str
+    bytes: int
+    tensors: int
+    errors: int
+    equal: Optional[bool]
+    failures: list[dict[str, Any]]
+    def __bool__(self) -> bool: ...
+
 class Index(_Result):
     path: str
     backup: str
@@ -507,6 +517,8 @@ def plan(
     threads: Optional[int] = None,
     max_memory: Optional[_Size] = None,
     overwrite: bool = False,
+    html: Optional[_Path] = None,
+    lang: Optional[Literal["en", "zh"]] = None,
 ) -> Plan: ...
 def verify(
     path: _Path,
@@ -633,6 +645,32 @@ def split(
     threads: Optional[int] = None,
     overwrite: bool = False,
 ) -> Split: ...
+def report(
+    path: _Path,
+    other: Optional[_Path] = None,
+    *,
+    output: _Path,
+    progress: _Progress = None,
+    statistics: bool = False,
+    verify: bool = False,
+    tolerance: Optional[float] = None,
+    other_as: Optional[_Format] = None,
+    as_: Optional[_Format] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    vocab_size: Optional[int] = None,
+    own_names: bool = False,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+    lang: Optional[Literal["en", "zh"]] = None,
+    overwrite: bool = False,
+    open: bool = False,
+) -> Report: ...
 def index(path: _Path) -> Index: ...
 def explain(
     code: str,

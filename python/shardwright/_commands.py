@@ -110,6 +110,17 @@ def split(input, output, *, progress=None, **flags):
 
 
 @with_keywords
+def report(path, other=None, *, output, progress=None, **flags):
+    """Writes `output`, one HTML file about a checkpoint, or about two and what is different.
+
+    The result is true where no finding is an error and the two are equal; the page is written all
+    the same. `statistics` and `verify` read every byte. `lang`: "en" or "zh", which it opens in.
+    """
+    paths = [path] if other is None else [path, other]
+    return _run("report", paths, _results.Report, progress, output=output, **flags)
+
+
+@with_keywords
 def index(path):
     """Writes model.safetensors.index.json of a Hugging Face model anew, from the files' headers.
 

@@ -18,7 +18,7 @@ _PLAN = (
 _PARTS = ("as_", *_FAMILY, "max_shard_size", "threads", "overwrite")
 KEYWORDS = {
     "convert": (*_PLAN, "dry_run"),
-    "plan": _PLAN,
+    "plan": (*_PLAN, "html", "lang"),
     "verify": ("against", "other_as", *_PROOF),
     "diff": ("tolerance", "other_as", *_PROOF),
     "hash": ("manifest", *_PROOF),
@@ -29,11 +29,18 @@ KEYWORDS = {
     "merge": ("without", *_PARTS, "dry_run"),
     "split": _PARTS,
     "explain": ("lang",),
+    "report": (
+        "statistics", "verify", "tolerance", "other_as", *_PROOF, "lang", "overwrite", "open",
+    ),  # fmt: skip
     "index": (),
 }
 # Flags without a value.
 _TRUTHS = {"accept_loss", "overwrite", "dry_run", "own_names"}
-_TRUTHS_OF = {"diagnose": {"check_replicas"}, "locality": {"optimizer"}}
+_TRUTHS_OF = {
+    "diagnose": {"check_replicas"},
+    "locality": {"optimizer"},
+    "report": {"statistics", "verify", "open"},
+}
 
 
 def with_keywords(function):

@@ -307,6 +307,20 @@ class Split(_Result):
 
 
 @_result
+class Report(_Result):
+    path: str
+    output: str
+    bytes: int
+    tensors: int
+    errors: int
+    equal: typing.Optional[bool]
+    failures: list
+
+    def __bool__(self):
+        return self.errors == 0 and self.equal is not False and not self.failures
+
+
+@_result
 class Index(_Result):
     path: str
     backup: str

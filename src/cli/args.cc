@@ -26,15 +26,30 @@ void add_inspect(CLI::App& app, InspectCommand& command) {
   add_path(app, "PATH", command.path, "the path of a checkpoint or file");
   add_format(app, command.as, "PATH");
   add_list(app, "--tensors", command.tensors, "GLOB", "only tensors of this name; repeatable");
-  add_number(app, "--depth", command.depth, "levels of a pickle's values (default 4)", kDeepest);
-  add_number(app, "--limit", command.limit, "lines for a pickle's values (default 1000)", kLongest);
+  add_flag(app, "--tree", command.tree, "modules with their tensors and bytes, alike ones as one");
+  add_number(app, "--depth", command.depth,
+             "levels of a pickle's values (default 4) or of the tree (default all)", kDeepest);
+  add_number(app, "--limit", command.limit,
+             "lines for tensors (default 100; all with --tensors) or a pickle's values (1000)",
+             kLongest);
   add_flag(app, "--json", command.json, "everything as JSON on standard output");
+}
+
+Result<Command> to_inspect(const CLI::App&, InspectCommand& command) {
+  if (command.tree && command.json) {
+    return fail(Code::kUsage,
+                "--tree is for people; with --json there is every tensor: leave one "
+                "of them out");
+  }
+  return std::move(command);
 }
 
 void add_plan(CLI::App& app, PlanCommand& command) {
   add_conversion(app, command.request);
   add_flag(app, "-v,--verbose", command.verbose, "also every chunk, file by file");
   add_flag(app, "--json", command.json, "the plan as JSON on standard output");
+  add_text(app, "--html", command.html, "FILE", "write the plan as a page that shows it");
+  add_language(app, command.language);
 }
 
 struct ConversionArguments {
@@ -175,7 +190,7 @@ void add(CommandLine& line, Reading& reading, std::string_view name, void (*decl
 }
 
 void add_commands(CommandLine& line, Reading& reading) {
-  add(line, reading, "inspect", add_inspect);
+  add(line, reading, "inspect", add_inspect, to_inspect);
   add(line, reading, "plan", add_plan, to_plan);
   add(line, reading, "convert", add_convert, to_conversion);
   add(line, reading, "diagnose", add_diagnose);
@@ -189,6 +204,7 @@ void add_commands(CommandLine& line, Reading& reading) {
   add(line, reading, "map", add_map);
   add(line, reading, "merge", add_merge);
   add(line, reading, "split", add_split);
+  add(line, reading, "report", add_report, to_report);
   add(line, reading, "demo", add_demo);
   add(line, reading, "completion", add_completion, to_completion);
   add(line, reading, "man", add_man, to_man);

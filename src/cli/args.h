@@ -10,6 +10,7 @@
 
 #include "canonical/check_map.h"
 #include "cli/console_options.h"
+#include "report/report.h"
 #include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
 #include "shardwright/merge.h"
@@ -24,10 +25,11 @@ struct ShowText {
 
 struct InspectCommand {
   std::string path;
-  std::vector<std::string> tensors;  ///< globs; empty: all
-  std::int64_t depth = 4;            ///< of a pickle's values
-  std::int64_t limit = 1000;         ///< of lines that show a pickle's values
-  std::string as;                    ///< the format, where PATH holds several checkpoints
+  std::vector<std::string> tensors;   ///< globs; empty: all
+  std::optional<std::int64_t> depth;  ///< of a pickle's values, or of the tree
+  std::optional<std::int64_t> limit;  ///< of lines that show a pickle's values, or tensors
+  bool tree = false;                  ///< modules instead of tensors
+  std::string as;                     ///< the format, where PATH holds several checkpoints
   bool json = false;
 };
 
@@ -36,6 +38,8 @@ struct PlanCommand {
   ConvertRequest request;
   bool verbose = false;
   bool json = false;
+  std::string html = {};  ///< a page to write; empty: none
+  Language language = Language::kEnglish;
 };
 
 struct ConvertCommand {
@@ -93,6 +97,14 @@ struct LocalityCommand {
   bool json = false;
 };
 
+struct ReportCommand {
+  ReportRequest request;
+  std::string output = "report.html";
+  bool overwrite = false;
+  bool open = false;
+  bool json = false;
+};
+
 struct MergeCommand {
   MergeRequest request;
   bool dry_run = false;
@@ -123,10 +135,10 @@ struct MapCommand {
   bool json = false;
 };
 
-using Command =
-    std::variant<ShowText, InspectCommand, PlanCommand, ConvertCommand, DiagnoseCommand,
-                 VerifyCommand, DiffCommand, HashCommand, ShowCommand, LocalityCommand,
-                 IndexCommand, ExplainCommand, MapCommand, DemoCommand, MergeCommand, SplitCommand>;
+using Command = std::variant<ShowText, InspectCommand, PlanCommand, ConvertCommand, DiagnoseCommand,
+                             VerifyCommand, DiffCommand, HashCommand, ShowCommand, LocalityCommand,
+                             IndexCommand, ExplainCommand, MapCommand, DemoCommand, MergeCommand,
+                             SplitCommand, ReportCommand>;
 
 /// A command, and how it is to tell what it does.
 struct Request {

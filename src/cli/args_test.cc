@@ -155,6 +155,8 @@ TEST(ParseArguments, ReadsInspectAndDemo) {
   EXPECT_THAT(inspect.tensors, ElementsAre("a*", "b"));
   EXPECT_EQ(inspect.depth, 9);
   EXPECT_EQ(inspect.limit, 5);
+  EXPECT_FALSE(inspect.tree);
+  EXPECT_TRUE(parsed<InspectCommand>({"inspect", "path", "--tree"}).tree);
   const auto demo = parsed<DemoCommand>({"demo", "--keep", "k", "--checkpoint", "c", "--json"});
   EXPECT_EQ(demo.keep, "k");
   EXPECT_EQ(demo.checkpoint, "c");
@@ -165,6 +167,26 @@ struct Refusal {
   Words words;
   std::string message;
 };
+
+TEST(ParseArguments, ReadsReportsAndPagesOfPlans) {
+  const auto one = parsed<ReportCommand>({"report", "a", "--lang", "zh", "--open"});
+  EXPECT_EQ(one.request.path, "a");
+  EXPECT_EQ(one.request.other, "");
+  EXPECT_EQ(one.request.language, Language::kChinese);
+  EXPECT_EQ(one.output, "report.html");
+  EXPECT_TRUE(one.open);
+  EXPECT_FALSE(one.overwrite || one.request.statistics || one.request.verify);
+  const auto two = parsed<ReportCommand>({"report", "a", "b", "-o", "x.html", "--overwrite",
+                                          "--statistics", "--verify", "--tolerance", "0.5"});
+  EXPECT_EQ(two.request.other, "b");
+  EXPECT_EQ(two.output, "x.html");
+  EXPECT_EQ(two.request.tolerance, 0.5);
+  EXPECT_TRUE(two.overwrite && two.request.statistics && two.request.verify);
+  const auto plan =
+      parsed<PlanCommand>({"plan", "a", "b", "--to", "hf", "--html", "p", "--lang", "zh"});
+  EXPECT_EQ(plan.html, "p");
+  EXPECT_EQ(plan.language, Language::kChinese);
+}
 
 TEST(ParseArguments, ComponentsBelongToMimo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
@@ -255,8 +277,8 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{}, "shardwright: name a command: inspect, plan"},
       {{"covnert"},
        "found 'covnert', expected inspect, plan, convert, diagnose, verify, diff, hash, show, "
-       "locality, index, explain, map, merge, split, demo, completion or "
-       "man; did you mean convert"},
+       "locality, index, explain, map, merge, split, report, demo, "
+       "completion or man; did you mean convert"},
       {{"--halp"}, "did you mean --help?"},
       {{"xyzzyxyzzy"}, "see 'shardwright --help'"},
       {{""}, "found ''"},
@@ -320,6 +342,12 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{"diff", "a", "b", "--tolerance", "inf"}, "--tolerance: found 'inf'"},
       {{"diff", "a", "b", "--tolerance", "1x"}, "--tolerance: found '1x'"},
       {{"verify", "a", "--other-as", "hf"}, "--other-as requires --against"},
+      {{"inspect", "a", "--tree", "--json"}, "--tree is for people"},
+      {{"report"}, "PATH is missing"},
+      {{"report", "a", "b", "c"}, "report: 'c' is one argument too many; it takes PATH [PATH2]"},
+      {{"report", "a", "--tolerance", "1"}, "--tolerance is for two checkpoints; give PATH2 too"},
+      {{"report", "a", "--other-as", "hf"}, "--other-as is for two checkpoints"},
+      {{"report", "a", ""}, "must not be empty"},
       {{"split", "a"}, "OUT is missing; give the path of the folder for its parts"},
       {{"merge", "o", "--component", "images"}, "--component: found 'images', expected NAME=DIR"},
       {{"merge", "o", "--component", "=x"}, "--component: found '=x'"},

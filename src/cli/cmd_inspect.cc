@@ -14,6 +14,7 @@
 #include "cli/quantity.h"
 #include "cli/summary.h"
 #include "cli/table.h"
+#include "cli/tensor_tree.h"
 #include "dcp/torch_obstacles.h"
 
 namespace shardwright::cli {
@@ -58,8 +59,26 @@ void add_summary(const Catalog& catalog, Table& facts) {
                    format_count(summary.files, "file"))});
 }
 
-std::string tensor_table(const Catalog& catalog, const std::vector<std::string>& globs) {
-  const std::vector<std::size_t> listed = matching_tensors(catalog, globs);
+// How many of so many lines are shown: who names tensors wants them all.
+std::size_t shown_lines(const InspectCommand& command, std::size_t lines) {
+  constexpr std::int64_t kMostUnasked = 100;
+  if (!command.limit && !command.tensors.empty()) return lines;
+  return std::min(lines, static_cast<std::size_t>(command.limit.value_or(kMostUnasked)));
+}
+
+std::string more_tensors_text(std::size_t more) {
+  if (more == 0) return "";
+  return fmt::format(
+      "… {} more; --tree shows their modules, --tensors GLOB some, --limit N more of them, --json "
+      "all\n",
+      format_count(more));
+}
+
+std::string tensor_table(const Catalog& catalog, const InspectCommand& command) {
+  std::vector<std::size_t> listed = matching_tensors(catalog, command.tensors);
+  if (command.tree) return tensor_tree_text(catalog, listed, command.depth.value_or(0));
+  const std::size_t more = listed.size() - shown_lines(command, listed.size());
+  listed.resize(listed.size() - more);
   const bool has_replicas = std::ranges::any_of(
       listed, [&](std::size_t index) { return replicas_of(catalog.tensors[index]) > 1; });
   std::vector<Table::Column> columns{
@@ -74,7 +93,7 @@ std::string tensor_table(const Catalog& catalog, const std::vector<std::string>&
     table.add_row(std::move(row));
   }
   if (table.row_count() == 0) return "";
-  return table.text();
+  return table.text() + more_tensors_text(more);
 }
 
 std::string object_table(const Catalog& catalog) {
@@ -91,14 +110,18 @@ std::string object_table(const Catalog& catalog) {
 }
 
 // Of a single file: its pieces of tensors.
-std::string chunk_table(const Catalog& catalog, const std::vector<std::string>& globs) {
+std::string chunk_table(const Catalog& catalog, const InspectCommand& command) {
+  std::vector<std::size_t> listed = matching_tensors(catalog, command.tensors);
+  if (command.tree) return tensor_tree_text(catalog, listed, command.depth.value_or(0));
+  const std::size_t more = listed.size() - shown_lines(command, listed.size());
+  listed.resize(listed.size() - more);
   Table table({{"tensor"},
                {"dtype"},
                {"shape"},
                {"box"},
                {"offset", Table::Align::kRight},
                {"bytes", Table::Align::kRight}});
-  for (const std::size_t index : matching_tensors(catalog, globs)) {
+  for (const std::size_t index : listed) {
     const StoredTensor& tensor = catalog.tensors[index];
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
       const bool is_whole = tensor.chunks.box(i) == Box::whole(tensor.desc.shape);
@@ -110,10 +133,10 @@ std::string chunk_table(const Catalog& catalog, const std::vector<std::string>& 
     }
   }
   if (table.row_count() == 0) return "";
-  return table.text();
+  return table.text() + more_tensors_text(more);
 }
 
-std::string checkpoint_text(const Checkpoint& checkpoint, const std::vector<std::string>& globs) {
+std::string checkpoint_text(const Checkpoint& checkpoint, const InspectCommand& command) {
   const Location& location = checkpoint.location;
   Table facts({{}, {}});
   facts.add_row({"format", fmt::format("{}: {}", location.format, joined(location.reasons))});
@@ -123,11 +146,11 @@ std::string checkpoint_text(const Checkpoint& checkpoint, const std::vector<std:
   if (!layout.empty()) facts.add_row({"saved with", layout});
   const std::string model = facts_text(model_facts(checkpoint));
   if (!model.empty()) facts.add_row({"model", model});
-  return facts.text(2) + "\n" + tensor_table(checkpoint.catalog, globs) +
-         (globs.empty() ? object_table(checkpoint.catalog) : "");
+  return facts.text(2) + "\n" + tensor_table(checkpoint.catalog, command) +
+         (command.tensors.empty() && !command.tree ? object_table(checkpoint.catalog) : "");
 }
 
-std::string file_text(const FileReport& report, const std::vector<std::string>& globs) {
+std::string file_text(const FileReport& report, const InspectCommand& command) {
   Table facts({{}, {}});
   facts.add_row({"format", fmt::format("{}: {}", report.kind, report.reason)});
   facts.add_row({"size", format_count(report.bytes, "byte")});
@@ -139,8 +162,8 @@ std::string file_text(const FileReport& report, const std::vector<std::string>& 
     return text;
   }
   add_summary(report.catalog, facts);
-  return facts.text(2) + "\n" + chunk_table(report.catalog, globs) +
-         (globs.empty() ? object_table(report.catalog) : "");
+  return facts.text(2) + "\n" + chunk_table(report.catalog, command) +
+         (command.tensors.empty() && !command.tree ? object_table(report.catalog) : "");
 }
 
 // A name that was mistyped must not look like a checkpoint without tensors.
@@ -158,12 +181,11 @@ Result<int> run_inspect(const InspectCommand& command, Console& console) {
   std::error_code ignored;
   // What is no plain file is for the readers of checkpoints to name.
   if (command.as.empty() && std::filesystem::is_regular_file(command.path, ignored)) {
-    const FileReport report =
-        SW_TRY(inspect_file(command.path, TreeLimits{command.depth, command.limit}));
-    console.print(command.json
-                      ? file_json(report, command.tensors)
-                      : heading(report.path, console) + file_text(report, command.tensors) +
-                            warnings_text(report.warnings));
+    const FileReport report = SW_TRY(inspect_file(
+        command.path, TreeLimits{command.depth.value_or(4), command.limit.value_or(1000)}));
+    console.print(command.json ? file_json(report, command.tensors)
+                               : heading(report.path, console) + file_text(report, command) +
+                                     warnings_text(report.warnings));
     if (!report.warnings.errors.empty()) return kExitFindings;
     return report.values.empty() ? status_of_globs(command, report.catalog, console) : kExitFine;
   }
@@ -179,10 +201,9 @@ Result<int> run_inspect(const InspectCommand& command, Console& console) {
   for (const std::string& obstacle : torch_obstacles(checkpoint)) {
     warnings.others.push_back({Code::kUnloadable, unloadable_text(obstacle), 0});
   }
-  console.print(command.json
-                    ? checkpoint_json(checkpoint, command.tensors, warnings)
-                    : heading(checkpoint.location.path, console) +
-                          checkpoint_text(checkpoint, command.tensors) + warnings_text(warnings));
+  console.print(command.json ? checkpoint_json(checkpoint, command.tensors, warnings)
+                             : heading(checkpoint.location.path, console) +
+                                   checkpoint_text(checkpoint, command) + warnings_text(warnings));
   for (const Error& warning : warnings.others) {
     console.message(fmt::format("warning[{}]: {}", code_name(warning.code), warning.message));
   }

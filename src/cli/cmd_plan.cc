@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/conversion_run.h"
+#include "cli/html_output.h"
 #include "cli/json_output.h"
 #include "cli/name_pattern.h"
 #include "cli/quantity.h"
@@ -16,6 +17,8 @@
 #include "cli/summary.h"
 #include "cli/table.h"
 #include "format/targets.h"
+#include "io/replace_file.h"
+#include "report/report.h"
 
 namespace shardwright::cli {
 namespace {
@@ -148,9 +151,15 @@ std::string chunks_text(const Plan& plan) {
 }  // namespace
 
 Result<int> run_plan(const PlanCommand& command, Console& console) {
+  if (!command.html.empty()) {
+    SW_TRY(check_page_place("--html", command.html, command.request.overwrite));
+  }
   const PreparedConversion conversion = SW_TRY(prepare_with_progress(command.request, console));
   const ReplacedOutput replaced = SW_TRY(replaced_output(conversion));
   const std::optional<std::uint64_t> free_bytes = free_bytes_at(command.request.output);
+  if (!command.html.empty()) {
+    SW_TRY(replace_file(command.html, plan_page(conversion, command.language)));
+  }
   const bool fits = !free_bytes || cost_of(conversion.plan).bytes_written <= *free_bytes;
   if (command.json) {
     console.print(plan_json(conversion, replaced, free_bytes));

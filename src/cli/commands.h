@@ -23,6 +23,7 @@ namespace shardwright::cli {
 [[nodiscard]] Result<int> run_map(const MapCommand& command, Console& console);
 [[nodiscard]] Result<int> run_merge(const MergeCommand& command, Console& console);
 [[nodiscard]] Result<int> run_split(const SplitCommand& command, Console& console);
+[[nodiscard]] Result<int> run_report(const ReportCommand& command, Console& console);
 [[nodiscard]] Result<int> run_demo(const DemoCommand& command, Console& console);
 
 }  // namespace shardwright::cli

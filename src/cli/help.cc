@@ -17,6 +17,7 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
   shardwright inspect Llama-3.1-8B/                     a Hugging Face model
   shardwright inspect ckpt --tensors '*.layers.0.*'     the tensors of layer 0
   shardwright inspect ckpt/iter_0001000/common.pt       a pickle's values, nothing in it is run
+  shardwright inspect ckpt --tree                       its modules and how large they are
   shardwright inspect ckpt --json > ckpt.json           everything, every chunk
 )",
         .usage = "PATH",
@@ -190,6 +191,20 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
         .details = "Each part is a Hugging Face checkpoint with the names and the config that it "
                    "has alone. OUT/model gets the other files and what merge needs to make the "
                    "same model again, bit by bit.",
+    },
+    {
+        .name = "report",
+        .summary = "a page that shows a checkpoint, or two and what is different",
+        .examples = R"(
+  shardwright report ckpt -o ckpt.html --open           where its bytes are, who holds which part
+  shardwright report ckpt --statistics --verify         with values and the proof
+  shardwright report ckpt Llama-3.1-8B/ -o diff.html    what is different
+)",
+        .usage = "PATH [PATH2]",
+        .details = "One HTML file that needs no network: English and Chinese, light and dark. "
+                   "Without the flags that say so nothing but metadata is read. Exit status 1 when "
+                   "a finding is an error or the two are different; the page is written all the "
+                   "same.",
     },
     {
         .name = "demo",

@@ -109,6 +109,12 @@ void add_path(CLI::App& app, const std::string& name, std::string& path, const s
   app.add_option(name, path, what)->required()->check(check);
 }
 
+void add_optional_path(CLI::App& app, const std::string& name, std::string& path,
+                       const std::string& what) {
+  add_path(app, name, path, what);
+  app.get_option(name)->required(false);
+}
+
 CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value,
                       const std::string& type, const std::string& text) {
   return app.add_option(name, value, text)->type_name(type);

@@ -74,6 +74,9 @@ inline constexpr const char* kEncoderTp =
 
 /// A positional that must be given and may not be empty; `what` says what it is.
 void add_path(CLI::App& app, const std::string& name, std::string& path, const std::string& what);
+/// One that may be left out.
+void add_optional_path(CLI::App& app, const std::string& name, std::string& path,
+                       const std::string& what);
 CLI::Option* add_text(CLI::App& app, const std::string& name, std::string& value,
                       const std::string& type, const std::string& text);
 void add_flag(CLI::App& app, const std::string& name, bool& value, const std::string& text);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/proof_args.h"
 
+#include "base/fail.h"
 #include "cli/options.h"
 
 namespace shardwright::cli {
@@ -44,6 +45,34 @@ void add_diff(CLI::App& app, DiffCommand& command) {
   add_other_format(app, command.options, "B");
   add_proof(app, command.options);
   add_flag(app, "--json", command.json, "the report as JSON on standard output");
+}
+
+void add_report(CLI::App& app, ReportCommand& command) {
+  ReportRequest& request = command.request;
+  add_path(app, "PATH", request.path, "the path of a checkpoint");
+  add_optional_path(app, "PATH2", request.other, "a checkpoint to compare it with");
+  add_text(app, "-o,--output", command.output, "FILE", "the page (default report.html)");
+  add_flag(app, "--overwrite", command.overwrite, "replace a page that is there");
+  add_flag(app, "--open", command.open, "show it in a browser");
+  add_flag(app, "--statistics", request.statistics,
+           "least, greatest, mean and spread of each tensor; reads every byte");
+  add_flag(app, "--verify", request.verify, "what verify proves; reads every byte");
+  add_tolerance(app, "--tolerance", request.tolerance,
+                "floating point numbers this near are equal (default: only equal bits are)");
+  add_format(app, request.proof.as, "PATH");
+  add_other_format(app, request.proof, "PATH2");
+  add_proof(app, request.proof);
+  add_language(app, request.language);
+  add_flag(app, "--json", command.json, "what was written as JSON on standard output");
+}
+
+Result<Command> to_report(const CLI::App& app, ReportCommand& command) {
+  for (const char* flag : {"--tolerance", "--other-as"}) {
+    if (command.request.other.empty() && is_given(app, flag)) {
+      return fail(Code::kUsage, "{} is for two checkpoints; give PATH2 too, or leave it out", flag);
+    }
+  }
+  return std::move(command);
 }
 
 void add_hash(CLI::App& app, HashCommand& command) {

@@ -15,5 +15,7 @@ void add_verify(CLI::App& app, VerifyCommand& command);
 void add_diff(CLI::App& app, DiffCommand& command);
 void add_hash(CLI::App& app, HashCommand& command);
 void add_show(CLI::App& app, ShowCommand& command);
+void add_report(CLI::App& app, ReportCommand& command);
+[[nodiscard]] Result<Command> to_report(const CLI::App& app, ReportCommand& command);
 
 }  // namespace shardwright::cli

@@ -54,6 +54,9 @@ struct Runner {
   Result<int> operator()(const MapCommand& command) const { return run_map(command, console); }
   Result<int> operator()(const MergeCommand& command) const { return run_merge(command, console); }
   Result<int> operator()(const SplitCommand& command) const { return run_split(command, console); }
+  Result<int> operator()(const ReportCommand& command) const {
+    return run_report(command, console);
+  }
   Result<int> operator()(const DemoCommand& command) const { return run_demo(command, console); }
 };
 

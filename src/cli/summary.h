@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "report/run_facts.h"
 #include "shardwright/checkpoint.h"
 #include "shardwright/parallel.h"
 
@@ -33,13 +34,6 @@ struct CatalogSummary {
 
 [[nodiscard]] CatalogSummary summarize(const Catalog& catalog);
 
-/// Names and values as text.
-using Facts = std::vector<std::pair<std::string, std::string>>;
-
-/// Parallel sizes that the run's arguments tell; those that are 1 or missing are left out.
-[[nodiscard]] Facts layout_facts(const Checkpoint& checkpoint);
-/// Sizes and kind of the model, from the run's arguments, else from its config.json.
-[[nodiscard]] Facts model_facts(const Checkpoint& checkpoint);
 /// `a 1, b 2`.
 [[nodiscard]] std::string facts_text(const Facts& facts);
 /// A parallel size that is not what it is where nothing is said.

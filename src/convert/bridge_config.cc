@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::string_view kModels = "megatron.bridge.models.";
 
-// A provider class of Megatron-Bridge, seen in what it wrote itself for these families.
+// A provider class of Megatron-Bridge, seen in what it wrote itself for these families, or in its
+// sources for those whose arguments are all fields of it.
 struct Provider {
   std::string_view family;
   std::string_view target;
@@ -31,6 +32,9 @@ constexpr std::array kProviders = {
     Provider{"qwen3_moe", "gpt_provider.GPTModelProvider", ""},
     Provider{"gpt_oss", "gpt_provider.GPTModelProvider", ""},
     Provider{"deepseek_v3", "mla_provider.MLAModelProvider", ""},
+    Provider{"glm4_moe_lite", "mla_provider.MLAModelProvider", ""},
+    Provider{"glm_moe_dsa", "mla_provider.MLAModelProvider", ""},
+    Provider{"hy_v3", "gpt_provider.GPTModelProvider", ""},
     Provider{"qwen3_5_vl", "qwen_vl.qwen35_vl_provider.Qwen35VLModelProvider",
              "qwen3_5.configuration_qwen3_5.Qwen3_5VisionConfig"},
     Provider{"qwen3_5_vl_moe", "qwen_vl.qwen35_vl_provider.Qwen35VLMoEModelProvider",

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "format/attention_kinds.h"
 #include "format/carried_files.h"
 #include "format/formats.h"
 #include "format/lone_file.h"
@@ -39,6 +40,7 @@ Result<Checkpoint> open_checkpoint(std::string_view path, Defects& defects,
     if (&format != &found) location.traits = format.traits_of(checkpoint);
     location.format = format.name();
     SW_TRY(check_opened(choice, found, location));
+    tell_attention_kinds(checkpoint);
     status = check_carried(checkpoint, defects);
   }
   if (!status) {

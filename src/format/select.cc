@@ -49,6 +49,7 @@ Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& req
   };
   Catalog selected;
   selected.files = catalog.files;
+  selected.kind_stacks = catalog.kind_stacks;
   selected.tensors.reserve(catalog.tensors.size());
   std::size_t dropped = 0;
   std::size_t filtered = 0;

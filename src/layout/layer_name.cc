@@ -46,6 +46,11 @@ std::optional<LayerName> split_layer_name(std::string_view name) {
   return parts;
 }
 
+std::string_view kind_of_layer(std::string_view rest) {
+  const std::string_view module = rest.substr(0, rest.find('.'));
+  return module == kSlidingAttention || module == kGlobalAttention ? module : std::string_view();
+}
+
 bool is_stackable(std::string_view stack) {
   return stack.ends_with("decoder.layers") || stack.ends_with("deepstack_merger_list");
 }
@@ -56,7 +61,8 @@ bool is_main_stack(std::string_view stack) {
 }
 
 bool is_in_foreign_tower(std::string_view name) {
-  constexpr std::array<std::string_view, 2> kTowers = {"visual.", "vision_tower."};
+  constexpr std::array<std::string_view, 5> kTowers = {"visual.", "vision_tower.", "embed_vision.",
+                                                       "audio_tower.", "embed_audio."};
   return std::ranges::any_of(kTowers,
                              [&](std::string_view tower) { return name.starts_with(tower); });
 }

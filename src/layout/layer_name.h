@@ -24,6 +24,15 @@ struct LayerName {
 /// lists. Borrows `name`.
 [[nodiscard]] std::optional<LayerName> split_layer_name(std::string_view name);
 
+/// The module that only layers of one kind have, where torch_dist stacks these by themselves
+/// (Gemma 4's `self_attention_sliding`, `self_attention_global`), from what follows the layer's
+/// number; empty for what all layers have.
+[[nodiscard]] std::string_view kind_of_layer(std::string_view rest);
+
+/// Both kinds of such modules: with a sliding window, and without.
+inline constexpr std::string_view kSlidingAttention = "self_attention_sliding";
+inline constexpr std::string_view kGlobalAttention = "self_attention_global";
+
 /// Whether torch_dist stacks the layers of that stack where they are alike.
 [[nodiscard]] bool is_stackable(std::string_view stack);
 

@@ -22,6 +22,11 @@ constexpr std::array kPlainNorms = {
     LegacySpelling{".input_layernorm.", ".self_attention.linear_qkv.layer_norm_"},
     LegacySpelling{".pre_mlp_layernorm.", ".mlp.linear_fc1.layer_norm_"},
 };
+// Modules have one name for both; reading, the run's arguments tell which layers are which.
+constexpr std::array kKindsOfAttention = {
+    LegacySpelling{".self_attention.", ".self_attention_sliding."},
+    LegacySpelling{".self_attention.", ".self_attention_global."},
+};
 constexpr LegacySpelling kMtpLayer = {".mtp_model_layer.", ".transformer_layer."};
 // Parameters of a mixer where newer versions keep no convolution module.
 constexpr std::array kConvolution = {
@@ -89,6 +94,8 @@ std::string legacy_from_canonical(std::string_view canonical, std::int64_t first
                                   const LegacyModules& modules) {
   std::string name = shift_layer(canonical, -first_layer);
   if (modules.mtp_model_layer) replace_first(name, kMtpLayer.canonical, kMtpLayer.legacy);
+  for (const LegacySpelling& spelling : kKindsOfAttention)
+    replace_first(name, spelling.canonical, spelling.legacy);
   if (modules.plain_norms) {
     for (const LegacySpelling& spelling : kPlainNorms)
       replace_first(name, spelling.canonical, spelling.legacy);

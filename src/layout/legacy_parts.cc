@@ -319,9 +319,12 @@ LegacyModules legacy_modules(std::span<const TensorDesc> tensors) {
   constexpr std::string_view kLinear = ".self_attention.linear_qkv.weight";
   std::unordered_set<std::string_view> normed;  // layers
   std::unordered_set<std::string_view> plain;
+  constexpr std::string_view kScalar = ".layer_scalar";
+  std::unordered_set<std::string_view> scaled;  // Gemma 4's layers keep the names of their norms
   for (const TensorDesc& tensor : tensors) {
     const std::string_view name = tensor.name;
     if (ends_with(name, kNorm)) normed.insert(name.substr(0, name.size() - kNorm.size()));
+    if (ends_with(name, kScalar)) scaled.insert(name.substr(0, name.size() - kScalar.size()));
     if (ends_with(name, kLinear)) plain.insert(name.substr(0, name.size() - kLinear.size()));
     if (name.find(".experts.local_experts.") != std::string_view::npos) {
       modules.grouped_experts = false;
@@ -332,8 +335,9 @@ LegacyModules legacy_modules(std::span<const TensorDesc> tensors) {
   }
   // Latent attention has an unfused norm in either kind of module, and the same name in both forms;
   // its layers may stand among others.
-  modules.plain_norms =
-      std::ranges::any_of(normed, [&](std::string_view layer) { return plain.contains(layer); });
+  modules.plain_norms = std::ranges::any_of(normed, [&](std::string_view layer) {
+    return plain.contains(layer) && !scaled.contains(layer);
+  });
   return modules;
 }
 

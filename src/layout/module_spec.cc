@@ -24,15 +24,23 @@ constexpr std::array kLatent = {
     SpecSpelling{".linear_q_up_proj.layer_norm_", ".q_layernorm."},
     SpecSpelling{".linear_kv_up_proj.layer_norm_", ".kv_layernorm."},
 };
+// The indexer of sparse attention takes the compressed query behind its norm: no spec fuses that.
+constexpr std::array kSparse = {kLatent[0]};
 // Otherwise the map gives local norms the fused names, in layers with experts too.
 constexpr std::array kPlain = {
     SpecSpelling{".pre_mlp_layernorm.", ".mlp.linear_fc1.layer_norm_"},
 };
 
-bool has_latent_attention(std::span<const TensorDesc> tensors) {
-  return std::any_of(tensors.begin(), tensors.end(), [](const TensorDesc& tensor) {
-    return tensor.name.find(".linear_kv_down_proj.") != std::string::npos;
+bool has_part(std::span<const TensorDesc> tensors, std::string_view part) {
+  return std::any_of(tensors.begin(), tensors.end(), [part](const TensorDesc& tensor) {
+    return tensor.name.find(part) != std::string::npos;
   });
+}
+
+std::span<const SpecSpelling> spellings_of(std::span<const TensorDesc> tensors) {
+  if (has_part(tensors, ".core_attention.indexer.")) return kSparse;
+  if (has_part(tensors, ".linear_kv_down_proj.")) return kLatent;
+  return kPlain;
 }
 
 using Layers = std::set<std::string, std::less<>>;
@@ -47,7 +55,7 @@ Layers layers_with(std::string_view part, std::span<const TensorDesc> tensors) {
   return layers;
 }
 
-// Layers that scale what they add (InternViT's) show their norms in any spec.
+// Layers that scale what they add (InternViT's) or give (Gemma 4's) show their norms in any spec.
 bool has_own_norms(std::string_view name, const Layers& scaled) {
   const auto before = scaled.upper_bound(name);
   if (before == scaled.begin()) return false;
@@ -60,11 +68,11 @@ bool has_own_norms(std::string_view name, const Layers& scaled) {
 std::vector<TensorDesc> names_in_spec(std::span<const TensorDesc> tensors, ModuleSpec spec) {
   std::vector<TensorDesc> named(tensors.begin(), tensors.end());
   if (spec == ModuleSpec::kKeep) return named;
-  const bool is_latent = has_latent_attention(tensors);
+  const std::span<const SpecSpelling> spellings = spellings_of(tensors);
+  const bool is_latent = spellings.data() != kPlain.data();
   const Layers with_experts = layers_with(".mlp.router.", tensors);
-  const Layers scaled = layers_with(".ls1", tensors);
-  const std::span<const SpecSpelling> spellings =
-      is_latent ? std::span<const SpecSpelling>(kLatent) : std::span<const SpecSpelling>(kPlain);
+  Layers scaled = layers_with(".ls1", tensors);
+  scaled.merge(layers_with(".layer_scalar", tensors));
   for (TensorDesc& tensor : named) {
     if (has_own_norms(tensor.name, scaled)) continue;
     for (const SpecSpelling& spelling : spellings) {

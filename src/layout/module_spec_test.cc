@@ -48,6 +48,22 @@ TEST(ModuleSpec, LocalModulesOfLatentAttentionShowTheirNorms) {
   EXPECT_EQ(named(local, ModuleSpec::kTransformerEngine), te);
 }
 
+TEST(ModuleSpec, NormsInFrontOfAnIndexerAreNeverFused) {
+  const std::vector<std::string> sparse = {
+      "decoder.layers.0.self_attention.core_attention.indexer.linear_wk.weight",
+      "decoder.layers.0.self_attention.linear_kv_down_proj.weight",
+      "decoder.layers.0.self_attention.q_layernorm.weight",
+      "decoder.layers.0.self_attention.kv_layernorm.weight"};
+  EXPECT_EQ(named(sparse, ModuleSpec::kTransformerEngine), sparse);
+  EXPECT_EQ(named(sparse, ModuleSpec::kLocal), sparse);
+}
+
+TEST(ModuleSpec, LayersWithAScalarKeepTheNamesOfTheirNorms) {
+  const std::vector<std::string> gemma = {"decoder.layers.0.layer_scalar",
+                                          "decoder.layers.0.pre_mlp_layernorm.weight"};
+  EXPECT_EQ(named(gemma, ModuleSpec::kTransformerEngine), gemma);
+}
+
 TEST(ModuleSpec, DenseLayersStayFused) {
   const std::vector<std::string> dense = {"decoder.layers.mlp.linear_fc1.layer_norm_weight"};
   EXPECT_EQ(named(dense, ModuleSpec::kLocal), dense);

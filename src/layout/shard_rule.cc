@@ -45,6 +45,8 @@ constexpr std::array kRows = {
     Row{"mamba_mixer.norm.weight", Cut::kFirst},
     Row{"out_proj.weight", Cut::kLast},
     Row{"multi_modal_projector.proj.weight", Cut::kFirst},
+    Row{"per_layer_embedding.weight", Cut::kFirst},
+    Row{"per_layer_model_proj.weight", Cut::kFirst},
 };
 
 // The split projections of Mamba and gated delta nets carry the part behind the name:

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "model/assemble.h"
 #include "model/coverage.h"
 #include "model/instances.h"
+#include "model/kept_alike.h"
 #include "model/nearest.h"
 
 namespace shardwright {
@@ -221,14 +223,20 @@ Result<Correspondence> map_from_hf(const Mapping& mapping, const ModelSizes& siz
   const TensorIndex index = SW_TRY(TensorIndex::make(hf));
   const ModelSizes actual = SW_TRY(observe_sizes(mapping, sizes, Side::kHf, index));
   HfClaims claims = SW_TRY(claim_hf(mapping, actual, index));
-  const std::vector<std::string> unmatched =
-      names_outside(hf, [&](const std::string& name) { return claims.names.contains(name); });
-  claims.names.clear();
-  const std::vector<std::string>& missing = claims.selection.missing;
+  const std::vector<std::string> unmatched = names_outside(hf, [&](const std::string& name) {
+    return claims.names.contains(name) || alike_in_megatron(mapping, name);
+  });
+  std::vector<std::string> missing = std::move(claims.selection.missing);
+  std::ranges::move(lacking_parts(mapping, Side::kHf, index), std::back_inserter(missing));
   SW_TRY(report_unmatched(mapping, actual, unmatched, missing, absent_part(mapping, hf, missing)));
   Assembler assembler(mapping, actual);
   for (const Instance& instance : claims.selection.instances) {
     SW_TRY(assembler.add_from_hf(instance, index));
+  }
+  for (const TensorDesc& tensor : hf) {
+    const auto name = alike_in_megatron(mapping, tensor.name);
+    if (!name || claims.names.contains(tensor.name)) continue;
+    SW_TRY(assembler.add_identity(tensor, {*name, tensor.dtype, tensor.shape}));
   }
   std::vector<HfCopy> copies;
   SW_TRY(add_copies_from_hf(claims, index, options, assembler, copies));
@@ -253,12 +261,20 @@ Result<Correspondence> map_from_megatron(const Mapping& mapping, const ModelSize
       SW_TRY((Selector(mapping, actual, Side::kMegatron, index, wish).select()));
   const std::vector<CopyInstance> instances = SW_TRY(copy_instances(mapping, actual));
   const NameSet claimed = SW_TRY(claim_megatron(mapping, actual, selection, instances, index));
-  const std::vector<std::string> unmatched =
-      names_outside(canonical, [&](const std::string& name) { return claimed.contains(name); });
-  SW_TRY(report_unmatched(mapping, actual, unmatched, selection.missing));
+  const std::vector<std::string> unmatched = names_outside(canonical, [&](const auto& name) {
+    return claimed.contains(name) || alike_in_hf(mapping, name, nullptr);
+  });
+  std::vector<std::string> missing = selection.missing;
+  std::ranges::move(lacking_parts(mapping, Side::kMegatron, index), std::back_inserter(missing));
+  SW_TRY(report_unmatched(mapping, actual, unmatched, missing));
   Assembler assembler(mapping, actual);
   for (const Instance& instance : selection.instances) {
     SW_TRY(assembler.add_from_megatron(instance, index));
+  }
+  for (const TensorDesc& tensor : canonical) {
+    const auto name = alike_in_hf(mapping, tensor.name, wish);
+    if (!name || claimed.contains(tensor.name)) continue;
+    SW_TRY(assembler.add_identity({*name, tensor.dtype, tensor.shape}, tensor));
   }
   std::vector<HfCopy> copies;
   SW_TRY(add_copies_from_megatron(instances, index, wish, assembler, copies));

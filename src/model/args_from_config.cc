@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "model/config_rules.h"
 #include "model/config_values.h"
 #include "model/expert_layers.h"
+#include "model/indexer_layers.h"
 #include "model/instances.h"
 #include "model/layer_kinds.h"
 #include "model/window_layers.h"
@@ -36,7 +39,7 @@ class ArgsBuilder {
 
   Result<ArgsFromConfig> build() {
     for (const SizeRule& rule : mapping_.sizes) {
-      if (rule.args.empty() || is_of_a_list(rule.args[0])) continue;
+      if (rule.args.empty() || is_of_a_list(rule.args[0]) || rule.each_window) continue;
       const auto size = sizes_.find(rule.name);
       // Of layers that a model may lack, Megatron asks whether their number is None, not 0.
       const bool is_absent =
@@ -71,12 +74,17 @@ class ArgsBuilder {
     if (rule.kind == RuleKind::kAlike) return check_alike(rule);
     if (rule.kind == RuleKind::kWindow) return apply_window(rule);
     if (tells_experts(rule)) return apply_experts(rule);
+    if (rule.kind == RuleKind::kListed) {
+      apply_listed(rule);
+      return {};
+    }
+    if (rule.kind == RuleKind::kIndexerLayers) return apply_indexers(rule);
     if (rule.kind == RuleKind::kInverted) {
       apply_inverted(rule);
       return {};
     }
     if (lists_kinds(rule)) return apply_kinds(rule);
-    if (rule.kind == RuleKind::kWindowLayers) return apply_window_layers(rule);
+    if (tells_windows(rule)) return apply_window_layers(rule);
     if (rule.kind == RuleKind::kInverseSqrt || rule.kind == RuleKind::kFraction) {
       return apply_number(rule);
     }
@@ -163,7 +171,7 @@ class ArgsBuilder {
     const ArgValue* found = find_set(hf_, rule.hf[0]);
     if (const auto* types =
             found == nullptr ? nullptr : std::get_if<std::vector<std::string>>(found)) {
-      set(rule.args[0], to_skip_frequency(SW_TRY(from_layer_types(*types, layers))));
+      set(rule.args[0], windows_argument(rule, SW_TRY(from_layer_types(*types, layers))));
       return {};
     }
     const ArgValue* period = first_set(hf_, std::span(rule.hf).subspan(1));
@@ -176,7 +184,7 @@ class ArgsBuilder {
           "{}: found {}, expected a number from 1; give {}, a list with one entry per layer",
           rule.hf.back(), to_string(*period), rule.hf[0]);
     }
-    set(rule.args[0], to_skip_frequency(every_so_many_whole(number, layers)));
+    set(rule.args[0], windows_argument(rule, every_so_many_whole(number, layers)));
     return {};
   }
 
@@ -199,7 +207,16 @@ class ArgsBuilder {
     const auto value = [&](std::size_t i) {
       return i < rule.hf.size() ? find_set(hf_, rule.hf[i]) : nullptr;
     };
-    if (rule.kind == RuleKind::kDenseFirst) {
+    if (rule.kind == RuleKind::kExpertTypes) {
+      const auto* types =
+          value(0) == nullptr ? nullptr : std::get_if<std::vector<std::string>>(value(0));
+      if (types == nullptr) return {};
+      set(rule.args[0], to_layer_frequency(SW_TRY(experts_of_types(rule.hf[0], *types, layers))));
+    } else if (rule.kind == RuleKind::kExpertNumbers) {
+      const auto* numbers = value(0) == nullptr ? nullptr : std::get_if<Pattern>(value(0));
+      if (numbers == nullptr) return {};
+      set(rule.args[0], to_layer_frequency(experts_numbered(*numbers, layers)));
+    } else if (rule.kind == RuleKind::kDenseFirst) {
       const std::int64_t step = whole_or(value(1), 1);
       set(rule.args[0],
           to_layer_frequency(experts_after_dense(whole_or(value(0), 0), step, layers)));
@@ -213,6 +230,46 @@ class ArgsBuilder {
       const ExpertRange range{whole_or(value(0), 0), whole_or(value(1), -1), whole_or(value(2), 1)};
       set(rule.args[0], to_layer_frequency(experts_in(range, layers)));
     }
+    return {};
+  }
+
+  void apply_listed(const ConfigRule& rule) {
+    Pattern numbers;
+    for (const std::string& name : rule.hf) {
+      const ArgValue* found = find_set(hf_, name);
+      const std::optional<std::int64_t> number = found == nullptr ? std::nullopt : whole(*found);
+      if (number) numbers.push_back(*number);
+    }
+    if (numbers.size() == rule.hf.size()) {
+      set(rule.args[0], ArgValue{std::move(numbers)});
+    } else {
+      note(fmt::format("{} are no whole numbers, which Megatron's {} lists",
+                       fmt::join(rule.hf, " and "), rule.args[0]));
+    }
+  }
+
+  Status apply_indexers(const ConfigRule& rule) {
+    const ArgValue* found = find_set(hf_, rule.hf[0]);
+    const auto* types = found == nullptr ? nullptr : std::get_if<IndexerTypes>(found);
+    IndexerSchedule schedule{whole_or(find_set(hf_, rule.hf[1]), 1),
+                             whole_or(find_set(hf_, rule.hf[2]), kDefaultIndexerOffset)};
+    if (types != nullptr) {
+      const std::int64_t layers = SW_TRY(layers_of(sizes_));
+      const auto listed = SW_TRY(schedule_of_types(rule.hf[0], *types, layers));
+      if (!listed) {
+        note(fmt::format("{} has layers that no {} and {} of Megatron give", rule.hf[0],
+                         rule.args[0], rule.args[1]));
+        return {};
+      }
+      if (types_of_schedule(schedule, layers) != *types) schedule = *listed;
+    }
+    if (schedule.frequency < 1 || schedule.offset < 0) {
+      return fail(Code::kConfigMissing,
+                  "{} and {}: found {} and {}, expected a number from 1 and one from 0", rule.hf[1],
+                  rule.hf[2], schedule.frequency, schedule.offset);
+    }
+    set(rule.args[0], ArgValue{schedule.frequency});
+    set(rule.args[1], ArgValue{schedule.frequency == 1 ? 0 : schedule.offset});
     return {};
   }
 

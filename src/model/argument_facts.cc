@@ -129,6 +129,7 @@ std::optional<std::string> hybrid_pattern(const StatedArguments& stated) {
 
 bool is_heterogeneous(const StatedArguments& stated) {
   return stated.flag("heterogeneous_block_specs").value_or(false) ||
+         stated.flag("use_double_wide_mlp").value_or(false) ||
          stated.find("heterogeneous_layers_config_path") != nullptr ||
          stated.find("heterogeneous_layers_config_encoded_json") != nullptr;
 }

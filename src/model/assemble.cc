@@ -99,8 +99,11 @@ Status Assembler::add_constant(const Instance& instance) {
   const Scope scope{sizes_, instance.bindings};
   MappedTensor tensor;
   tensor.desc.name = SW_TRY(instance.rule->megatron[0].render(scope));
-  tensor.desc.dtype = instance.rule->dtype.value_or(DType::kBF16);
-  tensor.constant = std::get<Constant>(instance.rule->transform).value;
+  // Without one of its own it has that of the tensor before it.
+  const DType before = result_.hf.empty() ? DType::kBF16 : result_.hf.back().desc.dtype;
+  const auto& constant = std::get<Constant>(instance.rule->transform);
+  tensor.desc.dtype = instance.rule->dtype.value_or(constant.is_unused ? before : DType::kBF16);
+  (constant.is_unused ? tensor.rest : tensor.constant) = constant.value;
   tensor.pinned_dtype = instance.rule->dtype.has_value();
   for (const SizeExpr& extent : instance.rule->shape) {
     tensor.desc.shape.push_back(SW_TRY(extent.evaluate(scope)));
@@ -126,7 +129,9 @@ Status Assembler::add_lowered(const Instance& instance, const Lowered& lowered,
   }
   std::vector<std::uint32_t> megatron_at;
   for (TensorDesc& desc : megatron) {
-    megatron_at.push_back(SW_TRY(add_tensor(Side::kMegatron, mapped(std::move(desc)), rule.path)));
+    MappedTensor target = mapped(std::move(desc));
+    target.rest = lowered.fill;
+    megatron_at.push_back(SW_TRY(add_tensor(Side::kMegatron, std::move(target), rule.path)));
   }
   const std::size_t turns = hf_at.size() / lowered.hf.size();
   for (std::size_t turn = 0; turn < turns; ++turn) {
@@ -139,6 +144,7 @@ Status Assembler::add_lowered(const Instance& instance, const Lowered& lowered,
       block.shape = piece.shape;
       block.hf_axis = piece.hf_axis;
       block.hf_step = piece.hf_step;
+      block.repeats = piece.repeats;
       if (!rule.stack.empty()) {
         block.megatron_origin = stacked(static_cast<std::int64_t>(turn), piece.megatron_origin);
         block.shape = stacked(1, piece.shape);
@@ -213,7 +219,8 @@ Status Assembler::add_from_megatron(const Instance& instance, const TensorIndex&
   if (const auto* constant = std::get_if<Constant>(&rule.transform)) {
     Status shape = check_shape(rule, shapes[0], scope);
     if (!shape) return std::unexpected(std::move(shape).error().within(object));
-    MappedTensor tensor{megatron[0], rule.dtype.has_value(), false, 0.0, constant->value};
+    MappedTensor tensor{megatron[0], rule.dtype.has_value(), false, 0.0, std::nullopt};
+    (constant->is_unused ? tensor.rest : tensor.constant) = constant->value;
     SW_TRY(add_tensor(Side::kMegatron, std::move(tensor), rule.path));
     return {};
   }

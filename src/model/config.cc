@@ -14,6 +14,8 @@
 #include "codec/json_text.h"
 #include "model/config_rules.h"
 #include "model/config_values.h"
+#include "model/instances.h"
+#include "model/window_layers.h"
 
 namespace shardwright {
 namespace {
@@ -158,10 +160,27 @@ ArgValue side_of(const ArgValue& value) {
   return is_square ? ArgValue{sides->front()} : value;
 }
 
-/// The value of that name; of `name.length` how long the list or text is, of `name.side` the number
-/// of a list of equal ones.
+/// What all entries `key.ANY.rest` are, for the name `key.*.rest`; nothing where they differ.
+std::optional<ArgValue> common_value(const Arguments& values, std::string_view name) {
+  const std::size_t star = name.find('*');
+  const std::string_view before = name.substr(0, star);
+  const std::string_view behind = name.substr(star + 1);
+  std::optional<ArgValue> common;
+  for (auto at = values.lower_bound(before); at != values.end() && at->first.starts_with(before);
+       ++at) {
+    const std::string_view rest = std::string_view(at->first).substr(before.size());
+    if (rest.find('.') == std::string_view::npos || rest.substr(rest.find('.')) != behind) continue;
+    if (common && !same_value(*common, at->second)) return std::nullopt;
+    common = at->second;
+  }
+  return common;
+}
+
+/// The value of that name; of `key.*.rest` that of all such entries; of `name.length` how long the
+/// list or text is, of `name.side` the number of a list of equal ones.
 std::optional<ArgValue> size_value(const Arguments& values, std::string_view name) {
   if (const ArgValue* value = find_set(values, name)) return *value;
+  if (name.find(".*.") != std::string_view::npos) return common_value(values, name);
   if (!is_of_a_list(name)) return std::nullopt;
   const std::size_t dot = name.rfind('.');
   const ArgValue* value = find_set(values, name.substr(0, dot));
@@ -221,6 +240,31 @@ std::optional<std::int64_t> named_size(const NamedSizes& named, const Arguments&
   return found == named.sizes.end() ? std::nullopt : std::optional(found->second);
 }
 
+bool is_of_layers(const SizeRule& rule) { return rule.each_window || !rule.each_from.empty(); }
+
+// A number for each layer, under the name that conditions there ask for.
+Status add_layer_sizes(const SizeRule& rule, const Arguments& values, bool from_args,
+                       ModelSizes& sizes) {
+  const std::int64_t layers = SW_TRY(layers_of(sizes));
+  const ArgValue* told = first_set(values, from_args ? rule.args : rule.hf);
+  WindowedLayers windowed;
+  if (!rule.each_from.empty()) {
+    const std::int64_t first = SW_TRY((Scope{sizes, {}}.value_of(rule.each_from)));
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      windowed.push_back(layer < first ? 0 : 1);
+    }
+  } else if (told != nullptr) {
+    windowed = SW_TRY(from_window_argument(*told, layers));
+  } else if (!rule.fallbacks.empty()) {
+    const std::int64_t period = SW_TRY((rule.fallbacks[0].evaluate(Scope{sizes, {}})));
+    windowed = every_so_many_whole(std::max<std::int64_t>(period, 1), layers);
+  }
+  for (std::size_t layer = 0; layer < windowed.size(); ++layer) {
+    sizes[layer_size_name(rule.name, static_cast<std::int64_t>(layer))] = windowed[layer];
+  }
+  return {};
+}
+
 bool is_switched_off(const SizeRule& rule, const Arguments& values) {
   if (rule.args_if.empty()) return false;
   const ArgValue* value = find_set(values, rule.args_if);
@@ -276,7 +320,7 @@ Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& valu
                                    bool from_args) {
   SizesWithDoubts result;
   for (const SizeRule& rule : mapping.sizes) {
-    if (from_args && is_switched_off(rule, values)) continue;
+    if (is_of_layers(rule) || (from_args && is_switched_off(rule, values))) continue;
     const std::vector<std::string> names =
         from_args ? rule.args : with_top_level(rule.hf, mapping.config_section);
     Found found = SW_TRY(find_size(rule, names, values));
@@ -286,7 +330,7 @@ Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& valu
     if (found.is_doubtful) result.guessed.push_back(rule.name);
   }
   for (const SizeRule& rule : mapping.sizes) {
-    if (result.sizes.contains(rule.name)) continue;
+    if (result.sizes.contains(rule.name) || is_of_layers(rule)) continue;
     const auto is_known = [&](const std::string& name) { return result.sizes.contains(name); };
     const auto usable = std::ranges::find_if(rule.fallbacks, [&](const SizeExpr& expr) {
       return std::ranges::all_of(expr.names(), is_known);
@@ -303,6 +347,9 @@ Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& valu
                   names.empty() ? rule.name : fmt::format("{}", fmt::join(names, " or ")),
                   mapping.family);
     }
+  }
+  for (const SizeRule& rule : mapping.sizes) {
+    if (is_of_layers(rule)) SW_TRY(add_layer_sizes(rule, values, from_args, result.sizes));
   }
   return result;
 }

@@ -8,6 +8,7 @@
 #include "model/config_rules.h"
 #include "model/config_values.h"
 #include "model/expert_layers.h"
+#include "model/indexer_layers.h"
 #include "model/layer_kinds.h"
 #include "model/window_layers.h"
 
@@ -35,7 +36,7 @@ class ConfigBuilder {
 
  private:
   void add_size(const SizeRule& rule) {
-    if (rule.hf.empty() || is_of_a_list(rule.hf[0])) return;
+    if (rule.hf.empty() || is_of_a_list(rule.hf[0]) || rule.each_window) return;
     const FlagName flag = flag_name(rule.hf[0]);
     const auto size = sizes_.sizes.find(rule.name);
     if (size == sizes_.sizes.end()) {
@@ -70,11 +71,16 @@ class ConfigBuilder {
       return {};
     }
     if (lists_kinds(rule)) return apply_kinds(rule);
-    if (rule.kind == RuleKind::kWindowLayers) return apply_window_layers(rule);
+    if (tells_windows(rule)) return apply_window_layers(rule);
     if (rule.kind == RuleKind::kInverseSqrt || rule.kind == RuleKind::kFraction) {
       return apply_number(rule);
     }
     if (tells_experts(rule)) return apply_experts(rule);
+    if (rule.kind == RuleKind::kListed) {
+      apply_listed(rule);
+      return {};
+    }
+    if (rule.kind == RuleKind::kIndexerLayers) return apply_indexers(rule);
     if (rule.kind == RuleKind::kInverted) {
       apply_inverted(rule);
       return {};
@@ -147,7 +153,7 @@ class ConfigBuilder {
     const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
     const auto found = args_.find(rule.args[0]);  // None says something here
     if (found != args_.end()) {
-      set(rule.hf[0], to_layer_types(SW_TRY(from_skip_frequency(found->second, layers))), false);
+      set(rule.hf[0], to_layer_types(SW_TRY(from_window_argument(found->second, layers))), false);
     } else if (rule.fallback) {
       const std::int64_t period = std::max<std::int64_t>(whole_or(&*rule.fallback, 1), 1);
       set(rule.hf[0], to_layer_types(every_so_many_whole(period, layers)), true);
@@ -175,6 +181,18 @@ class ConfigBuilder {
     const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
     const ArgValue* found = first_set(args_, rule.args);
     const ExpertLayers experts = from_layer_frequency(found, layers);
+    if (rule.kind == RuleKind::kExpertTypes) {
+      set(rule.hf[0], ArgValue{to_mlp_types(experts)}, false);
+      return {};
+    }
+    if (rule.kind == RuleKind::kExpertNumbers) {
+      Pattern numbers;
+      for (std::int64_t layer = 0; layer < layers; ++layer) {
+        if (experts[static_cast<std::size_t>(layer)] != 0) numbers.push_back(layer);
+      }
+      set(rule.hf[0], ArgValue{std::move(numbers)}, false);
+      return {};
+    }
     Pattern dense;
     for (std::int64_t layer = 0; layer < layers; ++layer) {
       if (experts[static_cast<std::size_t>(layer)] == 0) dense.push_back(layer);
@@ -196,6 +214,26 @@ class ConfigBuilder {
     } else if (rule.hf.size() > 1) {
       set(rule.hf[1], ArgValue{std::int64_t{1}}, false);
     }
+    return {};
+  }
+
+  void apply_listed(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    const auto* list = found == nullptr ? nullptr : std::get_if<Pattern>(found);
+    if (list == nullptr || list->size() != rule.hf.size()) return;
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      set(rule.hf[i], ArgValue{static_cast<double>((*list)[i])}, false);
+    }
+  }
+
+  Status apply_indexers(const ConfigRule& rule) {
+    const IndexerSchedule schedule{whole_or(find_set(args_, rule.args[0]), 1),
+                                   whole_or(find_set(args_, rule.args[1]), 0)};
+    if (schedule.frequency <= 1) return {};
+    const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
+    set(rule.hf[0], ArgValue{types_of_schedule(schedule, layers)}, false);
+    set(rule.hf[1], ArgValue{schedule.frequency}, false);
+    set(rule.hf[2], ArgValue{schedule.offset}, false);
     return {};
   }
 

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "model/config_values.h"
 #include "model/layer_kinds.h"
+#include "model/window_layers.h"
 
 namespace shardwright {
 namespace {
@@ -90,12 +91,23 @@ Result<std::optional<std::int64_t>> listed_layers(const ConfigRule& rule, const 
 }
 
 bool is_of_a_list(std::string_view name) {
-  return name.ends_with(".length") || name.ends_with(".side");
+  return name.ends_with(".length") || name.ends_with(".side") ||
+         name.find(".*.") != std::string_view::npos;
 }
 
 bool tells_experts(const ConfigRule& rule) {
   return rule.kind == RuleKind::kDenseFirst || rule.kind == RuleKind::kSparseStep ||
-         rule.kind == RuleKind::kExpertRange;
+         rule.kind == RuleKind::kExpertRange || rule.kind == RuleKind::kExpertTypes ||
+         rule.kind == RuleKind::kExpertNumbers;
+}
+
+bool tells_windows(const ConfigRule& rule) {
+  return rule.kind == RuleKind::kWindowLayers || rule.kind == RuleKind::kWindowPattern;
+}
+
+ArgValue windows_argument(const ConfigRule& rule, const std::vector<std::int64_t>& windowed) {
+  return rule.kind == RuleKind::kWindowPattern ? to_attention_pattern(windowed)
+                                               : to_skip_frequency(windowed);
 }
 
 std::vector<std::int64_t> inverted(std::vector<std::int64_t> flags) {

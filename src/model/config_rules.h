@@ -42,6 +42,13 @@ namespace shardwright {
 
 /// The number of layers, for lists with an entry per layer. Errors: kLimit, kConfigMissing.
 [[nodiscard]] Result<std::int64_t> layers_of(const ModelSizes& sizes);
+/// Whether a rule says which layers have a sliding window.
+[[nodiscard]] bool tells_windows(const ConfigRule& rule);
+
+/// Megatron's argument for the windows, as the rule's kind has it.
+[[nodiscard]] ArgValue windows_argument(const ConfigRule& rule,
+                                        const std::vector<std::int64_t>& windowed);
+
 /// Whether the rule is about the layers that have experts.
 [[nodiscard]] bool tells_experts(const ConfigRule& rule);
 /// 0 for 1 and 1 for 0.

@@ -97,7 +97,9 @@ Status check_apart(const Extent& extent, std::vector<Footprint>& footprints) {
   return {};
 }
 
-Status check_tensor(const Extent& extent, std::vector<Footprint>& footprints) {
+/// `has_rest`: elements may be left over.
+Status check_tensor(const Extent& extent, std::vector<Footprint>& footprints,
+                    bool has_rest = false) {
   const std::int64_t due = SW_TRY(element_count(extent.shape));
   std::erase_if(footprints, [](const Footprint& footprint) {
     return std::ranges::any_of(footprint.runs, [](const Run& run) { return run.count == 0; });
@@ -112,7 +114,7 @@ Status check_tensor(const Extent& extent, std::vector<Footprint>& footprints) {
     if (taken > due) break;
   }
   SW_TRY(check_apart(extent, footprints));
-  if (taken == due) return {};
+  if (taken == due || (has_rest && taken < due)) return {};
   return fail(taken < due ? Code::kHole : Code::kOverlap,
               "tensor {}: found blocks for {} elements, expected {}; the mapping file does not "
               "describe this tensor",
@@ -130,7 +132,7 @@ Status check_blocks(const Correspondence& correspondence) {
       return fail(Code::kInternal, "block: found tensor {} and {}, expected known ones", block.hf,
                   block.megatron);
     }
-    hf[block.hf].push_back(SW_TRY(on_hf(block)));
+    if (!block.repeats) hf[block.hf].push_back(SW_TRY(on_hf(block)));
     megatron[block.megatron].push_back(on_megatron(block));
     const MappedTensor& source = correspondence.hf[block.hf];
     if (source.vocabulary && !source.desc.shape.empty()) {
@@ -146,7 +148,7 @@ Status check_blocks(const Correspondence& correspondence) {
     if (tensor.constant) continue;
     Extent extent{&tensor, tensor.desc.shape};
     if (tensor.vocabulary && rows[i] >= 0) extent.shape[0] = std::min(extent.shape[0], rows[i]);
-    SW_TRY(check_tensor(extent, megatron[i]));
+    SW_TRY(check_tensor(extent, megatron[i], tensor.rest.has_value()));
   }
   return {};
 }

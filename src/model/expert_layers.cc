@@ -4,8 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fail.h"
+
 namespace shardwright {
 namespace {
+
+constexpr std::string_view kSparseMlp = "sparse";
+constexpr std::string_view kDenseMlp = "dense";
 
 ExpertLayers where(std::int64_t layers, const auto& has_experts) {
   ExpertLayers experts;
@@ -38,6 +43,37 @@ ExpertLayers experts_in(const ExpertRange& range, std::int64_t layers) {
   return where(layers, [&, step = usable(range.interval)](std::int64_t layer) {
     return layer >= range.first && layer <= last && (layer + 1) % step == 0;
   });
+}
+
+ExpertLayers experts_numbered(std::span<const std::int64_t> numbers, std::int64_t layers) {
+  return where(layers, [numbers](std::int64_t layer) {
+    return std::ranges::find(numbers, layer) != numbers.end();
+  });
+}
+
+Result<ExpertLayers> experts_of_types(std::string_view name, const std::vector<std::string>& types,
+                                      std::int64_t layers) {
+  if (std::cmp_not_equal(types.size(), layers)) {
+    return fail(Code::kConfigMissing, "{}: found {} entries, expected {}, one per layer", name,
+                types.size(), layers);
+  }
+  ExpertLayers experts;
+  for (const std::string& type : types) {
+    if (type != kSparseMlp && type != kDenseMlp) {
+      return fail(Code::kConfigMissing, "{}: found '{}', expected '{}' or '{}'", name, type,
+                  kDenseMlp, kSparseMlp);
+    }
+    experts.push_back(type == kSparseMlp ? 1 : 0);
+  }
+  return experts;
+}
+
+std::vector<std::string> to_mlp_types(const ExpertLayers& experts) {
+  std::vector<std::string> types;
+  for (const std::int64_t has_experts : experts) {
+    types.emplace_back(has_experts != 0 ? kSparseMlp : kDenseMlp);
+  }
+  return types;
 }
 
 ArgValue to_layer_frequency(ExpertLayers experts) {

@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/arguments.h"
+#include "shardwright/error.h"
 
 namespace shardwright {
 
@@ -26,6 +29,15 @@ struct ExpertRange {
   std::int64_t interval = 1;
 };
 [[nodiscard]] ExpertLayers experts_in(const ExpertRange& range, std::int64_t layers);
+/// The layers of these numbers, counted from 0 (Llama 4).
+[[nodiscard]] ExpertLayers experts_numbered(std::span<const std::int64_t> numbers,
+                                            std::int64_t layers);
+/// Layers that a list with an entry for each calls "sparse", where dense ones are "dense" (`name`:
+/// the list's, for messages). Error: kConfigMissing, for other words and other lengths.
+[[nodiscard]] Result<ExpertLayers> experts_of_types(std::string_view name,
+                                                    const std::vector<std::string>& types,
+                                                    std::int64_t layers);
+[[nodiscard]] std::vector<std::string> to_mlp_types(const ExpertLayers& experts);
 
 /// Megatron's `moe_layer_freq`: one number where all layers are alike, because a list makes
 /// Megatron name every layer.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -154,8 +155,8 @@ way stands in [losses.md](losses.md).
 * **Import**: equal, bit by bit, to what Megatron-Bridge or mbridge made of the same files.
 * **Round trip**: models that transformers made come back bit by bit, also with a config.json alone
   and from Megatron's arguments alone. Of those that transformers lacks (MiMo, InternLM,
-  InternVLChatModel, LLaVA in its own code's names, LLaVA-OneVision 1.5 and 2, Kimi-VL) tensors of
-  the published names come back.
+  InternVLChatModel, LLaVA in its own code's names, LLaVA-OneVision 1.5 and 2, Kimi-VL, Ling 2)
+  tensors of the published names come back.
 * **Same logits**: Megatron-Core, built from the arguments written, computes what transformers does
   (of InternLM, what a Llama of the same weights does).
 
@@ -163,12 +164,131 @@ way stands in [losses.md](losses.md).
 |---|---|---|---|---|---|---|---|---|
 )";
 
+// The architectures that Megatron-Bridge registers, as of August 2026.
+constexpr std::string_view kRegistry[] = {
+    "BailingMoeV2ForCausalLM",
+    "DeciLMForCausalLM",
+    "DeepseekV2ForCausalLM",
+    "DeepseekV3ForCausalLM",
+    "DeepseekV4ForCausalLM",
+    "Ernie4_5_MoeForCausalLM",
+    "Ernie4_5_VLMoeForConditionalGeneration",
+    "Exaone4ForCausalLM",
+    "Exaone4_5_ForConditionalGeneration",
+    "ExaoneMoeForCausalLM",
+    "FalconH1ForCausalLM",
+    "FluxTransformer2DModel",
+    "Gemma2ForCausalLM",
+    "Gemma3ForCausalLM",
+    "Gemma3ForConditionalGeneration",
+    "Gemma4ForCausalLM",
+    "Gemma4ForConditionalGeneration",
+    "GemmaForCausalLM",
+    "Glm4MoeForCausalLM",
+    "Glm4MoeLiteForCausalLM",
+    "Glm4vMoeForConditionalGeneration",
+    "GlmMoeDsaForCausalLM",
+    "GptOssForCausalLM",
+    "HYV3ForCausalLM",
+    "KimiK25ForConditionalGeneration",
+    "KimiK2ForCausalLM",
+    "KimiK3ForConditionalGeneration",
+    "LLaDAModelLM",
+    "LlamaForCausalLM",
+    "MiMoForCausalLM",
+    "MiMoV2FlashForCausalLM",
+    "MiniMaxM2ForCausalLM",
+    "MiniMaxM3SparseForConditionalGeneration",
+    "Mistral3ForConditionalGeneration",
+    "MistralForCausalLM",
+    "NemotronForCausalLM",
+    "NemotronHForCausalLM",
+    "NemotronH_Nano_Omni_Reasoning_V3",
+    "NemotronH_Nano_VL_V2",
+    "NemotronH_Super_Omni_Reasoning_V3",
+    "OlmoeForCausalLM",
+    "Qwen2AudioForConditionalGeneration",
+    "Qwen2ForCausalLM",
+    "Qwen2_5OmniForConditionalGeneration",
+    "Qwen2_5_VLForConditionalGeneration",
+    "Qwen3ASRForConditionalGeneration",
+    "Qwen3ForCausalLM",
+    "Qwen3MoeForCausalLM",
+    "Qwen3NextForCausalLM",
+    "Qwen3OmniMoeForConditionalGeneration",
+    "Qwen3VLForConditionalGeneration",
+    "Qwen3VLMoeForConditionalGeneration",
+    "Qwen3_5ForCausalLM",
+    "Qwen3_5ForConditionalGeneration",
+    "Qwen3_5ForTokenClassification",
+    "Qwen3_5MoeForCausalLM",
+    "Qwen3_5MoeForConditionalGeneration",
+    "SarvamMLAForCausalLM",
+    "SarvamMoEForCausalLM",
+    "Step3p5ForCausalLM",
+    "Step3p7ForConditionalGeneration",
+    "WanTransformer3DModel",
+};
+
+std::string truth_of(const Evidence& evidence, const Mapping& mapping) {
+  std::vector<std::string_view> truths;
+  if (evidence.has_import(mapping)) truths.emplace_back("Megatron-Bridge's or mbridge's own files");
+  if (evidence.is_in("test_same_outputs", mapping)) {
+    truths.emplace_back("same logits in Megatron-Core");
+  }
+  if (!truths.empty()) return fmt::format("{}", fmt::join(truths, "; "));
+  return mapping.names_from.empty() ? "transformers' names, back bit by bit"
+                                    : "published key lists, back bit by bit";
+}
+
+std::string by_registry(const Evidence& evidence, std::span<const Mapping> mappings) {
+  std::string text =
+      "\n## By Megatron-Bridge's registry\n\n"
+      "| Registered architecture | Families here | Truth |\n|---|---|---|\n";
+  for (const std::string_view name : kRegistry) {
+    std::vector<std::string> families;
+    std::set<std::string> truths;
+    for (const Mapping& mapping : mappings) {
+      if (std::ranges::find(mapping.architectures, name) == mapping.architectures.end()) continue;
+      families.push_back(mapping.family);
+      truths.insert(truth_of(evidence, mapping));
+    }
+    text +=
+        fmt::format("| {} | {} | {} |\n", name,
+                    families.empty() ? "none yet" : fmt::format("{}", fmt::join(families, ", ")),
+                    fmt::join(truths, " / "));
+  }
+  return text;
+}
+
+std::string by_model(const Evidence& evidence, std::span<const Mapping> mappings) {
+  std::map<std::string, std::string> rows;  // by the name in small letters
+  for (const Mapping& mapping : mappings) {
+    for (const std::string& model : mapping.models) {
+      std::string key = model + mapping.family;
+      std::ranges::transform(key, key.begin(), [](unsigned char c) { return std::tolower(c); });
+      rows[key] = fmt::format(
+          "| {} | {} | {} | {} | {} |\n", model, mapping.family,
+          fmt::join(mapping.architectures, ", "),
+          mapping.names_from.empty() ? "nobody; Megatron-Core's modules" : mapping.names_from,
+          truth_of(evidence, mapping));
+    }
+  }
+  std::string text =
+      "\n## By model\n\nWhere nobody publishes Megatron names for an architecture, they are those "
+      "that Megatron-Core's own\nmodules of the same form have.\n\n"
+      "| Model | Family | Architectures | Megatron names by | Truth |\n|---|---|---|---|---|\n";
+  for (const auto& [key, row] : rows) text += row;
+  return text;
+}
+
 std::string families_page() {
   const Evidence evidence;
   std::string page(kHead);
   std::vector<std::string> beyond;
   const auto mark = [](bool yes) { return yes ? "yes" : ""; };
-  for (const Mapping& mapping : shipped_mappings()) {
+  const std::vector<Mapping> mappings = shipped_mappings();
+  for (const Mapping& mapping : mappings) {
     const Traits traits(mapping);
     page += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", mapping.family,
                         fmt::join(mapping.architectures, ", "), traits.attention(), traits.mlp(),
@@ -179,12 +299,25 @@ std::string families_page() {
       beyond.push_back(fmt::format("* {}: {}.\n", mapping.family, fact));
     }
   }
+  page += by_model(evidence, mappings) + by_registry(evidence, mappings);
   page += "\n## What no argument of Megatron-Core says\n\n";
   page +=
       "The weights are converted all the same; training such a model takes its own modules, as "
       "Megatron-Bridge\nhas them. `convert` says so too.\n\n";
   for (const std::string& line : beyond) page += line;
   return page;
+}
+
+TEST(FamiliesPage, EachFamilyNamesItsModels) {
+  for (const Mapping& mapping : shipped_mappings()) {
+    EXPECT_FALSE(mapping.models.empty()) << mapping.family;
+    const auto is_registered = [](const std::string& name) {
+      return std::ranges::find(kRegistry, name) != std::ranges::end(kRegistry);
+    };
+    EXPECT_EQ(std::ranges::any_of(mapping.architectures, is_registered),
+              mapping.names_from == "Megatron-Bridge")
+        << mapping.family;
+  }
 }
 
 TEST(FamiliesPage, IsWhatTheMappingFilesAndTestsSay) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/instances.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -97,9 +99,18 @@ const TensorDesc* TensorIndex::find(std::string_view name) const {
   return found == by_name_.end() ? nullptr : &tensors_[found->second];
 }
 
-bool holds(const std::optional<Condition>& condition, const ModelSizes& sizes) {
+std::string layer_size_name(std::string_view size, std::int64_t layer) {
+  return fmt::format("{}.{}", size, layer);
+}
+
+bool holds(const std::optional<Condition>& condition, const ModelSizes& sizes,
+           std::span<const Binding> bindings) {
   if (!condition) return true;
-  const auto found = sizes.find(condition->size);
+  auto found = sizes.find(condition->size);
+  const auto layer = std::ranges::find(bindings, "layer", &Binding::name);
+  if (found == sizes.end() && layer != bindings.end()) {
+    found = sizes.find(layer_size_name(condition->size, layer->value));
+  }
   return (found != sizes.end() && found->second != 0) == condition->non_zero;
 }
 
@@ -179,7 +190,7 @@ Status Selector::visit(std::span<const Item> items, Bindings& bindings, Selectio
 }
 
 Status Selector::visit_rule(const Rule& rule, const Bindings& bindings, Selection& selection) {
-  if (!holds(rule.condition, sizes_)) return {};
+  if (!holds(rule.condition, sizes_, bindings)) return {};
   Instance instance{&rule, bindings};
   const Scope scope{sizes_, bindings};
   std::vector<std::string> missing;
@@ -213,7 +224,7 @@ Status Selector::visit_rule(const Rule& rule, const Bindings& bindings, Selectio
 }
 
 Status Selector::visit_section(const Section& section, Bindings& bindings, Selection& selection) {
-  if (!holds(section.condition, sizes_)) return {};
+  if (!holds(section.condition, sizes_, bindings)) return {};
   if (section.index.empty()) return visit(section.items, bindings, selection);
   const std::int64_t count = SW_TRY(loop_count(mapping_, sizes_, section.index));
   bindings.push_back(Binding{section.index, 0});

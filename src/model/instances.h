@@ -74,7 +74,11 @@ class Selector {
   std::size_t spent_ = 0;
 };
 
-[[nodiscard]] bool holds(const std::optional<Condition>& condition, const ModelSizes& sizes);
+/// The name of a size that each layer has one of.
+[[nodiscard]] std::string layer_size_name(std::string_view size, std::int64_t layer);
+
+[[nodiscard]] bool holds(const std::optional<Condition>& condition, const ModelSizes& sizes,
+                         std::span<const Binding> bindings = {});
 
 /// How many values a loop variable takes. Errors: kConfigMissing, kLimit.
 [[nodiscard]] Result<std::int64_t> loop_count(const Mapping& mapping, const ModelSizes& sizes,

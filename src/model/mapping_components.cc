@@ -70,4 +70,58 @@ Result<Components> parse_components(const JsonNode& node, const KnownNames& know
   return components;
 }
 
+Result<std::vector<NeededArg>> parse_needed_args(const JsonNode& root) {
+  std::vector<NeededArg> needed;
+  const std::optional<JsonNode> node = root.find("needs_args");
+  if (node && node->is_object()) {
+    const auto members = SW_TRY(node->members());
+    for (const auto& [name, value] : members) {
+      needed.push_back(NeededArg{name, SW_TRY(parse_value(value))});
+    }
+    return needed;
+  }
+  const std::vector<std::string> names = SW_TRY(texts_or_none(root, "needs_args"));
+  for (const std::string& name : names) needed.push_back(NeededArg{name, std::nullopt});
+  return needed;
+}
+
+Result<std::vector<NeededConfig>> parse_needed_config(const JsonNode& root) {
+  std::vector<NeededConfig> needed;
+  const std::optional<JsonNode> node = root.find("needs_config");
+  if (!node) return needed;
+  const auto members = SW_TRY(node->members());
+  for (const auto& [key, list] : members) {
+    NeededConfig& entry = needed.emplace_back(NeededConfig{key, {}});
+    if (list.is_text()) {
+      const std::string word = SW_TRY(list.text());
+      if (word != "set") return list.invalid(fmt::format("'{}'", word), "'set' or a list");
+      continue;
+    }
+    const std::vector<JsonNode> values = SW_TRY(list.elements());
+    for (const JsonNode& value : values) entry.values.push_back(SW_TRY(parse_value(value)));
+    if (values.empty()) return list.invalid("no values", "one or more");
+  }
+  return needed;
+}
+
+Result<std::vector<AlikePart>> parse_alike(const JsonNode& root) {
+  std::vector<AlikePart> parts;
+  const std::optional<JsonNode> list = root.find("alike");
+  if (!list) return parts;
+  const std::vector<JsonNode> nodes = SW_TRY(list->elements());
+  for (const JsonNode& node : nodes) {
+    SW_TRY(node.only({"megatron", "hf", "optional"}));
+    AlikePart& part = parts.emplace_back();
+    const JsonNode megatron = SW_TRY(node.at("megatron"));
+    part.megatron = SW_TRY(megatron.text());
+    part.hf = SW_TRY(texts_or_none(node, "hf"));
+    part.optional = SW_TRY(flag_or(node, "optional", false));
+    const auto ends = [](const std::string& prefix) { return prefix.ends_with('.'); };
+    if (part.hf.empty() || !ends(part.megatron) || !std::ranges::all_of(part.hf, ends)) {
+      return node.invalid("no prefixes", "'megatron' and 'hf' with a dot at their ends");
+    }
+  }
+  return parts;
+}
+
 }  // namespace shardwright

@@ -102,8 +102,8 @@ Result<NamedSizes> parse_named_sizes(const JsonNode& node, const KnownNames& kno
 
 Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
                                  const KnownNames& known) {
-  SW_TRY(
-      node.only({"hf", "args", "args_if", "named", "default", "optional", "flag", "first_wins"}));
+  SW_TRY(node.only({"hf", "args", "args_if", "named", "default", "optional", "flag", "first_wins",
+                    "each_window", "each_from"}));
   SizeRule rule;
   rule.name = name;
   rule.hf = SW_TRY(config_paths(node, known));
@@ -128,6 +128,14 @@ Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
   rule.optional = SW_TRY(flag_or(node, "optional", false));
   rule.flag = SW_TRY(flag_or(node, "flag", false));
   rule.first_wins = SW_TRY(flag_or(node, "first_wins", false));
+  rule.each_window = SW_TRY(flag_or(node, "each_window", false));
+  if (const std::optional<JsonNode> from = node.find("each_from")) {
+    rule.each_from = SW_TRY(from->text());
+    if (!known.sizes.contains(rule.each_from)) {
+      return from->invalid(fmt::format("size '{}'", rule.each_from), "one that 'sizes' defines");
+    }
+    return rule;
+  }
   if (rule.hf.empty() && rule.args.empty() && rule.fallbacks.empty()) {
     return node.invalid("no source", "'hf', 'args' or 'default'");
   }
@@ -149,14 +157,21 @@ Result<ConfigRule::Kind> parse_kind(const JsonNode& node) {
   if (kind == "linear_attention") return Kind::kLinearAttention;
   if (kind == "block_pattern") return Kind::kBlockPattern;
   if (kind == "window_layers") return Kind::kWindowLayers;
+  if (kind == "window_pattern") return Kind::kWindowPattern;
+  if (kind == "listed") return Kind::kListed;
   if (kind == "inverse_sqrt") return Kind::kInverseSqrt;
   if (kind == "fraction") return Kind::kFraction;
   if (kind == "expert_range") return Kind::kExpertRange;
+  if (kind == "expert_numbers") return Kind::kExpertNumbers;
+  if (kind == "expert_types") return Kind::kExpertTypes;
+  if (kind == "indexer_layers") return Kind::kIndexerLayers;
   if (kind == "inverted") return Kind::kInverted;
-  return named->invalid(fmt::format("'{}'", kind),
-                        "pair, window, dense_first, sparse_step, alike, window_layers, "
-                        "inverse_sqrt, fraction, expert_range, inverted, linear_attention or "
-                        "block_pattern");
+  return named->invalid(
+      fmt::format("'{}'", kind),
+      "pair, window, dense_first, sparse_step, alike, window_layers, "
+      "window_pattern, listed, inverse_sqrt, fraction, expert_range, "
+      "expert_numbers, expert_types, indexer_layers, inverted, linear_attention or "
+      "block_pattern");
 }
 
 Result<std::optional<ArgValue>> value_of(const JsonNode& node, std::string_view key) {
@@ -207,6 +222,12 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
   }
   if (rule.kind == ConfigRule::Kind::kExpertRange && rule.hf.size() != 3) {
     return node.invalid(fmt::format("{} HF names", rule.hf.size()), "first, last and interval");
+  }
+  if (rule.kind == ConfigRule::Kind::kIndexerLayers &&
+      (rule.hf.size() != 3 || rule.args.size() != 2)) {
+    return node.invalid(
+        fmt::format("{} HF names and {} arguments", rule.hf.size(), rule.args.size()),
+        "the list of layers, and on both sides frequency and offset");
   }
   if (rule.kind == ConfigRule::Kind::kSparseStep && rule.hf.size() != 2) {
     return node.invalid(fmt::format("{} HF names", rule.hf.size()),

@@ -38,9 +38,9 @@ bool is_merged_by_entry(std::string_view key) {
 }
 
 bool is_own(std::string_view key) {
-  constexpr std::array<std::string_view, 10> kKeys{
-      "family",     "extends",      "abstract", "architectures", "model_types",
-      "needs_args", "needs_config", "inferred", "$schema",       "about"};
+  constexpr std::array<std::string_view, 12> kKeys{
+      "models",      "names_from", "family",       "extends",  "abstract", "architectures",
+      "model_types", "needs_args", "needs_config", "inferred", "$schema",  "about"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
@@ -208,11 +208,13 @@ class ItemParser {
 /// The names that items state, each with the condition under which it is stated.
 using SeenNames = std::set<std::string>;
 
-Status add_names(const Rule& rule, SeenNames& seen) {
-  std::string when;
-  if (rule.condition) {
-    when = (rule.condition->non_zero ? "\nif " : "\nunless ") + rule.condition->size;
-  }
+std::string when_also(const std::string& when, const std::optional<Condition>& condition) {
+  if (!condition) return when;
+  return when + (condition->non_zero ? "\nif " : "\nunless ") + condition->size;
+}
+
+Status add_names(const Rule& rule, const std::string& outside, SeenNames& seen) {
+  const std::string when = when_also(outside, rule.condition);
   for (const auto* names : {&rule.megatron, &rule.hf}) {
     const std::string side = names == &rule.hf ? "hf " : "megatron ";
     for (const NameTemplate& name : *names) {
@@ -226,17 +228,18 @@ Status add_names(const Rule& rule, SeenNames& seen) {
 }
 
 /// Refuses two rules for one name. The options of a choice exclude each other, so they may agree.
-Status check_unique(std::span<const Item> items, SeenNames& seen) {
+/// `when`: the conditions of the sections around them.
+Status check_unique(std::span<const Item> items, const std::string& when, SeenNames& seen) {
   for (const Item& item : items) {
-    if (const auto* rule = std::get_if<Rule>(&item.value)) SW_TRY(add_names(*rule, seen));
+    if (const auto* rule = std::get_if<Rule>(&item.value)) SW_TRY(add_names(*rule, when, seen));
     if (const auto* section = std::get_if<Section>(&item.value)) {
-      SW_TRY(check_unique(section->items, seen));
+      SW_TRY(check_unique(section->items, when_also(when, section->condition), seen));
     }
     if (const auto* choice = std::get_if<Choice>(&item.value)) {
       SeenNames together = seen;
       for (const std::vector<Item>& option : choice->options) {
         SeenNames alone = seen;
-        SW_TRY(check_unique(option, alone));
+        SW_TRY(check_unique(option, when, alone));
         together.merge(alone);
       }
       seen = std::move(together);
@@ -313,45 +316,15 @@ Result<KnownNames> parse_numbers(const JsonNode& root, Mapping& mapping) {
   return known;
 }
 
-Result<std::vector<NeededArg>> parse_needed_args(const JsonNode& root) {
-  std::vector<NeededArg> needed;
-  const std::optional<JsonNode> node = root.find("needs_args");
-  if (node && node->is_object()) {
-    const auto members = SW_TRY(node->members());
-    for (const auto& [name, value] : members) {
-      needed.push_back(NeededArg{name, SW_TRY(parse_value(value))});
-    }
-    return needed;
-  }
-  const std::vector<std::string> names = SW_TRY(texts_or_none(root, "needs_args"));
-  for (const std::string& name : names) needed.push_back(NeededArg{name, std::nullopt});
-  return needed;
-}
-
-Result<std::vector<NeededConfig>> parse_needed_config(const JsonNode& root) {
-  std::vector<NeededConfig> needed;
-  const std::optional<JsonNode> node = root.find("needs_config");
-  if (!node) return needed;
-  const auto members = SW_TRY(node->members());
-  for (const auto& [key, list] : members) {
-    NeededConfig& entry = needed.emplace_back(NeededConfig{key, {}});
-    if (list.is_text()) {
-      const std::string word = SW_TRY(list.text());
-      if (word != "set") return list.invalid(fmt::format("'{}'", word), "'set' or a list");
-      continue;
-    }
-    const std::vector<JsonNode> values = SW_TRY(list.elements());
-    for (const JsonNode& value : values) entry.values.push_back(SW_TRY(parse_value(value)));
-    if (values.empty()) return list.invalid("no values", "one or more");
-  }
-  return needed;
-}
-
 Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) {
   const JsonNode family = SW_TRY(root.at("family"));
   mapping.family = SW_TRY(family.text());
   mapping.architectures = SW_TRY(texts_or_none(root, "architectures"));
   mapping.model_types = SW_TRY(texts_or_none(root, "model_types"));
+  mapping.models = SW_TRY(texts_or_none(root, "models"));
+  if (const std::optional<JsonNode> from = root.find("names_from")) {
+    mapping.names_from = SW_TRY(from->text());
+  }
   mapping.needs_args = SW_TRY(parse_needed_args(root));
   mapping.needs_config = SW_TRY(parse_needed_config(root));
   mapping.inferred = SW_TRY(flag_or(root, "inferred", true));
@@ -363,11 +336,11 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
 }
 
 Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
-  SW_TRY(
-      root.only({"$schema",       "about",          "family",     "extends",      "abstract",
-                 "architectures", "model_types",    "needs_args", "needs_config", "inferred",
-                 "beyond_args",   "config_section", "sizes",      "indices",      "groups",
-                 "rules",         "copies",         "ignore",     "config",       "components"}));
+  SW_TRY(root.only({"$schema",       "about",          "family",     "extends",      "abstract",
+                    "architectures", "model_types",    "needs_args", "needs_config", "inferred",
+                    "beyond_args",   "config_section", "sizes",      "indices",      "groups",
+                    "rules",         "copies",         "ignore",     "config",       "components",
+                    "alike",         "models",         "names_from"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));
@@ -375,7 +348,7 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
   ItemParser parser(root.find("groups"), known);
   mapping.items = SW_TRY(parser.parse(rules, RulePrefix{}, 0));
   SeenNames seen;
-  SW_TRY(check_unique(mapping.items, seen));
+  SW_TRY(check_unique(mapping.items, "", seen));
   if (const std::optional<JsonNode> copies = root.find("copies")) {
     const std::vector<JsonNode> nodes = SW_TRY(copies->elements());
     for (const JsonNode& node : nodes) mapping.copies.push_back(SW_TRY(parse_copy(node, known)));
@@ -386,6 +359,7 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
       mapping.ignore.push_back(SW_TRY(parse_name_rule(node, known)));
     }
   }
+  mapping.alike = SW_TRY(parse_alike(root));
   if (const std::optional<JsonNode> components = root.find("components");
       components && !is_abstract) {
     Components parsed = SW_TRY(parse_components(*components, known));

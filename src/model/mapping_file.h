@@ -105,6 +105,11 @@ struct SizeRule {
   bool optional = false;
   bool flag = false;        ///< written as true or false
   bool first_wins = false;  ///< several names may legitimately differ
+  /// Not one number but one of each layer: 1 where the attention has a sliding window, else 0, for
+  /// conditions inside the loop over layers. `fallbacks`: every how many-th layer has none.
+  bool each_window = false;
+  /// Likewise: 1 for the layers from that size on.
+  std::string each_from;
 };
 
 /// An argument that must be set, to this value where one is given.
@@ -126,12 +131,18 @@ struct ConfigRule {
     kWindow,           ///< HF counts the tokens of a sliding window, Megatron those before the last
     kDenseFirst,       ///< HF counts leading dense layers, Megatron lists every layer
     kExpertRange,      ///< HF gives first, last and interval of the layers with experts
+    kExpertNumbers,    ///< HF lists the numbers of the layers with experts, Megatron lists every
+                       ///< layer
+    kExpertTypes,      ///< HF names every layer's MLP, Megatron says which have experts
+    kIndexerLayers,    ///< HF names every layer's indexer, Megatron has a frequency and an offset
     kInverted,         ///< a list of 0 and 1, exchanged
+    kListed,           ///< HF has numbers under keys of their own, Megatron lists them
     kSparseStep,       ///< HF gives a step and exceptions, Megatron lists every layer
     kAlike,            ///< the values of `hf` must be the same: Megatron cannot tell them apart
     kLinearAttention,  ///< HF lists every layer's attention or an interval, Megatron likewise
     kBlockPattern,     ///< HF lists every layer's block, Megatron has a letter for each
     kWindowLayers,     ///< HF names every layer's attention, Megatron says which have the window
+    kWindowPattern,    ///< the same, and Megatron says how the two kinds alternate
     kInverseSqrt,      ///< Megatron has one over the square root of HF's number
     kFraction,         ///< Megatron has HF's number as a fraction of `size`
   };
@@ -154,12 +165,22 @@ struct ConfigRule {
   bool inert = false;  ///< Megatron-Core computes nothing with the argument
 };
 
+/// A part of a model (a vision tower) whose tensors Megatron takes from HF as they are, whatever
+/// they are called behind these prefixes.
+struct AlikePart {
+  std::string megatron;         ///< ends with a dot
+  std::vector<std::string> hf;  ///< all spellings; the first is the one that is written
+  bool optional = false;
+};
+
 /// One family, ready to apply. Immutable after parsing, so it may be shared between threads.
 struct Mapping {
   std::string file;  ///< name of the mapping file, for messages
   std::string family;
   std::vector<std::string> architectures;  ///< HF's class names, the written one first
   std::vector<std::string> model_types;    ///< likewise
+  std::vector<std::string> models;         ///< as their makers call them
+  std::string names_from;                  ///< who publishes the Megatron names; empty: nobody
   std::vector<NeededArg> needs_args;       ///< what only this family's arguments have
   std::vector<NeededConfig> needs_config;  ///< the variants of its architecture that it describes
   /// Whether arguments and tensors alone may give this family; not where another one looks the
@@ -172,6 +193,7 @@ struct Mapping {
   std::vector<SizeRule> sizes;
   std::vector<IndexRule> indices;
   std::vector<Item> items;
+  std::vector<AlikePart> alike;
   std::vector<CopyRule> copies;
   std::vector<NameRule> ignore;
   std::vector<ConfigRule> config;

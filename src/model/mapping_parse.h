@@ -61,4 +61,9 @@ struct ParsedTransform {
 [[nodiscard]] Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& known,
                                                       const std::vector<std::string>& loops);
 
+/// The members needs_args, needs_config and alike of a mapping file; empty where it has none.
+[[nodiscard]] Result<std::vector<NeededArg>> parse_needed_args(const JsonNode& root);
+[[nodiscard]] Result<std::vector<NeededConfig>> parse_needed_config(const JsonNode& root);
+[[nodiscard]] Result<std::vector<AlikePart>> parse_alike(const JsonNode& root);
+
 }  // namespace shardwright

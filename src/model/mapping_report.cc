@@ -13,6 +13,7 @@
 #include "model/apply.h"
 #include "model/assemble.h"
 #include "model/instances.h"
+#include "model/kept_alike.h"
 #include "model/nearest.h"
 
 namespace shardwright {
@@ -36,6 +37,12 @@ class Reporter {
       const Status added = assembler.add_from_hf(instance, hf_);
       if (!added)
         add(ProblemKind::kShape, first_name(instance), instance.rule, added.error().message);
+    }
+    for (const TensorDesc& desc : hf_.tensors()) {
+      const auto made = alike_in_megatron(mapping_, desc.name);
+      if (!made || owners_.contains(desc.name)) continue;
+      take(desc.name, "/alike");
+      megatron_.emplace(*made, "/alike");
     }
     for (const TensorDesc& desc : hf_.tensors()) {
       if (!owners_.contains(desc.name)) add(ProblemKind::kUncovered, desc.name, nullptr, {});

@@ -79,16 +79,62 @@ Result<std::vector<SizeExpr>> extents_of(const Context& context, std::size_t cou
   return extents;
 }
 
+constexpr std::array<std::string_view, 3> kQkvRoles = {"q", "k", "v"};
+
+/// Roles that HF has no tensor for: what Megatron has there.
+struct AbsentRoles {
+  std::vector<std::pair<std::string, std::string>> roles;  ///< and the role repeated, or nothing
+  std::optional<double> fill;                              ///< for those that repeat none
+
+  [[nodiscard]] const std::string* of(std::string_view role) const {
+    const auto found =
+        std::ranges::find(roles, role, [](const auto& entry) { return entry.first; });
+    return found == roles.end() ? nullptr : &found->second;
+  }
+};
+
+Status parse_absent(const Context& context, const std::vector<std::string>& present,
+                    AbsentRoles& absent) {
+  const std::optional<JsonNode> node = context.node.find("absent");
+  if (!node) return {};
+  const auto members = SW_TRY(node->members());
+  for (const auto& [role, what] : members) {
+    // Parts are numbered by their roles, so only those behind all present ones may be absent.
+    if (role != "v" && !(role == "k" && node->find("v"))) {
+      return node->invalid(fmt::format("'{}'", role), "v, or k and v");
+    }
+    if (what.value().is_number()) {
+      const double fill = SW_TRY(what.number());
+      if (absent.fill.value_or(fill) != fill) return node->invalid("two numbers", "one");
+      absent.fill = fill;
+      absent.roles.emplace_back(role, "");
+      continue;
+    }
+    const std::string source = SW_TRY(what.text());
+    if (std::ranges::find(present, source) == present.end() || source == "q") {
+      return what.invalid(fmt::format("'{}'", source), "a number, or the role k that is there");
+    }
+    absent.roles.emplace_back(role, source);
+  }
+  return {};
+}
+
 Result<ParsedTransform> parse_qkv(const Context& context, const JsonNode& hf) {
   ParsedTransform parsed;
   Grouped grouped;
+  AbsentRoles absent;
   grouped.packed = hf.is_text();
   if (!grouped.packed) {
     const std::vector<std::string> roles = SW_TRY(roles_of(hf));
-    if (!std::ranges::is_permutation(roles, std::array{"q", "k", "v"})) {
-      return hf.invalid(fmt::format("roles {}", fmt::join(roles, ", ")), "q, k, v");
+    SW_TRY(parse_absent(context, roles, absent));
+    for (const std::string_view role : kQkvRoles) {
+      if (absent.of(role) == nullptr) parsed.hf_roles.emplace_back(role);
     }
-    parsed.hf_roles = {"q", "k", "v"};
+    if (!std::ranges::is_permutation(roles, parsed.hf_roles)) {
+      return hf.invalid(fmt::format("roles {}", fmt::join(roles, ", ")),
+                        fmt::format("{}", fmt::join(parsed.hf_roles, ", ")));
+    }
+    grouped.fill = absent.fill;
   }
   const auto expr = [&](const std::string& text) {
     const Json value = text;
@@ -120,8 +166,14 @@ Result<ParsedTransform> parse_qkv(const Context& context, const JsonNode& hf) {
     const SizeExpr rows = SW_TRY(expr(shared + " * " + dim.text()));
     grouped.parts.push_back(GroupPart{0, rows, one, rows, zero});
   }
-  grouped.parts.push_back(GroupPart{1, dim, one, dim, zero});
-  grouped.parts.push_back(GroupPart{2, dim, one, dim, zero});
+  for (const std::string_view role : {"k", "v"}) {
+    const std::string* const source = absent.of(role);
+    const bool repeats = source != nullptr && !source->empty();
+    const std::string_view from = repeats ? std::string_view(*source) : role;
+    const auto place = std::ranges::find(kQkvRoles, from) - kQkvRoles.begin();
+    grouped.parts.push_back(GroupPart{static_cast<int>(place), dim, one, dim, zero, repeats,
+                                      source != nullptr && source->empty()});
+  }
   parsed.transform = std::move(grouped);
   return parsed;
 }
@@ -188,7 +240,8 @@ Result<ParsedTransform> parse_constant(const Context& context) {
     return context.node.invalid("no 'shape'", "one: nothing else gives a constant's extents");
   }
   const JsonNode value = SW_TRY(context.node.at("value"));
-  return ParsedTransform{Constant{SW_TRY(value.number())}, {}, {}};
+  const bool is_unused = SW_TRY(flag_or(context.node, "unused", false));
+  return ParsedTransform{Constant{SW_TRY(value.number()), is_unused}, {}, {}};
 }
 
 Result<ParsedTransform> parse_unit_axis(const Context& context, int axis) {
@@ -254,12 +307,12 @@ Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& 
       {{"rename", {}},
        {"concat", {"axis", "extents"}},
        {"split", {"axis", "extents"}},
-       {"qkv", {"heads", "groups", "head_dim", "output_gate"}},
+       {"qkv", {"heads", "groups", "head_dim", "output_gate", "absent"}},
        {"grouped", {"count", "parts"}},
        {"interleaved", {"axis", "ways"}},
        {"swapped", {"axis"}},
        {"unit_axis", {"axis", "count", "side"}},
-       {"constant", {"value"}}}};
+       {"constant", {"value", "unused"}}}};
   std::string kind = "rename";
   const std::optional<JsonNode> named = node.find("transform");
   if (named) kind = SW_TRY(named->text());

@@ -109,6 +109,8 @@ struct GroupSizes {
     std::int64_t repeat = 0;
     std::int64_t stride = 0;
     std::int64_t offset = 0;
+    bool repeats = false;
+    bool is_absent = false;
   };
   std::int64_t count = 0;
   std::int64_t group_rows = 0;  // Megatron rows of one group
@@ -139,7 +141,7 @@ Result<GroupSizes> group_sizes(const Grouped& grouped, const Scope& scope) {
   sizes.count = SW_TRY(group_number(grouped.count, 1, scope));
   std::int64_t runs = 0;
   for (const GroupPart& part : grouped.parts) {
-    GroupSizes::Part numbers{part.source, 0, 0, 0, 0};
+    GroupSizes::Part numbers{part.source, 0, 0, 0, 0, part.repeats, part.is_absent};
     numbers.rows = SW_TRY(group_number(part.rows, 1, scope));
     numbers.repeat = SW_TRY(group_number(part.repeat, 1, scope));
     numbers.stride = SW_TRY(group_number(part.stride, 1, scope));
@@ -148,6 +150,10 @@ Result<GroupSizes> group_sizes(const Grouped& grouped, const Scope& scope) {
       return mismatch(fmt::format("{} rows at {}", numbers.rows, numbers.offset),
                       fmt::format("them inside a stride of {}", numbers.stride));
     }
+    sizes.group_rows += numbers.repeat * numbers.rows;
+    runs += numbers.repeat;
+    sizes.parts.push_back(numbers);
+    if (part.is_absent) continue;
     const auto source = static_cast<std::size_t>(part.source);
     if (sizes.source_rows.size() <= source) sizes.source_rows.resize(source + 1, 0);
     const std::int64_t taken = numbers.repeat * numbers.stride;
@@ -160,9 +166,6 @@ Result<GroupSizes> group_sizes(const Grouped& grouped, const Scope& scope) {
                       fmt::format("{}", sizes.source_rows[source]));
     }
     sizes.source_rows[source] = taken;
-    sizes.group_rows += numbers.repeat * numbers.rows;
-    runs += numbers.repeat;
-    sizes.parts.push_back(numbers);
   }
   if (runs > kMaxPieces / sizes.count) {
     return fail(Code::kLimit, "'{}': found {} groups of {} runs, expected at most {} runs",
@@ -188,6 +191,10 @@ std::vector<Piece> grouped_pieces(const Grouped& grouped, const GroupSizes& size
   std::int64_t at = 0;
   for (std::int64_t group = 0; group < sizes.count; ++group) {
     for (const GroupSizes::Part& part : sizes.parts) {
+      if (part.is_absent) {
+        at += part.repeat * part.rows;
+        continue;
+      }
       const auto source = static_cast<std::size_t>(part.source);
       for (std::int64_t run = 0; run < part.repeat; ++run) {
         Piece piece = whole_piece(with_extent(megatron, 0, part.rows));
@@ -195,6 +202,7 @@ std::vector<Piece> grouped_pieces(const Grouped& grouped, const GroupSizes& size
         piece.hf_origin[0] =
             section[source] + group * sizes.source_rows[source] + run * part.stride + part.offset;
         piece.megatron_origin[0] = at;
+        piece.repeats = part.repeats;
         at += part.rows;
         pieces.push_back(piece);
       }
@@ -223,7 +231,7 @@ Result<Lowered> lower_grouped(const Grouped& grouped, std::vector<Dims> hf,
     SW_TRY(check_rows(megatron[0], rows, "its groups"));
     for (const std::int64_t count : hf_rows) hf.push_back(with_extent(megatron[0], 0, count));
   }
-  Lowered lowered{std::move(hf), std::move(megatron), {}};
+  Lowered lowered{std::move(hf), std::move(megatron), {}, grouped.fill};
   lowered.pieces = grouped_pieces(grouped, sizes, lowered.megatron[0]);
   return lowered;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -33,6 +34,8 @@ struct GroupPart {
   SizeExpr repeat;
   SizeExpr stride;
   SizeExpr offset;
+  bool repeats = false;    ///< the source's own part stands before it: there is no way back
+  bool is_absent = false;  ///< HF has no such rows; `source` does not count
 };
 
 /// The Megatron rows are `count` groups, each the parts in order; the HF rows are part by part.
@@ -44,6 +47,7 @@ struct Grouped {
   /// The other way round: the rows of the one HF tensor are the groups, and each source is a
   /// Megatron tensor.
   bool dealt = false;
+  std::optional<double> fill;  ///< Megatron's rows that HF does not have
 };
 
 /// HF row i belongs to part i mod `ways`; Megatron keeps the parts one after another.
@@ -70,6 +74,7 @@ struct UnitAxis {
 /// A Megatron tensor that HF does not have: every element is `value`.
 struct Constant {
   double value = 0.0;
+  bool is_unused = false;  ///< Megatron computes nothing with it: any other value may stand there
 };
 
 /// The closed set of correspondences that a rule may use. Each one lowers to pieces, and a piece
@@ -86,6 +91,7 @@ struct Piece {
   Dims shape;
   Dims hf_axis;
   Dims hf_step;
+  bool repeats = false;
 };
 
 /// One rule's tensors and how they correspond.
@@ -93,6 +99,7 @@ struct Lowered {
   std::vector<Dims> hf;
   std::vector<Dims> megatron;
   std::vector<Piece> pieces;
+  std::optional<double> fill = std::nullopt;  ///< of Megatron elements that no piece covers
 };
 
 /// How a rule arranges its tensors, apart from their sizes.

@@ -82,6 +82,25 @@ TEST(Qkv, InterleavesByGroup) {
               ElementsAre("q(0)", "q(1)", "k(0)", "v(0)", "q(2)", "q(3)", "k(1)", "v(1)"));
 }
 
+TEST(Qkv, ValuesMayBeKeys) {
+  const Correspondence c = both_ways(
+      {R"({"megatron": "m", "transform": "qkv", "absent": {"v": "k"}, "hf": {"q": "q", "k": "k"}})",
+       {{"heads", 2}, {"groups", 2}, {"head_dim", 1}},
+       {desc("q", {2}), desc("k", {2})}});
+  EXPECT_EQ(order_of(c),
+            (std::vector<std::string>{"q(0)", "k(0)", "k(0)", "q(1)", "k(1)", "k(1)"}));
+}
+
+TEST(Qkv, KeysAndValuesMayBeAbsent) {
+  const Correspondence c = both_ways(
+      {R"({"megatron": "m", "transform": "qkv", "absent": {"k": 0, "v": 0}, "hf": {"q": "q"}})",
+       {{"heads", 2}, {"groups", 2}, {"head_dim", 1}},
+       {desc("q", {2})}});
+  EXPECT_EQ(order_of(c),
+            (std::vector<std::string>{"q(0)", "none", "none", "q(1)", "none", "none"}));
+  EXPECT_EQ(c.megatron[0].rest, 0.0);
+}
+
 TEST(Qkv, WithOneGroupIsPlainConcatenation) {
   const auto result = both_ways({kQkv,
                                  {{"heads", 2}, {"groups", 1}, {"head_dim", 2}},

@@ -18,6 +18,15 @@ Status check_window_count(std::string_view name, std::size_t found, std::int64_t
               layers);
 }
 
+WindowedLayers alternating_windows(const WindowedLayers& pattern, std::int64_t layers) {
+  const std::int64_t cycle = pattern[0] + pattern[1];
+  WindowedLayers windowed;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    windowed.push_back(cycle > 0 && layer % cycle < pattern[0] ? 1 : 0);
+  }
+  return windowed;
+}
+
 }  // namespace
 
 WindowedLayers every_so_many_whole(std::int64_t period, std::int64_t layers) {
@@ -73,6 +82,35 @@ Result<WindowedLayers> from_skip_frequency(const ArgValue& frequency, std::int64
                 to_string(frequency));
   }
   return every_so_many_whole(*period, layers);
+}
+
+ArgValue to_attention_pattern(const WindowedLayers& windowed) {
+  const auto first_whole = std::ranges::find(windowed, 0);
+  const auto next = std::find(first_whole, windowed.end(), 1);
+  const WindowedLayers pattern = {first_whole - windowed.begin(), next - first_whole};
+  return alternating_windows(pattern, std::ssize(windowed)) == windowed
+             ? ArgValue{pattern}
+             : ArgValue{to_layer_types(windowed)};
+}
+
+Result<WindowedLayers> from_window_argument(const ArgValue& argument, std::int64_t layers) {
+  if (const auto* types = std::get_if<std::vector<std::string>>(&argument)) {
+    return from_layer_types(*types, layers);
+  }
+  const auto* pattern = std::get_if<WindowedLayers>(&argument);
+  const bool is_pattern = pattern != nullptr && pattern->size() == 2 && layers != 2;
+  if (!is_pattern) return from_skip_frequency(argument, layers);
+  const auto is_count = [layers](std::int64_t count) { return count >= 0 && count <= layers; };
+  if (std::ranges::all_of(*pattern, is_count) && (*pattern)[0] + (*pattern)[1] > 0) {
+    return alternating_windows(*pattern, layers);
+  }
+  return fail(Code::kConfigMissing, "interleaved_attn_pattern: found {}, expected two counts",
+              to_string(argument));
+}
+
+const ArgValue* window_argument(const Arguments& arguments) {
+  const ArgValue* pattern = find_set(arguments, "interleaved_attn_pattern");
+  return pattern != nullptr ? pattern : find_set(arguments, "window_attn_skip_freq");
 }
 
 }  // namespace shardwright

@@ -30,4 +30,15 @@ using WindowedLayers = std::vector<std::int64_t>;
 [[nodiscard]] Result<WindowedLayers> from_skip_frequency(const ArgValue& frequency,
                                                          std::int64_t layers);
 
+/// The argument `interleaved_attn_pattern`: how many layers with a window and how many without
+/// alternate, or a word for each layer.
+[[nodiscard]] ArgValue to_attention_pattern(const WindowedLayers& windowed);
+
+/// Reads either argument. Error: kConfigMissing.
+[[nodiscard]] Result<WindowedLayers> from_window_argument(const ArgValue& argument,
+                                                          std::int64_t layers);
+
+/// The argument of a run that says which layers have a window, or nullptr.
+[[nodiscard]] const ArgValue* window_argument(const Arguments& arguments);
+
 }  // namespace shardwright

@@ -34,6 +34,21 @@ TEST(WindowLayers, AnyOtherPatternIsAList) {
   EXPECT_EQ(*from_layer_types(to_layer_types(irregular), 5), irregular);
 }
 
+TEST(WindowLayers, PatternsThatAlternateAreTwoCounts) {
+  const WindowedLayers windowed{1, 1, 0, 1, 1, 0};
+  EXPECT_EQ(to_attention_pattern(windowed), (ArgValue{WindowedLayers{2, 1}}));
+  EXPECT_EQ(*from_window_argument(ArgValue{WindowedLayers{2, 1}}, 6), windowed);
+  const WindowedLayers irregular{1, 0, 1, 1, 0, 0};
+  const ArgValue words = to_attention_pattern(irregular);
+  EXPECT_TRUE(std::holds_alternative<std::vector<std::string>>(words));
+  EXPECT_EQ(*from_window_argument(words, 6), irregular);
+  EXPECT_FALSE(from_window_argument(ArgValue{WindowedLayers{-1, 1}}, 6));
+}
+
+TEST(WindowLayers, AListOfTwoIsAListWhereThereAreTwoLayers) {
+  EXPECT_EQ(*from_window_argument(ArgValue{WindowedLayers{1, 0}}, 2), (WindowedLayers{1, 0}));
+}
+
 TEST(WindowLayers, WhatDoesNotFitIsRefused) {
   const auto few = from_layer_types({"full_attention"}, 2);
   ASSERT_FALSE(few);

@@ -2,6 +2,7 @@
 #include "plan/canonical.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "layout/layer_name.h"
 #include "layout/piece_limit.h"
@@ -28,10 +29,15 @@ void append_canonical(const Catalog& catalog, std::uint32_t index, std::string_v
     tensors.push_back({{std::string(name), desc.dtype, desc.shape}, index, -1});
     return;
   }
+  const auto kind = catalog.kind_stacks.find(parts->rest.substr(0, parts->rest.find('.')));
+  const bool holds_some =
+      kind != catalog.kind_stacks.end() && std::cmp_equal(kind->second.size(), desc.shape[0]);
   TensorDesc layer{{}, desc.dtype, {}};
   for (int axis = 1; axis < desc.shape.size(); ++axis) layer.shape.push_back(desc.shape[axis]);
   for (std::int64_t number = 0; number < desc.shape[0]; ++number) {
-    layer.name = join_layer_name(parts->stack, number, parts->rest);
+    const auto row = static_cast<std::size_t>(number);
+    layer.name =
+        join_layer_name(parts->stack, holds_some ? kind->second[row] : number, parts->rest);
     tensors.push_back({layer, index, number});
   }
 }

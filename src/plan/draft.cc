@@ -74,25 +74,43 @@ void append_stacked(DraftTensor& layer, std::int64_t index, DraftTensor& stack) 
 // The layers of one stack: what each holds, by the name inside the layer.
 using Layers = std::map<std::int64_t, std::map<std::string, std::size_t, std::less<>>>;
 
-bool are_alike(const Layers& layers, const std::vector<DraftTensor>& tensors) {
+// The constants that fill what no view covers: of layers that are stacked one is enough.
+bool fill_alike(const DraftTensor& a, const DraftTensor& b) {
+  return !a.recipe.fill || !b.recipe.fill || a.recipe.fill == b.recipe.fill;
+}
+
+// `holds_all`: the numbers have no gaps.
+bool are_alike(const Layers& layers, const std::vector<DraftTensor>& tensors, bool holds_all) {
   const auto& first = layers.begin()->second;
   std::int64_t expected = 0;
   for (const auto& [index, parts] : layers) {
-    if (index != expected++ || parts.size() != first.size()) return false;
+    if ((holds_all && index != expected++) || parts.size() != first.size()) return false;
     for (const auto& [rest, position] : parts) {
       const auto same = first.find(rest);
       if (same == first.end()) return false;
       const DraftTensor& a = tensors[position];
       const DraftTensor& b = tensors[same->second];
       if (!(a.desc.shape == b.desc.shape) || a.desc.dtype != b.desc.dtype ||
-          a.recipe.add != b.recipe.add || a.recipe.fill != b.recipe.fill ||
-          a.desc.shape.size() == kMaxAxes) {
+          a.recipe.add != b.recipe.add || !fill_alike(a, b) || a.desc.shape.size() == kMaxAxes) {
         return false;
       }
     }
   }
   return true;
 }
+
+// Layers that a stack holds together, and those of each kind that have modules of their own.
+struct LayerStack {
+  Layers all;
+  std::map<std::string, Layers, std::less<>> by_kind;
+
+  // Whether every layer is like the others of its kind: otherwise none is stacked.
+  [[nodiscard]] bool is_regular(const std::vector<DraftTensor>& tensors) const {
+    return (all.empty() || are_alike(all, tensors, true)) &&
+           std::ranges::all_of(
+               by_kind, [&](const auto& kind) { return are_alike(kind.second, tensors, false); });
+  }
+};
 
 }  // namespace
 
@@ -106,17 +124,19 @@ std::vector<TensorDesc> descs_of(std::span<const DraftTensor> tensors) {
 // MTP layers are never stacked.
 std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors, LayerKeys keys) {
   if (keys == LayerKeys::kAllNumbered) return tensors;
-  std::map<std::string, Layers, std::less<>> stacks;
+  std::map<std::string, LayerStack, std::less<>> stacks;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const std::optional<LayerName> name = split_layer_name(tensors[i].desc.name);
     if (!name || !name->index || !is_stackable(name->stack)) continue;
     if (keys == LayerKeys::kNumbered && is_main_stack(name->stack)) continue;
-    stacks[std::string(name->stack)][*name->index][std::string(name->rest)] = i;
+    LayerStack& stack = stacks[std::string(name->stack)];
+    const std::string_view kind = kind_of_layer(name->rest);
+    (kind.empty() ? stack.all
+                  : stack.by_kind[std::string(kind)])[*name->index][std::string(name->rest)] = i;
   }
   std::vector<bool> is_stacked(tensors.size(), false);
   std::unordered_map<std::size_t, DraftTensor> stacked_at;  // at the place of layer 0's tensor
-  for (const auto& [stack, layers] : stacks) {
-    if (!are_alike(layers, tensors)) continue;
+  const auto stack_one = [&](const std::string& stack, const Layers& layers) {
     for (const auto& [rest, position] : layers.begin()->second) {
       DraftTensor whole{{stack + "." + rest, tensors[position].desc.dtype, {}},
                         {{}, tensors[position].recipe.fill, tensors[position].recipe.add},
@@ -125,14 +145,21 @@ std::vector<DraftTensor> stack_layers(std::vector<DraftTensor> tensors, LayerKey
       for (const std::int64_t extent : tensors[position].desc.shape) {
         whole.desc.shape.push_back(extent);
       }
+      std::int64_t row = 0;
       for (const auto& [index, parts] : layers) {
         const std::size_t part = parts.find(rest)->second;
-        append_stacked(tensors[part], index, whole);
+        if (!whole.recipe.fill) whole.recipe.fill = tensors[part].recipe.fill;
+        append_stacked(tensors[part], row++, whole);
         is_stacked[part] = true;
       }
       whole.recipe.views.shrink_to_fit();
       stacked_at.emplace(position, std::move(whole));
     }
+  };
+  for (const auto& [name, stack] : stacks) {
+    if (!stack.is_regular(tensors)) continue;
+    if (!stack.all.empty()) stack_one(name, stack.all);
+    for (const auto& [kind, layers] : stack.by_kind) stack_one(name, layers);
   }
   std::vector<DraftTensor> result;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -154,7 +181,8 @@ Result<std::vector<DraftTensor>> draft_from_hf(const Correspondence& corresponde
   std::vector<DraftTensor> tensors;
   tensors.reserve(correspondence.megatron.size());
   for (const MappedTensor& mapped : correspondence.megatron) {
-    DraftTensor tensor{mapped.desc, {{}, mapped.constant, mapped.offset}, std::nullopt};
+    const std::optional<double> fill = mapped.constant ? mapped.constant : mapped.rest;
+    DraftTensor tensor{mapped.desc, {{}, fill, mapped.offset}, std::nullopt};
     tensor.desc.dtype = target_dtype(options, mapped.desc.dtype, mapped.pinned_dtype);
     if (mapped.vocabulary) tensor.true_rows = mapped.desc.shape[0];
     tensors.push_back(std::move(tensor));
@@ -183,6 +211,7 @@ Result<std::vector<DraftTensor>> draft_to_hf(const Correspondence& correspondenc
     tensors.push_back(std::move(tensor));
   }
   for (const Block& block : correspondence.blocks) {
+    if (block.repeats) continue;
     const MappedTensor& megatron = correspondence.megatron[block.megatron];
     const auto found = by_name.find(megatron.desc.name);
     if (found == by_name.end()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/draft.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace shardwright {
@@ -51,6 +52,61 @@ TEST(DraftFromHf, StacksLayersThatAreAlike) {
   EXPECT_EQ(up.box, (Box{{1, 2, 0}, {1, 2, 3}}));
   EXPECT_EQ(up.source, 3U);
   EXPECT_EQ(up.axis, (Dims{-1, 0, 1}));
+}
+
+TEST(DraftFromHf, StacksAttentionOfEachKindByItself) {
+  Correspondence c;
+  Catalog catalog;
+  const std::vector<std::string> kinds = {"sliding", "global", "sliding"};
+  for (std::uint32_t layer = 0; layer < 3; ++layer) {
+    const Dims shape = kinds[layer] == "global" ? Dims{3} : Dims{2};
+    const std::string hf = fmt::format("h.{}", layer);
+    c.hf.push_back(mapped(hf, shape));
+    c.megatron.push_back(
+        mapped(fmt::format("decoder.layers.{}.self_attention_{}.w", layer, kinds[layer]), shape));
+    c.blocks.push_back({layer, layer, {0}, {0}, shape, {0}, {1}});
+    catalog.tensors.push_back(whole(hf, shape));
+  }
+  const auto drafts = draft_from_hf(c, catalog, {}).value();
+  ASSERT_EQ(drafts.size(), 2U);
+  EXPECT_EQ(drafts[0].desc.name, "decoder.layers.self_attention_sliding.w");
+  EXPECT_EQ(drafts[0].desc.shape, (Dims{2, 2}));
+  EXPECT_EQ(drafts[0].recipe.views[1].source, 2U) << "its second row is the third layer";
+  EXPECT_EQ(drafts[1].desc.name, "decoder.layers.self_attention_global.w");
+  EXPECT_EQ(drafts[1].desc.shape, (Dims{1, 3}));
+}
+
+TEST(Canonical, AStackOfOneKindHoldsTheLayersOfThatKind) {
+  Catalog catalog;
+  catalog.tensors.push_back(whole("decoder.layers.self_attention_global.w", {2, 3}));
+  catalog.kind_stacks["self_attention_global"] = {1, 4};
+  const auto tensors = canonical_tensors(catalog);
+  ASSERT_EQ(tensors.size(), 2U);
+  EXPECT_EQ(tensors[1].desc.name, "decoder.layers.4.self_attention_global.w");
+  EXPECT_EQ(tensors[1].layer, 1);
+}
+
+TEST(DraftFromHf, FillsWhatHfDoesNotHave) {
+  Correspondence c;
+  c.hf = {mapped("q", {2})};
+  c.megatron = {mapped("qkv", {4})};
+  c.megatron[0].rest = 0.0;
+  c.blocks = {{0, 0, {0}, {0}, {2}, {0}, {1}}};
+  Catalog catalog;
+  catalog.tensors.push_back(whole("q", {2}));
+  EXPECT_EQ(draft_from_hf(c, catalog, {}).value()[0].recipe.fill, 0.0);
+}
+
+TEST(DraftToHf, WhatStandsTwiceInMegatronIsReadOnce) {
+  Correspondence c;
+  c.hf = {mapped("k", {2})};
+  c.megatron = {mapped("kv", {4})};
+  c.blocks = {{0, 0, {0}, {0}, {2}, {0}, {1}}, {0, 0, {0}, {2}, {2}, {0}, {1}, true}};
+  Catalog catalog;
+  catalog.tensors.push_back(whole("kv", {4}));
+  const auto drafts = draft_to_hf(c, canonical_tensors(catalog), {}).value();
+  ASSERT_EQ(drafts[0].recipe.views.size(), 1U);
+  EXPECT_EQ(drafts[0].recipe.views[0].source_origin, (Dims{0}));
 }
 
 TEST(DraftFromHf, NumbersLayersThatDiffer) {

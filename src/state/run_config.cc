@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <charconv>
+#include <cmath>
 
 #include "base/fail.h"
 
@@ -34,13 +35,22 @@ std::optional<ArgValue> value_of(const YAML::Node& node) {
   if (node.IsScalar()) return scalar_of(node);
   if (!node.IsSequence()) return std::nullopt;
   std::vector<std::int64_t> numbers;
+  std::vector<std::string> words;
   for (const YAML::Node& element : node) {
     if (!element.IsScalar()) return std::nullopt;
-    const auto number = parse_as<std::int64_t>(element.Scalar());
-    if (!number) return std::nullopt;
-    numbers.push_back(*number);
+    const ArgValue value = scalar_of(element);
+    if (const auto* number = std::get_if<std::int64_t>(&value)) numbers.push_back(*number);
+    if (const auto* real = std::get_if<double>(&value); real && std::trunc(*real) == *real) {
+      constexpr double kExact = 9007199254740992.0;
+      if (std::abs(*real) < kExact) numbers.push_back(static_cast<std::int64_t>(*real));
+    }
+    if (const auto* flag = std::get_if<bool>(&value)) numbers.push_back(*flag ? 1 : 0);
+    if (const auto* word = std::get_if<std::string>(&value)) words.push_back(*word);
   }
-  return ArgValue{numbers};
+  // Of numbers (flags are 0 and 1) or of words; others tell us nothing.
+  if (numbers.size() == node.size()) return ArgValue{numbers};
+  if (words.size() == node.size()) return ArgValue{words};
+  return std::nullopt;
 }
 
 // Nested maps by dotted name (`vision_config.depth`); what only names a class is none of ours.

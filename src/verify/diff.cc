@@ -162,8 +162,11 @@ class Comparison {
 
   void finish() {
     for (const Pair& pair : pairs_) {
-      if (pair.found.differing == 0) continue;
       const TensorDesc& a = left_.plan.target.tensors[pair.left].desc;
+      if (pair.found.differing == 0) {
+        report_.same.push_back(a.name);
+        continue;
+      }
       report_.differences.push_back({a, right_.plan.target.tensors[pair.right].desc,
                                      pair.found.differing, index_of(a.shape, pair.found.first),
                                      pair.found.max_delta});

@@ -26,7 +26,7 @@ constexpr std::string_view kMaster = "optimizer.state.param.";
 
 // The tensors whose every byte is at hand.
 Catalog sound_part(const Catalog& catalog, const Defects& lost) {
-  Catalog sound{catalog.files, {}, catalog.objects};
+  Catalog sound{catalog.files, {}, catalog.objects, catalog.kind_stacks};
   for (const StoredTensor& tensor : catalog.tensors) {
     bool is_sound = tensor.encoding == Encoding::kRaw && check_coverage(tensor).has_value();
     for (std::size_t c = 0; is_sound && c < tensor.chunks.size(); ++c) {

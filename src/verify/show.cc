@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "base/fail.h"
@@ -16,6 +15,7 @@
 #include "model/nearest.h"
 #include "plan/canonical.h"
 #include "tensor/values.h"
+#include "verify/moments.h"
 #include "verify/tile_buffer.h"
 #include "verify/workload.h"
 
@@ -23,46 +23,6 @@ namespace shardwright {
 namespace {
 
 constexpr std::int64_t kValuesShown = 8;
-
-// Of the finite numbers of a part of a tensor.
-struct Moments {
-  std::uint64_t nan = 0;
-  std::uint64_t infinite = 0;
-  std::uint64_t zero = 0;
-  double count = 0.0;
-  double mean = 0.0;
-  double squares = 0.0;  // sum of squared distances from the mean
-  double least = HUGE_VAL;
-  double greatest = -HUGE_VAL;
-
-  void take(double value) {
-    nan += std::isnan(value) ? 1U : 0U;
-    infinite += std::isinf(value) ? 1U : 0U;
-    zero += value == 0.0 ? 1U : 0U;
-    if (!std::isfinite(value)) return;
-    count += 1.0;
-    const double delta = value - mean;
-    mean += delta / count;
-    squares += delta * (value - mean);
-    least = std::min(least, value);
-    greatest = std::max(greatest, value);
-  }
-
-  // Chan, Golub and LeVeque's way to join two parts.
-  void add(const Moments& other) {
-    nan += other.nan;
-    infinite += other.infinite;
-    zero += other.zero;
-    if (other.count == 0.0) return;
-    const double together = count + other.count;
-    const double delta = other.mean - mean;
-    mean += delta * other.count / together;
-    squares += other.squares + delta * delta * count * other.count / together;
-    count = together;
-    least = std::min(least, other.least);
-    greatest = std::max(greatest, other.greatest);
-  }
-};
 
 // The tensor of that name: a stored one, or one layer of a stack; nothing where there is none.
 std::optional<CanonicalTensor> find_tensor(const Catalog& catalog, const std::string& name) {
@@ -185,7 +145,7 @@ void fill_statistics(DType dtype, const Moments& all, TensorReport& report) {
   report.least = all.least;
   report.greatest = all.greatest;
   report.mean = all.mean;
-  report.deviation = std::sqrt(all.squares / all.count);
+  report.deviation = all.deviation();
 }
 
 Status read_values(const View& view, const ProofOptions& options, TensorReport& report) {

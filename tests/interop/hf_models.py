@@ -46,6 +46,10 @@ MLA_SIZES = dict(
     rms_norm_eps=1e-6,
 )
 del MLA_SIZES["head_dim"]  # it is qk_rope_head_dim there
+# Fewer tokens are chosen than the tests' texts have.
+DSA_SIZES = dict(
+    MLA_SIZES, index_topk=24, index_head_dim=18, index_n_heads=5, num_nextn_predict_layers=0
+)
 
 NO_PADDING_TOKEN = dict(SIZES, pad_token_id=None)
 YARN = {
@@ -77,6 +81,81 @@ FAMILY_SIZES = {
             "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0},
         },
     ),
+    "gemma4_text": dict(
+        vocab_size=511,
+        hidden_size=72,
+        intermediate_size=104,
+        num_hidden_layers=6,
+        num_attention_heads=6,
+        num_key_value_heads=3,
+        head_dim=20,
+        max_position_embeddings=256,
+        rms_norm_eps=1e-3,
+        pad_token_id=None,
+        sliding_window=7,
+        global_head_dim=28,
+        hidden_size_per_layer_input=10,
+        vocab_size_per_layer_input=510,
+        final_logit_softcapping=30.0,
+        layer_types=[
+            "sliding_attention",
+            "full_attention",
+            "sliding_attention",
+            "sliding_attention",
+            "sliding_attention",
+            "full_attention",
+        ],
+        rope_parameters={
+            "full_attention": {
+                "rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 70000.0
+            },
+            "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0},
+        },
+    ),
+    "llama4_text": dict(
+        {**NO_PADDING_TOKEN, "intermediate_size": 40},
+        intermediate_size_mlp=104,
+        num_local_experts=6,
+        moe_layers=[1],
+        no_rope_layers=[1, 0, 1],
+        attention_chunk_size=256,
+    ),
+    "seed_oss": dict(NO_PADDING_TOKEN, attention_dropout=0.0, residual_dropout=0.0),
+    "cwm": dict(
+        {**WINDOW, "head_dim": 12},
+        layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+        max_position_embeddings=16384,
+        rope_parameters={
+            "rope_type": "llama3",
+            "rope_theta": 5000.0,
+            "factor": 16.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192,
+        },
+    ),
+    "helium": dict(NO_PADDING_TOKEN, head_dim=12),
+    "dots1": dict(
+        MOE_SIZES,
+        n_routed_experts=6,
+        n_shared_experts=2,
+        first_k_dense_replace=1,
+        routed_scaling_factor=1.7,
+        norm_topk_prob=True,
+        sliding_window=7,
+        layer_types=["full_attention", "sliding_attention", "full_attention"],
+    ),
+    "mellum": dict(
+        MOE_SIZES,
+        num_experts=6,
+        sliding_window=7,
+        layer_types=["full_attention", "sliding_attention", "full_attention"],
+        mlp_layer_types=["sparse", "dense", "sparse"],
+        rope_parameters={
+            "full_attention": {"rope_type": "default", "rope_theta": 70000.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0},
+        },
+    ),
     "glm": dict(NO_PADDING_TOKEN, partial_rotary_factor=0.5),
     "glm4": dict(NO_PADDING_TOKEN, partial_rotary_factor=0.5),
     "glm4_moe": dict(
@@ -86,6 +165,12 @@ FAMILY_SIZES = {
         first_k_dense_replace=1,
         routed_scaling_factor=1.7,
         num_nextn_predict_layers=0,
+    ),
+    "glm4_moe_lite": dict(MLA_SIZES, n_group=2, topk_group=1, num_nextn_predict_layers=0),
+    "deepseek_v32": dict(DSA_SIZES, n_group=2, topk_group=1),
+    "glm_moe_dsa": DSA_SIZES,
+    "hy_v3": dict(
+        MOE_SIZES, num_experts=6, num_shared_experts=2, router_scaling_factor=1.7
     ),
     "minimax_m2": PACKED_EXPERT_SIZES,
     "gpt_oss": dict(
@@ -159,7 +244,7 @@ def fill(model):
                 values *= 1.5 * tensor.shape[-1] ** -0.5
             elif "norm" in name:
                 values = 1 + 0.25 * values
-            elif "correction" in name:
+            elif "correction" in name or "expert_bias" in name:
                 values *= 0.1
             else:
                 values *= 0.5

@@ -40,15 +40,32 @@ def start(rank=0, world=1, *, store, **sizes):
     join(**sizes)
 
 
-def join(tp=1, pp=1, ep=1):
-    """Makes Megatron's groups of the job that this process belongs to."""
+def join(tp=1, pp=1, ep=1, etp=None):
+    """Makes Megatron's groups of the job that this process belongs to. `etp`: of experts; without
+    it TP where there is no EP, else 1."""
     rank, world = dist.get_rank(), dist.get_world_size()
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), LOCAL_RANK=str(rank))
     torch.set_num_threads(1)
     parallel_state.initialize_model_parallel(
-        tp, pp, expert_model_parallel_size=ep, expert_tensor_parallel_size=tp if ep == 1 else 1
+        tp,
+        pp,
+        expert_model_parallel_size=ep,
+        expert_tensor_parallel_size=etp or (tp if ep == 1 else 1),
     )
     model_parallel_cuda_manual_seed(1)
+
+
+def without_children(function):
+    """Ends what Megatron's saver started."""
+
+    def run(*arguments, **named):
+        try:
+            return function(*arguments, **named)
+        finally:
+            for child in multiprocessing.active_children():
+                child.kill()
+
+    return run
 
 
 def read_config(hf_folder):
@@ -90,7 +107,7 @@ def transformer_config(hf):
         tensor_model_parallel_size=tp,
         pipeline_model_parallel_size=parallel_state.get_pipeline_model_parallel_world_size(),
         expert_model_parallel_size=ep,
-        expert_tensor_parallel_size=tp if ep == 1 else 1,
+        expert_tensor_parallel_size=parallel_state.get_expert_tensor_parallel_world_size(),
         sequence_parallel=bool(experts) and tp > 1,
         **moe,
     )

@@ -46,6 +46,7 @@ from megatron.core.utils import unwrap_model  # noqa: E402
 from megatron.training import arguments, checkpointing, global_vars  # noqa: E402
 from megatron.training.models.gpt import GPTModelBuilder, GPTModelConfig  # noqa: E402
 from megatron.training.models.hybrid import HybridModelBuilder, HybridModelConfig  # noqa: E402
+from training_steps import leaves, states_of  # noqa: E402
 
 ITERATION = 10
 # What optimizers take for a tensor on a GPU.
@@ -104,27 +105,7 @@ class Run:
 
     def states(self):
         """(a flat piece of a weight, its master weight or None, its other states)"""
-        for optimizer in leaves(self.optimizer):
-            inner = optimizer.optimizer.state
-            if isinstance(optimizer, DistributedOptimizer):
-                pairs = zip(
-                    optimizer.model_float16_groups + optimizer.model_fp32_groups,
-                    optimizer.shard_fp32_from_float16_groups + optimizer.shard_fp32_groups,
-                )
-                for weights, shards in pairs:
-                    for weight, shard in zip(weights, shards):
-                        own = optimizer._get_model_param_range_map(weight)["param"]
-                        flat = weight.detach().view(-1)[own.start : own.end]
-                        is_master = weight.dtype != torch.float32
-                        yield flat, shard if is_master else None, inner[shard]
-                continue
-            for weights, masters in zip(
-                optimizer.float16_groups, optimizer.fp32_from_float16_groups
-            ):
-                for weight, master in zip(weights, masters):
-                    yield weight.detach(), master, inner[master]
-            for weight in sum(optimizer.fp32_from_fp32_groups, []):
-                yield weight.detach(), None, inner[weight]
+        return states_of(self.optimizer)
 
     def fill(self):
         with torch.no_grad():
@@ -170,12 +151,6 @@ class Run:
                     wrong.append(f"{name} of a weight of {tuple(weight.shape)}")
         assert not wrong, "differs: " + ", ".join(wrong)
         return pieces, states
-
-
-def leaves(optimizer):
-    inner = getattr(optimizer, "chained_optimizers", None)
-    found = [optimizer] if inner is None else [leaf for each in inner for leaf in leaves(each)]
-    return [leaf for leaf in found if not getattr(leaf, "is_stub_optimizer", False)]
 
 
 def parse(words, folder):

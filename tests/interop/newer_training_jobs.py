@@ -7,7 +7,8 @@ import os
 import newer_jobs
 import torch.distributed as dist
 from megatron.training import async_utils, checkpointing
-from newer_cases import BUCKETS, GROUPED, SHARED, TP, WHOLE
+from newer_cases import BUCKETS, EP, GROUPED, MOE, PP, SHARED, TP, WHOLE
+from training_steps import Training, same
 
 import shardwright.megatron as ours
 
@@ -21,21 +22,31 @@ LOADS = {
     "plain/dense_async": TP + GROUPED + BUCKETS,
     "collapsed/moe": CASES["moe"],
 }
+# Transformer Engine's layers are stand-ins that do not compute; of clipping, sums hang on layouts.
+COMPUTES, SPARSE = " --transformer-impl local --clip-grad 0", MOE.replace(" --moe-grouped-gemm", "")
+STORED_ONLY = " --sequence-parallel --expert-tensor-parallel-size 1 --clip-grad 0"
+TP4, EP4 = TP.replace("2", "4"), EP.replace("2", "4")
+# What goes on training from what ours saved, where it did and at other sizes. Megatron-Core's
+# optimizer states of experts load at no EP of 1.
+TRAINED = {
+    "gpt_tp2_dp2": (WHOLE + COMPUTES, TP, ("", TP4, TP + PP)),
+    "gpt_tp2_pp2": (COMPUTES, TP + PP + " --async-save --async-strategy mcore", ("", TP4)),
+    "moe_ep2_dp2": (SPARSE + WHOLE + COMPUTES, EP, (EP4,)),
+    "moe_tp2_ep2": (SHARED + WHOLE + STORED_ONLY, TP + EP, (EP, TP + EP + PP)),
+}
 
 
 def save(root):
     """Each case by Megatron's own strategies, by ours, and by ours with Megatron's names."""
     with newer_jobs.job():
         for name, words in CASES.items():
+            run = newer_jobs.Run(words, root)
+            run.fill()
             for writer in ("stock", "ours", "plain"):
-                folder = f"{root}/{writer}/{name}"
-                if dist.get_rank() == 0:
-                    os.makedirs(folder)
-                dist.barrier()
-                run = newer_jobs.Run(words, folder)
-                run.fill()
+                folder = new_folder(f"{root}/{writer}/{name}")
+                run.args.save = folder
+                run.args.async_save = writer != "stock" and "--async-save" in words
                 if writer == "stock":
-                    run.args.async_save = False
                     save_checkpoint(run)
                     continue
                 with ours.enabled(replicas=writer == "ours", locality=False):
@@ -44,6 +55,13 @@ def save(root):
                 assert last.path == f"{folder}/iter_0000010", last
                 assert (last.replicas > 0) == (writer == "ours"), last
                 assert (last.staged_bytes > 0) == run.args.async_save, last
+
+
+def new_folder(path):
+    if dist.get_rank() == 0:
+        os.makedirs(path)
+    dist.barrier()
+    return path
 
 
 def save_checkpoint(run):
@@ -60,16 +78,17 @@ def load(root):
     """By Megatron's own strategies; nothing may be missing."""
     with newer_jobs.job():
         for name, words in LOADS.items():
-            load_checkpoint(f"{root}/{name}", words, "raise_unexpected")  # RNG states stay
+            run = newer_jobs.Run(words, root)
+            load_checkpoint(run, f"{root}/{name}", "raise_unexpected")  # RNG states stay
 
 
 def load_by_ours(root):
     """What ours saved under the names of copies, in every strictness: out of each rank's own file."""
     with newer_jobs.job(), ours.enabled():
         for name, words in CASES.items():
-            folder = f"{root}/ours/{name}"
+            run = newer_jobs.Run(words.split(" --async-save")[0], root)
             for strictness in ("raise_unexpected", "log_all", "ignore_all", "assume_ok_unexpected"):
-                load_checkpoint(folder, words.split(" --async-save")[0], strictness)
+                load_checkpoint(run, f"{root}/ours/{name}", strictness)
                 last = ours.last_load()
                 assert last.opens - last.foreign_opens == 1 and last.own_bytes > 0, last
                 # Experts are not shared out over the tensor ranks, of which the first saved them.
@@ -78,16 +97,63 @@ def load_by_ours(root):
     assert type(ours.last_load()) is ours.LoadReport
 
 
-def load_checkpoint(folder, words, strictness):
-    newer_jobs.torch.optim.Adam.__setstate__ = newer_jobs.torch.optim.Optimizer.__setstate__
-    run = newer_jobs.Run(words, folder)
+def load_checkpoint(run, folder, strictness):
+    """Into a spoilt run, which afterwards holds what every run was filled with."""
     run.spoil()
-    run.args.load, run.args.no_load_rng = folder, True
+    restore(run, folder, strictness)
+    assert all(run.check()), "nothing was loaded"
+
+
+def restore(run, folder, strictness="assume_ok_unexpected", rng=False):
+    newer_jobs.torch.optim.Adam.__setstate__ = newer_jobs.torch.optim.Optimizer.__setstate__
+    run.args.load, run.args.no_load_rng = folder, not rng
     run.args.dist_ckpt_strictness = strictness
     schedule = newer_jobs.Schedule()
     try:
         iteration, _ = checkpointing.load_checkpoint(run.wrapped, run.optimizer, schedule)
         assert iteration == newer_jobs.ITERATION
-        assert all(run.check()), "nothing was loaded"
     except Exception as problem:
         raise AssertionError(f"{folder}, {strictness}: {problem}") from problem
+
+
+def training_of(words, folder):
+    run = newer_jobs.Run(words, folder)
+    return run, Training(run.wrapped[0], run.optimizer)
+
+
+def go_on(root, name):
+    """Two steps more, after a save and after a load of it; the same elsewhere, with gradients that
+    do not hang on the layout."""
+    model, sizes, others = TRAINED[name]
+    with newer_jobs.job():
+        saved = new_folder(f"{root}/{name}")
+        run, training = training_of(model + sizes, saved)
+        run.fill()
+        step = training.step if COMPUTES in model else training.follow
+        step(0)
+        with ours.enabled():
+            save_checkpoint(run)
+        assert ours.last_save().path == f"{saved}/iter_0000010"
+        gone_on = [(step(number), training.everything()) for number in (1, 2)]
+        training.spoil()
+        with ours.enabled():
+            restore(run, saved, rng=True)  # there is dropout
+        assert ours.last_load().own_bytes > 0
+        for number, (loss, everything) in zip((1, 2), gone_on):
+            found = step(number), training.everything()
+            assert found[0] == loss and same(found[1], everything), (number, found[0], loss)
+        with ours.enabled():
+            restore(run, saved)
+        training.follow(1)
+        run.args.save, run.args.async_save = new_folder(f"{saved}-followed"), False
+        save_checkpoint(run)
+        for other in others:
+            run, training = training_of(model + other, saved)
+            restore(run, f"{saved}-followed")  # by Megatron's own
+            followed = training.everything()
+            training.spoil()
+            with ours.enabled():
+                restore(run, saved)
+            assert not same(training.everything(), followed)
+            training.follow(1)
+            assert same(training.everything(), followed), other

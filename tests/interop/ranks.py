@@ -5,6 +5,7 @@
 `MODULE.function(**arguments)` on each of `world` ranks of a gloo job that meets at the file `store`.
 Each is answered with a line, the ranks that failed; what ranks print goes to the file `log`.
 """
+import gc
 import importlib
 import json
 import os
@@ -86,6 +87,7 @@ def serve(module):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what importing prints is no answer
     functions = importlib.import_module(module)
+    gc.freeze()  # what was imported is no garbage: nobody need look at it, or copy its pages
     for line in sys.stdin:
         job = json.loads(line)
         print(json.dumps(run(job, getattr(functions, job["function"]))), file=answers, flush=True)

@@ -17,10 +17,12 @@ import checkpoints
 import hf_models
 import test_families_hybrid
 import test_families_published
+import test_families_towers
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 TIED, UNTIED = ({"tie_word_embeddings": tied} for tied in (True, False))
 ONE_GROUP = {"num_key_value_heads": 1}
+DENSE_LAST = ["sparse", "dense", "dense"]
 ALL_HEADS = {"num_key_value_heads": 6}
 
 # name -> (model_type, settings)
@@ -45,12 +47,54 @@ CASES = {
     "gemma2_untied": ("gemma2", {**UNTIED, "layer_types": ["full_attention"] * 3}),
     "gemma3": ("gemma3_text", {}),
     "gemma3_untied": ("gemma3_text", {**UNTIED, **ONE_GROUP}),
+    "gemma4": ("gemma4_text", {}),
+    "gemma4_shared": (
+        "gemma4_text", {"num_kv_shared_layers": 3, "use_double_wide_mlp": True, **ONE_GROUP}
+    ),
+    "gemma4_key_is_value": (
+        "gemma4_text",
+        {
+            "attention_k_eq_v": True,
+            "num_global_key_value_heads": 2,
+            "hidden_size_per_layer_input": 0,
+            **UNTIED,
+        },
+    ),
+    "gemma4_moe": (
+        "gemma4_text",
+        {
+            "attention_k_eq_v": True,
+            "num_global_key_value_heads": 2,
+            "hidden_size_per_layer_input": 0,
+            "enable_moe_block": True,
+            "num_experts": 6,
+            "top_k_experts": 2,
+            "moe_intermediate_size": 40,
+        },
+    ),
+    "llama4": ("llama4_text", ONE_GROUP),
+    "llama4_tied": ("llama4_text", {"moe_layers": [0, 1, 2], **TIED}),
+    "seed_oss": ("seed_oss", ONE_GROUP),
+    "cwm": ("cwm", TIED),
+    "helium": ("helium", {}),
+    "dots1": ("dots1", {}),
+    "mellum": ("mellum", ONE_GROUP),
     "glm": ("glm", {"attention_bias": True, **ONE_GROUP}),
     "glm_no_bias": ("glm", {"attention_bias": False, **TIED}),
     "glm4": ("glm4", {"attention_bias": True, **ONE_GROUP}),
     "glm4_no_bias": ("glm4", {"attention_bias": False, **TIED}),
     "glm4_moe": ("glm4_moe", {"attention_bias": True, "use_qk_norm": True}),
     "glm4_moe_plain": ("glm4_moe", {"n_group": 2, "packed": True, **TIED}),
+    "glm4_moe_lite": ("glm4_moe_lite", {}),
+    "glm4_moe_lite_packed": ("glm4_moe_lite", {"packed": True, "mlp_layer_types": DENSE_LAST}),
+    "deepseek_v32": ("deepseek_v32", {}),
+    "glm_moe_dsa": ("glm_moe_dsa", {"packed": True}),
+    "glm_moe_dsa_shared": (
+        "glm_moe_dsa",
+        {"num_hidden_layers": 6, "index_topk_freq": 2, "index_skip_topk_offset": 2},
+    ),
+    "hy_v3": ("hy_v3", ONE_GROUP),
+    "hy_v3_packed": ("hy_v3", {"packed": True, "mlp_layer_types": DENSE_LAST, **TIED}),
     "minimax_m2": ("minimax_m2", {}),
     "minimax_m2_packed": ("minimax_m2", {"packed": True, **ONE_GROUP, **TIED}),
     "minimax_m2_part": ("minimax_m2", {"rotary_dim": 10, "rope_parameters": None}),
@@ -90,8 +134,9 @@ CASES = {
     "gpt2_bare": ("gpt2", {}),
 }
 
-# Their tensors and arguments are those of llama or mistral, so the family has to be named.
-NAMED = {"phi3", "phi3_tied"}
+# Their tensors and arguments are those of other families', so the family has to be named.
+NAMED = {"phi3", "phi3_tied", "hy_v3", "hy_v3_packed", "glm4_moe_lite", "glm4_moe_lite_packed"}
+NAMED |= {"seed_oss", "cwm", "dots1", "mellum", "helium"}
 # transformers does not have the model, or not all of it.
 REMOTE = {"mimo", "glm4_moe_prediction", "ernie4_5_moe_prediction"}
 INTERNLM = [name for name in CASES if name.startswith("internlm")]
@@ -231,7 +276,7 @@ def known_form(root):
         tensors = {"transformer." + name: tensor for name, tensor in tensors.items()}
     # Megatron holds it as float32 always; transformers saves it in the model's dtype.
     return {
-        name: tensor.float() if name.endswith("e_score_correction_bias") else tensor
+        name: tensor.float() if name.endswith(("e_score_correction_bias", ".expert_bias")) else tensor
         for name, tensor in tensors.items()
     }
 
@@ -333,4 +378,6 @@ def test_every_family_is_here():
     tested = {model_type for model_type, _ in CASES.values()}
     tested |= {model_type for model_type, _, _ in test_families_hybrid.CASES.values()}
     tested |= test_families_published.MAKERS.keys()
+    tested |= {model_type for model_type, _, _ in test_families_towers.CASES.values()}
+    tested |= test_families_towers.WRITTEN.keys()
     assert not [family for family, names in types.items() if not tested & set(names)]

@@ -114,6 +114,11 @@ RUNS = {
     ],
     "show": [(["show", "td", "decoder.layers.1.mlp.linear_fc1.weight"], 0)],
     "locality": [(["locality", "td", "--tp", "2"], 0)],
+    "report": [
+        (["report", "td", "-o", "page.html"], 0),
+        (["report", LLAMA, GOLDEN / "hf" / "mistral" / "hf", "-o", "two.html"], 1),
+        (["report", "lost", "-o", "lost.html"], 1),
+    ],
     "index": [(["index", "rebuild", "indexed"], 0)],
     "explain": [(["explain", "307"], 0), (["explain", "L07", "--lang", "zh"], 0)],
     "map": [

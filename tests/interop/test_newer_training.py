@@ -47,3 +47,8 @@ def test_saved_by_ours_loads_in_stock(shardwright, ranks, saved):
 
 def test_saved_by_ours_loads_by_ours(ranks, saved):
     ranks("newer_training_jobs", "load_by_ours", 4, root=saved)
+
+
+@pytest.mark.parametrize("name", ("gpt_tp2_dp2", "gpt_tp2_pp2", "moe_ep2_dp2", "moe_tp2_ep2"))
+def test_training_goes_on_as_if_it_had_not_stopped(ranks, newer_path, tmp_path, name):
+    ranks("newer_training_jobs", "go_on", 4, root=tmp_path, name=name)

@@ -33,7 +33,7 @@ def test_keywords_are_the_flags_of_the_program(program):
         own = page.partition("\nFlags:\n")[2].partition("\nEvery command:\n")[0]
         flags = set(re.findall(r"^  (?:-\w,)?--([\w-]+)", own, re.MULTILINE))
         # What a function has as an argument, or for no reader.
-        flags -= {"json", "verbose", "stat", "to", "config"} | ({"component"} if command == "merge" else set())
+        flags -= {"json", "verbose", "stat", "tree", "to", "config", "output"} | ({"component"} if command == "merge" else set())
         flags -= {"help"}
         given = {name.rstrip("_").replace("_", "-") for name in keywords}
         assert given == flags, command
@@ -56,6 +56,21 @@ def test_inspect_tells_what_a_checkpoint_holds(tmp_path):
     one = shardwright.inspect(tmp_path / "state.pt", depth=3, limit=50)
     assert one.counts["storages"] == 1 and one.container is None and one.values[0]["kind"] == "dict"
     assert "Inspection(path=" in repr(one) and "state.pt" in one._repr_html_()
+
+
+def test_a_report_is_a_page(tmp_path):
+    page = tmp_path / "page.html"
+    found = shardwright.report(LLAMA, output=page, lang="zh")
+    assert found and found.equal is None and found.tensors == 30
+    assert found.bytes == page.stat().st_size and b'lang="zh' in page.read_bytes()[:200]
+    with pytest.raises(FileExistsError):
+        shardwright.report(LLAMA, output=page, overwrite=False)
+    other = GOLDEN / "hf" / "mistral" / "hf"
+    differs = shardwright.report(LLAMA, other, output=page, overwrite=True)
+    assert differs.equal is False and not differs
+    plan = tmp_path / "plan.html"
+    assert shardwright.plan(LLAMA, tmp_path / "to", to="torch_dist", html=plan, lang="en")
+    assert plan.read_bytes().startswith(b"<!doctype html>")
 
 
 def test_show_is_a_tensor():

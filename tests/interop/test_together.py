@@ -43,6 +43,10 @@ def test_groups_and_single_ranks(ranks, checkpoint, tmp_path):
     ranks(JOBS, "load_in_halves", 4, path=checkpoint, root=tmp_path)
 
 
+def test_ranks_of_one_machine_exchange_through_memory(ranks, checkpoint):
+    ranks(JOBS, "exchange", 4, path=checkpoint)
+
+
 def test_a_flipped_byte_is_told_on_every_rank(ranks, checkpoint, tmp_path):
     metadata = pickle.loads((checkpoint / ".metadata").read_bytes())
     _, info = next(

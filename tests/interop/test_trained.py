@@ -11,6 +11,10 @@ LAYOUTS = {
     "ep2": {"ep": 2},
     "ep4": {"ep": 4},
     "pp2": {"ep": 2, "pp": 2},
+    "tp2": {"tp": 2},
+    "tp2_ep2": {"tp": 2, "ep": 2},
+    "etp2": {"etp": 2},
+    "tp2_ep2_etp2": {"tp": 2, "ep": 2, "etp": 2},
 }
 
 
@@ -59,7 +63,8 @@ def test_goes_on_elsewhere_without_the_rule(trained, ranks):
 
 def test_loads_with_fewer_ranks_to_an_expert(trained, ranks):
     folder, sizes = trained
-    fewer = sizes["ep"] * sizes.get("pp", 1)
+    dense, experts = (sizes.get(name, 1) for name in ("tp", "ep"))
+    fewer = max(dense, experts * sizes.get("etp", 1)) * sizes.get("pp", 1)
     ranks("trained_jobs", "load_elsewhere", fewer, folder=folder, name="merged", **sizes)
     assert_same(gathered(folder, "elsewhere"), gathered(folder, "truth"))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tiny mixture of experts under FSDP2, expert and pipeline parallelism, trained on CPUs.
+"""A tiny mixture of experts under FSDP2, expert, tensor and pipeline parallelism, trained on CPUs.
 
 Parameters have MLite's names: experts by their number on their EP rank, layers by their number in
 their stage. Rows do not divide by the ranks, and one parameter has fewer rows than there are ranks.
@@ -10,7 +10,7 @@ from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.nn.functional import cross_entropy, silu
 
-from shardwright.torch import checkpoint_meshes
+from shardwright.torch import checkpoint_meshes, placements_for
 
 FAMILY = "deepseek_v4"
 WORDS, HIDDEN, FFN, EXPERTS, LAYERS, TOKENS = 10, 7, 6, 4, 2, 5
@@ -44,6 +44,16 @@ class _SumOwn(torch.autograd.Function):
         return _Gather.apply(gradient, ctx.group), None
 
 
+def _joined(part, axis, group):
+    """A weight of which each rank of a tensor-parallel group has a part along an axis: it is used
+    whole, which changes nothing in what is stored."""
+    if dist.get_world_size(group) == 1:
+        return part
+    if axis == 0:
+        return _Gather.apply(part, group)
+    return _Gather.apply(part.transpose(0, axis), group).transpose(0, axis)
+
+
 def _sum_own(rows, group):
     total = rows.clone()
     dist.all_reduce(total, group=group)
@@ -63,16 +73,18 @@ class Linears(nn.Module):
 
 
 class Experts(nn.Module):
-    def __init__(self, count):
+    def __init__(self, count, etp_mesh):
         super().__init__()
-        self.fc1 = Linears(count, 2 * FFN, HIDDEN)
-        self.fc2 = Linears(count, HIDDEN, FFN)
+        self.group, etp = etp_mesh.get_group(), etp_mesh.size()
+        self.fc1 = Linears(count, 2 * FFN // etp, HIDDEN)
+        self.fc2 = Linears(count, HIDDEN, FFN // etp)
 
     def forward(self, rows, shares):
         total = torch.zeros_like(rows)
         pairs = zip(self.fc1.weights(), self.fc2.weights())
         for share, (fc1, fc2) in zip(shares.unbind(1), pairs):
-            total = total + share[:, None] * _gated(rows, fc1, fc2)
+            whole = _joined(fc1, 0, self.group), _joined(fc2, 1, self.group)
+            total = total + share[:, None] * _gated(rows, *whole)
         return total
 
 
@@ -82,16 +94,18 @@ def _gated(rows, gate_up, down):
 
 
 class Moe(nn.Module):
-    def __init__(self, ep_mesh):
+    def __init__(self, tp_mesh, experts):
         super().__init__()
+        ep_mesh = experts["ep"]
         self.group, self.ep_rank = ep_mesh.get_group(), ep_mesh.get_local_rank()
         self.local = EXPERTS // ep_mesh.size()
         self.router = nn.Linear(HIDDEN, EXPERTS, bias=False)
-        self.experts = Experts(self.local)
+        self.experts = Experts(self.local, experts["etp"])
+        self.tp_group, tp = tp_mesh.get_group(), tp_mesh.size()
         self.shared_experts = nn.ModuleDict(
             {
-                "gate_up": nn.Linear(HIDDEN, 2 * FFN, bias=False),
-                "down": nn.Linear(FFN, HIDDEN, bias=False),
+                "gate_up": nn.Linear(HIDDEN, 2 * FFN // tp, bias=False),
+                "down": nn.Linear(FFN // tp, HIDDEN, bias=False),
             }
         )
 
@@ -102,14 +116,16 @@ class Moe(nn.Module):
         own_shares = everyone[:, HIDDEN + first : HIDDEN + first + self.local]
         routed = _SumOwn.apply(self.experts(everyone[:, :HIDDEN], own_shares), self.group)
         shared = self.shared_experts
-        return rows + routed + _gated(rows, shared.gate_up.weight, shared.down.weight)
+        gate_up = _joined(shared.gate_up.weight, 0, self.tp_group)
+        down = _joined(shared.down.weight, 1, self.tp_group)
+        return rows + routed + _gated(rows, gate_up, down)
 
 
 class Layer(nn.Module):
-    def __init__(self, ep_mesh):
+    def __init__(self, tp_mesh, experts):
         super().__init__()
         self.norm = nn.RMSNorm(HIDDEN)
-        self.mlp = Moe(ep_mesh)
+        self.mlp = Moe(tp_mesh, experts)
 
     def forward(self, rows):
         return self.mlp(self.norm(rows))
@@ -118,40 +134,52 @@ class Layer(nn.Module):
 class Stage(nn.Module):
     """The layers of one pipeline stage; the first embeds, the last has the head."""
 
-    def __init__(self, layers, ep_mesh, is_first, is_last):
+    def __init__(self, layers, tp_mesh, experts, is_first, is_last):
         super().__init__()
+        self.tp_group, tp = tp_mesh.get_group(), tp_mesh.size()
         if is_first:
-            self.embed = nn.Embedding(WORDS, HIDDEN)
-        self.layers = nn.ModuleList(Layer(ep_mesh) for _ in range(layers))
+            self.embed = nn.Embedding(WORDS // tp, HIDDEN)
+        self.layers = nn.ModuleList(Layer(tp_mesh, experts) for _ in range(layers))
         if is_last:
             self.hc_head = nn.ParameterDict({"hc_scale": nn.Parameter(torch.ones(1))})
-            self.head = nn.Linear(HIDDEN, WORDS, bias=False)
+            self.head = nn.Linear(HIDDEN, WORDS // tp, bias=False)
 
     def forward(self, rows):
         if hasattr(self, "embed"):
-            rows = self.embed(rows)
+            rows = _joined(self.embed.weight, 0, self.tp_group)[rows]
         for layer in self.layers:
             rows = layer(rows)
-        return self.head(rows * self.hc_head["hc_scale"]) if hasattr(self, "head") else rows
+        if not hasattr(self, "head"):
+            return rows
+        return (rows * self.hc_head["hc_scale"]) @ _joined(self.head.weight, 0, self.tp_group).T
 
 
 class Run:
     """A model, its optimizer and how it is laid out on the ranks."""
 
-    def __init__(self, seed, pp=1, ep=1):
+    def __init__(self, seed, pp=1, ep=1, tp=1, etp=1):
         self.pp = pp
-        self.dense, self.experts = checkpoint_meshes("cpu", pp=pp, ep=ep)
+        self.dense, self.experts = checkpoint_meshes("cpu", pp=pp, ep=ep, tp=tp, etp=etp)
         self.stage = self.dense.get_local_rank("pp")
         self.ep_rank = self.experts.get_local_rank("ep")
         self.edp_rank = self.experts.get_local_rank("edp")
+        self.etp_rank = self.experts.get_local_rank("etp")
         self.is_first, self.is_last = self.stage == 0, self.stage == pp - 1
-        # Experts of the EP ranks differ, replicas of one parameter do not.
-        torch.manual_seed(seed * 100 + self.stage * 10 + self.ep_rank)
-        self.model = Stage(LAYERS // pp, self.experts["ep"], self.is_first, self.is_last)
+        # Experts of the EP and ETP ranks differ, replicas of one parameter do not.
+        torch.manual_seed(seed * 1000 + self.stage * 100 + self.ep_rank * 10 + self.etp_rank)
+        self.model = Stage(
+            LAYERS // pp, self.dense["tp"], self.experts, self.is_first, self.is_last
+        )
+        parts = torch.Generator().manual_seed(seed * 10 + self.dense.get_local_rank("tp"))
         for name, parameter in self.model.named_parameters():
-            if ".experts." not in name:
-                dense = self.dense["dp"]
-                dist.broadcast(parameter.data, dense.mesh.tolist()[0], group=dense.get_group())
+            if ".experts." in name:
+                continue
+            for axis in ("dp", "tp"):
+                same = self.dense[axis]
+                first = dist.get_process_group_ranks(same.get_group())[0]
+                dist.broadcast(parameter.data, first, group=same.get_group())
+            if tp > 1 and self.cut_axis(name) is not None:
+                parameter.data += torch.randn(parameter.shape, generator=parts) / 4
         for layer in self.model.layers:
             fully_shard(layer.mlp.experts, mesh=self.experts["edp"])
             fully_shard(layer, mesh=self.dense["dp"])
@@ -181,6 +209,12 @@ class Run:
             dist.send(rows.grad, rank - neighbour)
         self.optimizer.step()
         self.optimizer.zero_grad()
+
+    @staticmethod
+    def cut_axis(name):
+        """Along which axis tensor-parallel ranks have parts of a parameter, or None."""
+        placements = placements_for(name, FAMILY).placements
+        return getattr(placements[-1], "dim", None)
 
     def parameters(self):
         return dict(self.model.named_parameters())
@@ -214,8 +248,11 @@ class Run:
         """Whole tensors by their global names, on the rank that is the first to have each."""
         whole = {}
         for name, tensor in tensors.items():
-            full = tensor.full_tensor().detach().clone()
             is_expert = ".experts." in name
+            tp_mesh = self.experts["etp"] if is_expert else self.dense["tp"]
+            full, axis = tensor.full_tensor().detach().clone(), self.cut_axis(name)
+            if axis is not None:
+                full = _joined(full, axis, tp_mesh.get_group()).contiguous()
             if (self.edp_rank if is_expert else self.dense.get_local_rank("dp")) == 0:
                 whole[self.global_name(name)] = full
         return whole

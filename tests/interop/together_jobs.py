@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the ranks of test_together.py do: DCP saves and loads of state that several of them hold."""
 import json
+import os
 import pathlib
 
 import torch
@@ -10,6 +11,7 @@ from torch.distributed.checkpoint.state_dict import get_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
+from shardwright._loading import _exchange, _host_memory
 from shardwright.torch import SavePlanner, StorageReader, StorageWriter
 
 
@@ -102,3 +104,59 @@ def refused(path, text):
         assert text in str(error), error
     else:
         raise AssertionError("the load was not refused")
+
+
+def exchanges_of(path, change=None):
+    """How often the backend exchanges in a load that gives what was saved. `change`: of what is
+    told of this rank's memory."""
+    module, memory = _exchange.dist, _host_memory.HostMemory
+    stock, told, calls = module.all_to_all_single, memory.told, []
+
+    def counted(*arguments, **named):
+        calls.append(1)
+        return stock(*arguments, **named)
+
+    module.all_to_all_single = counted
+    if change is not None:
+        memory.told = lambda own: change(*told(own))
+    try:
+        truth, state = state_of(1, 2), state_of(2, 2)
+        reader = StorageReader(path, locality=True)
+        dcp.load(state, storage_reader=reader)
+    finally:
+        module.all_to_all_single, memory.told = stock, told
+    assert equal(state, truth) and reader.last_load.received_bytes > 0
+    files = pathlib.Path("/proc/self/fd").iterdir()
+    left = [os.readlink(file) for file in files if os.path.lexists(file)]
+    assert not [name for name in left if "shardwright" in name], left
+    return len(calls)
+
+
+def exchange(path):
+    """Through memory where ranks find one another's, else over the backend, on all of them."""
+    is_one = dist.get_rank() == 1
+
+    def elsewhere(boot, process, file, token):
+        return boot + "another" * is_one, process, file, token
+
+    def in_a_container(boot, process, file, token):
+        return boot, process, file, token[::-1] if is_one else token
+
+    def out_of_sight(boot, process, file, token):
+        return boot, 2**30 if is_one else process, file, token
+
+    assert exchanges_of(path) == 0, "ranks of one machine have memory in common"
+    for change in (elsewhere, in_a_container, out_of_sight):
+        assert exchanges_of(path, change) > 0, change.__name__
+    open_file = os.open
+
+    def hidden(path, *arguments, **named):
+        if str(path).startswith("/proc/"):
+            raise PermissionError(1, "not allowed")
+        return open_file(path, *arguments, **named)
+
+    try:
+        os.open = hidden if is_one else open_file
+        assert exchanges_of(path) > 0, "one rank alone cannot look at the others"
+    finally:
+        os.open = open_file

@@ -28,7 +28,7 @@ from torch.distributed import distributed_c10d  # noqa: E402
 
 import shardwright.megatron as ours  # noqa: E402
 import shardwright  # noqa: E402
-from shardwright.megatron import SaveStrategy, _save  # noqa: E402
+from shardwright.megatron import LoadStrategy, SaveStrategy, _save  # noqa: E402
 
 
 class Trained:
@@ -308,15 +308,12 @@ def repeat(root):
     assert keys[3] - keys[1] <= 0, f"messages of saves that are over: {keys}"
 
 
-def components(root):
-    """Two components of a model, each on ranks and with groups of its own: Megatron's are none."""
-    rank = dist.get_rank()
-    groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
-    singles = [dist.new_group([one]) for one in range(4)]
-    component, tp_rank = divmod(rank, 2)
+def component_state(component, tp_rank):
+    """What a tensor rank of a component has; of one tensor the other component has copies."""
     name = ("language", "vision")[component]
-    norm, cut = torch.arange(4.0) + component, torch.full((2, 3), float(rank))
-    state = {
+    norm = torch.arange(4.0) + component
+    cut = torch.full((2, 3), 2.0 * component + tp_rank)
+    return {
         "norm": ShardedTensor.from_rank_offsets(
             f"{name}.norm.weight", norm, replica_id=(0, tp_rank, 0)
         ),
@@ -327,9 +324,30 @@ def components(root):
             "language.tied", torch.ones(3), replica_id=(component, tp_rank, 0)
         ),
     }
-    strategy = SaveStrategy(tp_group=groups[component], dp_group=singles[rank])
-    dist_checkpointing.save(state, new_folder(f"{root}/ours"), strategy)
-    assert report().replicas == (1 if component else 2)
+
+
+def components(root):
+    """Two components of a model, each on ranks and with groups of its own: Megatron's are none.
+    They load where they were saved, and on one another's ranks."""
+    rank = dist.get_rank()
+    groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    singles = [dist.new_group([one]) for one in range(4)]
+    place, tp_rank = divmod(rank, 2)
+    folder = new_folder(f"{root}/ours")
+    strategy = SaveStrategy(tp_group=groups[place], dp_group=singles[rank])
+    dist_checkpointing.save(component_state(place, tp_rank), folder, strategy)
+    assert report().replicas == (1 if place else 2)
+    for component in (place, 1 - place):
+        expected = component_state(component, tp_rank)
+        state = component_state(component, tp_rank)
+        for tensor in state.values():
+            tensor.data.fill_(-7.0)
+        loaded = dist_checkpointing.load(state, folder, LoadStrategy(singles[rank]))
+        assert all(torch.equal(loaded[name], expected[name].data) for name in expected)
+        last = ours.last_load()
+        # A tensor rank finds its own copies; those of what both have lie with the language.
+        foreign = component if component == place else 1
+        assert (last.opens, last.foreign_opens) == (1 + component, foreign), last
 
 
 def refuse(version):

@@ -2,7 +2,6 @@
 """What the ranks of test_training_load.py do: Megatron-Core saves, shardwright.megatron loads."""
 import json
 import logging
-import multiprocessing
 import os
 import pathlib
 import subprocess
@@ -97,20 +96,7 @@ def save(job, folder, replicas):
     dist.barrier()
 
 
-def without_children(function):
-    """Ends what Megatron's saver started."""
-
-    def run(*arguments, **named):
-        try:
-            return function(*arguments, **named)
-        finally:
-            for child in multiprocessing.active_children():
-                child.kill()
-
-    return run
-
-
-@without_children
+@megatron_cpu.without_children
 def save_all(root, family, layouts):
     for name, (sizes, replicas) in layouts.items():
         job = Job(family, *sizes)
@@ -193,7 +179,10 @@ class Warnings(logging.Handler):
 
 
 def strict_loads(root, family, folders, layouts):
-    """Every mode, by both kinds of names: all is loaded, and no name is told."""
+    """Every mode, by both kinds of names: all is loaded, and no name is told. One rank alone may ask
+    for the names."""
+    if dist.get_rank() == 1:
+        assert NORM in LoadStrategy().load_sharded_metadata(f"{root}/{folders[0]}")
     for sizes in layouts:
         job = Job(family, *sizes)
         for folder in folders:
@@ -290,7 +279,7 @@ def install(hook):
     setattr(*where[hook], dying if hook == "death" else broken)
 
 
-def own_load(root, family, folder, sizes):
+def own_load(root, family, folder, sizes, strict):
     """One load, with every file that this process opens listed by the system."""
     job = Job(family, *sizes)
     trace = pathlib.Path(root, f"trace.{dist.get_rank()}")
@@ -299,7 +288,7 @@ def own_load(root, family, folder, sizes):
     while not traced():
         time.sleep(0.01)
     dist.barrier()
-    job.load(f"{root}/{folder}", strict="assume_ok_unexpected", replicas=True)
+    job.load(f"{root}/{folder}", strict, replicas=True)
     tracer.terminate()
     tracer.wait()
     job.assert_loaded()

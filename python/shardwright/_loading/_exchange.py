@@ -3,6 +3,7 @@
 import torch
 import torch.distributed as dist
 
+from ._host_memory import HostMemory
 from ._job import device_of
 from ._rounds import Piece
 
@@ -11,8 +12,10 @@ _ALIGNMENT = 16
 
 
 class Exchange:
-    """The exchange of one group over its own backend, from and to CPU and CUDA tensors alike. All
-    ranks of the group take the same rounds. One thread's."""
+    """The exchange of one group, from and to CPU and CUDA tensors alike: through memory where all
+    its ranks are on one machine and its backend moves CPU tensors, else over that backend. All
+    ranks of the group take the same rounds, and all of the job wait for one another before and
+    after `run`. One thread's."""
 
     def __init__(self, group=None):
         is_alone = not (dist.is_available() and dist.is_initialized())
@@ -21,7 +24,8 @@ class Exchange:
         self.member = 0 if is_alone else dist.get_rank(self._group)
         self.sent_bytes = 0
         self.received_bytes = 0
-        self.close()
+        self._host = None
+        self._buffers = [None, None]
 
     def gather(self, value):
         """What every member has, by member."""
@@ -31,25 +35,40 @@ class Exchange:
         dist.all_gather_object(values, value, group=self._group)
         return values
 
+    def meet(self, value):
+        """The same, and from then on members on one machine have memory in common."""
+        if len(self.ranks) == 1 or device_of(self._group).type != "cpu":
+            return self.gather(value)
+        self._host = HostMemory()
+        told = self.gather((value, self._host.told()))
+        self._host.meet([memory for _, memory in told], self.gather)
+        return [one for one, _ in told]
+
+    def prepare(self, rounds):
+        """Takes the memory for these rounds, see rounds_of."""
+        if self._is_shared:
+            sent = (_layout(_by_receiver(steps[self.member], self.ranks))[2] for steps in rounds)
+            self._host.take(max(sent, default=0))
+
     def begin(self, steps):
-        """Lays a round out: `steps` by member, see rounds_of."""
-        to, come = [[[] for _ in self.ranks] for _ in range(2)]
-        for member, own in enumerate(steps):
-            for piece in own:
-                if not isinstance(piece, Piece):
-                    continue
-                if member == self.member:
-                    to[piece.member].append(piece)
-                elif piece.member == self.member:
-                    come[member].append(piece)
-        self._is_quiet = not any(isinstance(step, Piece) for own in steps for step in own)
-        self._sizes, self._places, total = _layout(to)
-        self._come_sizes, come_places, come_total = _layout(come)
-        self._come = [(piece, come_places[id(piece)]) for pieces in come for piece in pieces]
+        """Lays a round out: `steps` by member."""
+        layouts = [_layout(_by_receiver(own, self.ranks)) for own in steps]
+        self._sizes, self._places, total = layouts[self.member]
+        self._is_quiet = not any(size for _, _, size in layouts)
+        self._come = [
+            (piece, member, layouts[member][1][id(piece)])
+            for member, own in enumerate(steps)
+            for piece in own
+            if isinstance(piece, Piece) and piece.member == self.member != member
+        ]
         if self._is_quiet:
             return
+        if self._is_shared:
+            self._outgoing = self._host.views()[self.member]
+            return
+        self._come_sizes = [sizes[self.member] for sizes, _, _ in layouts]
         self._outgoing = self._buffer(0, total)
-        self._incoming = self._buffer(1, come_total)
+        self._incoming = self._buffer(1, sum(self._come_sizes))
 
     def put(self, piece, box):
         """Gives the elements of a piece of this round that this rank sends."""
@@ -62,17 +81,37 @@ class Exchange:
         """Exchanges the round; calls `unpack(piece, bytes)` for each piece that came."""
         if self._is_quiet:
             return
-        dist.all_to_all_single(
-            self._incoming, self._outgoing, self._come_sizes, self._sizes, group=self._group
-        )
-        for piece, at in self._come:
-            unpack(piece, self._incoming[at : at + piece.bytes])
+        for piece, memory, at in self._arrived():
+            unpack(piece, memory[at : at + piece.bytes])
             self.received_bytes += piece.bytes
 
     def close(self):
         """Gives the memory of the rounds back."""
         self._outgoing = self._incoming = None
         self._buffers = [None, None]
+        if self._host is not None:
+            self._host.close()
+
+    @property
+    def _is_shared(self):
+        return self._host is not None and self._host.is_shared
+
+    def _arrived(self):
+        if self._is_shared:
+            memory = self._host.views()
+            return [(piece, memory[member], at) for piece, member, at in self._come]
+        dist.all_to_all_single(
+            self._incoming, self._outgoing, self._come_sizes, self._sizes, group=self._group
+        )
+        # What a member sends to one receiver lies together.
+        begins = [sum(self._come_sizes[:member]) for member in range(len(self.ranks))]
+        first = {}
+        for _, member, at in self._come:
+            first[member] = min(at, first.get(member, at))
+        return [
+            (piece, self._incoming, begins[member] + at - first[member])
+            for piece, member, at in self._come
+        ]
 
     def _buffer(self, number, size):
         # One for all rounds: new memory costs as much as what is done with it.
@@ -81,6 +120,14 @@ class Exchange:
             device = device_of(self._group)
             self._buffers[number] = torch.empty(size, dtype=torch.uint8, device=device)
         return self._buffers[number][:size]
+
+
+def _by_receiver(steps, ranks):
+    pieces = [[] for _ in ranks]
+    for step in steps:
+        if isinstance(step, Piece):
+            pieces[step.member].append(step)
+    return pieces
 
 
 def _layout(pieces):

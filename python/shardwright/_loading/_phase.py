@@ -52,7 +52,7 @@ class Phase:
         """Takes this rank's list of Wanted. Tells the group that and `facts`: a tensor rank, what a
         byte costs to read, and to send, and how many a rank sends or receives in a round."""
         self.wanted = wanted
-        told = self.exchange.gather(([_row(one) for one in wanted], facts))
+        told = self.exchange.meet(([_row(one) for one in wanted], facts))
         self._asked = [rows for rows, _ in told]
         # Ranks that were told different ones must not plan different loads.
         *self._facts, self._limit = told[0][1]
@@ -83,6 +83,7 @@ class Phase:
         self._own = [number for number, read in enumerate(self._reads) if read.member == own]
         self._place = {number: place for place, number in enumerate(self._own)}
         self._rounds = rounds_of(queues, self._limit)
+        self.exchange.prepare(self._rounds)
         return len(self._rounds)
 
     def own_reads(self):
@@ -115,9 +116,13 @@ class Phase:
         if number < len(self._rounds):
             self.exchange.run(self._unpack)
 
-    def finish(self):
+    def close(self):
+        """Gives all memory back."""
         self._current = self._scratch = None
         self.exchange.close()
+
+    def finish(self):
+        """Raises SW0999 should anything have been left out."""
         for wanted, missing in zip(self.wanted, self._missing):
             if missing:
                 text = f"{self._where}: {wanted.row[1]}: {missing} elements were not loaded"

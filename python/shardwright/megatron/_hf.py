@@ -6,9 +6,9 @@ import shutil
 import tempfile
 
 import torch
-import torch.distributed as dist
 
 from .._errors import make
+from .._loading import Job
 from .._naming import MEGATRON
 from .._reading import Checkpoint
 from ._model import chunks_of, filled, is_weight, local_tensors
@@ -31,11 +31,14 @@ def load_hf(model, path, *, as_=None, **options):
     that the checkpoint lacks, SW0405 for another shape, those of `shardwright.open`; the model then
     is filled in part.
     """
-    with _together(f"{os.fsdecode(path)}: load_hf"):
+
+    def fill():
         checkpoint = Checkpoint(path, "pt", as_, names=MEGATRON, **options)
         with checkpoint, torch.no_grad():
             for chunk in chunks_of(model):
                 _fill(chunk, checkpoint)
+
+    Job().attempt(fill)
 
 
 def save_hf(model, path, *, hf_config, overwrite=False, **flags):
@@ -54,22 +57,21 @@ def save_hf(model, path, *, hf_config, overwrite=False, **flags):
     from .. import convert
 
     path = pathlib.Path(os.fsdecode(path))
-    parts = _hidden_folder(path)
-    what = f"{path}: save_hf"
+    job = Job()
+    parts = job.tell_first(lambda: _hidden_folder(path))
+
+    def on_first(step):
+        job.attempt(lambda: step() if job.rank == 0 else None)
+
     try:
-        with _together(what):
-            chunks = enumerate(chunks_of(model))
-            state = {f"model{number}": local_tensors(chunk) for number, chunk in chunks}
-        with _together(what):
-            dist_checkpointing.save(state, str(parts))
-        with _together(what):
-            if _rank() == 0:
-                convert(parts, path, to="hf", hf_config=hf_config, overwrite=overwrite, **flags)
+        state = job.attempt(lambda: _state_of(model))
+        job.attempt(lambda: dist_checkpointing.save(state, parts))
+        on_first(
+            lambda: convert(parts, path, to="hf", hf_config=hf_config, overwrite=overwrite, **flags)
+        )
     finally:
         # Nobody returns while the folder is still there.
-        with _together(what):
-            if _rank() == 0:
-                shutil.rmtree(parts, ignore_errors=True)
+        on_first(lambda: shutil.rmtree(parts, ignore_errors=True))
 
 
 def _fill(chunk, checkpoint):
@@ -133,45 +135,11 @@ def _name_in(checkpoint, key):
     )
 
 
-class _together:
-    """What one rank raises, every rank raises: nobody waits for a rank that gave up."""
-
-    def __init__(self, what):
-        self._what = what
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        if not dist.is_initialized() or dist.get_world_size() == 1:
-            return False
-        told = [None] * dist.get_world_size()
-        mine = None if error is None else (getattr(error, "code", None), _text(error))
-        dist.all_gather_object(told, mine)
-        if error is not None:
-            return False
-        for rank, other in enumerate(told):
-            if other is not None:
-                code, text = other
-                raise make(code or "SW0109", f"{self._what}: rank {rank} failed: {text}")
-        return False
-
-
-def _text(error):
-    return getattr(error, "message", None) or f"{type(error).__name__}: {error}"
-
-
-def _rank():
-    return dist.get_rank() if dist.is_initialized() else 0
+def _state_of(model):
+    return {f"model{number}": local_tensors(chunk) for number, chunk in enumerate(chunks_of(model))}
 
 
 def _hidden_folder(path):
-    """A new folder beside `path`, by the same name on every rank."""
-    made = [None]
-    with _together(f"{path}: save_hf"):
-        if _rank() == 0:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            made = [tempfile.mkdtemp(prefix=f".{path.name}.shardwright-", dir=path.parent)]
-    if dist.is_initialized():
-        dist.broadcast_object_list(made, src=0)
-    return pathlib.Path(made[0])
+    """A new folder beside `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return tempfile.mkdtemp(prefix=f".{path.name}.shardwright-", dir=path.parent)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading for Megatron-Core's dist_checkpointing."""
 from megatron.core import parallel_state
-from megatron.core.dist_checkpointing import validation
+from megatron.core.dist_checkpointing import serialization, validation
 from megatron.core.dist_checkpointing.mapping import ShardedObject
 from megatron.core.dist_checkpointing.strategies.torch import TorchDistLoadShardedStrategy
 
 from .._loading import ROUND_BYTES, Job, Loading, LoadReport, catalog_of, read_metadata
 from .._pickles import check_plain, unpickled
 from ._asked_state import AskedState
-from ._stored_names import see_names_as_asked, stored_tensors
+from ._stored_names import all_ask, know_when_all_ask, see_names_as_asked, stored_tensors
 
 _last_report = None
 
@@ -32,10 +32,10 @@ class LoadStrategy(TorchDistLoadShardedStrategy):
     `parallelization_group`: ranks that need much the same, by default Megatron's data-parallel
     group with context parallelism, or all ranks without Megatron's groups. Every rank has to be in
     one such group. `process_group`: the ranks that load together, by default all of the job.
+    Ranks of a group that is on one machine exchange through memory, others over its backend.
     `read_price`, `sent_price`: what a byte costs to read and to send, small whole numbers; where
-    all ranks share one page cache, `sent_price=4` makes most of them read for themselves.
-    `round_bytes`: how much a rank sends and receives at a time.
-    `weights_only` refuses objects that are more than plain data (SW0224), see
+    an exchange is slow, `sent_price=4` makes most ranks read for themselves. `round_bytes`: how
+    much a rank sends and receives at a time. `weights_only` refuses objects that are more than plain data (SW0224), see
     `shardwright.torch.StorageReader`; without it objects are unpickled as Megatron-Core does,
     which runs what they name.
     """
@@ -58,6 +58,7 @@ class LoadStrategy(TorchDistLoadShardedStrategy):
         self._options = dict(read_price=read_price, sent_price=sent_price, round_bytes=round_bytes)
         self._weights_only = weights_only
         see_names_as_asked(validation)
+        know_when_all_ask(serialization)
 
     def load(self, sharded_state_dict, checkpoint_dir, async_strategy="mcore"):
         """Fills the state dict's tensors and gives a state dict of them and of the objects. Raises
@@ -79,11 +80,11 @@ class LoadStrategy(TorchDistLoadShardedStrategy):
         """Tensors by the names that models give them: of several copies the tensor."""
         if metadata is not None:
             return super().load_tensors_metadata(checkpoint_dir, metadata)
-        return stored_tensors(_read_catalog(checkpoint_dir))
+        return stored_tensors(self._read_catalog(str(checkpoint_dir)))
 
     def load_sharded_metadata(self, checkpoint_dir):
         """The same, and objects."""
-        catalog = _read_catalog(checkpoint_dir)
+        catalog = self._read_catalog(str(checkpoint_dir))
         entries = {}
         for name in catalog.objects():
             entry = ShardedObject.empty_from_unique_key(name)
@@ -99,6 +100,13 @@ class LoadStrategy(TorchDistLoadShardedStrategy):
             group = parallel_state.get_data_parallel_group(with_context_parallel=True)
         return group, parallel_state.get_tensor_model_parallel_rank()
 
+    def _read_catalog(self, folder):
+        if not all_ask():
+            return catalog_of(read_metadata(folder), folder)
+        job = Job(self._process_group)
+        contents = job.tell_first(lambda: read_metadata(folder))
+        return job.attempt(lambda: catalog_of(contents, folder))
+
     def _unpickle(self, pickle, where):
         if self._weights_only:
             check_plain(pickle, where)
@@ -108,8 +116,3 @@ class LoadStrategy(TorchDistLoadShardedStrategy):
 def last_load():
     """This rank's LoadReport of the last load by a LoadStrategy that succeeded, or None."""
     return _last_report
-
-
-def _read_catalog(folder):
-    # It may be one rank alone that asks for names: nothing is exchanged for them.
-    return catalog_of(read_metadata(str(folder)), str(folder))

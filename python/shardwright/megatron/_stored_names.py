@@ -13,6 +13,7 @@ from .._errors import make
 
 _CHECK = "_determine_missing_and_unexpected_keys"
 _MARK = "_shardwright_catalog"
+_asking = []  # an entry for each call of a load that is under way
 
 
 def stored_tensors(catalog):
@@ -49,6 +50,30 @@ def see_names_as_asked(validation):
 
     setattr(checked, _MARK, True)
     setattr(validation, _CHECK, checked)
+
+
+def know_when_all_ask(serialization):
+    """Lets all_ask() tell when Megatron-Core's load asks for names, which all its ranks do: what it
+    gives to others to call stays."""
+    stock = serialization.load_sharded_metadata
+    if hasattr(stock, _MARK):
+        return
+
+    @functools.wraps(stock)
+    def load_sharded_metadata(*arguments, **named):
+        _asking.append(True)
+        try:
+            return stock(*arguments, **named)
+        finally:
+            _asking.pop()
+
+    setattr(load_sharded_metadata, _MARK, True)
+    serialization.load_sharded_metadata = load_sharded_metadata
+
+
+def all_ask():
+    """Whether every rank asks for the names now, and not perhaps one alone."""
+    return bool(_asking)
 
 
 def _as_asked(entries, asked):

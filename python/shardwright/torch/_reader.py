@@ -19,7 +19,7 @@ from .._errors import Error, make
 from .._naming import reader_options
 from .._pickles import check_intact, check_plain
 from .._reading import Checkpoint
-from ._together import Together, is_together, mark_together
+from ._together import Together, check_size, is_together, mark_together
 
 
 class StorageReader(_StorageReader):
@@ -119,12 +119,7 @@ class StorageReader(_StorageReader):
                 continue
             box = checkpoint.read_box(name, item.storage_offsets, item.lengths)
             target = planner.resolve_tensor(item).detach()
-            if target.size() != box.size():
-                raise make(
-                    "SW0405",
-                    f"{name}: found {tuple(target.size())}, expected {tuple(box.size())}; "
-                    "the planner and the checkpoint disagree",
-                )
+            check_size(name, target.size(), box.size())
             target.copy_(box)
             planner.commit_tensor(item, target)
         checkpoint.check_unchanged()  # what was read is of one state of it

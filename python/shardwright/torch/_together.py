@@ -66,7 +66,7 @@ class Together:
                     continue
             elif (row := catalog.find(name)) is not None:
                 target = planner.resolve_tensor(item).detach()
-                _check_size(name, target.size(), item.lengths)
+                check_size(name, target.size(), item.lengths)
                 self._tensors.append((item, target))
                 if target.numel():
                     wanted.append(Wanted(row, tuple(item.storage_offsets), target))
@@ -81,7 +81,8 @@ class Together:
             planner.load_bytes(item, self._unpickled(one.target.numpy().tobytes(), one.row[1]))
 
 
-def _check_size(name, found, expected):
+def check_size(name, found, expected):
+    """Raises SW0405 where a planner gives memory of another shape than it asked for."""
     if tuple(found) != tuple(expected):
         raise make(
             "SW0405",

@@ -210,9 +210,10 @@ class Relabelling {
     const auto name_of = [&](std::int64_t rank) {
       return stem + std::to_string(rank * local + expert.local);
     };
-    // Whatever data ranks alone cut lies in order, and they need not cut evenly.
-    if (sizes.outer * sizes.inner == 1 && expert.local < local) return pass(tensor, name_of(0));
     const int inner_axis = expert.layer == 1 ? 0 : 1;
+    // Rows that data ranks alone cut lie in order, and they need not cut evenly.
+    const bool moves_rows = sizes.outer > 1 || (inner_axis == 0 && sizes.inner > 1);
+    if (!moves_rows && expert.local < local) return pass(tensor, name_of(0));
     const std::int64_t blocks = sizes.fsdp * sizes.outer * (inner_axis == 0 ? sizes.inner : 1);
     if (tensor.desc.shape.empty() || expert.local >= local || cuts_of(tensor, 0) != blocks) {
       return fail(Code::kUnmatchedSource,

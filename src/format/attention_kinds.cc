@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/attention_kinds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layout/layer_name.h"
+#include "model/layer_kinds.h"
+#include "model/window_layers.h"
+#include "state/run_config.h"
+
+namespace shardwright {
+namespace {
+
+// Sizes that only such models have.
+constexpr std::string_view kOwnSizes[] = {"global_head_dim", "global_kv_channels"};
+constexpr std::string_view kOneName = "self_attention.";
+
+WindowedLayers windows_of(const Arguments& arguments) {
+  const ArgValue* number = find_set(arguments, "num_layers");
+  const auto* layers = number == nullptr ? nullptr : std::get_if<std::int64_t>(number);
+  const ArgValue* told = window_argument(arguments);
+  if (layers == nullptr || *layers < 1 || *layers > kMaxLayers || told == nullptr) return {};
+  return from_window_argument(*told, *layers).value_or(WindowedLayers());
+}
+
+}  // namespace
+
+void tell_attention_kinds(Checkpoint& checkpoint) {
+  Arguments arguments = checkpoint.arguments;
+  // Megatron-Bridge's own say it in run_config.yaml alone.
+  if (arguments.empty()) arguments = read_run_config(checkpoint.run_config).value_or(Arguments());
+  const auto is_set = [&](std::string_view name) { return find_set(arguments, name) != nullptr; };
+  if (!std::ranges::any_of(kOwnSizes, is_set)) return;
+  const WindowedLayers windows = windows_of(arguments);
+  for (std::size_t layer = 0; layer < windows.size(); ++layer) {
+    const std::string kind(windows[layer] != 0 ? kSlidingAttention : kGlobalAttention);
+    checkpoint.catalog.kind_stacks[kind].push_back(static_cast<std::int64_t>(layer));
+  }
+  for (StoredTensor& tensor : checkpoint.catalog.tensors) {
+    const std::optional<LayerName> name = split_layer_name(tensor.desc.name);
+    if (!name || !name->index || !is_main_stack(name->stack)) continue;
+    if (!name->rest.starts_with(kOneName) || *name->index >= std::ssize(windows)) continue;
+    const bool slides = windows[static_cast<std::size_t>(*name->index)] != 0;
+    tensor.desc.name =
+        join_layer_name(name->stack, *name->index,
+                        fmt::format("{}.{}", slides ? kSlidingAttention : kGlobalAttention,
+                                    name->rest.substr(kOneName.size())));
+  }
+}
+
+}  // namespace shardwright

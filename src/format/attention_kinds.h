@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "shardwright/checkpoint.h"
+
+namespace shardwright {
+
+/// Of a model whose layers with a sliding window have other attention than those without (Gemma 4):
+/// tells the catalog, from the run's arguments, which layers the stack of either kind holds, and
+/// gives attention that is stored under one name for both the name of its kind. Leaves other
+/// models, and arguments that do not say it, as they are.
+void tell_attention_kinds(Checkpoint& checkpoint);
+
+}  // namespace shardwright

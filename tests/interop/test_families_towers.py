@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models with parts that Megatron takes over as they are, and models that transformers lacks: there
+and back, by every kind of checkpoint."""
+import copy
+import json
+import shutil
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import save_file
+
+import checkpoints
+import hf_models
+
+VISION = dict(
+    hidden_size=36,
+    intermediate_size=52,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    head_dim=12,
+)
+GEMMA_TOWER = dict(
+    VISION,
+    num_key_value_heads=3,
+    patch_size=4,
+    position_embedding_size=50,
+    pooling_kernel_size=2,
+    use_clipped_linears=True,
+)
+GEMMA_EXPERTS = dict(
+    attention_k_eq_v=True,
+    num_global_key_value_heads=2,
+    hidden_size_per_layer_input=0,
+    enable_moe_block=True,
+    num_experts=6,
+    top_k_experts=2,
+    moe_intermediate_size=40,
+)
+PIXTRAL = dict(VISION, image_size=28, patch_size=14, model_type="pixtral")
+GROWING = {**hf_models.YARN, "llama_4_scaling_beta": 0.3}
+
+
+def gemma4(**text):
+    sizes = hf_models.FAMILY_SIZES["gemma4_text"]
+    return dict(text_config={**sizes, **text}, vision_config=GEMMA_TOWER, audio_config=None)
+
+
+def mistral3(**text):
+    return dict(text_config=dict(hf_models.SIZES, **text), vision_config=PIXTRAL)
+
+
+# name: model type, class, configuration
+CASES = {
+    "gemma4_vl": ("gemma4", "Gemma4ForConditionalGeneration", gemma4()),
+    "gemma4_vl_moe": ("gemma4", "Gemma4ForConditionalGeneration", gemma4(**GEMMA_EXPERTS)),
+    "mistral3": (
+        "mistral3",
+        "Mistral3ForConditionalGeneration",
+        mistral3(model_type="ministral3", rope_parameters=GROWING),
+    ),
+    "llama4_vl": (
+        "llama4",
+        "Llama4ForConditionalGeneration",
+        dict(
+            text_config=hf_models.FAMILY_SIZES["llama4_text"],
+            vision_config=dict(
+                hidden_size=36,
+                intermediate_size=144,
+                num_hidden_layers=2,
+                num_attention_heads=3,
+                image_size=28,
+                patch_size=14,
+                vision_output_dim=32,
+                projector_input_dim=32,
+                projector_output_dim=32,
+            ),
+        ),
+    ),
+    "mistral3_tied": (
+        "mistral3",
+        "Mistral3ForConditionalGeneration",
+        dict(mistral3(model_type="mistral"), tie_word_embeddings=True),
+    ),
+}
+
+
+def build(folder, name):
+    """Saves a random model of a case in `folder` and returns its tensors."""
+    model_type, architecture, settings = copy.deepcopy(CASES[name])  # transformers changes them
+    config = transformers.AutoConfig.for_model(model_type, **settings)
+    model = getattr(transformers, architecture)._from_config(config, dtype=torch.bfloat16)
+    hf_models.fill(model)
+    model.save_pretrained(folder, max_shard_size="300KB")
+    return checkpoints.load_hf(folder)
+
+
+TOWER = ("vision_tower.", "model.vision_tower.", "vision_model.", "model.vision_model.")
+
+
+def kimi_k25(folder):
+    """By the published names: the text of Kimi K2 beside a tower."""
+    hf_models.create(
+        folder, "deepseek_v3", dtype=torch.bfloat16, vocab_size=510, tie_word_embeddings=False
+    )
+    generator = torch.Generator().manual_seed(5)
+    tensors = {
+        "language_model." + key: value.float() if key.endswith("correction_bias") else value
+        for key, value in checkpoints.load_hf(folder).items()
+    }
+    for name, shape in {
+        "vision_tower.patch_embed.proj.weight": (36, 3, 14, 14),
+        "vision_tower.encoder.blocks.0.wqkv.weight": (108, 36),
+        "vision_tower.encoder.blocks.1.wqkv.weight": (108, 36),
+        "mm_projector.proj.0.weight": (72, 144),
+    }.items():
+        tensors[name] = torch.randn(shape, generator=generator).bfloat16()
+    text = json.loads((folder / "config.json").read_text())
+    config = dict(
+        architectures=["KimiK25ForConditionalGeneration"],
+        model_type="kimi_k25",
+        text_config={**text, "model_type": "kimi_k2"},
+        vision_config=dict(hidden_size=36),
+        tie_word_embeddings=False,
+        dtype="bfloat16",
+    )
+    return tensors, config
+
+
+LING_NAMES = (
+    ("model.embed_tokens.", "model.word_embeddings."),
+    ("self_attn.o_proj.", "attention.dense."),
+    ("self_attn.q_norm.", "attention.query_layernorm."),
+    ("self_attn.k_norm.", "attention.key_layernorm."),
+    ("gate.e_score_correction_bias", "gate.expert_bias"),
+)
+
+
+def bailing(folder):
+    """dots.llm1, whose layers have the same parts, by the names of Ling 2."""
+    hf_models.create(folder, "dots1", dtype=torch.bfloat16, sliding_window=None, layer_types=None)
+    made = checkpoints.load_hf(folder)
+    tensors = {}
+    for name, tensor in made.items():
+        if ".q_proj." in name:
+            parts = [made[name.replace("q_proj", f"{part}_proj")] for part in "qkv"]
+            name = name.replace("self_attn.q_proj", "attention.query_key_value")
+            tensor = torch.cat(parts)
+        elif ".k_proj." in name or ".v_proj." in name:
+            continue
+        for old, new in LING_NAMES:
+            name = name.replace(old, new)
+        tensors[name] = tensor.float() if name.endswith("expert_bias") else tensor
+    config = json.loads((folder / "config.json").read_text())
+    config.update(
+        architectures=["BailingMoeV2ForCausalLM"],
+        model_type="bailing_moe_v2",
+        num_experts=config.pop("n_routed_experts"),
+        num_shared_experts=config.pop("n_shared_experts"),
+    )
+    for key in ("sliding_window", "layer_types", "max_window_layers"):
+        del config[key]
+    return tensors, config
+
+
+WRITTEN = dict([("kimi_k25", kimi_k25), ("bailing_moe_v2", bailing)])
+
+
+@pytest.fixture(params=[*CASES, *WRITTEN])
+def model(request, tmp_path):
+    """Its name and tensors; the model is in hf/."""
+    if request.param in CASES:
+        return request.param, build(tmp_path / "hf", request.param)
+    tensors, config = WRITTEN[request.param](tmp_path / "made")
+    (tmp_path / "hf").mkdir()
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(config))
+    save_file(tensors, tmp_path / "hf" / "model.safetensors", metadata={"format": "pt"})
+    return request.param, tensors
+
+
+def has_experts(name):
+    return name.endswith("_moe") or name in WRITTEN or name == "llama4_vl"
+
+
+def test_there_and_back(shardwright, tmp_path, model):
+    name, source = model
+    experts = ("--ep", 2) if has_experts(name) else ()
+    flags = ("--to", "torch_dist", "--tp", 2, "--pp", 2, *experts)
+    pad = ("--make-vocab-size-divisible-by", 1)
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", *flags, *pad)
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
+
+
+def test_through_legacy_with_a_config_alone(shardwright, tmp_path, model):
+    _, source = model
+    shardwright("convert", tmp_path / "hf", tmp_path / "legacy", "--to", "legacy", "--pp", 3)
+    (tmp_path / "config").mkdir()
+    shutil.copy(tmp_path / "hf" / "config.json", tmp_path / "config")
+    config = ("--hf-config", tmp_path / "config")
+    shardwright("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf", *config)
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
+
+
+def test_without_its_tower(shardwright, tmp_path, model):
+    name, source = model
+    kept = {key: value for key, value in source.items() if not key.startswith(TOWER)}
+    if len(kept) == len(source):
+        assert name == "bailing_moe_v2"
+        return
+    (tmp_path / "bare").mkdir()
+    shutil.copy(tmp_path / "hf" / "config.json", tmp_path / "bare")
+    save_file(kept, tmp_path / "bare" / "model.safetensors", metadata={"format": "pt"})
+    flags = ("--to", "torch_dist")
+    done = shardwright("convert", tmp_path / "bare", tmp_path / "out", *flags, expect=2)
+    assert "vision_tower.*" in done.stderr or "vision_model.*" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name, expected", [
+    ("gemma4_vl", {
+        "language_model.decoder.layers.self_attention_sliding.linear_qkv.weight": (4, 240, 72),
+        "language_model.decoder.layers.self_attention_global.linear_qkv.weight": (2, 336, 72),
+        "language_model.decoder.layers.self_attention_global.q_layernorm.weight": (2, 28),
+        "language_model.decoder.layers.layer_scalar": (6, 1),
+        "language_model.per_layer_embedding.weight": (510, 60),
+        "language_model.per_layer_proj_norm.weight": (10,),
+        "embed_vision.embedding_projection.weight": (72, 36),
+        "vision_tower.encoder.layers.1.self_attn.q_proj.input_max": (),
+    }),
+    ("gemma4_vl_moe", {
+        "language_model.decoder.layers.self_attention_global.linear_qkv.weight": (2, 280, 72),
+        "language_model.decoder.layers.self_attention_sliding.linear_proj.post_layernorm.weight":
+            (4, 72),
+        "language_model.decoder.layers.mlp.experts.experts.linear_fc1.weight": (6, 6, 80, 72),
+        "language_model.decoder.layers.mlp.router.per_expert_scale": (6, 6),
+        "language_model.decoder.layers.post_ffn_layernorm.weight": (6, 72),
+        "language_model.decoder.layers.mlp.post_moe_layernorm.weight": (6, 72),
+    }),
+])
+def test_names_and_shapes_in_megatron(shardwright, tmp_path, name, expected):
+    """Those that Megatron-Bridge registers, with the stacks that its modules make."""
+    build(tmp_path / "hf", name)
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist")
+    made = {key: tuple(value.shape) for key, value in checkpoints.load_dcp(tmp_path / "out").items()}
+    assert {key: made.get(key) for key in expected} == expected
+
+
+def test_values_that_are_keys(shardwright, tmp_path):
+    """Megatron's projection has their rows twice; those of layers that share have zeros."""
+    hf_models.create(
+        tmp_path / "hf",
+        "gemma4_text",
+        dtype=torch.bfloat16,
+        attention_k_eq_v=True,
+        num_global_key_value_heads=2,
+        num_kv_shared_layers=2,
+    )
+    source = checkpoints.load_hf(tmp_path / "hf")
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist")
+    made = checkpoints.load_dcp(tmp_path / "out")
+    own, shared = made["decoder.layers.self_attention_global.linear_qkv.weight"]
+    for group, rows in enumerate(own.view(2, 5 * 28, 72)):
+        keys = source["model.layers.1.self_attn.k_proj.weight"].view(2, 28, 72)[group]
+        assert torch.equal(rows[3 * 28 : 4 * 28], keys) and torch.equal(rows[4 * 28 :], keys)
+    queries = source["model.layers.5.self_attn.q_proj.weight"].view(2, 3 * 28, 72)
+    for group, rows in enumerate(shared.view(2, 5 * 28, 72)):
+        assert torch.equal(rows[: 3 * 28], queries[group]) and not rows[3 * 28 :].any()
+    assert (made["decoder.layers.self_attention_global.k_layernorm.weight"][1] == 1).all()
