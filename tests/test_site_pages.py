@@ -7,7 +7,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "packaging" / "site"))
-from pages import twin_of, with_twin, without_links_out  # noqa: E402
+from pages import twin_of, with_twin, without_gaps, without_links_out  # noqa: E402
 
 
 class Pages(unittest.TestCase):
@@ -27,6 +27,11 @@ class Pages(unittest.TestCase):
         self.assertEqual(found, "x [y](../b.md) [z](c.md) ![p](../../p.svg)")
         found = without_links_out(text, "recipes/a.md", "https://host.invalid/r")
         self.assertIn("[x](https://host.invalid/r/blob/HEAD/README.md#a) [y](../b.md)", found)
+
+    def test_chinese_lines_are_joined_without_a_space(self):
+        text = "内存占用\n增大。\n\n* 一，\n  二\n* 三 TP\n四\n```sh\n# 甲\n乙\n```\n"
+        joined = "内存占用增大。\n\n* 一，二\n* 三 TP\n四\n```sh\n# 甲\n乙\n```\n"
+        self.assertEqual(without_gaps(text), joined)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hook of MkDocs: each page leads to its twin in the other language, and out of docs/ to the repository.
+"""A hook of MkDocs: pages lead to their twins and out of docs/ to the repository; Chinese lines are joined.
 
 `X_zh.md` is the Chinese twin of `X.md`. Links from docs/ to other parts of the tree work where the
 files are read in the repository; on the site they become links to `repo_url`, or plain text while
@@ -8,6 +8,8 @@ none is configured.
 import posixpath
 import re
 
+HAN = "[\u3001-\u303f\u4e00-\u9fff\uff01-\uff5e]"
+GAP = re.compile(rf"(?<={HAN})\n[ ]*(?={HAN})")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(((?:\.\./)+[^)\s]*)\)")
 
 
@@ -35,8 +37,15 @@ def without_links_out(markdown, page, repository):
     return LINK.sub(replaced, markdown)
 
 
+def without_gaps(markdown):
+    """A line that ends and one that begins with a Chinese character belong together without a space."""
+    pieces = re.split(r"(^```.*?^```$)", markdown, flags=re.M | re.S)
+    return "".join(piece if piece[:3] == "```" else GAP.sub("", piece) for piece in pieces)
+
+
 def on_page_markdown(markdown, page, config, files):
     path = page.file.src_uri
     markdown = without_links_out(markdown, path, (config.repo_url or "").rstrip("/"))
     twin = twin_of(path)
+    markdown = without_gaps(markdown) if path.endswith("_zh.md") else markdown
     return with_twin(markdown, twin) if files.get_file_from_path(twin) else markdown
