@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold of the documents: links lead somewhere, and Chinese pages keep up with English ones.
+"""What must hold of the documents: links lead somewhere, Chinese pages keep up with English ones.
 
 check_docs.py [ROOT] prints what does not, one line each, and exits with 1 if anything does not.
 Each page below docs/ is in the site's menu, or among those that mkdocs.yml keeps out of it.

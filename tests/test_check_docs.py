@@ -44,7 +44,8 @@ class Rules(unittest.TestCase):
 
     def test_twins_are_there(self):
         lone = {path: text for path, text in LISTED.items() if path != "docs/verify_zh.md"}
-        self.assertEqual(list(broken_docs(lone)), ["docs/verify.md: has no Chinese twin, docs/verify_zh.md"])
+        found = list(broken_docs(lone))
+        self.assertEqual(found, ["docs/verify.md: has no Chinese twin, docs/verify_zh.md"])
         del lone["docs/verify.md"]
         self.assertIn("does not exist", "".join(broken_docs(lone)))
         self.finds({"docs/formats/a.md": ""})
@@ -59,13 +60,14 @@ class Rules(unittest.TestCase):
 
     def test_outline(self):
         self.pair("# A\n## B\n", "# 甲\n## 乙\n")
-        self.pair("# A\n## B\n", "# 甲\n", "a_zh.md: its outline parts from a.md at heading 2, 'B'")
+        self.pair("# A\n## B\n", "# 甲\n", "its outline parts from a.md at heading 2, 'B'")
         self.pair("# A\n", "# 甲\n## 乙\n", "heading 2, '乙'")
         self.pair("# A\n## B\n", "# 甲\n### 乙\n", "outline")
 
     def test_code(self):
         self.pair("```sh\na b   # why\n# alone\n```", "```sh\na b # 原因\n```")
-        self.pair("```sh\na b\n```", "```sh\na c\n```", "code block 1 differs from that of a.md: 'a b' is 'a c'")
+        self.pair("```sh\na b\n```", "```sh\na c\n```",
+                  "code block 1 differs from that of a.md: 'a b' is 'a c'")
         self.pair("```sh\na\n```", "```text\na\n```", "'```sh' is '```text'")
         self.pair("```sh\na\n```", "", "one page has no more")
         self.pair("```sh\na#b\n```", "```sh\na#c\n```", "'a#b' is 'a#c'")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hook of MkDocs: pages lead to their twins and out of docs/ to the repository; Chinese lines are joined.
+"""A hook of MkDocs: pages lead to their twins and to the repository, Chinese lines are joined.
 
 `X_zh.md` is the Chinese twin of `X.md`. Links from docs/ to other parts of the tree work where the
 files are read in the repository; on the site they become links to `repo_url`, or plain text while
@@ -38,7 +38,7 @@ def without_links_out(markdown, page, repository):
 
 
 def without_gaps(markdown):
-    """A line that ends and one that begins with a Chinese character belong together without a space."""
+    """Between a line that ends and one that begins with a Chinese character there is no space."""
     pieces = re.split(r"(^```.*?^```$)", markdown, flags=re.M | re.S)
     return "".join(piece if piece[:3] == "```" else GAP.sub("", piece) for piece in pieces)
 

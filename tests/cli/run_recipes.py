@@ -52,7 +52,8 @@ PREPARED = {
     "docs/recipes/siblings.md": """
         mkdir -p verl-run/global_step_1/actor
         touch verl-run/global_step_1/actor/model_world_size_2_rank_{{0,1}}.pt
-        echo '{{"FSDP_version": 2, "world_size": 2}}' > verl-run/global_step_1/actor/fsdp_config.json""",
+        cd verl-run/global_step_1/actor
+        echo '{{"FSDP_version": 2, "world_size": 2}}' > fsdp_config.json""",
     "docs/verify.md": "shardwright convert Llama-3.1-8B ckpt --to torch_dist --tp 2",
 }
 
@@ -83,7 +84,8 @@ def failures(name, text, program, golden):
         for script in [prepared, *blocks]:
             done = run(script, folder, program)
             if done.returncode:
-                yield f"{name}: exit status {done.returncode} of\n{script}\nwhich printed\n{done.stdout}"
+                status = done.returncode
+                yield f"{name}: exit status {status} of\n{script}\nwhich printed\n{done.stdout}"
                 return
 
 
