@@ -5,6 +5,7 @@
 files are read in the repository; on the site they become links to `repo_url`, or plain text while
 none is configured.
 """
+import logging
 import posixpath
 import re
 
@@ -41,6 +42,10 @@ def without_gaps(markdown):
     """Between a line that ends and one that begins with a Chinese character there is no space."""
     pieces = re.split(r"(^```.*?^```$)", markdown, flags=re.M | re.S)
     return "".join(piece if piece[:3] == "```" else GAP.sub("", piece) for piece in pieces)
+
+
+def on_pre_build(config):
+    logging.getLogger("jieba").setLevel(logging.WARNING)  # it tells of its dictionary otherwise
 
 
 def on_page_markdown(markdown, page, config, files):
