@@ -226,6 +226,12 @@ Result<Correspondence> map_from_hf(const Mapping& mapping, const ModelSizes& siz
   const std::vector<std::string> unmatched = names_outside(hf, [&](const std::string& name) {
     return claims.names.contains(name) || alike_in_megatron(mapping, name);
   });
+  std::vector<std::pair<const TensorDesc*, std::string>> alike;
+  for (const TensorDesc& tensor : hf) {
+    const auto name = alike_in_megatron(mapping, tensor.name);
+    if (name && !claims.names.contains(tensor.name)) alike.emplace_back(&tensor, *name);
+  }
+  claims.names.clear();  // of a large model they take as much memory as what comes now
   std::vector<std::string> missing = std::move(claims.selection.missing);
   std::ranges::move(lacking_parts(mapping, Side::kHf, index), std::back_inserter(missing));
   SW_TRY(report_unmatched(mapping, actual, unmatched, missing, absent_part(mapping, hf, missing)));
@@ -233,10 +239,8 @@ Result<Correspondence> map_from_hf(const Mapping& mapping, const ModelSizes& siz
   for (const Instance& instance : claims.selection.instances) {
     SW_TRY(assembler.add_from_hf(instance, index));
   }
-  for (const TensorDesc& tensor : hf) {
-    const auto name = alike_in_megatron(mapping, tensor.name);
-    if (!name || claims.names.contains(tensor.name)) continue;
-    SW_TRY(assembler.add_identity(tensor, {*name, tensor.dtype, tensor.shape}));
+  for (const auto& [tensor, name] : alike) {
+    SW_TRY(assembler.add_identity(*tensor, {name, tensor->dtype, tensor->shape}));
   }
   std::vector<HfCopy> copies;
   SW_TRY(add_copies_from_hf(claims, index, options, assembler, copies));

@@ -277,7 +277,7 @@ def test_damage_is_named_on_every_rank(saved, ranks, damage):
         texts, kind = [file, name, "SW0314"], "FormatError"
     elif damage == "gone":
         path.unlink()
-        texts.append("SW0101")
+        texts, kind = [file, "SW0101"], "MissingError"
     else:
         path = folder / ".metadata"
         path.write_bytes(path.read_bytes()[:100])
