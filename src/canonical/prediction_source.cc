@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "canonical/dequantise.h"
+#include "canonical/families.h"
 #include "canonical/hf_model.h"
 #include "canonical/prediction_layers.h"
 #include "codec/json_text.h"
