@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "canonical/dequantise.h"
+#include "canonical/families.h"
 #include "format/nothing_stored.h"
 
 namespace shardwright {
