@@ -9,6 +9,7 @@
 #include "cli/json_output.h"
 #include "cli/part_report.h"
 #include "cli/quantity.h"
+#include "diagnose/finding_words.h"
 
 namespace shardwright::cli {
 namespace {

@@ -9,6 +9,7 @@
 #include "cli/json_output.h"
 #include "cli/quantity.h"
 #include "cli/watched_run.h"
+#include "diagnose/finding_words.h"
 #include "format/formats.h"
 
 namespace shardwright::cli {

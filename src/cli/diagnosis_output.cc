@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/json_output.h"
 #include "cli/table.h"
+#include "diagnose/finding_words.h"
 #include "format/formats.h"
 #include "layout/texts.h"
 
@@ -37,18 +38,6 @@ std::string_view class_name(LayoutClass layout) {
       return "2D";
     case LayoutClass::kExpert:
       return "3D";
-  }
-  return "";
-}
-
-std::string_view confidence_name(Confidence confidence) {
-  switch (confidence) {
-    case Confidence::kCertain:
-      return "certain";
-    case Confidence::kLikely:
-      return "likely";
-    case Confidence::kAmbiguous:
-      return "ambiguous";
   }
   return "";
 }

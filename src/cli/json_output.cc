@@ -229,16 +229,4 @@ void write_layout(JsonWriter& json, const ParallelConfig& parallel) {
   json.close();
 }
 
-std::string_view severity_name(Severity severity) {
-  switch (severity) {
-    case Severity::kError:
-      return "error";
-    case Severity::kWarning:
-      return "warning";
-    case Severity::kInfo:
-      return "info";
-  }
-  return "";
-}
-
 }  // namespace shardwright::cli

@@ -43,7 +43,4 @@ void write_dims(JsonWriter& json, std::string_view name, const Dims& dims);
 
 void write_layout(JsonWriter& json, const ParallelConfig& parallel);
 
-/// `error`, `warning` or `info`.
-[[nodiscard]] std::string_view severity_name(Severity severity);
-
 }  // namespace shardwright::cli

@@ -10,6 +10,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "diagnose/finding_words.h"
 #include "report/catalog_columns.h"
 #include "report/tensor_place.h"
 #include "tensor/values.h"
@@ -20,30 +21,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json both(const Phrase& phrase) { return {{"en", phrase.english}, {"zh", phrase.chinese}}; }
-
-std::string_view severity_word(Severity severity) {
-  switch (severity) {
-    case Severity::kError:
-      return "error";
-    case Severity::kWarning:
-      return "warning";
-    case Severity::kInfo:
-      return "info";
-  }
-  return "";
-}
-
-std::string_view confidence_word(Confidence confidence) {
-  switch (confidence) {
-    case Confidence::kCertain:
-      return "certain";
-    case Confidence::kLikely:
-      return "likely";
-    case Confidence::kAmbiguous:
-      return "ambiguous";
-  }
-  return "";
-}
 
 void add_size(Json& sizes, std::string_view name, const std::optional<std::int64_t>& size) {
   if (size) sizes.push_back({name, *size});
@@ -132,7 +109,7 @@ Json diagnosis_section(const Diagnosis& diagnosis) {
   json["reason"] = both(diagnosis.reason);
   json["evidence"] = Json::array();
   for (const Phrase& evidence : diagnosis.evidence) json["evidence"].push_back(both(evidence));
-  json["confidence"] = confidence_word(diagnosis.confidence);
+  json["confidence"] = confidence_name(diagnosis.confidence);
   json["expected_pattern"] = diagnosis.expected_pattern;
   json["disk_pattern"] = diagnosis.disk_pattern;
   json["missing"] = diagnosis.missing;
@@ -142,7 +119,7 @@ Json diagnosis_section(const Diagnosis& diagnosis) {
   json["findings"] = Json::array();
   for (const Finding& finding : diagnosis.findings) {
     json["findings"].push_back({{"code", finding.code},
-                                {"severity", severity_word(finding.severity)},
+                                {"severity", severity_name(finding.severity)},
                                 {"message", both(finding.message)}});
   }
   json["next"] = diagnosis.next;
@@ -164,7 +141,7 @@ Json proof_section(const VerifyReport& report) {
   json["findings"] = Json::array();
   for (const VerifyFinding& finding : report.findings) {
     json["findings"].push_back({{"code", code_name(finding.code)},
-                                {"severity", severity_word(finding.severity)},
+                                {"severity", severity_name(finding.severity)},
                                 {"object", finding.object},
                                 {"message", finding.message}});
   }
