@@ -28,15 +28,15 @@ void multiplies_a_tile(benchmark::State& state, DType dtype, std::int64_t rows_p
   piece.dtype = dtype;
   piece.per_byte = is_fp4 ? 2 : 1;
   const DType scale_type = is_fp4 ? DType::kF8E8M0 : DType::kF32;
-  const std::int64_t bytes = bytes_of(scale_type);
-  piece.scales = {0,
-                  0,
-                  scale_type,
-                  {0, 0},
-                  {1, 1},
-                  {rows_per_scale, columns_per_scale},
-                  {scales_per_row * bytes, bytes}};
-  const LoadedRegion loaded{piece, piece.box, values.data(), 0, scales.data(), 0};
+  Catalog catalog;
+  catalog.files = {"v", "s"};
+  catalog.tensors = {{{"v", dtype, {kRows, kColumns}}, ChunkList(2)},
+                     {{"s", scale_type, {kRows / rows_per_scale, scales_per_row}}, ChunkList(2)}};
+  catalog.tensors[1].chunks.push_back(
+      {Box::whole(catalog.tensors[1].desc.shape), 1, {0, scales.size()}, {}});
+  const QuantisedSource source{0, 1, {rows_per_scale, columns_per_scale}, {scales_per_row, 1}};
+  piece.quantised = {&source, &catalog, {0, 0}, {0, 1}, {1, 1}};
+  const LoadedRegion loaded{piece, piece.box, values.data(), 0, {scales.data(), 0}};
   for (auto _ : state) {
     const Status status =
         dequantise_region(loaded, {dtype, DType::kBF16, 0.0}, target.data(), {kColumns * 2, 2});

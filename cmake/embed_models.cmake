@@ -22,7 +22,7 @@ function(texts_of result json key)
   set(${result} "{${texts}}" PARENT_SCOPE)
 endfunction()
 
-set(text "// Generated from *.json.\n#include \"canonical/built_in_models.h\"\n\nnamespace shardwright {\n\nstd::vector<MappingText> ${NAME}() {\n  return {\n")
+set(text "// Generated from *.json.\n#include \"model/built_in_models.h\"\n\nnamespace shardwright {\n\nstd::vector<MappingText> ${NAME}() {\n  return {\n")
 foreach(file IN LISTS files)
   get_filename_component(name ${file} NAME)
   file(READ ${file} json)

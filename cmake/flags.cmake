@@ -8,6 +8,12 @@ add_library(sw_test_flags INTERFACE)
 target_compile_options(sw_test_flags INTERFACE -Wno-conversion -Wno-sign-conversion -Wno-shadow
                                                # Tests are built more often than they run.
                                                -O1)
+# For layers that decide and tell and touch no tensor's bytes: a fifth less time to build.
+add_library(sw_cold_flags INTERFACE)
+string(TOUPPER "${CMAKE_BUILD_TYPE}" sw_build_type)
+if(CMAKE_CXX_FLAGS_${sw_build_type} MATCHES "-O[23]")
+  target_compile_options(sw_cold_flags INTERFACE -O1)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Among local names only: of several sources in one compilation, one's local name may be another's
   # constant.

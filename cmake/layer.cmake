@@ -13,9 +13,10 @@ function(sw_closure result)
 endfunction()
 
 # A layer is an object library that may only use the layers named in DEPENDS, so the linker and the
-# include check agree about which way the arrows point. Tests lie beside the sources.
+# include check agree about which way the arrows point. Tests lie beside the sources. COLD: nothing of
+# it is done for each byte of a tensor, so it may be slower than it could be.
 function(sw_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;TESTS;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "SOURCES;TESTS;DEPENDS;LINK" ${ARGN})
   sw_closure(below ${ARG_DEPENDS})
   set_property(GLOBAL PROPERTY SW_CLOSURE_${name} sw_${name} ${below})
   set_property(GLOBAL APPEND PROPERTY SW_LAYERS ${name})
@@ -28,7 +29,12 @@ function(sw_layer name)
   foreach(dependency IN LISTS ARG_DEPENDS)
     target_link_libraries(sw_${name} PUBLIC sw_${dependency})
   endforeach()
-  sw_reuse_precompiled(sw_${name} sw_precompiled)
+  if(ARG_COLD)
+    target_link_libraries(sw_${name} PRIVATE sw_cold_flags)
+    sw_reuse_precompiled(sw_${name} sw_cold_precompiled)
+  else()
+    sw_reuse_precompiled(sw_${name} sw_precompiled)
+  endif()
   sw_check_headers(sw_${name} ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
 
   if(SHARDWRIGHT_TESTS AND ARG_TESTS)

@@ -8,9 +8,13 @@ set(sw_standard_headers <algorithm> <array> <cstdint> <expected> <functional> <m
 # A precompiled header needs a target with a source of its own, whose flags are those of its users.
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "" @ONLY)
 
-add_library(sw_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
-target_link_libraries(sw_precompiled PRIVATE sw_flags ${SHARDWRIGHT_FMT})
-target_precompile_headers(sw_precompiled PRIVATE ${sw_standard_headers} <fmt/format.h>)
+function(sw_precompile target)
+  add_library(${target} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
+  target_link_libraries(${target} PRIVATE sw_flags ${ARGN} ${SHARDWRIGHT_FMT})
+  target_precompile_headers(${target} PRIVATE ${sw_standard_headers} <fmt/format.h>)
+endfunction()
+sw_precompile(sw_precompiled)
+sw_precompile(sw_cold_precompiled sw_cold_flags)
 
 function(sw_precompile_for_tests)
   add_executable(sw_test_precompiled EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,17 +35,28 @@ struct Chunk {
   Dims strides;
 };
 
-/// The chunks of one tensor, packed: a checkpoint has millions, so a chunk costs 2·axes+3 words.
+/// The chunks of one tensor, packed: a checkpoint has millions, so a chunk costs 2·axes+3 words;
+/// and mostly one to a tensor, so a list is one allocation.
 class ChunkList {
  public:
   explicit ChunkList(int axes = 0) : axes_(axes) {}
-  [[nodiscard]] std::size_t size() const { return ranges_.size(); }
-  [[nodiscard]] bool empty() const { return ranges_.empty(); }
+  [[nodiscard]] std::size_t size() const { return count_; }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
   [[nodiscard]] int axes() const { return axes_; }
   [[nodiscard]] Chunk operator[](std::size_t index) const;
   [[nodiscard]] Box box(std::size_t index) const;
-  [[nodiscard]] std::uint32_t file(std::size_t index) const { return files_[index]; }
-  [[nodiscard]] ByteRange range(std::size_t index) const { return ranges_[index]; }
+  /// Of the box, without making it: whoever sorts chunks looks at each a dozen times.
+  [[nodiscard]] std::span<const std::int64_t> origin(std::size_t index) const {
+    return std::span(words_).subspan(index * words_per_chunk(), static_cast<std::size_t>(axes_));
+  }
+  [[nodiscard]] std::uint32_t file(std::size_t index) const {
+    return static_cast<std::uint32_t>(words_[place_of(index) + 2]);
+  }
+  [[nodiscard]] ByteRange range(std::size_t index) const {
+    const std::size_t place = place_of(index);
+    return {static_cast<std::uint64_t>(words_[place]),
+            static_cast<std::uint64_t>(words_[place + 1])};
+  }
   /// REQUIRES: chunk.box has axes() axes.
   void push_back(const Chunk& chunk);
   void set_location(std::size_t index, std::uint32_t file, ByteRange range);
@@ -54,10 +66,17 @@ class ChunkList {
   void shrink_to_fit();
 
  private:
+  [[nodiscard]] std::size_t words_per_chunk() const {
+    return static_cast<std::size_t>(2 * axes_) + 3;
+  }
+  /// Of the words that say where a chunk is stored.
+  [[nodiscard]] std::size_t place_of(std::size_t index) const {
+    return index * words_per_chunk() + static_cast<std::size_t>(2 * axes_);
+  }
+
   int axes_;
-  std::vector<std::int64_t> extents_;  // origin then shape, per chunk
-  std::vector<std::uint32_t> files_;
-  std::vector<ByteRange> ranges_;
+  std::uint32_t count_ = 0;
+  std::vector<std::int64_t> words_;    // per chunk: origin, shape, offset, length, file
   std::vector<std::int64_t> strides_;  // empty until a chunk needs them; then axes_ per chunk
 };
 

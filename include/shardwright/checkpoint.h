@@ -31,6 +31,7 @@ enum class Records : std::uint8_t {
 /// so when it is opened; nobody else asks which format that is.
 struct SourceTraits {
   bool is_hf_model = false;         ///< its tensors are called as Hugging Face calls a model's
+  bool is_named_by_family = false;  ///< only its family tells which names are Hugging Face's
   bool has_chunk_list = false;      ///< `.metadata` lists the chunks, which lie in `.distcp` files
   bool is_of_ranks = false;         ///< each rank has saved files of its own, whole in themselves
   bool has_layers_apart = false;    ///< never stacked, whatever Megatron's own torch_dist does
@@ -92,6 +93,8 @@ struct Checkpoint {
   std::vector<std::pair<std::string, StoredObject>> artifacts;
   /// Other files that go along to another Megatron checkpoint (run_config.yaml, tokenizer/).
   std::vector<std::pair<std::string, StoredObject>> companions;
+  /// Files of single ranks that only a job of the same layout reads (MLite's optimizer_rank_3.pt).
+  std::vector<std::pair<std::string, StoredObject>> rank_files;
   std::vector<std::string> notes;  ///< what the user should know: entries left out, and why
 };
 
@@ -118,6 +121,7 @@ class Defects {
  private:
   Policy policy_;
   std::vector<Error> found_;
+  std::set<std::pair<Code, std::string>> known_;  // of found_: there may be very many
   std::set<std::pair<std::string, std::size_t>> lost_;
 };
 

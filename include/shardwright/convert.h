@@ -72,6 +72,7 @@ struct SourceOptions {
 struct ConvertRequest : FamilyChoice, SourceOptions {
   std::string input;
   std::string output;
+  std::string adapter;                ///< folder of a PEFT adapter to merge; empty: none
   std::string format = "torch_dist";  ///< that is written, see target_names()
   ParallelConfig parallel;
   TpReplicas tp_replicas = TpReplicas::kCollapse;  ///< of a torch_dist target
@@ -96,7 +97,12 @@ struct ConvertRequest : FamilyChoice, SourceOptions {
   ReplicaCheck check_replicas = ReplicaCheck::kAll;
   bool names_all_coordinates = false;  ///< of a legacy target: tp, pp and ep wherever EP > 1
   std::optional<std::int64_t> make_vocab_size_divisible_by;
+  /// Writes `integrity.json`: the SHA-256 of each file, for verify and for Megatron.
+  bool digests = false;
   bool overwrite = false;
+  /// Goes on with what an earlier run of the same conversion left unfinished, and leaves what is
+  /// written for the next one when this one fails.
+  bool resume = false;
   int threads = 0;  ///< 0: one per processor
   /// What the conversion may keep in memory. Less than it needs is refused; where nothing is asked
   /// for, its buffers are cut to fit 256 MiB as far as they can be.
@@ -170,6 +176,7 @@ struct ConvertReport {
   std::string output;  ///< the directory that was published
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
+  std::uint64_t bytes_resumed = 0;  ///< that an earlier run had written, not in bytes_written
   std::uint64_t files_opened = 0;
   std::uint64_t files_written = 0;
   /// Folders with what was replaced, or unfinished, that could not be removed.

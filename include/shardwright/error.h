@@ -27,6 +27,10 @@ enum class Code : std::uint16_t {
   kNotAFile = 112,
   kOutOfMemory = 113,
   kSaveFailed = 114,
+  kCannotResume = 115,
+  kRankLost = 116,
+  kRanksDiffer = 117,
+  kPartsMissing = 118,
   // 02xx: codecs
   kLimit = 200,
   kZipCorrupt = 210,
@@ -40,6 +44,7 @@ enum class Code : std::uint16_t {
   kSafetensorsDtype = 231,
   kJsonCorrupt = 240,
   kYamlCorrupt = 241,
+  kTarCorrupt = 250,
   // 03xx: formats and catalogs
   kUnknownFormat = 300,
   kUnsupportedFormat = 301,
@@ -65,6 +70,7 @@ enum class Code : std::uint16_t {
   kUnloadable = 321,
   kLossySource = 322,
   kTwoCheckpoints = 323,
+  kZeroLayout = 330,
   // 04xx: layouts and model families
   kNoFamily = 400,
   kAmbiguousFamily = 401,

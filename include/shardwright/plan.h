@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "shardwright/catalog.h"
+#include "shardwright/quantised.h"
 
 namespace shardwright {
 
@@ -80,15 +81,19 @@ class ViewList {
   std::vector<std::int64_t> words_;  // per view: source and sizes, then the dims one by one
 };
 
-/// A source tensor whose stored values mean something only together with another tensor's scales:
-/// element c is the stored value times the scale number sum over axes a of (c[a] / block[a]) *
-/// stride[a]. Of fp4 (`kF4E2M1X2`) the shape, the boxes and the strides of its chunks count values,
-/// not the bytes that hold two of them.
-struct QuantisedSource {
-  std::uint32_t values = 0;  ///< index into Plan::source.tensors
-  std::uint32_t scales = 0;  ///< likewise; one row-major chunk
-  Dims block;                ///< per axis of the values: how many run on with one scale
-  Dims stride;               ///< per axis of the values: scales from a block to the next
+/// A matrix of the source to which a product of two small ones is added as it is read. Element c is
+/// factor[c[out_axis]] * (value + scale * sum over k of out[c[out_axis]][k] * in[k][c[in_axis]]),
+/// in float32 as add_low_rank() rounds. A vector has no in_axis and no `in`, and `out` is a vector
+/// too.
+struct AdaptedSource {
+  std::uint32_t values = 0;         ///< index into Plan::source.tensors
+  std::uint32_t out = 0;            ///< likewise: [extent of out_axis, rank], one row-major chunk
+  std::optional<std::uint32_t> in;  ///< likewise: [rank, extent of in_axis]
+  int out_axis = 0;
+  int in_axis = 1;
+  float scale = 1.0F;
+  /// One for each coordinate of out_axis; null: all are 1.
+  std::shared_ptr<const std::vector<float>> factors = nullptr;
 };
 
 /// Everything that one target tensor is made of. The views are disjoint.
@@ -109,13 +114,13 @@ struct ObjectRecipe {
   std::shared_ptr<const std::string> bytes = nullptr;
 };
 
-/// A torch.save archive of the target with several storages: its pickle, and the tensors that are
-/// its storages 0, 1, ...: each has one raw chunk, the storage's place.
+/// A torch.save archive of the target with several storages, which the raw chunks that lie in its
+/// file fill. Archives of a thousand ranks differ in a few bytes, so they share the rest.
 struct TargetArchive {
   std::uint32_t file = 0;  ///< index into Plan::target.files; the archive is the whole file
   std::string prefix;      ///< the folder of its records
-  std::string pickle;
-  std::vector<std::uint32_t> storages;  ///< indices into Plan::target.tensors
+  std::vector<std::shared_ptr<const std::string>> pickle;  ///< these, one behind the other
+  std::shared_ptr<const std::vector<ByteRange>> storages;  ///< where 0, 1, ... lie in the file
 };
 
 /// How one catalog becomes another: every output byte is a literal, an object, a tensor element, or
@@ -123,6 +128,7 @@ struct TargetArchive {
 struct Plan {
   Catalog source;                          ///< located: Encoding::kRaw
   std::vector<QuantisedSource> quantised;  ///< source tensors that are multiplied as they are read
+  std::vector<AdaptedSource> adapted;      ///< and such that something is added to then
   Catalog target;
   std::vector<std::uint64_t> file_sizes;  ///< of target.files
   std::vector<TensorRecipe> tensors;      ///< of target.tensors
@@ -140,8 +146,9 @@ struct PlanCost {
 };
 
 /// Proves a plan before a byte is moved: every element of every target tensor has exactly one
-/// source and exactly one place, source chunks are disjoint and complete where they are read,
-/// conversions exist. Errors name the tensor and the box.
+/// source and exactly one place (in archives, which ranks read alone, one or more), source chunks
+/// are disjoint and complete where they are read, conversions exist, every byte of an archive's
+/// storages is filled once. Errors name the tensor and the box.
 [[nodiscard]] Status check_plan(const Plan& plan);
 
 [[nodiscard]] PlanCost cost_of(const Plan& plan);

@@ -76,6 +76,12 @@ class Directory {
   /// Creates `path` (and its parent folders) with `size` bytes reserved. Error: kTargetExists.
   [[nodiscard]] virtual Result<std::unique_ptr<WritableFile>> create(std::string_view path,
                                                                      std::uint64_t size) = 0;
+  /// Opens for writing what create() made with the same size, and makes it where it is missing.
+  /// Error: kTargetExists for what is not such a file, or where that is not supported.
+  [[nodiscard]] virtual Result<std::unique_ptr<WritableFile>> reopen(std::string_view path,
+                                                                     std::uint64_t size) {
+    return create(path, size);
+  }
   /// Entries of one folder ("" is the root), sorted by name. Not recursive.
   [[nodiscard]] virtual Result<std::vector<DirectoryEntry>> list(std::string_view path) const = 0;
   /// What a file is now; opens nothing where that can be told otherwise. Errors: those of open().

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "shardwright/convert.h"
@@ -122,10 +124,13 @@ struct VerifyReport {
   std::uint64_t chunks = 0;
   std::uint64_t files = 0;
   std::uint64_t payloads_checked = 0;    ///< records whose CRC-32 was right
-  std::uint64_t payloads_unguarded = 0;  ///< records that have none
+  std::uint64_t payloads_unguarded = 0;  ///< records that have none; pieces that have no guard
+  std::uint64_t digests = 0;             ///< of files, in integrity.json, that were right
   std::uint64_t payload_bytes = 0;       ///< read for that
   std::vector<std::string> proven;       ///< sentences: what was checked and found right
   std::vector<VerifyFinding> findings;   ///< in the order in which they were found
+  /// Codes and messages of the findings: each is told once, and there may be very many.
+  std::set<std::pair<Code, std::string>> told;
   std::vector<std::string> notes;
 
   [[nodiscard]] bool has_errors() const;

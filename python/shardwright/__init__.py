@@ -2,6 +2,7 @@
 """Checkpoints of Megatron-family training: read, diagnosed, resharded, converted and proven."""
 from . import _core
 from ._commands import (
+    clean,
     convert,
     diagnose,
     diff,
@@ -11,7 +12,9 @@ from ._commands import (
     inspect,
     locality,
     merge,
+    merge_adapter,
     plan,
+    publish,
     report,
     show,
     split,
@@ -33,12 +36,14 @@ from ._errors import (
 )
 from ._reading import Checkpoint, Slice
 from ._results import (
+    AdapterMerge,
     Conversion,
     Diagnosis,
     Difference,
     Digests,
     Finding,
     Index,
+    Leftovers,
     Inspection,
     Locality,
     Merge,
@@ -46,6 +51,7 @@ from ._results import (
     Page,
     Part,
     Plan,
+    Publication,
     Report,
     Rename,
     Split,
@@ -59,6 +65,7 @@ from ._results import (
 __version__ = _core.version
 __all__ = [
     "AccessError",
+    "AdapterMerge",
     "Checkpoint",
     "CodecError",
     "Conversion",
@@ -70,6 +77,7 @@ __all__ = [
     "Finding",
     "FormatError",
     "Index",
+    "Leftovers",
     "Inspection",
     "Locality",
     "Merge",
@@ -81,6 +89,7 @@ __all__ = [
     "Part",
     "Plan",
     "PlanError",
+    "Publication",
     "Report",
     "Rename",
     "Slice",
@@ -93,6 +102,7 @@ __all__ = [
     "UnknownNameError",
     "UsageError",
     "Verification",
+    "clean",
     "convert",
     "diagnose",
     "diff",
@@ -102,8 +112,10 @@ __all__ = [
     "inspect",
     "locality",
     "merge",
+    "merge_adapter",
     "open",
     "plan",
+    "publish",
     "report",
     "show",
     "split",

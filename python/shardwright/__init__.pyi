@@ -156,6 +156,33 @@ class Conversion(_Result):
     peak_memory_bytes: int
     leftovers: list[str]
     notes: list[str]
+    part: Optional[dict[str, int]]
+
+class Publication(_Result):
+    output: str
+    format: str
+    family: str
+    bytes_checked: int
+    bytes_written: int
+    files_written: int
+    seconds: float
+    leftovers: list[str]
+    notes: list[str]
+
+class AdapterMerge(_Result):
+    base: str
+    adapter: str
+    output: str
+    format: str
+    family: str
+    bytes_read: int
+    bytes_written: int
+    files_opened: int
+    files_written: int
+    seconds: float
+    peak_memory_bytes: int
+    leftovers: list[str]
+    notes: list[str]
 
 class Plan(_Result):
     source: dict[str, Any]
@@ -316,6 +343,10 @@ class Index(_Result):
     misplaced: list[str]
     left_out: list[str]
 
+class Leftovers(_Result):
+    path: str
+    outputs: list[dict[str, Any]]
+
 class Page(_Result):
     code: str
     title: str
@@ -349,6 +380,15 @@ def open(
     source_etp: Optional[int] = None,
     source_tp: Optional[int] = None,
 ) -> Checkpoint: ...
+@overload
+def convert(
+    *,
+    plan: _Path,
+    part: str,
+    progress: _Progress = None,
+    threads: Optional[int] = None,
+    max_memory: Optional[_Size] = None,
+) -> Conversion: ...
 @overload
 def convert(
     input: _Path,
@@ -389,7 +429,9 @@ def convert(
     replica: Optional[int] = None,
     threads: Optional[int] = None,
     max_memory: Optional[_Size] = None,
+    digests: bool = False,
     overwrite: bool = False,
+    resume: bool = False,
     dry_run: Literal[False] = False,
 ) -> Conversion: ...
 @overload
@@ -432,7 +474,9 @@ def convert(
     replica: Optional[int] = None,
     threads: Optional[int] = None,
     max_memory: Optional[_Size] = None,
+    digests: bool = False,
     overwrite: bool = False,
+    resume: bool = False,
     dry_run: Literal[True],
 ) -> Plan: ...
 @overload
@@ -475,7 +519,11 @@ def convert(
     replica: Optional[int] = None,
     threads: Optional[int] = None,
     max_memory: Optional[_Size] = None,
+    digests: bool = False,
     overwrite: bool = False,
+    plan: Optional[_Path] = None,
+    part: Optional[str] = None,
+    resume: bool = False,
     dry_run: bool,
 ) -> Union[Conversion, Plan]: ...
 def plan(
@@ -516,10 +564,19 @@ def plan(
     replica: Optional[int] = None,
     threads: Optional[int] = None,
     max_memory: Optional[_Size] = None,
+    digests: bool = False,
     overwrite: bool = False,
     html: Optional[_Path] = None,
+    save: Optional[_Path] = None,
     lang: Optional[Literal["en", "zh"]] = None,
 ) -> Plan: ...
+def publish(
+    plan: _Path,
+    *,
+    progress: _Progress = None,
+    threads: Optional[int] = None,
+    max_memory: Optional[_Size] = None,
+) -> Publication: ...
 def verify(
     path: _Path,
     *,
@@ -645,6 +702,144 @@ def split(
     threads: Optional[int] = None,
     overwrite: bool = False,
 ) -> Split: ...
+@overload
+def merge_adapter(
+    base: _Path,
+    adapter: _Path,
+    output: _Path,
+    *,
+    to: _Target = "hf",
+    progress: _Progress = None,
+    as_: Optional[_Format] = None,
+    tp: Optional[int] = None,
+    pp: Optional[int] = None,
+    vpp: Optional[int] = None,
+    ep: Optional[int] = None,
+    etp: Optional[int] = None,
+    encoder_tp: Optional[int] = None,
+    component: Union[None, str, Sequence[str]] = None,
+    world_size: Optional[int] = None,
+    shards: Optional[int] = None,
+    mtp: Optional[str] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    include: Union[None, str, Sequence[str]] = None,
+    exclude: Union[None, str, Sequence[str]] = None,
+    dtype: Optional[_Dtype] = None,
+    spec: Optional[Literal["te", "local"]] = None,
+    optimizer: Optional[Literal["keep", "drop"]] = None,
+    check_replicas: Optional[Literal["all", "sample", "none"]] = None,
+    tp_replicas: Optional[Literal["collapse", "expand"]] = None,
+    dp: Optional[int] = None,
+    for_: Optional[Literal["stock", "replicas"]] = None,
+    naming: Optional[Literal["megatron", "tp_pp_ep"]] = None,
+    make_vocab_size_divisible_by: Optional[int] = None,
+    max_shard_size: Optional[_Size] = None,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+    max_memory: Optional[_Size] = None,
+    digests: bool = False,
+    overwrite: bool = False,
+    resume: bool = False,
+    dry_run: Literal[False] = False,
+) -> AdapterMerge: ...
+@overload
+def merge_adapter(
+    base: _Path,
+    adapter: _Path,
+    output: _Path,
+    *,
+    to: _Target = "hf",
+    progress: _Progress = None,
+    as_: Optional[_Format] = None,
+    tp: Optional[int] = None,
+    pp: Optional[int] = None,
+    vpp: Optional[int] = None,
+    ep: Optional[int] = None,
+    etp: Optional[int] = None,
+    encoder_tp: Optional[int] = None,
+    component: Union[None, str, Sequence[str]] = None,
+    world_size: Optional[int] = None,
+    shards: Optional[int] = None,
+    mtp: Optional[str] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    include: Union[None, str, Sequence[str]] = None,
+    exclude: Union[None, str, Sequence[str]] = None,
+    dtype: Optional[_Dtype] = None,
+    spec: Optional[Literal["te", "local"]] = None,
+    optimizer: Optional[Literal["keep", "drop"]] = None,
+    check_replicas: Optional[Literal["all", "sample", "none"]] = None,
+    tp_replicas: Optional[Literal["collapse", "expand"]] = None,
+    dp: Optional[int] = None,
+    for_: Optional[Literal["stock", "replicas"]] = None,
+    naming: Optional[Literal["megatron", "tp_pp_ep"]] = None,
+    make_vocab_size_divisible_by: Optional[int] = None,
+    max_shard_size: Optional[_Size] = None,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+    max_memory: Optional[_Size] = None,
+    digests: bool = False,
+    overwrite: bool = False,
+    resume: bool = False,
+    dry_run: Literal[True],
+) -> Plan: ...
+@overload
+def merge_adapter(
+    base: _Path,
+    adapter: _Path,
+    output: _Path,
+    *,
+    to: _Target = "hf",
+    progress: _Progress = None,
+    as_: Optional[_Format] = None,
+    tp: Optional[int] = None,
+    pp: Optional[int] = None,
+    vpp: Optional[int] = None,
+    ep: Optional[int] = None,
+    etp: Optional[int] = None,
+    encoder_tp: Optional[int] = None,
+    component: Union[None, str, Sequence[str]] = None,
+    world_size: Optional[int] = None,
+    shards: Optional[int] = None,
+    mtp: Optional[str] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    include: Union[None, str, Sequence[str]] = None,
+    exclude: Union[None, str, Sequence[str]] = None,
+    dtype: Optional[_Dtype] = None,
+    spec: Optional[Literal["te", "local"]] = None,
+    optimizer: Optional[Literal["keep", "drop"]] = None,
+    check_replicas: Optional[Literal["all", "sample", "none"]] = None,
+    tp_replicas: Optional[Literal["collapse", "expand"]] = None,
+    dp: Optional[int] = None,
+    for_: Optional[Literal["stock", "replicas"]] = None,
+    naming: Optional[Literal["megatron", "tp_pp_ep"]] = None,
+    make_vocab_size_divisible_by: Optional[int] = None,
+    max_shard_size: Optional[_Size] = None,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+    max_memory: Optional[_Size] = None,
+    digests: bool = False,
+    overwrite: bool = False,
+    resume: bool = False,
+    dry_run: bool,
+) -> Union[AdapterMerge, Plan]: ...
 def report(
     path: _Path,
     other: Optional[_Path] = None,
@@ -672,6 +867,7 @@ def report(
     open: bool = False,
 ) -> Report: ...
 def index(path: _Path) -> Index: ...
+def clean(path: _Path, *, remove: bool = False) -> Leftovers: ...
 def explain(
     code: str,
     *,

@@ -10,7 +10,7 @@ from ._keywords import with_keywords
 
 
 @with_keywords
-def convert(input, output, *, to, progress=None, **flags):
+def convert(input=None, output=None, *, to=None, progress=None, **flags):
     """Converts or reshards a checkpoint; `output` appears whole or not at all.
 
     `to`: "hf", "torch_dist", "legacy", "mimo", "fsdp_dtensor", "dcp" or "safetensors". Keywords are
@@ -18,16 +18,30 @@ def convert(input, output, *, to, progress=None, **flags):
     `overwrite=True`; what may be repeated takes a list. `progress(bytes_done, bytes_total)` is called
     from the calling thread, about ten times a second and once before publishing; what it raises, and
     Ctrl-C, stop the conversion and leave nothing behind. `dry_run=True` writes nothing and gives the
-    Plan. Raises Error.
+    Plan. `plan=file, part="3/8"`, and nothing of what says what is converted: a part of what
+    `plan(save=file)` saved, for `publish`. Raises Error.
     """
     result = _results.Plan if flags.get("dry_run") else _results.Conversion
-    return _run("convert", [input, output], result, progress, to=to, **flags)
+    paths = [path for path in (input, output) if path is not None]
+    return _run("convert", paths, result, progress, to=to, **flags)
 
 
 @with_keywords
 def plan(input, output, *, to, **flags):
-    """What `convert` with the same arguments would do; writes nothing. Sizes are in bytes."""
+    """What `convert` with the same arguments would do; writes nothing. Sizes are in bytes.
+
+    `save=file` keeps it for processes that each do a part: `convert(plan=file, part="3/8")`.
+    """
     return _run("plan", [input, output], _results.Plan, None, to=to, **flags)
+
+
+@with_keywords
+def publish(plan, *, progress=None, **flags):
+    """Checks what the parts of a saved plan wrote; the output appears whole or not at all.
+
+    SW0118, a StorageError, names the parts that are missing; they can be run again.
+    """
+    return _run("publish", [plan], _results.Publication, progress, **flags)
 
 
 @with_keywords
@@ -110,6 +124,17 @@ def split(input, output, *, progress=None, **flags):
 
 
 @with_keywords
+def merge_adapter(base, adapter, output, *, to="hf", progress=None, **flags):
+    """Adds a LoRA, rsLoRA or DoRA adapter of PEFT to its base model, in any target of `convert`.
+
+    `base`: a Hugging Face model in any of its formats; `adapter`: the folder that PEFT wrote. Other
+    arguments are those of `convert`.
+    """
+    result = _results.Plan if flags.get("dry_run") else _results.AdapterMerge
+    return _run("merge-adapter", [base, adapter, output], result, progress, to=to, **flags)
+
+
+@with_keywords
 def report(path, other=None, *, output, progress=None, **flags):
     """Writes `output`, one HTML file about a checkpoint, or about two and what is different.
 
@@ -127,6 +152,15 @@ def index(path):
     The old one is kept beside it.
     """
     return _run("index rebuild", [path], _results.Index, None)
+
+
+@with_keywords
+def clean(path, **flags):
+    """Unfinished outputs that killed runs left in a folder; `remove=True` removes them.
+
+    What a process holds stays, and so does the only copy of what was to be replaced.
+    """
+    return _run("clean", [path], _results.Leftovers, None, **flags)
 
 
 @with_keywords

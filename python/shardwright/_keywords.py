@@ -13,12 +13,13 @@ _PLAN = (
     "as_", "tp", "pp", "vpp", "ep", "etp", "encoder_tp", "component", "world_size", "shards", "mtp",
     "hf_config", *_FAMILY, "include", "exclude", "dtype", "spec", "optimizer", "check_replicas",
     "tp_replicas", "dp", "for_", "naming", "make_vocab_size_divisible_by", "max_shard_size", *_SOURCE,
-    "threads", "max_memory", "overwrite",
+    "threads", "max_memory", "digests", "overwrite",
 )  # fmt: skip
 _PARTS = ("as_", *_FAMILY, "max_shard_size", "threads", "overwrite")
 KEYWORDS = {
-    "convert": (*_PLAN, "dry_run"),
-    "plan": (*_PLAN, "html", "lang"),
+    "convert": (*_PLAN, "plan", "part", "resume", "dry_run"),
+    "plan": (*_PLAN, "html", "save", "lang"),
+    "publish": ("threads", "max_memory"),
     "verify": ("against", "other_as", *_PROOF),
     "diff": ("tolerance", "other_as", *_PROOF),
     "hash": ("manifest", *_PROOF),
@@ -28,16 +29,19 @@ KEYWORDS = {
     "show": ("as_", "replica", "threads"),
     "merge": ("without", *_PARTS, "dry_run"),
     "split": _PARTS,
+    "merge_adapter": (*_PLAN, "resume", "dry_run"),
     "explain": ("lang",),
     "report": (
         "statistics", "verify", "tolerance", "other_as", *_PROOF, "lang", "overwrite", "open",
     ),  # fmt: skip
     "index": (),
+    "clean": ("remove",),
 }
 # Flags without a value.
-_TRUTHS = {"accept_loss", "overwrite", "dry_run", "own_names"}
+_TRUTHS = {"accept_loss", "digests", "overwrite", "dry_run", "own_names", "resume"}
 _TRUTHS_OF = {
     "diagnose": {"check_replicas"},
+    "clean": {"remove"},
     "locality": {"optimizer"},
     "report": {"statistics", "verify", "open"},
 }

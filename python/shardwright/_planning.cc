@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -17,6 +18,7 @@
 #include "_values.h"
 #include "dcp/chunk_reader.h"
 #include "dcp/load_catalog.h"
+#include "dcp/replica_name.h"
 #include "layout/asked_plan.h"
 
 namespace nb = nanobind;
@@ -92,6 +94,21 @@ ChunkReader open_chunks(const LoadCatalog& load, const nb::bytes& folder, const 
   return take(ChunkReader::open(path, load.catalog(), numbers));
 }
 
+std::vector<nb::bytes> decode_objects(const LoadCatalog& load,
+                                      const std::vector<std::uint32_t>& objects,
+                                      const std::vector<nb::bytes>& stored) {
+  std::vector<std::string> contents;
+  for (const nb::bytes& bytes : stored) contents.push_back(to_string_of(bytes));
+  std::vector<std::string> decoded;
+  {
+    const nb::gil_scoped_release unlocked;
+    decoded = take(load.decode(objects, std::move(contents)));
+  }
+  std::vector<nb::bytes> given;
+  for (const std::string& bytes : decoded) given.emplace_back(bytes.data(), bytes.size());
+  return given;
+}
+
 void read_chunk(ChunkReader& reader, std::size_t chunk, const Memory& memory) {
   const std::span bytes(reinterpret_cast<std::byte*>(memory.data()), memory.size());
   const nb::gil_scoped_release unlocked;
@@ -101,6 +118,8 @@ void read_chunk(ChunkReader& reader, std::size_t chunk, const Memory& memory) {
 }  // namespace
 
 void bind_planning(nb::module_& module) {
+  module.def("replica_name", &replica_name, nb::arg("tensor"), nb::arg("replica"));
+  module.def("has_replica_mark", &has_replica_mark, nb::arg("name"));
   nb::class_<ChunkReader>(module, "ChunkReader")
       .def("read", &read_chunk, nb::arg("chunk"), nb::arg("memory"))
       .def("finish",
@@ -130,6 +149,8 @@ void bind_planning(nb::module_& module) {
             return row_of(load.catalog(), take(load.find_object(name)));
           },
           nb::arg("name"))
+      .def("is_compressed", &LoadCatalog::is_compressed, nb::arg("object"))
+      .def("decode", &decode_objects, nb::arg("objects"), nb::arg("stored"))
       .def(
           "tensor_name",
           [](const LoadCatalog& load, const std::string& name) { return load.tensor_name(name); },

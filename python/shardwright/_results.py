@@ -137,6 +137,37 @@ class Conversion(_Result):
     peak_memory_bytes: int
     leftovers: list
     notes: list
+    part: dict = _rare()
+
+
+@_result
+class Publication(_Result):
+    output: str
+    format: str
+    family: str
+    bytes_checked: int
+    bytes_written: int
+    files_written: int
+    seconds: float
+    leftovers: list
+    notes: list
+
+
+@_result
+class AdapterMerge(_Result):
+    base: str
+    adapter: str
+    output: str
+    format: str
+    family: str
+    bytes_read: int
+    bytes_written: int
+    files_opened: int
+    files_written: int
+    seconds: float
+    peak_memory_bytes: int
+    leftovers: list
+    notes: list
 
 
 @_result
@@ -332,6 +363,12 @@ class Index(_Result):
     unlisted: list
     misplaced: list
     left_out: list
+
+
+@_result
+class Leftovers(_Result):
+    path: str
+    outputs: list
 
 
 @_result

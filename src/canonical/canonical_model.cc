@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "canonical/families.h"
 #include "canonical/hf_model.h"
+#include "canonical/hf_naming.h"
 #include "canonical/unfold.h"
 #include "layout/piece_limit.h"
 #include "layout/state_name.h"
@@ -38,6 +39,7 @@ class Making {
   [[nodiscard]] SourceFiles& files() { return *source_.checkpoint.files; }
 
   Status take_hf() {
+    SW_TRY(name_as_hf(choice_, source_.checkpoint, {&catalog()}, notes_));
     const std::vector<Mapping> mappings = SW_TRY(load_mappings(choice_, source_.checkpoint));
     const ModelFacts facts =
         SW_TRY(find_model_facts(choice_, source_.checkpoint, mappings, {}, notes_));

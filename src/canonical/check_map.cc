@@ -48,7 +48,8 @@ Result<MapCheck> check_map(const MapCheckRequest& request) {
   }
   const Checkpoint model =
       SW_TRY(open_hf_model(request.hf_dir, FormatChoice{.flag = ""}, request.hf_dir));
-  const ModelTensors tensors = SW_TRY(model_tensors(model.catalog, model.hf_config));
+  const ModelTensors tensors =
+      SW_TRY(model_tensors(model.catalog, model.hf_config, model.files.get()));
   const HfConfig config = SW_TRY(read_hf_config(model.hf_config));
   MapCheck check{mapping->family, SW_TRY(report_mapping(*mapping, config, tensors.tensors))};
   check_architecture(*mapping, config, check.report);

@@ -2,43 +2,45 @@
 #include "canonical/dequantise.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
 #include <unordered_set>
+#include <utility>
 
+#include "base/endian.h"
 #include "base/fail.h"
 #include "base/text.h"
+#include "plan/canonical.h"
 
 namespace shardwright {
 namespace {
 
-// The one chunk of stored fp4 pairs, as a tensor of values in the model's order of axes.
+// The one chunk of stored values, as a tensor of values in the model's order of axes.
 StoredTensor as_values(const StoredTensor& stored, const QuantisedTensor& joined) {
-  StoredTensor values{{joined.desc.name, DType::kF4E2M1X2, joined.desc.shape},
+  StoredTensor values{{joined.desc.name, joined.dtype, joined.desc.shape},
                       ChunkList(joined.desc.shape.size())};
-  Dims in_order;
-  for (const std::int64_t axis : joined.stored_order) {
-    in_order.push_back(joined.desc.shape[static_cast<int>(axis)]);
-  }
-  const Dims dense = row_major_strides(in_order);
-  Dims strides = Dims::filled(dense.size(), 0);
-  for (int i = 0; i < dense.size(); ++i) {
-    strides[static_cast<int>(joined.stored_order[i])] = dense[i];
-  }
-  values.chunks.push_back(
-      {Box::whole(joined.desc.shape), stored.chunks.file(0), stored.chunks.range(0), strides});
+  values.chunks.push_back({Box::whole(joined.desc.shape), stored.chunks.file(0),
+                           stored.chunks.range(0), joined.strides});
   return values;
 }
 
 // How many tensors become `dtype`, and what is ignored.
 void tell_quantised(const ModelTensors& model, DType dtype, Notes& notes) {
-  const auto tell = [&](std::ptrdiff_t count, std::string_view type) {
-    if (count == 0) return;
+  std::vector<std::pair<std::string_view, int>> counts;  // in the order of the tensors
+  for (const QuantisedTensor& joined : model.quantised) {
+    const auto found =
+        std::ranges::find(counts, joined.scheme, &decltype(counts)::value_type::first);
+    if (found != counts.end()) {
+      ++found->second;
+    } else {
+      counts.emplace_back(joined.scheme, 1);
+    }
+  }
+  for (const auto& [scheme, count] : counts) {
     notes.push_back(fmt::format("dequantised {} tensor{}: {} to {}", count, count == 1 ? "" : "s",
-                                type, torch_name(dtype)));
-  };
-  const auto fp4 = std::ranges::count_if(model.quantised, &QuantisedTensor::is_fp4);
-  tell(std::ssize(model.quantised) - fp4, "fp8 e4m3");
-  tell(fp4, "mxfp4");
+                                scheme, torch_name(dtype)));
+  }
   if (!model.ignored.empty()) {
     notes.push_back(fmt::format(
         "scales of activations and caches are ignored, the weights do not need them: {}",
@@ -46,11 +48,65 @@ void tell_quantised(const ModelTensors& model, DType dtype, Notes& notes) {
   }
 }
 
+std::string file_of(const Catalog& catalog, const StoredTensor& tensor) {
+  return tensor.chunks.empty() ? "(no file)" : catalog.files[tensor.chunks.file(0)];
+}
+
+// Row-major and in one piece: what counts bits and words of a tensor needs that.
+bool is_plain(const StoredTensor& tensor) {
+  return tensor.encoding == Encoding::kRaw && tensor.chunks.size() == 1 &&
+         tensor.chunks[0].strides.empty();
+}
+
+std::unexpected<Error> refuse_stored(const Catalog& catalog, const StoredTensor& tensor,
+                                     std::string_view why) {
+  return fail(Code::kDtypeUnsupported, "{}: tensor {} {}; save the model as safetensors first",
+              file_of(catalog, tensor), tensor.desc.name, why);
+}
+
+// All numbers of a small tensor, whose shape was looked at before.
+Result<std::vector<std::int64_t>> numbers_of(const Catalog& catalog, SourceFiles& files,
+                                             std::uint32_t index) {
+  const StoredTensor& tensor = catalog.tensors[index];
+  const DType dtype = tensor.desc.dtype;
+  if (!is_plain(tensor) || (dtype != DType::kI32 && dtype != DType::kI64)) {
+    return refuse_stored(catalog, tensor, "is not stored as plain whole numbers in one piece");
+  }
+  constexpr std::int64_t kMost = std::int64_t{1} << 26;
+  const std::int64_t count = tensor.chunks.box(0).volume();
+  if (count > kMost) {
+    return refuse_stored(catalog, tensor, "has more elements than a matrix has columns");
+  }
+  const std::size_t size = static_cast<std::size_t>(bytes_of(dtype));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count) * size);
+  SW_TRY(files.read_at(tensor.chunks.file(0), tensor.chunks.range(0).offset, bytes));
+  std::vector<std::int64_t> numbers;
+  numbers.reserve(static_cast<std::size_t>(count));
+  for (std::size_t at = 0; at < bytes.size(); at += size) {
+    numbers.push_back(dtype == DType::kI32 ? load_le<std::int32_t>(&bytes[at])
+                                           : load_le<std::int64_t>(&bytes[at]));
+  }
+  return numbers;
+}
+
 }  // namespace
 
-Result<ModelTensors> model_tensors(const Catalog& catalog, std::string_view config_json) {
+Result<ModelTensors> model_tensors(const Catalog& catalog, std::string_view config_json,
+                                   SourceFiles* files) {
   const QuantisationConfig config = SW_TRY(read_quantisation_config(config_json));
-  return join_scales(descs_of(catalog), config);
+  StoredContents contents;
+  contents.file = [&](std::uint32_t index) { return file_of(catalog, catalog.tensors[index]); };
+  contents.numbers = [&](std::uint32_t index) { return numbers_of(catalog, *files, index); };
+  const std::vector<TensorDesc> descs = descs_of(catalog);
+  ModelTensors model = SW_TRY(join_scales(descs, config, files == nullptr ? nullptr : &contents));
+  for (const QuantisedTensor& joined : model.quantised) {
+    const StoredTensor& values = catalog.tensors[joined.values];
+    if (files == nullptr || joined.dtype == DType::kF8E4M3 || is_plain(values)) continue;
+    return refuse_stored(catalog, values, "is packed and not stored in one piece");
+  }
+  // Of the optimizer, which trainers keep by the same names.
+  std::erase_if(model.tensors, [](const TensorDesc& desc) { return is_optimizer_name(desc.name); });
+  return model;
 }
 
 void declare_quantised(const ModelTensors& model, DType dtype, Catalog& catalog,
@@ -58,11 +114,10 @@ void declare_quantised(const ModelTensors& model, DType dtype, Catalog& catalog,
   tell_quantised(model, dtype, notes);
   for (const QuantisedTensor& joined : model.quantised) {
     StoredTensor& values = catalog.tensors[joined.values];
-    if (joined.is_fp4) {
-      values = as_values(values, joined);
-      catalog.tensors[joined.scales].desc.dtype = DType::kF8E8M0;
-    }
-    quantised.push_back({joined.values, joined.scales, joined.block, joined.stride});
+    // e4m3 keeps its chunk, whose strides may be those of a torch file.
+    if (joined.dtype != DType::kF8E4M3) values = as_values(values, joined);
+    catalog.tensors[joined.scales].desc.dtype = joined.scale_dtype;
+    quantised.push_back(static_cast<const QuantisedSource&>(joined));
   }
 }
 
@@ -73,7 +128,10 @@ std::vector<std::string> stored_names(const ModelTensors& model, const Catalog& 
   for (const QuantisedTensor& joined : model.quantised) {
     if (!wanted.contains(joined.desc.name)) continue;
     stored.push_back(catalog.tensors[joined.values].desc.name);
-    stored.push_back(catalog.tensors[joined.scales].desc.name);
+    for (const std::uint32_t companion : companions_of(joined)) {
+      stored.push_back(catalog.tensors[companion].desc.name);
+    }
+    for (const std::uint32_t more : joined.more) stored.push_back(catalog.tensors[more].desc.name);
   }
   return stored;
 }

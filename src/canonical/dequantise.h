@@ -6,20 +6,24 @@
 #include <vector>
 
 #include "base/notes.h"
+#include "io/source_files.h"
 #include "model/quantisation.h"
 #include "plan/draft.h"
 #include "shardwright/plan.h"
 
 namespace shardwright {
 
-/// The model that the tensors of an HF catalog are, by the words of its config.json. Nothing is
-/// read.
+/// The model that the tensors of an HF catalog are, by the words of its config.json. Of `files`
+/// only small tensors beside packed values are read (shapes, orders of columns); without them
+/// (null) names and shapes are told, as join_scales does, and nothing may be multiplied. Errors:
+/// those of join_scales and of reading.
 [[nodiscard]] Result<ModelTensors> model_tensors(const Catalog& catalog,
-                                                 std::string_view config_json);
+                                                 std::string_view config_json, SourceFiles* files);
 
 /// Makes the catalog one that a plan can multiply: stored values take the name and the shape that
 /// the model has, `quantised` says where their scales are, and `notes` how many tensors become
-/// `dtype` and what is ignored. REQUIRES: `model` is model_tensors of this catalog.
+/// `dtype` and what is ignored. REQUIRES: `model` is model_tensors of this catalog
+/// and its files.
 void declare_quantised(const ModelTensors& model, DType dtype, Catalog& catalog,
                        std::vector<QuantisedSource>& quantised, Notes& notes);
 

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "base/fail.h"
-#include "canonical/built_in_models.h"
 #include "canonical/model_facts.h"
 #include "io/named_file.h"
+#include "model/built_in_models.h"
 
 namespace shardwright {
 namespace {

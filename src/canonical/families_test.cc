@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "canonical/built_in_models.h"
+#include "model/built_in_models.h"
 #include "testing/temporary_folder.h"
 
 namespace shardwright {

@@ -27,7 +27,7 @@ Result<std::vector<DraftTensor>> draft_hf_model(const ModelFacts& facts, const H
                                                 Catalog& catalog, SourceFiles& files,
                                                 std::vector<QuantisedSource>& quantised,
                                                 Notes& notes) {
-  ModelTensors model = SW_TRY(model_tensors(catalog, facts.config_text));
+  ModelTensors model = SW_TRY(model_tensors(catalog, facts.config_text, &files));
   declare_quantised(model, use.draft.dtype.value_or(DType::kBF16), catalog, quantised, notes);
   const Correspondence correspondence =
       SW_TRY(correspond_from_hf(facts, model, catalog, files, notes));

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "base/fail.h"
-#include "canonical/built_in_models.h"
+#include "model/built_in_models.h"
 #include "model/nearest.h"
 #include "model/placement_file.h"
 

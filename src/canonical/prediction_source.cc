@@ -89,7 +89,8 @@ Result<PredictionSource> open_prediction_source(const ConvertRequest& request,
       SW_TRY(find_model_facts(reference, from.checkpoint, mappings, {}, unused));
   SW_TRY(check_sizes(path, facts, other));
   const Catalog& catalog = from.checkpoint.catalog;
-  const ModelTensors model = SW_TRY(model_tensors(catalog, other.config_text));
+  const ModelTensors model =
+      SW_TRY(model_tensors(catalog, other.config_text, from.checkpoint.files.get()));
   const Correspondence all = SW_TRY(map_from_hf(*other.mapping, other.sizes, model.tensors));
   from.tensors = prediction_tensors(all);
   if (from.tensors.empty()) {

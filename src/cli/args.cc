@@ -49,21 +49,37 @@ void add_plan(CLI::App& app, PlanCommand& command) {
   add_flag(app, "-v,--verbose", command.verbose, "also every chunk, file by file");
   add_flag(app, "--json", command.json, "the plan as JSON on standard output");
   add_text(app, "--html", command.html, "FILE", "write the plan as a page that shows it");
+  add_text(app, "--save", command.save, "FILE",
+           "write the plan for 'convert --plan FILE --part I/N' and 'publish FILE'");
   add_language(app, command.language);
 }
 
 struct ConversionArguments {
   ConvertRequest request;
+  std::string plan;
+  Part part;
   bool dry_run = false;
   bool verbose = false;
   bool json = false;
 };
 
-void add_convert(CLI::App& app, ConversionArguments& command) {
-  add_conversion(app, command.request);
+void add_run(CLI::App& app, ConversionArguments& command) {
+  add_flag(app, "--resume", command.request.resume,
+           "go on with what a killed run left, and keep what this one leaves");
   add_flag(app, "--dry-run", command.dry_run, "as plan: show what would be done");
   add_flag(app, "-v,--verbose", command.verbose, "with --dry-run: also every chunk, file by file");
   add_flag(app, "--json", command.json, "the report as JSON on standard output");
+}
+
+void add_convert(CLI::App& app, ConversionArguments& command) {
+  add_conversion(app, command.request);
+  add_part(app, command.plan, command.part);
+  add_run(app, command);
+}
+
+void add_merge_adapter(CLI::App& app, ConversionArguments& command) {
+  add_adapter_merge(app, command.request);
+  add_run(app, command);
 }
 
 Result<Command> to_plan(const CLI::App& app, PlanCommand& command) {
@@ -71,10 +87,23 @@ Result<Command> to_plan(const CLI::App& app, PlanCommand& command) {
   return std::move(command);
 }
 
-Result<Command> to_conversion(const CLI::App& app, ConversionArguments& given) {
+Result<Command> to_run(const CLI::App& app, ConversionArguments& given) {
   SW_TRY(finish_conversion(app, given.request));
   if (given.dry_run) return PlanCommand{std::move(given.request), given.verbose, given.json};
   return ConvertCommand{std::move(given.request), given.json};
+}
+
+Result<Command> to_conversion(const CLI::App& app, ConversionArguments& given) {
+  if (!is_given(app, "--plan")) return to_run(app, given);
+  SW_TRY(refuse_beside_plan(app));
+  return ConvertCommand{std::move(given.request), given.json, std::move(given.plan), given.part};
+}
+
+void add_publish(CLI::App& app, PublishCommand& command) {
+  add_path(app, "FILE", command.plan, "the path of a saved plan");
+  add_threads(app, command.request.threads);
+  add_size(app, "--max-memory", command.request.max_memory_bytes, "default 256MiB");
+  add_flag(app, "--json", command.json, "the report as JSON on standard output");
 }
 
 void add_diagnose(CLI::App& app, DiagnoseCommand& command) {
@@ -137,6 +166,12 @@ void add_index(CLI::App& app, IndexCommand& command) {
   add_path(add_action(app, "rebuild"), "DIR", command.path, "the folder of a Hugging Face model");
 }
 
+void add_clean(CLI::App& app, CleanCommand& command) {
+  add_path(app, "DIR", command.path, "the folder that outputs were written in");
+  add_flag(app, "--remove", command.remove, "remove those that no process holds");
+  add_flag(app, "--json", command.json, "the list as JSON on standard output");
+}
+
 void add_demo(CLI::App& app, DemoCommand& command) {
   add_text(app, "--keep", command.keep, "DIR", "make the checkpoints there and leave them");
   add_text(app, "--checkpoint", command.checkpoint, "DIR", "a Hugging Face model to use instead");
@@ -193,6 +228,7 @@ void add_commands(CommandLine& line, Reading& reading) {
   add(line, reading, "inspect", add_inspect, to_inspect);
   add(line, reading, "plan", add_plan, to_plan);
   add(line, reading, "convert", add_convert, to_conversion);
+  add(line, reading, "publish", add_publish);
   add(line, reading, "diagnose", add_diagnose);
   add(line, reading, "verify", add_verify);
   add(line, reading, "diff", add_diff);
@@ -200,10 +236,12 @@ void add_commands(CommandLine& line, Reading& reading) {
   add(line, reading, "show", add_show);
   add(line, reading, "locality", add_locality, to_locality);
   add(line, reading, "index", add_index);
+  add(line, reading, "clean", add_clean);
   add(line, reading, "explain", add_explain);
   add(line, reading, "map", add_map);
   add(line, reading, "merge", add_merge);
   add(line, reading, "split", add_split);
+  add(line, reading, "merge-adapter", add_merge_adapter, to_run);
   add(line, reading, "report", add_report, to_report);
   add(line, reading, "demo", add_demo);
   add(line, reading, "completion", add_completion, to_completion);

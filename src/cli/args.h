@@ -14,6 +14,7 @@
 #include "shardwright/convert.h"
 #include "shardwright/diagnose.h"
 #include "shardwright/merge.h"
+#include "shardwright/parts.h"
 #include "shardwright/verify.h"
 
 namespace shardwright::cli {
@@ -39,11 +40,21 @@ struct PlanCommand {
   bool verbose = false;
   bool json = false;
   std::string html = {};  ///< a page to write; empty: none
+  std::string save = {};  ///< a file for its parts to write; empty: none
   Language language = Language::kEnglish;
 };
 
 struct ConvertCommand {
-  ConvertRequest request;
+  ConvertRequest request;  ///< of a part only threads and memory
+  bool json = false;
+  std::string plan = {};  ///< a saved plan of which a part is done; empty: all of `request`
+  Part part = {};
+};
+
+/// What the parts of a saved plan wrote becomes the output.
+struct PublishCommand {
+  std::string plan;
+  ConvertRequest request;  ///< only threads and memory
   bool json = false;
 };
 
@@ -122,6 +133,13 @@ struct IndexCommand {
   bool json = false;
 };
 
+/// Unfinished outputs in a folder.
+struct CleanCommand {
+  std::string path;
+  bool remove = false;
+  bool json = false;
+};
+
 struct DemoCommand {
   std::string keep;        ///< folder for the checkpoints; empty: a temporary one
   std::string checkpoint;  ///< empty: the one that comes with the program
@@ -137,8 +155,8 @@ struct MapCommand {
 
 using Command = std::variant<ShowText, InspectCommand, PlanCommand, ConvertCommand, DiagnoseCommand,
                              VerifyCommand, DiffCommand, HashCommand, ShowCommand, LocalityCommand,
-                             IndexCommand, ExplainCommand, MapCommand, DemoCommand, MergeCommand,
-                             SplitCommand, ReportCommand>;
+                             IndexCommand, CleanCommand, ExplainCommand, MapCommand, DemoCommand,
+                             MergeCommand, SplitCommand, ReportCommand, PublishCommand>;
 
 /// A command, and how it is to tell what it does.
 struct Request {

@@ -272,12 +272,57 @@ TEST(ParseArguments, RefusesAJobThatContradictsItself) {
   }
 }
 
+TEST(ParseArguments, ReadsAPartOfASavedPlan) {
+  EXPECT_EQ(parsed<PlanCommand>({"plan", "in", "out", "--to", "hf", "--save", "p"}).save, "p");
+  const auto part = parsed<ConvertCommand>({"convert", "--plan", "p", "--part", "3/8", "--threads",
+                                            "2", "--max-memory", "1GiB", "--json"});
+  EXPECT_EQ(part.plan, "p");
+  EXPECT_EQ(part.part.number, 3U);
+  EXPECT_EQ(part.part.count, 8U);
+  EXPECT_EQ(part.request.threads, 2);
+  EXPECT_EQ(part.request.max_memory_bytes, std::uint64_t{1} << 30);
+  EXPECT_TRUE(part.json);
+  EXPECT_EQ(parsed<ConvertCommand>({"convert", "in", "out", "--to", "hf"}).plan, "");
+  const auto publish = parsed<PublishCommand>({"publish", "p", "--threads", "3", "--json"});
+  EXPECT_EQ(publish.plan, "p");
+  EXPECT_EQ(publish.request.threads, 3);
+  EXPECT_TRUE(publish.json);
+}
+
+TEST(ParseArguments, TakesNothingBesideASavedPlanThatItSays) {
+  for (const char* part : {"0/8", "9/8", "1/0", "3", "3/", "/8", "3/8x", "-1/8", "a/b", "",
+                           "1/65537", "99999999999999999999/8"}) {
+    const Result<Command> command = command_of({"convert", "--plan", "p", "--part", part});
+    ASSERT_FALSE(command) << part;
+    EXPECT_THAT(command.error().message, StartsWith("--part: found '")) << part;
+  }
+  const std::vector<std::pair<Words, std::string>> refused = {
+      {{"in", "out"}, "IN does not go with --plan"},
+      {{"--to", "hf"}, "--to does not go with --plan"},
+      {{"--tp", "2"}, "--tp does not go with --plan"},
+      {{"--resume"}, "--resume does not go with --plan"},
+      {{"--dry-run"}, "--dry-run does not go with --plan"},
+      {{"--include", "a"}, "--include does not go with --plan"}};
+  for (const auto& [more, message] : refused) {
+    Words words = {"convert", "--plan", "p", "--part", "1/2"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Result<Command> command = command_of(words);
+    ASSERT_FALSE(command) << message;
+    EXPECT_THAT(command.error().message, HasSubstr(message));
+  }
+  EXPECT_THAT(command_of({"convert", "--plan", "p"}).error().message, HasSubstr("--part"));
+  EXPECT_THAT(command_of({"convert", "in", "out", "--to", "hf", "--part", "1/2"}).error().message,
+              HasSubstr("--plan"));
+  EXPECT_THAT(command_of({"convert", "--plan", "", "--part", "1/2"}).error().message,
+              HasSubstr("--plan: must not be empty"));
+}
+
 TEST(ParseArguments, RefusesWithTheFlagsName) {
   const std::vector<Refusal> refusals = {
       {{}, "shardwright: name a command: inspect, plan"},
       {{"covnert"},
-       "found 'covnert', expected inspect, plan, convert, diagnose, verify, diff, hash, show, "
-       "locality, index, explain, map, merge, split, report, demo, "
+       "found 'covnert', expected inspect, plan, convert, publish, diagnose, verify, diff, hash, "
+       "show, locality, index, clean, explain, map, merge, split, merge-adapter, report, demo, "
        "completion or man; did you mean convert"},
       {{"--halp"}, "did you mean --help?"},
       {{"xyzzyxyzzy"}, "see 'shardwright --help'"},
@@ -492,6 +537,8 @@ TEST(ParseArguments, ReadsWhatToTryAMappingOn) {
       {{"map", "chek", "a"}, "map: found 'chek', expected check or list; did you mean check?"},
       {{"map", "list", "--hf", "x"}, "map: unknown flag --hf"},
       {{"map", "list", "x"}, "map: 'x' is one argument too many"},
+      {{"clean"}, "DIR is missing; give the folder that outputs were written in"},
+      {{"clean", "a", "--yes"}, "clean: unknown flag --yes"},
       {{"index", "a"}, "index: found 'a', expected rebuild"},
       {{"index", "rebuild"}, "DIR is missing; give the folder of a Hugging Face model"},
       {{"map", "check", "--hf", "x"}, "FILE is missing"},
@@ -557,9 +604,10 @@ TEST(ParseArguments, EveryCommandSaysHowItTells) {
        {Words{"inspect", "x"}, Words{"plan", "a", "b", "--to", "hf"}, Words{"explain", "L01"},
         Words{"convert", "a", "b", "--to", "hf"}, Words{"diagnose", "x"}, Words{"verify", "x"},
         Words{"diff", "a", "b"}, Words{"hash", "x"}, Words{"show", "x", "t"},
-        Words{"locality", "x"}, Words{"index", "rebuild", "x"}, Words{"map", "list"},
-        Words{"merge", "x", "--component", "a=b", "--config", "c"}, Words{"split", "a", "b"},
-        Words{"demo"}}) {
+        Words{"locality", "x"}, Words{"index", "rebuild", "x"}, Words{"clean", "x"},
+        Words{"map", "list"}, Words{"merge", "x", "--component", "a=b", "--config", "c"},
+        Words{"split", "a", "b"}, Words{"demo"}, Words{"publish", "p"},
+        Words{"convert", "--plan", "p", "--part", "1/1"}}) {
     Words told = words;
     told.insert(told.end(), {"--progress", "JSON", "-q", "--log-file", "run.log"});
     const auto request = parse_arguments(told);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <optional>
+
 #include "base/fail.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -22,15 +24,23 @@ std::uint64_t peak_resident_bytes() {
   return static_cast<std::uint64_t>(usage.ru_maxrss) * kUnit;
 }
 
-std::string convert_report_json(const PreparedConversion& conversion, const FinishedRun& run) {
+std::string convert_report_json(const PreparedConversion& conversion, const FinishedRun& run,
+                                std::optional<Part> part) {
   JsonWriter json;
-  begin_document(json, "convert");
+  const ConvertRequest& request = conversion.request;
+  begin_document(json, request.adapter.empty() ? "convert" : "merge-adapter");
+  if (!request.adapter.empty()) json.text("base", request.input).text("adapter", request.adapter);
   json.text("output", run.report.output).text("format", traits_of(conversion.request.format).name);
+  if (part) {
+    json.key("part").open_line().number("number", std::uint64_t{part->number});
+    json.number("count", std::uint64_t{part->count}).close();
+  }
   write_layout(json, conversion.request.parallel);
   if (!conversion.components.empty()) write_rank_map(json, conversion.components);
   json.text("family", conversion.family);
   json.number("bytes_read", run.report.bytes_read);
   json.number("bytes_written", run.report.bytes_written);
+  json.number("bytes_resumed", run.report.bytes_resumed);
   json.number("files_opened", run.report.files_opened);
   json.number("files_written", run.report.files_written);
   json.number("replicas_equal", conversion.replicas.chunks);
@@ -52,19 +62,45 @@ std::string convert_report_text(const PreparedConversion& conversion, const Fini
                            format_count(conversion.replicas.chunks, "replica"),
                            format_bytes(conversion.replicas.bytes));
   }
-  return fmt::format("{}wrote {} ({}): {} in {}, {}, peak memory {}\n", replicas,
+  std::string resumed;
+  if (report.bytes_resumed > 0) {
+    resumed = fmt::format(", besides {} of an earlier run", format_bytes(report.bytes_resumed));
+  }
+  return fmt::format("{}wrote {} ({}): {} in {}{}, {}, peak memory {}\n", replicas,
                      printable(report.output), format, format_bytes(report.bytes_written),
-                     format_count(report.files_written, "file"), format_seconds(run.seconds),
-                     format_memory(peak_resident_bytes()));
+                     format_count(report.files_written, "file"), resumed,
+                     format_seconds(run.seconds), format_memory(peak_resident_bytes()));
+}
+
+std::string part_report_text(Part part, const FinishedRun& run) {
+  const ConvertReport& report = run.report;
+  std::string resumed;
+  if (report.bytes_resumed > 0) {
+    resumed = fmt::format(", besides {} of an earlier run", format_bytes(report.bytes_resumed));
+  }
+  return fmt::format("wrote part {} of {}: {} in {}{}, {}, peak memory {}\n", part_text(part),
+                     printable(report.output), format_bytes(report.bytes_written),
+                     format_count(report.files_written, "file"), resumed,
+                     format_seconds(run.seconds), format_memory(peak_resident_bytes()));
+}
+
+Result<int> do_part(const ConvertCommand& command, Console& console) {
+  const SavedPlan plan = SW_TRY(read_plan_for(command.plan, command.request));
+  const PreparedConversion conversion = SW_TRY(prepare_with_progress(plan.request, console));
+  const FinishedRun run = SW_TRY(run_part_with_progress(conversion, plan, command.part, console));
+  console.print(command.json ? convert_report_json(conversion, run, command.part)
+                             : part_report_text(command.part, run));
+  return kExitFine;
 }
 
 }  // namespace
 
 Result<int> run_convert(const ConvertCommand& command, Console& console) {
+  if (!command.plan.empty()) return do_part(command, console);
   const PreparedConversion conversion = SW_TRY(prepare_with_progress(command.request, console));
   tell_notes(conversion, console);
   const FinishedRun run = SW_TRY(run_with_progress(conversion, console));
-  console.print(command.json ? convert_report_json(conversion, run)
+  console.print(command.json ? convert_report_json(conversion, run, std::nullopt)
                              : convert_report_text(conversion, run));
   return kExitFine;
 }

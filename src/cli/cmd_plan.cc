@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 
@@ -17,6 +18,7 @@
 #include "cli/summary.h"
 #include "cli/table.h"
 #include "format/targets.h"
+#include "io/named_file.h"
 #include "io/replace_file.h"
 #include "report/report.h"
 
@@ -97,11 +99,15 @@ void add_rename(const std::vector<std::string>& source, const std::vector<std::s
 }
 
 std::string renames_text(const std::vector<RenamedTensor>& all, bool verbose) {
-  std::vector<RenamedTensor> renames;
-  std::remove_copy_if(all.begin(), all.end(), std::back_inserter(renames), keeps_its_name);
+  std::vector<const RenamedTensor*> renames;
+  for (const RenamedTensor& rename : all) {
+    if (!keeps_its_name(rename)) renames.push_back(&rename);
+  }
   Table table({{"source"}, {"target"}});
   if (verbose) {
-    for (const RenamedTensor& rename : renames) add_rename(rename.source, {rename.target}, table);
+    for (const RenamedTensor* rename : renames) {
+      add_rename(rename->source, {rename->target}, table);
+    }
   } else {
     for (const RenamePattern& pattern : rename_patterns(renames)) {
       add_rename(pattern.source, pattern.target, table);
@@ -148,11 +154,50 @@ std::string chunks_text(const Plan& plan) {
   return "\n" + table.text();
 }
 
+// A plan lies apart from what it makes, and takes the place of nothing but another plan.
+Status check_plan_place(const std::string& path, const std::string& output) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path place = fs::weakly_canonical(fs::absolute(path, error), error);
+  const fs::path target = fs::weakly_canonical(fs::absolute(output, error), error);
+  const fs::path inside = place.lexically_relative(target);
+  if (!inside.empty() && *inside.begin() != "..") {
+    return fail(Code::kUsage, "--save {}: that is in OUT; choose a path beside it",
+                printable(path));
+  }
+  if (!fs::exists(fs::symlink_status(path, error))) return {};
+  constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;
+  const auto text = read_named_file(path, kMostBytes);
+  constexpr std::string_view kBegin = R"({
+ "schema": "shardwright/saved-plan/)";
+  if (text && text->starts_with(kBegin)) return {};
+  return fail(Code::kTargetExists,
+              "--save {}: what lies there is no saved plan and is left alone; choose another path "
+              "or remove it",
+              printable(path));
+}
+
+Status save_to(const std::string& path, const PreparedConversion& conversion) {
+  const SavedPlan plan = SW_TRY(save_plan(conversion));
+  return replace_file(path, plan_file_text(plan));
+}
+
+std::string saved_text(const std::string& path) {
+  const std::string file = shell_quoted(path);
+  return fmt::format(
+      "\nsaved {}: run 'shardwright convert --plan {} --part I/N' for each I from 1 to N, then "
+      "'shardwright publish {}'\n",
+      printable(path), file, file);
+}
+
 }  // namespace
 
 Result<int> run_plan(const PlanCommand& command, Console& console) {
   if (!command.html.empty()) {
     SW_TRY(check_page_place("--html", command.html, command.request.overwrite));
+  }
+  if (!command.save.empty()) {
+    SW_TRY(check_plan_place(command.save, command.request.output));
   }
   const PreparedConversion conversion = SW_TRY(prepare_with_progress(command.request, console));
   const ReplacedOutput replaced = SW_TRY(replaced_output(conversion));
@@ -160,13 +205,15 @@ Result<int> run_plan(const PlanCommand& command, Console& console) {
   if (!command.html.empty()) {
     SW_TRY(replace_file(command.html, plan_page(conversion, command.language)));
   }
+  if (!command.save.empty()) SW_TRY(save_to(command.save, conversion));
   const bool fits = !free_bytes || cost_of(conversion.plan).bytes_written <= *free_bytes;
   if (command.json) {
     console.print(plan_json(conversion, replaced, free_bytes));
   } else {
     console.print(overview(conversion, replaced, free_bytes) + notes_text(conversion.notes) +
                   renames_text(conversion.renames, command.verbose) +
-                  (command.verbose ? chunks_text(conversion.plan) : ""));
+                  (command.verbose ? chunks_text(conversion.plan) : "") +
+                  (command.save.empty() ? "" : saved_text(command.save)));
   }
   if (!fits) console.message("the disk has not enough free space for this");
   return fits ? kExitFine : kExitFindings;

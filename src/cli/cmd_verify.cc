@@ -20,6 +20,13 @@ std::uint64_t count_of(const VerifyReport& report, Severity severity) {
       report.findings, [&](const VerifyFinding& f) { return f.severity == severity; }));
 }
 
+// What is not guarded was not proven either, and the last line is what people read.
+std::string_view verdict_of(const VerifyReport& report) {
+  if (report.has_errors()) return "NOT PROVEN";
+  const bool is_blind = report.payloads_unguarded > 0 && report.payloads_checked == 0;
+  return is_blind ? "PROVEN, but nothing guards the payload" : "PROVEN";
+}
+
 std::string verify_report_text(const VerifyReport& report, const Console& console) {
   std::string text = console.bold(printable(report.path)) + fmt::format(" ({})\n", report.format);
   for (const VerifyFinding& finding : report.findings) {
@@ -28,8 +35,7 @@ std::string verify_report_text(const VerifyReport& report, const Console& consol
   }
   for (const std::string& line : report.proven) text += "ok: " + printable(line) + "\n";
   for (const std::string& note : report.notes) text += "note: " + printable(note) + "\n";
-  fmt::format_to(std::back_inserter(text), "{}: {}, {}, {} and {}\n",
-                 report.has_errors() ? "NOT PROVEN" : "PROVEN",
+  fmt::format_to(std::back_inserter(text), "{}: {}, {}, {} and {}\n", verdict_of(report),
                  format_count(report.tensors, "tensor"), format_count(report.chunks, "chunk"),
                  format_count(count_of(report, Severity::kError), "error"),
                  format_count(count_of(report, Severity::kWarning), "warning"));

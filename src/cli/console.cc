@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "cli/json_writer.h"
+#include "comm/rank_session.h"
 #include "io/retries.h"
 
 namespace shardwright::cli {
@@ -77,7 +78,8 @@ void Console::write_message(std::string_view text) {
 
 Status Console::apply(const ConsoleOptions& options, std::string_view began) {
   options_ = options;
-  if (options.log_file.empty()) return {};
+  // One log for all ranks.
+  if (options.log_file.empty() || (ranks_ != nullptr && !ranks_->is_first())) return {};
   log_.emplace(SW_TRY(LogFile::open(options.log_file)));
   log_->add(printable(began));
   return {};

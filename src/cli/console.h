@@ -10,6 +10,10 @@
 #include "shardwright/convert.h"
 #include "shardwright/error.h"
 
+namespace shardwright {
+class RankSession;
+}
+
 namespace shardwright::cli {
 
 inline constexpr int kExitFine = 0;
@@ -74,6 +78,11 @@ class Console {
   [[nodiscard]] const RunOptions* follower() const {
     return capture_ == nullptr ? nullptr : &capture_->run;
   }
+  /// The ranks of a job that run the same command line, of which this process is one; nullptr where
+  /// it is alone.
+  [[nodiscard]] RankSession* ranks() const { return ranks_; }
+  /// Borrows `ranks`.
+  void join(RankSession& ranks) { ranks_ = &ranks; }
   [[nodiscard]] int columns() const { return streams_.columns; }
   /// `text` in bold where standard output may have colours.
   [[nodiscard]] std::string bold(std::string_view text) const;
@@ -93,6 +102,7 @@ class Console {
 
   Streams streams_;
   Capture* capture_ = nullptr;
+  RankSession* ranks_ = nullptr;
   ConsoleOptions options_;
   std::optional<LogFile> log_;
   int stop_signal_ = 0;

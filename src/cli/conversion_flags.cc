@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "cli/options.h"
 #include "format/targets.h"
 #include "layout/component_spec.h"
@@ -16,7 +17,7 @@ namespace {
 constexpr std::string_view kMegatronFormats =
     "torch_dist (what Megatron-Core saves today) or legacy (mp_rank folders)";
 
-void add_target(CLI::App& app, std::string& format) {
+CLI::Option* add_target(CLI::App& app, std::string& format, std::string_view otherwise) {
   const Vocabulary others = {
       .words = {},
       .aliases = {{"huggingface", "hf"},
@@ -44,9 +45,9 @@ void add_target(CLI::App& app, std::string& format) {
     names.push_back(traits.name);
     if (traits.names == TargetNames::kStored) stored.push_back(traits.name);
   }
-  const std::string text =
-      fmt::format("{} ({} for the source's own names)", word_list(names), word_list(stored));
-  require(add_choice(app, "--to", format, choices, text, others, "FORMAT"));
+  const std::string text = fmt::format("{} ({} for the source's own names{})", word_list(names),
+                                       word_list(stored), otherwise);
+  return add_choice(app, "--to", format, choices, text, others, "FORMAT");
 }
 
 void add_sizes(CLI::App& app, ConvertRequest& request) {
@@ -198,13 +199,31 @@ Status finish_job(const CLI::App& app, ConvertRequest& request) {
   return {};
 }
 
-}  // namespace
+// `3/8`; what is wrong with it, or nothing.
+std::string read_part(std::string_view text, Part& part) {
+  const auto refuse = [text](std::string_view expected) {
+    return fmt::format("found '{}', expected {}", printable(text), expected);
+  };
+  std::string_view rest = text;
+  const auto number = take_number(rest);
+  const bool has_count = rest.starts_with('/');
+  if (has_count) rest.remove_prefix(1);
+  const auto count = take_number(rest);
+  if (!number || !has_count || !count || !rest.empty()) {
+    return refuse("a part's number and how many there are, such as 3/8");
+  }
+  if (*count < 1 || *count > kMostParts) {
+    return refuse(fmt::format("at least one part and at most {}", kMostParts));
+  }
+  if (*number < 1 || *number > *count) {
+    return refuse(fmt::format("a part from 1/{0} to {0}/{0}", *count));
+  }
+  part = {static_cast<std::uint32_t>(*number), static_cast<std::uint32_t>(*count)};
+  return {};
+}
 
-void add_conversion(CLI::App& app, ConvertRequest& request) {
-  add_path(app, "IN", request.input, "the path of a checkpoint");
-  add_path(app, "OUT", request.output, "the path of the new checkpoint");
-  add_target(app, request.format);
-  add_format(app, request.as, "IN");
+// What follows the paths and the target's format.
+void add_flags(CLI::App& app, ConvertRequest& request) {
   add_sizes(app, request);
   add_mtp(app, request);
   add_text(app, "--hf-config", request.hf_config_dir, "DIR",
@@ -220,7 +239,58 @@ void add_conversion(CLI::App& app, ConvertRequest& request) {
   add_source(app, request);
   add_threads(app, request.threads);
   add_size(app, "--max-memory", request.max_memory_bytes, "default 256MiB");
+  add_flag(app, "--digests", request.digests,
+           "write integrity.json, the SHA-256 of each file, which verify and Megatron check");
   add_overwrite(app, request.overwrite);
+}
+
+}  // namespace
+
+void add_part(CLI::App& app, std::string& plan, Part& part) {
+  const auto take_plan = [&app, &plan](const std::string& file) {
+    plan = file;
+    make_needless(app, {"IN", "OUT", "--to"});
+  };
+  CLI::Option* const plan_option = add_checked(
+      app, "--plan", "FILE", "do a part of what 'plan --save FILE' saved; with --part",
+      [](const std::string&) { return std::string(); }, take_plan);
+  const auto check_part = [](std::string& text) {
+    Part ignored;
+    return read_part(text, ignored);
+  };
+  CLI::Option* const part_option =
+      add_checked(app, "--part", "I/N", "which part, from 1/N to N/N; 'publish FILE' ends them all",
+                  check_part, [&part](const std::string& text) { read_part(text, part); });
+  require_with(part_option, plan_option);
+  require_with(plan_option, part_option);
+}
+
+Status refuse_beside_plan(const CLI::App& app) {
+  if (given_word(app, "--plan").empty()) {
+    return fail(Code::kUsage, "--plan: must not be empty; give the path of a saved plan");
+  }
+  const std::string given =
+      given_besides(app, {"--plan", "--part", "--threads", "--max-memory", "--json"});
+  if (given.empty()) return {};
+  return fail(Code::kUsage, "{} does not go with --plan, which says what is converted", given);
+}
+
+void add_conversion(CLI::App& app, ConvertRequest& request) {
+  add_path(app, "IN", request.input, "the path of a checkpoint");
+  add_path(app, "OUT", request.output, "the path of the new checkpoint");
+  require(add_target(app, request.format, ""));
+  add_format(app, request.as, "IN");
+  add_flags(app, request);
+}
+
+void add_adapter_merge(CLI::App& app, ConvertRequest& request) {
+  add_path(app, "BASE", request.input, "the path of the base model");
+  add_path(app, "ADAPTER", request.adapter, "the folder of a PEFT adapter");
+  add_path(app, "OUT", request.output, "the path of the merged model");
+  request.format = "hf";
+  add_target(app, request.format, "; default hf");
+  add_format(app, request.as, "BASE");
+  add_flags(app, request);
 }
 
 Status finish_conversion(const CLI::App& app, ConvertRequest& request) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "shardwright/convert.h"
+#include "shardwright/parts.h"
 
 namespace CLI {
 class App;
@@ -11,6 +14,16 @@ namespace shardwright::cli {
 
 /// The arguments of `plan` and `convert`.
 void add_conversion(CLI::App& app, ConvertRequest& request);
+
+/// Those of `merge-adapter`: an adapter besides, and `hf` where no target is given.
+void add_adapter_merge(CLI::App& app, ConvertRequest& request);
+
+/// `--plan` and `--part`: a part of a saved plan is done. IN, OUT and --to need not be given then.
+void add_part(CLI::App& app, std::string& plan, Part& part);
+
+/// What describes a conversion is in the plan and is refused beside it. Error: kUsage. REQUIRES:
+/// --plan is given.
+[[nodiscard]] Status refuse_beside_plan(const CLI::App& app);
 
 /// Once all are read: completes what follows from each other, and refuses what contradicts each
 /// other or means nothing for the target. Error: kUsage.

@@ -12,7 +12,11 @@
 #include "cli/json_output.h"
 #include "cli/summary.h"
 #include "cli/watched_run.h"
+#include "comm/rank_session.h"
+#include "convert/shared_run.h"
+#include "exec/piece_journal.h"
 #include "format/targets.h"
+#include "io/partial_outputs.h"
 #include "io/publish.h"
 
 namespace shardwright::cli {
@@ -24,18 +28,25 @@ namespace fs = std::filesystem;
 // say so.
 std::vector<std::string> own_leftovers(const std::string& output) {
   std::error_code error;
-  const fs::path target = fs::weakly_canonical(output, error);
-  const std::string prefix = fmt::format(".{}.partial-{}-", target.filename().string(), ::getpid());
+  // Absolute first: of a relative path that is not there nothing would be resolved.
+  const fs::path target = fs::weakly_canonical(fs::absolute(output), error);
   std::vector<std::string> found;
-  for (fs::directory_iterator entry(target.parent_path(), error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path());
+  const auto outputs = list_partial_outputs(target.parent_path());
+  for (const PartialOutput& one : outputs ? *outputs : std::vector<PartialOutput>()) {
+    if (one.process == ::getpid() && one.target == target.filename()) found.push_back(one.path);
   }
   return found;
 }
 
-Error with_leftovers(Error error, const std::string& output) {
-  const std::vector<std::string> left = own_leftovers(output);
+Error with_leftovers(Error error, const ConvertRequest& request) {
+  const std::vector<std::string> left = own_leftovers(request.output);
+  if (request.resume) {
+    for (const std::string& path : left) {
+      error.message +=
+          fmt::format("; what is written is kept in {}: the same command goes on", path);
+    }
+    return error;
+  }
   if (error.code == Code::kCancelled && left.empty()) {
     error.message += "; nothing was left behind";
   }
@@ -45,31 +56,73 @@ Error with_leftovers(Error error, const std::string& output) {
   return error;
 }
 
+void tell_leftovers(const ConvertReport& report, Console& console) {
+  for (const std::string& path : report.leftovers) {
+    console.message(fmt::format(
+        "warning: what was replaced is still there and could not be removed: {}; remove it", path));
+  }
+}
+
 }  // namespace
 
 Result<PreparedConversion> prepare_with_progress(const ConvertRequest& request, Console& console) {
   ProgressLine line(console);
   line.begin(RunPhase::kPlan, 0);
-  return prepare_conversion(request);
+  if (console.ranks() == nullptr) return prepare_conversion(request);
+  std::optional<PreparedConversion> prepared;
+  const Status status = console.ranks()->run([&]() -> Status {
+    prepared = SW_TRY(prepare_conversion(request));
+    return {};
+  });
+  if (!status) return std::unexpected(status.error());
+  return *std::move(prepared);
 }
 
 Result<FinishedRun> run_with_progress(const PreparedConversion& conversion, Console& console) {
   WatchedRun watched(console);
-  Result<ConvertReport> report = run_conversion(conversion, watched.options());
+  RankSession* const ranks = console.ranks();
+  Result<ConvertReport> report = ranks == nullptr
+                                     ? run_conversion(conversion, watched.options())
+                                     : run_shared_conversion(conversion, watched.options(), *ranks);
   if (!report) {
-    return std::unexpected(with_leftovers(std::move(report).error(), conversion.request.output));
+    return std::unexpected(with_leftovers(std::move(report).error(), conversion.request));
   }
-  for (const std::string& path : report->leftovers) {
-    console.message(fmt::format(
-        "warning: what was replaced is still there and could not be removed: {}; remove it", path));
-  }
+  tell_leftovers(*report, console);
   return FinishedRun{*std::move(report), watched.seconds()};
+}
+
+Result<FinishedRun> run_part_with_progress(const PreparedConversion& conversion,
+                                           const SavedPlan& plan, Part part, Console& console) {
+  WatchedRun watched(console);
+  ConvertReport report = SW_TRY(run_part(conversion, plan, part, watched.options()));
+  return FinishedRun{std::move(report), watched.seconds()};
+}
+
+Result<FinishedRun> publish_with_progress(const PreparedConversion& conversion,
+                                          const SavedPlan& plan, Console& console) {
+  WatchedRun watched(console);
+  ConvertReport report = SW_TRY(publish_parts(conversion, plan, watched.options()));
+  tell_leftovers(report, console);
+  return FinishedRun{std::move(report), watched.seconds()};
+}
+
+Result<SavedPlan> read_plan_for(const std::string& file, const ConvertRequest& process) {
+  SavedPlan plan = SW_TRY(read_plan_file(file));
+  plan.request.threads = process.threads;
+  plan.request.max_memory_bytes = process.max_memory_bytes;
+  return plan;
 }
 
 void tell_notes(const PreparedConversion& conversion, Console& console) {
   for (const std::string& note : conversion.notes) console.note(note);
+  if (conversion.request.resume) return;
+  std::error_code error;
   for (const std::string& path : stale_partials(conversion.request.output)) {
-    console.note(fmt::format("{} was left by a run that was killed; remove it", path));
+    const bool can_go_on = fs::exists(fs::path(path) / kJournalName, error);
+    console.note(
+        fmt::format("{} was left by a run that was killed; {}remove it "
+                    "('shardwright clean' does)",
+                    path, can_go_on ? "go on with it (--resume) or " : ""));
   }
 }
 

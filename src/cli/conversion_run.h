@@ -8,6 +8,7 @@
 
 #include "cli/console.h"
 #include "shardwright/convert.h"
+#include "shardwright/parts.h"
 
 namespace shardwright::cli {
 
@@ -25,6 +26,17 @@ struct FinishedRun {
 /// was replaced and could not be removed is told too.
 [[nodiscard]] Result<FinishedRun> run_with_progress(const PreparedConversion& conversion,
                                                     Console& console);
+
+/// Does a part of a saved plan, or publishes what its parts wrote, as run_with_progress does.
+[[nodiscard]] Result<FinishedRun> run_part_with_progress(const PreparedConversion& conversion,
+                                                         const SavedPlan& plan, Part part,
+                                                         Console& console);
+[[nodiscard]] Result<FinishedRun> publish_with_progress(const PreparedConversion& conversion,
+                                                        const SavedPlan& plan, Console& console);
+
+/// A saved plan, with the threads and memory of this process. Errors: those of read_plan_file.
+[[nodiscard]] Result<SavedPlan> read_plan_for(const std::string& file,
+                                              const ConvertRequest& process);
 
 /// What a plan is known to need and do, for the reader of messages: notes, and unfinished outputs
 /// that killed runs left beside the target.

@@ -55,6 +55,21 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
             "(--tensor-model-parallel-size 4).",
     },
     {
+        .name = "publish",
+        .summary = "check what the parts of a saved plan wrote, and let OUT appear",
+        .examples = R"(
+  shardwright plan ckpt hf --to hf --save hf.plan       on any node, once
+  shardwright convert --plan hf.plan --part 1/3         on as many nodes as you like,
+  shardwright convert --plan hf.plan --part 2/3         at once and in any order
+  shardwright convert --plan hf.plan --part 3/3
+  shardwright publish hf.plan                           when all parts are done
+)",
+        .usage = "FILE",
+        .details = "FILE is a saved plan. Everything that the parts wrote is read and compared "
+                   "with what they told of it. OUT appears when it is complete, or not at all: "
+                   "parts that are missing are named, and can be run again.",
+    },
+    {
         .name = "diagnose",
         .summary = "which layout a path holds, what is wrong with it, how to read it",
         .examples = R"(
@@ -144,6 +159,19 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
                    "the index is touched, and it is replaced in one step.",
     },
     {
+        .name = "clean",
+        .summary = "unfinished outputs that killed runs left in a folder",
+        .examples = R"(
+  shardwright clean /checkpoints                        what lies there, how large, whose
+  shardwright clean /checkpoints --remove               remove what no process holds
+)",
+        .usage = "DIR",
+        .details =
+            "An output is made in a hidden folder beside its place, .NAME.partial-PID-N, and "
+            "a run that is killed leaves it. Only such names are touched; what a run may "
+            "still write stays, and so does the only copy of what was to be replaced.",
+    },
+    {
         .name = "explain",
         .summary = "what an error's or a finding's code means and what to do about it",
         .examples = R"(
@@ -191,6 +219,21 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
         .details = "Each part is a Hugging Face checkpoint with the names and the config that it "
                    "has alone. OUT/model gets the other files and what merge needs to make the "
                    "same model again, bit by bit.",
+    },
+    {
+        .name = "merge-adapter",
+        .summary = "add a LoRA, rsLoRA or DoRA adapter of PEFT to its base model",
+        .examples = R"(
+  shardwright merge-adapter Qwen3-8B/ adapter/ merged   the merged model
+  shardwright merge-adapter Qwen3-8B/ adapter/ ckpt --to torch_dist --tp 4
+  shardwright merge-adapter FP8-model/ adapter/ merged --dtype bfloat16
+)",
+        .usage = "BASE ADAPTER OUT",
+        .details =
+            "BASE is a Hugging Face model in any of the ways that convert reads, ADAPTER a folder "
+            "with adapter_config.json and adapter_model.safetensors. Products are summed in "
+            "float32 and each weight is rounded once, to the type that it has in BASE or to "
+            "--dtype. No model is loaded: memory is as with convert.",
     },
     {
         .name = "report",
@@ -265,7 +308,7 @@ Usage: shardwright COMMAND ...
 Commands:
 )";
   for (const CommandHelp& help : command_helps()) {
-    fmt::format_to(std::back_inserter(text), "  {:<12}{}\n", help.name, help.summary);
+    fmt::format_to(std::back_inserter(text), "  {:<15}{}\n", help.name, help.summary);
   }
   text += R"(
   shardwright COMMAND --help    its flags

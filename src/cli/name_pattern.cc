@@ -111,26 +111,30 @@ std::vector<std::string> name_patterns(const std::vector<std::string>& names) {
   return patterns;
 }
 
-std::vector<RenamePattern> rename_patterns(const std::vector<RenamedTensor>& renames) {
+std::vector<RenamePattern> rename_patterns(const std::vector<const RenamedTensor*>& renames) {
   // Shapes of the sources, then of the target.
   std::map<std::vector<std::string>, std::size_t> by_shapes;
-  std::vector<RenamePattern> all;
-  for (const RenamedTensor& rename : renames) {
+  std::vector<std::vector<const RenamedTensor*>> kinds;
+  for (const RenamedTensor* rename : renames) {
     std::set<std::string> shapes;
-    for (const std::string& name : rename.source) shapes.insert(name_shape(name));
+    for (const std::string& name : rename->source) shapes.insert(name_shape(name));
     std::vector<std::string> key(shapes.begin(), shapes.end());
-    key.push_back(name_shape(rename.target));
-    const auto [place, is_new] = by_shapes.emplace(std::move(key), all.size());
-    if (is_new) all.emplace_back();
-    RenamePattern& pattern = all[place->second];
-    pattern.source.insert(pattern.source.end(), rename.source.begin(), rename.source.end());
-    pattern.target.push_back(rename.target);
+    key.push_back(name_shape(rename->target));
+    const auto [place, is_new] = by_shapes.emplace(std::move(key), kinds.size());
+    if (is_new) kinds.emplace_back();
+    kinds[place->second].push_back(rename);
   }
-  for (RenamePattern& pattern : all) {
-    pattern.source = name_patterns(pattern.source);
-    pattern.target = name_patterns(pattern.target);
+  std::vector<RenamePattern> patterns;
+  for (const std::vector<const RenamedTensor*>& kind : kinds) {
+    std::vector<std::string> sources;
+    std::vector<std::string> targets;
+    for (const RenamedTensor* rename : kind) {
+      sources.insert(sources.end(), rename->source.begin(), rename->source.end());
+      targets.push_back(rename->target);
+    }
+    patterns.push_back({name_patterns(sources), name_patterns(targets)});
   }
-  return all;
+  return patterns;
 }
 
 }  // namespace shardwright::cli

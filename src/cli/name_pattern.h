@@ -25,6 +25,7 @@ struct RenamePattern {
 };
 
 /// All renames, those of the same shapes together, in the order of the first of each kind.
-[[nodiscard]] std::vector<RenamePattern> rename_patterns(const std::vector<RenamedTensor>& renames);
+[[nodiscard]] std::vector<RenamePattern> rename_patterns(
+    const std::vector<const RenamedTensor*>& renames);
 
 }  // namespace shardwright::cli

@@ -79,12 +79,11 @@ RC_GTEST_PROP(NamePatterns, SayExactlyWhichNames, ()) {
 }
 
 TEST(RenamePatterns, PutTheSameKindTogether) {
-  const auto patterns = rename_patterns({
-      {{"m.0.q", "m.0.k"}, "d.0.qkv"},
-      {{"embed"}, "word"},
-      {{"m.1.q", "m.1.k"}, "d.1.qkv"},
-      {{}, "d.0.made"},
-  });
+  const std::vector<RenamedTensor> renames = {{{"m.0.q", "m.0.k"}, "d.0.qkv"},
+                                              {{"embed"}, "word"},
+                                              {{"m.1.q", "m.1.k"}, "d.1.qkv"},
+                                              {{}, "d.0.made"}};
+  const auto patterns = rename_patterns({&renames[0], &renames[1], &renames[2], &renames[3]});
   ASSERT_EQ(patterns.size(), 3u);
   EXPECT_THAT(patterns[0].source, ElementsAre("m.{0,1}.q", "m.{0,1}.k"));
   EXPECT_THAT(patterns[0].target, ElementsAre("d.{0,1}.qkv"));

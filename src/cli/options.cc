@@ -9,6 +9,7 @@
 
 #include "base/edit_distance.h"
 #include "base/text.h"
+#include "cli/console_args.h"
 #include "cli/locale_language.h"
 #include "cli/quantity.h"
 
@@ -169,6 +170,23 @@ void add_checked_list(CLI::App& app, const std::string& name, const std::string&
 }
 
 void require(CLI::Option* option) { option->required(); }
+
+void make_needless(CLI::App& app, const std::vector<std::string>& names) {
+  for (const std::string& name : names) app.get_option(name)->required(false);
+}
+
+std::string given_besides(const CLI::App& app, const std::vector<std::string_view>& allowed) {
+  for (const CLI::Option* option : app.get_options()) {
+    // A hidden one may come from the environment.
+    if (option->count() == 0 || option->get_group().empty()) continue;
+    if (option->get_group() == kConsoleGroup) continue;
+    const std::string name = option->get_positional() || option->get_lnames().empty()
+                                 ? option->get_name()
+                                 : "--" + option->get_lnames().front();
+    if (std::ranges::find(allowed, name) == allowed.end()) return name;
+  }
+  return {};
+}
 
 void require_with(CLI::Option* option, CLI::Option* other) { option->needs(other); }
 

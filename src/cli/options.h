@@ -142,6 +142,13 @@ void add_read_list(CLI::App& app, const std::string& name, std::vector<T>& value
 }
 
 void require(CLI::Option* option);
+/// What `name` stands for and must not be given beside it, although it must be without: IN of a
+/// conversion that a file describes. To be called when it is read.
+void make_needless(CLI::App& app, const std::vector<std::string>& names);
+/// The first argument that is given and not among `allowed`, and none of the console's; empty:
+/// none.
+[[nodiscard]] std::string given_besides(const CLI::App& app,
+                                        const std::vector<std::string_view>& allowed);
 /// `option` means nothing without `other`.
 void require_with(CLI::Option* option, CLI::Option* other);
 [[nodiscard]] bool is_given(const CLI::App& app, const std::string& name);

@@ -17,6 +17,7 @@
 #include "cli/help.h"
 #include "cli/json_output.h"
 #include "cli/locale_language.h"
+#include "comm/rank_session.h"
 
 namespace shardwright::cli {
 namespace {
@@ -35,6 +36,9 @@ struct Runner {
   Result<int> operator()(const ConvertCommand& command) const {
     return run_convert(command, console);
   }
+  Result<int> operator()(const PublishCommand& command) const {
+    return run_publish(command, console);
+  }
   Result<int> operator()(const DiagnoseCommand& command) const {
     return run_diagnose(command, console);
   }
@@ -48,6 +52,7 @@ struct Runner {
     return run_locality(command, console);
   }
   Result<int> operator()(const IndexCommand& command) const { return run_index(command, console); }
+  Result<int> operator()(const CleanCommand& command) const { return run_clean(command, console); }
   Result<int> operator()(const ExplainCommand& command) const {
     return run_explain(command, console);
   }
@@ -66,9 +71,50 @@ std::string began_text(const std::vector<std::string>& arguments) {
   return text;
 }
 
+constexpr std::string_view kRanksHelp =
+    R"(usage: mpirun -n RANKS shardwright-mpi [--rank-timeout SECONDS] COMMAND ...
+
+The ordinary program's commands convert, verify, diff and hash, with the same arguments,
+messages, exit status and output. All ranks convert: OUT must lie on a file system that
+they share. The other three are done by rank 0 alone; the others wait for it.
+
+  --rank-timeout SECONDS  a rank that gives no sign of life for so long is lost, and all
+                          end (60)
+
+)";
+
+// What several ranks do. REQUIRES: console.ranks().
+Result<int> run_with_ranks(const Command& command, Console& console) {
+  RankSession& ranks = *console.ranks();
+  if (const auto* convert = std::get_if<ConvertCommand>(&command)) {
+    if (!convert->plan.empty()) {
+      return fail(Code::kUsage, "--part is for processes without MPI; run it with shardwright");
+    }
+    return run_convert(*convert, console);
+  }
+  if (const auto* show = std::get_if<ShowText>(&command)) {
+    if (show->text != version_text()) console.print(kRanksHelp);
+  } else if (!std::holds_alternative<VerifyCommand>(command) &&
+             !std::holds_alternative<DiffCommand>(command) &&
+             !std::holds_alternative<HashCommand>(command)) {
+    return fail(Code::kUsage,
+                "shardwright-mpi does convert, verify, diff and hash; run other commands with "
+                "shardwright");
+  }
+  if (!ranks.is_first()) return kExitFine;
+  int exit_status = kExitFine;
+  const Status status = ranks.run([&]() -> Status {
+    exit_status = SW_TRY(std::visit(Runner{console}, command));
+    return {};
+  });
+  if (!status) return std::unexpected(status.error());
+  return exit_status;
+}
+
 Result<int> run(const std::vector<std::string>& arguments, Console& console) {
   const Request request = SW_TRY(parse_arguments(arguments));
   SW_TRY(console.apply(request.console, began_text(arguments)));
+  if (console.ranks() != nullptr) return run_with_ranks(request.command, console);
   return std::visit(Runner{console}, request.command);
 }
 
@@ -125,8 +171,17 @@ int run_command_line(const std::vector<std::string>& words, Console& console) {
   return console.exit_status(status ? *status : report(status.error(), arguments, console));
 }
 
+int run_rank(const std::vector<std::string>& words, Console& console, RankSession& session) {
+  console.join(session);
+  const std::vector<std::string> arguments = to_canonical_flags(words);
+  const auto status = session.settle(run_without_exceptions(arguments, console));
+  return console.exit_status(status ? *status : report(status.error(), arguments, console));
+}
+
+void expect_no_memory() noexcept { std::set_terminate(end_without_memory); }
+
 int run_program(int count, const char* const* words) noexcept {
-  std::set_terminate(end_without_memory);
+  expect_no_memory();
   try {
     Console console = Console::standard();
     const int skipped = count > 0 ? 1 : 0;

@@ -68,13 +68,24 @@ class Auditor {
     const Value callable = call.callable();
     if (is_getattr(callable)) {
       if (!gets_from_class(call)) add("builtins.getattr");
-    } else if (!callable.is(Kind::kGlobal) && !callable.is(Kind::kPersistentId)) {
+    } else if (!callable.is(Kind::kGlobal) && !callable.is(Kind::kPersistentId) &&
+               !is_made_of_nested_class(call)) {
       // Torch before 1.6 names a module's class by a persistent id, which holds the global.
       add("a call of what another call returned");
     }
     if (call.state().is(Kind::kTuple) && sets_class(call.state())) {
       add("a change of an object's __class__ or methods");
     }
+  }
+
+  // What torch keeps beside the shards of FSDP1: a class within a class, which has no constructor
+  // that does anything, and pickles name it by getattr.
+  static bool is_made_of_nested_class(Value call) {
+    const Value getter = call.callable();
+    return call.is(Kind::kObject) && getter.is(Kind::kReduce) && is_getattr(getter.callable()) &&
+           getter.args()[0].is_global("torch.distributed._shard.sharded_tensor.api",
+                                      "ShardedTensor") &&
+           getter.args()[1].as_string() == "ProcessGroupState";
   }
 
   // Slots, which BUILD sets one by one with setattr.

@@ -18,6 +18,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using std::string_literals::operator""s;
 
 Audit audit(const std::string& pickle) { return audit_pickle(as_bytes(pickle)); }
@@ -132,6 +133,22 @@ TEST(PickleAudit, GetattrIsForMembersOfEnums) {
   EXPECT_THAT(audit("cbuiltins\ngetattr\n(ctorch\nserialization\nS'os'\ntR.").runs,
               Contains("builtins.getattr"));
   EXPECT_THAT(audit("cbuiltins\ngetattr\n(NS'x'\ntR.").runs, ElementsAre("builtins.getattr"));
+}
+
+TEST(PickleAudit, GetattrNamesTheClassWithinShardedTensor) {
+  const auto runs = [](const std::string& within, const std::string& name,
+                       const std::string& made) {
+    const std::string length(1, static_cast<char>(name.size()));
+    return audit(
+               "\x80\x02"
+               "cbuiltins\ngetattr\nctorch.distributed._shard.sharded_tensor.api\n" +
+               within + "\nX" + length + "\0\0\0"s + name + "\x86R" + made + ".")
+        .runs;
+  };
+  EXPECT_THAT(runs("ShardedTensor", "ProcessGroupState", ")\x81"), IsEmpty());
+  EXPECT_THAT(runs("ShardedTensor", "ProcessGroupState", ")R"), Not(IsEmpty()));
+  EXPECT_THAT(runs("ShardedTensor", "__setattr__", ")\x81"), Not(IsEmpty()));
+  EXPECT_THAT(runs("ShardedTensorBase", "ProcessGroupState", ")\x81"), Not(IsEmpty()));
 }
 
 TEST(PickleAudit, AClassNamedByAPersistentIdIsNoCallOfAResult) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codec/pickle_decode.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -18,6 +19,12 @@ constexpr std::uint32_t kUnset = std::numeric_limits<std::uint32_t>::max();
 
 // Node places, children and text are 32-bit; every input byte makes at most a few of them.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+
+// `00` and `01` are truths, `007` is no number of Python 3; 0 may have any length.
+bool has_leading_zero(std::string_view number) {
+  if (number.starts_with('+') || number.starts_with('-')) number.remove_prefix(1);
+  return number.starts_with('0') && number.find_first_not_of('0') != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -149,6 +156,9 @@ Status Decoder::number_text(const Token& token) {
         return push(document_.boolean(digits == "01"));
       }
       if (token.op == Op::kLong && digits.ends_with('L')) digits.remove_suffix(1);
+      if (has_leading_zero(digits)) {
+        return refuse(Code::kPickleCorrupt, "found a number with leading zeros");
+      }
       const auto bytes = decimal_to_little_endian(digits);
       if (!bytes) {
         return refuse(Code::kPickleCorrupt,
@@ -171,10 +181,38 @@ Status Decoder::number_text(const Token& token) {
   }
 }
 
+// Python takes no value without a hash as a key or into a set. What calls make is taken to have
+// one.
+bool Decoder::has_hash(Value value) const {
+  switch (value.kind()) {
+    case Kind::kList:
+    case Kind::kDict:
+    case Kind::kSet:
+    case Kind::kByteArray:
+      return false;
+    case Kind::kTuple:
+      return value.id() >= without_hash_.size() || !without_hash_[value.id()];
+    default:
+      return true;
+  }
+}
+
+// A tuple has a hash if all its elements have: they never change any more, so that this is known
+// once and for all.
+Status Decoder::push_tuple(std::span<const Value> elements) {
+  const Value made = document_.tuple(elements);
+  const bool hashes = std::ranges::all_of(elements, [this](Value one) { return has_hash(one); });
+  if (!hashes) {
+    if (without_hash_.size() <= made.id()) without_hash_.resize(made.id() + std::size_t{1});
+    without_hash_[made.id()] = true;
+  }
+  return push(made);
+}
+
 Status Decoder::tuple_of(std::size_t count) {
   std::array<Value, 3> elements;
   for (std::size_t i = count; i-- > 0;) elements[i] = SW_TRY(pop());
-  return push(document_.tuple(std::span(elements).first(count)));
+  return push_tuple(std::span(elements).first(count));
 }
 
 Status Decoder::add_pairs(std::span<const Value> pairs) {
@@ -187,9 +225,7 @@ Status Decoder::add_pairs(std::span<const Value> pairs) {
     return refuse(Code::kPickleUnsupported, "found SETITEMS behind BUILD, expected it before");
   }
   for (std::size_t i = 0; i < pairs.size(); i += 2) {
-    const Kind kind = pairs[i].kind();
-    if (kind == Kind::kList || kind == Kind::kDict || kind == Kind::kSet ||
-        kind == Kind::kByteArray) {
+    if (!has_hash(pairs[i])) {
       return refuse_kind("a dict key", pairs[i], "something that can be hashed");
     }
     document_.add_pair(target, pairs[i], pairs[i + 1]);
@@ -206,7 +242,12 @@ Status Decoder::append_all(std::span<const Value> elements, bool to_set) {
   if (!target.is(Kind::kList) && !to_set && target.state()) {
     return refuse(Code::kPickleUnsupported, "found APPENDS behind BUILD, expected it before");
   }
-  for (Value element : elements) document_.append(target, element);
+  for (Value element : elements) {
+    if (to_set && !has_hash(element)) {
+      return refuse_kind("a set's member", element, "something that can be hashed");
+    }
+    document_.append(target, element);
+  }
   return {};
 }
 
@@ -229,10 +270,13 @@ Status Decoder::container(const Token& token) {
     case Op::kList:
     case Op::kFrozenSet: {
       const std::vector<Value> elements = SW_TRY(pop_mark());
-      const Kind kind = token.op == Op::kTuple  ? Kind::kTuple
-                        : token.op == Op::kList ? Kind::kList
-                                                : Kind::kFrozenSet;
-      return push(document_.sequence(kind, elements));
+      if (token.op == Op::kTuple) return push_tuple(elements);
+      if (token.op == Op::kList) return push(document_.sequence(Kind::kList, elements));
+      const auto bad = std::ranges::find_if_not(elements, [this](Value v) { return has_hash(v); });
+      if (bad != elements.end()) {
+        return refuse_kind("a set's member", *bad, "something that can be hashed");
+      }
+      return push(document_.sequence(Kind::kFrozenSet, elements));
     }
     case Op::kDict: {
       const std::vector<Value> pairs = SW_TRY(pop_mark());

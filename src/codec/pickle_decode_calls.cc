@@ -94,7 +94,10 @@ Value Decoder::plain_value_of(Value callable, Value args) {
   if (is_set || callable.is_global("builtins", "frozenset")) {
     if (args.size() != 1 || !args[0].is(Kind::kList) || !may_copy(args[0].size())) return {};
     std::vector<Value> elements;
-    for (std::size_t i = 0; i < args[0].size(); ++i) elements.push_back(args[0][i]);
+    for (std::size_t i = 0; i < args[0].size(); ++i) {
+      if (!has_hash(args[0][i])) return {};
+      elements.push_back(args[0][i]);
+    }
     return document_.sequence(is_set ? Kind::kSet : Kind::kFrozenSet, elements);
   }
   return bytes_of_call(callable, args);
@@ -117,15 +120,12 @@ Status Decoder::build() {
   const Value state = SW_TRY(pop());
   const Value target = SW_TRY(top());
   switch (target.kind()) {
-    case Kind::kList:
-    case Kind::kDict:
-    case Kind::kSet:
     case Kind::kGlobal:
     case Kind::kReduce:
     case Kind::kObject:
     case Kind::kPersistentId:
       break;
-    default:
+    default:  // plain lists, dicts and sets have none in Python either
       return refuse_kind("BUILD", target, "an object");
   }
   if (target.state()) {

@@ -46,6 +46,11 @@ TEST(PickleDecode, ReadsEveryScalarForm) {
     EXPECT_EQ(document->root().kind(), Kind::kInt);
     EXPECT_EQ(document->root().as_int(), c.expected) << c.pickle;
   }
+  EXPECT_EQ(decode_text("I000\n.")->root().as_int(), 0);
+  for (const char* number : {"I007\n.", "I-01\n.", "I010\n.", "L007L\n."}) {
+    ASSERT_FALSE(decode_text(number)) << number;
+    EXPECT_EQ(decode_text(number).error().code, Code::kPickleCorrupt);
+  }
   EXPECT_EQ(decode_text("I01\n.")->root().as_bool(), true);
   EXPECT_EQ(decode_text("\x88.")->root().as_bool(), true);
   EXPECT_EQ(decode_text("\x89.")->root().as_bool(), false);
@@ -291,11 +296,22 @@ TEST(PickleDecode, RefusesMalformedStreams) {
        Code::kPickleType, "found an append of dict"},
       {"additems on a list", "](K\x01\x90.", Code::kPickleType, "expected a set"},
       {"list as key", "}]K\x01s.", Code::kPickleType, "something that can be hashed"},
+      {"list in a set", "\x8f(]\x90.", Code::kPickleType, "found a set's member of list"},
+      {"tuple with a list as key", "}(K\x01]tK\x01s.", Code::kPickleType,
+       "something that can be hashed"},
+      {"list far inside a key", "}]\x85\x85\x94\x85K\x01s.", Code::kPickleType,
+       "something that can be hashed"},
+      {"tuple with a dict in a set", "\x8f(}\x85\x90.", Code::kPickleType,
+       "something that can be hashed"},
+      {"dict in a frozenset", "(}\x91.", Code::kPickleType, "something that can be hashed"},
       {"args not a tuple", "cos\nsystem\n]R.", Code::kPickleType, "found arguments of list"},
       {"call of an int", "K\x01)R.", Code::kPickleType, "found a call of int"},
       {"instance of a string", "\x8c\x01x)\x81.", Code::kPickleType, "expected a class"},
       {"global from ints", "K\x01K\x02\x93.", Code::kPickleType, "expected a string"},
       {"BUILD on None", "N}b.", Code::kPickleType, "found BUILD of None"},
+      {"BUILD on a list", "]}b.", Code::kPickleType, "found BUILD of list"},
+      {"BUILD on a dict", "}}b.", Code::kPickleType, "found BUILD of dict"},
+      {"BUILD on a set", "\x8f}b.", Code::kPickleType, "found BUILD of set"},
       {"BUILD twice", "cm\nC\n)\x81}b}b.", Code::kPickleUnsupported, "BUILD twice"},
       {"items behind BUILD", "cm\nC\n)\x81}bK\x01K\x02s.", Code::kPickleUnsupported,
        "SETITEMS behind BUILD"},

@@ -45,6 +45,8 @@ class Decoder {
   Result<Value> pop();
   Result<Value> top();
   Result<std::vector<Value>> pop_mark();
+  bool has_hash(Value value) const;
+  Status push_tuple(std::span<const Value> elements);
   Status tuple_of(std::size_t count);
   Status add_pairs(std::span<const Value> pairs);
   Status append_all(std::span<const Value> elements, bool to_set);
@@ -85,6 +87,7 @@ class Decoder {
   std::vector<std::size_t> marks_;  // stack heights
   std::vector<std::uint32_t> memo_;
   std::size_t memo_size_ = 0;
+  std::vector<bool> without_hash_;  // tuples, by id
   std::uint64_t copied_ = 0;
 };
 

@@ -44,7 +44,10 @@ class Encoder {
         shared_(document.node_count(), false),
         limit_(document.node_count() * 256 + document.text_bytes() * 4 + 1024) {}
 
+  /// Leaves an int out; cuts() is then where.
+  void leave_out(Value number) { left_out_ = number; }
   Result<std::string> run(Value root);
+  [[nodiscard]] const std::vector<std::size_t>& cuts() const { return cuts_; }
 
  private:
   enum class Do : std::uint8_t {
@@ -102,6 +105,8 @@ class Encoder {
   std::vector<std::uint32_t> slots_;  // memo slot of each node
   std::vector<bool> shared_;
   std::array<std::uint32_t, kHelperCount> helper_slots_{};
+  Value left_out_;
+  std::vector<std::size_t> cuts_;
   std::size_t limit_;
   std::size_t task_limit_ = 1024;
   std::size_t marks_ = 0;  // open ones
@@ -215,7 +220,11 @@ Status Encoder::visit(Value node) {
       writer_.op(*node.as_bool() ? Op::kNewTrue : Op::kNewFalse);
       return {};
     case Kind::kInt:
-      writer_.integer(*node.as_int());
+      if (node == left_out_) {
+        cuts_.push_back(writer_.size());
+      } else {
+        writer_.integer(*node.as_int());
+      }
       return {};
     case Kind::kFloat:
       writer_.real(*node.as_double());
@@ -445,6 +454,30 @@ Result<std::string> Encoder::run(Value root) {
 
 Result<std::string> encode(const Document& document, Value root, Protocol protocol) {
   return Encoder(document, protocol).run(root);
+}
+
+Result<std::vector<std::string>> encode_around(const Document& document, Value number,
+                                               Protocol protocol) {
+  Encoder encoder(document, protocol);
+  encoder.leave_out(number);
+  const std::string text = SW_TRY(encoder.run(document.root()));
+  std::vector<std::string> pieces;
+  std::size_t begin = 0;
+  for (const std::size_t cut : encoder.cuts()) {
+    pieces.push_back(text.substr(begin, cut - begin));
+    begin = cut;
+  }
+  pieces.push_back(text.substr(begin));
+  return pieces;
+}
+
+std::string encode_integer(std::int64_t number, Protocol protocol) {
+  Writer with(protocol);
+  const std::size_t begin = with.size();
+  with.integer(number);
+  std::string text = std::move(with).finish();
+  text.pop_back();  // STOP
+  return text.substr(begin);
 }
 
 }  // namespace shardwright::pickle

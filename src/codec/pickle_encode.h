@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "codec/pickle_value.h"
 #include "codec/pickle_writer.h"
@@ -19,5 +21,12 @@ namespace shardwright::pickle {
 [[nodiscard]] inline Result<std::string> encode(const Document& document, Protocol protocol) {
   return encode(document, document.root(), protocol);
 }
+
+/// The pickle of a document's root without an int of it: what stands in front of each place that
+/// the node `number` is referred to from, and what stands behind the last one. With
+/// encode_integer() of any number between them the pieces are the document's pickle with that one.
+[[nodiscard]] Result<std::vector<std::string>> encode_around(const Document& document, Value number,
+                                                             Protocol protocol);
+[[nodiscard]] std::string encode_integer(std::int64_t number, Protocol protocol);
 
 }  // namespace shardwright::pickle

@@ -44,9 +44,6 @@ Result<std::vector<ListedDigest>> read_digests(const Directory& directory) {
   for (const auto& [file, digest] : document["files"].items()) {
     if (!digest.is_string()) return invalid();
     listed.push_back({file, digest.get<std::string>()});
-    std::ranges::transform(listed.back().digest, listed.back().digest.begin(), [](char c) {
-      return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
   }
   return listed;
 }
@@ -66,6 +63,15 @@ Result<std::string> digest_of(const Directory& directory, const std::string& pat
   return hash.finish();
 }
 
+// Where Megatron looks for it: beside `.metadata`, in the iteration's folder.
+std::string digested_folder(std::span<const std::string> files) {
+  for (const std::string& file : files) {
+    const std::string folder = file.substr(0, file.find('/') + 1);
+    if (folder.starts_with("iter_") || folder == "release/") return folder;
+  }
+  return "";
+}
+
 Status compare(const std::vector<ListedDigest>& listed, const ListedDigest& wanted,
                const std::string& found) {
   if (found == wanted.digest) return {};
@@ -78,6 +84,34 @@ Status compare(const std::vector<ListedDigest>& listed, const ListedDigest& want
 }
 
 }  // namespace
+
+Result<IntegrityFile> make_integrity_file(const Directory& directory,
+                                          std::span<const std::string> files, int threads) {
+  const std::string folder = digested_folder(files);
+  std::vector<ListedDigest> listed;
+  for (const std::string& file : files) {
+    if (file.starts_with(folder)) listed.push_back({file, ""});
+  }
+  std::atomic<std::size_t> next{0};
+  const auto work = [&]() -> Status {
+    for (std::size_t i = next++; i < listed.size(); i = next++) {
+      listed[i].digest = SW_TRY(digest_of(directory, listed[i].file));
+    }
+    return {};
+  };
+  SW_TRY(run_on_threads(threads, [&] { next = listed.size(); }, work));
+  nlohmann::json digests = nlohmann::json::object();
+  for (const ListedDigest& one : listed) digests[one.file.substr(folder.size())] = one.digest;
+  return IntegrityFile{
+      folder + std::string(kIntegrityFile),
+      nlohmann::json{{"algorithm", "sha256"}, {"files", std::move(digests)}}.dump(2) + "\n"};
+}
+
+Status write_integrity_file(Directory& directory, const IntegrityFile& integrity) {
+  const auto file = SW_TRY(directory.create(integrity.path, integrity.text.size()));
+  SW_TRY(file->write_at(0, std::as_bytes(std::span(integrity.text))));
+  return file->sync();
+}
 
 Result<std::size_t> check_integrity_file(const Checkpoint& checkpoint, int threads,
                                          Defects& defects) {

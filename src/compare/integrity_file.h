@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "shardwright/checkpoint.h"
+#include "shardwright/storage.h"
 
 namespace shardwright {
 
@@ -18,5 +21,21 @@ inline constexpr std::string_view kIntegrityFile = "integrity.json";
 /// of opening a file that is not there, kJsonCorrupt.
 [[nodiscard]] Result<std::size_t> check_integrity_file(const Checkpoint& checkpoint, int threads,
                                                        Defects& defects);
+
+/// Such a file that is to be written.
+struct IntegrityFile {
+  std::string path;  ///< in the checkpoint's directory
+  std::string text;
+};
+
+/// Makes one of a checkpoint that was just written, with the digests of `files`, which are read
+/// again for it; all are paths in `directory`. Where they lie in an iteration's folder it covers
+/// those in it, else all. `threads` files at a time. Errors: those of reading.
+[[nodiscard]] Result<IntegrityFile> make_integrity_file(const Directory& directory,
+                                                        std::span<const std::string> files,
+                                                        int threads);
+
+/// Writes it and makes it durable.
+[[nodiscard]] Status write_integrity_file(Directory& directory, const IntegrityFile& integrity);
 
 }  // namespace shardwright

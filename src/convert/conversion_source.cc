@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/conversion_source.h"
 
+#include <algorithm>
+
 #include "base/fail.h"
 #include "canonical/families.h"
+#include "canonical/hf_naming.h"
 #include "canonical/prediction_source.h"
 #include "canonical/source_model.h"
 #include "compare/master_weights.h"
@@ -16,6 +19,7 @@
 #include "format/select.h"
 #include "format/targets.h"
 #include "format/torch_dist/flat_states.h"
+#include "plan/canonical.h"
 
 namespace shardwright {
 namespace {
@@ -31,6 +35,7 @@ class Opening {
       notes_.push_back(SW_TRY(take_replica(source_.checkpoint.catalog, *request_.replica)));
     }
     SW_TRY(undo_components());
+    SW_TRY(leave_states_of_hf());
     SW_TRY(check_prediction_source(request_, checkpoint().location.traits.is_hf_model));
     SW_TRY(read_optimizer());
     source_.wanted = SW_TRY(select_entries(checkpoint().catalog, request_, notes_));
@@ -42,6 +47,10 @@ class Opening {
     SW_TRY(check_losses(request_, checkpoint(), source_.wanted, notes_));
     for (std::string& note : SW_TRY(locate_items(source_.wanted, *checkpoint().files))) {
       notes_.push_back(std::move(note));
+    }
+    if (!keeps_names(request_)) {
+      SW_TRY(name_as_hf(request_, checkpoint(), {&source_.wanted, &source_.checkpoint.catalog},
+                        notes_));
     }
     SW_TRY(undo_flat());
     SW_TRY(tell_proof());
@@ -72,6 +81,24 @@ class Opening {
     if (request_.optimizer == OptimizerPolicy::kDefault) {
       request_.optimizer = OptimizerPolicy::kDrop;
     }
+    return {};
+  }
+
+  // No rule takes states by Hugging Face's names to Megatron's.
+  Status leave_states_of_hf() {
+    const bool is_hf = checkpoint().location.traits.is_hf_model;
+    if (!is_hf || keeps_names(request_)) return {};
+    const bool has_any = std::ranges::any_of(
+        checkpoint().catalog.tensors,
+        [](const StoredTensor& tensor) { return is_optimizer_name(tensor.desc.name); });
+    if (!has_any) return {};
+    if (request_.optimizer == OptimizerPolicy::kKeep) {
+      return fail(Code::kOptimizerUnsupported,
+                  "{}: its optimizer states have Hugging Face's names and are not converted to "
+                  "Megatron's; --to dcp and --to safetensors keep them under their names",
+                  request_.input);
+    }
+    request_.optimizer = OptimizerPolicy::kDrop;
     return {};
   }
 

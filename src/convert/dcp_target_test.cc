@@ -150,22 +150,90 @@ TEST(MliteShards, NeedNotBeEven) {
   }
 }
 
-TEST(MliteSideFiles, AreNamedWhereThereAreSome) {
-  const TemporaryFolder folder;
-  const auto notes = [&](const std::string& input, const std::string& out) {
-    const auto done = convert_now(dcp_request(input, folder / out, "dcp"));
+// What MLite's ranks keep to themselves, beside a golden checkpoint.
+class MliteRankFiles : public testing::Test {
+ protected:
+  MliteRankFiles() {
+    fs::copy(saved_by_mlite("mlite_sound"), folder_ / "in", fs::copy_options::recursive);
+    for (const char rank : {'0', '1', '2', '3'}) {
+      folder_.put(std::string("in/optimizer_rank_") + rank + ".pt", std::string("state ") + rank);
+      folder_.put(std::string("in/rng_state_rank_0000") + rank + ".pt", std::string("rng ") + rank);
+    }
+  }
+
+  // What is told of a conversion into a new folder.
+  std::string notes(ConvertRequest request) {
+    request.output = folder_ / ("out" + std::to_string(++outputs_));
+    const auto done = convert_now(request);
     EXPECT_TRUE(done) << done.error().text();
     std::string text;
-    for (const std::string& note : done->notes) text += note + "\n";
+    for (const std::string& note : done ? done->notes : std::vector<std::string>()) {
+      text += note + "\n";
+    }
     return text;
-  };
-  const std::string golden = saved_by_mlite("mlite_sound");
-  EXPECT_THAT(notes(golden, "a"), testing::Not(HasSubstr("stay behind")));
-  fs::copy(golden, folder / "in", fs::copy_options::recursive);
-  folder.put("in/rng_state_rank_00001.pt", "x");
-  folder.put("in/optimizer_rank_0.pt", "x");
-  EXPECT_THAT(notes(folder / "in", "b"),
-              HasSubstr("optimizer_rank_0.pt, rng_state_rank_00001.pt stay behind"));
+  }
+
+  [[nodiscard]] bool is_there(const std::string& name) const {
+    return fs::exists(folder_ / ("out" + std::to_string(outputs_) + "/" + name));
+  }
+  [[nodiscard]] ConvertRequest request(std::string_view format, std::int64_t shards) const {
+    return dcp_request(folder_ / "in", "", format, shards);
+  }
+
+  TemporaryFolder folder_;
+  int outputs_ = 0;
+};
+
+TEST_F(MliteRankFiles, GoAlongToAsManyRanks) {
+  EXPECT_THAT(notes(request("dcp", 4)),
+              HasSubstr("rng_state_rank_00003.pt go along as they are: only a job of 4 ranks"));
+  for (const char rank : {'0', '1', '2', '3'}) {
+    const std::string out = folder_ / ("out1/optimizer_rank_" + std::string(1, rank) + ".pt");
+    EXPECT_EQ(read_file(out), std::string("state ") + rank);
+    EXPECT_TRUE(is_there(std::string("rng_state_rank_0000") + rank + ".pt"));
+  }
+}
+
+TEST_F(MliteRankFiles, StayBehindElsewhere) {
+  EXPECT_THAT(notes(request("dcp", 1)),
+              HasSubstr("they belong to 4 ranks, and the output to 1; --shards 4 takes them"));
+  EXPECT_FALSE(is_there("optimizer_rank_0.pt"));
+  EXPECT_THAT(notes(request("safetensors", 4)), HasSubstr("holds tensors only"));
+  ConvertRequest other = request("dcp", 4);
+  other.optimizer = OptimizerPolicy::kDrop;
+  EXPECT_THAT(notes(other), HasSubstr("stay behind: --optimizer drop"));
+  EXPECT_FALSE(is_there("rng_state_rank_00000.pt"));
+  other = request("dcp", 4);
+  other.dtype = DType::kF16;
+  EXPECT_THAT(notes(other), HasSubstr("--dtype makes another model"));
+  EXPECT_FALSE(is_there("optimizer_rank_0.pt"));
+  other = request("dcp", 4);
+  other.exclude = {"*norm*"};
+  EXPECT_THAT(notes(other), HasSubstr("--dtype makes another model"));
+}
+
+TEST_F(MliteRankFiles, AreRefusedWhereOneIsMissing) {
+  fs::remove(folder_ / "in/optimizer_rank_2.pt");
+  ConvertRequest request = dcp_request(folder_ / "in", folder_ / "out", "dcp", 4);
+  const auto done = convert_now(request);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::kLossySource);
+  EXPECT_THAT(done.error().message, HasSubstr("rank 2 has none"));
+  request.optimizer = OptimizerPolicy::kDrop;
+  EXPECT_TRUE(convert_now(request));
+  // One that begins behind what the others have: as many as ranks, and yet one has none.
+  fs::rename(folder_ / "in/optimizer_rank_0.pt", folder_ / "in/optimizer_rank_2.pt");
+  request.optimizer = OptimizerPolicy::kDefault;
+  request.output = folder_ / "again";
+  EXPECT_FALSE(convert_now(request));
+}
+
+TEST_F(MliteRankFiles, ThatRunCodeAreRefused) {
+  std::string pickle = "cposix\nsystem\n(S'true'\ntR.";
+  folder_.put("in/optimizer_rank_1.pt", pickle);
+  const auto done = convert_now(dcp_request(folder_ / "in", folder_ / "out", "dcp", 4));
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message, HasSubstr("optimizer_rank_1.pt"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Mlite, testing::Values("mlite_sound", "mlite_ep2_etp2_tp2"));

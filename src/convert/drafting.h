@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "canonical/adapter_updates.h"
 #include "canonical/model_facts.h"
 #include "format/target_format.h"
 #include "model/mapping_file.h"
 #include "shardwright/convert.h"
 
 namespace shardwright {
+
+/// An adapter that is merged, and what it does to the model.
+struct TakenAdapter {
+  PeftAdapter adapter;
+  AdapterUpdates updates;
+  std::uint32_t file = 0;  ///< of its tensors, in the source's catalogs
+};
 
 /// A conversion on its way to a plan: what each step hands on to the next.
 struct Drafting {
@@ -18,6 +27,7 @@ struct Drafting {
   Catalog catalog;            ///< what of the source is wanted
   std::vector<Mapping> mappings;
   std::vector<std::string> stored_names;  ///< of its tensors, where the model has others
+  std::optional<TakenAdapter> adapter;
   TargetParts parts;
 
   [[nodiscard]] const ConvertRequest& request() const { return result.request; }
@@ -33,6 +43,15 @@ struct Drafting {
 
 /// Loads the mapping files that may speak of the source, once.
 [[nodiscard]] Status load_mappings(Drafting& drafting);
+
+/// Opens the adapter of the request, finds what it changes and puts its whole tensors in their
+/// places. Errors: those of open_peft_adapter and match_adapter; kUsage for a base without Hugging
+/// Face's names; kConfigMissing; kUnsupportedFormat for a base that bitsandbytes quantised.
+[[nodiscard]] Status take_adapter(Drafting& drafting);
+
+/// Once there are drafts: what is added to which source tensor. Error: kDtypeUnsupported naming a
+/// tensor that nothing can be added to; those of set_dora_factors.
+[[nodiscard]] Status add_adapter(Drafting& drafting);
 
 /// Of a MIMO target the routes of its family's components, to which `facts` belong. Errors: those
 /// of check_components.

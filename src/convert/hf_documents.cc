@@ -75,6 +75,12 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
     }
     parts.artifacts.emplace_back(path, object);
   }
+  // One that was made of what the model's makers say of it elsewhere lies in no file.
+  const bool is_in_file = std::ranges::any_of(
+      source.artifacts, [](const auto& artifact) { return artifact.first == "config.json"; });
+  if (!config.empty() && !is_in_file && !has_file(parts, "config.json")) {
+    parts.files.push_back({"config.json", config});
+  }
   return {};
 }
 

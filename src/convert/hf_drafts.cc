@@ -21,7 +21,8 @@ Result<ModelFacts> facts_of_hf(Drafting& drafting) {
       find_model_facts(drafting.request(), source, drafting.mappings, {}, drafting.result.notes);
   if (facts || facts.error().code != Code::kNoFamily || source.hf_config.empty()) return facts;
   const HfConfig config = SW_TRY(read_hf_config(source.hf_config));
-  const ModelTensors model = SW_TRY(model_tensors(source.catalog, source.hf_config));
+  const ModelTensors model =
+      SW_TRY(model_tensors(source.catalog, source.hf_config, source.files.get()));
   const std::vector<Mapping> mappings = SW_TRY(load_all_mappings(drafting.request()));
   const std::string nearest = nearest_family(mappings, config, model.tensors);
   if (nearest.empty()) return facts;
@@ -56,7 +57,8 @@ Status draft_hf_as_hf(Drafting& drafting) {
   }
   Catalog& catalog = drafting.catalog;
   if (request.dtype) {
-    const ModelTensors model = SW_TRY(model_tensors(catalog, drafting.source().hf_config));
+    const ModelTensors model =
+        SW_TRY(model_tensors(catalog, drafting.source().hf_config, drafting.source().files.get()));
     keep_stored_names(drafting);
     declare_quantised(model, *request.dtype, catalog, result.plan.quantised, result.notes);
     parts.tensors = draft_identity(catalog, {request.dtype, LayerKeys::kAutomatic});
@@ -88,7 +90,8 @@ Status draft_hf_as_megatron(Drafting& drafting) {
       SW_TRY(draft_hf_model(facts, {{request.dtype, keys}, traits.holds_extras}, drafting.catalog,
                             *source.files, result.plan.quantised, result.notes));
   finish_megatron_drafts(drafting);
-  const ModelTensors all = SW_TRY(model_tensors(source.catalog, facts.config_text));
+  const ModelTensors all =
+      SW_TRY(model_tensors(source.catalog, facts.config_text, source.files.get()));
   SW_TRY(add_state_from_hf(request, all.tensors, facts, parts, result.notes));
   for (const auto& [name, object] : source.artifacts) {
     parts.artifacts.emplace_back(parts.folder + "hf/" + name, object);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "exec/low_rank_region.h"
 #include "exec/threads.h"
 
 namespace shardwright {
@@ -48,8 +49,20 @@ std::uint64_t bytes_of(const Plan& plan) {
     bytes += sizeof(std::string) + bytes_of(*object.bytes);
   }
   for (const Literal& literal : plan.literals) bytes += sizeof(Literal) + bytes_of(literal.bytes);
+  std::unordered_set<const std::vector<ByteRange>*> counted_storages;
   for (const TargetArchive& archive : plan.archives) {
-    bytes += sizeof(TargetArchive) + bytes_of(archive.pickle) + archive.storages.size() * kWord / 2;
+    bytes += sizeof(TargetArchive);
+    for (const auto& piece : archive.pickle) {
+      bytes += sizeof(piece);
+      if (counted.insert(piece.get()).second) bytes += sizeof(std::string) + bytes_of(*piece);
+    }
+    if (counted_storages.insert(archive.storages.get()).second) {
+      bytes += archive.storages->size() * sizeof(ByteRange);
+    }
+  }
+  for (const AdaptedSource& adapted : plan.adapted) {
+    bytes += sizeof(AdaptedSource);
+    if (adapted.factors != nullptr) bytes += adapted.factors->size() * sizeof(float);
   }
   return bytes + plan.quantised.size() * sizeof(QuantisedSource);
 }
@@ -63,6 +76,9 @@ Result<MemoryBudget> budget_of(const ConvertRequest& request, const Checkpoint& 
   budget.held_bytes = kProgramBytes + bytes_of(source.catalog) + 2 * bytes_of(plan) +
                       bytes_of(source.common_state) + bytes_of(source.hf_config);
   budget.threads = thread_count(request.threads);
+  if (!plan.adapted.empty()) {
+    budget.held_bytes += static_cast<std::uint64_t>(budget.threads) * UpdatedMatrix::kMostBytes;
+  }
   const std::uint64_t least = budget.held_bytes + kLeastThreadBytes;
   const std::uint64_t allowed = request.max_memory_bytes.value_or(kDefaultBytes);
   if (request.max_memory_bytes && allowed < least) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,7 +91,8 @@ class PlanningMemory : public ::testing::Test {
     std::size_t target_tensors = 0;
   };
 
-  Planned plan(std::int64_t experts, std::string_view format) {
+  Planned plan(std::int64_t experts, std::string_view format,
+               const std::optional<ParallelConfig>& parallel = {}) {
     const std::string folder = place_ / std::to_string(experts);
     put_model(folder, config_with(experts), tensors_with(experts));
     ConvertRequest request;
@@ -98,6 +100,7 @@ class PlanningMemory : public ::testing::Test {
     request.output = place_ / "out";
     request.format = format;
     request.parallel.expert = format == "hf" ? 1 : 8;
+    if (parallel) request.parallel = *parallel;
     allocated_most = allocated_now.load();
     const std::int64_t before = allocated_now;
     const auto prepared = prepare_conversion(request);
@@ -127,6 +130,15 @@ TEST_F(PlanningMemory, IsLittleForEachTensorOfTorchDist) {
 
 TEST_F(PlanningMemory, IsLittleForEachTensorOfLegacyFiles) {
   EXPECT_LT(bytes_per_tensor("legacy"), 2300);
+}
+
+// Ranks of a stage have the same pickle but for their number, the same storages, and a chunk each
+// of what they share out.
+TEST_F(PlanningMemory, IsLittleForEachRankOfLegacyFiles) {
+  constexpr std::int64_t kExperts = 512;
+  const Planned few = plan(kExperts, "legacy", ParallelConfig{2, 1, 1, 32, 1});
+  const Planned many = plan(kExperts, "legacy", ParallelConfig{2, 1, 1, 512, 1});
+  EXPECT_LT((many.peak - few.peak) / (512 - 32), 6000);
 }
 
 TEST_F(PlanningMemory, IsLittleForEachTensorOfHuggingFace) {

@@ -25,8 +25,8 @@ struct OwnLayers {
   std::vector<std::string> names;
 };
 
-Result<OwnLayers> own_layers(const ModelFacts& facts, const Catalog& catalog) {
-  OwnLayers own{SW_TRY(model_tensors(catalog, facts.config_text)), {}};
+Result<OwnLayers> own_layers(const ModelFacts& facts, const Catalog& catalog, SourceFiles& files) {
+  OwnLayers own{SW_TRY(model_tensors(catalog, facts.config_text, &files)), {}};
   const Correspondence all = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, own.model.tensors));
   own.names = prediction_tensors(all);
   return own;
@@ -50,7 +50,7 @@ Status drop_prediction_layers(Drafting& drafting) {
 
 Status drop_prediction_layers_of_hf(const ModelFacts& facts, Drafting& drafting) {
   if (!drops(drafting)) return {};
-  const OwnLayers own = SW_TRY(own_layers(facts, drafting.catalog));
+  const OwnLayers own = SW_TRY(own_layers(facts, drafting.catalog, *drafting.source().files));
   if (own.names.empty()) return {};
   const std::vector<std::string> stored = stored_names(own.model, drafting.catalog, own.names);
   erase_tensors(stored, drafting.catalog);
@@ -60,7 +60,7 @@ Status drop_prediction_layers_of_hf(const ModelFacts& facts, Drafting& drafting)
 }
 
 Status take_prediction_layers_into_hf(const ModelFacts& facts, Drafting& drafting) {
-  const OwnLayers own = SW_TRY(own_layers(facts, drafting.catalog));
+  const OwnLayers own = SW_TRY(own_layers(facts, drafting.catalog, *drafting.source().files));
   if (!own.names.empty()) return refuse_own_layers(drafting.request(), own.names[0]);
   const PredictionSource from = SW_TRY(open_prediction_source(drafting.request(), facts));
   PreparedConversion& result = drafting.result;

@@ -109,7 +109,9 @@ Result<Drafting> draft(const ConvertRequest& request) {
   drafting.target = SW_TRY(find_target(request.format));
   SW_TRY(find_layout(drafting));
   SW_TRY(take_source(drafting));
+  SW_TRY(take_adapter(drafting));
   SW_TRY(make_drafts(drafting));
+  SW_TRY(add_adapter(drafting));
   return drafting;
 }
 

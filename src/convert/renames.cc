@@ -15,8 +15,8 @@ std::vector<RenamedTensor> renames_of(std::span<const DraftTensor> drafts,
   const auto name_of = [&](std::uint32_t tensor) -> const std::string& {
     return stored_names.empty() ? source.tensors[tensor].desc.name : stored_names[tensor];
   };
-  std::unordered_map<std::uint32_t, std::uint32_t> scales_of;
-  for (const QuantisedSource& pair : quantised) scales_of.emplace(pair.values, pair.scales);
+  std::unordered_map<std::uint32_t, const QuantisedSource*> by_values;
+  for (const QuantisedSource& parts : quantised) by_values.emplace(parts.values, &parts);
   std::vector<RenamedTensor> renames;
   for (const DraftTensor& draft : drafts) {
     RenamedTensor rename{{}, draft.desc.name};
@@ -24,8 +24,11 @@ std::vector<RenamedTensor> renames_of(std::span<const DraftTensor> drafts,
     for (const TensorView& view : draft.recipe.views) {
       if (!seen.insert(view.source).second) continue;
       rename.source.push_back(name_of(view.source));
-      const auto scales = scales_of.find(view.source);
-      if (scales != scales_of.end()) rename.source.push_back(name_of(scales->second));
+      const auto found = by_values.find(view.source);
+      if (found == by_values.end()) continue;
+      for (const std::uint32_t companion : companions_of(*found->second)) {
+        rename.source.push_back(name_of(companion));
+      }
     }
     renames.push_back(std::move(rename));
   }

@@ -11,6 +11,7 @@
 #include "base/allowance.h"
 #include "base/fail.h"
 #include "codec/zstd_stream.h"
+#include "io/memory_directory.h"
 #include "io/spool_file.h"
 
 namespace shardwright {
@@ -72,7 +73,9 @@ Result<std::uint64_t> declared_bytes(const Catalog& catalog) {
   return sum;
 }
 
-Status refuse_unknown(const TransformedItem& item) {
+}  // namespace
+
+Status check_transformed(const TransformedItem& item) {
   for (const std::string& descriptor : item.descriptors) {
     if (descriptor == kZstdDescriptor) continue;
     return fail(Code::kItemTransformed,
@@ -83,12 +86,10 @@ Status refuse_unknown(const TransformedItem& item) {
   return {};
 }
 
-}  // namespace
-
 Status mark_transformed(std::span<const TransformedItem> items, Catalog& catalog) {
   std::unordered_map<std::string_view, std::size_t> counts;
   for (const TransformedItem& item : items) {
-    SW_TRY(refuse_unknown(item));
+    SW_TRY(check_transformed(item));
     ++counts[item.name];
   }
   for (StoredTensor& tensor : catalog.tensors) {
@@ -138,6 +139,20 @@ Status decode_objects(std::span<const TransformedItem> items, Catalog& catalog,
     SW_TRY(decoder.decode(object.file, object.range, kMostObjectBytes));
   }
   return decoder.finish();
+}
+
+Result<std::string> decode_object(std::string where, std::string stored, Allowance& allowance) {
+  const ByteRange all{0, stored.size()};
+  const auto file = make_memory_file(std::move(where), std::move(stored));
+  std::string decoded;
+  const auto append = [&](std::span<const std::byte> bytes) -> Status {
+    Status taken = allowance.take(bytes.size(), "its zstd items");
+    if (!taken) return std::unexpected(std::move(taken).error().within(file->name()));
+    decoded.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return {};
+  };
+  SW_TRY(decode_zstd(*file, all, kMostObjectBytes, kMostLayers, append));
+  return decoded;
 }
 
 }  // namespace shardwright

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 
+#include "base/allowance.h"
 #include "dcp/dcp_metadata.h"
 #include "io/source_files.h"
 #include "shardwright/catalog.h"
@@ -11,6 +13,10 @@ namespace shardwright {
 
 /// What torch calls its own stream extension; others exist only in the code of who saved.
 inline constexpr std::string_view kZstdDescriptor = "stream.zstd/1";
+
+/// Error: kItemTransformed for an item whose descriptors we can't undo, naming entry and
+/// descriptor.
+[[nodiscard]] Status check_transformed(const TransformedItem& item);
 
 /// Refuses transformed items whose descriptors we can't undo and tensors that are transformed in
 /// part, and marks the others Encoding::kZstdItem. Error: kItemTransformed, naming entry and
@@ -27,5 +33,10 @@ inline constexpr std::string_view kZstdDescriptor = "stream.zstd/1";
 /// The same for the objects that `items` names. Error: kLimit beyond what Allowance gives a file.
 [[nodiscard]] Status decode_objects(std::span<const TransformedItem> items, Catalog& catalog,
                                     SourceFiles& files);
+
+/// The same for one object whose stored bytes were read: `where` is for messages, `allowance` that
+/// of its file. Errors: kLimit, and decode_zstd's.
+[[nodiscard]] Result<std::string> decode_object(std::string where, std::string stored,
+                                                Allowance& allowance);
 
 }  // namespace shardwright

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dcp/load_catalog.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -53,7 +56,7 @@ Result<LoadCatalog> LoadCatalog::read(std::string contents, std::string name) {
     if (object == load.catalog_.objects.end()) {
       of_tensors.push_back(std::move(item));
     } else {
-      load.transformed_.push_back(std::move(item.name));
+      load.transformed_.push_back(std::move(item));
     }
   }
   SW_TRY(mark_transformed(of_tensors, load.catalog_));
@@ -97,6 +100,13 @@ void LoadCatalog::add_objects() {
     objects_.push_back(std::move(object.name));
   }
   catalog_.objects.clear();
+  for (std::size_t i = 0; i < transformed_.size(); ++i) {
+    if (check_transformed(transformed_[i])) {
+      packed_.insert(object_numbers_.at(transformed_[i].name));
+    } else {
+      foreign_.emplace(transformed_[i].name, i);
+    }
+  }
 }
 
 std::optional<std::uint32_t> LoadCatalog::find(std::string_view name) const {
@@ -121,13 +131,31 @@ std::optional<std::string> LoadCatalog::tensor_name(std::string_view name) const
 Result<std::optional<std::uint32_t>> LoadCatalog::find_object(std::string_view name) const {
   const auto found = object_numbers_.find(std::string(name));
   if (found == object_numbers_.end()) return std::nullopt;
-  if (std::ranges::find(transformed_, name) != transformed_.end()) {
-    return fail(Code::kItemTransformed,
-                "object {}: it is compressed, and jobs read only tensors that are; convert the "
-                "checkpoint, or save it without stream extensions",
-                name);
-  }
+  const auto foreign = foreign_.find(found->first);
+  if (foreign != foreign_.end()) SW_TRY(check_transformed(transformed_[foreign->second]));
   return found->second;
+}
+
+Result<std::vector<std::string>> LoadCatalog::decode(std::span<const std::uint32_t> objects,
+                                                     std::vector<std::string> stored) const {
+  std::map<std::uint32_t, std::uint64_t> sizes;  // of the files
+  for (const std::uint32_t object : objects) sizes[catalog_.tensors[object].chunks.file(0)] = 0;
+  for (const StoredTensor& tensor : catalog_.tensors) {
+    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+      const auto size = sizes.find(tensor.chunks.file(i));
+      if (size != sizes.end()) size->second += tensor.chunks.range(i).length;
+    }
+  }
+  std::map<std::uint32_t, Allowance> allowances;
+  std::vector<std::string> decoded;
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    const StoredTensor& object = catalog_.tensors[objects[i]];
+    const std::uint32_t file = object.chunks.file(0);
+    Allowance& allowance = allowances.try_emplace(file, sizes[file]).first->second;
+    std::string where = fmt::format("{}: object {}", catalog_.files[file], object.desc.name);
+    decoded.push_back(SW_TRY(decode_object(std::move(where), std::move(stored[i]), allowance)));
+  }
+  return decoded;
 }
 
 }  // namespace shardwright

@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "dcp/dcp_metadata.h"
 #include "shardwright/catalog.h"
 
 namespace shardwright {
@@ -31,9 +34,17 @@ class LoadCatalog {
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name) const;
   /// The name of the tensor that find() finds a copy of, or all of.
   [[nodiscard]] std::optional<std::string> tensor_name(std::string_view name) const;
-  /// The bytes of an object. Error: kItemTransformed for one that was compressed.
+  /// The bytes of an object, as they are stored. Error: kItemTransformed for one that was
+  /// transformed by other means than zstd.
   [[nodiscard]] Result<std::optional<std::uint32_t>> find_object(std::string_view name) const;
   [[nodiscard]] const std::vector<std::string>& objects() const { return objects_; }
+  /// Whether decode() has something to do for an object.
+  [[nodiscard]] bool is_compressed(std::uint32_t object) const { return packed_.contains(object); }
+  /// Of objects that are compressed, decodes the stored bytes; `objects` and `stored` belong
+  /// together. Those of a file may expand to what Allowance gives for all that the metadata says
+  /// the file has. Errors: those of decode_object.
+  [[nodiscard]] Result<std::vector<std::string>> decode(std::span<const std::uint32_t> objects,
+                                                        std::vector<std::string> stored) const;
 
  private:
   using Numbers = std::unordered_map<std::string, std::uint32_t>;
@@ -46,7 +57,9 @@ class LoadCatalog {
   Catalog catalog_;
   std::size_t listed_ = 0;
   std::vector<std::string> objects_;
-  std::vector<std::string> transformed_;  // objects
+  std::vector<TransformedItem> transformed_;              // objects
+  std::unordered_map<std::string, std::size_t> foreign_;  // of these, which can't be decoded
+  std::unordered_set<std::uint32_t> packed_;              // by number, those that can
   Numbers tensor_numbers_;
   Numbers object_numbers_;
 };

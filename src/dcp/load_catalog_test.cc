@@ -2,8 +2,11 @@
 #include "dcp/load_catalog.h"
 
 #include <gtest/gtest.h>
+#include <zstd.h>
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "dcp/dcp_metadata.h"
 
@@ -80,6 +83,33 @@ TEST(LoadCatalog, ObjectsAreTensorsOfBytes) {
   EXPECT_EQ(load.find("step/shard_0_1"), std::nullopt);
   EXPECT_EQ(load.find_object("w").value(), std::nullopt);
   EXPECT_EQ(load.listed(), 1);
+}
+
+TEST(LoadCatalog, ObjectsAreDecodedWithinTheAllowanceOfTheirFile) {
+  const auto packed = [](const std::string& bytes) {
+    std::string out(ZSTD_compressBound(bytes.size()), '\0');
+    out.resize(ZSTD_compress(out.data(), out.size(), bytes.data(), bytes.size(), 3));
+    return out;
+  };
+  Catalog catalog;
+  catalog.tensors = {two_rows("w", 0)};
+  catalog.objects = {{"step", 0, {0, 20}}, {"rng", 0, {20, 30}}};
+  const LoadCatalog load = load_of(std::move(catalog)).value();
+  const std::vector<std::uint32_t> both = {load.find_object("step").value().value(),
+                                           load.find_object("rng").value().value()};
+  EXPECT_FALSE(load.is_compressed(both[0]));
+  const auto decoded = load.decode(both, {packed("forty"), packed(packed("two"))});
+  ASSERT_TRUE(decoded) << decoded.error().text();
+  EXPECT_EQ(*decoded, (std::vector<std::string>{"forty", "two"}));
+  // Each of them would do, together they are too much.
+  const std::string half(40 << 20, '\0');
+  const auto bomb = load.decode(both, {packed(half), packed(half)});
+  ASSERT_FALSE(bomb);
+  EXPECT_EQ(bomb.error().code, Code::kLimit);
+  EXPECT_NE(bomb.error().message.find("__0_0.distcp: object rng"), std::string::npos);
+  const auto broken = load.decode(both, {packed("forty"), "no frame"});
+  ASSERT_FALSE(broken);
+  EXPECT_EQ(broken.error().code, Code::kItemTransformed);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -35,13 +36,38 @@ class Files {
   std::map<std::int64_t, std::size_t> by_rank_;
 };
 
+// How many bytes items take. Those of one shape that begin alike within the alignment are alike,
+// and the chunks of a tensor mostly have one shape.
+class ItemSizes {
+ public:
+  explicit ItemSizes(DType dtype) : dtype_(dtype) {}
+
+  Result<std::uint64_t> size_at(const Dims& shape, std::uint64_t base) {
+    if (!(shape == shape_)) {
+      shape_ = shape;
+      sizes_.fill(0);
+    }
+    std::uint64_t& size = sizes_[base % kAlignment];
+    if (size == 0) size = SW_TRY(TensorItem::make(dtype_, shape, base)).size();
+    return size;
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = 64;
+
+  DType dtype_;
+  Dims shape_;
+  std::array<std::uint64_t, kAlignment> sizes_{};  // 0: not known
+};
+
 // Where the item of each chunk lies; `chunks` have ranks in place of files and get those.
 Status place_items(DType dtype, Files& files, ChunkList& chunks) {
+  ItemSizes sizes(dtype);
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const std::uint32_t file = files.of_rank(chunks.file(i));
-    const TensorItem item = SW_TRY(TensorItem::make(dtype, chunks.box(i).shape, files.end(file)));
-    chunks.set_location(i, file, {files.end(file), item.size()});
-    files.extend(file, item.size());
+    const std::uint64_t size = SW_TRY(sizes.size_at(chunks.box(i).shape, files.end(file)));
+    chunks.set_location(i, file, {files.end(file), size});
+    files.extend(file, size);
   }
   return {};
 }

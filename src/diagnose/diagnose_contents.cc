@@ -25,7 +25,8 @@ Result<ArgumentCheck> hold(const Checkpoint& checkpoint) {
   if (checkpoint.location.traits.is_hf_model) {
     if (checkpoint.hf_config.empty()) return ArgumentCheck();
     const HfConfig config = SW_TRY(read_hf_config(checkpoint.hf_config));
-    const ModelTensors model = SW_TRY(model_tensors(checkpoint.catalog, checkpoint.hf_config));
+    const ModelTensors model =
+        SW_TRY(model_tensors(checkpoint.catalog, checkpoint.hf_config, checkpoint.files.get()));
     return ArgumentCheck{{}, contradicted_config(config, model.tensors)};
   }
   return contradictions_of(checkpoint, SW_TRY(canonical_of(checkpoint)));

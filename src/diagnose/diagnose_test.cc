@@ -409,20 +409,18 @@ TEST(Diagnose, DataloadersInsideTorchDistAreNoSecondFormat) {
 
 TEST(Diagnose, OtherSoftwareIsNamedWithItsReader) {
   MemoryDirectory directory;
-  directory.put("global_step10/zero_pp_rank_0_mp_rank_00_optim_states.pt", "x");
-  directory.put("latest", "global_step10");
+  directory.put("expert_3_mp_rank_00_model_states.pt", "x");
   const Diagnosis diagnosis = diagnosed(directory).value();
-  EXPECT_EQ(diagnosis.format, "deepspeed_zero");
+  EXPECT_EQ(diagnosis.format, "deepspeed_moe");
   EXPECT_EQ(diagnosis.layout, LayoutClass::kNone);
   ASSERT_THAT(codes(diagnosis), ElementsAre("L34"));
   EXPECT_EQ(
       diagnosis.findings[0].message.english,
-      "This is a DeepSpeed ZeRO checkpoint (what it calls pp_rank is the data-parallel rank). "
-      "shardwright does not convert it; it is read by DeepSpeed's zero_to_fp32.py or "
-      "ds_to_universal.py.");
+      "This is a DeepSpeed MoE checkpoint (one file per expert). shardwright does not convert it; "
+      "it is read by DeepSpeed's load_checkpoint.");
   EXPECT_EQ(diagnosis.findings[0].message.chinese,
-            "类型：DeepSpeed ZeRO checkpoint（其中的 pp_rank 实为数据并行 rank）。shardwright "
-            "不转换它；读取工具：DeepSpeed 的 zero_to_fp32.py 或 ds_to_universal.py。");
+            "类型：DeepSpeed MoE checkpoint（每个专家一个文件）。shardwright "
+            "不转换它；读取工具：DeepSpeed 的 load_checkpoint。");
   MemoryDirectory swift;
   swift.put("checkpoint-5/iter_0000005/common.pt", "x");
   const Diagnosis common = diagnosed(swift).value();
@@ -466,7 +464,7 @@ TEST(Diagnose, WhatIsNoFolderIsAnError) {
   TemporaryFolder folder;
   folder.put("a.nemo", "x");
   folder.put("a.txt", "x");
-  EXPECT_EQ(diagnosed(folder / "a.nemo").format, "nemo1");
+  EXPECT_EQ(diagnose({folder / "a.nemo"}).error().code, Code::kTarCorrupt);
   EXPECT_EQ(diagnose({folder / "a.txt"}).error().code, Code::kUnknownFormat);
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "plan/quantised.h"
 #include "tensor/bfloat16.h"
 #include "tensor/dequantise.h"
 
@@ -14,70 +15,207 @@ namespace {
 
 constexpr std::int64_t kRunValues = 512;  // products on their way from float32 to the target's type
 
-// The coordinate along a target axis, in steps of the source, of element `index` of the piece's
-// space.
-std::int64_t coordinate(const SourcePiece& piece, int axis, std::int64_t index) {
-  const PieceScales& scales = *piece.scales;
-  return scales.first[axis] + (index - piece.box.origin[axis]) * scales.step[axis];
-}
-
-std::int64_t scale_offset(const SourcePiece& piece, int axis, std::int64_t index) {
-  const PieceScales& scales = *piece.scales;
-  return coordinate(piece, axis, index) / scales.block[axis] * scales.stride[axis];
-}
+// What an element of the region has, without what its last axis adds.
+struct Place {
+  std::int64_t value = 0;  // counted from the loaded values
+  std::int64_t scale = 0;  // entries of the stored tensors
+  std::int64_t zero = 0;
+};
 
 // One walk over a region: all axes but the last one by recursion, the last one in runs of equal
-// scale.
+// scale and zero.
 class Walk {
  public:
   Walk(const LoadedRegion& loaded, const Conversion& conversion, const Dims& strides)
       : loaded_(loaded),
         piece_(loaded.piece),
+        quantised_(*piece_.quantised),
+        source_(*quantised_.source),
         conversion_(conversion),
         strides_(strides),
-        first_scale_(static_cast<std::int64_t>(piece_.scales->offset) -
-                     static_cast<std::int64_t>(loaded.scales_begin)) {}
+        per_word_(source_.bits != 0 ? values_per_word(source_) : 1) {
+    const StoredTensor& scales = quantised_.catalog->tensors[source_.scales];
+    scale_type_ = scales.desc.dtype;
+    scale_bytes_ = bytes_of(scale_type_);
+    first_scale_ = bytes_before(scales, loaded.scales);
+    if (source_.zeros) {
+      first_zero_ = bytes_before(quantised_.catalog->tensors[source_.zeros->tensor], loaded.zeros);
+    }
+    if (source_.second) {
+      const StoredTensor& second = quantised_.catalog->tensors[source_.second->tensor];
+      second_ = load_scale(second.desc.dtype, loaded.second.bytes);
+    }
+    if (source_.groups) {
+      first_group_ =
+          bytes_before(quantised_.catalog->tensors[source_.groups->tensor], loaded.groups) /
+          std::int64_t{sizeof(std::int32_t)};
+    }
+  }
 
-  Status visit(int axis, std::int64_t value, std::int64_t scale, std::byte* target) {
-    const int axes = loaded_.region.axes();
-    if (axis >= axes - 1) return visit_last(axis, value, scale, target);
-    const std::int64_t origin = loaded_.region.origin[axis];
+  Status run(std::byte* target) {
+    Place place{loaded_.first_value, 0, 0};
+    for (int s = 0; s < quantised_.first.size(); ++s) {
+      if (std::ranges::find(quantised_.axis, s) != quantised_.axis.end()) continue;
+      place.scale += scale_entry(s, quantised_.first[s]);
+      place.zero += zero_entry(s, quantised_.first[s]);
+    }
+    return visit(0, place, target);
+  }
+
+ private:
+  // What of a tensor lies in front of the loaded window.
+  static std::int64_t bytes_before(const StoredTensor& tensor, const LoadedWindow& window) {
+    return static_cast<std::int64_t>(window.begin - tensor.chunks.range(0).offset);
+  }
+
+  [[nodiscard]] std::int64_t coordinate(int axis, std::int64_t i) const {
+    const std::int64_t moved = loaded_.region.origin[axis] + i - piece_.box.origin[axis];
+    return quantised_.first[static_cast<int>(quantised_.axis[axis])] +
+           moved * quantised_.step[axis];
+  }
+
+  [[nodiscard]] bool is_grouped(int s) const { return source_.groups && source_.groups->axis == s; }
+
+  [[nodiscard]] std::int64_t group_of(std::int64_t c) const {
+    std::int32_t group = 0;
+    std::memcpy(&group, loaded_.groups.bytes + (c - first_group_) * std::int64_t{sizeof group},
+                sizeof group);
+    return group;
+  }
+
+  [[nodiscard]] std::int64_t scale_entry(int s, std::int64_t c) const {
+    return (is_grouped(s) ? group_of(c) : c / source_.block[s]) * source_.stride[s];
+  }
+
+  [[nodiscard]] std::int64_t zero_entry(int s, std::int64_t c) const {
+    if (!source_.zeros) return 0;
+    const ZeroPoints& zeros = *source_.zeros;
+    const std::int64_t index = is_grouped(s) ? group_of(c) : c / zeros.block[s];
+    return index * zeros.stride[s] +
+           (zeros.words.axis == s ? slot_of(zeros.words, per_word_, c) : 0);
+  }
+
+  [[nodiscard]] std::int64_t value_entry(int axis, std::int64_t i) const {
+    if (!has_words_along(axis)) return i * piece_.strides[axis];
+    const std::int64_t c = coordinate(axis, i);
+    return (c / per_word_ - coordinate(axis, 0) / per_word_) * piece_.strides[axis] +
+           slot_of(source_.words, per_word_, c);
+  }
+
+  [[nodiscard]] bool has_words_along(int axis) const {
+    return source_.bits != 0 && source_.words.axis >= 0 &&
+           quantised_.axis[axis] == source_.words.axis;
+  }
+
+  Status visit(int axis, const Place& place, std::byte* target) {
+    if (loaded_.region.axes() == 0) return write(place, 0, 0, 1, target);
+    if (axis + 1 == loaded_.region.axes()) return visit_last(axis, place, target);
+    const int s = static_cast<int>(quantised_.axis[axis]);
     for (std::int64_t i = 0; i < loaded_.region.shape[axis]; ++i) {
-      SW_TRY(visit(axis + 1, value + i * piece_.strides[axis],
-                   scale + scale_offset(piece_, axis, origin + i), target + i * strides_[axis]));
+      Place next = place;
+      next.value += value_entry(axis, i);
+      if (s >= 0) {
+        next.scale += scale_entry(s, coordinate(axis, i));
+        next.zero += zero_entry(s, coordinate(axis, i));
+      }
+      SW_TRY(visit(axis + 1, next, target + i * strides_[axis]));
     }
     return {};
   }
 
-  [[nodiscard]] std::int64_t first_scale() const { return first_scale_; }
-
- private:
-  Status visit_last(int axis, std::int64_t value, std::int64_t scale, std::byte* target) {
-    const PieceScales& scales = *piece_.scales;
-    const auto load = [&](std::int64_t at) {
-      return load_scale(scales.dtype, loaded_.scales + at);
-    };
-    if (loaded_.region.axes() == 0) {
-      return write({piece_.dtype, loaded_.values, value, 1, load(scale)}, 1, target, 0);
-    }
-    const std::int64_t step = scales.step[axis];
+  Status visit_last(int axis, const Place& place, std::byte* target) {
     const std::int64_t count = loaded_.region.shape[axis];
+    const int s = static_cast<int>(quantised_.axis[axis]);
     for (std::int64_t done = 0; done < count;) {
-      const std::int64_t at = coordinate(piece_, axis, loaded_.region.origin[axis] + done);
-      const std::int64_t block = at / scales.block[axis];
-      const std::int64_t rest = (block + 1) * scales.block[axis] - at;
-      const std::int64_t equal = step == 0 ? count : ceil_div(rest, step);
-      const std::int64_t run = std::min({count - done, equal, kRunValues});
-      const QuantisedRun values{piece_.dtype, loaded_.values, value + done * piece_.strides[axis],
-                                piece_.strides[axis], load(scale + block * scales.stride[axis])};
-      SW_TRY(write(values, run, target + done * strides_[axis], strides_[axis]));
+      Place next = place;
+      std::int64_t run = 1;  // an axis of extent 1 where it names none of the values
+      if (s >= 0) {
+        next.scale += scale_entry(s, coordinate(axis, done));
+        next.zero += zero_entry(s, coordinate(axis, done));
+        run = equal_run(axis, s, done, std::min(count - done, kRunValues));
+      }
+      SW_TRY(write(next, axis, done, run, target + done * strides_[axis]));
       done += run;
     }
     return {};
   }
 
-  Status write(const QuantisedRun& values, std::int64_t count, std::byte* target,
-               std::int64_t stride) {
+  // How many elements from number `i` on have the scale and the zero that it has.
+  [[nodiscard]] std::int64_t equal_run(int axis, int s, std::int64_t i, std::int64_t most) const {
+    const std::int64_t c = coordinate(axis, i);
+    const std::int64_t step = quantised_.step[axis];
+    if (source_.zeros && source_.zeros->words.axis == s) return 1;
+    if (is_grouped(s)) {
+      const std::int64_t group = group_of(c);
+      std::int64_t run = 1;
+      while (run < most && group_of(c + run * step) == group) ++run;
+      return run;
+    }
+    const auto rest = [&](std::int64_t block) {
+      return ceil_div((c / block + 1) * block - c, step);
+    };
+    std::int64_t run = std::min(most, rest(source_.block[s]));
+    if (source_.zeros) run = std::min(run, rest(source_.zeros->block[s]));
+    return run;
+  }
+
+  [[nodiscard]] float scale_at(std::int64_t entry) const {
+    const float scale =
+        load_scale(scale_type_, loaded_.scales.bytes + (entry * scale_bytes_ - first_scale_));
+    if (!source_.second) return scale;
+    return source_.second->divides ? scale / second_ : scale * second_;
+  }
+
+  [[nodiscard]] float zero_at(std::int64_t entry) const {
+    if (!source_.zeros) return static_cast<float>(source_.zero);
+    const std::int64_t first = entry - first_zero_ * 8 / source_.bits;
+    const std::uint32_t code = integer_at(loaded_.zeros.bytes, first, source_.bits);
+    const std::uint32_t mask = (1U << source_.bits) - 1U;
+    return static_cast<float>((code + static_cast<std::uint32_t>(source_.zeros->add)) & mask);
+  }
+
+  // `count` elements along `axis` from number `first` on; of no axis at all there is one.
+  Status write(const Place& place, int axis, std::int64_t first, std::int64_t count,
+               std::byte* target) {
+    QuantisedRun run{piece_.dtype,          loaded_.values, place.value,        1,
+                     scale_at(place.scale), source_.bits,   zero_at(place.zero)};
+    std::array<std::byte, kRunValues> codes;
+    std::int64_t stride = 0;
+    if (loaded_.region.axes() > 0) {
+      stride = strides_[axis];
+      if (has_words_along(axis)) {
+        unpack(place.value, axis, first, count, codes.data());
+        run.bytes = codes.data();
+        run.first = 0;
+        run.bits = 8;
+      } else {
+        run.first += value_entry(axis, first);
+        run.stride = piece_.strides[axis];
+      }
+    }
+    return write_run(run, count, target, stride);
+  }
+
+  // Integers of words that lie apart, as bytes.
+  void unpack(std::int64_t value, int axis, std::int64_t first, std::int64_t count,
+              std::byte* codes) const {
+    const std::int64_t base = coordinate(axis, 0) / per_word_;
+    std::int64_t c = coordinate(axis, first);
+    const std::uint32_t mask = (1U << source_.bits) - 1U;
+    for (std::int64_t i = 0; i < count;) {
+      const std::int64_t word = c / per_word_;
+      const std::int64_t at = value + (word - base) * piece_.strides[axis];
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, loaded_.values + at * source_.bits / 8, sizeof bits);
+      for (; i < count && c / per_word_ == word; ++i, c += quantised_.step[axis]) {
+        const std::int64_t slot = slot_of(source_.words, per_word_, c);
+        codes[i] = static_cast<std::byte>(bits >> (slot * source_.bits) & mask);
+      }
+    }
+  }
+
+  Status write_run(const QuantisedRun& values, std::int64_t count, std::byte* target,
+                   std::int64_t stride) {
     std::array<float, kRunValues> products;
     dequantise_run(values, count, products.data());
     if (conversion_.to == DType::kBF16 && conversion_.add == 0.0) {
@@ -102,28 +240,24 @@ class Walk {
 
   const LoadedRegion& loaded_;
   const SourcePiece& piece_;
+  const QuantisedPiece& quantised_;
+  const QuantisedSource& source_;
   const Conversion& conversion_;
   const Dims& strides_;
-  std::int64_t first_scale_;
+  int per_word_;
+  DType scale_type_ = DType::kF32;
+  std::int64_t scale_bytes_ = 4;
+  std::int64_t first_scale_ = 0;  // bytes of each tensor in front of what is loaded
+  std::int64_t first_zero_ = 0;
+  std::int64_t first_group_ = 0;  // and groups
+  float second_ = 1.0F;
 };
 
 }  // namespace
 
-Window scale_window(const SourcePiece& piece, const Box& region) {
-  Window window{piece.scales->offset, static_cast<std::uint64_t>(bytes_of(piece.scales->dtype))};
-  for (int axis = 0; axis < region.axes(); ++axis) {
-    const std::int64_t low = scale_offset(piece, axis, region.origin[axis]);
-    const std::int64_t high = scale_offset(piece, axis, region.end(axis) - 1);
-    window.begin += static_cast<std::uint64_t>(low);
-    window.bytes += static_cast<std::uint64_t>(high - low);
-  }
-  return window;
-}
-
 Status dequantise_region(const LoadedRegion& loaded, const Conversion& conversion,
                          std::byte* target, const Dims& strides) {
-  Walk walk(loaded, conversion, strides);
-  return walk.visit(0, loaded.first_value, walk.first_scale(), target);
+  return Walk(loaded, conversion, strides).run(target);
 }
 
 }  // namespace shardwright

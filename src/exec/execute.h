@@ -4,7 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
+#include "exec/finished_pieces.h"
+#include "exec/piece_list.h"
+#include "exec/target_files.h"
+#include "exec/target_framing.h"
 #include "io/source_files.h"
 #include "shardwright/plan.h"
 #include "shardwright/storage.h"
@@ -26,15 +31,47 @@ struct ExecuteOptions {
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-struct ExecuteReport {
-  std::uint64_t payload_bytes_written = 0;
+/// Where the threads get their pieces from, and what they tell of those that they finished. Both
+/// are called by several threads.
+class PieceQueue {
+ public:
+  virtual ~PieceQueue() = default;
+  /// The next piece to be done; nothing when there will be none. May wait.
+  [[nodiscard]] virtual std::optional<std::uint32_t> take() = 0;
+  /// Everything of a piece is written; not durable yet.
+  [[nodiscard]] virtual Status finish(std::uint32_t piece, PieceCrcs crcs) = 0;
+  /// Work has failed: who waits in take() gets nothing.
+  virtual void close() {}
 };
 
-/// Carries out a plan: creates the target's files, fills them through the threads' fixed buffers,
-/// and makes their contents durable. The only code that moves tensor bytes. The bytes written do
-/// not depend on the number of threads. REQUIRES: check_plan(plan) succeeded. On an error the
-/// target holds unfinished files; the owner of the directory removes them.
-[[nodiscard]] Result<ExecuteReport> execute(const Plan& plan, SourceFiles& files, Directory& target,
-                                            const ExecuteOptions& options);
+/// Carries out pieces of a plan through the threads' fixed buffers: reads, writes payloads and what
+/// directly surrounds them. The only code that moves tensor bytes. What is written does not depend
+/// on the number of threads. Records of which something was read are read to their end and
+/// compared. REQUIRES: check_plan(plan) succeeded. What is known before
+/// (TargetFraming::write_known) and the rest of the framing (TargetFraming::finish) are the
+/// caller's.
+[[nodiscard]] Status execute_pieces(const Plan& plan, const PieceList& pieces, SourceFiles& files,
+                                    TargetFiles& target, const TargetFraming& framing,
+                                    PieceQueue& queue, const ExecuteOptions& options);
+
+class PieceSharing;
+
+/// What of a plan an earlier run did, who is told of the rest, and who else does some of it.
+struct WholeRun {
+  FinishedPieces finished;  ///< empty: the target holds nothing yet
+  /// Told of each piece that is written, by any thread; may be empty.
+  std::function<Status(std::uint32_t piece, const PieceCrcs& crcs)> on_finished;
+  PieceSharing* sharing = nullptr;  ///< null: nobody
+};
+
+/// Carries out a whole plan: makes the target's files, does all that is not finished (or has others
+/// do it), and makes their contents durable. On an error the target holds unfinished files; the
+/// owner of the directory removes or keeps them. REQUIRES: check_plan(plan) succeeded.
+[[nodiscard]] Status execute(const Plan& plan, const PieceList& pieces, SourceFiles& files,
+                             Directory& target, WholeRun run, const ExecuteOptions& options);
+
+/// The same in one go, where nothing is to be gone on with.
+[[nodiscard]] Status execute(const Plan& plan, SourceFiles& files, Directory& target,
+                             const ExecuteOptions& options);
 
 }  // namespace shardwright

@@ -10,6 +10,7 @@
 #include "base/crc32.h"
 #include "base/endian.h"
 #include "codec/torch_item.h"
+#include "codec/torch_layout.h"
 #include "io/memory_directory.h"
 
 namespace shardwright {
@@ -153,6 +154,100 @@ RC_GTEST_PROP(Execute, MovesEveryElementToItsPlace, ()) {
                 values[static_cast<std::size_t>(from)]);
     }
   }
+}
+
+// Two ranks' archives: each has a half of the columns in one storage, rows from behind first, and
+// all of a bias in another.
+Plan archived_plan(const TorchLayout& layout, std::int64_t rows, std::int64_t columns) {
+  Plan plan;
+  plan.source.files = {"source"};
+  plan.target.files = {"0", "1"};
+  plan.file_sizes = {layout.total_bytes(), layout.total_bytes()};
+  const auto bytes = [](std::int64_t elements) { return static_cast<std::uint64_t>(elements * 2); };
+  StoredTensor weight{{"w", DType::kU16, {rows, columns}}, ChunkList(2)};
+  StoredTensor bias{{"b", DType::kU16, {rows}}, ChunkList(1)};
+  plan.target.tensors = {weight, bias};
+  weight.chunks.push_back({Box::whole(weight.desc.shape), 0, {0, bytes(rows * columns)}, {}});
+  bias.chunks.push_back({Box::whole(bias.desc.shape), 0, {bytes(rows * columns), bytes(rows)}, {}});
+  plan.source.tensors = {weight, bias};
+  plan.tensors = {{{{Box::whole(weight.desc.shape), 0, {0, 0}, {0, 1}, {1, 1}}}, {}, 0.0},
+                  {{{Box::whole(bias.desc.shape), 1, {0}, {0}, {1}}}, {}, 0.0}};
+  const std::int64_t half = columns / 2;
+  const std::int64_t middle = rows / 3;
+  for (const std::uint32_t rank : {0U, 1U}) {
+    const std::int64_t column = half * static_cast<std::int64_t>(rank);
+    const std::uint64_t begin = layout.storage(0).offset;
+    plan.target.tensors[0].chunks.push_back(
+        {Box{{0, column}, {middle, half}},
+         rank,
+         {begin + bytes((rows - middle) * half), bytes(middle * half)},
+         {}});
+    plan.target.tensors[0].chunks.push_back({Box{{middle, column}, {rows - middle, half}},
+                                             rank,
+                                             {begin, bytes((rows - middle) * half)},
+                                             {}});
+    plan.target.tensors[1].chunks.push_back(
+        {Box::whole(bias.desc.shape), rank, layout.storage(2), {}});
+    plan.archives.push_back(
+        {rank,
+         "archive",
+         {std::make_shared<const std::string>("N"), std::make_shared<const std::string>(".")},
+         std::make_shared<const std::vector<ByteRange>>(
+             std::vector<ByteRange>{layout.storage(0), layout.storage(1), layout.storage(2)})});
+  }
+  return plan;
+}
+
+TEST(ExecuteArchives, AreWhole) {
+  constexpr std::int64_t kRows = 900;
+  constexpr std::int64_t kColumns = 200;
+  const std::vector<std::uint64_t> sizes = {kRows * kColumns, 0, kRows * 2};
+  const TorchLayout layout = TorchLayout::make("N.", sizes).value();
+  Plan plan = archived_plan(layout, kRows, kColumns);
+  ASSERT_TRUE(check_plan(plan)) << check_plan(plan).error().text();
+  const std::vector<std::uint16_t> values = counted(kRows * kColumns + kRows);
+  MemoryDirectory source("source");
+  ASSERT_TRUE(put(source, "source", std::as_bytes(std::span(values))));
+  for (const int threads : {1, 3}) {
+    MemoryDirectory target("target");
+    SourceFiles files(source, plan.source.files, 8);
+    ExecuteOptions options;
+    options.threads = threads;
+    options.buffer_bytes = 1;  // the least buffers there are: several tiles
+    std::uint64_t told = 0;
+    options.on_progress = [&](const ExecuteProgress& progress) {
+      told = progress.payload_bytes_total;
+    };
+    ASSERT_TRUE(execute(plan, files, target, options));
+    EXPECT_EQ(told, kRows * kColumns * 2 + 2 * kRows * 2) << "replicas are written, too";
+    EXPECT_EQ(files.bytes_read(), values.size() * 2) << "each byte once";
+    for (const std::uint32_t rank : {0U, 1U}) {
+      const std::int64_t first = kColumns / 2 * static_cast<std::int64_t>(rank);
+      std::vector<std::uint16_t> weight;
+      for (const auto& [begin, end] :
+           {std::pair(kRows / 3, kRows), std::pair(std::int64_t{0}, kRows / 3)}) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          const auto at = values.begin() + row * kColumns + first;
+          weight.insert(weight.end(), at, at + kColumns / 2);
+        }
+      }
+      const std::vector<std::uint16_t> bias(values.end() - kRows, values.end());
+      const std::vector<std::uint32_t> crcs = {crc32(std::as_bytes(std::span(weight))), 0,
+                                               crc32(std::as_bytes(std::span(bias)))};
+      const auto text = [](const std::vector<std::uint16_t>& of) {
+        return std::string(reinterpret_cast<const char*>(of.data()), of.size() * 2);
+      };
+      EXPECT_EQ(read_whole(target, plan.target.files[rank], 1 << 20).value(),
+                layout.head() + text(weight) + layout.between(0, crcs[0]) + layout.between(1, 0) +
+                    text(bias) + layout.tail(crcs));
+    }
+  }
+  plan.archives[1].pickle.pop_back();
+  plan.archives[1].pickle.push_back(std::make_shared<const std::string>(200, 'x'));
+  MemoryDirectory target("target");
+  SourceFiles files(source, plan.source.files, 8);
+  EXPECT_EQ(execute(plan, files, target, {}).error().code, Code::kPlanInvalid)
+      << "its storages would lie behind a longer pickle";
 }
 
 class ExecuteSmall : public testing::Test {

@@ -18,7 +18,8 @@ namespace shardwright {
 /// Makes regions of a plan's target tensors in memory, as its recipes say. One per thread.
 class TileReader {
  public:
-  /// Borrows all. REQUIRES: scratch holds at least one element of any type (16 bytes).
+  /// Borrows all. REQUIRES: scratch holds at least one element of any type with all
+  /// that it is multiplied with (32 bytes).
   TileReader(const Plan& plan, const Lowering& lowering, SourceFiles& files,
              std::span<std::byte> scratch)
       : plan_(&plan), lowering_(&lowering), gather_(files, scratch) {}

@@ -7,6 +7,7 @@
 
 #include "codec/stand_in.h"
 #include "format/hf/hf_reader.h"
+#include "format/mlite/rank_files.h"
 #include "io/source_files.h"
 
 namespace shardwright {
@@ -18,10 +19,15 @@ Status list_companions(Checkpoint& checkpoint, Defects& defects) {
   for (const DirectoryEntry& entry : SW_TRY(directory.list(""))) {
     const bool is_file = entry.name == "run_config.yaml" || entry.name == "train_state.pt";
     const bool is_folder = entry.name == "tokenizer" || entry.name == "hf";
-    if (!is_file && !is_folder) continue;
+    const bool is_of_rank = is_mlite_rank_file(entry);
+    if (!is_file && !is_folder && !is_of_rank) continue;
     if (entry.problem) {
       SW_TRY(defects.report(std::unexpected(*entry.problem)));
       continue;
+    }
+    if (is_of_rank) {
+      checkpoint.rank_files.emplace_back(entry.name,
+                                         add_file(checkpoint, entry.name, entry.size_bytes));
     }
     if (is_file && !entry.is_directory) {
       checkpoint.companions.emplace_back(entry.name,
@@ -55,12 +61,13 @@ StoredObject add_file(Checkpoint& checkpoint, const std::string& path, std::uint
   return {path, checkpoint.files->add(path), {0, size}};
 }
 
-Status read_hf_artifacts(Checkpoint& checkpoint, Defects& defects) {
+Status read_hf_artifacts(Checkpoint& checkpoint, Defects& defects, std::string_view folder) {
   const Directory& directory = *checkpoint.directory;
-  checkpoint.hf_config = SW_TRY(read_if_there(directory, "config.json", kMostTextBytes));
-  for (const DirectoryEntry& entry : SW_TRY(list_hf_artifacts(directory, "", defects))) {
+  const std::string before = folder.empty() ? "" : std::string(folder) + "/";
+  checkpoint.hf_config = SW_TRY(read_if_there(directory, before + "config.json", kMostTextBytes));
+  for (const DirectoryEntry& entry : SW_TRY(list_hf_artifacts(directory, folder, defects))) {
     checkpoint.artifacts.emplace_back(entry.name,
-                                      add_file(checkpoint, entry.name, entry.size_bytes));
+                                      add_file(checkpoint, before + entry.name, entry.size_bytes));
   }
   return {};
 }

@@ -20,8 +20,9 @@ inline constexpr std::uint64_t kMostTextBytes = std::uint64_t{64} << 20;
 [[nodiscard]] StoredObject add_file(Checkpoint& checkpoint, const std::string& path,
                                     std::uint64_t size);
 
-/// A Hugging Face model's config, and its files that are not weights.
-[[nodiscard]] Status read_hf_artifacts(Checkpoint& checkpoint, Defects& defects);
+/// A Hugging Face model's config, and its files that are not weights, of a folder of the directory.
+[[nodiscard]] Status read_hf_artifacts(Checkpoint& checkpoint, Defects& defects,
+                                       std::string_view folder = {});
 
 /// What lies beside a Megatron checkpoint's entries, or its ranks' folders.
 [[nodiscard]] Status read_carried(Checkpoint& checkpoint, Defects& defects);

@@ -23,23 +23,26 @@ struct Step {
   std::string reason;
 };
 
-// The folder that a tracker names, or the file that DeepSpeed keeps as one.
+// The folder that a tracker names, or a file that DeepSpeed keeps as one.
 Result<std::vector<Step>> named_steps(const Folder& folder, const std::optional<Tracker>& tracker) {
   if (tracker && tracker->is_there) {
     return std::vector<Step>{
         {tracker->folder, fmt::format("{} names {}", kTrackerName, tracker->folder)}};
   }
-  if (!folder.has_file("latest")) return std::vector<Step>();
-  const std::string text = SW_TRY(folder.read("latest"));
-  const std::string tag(tracker_word(text));
-  if (tag.empty() || folder.folder(tag) == nullptr) return std::vector<Step>();
-  return std::vector<Step>{{tag, fmt::format("latest names {}", tag)}};
+  for (const std::string_view file : {"latest", "latest_universal"}) {
+    if (!folder.has_file(file)) continue;
+    const std::string text = SW_TRY(folder.read(file));
+    const std::string tag(tracker_word(text));
+    if (tag.empty() || folder.folder(tag) == nullptr) continue;
+    return std::vector<Step>{{tag, fmt::format("{} names {}", file, tag)}};
+  }
+  return std::vector<Step>();
 }
 
 // The newest of each kind: saves of different software that lie side by side are equally good.
 std::vector<Step> newest_steps(const Folder& folder) {
-  constexpr std::array<std::string_view, 5> kPrefixes = {"iter_", "step_", "global_step_",
-                                                         "global_step", "checkpoint-"};
+  constexpr std::array<std::string_view, 6> kPrefixes = {
+      "iter_", "step_", "step-", "global_step_", "global_step", "checkpoint-"};
   std::vector<Step> steps;
   for (const std::string_view prefix : kPrefixes) {
     const DirectoryEntry* newest = latest_folder(folder.entries(), prefix);
@@ -50,9 +53,10 @@ std::vector<Step> newest_steps(const Folder& folder) {
 }
 
 std::vector<Step> known_steps(const Folder& folder) {
-  constexpr std::array<std::string_view, 8> kNames = {"release",     "sharded",   "actor",
-                                                      "critic",      "dist_ckpt", "huggingface",
-                                                      "checkpoints", "hf_ckpt"};
+  constexpr std::array<std::string_view, 11> kNames = {
+      "release",    "sharded",     "actor",   "critic",     "policy",
+      "dist_ckpt",  "huggingface", "hf_ckpt", "checkpoint", "pytorch_model_fsdp_0",
+      "checkpoints"};
   std::vector<Step> steps;
   const auto add = [&](std::string_view name) {
     const DirectoryEntry* entry = folder.folder(name);

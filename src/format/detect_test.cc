@@ -58,9 +58,11 @@ TEST(Formats, HaveTraitsThatAgree) {
   for (const SourceFormat* format : source_formats()) {
     SCOPED_TRACE(format->name());
     const SourceTraits traits = format->traits();
-    EXPECT_LE(traits.is_hf_model + traits.has_chunk_list + traits.is_of_ranks, 1);
+    EXPECT_LE(traits.is_hf_model + traits.is_of_ranks, 1);
+    EXPECT_LE(traits.has_chunk_list + traits.is_of_ranks, 1);
+    EXPECT_FALSE(traits.is_named_by_family && !traits.is_hf_model);
     EXPECT_FALSE(traits.needs_common_state && !traits.has_chunk_list);
-    EXPECT_FALSE(traits.is_hf_model && traits.records == Records::kItems);
+    EXPECT_FALSE(traits.is_hf_model && !traits.has_chunk_list && traits.records == Records::kItems);
     const std::string_view target = format->usual_target();
     const Phrase summary = format->summary();
     EXPECT_EQ(summary.english.empty(), target.empty());
@@ -92,8 +94,23 @@ TEST(Detect, EachFormatIsKnownByWhatLiesThere) {
   EXPECT_THAT(found({{".metadata", "x"}, {"metadata.json", kFsdp}}), ElementsAre("fsdp_dtensor"));
   EXPECT_THAT(found({{"metadata.json", R"({"sharded_backend": "zarr"})"}}), ElementsAre("zarr"));
   EXPECT_THAT(found({{"decoder.weight/.zarray", "x"}}), ElementsAre("zarr"));
+  EXPECT_THAT(found({{"model_world_size_2_rank_1.pt", "x"}}), ElementsAre("fsdp_ranks"));
+  EXPECT_THAT(found({{"consolidated.00.pth", "x"}}), ElementsAre("consolidated"));
   EXPECT_THAT(found({{"adapter_model.safetensors", "x"}}), IsEmpty());
+  EXPECT_THAT(found({{"model_world_size_x_rank_1.pt", "x"}}), IsEmpty());
   EXPECT_THAT(found({}), IsEmpty());
+}
+
+TEST(Detect, TrainersFoldersAreFollowed) {
+  EXPECT_THAT(found({{"global_step_5/actor/model_world_size_1_rank_0.pt", "x"},
+                     {"global_step_5/actor/huggingface/config.json", "{}"}}),
+              ElementsAre("fsdp_ranks in global_step_5/actor"));
+  EXPECT_THAT(found({{"global_step_5/policy/model_world_size_1_rank_0.pt", "x"}}),
+              ElementsAre("fsdp_ranks in global_step_5/policy"));
+  EXPECT_THAT(found({{"checkpoint/step-9/.metadata", "x"}, {"checkpoint/step-10/.metadata", "x"}}),
+              ElementsAre("dcp in checkpoint/step-10"));
+  EXPECT_THAT(found({{"checkpoint-7/pytorch_model_fsdp_0/.metadata", "x"}}),
+              ElementsAre("dcp in checkpoint-7/pytorch_model_fsdp_0"));
 }
 
 TEST(Detect, OnlyTheKeyNamesABackend) {
@@ -140,8 +157,7 @@ TEST(Detect, WhatLiesBesideIsNoSecondCheckpoint) {
               ElementsAre("hf"))
       << "the name has no numbers";
   EXPECT_THAT(found({{"model_config.yaml", "x"}, {"mp_rank_00/model_weights.ckpt", "x"}}),
-              IsEmpty())
-      << "NeMo 1";
+              ElementsAre("nemo1"));
   EXPECT_THAT(found({{"mp_rank_00_000/distrib_optim.pt", "x"}}), ElementsAre("legacy"))
       << "but it is what remains where nothing else is there";
 }
@@ -175,6 +191,55 @@ TEST(Detect, FollowsTheFileThatDeepSpeedKeepsAsATracker) {
   Files folder = files;
   folder.emplace_back("latest/.metadata", "x");
   EXPECT_THAT(found(folder), ElementsAre("dcp in global_step9")) << "a folder is no file";
+}
+
+TEST(Detect, KnowsWhatDeepSpeedWrites) {
+  EXPECT_THAT(found({{"latest", "global_step10"},
+                     {"zero_to_fp32.py", "x"},
+                     {"global_step10/mp_rank_00_model_states.pt", "x"},
+                     {"global_step10/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt", "x"}}),
+              ElementsAre("deepspeed_zero in global_step10"));
+  EXPECT_THAT(found({{"zero_pp_rank_0_mp_rank_00_model_states.pt", "x"},
+                     {"zero_pp_rank_0_mp_rank_00_optim_states.pt", "x"}}),
+              ElementsAre("deepspeed_zero"));
+  EXPECT_THAT(found({{"mp_rank_00_model_states.pt", "x"}, {"mp_rank_07_model_states.pt", "x"}}),
+              ElementsAre("deepspeed_zero"));
+  EXPECT_THAT(found({{"mp_rank_00_model_states.pt", "x"}, {"zero/lm_head.weight/fp32.pt", "x"}}),
+              ElementsAre("deepspeed_universal"));
+  EXPECT_THAT(found({{"latest_universal", "step5_universal"},
+                     {"step5_universal/mp_rank_00_model_states.pt", "x"},
+                     {"step5_universal/zero/lm_head.weight/fp32.pt", "x"}}),
+              ElementsAre("deepspeed_universal in step5_universal"));
+  EXPECT_THAT(found({{"latest", "global_step5"},
+                     {"global_step5/layer_01-model_00-model_states.pt", "x"},
+                     {"global_step5/mp_rank_00_model_states.pt", "x"}}),
+              ElementsAre("deepspeed_pipe in global_step5"));
+}
+
+TEST(Detect, TellsDeepSpeedsFilesFromMegatronsFolders) {
+  EXPECT_THAT(found({{"mp_rank_00/model_optim_rng.pt", "x"}}), ElementsAre("legacy"));
+  EXPECT_THAT(
+      found({{"mp_rank_00_model_states.pt", "x"}, {"expert_3_mp_rank_00_model_states.pt", "x"}}),
+      IsEmpty())
+      << "experts have files of their own";
+  EXPECT_THAT(found({{"zero/a/fp32.pt", "x"}}), IsEmpty()) << "nothing names its parameters";
+  EXPECT_THAT(found({{"zero_pp_rank_0_mp_rank_00_optim_states.pt.tmp", "x"},
+                     {"bf16_mp_rank_00_model_states.pt", "x"},
+                     {"mp_rank_00_optim_states.pt", "x"},
+                     {"zero_pp_rank_x_mp_rank_00_model_states.pt", "x"}}),
+              IsEmpty());
+}
+
+TEST(Detect, KnowsWhatNemoOneWrites) {
+  EXPECT_THAT(found({{"model_config.yaml", "x"}, {"model_weights.ckpt", "x"}}),
+              ElementsAre("nemo1"));
+  EXPECT_THAT(found({{"tp_rank_00_pp_rank_000/model_weights.ckpt", "x"}}), ElementsAre("nemo1"));
+  EXPECT_THAT(found({{"model_config.yaml", "x"}, {"model_weights/a/.zarray", "x"}}),
+              ElementsAre("nemo1"));
+  EXPECT_THAT(found({{"mp_rank_00_fsdp_shard_00001/model_weights.ckpt", "x"}}),
+              ElementsAre("nemo1"));
+  EXPECT_THAT(found({{"model_config.yaml", "x"}, {"tp_rank_00/model_weights.ckpt", "x"}}),
+              IsEmpty());
 }
 
 TEST(Detect, ALoneFileIsReadByItselfOrNotAtAll) {

@@ -9,12 +9,17 @@
 #include "base/edit_distance.h"
 #include "base/fail.h"
 #include "base/text.h"
+#include "format/consolidated/source.h"
 #include "format/dcp/source.h"
+#include "format/deepspeed/source.h"
 #include "format/fsdp_dtensor/source.h"
+#include "format/fsdp_ranks/source.h"
 #include "format/hf/source.h"
+#include "format/hf_dcp/source.h"
 #include "format/legacy/source.h"
 #include "format/mimo/source.h"
 #include "format/mlite/source.h"
+#include "format/nemo/source.h"
 #include "format/safetensors/source.h"
 #include "format/torch_dist/source.h"
 #include "format/torch_files/source.h"
@@ -23,10 +28,25 @@
 namespace shardwright {
 
 std::span<const SourceFormat* const> source_formats() {
-  static const std::array<const SourceFormat*, 10> formats = {
-      &torch_dist_source(), &fsdp_dtensor_source(), &zarr_source(),        &legacy_source(),
-      &dcp_source(),        &hf_source(),           &torch_files_source(), &mimo_source(),
-      &mlite_source(),      &safetensors_source(),
+  static const std::array<const SourceFormat*, 18> formats = {
+      &torch_dist_source(),
+      &fsdp_dtensor_source(),
+      &zarr_source(),
+      &legacy_source(),
+      &dcp_source(),
+      &hf_source(),
+      &torch_files_source(),
+      &fsdp_ranks_source(),
+      &consolidated_source(),
+      &deepspeed_zero_source(),
+      &deepspeed_universal_source(),
+      &deepspeed_pipe_source(),
+      &nemo1_source(),
+      &nemo2_source(),
+      &mimo_source(),
+      &mlite_source(),
+      &safetensors_source(),
+      &hf_dcp_source(),
   };
   return formats;
 }
@@ -40,6 +60,8 @@ bool SourceFormat::reads_file(std::string_view /*name*/) const { return false; }
 bool SourceFormat::may_lie_in(const SourceTraits& /*found*/) const { return false; }
 
 bool SourceFormat::is_spoken_in(const Checkpoint& /*checkpoint*/) const { return false; }
+
+Status SourceFormat::settle(Checkpoint& /*checkpoint*/, Defects& /*defects*/) const { return {}; }
 
 SourceTraits SourceFormat::traits_of(const Checkpoint& checkpoint) const {
   return checkpoint.location.traits;

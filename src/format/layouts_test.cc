@@ -314,7 +314,7 @@ TEST_F(Locate, NamesWhatItDoesNotRead) {
     return location ? Error{} : location.error();
   };
   EXPECT_EQ(error().code, Code::kUnknownFormat);
-  put("zero_pp_rank_0_mp_rank_00_optim_states.pt");
+  put("expp_rank_0_mp_rank_00_optim_states.pt");
   EXPECT_EQ(error().code, Code::kUnsupportedFormat);
   EXPECT_THAT(error().message, HasSubstr("DeepSpeed"));
   put(".metadata");

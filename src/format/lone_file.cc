@@ -8,10 +8,14 @@
 #include "base/fail.h"
 #include "format/formats.h"
 #include "format/model_files.h"
+#include "format/nemo/archive_directory.h"
 #include "io/named_file.h"
 
 namespace shardwright {
 namespace {
+
+// An archive of NeMo 1 is read as the folder that it would be unpacked into.
+constexpr std::string_view kArchiveEnding = ".nemo";
 
 class LoneFile final : public Directory {
  public:
@@ -66,6 +70,7 @@ bool is_lone_file(const std::string& path) {
 Result<std::unique_ptr<Directory>> open_lone_file(const std::string& path) {
   const std::filesystem::path whole(path);
   const std::string name = whole.filename().string();
+  if (name.ends_with(kArchiveEnding)) return open_tar_directory(path);
   const auto file = SW_TRY(open_named_file(path));
   std::unique_ptr<Directory> folder =
       SW_TRY(open_local_directory(whole.has_parent_path() ? whole.parent_path().string() : "."));

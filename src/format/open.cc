@@ -40,8 +40,9 @@ Result<Checkpoint> open_checkpoint(std::string_view path, Defects& defects,
     if (&format != &found) location.traits = format.traits_of(checkpoint);
     location.format = format.name();
     SW_TRY(check_opened(choice, found, location));
+    status = format.settle(checkpoint, defects);
     tell_attention_kinds(checkpoint);
-    status = check_carried(checkpoint, defects);
+    if (status) status = check_carried(checkpoint, defects);
   }
   if (!status) {
     Status located = std::unexpected(Error(status.error()).within(location.path));

@@ -179,4 +179,17 @@ std::vector<PickleReport> audit_pickles(const Checkpoint& checkpoint) {
   return reports;
 }
 
+Status judge_pickles(const ReadableFile& file, const std::string& path, Checkpoint& checkpoint,
+                     Defects& defects) {
+  const PickleReport report{path, SW_TRY(audit_file(file, {0, file.size()}))};
+  for (const Error& error : report.errors()) {
+    if (defects.collects()) {
+      SW_TRY(defects.report(std::unexpected(error)));
+    } else {
+      checkpoint.notes.push_back(error.message);
+    }
+  }
+  return {};
+}
+
 }  // namespace shardwright

@@ -28,6 +28,11 @@ struct PickleReport {
 /// 1.6, or one alone. Storages are not read. An empty audit for what holds none.
 [[nodiscard]] Result<pickle::Audit> audit_file(const ReadableFile& file, ByteRange window);
 
+/// Audits the pickles of a file of weights, which is read without running anything: a conversion is
+/// told what a loader would run, a check finds it.
+[[nodiscard]] Status judge_pickles(const ReadableFile& file, const std::string& path,
+                                   Checkpoint& checkpoint, Defects& defects);
+
 /// What was found in a folder's files.
 struct FolderAudit {
   std::vector<PickleReport> reports;

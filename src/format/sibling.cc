@@ -7,10 +7,8 @@
 namespace shardwright {
 namespace {
 
-constexpr Sibling kUniversal = {"deepspeed_universal", "sibling.universal", "reader.universal"};
 constexpr Sibling kMoe = {"deepspeed_moe", "sibling.moe", "reader.moe"};
-constexpr Sibling kPipe = {"deepspeed_pipe", "sibling.pipe", "reader.pipe"};
-constexpr Sibling kZero = {"deepspeed_zero", "sibling.zero", "reader.zero"};
+constexpr Sibling kPipe = {"deepspeed_stages", "sibling.pipe", "reader.pipe"};
 constexpr Sibling kDeepSpeed = {"deepspeed", "sibling.deep_speed", "reader.deep_speed"};
 constexpr Sibling kNemoOne = {"nemo1", "sibling.nemo_one", "reader.nemo_one"};
 constexpr Sibling kVerlFsdp = {"verl_fsdp", "sibling.verl_fsdp", "reader.verl_fsdp"};
@@ -34,28 +32,14 @@ struct Rule {
 };
 
 constexpr std::array kRules = {
-    Rule{&kUniversal, {"zero/", "*_model_states.pt"}},
-    Rule{&kUniversal, {"latest_universal"}},
     Rule{&kMoe, {"*expert_#_mp_rank_#_model_states.pt"}},
     Rule{&kMoe, {"expp_rank_#_mp_rank_#_optim_states.pt"}},
-    Rule{&kPipe, {"layer_#-model_*model_states.pt"}},
     Rule{&kPipe, {"module-pipe_*"}},
-    Rule{&kZero, {"*zero_pp_rank_#_mp_rank_#_optim_states.pt"}},
-    Rule{&kZero, {"*zero_pp_rank_#_mp_rank_#_model_states.pt"}},
-    Rule{&kZero, {"zero_to_fp32.py"}},
-    Rule{&kDeepSpeed, {"mp_rank_#_model_states.pt"}},
+    Rule{&kDeepSpeed, {"zero_to_fp32.py"}},
     Rule{&kDeepSpeed, {"latest", "*/"}},
     Rule{&kDeepSpeed, {"global_step#/"}},
-    Rule{&kNemoOne, {"model_config.yaml", "model_weights*"}},
-    Rule{&kNemoOne, {"model_config.yaml", "model_weights/"}},
-    Rule{&kNemoOne, {"model_config.yaml", "mp_rank_*/"}},
-    Rule{&kNemoOne, {"tp_rank_#_pp_rank_#/"}},
-    Rule{&kNemoOne, {"*fsdp_shard_#/"}},
-    Rule{&kNemoOne, {"model_weights.ckpt"}},
-    Rule{&kNemoOne, {"model_weights/"}},
     Rule{&kNemoOne, {"*.nemo"}},
     Rule{&kNemoOne, {"*-unfinished"}},
-    Rule{&kVerlFsdp, {"model_world_size_#_rank_#.pt"}},
     Rule{&kVerlFsdp, {"fsdp_config.json"}},
     Rule{&kMlite, {"training_state_rank_#.pt"}},
     Rule{&kCornstarch, {"module/", "projector/"}},
@@ -163,7 +147,6 @@ std::vector<SiblingMatch> recognise_writers(std::span<const DirectoryEntry> entr
 const Sibling& zarr_sibling() { return kZarr; }
 
 const Sibling* recognise_sibling_file(std::string_view name) {
-  if (name.ends_with(".nemo")) return &kNemoOne;
   if (name.ends_with("_model_states.pt")) return &kDeepSpeed;
   if (name.ends_with(".ckpt")) return &kNemoOne;
   if (name.ends_with(".pth")) return &kGradients;

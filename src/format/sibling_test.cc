@@ -30,29 +30,14 @@ struct Row {
 // One folder for each kind of the inventory, as its software leaves it.
 std::vector<Row> inventory() {
   return {
-      {"deepspeed_zero",
-       {"latest", "zero_to_fp32.py", "global_step10/mp_rank_00_model_states.pt",
-        "global_step10/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"}},
-      {"deepspeed_zero",
-       {"zero_pp_rank_0_mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt"}},
-      {"deepspeed_pipe",
-       {"latest", "global_step5/layer_01-model_00-model_states.pt",
-        "global_step5/mp_rank_00_model_states.pt"}},
-      {"deepspeed_pipe", {"module-pipe_00-model_00-model_states.pt"}},
+      {"deepspeed", {"latest", "zero_to_fp32.py"}},
+      {"deepspeed_stages", {"module-pipe_00-model_00-model_states.pt"}},
       {"deepspeed_moe",
        {"mp_rank_00_model_states.pt", "layer_0_expert_3_mp_rank_00_model_states.pt",
         "expp_rank_0_mp_rank_00_optim_states.pt"}},
       {"deepspeed_moe", {"expert_3_mp_rank_00_model_states.pt"}},
-      {"deepspeed_universal",
-       {"mp_rank_00_model_states.pt", "zero/word_embeddings.weight/fp32.pt"}},
-      {"deepspeed", {"mp_rank_00_model_states.pt", "mp_rank_07_model_states.pt"}},
-      {"nemo1", {"model_config.yaml", "model_weights.ckpt"}},
-      {"nemo1", {"model_config.yaml", "mp_rank_00/model_weights.ckpt"}},
-      {"nemo1", {"model_config.yaml", "tp_rank_00_pp_rank_000/model_weights.ckpt"}},
-      {"nemo1", {"model_config.yaml", "model_weights/x/.zarray"}},
-      {"nemo1", {"mp_rank_00_fsdp_shard_00001/model_weights.ckpt"}},
-      {"verl_fsdp", {"fsdp_config.json", "model_world_size_8_rank_0.pt"}},
-      {"verl_fsdp", {"global_step_5/actor/model_world_size_8_rank_0.pt"}},
+      {"nemo1", {"llama.nemo", "llama-unfinished"}},
+      {"verl_fsdp", {"fsdp_config.json", "optim_world_size_8_rank_0.pt"}},
       {"mlite", {"training_state_rank_00000.pt"}},
       {"cornstarch", {"vision/module/pytorch_model-stage-00001-shard-00001.bin"}},
       {"cornstarch", {"module/a.bin", "projector/b.bin"}},
@@ -100,7 +85,7 @@ TEST(Sibling, WhatWeReadIsNone) {
 }
 
 TEST(Sibling, FilesAreRecognisedByName) {
-  EXPECT_EQ(recognise_sibling_file("llama.nemo")->format, "nemo1");
+  EXPECT_EQ(recognise_sibling_file("last.ckpt")->format, "nemo1");
   EXPECT_EQ(recognise_sibling_file("mp_rank_00.pth")->format, "gradients");
   EXPECT_EQ(recognise_sibling_file("model.safetensors"), nullptr);
 }

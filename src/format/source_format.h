@@ -63,6 +63,9 @@ class SourceFormat {
   /// may_lie_in() its traits.
   [[nodiscard]] virtual bool is_spoken_in(const Checkpoint& checkpoint) const;
 
+  /// What a dialect makes of an opened checkpoint that is one: its names, what lies beside it.
+  [[nodiscard]] virtual Status settle(Checkpoint& checkpoint, Defects& defects) const;
+
   /// The traits of an opened checkpoint of this format: of a dialect those that it was found with.
   [[nodiscard]] virtual SourceTraits traits_of(const Checkpoint& checkpoint) const;
 };

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -30,10 +28,7 @@ bool is_the_files_fault(Code code) {
 Status Defects::report(Status status) {
   if (status || !collects() || !is_the_files_fault(status.error().code)) return status;
   const Error& error = status.error();
-  const bool is_known = std::ranges::any_of(found_, [&](const Error& known) {
-    return known.code == error.code && known.message == error.message;
-  });
-  if (!is_known) found_.push_back(error);
+  if (known_.emplace(error.code, error.message).second) found_.push_back(error);
   return {};
 }
 

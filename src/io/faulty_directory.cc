@@ -90,6 +90,13 @@ Result<std::unique_ptr<WritableFile>> FaultyDirectory::create(std::string_view p
   return std::make_unique<FaultyWritableFile>(std::move(inner), std::string(path), trigger_);
 }
 
+Result<std::unique_ptr<WritableFile>> FaultyDirectory::reopen(std::string_view path,
+                                                              std::uint64_t size) {
+  if (trigger_->next(true)) return injected(code_of(trigger_->fault), path);
+  auto inner = SW_TRY(inner_.reopen(path, size));
+  return std::make_unique<FaultyWritableFile>(std::move(inner), std::string(path), trigger_);
+}
+
 Result<std::vector<DirectoryEntry>> FaultyDirectory::list(std::string_view path) const {
   if (trigger_->next(false)) return injected(Code::kIo, path);
   return inner_.list(path);

@@ -39,6 +39,8 @@ class FaultyDirectory final : public Directory {
   [[nodiscard]] Result<std::unique_ptr<ReadableFile>> open(std::string_view path) const override;
   [[nodiscard]] Result<std::unique_ptr<WritableFile>> create(std::string_view path,
                                                              std::uint64_t size) override;
+  [[nodiscard]] Result<std::unique_ptr<WritableFile>> reopen(std::string_view path,
+                                                             std::uint64_t size) override;
   [[nodiscard]] Result<std::vector<DirectoryEntry>> list(std::string_view path) const override;
   [[nodiscard]] Result<FileVersion> version(std::string_view path) const override;
   [[nodiscard]] Status check_unchanged() const override { return inner_.check_unchanged(); }

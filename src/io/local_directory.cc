@@ -51,6 +51,32 @@ class LocalDirectory final : public Directory {
     return file;
   }
 
+  Result<std::unique_ptr<WritableFile>> reopen(std::string_view path, std::uint64_t size) override {
+    SW_TRY(named(check_relative_path(path)));
+    const auto [folder_path, last] = split_last(path);
+    const UniqueFd folder = SW_TRY(named(make_folders_beneath(root_.get(), folder_path)));
+    // Several processes may come at once: all get the same file, and none takes it away again.
+    UniqueFd fd(::openat(folder.get(), std::string(last).c_str(),
+                         O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+    if (!fd.valid()) {
+      return fail_errno(errno, fmt::format("{}: cannot open for writing", full_name(path)));
+    }
+    struct stat status{};
+    if (::fstat(fd.get(), &status) != 0) {
+      return fail_errno(errno, fmt::format("{}: cannot look at it", full_name(path)));
+    }
+    // Through a second name of a file something else would be written on.
+    if (!S_ISREG(status.st_mode) || status.st_nlink != 1 ||
+        static_cast<std::uint64_t>(status.st_size) > size) {
+      return fail(
+          Code::kTargetExists,
+          "{}: found something that was not made by this conversion, expected an unfinished "
+          "file of at most {} bytes",
+          full_name(path), size);
+    }
+    return make_writable(std::move(fd), full_name(path), size);
+  }
+
   Result<std::vector<DirectoryEntry>> list(std::string_view path) const override {
     if (!path.empty()) SW_TRY(named(check_relative_path(path)));
     const UniqueFd folder = SW_TRY(named(open_folder_beneath(root_.get(), path)));

@@ -143,6 +143,19 @@ Result<std::unique_ptr<WritableFile>> MemoryDirectory::create(std::string_view p
   return std::make_unique<MemoryWritableFile>(full_name(path), std::move(bytes));
 }
 
+Result<std::unique_ptr<WritableFile>> MemoryDirectory::reopen(std::string_view path,
+                                                              std::uint64_t size) {
+  SW_TRY(check_relative_path(path));
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = files_.find(path);
+    if (found != files_.end() && found->second->size() == size) {
+      return std::make_unique<MemoryWritableFile>(full_name(path), found->second);
+    }
+  }
+  return create(path, size);
+}
+
 Result<std::vector<DirectoryEntry>> MemoryDirectory::list(std::string_view path) const {
   if (!path.empty()) SW_TRY(check_relative_path(path));
   std::vector<DirectoryEntry> entries;

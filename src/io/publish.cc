@@ -3,16 +3,13 @@
 
 #include <fcntl.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <new>
@@ -21,6 +18,7 @@
 
 #include "base/fail.h"
 #include "io/named_directory.h"
+#include "io/partial_outputs.h"
 #include "io/remote_path.h"
 
 namespace shardwright {
@@ -137,21 +135,6 @@ Result<std::string> make_partial(const fs::path& target) {
               target.string(), kMaxPartials, partial_prefix(target));
 }
 
-/// The process number in `<pid>-<n>`, or 0.
-pid_t process_of(std::string_view id) {
-  pid_t pid = 0;
-  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), pid);
-  const bool complete = error == std::errc() && end != id.data() + id.size() && *end == '-';
-  return complete && pid > 0 ? pid : 0;
-}
-
-bool is_abandoned(const fs::path& partial, pid_t pid) {
-  if (::kill(pid, 0) == 0 || errno != ESRCH) return false;
-  // The number may belong to another machine or container that shares this file system.
-  const UniqueFd folder(::open(partial.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  return folder.valid() && (::flock(folder.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK);
-}
-
 }  // namespace
 
 int PublishCalls::sync_folder(const std::string& path) {
@@ -185,7 +168,7 @@ Publication::~Publication() { clean_up(); }
 void Publication::clean_up() noexcept {
   try {
     directory_.reset();
-    if (committed_) return;
+    if (committed_ || (options_.keeps_unfinished && !partial_.empty())) return;
     if (!partial_.empty()) remove_or_report(partial_);
     for (; !made_parents_.empty(); made_parents_.pop_back()) ::rmdir(made_parents_.back().c_str());
   } catch (const std::bad_alloc&) {
@@ -214,11 +197,46 @@ Result<std::unique_ptr<Publication>> Publication::begin(PublishOptions options,
   SW_TRY(publication->check_target());
   const fs::path parent = existing_ancestor(target);
   SW_TRY(check_parent(parent));
-  SW_TRY(check_space(parent, publication->options_.bytes_needed));
+  const std::string& id = publication->options_.parts_id;
+  const std::string parts = id.empty() ? std::string() : parts_folder(target.string(), id);
+  std::error_code ignored;
+  // What parts have begun has its place.
+  if (parts.empty() || !fs::exists(parts, ignored)) {
+    SW_TRY(check_space(parent, publication->options_.bytes_needed));
+  }
   SW_TRY(publication->make_parents());
-  publication->partial_ = SW_TRY(make_partial(target));
+  const BeginningTurn turn(target.parent_path().string());
+  if (const auto rival = rival_of(target.string(), parts)) {
+    const std::string who = rival->process == 0 ? "a part of another saved plan"
+                                                : fmt::format("process {}", rival->process);
+    return fail(Code::kTargetExists,
+                "{}: {} is writing it now, in {}; wait for it or choose another target",
+                target.string(), who, rival->path);
+  }
+  SW_TRY(publication->make_hidden_folder(parts));
   SW_TRY(publication->open_partial());
   return publication;
+}
+
+Status Publication::make_hidden_folder(const std::string& parts) {
+  if (!parts.empty()) return join(parts);
+  partial_ = SW_TRY(make_partial(target_));
+  is_new_ = true;
+  return options_.unfinished.empty() ? Status{} : take_over(std::string(options_.unfinished));
+}
+
+/// All parts use one folder, whoever of them comes first makes it.
+Status Publication::join(const std::string& parts) {
+  std::error_code ignored;
+  is_new_ = options_.is_part && ::mkdir(parts.c_str(), 0777) == 0;
+  if (options_.is_part && !is_new_ && errno != EEXIST) {
+    return fail_errno(errno, fmt::format("{}: cannot make a folder beside it", target_));
+  }
+  if (!options_.is_part && !fs::exists(parts, ignored)) {
+    return fail(Code::kPartsMissing, "{}: no part of it is written; run the parts first", target_);
+  }
+  partial_ = parts;
+  return {};
 }
 
 /// Neither a folder with something in it (unless it may be replaced) nor anything else.
@@ -268,10 +286,25 @@ Status Publication::make_parents() {
   return {};
 }
 
+/// Moves it to the place of the empty folder that was made: of several who want it one gets it.
+Status Publication::take_over(const std::string& unfinished) {
+  const int failed = calls_->rename(unfinished, partial_);
+  if (failed == 0) return {};
+  (void)::rmdir(partial_.c_str());
+  partial_.clear();
+  return fail_errno(failed, fmt::format("{}: cannot take over this unfinished output", unfinished));
+}
+
 Status Publication::open_partial() {
   lock_ = UniqueFd(::open(partial_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  // Some network file systems have no locks; the process number in the name must do there.
-  if (lock_.valid()) (void)::flock(lock_.get(), LOCK_EX | LOCK_NB);
+  const bool is_part = options_.is_part;
+  const bool is_locked =
+      lock_patiently(lock_, is_part ? FolderLock::kWithOthers : FolderLock::kAlone);
+  if (!is_locked && !options_.parts_id.empty()) {
+    return fail(Code::kTargetExists, "{}: {}", target_,
+                is_part ? "it is being published now, or removed; nothing is left to be written"
+                        : "a part of it is being written now; publish it when that is done");
+  }
   directory_ = SW_TRY(open_local_directory_as(partial_, target_));
   return {};
 }
@@ -279,6 +312,14 @@ Status Publication::open_partial() {
 // A folder in the hidden one by the name that it will have.
 std::string Publication::shown(const std::string& folder) const {
   return folder.starts_with(partial_) ? target_ + folder.substr(partial_.size()) : folder;
+}
+
+Status Publication::sync_folders() const {
+  SW_TRY(sync_tree());
+  const std::string parent = fs::path(partial_).parent_path().string();
+  const int failed = calls_->sync_folder(parent);
+  if (failed == 0) return {};
+  return fail_errno(failed, fmt::format("{}: cannot make this folder durable", parent));
 }
 
 Status Publication::sync_tree() const {
@@ -431,16 +472,13 @@ std::vector<std::string> stale_partials(std::string_view target) {
   std::vector<std::string> stale;
   const auto resolved = resolve(std::string(target));
   if (!resolved) return stale;
-  const std::string prefix = partial_prefix(*resolved);
-  std::error_code error;
-  for (fs::directory_iterator entry(resolved->parent_path(), error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (!name.starts_with(prefix)) continue;
-    const pid_t pid = process_of(std::string_view(name).substr(prefix.size()));
-    if (pid != 0 && is_abandoned(entry->path(), pid)) stale.push_back(entry->path().string());
+  const auto outputs = list_partial_outputs(resolved->parent_path().string());
+  if (!outputs) return stale;
+  for (const PartialOutput& output : *outputs) {
+    const bool is_of_target =
+        output.path.starts_with((resolved->parent_path() / partial_prefix(*resolved)).string());
+    if (is_of_target && output.state == PartialState::kAbandoned) stale.push_back(output.path);
   }
-  std::ranges::sort(stale);
   return stale;
 }
 

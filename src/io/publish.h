@@ -39,6 +39,17 @@ struct PublishOptions {
   /// Files or folders that were read before: a target may lie in them, but not around them.
   std::vector<std::string> kept;
   std::uint64_t bytes_needed = 0;  ///< 0 skips the check for free space
+  /// A hidden folder that an earlier run left: it is taken over with what is in it. Empty: a new
+  /// one.
+  std::string unfinished = {};
+  /// Whether the hidden folder stays when there is no commit().
+  bool keeps_unfinished = false;
+  /// Of an output that several processes write: what they agree on, see parts_folder(). Empty: it
+  /// is this process's alone.
+  std::string parts_id = {};
+  /// With `parts_id`: this process writes a part, and others may too. It makes the folder where it
+  /// is missing. Else it is the one that publishes, and alone.
+  bool is_part = false;
   /// Asked, before the work and again before replacing, how a target that is not empty may be
   /// replaced; null: not at all.
   std::function<Result<Replace>(const std::string& target)> may_replace;
@@ -48,18 +59,19 @@ struct PublishOptions {
 
 /// An output folder that appears whole or not at all. It is built in a hidden folder beside the
 /// target, `.<name>.partial-<pid>-<n>`, and moved into place by commit(). Until then the source and
-/// the old target are untouched; without commit() the destructor removes the hidden folder, and
-/// folders above the target that were made for it. Not
-/// thread-safe, except that directory() follows Directory's rules. Other processes may write into
-/// partial_path() too, before commit().
+/// the old target are untouched; without commit() the destructor removes the hidden folder (unless
+/// it is to be kept), and folders above the target that were made for it. Not thread-safe, except
+/// that directory() follows Directory's rules. Other processes may write into partial_path() too,
+/// before commit().
 class Publication {
  public:
   /// Checks everything that can be checked before the work and makes the hidden folder. Errors:
   /// kTargetInsideSource (the same, or one inside the other, whatever links lie between; of what is
   /// kept only the same or inside the target),
-  /// kTargetExists (a file; not empty without `may_replace`, or a folder that check_may_be_replaced
-  /// refuses; what may_replace says), kNotFound and kPermission (the folder that the target, or the
-  /// first missing one above it, is made in), kDiskSpace.
+  /// kTargetExists (a file; another run is writing it now; not empty without `may_replace`, or a
+  /// folder that check_may_be_replaced refuses; what may_replace says), kNotFound and kPermission
+  /// (the folder that the target, or the first missing one above it, is made in), kDiskSpace,
+  /// kPartsMissing (the hidden folder that parts would have made).
   [[nodiscard]] static Result<std::unique_ptr<Publication>> begin(
       PublishOptions options,
       std::shared_ptr<PublishCalls> calls = std::make_shared<PublishCalls>());
@@ -70,6 +82,10 @@ class Publication {
   /// Where to write. Each file's own sync() is the writer's duty.
   [[nodiscard]] Directory& directory() { return *directory_; }
   [[nodiscard]] const std::string& partial_path() const { return partial_; }
+  /// Whether this process made the hidden folder.
+  [[nodiscard]] bool is_new() const { return is_new_; }
+  /// Makes the hidden folder durable, and those in it: what a part does once its files are.
+  [[nodiscard]] Status sync_folders() const;
   /// Makes all folders durable, moves the result into place and makes that durable. On error the
   /// old target is in place, unless the message says otherwise. To be called once.
   [[nodiscard]] Status commit();
@@ -77,6 +93,9 @@ class Publication {
  private:
   Publication(PublishOptions options, std::shared_ptr<PublishCalls> calls, std::string target,
               std::string partial);
+  [[nodiscard]] Status make_hidden_folder(const std::string& parts);
+  [[nodiscard]] Status take_over(const std::string& unfinished);
+  [[nodiscard]] Status join(const std::string& parts);
   [[nodiscard]] Status open_partial();
   [[nodiscard]] Status sync_tree() const;
   [[nodiscard]] Status check_target();
@@ -97,6 +116,7 @@ class Publication {
   std::optional<Replace> replace_;         // of a target that is not empty
   UniqueFd lock_;  // held while the publication lives: tells a live run from a dead one
   std::unique_ptr<Directory> directory_;
+  bool is_new_ = false;
   bool committed_ = false;
 };
 

@@ -118,4 +118,12 @@ Result<std::unique_ptr<WritableFile>> RecordingDirectory::create(std::string_vie
   return std::make_unique<RecordedWritableFile>(std::move(inner), std::move(entry));
 }
 
+Result<std::unique_ptr<WritableFile>> RecordingDirectory::reopen(std::string_view path,
+                                                                 std::uint64_t size) {
+  auto inner = SW_TRY(inner_.reopen(path, size));
+  Entry entry(journal_, path);
+  entry.note([](FileRecord& file) { ++file.creates; });
+  return std::make_unique<RecordedWritableFile>(std::move(inner), std::move(entry));
+}
+
 }  // namespace shardwright

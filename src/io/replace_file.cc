@@ -67,7 +67,11 @@ Status replace_file(const std::string& path, std::string_view bytes) {
     ::unlink(file.path.c_str());
     return status;
   }
-  return sync_folder_of(path);
+  const Status synced = sync_folder_of(path);
+  if (synced) return {};
+  return fail(synced.error().code,
+              "{}; the new file {} is in place but may not outlive a power failure",
+              synced.error().message, path);
 }
 
 Result<std::string> write_backup(const std::string& path, std::string_view bytes) {

@@ -71,6 +71,15 @@ Result<std::shared_ptr<const ReadableFile>> SourceFiles::get(std::uint32_t file)
   return slot.file;
 }
 
+Result<FileVersion> SourceFiles::version(std::uint32_t file) const {
+  const std::scoped_lock lock(mutex_);
+  const Slot& slot = slots_[file];
+  if (slot.stays_open) return FileVersion{.size_bytes = slot.file->size()};
+  if (slot.file) return slot.file->version();
+  const Directory& directory = slot.directory ? *slot.directory : *directory_;
+  return directory.version(paths_[file]);
+}
+
 Status SourceFiles::read_at(std::uint32_t file, std::uint64_t offset, std::span<std::byte> buffer) {
   const std::shared_ptr<const ReadableFile> source = SW_TRY(get(file));
   const auto named = [&](Status status) -> Status {

@@ -32,6 +32,9 @@ class SourceFiles {
   /// The file stays open while the caller holds it. It must not outlive this object. What is read
   /// from it is compared with nothing.
   [[nodiscard]] Result<std::shared_ptr<const ReadableFile>> get(std::uint32_t file);
+  /// What a file is, or was when it was opened. Opens nothing. Of one that is no name in a
+  /// directory only the size is told.
+  [[nodiscard]] Result<FileVersion> version(std::uint32_t file) const;
   /// get and read_at in one. Error: kPayloadDamaged too, when that completes a record that has
   /// another CRC-32 than its archive says.
   [[nodiscard]] Status read_at(std::uint32_t file, std::uint64_t offset,

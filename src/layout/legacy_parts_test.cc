@@ -255,8 +255,7 @@ RC_GTEST_PROP(LegacyShards, AreWhatPartsUndo, ()) {
   for (const LegacyRank& rank : grid) {
     const auto stages = stage_contents(config, rank.pipeline, layers, false, false).value();
     for (const StageContents& stage : stages) {
-      const std::vector<LegacyShard> shards =
-          legacy_shards(canonical, config, rank, stage, modules);
+      const std::vector<LegacyShard> shards = legacy_shards(canonical, config, stage, modules);
       std::vector<TensorDesc> own;
       for (const LegacyShard& shard : shards) own.push_back(shard.desc);
       const LegacyStage place{config, rank, stage.first_layer, 2, false};
@@ -267,8 +266,8 @@ RC_GTEST_PROP(LegacyShards, AreWhatPartsUndo, ()) {
           const ShardRun& run = shards[i].runs[r];
           RC_ASSERT(parts[i][r].canonical.name == canonical[run.canonical].name);
           RC_ASSERT(parts[i][r].canonical.shape == canonical[run.canonical].shape);
-          RC_ASSERT(parts[i][r].box == run.box);
-          stored[run.canonical].chunks.push_back({run.box, 0, {}, {}});
+          RC_ASSERT(parts[i][r].box == box_of(run, rank));
+          stored[run.canonical].chunks.push_back({box_of(run, rank), 0, {}, {}});
         }
       }
     }

@@ -46,10 +46,9 @@ bool belongs(const TensorDesc& tensor, const StageContents& stage) {
 class Sharder {
  public:
   Sharder(std::span<const TensorDesc> canonical, const ParallelConfig& config,
-          const LegacyRank& rank, const StageContents& stage, const LegacyModules& modules)
+          const StageContents& stage, const LegacyModules& modules)
       : canonical_(canonical),
         config_(config),
-        rank_(rank),
         stage_(stage),
         modules_(modules),
         fusion_(modules.fused_latent ? canonical : std::span<const TensorDesc>()) {
@@ -112,26 +111,27 @@ class Sharder {
     const auto& [whole, part] = place;
     LegacyShard& shard =
         shard_of(legacy_from_canonical(whole, stage_.first_layer, expert, modules_));
-    Box box = Box::whole(tensor.shape);
+    ShardRun run{index, Box::whole(tensor.shape), part, expert.has_value()};
+    run.is_expert = rule.is_expert;
+    run.axis = rule.axis;
+    run.ways = rule.is_expert ? config_.expert_tensor : tensor_size_of(tensor.name, config_);
     if (expert) {
-      box.origin[0] = rank_.expert * (tensor.shape[0] / config_.expert) + *expert;
-      box.shape[0] = 1;
+      run.experts = tensor.shape[0] / config_.expert;
+      run.box.origin[0] = *expert;
+      run.box.shape[0] = 1;
     }
-    const std::int64_t ways =
-        rule.is_expert ? config_.expert_tensor : tensor_size_of(tensor.name, config_);
-    const std::int64_t rank = rule.is_expert ? rank_.expert_tensor : rank_.tensor % ways;
     const std::int64_t halves = rule.in_two ? 2 : 1;
     for (std::int64_t half = 0; half < halves; ++half) {
       if (rule.axis >= 0) {
-        const std::int64_t own = tensor.shape[rule.axis] / (ways * halves);
-        box.origin[rule.axis] = half * own * ways + rank * own;
-        box.shape[rule.axis] = own;
+        const std::int64_t own = tensor.shape[rule.axis] / (run.ways * halves);
+        run.box.origin[rule.axis] = half * own * run.ways;
+        run.box.shape[rule.axis] = own;
       }
-      append(shard, tensor.dtype, {index, box, part, expert.has_value()});
+      append(shard, tensor.dtype, run);
     }
   }
 
-  static void append(LegacyShard& shard, DType dtype, ShardRun run) {
+  static void append(LegacyShard& shard, DType dtype, const ShardRun& run) {
     const int lead = run.one_expert ? 1 : 0;
     Dims shape;
     for (int axis = lead; axis < run.box.axes(); ++axis) shape.push_back(run.box.shape[axis]);
@@ -152,7 +152,6 @@ class Sharder {
 
   std::span<const TensorDesc> canonical_;
   const ParallelConfig& config_;
-  const LegacyRank& rank_;
   const StageContents& stage_;
   const LegacyModules& modules_;
   LatentFusion fusion_;
@@ -162,6 +161,16 @@ class Sharder {
 };
 
 }  // namespace
+
+Box box_of(const ShardRun& run, const LegacyRank& rank) {
+  Box box = run.box;
+  if (run.one_expert) box.origin[0] += rank.expert * run.experts;
+  if (run.axis >= 0) {
+    const std::int64_t number = run.is_expert ? rank.expert_tensor : rank.tensor % run.ways;
+    box.origin[run.axis] += number * box.shape[run.axis];
+  }
+  return box;
+}
 
 Result<std::vector<StageContents>> stage_contents(const ParallelConfig& config,
                                                   std::int64_t pipeline_rank, std::int64_t layers,
@@ -185,9 +194,9 @@ Result<std::vector<StageContents>> stage_contents(const ParallelConfig& config,
 }
 
 std::vector<LegacyShard> legacy_shards(std::span<const TensorDesc> canonical,
-                                       const ParallelConfig& config, const LegacyRank& rank,
-                                       const StageContents& stage, const LegacyModules& modules) {
-  return Sharder(canonical, config, rank, stage, modules).run();
+                                       const ParallelConfig& config, const StageContents& stage,
+                                       const LegacyModules& modules) {
+  return Sharder(canonical, config, stage, modules).run();
 }
 
 }  // namespace shardwright

@@ -16,10 +16,17 @@ namespace shardwright {
 /// A run of a rank's tensor along its first axis, and the box of a canonical tensor that it is.
 struct ShardRun {
   std::size_t canonical = 0;  ///< index of the canonical tensor
-  Box box;                    ///< in it
+  Box box;                    ///< in it, for the rank whose coordinates are all 0
   int order = 0;              ///< of a mixer's parts, which canonical tensors may list otherwise
   bool one_expert = false;    ///< axis 0 of the box is one expert, an axis the rank's tensor lacks
+  std::int64_t experts = 0;   ///< then: of each rank
+  int axis = -1;              ///< the axis that tensor ranks share out; -1 where all hold the same
+  std::int64_t ways = 1;      ///< among how many of them
+  bool is_expert = false;     ///< among the experts' tensor ranks
 };
+
+/// The box of a rank.
+[[nodiscard]] Box box_of(const ShardRun& run, const LegacyRank& rank);
 
 /// A tensor of one rank's state dict. Its runs follow one another along its first axis.
 struct LegacyShard {
@@ -44,11 +51,11 @@ struct StageContents {
                                                                 std::int64_t layers, bool has_mtp,
                                                                 bool is_tied);
 
-/// The tensors of one rank's state dict, the reverse of legacy_parts. `canonical` are all of the
-/// model's tensors, one per layer. REQUIRES: Placement::place accepts each of them for `config`.
+/// The tensors of a rank's state dict, the reverse of legacy_parts: all ranks of a pipeline stage
+/// have the same ones, and box_of() says what of each. `canonical` are all of the model's tensors,
+/// one per layer. REQUIRES: Placement::place accepts each of them for `config`.
 [[nodiscard]] std::vector<LegacyShard> legacy_shards(std::span<const TensorDesc> canonical,
                                                      const ParallelConfig& config,
-                                                     const LegacyRank& rank,
                                                      const StageContents& stage,
                                                      const LegacyModules& modules);
 

@@ -96,6 +96,20 @@ TEST(ShardRule, KnowsColumnRowExpertAndReplicated) {
   EXPECT_EQ(shard_rule("decoder.layers.0.self_attention.linear_q_down_proj.weight", 2, false).axis,
             -1);
   EXPECT_EQ(shard_rule("decoder.layers.0.self_attention.q_layernorm.weight", 1, false).axis, -1);
+  const std::string attention = "decoder.layers.0.self_attention.";
+  for (const char* part :
+       {"q_proj", "k_proj", "v_proj", "q_conv1d", "k_conv1d", "v_conv1d", "f_proj", "f_b_proj",
+        "b_proj", "g_proj", "g_b_proj", "q_b_proj", "kv_b_proj"}) {
+    EXPECT_EQ(shard_rule(attention + part + ".weight", 2, false).axis, 0) << part;
+  }
+  EXPECT_EQ(shard_rule(attention + "o_proj.weight", 2, false).axis, 1);
+  for (const char* part : {"q_a_proj", "kv_a_proj_with_mqa", "f_a_proj", "g_a_proj"}) {
+    EXPECT_EQ(shard_rule(attention + part + ".weight", 2, false).axis, -1) << part;
+  }
+  EXPECT_EQ(shard_rule(attention + "A_log", 1, false).axis, 0);
+  EXPECT_EQ(shard_rule(attention + "A_log", 4, false).axis, 2);
+  EXPECT_EQ(shard_rule(attention + "core_attention.attn_sink", 1, false).axis, 0);
+  EXPECT_EQ(shard_rule("vision_tower.layers.0.self_attention.q_proj.weight", 2, false).axis, -1);
   const std::string tower = "vision_model.decoder.layers.";
   EXPECT_EQ(shard_rule(tower + "0.self_attention.k_layernorm.weight", 1, false).axis, 0);
   EXPECT_EQ(shard_rule(tower + "self_attention.q_layernorm.weight", 1, false).axis, 0);

@@ -37,6 +37,22 @@ constexpr std::array kRows = {
     Row{"linear_fc2.weight", Cut::kLast},
     Row{"eh_proj.weight", Cut::kFirst},
     Row{"core_attention.softmax_offset", Cut::kFirst},
+    Row{"core_attention.attn_sink", Cut::kFirst},
+    // Delta attention, and latent attention beside it, as Megatron-Bridge has both for Kimi K3.
+    Row{"self_attention.q_proj.weight", Cut::kFirst},
+    Row{"self_attention.k_proj.weight", Cut::kFirst},
+    Row{"self_attention.v_proj.weight", Cut::kFirst},
+    Row{"self_attention.q_conv1d.weight", Cut::kFirst},
+    Row{"self_attention.k_conv1d.weight", Cut::kFirst},
+    Row{"self_attention.v_conv1d.weight", Cut::kFirst},
+    Row{"self_attention.f_proj.weight", Cut::kFirst},
+    Row{"self_attention.f_b_proj.weight", Cut::kFirst},
+    Row{"self_attention.b_proj.weight", Cut::kFirst},
+    Row{"self_attention.g_proj.weight", Cut::kFirst},
+    Row{"self_attention.g_b_proj.weight", Cut::kFirst},
+    Row{"self_attention.q_b_proj.weight", Cut::kFirst},
+    Row{"self_attention.kv_b_proj.weight", Cut::kFirst},
+    Row{"self_attention.o_proj.weight", Cut::kLast},
     Row{"A_log", Cut::kFirst},
     Row{"dt_bias", Cut::kFirst},
     Row{"mixer.D", Cut::kFirst},
@@ -104,6 +120,9 @@ ShardRule shard_rule(std::string_view name, int axes, bool is_gated) {
         row.suffix.starts_with("word_embeddings") || row.suffix.starts_with("output_layer");
   }
   if (is_split_part(name) || is_cut_norm(name)) rule.axis = first;
+  // Kimi Linear has the decays of its heads along the third of four axes.
+  constexpr int kAxesOfDecays = 4;
+  if (axes == kAxesOfDecays && ends_with_component(name, "self_attention.A_log")) rule.axis = 2;
   // A hostile file can give any name any number of axes.
   if (rule.expert_axis >= axes) rule.expert_axis = -1;
   if (rule.axis >= axes || rule.axis < first) rule.axis = -1;

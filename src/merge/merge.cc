@@ -174,7 +174,7 @@ class Merge {
     TargetParts parts;
     parts.tensors = draft_identity(joined_.catalog, {});
     order_like(whole_.keys, parts.tensors);
-    const ModelTensors model = SW_TRY(model_tensors(joined_.catalog, whole_.config_text));
+    const ModelTensors model = SW_TRY(model_tensors(joined_.catalog, whole_.config_text, nullptr));
     SW_TRY(add_merged_documents(whole_.config_text, !model.quantised.empty(),
                                 has_config_folder_ ? request_.config : std::string(), parts,
                                 prepared.notes));

@@ -10,10 +10,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "canonical/built_in_models.h"
 #include "canonical/families.h"
 #include "codec/json_text.h"
 #include "convert/golden.h"
+#include "model/built_in_models.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 

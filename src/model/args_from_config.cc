@@ -79,10 +79,7 @@ class ArgsBuilder {
       return {};
     }
     if (rule.kind == RuleKind::kIndexerLayers) return apply_indexers(rule);
-    if (rule.kind == RuleKind::kInverted) {
-      apply_inverted(rule);
-      return {};
-    }
+    if (rule.kind == RuleKind::kInverted) return apply_inverted(rule);
     if (lists_kinds(rule)) return apply_kinds(rule);
     if (tells_windows(rule)) return apply_window_layers(rule);
     if (rule.kind == RuleKind::kInverseSqrt || rule.kind == RuleKind::kFraction) {
@@ -273,10 +270,16 @@ class ArgsBuilder {
     return {};
   }
 
-  void apply_inverted(const ConfigRule& rule) {
+  Status apply_inverted(const ConfigRule& rule) {
     const ArgValue* found = find_set(hf_, rule.hf[0]);
-    const auto* list = found == nullptr ? nullptr : std::get_if<Pattern>(found);
-    if (list != nullptr) set(rule.args[0], ArgValue{inverted(*list)});
+    if (found == nullptr) return {};
+    if (const auto* types = std::get_if<std::vector<std::string>>(found)) {
+      const std::int64_t layers = SW_TRY(layers_of(sizes_));
+      set(rule.args[0], ArgValue{inverted(SW_TRY(from_layer_types(*types, layers)))});
+    } else if (const auto* list = std::get_if<Pattern>(found)) {
+      set(rule.args[0], ArgValue{inverted(*list)});
+    }
+    return {};
   }
 
   Status apply_kinds(const ConfigRule& rule) {

@@ -100,6 +100,54 @@ class GroupedAttention {
   std::optional<bool> is_gated_;
 };
 
+// Layers with a sliding window may have key-value heads of their own; heads of values then have
+// their own width too (MiMo-V2-Flash).
+class WindowedAttention {
+ public:
+  explicit WindowedAttention(StatedArguments& stated) : stated_(stated) {
+    heads_ = stated.number({"num_attention_heads"});
+    channels_ = stated.number({"kv_channels"});
+    values_ = stated.number({"v_head_dim"});
+    groups_ = stated.number({"num_query_groups"});
+    windowed_ = stated.number({"swa_num_query_groups"});
+  }
+
+  [[nodiscard]] bool is_told() const { return windowed_.has_value(); }
+
+  void check(const Layer& layer) {
+    const TensorDesc* const projection = matrix(layer, "self_attention.linear_proj.weight");
+    const TensorDesc* const fused = matrix(layer, "self_attention.linear_qkv.weight");
+    if (projection == nullptr || fused == nullptr || !heads_ || !channels_ || !values_ ||
+        !groups_) {
+      return;
+    }
+    for (const std::string_view name : {"num_attention_heads", "kv_channels", "v_head_dim",
+                                        "num_query_groups", "swa_num_query_groups"}) {
+      stated_.hold(name);
+    }
+    if (columns_of(projection) != *heads_ * *values_) {
+      stated_.contradict("v_head_dim",
+                         fmt::format("{} has {} columns, for {} heads", shown_by(*projection),
+                                     columns_of(projection), *heads_));
+      return;
+    }
+    // Layers with sinks are those with a window.
+    const bool is_windowed = layer.contains("self_attention.core_attention.softmax_offset");
+    const std::int64_t groups = is_windowed ? *windowed_ : *groups_;
+    if (rows_of(fused) == *heads_ * *channels_ + groups * (*channels_ + *values_)) return;
+    stated_.contradict(is_windowed ? "swa_num_query_groups" : "num_query_groups",
+                       shown_by(*fused) + " has not the rows for it");
+  }
+
+ private:
+  StatedArguments& stated_;
+  Number heads_;
+  Number channels_;
+  Number values_;
+  Number groups_;
+  Number windowed_;
+};
+
 // Multi-latent attention, by the tensors that it has instead of `linear_qkv`.
 class LatentAttention {
  public:
@@ -244,9 +292,14 @@ void check_attention(const LanguageTensors& model, StatedArguments& stated) {
                       fmt::format("it must divide num_attention_heads, {}", *heads));
   }
   GroupedAttention grouped(stated.number({"hidden_size"}), stated);
+  WindowedAttention windowed(stated);
   LatentAttention latent(stated);
   for (const auto& [number, layer] : model.layers()) {
-    grouped.check(layer);
+    if (windowed.is_told()) {
+      windowed.check(layer);
+    } else {
+      grouped.check(layer);
+    }
     latent.check(layer);
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/argument_check.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -235,6 +236,29 @@ TEST(ArgumentCheck, FindsEachSizeOfLatentAttention) {
   EXPECT_THAT(run.with("multi_latent_attention", false), ElementsAre("multi_latent_attention"));
   EXPECT_THAT(run.with("qk_layernorm", false), ElementsAre("qk_layernorm"));
   EXPECT_THAT(latent_run(0).with("q_lora_rank", whole(4)), ElementsAre("q_lora_rank"));
+}
+
+TEST(ArgumentCheck, FindsEachSizeOfWindowsWithHeadsOfTheirOwn) {
+  const auto tensor = [](int layer, const std::string& name, const Dims& shape) {
+    return TensorDesc{fmt::format("decoder.layers.{}.self_attention.{}", layer, name), DType::kBF16,
+                      shape};
+  };
+  SavedRun run;
+  run.tensors = {tensor(0, "linear_qkv.weight", {17, 8}), tensor(0, "linear_proj.weight", {8, 8}),
+                 tensor(1, "linear_qkv.weight", {22, 8}), tensor(1, "linear_proj.weight", {8, 8}),
+                 tensor(1, "core_attention.softmax_offset", {4})};
+  run.args = {{"hidden_size", whole(8)},
+              {"num_attention_heads", whole(4)},
+              {"group_query_attention", true},
+              {"num_query_groups", whole(1)},
+              {"swa_num_query_groups", whole(2)},
+              {"kv_channels", whole(3)},
+              {"v_head_dim", whole(2)}};
+  EXPECT_THAT(contradicted_arguments(run.args, run.tensors), IsEmpty());
+  EXPECT_THAT(run.with("v_head_dim", whole(3)), ElementsAre("v_head_dim"));
+  EXPECT_THAT(run.with("num_query_groups", whole(2)), ElementsAre("num_query_groups"));
+  EXPECT_THAT(run.with("swa_num_query_groups", whole(1)), ElementsAre("swa_num_query_groups"));
+  EXPECT_THAT(run.with("kv_channels", whole(2)), Contains("num_query_groups"));
 }
 
 TEST(ArgumentCheck, ReadsAHybridsPattern) {

@@ -30,10 +30,15 @@ std::optional<ArgValue> list_value(const nlohmann::json& list) {
   if (!list.empty() && std::ranges::all_of(list, is_text)) {
     return ArgValue{list.get<std::vector<std::string>>()};
   }
-  std::vector<std::int64_t> numbers;
+  std::vector<std::int64_t> numbers;  // of true and false: 1 and 0, as Megatron lists them
   for (const nlohmann::json& element : list) {
-    if (!element.is_number_integer()) return std::nullopt;
-    numbers.push_back(element.get<std::int64_t>());
+    if (element.is_boolean()) {
+      numbers.push_back(element.get<bool>() ? 1 : 0);
+    } else if (element.is_number_integer()) {
+      numbers.push_back(element.get<std::int64_t>());
+    } else {
+      return std::nullopt;
+    }
   }
   return ArgValue{std::move(numbers)};
 }

@@ -185,8 +185,11 @@ class ConfigCheck {
       if (shown.empty() || !a || shown.contains(*a) || (b && shown.contains(*b))) return;
       contradict(key, fmt::format("no layer's {} shows it", tensor));
     };
-    const Number ffn = stated("intermediate_size");
-    check("intermediate_size", "mlp.down_proj.weight", 1, ffn, ffn ? Number(*ffn * 2) : ffn);
+    // Where dense layers have a key of their own, the usual one is about experts (MiniMax-M3).
+    const std::string_view width =
+        stated("dense_intermediate_size") ? "dense_intermediate_size" : "intermediate_size";
+    const Number ffn = stated(width);
+    check(width, "mlp.down_proj.weight", 1, ffn, ffn ? Number(*ffn * 2) : ffn);
     const Number heads = stated("num_attention_heads");
     const Number hidden = stated("hidden_size");
     Number channels = stated("head_dim");

@@ -71,6 +71,17 @@ TEST(ConfigCheck, FindsNumbersThatNoTensorShows) {
   EXPECT_THAT(with("head_dim", 3), Contains("num_attention_heads"));
 }
 
+TEST(ConfigCheck, TakesTheWidthOfDenseLayersFromTheirOwnKey) {
+  HfConfig config = unknown_config();
+  config.values.insert_or_assign("intermediate_size", std::int64_t{3});
+  config.values.insert_or_assign("dense_intermediate_size", std::int64_t{5});
+  const auto tensors = sample().llama(false, false);
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)), IsEmpty());
+  config.values.insert_or_assign("dense_intermediate_size", std::int64_t{6});
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)),
+              ElementsAre("dense_intermediate_size"));
+}
+
 TEST(ConfigCheck, FindsNumbersThatNoModelHas) {
   for (const std::int64_t absurd :
        {std::int64_t{-3}, std::int64_t{0}, std::int64_t{1'000'000'000'000'000'000}}) {

@@ -145,7 +145,18 @@ class ConfigBuilder {
       return {};
     }
     set(rule.hf[0], ArgValue{kinds}, false);
-    if (whole(*found)) set(rule.hf[1], *found, false);
+    if (rule.hf.size() == 2) {
+      if (whole(*found)) set(rule.hf[1], *found, false);
+      return {};
+    }
+    Pattern full;
+    Pattern rest;
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const bool is_full = kinds[i] == "full_attention";
+      (is_full ? full : rest).push_back(static_cast<std::int64_t>(i) + 1);
+    }
+    set(rule.hf[2], ArgValue{std::move(full)}, false);
+    set(rule.hf[3], ArgValue{std::move(rest)}, false);
     return {};
   }
 

@@ -349,6 +349,26 @@ TEST(Args, SayWhichLayersHaveExperts) {
   EXPECT_EQ(again["mlp_only_layers"], nlohmann::json::parse("[0, 2, 4, 5]"));
 }
 
+TEST(Args, SayWhichLayersHaveExpertsAndNoRotaryEmbedding) {
+  nlohmann::json json = llama31();
+  json.update({{"num_hidden_layers", 4},
+               {"num_experts", 8},
+               {"num_shared_experts", 1},
+               {"moe_intermediate_size", 32},
+               {"sliding_window", 16},
+               {"is_moe_layer", {false, true, true, false}},
+               {"layer_types",
+                {"sliding_attention", "full_attention", "sliding_attention", "full_attention"}}});
+  const Arguments args = args_of("exaone_moe", json);
+  expect_arg(args, "moe_layer_freq", std::vector<std::int64_t>{0, 1, 1, 0});
+  expect_arg(args, "window_attn_skip_freq", std::int64_t{2});
+  expect_arg(args, "no_rope_freq", std::vector<std::int64_t>{0, 1, 0, 1});
+  json["layer_types"] = {"sliding_attention", "full_attention"};
+  const auto refused = args_from_hf_config(shipped("exaone_moe"), *config_of(json));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("found 2 entries, expected 4"));
+}
+
 TEST(Config, ListsWhatItGuessedAndWhatContradictsTheFamily) {
   Arguments args = plain_args();
   args["normalization"] = std::string("LayerNorm");

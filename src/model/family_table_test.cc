@@ -47,7 +47,10 @@ class Traits {
 
   [[nodiscard]] std::string attention() const {
     std::vector<std::string> words;
-    if (has("linear_kv_up_proj")) words.emplace_back("latent");
+    if (has("q_conv1d")) words.emplace_back("delta attention");
+    if (has("linear_kv_up_proj") || has("kv_b_proj") || has("linear_kv_proj")) {
+      words.emplace_back("latent");
+    }
     if (has("linear_qkv.weight")) words.emplace_back("grouped");
     if (has("self_attention.in_proj")) words.emplace_back("gated delta net");
     if (has("mixer.in_proj") || has("mixer.A_log")) words.emplace_back("Mamba");
@@ -56,14 +59,16 @@ class Traits {
       const bool whole = !norm->shape.empty() && norm->shape[0].text().find("heads") == 0;
       words.emplace_back(whole ? "norms over all heads" : "norms per head");
     }
-    if (has("softmax_offset")) words.emplace_back("sinks");
+    if (has("softmax_offset") || has("attn_sink")) words.emplace_back("sinks");
     if (has_window()) words.emplace_back("window");
     return fmt::format("{}", fmt::join(words, ", "));
   }
 
   [[nodiscard]] std::string mlp() const {
     std::vector<std::string> words;
-    if (const Rule* first = find(".mlp.linear_fc1.weight"); first != nullptr) {
+    const Rule* first = find(".mlp.linear_fc1.weight");
+    if (first == nullptr) first = find(".mlps.0.linear_fc1.weight");
+    if (first != nullptr) {
       const bool gated = first->hf.size() == 2 ||
                          (!first->shape.empty() && first->shape[0].text().starts_with("2 *"));
       words.emplace_back(gated ? "gated" : "plain");
@@ -155,8 +160,8 @@ way stands in [losses.md](losses.md).
 * **Import**: equal, bit by bit, to what Megatron-Bridge or mbridge made of the same files.
 * **Round trip**: models that transformers made come back bit by bit, also with a config.json alone
   and from Megatron's arguments alone. Of those that transformers lacks (MiMo, InternLM,
-  InternVLChatModel, LLaVA in its own code's names, LLaVA-OneVision 1.5 and 2, Kimi-VL, Ling 2)
-  tensors of the published names come back.
+  InternVLChatModel, LLaVA in its own code's names, LLaVA-OneVision 1.5 and 2, Kimi-VL, Ling 2,
+  Sarvam, LLaDA) tensors of the published names come back.
 * **Same logits**: Megatron-Core, built from the arguments written, computes what transformers does
   (of InternLM, what a Llama of the same weights does).
 
@@ -276,7 +281,8 @@ std::string by_model(const Evidence& evidence, std::span<const Mapping> mappings
   }
   std::string text =
       "\n## By model\n\nWhere nobody publishes Megatron names for an architecture, they are those "
-      "that Megatron-Core's own\nmodules of the same form have.\n\n"
+      "that Megatron-Core's own\nmodules of the same form have; parts that no module of it has "
+      "keep Hugging Face's names.\n\n"
       "| Model | Family | Architectures | Megatron names by | Truth |\n|---|---|---|---|---|\n";
   for (const auto& [key, row] : rows) text += row;
   return text;

@@ -86,6 +86,22 @@ Result<LayerKinds> kinds_of_interval(std::string_view name, const ArgValue& valu
   return alternating(*interval, layers);
 }
 
+/// The third name of a rule lists the numbers of the layers with full attention, counted from 1,
+/// as Kimi Linear's files do; nothing where the file has no such list.
+Result<std::optional<LayerKinds>> kinds_of_numbers(const ConfigRule& rule, const Arguments& hf,
+                                                   std::int64_t layers) {
+  const ArgValue* value = rule.hf.size() > 2 ? find_set(hf, rule.hf[2]) : nullptr;
+  if (value == nullptr) return std::optional<LayerKinds>();
+  const auto* numbers = std::get_if<std::vector<std::int64_t>>(value);
+  LayerKinds kinds(static_cast<std::size_t>(layers), std::string(kLinear));
+  const auto is_layer = [layers](std::int64_t number) { return number >= 1 && number <= layers; };
+  if (numbers == nullptr || !std::ranges::all_of(*numbers, is_layer)) {
+    return unreadable(rule.hf[2], to_string(*value), fmt::format("numbers from 1 to {}", layers));
+  }
+  for (const std::int64_t number : *numbers) kinds[static_cast<std::size_t>(number - 1)] = kFull;
+  return std::optional(std::move(kinds));
+}
+
 Status check_layer_count(std::string_view name, const LayerKinds& kinds, std::int64_t layers) {
   if (std::ssize(kinds) == layers) return {};
   return fail(Code::kConfigMissing, "{}: found {} layers, expected {}; make them agree", name,
@@ -106,6 +122,13 @@ Result<std::optional<LayerKinds>> layer_kinds_from_hf(const ConfigRule& rule, co
     listed = SW_TRY(kinds_of_list(rule, *list));
     SW_TRY(check_layer_count(rule.hf[0], *listed, layers));
   }
+  std::optional<LayerKinds> numbered = SW_TRY(kinds_of_numbers(rule, hf, layers));
+  if (listed && numbered && *listed != *numbered) {
+    return fail(Code::kConfigMissing,
+                "config.json: found {} = {}, expected the layers that {} lists; make them agree",
+                rule.hf[2], to_string(*find_set(hf, rule.hf[2])), rule.hf[0]);
+  }
+  if (numbered) listed = std::move(numbered);
   const ArgValue* value = find_set(hf, rule.hf[1]);
   if (value == nullptr && !listed && rule.fallback) value = &*rule.fallback;
   if (value == nullptr) return listed;

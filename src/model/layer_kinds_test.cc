@@ -48,6 +48,22 @@ TEST(LayerKinds, OfLinearAttentionAreANumberWhereTheyAlternateEvenly) {
   EXPECT_EQ(argument_of(with_default, {}, 9), ArgValue{std::int64_t{4}});
 }
 
+TEST(LayerKinds, OfLinearAttentionMayBeNumbersFromOne) {
+  ConfigRule rule = kLinear;
+  rule.hf = {"list", "short", "full", "rest"};
+  EXPECT_EQ(argument_of(rule, {{"full", Numbers{2, 4}}, {"rest", Numbers{1, 3}}}, 4),
+            ArgValue{std::int64_t{2}});
+  EXPECT_EQ(argument_of(rule, {{"full", Numbers{1, 4}}}, 4), (ArgValue{Numbers{0, 1, 1, 0}}));
+  EXPECT_EQ(argument_of(rule, {{"list", Words{kL, kF}}, {"full", Numbers{2}}}, 2),
+            ArgValue{std::int64_t{2}});
+  EXPECT_THAT(kinds_refusal(rule, {{"list", Words{kL, kF}}, {"full", Numbers{1}}}, 2),
+              HasSubstr("full = [1], expected the layers that list lists"));
+  for (const std::int64_t number : {0, 3}) {
+    EXPECT_THAT(kinds_refusal(rule, {{"full", Numbers{number}}}, 2),
+                HasSubstr("expected numbers from 1 to 2"));
+  }
+}
+
 TEST(LayerKinds, OfBlocksAreLetters) {
   const Words now{kL, "moe", kF, "mlp"};
   const Words once{"mamba", "moe", "attention", "mlp"};

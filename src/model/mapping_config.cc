@@ -235,7 +235,8 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
   }
   const bool lists_kinds = rule.kind == ConfigRule::Kind::kLinearAttention ||
                            rule.kind == ConfigRule::Kind::kBlockPattern;
-  if (lists_kinds && rule.hf.size() != 2) {
+  const bool may_number = rule.kind == ConfigRule::Kind::kLinearAttention && rule.hf.size() == 4;
+  if (lists_kinds && rule.hf.size() != 2 && !may_number) {
     return node.invalid(fmt::format("{} HF names", rule.hf.size()),
                         "the list of layers and its shorter form");
   }

@@ -135,7 +135,7 @@ struct ConfigRule {
                        ///< layer
     kExpertTypes,      ///< HF names every layer's MLP, Megatron says which have experts
     kIndexerLayers,    ///< HF names every layer's indexer, Megatron has a frequency and an offset
-    kInverted,         ///< a list of 0 and 1, exchanged
+    kInverted,         ///< a list of 0 and 1, exchanged; of layer types 1 for whole attention
     kListed,           ///< HF has numbers under keys of their own, Megatron lists them
     kSparseStep,       ///< HF gives a step and exceptions, Megatron lists every layer
     kAlike,            ///< the values of `hf` must be the same: Megatron cannot tell them apart

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "model/packed_tensors.h"
 
 namespace shardwright {
 namespace {
@@ -16,12 +17,15 @@ namespace {
 using Scales = QuantisationConfig::Scales;
 
 constexpr std::array<std::string_view, 2> kScaleEndings = {"_scale_inv", "_scale"};
+constexpr std::string_view kWeight = ".weight";
+constexpr std::string_view kOwnScale = ".scale";
 constexpr std::string_view kFp4Values = "_blocks";
 constexpr std::string_view kFp4Scales = "_scales";
 constexpr std::int64_t kFp4Group = 32;  // values that share an exponent, in 16 bytes
 // What serving software multiplies activations and caches with: no part of the weights.
-constexpr std::array<std::string_view, 5> kOfActivations = {
-    ".input_scale", ".activation_scale", ".output_scale", ".k_scale", ".v_scale"};
+constexpr std::array<std::string_view, 8> kOfActivations = {
+    ".input_scale", ".activation_scale", ".output_scale",       ".q_scale",
+    ".k_scale",     ".v_scale",          ".input_global_scale", ".input_zero_point"};
 
 bool is_f8(DType dtype) {
   return dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2 || dtype == DType::kF8E4M3Fnuz ||
@@ -34,13 +38,17 @@ std::string one_tensor(const TensorDesc& desc) {
 
 class Joiner {
  public:
-  Joiner(std::span<const TensorDesc> stored, const QuantisationConfig& config)
-      : stored_(stored), config_(config), part_of_(stored.size(), Part::kPlain) {
-    for (std::uint32_t i = 0; i < stored.size(); ++i) by_name_.emplace(stored[i].name, i);
-  }
+  Joiner(std::span<const TensorDesc> stored, const QuantisationConfig& config,
+         const StoredContents* contents)
+      : stored_(stored, contents), config_(config), part_of_(stored.size(), Part::kPlain) {}
 
   Result<ModelTensors> run() {
     for (std::uint32_t i = 0; i < stored_.size(); ++i) {
+      std::optional<QuantisedTensor> packed = SW_TRY(join_packed(stored_, config_, i));
+      if (packed) add(std::move(*packed));
+    }
+    for (std::uint32_t i = 0; i < stored_.size(); ++i) {
+      if (part_of_[i] != Part::kPlain) continue;
       if (is_f8(stored_[i].dtype)) SW_TRY(join_f8(i));
       if (is_fp4_part(i, kFp4Values)) SW_TRY(join_fp4(i));
     }
@@ -53,8 +61,7 @@ class Joiner {
   enum class Part : std::uint8_t { kPlain, kValues, kScales, kIgnored };
 
   [[nodiscard]] std::optional<std::uint32_t> find(const std::string& name) const {
-    const auto found = by_name_.find(name);
-    return found == by_name_.end() ? std::nullopt : std::optional(found->second);
+    return stored_.find(name);
   }
 
   // fp4 is stored as plain bytes: the names and the config tell.
@@ -76,22 +83,28 @@ class Joiner {
     }
     if (config_.unsupported.empty()) return {};
     return fail(Code::kDtypeUnsupported,
-                "config.json: quantization_config: found quant_method {} {}, expected fp8, "
-                "fbgemm_fp8, compressed-tensors or modelopt with float8 weights, or mxfp4; copy "
-                "the tensors as they are (--to safetensors)",
-                config_.method, config_.unsupported);
+                "config.json: quantization_config: found quant_method {} {} (tensor {}), expected "
+                "one that docs/formats/quantised.md lists; copy the tensors as they are (--to "
+                "safetensors)",
+                config_.method, config_.unsupported, values.name);
   }
 
   Status join_f8(std::uint32_t index) {
     const TensorDesc& values = stored_[index];
     SW_TRY(check_method(values));
+    if (!config_.has_float8) {
+      SW_TRY(check_scales_alone(values));
+      return fail(Code::kDtypeUnsupported,
+                  "{}: found {}, and no such weights in quantization_config of config.json",
+                  stored_.where(index), torch_name(values.dtype));
+    }
     if (values.dtype != DType::kF8E4M3) {
       return fail(Code::kDtypeUnsupported, "tensor {}: found {}, expected {} with scales",
                   values.name, torch_name(values.dtype), torch_name(DType::kF8E4M3));
     }
     std::optional<std::uint32_t> scales;
-    for (const std::string_view ending : kScaleEndings) {
-      const auto found = find(values.name + std::string(ending));
+    for (const std::string& name : scale_names(values.name)) {
+      const auto found = find(name);
       if (found && scales) {
         return fail(Code::kDuplicateName, "tensor {}: found scales {} and {}, expected one of them",
                     values.name, stored_[*scales].name, stored_[*found].name);
@@ -111,11 +124,26 @@ class Joiner {
                   "tensor {}: found scales of {}, expected float32, bfloat16, float16 or {}",
                   factors.name, torch_name(factors.dtype), torch_name(DType::kF8E8M0));
     }
-    QuantisedTensor joined{values, index, *scales, false, {}, {}, {}};
-    joined.desc.dtype = DType::kBF16;
-    for (int axis = 0; axis < values.shape.size(); ++axis) joined.stored_order.push_back(axis);
+    QuantisedTensor joined;
+    joined.values = index;
+    joined.scales = *scales;
+    joined.desc = {values.name, DType::kBF16, values.shape};
+    joined.scheme = "fp8 e4m3";
+    joined.scale_dtype = factors.dtype;
     SW_TRY(fit_grid(factors, joined));
-    return add(std::move(joined));
+    add(std::move(joined));
+    return {};
+  }
+
+  // DeepSeek-V4 calls the scales of `X.weight` `X.scale`.
+  [[nodiscard]] std::vector<std::string> scale_names(const std::string& values) const {
+    std::vector<std::string> names;
+    for (const std::string_view ending : kScaleEndings)
+      names.push_back(values + std::string(ending));
+    if (config_.has_exponents && values.ends_with(kWeight)) {
+      names.push_back(values.substr(0, values.size() - kWeight.size()) + std::string(kOwnScale));
+    }
+    return names;
   }
 
   // How the scales lie over the values.
@@ -201,20 +229,27 @@ class Joiner {
     if (!columns) return fail(Code::kLimit, "tensor {}: its shape is too large", values.name);
     const Dims shape{bytes[0], *columns, bytes[1]};
     SW_TRY(element_count(shape));
-    return add({{name, DType::kBF16, shape},
-                index,
-                *scales,
-                true,
-                {0, 2, 1},
-                {1, kFp4Group, 1},
-                {bytes[1] * bytes[2], 1, bytes[2]}});
+    QuantisedTensor joined;
+    joined.values = index;
+    joined.scales = *scales;
+    joined.desc = {name, DType::kBF16, shape};
+    joined.scheme = "mxfp4";
+    joined.dtype = DType::kF4E2M1X2;
+    joined.scale_dtype = DType::kF8E8M0;
+    joined.strides = {bytes[1] * *columns, 1, *columns};
+    joined.block = {1, kFp4Group, 1};
+    joined.stride = {bytes[1] * bytes[2], 1, bytes[2]};
+    add(std::move(joined));
+    return {};
   }
 
-  Status add(QuantisedTensor joined) {
+  void add(QuantisedTensor joined) {
     part_of_[joined.values] = Part::kValues;
-    part_of_[joined.scales] = Part::kScales;
+    for (const std::uint32_t companion : companions_of(joined)) {
+      part_of_[companion] = Part::kScales;
+    }
+    for (const std::uint32_t more : joined.more) part_of_[more] = Part::kScales;
     result_.quantised.push_back(std::move(joined));
-    return {};
   }
 
   // Weights of methods that are not read come as whole numbers and scales.
@@ -240,6 +275,7 @@ class Joiner {
                     kFp4Values);
       }
       if (is_of_unread_method(desc)) SW_TRY(check_method(desc));
+      SW_TRY(check_packed_alone(i));
       SW_TRY(check_scales_alone(desc));
       const bool has_exponents =
           ends(kFp4Values) &&
@@ -247,6 +283,30 @@ class Joiner {
       if (has_exponents && config_.method.empty()) SW_TRY(check_method(desc));
     }
     return {};
+  }
+
+  // Parts of packed tensors whose values are not there, and numbers that no scheme explains.
+  [[nodiscard]] Status check_packed_alone(std::uint32_t index) const {
+    const TensorDesc& desc = stored_[index];
+    const bool is_weight =
+        desc.name.ends_with(kWeight) && desc.shape.size() > 1 && is_integer(desc.dtype);
+    if (is_part_of_packed(desc.name)) {
+      SW_TRY(check_method(desc));
+      return fail(Code::kUnmatchedSource,
+                  "{}: found {} {}, which belongs to no packed weights that quantization_config of "
+                  "config.json describes",
+                  stored_.where(index), torch_name(desc.dtype), to_string(desc.shape));
+    }
+    if (config_.has_exponents && desc.name.ends_with(kOwnScale) && desc.dtype == DType::kF8E8M0) {
+      return fail(Code::kUnmatchedSource, "{}: found scales without values, expected {}{}",
+                  stored_.where(index), desc.name.substr(0, desc.name.size() - kOwnScale.size()),
+                  kWeight);
+    }
+    if (config_.method.empty() || !is_weight) return {};
+    return fail(Code::kDtypeUnsupported,
+                "{}: found {} {}, and nothing in quantization_config of config.json that says how "
+                "such weights are multiplied",
+                stored_.where(index), torch_name(desc.dtype), to_string(desc.shape));
   }
 
   [[nodiscard]] Status check_scales_alone(const TensorDesc& desc) const {
@@ -276,10 +336,9 @@ class Joiner {
     }
   }
 
-  std::span<const TensorDesc> stored_;
+  StoredTensors stored_;
   const QuantisationConfig& config_;
   std::vector<Part> part_of_;
-  std::unordered_map<std::string_view, std::uint32_t> by_name_;  // names of `stored_`
   ModelTensors result_;
 };
 
@@ -291,8 +350,8 @@ bool ModelTensors::is_quantised(std::string_view name) const {
 }
 
 Result<ModelTensors> join_scales(std::span<const TensorDesc> stored,
-                                 const QuantisationConfig& config) {
-  return Joiner(stored, config).run();
+                                 const QuantisationConfig& config, const StoredContents* contents) {
+  return Joiner(stored, config, contents).run();
 }
 
 }  // namespace shardwright

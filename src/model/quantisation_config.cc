@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/quantisation_config.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/fail.h"
 #include "codec/json_text.h"
@@ -32,54 +34,276 @@ Status read_block(const nlohmann::json& object, const char* key, QuantisationCon
   return {};
 }
 
-// compressed-tensors describes groups of modules; one scheme of eight-bit floats is understood.
+// A whole number that a key must have where it is there; `otherwise` where it is not, or null.
+Result<std::int64_t> number_of(const nlohmann::json& object, const char* key,
+                               std::int64_t otherwise) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return otherwise;
+  if (found->is_number_integer()) return found->get<std::int64_t>();
+  return fail(Code::kJsonCorrupt,
+              "config.json: quantization_config: found {} {}, expected a whole number", key,
+              found->dump());
+}
+
+Result<bool> flag_of(const nlohmann::json& object, const char* key, bool otherwise) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return otherwise;
+  if (found->is_boolean()) return found->get<bool>();
+  return fail(Code::kJsonCorrupt,
+              "config.json: quantization_config: found {} {}, expected true or false", key,
+              found->dump());
+}
+
+bool is_filled(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && !found->is_null() && !found->empty();
+}
+
+// -1 and nothing mean whole rows.
+Result<std::int64_t> group_size(const nlohmann::json& object) {
+  const std::int64_t group = SW_TRY(number_of(object, "group_size", -1));
+  if (group > 0 || group == -1) return group == -1 ? 0 : group;
+  return fail(Code::kJsonCorrupt,
+              "config.json: quantization_config: found group_size {}, expected a positive number "
+              "or -1",
+              group);
+}
+
+// One group of compressed-tensors.
+class WeightsReader {
+ public:
+  WeightsReader(const nlohmann::json& weights, std::string_view format, QuantisationConfig& config)
+      : weights_(weights), format_(format), config_(config) {}
+
+  Status run() {
+    bits_ = SW_TRY(number_of(weights_, "num_bits", 8));
+    type_ = text_of(weights_, "type");
+    strategy_ = text_of(weights_, "strategy");
+    group_ = SW_TRY(group_size(weights_));
+    if (strategy_.empty()) {  // as compressed-tensors fills it in
+      strategy_ = group_ > 0 ? "group" : "tensor";
+      if (group_ == 0 && weights_.contains("group_size") && !weights_.at("group_size").is_null()) {
+        strategy_ = "channel";
+      }
+    }
+    if (type_ == "float" && bits_ == 8) return read_float8();
+    if (type_ == "float" && bits_ == 4) return read_fp4();
+    if (type_ == "int") return read_integers();
+    return refuse(fmt::format("with weights of {} bits and type '{}'", bits_, type_));
+  }
+
+ private:
+  Status refuse(std::string why) {
+    if (config_.unsupported.empty()) config_.unsupported = std::move(why);
+    return {};
+  }
+
+  Status read_float8() {
+    const Scales before = config_.scales;
+    SW_TRY(read_block(weights_, "block_structure", config_));
+    Scales found = Scales::kBlocks;
+    if (strategy_ == "tensor") found = Scales::kTensor;
+    if (strategy_ == "channel") found = Scales::kRows;
+    if (strategy_ != "tensor" && strategy_ != "channel" &&
+        (strategy_ != "block" || config_.scales != Scales::kBlocks)) {
+      return refuse(fmt::format("with strategy '{}'", strategy_));
+    }
+    if (config_.has_float8 && before != found) {
+      return refuse("with two strategies of eight-bit floats");
+    }
+    config_.scales = found;
+    config_.has_float8 = true;
+    return {};
+  }
+
+  Status read_fp4() {
+    PackedWeights packed{PackedWeights::Kind::kNvfp4, 4, group_};
+    if (strategy_ == "group" && group_ == 32) {
+      packed.kind = PackedWeights::Kind::kMxfp4;
+    } else if (strategy_ != "tensor_group" || group_ != 16) {
+      return refuse(
+          fmt::format("with fp4 weights of strategy '{}' and group_size {}", strategy_, group_));
+    }
+    return add(packed);
+  }
+
+  Status read_integers() {
+    if (bits_ != 2 && bits_ != 4 && bits_ != 8) {
+      return refuse(fmt::format("with weights of {} bits and type 'int'", bits_));
+    }
+    if (!format_.empty() && format_ != "pack-quantized" && format_ != "mixed-precision") {
+      return refuse(fmt::format("with integers of format '{}'", format_));
+    }
+    PackedWeights packed{PackedWeights::Kind::kIntegers, static_cast<int>(bits_), group_};
+    packed.is_symmetric = SW_TRY(flag_of(weights_, "symmetric", true));
+    const auto order = weights_.find("actorder");
+    if (order != weights_.end()) {
+      packed.is_ordered = *order == "group" || *order == "dynamic" || *order == true;
+    }
+    if (strategy_ == "channel") {
+      packed.group = 0;
+    } else if (strategy_ == "tensor" && packed.is_symmetric) {
+      packed.group = -1;
+    } else if (strategy_ != "group" || group_ < 1) {
+      return refuse(fmt::format("with {} integers of strategy '{}'",
+                                packed.is_symmetric ? "symmetric" : "asymmetric", strategy_));
+    }
+    return add(packed);
+  }
+
+  Status add(const PackedWeights& packed) {
+    const auto& all = config_.packed;
+    if (std::ranges::find(all, packed) == all.end()) config_.packed.push_back(packed);
+    return {};
+  }
+
+  const nlohmann::json& weights_;
+  std::string_view format_;
+  QuantisationConfig& config_;
+  std::int64_t bits_ = 8;
+  std::string type_;
+  std::string strategy_;
+  std::int64_t group_ = 0;
+};
+
+// compressed-tensors describes groups of modules.
 Status read_groups(const nlohmann::json& object, QuantisationConfig& config) {
+  constexpr std::array<std::string_view, 8> kFormats = {"",
+                                                        "dense",
+                                                        "float-quantized",
+                                                        "naive-quantized",
+                                                        "pack-quantized",
+                                                        "nvfp4-pack-quantized",
+                                                        "mxfp4-pack-quantized",
+                                                        "mixed-precision"};
+  const std::string format = text_of(object, "format");
+  if (std::ranges::find(kFormats, format) == kFormats.end()) {
+    config.unsupported = fmt::format("with format '{}'", format);
+    return {};
+  }
+  const auto sparsity = object.find("sparsity_config");
+  if (sparsity != object.end() && sparsity->is_object()) {
+    const std::string sparse = text_of(*sparsity, "format");
+    if (!sparse.empty() && sparse != "dense") {
+      config.unsupported = fmt::format("with sparsity_config of format '{}'", sparse);
+    }
+  }
+  const auto transforms = object.find("transform_config");
+  if (transforms != object.end() && transforms->is_object() &&
+      is_filled(*transforms, "config_groups")) {
+    config.unsupported = "with transform_config, which turns weights";
+  }
   const auto groups = object.find("config_groups");
   if (groups == object.end() || !groups->is_object() || groups->empty()) {
     config.unsupported = "without config_groups";
     return {};
   }
-  std::string strategy;
+  config.packing = QuantisationConfig::Packing::kCompressedTensors;
+  config.has_float8 = false;
   for (const nlohmann::json& group : *groups) {
     const auto weights = group.is_object() ? group.find("weights") : group.end();
     if (weights == group.end() || !weights->is_object()) continue;
-    const auto bits = weights->find("num_bits");
-    const std::string type = text_of(*weights, "type");
-    const std::string found = text_of(*weights, "strategy");
-    if (bits == weights->end() || *bits != 8 || type != "float") {
-      config.unsupported = fmt::format("with weights of {} bits and type '{}'",
-                                       bits == weights->end() ? "unknown" : bits->dump(), type);
-      return {};
-    }
-    if (!strategy.empty() && strategy != found) {
-      config.unsupported = fmt::format("with strategies '{}' and '{}'", strategy, found);
-      return {};
-    }
-    strategy = found;
-    SW_TRY(read_block(*weights, "block_structure", config));
+    const std::string own = text_of(group, "format");
+    SW_TRY(WeightsReader(*weights, own.empty() ? format : own, config).run());
   }
-  if (strategy == "tensor") {
-    config.scales = Scales::kTensor;
-  } else if (strategy == "channel") {
-    config.scales = Scales::kRows;
-  } else if (strategy != "block" || config.scales != Scales::kBlocks) {
-    config.unsupported = fmt::format("with strategy '{}'", strategy);
+  if (!config.has_float8 && config.packed.empty() && config.unsupported.empty()) {
+    config.unsupported = "without weights in its config_groups";
+  }
+  return {};
+}
+
+Status read_gptq(const nlohmann::json& object, QuantisationConfig& config) {
+  const std::int64_t bits = SW_TRY(number_of(object, "bits", 0));
+  std::string format = text_of(object, "checkpoint_format");
+  if (format.empty()) format = text_of(object, "format");
+  const std::string words = text_of(object, "pack_dtype");
+  if (bits != 2 && bits != 4 && bits != 8) {
+    config.unsupported = fmt::format("with {} bits", bits);
+  } else if (!format.empty() && format != "gptq" && format != "gptq_v2") {
+    config.unsupported = fmt::format("with checkpoint_format '{}'", format);
+  } else if (SW_TRY(flag_of(object, "is_marlin_format", false))) {
+    config.unsupported = "with is_marlin_format";
+  } else if (!words.empty() && words != "int32") {
+    config.unsupported = fmt::format("with pack_dtype '{}'", words);
+  }
+  PackedWeights packed{PackedWeights::Kind::kIntegers, static_cast<int>(bits),
+                       SW_TRY(group_size(object)), false};
+  packed.is_ordered = SW_TRY(flag_of(object, "desc_act", false));
+  config.packed = {packed};
+  config.packing = QuantisationConfig::Packing::kGptq;
+  config.zero_offset = format == "gptq_v2" ? 0 : 1;
+  config.is_varied = is_filled(object, "dynamic");
+  return {};
+}
+
+Status read_awq(const nlohmann::json& object, QuantisationConfig& config) {
+  std::int64_t bits = SW_TRY(number_of(object, "bits", 0));
+  if (bits == 0) bits = SW_TRY(number_of(object, "w_bit", 0));
+  std::string version = text_of(object, "version");
+  for (const char* key : {"format", "checkpoint_format"}) {
+    if (version.empty()) version = text_of(object, key);
+  }
+  const std::string backend = text_of(object, "backend");
+  if (bits != 4) {
+    config.unsupported = fmt::format("with {} bits", bits);
+  } else if (!version.empty() && version != "gemm" && version != "GEMM") {
+    config.unsupported = fmt::format("with version '{}'", version);
+  } else if (backend == "llm-awq") {
+    config.unsupported = "with backend 'llm-awq'";
+  } else if (!SW_TRY(flag_of(object, "zero_point", true))) {
+    config.unsupported = "without zero_point";
+  }
+  nlohmann::json sizes = object;
+  if (!object.contains("group_size") && object.contains("q_group_size")) {
+    sizes["group_size"] = object.at("q_group_size");
+  }
+  config.packed = {{PackedWeights::Kind::kIntegers, 4, SW_TRY(group_size(sizes)), false}};
+  config.packing = QuantisationConfig::Packing::kAwq;
+  return {};
+}
+
+Status read_modelopt_algorithm(std::string_view algorithm, QuantisationConfig& config) {
+  if (algorithm == "FP8") {
+    config.has_float8 = true;
+  } else if (algorithm == "NVFP4") {
+    config.packed = {{PackedWeights::Kind::kNvfp4, 4, 16}};
+    config.packing = QuantisationConfig::Packing::kModelOpt;
+  } else if (config.unsupported.empty()) {
+    config.unsupported = fmt::format("with quant_algo '{}'", algorithm);
+  }
+  return {};
+}
+
+Status read_modelopt(const nlohmann::json& object, QuantisationConfig& config) {
+  config.scales = Scales::kTensor;
+  config.has_float8 = false;
+  const std::string algorithm = text_of(object, "quant_algo");
+  const auto layers = object.find("quantized_layers");
+  if (algorithm != "MIXED_PRECISION" || layers == object.end() || !layers->is_object()) {
+    return read_modelopt_algorithm(algorithm, config);
+  }
+  for (const nlohmann::json& layer : *layers) {
+    if (layer.is_object()) SW_TRY(read_modelopt_algorithm(text_of(layer, "quant_algo"), config));
   }
   return {};
 }
 
 Status read_method(const nlohmann::json& object, QuantisationConfig& config) {
   config.method = text_of(object, "quant_method");
-  if (config.method == "fp8") return read_block(object, "weight_block_size", config);
+  if (config.method == "fp8") {
+    config.has_exponents = text_of(object, "scale_fmt") == "ue8m0";
+    return read_block(object, "weight_block_size", config);
+  }
   if (config.method == "compressed-tensors") return read_groups(object, config);
+  if (config.method == "modelopt" || config.method == "modelopt_fp4") {
+    return read_modelopt(object, config);
+  }
+  if (config.method == "gptq") return read_gptq(object, config);
+  if (config.method == "awq") return read_awq(object, config);
   if (config.method == "mxfp4") {
     config.scales = Scales::kFp4Groups;
   } else if (config.method == "fbgemm_fp8") {
     config.scales = Scales::kRows;
-  } else if (config.method == "modelopt") {
-    const std::string algorithm = text_of(object, "quant_algo");
-    config.scales = Scales::kTensor;
-    if (algorithm != "FP8") config.unsupported = fmt::format("with quant_algo '{}'", algorithm);
   } else {
     config.unsupported = "which is not read";
     if (config.method.empty()) config.method = "(none)";

@@ -76,33 +76,104 @@ TEST(QuantisationConfig, ReadsTheMethodsThatExist) {
   EXPECT_EQ(nested.value().method, "mxfp4");
 }
 
+PackedWeights only_packed(std::string_view quantisation) {
+  const QuantisationConfig config = quantisation_config_of(quantisation);
+  EXPECT_EQ(config.unsupported, "");
+  EXPECT_EQ(config.packed.size(), 1U);
+  return config.packed.empty() ? PackedWeights{} : config.packed[0];
+}
+
+TEST(QuantisationConfig, ReadsPackedWeights) {
+  using Kind = PackedWeights::Kind;
+  using Packed = PackedWeights;
+  EXPECT_EQ(only_packed(groups(R"({"num_bits": 4, "type": "int", "group_size": 32,
+                                   "strategy": "group", "symmetric": true})")),
+            (Packed{Kind::kIntegers, 4, 32, true, false}));
+  EXPECT_EQ(only_packed(groups(R"({"num_bits": 8, "type": "int", "strategy": "channel",
+                                   "symmetric": false, "actorder": "weight"})")),
+            (Packed{Kind::kIntegers, 8, 0, false, false}));
+  EXPECT_EQ(only_packed(groups(R"({"num_bits": 4, "type": "int", "group_size": 128,
+                                   "actorder": "group"})")),
+            (Packed{Kind::kIntegers, 4, 128, true, true}));
+  EXPECT_EQ(only_packed(groups(R"({"num_bits": 4, "type": "int", "group_size": -1})")).group, 0);
+  EXPECT_EQ(only_packed(groups(R"({"num_bits": 4, "type": "int"})")).group, -1);
+  EXPECT_EQ(only_packed(groups(R"({"num_bits": 4, "type": "float", "strategy": "tensor_group",
+                                   "group_size": 16})"))
+                .kind,
+            Kind::kNvfp4);
+  EXPECT_EQ(only_packed(groups(R"({"num_bits": 4, "type": "float", "strategy": "group",
+                                   "group_size": 32})"))
+                .kind,
+            Kind::kMxfp4);
+  EXPECT_EQ(only_packed(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})").kind,
+            Kind::kNvfp4);
+  EXPECT_EQ(only_packed(R"({"quant_method": "gptq", "bits": 4, "group_size": -1,
+                            "desc_act": true})"),
+            (Packed{Kind::kIntegers, 4, 0, false, true}));
+  EXPECT_EQ(only_packed(R"({"quant_method": "awq", "w_bit": 4, "q_group_size": 64})").group, 64);
+  const QuantisationConfig mixed = quantisation_config_of(
+      R"({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION",
+          "quantized_layers": {"a": {"quant_algo": "FP8"}, "b": {"quant_algo": "NVFP4"}}})");
+  EXPECT_EQ(mixed.unsupported, "");
+  EXPECT_TRUE(mixed.has_float8);
+  EXPECT_EQ(mixed.packed.size(), 1U);
+  EXPECT_EQ(quantisation_config_of(R"({"quant_method": "gptq", "bits": 4})").zero_offset, 1);
+  EXPECT_EQ(quantisation_config_of(
+                R"({"quant_method": "gptq", "bits": 4, "checkpoint_format": "gptq_v2"})")
+                .zero_offset,
+            0);
+}
+
 TEST(QuantisationConfig, SaysWhatIsNotRead) {
-  EXPECT_NE(quantisation_config_of(R"({"quant_method": "gptq", "bits": 4})").unsupported, "");
-  EXPECT_NE(
-      quantisation_config_of(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})").unsupported,
-      "");
-  EXPECT_NE(quantisation_config_of(R"({"bits": 4})").unsupported, "");
-  EXPECT_NE(quantisation_config_of(R"({"quant_method": "compressed-tensors"})").unsupported, "");
-  EXPECT_NE(quantisation_config_of(groups(R"({"num_bits": 4, "type": "int"})")).unsupported, "");
-  EXPECT_NE(
-      quantisation_config_of(groups(R"({"num_bits": 8, "type": "int", "strategy": "channel"})"))
-          .unsupported,
-      "");
-  EXPECT_NE(
-      quantisation_config_of(groups(R"({"num_bits": 8, "type": "float", "strategy": "group"})"))
-          .unsupported,
-      "");
-  EXPECT_NE(quantisation_config_of(R"({"quant_method": "compressed-tensors", "config_groups": {
-      "a": {"weights": {"num_bits": 8, "type": "float", "strategy": "tensor"}},
-      "b": {"weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}}})")
-                .unsupported,
-            "");
+  const std::string integers = R"({"num_bits": 4, "type": "int", "strategy": "channel"})";
+  const auto with = [&](std::string_view more) {
+    return fmt::format(R"({{"quant_method": "compressed-tensors", "config_groups": {{"g":
+                           {{"weights": {}}}}}, {}}})",
+                       integers, more);
+  };
+  const std::vector<std::pair<std::string, std::string>> unread = {
+      {R"({"quant_method": "gptq", "bits": 3})", "3 bits"},
+      {R"({"quant_method": "gptq", "bits": 4, "pack_dtype": "int16"})", "int16"},
+      {R"({"quant_method": "gptq", "bits": 4, "is_marlin_format": true})", "marlin"},
+      {R"({"quant_method": "awq", "bits": 4, "version": "gemv_fast"})", "gemv_fast"},
+      {R"({"quant_method": "awq", "bits": 4, "zero_point": false})", "zero_point"},
+      {R"({"quant_method": "awq", "bits": 4, "backend": "llm-awq"})", "llm-awq"},
+      {R"({"quant_method": "bitsandbytes"})", "not read"},
+      {R"({"quant_method": "modelopt", "quant_algo": "NVFP4_AWQ"})", "NVFP4_AWQ"},
+      {R"({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION",
+           "quantized_layers": {"a": {"quant_algo": "W4A16_AWQ"}}})",
+       "W4A16_AWQ"},
+      {R"({"bits": 4})", "not read"},
+      {R"({"quant_method": "compressed-tensors"})", "config_groups"},
+      {groups(R"({"num_bits": 3, "type": "int"})"), "3 bits and type 'int'"},
+      {groups(R"({"num_bits": 6, "type": "float"})"), "6 bits and type 'float'"},
+      {groups(R"({"num_bits": 4, "type": "int", "symmetric": false, "strategy": "tensor"})"),
+       "asymmetric"},
+      {groups(R"({"num_bits": 4, "type": "float", "strategy": "group", "group_size": 16})"), "fp4"},
+      {groups(R"({"num_bits": 8, "type": "float", "strategy": "group"})"), "'group'"},
+      {with(R"("format": "int-quantized")"), "int-quantized"},
+      {with(R"("format": "naive-quantized")"), "naive-quantized"},
+      {with(R"("format": "marlin-24")"), "marlin-24"},
+      {with(R"("sparsity_config": {"format": "sparse-24-bitmask"})"), "sparse-24-bitmask"},
+      {with(R"("transform_config": {"config_groups": {"R1": {}}})"), "transform_config"},
+      {R"({"quant_method": "compressed-tensors", "config_groups": {
+          "a": {"weights": {"num_bits": 8, "type": "float", "strategy": "tensor"}},
+          "b": {"weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}}})",
+       "two strategies"}};
+  for (const auto& [quantisation, why] : unread) {
+    const std::string found = quantisation_config_of(quantisation).unsupported;
+    EXPECT_NE(found.find(why), std::string::npos) << quantisation << ": " << found;
+  }
   for (const std::string_view text :
        {R"({"quantization_config": 3})",
         R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": 128}})",
         R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128]}})",
         R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [0, 128]}})",
-        R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [-1, 128]}})"}) {
+        R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [-1, 128]}})",
+        R"({"quantization_config": {"quant_method": "gptq", "bits": "4"}})",
+        R"({"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 0}})",
+        R"({"quantization_config": {"quant_method": "gptq", "bits": 4, "desc_act": 1}})",
+        R"({"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": -7}})"}) {
     const Result<QuantisationConfig> config = read_quantisation_config(text);
     ASSERT_FALSE(config) << text;
     EXPECT_EQ(config.error().code, Code::kJsonCorrupt);
@@ -198,8 +269,8 @@ TEST(JoinScales, RefusesWhatItDoesNotUnderstand) {
   EXPECT_REFUSED(packed, R"({"quant_method": "gptq"})", kDtypeUnsupported, "gptq");
   const std::vector<TensorDesc> scaled = {{"a.weight_scale", DType::kBF16, {4, 1}},
                                           {"a.weight_packed", DType::kI32, {4, 4}}};
-  EXPECT_REFUSED(scaled, groups(R"({"num_bits": 4, "type": "int"})"), kDtypeUnsupported,
-                 "4 bits and type 'int'");
+  EXPECT_REFUSED(scaled, groups(R"({"num_bits": 3, "type": "int"})"), kDtypeUnsupported,
+                 "3 bits and type 'int'");
   // What somebody multiplied out is plain, whatever the config still says.
   const std::vector<TensorDesc> plain = {{"a.weight", DType::kBF16, {4, 4}},
                                          {"steps", DType::kI64, {1}}};
@@ -232,8 +303,8 @@ TEST(JoinScales, TurnsFp4GroupsAround) {
   EXPECT_EQ(model.tensors[0].name, "e.down_proj");
   EXPECT_EQ(model.tensors[0].shape, (Dims{4, 96, 64}));
   const QuantisedTensor& joined = model.quantised[0];
-  EXPECT_TRUE(joined.is_fp4);
-  EXPECT_EQ(joined.stored_order, (Dims{0, 2, 1}));
+  EXPECT_EQ(joined.dtype, DType::kF4E2M1X2);
+  EXPECT_EQ(joined.strides, (Dims{6144, 1, 96}));
   EXPECT_EQ(joined.block, (Dims{1, 32, 1}));
   EXPECT_EQ(joined.stride, (Dims{192, 1, 3}));
 }

@@ -3,12 +3,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/checked.h"
 #include "base/fail.h"
+#include "plan/archives.h"
+#include "plan/check_adapted.h"
+#include "plan/quantised.h"
 #include "plan/repeated_tensors.h"
 #include "shardwright/plan.h"
 #include "tensor/convert.h"
-#include "tensor/dequantise.h"
 
 namespace shardwright {
 namespace {
@@ -48,57 +49,9 @@ Status check_view(const Plan& plan, const TensorDesc& target, const TensorView& 
   return {};
 }
 
-// Bytes of a chunk that holds `count` stored values.
-std::int64_t stored_bytes(DType dtype, std::int64_t count) {
-  const int per_byte = values_per_byte(dtype);
-  return per_byte > 1 ? ceil_div<std::int64_t>(count, per_byte) : count * bytes_of(dtype);
-}
-
-// Every element must find its scale: the last block of each axis together lies behind no scale.
-Status check_quantised(const Plan& plan, const QuantisedSource& quantised) {
-  const std::size_t count = plan.source.tensors.size();
-  if (quantised.values >= count || quantised.scales >= count ||
-      quantised.values == quantised.scales) {
-    return fail(Code::kPlanInvalid, "plan: scales or their values are tensors that are not there");
-  }
-  const StoredTensor& values = plan.source.tensors[quantised.values];
-  const StoredTensor& scales = plan.source.tensors[quantised.scales];
-  const auto invalid = [&](std::string_view why) {
-    return fail(Code::kPlanInvalid, "tensor {}: its scales {} {} {}", values.desc.name,
-                scales.desc.name, to_string(scales.desc.shape), why);
-  };
-  if (!is_quantised(values.desc.dtype)) return invalid("multiply values that are not quantised");
-  if (!is_scale(scales.desc.dtype)) return invalid("are of a type that scales do not have");
-  const auto is_one_chunk = [](const StoredTensor& tensor) {
-    return tensor.encoding == Encoding::kRaw && tensor.chunks.size() == 1 &&
-           tensor.chunks.box(0) == Box::whole(tensor.desc.shape) &&
-           tensor.chunks.range(0).length == static_cast<std::uint64_t>(stored_bytes(
-                                                tensor.desc.dtype, tensor.chunks.box(0).volume()));
-  };
-  if (!is_one_chunk(values) || !is_one_chunk(scales) || !scales.chunks[0].strides.empty()) {
-    return invalid("or the values are not one whole chunk");
-  }
-  const int axes = values.desc.shape.size();
-  if (quantised.block.size() != axes || quantised.stride.size() != axes) {
-    return invalid("have the wrong number of axes");
-  }
-  if (values.chunks.box(0).is_empty()) return {};
-  std::int64_t last = 0;
-  for (int axis = 0; axis < axes; ++axis) {
-    if (quantised.block[axis] < 1 || quantised.stride[axis] < 0) return invalid("have no blocks");
-    const std::int64_t blocks = (values.desc.shape[axis] - 1) / quantised.block[axis];
-    const auto behind = checked_mul(blocks, quantised.stride[axis]);
-    const auto sum = behind ? checked_add(last, *behind) : std::nullopt;
-    if (!sum) return invalid("lie too far apart");
-    last = *sum;
-  }
-  if (last >= scales.chunks.box(0).volume()) return invalid("end before the values do");
-  return {};
-}
-
 // The views of a recipe are checked as if they were chunks: disjoint, and complete unless the rest
 // is zero.
-Status check_recipe(const Plan& plan, std::size_t index, const std::vector<bool>& is_multiplied) {
+Status check_recipe(const Plan& plan, std::size_t index, const std::vector<bool>& is_calculated) {
   const TensorDesc& target = plan.target.tensors[index].desc;
   const TensorRecipe& recipe = plan.tensors[index];
   StoredTensor covered{target, ChunkList(target.shape.size()), Encoding::kRaw};
@@ -106,7 +59,7 @@ Status check_recipe(const Plan& plan, std::size_t index, const std::vector<bool>
     SW_TRY(check_view(plan, target, view));
     covered.chunks.push_back(Chunk{view.box, 0, {}, {}});
     const DType from = plan.source.tensors[view.source].desc.dtype;
-    const bool is_possible = is_multiplied[view.source]
+    const bool is_possible = is_calculated[view.source]
                                  ? is_castable_float(target.dtype)
                                  : is_supported({from, target.dtype, recipe.add});
     if (!is_possible) {
@@ -125,30 +78,12 @@ Status check_recipe(const Plan& plan, std::size_t index, const std::vector<bool>
   return {};
 }
 
-// Storages of archives must be what the writer takes them for: whole tensors, each used once.
-Status check_archives(const Plan& plan) {
-  std::vector<bool> used(plan.target.tensors.size(), false);
-  for (const TargetArchive& archive : plan.archives) {
-    if (archive.file >= plan.target.files.size()) {
-      return fail(Code::kPlanInvalid, "plan: an archive in a file that is not there");
-    }
-    for (const std::uint32_t index : archive.storages) {
-      if (index >= used.size() || used[index]) {
-        return fail(Code::kPlanInvalid,
-                    "plan: archive storage {} belongs to no target tensor, or to two", index);
-      }
-      used[index] = true;
-      const StoredTensor& tensor = plan.target.tensors[index];
-      const bool is_whole = tensor.encoding == Encoding::kRaw && tensor.chunks.size() == 1 &&
-                            tensor.chunks.file(0) == archive.file &&
-                            tensor.chunks.box(0) == Box::whole(tensor.desc.shape);
-      if (!is_whole) {
-        return fail(Code::kPlanInvalid, "tensor {}: is not a whole storage of its archive",
-                    tensor.desc.name);
-      }
-    }
+// Files of archives are read one by one, so each of them has what it needs.
+Replicas replicas_of(const StoredTensor& target, const ArchiveStorages& archives) {
+  for (std::size_t i = 0; i < target.chunks.size(); ++i) {
+    if (!archives.archive_of(target.chunks.file(i))) return Replicas::kForbidden;
   }
-  return {};
+  return Replicas::kAllowed;
 }
 
 }  // namespace
@@ -169,16 +104,20 @@ Status check_plan(const Plan& plan) {
   std::vector<bool> is_read(plan.source.tensors.size(), false);
   std::vector<bool> is_multiplied(plan.source.tensors.size(), false);
   for (const QuantisedSource& quantised : plan.quantised) {
-    SW_TRY(check_quantised(plan, quantised));
+    SW_TRY(check_quantised(plan.source, quantised));
     if (is_multiplied[quantised.values]) {
       return fail(Code::kPlanInvalid, "tensor {}: found two tensors of scales for it, expected one",
                   plan.source.tensors[quantised.values].desc.name);
     }
     is_multiplied[quantised.values] = true;
   }
+  SW_TRY(check_adapted(plan, is_multiplied));
+  std::vector<bool> is_calculated = is_multiplied;
+  for (const AdaptedSource& adapted : plan.adapted) is_calculated[adapted.values] = true;
+  const ArchiveStorages archives(plan);
   for (std::size_t i = 0; i < target.tensors.size(); ++i) {
-    SW_TRY(check_recipe(plan, i, is_multiplied));
-    SW_TRY(check_coverage(target.tensors[i], Replicas::kForbidden));
+    SW_TRY(check_recipe(plan, i, is_calculated));
+    SW_TRY(check_coverage(target.tensors[i], replicas_of(target.tensors[i], archives)));
     for (const TensorView& view : plan.tensors[i].views) is_read[view.source] = true;
   }
   for (std::size_t i = 0; i < is_read.size(); ++i) {
@@ -191,21 +130,31 @@ Status check_plan(const Plan& plan) {
 
 PlanCost cost_of(const Plan& plan) {
   PlanCost cost;
-  std::vector<std::uint64_t> scale_bytes(plan.source.tensors.size(), 0);
-  std::vector<bool> is_multiplied(plan.source.tensors.size(), false);
+  const std::size_t tensors = plan.source.tensors.size();
+  std::vector<const QuantisedSource*> quantised_of(tensors, nullptr);
+  std::vector<std::uint64_t> beside(tensors, 0);  // what is read with a tensor: scales, factors
+  const auto add_beside = [&](std::uint32_t values, std::uint32_t other) {
+    beside[values] += plan.source.tensors[other].chunks.range(0).length;
+  };
   for (const QuantisedSource& quantised : plan.quantised) {
-    scale_bytes[quantised.values] = plan.source.tensors[quantised.scales].chunks.range(0).length;
-    is_multiplied[quantised.values] = true;
+    quantised_of[quantised.values] = &quantised;
+    for (const std::uint32_t one : companions_of(quantised)) add_beside(quantised.values, one);
+  }
+  for (const AdaptedSource& adapted : plan.adapted) {
+    add_beside(adapted.values, adapted.out);
+    if (adapted.in) add_beside(adapted.values, *adapted.in);
   }
   const std::vector<bool> repeated = repeated_tensors(plan);
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
     if (repeated[i]) continue;  // filled with what was read for the one in front
     for (const TensorView& view : plan.tensors[i].views) {
-      const DType dtype = plan.source.tensors[view.source].desc.dtype;
       const std::int64_t count = view.box.volume();
-      cost.payload_bytes_read += static_cast<std::uint64_t>(
-          is_multiplied[view.source] ? stored_bytes(dtype, count) : count * bytes_of(dtype));
-      cost.payload_bytes_read += std::exchange(scale_bytes[view.source], 0);
+      const QuantisedSource* quantised = quantised_of[view.source];
+      const std::int64_t bytes = quantised == nullptr
+                                     ? count * bytes_of(plan.source.tensors[view.source].desc.dtype)
+                                     : stored_value_bytes(plan.source, *quantised, count);
+      cost.payload_bytes_read +=
+          static_cast<std::uint64_t>(bytes) + std::exchange(beside[view.source], 0);
     }
   }
   for (const ObjectRecipe& object : plan.objects) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "plan/quantised.h"
 #include "tensor/dequantise.h"
 
 namespace shardwright {
@@ -40,28 +41,27 @@ bool clip_to_chunk(const TensorView& view, const Box& source, const Box& chunk, 
   return true;
 }
 
-// The scales of the piece whose first element lies at `first.origin` of the source.
-PieceScales scales_of(const QuantisedSource& quantised, const StoredTensor& scales,
-                      const TensorView& view, const Box& first) {
-  const std::int64_t bytes = bytes_of(scales.desc.dtype);
-  PieceScales result;
-  result.file = scales.chunks.file(0);
-  result.offset = scales.chunks.range(0).offset;
-  result.dtype = scales.desc.dtype;
-  Dims fixed = first.origin;  // the coordinates that no target axis changes
+// Which elements of the quantised tensor the piece is whose first one lies at `first.origin`.
+QuantisedPiece quantised_piece(const QuantisedSource& quantised, const Catalog& catalog,
+                               const TensorView& view, const Box& first) {
+  QuantisedPiece result{&quantised, &catalog, first.origin, {}, {}};
   for (int axis = 0; axis < view.box.axes(); ++axis) {
-    const int s = static_cast<int>(view.axis[axis]);
-    result.first.push_back(s < 0 ? 0 : first.origin[s]);
-    result.step.push_back(s < 0 ? 0 : view.step[axis]);
-    result.block.push_back(s < 0 ? 1 : quantised.block[s]);
-    result.stride.push_back(s < 0 ? 0 : quantised.stride[s] * bytes);
-    if (s >= 0) fixed[s] = 0;
-  }
-  for (int s = 0; s < fixed.size(); ++s) {
-    const std::int64_t scale = fixed[s] / quantised.block[s] * quantised.stride[s];
-    result.offset += static_cast<std::uint64_t>(scale * bytes);
+    result.axis.push_back(view.axis[axis]);
+    result.step.push_back(view.axis[axis] < 0 ? 0 : view.step[axis]);
   }
   return result;
+}
+
+bool names(const Dims& axes, int source_axis) {
+  return std::ranges::find(axes, source_axis) != axes.end();
+}
+
+// Values from the chunk's first one to the word, along the axis that words lie along, or to the
+// element itself where no target axis steps through the words.
+std::int64_t value_in_words(const WordPacking& words, int per_word, std::int64_t coordinate,
+                            std::int64_t stride, bool is_named) {
+  const std::int64_t slot = is_named ? 0 : slot_of(words, per_word, coordinate);
+  return coordinate / per_word * stride + slot;
 }
 
 }  // namespace
@@ -69,11 +69,13 @@ PieceScales scales_of(const QuantisedSource& quantised, const StoredTensor& scal
 Lowering::Lowering(const Plan& plan)
     : plan_(&plan),
       quantised_(plan.source.tensors.size(), nullptr),
+      adapted_(plan.source.tensors.size(), nullptr),
       indexes_(plan.source.tensors.size()) {
   views_.reserve(plan.tensors.size());
   for (const QuantisedSource& quantised : plan.quantised) {
     quantised_[quantised.values] = &quantised;
   }
+  for (const AdaptedSource& adapted : plan.adapted) adapted_[adapted.values] = &adapted;
   for (std::size_t target = 0; target < plan.tensors.size(); ++target) {
     const ViewList& views = plan.tensors[target].views;
     views_.emplace_back(views, plan.target.tensors[target].desc.shape.size());
@@ -100,7 +102,11 @@ void Lowering::lower_view(const TensorView& view, const Box& region,
   if (!wanted) return;
   const StoredTensor& source = plan_->source.tensors[view.source];
   const QuantisedSource* quantised = quantised_[view.source];
-  const int per_byte = quantised == nullptr ? 1 : values_per_byte(source.desc.dtype);
+  const bool has_integers = quantised != nullptr && quantised->bits != 0;
+  int per_byte = 1;
+  if (quantised != nullptr) per_byte = values_per_byte(source.desc.dtype);
+  if (has_integers) per_byte = 8 / quantised->bits;
+  const int words_axis = has_integers ? quantised->words.axis : -1;
   const int element_size = per_byte > 1 ? 1 : bytes_of(source.desc.dtype);  // bytes, or values
   const Box needed = source_box(view, *wanted, source.desc.shape.size());
   std::vector<std::uint32_t> found;
@@ -121,17 +127,23 @@ void Lowering::lower_view(const TensorView& view, const Box& region,
     const Box first = source_box(view, piece.box, source.desc.shape.size());
     std::int64_t elements = 0;
     for (int s = 0; s < first.axes(); ++s) {
-      elements += (first.origin[s] - chunk.box.origin[s]) * strides[s];
+      const std::int64_t coordinate = first.origin[s] - chunk.box.origin[s];
+      elements += s == words_axis ? value_in_words(quantised->words, values_per_word(*quantised),
+                                                   coordinate, strides[s], names(view.axis, s))
+                                  : coordinate * strides[s];
     }
     piece.offset += static_cast<std::uint64_t>(elements * element_size);
     for (int axis = 0; axis < piece.box.axes(); ++axis) {
       if (view.axis[axis] < 0) continue;
-      piece.strides[axis] =
-          strides[static_cast<int>(view.axis[axis])] * view.step[axis] * element_size;
+      const int s = static_cast<int>(view.axis[axis]);
+      const std::int64_t step = s == words_axis ? 1 : view.step[axis];
+      piece.strides[axis] = strides[s] * step * element_size;
     }
     if (quantised != nullptr) {
-      const StoredTensor& scales = plan_->source.tensors[quantised->scales];
-      piece.scales = scales_of(*quantised, scales, view, first);
+      piece.quantised = quantised_piece(*quantised, plan_->source, view, first);
+    }
+    if (const AdaptedSource* adapted = adapted_[view.source]; adapted != nullptr) {
+      piece.update = update_of(*adapted, plan_->source, view, first);
     }
     pieces.push_back(piece);
   }

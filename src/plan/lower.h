@@ -6,34 +6,33 @@
 #include <optional>
 #include <vector>
 
+#include "plan/piece_update.h"
 #include "plan/view_index.h"
 #include "shardwright/plan.h"
 #include "tensor/chunk_index.h"
 
 namespace shardwright {
 
-/// The scales of a quantised piece. The scale of an element of the piece is
-/// sum over the target's axes a of ((first[a] + t[a] * step[a]) / block[a]) * stride[a] bytes
-/// behind `offset`, t counted from the piece's origin.
-struct PieceScales {
-  std::uint32_t file = 0;  ///< index into Plan::source.files
-  std::uint64_t offset = 0;
-  DType dtype = DType::kF32;
-  Dims first;
-  Dims step;
-  Dims block;
-  Dims stride;
+/// Which elements of a quantised tensor a piece is: what belongs to them follows from their
+/// coordinates. Borrows the plan.
+struct QuantisedPiece {
+  const QuantisedSource* source = nullptr;
+  const Catalog* catalog = nullptr;
+  Dims first;  ///< coordinates of the piece's first element
+  Dims axis;   ///< per target axis: the one of the values that it steps along, or -1
+  Dims step;   ///< per target axis: elements per step
 };
 
 /// A region of a target tensor as strided bytes of one source file.
 struct SourcePiece {
   Box box;                   ///< in the target tensor
   std::uint32_t file = 0;    ///< index into Plan::source.files
-  std::uint64_t offset = 0;  ///< of the element at box.origin
+  std::uint64_t offset = 0;  ///< of the element at box.origin, or of the first in its word
   Dims strides;              ///< bytes per step along the target's axes
   DType dtype = DType::kU8;
-  int per_byte = 1;  ///< 2: `offset` and `strides` count fp4 values, two to a byte
-  std::optional<PieceScales> scales;
+  int per_byte = 1;  ///< more: `offset` and `strides` count values, so many to a byte
+  std::optional<QuantisedPiece> quantised;
+  std::optional<PieceUpdate> update;
 };
 
 /// Turns recipes into byte ranges, a region at a time: a plan for a million chunks never holds a
@@ -52,6 +51,7 @@ class Lowering {
 
   const Plan* plan_;
   std::vector<const QuantisedSource*> quantised_;     // by source tensor; null for plain ones
+  std::vector<const AdaptedSource*> adapted_;         // likewise
   std::vector<std::unique_ptr<ChunkIndex>> indexes_;  // of the source tensors that are read
   std::vector<ViewIndex> views_;                      // of each recipe
 };

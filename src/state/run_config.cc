@@ -69,18 +69,29 @@ void add_values(const YAML::Node& map, const std::string& prefix, int depth, Arg
 
 }  // namespace
 
-Result<Arguments> read_run_config(std::string_view yaml) {
+Result<Arguments> read_model_section(std::string_view yaml, const std::string& section,
+                                     std::string_view file) {
   try {
-    const YAML::Node model = YAML::Load(std::string(yaml))["model"];
+    const YAML::Node root = YAML::Load(std::string(yaml));
+    const YAML::Node model = section.empty() ? root : root[section];
     Arguments arguments;
     if (!model.IsMap()) {
-      return fail(Code::kYamlCorrupt, "run_config.yaml has no 'model' section");
+      if (section.empty()) return fail(Code::kYamlCorrupt, "{} is no map", file);
+      return fail(Code::kYamlCorrupt, "{} has no '{}' section", file, section);
     }
     add_values(model, "", 0, arguments);
     return arguments;
   } catch (const YAML::Exception& error) {
-    return fail(Code::kYamlCorrupt, "run_config.yaml: {}", error.what());
+    return fail(Code::kYamlCorrupt, "{}: {}", file, error.what());
   }
+}
+
+Result<Arguments> read_run_config(std::string_view yaml) {
+  return read_model_section(yaml, "model", "run_config.yaml");
+}
+
+Result<Arguments> read_yaml_values(std::string_view yaml, std::string_view file) {
+  return read_model_section(yaml, "", file);
 }
 
 }  // namespace shardwright

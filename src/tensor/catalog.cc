@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwright/catalog.h"
 
+#include <algorithm>
+
 namespace shardwright {
 namespace {
 
@@ -13,12 +15,12 @@ Dims read_dims(const std::int64_t* values, int axes) {
 }  // namespace
 
 Box ChunkList::box(std::size_t index) const {
-  const std::int64_t* values = extents_.data() + index * static_cast<std::size_t>(2 * axes_);
+  const std::int64_t* values = words_.data() + index * words_per_chunk();
   return Box{read_dims(values, axes_), read_dims(values + axes_, axes_)};
 }
 
 Chunk ChunkList::operator[](std::size_t index) const {
-  Chunk chunk{box(index), files_[index], ranges_[index], {}};
+  Chunk chunk{box(index), file(index), range(index), {}};
   if (!strides_.empty()) {
     const Dims strides =
         read_dims(strides_.data() + index * static_cast<std::size_t>(axes_), axes_);
@@ -28,17 +30,20 @@ Chunk ChunkList::operator[](std::size_t index) const {
 }
 
 void ChunkList::push_back(const Chunk& chunk) {
-  extents_.insert(extents_.end(), chunk.box.origin.begin(), chunk.box.origin.end());
-  extents_.insert(extents_.end(), chunk.box.shape.begin(), chunk.box.shape.end());
-  files_.push_back(chunk.file);
-  ranges_.push_back(chunk.range);
+  words_.resize(words_.size() + words_per_chunk());
+  std::int64_t* word = words_.data() + count_ * words_per_chunk();
+  word = std::copy(chunk.box.origin.begin(), chunk.box.origin.end(), word);
+  std::copy(chunk.box.shape.begin(), chunk.box.shape.end(), word);
+  set_location(count_++, chunk.file, chunk.range);
   if (!strides_.empty()) strides_.resize(strides_.size() + static_cast<std::size_t>(axes_), -1);
   if (!chunk.strides.empty()) set_strides(size() - 1, chunk.strides);
 }
 
 void ChunkList::set_location(std::size_t index, std::uint32_t file, ByteRange range) {
-  files_[index] = file;
-  ranges_[index] = range;
+  std::int64_t* word = words_.data() + place_of(index);
+  word[0] = static_cast<std::int64_t>(range.offset);
+  word[1] = static_cast<std::int64_t>(range.length);
+  word[2] = file;
 }
 
 void ChunkList::set_strides(std::size_t index, const Dims& strides) {
@@ -51,17 +56,9 @@ void ChunkList::set_strides(std::size_t index, const Dims& strides) {
   }
 }
 
-void ChunkList::reserve(std::size_t count) {
-  extents_.reserve(count * static_cast<std::size_t>(2 * axes_));
-  files_.reserve(count);
-  ranges_.reserve(count);
-}
+void ChunkList::reserve(std::size_t count) { words_.reserve(count * words_per_chunk()); }
 
-void ChunkList::shrink_to_fit() {
-  extents_.shrink_to_fit();
-  files_.shrink_to_fit();
-  ranges_.shrink_to_fit();
-}
+void ChunkList::shrink_to_fit() { words_.shrink_to_fit(); }
 
 std::vector<TensorDesc> descs_of(const Catalog& catalog) {
   std::vector<TensorDesc> descs;

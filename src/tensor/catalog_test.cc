@@ -33,6 +33,12 @@ TEST(CheckCoverage, AcceptsGridsScalarsReplicasAndEmptyChunks) {
   EXPECT_TRUE(check_coverage(tensor_of({4, 4}, {{{0, 0}, {4, 2}}, {{0, 2}, {4, 2}}})));
   EXPECT_TRUE(check_coverage(tensor_of({}, {Box{}})));
   EXPECT_TRUE(check_coverage(tensor_of({4}, {{{0}, {4}}, {{0}, {4}}}))) << "replicas count once";
+  EXPECT_EQ(check_coverage(tensor_of({4}, {{{0}, {3}}, {{0}, {3}}, {{0}, {3}}})).error().code,
+            Code::kHole)
+      << "and not for what nobody holds";
+  EXPECT_EQ(
+      check_coverage(tensor_of({4}, {{{0}, {3}}, {{0}, {3}}, {{2}, {2}}, {{0}, {3}}})).error().code,
+      Code::kOverlap);
   EXPECT_EQ(
       check_coverage(tensor_of({4}, {{{0}, {4}}, {{0}, {4}}}), Replicas::kForbidden).error().code,
       Code::kOverlap);

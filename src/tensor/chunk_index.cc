@@ -24,8 +24,8 @@ ChunkIndex::ChunkIndex(const ChunkList& chunks)
     }
   }
   const auto before = [&chunks](std::uint32_t a, std::uint32_t b) {
-    const Dims left = chunks.box(a).origin;
-    const Dims right = chunks.box(b).origin;
+    const auto left = chunks.origin(a);
+    const auto right = chunks.origin(b);
     const auto order = std::lexicographical_compare_three_way(left.begin(), left.end(),
                                                               right.begin(), right.end());
     return order != 0 ? order < 0 : a < b;
@@ -47,7 +47,9 @@ void ChunkIndex::find_from(const Box& box, int axis, std::size_t begin, std::siz
     }
     return;
   }
-  const auto origin_at = [&](std::uint32_t chunk) { return chunks_->box(chunk).origin[axis]; };
+  const auto origin_at = [&](std::uint32_t chunk) {
+    return chunks_->origin(chunk)[static_cast<std::size_t>(axis)];
+  };
   const auto first = order_.begin() + static_cast<std::ptrdiff_t>(begin);
   const auto last = order_.begin() + static_cast<std::ptrdiff_t>(end);
   // A chunk that starts before the box still reaches it if it is long enough.

@@ -41,25 +41,22 @@ std::vector<Box> find_holes(const ChunkList& chunks, const ChunkIndex& index, co
   return holes;
 }
 
-// A later chunk that overlaps chunk `i` and is no replica of it, and whether an earlier one is one.
-struct Neighbours {
-  std::optional<std::size_t> overlapping;
-  bool is_replica = false;
-};
-
-Neighbours neighbours_of(const ChunkList& chunks, std::size_t i, Replicas replicas,
-                         std::span<const std::uint32_t> found) {
-  Neighbours neighbours;
+// A later chunk that overlaps chunk `i` and is no replica of it. Replicas are marked, so that of a
+// thousand alike only the first is looked at.
+std::optional<std::size_t> overlapping(const ChunkList& chunks, std::size_t i, Replicas replicas,
+                                       std::span<const std::uint32_t> found,
+                                       std::vector<bool>& is_replica) {
+  std::optional<std::size_t> first;
   const Box box = chunks.box(i);
   for (const std::uint32_t other : found) {
-    if (other == i) continue;
-    if (replicas == Replicas::kForbidden || !(chunks.box(other) == box)) {
-      if (other > i && !neighbours.overlapping) neighbours.overlapping = other;
-    } else {
-      neighbours.is_replica |= other < i;
+    if (other <= i) continue;
+    if (replicas == Replicas::kAllowed && chunks.box(other) == box) {
+      is_replica[other] = true;
+    } else if (!first) {
+      first = other;
     }
   }
-  return neighbours;
+  return first;
 }
 
 }  // namespace
@@ -83,16 +80,15 @@ Result<std::vector<CoverageDefect>> coverage_defects(const StoredTensor& tensor,
   const ChunkIndex index(chunks);
   std::int64_t covered = 0;
   std::vector<std::uint32_t> found;
+  std::vector<bool> is_replica(chunks.size(), false);
   for (std::size_t i = 0; i < chunks.size() && defects.size() < limit; ++i) {
     const Box box = chunks.box(i);
-    if (box.is_empty()) continue;
+    if (is_replica[i] || box.is_empty()) continue;
     found.clear();
     index.find(box, found);
-    const Neighbours neighbours = neighbours_of(chunks, i, replicas, found);
-    if (neighbours.overlapping) {
-      defects.push_back({Code::kOverlap, box, i, *neighbours.overlapping});
-    }
-    if (!neighbours.is_replica) covered += box.volume();
+    const auto other = overlapping(chunks, i, replicas, found, is_replica);
+    if (other) defects.push_back({Code::kOverlap, box, i, *other});
+    covered += box.volume();
   }
   if (defects.empty() && covered == expected) return defects;
   for (const Box& hole :

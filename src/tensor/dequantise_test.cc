@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -93,6 +94,44 @@ TEST(Dequantise, InfinitiesAndNansAreData) {
   EXPECT_EQ(products({DType::kF8E4M3, codes.data(), 1, 1, 0.0F}, 1)[0], 0.0F);
 }
 
+TEST(Dequantise, SubtractsZerosFromIntegers) {
+  // 0x21: 1 then 2; 0xf8: 8 then 15.
+  const std::array<std::byte, 2> nibbles = {std::byte{0x21}, std::byte{0xf8}};
+  QuantisedRun run{DType::kU8, nibbles.data(), 0, 1, 0.5F, 4, 8.0F};
+  EXPECT_EQ(products(run, 4), (std::vector<float>{-3.5F, -3.0F, 0.0F, 3.5F}));
+  run.first = 1;
+  EXPECT_EQ(products(run, 3), (std::vector<float>{-3.0F, 0.0F, 3.5F}));
+  run.stride = 2;
+  EXPECT_EQ(products(run, 2), (std::vector<float>{-3.0F, 3.5F}));
+  // 0xe4: 0, 1, 2, 3 from the lowest bits on.
+  const std::byte pairs{0xe4};
+  EXPECT_EQ(products({DType::kU8, &pairs, 0, 1, 2.0F, 2, 1.0F}, 4),
+            (std::vector<float>{-2.0F, 0.0F, 2.0F, 4.0F}));
+  const std::array<std::byte, 3> bytes = {std::byte{0}, std::byte{128}, std::byte{255}};
+  EXPECT_EQ(products({DType::kU8, bytes.data(), 0, 1, 1.0F, 8, 128.0F}, 3),
+            (std::vector<float>{-128.0F, 0.0F, 127.0F}));
+  EXPECT_EQ(products({DType::kU8, bytes.data(), 0, 2, 1.0F, 8, 0.0F}, 2),
+            (std::vector<float>{0.0F, 255.0F}));
+}
+
+TEST(Dequantise, ReadsEveryHalfPrecisionScale) {
+  for (unsigned bits = 0; bits < 0x10000; ++bits) {
+    const auto code = static_cast<std::uint16_t>(bits);
+    const float got = load_scale(DType::kF16, reinterpret_cast<const std::byte*>(&code));
+    const int exponent = static_cast<int>(bits >> 10 & 0x1f);
+    const int mantissa = static_cast<int>(bits & 0x3ff);
+    if (exponent == 31 && mantissa != 0) {
+      EXPECT_TRUE(std::isnan(got)) << bits;
+      continue;
+    }
+    double magnitude =
+        std::ldexp(exponent == 0 ? mantissa : mantissa + 1024, std::max(exponent, 1) - 25);
+    if (exponent == 31) magnitude = std::numeric_limits<double>::infinity();
+    const float expected = static_cast<float>((bits & 0x8000) != 0 ? -magnitude : magnitude);
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(got), std::bit_cast<std::uint32_t>(expected)) << bits;
+  }
+}
+
 TEST(Dequantise, ReadsScalesOfAllTypes) {
   const std::uint16_t bf16 = 0xbfc0;  // -1.5
   const std::uint16_t f16 = 0xbe00;
@@ -104,6 +143,9 @@ TEST(Dequantise, ReadsScalesOfAllTypes) {
     EXPECT_TRUE(is_scale(dtype));
     EXPECT_EQ(load_scale(dtype, bytes), -1.5F) << torch_name(dtype);
   }
+  const std::byte e4m3{0xbc};
+  EXPECT_TRUE(is_scale(DType::kF8E4M3));
+  EXPECT_EQ(load_scale(DType::kF8E4M3, &e4m3), -1.5F);
   EXPECT_FALSE(is_scale(DType::kU8));
   EXPECT_FALSE(is_scale(DType::kF64));
 }

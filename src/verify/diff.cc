@@ -19,7 +19,7 @@ namespace {
 // Two Hugging Face models compare by their own names, as do two checkpoints of no known kind; else
 // both are seen as Megatron's canonical tensors.
 Naming common_naming(const Checkpoint& left, const Checkpoint& right, const ProofOptions& options) {
-  const bool both_hf = left.location.traits.is_hf_model && right.location.traits.is_hf_model;
+  const bool both_hf = compare_as_hf(left, right, options.choice);
   const bool both_known =
       natural_naming(left) == Naming::kCanonical && natural_naming(right) == Naming::kCanonical;
   return options.own_names || both_hf || !both_known ? Naming::kStored : Naming::kCanonical;

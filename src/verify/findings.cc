@@ -12,10 +12,7 @@ bool VerifyReport::has_errors() const {
 
 void add_finding(VerifyReport& report, Code code, std::string object, std::string message,
                  Severity severity) {
-  const bool is_known = std::ranges::any_of(report.findings, [&](const VerifyFinding& known) {
-    return known.code == code && known.message == message;
-  });
-  if (is_known) return;
+  if (!report.told.emplace(code, message).second) return;
   report.findings.push_back({code, severity, std::move(object), std::move(message)});
 }
 

@@ -74,6 +74,7 @@ class GuardCheck {
     const GuardedSource guarded = SW_TRY(
         check_source(checkpoint_, catalog, {ReplicaCheck::kAll, is_derived, threads_}, defects_));
     for (const Error& error : defects_.found()) add_finding(report_, error);
+    report_.digests = guarded.digests;
     tell(guarded, is_derived);
     if (guarded.digests == 0) tell_unguarded();
     if (is_derived) return {};

@@ -10,6 +10,7 @@
 #include "canonical/correspond.h"
 #include "canonical/dequantise.h"
 #include "canonical/families.h"
+#include "canonical/hf_naming.h"
 #include "codec/json_text.h"
 #include "layout/lost_parts.h"
 #include "model/apply.h"
@@ -28,10 +29,7 @@ class ModelCheck {
       : checkpoint_(checkpoint), report_(report), choice_(options.choice) {}
 
   Status check() {
-    if (checkpoint_.location.traits.is_hf_model) {
-      descs_ = descs_of(checkpoint_.catalog);
-      return check_hf();
-    }
+    if (checkpoint_.location.traits.is_hf_model) return check_hf();
     if (is_disguised(checkpoint_) && !name_tensors()) return {};
     const Catalog& catalog = named_ ? *named_ : checkpoint_.catalog;
     if (!has_megatron_names(catalog)) {
@@ -125,17 +123,33 @@ class ModelCheck {
   }
 
   Status check_hf() {
-    if (checkpoint_.hf_config.empty()) {
+    const bool needs_own = !checkpoint_.location.traits.is_named_by_family;
+    const std::string config =
+        needs_own ? checkpoint_.hf_config : SW_TRY(config_text_of(choice_, checkpoint_));
+    if (config.empty() && !needs_own) {
+      report_.notes.emplace_back(
+          "no config.json is near, so the model's tensors are not held against a family; "
+          "--hf-config names one");
+      return {};
+    }
+    if (config.empty()) {
       add_finding(report_, Code::kConfigMissing, "config.json",
                   "config.json is missing, so nothing says which tensors the model should have",
                   Severity::kWarning);
       return {};
     }
-    const auto own = model_tensors(checkpoint_.catalog, checkpoint_.hf_config);
+    Catalog catalog = checkpoint_.catalog;
+    Notes told;  // of names; what is stored is told already
+    if (const Status named = name_as_hf(choice_, checkpoint_, {&catalog}, told); !named) {
+      add_finding(report_, named.error());
+      return {};
+    }
+    descs_ = descs_of(catalog);
+    const auto own = model_tensors(catalog, config, checkpoint_.files.get());
     check_config(own ? std::span<const TensorDesc>(own->tensors) : descs_);
     const auto facts = SW_TRY(find_facts({}));
     if (!facts) return {};
-    const auto model = model_tensors(checkpoint_.catalog, facts->config_text);
+    const auto model = model_tensors(catalog, facts->config_text, checkpoint_.files.get());
     if (!model) {
       add_finding(report_, model.error());
       return {};

@@ -165,7 +165,9 @@ class Check {
 // Archives whose records are the model's tensors.
 std::vector<PayloadItem> whole_files(const Checkpoint& checkpoint) {
   std::set<std::uint32_t> used;
-  for (const StoredTensor& tensor : checkpoint.catalog.tensors) used.insert(tensor.chunks.file(0));
+  for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
+    for (std::size_t c = 0; c < tensor.chunks.size(); ++c) used.insert(tensor.chunks.file(c));
+  }
   std::vector<PayloadItem> items;
   for (const std::uint32_t number : used) {
     const auto file = checkpoint.files->get(number);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -82,8 +84,16 @@ Result<IndexReport> rebuild_index(const std::string& path) {
                      report.misplaced.empty() && old.total_bytes == report.total_bytes;
   if (report.was_right) return report;
   if (has_old) report.backup = SW_TRY(write_backup(report.path, old_bytes));
-  SW_TRY(replace_file(report.path, write_hf_index(catalog)));
-  return report;
+  const Status replaced = replace_file(report.path, write_hf_index(catalog));
+  if (replaced) return report;
+  // A copy of what is still there says nothing; of what was replaced it is all there is.
+  Error error = replaced.error();
+  if (has_old && read_whole(*directory, kHfIndexFile, kMostIndexBytes).value_or("") == old_bytes) {
+    ::unlink(report.backup.c_str());
+  } else if (has_old) {
+    error.message += fmt::format("; the old one is {}", report.backup);
+  }
+  return std::unexpected(std::move(error));
 }
 
 }  // namespace shardwright

@@ -243,9 +243,14 @@ class Verification {
 
   void tell_guards() {
     if (checkpoint_.location.traits.records == Records::kNone) {
-      report_.notes.push_back(
-          "payload: nothing guards that of safetensors files; 'hash --manifest' makes digests, "
-          "'verify --against' checks them");
+      if (report_.digests > 0 || !options_.against.empty()) return;
+      report_.payloads_unguarded += report_.chunks;
+      report_.notes.push_back(fmt::format(
+          "payload: nothing guards the elements of {} tensors, config.json and the files beside: "
+          "a bit that flips there is not noticed. 'convert --digests' writes the SHA-256 of each "
+          "file; 'hash --manifest FILE' makes digests of tensors, 'verify --against FILE' checks "
+          "them",
+          report_.tensors));
       return;
     }
     if (report_.payloads_checked > 0 && !has_finding(report_, Code::kPayloadDamaged)) {
@@ -267,8 +272,7 @@ class Verification {
         is_lone_file(options_.against)) {
       const Checkpoint other =
           SW_TRY(open_checkpoint(options_.against, FormatChoice{options.other_as, "--other-as"}));
-      const bool both_hf =
-          other.location.traits.is_hf_model && checkpoint_.location.traits.is_hf_model;
+      const bool both_hf = compare_as_hf(other, checkpoint_, options.choice);
       options.own_names |= both_hf || natural_naming(other) == Naming::kStored ||
                            natural_naming(checkpoint_) == Naming::kStored;
       options.as = options.other_as;

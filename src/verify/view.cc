@@ -2,6 +2,7 @@
 #include "verify/view.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/fail.h"
 #include "canonical/canonical_model.h"
@@ -19,6 +20,12 @@
 
 namespace shardwright {
 namespace {
+
+std::set<std::string_view> names_of(const Catalog& catalog) {
+  std::set<std::string_view> names;
+  for (const StoredTensor& tensor : catalog.tensors) names.insert(tensor.desc.name);
+  return names;
+}
 
 bool is_vocabulary(const TensorDesc& desc) {
   const int axes = desc.shape.size();
@@ -171,6 +178,17 @@ void take_whole(std::vector<DraftTensor> tensors, Plan& plan) {
 
 Naming natural_naming(const Checkpoint& checkpoint) {
   return has_canonical_form(checkpoint) ? Naming::kCanonical : Naming::kStored;
+}
+
+bool compare_as_hf(const Checkpoint& left, const Checkpoint& right, const FamilyChoice& choice) {
+  const SourceTraits& one = left.location.traits;
+  const SourceTraits& other = right.location.traits;
+  if (!one.is_hf_model || !other.is_hf_model) return false;
+  const bool may_differ = one.records != Records::kNone || other.records != Records::kNone;
+  const bool is_told =
+      !choice.hf_config_dir.empty() || (!left.hf_config.empty() && !right.hf_config.empty());
+  if (!may_differ || !is_told) return true;
+  return names_of(left.catalog) == names_of(right.catalog);
 }
 
 Result<View> make_view(Checkpoint checkpoint, Naming naming, const ProofOptions& options,

@@ -45,6 +45,12 @@ void take_whole(std::vector<DraftTensor> tensors, Plan& plan);
 /// What its tensors can be seen as: canonical for Megatron's names and for Hugging Face models.
 [[nodiscard]] Naming natural_naming(const Checkpoint& checkpoint);
 
+/// Whether both are Hugging Face models that compare by the names that are stored. Those in other
+/// files than safetensors may have names of their own, and are compared as canonical tensors then,
+/// where a config.json tells what they are.
+[[nodiscard]] bool compare_as_hf(const Checkpoint& left, const Checkpoint& right,
+                                 const FamilyChoice& choice);
+
 /// Makes the view of an opened checkpoint. Payloads are located and, for copies in a Hugging Face
 /// model, compared. An MLite checkpoint is put in order first, with the sizes of its run that
 /// `options` give where it has such sizes. Replicas are compared, but those of the legacy format.

@@ -30,16 +30,20 @@ MODELS = {
     "old-run": "hf/llama3/legacy_tp2pp2ep1",
     "mlite-run": "dcp/mlite_sound",
 }
+VERL_RUN = """
+        python3 {root}/tests/cli/make_fsdp_run.py Llama-3.1-8B verl-run/global_step_5/actor
+        touch verl-run/global_step_5/actor/optim_world_size_2_rank_{{0,1}}.pt"""
 # What a page takes as given: made before its first block.
 PREPARED = {
     "README.md": "sed s/qwen3/my_family/ {root}/models/qwen3.json > my_family.json",
+    "docs/recipes/adapters.md": """
+        python3 {root}/tests/cli/make_adapter.py Llama-3.1-8B adapter""",
     "docs/recipes/deepspeed.md": """
-        mkdir -p zero-run/global_step100
-        touch zero-run/global_step100/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt
-        echo global_step100 > zero-run/latest""",
+        python3 {root}/tests/cli/deepspeed_run.py Llama-3.1-8B zero-run""",
     "docs/recipes/fsdp.md": """
         shardwright convert Llama-3.1-8B fsdp-run --to dcp --shards 4
-        shardwright convert llama-run mfsdp-run --to fsdp_dtensor --shards 4""",
+        shardwright convert llama-run mfsdp-run --to fsdp_dtensor --shards 4"""
+    + VERL_RUN,
     "docs/recipes/megatron_to_hf.md": """
         mkdir Llama-3.1-8B-tokenizer
         shardwright convert llama-run draft --to hf
@@ -49,11 +53,17 @@ PREPARED = {
     "docs/recipes/merge.md": """
         shardwright split Qwen3-VL-4B p
         mv p/language Qwen3-4B; mv p/images VIT; mv p/adapter MLP; rm -r p""",
-    "docs/recipes/siblings.md": """
-        mkdir -p verl-run/global_step_1/actor
-        touch verl-run/global_step_1/actor/model_world_size_2_rank_{{0,1}}.pt
-        cd verl-run/global_step_1/actor
-        echo '{{"FSDP_version": 2, "world_size": 2}}' > fsdp_config.json""",
+    "docs/recipes/nemo.md": """
+        shardwright convert Llama-3.1-8B legacy --to legacy
+        cp legacy/iter_*/mp_rank_00/model_optim_rng.pt model_weights.ckpt
+        printf '%s\\n' 'num_layers: 3' 'hidden_size: 64' 'ffn_hidden_size: 96' 'num_attention_heads: 4' \\
+          'num_query_groups: 2' 'kv_channels: 16' 'max_position_embeddings: 256' \\
+          'normalization: rmsnorm' 'activation: fast-swiglu' 'layernorm_epsilon: 1.0e-06' 'bias: false' \\
+          'share_embeddings_and_output_weights: false' 'position_embedding_type: rope' \\
+          'rotary_base: 10000.0' > model_config.yaml
+        tar -cf model.nemo ./model_config.yaml ./model_weights.ckpt
+        rm -r legacy model_weights.ckpt model_config.yaml""",
+    "docs/recipes/siblings.md": VERL_RUN,
     "docs/verify.md": "shardwright convert Llama-3.1-8B ckpt --to torch_dist --tp 2",
 }
 

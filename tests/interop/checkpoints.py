@@ -75,3 +75,27 @@ def assert_same(actual, expected):
 def truth(family):
     """The global Megatron tensors that the real converter made of golden `family`."""
     return load_file(GOLDEN / "hf" / family / "megatron_global.safetensors")
+
+
+def llama_shards(tp):
+    """What each of `tp` tensor ranks has of the golden llama, layers numbered through: cut by
+    Megatron's rules, the halves of a gated MLP each for itself."""
+    parts = [{} for _ in range(tp)]
+    for name, whole in truth("llama3").items():
+        layers = whole if ".layers." in name else whole[None]
+        for number, tensor in enumerate(layers):
+            numbered = name.replace(".layers.", f".layers.{number}.")
+            for part, piece in zip(parts, _cut(numbered, tensor, tp)):
+                part[numbered] = piece.clone()
+    return parts
+
+
+def _cut(name, tensor, tp):
+    if tensor.dim() == 1:
+        return [tensor] * tp
+    if name.endswith(("linear_proj.weight", "linear_fc2.weight")):
+        return tensor.chunk(tp, 1)
+    if name.endswith("linear_fc1.weight"):
+        halves = [half.chunk(tp, 0) for half in tensor.chunk(2, 0)]
+        return [torch.cat(pair) for pair in zip(*halves)]
+    return tensor.chunk(tp, 0)

@@ -62,6 +62,29 @@ YARN = {
 }
 PACKED_EXPERT_SIZES = dict(SIZES, num_local_experts=6, num_experts_per_tok=2)
 WINDOW = dict(NO_PADDING_TOKEN, sliding_window=7)
+DELTA_SIZES = dict(
+    {key: MLA_SIZES[key] for key in MLA_SIZES if key.startswith(("kv_", "qk_", "v_", "num_"))},
+    vocab_size=511,
+    hidden_size=72,
+    intermediate_size=104,
+    moe_intermediate_size=40,
+    num_experts=6,
+    num_shared_experts=2,
+    num_experts_per_token=2,
+    num_expert_group=1,
+    topk_group=1,
+    model_max_length=256,
+    rms_norm_eps=1e-3,
+    layer_types=["linear_attention", "full_attention", "linear_attention"],
+    pad_token_id=None,
+    bos_token_id=1,
+    eos_token_id=2,
+)
+del DELTA_SIZES["num_experts_per_tok"]
+# What models have whose heads are hidden / heads wide, and all have keys of their own.
+PLAIN_SIZES = dict(
+    vocab_size=511, hidden_size=72, num_hidden_layers=3, num_attention_heads=6
+)
 
 FAMILY_SIZES = {
     "mixtral": dict(SIZES, num_local_experts=6),
@@ -226,6 +249,129 @@ FAMILY_SIZES = {
     "ministral3": dict(
         NO_PADDING_TOKEN, rope_parameters={**YARN, "llama_4_scaling_beta": 0.3}
     ),
+    "mimo_v2_flash": dict(
+        MOE_SIZES,
+        n_routed_experts=6,
+        v_head_dim=14,
+        routed_scaling_factor=1.7,
+        sliding_window=7,
+        layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+        mlp_layer_types=["dense", "sparse", "sparse"],
+        rope_parameters={
+            kind: {"rope_type": "default", "rope_theta": theta, "partial_rotary_factor": 0.5}
+            for kind, theta in (("full_attention", 70000.0), ("sliding_attention", 5000.0))
+        },
+    ),
+    "exaone_moe": dict(
+        {**MOE_SIZES, "head_dim": 12},
+        pad_token_id=None,
+        eos_token_id=2,
+        num_experts=6,
+        num_shared_experts=2,
+        routed_scaling_factor=1.7,
+        sliding_window=7,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        mlp_layer_types=["dense", "sparse", "sparse"],
+    ),
+    "deepseek_v4": dict(
+        vocab_size=511,
+        hidden_size=72,
+        moe_intermediate_size=40,
+        num_hidden_layers=4,
+        num_attention_heads=6,
+        head_dim=20,
+        partial_rotary_factor=0.4,
+        q_lora_rank=44,
+        o_groups=2,
+        o_lora_rank=14,
+        n_routed_experts=6,
+        n_shared_experts=1,
+        num_experts_per_tok=2,
+        num_nextn_predict_layers=0,
+        hc_mult=3,
+        index_head_dim=18,
+        index_n_heads=5,
+        index_topk=24,
+        sliding_window=7,
+        layer_types=[
+            "sliding_attention",
+            "heavily_compressed_attention",
+            "compressed_sparse_attention",
+            "compressed_sparse_attention",
+        ],
+        compress_rates={"compressed_sparse_attention": 2, "heavily_compressed_attention": 8},
+        mlp_layer_types=["hash_moe", "moe", "moe", "moe"],
+        max_position_embeddings=256,
+        rms_norm_eps=1e-3,
+    ),
+    "longcat_flash": dict(
+        vocab_size=511,
+        hidden_size=72,
+        ffn_hidden_size=104,
+        expert_ffn_hidden_size=40,
+        num_layers=3,
+        num_attention_heads=6,
+        n_routed_experts=6,
+        zero_expert_num=3,
+        moe_topk=2,
+        kv_lora_rank=28,
+        q_lora_rank=44,
+        qk_nope_head_dim=12,
+        qk_rope_head_dim=8,
+        v_head_dim=20,
+        max_position_embeddings=256,
+        rope_parameters={"rope_type": "default", "rope_theta": 5000.0},
+    ),
+    "kimi_linear": dict(
+        DELTA_SIZES,
+        linear_num_heads=4,
+        linear_head_dim=10,
+        linear_conv_kernel_dim=3,
+        mlp_layer_types=["dense", "sparse", "sparse"],
+    ),
+    # transformers takes the heads of both attentions from the same keys.
+    "bailing_hybrid": dict(
+        DELTA_SIZES,
+        head_dim=10,
+        short_conv_kernel_size=3,
+        layer_group_size=2,
+        first_k_dense_replace=1,
+        rope_theta=5000.0,
+        num_nextn_predict_layers=0,
+    ),
+    "starcoder2": dict(
+        NO_PADDING_TOKEN, norm_epsilon=0.1, sliding_window=None, bos_token_id=1, eos_token_id=2
+    ),
+    "gpt_bigcode": dict(
+        vocab_size=511, n_embd=72, n_layer=3, n_head=6, n_positions=256, layer_norm_epsilon=0.1
+    ),
+    "gpt_neox": dict(
+        PLAIN_SIZES,
+        intermediate_size=104,
+        layer_norm_eps=0.1,
+        max_position_embeddings=256,
+        rope_parameters={"rope_theta": 5000.0, "partial_rotary_factor": 0.5},
+    ),
+    "falcon": dict(
+        PLAIN_SIZES,
+        ffn_hidden_size=104,
+        layer_norm_epsilon=0.1,
+        rope_parameters={"rope_type": "default", "rope_theta": 5000.0},
+        bos_token_id=1,
+        eos_token_id=2,
+    ),
+    "bloom": dict(
+        vocab_size=511,
+        hidden_size=72,
+        n_layer=3,
+        n_head=6,
+        layer_norm_epsilon=0.1,
+        seq_length=256,
+    ),
+    "opt": dict(PLAIN_SIZES, ffn_dim=104, max_position_embeddings=256, pad_token_id=None),
+    "mpt": dict(
+        vocab_size=511, d_model=72, n_layers=3, n_heads=6, max_seq_len=256, layer_norm_epsilon=0.1
+    ),
 }
 # With these values no token of the tests is nearer than 7e-5 to the choice of another expert, so
 # rounding, which differs between processors, decides nothing.
@@ -239,6 +385,10 @@ def fill(model):
     generator = torch.Generator().manual_seed(SEED)
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
+            if not tensor.is_floating_point():
+                # Which experts a token has: two different ones of the first six.
+                tensor.copy_(torch.arange(tensor.numel()).view(tensor.shape) % 6)
+                continue
             values = torch.randn(tensor.shape, generator=generator)
             if tensor.dim() > 1:
                 values *= 1.5 * tensor.shape[-1] ** -0.5

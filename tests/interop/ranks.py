@@ -87,6 +87,8 @@ def serve(module):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what importing prints is no answer
     functions = importlib.import_module(module)
+    if "torch.distributed.tensor" in sys.modules:
+        importlib.import_module("torch._dynamo")  # as the first DTensor of each rank would, for 1 s
     gc.freeze()  # what was imported is no garbage: nobody need look at it, or copy its pages
     for line in sys.stdin:
         job = json.loads(line)

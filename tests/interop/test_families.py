@@ -132,13 +132,52 @@ CASES = {
     "glm4_moe_prediction": ("glm4_moe", {"num_nextn_predict_layers": 1, **ONE_GROUP}),
     "ernie4_5_moe_prediction": ("ernie4_5_moe", ONE_GROUP),
     "gpt2_bare": ("gpt2", {}),
+    "mimo_v2_flash": ("mimo_v2_flash", {}),
+    "mimo_v2_flash_published": ("mimo_v2_flash", ONE_GROUP),
+    "mimo_v2_flash_packed": ("mimo_v2_flash", {"packed": True, **ONE_GROUP, **TIED}),
+    "exaone_moe": ("exaone_moe", {}),
+    "exaone_moe_packed": ("exaone_moe", {"packed": True, **ONE_GROUP, **TIED}),
+    "deepseek_v4": ("deepseek_v4", {}),
+    "longcat_flash": ("longcat_flash", {}),
+    "longcat_flash_tied": ("longcat_flash", TIED),
+    "kimi_linear": ("kimi_linear", {}),
+    "bailing_hybrid": ("bailing_hybrid", {}),
+    "starcoder2": ("starcoder2", ONE_GROUP),
+    "starcoder2_no_bias": ("starcoder2", {"use_bias": False, "sliding_window": 7, **UNTIED}),
+    "gpt_bigcode": ("gpt_bigcode", {}),
+    "gpt_bigcode_all_heads": ("gpt_bigcode", {"multi_query": False, "n_inner": 100, **UNTIED}),
+    "gpt_neox": ("gpt_neox", {}),
+    "gpt_neox_one_by_one": ("gpt_neox", {"use_parallel_residual": False, **TIED}),
+    "falcon": ("falcon", {}),
+    "falcon_groups": ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 3}),
+    "falcon_groups_one_norm": (
+        "falcon",
+        {
+            "new_decoder_architecture": True,
+            "num_kv_heads": 2,
+            "num_ln_in_parallel_attn": 1,
+            **UNTIED,
+        },
+    ),
+    "falcon_all_heads": (
+        "falcon", {"multi_query": False, "parallel_attn": False, "alibi": True, "bias": True}
+    ),
+    "bloom": ("bloom", {}),
+    "bloom_untied": ("bloom", UNTIED),
+    "opt": ("opt", {}),
+    "opt_no_bias": ("opt", {"enable_bias": False, **UNTIED}),
+    "mpt": ("mpt", {}),
+    "mpt_untied": ("mpt", {"attn_config": {"clip_qkv": 0.7, "softmax_scale": 0.4}, **UNTIED}),
 }
 
 # Their tensors and arguments are those of other families', so the family has to be named.
 NAMED = {"phi3", "phi3_tied", "hy_v3", "hy_v3_packed", "glm4_moe_lite", "glm4_moe_lite_packed"}
 NAMED |= {"seed_oss", "cwm", "dots1", "mellum", "helium"}
+PLAIN = ("exaone_moe", "kimi_linear", "bailing_hybrid", "starcoder2", "gpt_bigcode", "gpt_neox", "falcon", "bloom", "opt", "mpt")
+NAMED.update(name for name in CASES if name.startswith(PLAIN))
 # transformers does not have the model, or not all of it.
-REMOTE = {"mimo", "glm4_moe_prediction", "ernie4_5_moe_prediction"}
+REMOTE = {"mimo", "glm4_moe_prediction", "ernie4_5_moe_prediction", "mimo_v2_flash_published"}
+REMOTE |= {"longcat_flash", "longcat_flash_tied"}
 INTERNLM = [name for name in CASES if name.startswith("internlm")]
 REMOTE.update(INTERNLM)
 
@@ -172,6 +211,74 @@ def finish_mimo(folder):
     norms = [f"{part}_layernorm.weight" for part in ("token", "hidden", "final")]
     prefix = "model.mtp_layers.0."
     add_prediction_layer(folder, "model.layers.0.", prefix, norms, "input_proj.weight")
+
+
+def finish_mimo_v2_flash(folder):
+    """As published: with dense prediction layers, and other words in config.json."""
+    config = json.loads((folder / "config.json").read_text())
+    rope = config.pop("rope_parameters")
+    sliding = [kind == "sliding_attention" for kind in config.pop("layer_types")]
+    config.update(
+        hybrid_layer_pattern=[int(has_window) for has_window in sliding],
+        moe_layer_freq=[int(kind == "sparse") for kind in config.pop("mlp_layer_types")],
+        layernorm_epsilon=config.pop("rms_norm_eps"),
+        rope_theta=rope["full_attention"]["rope_theta"],
+        swa_rope_theta=rope["sliding_attention"]["rope_theta"],
+        partial_rotary_factor=rope["full_attention"]["partial_rotary_factor"],
+        swa_num_attention_heads=config["num_attention_heads"],
+        swa_num_key_value_heads=2 * config["num_key_value_heads"],
+        swa_head_dim=config["head_dim"],
+        swa_v_head_dim=config["v_head_dim"],
+        add_swa_attention_sink_bias=True,
+        add_full_attention_sink_bias=False,
+    )
+    (folder / "config.json").write_text(json.dumps(config))
+    model = checkpoints.load_hf(folder)
+    generator = torch.Generator().manual_seed(3)
+    hidden = config["hidden_size"]
+    tensors = {}
+    for layer in range(2):
+        prefix = f"model.mtp.layers.{layer}."
+        for name, tensor in model.items():
+            if name.startswith("model.layers.1.") and ".mlp." not in name:
+                name = name.replace("post_attention_layernorm", "pre_mlp_layernorm")
+                tensors[name.replace("model.layers.1.", prefix)] = tensor.flip(0).contiguous()
+            elif name.startswith("model.layers.0.mlp."):
+                tensors[name.replace("model.layers.0.", prefix)] = tensor.flip(0).contiguous()
+        for norm in ("enorm", "hnorm", "final_layernorm"):
+            tensors[f"{prefix}{norm}.weight"] = torch.randn(hidden, generator=generator).bfloat16()
+        weight = torch.randn((hidden, 2 * hidden), generator=generator).bfloat16()
+        tensors[f"{prefix}eh_proj.weight"] = weight
+    add_tensors(folder, tensors)
+
+
+def finish_falcon_groups(folder):
+    """As published: transformers adds how many norms there are."""
+    config = json.loads((folder / "config.json").read_text())
+    assert config.pop("num_ln_in_parallel_attn") == 2
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def finish_longcat_flash(folder):
+    """transformers gives those experts weights that do nothing; published files have none, and a
+    prediction layer, which nothing in transformers reads."""
+    tensors = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        tensors.update(load_file(file))
+        file.unlink()
+    idle = tuple(f".experts.{expert}.{part}_proj.weight" for expert in (6, 7, 8) for part in ("gate", "up"))
+    tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith(idle)}
+    generator = torch.Generator().manual_seed(3)
+    for name, shape in {
+        "embed_tokens.weight": (511, 72),
+        "layers.0.eh_proj.weight": (72, 144),
+        "layers.0.enorm.m.weight": (72,),
+        "layers.0.self_attn.q_b_proj.weight": (120, 44),
+        "layers.0.transformer_layer.mlp.down_proj.weight": (72, 104),
+    }.items():
+        tensors[f"model.mtp.{name}"] = torch.randn(shape, generator=generator).bfloat16()
+    (folder / "model.safetensors.index.json").unlink()
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 def finish_glm4_moe_prediction(folder):
@@ -221,6 +328,10 @@ def finish_gpt2_bare(folder):
 
 FINISH = {
     "mimo": finish_mimo,
+    "mimo_v2_flash_published": finish_mimo_v2_flash,
+    "falcon_groups": finish_falcon_groups,
+    "longcat_flash": finish_longcat_flash,
+    "longcat_flash_tied": finish_longcat_flash,
     "glm4_moe_prediction": finish_glm4_moe_prediction,
     "ernie4_5_moe_prediction": finish_ernie4_5_moe_prediction,
     "gpt2_bare": finish_gpt2_bare,
@@ -268,15 +379,32 @@ def without_masks(tensors):
     return {name: tensor for name, tensor in tensors.items() if not name.endswith(".attn.bias")}
 
 
+FLOAT32_BIASES = ("e_score_correction_bias", ".expert_bias", ".ffn.gate.bias")
+
+
+def released_name(name):
+    """DeepSeek-V4's, of a name under which transformers saves it."""
+    name = name.removeprefix("model.").replace("embed_tokens.", "embed.").replace("hc_head.hc_", "hc_head_")
+    return name.replace(".attn.norm.", ".attn.kv_norm.")
+
+
 def known_form(root):
     """The tensors as a conversion writes them that does not know how they were imported."""
     folder = root / "unpacked" if (root / "unpacked").exists() else root / "hf"
     tensors = without_masks(checkpoints.load_hf(folder))
     if "wte.weight" in tensors:
         tensors = {"transformer." + name: tensor for name, tensor in tensors.items()}
+    if "model.hc_head.hc_fn" in tensors:
+        tensors = {released_name(name): tensor for name, tensor in tensors.items()}
+    # transformers saves Kimi Linear's dense MLP under the name of its experts.
+    for part in ("gate_proj", "up_proj", "down_proj"):
+        tensors = {
+            name.replace(f".block_sparse_moe.{part}.", f".mlp.{part}."): tensor
+            for name, tensor in tensors.items()
+        }
     # Megatron holds it as float32 always; transformers saves it in the model's dtype.
     return {
-        name: tensor.float() if name.endswith(("e_score_correction_bias", ".expert_bias")) else tensor
+        name: tensor.float() if name.endswith(FLOAT32_BIASES) else tensor
         for name, tensor in tensors.items()
     }
 
@@ -366,6 +494,56 @@ def test_mimo_exchanges_hidden_state_and_embedding(imported):
     hidden, embedding = projection.chunk(2, dim=1)
     ours = checkpoints.load_dcp(root / "megatron")["mtp.layers.0.eh_proj.weight"]
     assert torch.equal(ours, torch.cat([embedding, hidden], dim=1))
+
+
+def test_mimo_v2_flash_orders_rows_by_group(imported):
+    """Megatron-Bridge's order: of each group the queries, the key and the narrower value; layers
+    with a window have twice as many groups."""
+    root = imported("mimo_v2_flash")
+    source, made = checkpoints.load_hf(root / "hf"), checkpoints.load_dcp(root / "megatron")
+    for layer, groups in ((0, 3), (1, 6)):
+        q, k, v = (
+            source[f"model.layers.{layer}.self_attn.{part}_proj.weight"].unflatten(0, (groups, -1))
+            for part in "qkv"
+        )
+        assert v.shape[1] == 14
+        rows = torch.cat([q, k, v], dim=1).flatten(0, 1)
+        ours = made[f"decoder.layers.{layer}.self_attention.linear_qkv.weight"]
+        assert torch.equal(ours, rows)
+    assert "decoder.layers.0.self_attention.core_attention.softmax_offset" not in made
+    sinks = made["decoder.layers.1.self_attention.core_attention.softmax_offset"]
+    assert torch.equal(sinks, source["model.layers.1.self_attn.attention_sink_bias"])
+
+
+def test_deepseek_v4_deals_out_its_scales(imported):
+    """One tensor of three numbers is three of Megatron's, in Megatron-Bridge's order."""
+    root = imported("deepseek_v4")
+    source, made = checkpoints.load_hf(root / "hf"), checkpoints.load_dcp(root / "megatron")
+    for part, module in (("attn", "self_attention"), ("ffn", "mlp")):
+        scale = source[f"model.layers.2.hc_{part}_scale"]
+        for at, name in enumerate(("pre", "post", "res")):
+            ours = made[f"decoder.layers.2.{module}_hyper_connection.alpha_{name}"]
+            assert torch.equal(ours, scale[at : at + 1])
+
+
+def test_mimo_v2_flash_says_it_in_both_ways(shardwright, imported, tmp_path):
+    """A config.json of arguments alone has the published words and those of transformers."""
+    root = imported("mimo_v2_flash_published")
+    without_hf(root / "megatron", tmp_path / "megatron")
+    shardwright("convert", tmp_path / "megatron", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), known_form(root))
+    was, made = (
+        json.loads((folder / "config.json").read_text()) for folder in (root / "hf", tmp_path / "back")
+    )
+    # Nobody reads these; the others have to be what was published.
+    unsaid = {"n_group", "topk_group", "use_cache", "transformers_version", "dtype"}
+    unsaid |= {key for key in was if key.endswith("_token_id") or key.startswith("output_")}
+    assert {key: made.get(key) for key in was.keys() - unsaid} == {
+        key: was[key] for key in was.keys() - unsaid
+    }
+    published = made["hybrid_layer_pattern"]
+    kinds = ["sliding_attention" if has_window else "full_attention" for has_window in published]
+    assert made["layer_types"] == kinds
 
 
 def test_every_family_is_here():

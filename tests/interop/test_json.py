@@ -11,6 +11,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import jsonschema
 import pytest
@@ -19,6 +20,7 @@ from checkpoints import GOLDEN
 SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "schemas"
 LLAMA = GOLDEN / "hf" / "llama3" / "hf"
 VISION = GOLDEN / "hf" / "qwen3_vl" / "hf"
+MAKE_ADAPTER = SCHEMAS.parents[1] / "tests" / "cli" / "make_adapter.py"
 MALICIOUS = GOLDEN / "malicious"
 PARTS = [
     word
@@ -76,6 +78,12 @@ def folder(tmp_path_factory, shardwright):
     mapping.update(family="short", architectures=["Short"], model_types=["short"])
     mapping["groups"]["layer"].remove({"use": "mlp"})
     (folder / "short.json").write_text(json.dumps(mapping))
+    (folder / ".out.partial-4194305-0").mkdir()
+    target = [LLAMA, folder / "published", "--to", "torch_dist", "--tp", "2"]
+    shardwright("plan", *target, "--save", folder / "td.plan")
+    shardwright("convert", "--plan", folder / "td.plan", "--part", "1/1")
+    for model, adapter in ((LLAMA, "adapter"), (VISION, "vision adapter")):
+        subprocess.run([sys.executable, MAKE_ADAPTER, model, folder / adapter], check=True)
     return folder
 
 
@@ -104,7 +112,9 @@ RUNS = {
         (["convert", LLAMA, "fresh", "--to", "torch_dist", "--tp", "2"], 0),
         (["convert", VISION, "mimo", "--to", "mimo"]
          + ["--component", "language=tp=2", "--component", "images=tp=1"], 0),
+        (["convert", "--plan", "td.plan", "--part", "1/1"], 0),
     ],
+    "publish": [(["publish", "td.plan"], 0), (["publish", "td.plan"], 2)],
     "diagnose": [(["diagnose", "td"], 0), (["diagnose", "lost"], 1), (["diagnose", "mimo"], 0)],
     "verify": [(["verify", "td"], 0), (["verify", "damaged"], 1)],
     "diff": [(["diff", LLAMA, "td"], 0), (["diff", LLAMA, GOLDEN / "hf" / "mistral" / "hf"], 1)],
@@ -120,6 +130,7 @@ RUNS = {
         (["report", "lost", "-o", "lost.html"], 1),
     ],
     "index": [(["index", "rebuild", "indexed"], 0)],
+    "clean": [(["clean", "."], 0), (["clean", ".", "--remove"], 0)],
     "explain": [(["explain", "307"], 0), (["explain", "L07", "--lang", "zh"], 0)],
     "map": [
         (["map", "list"], 0),
@@ -132,6 +143,11 @@ RUNS = {
          + ["--config", "parts/model"], 1),
     ],
     "split": [(["split", VISION, "again"], 0)],
+    "merge-adapter": [
+        (["merge-adapter", LLAMA, "adapter", "merged"], 0),
+        (["merge-adapter", VISION, "vision adapter", "merged-mimo", "--to", "mimo"]
+         + ["--component", "language=tp=2", "--component", "images=tp=1"], 0),
+    ],
     "demo": [(["demo"], 0)],
 }  # fmt: skip
 
@@ -157,7 +173,7 @@ def run(folder):
 
 def test_every_command_has_a_schema(shardwright):
     overview = shardwright("--help").stdout
-    commands = set(re.findall(r"^  (\w+) +\S", overview.split("Commands:")[1], re.MULTILINE))
+    commands = set(re.findall(r"^  ([\w-]+) +\S", overview.split("Commands:")[1], re.MULTILINE))
     commands.discard("shardwright")
     without = {"completion", "man"}  # what they print is for a shell and for man
     assert commands - without == {path.stem for path in SCHEMAS.glob("*.json")} - {"progress"}
@@ -190,6 +206,8 @@ RARE = {
     "inspect": {"left_out"},
     "plan": {"encoder_tp"},
     "convert": {"encoder_tp"},
+    "publish": {"encoder_tp"},
+    "merge-adapter": {"encoder_tp"},
     "demo": {"encoder_tp"},
 }
 

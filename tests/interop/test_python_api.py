@@ -29,7 +29,7 @@ def program(request):
 
 def test_keywords_are_the_flags_of_the_program(program):
     for command, keywords in _keywords.KEYWORDS.items():
-        page = program(command, "--help").stdout
+        page = program(command.replace("_", "-"), "--help").stdout
         own = page.partition("\nFlags:\n")[2].partition("\nEvery command:\n")[0]
         flags = set(re.findall(r"^  (?:-\w,)?--([\w-]+)", own, re.MULTILINE))
         # What a function has as an argument, or for no reader.
@@ -234,13 +234,36 @@ def test_tensors_go_to_their_device():
             shardwright.open(LLAMA, framework=framework, device="cuda:0")
 
 
+def test_clean(tmp_path):
+    left = tmp_path / ".out.partial-4194305-0"
+    left.mkdir()
+    (left / "x").write_bytes(b"123")
+    (found,) = shardwright.clean(tmp_path).outputs
+    assert (found["state"], found["bytes"], found["removed"]) == ("abandoned", 3, False)
+    assert left.exists()
+    assert shardwright.clean(tmp_path, remove=True).outputs[0]["removed"] and not left.exists()
+    assert shardwright.clean(tmp_path).outputs == []
+
+
+def test_digests(tmp_path):
+    shardwright.convert(LLAMA, tmp_path / "m", to="hf", digests=True)
+    said = json.loads((tmp_path / "m" / "integrity.json").read_text())
+    assert said["algorithm"] == "sha256"
+    assert {"config.json", "model.safetensors"} <= set(said["files"])
+    assert shardwright.verify(tmp_path / "m")
+    config = tmp_path / "m" / "config.json"
+    config.write_text(config.read_text() + " ")
+    (finding,) = shardwright.verify(tmp_path / "m").findings
+    assert finding.code == "SW0315" and "config.json" in finding.message
+
+
 def test_schema_and_results_agree():
     """Each result has the fields of its command's document."""
     schemas = pathlib.Path(__file__).resolve().parents[2] / "docs" / "schemas"
     for command, kind in {
         "inspect": shardwright.Inspection, "show": shardwright.TensorReport,
         "merge": shardwright.Merge, "split": shardwright.Split, "index": shardwright.Index,
-        "explain": shardwright.Page,
+        "explain": shardwright.Page, "clean": shardwright.Leftovers,
     }.items():  # fmt: skip
         documents = json.loads((schemas / f"{command}.json").read_text())["anyOf"]
         keys = {key for one in documents for key in one["properties"]} - {"schema", "error"}
@@ -259,3 +282,25 @@ def test_nothing_is_written_to_a_folder_called_s3(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(FileNotFoundError, match="hf download meta-llama/Llama-3.1-8B"):
         shardwright.open("meta-llama/Llama-3.1-8B")
+
+
+def test_parts_of_a_saved_plan_become_what_one_process_writes(tmp_path):
+    saved, target = tmp_path / "p.plan", tmp_path / "out"
+    shardwright.plan(LLAMA, target, to="torch_dist", tp=2, save=saved)
+    with pytest.raises(shardwright.StorageError, match="SW0118"):
+        shardwright.publish(saved)
+    parts = [shardwright.convert(plan=saved, part=f"{number}/2") for number in (2, 1)]
+    assert [one.part["number"] for one in parts] == [2, 1] and not target.exists()
+    again = shardwright.convert(plan=saved, part="1/2", threads=1)
+    assert again.bytes_written == 0 and parts[1].bytes_written > 0
+    done = shardwright.publish(saved)
+    assert done.output == str(target)
+    assert done.bytes_checked == sum(one.bytes_written for one in parts)
+    shardwright.convert(LLAMA, tmp_path / "alone", to="torch_dist", tp=2)
+    files = {path.relative_to(target): path.read_bytes() for path in target.rglob("*.*")}
+    assert files == {
+        path.relative_to(tmp_path / "alone"): path.read_bytes()
+        for path in (tmp_path / "alone").rglob("*.*")
+    }
+    with pytest.raises(shardwright.UsageError, match="part: found '3/2'"):
+        shardwright.convert(plan=saved, part="3/2")

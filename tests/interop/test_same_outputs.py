@@ -140,11 +140,22 @@ CASES = {
     "internlm2": ("internlm2", {"head_dim": 12}, ("--pp", 3)),
     "internlm2_one_group": ("internlm2", {"head_dim": 12, "num_key_value_heads": 1}, ()),
     "internlm3": ("internlm3", {"attention_bias": True, "mlp_bias": True}, ()),
+    "starcoder2": ("starcoder2", {}, ("--pp", 3)),
+    "starcoder2_window": ("starcoder2", {"use_bias": False, "sliding_window": 7}, ()),
+    "gpt_bigcode": ("gpt_bigcode", {}, ("--pp", 3)),
+    "gpt_bigcode_all_heads": ("gpt_bigcode", {"multi_query": False}, ()),
+    # Where attention and MLP follow each other; Megatron-Core knows no other order.
+    "gpt_neox": ("gpt_neox", {"use_parallel_residual": False}, ("--pp", 3)),
+    "falcon": ("falcon", {"parallel_attn": False}, ()),
+    "falcon_all_heads": (
+        "falcon", {"parallel_attn": False, "multi_query": False, "bias": True}, ("--pp", 3)
+    ),
 }
 
 
 # Their arguments and tensors are those of other families, so the family has to be named.
 NAMED = {"glm4_moe_lite", "hy_v3", "seed_oss", "cwm", "dots1", "helium"}
+NAMED |= {"starcoder2", "gpt_bigcode", "gpt_neox", "falcon"}
 
 
 def tokens(vocab_size):
@@ -355,6 +366,10 @@ def test_order_within_every_tensor_is_noticed(converted, name):
         ("granite", "softmax_scale", 0.25),
         ("smollm3", "no_rope_freq", [1, 0, 1]),
         ("ministral", "window_attn_skip_freq", [0, 1, 1]),
+        ("starcoder2_window", "window_size", [7, 0]),
+        ("gpt_bigcode", "layernorm_epsilon", 1e-5),
+        ("gpt_neox", "rotary_percent", 0.25),
+        ("falcon", "rotary_base", 5),
     ],
 )
 def test_a_wrong_argument_is_noticed(converted, name, argument, wrong):

@@ -2,13 +2,18 @@
 """StorageReader with locality: of state that ranks hold alike one reads, the others receive."""
 import io
 import json
+import pathlib
 import pickle
 import struct
 import zipfile
 
 import pytest
 
+import shardwright
+from shardwright._loading import catalog_of
+
 JOBS = "together_jobs"
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden" / "dcp"
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +42,24 @@ def test_each_stored_byte_is_read_once(ranks, checkpoint, tmp_path, shards):
 def test_each_reads_for_itself_without_it(ranks, checkpoint, tmp_path):
     ranks(JOBS, "load", 4, path=checkpoint, shards=2, root=tmp_path)
     assert reports(tmp_path) == [None] * 4
+
+
+def test_what_zstd_packed_is_decoded_by_who_needs_it(ranks):
+    golden = GOLDEN / "zstd_twice"
+    truth = golden / "truth.safetensors"
+    ranks(JOBS, "load_compressed", 2, path=golden / "ckpt", truth=truth)
+
+
+def test_an_object_that_was_transformed_otherwise_is_refused():
+    contents = (GOLDEN / "foreign_extension" / "ckpt" / ".metadata").read_bytes()
+    metadata = pickle.loads(contents)
+    for name in ("w", "b", "e"):
+        del metadata.state_dict_metadata[name]
+    metadata.storage_data = {at: v for at, v in metadata.storage_data.items() if at.fqn == "step"}
+    catalog = catalog_of(pickle.dumps(metadata), "ckpt")
+    refused = "SW0303.*step: found the stream extension test.xor"
+    with pytest.raises(shardwright.Error, match=refused):
+        catalog.find_object("step")
 
 
 def test_groups_and_single_ranks(ranks, checkpoint, tmp_path):

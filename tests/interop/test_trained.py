@@ -55,6 +55,17 @@ def test_goes_on_as_if_it_had_not_stopped(trained, ranks):
     assert deltas(folder, "merged") == [0.0] * WORLD
 
 
+def test_goes_on_with_the_files_of_its_ranks(trained, ranks, shardwright):
+    folder, sizes = trained
+    flags = ("--to", "dcp", "--shards", WORLD)
+    told = shardwright("convert", folder / "mlite", folder / "taken", *flags)
+    assert "go along as they are" in told.stdout + told.stderr
+    for file in (folder / "mlite").glob("*_rank_*.pt"):
+        assert (folder / "taken" / file.name).read_bytes() == file.read_bytes()
+    ranks("trained_jobs", "resume_with_rank_files", WORLD, folder=folder, name="taken", **sizes)
+    assert deltas(folder, "taken") == [0.0] * WORLD
+
+
 def test_goes_on_elsewhere_without_the_rule(trained, ranks):
     folder, sizes = trained
     ranks("trained_jobs", "resume", WORLD, folder=folder, name="unmerged", merged=False, **sizes)

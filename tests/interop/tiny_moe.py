@@ -207,8 +207,18 @@ class Run:
             result.backward(gradient)
         if not self.is_first:
             dist.send(rows.grad, rank - neighbour)
+        self._share_gradients()
         self.optimizer.step()
         self.optimizer.zero_grad()
+
+    def _share_gradients(self):
+        """Tensor-parallel ranks go the same step with what each of them has whole. Their gradients
+        may differ in the last bit: a row's product may depend on where in a matrix it lies."""
+        group = self.dense["tp"].get_group()
+        for name, parameter in self.model.named_parameters():
+            if ".experts." not in name and self.cut_axis(name) is None:
+                gradient = parameter.grad.to_local()
+                dist.broadcast(gradient, dist.get_process_group_ranks(group)[0], group=group)
 
     @staticmethod
     def cut_axis(name):

@@ -7,6 +7,7 @@ import pathlib
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+from safetensors.torch import load_file
 from torch.distributed.checkpoint.state_dict import get_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
@@ -106,6 +107,16 @@ def refused(path, text):
         raise AssertionError("the load was not refused")
 
 
+def load_compressed(path, truth):
+    """Tensors and objects behind zstd; each rank decodes the objects that it needs."""
+    truth = load_file(truth)
+    state = {**{name: torch.zeros_like(tensor) for name, tensor in truth.items()}, "step": 0}
+    reader = StorageReader(path, locality=True)
+    dcp.load(state, storage_reader=reader)
+    assert equal(state, {**truth, "step": 5}), state
+    assert reader.last_load is not None
+
+
 def exchanges_of(path, change=None):
     """How often the backend exchanges in a load that gives what was saved. `change`: of what is
     told of this rank's memory."""
@@ -132,6 +143,23 @@ def exchanges_of(path, change=None):
     return len(calls)
 
 
+def memory_taken(path, most=None):
+    """Bytes that this rank takes for rounds through memory, where a round may take `most`."""
+    memory, taken = _host_memory.HostMemory, []
+    stock, stock_most = memory.take, _exchange._CACHED_BYTES
+
+    def take(self, size):
+        taken.append(size)
+        stock(self, size)
+
+    memory.take, _exchange._CACHED_BYTES = take, most or stock_most
+    try:
+        exchanges_of(path)
+    finally:
+        memory.take, _exchange._CACHED_BYTES = stock, stock_most
+    return taken
+
+
 def exchange(path):
     """Through memory where ranks find one another's, else over the backend, on all of them."""
     is_one = dist.get_rank() == 1
@@ -146,6 +174,8 @@ def exchange(path):
         return boot, 2**30 if is_one else process, file, token
 
     assert exchanges_of(path) == 0, "ranks of one machine have memory in common"
+    assert max(memory_taken(path)) > 256
+    assert max(memory_taken(path, 64)) <= 128, "a round takes what it may, and what aligns it"
     for change in (elsewhere, in_a_container, out_of_sight):
         assert exchanges_of(path, change) > 0, change.__name__
     open_file = os.open

@@ -62,14 +62,28 @@ def save(run, path, merged):
     dcp.save(state_of(run, merged), storage_writer=writer, planner=SavePlanner())
 
 
+def save_as_mlite(run, path):
+    """The model by the rule; what the rank's optimizer and generators have in files of its own."""
+    names = run.parameters()
+    state = checkpoint_tensors(names, FAMILY, run.dense, run.experts)
+    state = {run.prefix("model") + name: tensor for name, tensor in state.items()}
+    dcp.save({**state, "step": 2}, storage_writer=StorageWriter(path), planner=SavePlanner())
+    rank = dist.get_rank()
+    torch.save(run.optimizer.state_dict(), path / f"optimizer_rank_{rank}.pt")
+    torch.save(torch.get_rng_state(), path / f"rng_state_rank_{rank:05d}.pt")
+    dist.barrier()
+
+
 def train(folder, **sizes):
-    """Four steps without a break. After two: checkpoints with the rule and without it, the truth."""
+    """Four steps without a break. After two: checkpoints with the rule and without it, as MLite
+    has them, the truth."""
     folder = pathlib.Path(folder)
     run = Run(seed=1, **sizes)
     for step in range(2):
         run.step(step)
     save(run, folder / "merged", True)
     save(run, folder / "unmerged", False)
+    save_as_mlite(run, folder / "mlite")
     write_whole(run, folder / "truth")
     for step in range(2, 4):
         run.step(step)
@@ -87,6 +101,10 @@ def resume(folder, name, merged, **sizes):
             local_from_checkpoint(state[run.prefix(kind) + key], tensor, name=key)
     for step in run.moments("step").values():
         step.copy_(state["step"])
+    go_on(run, folder, name)
+
+
+def go_on(run, folder, name):
     for step in range(2, 4):
         run.step(step)
     expected = torch.load(folder / f"final.{dist.get_rank()}.pt")
@@ -104,9 +122,29 @@ def load_elsewhere(folder, name, **sizes):
     write_whole(run, pathlib.Path(folder) / "elsewhere")
 
 
+def resume_with_rank_files(folder, name, **sizes):
+    """Two steps more from a checkpoint that experts' numbers are global in, with the optimizer in
+    files of the ranks."""
+    folder, rank = pathlib.Path(folder), dist.get_rank()
+    run = Run(seed=2, **sizes)
+    state = global_state(run)
+    dcp.load(state, storage_reader=StorageReader(folder / name))
+    for key, tensor in run.parameters().items():
+        local_from_checkpoint(state["model." + run.global_name(key)], tensor, name=key)
+    kept = torch.load(folder / name / f"optimizer_rank_{rank}.pt", weights_only=False)
+    run.optimizer.load_state_dict(kept)
+    torch.set_rng_state(torch.load(folder / name / f"rng_state_rank_{rank:05d}.pt"))
+    go_on(run, folder, name)
+
+
 def load_global(folder, name, **sizes):
     """The model at other sizes, experts by their global numbers: none is another rank's too."""
     run = Run(seed=3, **sizes)
+    dcp.load(global_state(run), storage_reader=StorageReader(pathlib.Path(folder) / name))
+    write_whole(run, pathlib.Path(folder) / "global", kinds=("model",))
+
+
+def global_state(run):
     state = {}
     for key, tensor in run.parameters().items():
         is_expert, placements = placements_for(key, FAMILY)
@@ -116,5 +154,4 @@ def load_global(folder, name, **sizes):
         state["model." + run.global_name(key)] = checkpoint_dtensor(
             tensor, mesh, placements, name=key
         )
-    dcp.load(state, storage_reader=StorageReader(pathlib.Path(folder) / name))
-    write_whole(run, pathlib.Path(folder) / "global", kinds=("model",))
+    return state

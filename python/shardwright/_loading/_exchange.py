@@ -9,6 +9,8 @@ from ._rounds import Piece
 
 # Pieces begin where any element may: torch views bytes as larger elements only there.
 _ALIGNMENT = 16
+# Of a round through memory: what is sent and taken again lies in the processor's caches then.
+_CACHED_BYTES = 8 << 20
 
 
 class Exchange:
@@ -43,6 +45,10 @@ class Exchange:
         told = self.gather((value, self._host.told()))
         self._host.meet([memory for _, memory in told], self.gather)
         return [one for one, _ in told]
+
+    def most_bytes(self, limit):
+        """What a member sends or receives in a round, of at most `limit` bytes."""
+        return min(limit, _CACHED_BYTES) if self._is_shared else limit
 
     def prepare(self, rounds):
         """Takes the memory for these rounds, see rounds_of."""

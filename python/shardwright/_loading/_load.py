@@ -24,7 +24,7 @@ class Loading:
     the whole job. `read_price` and `sent_price`, whole numbers up to 1000, say what a byte of a
     tensor costs: where sending is the dearer, and an exchange would cost more than it saves, each
     rank reads for itself. In a round of the exchange a rank sends at most `round_bytes` and
-    receives as many, and it holds one chunk more. One thread's.
+    receives as many (8 MiB through memory), and it holds one chunk more. One thread's.
     """
 
     def __init__(

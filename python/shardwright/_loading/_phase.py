@@ -60,10 +60,12 @@ class Phase:
     def plan(self, catalog):
         """Gives the number of rounds. Every rank of the group plans the same."""
         asked = self._asked
+        self._catalog = catalog
         planned, parts = catalog.plan(
             self.exchange.ranks, asked, *self._facts, by_owner=self._of_objects
         )
         self._reads = [Read(*read) for read in planned]
+        limit = self.exchange.most_bytes(self._limit)
         self._own_parts = {}  # by read: what of it this rank needs, where it reads it
         queues = [[] for _ in asked]
         at = 0
@@ -74,7 +76,7 @@ class Phase:
                 _, member, which, origin, shape = parts[at]
                 at += 1
                 if member != read.member:
-                    sent = (number, member, which, origin, shape, itemsize, self._limit)
+                    sent = (number, member, which, origin, shape, itemsize, limit)
                     queues[read.member].extend(pieces_of(*sent))
                 elif member == self.exchange.member:
                     self._own_parts.setdefault(number, []).append((which, origin, shape))
@@ -82,7 +84,7 @@ class Phase:
         self._missing = [math.prod(shape) for _, _, shape in asked[own]]
         self._own = [number for number, read in enumerate(self._reads) if read.member == own]
         self._place = {number: place for place, number in enumerate(self._own)}
-        self._rounds = rounds_of(queues, self._limit)
+        self._rounds = rounds_of(queues, limit)
         self.exchange.prepare(self._rounds)
         return len(self._rounds)
 
@@ -127,6 +129,8 @@ class Phase:
             if missing:
                 text = f"{self._where}: {wanted.row[1]}: {missing} elements were not loaded"
                 raise make("SW0999", text)
+        if self._of_objects:
+            self._decode()
 
     def _read_chunk(self, reader, number, place):
         read, parts = self._reads[number], self._own_parts.get(number, [])
@@ -138,11 +142,23 @@ class Phase:
             if target.data_ptr() != chunk.data_ptr():
                 target.copy_(chunk[_slices(origin, shape, read.origin)])
             self._missing[which] -= math.prod(shape)
-        if self._of_objects:
+        if self._of_objects and not self._catalog.is_compressed(read.tensor):
             name = self.wanted[parts[0][0]].row[1]
             where = f"{os.path.join(self._where, read.file)}: object {name}"
             check_intact(chunk.numpy().tobytes(), where)
         return chunk
+
+    def _decode(self):
+        # What is compressed is sent so; each rank decodes what it needs.
+        packed = {one.row[0]: one for one in self.wanted if self._catalog.is_compressed(one.row[0])}
+        stored = [one.target.numpy().tobytes() for one in packed.values()]
+        decoded = dict(zip(packed, self._catalog.decode(list(packed), stored)))
+        for number, contents in decoded.items():
+            check_intact(contents, f"{self._where}: object {packed[number].row[1]}")
+        for at, one in enumerate(self.wanted):
+            if one.row[0] in decoded:
+                contents = bytearray(decoded[one.row[0]])
+                self.wanted[at] = one._replace(target=torch.frombuffer(contents, dtype=torch.uint8))
 
     def _memory_for(self, read, parts):
         dtype = _type_of(read.dtype, self._where)

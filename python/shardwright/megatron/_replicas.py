@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import NamedTuple, Tuple
 
-import torch.distributed as dist
-
 from .. import _core
 
 
@@ -19,19 +17,6 @@ class Held(NamedTuple):
     @property
     def shard(self):
         return self.key, self.offset
-
-
-class Group(NamedTuple):
-    """Ranks of the job, and this rank's place among them."""
-
-    ranks: Tuple[int, ...]
-    place: int
-
-    @classmethod
-    def of(cls, group):
-        """Of a process group, or of this rank alone for None."""
-        ranks = (dist.get_rank(),) if group is None else tuple(dist.get_process_group_ranks(group))
-        return cls(ranks, ranks.index(dist.get_rank()))
 
 
 def held_by(tensor):
@@ -101,6 +86,6 @@ def own_name(tensor, place):
     """The tensor under the name of a tensor rank, where each data rank counts its copies."""
     return replace(
         tensor,
-        key=f"{tensor.key}.__tp_replica_{place}",
+        key=_core.replica_name(tensor.key, place),
         replica_id=(0, 0, *tuple(tensor.replica_id)[2:]),
     )

@@ -16,11 +16,12 @@ from megatron.core.dist_checkpointing.strategies.torch import (
 )
 
 from ..torch._items import ItemFile, Staging
+from ..torch._replicas import Group
 from ._background import Background, requested, take_threads
 from ._exchange import Exchange
 from ._hooks import balance_once
 from ._publish import Publication, clear_failed, next_generation
-from ._replicas import Group, choose_writers, find_replicated, held_by, is_saved, own_name
+from ._replicas import choose_writers, find_replicated, held_by, is_saved, own_name
 from ._report import SaveReport, record_save
 
 _STAGING_BYTES = 16 << 30

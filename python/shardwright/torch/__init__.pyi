@@ -28,6 +28,7 @@ class StorageReader(_StorageReader):
         as_: Optional[str] = None,
         locality: bool = False,
         process_group: Optional[ProcessGroup] = None,
+        replicas: Union[None, ProcessGroup, DeviceMesh] = None,
         names: Literal["stored", "megatron", "hf"] = "stored",
         hf_config: Optional[_Path] = None,
         family: Optional[str] = None,
@@ -44,7 +45,14 @@ class StorageReader(_StorageReader):
     def last_load(self) -> Optional[LoadReport]: ...
 
 class StorageWriter(FileSystemWriter):
-    def __init__(self, path: _Path, *, overwrite: bool = False, thread_count: int = 0) -> None: ...
+    def __init__(
+        self,
+        path: _Path,
+        *,
+        replicas: Union[None, ProcessGroup, DeviceMesh] = None,
+        overwrite: bool = False,
+        thread_count: int = 0,
+    ) -> None: ...
 
 class SavePlanner(DefaultSavePlanner): ...
 

@@ -15,10 +15,12 @@ from torch.distributed.checkpoint.metadata import (
 from torch.distributed.checkpoint.planner import LoadItemType
 from torch.futures import Future
 
+from .. import _core
 from .._errors import Error, make
 from .._naming import reader_options
 from .._pickles import check_intact, check_plain
 from .._reading import Checkpoint
+from ._replicas import Group
 from ._together import Together, check_size, is_together, mark_together
 
 
@@ -43,6 +45,9 @@ class StorageReader(_StorageReader):
     whose own file it lies, and a rank that fails makes all raise. `process_group` is then the one
     that `dcp.load` is given; with `no_dist=True`, and for other formats, each rank reads for
     itself.
+
+    `replicas` is what `StorageWriter` has: where each of these ranks stored its own copy of a
+    tensor, a rank takes the one of its place; else any, or the one that is stored for all.
     """
 
     def __init__(
@@ -53,6 +58,7 @@ class StorageReader(_StorageReader):
         as_=None,
         locality=False,
         process_group=None,
+        replicas=None,
         names="stored",
         **options,
     ):
@@ -60,6 +66,10 @@ class StorageReader(_StorageReader):
         if locality and names != "stored":
             text = f"names={names!r}: ranks share out what is stored; pass locality=False"
             raise make("SW0900", text)
+        if replicas is not None and names != "stored":
+            text = f"names={names!r}: replicas are copies of what is stored; leave replicas out"
+            raise make("SW0900", text)
+        self._place = None if replicas is None else Group.of(replicas).place
         self._weights_only = weights_only
         self._as = as_
         self._locality = locality
@@ -110,13 +120,16 @@ class StorageReader(_StorageReader):
         checkpoint = self._open()
         items = plan.items
         if is_together(plan):
-            together = Together(checkpoint.metadata()["path"], self._process_group, self._pickled)
+            path = checkpoint.metadata()["path"]
+            together = Together(path, self._process_group, self._pickled, self._own_name)
             items, self._report = together.read(plan, planner)
         for item in items:
             name = item.storage_index.fqn
             if item.type == LoadItemType.BYTE_IO:
                 planner.load_bytes(item, self._pickle(checkpoint, name))
                 continue
+            own = self._own_name(name)
+            name = own if own in checkpoint else name
             box = checkpoint.read_box(name, item.storage_offsets, item.lengths)
             target = planner.resolve_tensor(item).detach()
             check_size(name, target.size(), box.size())
@@ -126,6 +139,9 @@ class StorageReader(_StorageReader):
         future = Future()
         future.set_result(None)
         return future
+
+    def _own_name(self, name):
+        return name if self._place is None else _core.replica_name(name, self._place)
 
     def _pickle(self, checkpoint, name):
         pickle = checkpoint.get_object(name)

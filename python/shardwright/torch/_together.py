@@ -34,13 +34,13 @@ def is_together(plan):
 
 class Together:
     """One load by all ranks of `group`. `unpickled(bytes, name)` makes what a planner takes for an
-    object."""
+    object, `own_name(name)` is what this rank's copy of a tensor may be stored as."""
 
-    def __init__(self, path, group, unpickled):
+    def __init__(self, path, group, unpickled, own_name):
         self._path = path
         self._job = Job(group)
         self._group = group
-        self._unpickled = unpickled
+        self._unpickled, self._own_name = unpickled, own_name
 
     def read(self, plan, planner):
         """Reads what `.metadata` has of the plan; gives the items that are left, whose names
@@ -64,7 +64,7 @@ class Together:
                     self._objects.append(item)
                     wanted.append(Wanted(row))
                     continue
-            elif (row := catalog.find(name)) is not None:
+            elif (row := catalog.find(self._own_name(name))) is not None:
                 target = planner.resolve_tensor(item).detach()
                 check_size(name, target.size(), item.lengths)
                 self._tensors.append((item, target))

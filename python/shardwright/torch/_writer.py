@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing for torch.distributed.checkpoint."""
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -14,6 +15,7 @@ from torch.futures import Future
 from .. import _core
 from .._errors import Error, make
 from ._items import ItemFile
+from ._replicas import Copies, Group, are_told, tell
 
 
 class SavePlanner(DefaultSavePlanner):
@@ -44,9 +46,16 @@ class StorageWriter(FileSystemWriter):
     the save is refused (SW0107) unless `overwrite`, which replaces a checkpoint and nothing that is
     not known to be of one: see `--overwrite` of `shardwright convert`. Refused is also a save where
     a piece has another shape than its metadata says (SW0405).
+
+    `replicas` names the ranks that this rank is a replica of, by a process group or a mesh of one
+    dimension (`mesh["tp"]`, HSDP's `mesh["replicate"]`): what all of them hold alike is saved by
+    each, as `NAME.__tp_replica_PLACE` with its place in the group, so that each finds it in its own
+    file; see `StorageReader`. Tensors that they share out, and values that are no tensors, keep
+    their names. torch's own reader finds such tensors by these names only;
+    `shardwright convert` gives them their own again. None: every tensor once, as torch stores it.
     """
 
-    def __init__(self, path, *, overwrite=False, thread_count=0):
+    def __init__(self, path, *, replicas=None, overwrite=False, thread_count=0):
         self._replace = overwrite
         # What is left in the hidden folder by a save that failed is no checkpoint.
         super().__init__(
@@ -57,6 +66,8 @@ class StorageWriter(FileSystemWriter):
             overwrite=True,
         )
         self._target = pathlib.Path(os.fsdecode(path))
+        self._replicas = None if replicas is None else Group.of(replicas)
+        self._copies = None
 
     def reset(self, checkpoint_id=None):
         if checkpoint_id:
@@ -71,12 +82,31 @@ class StorageWriter(FileSystemWriter):
         super().set_up_storage_writer(is_coordinator, *args, **kwargs)
         if kwargs.get("use_collectives", True) is False:
             raise make("SW0900", f"{self._target}: use_collectives=False is not supported")
+        # The folder is the coordinator's to make, before anyone writes: of two ranks one would find
+        # what the other removes.
         if is_coordinator:
             self._refuse_existing()
             shutil.rmtree(self.path, ignore_errors=True)
+            self.fs.mkdir(self.path)
+
+    def prepare_local_plan(self, plan):
+        return plan if self._replicas is None else tell(plan, self._replicas)
+
+    def prepare_global_plan(self, plans):
+        try:
+            self._copies = Copies(plans) if are_told(plans) else None
+        except Error:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
+        if self._copies is None:
+            return super().prepare_global_plan(plans)
+        plain = [dataclasses.replace(plan, storage_data=None) for plan in plans]
+        plain = super().prepare_global_plan(plain)
+        return self._copies.plans([plan.storage_data.prefix for plan in plain])
 
     def write_data(self, plan, planner):
         try:
+            self._refuse_caching(planner)
             _check_pieces(plan, planner)
             return self._write_file(plan, planner)
         except BaseException as error:
@@ -89,20 +119,35 @@ class StorageWriter(FileSystemWriter):
     def _write_file(self, plan, planner):
         name = f"{plan.storage_data.prefix}0.distcp"
         items = sorted(plan.items, key=lambda item: item.type != WriteItemType.BYTE_IO)
-        values = [(item.index.fqn, planner.resolve_data(item)) for item in items]
+        indices = [self._stored_index(item, plan) for item in items]
+        values = [(index.fqn, planner.resolve_data(item)) for index, item in zip(indices, items)]
         file = ItemFile(self.path, name, values, self.thread_count)
         file.write()
         written = Future()
         written.set_result(
             [
-                WriteResult(item.index, length, _StorageInfo(name, offset, length))
-                for item, (offset, length) in zip(items, file.places)
+                WriteResult(index, length, _StorageInfo(name, offset, length))
+                for index, (offset, length) in zip(indices, file.places)
             ]
         )
         return written
 
+    def _stored_index(self, item, plan):
+        if self._replicas is None or item.index.fqn not in plan.storage_data.names:
+            return item.index
+        name = _core.replica_name(item.index.fqn, self._replicas.place)
+        return dataclasses.replace(item.index, fqn=name)
+
+    def _refuse_caching(self, planner):
+        # Of a plan that is cached other ranks are told nothing.
+        if self._replicas is not None and getattr(planner, "_enable_plan_caching", False):
+            text = "found a planner with enable_plan_caching, expected one without"
+            raise make("SW0900", f"{self._target}: replicas: {text}")
+
     def finish(self, metadata, results):
         try:
+            if self._copies is not None:
+                self._copies.describe(metadata)
             super().finish(metadata, results)
             self._refuse_existing()
             _sync_folder(self.path)

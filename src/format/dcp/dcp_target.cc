@@ -5,10 +5,10 @@
 #include <unordered_map>
 
 #include "base/fail.h"
-#include "base/text.h"
 #include "dcp/rank_metadata.h"
 #include "dcp/torch_dist_layout.h"
 #include "format/mlite/mlite_source.h"
+#include "format/mlite/rank_files.h"
 #include "format/targets.h"
 #include "layout/dtensor_placement.h"
 
@@ -74,6 +74,7 @@ class Draft {
     SW_TRY(put_in_order(catalog));
     parts_.tensors = draft_identity(catalog, {request_.dtype, LayerKeys::kAutomatic});
     parts_.copied_objects = catalog.objects;
+    SW_TRY(take_rank_files(request_, source_, parts_, notes_));
     if (!paths_.empty()) {
       for (const DraftTensor& tensor : parts_.tensors) add_path(tensor.desc.name, example);
       for (const StoredObject& object : parts_.copied_objects) add_path(object.name, {});
@@ -87,6 +88,7 @@ class Draft {
   Status run_files(Catalog& catalog) {
     SW_TRY(put_in_order(catalog));
     parts_.tensors = draft_identity(catalog, {request_.dtype, LayerKeys::kAutomatic});
+    leave_rank_files(source_, "safetensors holds tensors only", notes_);
     const std::size_t objects = catalog.objects.size();
     if (objects > 0) {
       notes_.push_back(
@@ -108,22 +110,6 @@ class Draft {
     }
     if (!is_mlite(catalog)) return {};
     catalog = SW_TRY(global_from_mlite(catalog, request_, notes_));
-    return tell_side_files();
-  }
-
-  // What MLite writes beside its tensors, rank by rank.
-  Status tell_side_files() {
-    std::vector<std::string> left;
-    for (const DirectoryEntry& entry : SW_TRY(source_.directory->list(""))) {
-      const std::string_view name = entry.name;
-      if (name.starts_with("optimizer_rank_") || name.starts_with("rng_state_rank_")) {
-        left.emplace_back(name);
-      }
-    }
-    if (left.empty()) return {};
-    std::ranges::sort(left);
-    notes_.push_back(
-        fmt::format("{} stay behind: they belong to the ranks of the old layout", name_list(left)));
     return {};
   }
 

@@ -5,7 +5,9 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -13,7 +15,7 @@
 #include "codec/safetensors_header.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/hf_shards.h"
-#include "format/unfinished_download.h"
+#include "format/model_file.h"
 
 namespace shardwright {
 namespace {
@@ -42,12 +44,7 @@ Status refuse_duplicates(const Catalog& catalog, Defects& defects) {
 // tensors were there before.
 Status add_tensors(const Directory& directory, const std::string& path, SourceFiles& files,
                    Catalog& catalog, std::vector<Dims>& offsets) {
-  const std::uint32_t file = files.add(path);
-  catalog.files.push_back(path);
-  const auto opened = files.get(file);
-  if (!opened) return std::unexpected(with_download_hint(opened.error(), directory, path));
-  SW_TRY(check_downloaded(directory, path));
-  const std::shared_ptr<const ReadableFile>& open = *opened;
+  const auto [file, open] = SW_TRY(open_model_file(directory, path, files, catalog));
   const SafetensorsHeader header = SW_TRY(read_safetensors_header(*open));
   const std::optional<ShardOffsets> shards = SW_TRY(read_shard_offsets(header, path));
   if (shards.has_value() != (offsets.size() == catalog.tensors.size()) &&
@@ -133,12 +130,14 @@ Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files, 
   }
   Catalog catalog;
   std::vector<Dims> offsets;
+  std::unordered_set<std::string_view> unread;  // of names
   for (const std::string& name : names) {
     const Status added = add_tensors(directory, name, files, catalog, offsets);
     SW_TRY(defects.report(added));
-    // What an unreadable file would have held is not missing besides.
-    if (!added) std::erase_if(index.files, [&](const auto& entry) { return entry.second == name; });
+    if (!added) unread.insert(name);
   }
+  // What an unreadable file would have held is not missing besides.
+  std::erase_if(index.files, [&](const auto& entry) { return unread.contains(entry.second); });
   catalog.tensors.shrink_to_fit();
   if (!offsets.empty()) SW_TRY(join_shards(offsets, catalog));
   SW_TRY(refuse_duplicates(catalog, defects));
@@ -154,7 +153,9 @@ Result<std::vector<DirectoryEntry>> list_hf_artifacts(const Directory& directory
     const bool is_weight =
         std::any_of(kWeightEndings.begin(), kWeightEndings.end(),
                     [&](std::string_view ending) { return entry.name.ends_with(ending); });
-    if (entry.is_directory || is_weight || entry.name.starts_with(".")) continue;
+    // Digests are of these very files: beside others they would be wrong.
+    const bool is_digests = entry.name == "integrity.json";
+    if (entry.is_directory || is_weight || is_digests || entry.name.starts_with(".")) continue;
     if (entry.problem) {
       SW_TRY(defects.report(std::unexpected(*std::move(entry.problem))));
       continue;

@@ -35,36 +35,40 @@ Result<std::optional<double>> common_step(const std::string& common_state) {
   return static_cast<double>(value);
 }
 
-// Those of the rank that wrote the common state are other ranks' lies.
-Status set_writer(pickle::Document& document, pickle::Value args, const LegacyWriter& writer) {
-  if (!args) return {};
+// Those of the run that wrote the common state are other ranks' lies. The node of the rank's
+// number, which is not known yet; nothing without arguments.
+Result<pickle::Value> set_writers(pickle::Document& document, pickle::Value args,
+                                  const LegacyWriters& writers) {
+  if (!args) return pickle::Value();
   const Arguments known = SW_TRY(plain_arguments(args));
-  document.set_attribute(args, "rank", document.integer(writer.rank));
-  document.set_attribute(args, "world_size", document.integer(writer.world));
+  const pickle::Value rank = document.integer(0);
+  document.set_attribute(args, "rank", rank);
+  document.set_attribute(args, "world_size", document.integer(writers.world));
   const auto set = [&](std::string_view name, pickle::Value value) {
     if (known.contains(name)) document.set_attribute(args, name, value);
   };
-  set("local_rank", document.integer(writer.rank));
-  set("data_parallel_size", document.integer(writer.data));
+  set("local_rank", rank);
+  set("data_parallel_size", document.integer(writers.data));
   set("context_parallel_size", document.integer(1));
   set("use_tp_pp_dp_mapping", document.boolean(false));
-  return {};
+  return rank;
 }
 
 }  // namespace
 
-Result<LegacyFileLayout> layout_legacy_file(const std::string& common_state,
-                                            const LegacyWriter& writer,
-                                            std::span<const LegacyStateDict> models,
-                                            const LegacyTrained* trained) {
+Result<LegacyStageLayout> layout_legacy_stage(const std::string& common_state,
+                                              const LegacyWriters& writers,
+                                              std::span<const LegacyStateDict> models,
+                                              const LegacyTrained* trained) {
   using pickle::Value;
   LegacyStateParts parts;
   if (trained != nullptr) parts.optimizer = LegacyStateParts::Optimizer::kAsItIs;
   pickle::Document document =
       SW_TRY(plain_state(*make_memory_file("common.pt", common_state), parts)).state;
   const Value state = document.root();
-  SW_TRY(set_writer(document, state.find("args"), writer));
-  std::vector<std::uint64_t> sizes;
+  const Value rank = SW_TRY(set_writers(document, state.find("args"), writers));
+  LegacyStageLayout result;
+  std::vector<std::uint64_t>& sizes = result.storage_bytes;
   for (std::size_t m = 0; m < models.size(); ++m) {
     const Value dict = document.ordered_dict();
     for (const LegacyEntry& entry : models[m]) {
@@ -79,7 +83,6 @@ Result<LegacyFileLayout> layout_legacy_file(const std::string& common_state,
     document.set(state, models.size() == 1 ? std::string("model") : fmt::format("model{}", m),
                  dict);
   }
-  LegacyFileLayout result;
   if (trained != nullptr) {
     LegacyOptimizerLayout optimizer(document, trained->parameters, trained->is_mixed);
     const auto step = SW_TRY(common_step(common_state));
@@ -91,13 +94,39 @@ Result<LegacyFileLayout> layout_legacy_file(const std::string& common_state,
     }
     result.optimizer = optimizer.storages();
   }
-  result.pickle = SW_TRY(pickle::encode(document, pickle::Protocol::kTwo));
-  TorchLayoutOptions options;
-  options.prefix = kLegacyPrefix;
-  const TorchLayout layout = SW_TRY(TorchLayout::make(result.pickle, sizes, options));
-  for (std::size_t i = 0; i < sizes.size(); ++i) result.storages.push_back(layout.storage(i));
-  result.file_bytes = layout.total_bytes();
+  for (std::string& piece : SW_TRY(encode_around(document, rank, pickle::Protocol::kTwo))) {
+    result.around_rank.push_back(std::make_shared<const std::string>(std::move(piece)));
+  }
   return result;
+}
+
+Result<LegacyFileLayout> LegacyStageFiles::of_rank(std::int64_t rank) {
+  const auto number =
+      std::make_shared<const std::string>(encode_integer(rank, pickle::Protocol::kTwo));
+  std::vector<std::shared_ptr<const std::string>> pickle;
+  std::size_t bytes = 0;
+  for (const auto& piece : stage_.around_rank) {
+    if (!pickle.empty()) pickle.push_back(number);
+    pickle.push_back(piece);
+  }
+  for (const auto& piece : pickle) bytes += piece->size();
+  const auto [found, is_new] = by_size_.try_emplace(bytes);
+  LegacyFileLayout& file = found->second;
+  if (is_new) {
+    std::string text;
+    for (const auto& piece : pickle) text += *piece;
+    TorchLayoutOptions options;
+    options.prefix = kLegacyPrefix;
+    const TorchLayout layout =
+        SW_TRY(TorchLayout::make(std::move(text), stage_.storage_bytes, options));
+    std::vector<ByteRange> storages;
+    storages.reserve(layout.storage_count());
+    for (std::size_t i = 0; i < layout.storage_count(); ++i) storages.push_back(layout.storage(i));
+    file.storages = std::make_shared<const std::vector<ByteRange>>(std::move(storages));
+    file.file_bytes = layout.total_bytes();
+  }
+  file.pickle = std::move(pickle);
+  return file;
 }
 
 }  // namespace shardwright

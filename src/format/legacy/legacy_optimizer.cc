@@ -2,12 +2,11 @@
 #include "format/legacy/legacy_optimizer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 
 #include "base/fail.h"
 #include "codec/torch_file.h"
-#include "codec/torch_record.h"
+#include "codec/torch_number.h"
 #include "state/param_group.h"
 
 namespace shardwright {
@@ -15,9 +14,6 @@ namespace {
 
 using pickle::Kind;
 using pickle::Value;
-
-// The storage of a step: one number, generously.
-constexpr std::uint64_t kMostStepBytes = std::uint64_t{1} << 20;
 
 template <class... Args>
 std::unexpected<Error> refuse_state(fmt::format_string<Args...> format, Args&&... args) {
@@ -121,27 +117,12 @@ class MixedReader {
     return place;
   }
 
-  // A number, or a tensor of one element.
   Status read_step(Value value, const RankParameter& parameter) {
-    std::optional<double> step = value.as_double();
-    if (is_tensor(value)) {
-      const LocatedTensor place = SW_TRY(torch_.locate(value));
-      const auto elements = element_count(place.shape);
-      if (!elements || *elements != 1 || place.dtype != DType::kF32) {
-        return refuse_state("tensor {}: found a step {} {}, expected one number",
-                            parameter.desc.name, torch_name(place.dtype), to_string(place.shape));
-      }
-      float number = 0;
-      const std::string storage = SW_TRY(read_torch_storage(file_, place, kMostStepBytes));
-      std::memcpy(&number, storage.data() + (place.range.offset - place.storage.offset),
-                  sizeof(number));
-      step = number;
-    }
-    constexpr double kMostSteps = 1e15;
-    if (!step || !(*step >= 0) || *step > kMostSteps) {
+    const std::optional<std::int64_t> step = SW_TRY(read_torch_count(file_, torch_, value));
+    if (!step) {
       return refuse_state("tensor {}: found a step that is not a count", parameter.desc.name);
     }
-    const auto count = static_cast<std::int64_t>(*step);
+    const std::int64_t count = *step;
     if (step_ && *step_ != count) {
       return refuse_state("tensor {}: found step {}, expected {} as of the other parameters",
                           parameter.desc.name, count, *step_);

@@ -66,12 +66,17 @@ Status check_folders(const LegacyRanks& ranks, const Catalog& catalog) {
 
 }  // namespace
 
-Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
-  const LegacyRanks ranks = SW_TRY(LegacyRanks::read(checkpoint, defects));
+Status add_ranks(Checkpoint& checkpoint, const LegacyRanks& ranks, Defects& defects) {
   LegacyChunks chunks(checkpoint.catalog, *checkpoint.files);
   for (std::size_t i = 0; i < ranks.files().size(); ++i) {
     SW_TRY(defects.report(add_rank(checkpoint.catalog, ranks, i, chunks)));
   }
+  return {};
+}
+
+Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
+  const LegacyRanks ranks = SW_TRY(LegacyRanks::read(checkpoint, defects));
+  SW_TRY(add_ranks(checkpoint, ranks, defects));
   SW_TRY(defects.report(check_folders(ranks, checkpoint.catalog)));
   for (const SettledTower& tower : ranks.towers()) {
     checkpoint.notes.push_back(

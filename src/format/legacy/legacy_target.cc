@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <numeric>
-#include <set>
+#include <optional>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
 #include "base/fail.h"
 #include "format/legacy/legacy_layout.h"
@@ -21,39 +22,10 @@
 #include "layout/state_name.h"
 #include "layout/tower.h"
 #include "plan/canonical.h"
-#include "plan/view_index.h"
 #include "state/common_state.h"
 
 namespace shardwright {
 namespace {
-
-// A piece of `recipe` as part of another tensor: what lies in `box`, put at row `row` of a tensor
-// that lacks the box's first `dropped` axes.
-void append_piece(const TensorRecipe& recipe, const ViewIndex& index, const Box& box, int dropped,
-                  std::int64_t row, TensorRecipe& target) {
-  target.fill = recipe.fill;
-  target.add = recipe.add;
-  std::vector<std::uint32_t> found;
-  index.find(box, found);
-  for (const std::uint32_t number : found) {
-    const TensorView view = recipe.views[number];
-    const std::optional<Box> common = intersect(view.box, box);
-    if (!common) continue;
-    TensorView piece{{}, view.source, view.source_origin, {}, {}};
-    for (int axis = 0; axis < box.axes(); ++axis) {
-      const std::int64_t moved = common->origin[axis] - view.box.origin[axis];
-      const std::int64_t s = view.axis[axis];
-      if (s >= 0) piece.source_origin[static_cast<int>(s)] += moved * view.step[axis];
-      if (axis < dropped) continue;
-      const std::int64_t first = common->origin[axis] - box.origin[axis];
-      piece.box.origin.push_back(axis == dropped ? row + first : first);
-      piece.box.shape.push_back(common->shape[axis]);
-      piece.axis.push_back(s);
-      piece.step.push_back(view.step[axis]);
-    }
-    target.views.push_back(piece);
-  }
-}
 
 // The module of a parameter of a rank's state dict.
 std::string module_of(std::string_view name) {
@@ -123,14 +95,37 @@ std::optional<OptimizerStorage::Kind> kind_of(const StateName& state) {
   return kKinds[static_cast<std::size_t>(kind - kStateKinds.begin())];
 }
 
+// A run of a storage that all ranks of a stage have, each with a box of its own.
+struct PlacedRun {
+  std::size_t draft = 0;
+  const ShardRun* run = nullptr;
+  std::size_t storage = 0;
+  std::uint64_t begin = 0;  // in the storage
+};
+
+// An optimizer's step, which is a tensor of one number.
+struct PlacedStep {
+  double step = 0.0;
+  std::size_t storage = 0;
+};
+
+// What the ranks of a pipeline stage have in common. Runs lie in the shards.
+struct LegacyStage {
+  std::vector<std::vector<LegacyShard>> shards;  // of each virtual stage
+  std::vector<PlacedRun> runs;
+  std::vector<PlacedStep> steps;
+  std::optional<LegacyStageFiles> files;
+};
+
+// Every tensor of the model is a tensor of the target, whose chunks lie in the files of ranks.
 class LegacyPlanner {
  public:
-  LegacyPlanner(const TargetParts& parts, const ConvertRequest& request, Plan& plan)
+  LegacyPlanner(TargetParts& parts, const ConvertRequest& request, Plan& plan)
       : parts_(parts), request_(request), config_(request.parallel), plan_(plan) {
-    views_.reserve(parts.tensors.size());
+    chunks_.reserve(parts.tensors.size());
     for (std::size_t i = 0; i < parts.tensors.size(); ++i) {
       const DraftTensor& draft = parts.tensors[i];
-      views_.emplace_back(draft.recipe.views, draft.desc.shape.size());
+      chunks_.emplace_back(draft.desc.shape.size());
       if (is_optimizer_name(draft.desc.name)) continue;
       by_name_.emplace(draft.desc.name, descs_.size());
       descs_.push_back(draft.desc);
@@ -147,18 +142,15 @@ class LegacyPlanner {
     for (const TensorDesc& desc : descs_) SW_TRY(placement.place(desc));  // all of them divide
     SW_TRY(choose_modules());
     const std::int64_t layers = count_main_layers(descs_);
-    std::set<std::int64_t> seen;
-    for (const LegacyRank& rank : ranks) {
-      const std::size_t before = plan_.target.tensors.size();
-      SW_TRY(add_rank(rank, layers));
-      if (!seen.insert(rank.pipeline).second) continue;
-      // The other ranks of the stage hold as many: lists that double would hold them twice.
-      const auto of_stage =
-          static_cast<std::size_t>(std::ranges::count(ranks, rank.pipeline, &LegacyRank::pipeline));
-      expected_ += (plan_.target.tensors.size() - before) * of_stage;
-      plan_.target.tensors.reserve(expected_);
-      plan_.tensors.reserve(expected_);
+    for (std::int64_t pipeline = 0; pipeline < config_.pipeline; ++pipeline) {
+      LegacyStage stage = SW_TRY(make_stage(pipeline, layers));
+      const auto is_of_stage = [&](const LegacyRank& rank) { return rank.pipeline == pipeline; };
+      reserve(stage, static_cast<std::size_t>(std::ranges::count_if(ranks, is_of_stage)));
+      for (const LegacyRank& rank : ranks) {
+        if (is_of_stage(rank)) SW_TRY(add_rank(rank, stage));
+      }
     }
+    add_tensors();
     return {};
   }
 
@@ -177,9 +169,16 @@ class LegacyPlanner {
                     "expected param, exp_avg and exp_avg_sq; convert without (--optimizer drop)",
                     name);
       }
+      parts_.tensors[i].desc.dtype = DType::kF32;
       if (states_.emplace(std::pair(weight->second, *kind), i).second) continue;
       return fail(Code::kDuplicateName, "tensor {}: found this state of {} under another name too",
                   name, state->tensor);
+    }
+    // A float32 weight is its own master weight, also where it had 16 bits before.
+    for (const auto& [key, draft] : states_) {
+      const auto& [weight, kind] = key;
+      if (kind != OptimizerStorage::Kind::kMaster || descs_[weight].dtype != DType::kF32) continue;
+      parts_.tensors[drafts_[weight]].recipe = std::move(parts_.tensors[draft].recipe);
     }
     is_mixed_ = std::ranges::any_of(descs_, [](const TensorDesc& desc) {
       return desc.dtype == DType::kBF16 || desc.dtype == DType::kF16;
@@ -207,108 +206,63 @@ class LegacyPlanner {
         config_.encoder_tensor);
   }
 
-  Status add_rank(const LegacyRank& rank, std::int64_t layers) {
-    const std::vector<StageContents> stages =
-        SW_TRY(stage_contents(config_, rank.pipeline, layers, has_mtp_, is_tied_));
+  Result<LegacyStage> make_stage(std::int64_t pipeline, std::int64_t layers) {
+    const std::vector<StageContents> contents =
+        SW_TRY(stage_contents(config_, pipeline, layers, has_mtp_, is_tied_));
+    LegacyStage stage;
     std::vector<LegacyStateDict> dicts;
-    std::vector<LegacyShard> trained;
-    std::vector<StoredTensor> tensors;
-    std::vector<TensorRecipe> recipes;
-    for (const StageContents& stage : stages) {
-      std::vector<LegacyShard> shards = ordered_shards(rank, stage);
-      dicts.push_back(make_dict(shards, stage));
-      SW_TRY(add_tensors(shards, dicts.back(), tensors, recipes));
-      std::erase_if(shards, [](const LegacyShard& shard) {
-        return !is_parameter(shard.desc.name, shard.desc.dtype);
-      });
-      if (!states_.empty()) SW_TRY(check_order(shards));
-      std::ranges::move(shards, std::back_inserter(trained));
+    std::vector<const LegacyShard*> trained;
+    std::size_t storages = 0;
+    for (const StageContents& each : contents) stage.shards.push_back(ordered_shards(each));
+    for (std::size_t i = 0; i < contents.size(); ++i) {
+      const std::vector<LegacyShard>& shards = stage.shards[i];
+      dicts.push_back(make_dict(shards, contents[i]));
+      add_weights(shards, dicts.back(), storages, stage);
+      std::vector<std::string> names;
+      for (const LegacyShard& shard : shards) {
+        if (!is_parameter(shard.desc.name, shard.desc.dtype)) continue;
+        names.push_back(shard.desc.name);
+        trained.push_back(&shard);
+      }
+      if (!states_.empty()) SW_TRY(check_module_order(names));
     }
     LegacyTrained optimizer{{}, is_mixed_};
-    for (const LegacyShard& shard : trained) optimizer.parameters.push_back(shard.desc);
-    const LegacyFileLayout layout = SW_TRY(layout_legacy_file(
-        parts_.common_state, writer_of(rank), dicts, states_.empty() ? nullptr : &optimizer));
-    for (const OptimizerStorage& storage : layout.optimizer) {
-      SW_TRY(add_state(trained[storage.parameter], storage, tensors, recipes));
+    for (const LegacyShard* shard : trained) optimizer.parameters.push_back(shard->desc);
+    stage.files.emplace(SW_TRY(layout_legacy_stage(parts_.common_state, writers(), dicts,
+                                                   states_.empty() ? nullptr : &optimizer)));
+    for (const OptimizerStorage& state : stage.files->stage().optimizer) {
+      SW_TRY(add_state(*trained[state.parameter], state, storages++, stage));
     }
-    const RankNaming naming =
-        request_.names_all_coordinates ? RankNaming::kTpPpEp : RankNaming::kMegatron;
-    const std::string folder = rank_folder_name(rank, config_, naming);
-    add_file(fmt::format("{}{}/{}", parts_.folder, folder, kLegacyFileName), folder, layout,
-             std::move(tensors), std::move(recipes));
-    return {};
+    return stage;
+  }
+
+  // How many ranks a stage has.
+  [[nodiscard]] std::int64_t stage_ranks() const {
+    return std::lcm(config_.tensor, config_.expert_tensor * config_.expert);
+  }
+
+  [[nodiscard]] LegacyWriters writers() const {
+    return {stage_ranks() * config_.pipeline, stage_ranks() / config_.tensor};
   }
 
   // The first of the ranks that this folder is for, in Megatron's order of them.
-  [[nodiscard]] LegacyWriter writer_of(const LegacyRank& rank) const {
-    const std::int64_t stage = std::lcm(config_.tensor, config_.expert_tensor * config_.expert);
-    LegacyWriter writer{0, stage * config_.pipeline, stage / config_.tensor};
-    while (writer.rank % config_.tensor != rank.tensor ||
-           writer.rank / config_.expert_tensor % config_.expert != rank.expert) {
-      ++writer.rank;
+  [[nodiscard]] std::int64_t number_of(const LegacyRank& rank) const {
+    std::int64_t number = 0;
+    while (number % config_.tensor != rank.tensor ||
+           number / config_.expert_tensor % config_.expert != rank.expert) {
+      ++number;
     }
-    writer.rank += stage * rank.pipeline;
-    return writer;
+    return number + stage_ranks() * rank.pipeline;
   }
 
-  // As torch lists the parameters of the rank's modules.
-  [[nodiscard]] std::vector<LegacyShard> ordered_shards(const LegacyRank& rank,
-                                                        const StageContents& stage) const {
-    std::vector<LegacyShard> shards = legacy_shards(descs_, config_, rank, stage, modules_);
+  // As torch lists the parameters of the stage's modules.
+  [[nodiscard]] std::vector<LegacyShard> ordered_shards(const StageContents& stage) const {
+    std::vector<LegacyShard> shards = legacy_shards(descs_, config_, stage, modules_);
     std::vector<std::string> names;
     for (const LegacyShard& shard : shards) names.push_back(shard.desc.name);
     std::vector<LegacyShard> ordered;
     for (const std::size_t i : in_module_order(names)) ordered.push_back(std::move(shards[i]));
     return ordered;
-  }
-
-  static Status check_order(const std::vector<LegacyShard>& trained) {
-    std::vector<std::string> names;
-    for (const LegacyShard& shard : trained) names.push_back(shard.desc.name);
-    return check_module_order(names);
-  }
-
-  // A tensor of the rank's optimizer: cut as its weight is, or a step.
-  Status add_state(const LegacyShard& shard, const OptimizerStorage& storage,
-                   std::vector<StoredTensor>& tensors, std::vector<TensorRecipe>& recipes) const {
-    TensorRecipe recipe;
-    TensorDesc desc{fmt::format("optimizer/{}", shard.desc.name), DType::kF32, {}};
-    if (storage.kind == OptimizerStorage::Kind::kStep) {
-      recipe.fill = storage.step;
-    } else {
-      desc.shape = shard.desc.shape;
-      SW_TRY(join_runs(shard, storage.kind, recipe));
-    }
-    const int axes = desc.shape.size();
-    tensors.push_back({std::move(desc), ChunkList(axes)});
-    recipes.push_back(std::move(recipe));
-    return {};
-  }
-
-  // The runs of a shard one behind the other: of the weight, or of one of its states.
-  Status join_runs(const LegacyShard& shard, std::optional<OptimizerStorage::Kind> kind,
-                   TensorRecipe& recipe) const {
-    std::int64_t row = 0;
-    for (const ShardRun& run : shard.runs) {
-      std::size_t draft = drafts_[run.canonical];
-      // A float32 weight is its own master weight, also where it had 16 bits before.
-      const bool is_master = !kind && descs_[run.canonical].dtype == DType::kF32;
-      if (kind || is_master) {
-        const auto state =
-            states_.find({run.canonical, kind.value_or(OptimizerStorage::Kind::kMaster)});
-        if (state != states_.end()) draft = state->second;
-        if (state == states_.end() && kind) {
-          return fail(Code::kOptimizerUnsupported,
-                      "tensor {} has no optimizer state, which each parameter needs; convert "
-                      "without (--optimizer drop)",
-                      descs_[run.canonical].name);
-        }
-      }
-      const int dropped = run.one_expert ? 1 : 0;
-      append_piece(parts_.tensors[draft].recipe, views_[draft], run.box, dropped, row, recipe);
-      if (run.box.axes() > dropped) row += run.box.shape[dropped];
-    }
-    return {};
   }
 
   LegacyStateDict make_dict(const std::vector<LegacyShard>& shards,
@@ -334,51 +288,114 @@ class LegacyPlanner {
     return dict;
   }
 
-  // The tensors of a dict as tensors of the target, empty states among them.
-  Status add_tensors(const std::vector<LegacyShard>& shards, const LegacyStateDict& dict,
-                     std::vector<StoredTensor>& tensors, std::vector<TensorRecipe>& recipes) const {
+  // The tensors of a dict take the next storages, empty states among them.
+  void add_weights(const std::vector<LegacyShard>& shards, const LegacyStateDict& dict,
+                   std::size_t& storages, LegacyStage& stage) const {
     std::size_t next = 0;
     for (const LegacyEntry& entry : dict) {
       if (entry.kind != LegacyEntry::Kind::kTensor) continue;
-      tensors.push_back({{entry.name, entry.dtype, entry.shape}, ChunkList(entry.shape.size())});
-      TensorRecipe recipe;
       if (next < shards.size() && shards[next].desc.name == entry.name) {
-        SW_TRY(join_runs(shards[next], std::nullopt, recipe));
-        ++next;
+        std::vector<std::size_t> drafts;
+        for (const ShardRun& run : shards[next].runs) drafts.push_back(drafts_[run.canonical]);
+        add_runs(shards[next++], drafts, storages, stage);
       }
-      recipes.push_back(std::move(recipe));
+      ++storages;
     }
+  }
+
+  // A tensor of the ranks' optimizer: cut as its weight is, or a step.
+  Status add_state(const LegacyShard& shard, const OptimizerStorage& state, std::size_t storage,
+                   LegacyStage& stage) const {
+    if (state.kind == OptimizerStorage::Kind::kStep) {
+      stage.steps.push_back({state.step, storage});
+      return {};
+    }
+    std::vector<std::size_t> drafts;
+    for (const ShardRun& run : shard.runs) {
+      const auto found = states_.find({run.canonical, state.kind});
+      if (found == states_.end()) {
+        return fail(Code::kOptimizerUnsupported,
+                    "tensor {} has no optimizer state, which each parameter needs; convert "
+                    "without (--optimizer drop)",
+                    descs_[run.canonical].name);
+      }
+      drafts.push_back(found->second);
+    }
+    add_runs(shard, drafts, storage, stage);
     return {};
   }
 
-  void add_file(std::string path, const std::string& folder, const LegacyFileLayout& layout,
-                std::vector<StoredTensor> tensors, std::vector<TensorRecipe> recipes) {
-    TargetArchive archive{static_cast<std::uint32_t>(plan_.target.files.size()),
-                          std::string(kLegacyPrefix),
-                          layout.pickle,
-                          {}};
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      archive.storages.push_back(static_cast<std::uint32_t>(plan_.target.tensors.size()));
-      StoredTensor& tensor = tensors[i];
-      tensor.chunks.push_back(
-          {Box::whole(tensor.desc.shape), archive.file, layout.storages[i], {}});
-      tensor.desc.name = fmt::format("{}/{}", folder, tensor.desc.name);
-      plan_.target.tensors.push_back(std::move(tensor));
-      plan_.tensors.push_back(std::move(recipes[i]));
+  // The runs of a shard one behind the other, each of its draft.
+  void add_runs(const LegacyShard& shard, const std::vector<std::size_t>& drafts,
+                std::size_t storage, LegacyStage& stage) const {
+    std::uint64_t begin = 0;
+    for (std::size_t i = 0; i < drafts.size(); ++i) {
+      const ShardRun& run = shard.runs[i];
+      stage.runs.push_back({drafts[i], &run, storage, begin});
+      begin += chunk_bytes(drafts[i], run.box);
     }
-    plan_.target.files.push_back(std::move(path));
-    plan_.file_sizes.push_back(layout.file_bytes);
-    plan_.archives.push_back(std::move(archive));
   }
 
-  const TargetParts& parts_;
+  [[nodiscard]] std::uint64_t chunk_bytes(std::size_t draft, const Box& box) const {
+    return static_cast<std::uint64_t>(box.volume()) *
+           static_cast<std::uint64_t>(bytes_of(parts_.tensors[draft].desc.dtype));
+  }
+
+  // Lists that double would hold the chunks twice.
+  void reserve(const LegacyStage& stage, std::size_t ranks) {
+    std::unordered_map<std::size_t, std::size_t> runs;
+    for (const PlacedRun& placed : stage.runs) ++runs[placed.draft];
+    for (const auto& [draft, count] : runs) {
+      chunks_[draft].reserve(chunks_[draft].size() + count * ranks);
+    }
+  }
+
+  Status add_rank(const LegacyRank& rank, LegacyStage& stage) {
+    LegacyFileLayout layout = SW_TRY(stage.files->of_rank(number_of(rank)));
+    const auto file = static_cast<std::uint32_t>(plan_.target.files.size());
+    for (const PlacedRun& placed : stage.runs) {
+      const Box box = box_of(*placed.run, rank);
+      const std::uint64_t offset = (*layout.storages)[placed.storage].offset + placed.begin;
+      chunks_[placed.draft].push_back({box, file, {offset, chunk_bytes(placed.draft, box)}, {}});
+    }
+    for (const PlacedStep& step : stage.steps) {
+      ChunkList& chunks = steps_[std::bit_cast<std::uint64_t>(step.step)];
+      chunks.push_back({{}, file, (*layout.storages)[step.storage], {}});
+    }
+    const RankNaming naming =
+        request_.names_all_coordinates ? RankNaming::kTpPpEp : RankNaming::kMegatron;
+    plan_.target.files.push_back(fmt::format(
+        "{}{}/{}", parts_.folder, rank_folder_name(rank, config_, naming), kLegacyFileName));
+    plan_.file_sizes.push_back(layout.file_bytes);
+    plan_.archives.push_back(
+        {file, std::string(kLegacyPrefix), std::move(layout.pickle), std::move(layout.storages)});
+    return {};
+  }
+
+  // Optimizer states that no rank holds are those of values that are not trained.
+  void add_tensors() {
+    for (std::size_t i = 0; i < parts_.tensors.size(); ++i) {
+      DraftTensor& draft = parts_.tensors[i];
+      if (chunks_[i].empty() && is_optimizer_name(draft.desc.name)) continue;
+      plan_.target.tensors.push_back({std::move(draft.desc), std::move(chunks_[i])});
+      plan_.tensors.push_back(std::move(draft.recipe));
+    }
+    for (auto& [bits, chunks] : steps_) {
+      const auto step = std::bit_cast<double>(bits);
+      plan_.target.tensors.push_back(
+          {{fmt::format("optimizer.step_{}", step), DType::kF32, {}}, std::move(chunks)});
+      plan_.tensors.push_back({{}, step, 0.0});
+    }
+  }
+
+  TargetParts& parts_;
   const ConvertRequest& request_;
   const ParallelConfig& config_;
   Plan& plan_;
-  std::size_t expected_ = 0;         // tensors of the target
-  std::vector<TensorDesc> descs_;    // of the model's tensors
-  std::vector<std::size_t> drafts_;  // which drafts they are
-  std::vector<ViewIndex> views_;     // of all drafts
+  std::vector<TensorDesc> descs_;             // of the model's tensors
+  std::vector<std::size_t> drafts_;           // which drafts they are
+  std::vector<ChunkList> chunks_;             // of all drafts
+  std::map<std::uint64_t, ChunkList> steps_;  // by the bits of the step
   std::unordered_map<std::string_view, std::size_t> by_name_;
   std::map<std::pair<std::size_t, OptimizerStorage::Kind>, std::size_t> states_;
   bool is_mixed_ = true;

@@ -5,18 +5,12 @@
 
 #include "dcp/rank_metadata.h"
 #include "format/dcp/dcp_reader.h"
-#include "format/sibling.h"
+#include "format/mlite/rank_files.h"
 #include "layout/mlite_layout.h"
 #include "layout/texts.h"
 
 namespace shardwright {
 namespace {
-
-// What MLite writes beside the entries; a dense model has no names of its own.
-bool is_of_mlite(const DirectoryEntry& entry) {
-  return matches_sign(entry.name, "optimizer_rank_#.pt") ||
-         matches_sign(entry.name, "rng_state_rank_#.pt");
-}
 
 class MliteSource final : public SourceFormat {
  public:
@@ -44,7 +38,7 @@ class MliteSource final : public SourceFormat {
   bool is_spoken_in(const Checkpoint& checkpoint) const override {
     if (is_mlite(checkpoint.catalog)) return true;
     const auto entries = checkpoint.directory->list("");
-    return entries && std::ranges::any_of(*entries, is_of_mlite);
+    return entries && std::ranges::any_of(*entries, is_mlite_rank_file);
   }
 };
 

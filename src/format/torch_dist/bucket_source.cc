@@ -117,7 +117,7 @@ class StoredBuffers {
   bool is_chained_ = false;
 };
 
-// A parameter of one rank, and where it is in the model.
+// A parameter of a stage's ranks, and where it is in the model.
 struct RankShard {
   LegacyShard shard;
   BufferedParameter buffered;
@@ -200,11 +200,10 @@ class Unbucketing {
   }
 
   // What a rank trains of one part of the optimizer, in its modules' order.
-  [[nodiscard]] Result<std::vector<RankShard>> shards_of(std::int64_t part,
-                                                         const LegacyRank& rank) const {
+  [[nodiscard]] Result<std::vector<RankShard>> shards_of(std::int64_t part) const {
     std::vector<RankShard> result;
     for (std::size_t v = 0; v < stages_.size(); ++v) {
-      std::vector<LegacyShard> shards = legacy_shards(descs_, config_, rank, stages_[v], modules_);
+      std::vector<LegacyShard> shards = legacy_shards(descs_, config_, stages_[v], modules_);
       if (buffers_.is_chained()) {
         std::erase_if(shards, [&](const LegacyShard& shard) {
           return is_expert_tensor(shard.desc.name) != (part == 1);
@@ -224,7 +223,7 @@ class Unbucketing {
   }
 
   Status add_rank(BufferKey key, const LegacyRank& rank) {
-    const std::vector<RankShard> shards = SW_TRY(shards_of(std::get<0>(key), rank));
+    const std::vector<RankShard> shards = SW_TRY(shards_of(std::get<0>(key)));
     std::vector<BufferedParameter> all;
     for (const RankShard& shard : shards) all.push_back(shard.buffered);
     const auto buffers = buffers_of(all);
@@ -244,7 +243,7 @@ class Unbucketing {
       const auto first_of = SW_TRY(locate(*stored, inside, rank, pieces));
       for (std::size_t kind = 0; kind < kKinds; ++kind) {
         for (std::size_t i = 0; i < inside.size(); ++i) {
-          add_shard(kind, shards[buffers[b][i]].shard, first_of[i], pieces[kind]);
+          add_shard(kind, shards[buffers[b][i]].shard, rank, first_of[i], pieces[kind]);
         }
       }
     }
@@ -310,11 +309,11 @@ class Unbucketing {
   }
 
   // A rank's tensor is its runs one behind the other, each row-major.
-  void add_shard(std::size_t kind, const LegacyShard& shard, std::int64_t first,
-                 const std::vector<FlatPiece>& pieces) {
+  void add_shard(std::size_t kind, const LegacyShard& shard, const LegacyRank& rank,
+                 std::int64_t first, const std::vector<FlatPiece>& pieces) {
     for (const ShardRun& run : shard.runs) {
       const CanonicalTensor& canonical = tensors_[run.canonical];
-      Box box = run.box;
+      Box box = box_of(run, rank);
       if (canonical.layer >= 0) box = lifted(box, canonical.layer);
       const std::int64_t elements = box.volume();
       ChunkList chunks(box.axes());

@@ -14,11 +14,11 @@
 #include "format/carried_files.h"
 #include "format/hf/hf_index.h"
 #include "format/legacy/legacy_chunks.h"
+#include "format/model_file.h"
 #include "format/model_files.h"
 #include "format/pickle_files.h"
 #include "format/sibling.h"
 #include "format/torch_files/state_dict.h"
-#include "format/unfinished_download.h"
 #include "layout/rank_folder.h"
 #include "layout/texts.h"
 #include "tensor/strided_copy.h"
@@ -63,14 +63,10 @@ class Reader {
         chunks_(checkpoint.catalog, *checkpoint.files) {}
 
   Status read(const std::string& path) {
-    const std::uint32_t number = checkpoint_.files->add(path);
-    checkpoint_.catalog.files.push_back(path);
-    const Directory& directory = *checkpoint_.directory;
-    const auto file = checkpoint_.files->get(number);
-    if (!file) return std::unexpected(with_download_hint(file.error(), directory, path));
-    SW_TRY(check_downloaded(directory, path));
-    SW_TRY(judge(**file, path));
-    StateDict dict = SW_TRY(read_state_dict(**file));
+    const auto [number, file] = SW_TRY(
+        open_model_file(*checkpoint_.directory, path, *checkpoint_.files, checkpoint_.catalog));
+    SW_TRY(judge_pickles(*file, path, checkpoint_, defects_));
+    StateDict dict = SW_TRY(read_state_dict(*file));
     for (const StateDictTensor& tensor : dict.tensors) {
       SW_TRY(defects_.report(add(tensor, number)));
     }
@@ -92,19 +88,6 @@ class Reader {
     const LegacyPart whole{
         {tensor.name, tensor.place.dtype, shape}, Box::whole(shape), 0, row_major_strides(shape)};
     return chunks_.add("", {file, tensor.place, whole, true});
-  }
-
-  // The pickle is read without running anything: a conversion is told, a check finds it.
-  Status judge(const ReadableFile& file, const std::string& path) {
-    const PickleReport report{path, SW_TRY(audit_file(file, {0, file.size()}))};
-    for (const Error& error : report.errors()) {
-      if (defects_.collects()) {
-        SW_TRY(defects_.report(std::unexpected(error)));
-      } else {
-        checkpoint_.notes.push_back(error.message);
-      }
-    }
-    return {};
   }
 
   Checkpoint& checkpoint_;

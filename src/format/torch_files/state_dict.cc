@@ -19,6 +19,27 @@ bool is_of_megatron(Value root) {
   return root.find("checkpoint_version") || (root.find("args") && root.find("iteration"));
 }
 
+Status add_entry(const TorchFile& archive, const std::string& name, Value value, StateDict& dict) {
+  if (holds_tensor(dict_pairs(value))) {
+    return fail(
+        Code::kUnsupportedFormat,
+        "'{}' is a dict of tensors within the state dict; save the model's own state_dict()",
+        printable(name));
+  }
+  if (!is_tensor(value)) {
+    dict.left_out.push_back(name);
+    return {};
+  }
+  Result<LocatedTensor> place = archive.locate(value);
+  if (!place) {
+    return std::unexpected(std::move(place).error().within(fmt::format("tensor {}", name)));
+  }
+  dict.tensors.push_back({name, *std::move(place)});
+  return {};
+}
+
+}  // namespace
+
 Result<Value> find_state_dict(Value root, const std::string& file) {
   constexpr std::array<std::string_view, 4> kKeys = {"state_dict", "model", "module",
                                                      "model_state_dict"};
@@ -42,27 +63,6 @@ Result<Value> find_state_dict(Value root, const std::string& file) {
               "model_state_dict",
               file);
 }
-
-Status add_entry(const TorchFile& archive, const std::string& name, Value value, StateDict& dict) {
-  if (holds_tensor(dict_pairs(value))) {
-    return fail(
-        Code::kUnsupportedFormat,
-        "'{}' is a dict of tensors within the state dict; save the model's own state_dict()",
-        printable(name));
-  }
-  if (!is_tensor(value)) {
-    dict.left_out.push_back(name);
-    return {};
-  }
-  Result<LocatedTensor> place = archive.locate(value);
-  if (!place) {
-    return std::unexpected(std::move(place).error().within(fmt::format("tensor {}", name)));
-  }
-  dict.tensors.push_back({name, *std::move(place)});
-  return {};
-}
-
-}  // namespace
 
 Result<StateDict> read_state_dict(const ReadableFile& file) {
   const TorchFile archive = SW_TRY(TorchFile::open(file));

@@ -21,6 +21,10 @@ struct StateDict {
   std::vector<std::string> left_out;     ///< keys of what is no tensor
 };
 
+/// The pairs of the state dict in the value of a file: its outermost dict, or the one under
+/// `state_dict`, `model`, `module` or `model_state_dict`. Error: kUnsupportedFormat.
+[[nodiscard]] Result<pickle::Value> find_state_dict(pickle::Value root, const std::string& file);
+
 /// Reads the state dict of a file: its outermost dict, or the one under `state_dict`, `model`,
 /// `module` or `model_state_dict`. Nothing that the pickle asks for is run. Errors:
 /// kUnsupportedFormat for a file that holds none, one rank's part of a Megatron model, or dicts of

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canonical/adapter_updates.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardwright::adapter_updates {
+namespace {
+
+using testing::HasSubstr;
+
+StoredTensor stored(const std::string& name, const Dims& shape) {
+  return {{"base_model.model." + name, DType::kF32, shape}, ChunkList(shape.size())};
+}
+
+// One module `model.q_proj` of rank 2 with 6 outputs and 8 inputs.
+PeftAdapter adapter_of(bool is_transposed = false) {
+  PeftAdapter adapter;
+  adapter.path = "dir";
+  adapter.config.rank = 2;
+  adapter.config.is_fan_in_fan_out = is_transposed;
+  adapter.config.base_model = "org/base";
+  adapter.catalog.tensors = {stored("model.q_proj.lora_A.weight", {2, 8}),
+                             stored("model.q_proj.lora_B.weight", {6, 2})};
+  adapter.modules = {{"model.q_proj", false, 0, 1, std::nullopt, std::nullopt}};
+  return adapter;
+}
+
+Result<AdapterUpdates> match(const PeftAdapter& adapter, const std::vector<TensorDesc>& model,
+                             const std::optional<TiedHead>& tied = std::nullopt) {
+  return match_adapter(adapter, model, tied);
+}
+
+TEST(AdapterUpdates, OutputsAreRowsUnlessTheConfigSaysOtherwise) {
+  const auto plain = match(adapter_of(), {{"model.q_proj.weight", DType::kBF16, {6, 8}}});
+  ASSERT_TRUE(plain) << plain.error().text();
+  EXPECT_EQ(plain->updates.at(0).out_axis, 0);
+  EXPECT_EQ(plain->updates[0].scale, 4.0F);
+  const auto turned = match(adapter_of(true), {{"model.q_proj.weight", DType::kBF16, {8, 6}}});
+  ASSERT_TRUE(turned) << turned.error().text();
+  EXPECT_EQ(turned->updates.at(0).out_axis, 1);
+  // A linear among such modules.
+  const auto linear = match(adapter_of(true), {{"model.q_proj.weight", DType::kBF16, {6, 8}}});
+  ASSERT_TRUE(linear) << linear.error().text();
+  EXPECT_EQ(linear->updates.at(0).out_axis, 0);
+}
+
+TEST(AdapterUpdates, NamesBothTensorsThatDoNotFit) {
+  const auto other = match(adapter_of(), {{"model.q_proj.weight", DType::kBF16, {8, 6}}});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, Code::kShapeMismatch);
+  EXPECT_THAT(other.error().message,
+              HasSubstr("base_model.model.model.q_proj.lora_B.weight (6, 2) does not fit the base "
+                        "model's model.q_proj.weight (8, 6)"));
+  const auto wider = match(adapter_of(), {{"model.q_proj.weight", DType::kBF16, {6, 9}}});
+  ASSERT_FALSE(wider);
+  EXPECT_THAT(wider.error().message, HasSubstr("lora_A.weight (2, 8) does not fit"));
+}
+
+TEST(AdapterUpdates, NamesWhatTheModelLacks) {
+  const auto lacking = match(adapter_of(), {{"model.k_proj.weight", DType::kBF16, {6, 8}}});
+  ASSERT_FALSE(lacking);
+  EXPECT_EQ(lacking.error().code, Code::kUnmatchedSource);
+  EXPECT_THAT(lacking.error().message, HasSubstr("no tensor model.q_proj.weight"));
+  EXPECT_THAT(lacking.error().message, HasSubstr("made for org/base"));
+}
+
+TEST(AdapterUpdates, BiasesAndLengthsAreAddedToTheirOwn) {
+  PeftAdapter adapter = adapter_of();
+  adapter.catalog.tensors.push_back(stored("model.q_proj.lora_B.bias", {6}));
+  adapter.catalog.tensors.push_back(stored("model.q_proj.lora_magnitude_vector", {6}));
+  adapter.modules[0].bias = 2;
+  adapter.modules[0].magnitude = 3;
+  std::vector<TensorDesc> model = {{"model.q_proj.weight", DType::kBF16, {6, 8}}};
+  EXPECT_THAT(match(adapter, model).error().message, HasSubstr("no tensor model.q_proj.bias"));
+  model.push_back({"model.q_proj.bias", DType::kBF16, {6}});
+  const auto both = match(adapter, model);
+  ASSERT_TRUE(both) << both.error().text();
+  EXPECT_EQ(both->updates.at(0).magnitude, 3U);
+  EXPECT_EQ(both->updates.at(1).tensor, "model.q_proj.bias");
+  EXPECT_EQ(both->updates.at(1).out, 2U);
+  EXPECT_FALSE(both->updates.at(1).in);
+  adapter.catalog.tensors[3] = stored("model.q_proj.lora_magnitude_vector", {8});
+  EXPECT_EQ(match(adapter, model).error().code, Code::kShapeMismatch);
+  adapter.catalog.tensors[3] = stored("model.q_proj.lora_magnitude_vector", {6});
+  adapter.catalog.tensors[2] = stored("model.q_proj.lora_B.bias", {5});
+  EXPECT_EQ(match(adapter, model).error().code, Code::kShapeMismatch);
+}
+
+TEST(AdapterUpdates, AHeadThatIsTheEmbedding) {
+  const std::vector<TensorDesc> bare = {{"model.embed_tokens.weight", DType::kBF16, {30, 8}}};
+  std::vector<TensorDesc> whole = bare;
+  whole.push_back({"lm_head.weight", DType::kBF16, {30, 8}});
+  const auto tied = [](const char* config, const std::vector<TensorDesc>& model) {
+    return find_tied_head(config, model).value();
+  };
+  EXPECT_EQ(tied(R"({"tie_word_embeddings": true})", bare)->head, "lm_head.weight");
+  EXPECT_TRUE(tied(R"({"tie_word_embeddings": true})", whole)->is_stored);
+  EXPECT_TRUE(tied(R"({"text_config": {"tie_word_embeddings": true}})", bare));
+  EXPECT_TRUE(tied(R"({"architectures": ["LlamaForCausalLM"]})", bare));
+  EXPECT_FALSE(tied(R"({"architectures": ["LlamaForCausalLM"]})", whole));
+  EXPECT_FALSE(tied(R"({"architectures": ["LlamaModel"]})", bare));
+  EXPECT_FALSE(
+      tied(R"({"tie_word_embeddings": false, "architectures": ["LlamaForCausalLM"]})", bare));
+  EXPECT_EQ(find_tied_head("{", bare).error().code, Code::kJsonCorrupt);
+}
+
+// Only where the adapter touches one of them.
+TEST(AdapterUpdates, AChangedHeadIsUntied) {
+  const TiedHead tied{"model.embed_tokens.weight", "lm_head.weight", false};
+  std::vector<TensorDesc> model = {{"model.embed_tokens.weight", DType::kBF16, {30, 8}},
+                                   {"model.q_proj.weight", DType::kBF16, {6, 8}}};
+  EXPECT_FALSE(match(adapter_of(), model, tied)->untied);
+  PeftAdapter adapter = adapter_of();
+  adapter.catalog.tensors.push_back(stored("lm_head.weight", {30, 8}));
+  adapter.saved = {{"lm_head.weight", 2}};
+  const auto untied = match(adapter, model, tied);
+  ASSERT_TRUE(untied) << untied.error().text();
+  EXPECT_EQ(untied->untied->head, "lm_head.weight");
+  EXPECT_EQ(match(adapter, model).error().code, Code::kUnmatchedSource);
+  adapter.catalog.tensors[2] = stored("lm_head.weight", {31, 8});
+  EXPECT_THAT(match(adapter, model, tied).error().message,
+              HasSubstr("lm_head.weight (31, 8) does not fit the base model's lm_head.weight"));
+}
+
+TEST(AdapterUpdates, ConfigsSayThatThereAreTwo) {
+  EXPECT_EQ(untied_config(R"({"b": 1, "tie_word_embeddings": true,
+                              "text_config": {"tie_word_embeddings": true}})")
+                .value(),
+            "{\n  \"b\": 1,\n  \"tie_word_embeddings\": false,\n  \"text_config\": {\n    "
+            "\"tie_word_embeddings\": false\n  }\n}\n");
+}
+
+}  // namespace
+}  // namespace shardwright::adapter_updates

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canonical/hf_naming.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "canonical/dequantise.h"
+#include "canonical/families.h"
+#include "canonical/renamed_catalog.h"
+#include "model/apply.h"
+
+namespace shardwright {
+
+/// The ways in which names may be the family's, and how well each fits.
+class NamingSearch {
+ public:
+  NamingSearch(const ModelFacts& facts, const Catalog& catalog) : facts_(facts), catalog_(catalog) {
+    for (const StoredTensor& tensor : catalog.tensors) {
+      names_.push_back(without_module_wrappers(tensor.desc.name));
+    }
+  }
+
+  Result<HfNaming> run(const std::vector<NameRules>& all) {
+    count_hf_names();
+    for (const NameRules& rules : all) {
+      if (std::ranges::find(rules.families, facts_.mapping->family) != rules.families.end()) {
+        count_own_names(std::make_shared<NameRules>(rules));
+      }
+    }
+    std::vector<HfNaming> whole;
+    const Candidate* best = nullptr;
+    for (const Candidate& candidate : candidates_) {
+      HfNaming naming = naming_of(candidate);
+      if (naming.fit_) whole.push_back(std::move(naming));
+      if (best == nullptr || candidate.matched > best->matched) best = &candidate;
+    }
+    if (whole.size() > 1) {
+      return fail(Code::kUsage,
+                  "a whole {} model lies under each of '{}' and '{}'; --include '{}*' takes one",
+                  facts_.mapping->family, whole[0].prefix_, whole[1].prefix_, whole[0].prefix_);
+    }
+    if (!whole.empty()) return std::move(whole.front());
+    if (best != nullptr) return naming_of(*best);
+    HfNaming as_stored;
+    as_stored.fit_ = fit_of(as_stored);
+    return as_stored;
+  }
+
+ private:
+  struct Candidate {
+    std::string prefix;
+    std::shared_ptr<const NameRules> rules;
+    std::size_t matched = 0;
+    std::set<std::string, std::less<>> roots;
+  };
+
+  // Numbers by one sign, whatever they count: what fits so is only tried.
+  static std::string shape_of(std::string_view name) {
+    std::string shape;
+    for (std::size_t i = 0; i < name.size(); ++i) {
+      const bool is_open = name[i] == '{';
+      if (!is_open && (name[i] < '0' || name[i] > '9')) {
+        shape += name[i];
+        continue;
+      }
+      if (!shape.ends_with('#')) shape += '#';
+      if (is_open) i = std::min(name.find('}', i), name.size() - 1);
+    }
+    return shape;
+  }
+
+  void collect_shapes(const std::vector<Item>& items) {
+    for (const Item& item : items) {
+      if (const auto* rule = std::get_if<Rule>(&item.value)) {
+        for (const NameTemplate& name : rule->hf) shapes_.insert(shape_of(name.text()));
+      } else if (const auto* section = std::get_if<Section>(&item.value)) {
+        collect_shapes(section->items);
+      } else {
+        for (const auto& option : std::get<Choice>(item.value).options) collect_shapes(option);
+      }
+    }
+  }
+
+  // Optimizers that put the kind of a state first repeat the model's names behind it.
+  static bool is_of_states(std::string_view prefix) {
+    constexpr std::array<std::string_view, 7> kStates = {
+        "state",           "exp_avg", "exp_avg_sq",  "max_exp_avg_sq",
+        "momentum_buffer", "step",    "param_groups"};
+    return std::ranges::any_of(kStates, [&](std::string_view state) {
+      return ("." + std::string(prefix)).find(fmt::format(".{}.", state)) != std::string::npos;
+    });
+  }
+
+  void count_hf_names() {
+    collect_shapes(facts_.mapping->items);
+    for (const CopyRule& copy : facts_.mapping->copies) {
+      shapes_.insert(shape_of(copy.hf.hf.text()));
+    }
+    for (const NameRule& name : facts_.mapping->ignore) shapes_.insert(shape_of(name.hf.text()));
+    count(nullptr, [&](std::string_view rest) { return shapes_.contains(shape_of(rest)); });
+  }
+
+  void count_own_names(const std::shared_ptr<const NameRules>& rules) {
+    count(rules, [&](std::string_view rest) {
+      return std::ranges::any_of(
+          rules->rules, [&](const StoredNameRule& rule) { return rule.match(rest).has_value(); });
+    });
+  }
+
+  template <class Fits>
+  void count(const std::shared_ptr<const NameRules>& rules, const Fits& fits) {
+    std::map<std::string, Candidate, std::less<>> by_prefix;
+    for (const std::string& name : names_) {
+      for (std::size_t at = 0; at < name.size();) {
+        const std::string_view rest = std::string_view(name).substr(at);
+        if (fits(rest)) {
+          const std::string prefix = name.substr(0, at);
+          Candidate& candidate = by_prefix[prefix];
+          candidate.prefix = prefix;
+          candidate.rules = rules;
+          ++candidate.matched;
+          candidate.roots.emplace(rest.substr(0, rest.find('.')));
+        }
+        const std::size_t dot = name.find('.', at);
+        at = dot == std::string::npos ? name.size() : dot + 1;
+      }
+    }
+    for (auto& [prefix, candidate] : by_prefix) {
+      if (!is_of_states(prefix)) candidates_.push_back(std::move(candidate));
+    }
+  }
+
+  HfNaming naming_of(const Candidate& candidate) const {
+    HfNaming naming;
+    naming.prefix_ = candidate.prefix;
+    naming.rules_ = candidate.rules;
+    naming.roots_ = candidate.roots;
+    naming.sizes_ = facts_.sizes;
+    naming.takes_all_ = false;
+    naming.fit_ = fit_of(naming);
+    return naming;
+  }
+
+  // Every tensor must have its place in the family's model, and every place its tensor.
+  [[nodiscard]] Status fit_of(const HfNaming& naming) const {
+    Catalog bare;
+    for (const StoredTensor& tensor : catalog_.tensors) {
+      bare.tensors.push_back({tensor.desc, ChunkList(tensor.desc.shape.size())});
+    }
+    Notes unused;
+    const Catalog named = SW_TRY(naming.apply(bare, OtherTensors::kLeftOut, unused));
+    const ModelTensors model = SW_TRY(model_tensors(named, facts_.config_text, nullptr));
+    SW_TRY(map_from_hf(*facts_.mapping, facts_.sizes, model.tensors));
+    return {};
+  }
+
+  const ModelFacts& facts_;
+  const Catalog& catalog_;
+  std::vector<std::string> names_;
+  std::unordered_set<std::string> shapes_;
+  std::vector<Candidate> candidates_;
+};
+
+Result<HfNaming> HfNaming::find(const ModelFacts& facts, const Catalog& catalog) {
+  const std::vector<NameRules> rules = SW_TRY(built_in_name_rules());
+  return NamingSearch(facts, catalog).run(rules);
+}
+
+Result<Catalog> HfNaming::apply(const Catalog& catalog, OtherTensors others, Notes& notes) const {
+  RenamedCatalog renamed(catalog, sizes_);
+  std::vector<std::string> left_out;
+  bool moves_rows = false;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const std::string name = without_module_wrappers(tensor.desc.name);
+    if (takes_all_) {
+      SW_TRY(renamed.add(tensor, name));
+      continue;
+    }
+    const std::string_view rest =
+        name.starts_with(prefix_) ? std::string_view(name).substr(prefix_.size()) : "";
+    const bool is_ignored = rules_ != nullptr && rules_->ignores(rest);
+    if (is_ignored || rest.empty() || !roots_.contains(rest.substr(0, rest.find('.')))) {
+      if (others == OtherTensors::kKept && prefix_.empty() && rules_ == nullptr) {
+        SW_TRY(renamed.add(tensor, name));
+      } else {
+        left_out.push_back(tensor.desc.name);
+      }
+      continue;
+    }
+    const StoredNameRule* found = nullptr;
+    std::optional<std::vector<Binding>> numbers;
+    if (rules_ != nullptr) {
+      for (const StoredNameRule& rule : rules_->rules) {
+        if (found == nullptr && (numbers = rule.match(rest))) found = &rule;
+      }
+    }
+    if (found == nullptr) {
+      SW_TRY(renamed.add(tensor, std::string(rest)));
+      continue;
+    }
+    moves_rows |= found->has_rotary_pairs;
+    SW_TRY(renamed.add(tensor, *found, *std::move(numbers)));
+  }
+  if (!prefix_.empty()) {
+    notes.push_back(fmt::format("names are taken without '{}', which stands before them", prefix_));
+  }
+  if (rules_ != nullptr) {
+    notes.push_back(fmt::format(
+        "names are those of {} ({}) and become Hugging Face's{}", rules_->writers, rules_->names,
+        moves_rows ? "; rows of q and k are put in Hugging Face's order" : ""));
+  }
+  if (!left_out.empty()) {
+    notes.push_back(fmt::format("{} tensors beside the model's are left out: {}", left_out.size(),
+                                name_list(left_out)));
+  }
+  return renamed.take();
+}
+
+Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
+                  std::initializer_list<Catalog*> catalogs, Notes& notes) {
+  const SourceTraits& traits = checkpoint.location.traits;
+  if (!traits.is_hf_model || traits.records == Records::kNone) return {};
+  const std::vector<Mapping> mappings = SW_TRY(load_mappings(choice, checkpoint));
+  Notes told_later;
+  const auto facts = find_model_facts(choice, checkpoint, mappings, {}, told_later);
+  if (!facts) return traits.is_named_by_family ? Status(std::unexpected(facts.error())) : Status();
+  HfNaming naming = SW_TRY(HfNaming::find(*facts, **catalogs.begin()));
+  // What is wanted may be a part of the model, which has the names of all of it.
+  if (!naming.fit()) {
+    HfNaming of_all = SW_TRY(HfNaming::find(*facts, checkpoint.catalog));
+    if (of_all.fit()) naming = std::move(of_all);
+  }
+  if (!naming.fit()) return traits.is_named_by_family ? naming.fit() : Status();
+  // Files of a model's weights hold what is of the model: its buffers too. A job's hold anything.
+  const OtherTensors others =
+      traits.is_named_by_family ? OtherTensors::kLeftOut : OtherTensors::kKept;
+  Notes* told = &notes;
+  for (Catalog* catalog : catalogs) {
+    *catalog = SW_TRY(naming.apply(*catalog, others, *told));
+    told = &told_later;
+  }
+  return {};
+}
+
+}  // namespace shardwright

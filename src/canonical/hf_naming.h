@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/notes.h"
+#include "canonical/model_facts.h"
+#include "model/name_rules.h"
+#include "shardwright/catalog.h"
+#include "shardwright/checkpoint.h"
+
+namespace shardwright {
+
+/// What becomes of tensors that a model of the family does not have.
+enum class OtherTensors : std::uint8_t { kLeftOut, kKept };
+
+/// How the names of a stored Hugging Face model are Hugging Face's: what stands before them, and
+/// the trainer's own names, where it has such. Found by trying what the model's family says, until
+/// every tensor of the model has its place.
+class HfNaming {
+ public:
+  /// Looks for the naming of a catalog's tensors; the one that fits best where none does. Error:
+  /// kUsage where several models of the family are there (a model and its average).
+  [[nodiscard]] static Result<HfNaming> find(const ModelFacts& facts, const Catalog& catalog);
+
+  /// What keeps the tensors from being a model of the family under these names; nothing where every
+  /// tensor has its place and every place its tensor.
+  [[nodiscard]] const Status& fit() const { return fit_; }
+
+  /// The catalog under Hugging Face's names, with Hugging Face's rows and a tensor for each expert.
+  /// Tensors beside the model's are left out, and a note names them, unless they are to be kept and
+  /// stand under Hugging Face's names as the model's do. Payloads that are not
+  /// located yet can't be moved: such tensors come without chunks, for their names and shapes.
+  /// Errors: kDuplicateName; kShapeMismatch for rows that are no whole heads.
+  [[nodiscard]] Result<Catalog> apply(const Catalog& catalog, OtherTensors others,
+                                      Notes& notes) const;
+
+ private:
+  std::string prefix_;
+  std::shared_ptr<const NameRules> rules_;    ///< null: Hugging Face's names
+  bool takes_all_ = true;                     ///< nothing was found: every tensor stays what it is
+  std::set<std::string, std::less<>> roots_;  ///< first parts of the names of the model's tensors
+  ModelSizes sizes_;
+  Status fit_;
+
+  friend class NamingSearch;
+};
+
+/// Gives a checkpoint that was opened as a Hugging Face model, whatever its files are, that model's
+/// names: `catalogs` are the part of it that is wanted, and others that are to have the same names.
+/// Does nothing to safetensors, which nobody names otherwise. Names that are no model of the family
+/// stay, and where SourceTraits::is_named_by_family are an error: those of map_from_hf. Errors
+/// besides: there those of finding the family; those of HfNaming.
+[[nodiscard]] Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
+                                std::initializer_list<Catalog*> catalogs, Notes& notes);
+
+}  // namespace shardwright

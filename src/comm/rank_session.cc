@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/rank_session.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/fail.h"
+#include "comm/message.h"
+
+namespace shardwright {
+namespace {
+
+// The first byte of a message says what it is.
+constexpr std::uint8_t kHello = 'h';   // to rank 0: host, request
+constexpr std::uint8_t kAlive = 'a';   // nothing
+constexpr std::uint8_t kWork = 'w';    // what on_message() gets
+constexpr std::uint8_t kFailed = 'f';  // to rank 0: code, errno, message
+constexpr std::uint8_t kStop = 's';    // of rank 0: code, errno, message
+constexpr std::uint8_t kOver = 'o';    // of rank 0: exit status
+constexpr std::uint8_t kBye = 'b';     // to rank 0: this rank does nothing more
+
+constexpr int kAbortStatus = 2;
+constexpr auto kPause = std::chrono::milliseconds(5);
+// Who was told to end by a signal is killed soon.
+constexpr std::chrono::milliseconds kInterruptedPatience{300};
+
+std::string failure_message(std::uint8_t kind, const Error& error) {
+  return MessageWriter(kind)
+      .number(static_cast<std::uint64_t>(error.code))
+      .number(static_cast<std::uint64_t>(error.os_errno))
+      .text(error.message)
+      .take();
+}
+
+Result<Error> read_failure(MessageReader& reader) {
+  Error error;
+  error.code = static_cast<Code>(SW_TRY(reader.number()));
+  error.os_errno = static_cast<int>(SW_TRY(reader.number()));
+  error.message = SW_TRY(reader.text());
+  return error;
+}
+
+// Rank 0 watches all, the others watch rank 0.
+std::vector<int> watched_by(int rank, int size) {
+  if (rank != 0) return {0};
+  std::vector<int> others;
+  for (int other = 1; other < size; ++other) others.push_back(other);
+  return others;
+}
+
+Status run_without_throwing(const std::function<Status()>& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return std::unexpected(Error{Code::kOutOfMemory, "out of memory", ENOMEM});
+  } catch (const std::exception& exception) {
+    return fail(Code::kInternal, "shardwright: {}", exception.what());
+  }
+}
+
+}  // namespace
+
+RankSession::RankSession(Communicator& communicator, SessionOptions options)
+    : communicator_(communicator),
+      options_(std::move(options)),
+      next_beat_(Clock::now()),
+      watch_(communicator.size(), watched_by(communicator.rank(), communicator.size()),
+             Clock::now()),
+      hosts_(static_cast<std::size_t>(communicator.size())) {
+  hosts_[static_cast<std::size_t>(rank())] = options_.host;
+  if (is_first()) return;
+  outgoing_.push_back({0, MessageWriter(kHello).text(options_.host).text(options_.request).take()});
+}
+
+std::string RankSession::name_of(int rank) const {
+  const std::scoped_lock lock(mutex_);
+  const std::string& host = hosts_[static_cast<std::size_t>(rank)];
+  return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} on {}", rank, host);
+}
+
+void RankSession::send(int to, std::string bytes) {
+  const std::scoped_lock lock(mutex_);
+  outgoing_.push_back({to, static_cast<char>(kWork) + std::move(bytes)});
+  wakes_.notify_all();
+}
+
+void RankSession::on_message(std::function<Status(int, std::string_view)> receiver) {
+  const std::scoped_lock lock(mutex_);
+  receiver_ = std::move(receiver);
+}
+
+void RankSession::fail(Error error) {
+  const std::scoped_lock lock(mutex_);
+  if (!error_) {
+    error_ = std::move(error);
+    failed_at_ = Clock::now();
+  }
+  stopped_ = true;
+  wakes_.notify_all();
+}
+
+void RankSession::set_leftover(std::string path) {
+  const std::scoped_lock lock(mutex_);
+  leftover_ = std::move(path);
+}
+
+void RankSession::release_others() {
+  const std::scoped_lock lock(mutex_);
+  for (int other = 0; other < size(); ++other) watch_.leave(other);
+  released_ = true;
+}
+
+std::chrono::milliseconds RankSession::patience() const {
+  const std::atomic<bool>* const interrupted = interrupted_;
+  if (interrupted == nullptr || !*interrupted) return options_.patience;
+  return std::min(kInterruptedPatience, options_.patience);
+}
+
+std::optional<Error> RankSession::failure() const {
+  const std::scoped_lock lock(mutex_);
+  return error_;
+}
+
+bool RankSession::failed_for(std::chrono::milliseconds time) const {
+  const std::scoped_lock lock(mutex_);
+  return error_ && Clock::now() - failed_at_ > time;
+}
+
+bool RankSession::others_stopped() const {
+  const std::scoped_lock lock(mutex_);
+  return watch_.all_left() || aborted_;
+}
+
+void RankSession::wait_until_others_stopped() {
+  while (!others_stopped() && !failed_for(patience())) std::this_thread::sleep_for(kPause);
+}
+
+Status RankSession::run(const std::function<Status()>& body) {
+  if (const auto error = failure()) return std::unexpected(*error);
+  talk();  // so that the others know this rank before it begins
+  Status status;
+  std::atomic<bool> is_done{false};
+  const auto work = [&] {
+    status = run_without_throwing(body);
+    // Only now, so that rank 0 has what it needs to know when the others are told to stop.
+    if (!status) fail(status.error());
+    is_done = true;
+    const std::scoped_lock lock(mutex_);
+    wakes_.notify_all();
+  };
+  std::jthread worker;
+  try {
+    worker = std::jthread(work);
+  } catch (const std::system_error&) {
+    fail({Code::kOutOfMemory, "no memory for a thread", ENOMEM});
+    return std::unexpected(*failure());
+  }
+  while (!is_done) {
+    talk();
+    if (failed_for(2 * options_.patience)) abort_now(*failure());
+    std::unique_lock lock(mutex_);
+    wakes_.wait_for(lock, kPause, [&] { return is_done || !outgoing_.empty(); });
+  }
+  worker.join();
+  talk();
+  if (status && released_) return {};
+  if (const auto error = failure()) return std::unexpected(*error);
+  return status;
+}
+
+void RankSession::talk_until(const std::function<bool()>& is_over) {
+  while (true) {
+    talk();
+    if (is_over() || failed_for(patience())) return;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (aborted_) return;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Result<int> RankSession::settle(Result<int> result) {
+  if (!result) fail(result.error());
+  if (is_first()) {
+    if (result)
+      tell_others(MessageWriter(kOver).number(static_cast<std::uint64_t>(*result)).take());
+    talk_until([&] { return others_stopped(); });
+    if (result) return result;
+    must_abort_ = !others_stopped() || must_abort_;
+    return std::unexpected(*failure());
+  }
+  talk_until([&] { return was_told_to_end_; });
+  must_abort_ = !was_told_to_end_;
+  if (must_abort_) name_leftover();
+  tell_others(MessageWriter(kBye).take());
+  const auto deadline = Clock::now() + options_.patience;
+  talk_until([&] {
+    const auto sent = communicator_.has_sent_all();
+    return !sent || *sent || Clock::now() > deadline;
+  });
+  if (const auto error = failure()) return std::unexpected(*error);
+  return exit_status_;
+}
+
+// One turn: hears, beats, watches, sends.
+void RankSession::talk() {
+  Status status = listen();
+  if (!status) fail(std::move(status).error());
+  const std::atomic<bool>* const interrupted = interrupted_;
+  if (interrupted != nullptr && *interrupted && !released_) {
+    fail({Code::kCancelled, "stopped before the work was complete", 0});
+  }
+  const Clock::time_point now = Clock::now();
+  if (now >= next_beat_) {
+    next_beat_ = now + options_.beat;
+    tell_others(MessageWriter(kAlive).take());
+  }
+  watch(now);
+  announce_failure();
+  status = send_all();
+  if (!status) fail(std::move(status).error());
+}
+
+void RankSession::tell_others(const std::string& bytes) {
+  const std::scoped_lock lock(mutex_);
+  if (!is_first()) {
+    outgoing_.push_back({0, bytes});
+    return;
+  }
+  for (int other = 1; other < size(); ++other) outgoing_.push_back({other, bytes});
+}
+
+Status RankSession::send_all() {
+  std::vector<Outgoing> outgoing;
+  {
+    const std::scoped_lock lock(mutex_);
+    outgoing.swap(outgoing_);
+  }
+  for (Outgoing& message : outgoing) {
+    SW_TRY(communicator_.send(message.to, std::move(message.bytes)));
+  }
+  return {};
+}
+
+Status RankSession::listen() {
+  std::vector<ReceivedMessage> kept;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (receiver_) kept.swap(kept_);
+  }
+  for (ReceivedMessage& message : kept) {
+    SW_TRY(hand_over(message.from, std::move(message.bytes)));
+  }
+  while (true) {
+    const std::optional<ReceivedMessage> message = SW_TRY(communicator_.receive());
+    if (!message) return {};
+    {
+      const std::scoped_lock lock(mutex_);
+      watch_.hear(message->from, Clock::now());
+    }
+    SW_TRY(take_in(*message));
+  }
+}
+
+Status RankSession::take_in(const ReceivedMessage& message) {
+  MessageReader reader(message.bytes);
+  switch (SW_TRY(reader.kind())) {
+    case kAlive:
+      return {};
+    case kHello:
+      return take_hello(message.from, message.bytes);
+    case kWork:
+      return hand_over(message.from, message.bytes.substr(1));
+    case kFailed:
+      if (!released_) fail(SW_TRY(read_failure(reader)).within(name_of(message.from)));
+      return {};
+    case kStop:
+      was_told_to_end_ = true;
+      announced_ = true;
+      fail(SW_TRY(read_failure(reader)));
+      return {};
+    case kOver:
+      was_told_to_end_ = true;
+      exit_status_ = static_cast<int>(SW_TRY(reader.number()));
+      return {};
+    case kBye: {
+      const std::scoped_lock lock(mutex_);
+      watch_.leave(message.from);
+      return {};
+    }
+    default:
+      return shardwright::fail(Code::kInternal, "{}: a message of no known kind",
+                               name_of(message.from));
+  }
+}
+
+Status RankSession::take_hello(int from, std::string_view bytes) {
+  MessageReader reader(bytes);
+  SW_TRY(reader.kind());
+  {
+    std::string host = SW_TRY(reader.text());
+    const std::scoped_lock lock(mutex_);
+    hosts_[static_cast<std::size_t>(from)] = std::move(host);
+  }
+  if (SW_TRY(reader.text()) == options_.request) return {};
+  return shardwright::fail(Code::kRanksDiffer,
+                           "{} was started with other arguments, or is another version, than "
+                           "rank 0; start all ranks with the same command line",
+                           name_of(from));
+}
+
+Status RankSession::hand_over(int from, std::string bytes) {
+  std::function<Status(int, std::string_view)> receiver;
+  {
+    const std::scoped_lock lock(mutex_);
+    // What was kept comes first.
+    if (!receiver_ || !kept_.empty()) {
+      kept_.push_back({from, std::move(bytes)});
+      return {};
+    }
+    receiver = receiver_;
+  }
+  return receiver(from, bytes);
+}
+
+void RankSession::watch(Clock::time_point now) {
+  std::optional<int> lost;
+  {
+    const std::scoped_lock lock(mutex_);
+    lost = watch_.silent(options_.timeout, now);
+    if (lost) watch_.leave(*lost);
+  }
+  if (!lost) return;
+  Error error{Code::kRankLost,
+              fmt::format("{} gave no sign of life for {} s; look at its node, or allow more "
+                          "(--rank-timeout)",
+                          name_of(*lost), options_.timeout.count() / 1000),
+              0};
+  must_abort_ = true;
+  // Nobody is left who could tell the others.
+  if (!is_first()) {
+    announced_ = true;
+    abort_now(error);
+  }
+  fail(std::move(error));
+}
+
+void RankSession::announce_failure() {
+  const std::optional<Error> error = failure();
+  if (!error || announced_) return;
+  announced_ = true;
+  tell_others(failure_message(is_first() ? kStop : kFailed, *error));
+}
+
+// Rank 0, which removes what it began, is gone without a word. One of the others says it for all.
+void RankSession::name_leftover() {
+  std::string path;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!aborted_) path = leftover_;
+  }
+  if (path.empty() || rank() != 1 || !options_.last_words) return;
+  options_.last_words(
+      {Code::kRankLost, fmt::format("rank 0 has ended; remove {} if it is left", path), 0});
+}
+
+void RankSession::abort_now(Error error) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (std::exchange(aborted_, true)) return;
+    if (!leftover_.empty()) error.message += fmt::format("; remove {} if it is left", leftover_);
+  }
+  must_abort_ = true;
+  if (options_.last_words) options_.last_words(error);
+  communicator_.abort(kAbortStatus);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/rank_watch.h"
+
+namespace shardwright {
+
+struct SessionOptions {
+  /// A rank that gives no sign for so long is lost.
+  std::chrono::milliseconds timeout{60'000};
+  /// How often a rank gives one.
+  std::chrono::milliseconds beat{1'000};
+  /// How long the others get to stop once one has failed; work that still runs after twice that
+  /// ends with its process.
+  std::chrono::milliseconds patience{2'000};
+  std::string host;     ///< of this rank, for messages
+  std::string request;  ///< what this rank was asked for: all must be asked for the same
+  /// Told why, before abort() ends the job; may be empty.
+  std::function<void(const Error&)> last_words;
+};
+
+/// The ranks of a job that do one thing together: rank 0 leads. They fail together, whatever fails:
+/// an error, a rank that is gone and one that hangs end all of them. No call waits in silence: who
+/// waits gives signs of life and listens for them. Made and used by one thread, which talks; what
+/// is said to be for any thread is for those that work meanwhile.
+class RankSession {
+ public:
+  RankSession(Communicator& communicator, SessionOptions options);
+
+  [[nodiscard]] int rank() const { return communicator_.rank(); }
+  [[nodiscard]] int size() const { return communicator_.size(); }
+  [[nodiscard]] bool is_first() const { return rank() == 0; }
+  /// `rank 3 on HOST`. For any thread.
+  [[nodiscard]] std::string name_of(int rank) const;
+
+  /// Does `body` on another thread and talks meanwhile. The error is that of whoever failed first;
+  /// kRankLost for a rank that gave no sign.
+  [[nodiscard]] Status run(const std::function<Status()>& body);
+  /// To be called last, with how this rank's work went: tells the others, and waits until all are
+  /// through. The exit status is rank 0's, the error that of who failed first.
+  [[nodiscard]] Result<int> settle(Result<int> result);
+  /// After settle(): some rank did not stop, so that only Communicator::abort ends it.
+  [[nodiscard]] bool must_abort() const { return must_abort_; }
+
+  /// Sends what the other rank's on_message() gets. For any thread.
+  void send(int to, std::string bytes);
+  /// Who gets what other ranks send, on the thread that talks; what came before is kept for it. An
+  /// error fails all ranks. May be empty. For any thread.
+  void on_message(std::function<Status(int from, std::string_view bytes)> receiver);
+  /// All ranks stop. The first error counts. For any thread.
+  void fail(Error error);
+  /// Set when all are to stop. For any thread.
+  [[nodiscard]] const std::atomic<bool>& stopped() const { return stopped_; }
+  /// A flag that a signal sets: it stops all ranks. Null: none. For any thread.
+  void obey(const std::atomic<bool>* interrupted) { interrupted_ = interrupted; }
+  /// What is left on the disk if this process must end at once; empty: nothing. For any thread.
+  void set_leftover(std::string path);
+  /// Waits, when all are to stop, until the others have, as long as that may take. REQUIRES: run()
+  /// talks. For any thread.
+  void wait_until_others_stopped();
+  /// What becomes of the others no longer matters: they have done their part. For any thread.
+  void release_others();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Outgoing {
+    int to;
+    std::string bytes;
+  };
+
+  void talk();
+  [[nodiscard]] Status listen();
+  [[nodiscard]] Status take_in(const ReceivedMessage& message);
+  [[nodiscard]] Status take_hello(int from, std::string_view bytes);
+  [[nodiscard]] Status hand_over(int from, std::string bytes);
+  void watch(Clock::time_point now);
+  void announce_failure();
+  [[nodiscard]] Status send_all();
+  void tell_others(const std::string& bytes);
+  void name_leftover();
+  void abort_now(Error error);
+  [[nodiscard]] std::optional<Error> failure() const;
+  [[nodiscard]] bool failed_for(std::chrono::milliseconds time) const;
+  /// Talks until `is_over` or all patience is gone.
+  void talk_until(const std::function<bool()>& is_over);
+  [[nodiscard]] bool others_stopped() const;
+  [[nodiscard]] std::chrono::milliseconds patience() const;
+
+  Communicator& communicator_;
+  SessionOptions options_;
+  Clock::time_point next_beat_;
+  bool announced_ = false;
+  bool must_abort_ = false;
+  bool was_told_to_end_ = false;
+  int exit_status_ = 0;
+
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable wakes_;
+  RankWatch watch_;
+  std::vector<std::string> hosts_;
+  std::vector<Outgoing> outgoing_;
+  std::vector<ReceivedMessage> kept_;
+  std::function<Status(int, std::string_view)> receiver_;
+  std::optional<Error> error_;
+  Clock::time_point failed_at_;
+  std::string leftover_;
+  bool aborted_ = false;
+  std::atomic<bool> stopped_{false};
+  std::atomic<bool> released_{false};
+  std::atomic<const std::atomic<bool>*> interrupted_{nullptr};
+};
+
+}  // namespace shardwright

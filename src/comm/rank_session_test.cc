@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks that are threads tell each other, and what each of them ends with.
+#include "comm/rank_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <thread>
+
+#include "base/fail.h"
+#include "comm/thread_ranks.h"
+
+namespace shardwright {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+constexpr milliseconds kTimeout{400};
+
+SessionOptions options_of(int rank) {
+  SessionOptions options;
+  options.timeout = kTimeout;
+  options.beat = milliseconds(20);
+  options.patience = milliseconds(200);
+  options.host = "host" + std::to_string(rank);
+  options.request = "convert";
+  return options;
+}
+
+// Runs `work` as each rank and gives what settle() said to each.
+std::vector<Result<int>> run_ranks(ThreadRanks& ranks, int size,
+                                   const std::function<Result<int>(RankSession&)>& work,
+                                   const std::function<void(int, SessionOptions&)>& change = {}) {
+  std::vector<Result<int>> results(static_cast<std::size_t>(size), 99);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto communicator = ranks.communicator(rank);
+      SessionOptions options = options_of(rank);
+      if (change) change(rank, options);
+      RankSession session(*communicator, std::move(options));
+      results[static_cast<std::size_t>(rank)] = session.settle(work(session));
+    });
+  }
+  threads.clear();
+  return results;
+}
+
+Result<int> status_of(const Status& status) {
+  if (!status) return std::unexpected(status.error());
+  return 0;
+}
+
+TEST(RankSession, AllEndWithTheStatusOfRankZero) {
+  ThreadRanks ranks(3);
+  const auto results =
+      run_ranks(ranks, 3, [](RankSession& session) { return session.is_first() ? 1 : 0; });
+  for (const auto& result : results) EXPECT_EQ(result.value(), 1);
+  EXPECT_EQ(ranks.abort_status(), -1);
+}
+
+TEST(RankSession, LongSilentWorkIsNoLostRank) {
+  ThreadRanks ranks(3);
+  const auto results = run_ranks(ranks, 3, [](RankSession& session) {
+    return status_of(session.run([&]() -> Status {
+      if (session.rank() < 2) std::this_thread::sleep_for(3 * kTimeout);
+      return {};
+    }));
+  });
+  for (const auto& result : results) EXPECT_EQ(result.value(), 0);
+}
+
+TEST(RankSession, AnErrorOfOneRankEndsAllAndNamesIt) {
+  ThreadRanks ranks(4);
+  const auto results = run_ranks(ranks, 4, [](RankSession& session) {
+    return status_of(session.run([&]() -> Status {
+      if (session.rank() == 2) return fail(Code::kDiskFull, "out: no space");
+      while (!session.stopped()) std::this_thread::sleep_for(milliseconds(1));
+      return fail(Code::kCancelled, "told to stop");
+    }));
+  });
+  for (const auto& result : results) EXPECT_EQ(result.error().code, Code::kDiskFull);
+  EXPECT_THAT(results[0].error().message, "rank 2 on host2: out: no space");
+  EXPECT_EQ(ranks.abort_status(), -1);
+}
+
+TEST(RankSession, AnErrorOfRankZeroEndsTheOthers) {
+  ThreadRanks ranks(2);
+  const auto results = run_ranks(ranks, 2, [](RankSession& session) -> Result<int> {
+    if (session.is_first()) return fail(Code::kNotFound, "in: not there");
+    return status_of(session.run([&]() -> Status {
+      while (!session.stopped()) std::this_thread::sleep_for(milliseconds(1));
+      return {};
+    }));
+  });
+  for (const auto& result : results) EXPECT_EQ(result.error().code, Code::kNotFound);
+}
+
+TEST(RankSession, WhoWasAskedForSomethingElseIsRefused) {
+  ThreadRanks ranks(3);
+  const auto results = run_ranks(
+      ranks, 3,
+      [](RankSession& session) {
+        return status_of(session.run([&]() -> Status {
+          while (!session.stopped()) std::this_thread::sleep_for(milliseconds(1));
+          return fail(Code::kCancelled, "told to stop");
+        }));
+      },
+      [](int rank, SessionOptions& options) {
+        if (rank == 1) options.request = "verify";
+      });
+  for (const auto& result : results) EXPECT_EQ(result.error().code, Code::kRanksDiffer);
+  EXPECT_THAT(results[0].error().message, HasSubstr("rank 1 on host1 was started with other"));
+}
+
+TEST(RankSession, ARankThatHangsIsNamed) {
+  ThreadRanks ranks(3);
+  bool must_abort = false;
+  const auto results = run_ranks(ranks, 3, [&](RankSession& session) -> Result<int> {
+    if (session.rank() == 1) {
+      std::this_thread::sleep_for(4 * kTimeout);
+      return 0;
+    }
+    auto result = status_of(session.run([&]() -> Status {
+      while (!session.stopped()) std::this_thread::sleep_for(milliseconds(1));
+      session.wait_until_others_stopped();
+      return fail(Code::kCancelled, "told to stop");
+    }));
+    if (!session.is_first()) return result;
+    auto settled = session.settle(result);
+    must_abort = session.must_abort();
+    return settled;
+  });
+  EXPECT_EQ(results[0].error().code, Code::kRankLost);
+  EXPECT_THAT(results[0].error().message, HasSubstr("rank 1"));
+  EXPECT_TRUE(must_abort);
+  EXPECT_EQ(results[2].error().code, Code::kRankLost);
+}
+
+TEST(RankSession, WhereRankZeroHangsTheOthersNameWhatIsLeft) {
+  ThreadRanks ranks(2);
+  std::string last_words;
+  const auto results = run_ranks(
+      ranks, 2,
+      [&](RankSession& session) -> Result<int> {
+        if (session.is_first()) {
+          std::this_thread::sleep_for(3 * kTimeout);
+          return 0;
+        }
+        session.set_leftover("/out/.x.partial-1-0");
+        return status_of(session.run([&]() -> Status {
+          while (!session.stopped()) std::this_thread::sleep_for(milliseconds(1));
+          return fail(Code::kCancelled, "told to stop");
+        }));
+      },
+      [&](int rank, SessionOptions& options) {
+        if (rank == 1) options.last_words = [&](const Error& error) { last_words = error.message; };
+      });
+  EXPECT_EQ(results[1].error().code, Code::kRankLost);
+  EXPECT_THAT(last_words, HasSubstr("rank 0"));
+  EXPECT_THAT(last_words, HasSubstr("remove /out/.x.partial-1-0 if it is left"));
+  EXPECT_EQ(ranks.abort_status(), 2);
+}
+
+// As where a launcher ends the ranks that are left.
+TEST(RankSession, WhereRankZeroIsGoneOneOfTheOthersNamesWhatIsLeft) {
+  ThreadRanks ranks(3);
+  const std::atomic<bool> signal{true};
+  std::array<std::string, 3> last_words;
+  run_ranks(
+      ranks, 3,
+      [&](RankSession& session) -> Result<int> {
+        if (session.is_first()) {
+          std::this_thread::sleep_for(3 * kTimeout / 4);
+          return 0;
+        }
+        session.obey(&signal);
+        session.set_leftover("/out/.x.partial-1-0");
+        return fail(Code::kCancelled, "told to stop");
+      },
+      [&](int rank, SessionOptions& options) {
+        options.last_words = [&last_words, rank](const Error& error) {
+          last_words[static_cast<std::size_t>(rank)] = error.message;
+        };
+      });
+  EXPECT_THAT(
+      last_words,
+      testing::ElementsAre("", "rank 0 has ended; remove /out/.x.partial-1-0 if it is left", ""));
+}
+
+TEST(RankSession, MessagesWaitForTheirReceiver) {
+  ThreadRanks ranks(2);
+  std::string heard;
+  const auto results = run_ranks(ranks, 2, [&](RankSession& session) {
+    return status_of(session.run([&]() -> Status {
+      if (!session.is_first()) {
+        session.send(0, "a");
+        session.send(0, "b");
+        return {};
+      }
+      std::this_thread::sleep_for(milliseconds(100));
+      std::atomic<int> count{0};
+      session.on_message([&](int from, std::string_view bytes) -> Status {
+        heard += std::to_string(from) + std::string(bytes);
+        ++count;
+        return {};
+      });
+      while (count < 2) std::this_thread::sleep_for(milliseconds(1));
+      return {};
+    }));
+  });
+  EXPECT_EQ(results[0].value(), 0);
+  EXPECT_EQ(heard, "1a1b");
+}
+
+TEST(RankSession, ASignalStopsAll) {
+  ThreadRanks ranks(2);
+  const std::atomic<bool> signal{true};
+  const auto results = run_ranks(ranks, 2, [&](RankSession& session) {
+    if (session.rank() == 1) session.obey(&signal);
+    return status_of(session.run([&]() -> Status {
+      while (!session.stopped()) std::this_thread::sleep_for(milliseconds(1));
+      return fail(Code::kCancelled, "told to stop");
+    }));
+  });
+  for (const auto& result : results) EXPECT_EQ(result.error().code, Code::kCancelled);
+}
+
+// From when everything is durable on, only rank 0 can fail.
+TEST(RankSession, WhoIsReleasedCannotFailTheRest) {
+  ThreadRanks ranks(2);
+  const auto results = run_ranks(ranks, 2, [&](RankSession& session) -> Result<int> {
+    if (!session.is_first()) return fail(Code::kIo, "too late to matter");
+    session.release_others();
+    return status_of(session.run([&]() -> Status {
+      std::this_thread::sleep_for(2 * kTimeout);
+      return session.stopped() ? Status(fail(Code::kCancelled, "told to stop")) : Status();
+    }));
+  });
+  EXPECT_EQ(results[0].value(), 0);
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "canonical/dequantise.h"
+#include "canonical/dora_factors.h"
+#include "convert/drafting.h"
+#include "exec/threads.h"
+#include "model/quantisation_config.h"
+
+namespace shardwright {
+namespace {
+
+StoredTensor* find_tensor(Catalog& catalog, std::string_view name) {
+  const auto found = std::ranges::find_if(
+      catalog.tensors, [&](const StoredTensor& tensor) { return tensor.desc.name == name; });
+  return found == catalog.tensors.end() ? nullptr : &*found;
+}
+
+// An adapter's tensor as one of the base's files. Names stay: no model's begin as an adapter's.
+StoredTensor placed(const TakenAdapter& taken, std::uint32_t tensor) {
+  StoredTensor stored = taken.adapter.catalog.tensors[tensor];
+  stored.chunks.set_location(0, taken.file, stored.chunks.range(0));
+  return stored;
+}
+
+// The bytes of `to` become those of `from`; its name stays.
+void repoint(const StoredTensor& from, StoredTensor& to) {
+  std::string name = std::move(to.desc.name);
+  to = from;
+  to.desc.name = std::move(name);
+}
+
+// The adapter's file behind the others, by the same number in both catalogs.
+std::uint32_t add_file(const PeftAdapter& adapter, Checkpoint& source, Catalog& selected) {
+  const std::string& name = adapter.catalog.files.front();
+  const std::uint32_t file = source.files->add(adapter.folder, name);
+  for (Catalog* catalog : {&source.catalog, &selected}) {
+    catalog->files.resize(file);
+    catalog->files.push_back(name);
+  }
+  return file;
+}
+
+// The head gets a tensor of its own, with the embedding's bytes. Where the files have one, loaders
+// take the embedding instead.
+void give_head(const TiedHead& tied, Catalog& catalog) {
+  const StoredTensor* const embedding = find_tensor(catalog, tied.embedding);
+  if (embedding == nullptr) return;  // not selected
+  StoredTensor head = *embedding;
+  head.desc.name = tied.head;
+  if (StoredTensor* const stored = find_tensor(catalog, tied.head)) {
+    *stored = std::move(head);
+  } else if (!tied.is_stored) {
+    catalog.tensors.push_back(std::move(head));
+  }
+}
+
+Status untie(const TiedHead& tied, Drafting& drafting) {
+  const ConvertRequest& request = drafting.request();
+  if (!request.hf_config_dir.empty()) {
+    return fail(Code::kUsage,
+                "--hf-config {}: its config.json makes {} and {} one, and the adapter makes them "
+                "two; set tie_word_embeddings to false there and store a head, or leave "
+                "--hf-config out",
+                request.hf_config_dir, tied.embedding, tied.head);
+  }
+  Checkpoint& source = drafting.result.source;
+  give_head(tied, source.catalog);
+  give_head(tied, drafting.catalog);
+  source.hf_config = SW_TRY(untied_config(source.hf_config));
+  std::erase_if(source.artifacts,
+                [](const auto& artifact) { return artifact.first == "config.json"; });
+  drafting.parts.files.push_back(
+      {std::string(drafting.traits().hf_folder) + "config.json", source.hf_config});
+  drafting.tell(
+      fmt::format("the adapter changes {} and {} apart, which are one tensor in the base: both are "
+                  "written, and "
+                  "config.json says tie_word_embeddings false",
+                  tied.embedding, tied.head));
+  return {};
+}
+
+Status check_base(const Drafting& drafting, const std::string& config) {
+  const ConvertRequest& request = drafting.request();
+  if (!drafting.is_from_hf()) {
+    return fail(Code::kUsage,
+                "{}: found a {} checkpoint, expected a model with Hugging Face's names; convert it "
+                "with --to hf first",
+                request.input, drafting.source().location.format);
+  }
+  if (config.empty()) {
+    return fail(Code::kConfigMissing,
+                "{}: found no config.json, expected that of the base model; --hf-config gives it",
+                request.input);
+  }
+  const QuantisationConfig quantised = SW_TRY(read_quantisation_config(config));
+  if (quantised.method == "bitsandbytes") {
+    return fail(
+        Code::kUnsupportedFormat,
+        "{}: its weights are quantised by bitsandbytes; give the model that it was made of, "
+        "which the adapter fits too",
+        request.input);
+  }
+  return {};
+}
+
+std::string taken_note(const TakenAdapter& taken) {
+  const PeftAdapter& adapter = taken.adapter;
+  const std::size_t modules = adapter.modules.size();
+  std::string text = fmt::format("the {} adapter {} is added to {} module{}",
+                                 adapter.config.uses_dora ? "DoRA" : "LoRA",
+                                 printable(adapter.path), modules, modules == 1 ? "" : "s");
+  if (adapter.saved.empty()) return text;
+  std::vector<std::string> names;
+  for (const SavedTensor& saved : adapter.saved) names.push_back(saved.name);
+  return text + fmt::format("; from it come {}", name_list(names));
+}
+
+// Steps after which the catalog has the model's names.
+class Adding {
+ public:
+  explicit Adding(Drafting& drafting)
+      : drafting_(drafting), plan_(drafting.result.plan), taken_(*drafting.adapter) {
+    const std::vector<StoredTensor>& tensors = drafting.catalog.tensors;
+    for (std::uint32_t i = 0; i < tensors.size(); ++i) by_name_.emplace(tensors[i].desc.name, i);
+  }
+
+  Status run() {
+    for (const SavedTensor& saved : taken_.updates.saved) SW_TRY(replace(saved));
+    std::vector<LearnedLengths> learned;
+    for (const ModelUpdate& update : taken_.updates.updates) SW_TRY(add(update, learned));
+    std::swap(plan_.source, drafting_.catalog);
+    const Status status = set_dora_factors(plan_, learned, *drafting_.source().files,
+                                           thread_count(drafting_.request().threads));
+    std::swap(plan_.source, drafting_.catalog);
+    return status;
+  }
+
+ private:
+  [[nodiscard]] Catalog& catalog() { return drafting_.catalog; }
+
+  // Of another type than the base's: what is made of it has the base's, and one rounding.
+  Status replace(const SavedTensor& saved) {
+    const auto at = by_name_.find(saved.name);
+    if (at == by_name_.end()) return {};  // not selected
+    StoredTensor& base = catalog().tensors[at->second];
+    const StoredTensor own = placed(taken_, saved.tensor);
+    if (!is_castable_float(own.desc.dtype)) {
+      if (own.desc.dtype == base.desc.dtype) return {};  // replaced before
+      return fail(Code::kDtypeUnsupported,
+                  "{}: tensor {}: found {}, expected a type that {} is "
+                  "made of",
+                  taken_.adapter.path, printable(own.desc.name), torch_name(own.desc.dtype),
+                  torch_name(base.desc.dtype));
+    }
+    for (const DraftTensor& draft : drafting_.parts.tensors) {
+      if (draft.recipe.add == 0.0 || own.desc.dtype == base.desc.dtype) continue;
+      for (const TensorView& view : draft.recipe.views) {
+        if (view.source != at->second) continue;
+        return fail(Code::kDtypeUnsupported,
+                    "{}: tensor {} is {}, the base's {} {}, and this target shifts it: merge to hf "
+                    "first and convert that",
+                    taken_.adapter.path, printable(own.desc.name), torch_name(own.desc.dtype),
+                    saved.name, torch_name(base.desc.dtype));
+      }
+    }
+    std::erase_if(plan_.quantised,
+                  [&](const QuantisedSource& quantised) { return quantised.values == at->second; });
+    repoint(own, base);
+    return {};
+  }
+
+  std::uint32_t append(std::uint32_t tensor) {
+    catalog().tensors.push_back(placed(taken_, tensor));
+    return static_cast<std::uint32_t>(catalog().tensors.size() - 1);
+  }
+
+  Status add(const ModelUpdate& update, std::vector<LearnedLengths>& learned) {
+    const auto at = by_name_.find(update.tensor);
+    if (at == by_name_.end()) return {};  // not selected
+    SW_TRY(check_stored(at->second));
+    AdaptedSource adapted{at->second,     append(update.out), std::nullopt, update.out_axis,
+                          update.in_axis, update.scale,       nullptr};
+    if (update.in) adapted.in = append(*update.in);
+    if (update.magnitude) {
+      learned.push_back(
+          {static_cast<std::uint32_t>(plan_.adapted.size()), append(*update.magnitude)});
+    }
+    plan_.adapted.push_back(std::move(adapted));
+    return {};
+  }
+
+  [[nodiscard]] Status check_stored(std::uint32_t tensor) const {
+    const TensorDesc& desc = drafting_.catalog.tensors[tensor].desc;
+    const bool is_multiplied = std::ranges::any_of(
+        plan_.quantised,
+        [&](const QuantisedSource& quantised) { return quantised.values == tensor; });
+    const bool is_float = is_castable_float(desc.dtype) && desc.dtype != DType::kF64;
+    if (is_multiplied || is_float) return {};
+    return fail(Code::kDtypeUnsupported,
+                "tensor {}: found {}, expected float32, bfloat16 or float16 to add the adapter to; "
+                "where the base is quantised, --dtype bfloat16 multiplies it out",
+                printable(desc.name), torch_name(desc.dtype));
+  }
+
+  Drafting& drafting_;
+  Plan& plan_;
+  const TakenAdapter& taken_;
+  std::unordered_map<std::string, std::uint32_t> by_name_;
+};
+
+}  // namespace
+
+Status take_adapter(Drafting& drafting) {
+  const ConvertRequest& request = drafting.request();
+  if (request.adapter.empty()) return {};
+  PreparedConversion& result = drafting.result;
+  const std::string config = SW_TRY(config_text_of(request, drafting.source()));
+  SW_TRY(check_base(drafting, config));
+  TakenAdapter taken;
+  taken.adapter = SW_TRY(open_peft_adapter(request.adapter));
+  const ModelTensors model =
+      SW_TRY(model_tensors(drafting.source().catalog, config, drafting.source().files.get()));
+  const std::optional<TiedHead> tied = SW_TRY(find_tied_head(config, model.tensors));
+  taken.updates = SW_TRY(match_adapter(taken.adapter, model.tensors, tied));
+  if (taken.updates.untied) SW_TRY(untie(*taken.updates.untied, drafting));
+  taken.file = add_file(taken.adapter, result.source, drafting.catalog);
+  for (const SavedTensor& saved : taken.updates.saved) {
+    const StoredTensor own = placed(taken, saved.tensor);
+    for (Catalog* catalog : {&result.source.catalog, &drafting.catalog}) {
+      StoredTensor* const base = find_tensor(*catalog, saved.name);
+      if (base != nullptr && base->desc.dtype == own.desc.dtype) repoint(own, *base);
+    }
+  }
+  result.more_sources.push_back(request.adapter);
+  drafting.tell(taken_note(taken));
+  drafting.adapter = std::move(taken);
+  return {};
+}
+
+Status add_adapter(Drafting& drafting) {
+  if (!drafting.adapter) return {};
+  return Adding(drafting).run();
+}
+
+}  // namespace shardwright

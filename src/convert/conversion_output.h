@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "exec/execute.h"
+#include "io/publish.h"
+#include "shardwright/convert.h"
+
+namespace shardwright {
+
+// The steps that a run which does everything, one by several ranks and one in parts have in common.
+
+/// Tells that a phase begins, if anybody wants to know.
+void begin_phase(const RunOptions& options, RunPhase phase, std::uint64_t bytes);
+
+/// Compares what guards the source. Errors: those of check_source.
+[[nodiscard]] Status compare_source(const PreparedConversion& conversion,
+                                    const RunOptions& options);
+
+/// How the output is published, but for the hidden folder. Borrows both; `leftovers` gets the paths
+/// that could not be removed.
+[[nodiscard]] PublishOptions publish_options(const PreparedConversion& conversion,
+                                             std::vector<std::string>& leftovers);
+
+/// Threads, buffers and who stops it. Errors: those of budget_of.
+[[nodiscard]] Result<ExecuteOptions> execute_options(const PreparedConversion& conversion,
+                                                     const RunOptions& options);
+
+/// All is written: sees to it that the source is what it was, adds digests where they are asked for
+/// and lets the output appear. `remove_journals` is called just before. Errors: kCancelled,
+/// kSourceChanged and those of Publication::commit.
+[[nodiscard]] Status publish_output(const PreparedConversion& conversion, const RunOptions& options,
+                                    Publication& publication,
+                                    const std::function<Status()>& remove_journals);
+
+}  // namespace shardwright

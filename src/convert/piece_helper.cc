@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/piece_helper.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/fail.h"
+#include "comm/message.h"
+#include "convert/memory_budget.h"
+#include "convert/shared_messages.h"
+#include "exec/execute.h"
+
+namespace shardwright {
+namespace {
+
+constexpr auto kHelperPause = std::chrono::milliseconds(20);
+
+std::uint8_t kind_of(SharedMessage message) { return static_cast<std::uint8_t>(message); }
+
+// What rank 0 hands out, as it comes.
+class HandedOut final : public PieceQueue {
+ public:
+  explicit HandedOut(RankSession& session) : session_(session) {
+    session_.on_message([this](int, std::string_view bytes) { return take_in(bytes); });
+  }
+  ~HandedOut() override { session_.on_message({}); }
+  HandedOut(const HandedOut&) = delete;
+  HandedOut& operator=(const HandedOut&) = delete;
+
+  struct Beginning {
+    std::string folder;
+    std::uint64_t piece_bytes = 0;
+  };
+  [[nodiscard]] Result<Beginning> wait_for_beginning() {
+    std::unique_lock lock(mutex_);
+    wait(lock, [&] { return beginning_.has_value(); });
+    if (!beginning_) return fail(Code::kCancelled, "stopped before anything was to be written");
+    return *beginning_;
+  }
+
+  std::optional<std::uint32_t> take() override {
+    std::unique_lock lock(mutex_);
+    wait(lock, [&] { return !pieces_.empty() || has_all_; });
+    if (pieces_.empty() || is_closed_) return std::nullopt;
+    const std::uint32_t piece = pieces_.front();
+    pieces_.pop_front();
+    return piece;
+  }
+  Status finish(std::uint32_t piece, PieceCrcs crcs) override {
+    session_.send(0,
+                  MessageWriter(kind_of(SharedMessage::kDone)).number(piece).numbers(crcs).take());
+    return {};
+  }
+  void close() override {
+    const std::scoped_lock lock(mutex_);
+    is_closed_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  template <class Condition>
+  void wait(std::unique_lock<std::mutex>& lock, const Condition& condition) {
+    while (!condition() && !is_closed_ && !session_.stopped()) {
+      changed_.wait_for(lock, kHelperPause);
+    }
+  }
+
+  Status take_in(std::string_view bytes) {
+    MessageReader reader(bytes);
+    const std::scoped_lock lock(mutex_);
+    switch (static_cast<SharedMessage>(SW_TRY(reader.kind()))) {
+      case SharedMessage::kFolder:
+        folder_ = SW_TRY(reader.text());
+        session_.set_leftover(folder_);
+        session_.send(0, MessageWriter(kind_of(SharedMessage::kKnown)).take());
+        break;
+      case SharedMessage::kBegin:
+        beginning_ = Beginning{folder_, SW_TRY(reader.number())};
+        break;
+      case SharedMessage::kPieces:
+        for (const std::uint32_t piece : SW_TRY(reader.numbers())) pieces_.push_back(piece);
+        break;
+      case SharedMessage::kNoMore:
+        has_all_ = true;
+        break;
+      default:
+        return fail(Code::kInternal, "rank 0: a message of no known kind");
+    }
+    changed_.notify_all();
+    return {};
+  }
+
+  RankSession& session_;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::string folder_;
+  std::optional<Beginning> beginning_;
+  std::deque<std::uint32_t> pieces_;
+  bool has_all_ = false;
+  bool is_closed_ = false;
+};
+
+Result<std::unique_ptr<Directory>> open_shared_folder(const std::string& folder) {
+  auto directory = open_local_directory(folder);
+  if (directory) return directory;
+  Error error = std::move(directory).error();
+  error.message += "; OUT must lie on a file system that all ranks share";
+  return std::unexpected(std::move(error));
+}
+
+Status do_pieces(const PreparedConversion& conversion, HandedOut& queue, RankSession& session) {
+  const Plan& plan = conversion.plan;
+  SourceFiles& files = *conversion.source.files;
+  const MemoryBudget budget = SW_TRY(budget_of(conversion.request, conversion.source, plan));
+  const HandedOut::Beginning beginning = SW_TRY(queue.wait_for_beginning());
+  const std::unique_ptr<Directory> folder = SW_TRY(open_shared_folder(beginning.folder));
+  const PieceList pieces(plan, beginning.piece_bytes);
+  TargetFiles target(plan, *folder);
+  const TargetFraming framing(plan, target);
+  ExecuteOptions options;
+  options.threads = budget.threads;
+  options.buffer_bytes = budget.buffer_bytes;
+  options.cancelled = &session.stopped();
+  SW_TRY(execute_pieces(plan, pieces, files, target, framing, queue, options));
+  if (session.stopped()) {
+    return fail(Code::kCancelled, "stopped before the checkpoint was complete");
+  }
+  SW_TRY(target.sync(budget.threads));
+  return files.check_unchanged();
+}
+
+}  // namespace
+
+Status help_with_conversion(const PreparedConversion& conversion, RankSession& session) {
+  HandedOut queue(session);
+  return session.run([&]() -> Status {
+    const std::string summary = SW_TRY(plan_summary(conversion));
+    session.send(0, MessageWriter(kind_of(SharedMessage::kPlan)).text(summary).take());
+    SW_TRY(do_pieces(conversion, queue, session));
+    const SourceFiles& files = *conversion.source.files;
+    session.send(0, MessageWriter(kind_of(SharedMessage::kDurable))
+                        .number(files.bytes_read())
+                        .number(files.opens())
+                        .take());
+    return {};
+  });
+}
+
+}  // namespace shardwright

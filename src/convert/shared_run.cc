@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/shared_run.h"
+
+#include <utility>
+
+#include "convert/piece_helper.h"
+#include "convert/piece_leader.h"
+
+namespace shardwright {
+
+Result<ConvertReport> run_shared_conversion(const PreparedConversion& conversion,
+                                            const RunOptions& options, RankSession& session,
+                                            std::uint64_t least_piece_bytes) {
+  if (!session.is_first()) {
+    SW_TRY(help_with_conversion(conversion, session));
+    return ConvertReport{};
+  }
+  RunOptions obeying = options;
+  obeying.cancelled = &session.stopped();
+  session.obey(options.cancelled);
+  PieceLeader leader(conversion, session, least_piece_bytes);
+  ConvertReport report;
+  const Status status = session.run([&]() -> Status {
+    report = SW_TRY(run_conversion(conversion, obeying, &leader));
+    return {};
+  });
+  session.obey(nullptr);
+  if (!status) return std::unexpected(status.error());
+  return report;
+}
+
+}  // namespace shardwright

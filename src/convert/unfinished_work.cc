@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/unfinished_work.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "exec/plan_fingerprint.h"
+#include "exec/threads.h"
+#include "io/publish.h"
+
+namespace shardwright {
+namespace {
+
+std::string journal_path(const std::string& partial) {
+  return partial + "/" + std::string(kJournalName);
+}
+
+// What keeps a run from going on with a journal; nothing where it can.
+std::optional<std::string_view> difference(const JournalHead& found, const JournalHead& now) {
+  if (found.version != now.version) return "another version of this program wrote it";
+  if (found.plan != now.plan) return "it is of another conversion: flags or source differ";
+  if (found.source != now.source) return "files of the source changed since";
+  return std::nullopt;
+}
+
+struct Candidate {
+  std::string folder;
+  ReadJournal journal;
+};
+
+// The unfinished outputs beside a target that have a journal.
+std::vector<Candidate> candidates(const std::string& output) {
+  std::vector<Candidate> found;
+  for (std::string& folder : stale_partials(output)) {
+    const auto directory = open_local_directory(folder);
+    if (!directory) continue;
+    auto journal = read_journal(**directory);
+    if (journal) found.push_back({std::move(folder), *std::move(journal)});
+  }
+  return found;
+}
+
+Status take_up(const Candidate& candidate, const PreparedConversion& conversion,
+               UnfinishedWork& work) {
+  const auto folder = SW_TRY(open_local_directory(candidate.folder));
+  JournalledPieces journalled = journalled_pieces(candidate.journal, work.pieces);
+  const int threads = thread_count(conversion.request.threads);
+  work.resumed_bytes =
+      SW_TRY(check_finished(conversion.plan, work.pieces, *folder, threads, journalled.finished));
+  work.finished = std::move(journalled.finished);
+  work.journal_bytes = journalled.whole_bytes;
+  work.folder = candidate.folder;
+  return {};
+}
+
+}  // namespace
+
+Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
+                                       std::uint64_t piece_bytes) {
+  const Plan& plan = conversion.plan;
+  UnfinishedWork work{{}, PieceList(plan, piece_bytes), {}, {}, 0, 0, false};
+  work.head.piece_bytes = piece_bytes;
+  work.is_journalled = conversion.request.resume || work.pieces.size() > 1;
+  if (!work.is_journalled) return work;
+  work.head = {SHARDWRIGHT_VERSION, SW_TRY(source_fingerprint(plan, *conversion.source.files)),
+               fingerprint_of(plan), piece_bytes};
+  if (!conversion.request.resume) return work;
+
+  const std::vector<Candidate> left = candidates(conversion.request.output);
+  for (const Candidate& candidate : left) {
+    const JournalHead& found = candidate.journal.head;
+    if (difference(found, work.head)) continue;
+    work.head.piece_bytes = found.piece_bytes;
+    work.pieces = PieceList(plan, found.piece_bytes);
+    SW_TRY(take_up(candidate, conversion, work));
+    return work;
+  }
+  if (left.empty()) return work;
+  return fail(Code::kCannotResume,
+              "{}: cannot go on with this unfinished output: {}; remove it to begin anew",
+              left.back().folder, *difference(left.back().journal.head, work.head));
+}
+
+Result<std::unique_ptr<PieceJournal>> open_journal(const UnfinishedWork& work,
+                                                   const std::string& partial) {
+  if (!work.is_journalled) return std::unique_ptr<PieceJournal>();
+  if (work.folder.empty()) return PieceJournal::begin(journal_path(partial), work.head);
+  return PieceJournal::resume(journal_path(partial), work.journal_bytes);
+}
+
+Status remove_journal(const std::string& partial) {
+  const std::string path = journal_path(partial);
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+  return fail_errno(errno, path + ": cannot remove");
+}
+
+}  // namespace shardwright

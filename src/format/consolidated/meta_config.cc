@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/consolidated/meta_config.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/fail.h"
+#include "codec/json_text.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kParams = "params.json";
+
+const TensorDesc* desc_of(const Catalog& catalog, std::string_view name) {
+  const auto found = std::ranges::find_if(
+      catalog.tensors, [&](const StoredTensor& each) { return each.desc.name == name; });
+  return found == catalog.tensors.end() ? nullptr : &found->desc;
+}
+
+Result<std::int64_t> rows_of_tensor(const Catalog& catalog, std::string_view name) {
+  const TensorDesc* const desc = desc_of(catalog, name);
+  if (desc != nullptr && !desc->shape.empty()) return desc->shape[0];
+  return fail(Code::kConfigMissing, "{}: there is no tensor {} to tell the model's sizes", kParams,
+              name);
+}
+
+Result<std::int64_t> whole_number(const nlohmann::json& params, const char* key) {
+  if (params.contains(key) && params[key].is_number_integer()) {
+    return params[key].get<std::int64_t>();
+  }
+  return fail(Code::kConfigMissing, "{}: {} is missing or no whole number", kParams, key);
+}
+
+double real_number(const nlohmann::json& params, const char* key, double otherwise) {
+  return params.contains(key) && params[key].is_number() ? params[key].get<double>() : otherwise;
+}
+
+}  // namespace
+
+Result<std::string> config_from_params(std::string_view params, const Catalog& catalog,
+                                       Notes& notes) {
+  const auto json = SW_TRY(parse_json(params, kParams));
+  if (!json.is_object()) return fail(Code::kJsonCorrupt, "{}: it is no object", kParams);
+  const auto scaled = json.find("use_scaled_rope");
+  if (scaled != json.end() && *scaled == true) {
+    return fail(Code::kConfigMissing,
+                "{}: it says use_scaled_rope, but not by what factor; give the model's config.json "
+                "with --hf-config",
+                kParams);
+  }
+  const std::int64_t heads = SW_TRY(whole_number(json, "n_heads"));
+  const double theta = real_number(json, "rope_theta", 10000.0);
+  constexpr double kThetaOfLlama3 = 500000.0;
+  const TensorDesc* const head = desc_of(catalog, "output.weight");
+  nlohmann::ordered_json config = {
+      {"architectures", {"LlamaForCausalLM"}},
+      {"model_type", "llama"},
+      {"hidden_size", SW_TRY(whole_number(json, "dim"))},
+      {"intermediate_size", SW_TRY(rows_of_tensor(catalog, "layers.0.feed_forward.w1.weight"))},
+      {"num_hidden_layers", SW_TRY(whole_number(json, "n_layers"))},
+      {"num_attention_heads", heads},
+      {"num_key_value_heads",
+       json.contains("n_kv_heads") ? SW_TRY(whole_number(json, "n_kv_heads")) : heads},
+      {"vocab_size", SW_TRY(rows_of_tensor(catalog, "tok_embeddings.weight"))},
+      {"rms_norm_eps", real_number(json, "norm_eps", 1e-5)},
+      {"rope_theta", theta},
+      {"max_position_embeddings", theta == kThetaOfLlama3 ? 8192 : 4096},
+      {"hidden_act", "silu"},
+      {"tie_word_embeddings", head == nullptr},
+      {"attention_bias", false},
+      {"mlp_bias", false},
+      {"torch_dtype", torch_name(desc_of(catalog, "tok_embeddings.weight")->dtype)}};
+  notes.push_back(fmt::format(
+      "config.json is written from {}; max_position_embeddings is guessed; --hf-config settles it",
+      kParams));
+  constexpr int kIndent = 2;
+  return config.dump(kIndent) + "\n";
+}
+
+}  // namespace shardwright

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/consolidated/source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "format/carried_files.h"
+#include "format/consolidated/meta_config.h"
+#include "format/legacy/legacy_chunks.h"
+#include "format/model_file.h"
+#include "format/near_config.h"
+#include "format/pickle_files.h"
+#include "format/sibling.h"
+#include "format/torch_files/state_dict.h"
+#include "layout/texts.h"
+#include "model/name_rules.h"
+#include "tensor/strided_copy.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kConsolidatedSign = "consolidated.#.pth";
+constexpr std::string_view kParamsFile = "params.json";
+constexpr std::string_view kRulesOfMeta = "llama";
+constexpr std::string_view kLastNorm = "norm.weight";  // which every rank has whole
+
+bool is_consolidated(const DirectoryEntry& entry) {
+  return !entry.is_directory && matches_sign(entry.name, kConsolidatedSign);
+}
+
+std::string consolidated_name(std::size_t rank) {
+  return fmt::format("consolidated.{:02}.pth", rank);
+}
+
+// One rank's part of the model, as its file has it.
+struct MetaRank {
+  std::uint32_t file = 0;
+  StateDict dict;
+};
+
+class MetaReader {
+ public:
+  MetaReader(Checkpoint& checkpoint, Defects& defects, const NameRules& rules)
+      : checkpoint_(checkpoint), defects_(defects), rules_(rules) {}
+
+  Status run() {
+    const auto entries = SW_TRY(checkpoint_.directory->list(""));
+    const auto count = static_cast<std::size_t>(std::ranges::count_if(entries, is_consolidated));
+    for (std::size_t rank = 0; rank < count; ++rank) SW_TRY(read(consolidated_name(rank), count));
+    LegacyChunks chunks(checkpoint_.catalog, *checkpoint_.files);
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      for (const StateDictTensor& tensor : ranks_[rank].dict.tensors) {
+        const Status added = add(tensor, rank, chunks);
+        if (added) continue;
+        Error error = Error(added.error()).within(fmt::format("tensor {}", tensor.name));
+        SW_TRY(defects_.report(std::unexpected(
+            std::move(error).within(checkpoint_.catalog.files[ranks_[rank].file]))));
+      }
+    }
+    return check_all_have_all();
+  }
+
+ private:
+  Status read(const std::string& path, std::size_t count) {
+    const Directory& directory = *checkpoint_.directory;
+    if (!directory.exists(path)) {
+      return fail(Code::kNotFound, "{} is missing: the numbers of {} files are not 0 to {}", path,
+                  count, count - 1);
+    }
+    const auto [number, file] =
+        SW_TRY(open_model_file(directory, path, *checkpoint_.files, checkpoint_.catalog));
+    SW_TRY(judge_pickles(*file, path, checkpoint_, defects_));
+    ranks_.push_back({number, SW_TRY(read_state_dict(*file))});
+    return {};
+  }
+
+  [[nodiscard]] std::int64_t width() const {
+    for (const StateDictTensor& tensor : ranks_.front().dict.tensors) {
+      if (tensor.name == kLastNorm && tensor.place.shape.size() == 1) return tensor.place.shape[0];
+    }
+    return 0;
+  }
+
+  // The axis that the ranks share out, or -1.
+  Result<int> cut_of(const StateDictTensor& tensor) const {
+    const auto rule = std::ranges::find_if(rules_.rules, [&](const StoredNameRule& each) {
+      return each.match(tensor.name).has_value();
+    });
+    if (rule == rules_.rules.end() || rule->cuts.empty() || ranks_.size() == 1) return -1;
+    const Dims& shape = tensor.place.shape;
+    const bool has_axes =
+        std::ranges::all_of(rule->cuts, [&](int axis) { return axis < shape.size(); });
+    if (!has_axes) {
+      return fail(Code::kShapeMismatch, "found {}, which has no axis that ranks share out",
+                  to_string(shape));
+    }
+    if (rule->cuts.size() == 1) return rule->cuts.front();
+    // Llama 2 cuts the embedding's columns, Llama 3 its rows.
+    const auto ranks = static_cast<std::int64_t>(ranks_.size());
+    if (shape[1] == width()) return 0;
+    if (shape[1] <= width() && shape[1] * ranks == width()) return 1;
+    return fail(Code::kShapeMismatch, "found {} in {} files, which is no share of a model {} wide",
+                to_string(shape), ranks, width());
+  }
+
+  Status add(const StateDictTensor& tensor, std::size_t rank, LegacyChunks& chunks) {
+    const int axis = SW_TRY(cut_of(tensor));
+    Dims shape = tensor.place.shape;
+    Box box = Box::whole(shape);
+    if (axis >= 0) {
+      shape[axis] *= static_cast<std::int64_t>(ranks_.size());
+      SW_TRY(element_count(shape));
+      box.origin[axis] = box.shape[axis] * static_cast<std::int64_t>(rank);
+    }
+    seen_[tensor.name].insert(rank);
+    const LegacyPart part{
+        {tensor.name, tensor.place.dtype, shape}, box, 0, row_major_strides(box.shape)};
+    return chunks.add("", {ranks_[rank].file, tensor.place, part, true});
+  }
+
+  Status check_all_have_all() {
+    for (const auto& [name, ranks] : seen_) {
+      if (ranks.size() == ranks_.size()) continue;
+      std::size_t without = 0;
+      while (ranks.contains(without)) ++without;
+      SW_TRY(defects_.report(fail(Code::kHole, "tensor {}: {} has no part of it, other ranks have",
+                                  name, consolidated_name(without))));
+    }
+    return {};
+  }
+
+  Checkpoint& checkpoint_;
+  Defects& defects_;
+  const NameRules& rules_;
+  std::vector<MetaRank> ranks_;
+  std::map<std::string, std::set<std::size_t>, std::less<>> seen_;
+};
+
+Result<NameRules> rules_of_meta() {
+  for (NameRules& rules : SW_TRY(built_in_name_rules())) {
+    if (rules.names == kRulesOfMeta) return std::move(rules);
+  }
+  return fail(Code::kNoFamily, "there are no name rules '{}'", kRulesOfMeta);
+}
+
+class ConsolidatedSource final : public SourceFormat {
+ public:
+  std::string_view name() const override { return "consolidated"; }
+
+  SourceTraits traits() const override {
+    return {.is_hf_model = true, .is_named_by_family = true, .records = Records::kFiles};
+  }
+
+  Phrase summary() const override { return phrase("format.consolidated"); }
+
+  std::string_view usual_target() const override { return "hf"; }
+
+  Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
+    const DirectoryEntry* file = folder.first(is_consolidated);
+    if (file == nullptr) return std::optional<Recognition>();
+    return Recognition{Recognition::Strength::kSure,
+                       {fmt::format("{} is a part of a Llama as Meta publishes it", file->name)}};
+  }
+
+  Status open(Checkpoint& checkpoint, Defects& defects) const override {
+    const NameRules rules = SW_TRY(rules_of_meta());
+    SW_TRY(MetaReader(checkpoint, defects, rules).run());
+    SW_TRY(read_near_config(checkpoint, defects));
+    if (!checkpoint.hf_config.empty() || !checkpoint.directory->exists(kParamsFile)) return {};
+    const std::string params =
+        SW_TRY(read_if_there(*checkpoint.directory, kParamsFile, kMostTextBytes));
+    auto config = config_from_params(params, checkpoint.catalog, checkpoint.notes);
+    if (config) {
+      checkpoint.hf_config = *std::move(config);
+    } else if (config.error().code == Code::kConfigMissing) {
+      checkpoint.notes.push_back(config.error().message);
+    } else {
+      SW_TRY(defects.report(std::unexpected(config.error())));
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+const SourceFormat& consolidated_source() {
+  static const ConsolidatedSource format;
+  return format;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/deepspeed/model_states.h"
+
+#include "base/allowance.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "codec/torch_file.h"
+#include "codec/torch_tensor.h"
+#include "format/deepspeed/plain_values.h"
+
+namespace shardwright {
+namespace {
+
+using pickle::Kind;
+using pickle::Value;
+
+class ModelStatesReader {
+ public:
+  ModelStatesReader(const TorchFile& torch, std::uint64_t file_bytes)
+      : torch_(torch), allowance_(file_bytes) {}
+
+  Result<ModelStates> read() {
+    const Value root = torch_.root();
+    if (!dict_pairs(root).is(Kind::kDict) || (!root.find("module") && !root.find("param_shapes"))) {
+      return fail(Code::kZeroLayout, "its value has neither 'module' nor 'param_shapes'");
+    }
+    for (const char* key : {"ds_autoep_layers", "autoep_layers"}) {
+      if (root.find(key).size() == 0) continue;
+      return fail(Code::kUnsupportedFormat,
+                  "'{}' shares experts out over ranks; DeepSpeed's ds_to_universal.py puts them "
+                  "together",
+                  key);
+    }
+    SW_TRY(read_module(root.find("module")));
+    states_.buffers = texts_of(root.find("buffer_names"));
+    SW_TRY(read_groups(root.find("param_shapes")));
+    states_.frozen = SW_TRY(read_shapes("frozen_param_shapes", root.find("frozen_param_shapes")));
+    SW_TRY(read_frozen_parts(dict_pairs(root.find("frozen_param_fragments"))));
+    SW_TRY(read_shared(dict_pairs(root.find("shared_params"))));
+    if (const Value steps = root.find("global_steps")) states_.steps = steps.as_int();
+    if (const Value ranks = root.find("dp_world_size")) states_.data_ranks = ranks.as_int();
+    if (const Value ranks = root.find("mp_world_size")) states_.model_ranks = ranks.as_int();
+    return std::move(states_);
+  }
+
+ private:
+  Result<std::string> key_of(Value pairs, std::size_t index, std::string_view dict) {
+    const std::optional<std::string_view> key = pairs.key(index).as_string();
+    if (!key) return fail(Code::kZeroLayout, "'{}': found a key that is not text", dict);
+    SW_TRY(allowance_.take(sizeof(StateTensor) + key->size(), "its tensors"));
+    return std::string(*key);
+  }
+
+  Status add_tensor(std::string name, Value value, std::vector<StateTensor>& tensors) {
+    Result<LocatedTensor> place = torch_.locate(value);
+    if (!place) {
+      return std::unexpected(
+          std::move(place).error().within(fmt::format("tensor {}", printable(name))));
+    }
+    tensors.push_back({std::move(name), *std::move(place)});
+    return {};
+  }
+
+  Status read_module(Value module) {
+    const Value pairs = dict_pairs(module);
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      std::string name = SW_TRY(key_of(pairs, i, "module"));
+      if (!is_tensor(pairs.value(i))) {
+        states_.left_out.push_back(std::move(name));
+        continue;
+      }
+      SW_TRY(add_tensor(std::move(name), pairs.value(i), states_.module));
+    }
+    return {};
+  }
+
+  Result<ZeroGroup> read_shapes(std::string_view dict, Value shapes) {
+    ZeroGroup group;
+    const Value pairs = dict_pairs(shapes);
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      std::string name = SW_TRY(key_of(pairs, i, dict));
+      const std::optional<Dims> shape = extents_of(pairs.value(i));
+      if (!shape) {
+        return fail(Code::kZeroLayout, "parameter {}: its shape in '{}' is none", printable(name),
+                    dict);
+      }
+      group.push_back({std::move(name), *shape});
+    }
+    return group;
+  }
+
+  // Of one group in DeepSpeed's first versions, which had no list.
+  Status read_groups(Value shapes) {
+    states_.has_groups = shapes && !shapes.is_none();
+    if (!states_.has_groups) return {};
+    if (!shapes.is(Kind::kList)) {
+      states_.groups.push_back(SW_TRY(read_shapes("param_shapes", shapes)));
+      return {};
+    }
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      states_.groups.push_back(SW_TRY(read_shapes("param_shapes", shapes[i])));
+    }
+    return {};
+  }
+
+  Status read_frozen_parts(Value pairs) {
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      std::string name = SW_TRY(key_of(pairs, i, "frozen_param_fragments"));
+      if (!is_tensor(pairs.value(i))) {
+        return fail(Code::kZeroLayout, "parameter {}: its part in 'frozen_param_fragments' is none",
+                    printable(name));
+      }
+      SW_TRY(add_tensor(std::move(name), pairs.value(i), states_.frozen_parts));
+    }
+    return {};
+  }
+
+  Status read_shared(Value pairs) {
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      std::string name = SW_TRY(key_of(pairs, i, "shared_params"));
+      const std::optional<std::string_view> other = pairs.value(i).as_string();
+      if (!other) {
+        return fail(Code::kZeroLayout, "'shared_params': {} is shared with what is no name",
+                    printable(name));
+      }
+      states_.shared.emplace_back(std::move(name), std::string(*other));
+    }
+    return {};
+  }
+
+  const TorchFile& torch_;
+  Allowance allowance_;
+  ModelStates states_;
+};
+
+}  // namespace
+
+Result<ModelStates> read_model_states(const ReadableFile& file) {
+  const TorchFile torch = SW_TRY(TorchFile::open(file));
+  Result<ModelStates> states = ModelStatesReader(torch, file.size()).read();
+  if (!states) return std::unexpected(std::move(states).error().within(file.name()));
+  return states;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/deepspeed/pipe_reader.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "codec/torch_file.h"
+#include "codec/torch_tensor.h"
+#include "format/deepspeed/zero_file_name.h"
+#include "format/legacy/legacy_chunks.h"
+#include "io/source_files.h"
+#include "layout/early_names.h"
+#include "layout/legacy_parts.h"
+#include "state/plain_arguments.h"
+#include "state/recorded_run.h"
+
+namespace shardwright {
+namespace {
+
+// A tensor of a layer's file.
+struct LayerTensor {
+  std::string name;
+  LocatedTensor place;
+  std::uint32_t file = 0;
+};
+using LayerTensors = std::vector<LayerTensor>;
+
+bool has_part(const LayerTensors& tensors, std::string_view part) {
+  return std::ranges::any_of(tensors,
+                             [&](const LayerTensor& tensor) { return tensor.name.contains(part); });
+}
+
+// What a layer's names begin with in a model from before Megatron-Core.
+std::optional<std::string> stem_of(const LayerTensors& tensors, std::int64_t layer) {
+  if (has_part(tensors, "query_key_value.") || has_part(tensors, "mlp.dense_h_to_4h.")) {
+    return fmt::format("language_model.encoder.layers.{}.", layer);
+  }
+  if (has_part(tensors, "word_embeddings.weight") || has_part(tensors, "position_embeddings.")) {
+    return "language_model.embedding.";
+  }
+  if (has_part(tensors, "lm_head.weight") || has_part(tensors, "final_linear.weight")) {
+    return "language_model.output_layer.";
+  }
+  const bool is_norm = std::ranges::all_of(tensors, [](const LayerTensor& tensor) {
+    return tensor.place.shape.size() == 1 &&
+           (tensor.name.ends_with("weight") || tensor.name.ends_with("bias"));
+  });
+  if (is_norm) return "language_model.encoder.final_layernorm.";
+  return std::nullopt;
+}
+
+// Norms and heads are modules of their own there, under whatever name.
+std::string leaf_of(std::string_view stem, std::string_view name) {
+  const bool is_module = stem.ends_with("final_layernorm.") || stem.ends_with("output_layer.");
+  return std::string(is_module ? name.substr(name.rfind('.') + 1) : name);
+}
+
+class PipeReader {
+ public:
+  PipeReader(Checkpoint& checkpoint, Defects& defects)
+      : checkpoint_(checkpoint),
+        defects_(defects),
+        chunks_(checkpoint.catalog, *checkpoint.files) {}
+
+  Status read() {
+    SW_TRY(list_files());
+    SW_TRY(read_state());
+    std::vector<LayerTensors> ranks(static_cast<std::size_t>(tensor_ranks_));
+    for (std::int64_t rank = 0; rank < tensor_ranks_; ++rank) {
+      ranks[static_cast<std::size_t>(rank)] = SW_TRY(read_rank(rank));
+    }
+    for (std::int64_t rank = 0; rank < tensor_ranks_; ++rank) {
+      SW_TRY(defects_.report(place_rank(rank, ranks[static_cast<std::size_t>(rank)])));
+    }
+    for (const StoredTensor& tensor : checkpoint_.catalog.tensors) {
+      SW_TRY(defects_.report(check_coverage(tensor)));
+    }
+    return {};
+  }
+
+ private:
+  std::uint32_t number_of(const std::string& name) {
+    checkpoint_.catalog.files.push_back(name);
+    return checkpoint_.files->add(name);
+  }
+
+  Status list_files() {
+    for (const DirectoryEntry& entry : SW_TRY(checkpoint_.directory->list(""))) {
+      if (entry.is_directory) continue;
+      if (const auto zero = parse_zero_file(entry.name)) {
+        has_optimizer_ |= zero->holds == ZeroFileName::Holds::kOptimizer;
+      }
+      const auto name = parse_layer_file(entry.name);
+      if (!name) continue;
+      if (entry.problem) return std::unexpected(*entry.problem);
+      layers_[name->layer].emplace(name->tensor_rank, entry.name);
+      tensor_ranks_ = std::max(tensor_ranks_, name->tensor_rank + 1);
+    }
+    for (const auto& [layer, files] : layers_) {
+      if (static_cast<std::int64_t>(files.size()) == tensor_ranks_) continue;
+      return fail(Code::kZeroLayout,
+                  "layer {}: found files of {} tensor-parallel ranks, expected {} as of others; "
+                  "copy the missing ones too",
+                  layer, files.size(), tensor_ranks_);
+    }
+    return {};
+  }
+
+  // The run's arguments lie with what one rank has beside its layers.
+  Status read_state() {
+    constexpr std::string_view kStates = "mp_rank_00_model_states.pt";
+    if (!checkpoint_.directory->exists(kStates)) {
+      checkpoint_.notes.push_back(
+          fmt::format("no {} tells the run's arguments: sizes follow from tensors alone", kStates));
+      return {};
+    }
+    const auto file = SW_TRY(checkpoint_.files->get(number_of(std::string(kStates))));
+    const TorchFile torch = SW_TRY(TorchFile::open(*file));
+    checkpoint_.arguments = SW_TRY(plain_arguments(torch.root().find("args")));
+    const std::int64_t tensor = number_of_argument("tensor_model_parallel_size",
+                                                   number_of_argument("model_parallel_size", 0));
+    if (tensor > 0 && tensor != tensor_ranks_) {
+      return fail(Code::kZeroLayout,
+                  "{}: the run had {} tensor-parallel ranks, but layers have files of {}; copy the "
+                  "missing ones too",
+                  kStates, tensor, tensor_ranks_);
+    }
+    const pickle::Value version = torch.root().find("checkpoint_version");
+    const double number = version ? version.as_double().value_or(3.0) : 3.0;
+    if (number < 2.0) order_ = number >= 1.0 ? QkvOrder::kByHead : QkvOrder::kThreeFirst;
+    if (has_optimizer_) {
+      checkpoint_.notes.emplace_back(
+          "the optimizer's state is left out: of such runs only the weights are read; DeepSpeed's "
+          "ds_to_universal.py makes a universal checkpoint of it");
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::int64_t number_of_argument(std::string_view name, std::int64_t other) const {
+    return shardwright::number_of(checkpoint_.arguments, {name}).value_or(other);
+  }
+
+  Result<LayerTensors> read_rank(std::int64_t rank) {
+    LayerTensors all;
+    std::int64_t next_layer = 0;
+    std::optional<std::int64_t> last;  // the file's number of the transformer layer before
+    for (const auto& [number, files] : layers_) {
+      const std::string& path = files.at(rank);
+      LayerTensors layer = SW_TRY(read_layer(path));
+      if (layer.empty()) continue;
+      const std::optional<std::string> stem = stem_of(layer, next_layer);
+      if (!stem) {
+        return fail(Code::kZeroLayout,
+                    "{}: tensor {} is of no layer that such a model has; only GPT-like models of "
+                    "Megatron-DeepSpeed are read this way",
+                    path, printable(layer.front().name));
+      }
+      if (stem->contains(".layers.")) {
+        if (last && number != *last + 1) {
+          return fail(Code::kZeroLayout,
+                      "{}: found no file of layer {} between it and layer {}; copy it too", path,
+                      *last + 1, *last);
+        }
+        last = number;
+        ++next_layer;
+      }
+      for (LayerTensor& tensor : layer) {
+        tensor.name = core_name_of_early(*stem + leaf_of(*stem, tensor.name));
+        const bool is_new = std::ranges::none_of(
+            all, [&](const LayerTensor& other) { return other.name == tensor.name; });
+        // The output's copy of a tied embedding.
+        if (is_new) all.push_back(std::move(tensor));
+      }
+    }
+    return check_layers(next_layer, std::move(all));
+  }
+
+  Result<LayerTensors> check_layers(std::int64_t found, LayerTensors tensors) const {
+    const std::int64_t expected = number_of_argument("num_layers", found);
+    if (found == expected) return tensors;
+    return fail(Code::kZeroLayout,
+                "found files of {} transformer layers, expected {} as the run had; copy the "
+                "missing ones too",
+                found, expected);
+  }
+
+  Result<LayerTensors> read_layer(const std::string& path) {
+    const std::uint32_t file = number_of(path);
+    const auto opened = SW_TRY(checkpoint_.files->get(file));
+    const TorchFile torch = SW_TRY(TorchFile::open(*opened));
+    const pickle::Value pairs = dict_pairs(torch.root());
+    LayerTensors tensors;
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      const std::optional<std::string_view> key = pairs.key(i).as_string();
+      if (!key) return fail(Code::kZeroLayout, "{}: found a key that is not text", path);
+      if (!is_tensor(pairs.value(i)) || key->ends_with("inv_freq")) continue;
+      Result<LocatedTensor> place = torch.locate(pairs.value(i));
+      if (!place) return std::unexpected(std::move(place).error().within(path));
+      tensors.push_back({std::string(*key), *std::move(place), file});
+    }
+    return tensors;
+  }
+
+  Status place_rank(std::int64_t rank, const LayerTensors& tensors) {
+    LegacyStage stage;
+    stage.config.tensor = tensor_ranks_;
+    stage.rank.tensor = rank;
+    stage.qkv_order = order_;
+    stage.heads_per_rank = number_of_argument("num_attention_heads", 0) / tensor_ranks_;
+    std::vector<TensorDesc> descs;
+    for (const LayerTensor& tensor : tensors) {
+      descs.push_back({tensor.name, tensor.place.dtype, tensor.place.shape});
+    }
+    const auto parts = SW_TRY(legacy_parts(descs, stage));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      for (const LegacyPart& part : parts[i]) {
+        SW_TRY(chunks_.add("", {tensors[i].file, tensors[i].place, part, parts[i].size() == 1}));
+      }
+    }
+    return {};
+  }
+
+  Checkpoint& checkpoint_;
+  Defects& defects_;
+  LegacyChunks chunks_;
+  std::map<std::int64_t, std::map<std::int64_t, std::string>> layers_;  // then by tensor rank
+  std::int64_t tensor_ranks_ = 0;
+  QkvOrder order_ = QkvOrder::kByGroup;
+  bool has_optimizer_ = false;
+};
+
+}  // namespace
+
+Status read_pipe(Checkpoint& checkpoint, Defects& defects) {
+  return defects.report(PipeReader(checkpoint, defects).read());
+}
+
+}  // namespace shardwright

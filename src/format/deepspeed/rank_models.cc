@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/deepspeed/rank_models.h"
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "dcp/guarded_storage.h"
+#include "io/source_files.h"
+
+namespace shardwright {
+namespace {
+
+bool have_same_parameters(const ZeroGroup& a, const ZeroGroup& b) {
+  return std::ranges::equal(a, b, [](const ZeroParameter& x, const ZeroParameter& y) {
+    return x.name == y.name && x.shape == y.shape;
+  });
+}
+
+Status check_number(std::string_view what, std::optional<std::int64_t> found,
+                    std::optional<std::int64_t> expected, const std::string& file,
+                    const std::string& first) {
+  if (found == expected) return {};
+  return fail(Code::kZeroLayout,
+              "{}: found {} {}, expected {} as in {}; keep the files of one save", file, what,
+              found.value_or(0), expected.value_or(0), first);
+}
+
+Result<const StateTensor*> frozen_part(const RankModel& model, const std::string& name,
+                                       const Checkpoint& checkpoint) {
+  const std::vector<StateTensor>& parts = model.states.frozen_parts;
+  const auto found = std::ranges::find(parts, name, &StateTensor::name);
+  if (found != parts.end()) return &*found;
+  return fail(Code::kZeroLayout, "{}: the frozen parameter {} has no part in it",
+              checkpoint.catalog.files[model.file], printable(name));
+}
+
+Status add_whole_parameter(const ZeroParameter& parameter, const RankModel& rank,
+                           const Checkpoint& checkpoint, ModelCatalog& model) {
+  const StateTensor* const whole = SW_TRY(frozen_part(rank, parameter.name, checkpoint));
+  if (!(whole->place.shape == parameter.shape)) {
+    return fail(Code::kZeroLayout, "parameter {}: found shape {}, expected {}",
+                printable(parameter.name), to_string(whole->place.shape),
+                to_string(parameter.shape));
+  }
+  return model.add_whole(parameter.name, rank.file, whole->place);
+}
+
+// Each part is in a tensor of its own.
+Status add_cut_parameter(const ZeroParameter& parameter, std::span<const RankModel> models,
+                         const Checkpoint& checkpoint, ModelCatalog& model) {
+  ZeroSizes sizes;
+  std::vector<const LocatedTensor*> places;
+  for (const RankModel& rank : models) {
+    const StateTensor* const part = SW_TRY(frozen_part(rank, parameter.name, checkpoint));
+    const LocatedTensor& place = part->place;
+    const bool is_first = places.empty();
+    const DType dtype = is_first ? place.dtype : places.front()->dtype;
+    if (place.shape.size() != 1 || !place.strides.empty() || place.dtype != dtype) {
+      return fail(Code::kZeroLayout, "{}: the part of the frozen parameter {} is no flat {} one",
+                  checkpoint.catalog.files[rank.file], printable(parameter.name),
+                  torch_name(dtype));
+    }
+    places.push_back(&place);
+    sizes.push_back({place.shape[0]});
+  }
+  const std::vector<ZeroGroup> alone = {{parameter}};
+  std::vector<FlatElements> pieces;
+  for (const ZeroPiece& piece : SW_TRY(cut_parameters(alone, sizes))) {
+    const std::uint32_t file = models[piece.rank].file;
+    expect_record(*checkpoint.files, file, *places[piece.rank], parameter.name);
+    pieces.push_back(elements_in(piece, file, *places[piece.rank]));
+  }
+  return model.add_flat({parameter.name, places.front()->dtype, parameter.shape}, pieces);
+}
+
+}  // namespace
+
+FlatElements elements_in(const ZeroPiece& piece, std::uint32_t file, const LocatedTensor& buffer) {
+  const auto element = static_cast<std::uint64_t>(bytes_of(buffer.dtype));
+  return {piece.from, piece.to, file,
+          buffer.range.offset + static_cast<std::uint64_t>(piece.at) * element};
+}
+
+Status check_rank_models(std::span<const RankModel> models, const Catalog& catalog) {
+  const ModelStates& one = models.front().states;
+  const std::string& first = catalog.files[models.front().file];
+  for (const RankModel& model : models) {
+    const ModelStates& states = model.states;
+    const std::string& file = catalog.files[model.file];
+    SW_TRY(check_number("global step", states.steps, one.steps, file, first));
+    SW_TRY(check_number("a world size of", states.data_ranks, one.data_ranks, file, first));
+    const bool is_alike = std::ranges::equal(states.groups, one.groups, have_same_parameters) &&
+                          have_same_parameters(states.frozen, one.frozen);
+    if (is_alike) continue;
+    return fail(Code::kZeroLayout,
+                "{}: its parameters are not those of {}; keep the files of one save", file, first);
+  }
+  return {};
+}
+
+Status add_frozen(std::span<const RankModel> models, bool is_cut, const Checkpoint& checkpoint,
+                  ModelCatalog& model) {
+  for (const ZeroParameter& parameter : models.front().states.frozen) {
+    SW_TRY(is_cut ? add_cut_parameter(parameter, models, checkpoint, model)
+                  : add_whole_parameter(parameter, models.front(), checkpoint, model));
+  }
+  return {};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/deepspeed/universal_reader.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "codec/torch_file.h"
+#include "codec/torch_tensor.h"
+#include "dcp/guarded_storage.h"
+#include "format/deepspeed/model_catalog.h"
+#include "format/deepspeed/rank_models.h"
+#include "format/deepspeed/zero_file_name.h"
+#include "io/source_files.h"
+#include "layout/state_name.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kMasterWeights = "fp32";
+constexpr std::string_view kTorchEnding = ".pt";
+
+class UniversalReader {
+ public:
+  UniversalReader(Checkpoint& checkpoint, Defects& defects)
+      : checkpoint_(checkpoint), defects_(defects), model_(checkpoint) {}
+
+  Status read() {
+    SW_TRY(read_models());
+    if (is_whole_) SW_TRY(add_frozen(models_, !cut_.empty(), checkpoint_, model_));
+    for (const DirectoryEntry& entry : SW_TRY(checkpoint_.directory->list(kUniversalFolder))) {
+      if (entry.problem) return std::unexpected(*entry.problem);
+      // A frozen parameter's folder repeats what the model states have of it, that of another name
+      // of a parameter what the model computed with.
+      const bool is_repeated = model_.has(entry.name) || is_other_name(entry.name);
+      if (!entry.is_directory || is_repeated) continue;
+      SW_TRY(defects_.report(read_parameter(entry.name)));
+    }
+    for (const auto& [name, shape] : shapes_) {
+      if (model_.has(name)) continue;
+      SW_TRY(defects_.report(
+          fail(Code::kZeroLayout, "parameter {}: found no {}/{}/{}{}; copy it too", printable(name),
+               kUniversalFolder, printable(name), kMasterWeights, kTorchEnding)));
+    }
+    return add_rest();
+  }
+
+ private:
+  std::uint32_t number_of(std::string name) {
+    checkpoint_.catalog.files.push_back(name);
+    return checkpoint_.files->add(std::move(name));
+  }
+
+  [[nodiscard]] bool is_other_name(std::string_view name) const {
+    return std::ranges::any_of(models_.front().states.shared, [&](const auto& shared) {
+      return shared.first == name && shapes_.contains(shared.second);
+    });
+  }
+
+  // Under ZeRO 3 all ranks' files list the same; model-parallel ranks have parameters of their own,
+  // each cut to its part.
+  Status read_models() {
+    for (const DirectoryEntry& entry : SW_TRY(checkpoint_.directory->list(""))) {
+      const auto name = parse_zero_file(entry.name);
+      if (!name || name->holds != ZeroFileName::Holds::kModel) continue;
+      if (entry.problem) return std::unexpected(*entry.problem);
+      if (name->data_rank) cut_.emplace(*name->data_rank, models_.size());
+      RankModel& model = models_.emplace_back();
+      model.file = number_of(entry.name);
+      const auto file = SW_TRY(checkpoint_.files->get(model.file));
+      model.states = SW_TRY(read_model_states(*file));
+    }
+    if (models_.empty()) {
+      return fail(Code::kZeroLayout,
+                  "found a folder '{}' without *_model_states.pt, which has the parameters' names "
+                  "and shapes; copy it too",
+                  kUniversalFolder);
+    }
+    SW_TRY(order_by_rank());
+    for (const RankModel& model : models_) {
+      for (const ZeroGroup& group : model.states.groups) {
+        for (const ZeroParameter& parameter : group) {
+          shapes_.emplace(parameter.name, parameter.shape);
+        }
+      }
+    }
+    return {};
+  }
+
+  // Under ZeRO 3 each rank has a file, in the order of names that is not that of numbers.
+  Status order_by_rank() {
+    is_whole_ = models_.front().states.model_ranks.value_or(1) <= 1 &&
+                (models_.size() == 1 || cut_.size() == models_.size());
+    if (!is_whole_ || cut_.empty()) return {};
+    std::vector<RankModel> ordered;
+    for (const auto& [rank, index] : cut_) {
+      if (rank != static_cast<std::int64_t>(ordered.size())) {
+        return fail(Code::kZeroLayout, "found {} and no such file of rank {}; copy it too",
+                    checkpoint_.catalog.files[models_[index].file], ordered.size());
+      }
+      ordered.push_back(std::move(models_[index]));
+    }
+    models_ = std::move(ordered);
+    return check_rank_models(models_, checkpoint_.catalog);
+  }
+
+  Status read_parameter(const std::string& name) {
+    const std::string folder = fmt::format("{}/{}", kUniversalFolder, name);
+    std::vector<std::string> kinds;
+    for (const DirectoryEntry& entry : SW_TRY(checkpoint_.directory->list(folder))) {
+      if (entry.problem) return std::unexpected(*entry.problem);
+      if (entry.is_directory || !entry.name.ends_with(kTorchEnding)) continue;
+      const std::string kind = entry.name.substr(0, entry.name.size() - kTorchEnding.size());
+      if (kind != "step" && !kind.contains('.')) kinds.push_back(kind);
+    }
+    std::ranges::stable_partition(kinds,
+                                  [](const std::string& kind) { return kind == kMasterWeights; });
+    if (kinds.empty() || kinds.front() != kMasterWeights) {
+      return fail(Code::kZeroLayout, "{}: found no {}{} in it; copy it too", folder, kMasterWeights,
+                  kTorchEnding);
+    }
+    std::optional<Dims> shape;
+    for (const std::string& kind : kinds) {
+      SW_TRY(read_state(name, kind, fmt::format("{}/{}{}", folder, kind, kTorchEnding), shape));
+    }
+    return {};
+  }
+
+  Status read_state(const std::string& name, const std::string& kind, const std::string& path,
+                    std::optional<Dims>& shape) {
+    const std::uint32_t file = number_of(path);
+    const auto opened = SW_TRY(checkpoint_.files->get(file));
+    const TorchFile torch = SW_TRY(TorchFile::open(*opened));
+    const bool is_bare = is_tensor(torch.root());
+    const pickle::Value tensor = is_bare ? torch.root() : torch.root().find("param");
+    if (!is_tensor(tensor)) {
+      return fail(Code::kZeroLayout, "{}: found neither a tensor nor one under 'param'", path);
+    }
+    Result<LocatedTensor> place = torch.locate(tensor);
+    if (!place) return std::unexpected(std::move(place).error().within(path));
+    const Dims wanted = shape ? *shape : shape_of(name, is_bare, place->shape);
+    const std::int64_t elements = SW_TRY(element_count(wanted));
+    const bool is_it = element_count(place->shape) == elements && place->strides.empty() &&
+                       (is_bare || place->shape == wanted);
+    if (!is_it) {
+      return fail(Code::kZeroLayout, "{}: found shape {}, expected {} of the parameter {}", path,
+                  to_string(place->shape), to_string(wanted), printable(name));
+    }
+    shape = wanted;
+    expect_record(*checkpoint_.files, file, *place, name);
+    const std::string called = kind == kMasterWeights ? name : join_state_name(kind, name);
+    const FlatElements all{0, elements, file, place->range.offset};
+    return model_.add_flat({called, place->dtype, wanted}, std::span(&all, 1));
+  }
+
+  // What one model-parallel rank lists is the whole where there is no other.
+  [[nodiscard]] Dims shape_of(const std::string& name, bool is_bare, const Dims& stored) const {
+    const auto known = shapes_.find(name);
+    return known != shapes_.end() && (is_whole_ || is_bare) ? known->second : stored;
+  }
+
+  Status add_rest() {
+    std::vector<std::string> order;
+    std::vector<std::string> left_out;
+    for (const auto& [name, other] : models_.front().states.shared) {
+      if (model_.has(other) && !model_.has(name)) SW_TRY(model_.add_shared(name, other));
+    }
+    for (const RankModel& rank : models_) {
+      for (const StateTensor& tensor : rank.states.module) {
+        order.push_back(tensor.name);
+        if (model_.has(tensor.name)) continue;
+        if (!is_whole_) {
+          left_out.push_back(tensor.name);
+          continue;
+        }
+        const bool is_placeholder = !cut_.empty() && element_count(tensor.place.shape) == 0;
+        if (is_placeholder) {
+          return fail(Code::kZeroLayout,
+                      "parameter {}: the model has it, but it has no folder in {}",
+                      printable(tensor.name), kUniversalFolder);
+        }
+        SW_TRY(model_.add_whole(tensor.name, rank.file, tensor.place));
+      }
+    }
+    if (!left_out.empty()) {
+      checkpoint_.notes.push_back(
+          fmt::format("{} tensors that only model-parallel ranks have are left out: {}",
+                      left_out.size(), name_list(left_out)));
+    }
+    model_.finish(order);
+    return {};
+  }
+
+  Checkpoint& checkpoint_;
+  Defects& defects_;
+  ModelCatalog model_;
+  std::vector<RankModel> models_;
+  std::map<std::int64_t, std::size_t> cut_;  // by data-parallel rank, under ZeRO 3
+  std::map<std::string, Dims, std::less<>> shapes_;
+  bool is_whole_ = true;  // no model-parallel rank has a part of it
+};
+
+}  // namespace
+
+Status read_universal(Checkpoint& checkpoint, Defects& defects) {
+  return defects.report(UniversalReader(checkpoint, defects).read());
+}
+
+}  // namespace shardwright

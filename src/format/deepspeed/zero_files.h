@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+#include "shardwright/storage.h"
+
+namespace shardwright {
+
+/// The files of a DeepSpeed checkpoint's folder, by the data-parallel rank that saved them.
+struct ZeroFiles {
+  std::map<std::int64_t, std::string> optimizer;
+  std::map<std::int64_t, std::string> model;  ///< of ZeRO 3; of others one, as rank 0's
+};
+
+/// Errors: kZeroLayout for two files of one rank, for ranks that are missing among those there and
+/// for a folder without a model's file; kUnsupportedFormat for a model that several model-parallel
+/// ranks share.
+[[nodiscard]] Result<ZeroFiles> list_zero_files(std::span<const DirectoryEntry> entries);
+
+}  // namespace shardwright

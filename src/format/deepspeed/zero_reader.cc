@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/deepspeed/zero_reader.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "dcp/guarded_storage.h"
+#include "format/deepspeed/model_catalog.h"
+#include "format/deepspeed/model_states.h"
+#include "format/deepspeed/optimizer_states.h"
+#include "format/deepspeed/rank_models.h"
+#include "format/deepspeed/zero_files.h"
+#include "io/source_files.h"
+#include "layout/state_name.h"
+
+namespace shardwright {
+namespace {
+
+// One rank's share of the optimizer.
+struct RankShare {
+  std::uint32_t file = 0;
+  OptimizerStates states;
+};
+
+// Values that all files of a save have alike, and whose they are.
+template <class T>
+Status check_alike(std::string_view what, const T& found, const std::string& file,
+                   const T& expected, const std::string& first) {
+  if (found == expected) return {};
+  return fail(Code::kZeroLayout,
+              "{}: found {} {}, expected {} as in {}; keep the files of one save", file, what,
+              found, expected, first);
+}
+
+class ZeroReader {
+ public:
+  explicit ZeroReader(Checkpoint& checkpoint) : checkpoint_(checkpoint), model_(checkpoint) {}
+
+  Status read() {
+    const std::vector<DirectoryEntry> entries = SW_TRY(checkpoint_.directory->list(""));
+    const ZeroFiles files = SW_TRY(list_zero_files(entries));
+    for (const auto& [rank, name] : files.model) {
+      RankModel& model = models_.emplace_back();
+      model.file = number_of(name);
+      const auto file = SW_TRY(checkpoint_.files->get(model.file));
+      model.states = SW_TRY(read_model_states(*file));
+    }
+    for (const auto& [rank, name] : files.optimizer) {
+      RankShare& share = shares_.emplace_back();
+      share.file = number_of(name);
+      const auto file = SW_TRY(checkpoint_.files->get(share.file));
+      share.states = SW_TRY(read_optimizer_states(*file));
+    }
+    SW_TRY(check_models());
+    SW_TRY(check_shares());
+    SW_TRY(add_buffers());
+    SW_TRY(add_frozen(models_, is_third(), checkpoint_, model_));
+    SW_TRY(add_trained());
+    SW_TRY(add_rest());
+    finish();
+    return {};
+  }
+
+ private:
+  [[nodiscard]] const ModelStates& first() const { return models_.front().states; }
+  [[nodiscard]] const std::string& path(std::uint32_t file) const {
+    return checkpoint_.catalog.files[file];
+  }
+  [[nodiscard]] bool is_third() const {
+    return !shares_.empty() && shares_.front().states.stage == 3;
+  }
+  [[nodiscard]] std::size_t ranks() const { return shares_.size(); }
+
+  std::uint32_t number_of(const std::string& name) {
+    checkpoint_.catalog.files.push_back(name);
+    return checkpoint_.files->add(name);
+  }
+
+  Status check_models() const {
+    SW_TRY(check_rank_models(models_, checkpoint_.catalog));
+    const RankModel& one = models_.front();
+    const std::string& name = path(one.file);
+    if (one.states.model_ranks.value_or(1) > 1) {
+      return fail(Code::kUnsupportedFormat,
+                  "{}: it is of {} model-parallel ranks, and no rule says how these tensors are "
+                  "cut; DeepSpeed's ds_to_universal.py puts them together where the run recorded "
+                  "it, and its universal checkpoint is read",
+                  name, *one.states.model_ranks);
+    }
+    if (!shares_.empty() || !one.states.has_groups) return {};
+    return fail(Code::kZeroLayout,
+                "{}: its parameters are in *_optim_states.pt files, and none is there; copy them "
+                "too",
+                name);
+  }
+
+  Status check_shares() const {
+    if (shares_.empty()) return {};
+    const RankShare& one = shares_.front();
+    const std::string& name = path(one.file);
+    for (const RankShare& share : shares_) {
+      const std::string& file = path(share.file);
+      SW_TRY(check_alike("ZeRO stage", share.states.stage, file, one.states.stage, name));
+      SW_TRY(check_alike("shares of", share.states.ranks, file, one.states.ranks, name));
+      SW_TRY(check_alike("step", share.states.step.value_or(-1), file, one.states.step.value_or(-1),
+                         name));
+      SW_TRY(check_buffers(share));
+    }
+    const auto there = static_cast<std::int64_t>(ranks());
+    if (one.states.ranks != there) {
+      return fail(Code::kZeroLayout, "{}: it was saved by {} ranks, but files of {} are here; {}",
+                  name, one.states.ranks, there,
+                  one.states.ranks > there
+                      ? fmt::format("copy that of rank {} and further ones too", there)
+                      : "keep the files of one save");
+    }
+    const std::size_t expected = is_third() ? ranks() : 1;
+    if (models_.size() != expected) {
+      return fail(Code::kZeroLayout, "found {} *_model_states.pt files, expected {} beside {}",
+                  models_.size(), expected, name);
+    }
+    if (first().has_groups) return {};
+    return fail(Code::kZeroLayout, "{}: no 'param_shapes' names the parameters of {}",
+                path(models_.front().file), name);
+  }
+
+  // All ranks have the same states, in the same precision.
+  Status check_buffers(const RankShare& share) const {
+    const std::vector<ZeroBuffers>& expected = shares_.front().states.groups;
+    const std::vector<ZeroBuffers>& found = share.states.groups;
+    const auto have_same_dtype = [](const LocatedTensor& a, const LocatedTensor& b) {
+      return a.dtype == b.dtype;
+    };
+    const bool are_alike =
+        std::ranges::equal(found, expected, [&](const ZeroBuffers& a, const ZeroBuffers& b) {
+          return have_same_dtype(a.weights, b.weights) &&
+                 std::ranges::equal(a.states, b.states, [&](const auto& x, const auto& y) {
+                   return x.first == y.first && have_same_dtype(x.second, y.second);
+                 });
+        });
+    if (are_alike) return {};
+    return fail(Code::kZeroLayout,
+                "{}: its groups or their states are not those of {}; keep the files of one save",
+                path(share.file), path(shares_.front().file));
+  }
+
+  Status add_buffers() {
+    const std::set<std::string, std::less<>> buffers(first().buffers.begin(),
+                                                     first().buffers.end());
+    for (const StateTensor& tensor : first().module) {
+      if (!buffers.contains(tensor.name)) continue;
+      SW_TRY(model_.add_whole(tensor.name, models_.front().file, tensor.place));
+    }
+    return {};
+  }
+
+  Status add_trained() {
+    if (shares_.empty()) return {};
+    std::vector<ZeroGroup> groups = first().groups;
+    SW_TRY(take_paddings(groups));
+    ZeroSizes sizes;
+    for (const RankShare& share : shares_) {
+      std::vector<std::int64_t>& of_rank = sizes.emplace_back();
+      for (const ZeroBuffers& group : share.states.groups) {
+        of_rank.push_back(group.weights.shape[0]);
+      }
+    }
+    const auto pieces =
+        SW_TRY(is_third() ? cut_parameters(groups, sizes) : cut_groups(groups, sizes));
+    std::vector<const ZeroParameter*> parameters;
+    for (const ZeroGroup& group : groups) {
+      for (const ZeroParameter& parameter : group) parameters.push_back(&parameter);
+    }
+    SW_TRY(check_fragments(pieces, parameters));
+    expect_records();
+    for (std::size_t next = 0, p = 0; p < parameters.size(); ++p) {
+      const std::size_t begin = next;
+      while (next < pieces.size() && pieces[next].parameter == p) ++next;
+      SW_TRY(add_parameter(*parameters[p], std::span(pieces).subspan(begin, next - begin)));
+    }
+    return {};
+  }
+
+  Status take_paddings(std::vector<ZeroGroup>& groups) const {
+    const std::vector<std::vector<std::int64_t>>& paddings = shares_.front().states.paddings;
+    if (is_third() || paddings.empty()) return {};
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (paddings.size() != groups.size() || paddings[g].size() != groups[g].size()) {
+        return fail(Code::kZeroLayout,
+                    "{}: 'param_alignment_paddings' are not those of its parameters",
+                    path(shares_.front().file));
+      }
+      for (std::size_t i = 0; i < groups[g].size(); ++i) groups[g][i].padding = paddings[g][i];
+    }
+    return {};
+  }
+
+  // Each buffer's record is read for many parameters; what is wrong with it names its file.
+  void expect_records() {
+    for (const RankShare& share : shares_) {
+      for (std::size_t g = 0; g < share.states.groups.size(); ++g) {
+        const ZeroBuffers& buffers = share.states.groups[g];
+        const std::string group = fmt::format("of group {}", g);
+        expect_record(*checkpoint_.files, share.file, buffers.weights, group);
+        for (const auto& [kind, place] : buffers.states) {
+          expect_record(*checkpoint_.files, share.file, place, group);
+        }
+      }
+    }
+  }
+
+  // Newer files say where each parameter's part is: what follows from the order must be that.
+  Status check_fragments(std::span<const ZeroPiece> pieces,
+                         std::span<const ZeroParameter* const> parameters) const {
+    for (std::size_t rank = 0; rank < ranks(); ++rank) {
+      for (std::size_t g = 0; g < shares_[rank].states.groups.size(); ++g) {
+        SW_TRY(check_fragments_of(rank, g, pieces, parameters));
+      }
+    }
+    return {};
+  }
+
+  Status check_fragments_of(std::size_t rank, std::size_t group, std::span<const ZeroPiece> pieces,
+                            std::span<const ZeroParameter* const> parameters) const {
+    const std::vector<ZeroFragment>& fragments = shares_[rank].states.groups[group].fragments;
+    if (fragments.empty()) return {};
+    std::map<std::string_view, const ZeroPiece*> by_name;
+    for (const ZeroPiece& piece : pieces) {
+      if (piece.rank != rank || piece.group != group) continue;
+      by_name.emplace(parameters[piece.parameter]->name, &piece);
+    }
+    for (const ZeroFragment& fragment : fragments) {
+      if (fragment.elements == 0) continue;
+      const auto found = by_name.find(fragment.name);
+      const bool is_it = found != by_name.end() && found->second->at == fragment.at &&
+                         found->second->to - found->second->from == fragment.elements;
+      if (!is_it) return refuse_fragment(rank, group, fragment.name);
+      by_name.erase(found);
+    }
+    if (by_name.empty()) return {};
+    return refuse_fragment(rank, group, by_name.begin()->first);
+  }
+
+  std::unexpected<Error> refuse_fragment(std::size_t rank, std::size_t group,
+                                         std::string_view name) const {
+    return fail(Code::kZeroLayout,
+                "{}: parameter {} is not where 'param_shapes' of {} has it in group {}; keep the "
+                "files of one save",
+                path(shares_[rank].file), printable(name), path(models_.front().file), group);
+  }
+
+  Status add_parameter(const ZeroParameter& parameter, std::span<const ZeroPiece> pieces) {
+    const auto add = [&](std::string name, auto buffer_of) -> Status {
+      DType dtype = DType::kF32;
+      std::vector<FlatElements> elements;
+      for (const ZeroPiece& piece : pieces) {
+        const RankShare& share = shares_[piece.rank];
+        const LocatedTensor& buffer = buffer_of(share.states.groups[piece.group]);
+        if (elements.empty()) dtype = buffer.dtype;
+        elements.push_back(elements_in(piece, share.file, buffer));
+      }
+      return model_.add_flat({std::move(name), dtype, parameter.shape}, elements);
+    };
+    SW_TRY(add(parameter.name,
+               [](const ZeroBuffers& group) -> const LocatedTensor& { return group.weights; }));
+    for (const std::string& kind : kinds_of(pieces)) {
+      SW_TRY(add(join_state_name(kind, parameter.name),
+                 [&](const ZeroBuffers& group) -> const LocatedTensor& {
+                   return group.states.find(kind)->second;
+                 }));
+    }
+    return {};
+  }
+
+  // Of the states that every buffer with a piece of the parameter has.
+  [[nodiscard]] std::vector<std::string> kinds_of(std::span<const ZeroPiece> pieces) const {
+    std::vector<std::string> kinds;
+    if (pieces.empty()) return kinds;
+    const auto states_of = [&](const ZeroPiece& piece) -> const auto& {
+      return shares_[piece.rank].states.groups[piece.group].states;
+    };
+    for (const auto& [kind, place] : states_of(pieces.front())) {
+      if (std::ranges::all_of(
+              pieces, [&](const ZeroPiece& piece) { return states_of(piece).contains(kind); })) {
+        kinds.push_back(kind);
+      }
+    }
+    return kinds;
+  }
+
+  // Other names of tensors; then what the model has beside all of it: ZeRO 1 keeps frozen
+  // parameters there only.
+  Status add_rest() {
+    for (const auto& [name, other] : first().shared) {
+      if (model_.has(other) && !model_.has(name)) SW_TRY(model_.add_shared(name, other));
+    }
+    std::vector<std::string> as_stored;
+    for (const StateTensor& tensor : first().module) {
+      if (model_.has(tensor.name)) continue;
+      const bool is_placeholder = is_third() && element_count(tensor.place.shape) == 0;
+      if (is_placeholder) {
+        return fail(Code::kZeroLayout,
+                    "parameter {}: the model has it, but no rank's buffers do; it was frozen and "
+                    "left out when this was saved, or 'param_shapes' is of another model",
+                    printable(tensor.name));
+      }
+      SW_TRY(model_.add_whole(tensor.name, models_.front().file, tensor.place));
+      as_stored.push_back(tensor.name);
+    }
+    if (!as_stored.empty() && !shares_.empty()) {
+      checkpoint_.notes.push_back(
+          fmt::format("{} tensors are not the optimizer's and are taken as the model has them: {}",
+                      as_stored.size(), name_list(as_stored)));
+    }
+    return {};
+  }
+
+  void finish() {
+    std::vector<std::string> order;
+    for (const StateTensor& tensor : first().module) order.push_back(tensor.name);
+    model_.finish(order);
+    const std::vector<std::string>& left_out = first().left_out;
+    if (!left_out.empty()) {
+      checkpoint_.notes.push_back(fmt::format("{} entries are not tensors and are left out: {}",
+                                              left_out.size(), name_list(left_out)));
+    }
+    if (shares_.empty()) return;
+    const std::vector<std::string>& states = shares_.front().states.left_out;
+    if (!states.empty()) {
+      checkpoint_.notes.push_back(
+          fmt::format("states of the optimizer that are not like its weights are left out: {}",
+                      name_list(states)));
+    }
+  }
+
+  Checkpoint& checkpoint_;
+  ModelCatalog model_;
+  std::vector<RankModel> models_;
+  std::vector<RankShare> shares_;
+};
+
+}  // namespace
+
+Status read_zero(Checkpoint& checkpoint, Defects& defects) {
+  return defects.report(ZeroReader(checkpoint).read());
+}
+
+}  // namespace shardwright

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/near_config.h"
+
+#include <array>
+#include <filesystem>
+
+#include "base/fail.h"
+#include "format/added_document.h"
+#include "format/carried_files.h"
+#include "format/folder.h"
+#include "format/model_files.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::array<std::string_view, 3> kPlaces = {"", "huggingface", "hf_assets"};
+constexpr std::string_view kConfigFile = "config.json";
+
+// Whether a folder above holds a config, which is taken then, and what describes the model beside
+// it. That it can't be looked into is no error of this model's.
+Result<bool> take_from(const std::filesystem::path& folder, Checkpoint& checkpoint,
+                       Defects& defects) {
+  for (const std::string_view place : kPlaces) {
+    const std::string path = path_in(folder.string(), place);
+    auto opened = open_local_directory(path);
+    if (!opened || !(*opened)->exists(kConfigFile)) continue;
+    const std::shared_ptr<const Directory> directory = *std::move(opened);
+    checkpoint.hf_config = SW_TRY(read_if_there(*directory, kConfigFile, kMostTextBytes));
+    for (const DirectoryEntry& entry : SW_TRY(directory->list(""))) {
+      if (entry.is_directory || !describes_model(entry.name)) continue;
+      if (entry.problem) {
+        SW_TRY(defects.report(std::unexpected(*entry.problem)));
+        continue;
+      }
+      SW_TRY(add_document(directory, entry.name, entry.name, checkpoint));
+    }
+    checkpoint.notes.push_back(fmt::format(
+        "config.json and what else describes the model are those of {}; --hf-config names others",
+        path));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Status read_near_config(Checkpoint& checkpoint, Defects& defects) {
+  if (!checkpoint.hf_config.empty()) return {};
+  for (const std::string_view place : kPlaces) {
+    if (!checkpoint.directory->exists(path_in(place, kConfigFile))) continue;
+    if (!place.empty()) {
+      checkpoint.notes.push_back(fmt::format("config.json is that of {}", place));
+    }
+    return read_hf_artifacts(checkpoint, defects, place);
+  }
+  std::error_code ignored;
+  const auto own = std::filesystem::absolute(checkpoint.location.path, ignored).lexically_normal();
+  if (ignored) return {};
+  const std::filesystem::path above = own.parent_path();
+  if (SW_TRY(take_from(above, checkpoint, defects))) return {};
+  SW_TRY(take_from(above.parent_path(), checkpoint, defects));
+  return {};
+}
+
+}  // namespace shardwright

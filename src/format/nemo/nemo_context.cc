@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/nemo/nemo_context.h"
+
+#include <array>
+#include <filesystem>
+
+#include "base/fail.h"
+#include "format/added_document.h"
+#include "format/carried_files.h"
+#include "format/folder.h"
+#include "format/model_files.h"
+#include "format/nemo/nemo_config.h"
+#include "io/source_files.h"
+#include "state/run_config.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kNemoModelFile = "model.yaml";
+// Where a tokenizer's files are: its own folder, or beside model.yaml.
+constexpr std::array<std::string_view, 3> kTokenizerFolders = {"nemo_tokenizer", "artifacts", ""};
+
+Result<std::shared_ptr<const Directory>> open_context(const Checkpoint& checkpoint) {
+  std::error_code error;
+  const std::filesystem::path data = std::filesystem::absolute(checkpoint.location.path, error);
+  const std::filesystem::path context = data.parent_path() / "context";
+  if (error || !std::filesystem::is_directory(context, error)) {
+    return std::shared_ptr<const Directory>();
+  }
+  return std::shared_ptr<const Directory>(SW_TRY(open_local_directory(context.string())));
+}
+
+// The first folder that has any.
+Status add_tokenizer(const std::shared_ptr<const Directory>& context, Checkpoint& checkpoint,
+                     Defects& defects) {
+  for (const std::string_view folder : kTokenizerFolders) {
+    if (!folder.empty() && !context->exists(folder)) continue;
+    const std::size_t before = checkpoint.artifacts.size();
+    for (const DirectoryEntry& entry : SW_TRY(context->list(folder))) {
+      if (entry.is_directory || !describes_model(entry.name) || entry.name == "config.json") {
+        continue;
+      }
+      if (entry.problem) {
+        SW_TRY(defects.report(std::unexpected(*entry.problem)));
+        continue;
+      }
+      SW_TRY(add_document(context, path_in(folder, entry.name), entry.name, checkpoint));
+    }
+    if (checkpoint.artifacts.size() == before) continue;
+    checkpoint.notes.push_back(fmt::format(
+        "the tokenizer goes along: {} files of {}", checkpoint.artifacts.size() - before,
+        folder.empty() ? "context" : fmt::format("context/{}", folder)));
+    return {};
+  }
+  checkpoint.notes.emplace_back(
+      "no tokenizer's files are in context: a tokenizer that NeMo only "
+      "names is to be put beside the model by hand");
+  return {};
+}
+
+}  // namespace
+
+Status read_nemo_context(Checkpoint& checkpoint, Defects& defects) {
+  const std::shared_ptr<const Directory> context = SW_TRY(open_context(checkpoint));
+  if (context == nullptr) {
+    checkpoint.notes.emplace_back(
+        "no folder 'context' is beside it, which has the model's configuration and tokenizer; "
+        "what the model is follows from its tensors or --hf-config");
+    return {};
+  }
+  if (checkpoint.arguments.empty() && context->exists(kNemoModelFile)) {
+    const std::string yaml = SW_TRY(read_whole(*context, kNemoModelFile, kMostTextBytes));
+    auto config = read_model_section(yaml, "config", "context/model.yaml");
+    if (!config) {
+      SW_TRY(defects.report(std::unexpected(config.error())));
+    } else {
+      checkpoint.arguments = *std::move(config);
+    }
+    take_vocabulary(checkpoint.catalog, checkpoint.arguments);
+  }
+  return add_tokenizer(context, checkpoint, defects);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/peft/adapter.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "format/hf/hf_reader.h"
+#include "io/source_files.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kAdapterConfig = "adapter_config.json";
+constexpr std::string_view kAdapterWeights = "adapter_model.safetensors";
+constexpr std::string_view kAdapterPickle = "adapter_model.bin";
+constexpr std::uint64_t kMostAdapterConfigBytes = std::uint64_t{16} << 20;
+// What PEFT's wrappers put in front of each name.
+constexpr std::string_view kWrapperPrefix = "base_model.model.";
+
+enum class AdapterRole : std::uint8_t {
+  kIn,
+  kOut,
+  kEmbeddingIn,
+  kEmbeddingOut,
+  kBias,
+  kMagnitude,
+  kSaved
+};
+
+// A tensor's name taken apart.
+struct AdapterPart {
+  AdapterRole role = AdapterRole::kSaved;
+  std::string target;  // of kSaved the tensor, else the module
+};
+
+std::vector<std::string_view> words_in(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (true) {
+    const std::size_t dot = text.find('.');
+    words.push_back(text.substr(0, dot));
+    if (dot == std::string_view::npos) return words;
+    text.remove_prefix(dot + 1);
+  }
+}
+
+std::string joined_words(const std::vector<std::string_view>& words) {
+  return fmt::format("{}", fmt::join(words, "."));
+}
+
+// The role of what follows the module's name: `lora_A.weight`, and with the adapter's name in
+// between, as PEFT has it in memory, `lora_A.default.weight`.
+std::optional<AdapterRole> adapter_role_of(std::vector<std::string_view> words) {
+  const std::string_view kind = words.front();
+  words.erase(words.begin());
+  const bool ends_in_name = !words.empty() && (words.back() == "weight" || words.back() == "bias");
+  const std::string_view last = ends_in_name ? words.back() : std::string_view();
+  if (ends_in_name) words.pop_back();
+  if (!words.empty() && words.front() == "default") words.erase(words.begin());
+  if (!words.empty()) return std::nullopt;
+  if (kind == "lora_A" && last == "weight") return AdapterRole::kIn;
+  if (kind == "lora_B" && last == "weight") return AdapterRole::kOut;
+  if (kind == "lora_B" && last == "bias") return AdapterRole::kBias;
+  if (kind == "lora_embedding_A" && last.empty()) return AdapterRole::kEmbeddingIn;
+  if (kind == "lora_embedding_B" && last.empty()) return AdapterRole::kEmbeddingOut;
+  if (kind == "lora_magnitude_vector" && last != "bias") return AdapterRole::kMagnitude;
+  return std::nullopt;
+}
+
+std::optional<AdapterPart> adapter_part_of(std::string_view name) {
+  if (!name.starts_with(kWrapperPrefix)) return std::nullopt;
+  std::vector<std::string_view> words = words_in(name.substr(kWrapperPrefix.size()));
+  if (std::ranges::any_of(words, &std::string_view::empty)) return std::nullopt;
+  const auto lora =
+      std::ranges::find_if(words, [](std::string_view word) { return word.starts_with("lora_"); });
+  if (lora != words.end()) {
+    if (lora == words.begin()) return std::nullopt;
+    const std::optional<AdapterRole> role = adapter_role_of({lora, words.end()});
+    words.erase(lora, words.end());
+    if (!role || words.back() == "base_layer") return std::nullopt;
+    return AdapterPart{*role, joined_words(words)};
+  }
+  const auto original = std::ranges::find(words, "original_module");
+  if (words.size() < 2 || original != words.end()) return std::nullopt;
+  const auto saved = std::ranges::find(words, "modules_to_save");
+  if (saved != words.end()) {
+    // With the adapter's name behind it.
+    if (words.end() - saved < 3 || *(saved + 1) != "default") return std::nullopt;
+    words.erase(saved, saved + 2);
+  } else if (words[words.size() - 2] == "base_layer") {
+    words.erase(words.end() - 2);
+  }
+  if (words.size() < 2) return std::nullopt;
+  return AdapterPart{AdapterRole::kSaved, joined_words(words)};
+}
+
+// As their ends are called in the models that PEFT saves them of without being asked.
+bool is_embedding_or_head(std::string_view module) {
+  return module.ends_with("embed_tokens") || module.ends_with("lm_head");
+}
+
+bool may_be_saved_by(const LoraConfig& config, std::string_view tensor) {
+  const std::string_view module = tensor.substr(0, tensor.rfind('.'));
+  return config.saves(module) || is_embedding_or_head(module) ||
+         (config.saves_biases && tensor.ends_with(".bias"));
+}
+
+// The parts of a module, by role.
+using AdapterParts = std::map<AdapterRole, std::uint32_t>;
+
+class AdapterOpening {
+ public:
+  explicit AdapterOpening(std::string path) { adapter_.path = std::move(path); }
+
+  Result<PeftAdapter> run() {
+    adapter_.folder = SW_TRY(open_local_directory(adapter_.path));
+    adapter_.config = SW_TRY(config());
+    SW_TRY(read_header());
+    SW_TRY(sort_tensors());
+    for (const auto& [name, found] : found_) SW_TRY(add_module(name, found));
+    if (adapter_.modules.empty() && adapter_.saved.empty()) {
+      return fail(Code::kNothingStored, "{}: found no tensors, expected those of an adapter",
+                  kAdapterWeights);
+    }
+    return std::move(adapter_);
+  }
+
+ private:
+  Result<LoraConfig> config() {
+    const Result<std::string> text =
+        read_whole(*adapter_.folder, std::string(kAdapterConfig), kMostAdapterConfigBytes);
+    if (!text && text.error().code == Code::kNotFound) {
+      return fail(Code::kConfigMissing,
+                  "found no {}, expected the folder of an adapter, as PEFT's save_pretrained() "
+                  "writes it",
+                  kAdapterConfig);
+    }
+    if (!text) return std::unexpected(text.error());
+    return read_lora_config(*text);
+  }
+
+  Status read_header() {
+    const std::vector<DirectoryEntry> entries = SW_TRY(adapter_.folder->list(""));
+    const auto has = [&](std::string_view name) {
+      return std::ranges::any_of(entries,
+                                 [&](const DirectoryEntry& entry) { return entry.name == name; });
+    };
+    if (!has(kAdapterWeights) && has(kAdapterPickle)) {
+      return fail(Code::kUnsupportedFormat,
+                  "found {}, expected {}; load the adapter with PEFT and save it again, which "
+                  "writes that",
+                  kAdapterPickle, kAdapterWeights);
+    }
+    if (!has(kAdapterWeights)) return fail(Code::kNotFound, "{}: not found", kAdapterWeights);
+    SourceFiles files(*adapter_.folder, {}, 1);
+    return add_safetensors(*adapter_.folder, std::string(kAdapterWeights), files, adapter_.catalog);
+  }
+
+  [[nodiscard]] const TensorDesc& desc(std::uint32_t tensor) const {
+    return adapter_.catalog.tensors[tensor].desc;
+  }
+
+  Status sort_tensors() {
+    std::vector<std::string> unknown;
+    for (std::uint32_t i = 0; i < adapter_.catalog.tensors.size(); ++i) {
+      const std::string& name = desc(i).name;
+      const std::optional<AdapterPart> part = adapter_part_of(name);
+      if (!part ||
+          (part->role == AdapterRole::kSaved && !may_be_saved_by(adapter_.config, part->target))) {
+        unknown.push_back(name);
+        continue;
+      }
+      if (part->role == AdapterRole::kSaved) {
+        adapter_.saved.push_back({part->target, i});
+        continue;
+      }
+      const auto [at, is_new] = found_[part->target].emplace(part->role, i);
+      if (is_new) continue;
+      return fail(Code::kDuplicateName, "{}: tensors {} and {} say the same", kAdapterWeights,
+                  printable(desc(at->second).name), printable(name));
+    }
+    std::ranges::sort(adapter_.saved, {}, &SavedTensor::name);
+    const auto twice = std::ranges::adjacent_find(adapter_.saved, {}, &SavedTensor::name);
+    if (twice != adapter_.saved.end()) {
+      return fail(Code::kDuplicateName, "{}: tensors {} and {} say the same", kAdapterWeights,
+                  printable(desc(twice->tensor).name), printable(desc((twice + 1)->tensor).name));
+    }
+    if (unknown.empty()) return {};
+    return fail(Code::kUnmatchedSource,
+                "{}: {} neither of LoRA nor of what {} lists in modules_to_save: {}",
+                kAdapterWeights, unknown.size() == 1 ? "a tensor is" : "tensors are",
+                kAdapterConfig, name_list(unknown));
+  }
+
+  Status add_module(const std::string& name, const AdapterParts& found) {
+    const auto find = [&](AdapterRole role) -> std::optional<std::uint32_t> {
+      const auto at = found.find(role);
+      return at == found.end() ? std::nullopt : std::optional(at->second);
+    };
+    const bool is_embedding =
+        found.contains(AdapterRole::kEmbeddingIn) || found.contains(AdapterRole::kEmbeddingOut);
+    const auto in = find(is_embedding ? AdapterRole::kEmbeddingIn : AdapterRole::kIn);
+    const auto out = find(is_embedding ? AdapterRole::kEmbeddingOut : AdapterRole::kOut);
+    const bool is_mixed =
+        is_embedding && (found.contains(AdapterRole::kIn) || found.contains(AdapterRole::kOut) ||
+                         found.contains(AdapterRole::kBias));
+    if (!in || !out || is_mixed) {
+      return fail(Code::kUnmatchedSource,
+                  "{}: module {}: found {}, expected lora_A and lora_B, or both of an embedding",
+                  kAdapterWeights, printable(name), names_of(found));
+    }
+    LoraModule module{
+        name, is_embedding, *in, *out, find(AdapterRole::kBias), find(AdapterRole::kMagnitude)};
+    SW_TRY(check_ranks(module));
+    if (module.magnitude.has_value() != adapter_.config.uses_dora) {
+      return fail(Code::kUnmatchedSource,
+                  "{}: module {}: found {} lora_magnitude_vector, but {} "
+                  "says use_dora {}",
+                  kAdapterWeights, printable(name), module.magnitude ? "a" : "no", kAdapterConfig,
+                  adapter_.config.uses_dora);
+    }
+    adapter_.modules.push_back(std::move(module));
+    return {};
+  }
+
+  [[nodiscard]] std::string names_of(const AdapterParts& found) const {
+    std::vector<std::string> names;
+    for (const auto& [role, tensor] : found) names.push_back(desc(tensor).name);
+    return name_list(names);
+  }
+
+  [[nodiscard]] Status check_ranks(const LoraModule& module) const {
+    const TensorDesc& in = desc(module.in);
+    const TensorDesc& out = desc(module.out);
+    if (in.shape.size() != 2 || out.shape.size() != 2) {
+      return fail(Code::kUnsupportedFormat,
+                  "{}: tensors {} {} and {} {} are of a convolution; only matrices are supported",
+                  kAdapterWeights, printable(in.name), to_string(in.shape), printable(out.name),
+                  to_string(out.shape));
+    }
+    if (in.shape[0] != out.shape[1]) {
+      return fail(Code::kShapeMismatch, "{}: tensors {} {} and {} {} do not have the same rank",
+                  kAdapterWeights, printable(in.name), to_string(in.shape), printable(out.name),
+                  to_string(out.shape));
+    }
+    const std::int64_t rank = adapter_.config.rank_of(module.name);
+    if (in.shape[0] == rank) return {};
+    return fail(Code::kShapeMismatch, "{}: tensor {} {}: found rank {}, expected {} as {} says",
+                kAdapterWeights, printable(in.name), to_string(in.shape), in.shape[0], rank,
+                kAdapterConfig);
+  }
+
+  PeftAdapter adapter_;
+  std::map<std::string, AdapterParts, std::less<>> found_;
+};
+
+}  // namespace
+
+Result<PeftAdapter> open_peft_adapter(const std::string& path) {
+  Result<PeftAdapter> adapter = AdapterOpening(path).run();
+  if (adapter) return adapter;
+  return std::unexpected(std::move(adapter).error().within(path));
+}
+
+}  // namespace shardwright

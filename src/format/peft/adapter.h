@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "format/peft/lora_config.h"
+#include "shardwright/catalog.h"
+#include "shardwright/storage.h"
+
+namespace shardwright {
+
+/// What an adapter has for one module of the base model; tensors are indexes into
+/// PeftAdapter::catalog.
+struct LoraModule {
+  std::string name;  ///< in the base model, without `.weight`
+  bool is_embedding = false;
+  std::uint32_t in = 0;                    ///< lora_A: [rank, inputs]
+  std::uint32_t out = 0;                   ///< lora_B: [outputs, rank]
+  std::optional<std::uint32_t> bias;       ///< of lora_B: [outputs]
+  std::optional<std::uint32_t> magnitude;  ///< of DoRA: [outputs]
+};
+
+/// A tensor of the base model that the adapter has a whole new one for.
+struct SavedTensor {
+  std::string name;  ///< in the base model
+  std::uint32_t tensor = 0;
+};
+
+/// A folder that PEFT wrote: adapter_config.json and adapter_model.safetensors.
+struct PeftAdapter {
+  std::string path;
+  std::shared_ptr<const Directory> folder;
+  LoraConfig config;
+  Catalog catalog;  ///< its one file
+  std::vector<LoraModule> modules;
+  std::vector<SavedTensor> saved;
+};
+
+/// Opens an adapter and reads its config and the header of its tensors. Errors: kConfigMissing
+/// without an adapter_config.json; kNotFound without adapter_model.safetensors; kUnsupportedFormat
+/// where it is a pickle; those of read_lora_config; kUnmatchedSource naming tensors whose names
+/// mean nothing, or of which a half is missing; kShapeMismatch with both where lora_A, lora_B and
+/// the config do not have the same rank.
+[[nodiscard]] Result<PeftAdapter> open_peft_adapter(const std::string& path);
+
+}  // namespace shardwright

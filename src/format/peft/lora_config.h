@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "shardwright/error.h"
+
+namespace shardwright {
+
+/// What PEFT's adapter_config.json says of a LoRA adapter, as far as merging needs it.
+struct LoraConfig {
+  std::int64_t rank = 8;
+  double alpha = 8;
+  bool uses_rslora = false;
+  bool uses_dora = false;
+  bool is_fan_in_fan_out = false;  ///< weights are stored [inputs, outputs]
+  bool saves_biases = false;
+  /// Modules with a rank or an alpha of their own, by the end of their name; the first that fits
+  /// counts. A name that begins with `^` is a whole one.
+  std::vector<std::pair<std::string, std::int64_t>> rank_pattern;
+  std::vector<std::pair<std::string, double>> alpha_pattern;
+  std::vector<std::string> modules_to_save;  ///< ends of names, not only at dots
+  std::string base_model;                    ///< base_model_name_or_path; may be empty
+
+  /// Of a module, by its name in the base model.
+  [[nodiscard]] std::int64_t rank_of(std::string_view module) const;
+  /// What its product is multiplied with: alpha by the rank, or by its square root with rsLoRA.
+  [[nodiscard]] float scale_of(std::string_view module) const;
+  /// Whether a module, or one around it, is in modules_to_save.
+  [[nodiscard]] bool saves(std::string_view module) const;
+};
+
+/// Reads an adapter_config.json. Errors: kJsonCorrupt for other types than PEFT writes or numbers
+/// that nothing can be; kUnsupportedFormat with the name of another peft_type than LORA, of an
+/// option that changes what an adapter means and is not supported, and of a key that is not known.
+[[nodiscard]] Result<LoraConfig> read_lora_config(std::string_view json);
+
+}  // namespace shardwright

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/partial_outputs.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include "base/fail.h"
+
+namespace shardwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPartial = ".partial-";
+constexpr std::string_view kParts = ".parts-";
+constexpr std::size_t kIdDigits = 16;
+constexpr std::string_view kOld = "-old";
+constexpr int kTurnTries = 200;
+constexpr long kTurnPause = 10'000'000;  // nanoseconds
+
+struct PartialName {
+  std::string target;
+  pid_t process = 0;
+  bool is_old = false;
+  bool is_hidden = false;
+};
+
+// `[.]NAME.partial-<pid>-<n>[-old]`, to the letter: a user's own file must not look like it.
+std::optional<PartialName> parse_partial_name(std::string_view name) {
+  const std::size_t at = name.rfind(kPartial);
+  if (at == std::string_view::npos) return std::nullopt;
+  PartialName found;
+  std::string_view number = name.substr(at + kPartial.size());
+  found.target = name.substr(0, at);
+  found.is_hidden = found.target.starts_with('.');
+  if (found.is_hidden) found.target.erase(0, 1);
+  found.is_old = number.ends_with(kOld);
+  if (found.is_old) number.remove_suffix(kOld.size());
+  const char* end = number.data() + number.size();
+  const auto pid = std::from_chars(number.data(), end, found.process);
+  int count = 0;
+  if (pid.ec != std::errc() || pid.ptr == end || *pid.ptr != '-') return std::nullopt;
+  const auto rest = std::from_chars(pid.ptr + 1, end, count);
+  const bool is_whole = rest.ec == std::errc() && rest.ptr == end && count >= 0;
+  if (!is_whole || found.process <= 0 || found.target.empty()) return std::nullopt;
+  return found;
+}
+
+// `.NAME.parts-<id>[-old]`: of no process in particular.
+std::optional<PartialName> parse_parts_name(std::string_view name) {
+  const std::size_t at = name.rfind(kParts);
+  if (at == std::string_view::npos || at < 2 || !name.starts_with('.')) return std::nullopt;
+  PartialName found;
+  std::string_view id = name.substr(at + kParts.size());
+  found.is_old = id.ends_with(kOld);
+  if (found.is_old) id.remove_suffix(kOld.size());
+  const bool is_id =
+      id.size() == kIdDigits && id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  if (!is_id) return std::nullopt;
+  found.target = name.substr(1, at - 1);
+  found.is_hidden = true;
+  return found;
+}
+
+std::optional<PartialName> parse_name(std::string_view name) {
+  auto found = parse_partial_name(name);
+  return found ? found : parse_parts_name(name);
+}
+
+bool process_lives(pid_t process) { return ::kill(process, 0) == 0 || errno != ESRCH; }
+
+UniqueFd open_for_lock(const std::string& path) {
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+}
+
+bool is_locked(const UniqueFd& file, FolderLock lock = FolderLock::kAlone) {
+  const int kind = lock == FolderLock::kAlone ? LOCK_EX : LOCK_SH;
+  return ::flock(file.get(), kind | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+std::uint64_t bytes_in(const std::string& path) {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  if (!fs::is_directory(fs::symlink_status(path, error))) {
+    struct stat details{};
+    return ::lstat(path.c_str(), &details) == 0 ? static_cast<std::uint64_t>(details.st_size) : 0;
+  }
+  for (fs::recursive_directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    struct stat details{};
+    if (::lstat(entry->path().c_str(), &details) == 0 && S_ISREG(details.st_mode)) {
+      bytes += static_cast<std::uint64_t>(details.st_size);
+    }
+  }
+  return bytes;
+}
+
+// A live run holds the lock. Its number tells little: in a container every program is process 1,
+// and it may be of another machine that shares this file system; it must do where there are no
+// locks. 0, for parts, is nobody's: such a file system keeps them.
+bool may_be_written(const std::string& path, pid_t process) {
+  const UniqueFd file = open_for_lock(path);
+  if (!file.valid()) return true;
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return false;
+  return errno == EWOULDBLOCK || process == 0 || process_lives(process);
+}
+
+PartialState state_of(const std::string& path, const PartialName& name) {
+  if (may_be_written(path, name.process)) return PartialState::kHeld;
+  if (!name.is_old) return PartialState::kAbandoned;
+  std::error_code error;
+  const fs::path target = fs::path(path).parent_path() / name.target;
+  const bool is_there = fs::symlink_status(target, error).type() != fs::file_type::not_found;
+  return is_there ? PartialState::kAbandoned : PartialState::kOnlyCopy;
+}
+
+}  // namespace
+
+Result<std::vector<PartialOutput>> list_partial_outputs(const std::string& folder) {
+  std::error_code error;
+  const fs::path place = fs::canonical(folder, error);
+  if (error) return fail_errno(error.value(), folder);
+  std::vector<PartialOutput> found;
+  for (fs::directory_iterator entry(place, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const auto name = parse_name(entry->path().filename().string());
+    if (!name) continue;
+    std::error_code ignored;
+    const fs::file_type type = entry->symlink_status(ignored).type();
+    // Folders are hidden, files are not; anything else was made by somebody else.
+    const bool is_ours =
+        name->is_hidden ? type == fs::file_type::directory : type == fs::file_type::regular;
+    if (!is_ours) continue;
+    const std::string path = entry->path().string();
+    found.push_back({path, name->target, state_of(path, *name), name->process, bytes_in(path)});
+  }
+  if (error) return fail_errno(error.value(), fmt::format("{}: cannot list", folder));
+  std::ranges::sort(found, {}, &PartialOutput::path);
+  return found;
+}
+
+Result<bool> remove_partial_output(const PartialOutput& output) {
+  // A run that has made its folder and has not locked it yet is in its turn.
+  const fs::path path(output.path);
+  const BeginningTurn turn(path.parent_path().string());
+  const auto name = parse_name(path.filename().string());
+  if (!name || state_of(output.path, *name) != PartialState::kAbandoned) return false;
+  std::error_code error;
+  fs::remove_all(output.path, error);
+  if (error) return fail_errno(error.value(), fmt::format("{}: cannot remove", output.path));
+  return true;
+}
+
+// Whoever looks whether a folder is held has the lock for a moment; somebody may hold one for
+// reasons of his own: not for ever, then.
+bool lock_patiently(const UniqueFd& folder, FolderLock lock) {
+  for (int i = 0; i < kTurnTries; ++i) {
+    if (!is_locked(folder, lock)) return true;
+    const timespec pause{0, kTurnPause};
+    ::nanosleep(&pause, nullptr);
+  }
+  return false;
+}
+
+BeginningTurn::BeginningTurn(const std::string& folder) : folder_(open_for_lock(folder)) {
+  lock_patiently(folder_);
+}
+
+std::optional<PartialOutput> rival_of(const std::string& target, const std::string& own) {
+  const fs::path wanted(target);
+  std::error_code error;
+  for (fs::directory_iterator entry(wanted.parent_path(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const auto name = parse_name(entry->path().filename().string());
+    if (!name || !name->is_hidden || name->is_old || name->target != wanted.filename()) continue;
+    const std::string path = entry->path().string();
+    if (path == own) continue;
+    const UniqueFd folder = open_for_lock(path);
+    if (folder.valid() && is_locked(folder)) {
+      return PartialOutput{path, name->target, PartialState::kHeld, name->process, 0};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string parts_folder(const std::string& target, std::string_view id) {
+  const fs::path path(target);
+  return (path.parent_path() / fmt::format(".{}{}{}", path.filename().string(), kParts, id))
+      .string();
+}
+
+}  // namespace shardwright

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/unique_fd.h"
+#include "shardwright/error.h"
+
+namespace shardwright {
+
+/// What an unfinished output is to whoever wants the space back.
+enum class PartialState : std::uint8_t {
+  kAbandoned,  ///< no process is at it: it can go
+  kHeld,       ///< a run works in it, or may
+  kOnlyCopy,   ///< what was to be replaced, moved aside, and its place is empty: it must not go
+};
+
+/// A folder `.NAME.partial-<pid>-<n>` (with `-old`: what it was to replace), a file of one that is
+/// written in one step, or a folder that several processes write, see parts_folder().
+struct PartialOutput {
+  std::string path;    ///< absolute
+  std::string target;  ///< NAME: what it would have become
+  PartialState state = PartialState::kHeld;
+  pid_t process = 0;        ///< that began it, if on this machine; 0: of several
+  std::uint64_t bytes = 0;  ///< in its files
+};
+
+/// The unfinished outputs that lie in a folder, by name. Errors: kNotFound, kPermission, kIo.
+[[nodiscard]] Result<std::vector<PartialOutput>> list_partial_outputs(const std::string& folder);
+
+/// Removes one that is abandoned, and looks again at that while it is locked; false: it is not any
+/// more. Follows no links. Errors: kPermission, kIo.
+[[nodiscard]] Result<bool> remove_partial_output(const PartialOutput& output);
+
+enum class FolderLock : std::uint8_t { kAlone, kWithOthers };
+
+/// Takes the lock that says that a folder is being worked in, and waits for others for 2 s at most.
+/// False: they still have it. Some network file systems have none: true, and the process number in
+/// the name must do there.
+bool lock_patiently(const UniqueFd& folder, FolderLock lock = FolderLock::kAlone);
+
+/// The turn to begin an output in a folder: as long as it lives nobody else begins one there. File
+/// systems without locks let everybody through.
+class BeginningTurn {
+ public:
+  explicit BeginningTurn(const std::string& folder);
+
+ private:
+  UniqueFd folder_;
+};
+
+/// The unfinished output of another run that is writing `target` (absolute) now, if there is one
+/// besides `own`.
+[[nodiscard]] std::optional<PartialOutput> rival_of(const std::string& target,
+                                                    const std::string& own = {});
+
+/// The hidden folder `.NAME.parts-<id>` of an output that several processes write which agree on
+/// nothing but `id`, 16 hex digits. `target`: absolute.
+[[nodiscard]] std::string parts_folder(const std::string& target, std::string_view id);
+
+}  // namespace shardwright

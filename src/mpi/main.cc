@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// shardwright-mpi: the command line as several processes, see docs/recipes/cluster.md.
+#include <unistd.h>
+
+#include <array>
+#include <exception>
+#include <utility>
+
+#include "cli/rank_flags.h"
+#include "cli/run.h"
+#include "cli/stop_signal.h"
+#include "comm/rank_session.h"
+#include "mpi/mpi_communicator.h"
+
+namespace shardwright::cli {
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+std::string request_text(const std::vector<std::string>& words) {
+  std::string text = SHARDWRIGHT_VERSION;
+  for (const std::string& word : words) text += '\0' + word;
+  return text;
+}
+
+int run_here(std::vector<std::string> words, Communicator& communicator) {
+  Console told = Console::standard();
+  Console::Capture unread;
+  Console silent(unread);
+  Console& console = communicator.rank() == 0 ? told : silent;
+
+  SessionOptions options;
+  options.host = host_name();
+  options.request = request_text(words);
+  options.last_words = [&told](const Error& error) { told.error(error); };
+  const Result<RankFlags> flags = take_rank_flags(words);
+  if (flags) options.timeout = flags->timeout;
+  RankSession session(communicator, std::move(options));
+  if (!flags) {
+    const auto status = session.settle(std::unexpected(flags.error()));
+    console.error(status.error());
+    return kExitFailure;
+  }
+  // A rank that is told to end tells rank 0, whose console obeys signals itself.
+  std::optional<StopSignal> stop;
+  if (!session.is_first()) {
+    stop.emplace();
+    session.obey(&stop->flag());
+    unread.run.cancelled = &session.stopped();
+  }
+  const int status = run_rank(words, console, session);
+  if (session.must_abort()) communicator.abort(status);
+  return status;
+}
+
+int run_as_rank(int count, char** words) {
+  expect_no_memory();
+  const auto communicator = MpiCommunicator::begin(&count, &words);
+  if (!communicator) {
+    Console::standard().error(communicator.error());
+    return kExitFailure;
+  }
+  const int skipped = count > 0 ? 1 : 0;
+  try {
+    return run_here(std::vector<std::string>(words + skipped, words + count), **communicator);
+  } catch (const std::exception&) {
+    // Out of memory, even for saying so: the others would wait for this rank.
+    (*communicator)->abort(kExitFailure);
+    return kExitFailure;
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::cli
+
+int main(int argc, char** argv) { return shardwright::cli::run_as_rank(argc, argv); }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "shardwright/plan.h"
+
+namespace shardwright::adapted {
+namespace {
+
+using testing::HasSubstr;
+
+StoredTensor stored(const std::string& name, DType dtype, const Dims& shape) {
+  StoredTensor tensor{{name, dtype, shape}, ChunkList(shape.size())};
+  const auto bytes = static_cast<std::uint64_t>(byte_count(shape, dtype).value());
+  tensor.chunks.push_back({Box::whole(shape), 0, {0, bytes}, {}});
+  return tensor;
+}
+
+// A [4, 6] matrix with a product of rank 2 added.
+Plan adapted_plan() {
+  Plan plan;
+  plan.source.files = {"a"};
+  plan.source.tensors = {stored("w", DType::kBF16, {4, 6}), stored("b", DType::kF32, {4, 2}),
+                         stored("a", DType::kF32, {2, 6})};
+  plan.target.files = {"t"};
+  plan.target.tensors = {stored("t", DType::kBF16, {4, 6})};
+  plan.file_sizes = {48};
+  plan.tensors = {{{{Box{{0, 0}, {4, 6}}, 0, {0, 0}, {0, 1}, {1, 1}}}, std::nullopt, 0.0}};
+  plan.adapted = {{0, 1, 2, 0, 1, 0.5F, nullptr}};
+  return plan;
+}
+
+TEST(CheckAdapted, AcceptsWhatFits) {
+  Plan plan = adapted_plan();
+  const Status status = check_plan(plan);
+  EXPECT_TRUE(status) << status.error().text();
+  EXPECT_EQ(cost_of(plan).payload_bytes_read, 48U + 4 * 2 * 4 + 2 * 6 * 4);
+  plan.adapted[0].factors = std::make_shared<const std::vector<float>>(4, 2.0F);
+  EXPECT_TRUE(check_plan(plan));
+}
+
+TEST(CheckAdapted, RefusesWhatDoesNot) {
+  struct Case {
+    const char* what;
+    std::function<void(Plan&)> edit;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"no such values", [](Plan& plan) { plan.adapted[0].values = 9; }, "not there"},
+      {"no such left factor", [](Plan& plan) { plan.adapted[0].out = 9; }, "not there"},
+      {"no such right factor", [](Plan& plan) { plan.adapted[0].in = 9; }, "not there"},
+      {"the same axis twice", [](Plan& plan) { plan.adapted[0].in_axis = 0; }, "the shape"},
+      {"an axis that is not there", [](Plan& plan) { plan.adapted[0].in_axis = 2; }, "the shape"},
+      {"factors of the other axes",
+       [](Plan& plan) {
+         plan.adapted[0].out_axis = 1;
+         plan.adapted[0].in_axis = 0;
+       },
+       "the shape"},
+      {"another rank",
+       [](Plan& plan) { plan.source.tensors[2] = stored("a", DType::kF32, {3, 6}); }, "the shape"},
+      {"a matrix without a right factor", [](Plan& plan) { plan.adapted[0].in.reset(); },
+       "the shape"},
+      {"whole numbers",
+       [](Plan& plan) { plan.source.tensors[1] = stored("b", DType::kI32, {4, 2}); },
+       "is not added"},
+      {"a factor with holes", [](Plan& plan) { plan.source.tensors[2].chunks = ChunkList(2); },
+       "one whole chunk"},
+      {"no finite scale",
+       [](Plan& plan) { plan.adapted[0].scale = std::numeric_limits<float>::infinity(); },
+       "finite"},
+      {"a factor too few",
+       [](Plan& plan) {
+         plan.adapted[0].factors = std::make_shared<const std::vector<float>>(3, 2.0F);
+       },
+       "one factor for each row"},
+      {"two for one tensor", [](Plan& plan) { plan.adapted.push_back(plan.adapted[0]); }, "twice"},
+  };
+  for (const Case& each : cases) {
+    Plan plan = adapted_plan();
+    each.edit(plan);
+    const Status status = check_plan(plan);
+    ASSERT_FALSE(status) << each.what;
+    EXPECT_EQ(status.error().code, Code::kPlanInvalid) << each.what;
+    EXPECT_THAT(status.error().message, HasSubstr(each.message)) << each.what;
+  }
+}
+
+// Float64 would lose bits, and quantised values mean nothing alone.
+TEST(CheckAdapted, RefusesValuesThatFloat32DoesNotHold) {
+  for (const DType dtype : {DType::kF64, DType::kF8E4M3, DType::kI64}) {
+    Plan plan = adapted_plan();
+    plan.source.tensors[0] = stored("w", dtype, {4, 6});
+    EXPECT_EQ(check_plan(plan).error().code, Code::kDtypeUnsupported) << torch_name(dtype);
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::adapted

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adapters of the real PEFT, merged without it, against what `merge_and_unload` makes of them."""
+import json
+import math
+import shutil
+import warnings
+
+import pytest
+import peft
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+import hf_models
+
+warnings.simplefilter("ignore")
+
+SEED = 7
+# What three tensor ranks share out evenly.
+LLAMA = dict(tie_word_embeddings=False, vocab_size=510, intermediate_size=120)
+LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+
+
+def tensors_of(folder):
+    tensors = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        tensors.update(load_file(file))
+    return tensors
+
+
+def train(model):
+    """Values that all matter: B is zero in a new adapter."""
+    generator = torch.Generator().manual_seed(SEED)
+    with torch.no_grad():
+        for name, tensor in model.named_parameters():
+            if not tensor.requires_grad:
+                continue
+            noise = torch.randn(tensor.shape, generator=generator)
+            if "magnitude" in name:
+                tensor.mul_((1 + 0.2 * noise).to(tensor.dtype).abs())
+            elif "lora" in name:
+                tensor.copy_(0.3 * noise)
+            else:
+                tensor.add_((0.1 * noise).to(tensor.dtype))
+    return model
+
+
+def adapt(model, folder, **settings):
+    config = peft.LoraConfig(**{"r": 4, "lora_alpha": 6, "target_modules": LINEARS, **settings})
+    adapted = train(peft.get_peft_model(model, config))
+    adapted.save_pretrained(folder)
+    return adapted
+
+
+def load(folder, dtype=torch.float32):
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **hf_models.EAGER)
+
+
+def by_peft(base, adapter, dtype=torch.float32, **settings):
+    model = peft.PeftModel.from_pretrained(load(base, dtype), adapter, **settings)
+    return model.merge_and_unload().state_dict()
+
+
+def steps_apart(got, expected):
+    """The greatest number of float32 values between two tensors' elements."""
+
+    def ordered(tensor):
+        bits = tensor.contiguous().view(torch.int32).long()
+        return torch.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+
+    return (ordered(got) - ordered(expected)).abs().max().item()
+
+
+def difference(got, expected):
+    assert set(got) == set(expected), set(got) ^ set(expected)
+    for name in expected:
+        assert got[name].dtype == expected[name].dtype, name
+    return max((got[name].double() - expected[name].double()).abs().max().item() for name in got)
+
+
+@pytest.fixture
+def llama(tmp_path):
+    hf_models.create(tmp_path / "base", "llama", **LLAMA)
+    return tmp_path / "base"
+
+
+# PEFT's products are summed by a library that takes ranks in order with fused multiply-adds where
+# the processor has them, and so do we.
+EQUAL = {
+    "lora": {},
+    "rslora": dict(use_rslora=True, r=9),
+    "patterns": dict(
+        rank_pattern={"layers.1.self_attn.q_proj": 2, "down_proj": 8},
+        alpha_pattern={"k_proj": 1, "^model.layers.0.mlp.up_proj": 32},
+    ),
+    "some layers": dict(target_modules=["q_proj"], layers_to_transform=[1]),
+    "whole modules": dict(modules_to_save=["lm_head", "embed_tokens", "norm"]),
+    "embedding and head": dict(target_modules=["embed_tokens", "lm_head", "v_proj"]),
+}
+
+
+@pytest.mark.parametrize("case", EQUAL)
+def test_float32_is_what_peft_makes_bit_by_bit(case, llama, tmp_path, shardwright):
+    adapt(load(llama), tmp_path / "adapter", **EQUAL[case])
+    shardwright("merge-adapter", llama, tmp_path / "adapter", tmp_path / "merged")
+    got, expected = tensors_of(tmp_path / "merged"), by_peft(llama, tmp_path / "adapter")
+    changed = [name for name, tensor in tensors_of(llama).items() if not tensor.equal(got[name])]
+    assert changed
+    if torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512"):
+        assert difference(got, expected) == 0.0
+    else:
+        assert difference(got, expected) < 1e-5
+
+
+def test_biases_of_an_adapter(tmp_path, shardwright):
+    hf_models.create(tmp_path / "base", "qwen2", tie_word_embeddings=False)
+    adapter = tmp_path / "adapter"
+    adapt(load(tmp_path / "base"), adapter, target_modules=["q_proj", "k_proj"], lora_bias=True)
+    shardwright("merge-adapter", tmp_path / "base", adapter, tmp_path / "merged")
+    got = tensors_of(tmp_path / "merged")
+    assert difference(got, by_peft(tmp_path / "base", adapter)) == 0.0
+    name = "model.layers.0.self_attn.q_proj.bias"
+    assert not got[name].equal(tensors_of(tmp_path / "base")[name])
+
+
+def test_biases_that_were_trained(tmp_path, shardwright):
+    hf_models.create(tmp_path / "base", "qwen2", tie_word_embeddings=False)
+    adapter = tmp_path / "adapter"
+    adapt(load(tmp_path / "base"), adapter, target_modules=["q_proj"], bias="all")
+    shardwright("merge-adapter", tmp_path / "base", adapter, tmp_path / "merged")
+    got = tensors_of(tmp_path / "merged")
+    assert difference(got, by_peft(tmp_path / "base", adapter)) == 0.0
+
+
+# Lengths of rows are sums in another order: a few steps of float32 apart.
+@pytest.mark.parametrize("more", [{}, {"use_rslora": True}, {"target_modules": ["embed_tokens"]}])
+def test_dora_is_a_rounding_apart(more, llama, tmp_path, shardwright):
+    adapt(load(llama), tmp_path / "adapter", use_dora=True, **more)
+    shardwright("merge-adapter", llama, tmp_path / "adapter", tmp_path / "merged")
+    got, expected = tensors_of(tmp_path / "merged"), by_peft(llama, tmp_path / "adapter")
+    steps = max(steps_apart(got[name], expected[name]) for name in expected)
+    print(f"dora: {steps} steps of float32, {difference(got, expected):.3g}")
+    assert 0 < steps <= 16
+    assert difference(got, expected) < 1e-6
+
+
+def exact(base, adapter):
+    """What the bfloat16 model would be, rounded once, computed in float64."""
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    lora = load_file(adapter / "adapter_model.safetensors")
+    made = dict(tensors_of(base))
+    for name, tensor in lora.items():
+        if not name.endswith("lora_A.weight"):
+            continue
+        target = name.removeprefix("base_model.model.").replace(".lora_A", "")
+        other = lora[name.replace("lora_A", "lora_B")].double()
+        product = other @ tensor.double() * (config["lora_alpha"] / config["r"])
+        made[target] = (made[target].double() + product).to(torch.bfloat16)
+    return made
+
+
+def test_bfloat16_is_rounded_once(tmp_path, shardwright):
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    hf_models.create(base, "llama", dtype=torch.bfloat16, tie_word_embeddings=False)
+    adapt(load(base, torch.bfloat16), adapter)
+    assert {t.dtype for t in load_file(adapter / "adapter_model.safetensors").values()} == {
+        torch.float32
+    }
+    shardwright("merge-adapter", base, adapter, tmp_path / "merged")
+    got = tensors_of(tmp_path / "merged")
+    # With the adapter in float32, which is how it loads it, PEFT does the same.
+    assert difference(got, by_peft(base, adapter, torch.bfloat16)) == 0.0
+    # With the adapter in bfloat16 it rounds the product first, and then the sum.
+    twice = by_peft(base, adapter, torch.bfloat16, autocast_adapter_dtype=False)
+    true = exact(base, adapter)
+    off, off_twice = difference(got, true), difference(twice, true)
+    print(f"bfloat16: {off:.3g} from the exact sum rounded once, PEFT in bfloat16 {off_twice:.3g}")
+    wrong = sum((got[name] != true[name]).sum().item() for name in true)
+    wrong_twice = sum((twice[name] != true[name]).sum().item() for name in true)
+    assert wrong < 20 and wrong_twice > 1000
+
+
+def test_gpt2_stores_its_weights_transposed(tmp_path, shardwright):
+    config = transformers.GPT2Config(vocab_size=97, n_positions=32, n_embd=24, n_layer=2, n_head=3)
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    model = transformers.GPT2LMHeadModel(config)
+    hf_models.fill(model)
+    model.save_pretrained(base)
+    for name, more in {"lora": {}, "dora": {"use_dora": True}}.items():
+        trained = adapt(load(base), tmp_path / name, fan_in_fan_out=True,
+                        target_modules=["c_attn", "c_proj", "c_fc"], **more)  # fmt: skip
+        shardwright("merge-adapter", base, tmp_path / name, tmp_path / f"merged {name}")
+        expected = by_peft(base, tmp_path / name)
+        got = tensors_of(tmp_path / f"merged {name}")
+        del expected["lm_head.weight"]  # the embedding
+        expected = {name: tensor for name, tensor in expected.items() if name in got}
+        assert difference(got, expected) <= (1e-6 if more else 0.0)
+        assert trained is not None
+
+
+# What PEFT's merging makes of a tied model is another model than the one that was trained: it adds
+# to both what was added to one. Here both are written.
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(target_modules=["embed_tokens", "q_proj"]),
+        dict(target_modules=["lm_head", "q_proj"]),
+        dict(target_modules=["lm_head", "embed_tokens"]),
+        dict(target_modules=["q_proj"], modules_to_save=["embed_tokens"]),
+        dict(target_modules=["q_proj"], modules_to_save=["lm_head"]),
+        dict(target_modules=["embed_tokens"], ensure_weight_tying=True),
+        dict(target_modules=["q_proj"], modules_to_save=["lm_head"], ensure_weight_tying=True),
+    ],
+    ids=lambda settings: "-".join(str(value) for value in settings.values()),
+)
+def test_tied_models_give_the_logits_that_were_trained(settings, tmp_path, shardwright):
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    hf_models.create(base, "llama", tie_word_embeddings=True)
+    trained = adapt(hf_models.load(base), adapter, **settings).eval()
+    said = shardwright("merge-adapter", base, adapter, tmp_path / "merged").stderr
+    assert "tie_word_embeddings false" in said
+    tokens = torch.arange(3, 43)[None]
+    merged = hf_models.load(tmp_path / "merged")
+    with torch.no_grad():
+        expected, got = trained(tokens).logits, merged(tokens).logits
+        before = hf_models.load(base)(tokens).logits
+    assert (expected - before).abs().max() > 0.1
+    assert (expected - got).abs().max() < 2e-4
+    # And as Megatron's, whose head is then a tensor of its own.
+    shardwright("merge-adapter", base, adapter, tmp_path / "td", "--to", "torch_dist", "--tp", 1)
+    shardwright("convert", tmp_path / "td", tmp_path / "back", "--to", "hf")
+    assert difference(tensors_of(tmp_path / "back"), tensors_of(tmp_path / "merged")) == 0.0
+
+
+@pytest.mark.parametrize("target", ["torch_dist", "legacy", "dcp"])
+def test_every_target_holds_the_same_bits(target, llama, tmp_path, shardwright):
+    adapter = tmp_path / "adapter"
+    adapt(load(llama), adapter, use_dora=True, modules_to_save=["lm_head"])
+    shardwright("merge-adapter", llama, adapter, tmp_path / "merged")
+    sizes = () if target == "dcp" else ("--tp", 3, "--pp", 3)
+    shardwright("merge-adapter", llama, adapter, tmp_path / "ckpt", "--to", target, *sizes)
+    shardwright("convert", tmp_path / "ckpt", tmp_path / "back", "--to", "hf", "--hf-config", llama)
+    assert difference(tensors_of(tmp_path / "back"), tensors_of(tmp_path / "merged")) == 0.0
+    shardwright("diff", tmp_path / "merged", tmp_path / "ckpt")
+
+
+def test_bytes_do_not_depend_on_threads_and_memory(llama, tmp_path, shardwright):
+    adapter = tmp_path / "adapter"
+    adapt(load(llama), adapter)
+    shardwright("merge-adapter", llama, adapter, tmp_path / "one", "--threads", 1)
+    shardwright("merge-adapter", llama, adapter, tmp_path / "four", "--threads", 4,
+                "--max-memory", "48MiB")  # fmt: skip
+    for file in sorted((tmp_path / "one").iterdir()):
+        assert file.read_bytes() == (tmp_path / "four" / file.name).read_bytes(), file.name
+
+
+class Tree(torch.nn.Module):
+    """A module for each matrix of a model's files, whatever transformers makes of them."""
+
+    def __init__(self, tensors):
+        super().__init__()
+        for name, tensor in tensors.items():
+            *path, last = name.split(".")
+            if last != "weight" or tensor.dim() != 2:
+                continue
+            at = self
+            for part in path[:-1]:
+                if not hasattr(at, part):
+                    at.add_module(part, torch.nn.Module())
+                at = getattr(at, part)
+            linear = torch.nn.Linear(tensor.shape[1], tensor.shape[0], bias=False)
+            linear.weight.data = tensor.clone()
+            at.add_module(path[-1], linear)
+
+
+# Experts that are linears, as they were before transformers 5 and as their files still have them.
+def test_experts_one_by_one(tmp_path, shardwright):
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    hf_models.create(base, "qwen3_moe", tie_word_embeddings=False, vocab_size=510)
+    experts = ["gate_proj", "up_proj", "down_proj", "q_proj", "o_proj"]
+    trained = adapt(Tree(tensors_of(base)), adapter, target_modules=experts)
+    expected = trained.merge_and_unload().state_dict()
+    shardwright("merge-adapter", base, adapter, tmp_path / "merged")
+    got = tensors_of(tmp_path / "merged")
+    assert sum(".experts." in name for name in expected) > 20
+    for name, tensor in expected.items():
+        assert got[name].equal(tensor), name
+    sizes = ("--tp", 3, "--ep", 2, "--etp", 1)
+    shardwright("merge-adapter", base, adapter, tmp_path / "td", "--to", "torch_dist", *sizes)
+    shardwright("convert", tmp_path / "td", tmp_path / "back", "--to", "hf", "--hf-config", base)
+    assert difference(tensors_of(tmp_path / "back"), got) == 0.0
+
+
+def test_a_base_in_another_format(llama, tmp_path, shardwright):
+    """The same model in the files of a trainer that uses Hugging Face's names."""
+    adapter = tmp_path / "adapter"
+    adapt(load(llama), adapter)
+    shardwright("merge-adapter", llama, adapter, tmp_path / "merged")
+    other = tmp_path / "bin"
+    other.mkdir()
+    torch.save(tensors_of(llama), other / "pytorch_model.bin")
+    shutil.copy(llama / "config.json", other)
+    shardwright("merge-adapter", other, adapter, tmp_path / "from bin")
+    assert difference(tensors_of(tmp_path / "from bin"), tensors_of(tmp_path / "merged")) == 0.0
+
+
+def test_what_does_not_fit_is_named(llama, tmp_path, shardwright):
+    adapter = tmp_path / "adapter"
+    adapt(load(llama), adapter)
+
+    def refused(base=llama, folder=adapter):
+        done = shardwright("merge-adapter", base, folder, tmp_path / "no", expect=2)
+        assert not (tmp_path / "no").exists()
+        return done.stderr
+
+    hf_models.create(tmp_path / "wide", "llama", **{**LLAMA, "intermediate_size": 112})
+    assert "does not fit the base model's model.layers.0.mlp" in refused(tmp_path / "wide")
+    hf_models.create(tmp_path / "short", "llama", **LLAMA, num_hidden_layers=2)
+    assert "no tensor model.layers.2." in refused(tmp_path / "short")
+    others = {
+        "ia3": peft.IA3Config(target_modules=["k_proj"], feedforward_modules=[]),
+        "adalora": peft.AdaLoraConfig(target_modules=["q_proj"], total_step=9),
+        "vera": peft.VeraConfig(target_modules=["q_proj"]),
+    }
+    for name, config in others.items():
+        peft.get_peft_model(load(llama), config).save_pretrained(tmp_path / name)
+        assert f'peft_type "{config.peft_type.value}"' in refused(folder=tmp_path / name)
+    fused = tmp_path / "fused"
+    hf_models.create(tmp_path / "moe", "qwen3_moe", tie_word_embeddings=False)
+    adapt(load(tmp_path / "moe"), fused, target_parameters=["mlp.experts.down_proj"])
+    assert "target_parameters is not supported" in refused(tmp_path / "moe", fused)
+    adapt(load(llama), tmp_path / "pissa", init_lora_weights="pissa")
+    assert "pissa" in refused(folder=tmp_path / "pissa")
+    half = tmp_path / "half"
+    shutil.copytree(adapter, half)
+    tensors = load_file(half / "adapter_model.safetensors")
+    gone = "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight"
+    del tensors[gone]
+    save_file(tensors, half / "adapter_model.safetensors")
+    assert "module model.layers.0.self_attn.q_proj" in refused(folder=half)
+
+
+def test_python(llama, tmp_path):
+    import shardwright as package
+
+    adapt(load(llama), tmp_path / "adapter")
+    done = package.merge_adapter(llama, tmp_path / "adapter", tmp_path / "merged")
+    assert done.adapter == str(tmp_path / "adapter") and done.base == str(llama)
+    assert done.format == "hf" and any("LoRA adapter" in note for note in done.notes)
+    expected = by_peft(llama, tmp_path / "adapter")
+    assert math.isclose(difference(tensors_of(tmp_path / "merged"), expected), 0, abs_tol=1e-5)
+    plan = package.merge_adapter(
+        llama, tmp_path / "adapter", tmp_path / "td", to="torch_dist", tp=3, dry_run=True
+    )
+    assert plan.target and not (tmp_path / "td").exists()

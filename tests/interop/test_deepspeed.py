@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DeepSpeed's checkpoints as sources of every command, against what DeepSpeed itself reads."""
+import argparse
+import json
+import shutil
+
+import pytest
+import torch
+from checkpoints import GOLDEN, assert_same, llama_shards, load_dcp, load_hf
+
+CASES = {
+    "zero1": dict(world=2, stage=1, precision="fp16", frozen=True, buffer=True),
+    "zero2": dict(world=3, stage=2, tied=True, frozen=True, universal=True),
+    "zero2_aligned": dict(world=2, stage=2, zero={"parameter_alignment": True}),
+    "zero2_round_robin": dict(world=2, stage=2, zero={"round_robin_gradients": True}),
+    "zero3": dict(world=3, stage=3, tied=True, frozen=True, buffer=True, universal=True),
+    "zero3_fp16": dict(world=2, stage=3, precision="fp16"),
+}
+
+
+@pytest.fixture(scope="session")
+def saved(ranks, tmp_path_factory):
+    """The folder of a case, saved once: `run` and `expected.pt`."""
+    folders = {}
+
+    def folder_of(case):
+        if case not in folders:
+            folders[case] = tmp_path_factory.mktemp(case)
+            options = dict(CASES[case])
+            world = options.pop("world")
+            ranks("deepspeed_jobs", "save", world, folder=folders[case], **options)
+        return folders[case]
+
+    return folder_of
+
+
+@pytest.fixture
+def copied(saved, tmp_path):
+    """A copy of a case's run that a test may break, and the folder with its files."""
+
+    def copy(case):
+        shutil.copytree(saved(case) / "run", tmp_path / "run")
+        return tmp_path / "run", tmp_path / "run" / (tmp_path / "run" / "latest").read_text()
+
+    return copy
+
+
+def expected_of(folder):
+    expected = torch.load(folder / "expected.pt")
+    return expected["weights"], expected["states"]
+
+
+def refused(shardwright, run, tmp_path, *words, code="SW0330"):
+    """Each of the words is in the message, and nothing is written."""
+    done = shardwright("convert", run, tmp_path / "out", "--to", "hf", expect=2)
+    assert code in done.stderr, done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_weights_are_those_of_zero_to_fp32(shardwright, saved, tmp_path, case):
+    run = saved(case) / "run"
+    weights, _ = expected_of(saved(case))
+    shardwright("convert", run, tmp_path / "hf", "--to", "hf")
+    converted = load_hf(tmp_path / "hf")
+    if case == "zero1":  # zero_to_fp32 leaves frozen parameters out of such a save
+        frozen = {n: t for n, t in converted.items() if "layers.0." in n}
+        assert frozen and all(t.dtype == torch.float16 for t in frozen.values())
+        converted = {n: t for n, t in converted.items() if n not in frozen}
+        # It makes float32 of buffers too, which here keep what is stored.
+        converted["steps_seen"] = converted["steps_seen"].float()
+    assert_same(converted, {n: t.contiguous() for n, t in weights.items()})
+    assert json.loads((tmp_path / "hf" / "config.json").read_text())["num_hidden_layers"] == 2
+
+
+@pytest.mark.parametrize("case", ["zero1", "zero2", "zero2_aligned", "zero3", "zero3_fp16"])
+def test_states_are_those_of_the_optimizer(shardwright, saved, tmp_path, case):
+    weights, states = expected_of(saved(case))
+    shardwright("convert", saved(case) / "run", tmp_path / "dcp", "--to", "dcp")
+    found = load_dcp(tmp_path / "dcp")
+    assert_same({n: t for n, t in found.items() if n.startswith("optimizer.")},
+                {n: t for n, t in states.items()})  # fmt: skip
+    assert weights.keys() <= found.keys()
+
+
+@pytest.mark.parametrize("case", ["zero2", "zero3"])
+def test_a_universal_checkpoint_is_the_same(shardwright, saved, tmp_path, case):
+    universal = next((saved(case) / "universal").iterdir())
+    shutil.copy(saved(case) / "run" / "config.json", universal)
+    assert json.loads(shardwright("diagnose", universal, "--json").stdout)["format"] == (
+        "deepspeed_universal"
+    )
+    weights, states = expected_of(saved(case))
+    shardwright("convert", universal, tmp_path / "hf", "--to", "hf")
+    converted = load_hf(tmp_path / "hf")
+    assert_same(converted, {n: t.contiguous() for n, t in weights.items()})
+    shardwright("convert", universal, tmp_path / "dcp", "--to", "dcp")
+    found = load_dcp(tmp_path / "dcp")
+    assert_same({n: t for n, t in found.items() if n.startswith("optimizer.")}, states)
+
+
+def test_every_command(shardwright, saved, tmp_path):
+    run = saved("zero3_fp16") / "run"
+    shardwright("convert", run, tmp_path / "hf", "--to", "hf")
+    shardwright("convert", run, tmp_path / "mcore", "--to", "torch_dist", "--tp", 2)
+    shardwright("diff", run, tmp_path / "hf")
+    shardwright("diff", run, tmp_path / "mcore")
+    assert "PROVEN" in shardwright("verify", run, "--against", tmp_path / "hf").stdout
+    digests = {
+        json.loads(shardwright("hash", path, "--json").stdout)["digest"]
+        for path in (run, tmp_path / "hf", tmp_path / "mcore")
+    }
+    assert len(digests) == 1
+    assert "float32" in shardwright("show", run, "model.norm.weight").stdout
+    assert "optimizer.state.exp_avg.lm_head.weight" in shardwright("inspect", run, "--json").stdout
+    diagnosis = json.loads(shardwright("diagnose", run, "--json").stdout)
+    assert diagnosis["format"] == "deepspeed_zero"
+    done = shardwright("convert", run, tmp_path / "kept", "--to", "torch_dist", "--optimizer",
+                       "keep", expect=2)  # fmt: skip
+    assert "SW0311" in done.stderr and not (tmp_path / "kept").exists()
+
+
+def test_a_rank_that_is_missing(shardwright, copied, tmp_path):
+    run, data = copied("zero2")
+    name = "bf16_zero_pp_rank_{}_mp_rank_00_optim_states.pt"
+    last = (data / name.format(2)).read_bytes()
+    (data / name.format(2)).unlink()
+    refused(shardwright, run, tmp_path, name.format(0), "saved by 3 ranks", "rank 2")
+    (data / name.format(2)).write_bytes(last)
+    (data / name.format(1)).unlink()
+    refused(shardwright, run, tmp_path, name.format(2), "rank 1")
+
+
+def test_a_model_file_that_is_missing(shardwright, copied, tmp_path):
+    run, data = copied("zero2")
+    (data / "mp_rank_00_model_states.pt").unlink()
+    refused(shardwright, run, tmp_path, "mp_rank_00_model_states.pt")
+
+
+def test_zero3_needs_the_model_file_of_each_rank(shardwright, copied, tmp_path):
+    run, data = copied("zero3")
+    (data / "zero_pp_rank_2_mp_rank_00_model_states.pt").unlink()
+    refused(shardwright, run, tmp_path, "2 *_model_states.pt files, expected 3")
+
+
+def test_files_of_another_world_size(shardwright, saved, copied, tmp_path):
+    run, data = copied("zero3")
+    other = saved("zero3_fp16") / "run"
+    for file in (other / (other / "latest").read_text()).glob("*rank_1_*optim*"):
+        shutil.copy(file, data / f"bf16_{file.name}".replace("bf16_bf16_", "bf16_"))
+    refused(shardwright, run, tmp_path, "keep the files of one save")
+
+
+def change(path, edit):
+    """Saves a file of DeepSpeed's anew after an edit of what it holds."""
+    value = torch.load(path, weights_only=False)
+    edit(value)
+    torch.save(value, path)
+
+
+def test_files_of_another_step(shardwright, copied, tmp_path):
+    run, data = copied("zero2")
+
+    def later(value):
+        for state in value["optimizer_state_dict"]["base_optimizer_state"]["state"].values():
+            state["step"] += 1
+
+    change(data / "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt", later)
+    refused(shardwright, run, tmp_path, "rank_1", "found step 3, expected 2")
+
+
+def test_a_parameter_more(shardwright, copied, tmp_path):
+    run, data = copied("zero2")
+
+    def add(value):
+        value["param_shapes"][0]["model.layers.2.more.weight"] = torch.Size([40, 40])
+
+    change(data / "mp_rank_00_model_states.pt", add)
+    refused(shardwright, run, tmp_path, "param_alignment_paddings", "rank_0")
+    for file in data.glob("*_optim_states.pt"):
+        change(file, lambda value: value["optimizer_state_dict"].pop("param_alignment_paddings"))
+    refused(shardwright, run, tmp_path, "model.layers.2.more.weight")
+
+
+def test_parameters_in_another_order(shardwright, copied, tmp_path):
+    run, data = copied("zero2")
+
+    def swap(value):
+        shapes = value["param_shapes"][0]
+        first = next(iter(shapes))
+        shapes.move_to_end(first)
+
+    change(data / "mp_rank_00_model_states.pt", swap)
+    refused(shardwright, run, tmp_path, "param_shapes")
+
+
+def test_a_buffer_that_is_cut_off(shardwright, copied, tmp_path):
+    run, data = copied("zero3")
+
+    def cut(value):
+        groups = value["optimizer_state_dict"]["fp32_flat_groups"]
+        groups[-1] = groups[-1][:-1].clone()
+
+    change(data / "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt", cut)
+    refused(shardwright, run, tmp_path, "rank_1")
+
+
+def test_a_second_model_parallel_rank(shardwright, copied, tmp_path):
+    run, data = copied("zero2")
+    shutil.copy(data / "mp_rank_00_model_states.pt", data / "mp_rank_01_model_states.pt")
+    refused(shardwright, run, tmp_path, "mp_rank_01_model_states.pt", code="SW0301")
+
+
+def test_damage_is_found(shardwright, copied):
+    run, data = copied("zero2")
+    file = data / "bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt"
+    weights = torch.load(file, weights_only=False)["optimizer_state_dict"]
+    payload = weights["single_partition_of_fp32_groups"][0].view(torch.uint8).numpy().tobytes()
+    whole = bytearray(file.read_bytes())
+    whole[whole.index(payload[:64])] ^= 1
+    file.write_bytes(whole)
+    assert "SW0314" in shardwright("verify", run, expect=1).stdout
+
+
+def test_a_prefix_of_all_names_is_taken_off(shardwright, copied, saved, tmp_path):
+    run, data = copied("zero2")
+
+    def wrap(shapes):
+        return type(shapes)((f"module.{name}", shape) for name, shape in shapes.items())
+
+    def wrap_model(value):
+        for key in ("module", "frozen_param_shapes", "frozen_param_fragments"):
+            value[key] = wrap(value[key])
+        value["param_shapes"] = [wrap(shapes) for shapes in value["param_shapes"]]
+        value["shared_params"] = {
+            f"module.{a}": f"module.{b}" for a, b in value["shared_params"].items()
+        }
+
+    def wrap_rank(value):
+        state = value["optimizer_state_dict"]
+        state["param_slice_mappings"] = [wrap(m) for m in state["param_slice_mappings"]]
+
+    change(data / "mp_rank_00_model_states.pt", wrap_model)
+    for file in data.glob("*_optim_states.pt"):
+        change(file, wrap_rank)
+    done = shardwright("convert", run, tmp_path / "hf", "--to", "hf")
+    assert "begin with module." in done.stdout + done.stderr
+    assert_same(load_hf(tmp_path / "hf"), expected_of(saved("zero2"))[0])
+
+
+LLAMA = GOLDEN / "hf" / "llama3" / "hf"
+IN_LAYER = {
+    "self_attention.linear_qkv.layer_norm_weight": "input_layernorm.weight",
+    "self_attention.linear_qkv.weight": "self_attention.query_key_value.weight",
+    "self_attention.linear_proj.weight": "self_attention.dense.weight",
+    "mlp.linear_fc1.layer_norm_weight": "post_attention_layernorm.weight",
+    "mlp.linear_fc1.weight": "mlp.dense_h_to_4h.weight",
+    "mlp.linear_fc2.weight": "mlp.dense_4h_to_h.weight",
+}
+# Module and name, behind two modules without weights and one more behind the layers.
+BESIDE = {
+    "embedding.word_embeddings.weight": (1, "word_embeddings.weight"),
+    "decoder.final_layernorm.weight": (7, "weight"),
+    "output_layer.weight": (8, "lm_head.weight"),
+}
+
+
+def save_pipe(folder, tp):
+    """As Megatron-DeepSpeed's pipeline of a llama saves it: a file a layer and tensor rank."""
+    config = json.loads((LLAMA / "config.json").read_text())
+    folder.mkdir(parents=True)
+    for rank, shards in enumerate(llama_shards(tp)):
+        files = {}
+        for name, tensor in shards.items():
+            if name in BESIDE:
+                number, key = BESIDE[name]
+            else:
+                _, _, number, key = name.split(".", 3)
+                number, key = int(number) + 3, IN_LAYER[key]
+            files.setdefault(number, {})[key] = tensor
+        for number, tensors in files.items():
+            torch.save(tensors, folder / f"layer_{number:02d}-model_{rank:02d}-model_states.pt")
+        arguments = argparse.Namespace(
+            num_layers=config["num_hidden_layers"], hidden_size=config["hidden_size"],
+            ffn_hidden_size=config["intermediate_size"], normalization="RMSNorm", swiglu=True,
+            num_attention_heads=config["num_attention_heads"], kv_channels=config["head_dim"],
+            num_query_groups=config["num_key_value_heads"], group_query_attention=True,
+            max_position_embeddings=config["max_position_embeddings"], add_bias_linear=False,
+            position_embedding_type="rope", untie_embeddings_and_output_weights=True,
+            padded_vocab_size=config["vocab_size"], tensor_model_parallel_size=tp,
+        )  # fmt: skip
+        state = {"args": arguments, "checkpoint_version": 3.0, "iteration": 5, "module": None}
+        torch.save(state, folder / f"mp_rank_{rank:02d}_model_states.pt")
+    return folder
+
+
+@pytest.mark.parametrize("tp", [1, 2])
+def test_layers_of_a_pipeline(shardwright, tmp_path, tp):
+    source = save_pipe(tmp_path / "run" / "global_step5", tp).parent
+    assert json.loads(shardwright("diagnose", source, "--json").stdout)["format"] == "deepspeed_pipe"
+    shardwright("convert", source, tmp_path / "hf", "--to", "hf", "--hf-config", LLAMA)
+    assert_same(load_hf(tmp_path / "hf"), load_hf(LLAMA))
+    shardwright("convert", source, tmp_path / "mcore", "--to", "torch_dist", "--tp", 2)
+    shardwright("diff", tmp_path / "mcore", LLAMA)
+    shardwright("verify", source, "--against", LLAMA)
+
+
+def test_layers_that_are_missing(shardwright, tmp_path):
+    source = save_pipe(tmp_path / "run", 2)
+    name = "layer_04-model_01-model_states.pt"
+    (source / name).rename(tmp_path / name)
+    refused(shardwright, source, tmp_path, "layer 4", "1 tensor-parallel ranks, expected 2")
+    (source / name.replace("01-model", "00-model")).unlink()
+    refused(shardwright, source, tmp_path, "no file of layer 4")
+    save_pipe(tmp_path / "end", 1)
+    (tmp_path / "end" / "layer_05-model_00-model_states.pt").unlink()
+    refused(shardwright, tmp_path / "end", tmp_path, "2 transformer layers, expected 3")
+
+
+def test_universal_checkpoints_that_are_not_whole(shardwright, saved, tmp_path):
+    shutil.copytree(next((saved("zero3") / "universal").iterdir()), tmp_path / "run")
+    name = "model.layers.1.mlp.up_proj.weight"
+    folder = tmp_path / "run" / "zero" / name
+    (folder / "fp32.pt").rename(tmp_path / "fp32.pt")
+    refused(shardwright, tmp_path / "run", tmp_path, name, "fp32.pt")
+    torch.save({"param": torch.zeros(2, 2)}, folder / "fp32.pt")
+    refused(shardwright, tmp_path / "run", tmp_path, name, "found shape (2, 2)")
+    shutil.rmtree(folder)
+    refused(shardwright, tmp_path / "run", tmp_path, name)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face models as FSDP, FSDP2 and verl save them."""
+import json
+import shutil
+
+import pytest
+import torch
+from checkpoints import GOLDEN, assert_same, load_hf
+from same_model import is_the_model
+
+LLAMA = GOLDEN / "hf" / "llama3" / "hf"
+
+
+@pytest.fixture(scope="module")
+def fsdp2(ranks, tmp_path_factory):
+    out = tmp_path_factory.mktemp("fsdp2")
+    ranks("fsdp_model_jobs", "save_fsdp2", 2, folder=LLAMA, out=out)
+    documents = out / "verl" / "global_step_5" / "actor" / "huggingface"
+    documents.mkdir()
+    shutil.copy(LLAMA / "config.json", documents)
+    (documents / "tokenizer.json").write_text("{}")
+    return out
+
+
+@pytest.fixture(scope="module")
+def fsdp1(ranks, tmp_path_factory):
+    out = tmp_path_factory.mktemp("fsdp1")
+    ranks("fsdp_model_jobs", "save_fsdp1", 2, folder=LLAMA, out=out)
+    return out
+
+
+@pytest.mark.parametrize("form", ["bare", "model", "app", "flat", "wrapped"])
+def test_fsdp2_under_any_prefix(shardwright, fsdp2, tmp_path, form):
+    is_the_model(shardwright, fsdp2 / form, tmp_path, LLAMA, "--hf-config", LLAMA)
+    shown = json.loads(shardwright("diagnose", fsdp2 / form, "--json").stdout)
+    assert shown["format"] == "hf_dcp"
+
+
+def test_the_config_is_found_above(shardwright, fsdp2, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(fsdp2 / "model", run / "checkpoint-7" / "pytorch_model_fsdp_0")
+    shutil.copy(LLAMA / "config.json", run)
+    (run / "tokenizer.json").write_text("{}")
+    out = shardwright("convert", run / "checkpoint-7", tmp_path / "out", "--to", "hf")
+    assert f"describes the model are those of {run}" in out.stdout + out.stderr
+    assert_same(load_hf(tmp_path / "out"), load_hf(LLAMA))
+    assert (tmp_path / "out" / "tokenizer.json").exists()
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["num_hidden_layers"] == 3
+
+
+def test_without_a_config_it_is_asked_for(shardwright, fsdp2, tmp_path):
+    done = shardwright("convert", fsdp2 / "model", tmp_path / "out", "--to", "hf", expect=2)
+    assert "--hf-config" in done.stderr
+    assert not (tmp_path / "out").exists()
+    shardwright("convert", fsdp2 / "model", tmp_path / "st", "--to", "safetensors")
+    assert all(name.startswith(("model.", "optimizer.")) for name in load_hf(tmp_path / "st"))
+
+
+def test_of_two_models_one_must_be_named(shardwright, fsdp2, tmp_path):
+    flags = ("--to", "hf", "--hf-config", LLAMA)
+    done = shardwright("convert", fsdp2 / "two", tmp_path / "out", *flags, expect=2)
+    assert "SW0900" in done.stderr and "'ema.'" in done.stderr and "--include" in done.stderr
+    shardwright("convert", fsdp2 / "two", tmp_path / "out", *flags, "--include", "ema.*")
+    assert_same(load_hf(tmp_path / "out"), load_hf(LLAMA))
+
+
+def test_a_tensor_that_is_missing_is_named(shardwright, fsdp2, tmp_path):
+    for target in ("hf", "torch_dist"):
+        done = shardwright("convert", fsdp2 / "lacking", tmp_path / "out", "--to", target,
+                           "--hf-config", LLAMA, expect=2)  # fmt: skip
+        assert "SW0404" in done.stderr and "model.norm.weight" in done.stderr
+        assert not (tmp_path / "out").exists()
+    done = shardwright("verify", fsdp2 / "lacking", "--hf-config", LLAMA, expect=1)
+    assert "model.norm.weight" in done.stdout
+    shardwright("convert", fsdp2 / "lacking", tmp_path / "part", "--to", "hf", "--hf-config", LLAMA,
+                "--include", "*norm*", expect=2)  # fmt: skip
+    shardwright("convert", fsdp2 / "model", tmp_path / "part", "--to", "hf", "--hf-config", LLAMA,
+                "--include", "*layers.1.*", "--exclude", "optimizer.*")  # fmt: skip
+    expected = {k: v for k, v in load_hf(LLAMA).items() if ".layers.1." in k}
+    assert_same(load_hf(tmp_path / "part"), expected)
+
+
+def test_fsdp1_sharded(shardwright, fsdp1, tmp_path):
+    for form in ("dcp", "SHARDED_STATE_DICT"):
+        is_the_model(shardwright, fsdp1 / form, tmp_path / form, LLAMA, "--hf-config", LLAMA)
+
+
+def test_fsdp1_local_pieces_are_refused(shardwright, fsdp1, tmp_path):
+    done = shardwright("convert", fsdp1 / "LOCAL_STATE_DICT", tmp_path / "out", "--to", "hf",
+                       "--hf-config", LLAMA, expect=2)  # fmt: skip
+    assert "SHARDED_STATE_DICT" in done.stderr and "model_world_size_2_rank_1.pt" in done.stderr
+
+
+def test_verl(shardwright, fsdp2, tmp_path):
+    is_the_model(shardwright, fsdp2 / "verl", tmp_path, LLAMA)
+    assert (tmp_path / "hf" / "tokenizer.json").exists()
+    shown = shardwright("inspect", fsdp2 / "verl", "--json").stdout
+    assert json.loads(shown)["format"] == "fsdp_ranks"
+    assert "optim_world_size_2_rank_0.pt" in shown
+
+
+@pytest.mark.parametrize("shape", [[1], [3], [2, 2]], ids=str)
+def test_verl_meshes(shardwright, ranks, tmp_path, shape):
+    world = shape[0] * shape[-1] if len(shape) > 1 else shape[0]
+    ranks("fsdp_model_jobs", "save_ranks", world, folder=LLAMA, out=tmp_path / "run", shape=shape)
+    is_the_model(shardwright, tmp_path / "run", tmp_path, LLAMA, "--hf-config", LLAMA)
+
+
+def test_ranks_of_two_runs_or_of_half_a_run_are_refused(shardwright, fsdp2, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(fsdp2 / "verl" / "global_step_5" / "actor", run)
+    second = run / "model_world_size_2_rank_1.pt"
+    shutil.copy(second, run / "model_world_size_4_rank_1.pt")
+    done = shardwright("convert", run, tmp_path / "out", "--to", "hf", expect=2)
+    assert "SW0323" in done.stderr and "model_world_size_4_rank_1.pt" in done.stderr
+    (run / "model_world_size_4_rank_1.pt").unlink()
+    second.unlink()
+    done = shardwright("convert", run, tmp_path / "out", "--to", "hf", expect=2)
+    assert "SW0101" in done.stderr and "model_world_size_2_rank_1.pt is missing" in done.stderr
+
+
+def test_ranks_that_disagree_are_refused(shardwright, fsdp2, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(fsdp2 / "verl" / "global_step_5" / "actor", run)
+    second = run / "model_world_size_2_rank_1.pt"
+    state = torch.load(run / "model_world_size_2_rank_0.pt", weights_only=False)
+    torch.save(state, second)  # rank 0's pieces again: rank 1's are not there
+    done = shardwright("convert", run, tmp_path / "out", "--to", "hf", expect=2)
+    assert "model.embed_tokens.weight" in done.stderr
+    torch.save({**state, "model.norm.weight": torch.zeros(64, dtype=torch.float16)}, second)
+    done = shardwright("convert", run, tmp_path / "out", "--to", "hf", expect=2)
+    assert "model_world_size_2_rank_1.pt" in done.stderr and "model.norm.weight" in done.stderr
+    assert not (tmp_path / "out").exists()

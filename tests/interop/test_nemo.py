@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NeMo's checkpoints as sources: NeMo 2's folders, saved by Megatron-Core itself under NeMo's
+names, and NeMo 1's archives of torch files, in each of their forms."""
+import io
+import json
+import shutil
+import tarfile
+
+import checkpoints
+import pytest
+import torch
+from checkpoints import GOLDEN, assert_same, load_hf
+
+LLAMA = GOLDEN / "hf" / "llama3" / "hf"
+
+MODEL_YAML = """\
+_target_: nemo.collections.llm.gpt.model.llama.LlamaModel
+config:
+  _target_: nemo.collections.llm.gpt.model.llama.Llama3Config8B
+  activation_func: {{_call_: false, _target_: torch.nn.functional.silu}}
+  add_bias_linear: false
+  add_qkv_bias: false
+  bf16: true
+  ffn_hidden_size: {intermediate_size}
+  gated_linear_unit: true
+  hidden_size: {hidden_size}
+  kv_channels: {head_dim}
+  layernorm_epsilon: {rms_norm_eps}
+  normalization: RMSNorm
+  num_attention_heads: {num_attention_heads}
+  num_layers: {num_hidden_layers}
+  num_query_groups: {num_key_value_heads}
+  position_embedding_type: rope
+  rotary_base: 10000.0
+  seq_length: {max_position_embeddings}
+  share_embeddings_and_output_weights: false
+optim: null
+tokenizer: {{_target_: nemo.collections.common.tokenizers.AutoTokenizer}}
+"""
+
+MODEL_CONFIG = """\
+activation: fast-swiglu
+bias: false
+encoder_seq_length: {max_position_embeddings}
+ffn_hidden_size: {intermediate_size}
+hidden_size: {hidden_size}
+kv_channels: {head_dim}
+layernorm_epsilon: {rms_norm_eps}
+max_position_embeddings: {max_position_embeddings}
+normalization: rmsnorm
+num_attention_heads: {num_attention_heads}
+num_layers: {num_hidden_layers}
+num_query_groups: {num_key_value_heads}
+position_embedding_type: rope
+rotary_base: 10000.0
+share_embeddings_and_output_weights: false
+"""
+
+
+def settings():
+    config = json.loads((LLAMA / "config.json").read_text())
+    config.setdefault("head_dim", config["hidden_size"] // config["num_attention_heads"])
+    return config
+
+
+def put_context(run):
+    tokenizer = run / "context" / "nemo_tokenizer"
+    tokenizer.mkdir(parents=True)
+    (run / "context" / "io.json").write_text("{}")
+    (run / "context" / "model.yaml").write_text(MODEL_YAML.format(**settings()))
+    (tokenizer / "tokenizer.json").write_text('{"version": "1.0"}')
+    (tokenizer / "special_tokens_map.json").write_text("{}")
+
+
+@pytest.fixture(scope="module")
+def nemo2(megatron, tmp_path_factory):
+    """As MegatronStrategy saves: Megatron-Core's torch_dist, `module.` before every name."""
+    from megatron.core import dist_checkpointing, parallel_state
+
+    run = tmp_path_factory.mktemp("nemo2") / "llama"
+    (run / "weights").mkdir(parents=True)
+    model = megatron.build(settings(), "te")
+    megatron.fill(model, checkpoints.truth("llama3"))
+    group = parallel_state.get_data_parallel_group(with_context_parallel=True)
+    state = model.sharded_state_dict(prefix="module.", metadata={"dp_cp_group": group})
+    dist_checkpointing.save(
+        {"sharded_state_dict": state, "global_step": 7, "epoch": 0}, str(run / "weights")
+    )
+    put_context(run)
+    return run
+
+
+def test_nemo2_is_the_model(shardwright, nemo2, tmp_path):
+    shardwright("convert", nemo2, tmp_path / "hf", "--to", "hf")
+    assert_same(load_hf(tmp_path / "hf"), load_hf(LLAMA))
+    assert (tmp_path / "hf" / "tokenizer.json").read_text() == '{"version": "1.0"}'
+    assert (tmp_path / "hf" / "special_tokens_map.json").read_text() == "{}"
+    assert json.loads(shardwright("diagnose", nemo2, "--json").stdout)["format"] == "nemo2"
+    shardwright("diff", nemo2, LLAMA)
+    shardwright("diff", nemo2 / "weights", LLAMA)
+
+
+def test_nemo2_tells_its_configuration(shardwright, nemo2, tmp_path):
+    shardwright("convert", nemo2, tmp_path / "hf", "--to", "hf")
+    assert_same(load_hf(tmp_path / "hf"), load_hf(LLAMA))
+    made = json.loads((tmp_path / "hf" / "config.json").read_text())
+    for key in ("hidden_size", "num_hidden_layers", "num_key_value_heads", "rms_norm_eps"):
+        assert made[key] == settings()[key], key
+
+
+def test_nemo2_to_megatron_has_megatrons_names(shardwright, nemo2, tmp_path):
+    shardwright("convert", nemo2, tmp_path / "mcore", "--to", "torch_dist", "--tp", 2)
+    names = checkpoints.load_dcp(tmp_path / "mcore").keys()
+    assert names and not [name for name in names if name.startswith("module.")]
+    shardwright("diff", tmp_path / "mcore", LLAMA)
+
+
+def test_nemo2_without_its_context(shardwright, nemo2, tmp_path):
+    shutil.copytree(nemo2 / "weights", tmp_path / "moved")
+    done = shardwright("convert", tmp_path / "moved", tmp_path / "hf", "--to", "hf",
+                       "--hf-config", LLAMA)  # fmt: skip
+    assert "no folder 'context'" in done.stdout + done.stderr
+    assert_same(load_hf(tmp_path / "hf"), load_hf(LLAMA))
+
+
+def test_nemo2_whose_configuration_is_damaged(shardwright, nemo2, tmp_path):
+    shutil.copytree(nemo2, tmp_path / "run")
+    (tmp_path / "run" / "context" / "model.yaml").write_text("config: [")
+    done = shardwright("convert", tmp_path / "run", tmp_path / "hf", "--to", "hf", expect=2)
+    assert "SW0241" in done.stderr and "context/model.yaml" in done.stderr
+    assert not (tmp_path / "hf").exists()
+
+
+def members(tp):
+    files = {"model_config.yaml": MODEL_CONFIG.format(**settings()).encode()}
+    files["0123456789abcdef0123456789abcdef_tokenizer.model"] = b"words"
+    for rank, part in enumerate(checkpoints.llama_shards(tp)):
+        body = io.BytesIO()
+        torch.save({f"model.{name}": tensor for name, tensor in part.items()}, body)
+        folder = "" if tp == 1 else f"mp_rank_{rank:02d}/"
+        files[f"{folder}model_weights.ckpt"] = body.getvalue()
+    return files
+
+
+def archive(path, files, mode="w"):
+    with tarfile.open(path, mode) as tar:
+        for name, contents in files.items():
+            info = tarfile.TarInfo(f"./{name}")
+            info.size = len(contents)
+            tar.addfile(info, io.BytesIO(contents))
+    return path
+
+
+@pytest.mark.parametrize("tp", [1, 2])
+def test_nemo1_is_the_model(shardwright, tmp_path, tp):
+    files = members(tp)
+    whole = archive(tmp_path / "llama.nemo", files)
+    for name, contents in files.items():
+        (tmp_path / "unpacked" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "unpacked" / name).write_bytes(contents)
+    for source in (whole, tmp_path / "unpacked"):
+        out = tmp_path / f"hf-{source.name}"
+        shardwright("convert", source, out, "--to", "hf")
+        assert_same(load_hf(out), load_hf(LLAMA))
+        assert (out / "tokenizer.model").read_bytes() == b"words"
+        assert json.loads((out / "config.json").read_text())["num_hidden_layers"] == (
+            settings()["num_hidden_layers"]
+        )
+        assert json.loads(shardwright("diagnose", source, "--json").stdout)["format"] == "nemo1"
+        shardwright("diff", source, LLAMA)
+        shardwright("verify", source, "--against", LLAMA)
+
+
+def test_nemo1_with_torch_dist_inside(shardwright, nemo2, tmp_path):
+    folder = tmp_path / "nemo"
+    shutil.copytree(nemo2 / "weights", folder / "model_weights")
+    (folder / "model_config.yaml").write_text(MODEL_CONFIG.format(**settings()))
+    (folder / "0123456789abcdef0123456789abcdef_tokenizer.model").write_text("words")
+    with tarfile.open(tmp_path / "llama.nemo", "w") as tar:
+        tar.add(folder, arcname=".")
+    for source in (folder, tmp_path / "llama.nemo"):
+        out = tmp_path / f"hf-{source.name}"
+        shardwright("convert", source, out, "--to", "hf")
+        assert_same(load_hf(out), load_hf(LLAMA))
+        assert (out / "tokenizer.model").read_text() == "words"
+
+
+def refused(shardwright, source, tmp_path, code, *words):
+    done = shardwright("convert", source, tmp_path / "out", "--to", "hf", expect=2)
+    assert code in done.stderr, done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_archives(shardwright, tmp_path):
+    files = members(2)
+    missing = {name: data for name, data in files.items() if "mp_rank_00" not in name}
+    refused(shardwright, archive(tmp_path / "m.nemo", missing), tmp_path, "SW0313", "1 ranks")
+    zipped = archive(tmp_path / "z.nemo", files, "w:gz")
+    refused(shardwright, zipped, tmp_path, "SW0301", "unpack it")
+    escaping = archive(tmp_path / "e.nemo", {**files, "../../evil": b"x"})
+    refused(shardwright, escaping, tmp_path, "SW0106", "e.nemo")
+    whole = archive(tmp_path / "c.nemo", files).read_bytes()
+    (tmp_path / "cut.nemo").write_bytes(whole[: len(whole) // 2])
+    refused(shardwright, tmp_path / "cut.nemo", tmp_path, "SW0250", "cut.nemo")
+    speech = {"model_config.yaml": b"{}"}
+    body = io.BytesIO()
+    torch.save({"encoder.layers.0.weight": torch.zeros(2)}, body)
+    speech["model_weights.ckpt"] = body.getvalue()
+    refused(shardwright, archive(tmp_path / "s.nemo", speech), tmp_path, "SW0301", "encoder.layers")
+    zarr = {"model_config.yaml": b"{}", "model_weights/a/.zarray": b"{}"}
+    refused(shardwright, archive(tmp_path / "a.nemo", zarr), tmp_path, "SW0301", "zarr")

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Preloaded into the ranks of a test: at a certain system call of one of them something happens.
+// FAULT_RANK; FAULT_CALL (pread, pwrite, fdatasync, rename) of a path that contains FAULT_PATH;
+// FAULT_AT: the how-manieth of them; FAULT_KIND (kill, exit, stop, enospc, eio); FAULT_MARK: a file
+// that appears then. The work is shared out as ranks ask for it, so the others don't write while
+// that rank has yet to do so many writes: on a busy machine it would come to none.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace {
+
+std::string_view setting(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string path_of(int fd) {
+  char path[4096];
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
+  return length < 0 ? "" : std::string(path, static_cast<std::size_t>(length));
+}
+
+bool is_of_faulty_rank() { return setting("OMPI_COMM_WORLD_RANK") == setting("FAULT_RANK"); }
+
+void leave_mark(std::string_view ending) {
+  const std::string path = std::string(setting("FAULT_MARK")).append(ending);
+  const int mark = ::open(path.c_str(), O_CREAT | O_WRONLY, 0644);
+  if (mark >= 0) ::close(mark);
+}
+
+// Whether this call fails, with errno set; does not return where the process is to end.
+bool fails(std::string_view call, std::string_view path) {
+  static std::atomic<int> count{0};
+  if (setting("FAULT_CALL") != call || !is_of_faulty_rank()) return false;
+  if (path.find(setting("FAULT_PATH")) == std::string_view::npos) return false;
+  if (++count != std::atoi(std::string(setting("FAULT_AT")).c_str())) return false;
+  leave_mark("");
+  const std::string_view kind = setting("FAULT_KIND");
+  if (kind == "kill") ::kill(::getpid(), SIGKILL);
+  if (kind == "exit") ::_exit(3);
+  if (kind == "stop") ::kill(::getpid(), SIGSTOP);
+  errno = kind == "enospc" ? ENOSPC : EIO;
+  return kind == "enospc" || kind == "eio";
+}
+
+// Before a write of `path`: the faulty rank's turn comes first. What is short may be of rank 0
+// before it shares the work out.
+void take_turns(std::string_view path, std::size_t size) {
+  static std::atomic<int> count{0};
+  constexpr std::size_t kShort = 32768;
+  if (setting("FAULT_MARK").empty() || path.find(".partial-") == std::string_view::npos) return;
+  if (is_of_faulty_rank()) {
+    const bool is_awaited = setting("FAULT_CALL") == "pwrite";
+    const int awaited = is_awaited ? std::atoi(std::string(setting("FAULT_AT")).c_str()) : 1;
+    if (++count != awaited) return;
+    leave_mark(".turn");
+    // What it did before is told to rank 0 meanwhile.
+    if (awaited > 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return;
+  }
+  if (size < kShort) return;
+  const std::string turn = std::string(setting("FAULT_MARK")) + ".turn";
+  for (int waits = 0; waits < 2000 && ::access(turn.c_str(), F_OK) != 0; ++waits) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+std::size_t size_of(std::span<const iovec> parts) {
+  std::size_t size = 0;
+  for (const iovec& part : parts) size += part.iov_len;
+  return size;
+}
+
+template <class Function>
+Function next(const char* name) {
+  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+extern "C" {
+
+ssize_t pread(int fd, void* bytes, size_t size, off_t offset) {
+  static const auto real = next<ssize_t (*)(int, void*, size_t, off_t)>("pread");
+  return fails("pread", path_of(fd)) ? -1 : real(fd, bytes, size, offset);
+}
+
+ssize_t pwrite(int fd, const void* bytes, size_t size, off_t offset) {
+  static const auto real = next<ssize_t (*)(int, const void*, size_t, off_t)>("pwrite");
+  take_turns(path_of(fd), size);
+  return fails("pwrite", path_of(fd)) ? -1 : real(fd, bytes, size, offset);
+}
+
+ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) {
+  static const auto real = next<ssize_t (*)(int, const iovec*, int, off_t)>("pwritev");
+  take_turns(path_of(fd), size_of(std::span(parts, static_cast<std::size_t>(count))));
+  return fails("pwrite", path_of(fd)) ? -1 : real(fd, parts, count, offset);
+}
+
+int fdatasync(int fd) {
+  static const auto real = next<int (*)(int)>("fdatasync");
+  return fails("fdatasync", path_of(fd)) ? -1 : real(fd);
+}
+
+int rename(const char* from, const char* to) noexcept {
+  static const auto real = next<int (*)(const char*, const char*)>("rename");
+  return fails("rename", from) ? -1 : real(from, to);
+}
+}

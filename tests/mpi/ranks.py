@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the command line as several ranks on this machine, without a network."""
+import json
+import os
+import pathlib
+import random
+import struct
+import subprocess
+import time
+
+PROGRAM = os.environ["SHARDWRIGHT_BIN"]
+RANKED = os.environ["SHARDWRIGHT_MPI_BIN"]
+FAULT = os.environ["SHARDWRIGHT_MPI_FAULT"]
+
+MPI = {
+    "OMPI_MCA_btl": "self,vader",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    "OMPI_MCA_pml": "ob1",
+    "OMPI_MCA_plm": "isolated",
+    "OMPI_MCA_oob_tcp_if_include": "lo",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "PMIX_MCA_gds": "hash",
+    "LC_ALL": "C",
+    "NO_COLOR": "1",  # mpirun makes a terminal of the ranks' output
+}
+# Tensors of 18 MB together, the larger ones several pieces of work.
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "dtype": "bfloat16",
+    "hidden_size": 512,
+    "intermediate_size": 1024,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 64,
+    "vocab_size": 2048,
+    "max_position_embeddings": 256,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 10000.0,
+    "tie_word_embeddings": False,
+    "hidden_act": "silu",
+    "attention_bias": False,
+    "mlp_bias": False,
+}
+
+
+def llama_shapes():
+    hidden, inner, vocabulary = 512, 1024, 2048
+    yield "model.embed_tokens.weight", (vocabulary, hidden)
+    yield "lm_head.weight", (vocabulary, hidden)
+    yield "model.norm.weight", (hidden,)
+    for layer in range(CONFIG["num_hidden_layers"]):
+        prefix = f"model.layers.{layer}."
+        yield prefix + "input_layernorm.weight", (hidden,)
+        yield prefix + "post_attention_layernorm.weight", (hidden,)
+        for name, rows in (("q", 512), ("k", 256), ("v", 256), ("o", 512)):
+            yield f"{prefix}self_attn.{name}_proj.weight", (rows, hidden)
+        yield prefix + "mlp.gate_proj.weight", (inner, hidden)
+        yield prefix + "mlp.up_proj.weight", (inner, hidden)
+        yield prefix + "mlp.down_proj.weight", (hidden, inner)
+
+
+def make_llama(folder):
+    """A Hugging Face checkpoint of 18 MB, of random bytes."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    head, end = {}, 0
+    for name, shape in llama_shapes():
+        size = 2 * (shape[0] * shape[1] if len(shape) == 2 else shape[0])
+        head[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [end, end + size]}
+        end += size
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    data = struct.pack("<Q", len(text)) + text + random.Random(20).randbytes(end)
+    (folder / "model.safetensors").write_bytes(data)
+
+
+def contents(folder):
+    """Every file below a folder, as bytes."""
+    files = pathlib.Path(folder).rglob("*")
+    return {str(f.relative_to(folder)): f.read_bytes() for f in files if f.is_file()}
+
+
+def run_alone(*arguments):
+    """The ordinary program; its standard output."""
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Ended:
+    """How a job ended: exit status, both streams, seconds since it began and since its fault."""
+
+    def __init__(self, status, output, messages, seconds, since_fault):
+        self.status, self.output, self.messages = status, output, messages
+        self.seconds, self.since_fault = seconds, since_fault
+
+
+def run_ranks(ranks, *arguments, fault=None, mark=None, other_rank=None):
+    """The program as `ranks` processes. `fault`: FAULT_* of fault.cc by their last words; `mark`: a
+    file that says when it came. `other_rank`: the arguments of one more rank, the last."""
+    environment = dict(os.environ, **MPI)
+    if fault:
+        environment |= {"FAULT_" + name: str(value) for name, value in fault.items()}
+        environment |= {"LD_PRELOAD": FAULT, "FAULT_MARK": str(mark)}
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks)]
+    command += [RANKED, *map(str, arguments)]
+    if other_rank:
+        command += [":", "-n", "1", RANKED, *map(str, other_rank)]
+    begin = time.time()
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    end = time.time()
+    since = end - mark.stat().st_mtime if mark and mark.exists() else None
+    return Ended(done.returncode, done.stdout, done.stderr, end - begin, since)
+
+
+def living(text, within):
+    """The ranks whose command line has `text` in it and that don't end within so many seconds."""
+    deadline = time.monotonic() + within
+    while found := _ranks_with(text):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    return found
+
+
+def _ranks_with(text):
+    found = []
+    for line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = line.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"shardwright-mpi") and any(text.encode() in word for word in words):
+            found.append(line.parent.name)
+    return found

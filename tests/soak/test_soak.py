@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scorecard must be able to fail: a row that misses its target, lacks something or breaks off."""
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import pickle_streams
+import soak
+import table
+from bench import Bench, tree_digest
+from pickles import metadata_with_path
+from row import Lacking, Outcome, Row
+from scorecard import ROWS
+
+
+def lacking(_):
+    raise Lacking("a disk is missing")
+
+
+def breaking(_):
+    raise OSError("no more")
+
+
+class Soak(unittest.TestCase):
+    def status(self, measure, missing=""):
+        row = Row("R99", "title", "target", measure, missing=missing)
+        return soak.measure(row, Bench("/bin/true", "/"), 1)[:2]
+
+    def test_only_what_was_met_passes(self):
+        self.assertEqual(self.status(lambda _: Outcome("fine"))[0], "pass")
+        self.assertEqual(self.status(lambda _: Outcome("some", partly=True))[0], "part")
+        self.assertEqual(self.status(lambda _: Outcome("bad", ["one"], True))[0], "fail")
+        status, outcome = self.status(lacking)
+        self.assertEqual((status, outcome.measured), ("lacking", "a disk is missing"))
+        status, outcome = self.status(breaking)
+        self.assertEqual((status, outcome.faults), ("fail", ["OSError: no more"]))
+        self.assertEqual(self.status(None, "no MPI")[0], "not measured")
+
+    def test_every_row_is_listed_once_and_in_order(self):
+        self.assertEqual([row.name for row in ROWS], [f"R{i}" for i in range(1, 25)])
+        for row in ROWS:
+            self.assertTrue(row.measure or row.missing, row.name)
+            self.assertTrue(row.target, row.name)
+
+    def test_rows_are_chosen_by_name(self):
+        self.assertEqual([row.name for row in soak.chosen(["r11,R2"])], ["R2", "R11"])
+        with self.assertRaises(SystemExit):
+            soak.chosen(["R25"])
+
+    def test_the_document_has_every_row(self):
+        result = table.Result(ROWS[0], "fail", Outcome("x", ["a|b"]), 1.0)
+        document = table.document([result], 1, 2)
+        self.assertEqual(document["rows"][0]["faults"], ["a|b"])
+        self.assertIn("a\\|b", table.rows_of([result], table.MARK))
+
+    def test_a_disturbed_target_has_another_digest(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            self.assertEqual(tree_digest(folder / "none"), "")
+            (folder / "a").write_bytes(b"1")
+            one = tree_digest(folder)
+            (folder / "a.bak").write_bytes(b"1")
+            self.assertNotEqual(tree_digest(folder), one)
+            self.assertEqual(tree_digest(folder, (".bak",)), one)
+            (folder / "a").write_bytes(b"2")
+            self.assertNotEqual(tree_digest(folder, (".bak",)), one)
+
+    def test_cpython_is_asked(self):
+        self.assertEqual(pickle_streams.graph_of(b"\x80\x02]q\x00h\x00a."), "[@0;]")
+        self.assertEqual(pickle_streams.graph_of(b"\x80\x02]K\x00K\x01s."), "-")
+        self.assertEqual(pickle_streams.graph_of(b"\x80\x02G?\xe0\0\0\0\0\0\0."), "f0x1p-1;")
+
+    def test_paths_of_metadata_are_replaced(self):
+        import pickle
+
+        made = metadata_with_path(pickle.dumps({"a": "__0_0.distcp"}, 4), "../x")
+        self.assertEqual(pickle.loads(made), {"a": "../x"})
+
+    def test_status_tells(self):
+        program = [sys.executable, soak.__file__, "/bin/true", "--minutes", "0.01", "--json"]
+        done = subprocess.run([*program, "--only", "R18"], capture_output=True, text=True)
+        rows = json.loads(done.stdout)["rows"]
+        self.assertEqual([row["status"] for row in rows], ["not measured"])
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(subprocess.run([*program, "--only", "R18", "--passing"],
+                                        capture_output=True).returncode, 0)  # fmt: skip
+
+
+if __name__ == "__main__":
+    unittest.main()
