@@ -4,7 +4,8 @@
 
 check_tree.py [ROOT] prints what breaks them, one line each, and exits with 1 if anything does.
 Includes point downwards between the layers below, every .cc is built, every file names its licence,
-an error's number means one thing, and nothing names the machine that it was written on.
+an error's number and a type's name mean one thing, and nothing names the machine that it was
+written on.
 """
 import pathlib
 import re
@@ -90,9 +91,37 @@ def codes(text):
         yield "include/shardwright/error.h: has no codes"
 
 
+def types_of(text):
+    """Every class, struct, union or enum that a file defines where others see it, by its full name."""
+    spaces = []
+    pattern = (
+        r"^namespace(?: (?P<space>[\w:]+))? \{|^(?P<end>\}  // namespace)"
+        r"|^(?:class|struct|union|enum class)(?: \[\[\w+\]\])? (?P<type>[\w:]+)(?: final)?(?: : [^;{]+)? \{"
+    )
+    for found in re.finditer(pattern, text, re.M):
+        if found["end"]:
+            del spaces[-1:]
+        elif found["type"]:
+            if "" not in spaces:
+                yield "::".join([*spaces, found["type"]])
+        else:
+            spaces.append(found["space"] or "")
+
+
+def twice_named(tree):
+    """Two types of one name: the linker keeps one's functions for both, and no compiler says so."""
+    seen = {}
+    for path, text in sorted(tree.items()):
+        for name in types_of(text) if path.endswith((".cc", ".h")) else ():
+            if name in seen:
+                yield f"{path}: {name} is another type in {seen[name]}; name one of them otherwise"
+            seen.setdefault(name, path)
+
+
 def broken_rules(tree):
     """tree: path -> text. What is wrong, a line each."""
     cmake = "".join(re.sub(r"#.*", "", t) for p, t in tree.items() if "cmake" in p.lower())
+    yield from twice_named(tree)
     for path, text in sorted(tree.items()):
         is_cxx = path.endswith((".cc", ".h"))
         if is_cxx and path.startswith(("src/", "include/", "python/")):

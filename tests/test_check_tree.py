@@ -46,6 +46,19 @@ class Rules(unittest.TestCase):
         self.finds("a.md", "a TO" "DO\n", "do it or open an issue")
         self.finds("a.md", "TO" "DOS of mine\n")
 
+    def test_types(self):
+        inside = "namespace shardwright {\n"
+        one = {"src/io/a.h": LICENCE + inside + "struct Part {\n"}
+        for text in (inside + "class Part final : public Whole {\n",
+                     "namespace shardwright::x {\n}  // namespace x\n" + inside + "struct Part {};\n"):
+            lines = list(broken_rules({**one, "src/plan/a.h": LICENCE + text, **CMAKE}))
+            self.assertEqual(lines, ["src/plan/a.h: shardwright::Part is another type in src/io/a.h; "
+                                     "name one of them otherwise"])
+        for text in ("struct Part;\nclass Whole::Part {\n", "namespace x {\nstruct Part {\n",
+                     "namespace {\nstruct Part {\n}  // namespace\n"):
+            self.assertEqual(
+                list(broken_rules({**one, "src/plan/a.h": LICENCE + inside + text, **CMAKE})), [])
+
     def test_codes(self):
         path = "include/shardwright/error.h"
         self.finds(path, "  kA = 101,\n  kB = 102,\n")

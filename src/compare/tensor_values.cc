@@ -27,7 +27,7 @@ Result<std::span<const std::byte>> TensorValues::read(std::size_t target, const 
   const int width = element_bytes(*plan_, target);
   std::vector<std::byte>& bytes = bytes_[slot];
   bytes.assign(static_cast<std::size_t>(tile.volume() * width), std::byte{0});
-  const Part part = dense_part(tile, bytes.data(), width);
+  const TilePart part = dense_part(tile, bytes.data(), width);
   SW_TRY(reader_.read(target, tile, bytes, std::span(&part, 1)));
   return std::span<const std::byte>(bytes);
 }

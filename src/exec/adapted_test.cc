@@ -136,7 +136,8 @@ RC_GTEST_PROP(Adapted, AnyTilesAndAnyMemoryGiveTheSameBits, ()) {
       static_cast<std::size_t>(*rc::gen::inRange<std::int64_t>(16, 400)));
   const Box whole = model.plan.target.tensors[0].chunks.box(0);
   std::vector<float> got(static_cast<std::size_t>(whole.volume()), 777);
-  const Part part{whole, std::as_writable_bytes(std::span(got)).data(), {whole.shape[1] * 4, 4}};
+  const TilePart part{
+      whole, std::as_writable_bytes(std::span(got)).data(), {whole.shape[1] * 4, 4}};
   const std::int64_t width = sized(whole.shape[1]);
   const Lowering lowering(model.plan);
   Gather gather(files, scratch);
@@ -195,7 +196,7 @@ TEST(Adapted, BlocksThatDoNotHoldAllColumns) {
   lowering.lower(0, Box::whole({2, columns}), pieces);
   ASSERT_EQ(pieces.size(), 1U);
   std::vector<float> got(2 * columns);
-  const Part part{
+  const TilePart part{
       Box::whole({2, columns}), std::as_writable_bytes(std::span(got)).data(), {columns * 4, 4}};
   ASSERT_TRUE(gather.read(pieces[0], {DType::kF32, DType::kF32, 0.0}, std::span(&part, 1)));
   for (std::int64_t c = 0; c < columns; ++c) {
@@ -228,7 +229,7 @@ TEST(Adapted, AVectorIsAddedAndRoundedOnce) {
   std::vector<SourcePiece> pieces;
   Lowering(model.plan).lower(0, Box::whole({3}), pieces);
   std::vector<std::uint16_t> got(3);
-  const Part part{Box::whole({3}), std::as_writable_bytes(std::span(got)).data(), {2}};
+  const TilePart part{Box::whole({3}), std::as_writable_bytes(std::span(got)).data(), {2}};
   ASSERT_TRUE(gather.read(pieces.at(0), {DType::kBF16, DType::kBF16, 0.0}, std::span(&part, 1)));
   EXPECT_EQ(got, (std::vector<std::uint16_t>{bf16_from_f32(1.0F), bf16_from_f32(3.0F),
                                              bf16_from_f32(3.0F)}));

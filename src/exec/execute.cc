@@ -77,7 +77,7 @@ class Run {
   [[nodiscard]] Status finish(PieceInWork& piece);
   [[nodiscard]] Status fill_tile(const TileJob& job, Arena& arena, std::vector<WrittenRun>& runs);
   [[nodiscard]] Status write_tile(std::uint32_t tensor, std::span<const std::uint32_t> chunks,
-                                  std::span<const Part> parts, std::vector<WrittenRun>& runs);
+                                  std::span<const TilePart> parts, std::vector<WrittenRun>& runs);
   [[nodiscard]] Status copy_object(std::uint32_t object, Arena& arena,
                                    std::vector<WrittenRun>& runs);
 
@@ -175,7 +175,7 @@ Status Run::fill_tile(const TileJob& job, Arena& arena, std::vector<WrittenRun>&
 
   std::vector<std::uint32_t> chunks;
   pieces_.find_chunks(tensor, job.tile, chunks);
-  std::vector<Part> parts;
+  std::vector<TilePart> parts;
   std::byte* place = arena.memory.data();
   for (const std::uint32_t chunk : chunks) {
     const Box box = *intersect(job.tile, target.chunks.box(chunk));
@@ -195,7 +195,7 @@ Status Run::fill_tile(const TileJob& job, Arena& arena, std::vector<WrittenRun>&
 }
 
 Status Run::write_tile(std::uint32_t tensor, std::span<const std::uint32_t> chunks,
-                       std::span<const Part> parts, std::vector<WrittenRun>& runs) {
+                       std::span<const TilePart> parts, std::vector<WrittenRun>& runs) {
   const StoredTensor& target = plan_.target.tensors[tensor];
   auto part = parts.begin();
   for (const std::uint32_t chunk : chunks) {

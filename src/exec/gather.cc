@@ -14,7 +14,7 @@ namespace {
 // Reading over a gap of this size costs about as much as another read call.
 constexpr std::int64_t kGapBytes = 4096;
 
-std::byte* address_of(const Part& part, const Box& region) {
+std::byte* address_of(const TilePart& part, const Box& region) {
   std::byte* address = part.bytes;
   for (int axis = 0; axis < region.axes(); ++axis) {
     address += (region.origin[axis] - part.box.origin[axis]) * part.strides[axis];
@@ -88,7 +88,7 @@ Status convert_axes(const Conversion& conversion, const CopyLoops& loops, int ax
 }  // namespace
 
 Status Gather::read(const SourcePiece& piece, const Conversion& conversion,
-                    std::span<const Part> parts) {
+                    std::span<const TilePart> parts) {
   if (piece.update) return read_updated(piece, conversion, parts);
   return read_region(piece, piece.box, conversion, parts);
 }
@@ -96,14 +96,14 @@ Status Gather::read(const SourcePiece& piece, const Conversion& conversion,
 Status Gather::read_factor(const SourcePiece& factor, Dims strides, std::vector<float>& values) {
   values.resize(static_cast<std::size_t>(factor.box.volume()));
   for (int axis = 0; axis < strides.size(); ++axis) strides[axis] *= sizeof(float);
-  const Part part{factor.box, reinterpret_cast<std::byte*>(values.data()), strides};
+  const TilePart part{factor.box, reinterpret_cast<std::byte*>(values.data()), strides};
   return read_region(factor, factor.box, {factor.dtype, DType::kF32, 0.0}, std::span(&part, 1));
 }
 
 // Blocks of the stored values become float32, get what is added to them and go to their parts with
 // the only rounding to the target's type.
 Status Gather::read_updated(const SourcePiece& piece, const Conversion& conversion,
-                            std::span<const Part> parts) {
+                            std::span<const TilePart> parts) {
   if (piece.box.is_empty()) return {};
   const UpdatedMatrix matrix(piece);
   const std::int64_t rank = piece.update->rank;
@@ -120,12 +120,12 @@ Status Gather::read_updated(const SourcePiece& piece, const Conversion& conversi
       SW_TRY(read_factor(matrix.left(row, height), {rank, 1}, left));
       const Box block = matrix.block(row, column);
       values.resize(static_cast<std::size_t>(block.volume()));
-      Part dense{block, reinterpret_cast<std::byte*>(values.data()),
-                 row_major_strides(block.shape)};
+      TilePart dense{block, reinterpret_cast<std::byte*>(values.data()),
+                     row_major_strides(block.shape)};
       for (int axis = 0; axis < dense.strides.size(); ++axis) dense.strides[axis] *= sizeof(float);
       SW_TRY(read_region(piece, block, {piece.dtype, DType::kF32, 0.0}, std::span(&dense, 1)));
       matrix.apply(block, left, right, values);
-      for (const Part& part : parts) {
+      for (const TilePart& part : parts) {
         const std::optional<Box> common = intersect(part.box, block);
         if (!common) continue;
         const CopyLoops loops{common->shape, part.strides, dense.strides};
@@ -138,9 +138,9 @@ Status Gather::read_updated(const SourcePiece& piece, const Conversion& conversi
 }
 
 Result<bool> Gather::read_in_place(const SourcePiece& piece, const Box& region,
-                                   std::span<const Part> parts) {
+                                   std::span<const TilePart> parts) {
   const int element_bytes = bytes_of(piece.dtype);
-  for (const Part& part : parts) {
+  for (const TilePart& part : parts) {
     const std::optional<Box> common = intersect(part.box, region);
     if (!common) continue;
     if (!(*common == region)) return false;
@@ -158,7 +158,7 @@ Result<bool> Gather::read_in_place(const SourcePiece& piece, const Box& region,
 }
 
 Status Gather::read_region(const SourcePiece& piece, const Box& region,
-                           const Conversion& conversion, std::span<const Part> parts) {
+                           const Conversion& conversion, std::span<const TilePart> parts) {
   if (conversion.is_identity()) {
     const bool done = SW_TRY(read_in_place(piece, region, parts));
     if (done) return {};
@@ -171,7 +171,7 @@ Status Gather::read_region(const SourcePiece& piece, const Box& region,
   }
   const std::span<std::byte> window = scratch_.first(values.bytes);
   SW_TRY(files_->read_at(piece.file, values.begin, window));
-  for (const Part& part : parts) {
+  for (const TilePart& part : parts) {
     const std::optional<Box> common = intersect(part.box, region);
     if (!common) continue;
     const CopyLoops loops{common->shape, part.strides, piece.strides};
@@ -187,7 +187,7 @@ Status Gather::read_region(const SourcePiece& piece, const Box& region,
 }
 
 Status Gather::read_halves(const SourcePiece& piece, const Box& region,
-                           const Conversion& conversion, std::span<const Part> parts) {
+                           const Conversion& conversion, std::span<const TilePart> parts) {
   Box first = region;
   Box second = region;
   const int axis = widest_axis(region.shape, piece.strides);
@@ -227,7 +227,7 @@ Result<Dims> Gather::read_runs(const SourcePiece& piece, const Box& region, int 
 }
 
 Status Gather::read_quantised(const SourcePiece& piece, const Box& region,
-                              const Conversion& conversion, std::span<const Part> parts) {
+                              const Conversion& conversion, std::span<const TilePart> parts) {
   const Catalog& catalog = *piece.quantised->catalog;
   const QuantisedSource& source = *piece.quantised->source;
   std::span<std::byte> free = scratch_;
@@ -278,7 +278,7 @@ Status Gather::read_quantised(const SourcePiece& piece, const Box& region,
   if (source.zeros) zero_bytes.bytes = SW_TRY(take(file_of(source.zeros->tensor), zeros));
   LoadedWindow second_bytes{nullptr, second.begin};
   if (source.second) second_bytes.bytes = SW_TRY(take(file_of(source.second->tensor), second));
-  for (const Part& part : parts) {
+  for (const TilePart& part : parts) {
     const std::optional<Box> common = intersect(part.box, region);
     if (!common) continue;
     const std::uint64_t first = first_value(loaded_piece, *common) - before;

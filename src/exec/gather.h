@@ -13,7 +13,7 @@
 namespace shardwright {
 
 /// A region of a target tensor laid out densely in memory.
-struct Part {
+struct TilePart {
   Box box;
   std::byte* bytes = nullptr;
   Dims strides;  ///< bytes along the tensor's axes
@@ -30,24 +30,25 @@ class Gather {
 
   /// Fills every element of `parts` that `piece` covers.
   [[nodiscard]] Status read(const SourcePiece& piece, const Conversion& conversion,
-                            std::span<const Part> parts);
+                            std::span<const TilePart> parts);
 
  private:
   [[nodiscard]] Status read_region(const SourcePiece& piece, const Box& region,
-                                   const Conversion& conversion, std::span<const Part> parts);
+                                   const Conversion& conversion, std::span<const TilePart> parts);
   [[nodiscard]] Status read_updated(const SourcePiece& piece, const Conversion& conversion,
-                                    std::span<const Part> parts);
+                                    std::span<const TilePart> parts);
   /// A [count, rank] piece of a factor, as float32 with these strides in floats.
   [[nodiscard]] Status read_factor(const SourcePiece& factor, Dims strides,
                                    std::vector<float>& values);
   [[nodiscard]] Status read_halves(const SourcePiece& piece, const Box& region,
-                                   const Conversion& conversion, std::span<const Part> parts);
+                                   const Conversion& conversion, std::span<const TilePart> parts);
   [[nodiscard]] Result<Dims> read_runs(const SourcePiece& piece, const Box& region, int runs_axis,
                                        std::span<std::byte> window);
   [[nodiscard]] Status read_quantised(const SourcePiece& piece, const Box& region,
-                                      const Conversion& conversion, std::span<const Part> parts);
+                                      const Conversion& conversion,
+                                      std::span<const TilePart> parts);
   [[nodiscard]] Result<bool> read_in_place(const SourcePiece& piece, const Box& region,
-                                           std::span<const Part> parts);
+                                           std::span<const TilePart> parts);
 
   SourceFiles* files_;
   std::span<std::byte> scratch_;

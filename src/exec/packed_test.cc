@@ -236,7 +236,7 @@ RC_GTEST_PROP(Packed, AnyLayoutGivesTheSameBits, ()) {
   std::vector<std::byte> scratch(
       static_cast<std::size_t>(*rc::gen::inRange<std::int64_t>(32, 600)));
   std::vector<std::uint16_t> got(static_cast<std::size_t>(view.box.volume()), 0xdead);
-  const Part part{
+  const TilePart part{
       view.box, std::as_writable_bytes(std::span(got)).data(), {view.box.shape[1] * 2, 2}};
   const Lowering lowering(plan);
   Gather gather(files, scratch);
@@ -309,7 +309,7 @@ TEST(Packed, ReadsRunsOfRowsThatLieFarApart) {
     for (const std::size_t memory : {std::size_t{1} << 18, std::size_t{40000}, std::size_t{64}}) {
       std::vector<std::byte> scratch(memory);
       std::vector<std::uint16_t> got(expected.size(), 0xdead);
-      const Part part{whole, std::as_writable_bytes(std::span(got)).data(), {kColumns * 2, 2}};
+      const TilePart part{whole, std::as_writable_bytes(std::span(got)).data(), {kColumns * 2, 2}};
       Gather gather(files, scratch);
       const std::uint64_t before = files.bytes_read();
       for (std::int64_t row = 0; row < kRows; row += kHeight) {
@@ -359,7 +359,7 @@ TEST(Packed, MultipliesByTheGroupOfEachColumn) {
   SourceFiles files(directory, plan.source.files, 8);
   std::array<std::byte, 4096> scratch;
   std::array<float, 16> got{};
-  const Part part{Box::whole({2, 8}), std::as_writable_bytes(std::span(got)).data(), {32, 4}};
+  const TilePart part{Box::whole({2, 8}), std::as_writable_bytes(std::span(got)).data(), {32, 4}};
   std::vector<SourcePiece> pieces;
   Lowering(plan).lower(0, Box::whole({2, 8}), pieces);
   ASSERT_EQ(pieces.size(), 1U);
@@ -378,7 +378,7 @@ TEST(Packed, RefusesAGroupThatHasNoScales) {
   SourceFiles files(directory, plan.source.files, 8);
   std::array<std::byte, 4096> scratch;
   std::array<float, 16> got{};
-  const Part part{Box::whole({2, 8}), std::as_writable_bytes(std::span(got)).data(), {32, 4}};
+  const TilePart part{Box::whole({2, 8}), std::as_writable_bytes(std::span(got)).data(), {32, 4}};
   std::vector<SourcePiece> pieces;
   Lowering(plan).lower(0, Box::whole({2, 8}), pieces);
   Gather gather(files, scratch);

@@ -131,7 +131,8 @@ RC_GTEST_PROP(Quantised, AnyTilesAndAnyMemoryGiveTheSameBits, ()) {
       static_cast<std::size_t>(*rc::gen::inRange<std::int64_t>(16, 400)));
   const Box whole = model.plan.target.tensors[0].chunks.box(0);
   std::vector<std::uint16_t> got(static_cast<std::size_t>(whole.volume()), 0xdead);
-  const Part part{whole, std::as_writable_bytes(std::span(got)).data(), {whole.shape[1] * 2, 2}};
+  const TilePart part{
+      whole, std::as_writable_bytes(std::span(got)).data(), {whole.shape[1] * 2, 2}};
   const std::int64_t height = sized(whole.shape[0]);
   const Lowering lowering(model.plan);
   Gather gather(files, scratch);

@@ -21,14 +21,14 @@ Status fill_with(double value, DType dtype, std::span<std::byte> bytes) {
 
 }  // namespace
 
-Part dense_part(const Box& box, std::byte* bytes, int element_bytes) {
-  Part part{box, bytes, row_major_strides(box.shape)};
+TilePart dense_part(const Box& box, std::byte* bytes, int element_bytes) {
+  TilePart part{box, bytes, row_major_strides(box.shape)};
   for (int axis = 0; axis < part.strides.size(); ++axis) part.strides[axis] *= element_bytes;
   return part;
 }
 
 Status TileReader::read(std::size_t tensor, const Box& tile, std::span<std::byte> memory,
-                        std::span<const Part> parts) {
+                        std::span<const TilePart> parts) {
   const TensorDesc& target = plan_->target.tensors[tensor].desc;
   const TensorRecipe& recipe = plan_->tensors[tensor];
   if (recipe.fill) SW_TRY(fill_with(*recipe.fill, target.dtype, memory));

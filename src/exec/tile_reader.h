@@ -13,7 +13,7 @@
 namespace shardwright {
 
 /// A region of a tensor, row-major from `bytes` on.
-[[nodiscard]] Part dense_part(const Box& box, std::byte* bytes, int element_bytes);
+[[nodiscard]] TilePart dense_part(const Box& box, std::byte* bytes, int element_bytes);
 
 /// Makes regions of a plan's target tensors in memory, as its recipes say. One per thread.
 class TileReader {
@@ -27,7 +27,7 @@ class TileReader {
   /// Fills `parts`, which together are the region `tile` of target tensor `tensor` and lie in
   /// `memory`. REQUIRES: the recipe is proven (check_plan) or the tensors it reads are complete.
   [[nodiscard]] Status read(std::size_t tensor, const Box& tile, std::span<std::byte> memory,
-                            std::span<const Part> parts);
+                            std::span<const TilePart> parts);
 
  private:
   const Plan* plan_;

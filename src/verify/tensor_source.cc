@@ -84,7 +84,8 @@ Status read_box(const Plan& plan, const Lowering& lowering, SourceFiles& files, 
   constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
   const auto scratch = std::make_unique_for_overwrite<std::byte[]>(kScratchBytes);
   TileReader reader(plan, lowering, files, std::span(scratch.get(), kScratchBytes));
-  const Part part = dense_part(box, bytes.data(), bytes_of(plan.target.tensors[tensor].desc.dtype));
+  const TilePart part =
+      dense_part(box, bytes.data(), bytes_of(plan.target.tensors[tensor].desc.dtype));
   return reader.read(tensor, box, bytes, std::span(&part, 1));
 }
 

@@ -13,7 +13,7 @@ TileBuffer::TileBuffer(const View& view, const Lowering& lowering, std::size_t b
 Result<std::span<const std::byte>> TileBuffer::read(std::size_t tensor, const Box& tile) {
   const int element = bytes_of(view_->plan.target.tensors[tensor].desc.dtype);
   const std::span<std::byte> bytes = tile_.first(static_cast<std::size_t>(tile.volume() * element));
-  const Part part = dense_part(tile, bytes.data(), element);
+  const TilePart part = dense_part(tile, bytes.data(), element);
   SW_TRY(reader_.read(tensor, tile, bytes, std::span(&part, 1)));
   return bytes;
 }
