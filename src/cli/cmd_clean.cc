@@ -102,6 +102,7 @@ Result<int> run_clean(const CleanCommand& command, Console& console) {
     if (!command.remove || listed.output.state != PartialState::kAbandoned) continue;
     const Result<bool> removed = remove_partial_output(listed.output);
     listed.is_removed = removed && *removed;
+    if (removed && !*removed) listed.output.state = PartialState::kHeld;
     if (!removed && status) status = std::unexpected(removed.error());
   }
   // What did go is told before what did not.

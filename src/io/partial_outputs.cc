@@ -150,9 +150,11 @@ Result<std::vector<PartialOutput>> list_partial_outputs(const std::string& folde
 }
 
 Result<bool> remove_partial_output(const PartialOutput& output) {
-  // A run that has made its folder and has not locked it yet is in its turn.
+  // A run that has made its folder and has not locked it yet is in its turn, and may be stopped in
+  // it.
   const fs::path path(output.path);
   const BeginningTurn turn(path.parent_path().string());
+  if (!turn.is_ours()) return false;
   const auto name = parse_name(path.filename().string());
   if (!name || state_of(output.path, *name) != PartialState::kAbandoned) return false;
   std::error_code error;
@@ -172,11 +174,11 @@ bool lock_patiently(const UniqueFd& folder, FolderLock lock) {
   return false;
 }
 
-BeginningTurn::BeginningTurn(const std::string& folder) : folder_(open_for_lock(folder)) {
-  lock_patiently(folder_);
-}
+BeginningTurn::BeginningTurn(const std::string& folder)
+    : folder_(open_for_lock(folder)), is_ours_(lock_patiently(folder_)) {}
 
-std::optional<PartialOutput> rival_of(const std::string& target, const std::string& own) {
+std::optional<PartialOutput> rival_of(const std::string& target, const BeginningTurn& turn,
+                                      const std::string& own) {
   const fs::path wanted(target);
   std::error_code error;
   for (fs::directory_iterator entry(wanted.parent_path(), error), end; !error && entry != end;
@@ -186,7 +188,8 @@ std::optional<PartialOutput> rival_of(const std::string& target, const std::stri
     const std::string path = entry->path().string();
     if (path == own) continue;
     const UniqueFd folder = open_for_lock(path);
-    if (folder.valid() && is_locked(folder)) {
+    const bool may_begin = !turn.is_ours() && name->process != 0 && process_lives(name->process);
+    if (folder.valid() && (is_locked(folder) || may_begin)) {
       return PartialOutput{path, name->target, PartialState::kHeld, name->process, 0};
     }
   }

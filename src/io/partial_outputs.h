@@ -34,8 +34,9 @@ struct PartialOutput {
 /// The unfinished outputs that lie in a folder, by name. Errors: kNotFound, kPermission, kIo.
 [[nodiscard]] Result<std::vector<PartialOutput>> list_partial_outputs(const std::string& folder);
 
-/// Removes one that is abandoned, and looks again at that while it is locked; false: it is not any
-/// more. Follows no links. Errors: kPermission, kIo.
+/// Removes one that is abandoned, and looks again at that in its own turn; false: it is not any
+/// more, or somebody begins an output beside it for longer than anybody waits. Follows no links.
+/// Errors: kPermission, kIo.
 [[nodiscard]] Result<bool> remove_partial_output(const PartialOutput& output);
 
 enum class FolderLock : std::uint8_t { kAlone, kWithOthers };
@@ -45,19 +46,24 @@ enum class FolderLock : std::uint8_t { kAlone, kWithOthers };
 /// the name must do there.
 bool lock_patiently(const UniqueFd& folder, FolderLock lock = FolderLock::kAlone);
 
-/// The turn to begin an output in a folder: as long as it lives nobody else begins one there. File
-/// systems without locks let everybody through.
+/// The turn to begin an output in a folder: as long as it lives nobody else begins one there. Waits
+/// for others for 2 s at most. File systems without locks let everybody through.
 class BeginningTurn {
  public:
   explicit BeginningTurn(const std::string& folder);
 
+  /// False: another still has it. It may have made its folder and not locked it yet.
+  [[nodiscard]] bool is_ours() const { return is_ours_; }
+
  private:
   UniqueFd folder_;
+  bool is_ours_;
 };
 
 /// The unfinished output of another run that is writing `target` (absolute) now, if there is one
-/// besides `own`.
+/// besides `own`. Outside a turn of ours an unlocked one of a process that lives counts too.
 [[nodiscard]] std::optional<PartialOutput> rival_of(const std::string& target,
+                                                    const BeginningTurn& turn,
                                                     const std::string& own = {});
 
 /// The hidden folder `.NAME.parts-<id>` of an output that several processes write which agree on

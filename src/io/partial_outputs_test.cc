@@ -121,8 +121,38 @@ TEST(PartialOutputs, OfPartsHaveADigestForAProcess) {
   EXPECT_TRUE(lock_patiently(another, FolderLock::kWithOthers));
   EXPECT_EQ(listed(place)[0].state, PartialState::kHeld);
   EXPECT_FALSE(remove_partial_output(found[0]).value());
-  EXPECT_EQ(rival_of(fs::canonical(place.path()) / "out")->path, folder);
-  EXPECT_FALSE(rival_of(fs::canonical(place.path()) / "out", folder));
+  const BeginningTurn turn(place.path());
+  EXPECT_EQ(rival_of(fs::canonical(place.path()) / "out", turn)->path, folder);
+  EXPECT_FALSE(rival_of(fs::canonical(place.path()) / "out", turn, folder));
+}
+
+// Stopped in its turn: its folder is made and not locked yet.
+TEST(PartialOutputs, OfARunThatIsBeginningStay) {
+  const TemporaryFolder place;
+  const std::string target = fs::canonical(place.path()) / "out";
+  const std::string folder = ".out.partial-" + std::to_string(::getpid()) + "-0";
+  fs::create_directory(place / folder);
+  const auto found = listed(place);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].state, PartialState::kAbandoned) << "as far as its lock says";
+  {
+    const BeginningTurn ours(place.path());
+    EXPECT_TRUE(ours.is_ours());
+    EXPECT_FALSE(rival_of(target, ours));
+  }
+  {
+    const UniqueFd turn(::open(place.path().c_str(), O_RDONLY | O_DIRECTORY));
+    ASSERT_EQ(::flock(turn.get(), LOCK_EX), 0);
+    EXPECT_FALSE(remove_partial_output(found[0]).value());
+    EXPECT_TRUE(fs::exists(found[0].path));
+    const BeginningTurn ours(place.path());
+    EXPECT_FALSE(ours.is_ours());
+    EXPECT_EQ(rival_of(target, ours)->path, found[0].path);
+    fs::rename(place / folder, place / (".out.partial-" + kDead + "-0"));
+    EXPECT_FALSE(rival_of(target, ours)) << "a dead run begins nothing";
+    fs::rename(place / (".out.partial-" + kDead + "-0"), place / folder);
+  }
+  EXPECT_TRUE(remove_partial_output(found[0]).value());
 }
 
 TEST(PartialOutputs, NeedAFolder) {

@@ -206,7 +206,7 @@ Result<std::unique_ptr<Publication>> Publication::begin(PublishOptions options,
   }
   SW_TRY(publication->make_parents());
   const BeginningTurn turn(target.parent_path().string());
-  if (const auto rival = rival_of(target.string(), parts)) {
+  if (const auto rival = rival_of(target.string(), turn, parts)) {
     const std::string who = rival->process == 0 ? "a part of another saved plan"
                                                 : fmt::format("process {}", rival->process);
     return fail(Code::kTargetExists,
