@@ -100,6 +100,14 @@ class Refusals(Ranks):
         self.assertFalse(self.out.exists() or (self.place / "elsewhere").exists())
         self.assertEqual(self.leftovers(), [])
 
+    def test_parts_are_for_processes_without_mpi(self):
+        plan = self.place / "saved.plan"
+        ranks.run_alone("plan", self.source, self.out, *TARGETS["torch_dist"], "--save", plan)
+        ended = ranks.run_ranks(2, "convert", "--plan", plan, "--part", "1/2")
+        self.assertEqual(ended.status, 2, ended.messages)
+        self.assertIn("error[SW0900]: --part is for processes without MPI", ended.messages)
+        self.assertEqual(list(self.place.glob(f".{self.out.name}.*")), [])
+
     def test_an_ordinary_mistake_is_told_once(self):
         ended = ranks.run_ranks(3, "convert", self.place / "nowhere", self.out)
         self.assertEqual(ended.status, 2)

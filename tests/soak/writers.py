@@ -17,10 +17,12 @@ class Stage:
     folder: Path
     words: list
     target: Path
+    again: list  # of words: what makes the target once this was disturbed
+    before: frozenset  # names in the folder before it runs
 
     def others(self):
         """Names in the folder beside what was there before and the target."""
-        known = {"in", self.target.name}
+        known = self.before | {self.target.name}
         found = [entry.name for entry in self.folder.iterdir() if entry.name not in known]
         if self.target.is_dir():
             names = [entry.name for entry in self.target.iterdir()]
@@ -34,20 +36,24 @@ class Stage:
 
 # What an index is replaced by and what it was, in the folder itself.
 BESIDE = (".partial-", ".bak")
+# Of a conversion in parts.
+PLAN = "saved.plan"
 
 
 class Writer:
     """`words` are the program's; `in` is what it reads, `out` what it makes, in the stage's folder.
 
-    `before` fills the folder with an old target, where there is one.
+    `before` fills the folder with an old target, where there is one, or with what is taken up.
+    `again` are the words of the runs that mend what a disturbed one left, if not the same once more.
     """
 
-    def __init__(self, name, words, source, before=None, target="out"):
+    def __init__(self, name, words, source, before=None, target="out", again=None):
         self.name = name
         self.words = words
         self.source = source
         self.before = before
         self.target = target
+        self.again = again or [words]
         self.old = ""
         self.new = ""
 
@@ -57,7 +63,8 @@ class Writer:
         (folder / "in").symlink_to(self.source(bench))
         if self.before:
             self.before(bench, folder)
-        return Stage(folder, self.words, folder / self.target)
+        names = frozenset(entry.name for entry in folder.iterdir())
+        return Stage(folder, self.words, folder / self.target, self.again, names)
 
     def prepare(self, bench):
         """Learns what the target is before and after a run that nothing disturbs."""
@@ -113,6 +120,18 @@ def stale_index(_, folder):
     (folder / "out" / "model.safetensors.index.json").write_text('{"weight_map": {}}')
 
 
+def finished_parts(bench, folder):
+    """A conversion whose parts are all written; only their publication is missing."""
+    for words in (["plan", "in", "out", "--to", "torch_dist", "--tp", "2", "--save", PLAN],
+                  *(part_words(number) for number in (1, 2))):  # fmt: skip
+        ran = bench.shardwright(*words, cwd=folder)
+        assert ran.status == 0, ran.messages
+
+
+def part_words(number):
+    return ["convert", "--plan", PLAN, "--part", f"{number}/2"]
+
+
 def merge_words():
     words = ["merge", "out"]
     for part in PARTS:
@@ -136,6 +155,9 @@ def all_writers():
         Writer("merge", merge_words(), parts),
         Writer("split", ["split", "in", "out"], vision),
         Writer("manifest", ["hash", "in", "--manifest", "out"], llama),
+        # What it takes up is gone a moment before the target is there: then parts are written again.
+        Writer("publish", ["publish", PLAN], llama, finished_parts,
+               again=[part_words(1), part_words(2), ["publish", PLAN]]),  # fmt: skip
     ]
 
 
