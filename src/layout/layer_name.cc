@@ -57,7 +57,8 @@ bool is_stackable(std::string_view stack) {
 
 bool is_main_stack(std::string_view stack) {
   if (const std::optional<StateName> state = split_state_name(stack)) stack = state->tensor;
-  return stack == "decoder.layers" || stack == "language_model.decoder.layers";
+  return stack == "decoder.layers" || stack == "language_model.decoder.layers" ||
+         stack == "llava_model.language_model.decoder.layers";
 }
 
 bool is_in_foreign_tower(std::string_view name) {

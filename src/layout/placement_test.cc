@@ -240,6 +240,8 @@ TEST(LayerName, KnowsEveryListThatIsStacked) {
   EXPECT_EQ(split_layer_name("v.deepstack_merger_list.2.norm.bias")->index, 2);
   EXPECT_FALSE(is_stackable("vision_tower.vision_model.encoder.layers"));
   EXPECT_TRUE(is_main_stack("language_model.decoder.layers"));
+  EXPECT_TRUE(is_main_stack("llava_model.language_model.decoder.layers"));
+  EXPECT_FALSE(is_main_stack("llava_model.vision_model.decoder.layers"));
   EXPECT_TRUE(is_main_stack("chained_0.optimizer.state.exp_avg.decoder.layers"));
   EXPECT_TRUE(is_main_stack("optimizer.state.param.language_model.decoder.layers"));
   EXPECT_FALSE(is_main_stack("vision_model.decoder.layers"));
@@ -267,7 +269,8 @@ TEST(Placement, KeepsVisionTowersOnTheFirstStage) {
       {"visual.blocks.0.attn.out_proj.weight", DType::kBF16, {4, 4}},
       {"vision_tower.encoder.layers.1.self_attn.out_proj.weight", DType::kBF16, {4, 4}},
       {"multi_modal_projector.proj.weight", DType::kBF16, {4, 6}},
-      {"vision_model.decoder.deepstack_merger_list.linear_fc1.weight", DType::kBF16, {1, 4, 4}}};
+      {"vision_model.decoder.deepstack_merger_list.linear_fc1.weight", DType::kBF16, {1, 4, 4}},
+      {"llava_model.vision_model.embedder.weight", DType::kBF16, {4, 6}}};
   const Placement placement = Placement::make(tensors, {2, 2, 1, 1, 2}).value();
   EXPECT_EQ(placement.layers(), 2) << "the tower's three are not the model's";
   using Lines = std::vector<std::string>;
@@ -282,6 +285,7 @@ TEST(Placement, KeepsVisionTowersOnTheFirstStage) {
   EXPECT_EQ(placed(placement, tensors[5]), Lines{"[0:4, 0:4] on 0"}) << "HF's own tower";
   EXPECT_EQ(placed(placement, tensors[6]), (Lines{"[0:2, 0:6] on 0", "[2:4, 0:6] on 1"}));
   EXPECT_EQ(placed(placement, tensors[7]), (Lines{"[0:1, 0:2, 0:4] on 0", "[0:1, 2:4, 0:4] on 1"}));
+  EXPECT_EQ(placed(placement, tensors[8]), (Lines{"[0:2, 0:6] on 0", "[2:4, 0:6] on 1"}));
 }
 
 TEST(ShardRule, CutsEveryPartOfAMixerOnItsOwn) {

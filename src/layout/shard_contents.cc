@@ -13,8 +13,8 @@ namespace {
 
 // Towers have norms and layers of their own, which say nothing about the decoder's stages.
 bool is_of_language_model(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kOthers = {"vision_model.", "visual.", "adapter.",
-                                                       "mtp.", "audio_model."};
+  constexpr std::array<std::string_view, 6> kOthers = {
+      "vision_model.", "visual.", "adapter.", "mtp.", "audio_model.", "llava_model.vision_"};
   return std::ranges::none_of(kOthers, [&](std::string_view o) { return name.starts_with(o); });
 }
 

@@ -61,6 +61,7 @@ constexpr std::array kRows = {
     Row{"mamba_mixer.norm.weight", Cut::kFirst},
     Row{"out_proj.weight", Cut::kLast},
     Row{"multi_modal_projector.proj.weight", Cut::kFirst},
+    Row{"vision_model.embedder.weight", Cut::kFirst},  // RADIO's
     Row{"per_layer_embedding.weight", Cut::kFirst},
     Row{"per_layer_model_proj.weight", Cut::kFirst},
 };

@@ -7,8 +7,9 @@
 namespace shardwright {
 
 std::string_view tower_of(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kLanguage = {"language_model", "decoder", "embedding",
-                                                         "output_layer", "mtp"};
+  // A model inside a wrapper has one size for all of it.
+  constexpr std::array<std::string_view, 6> kLanguage = {
+      "language_model", "llava_model", "decoder", "embedding", "output_layer", "mtp"};
   const std::string_view first = name.substr(0, name.find('.'));
   return std::ranges::find(kLanguage, first) == kLanguage.end() ? first : std::string_view();
 }

@@ -32,9 +32,9 @@ TEST(OmniNames, AreThoseOfThePartsTheyWereMadeOf) {
 TEST(Tower, IsWhatIsNotTheLanguageModel) {
   EXPECT_EQ(tower_of("vision_model.decoder.layers.0.mlp.linear_fc1.weight"), "vision_model");
   EXPECT_EQ(tower_of("vision_projection.encoder.linear_fc1.weight"), "vision_projection");
-  for (const char* own :
-       {"language_model.decoder.final_layernorm.weight", "mtp.layers.0.x", "decoder.layers.0.x",
-        "embedding.word_embeddings.weight", "output_layer.weight"}) {
+  for (const char* own : {"language_model.decoder.final_layernorm.weight", "mtp.layers.0.x",
+                          "decoder.layers.0.x", "embedding.word_embeddings.weight",
+                          "output_layer.weight", "llava_model.vision_model.decoder.layers.0.x"}) {
     EXPECT_EQ(tower_of(own), "") << own;
   }
   const TowerSizes sizes = {{"vision_model", 2}};

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "layout/layer_name.h"
 
@@ -16,13 +17,20 @@ constexpr std::int64_t kMostSize = std::int64_t{1} << 30;
 }  // namespace
 
 LanguageTensors::LanguageTensors(std::span<const TensorDesc> canonical) {
-  constexpr std::string_view kLanguage = "language_model.";
-  const bool is_multimodal = std::ranges::any_of(
-      canonical, [&](const TensorDesc& tensor) { return tensor.name.starts_with(kLanguage); });
+  // Of a multimodal model, and of one inside a wrapper of Megatron-Bridge's.
+  constexpr std::array<std::string_view, 2> kLanguages = {"language_model.",
+                                                          "llava_model.language_model."};
+  std::string_view language;
+  for (const std::string_view prefix : kLanguages) {
+    if (std::ranges::any_of(
+            canonical, [&](const TensorDesc& tensor) { return tensor.name.starts_with(prefix); })) {
+      language = prefix;
+    }
+  }
   for (const TensorDesc& tensor : canonical) {
     std::string_view name = tensor.name;
-    if (is_multimodal && !name.starts_with(kLanguage)) continue;
-    if (is_multimodal) name.remove_prefix(kLanguage.size());
+    if (!name.starts_with(language)) continue;
+    name.remove_prefix(language.size());
     const std::optional<LayerName> layer = split_layer_name(name);
     if (!layer || !layer->index) {
       outside_.emplace(name, &tensor);

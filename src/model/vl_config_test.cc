@@ -175,6 +175,53 @@ TEST(Llava, IsTiedWhereverItsFileSaysSo) {
   EXPECT_THAT(converted(json).values, has("untie_embeddings_and_output_weights", false));
 }
 
+// As published: Qwen 2's defaults are those of its language model.
+TEST(Qwen2Audio, HasTheSizesOfQwen2WhereItsFileDoesNotSay) {
+  Json json = Json::parse(R"({"architectures": ["Qwen2AudioForConditionalGeneration"],
+    "model_type": "qwen2_audio", "audio_token_index": 151646, "torch_dtype": "bfloat16",
+    "vocab_size": 156032,
+    "audio_config": {"d_model": 1280, "encoder_attention_heads": 20, "encoder_ffn_dim": 5120,
+      "encoder_layers": 32, "model_type": "qwen2_audio_encoder", "num_mel_bins": 128},
+    "text_config": {"intermediate_size": 11008, "max_position_embeddings": 8192,
+      "model_type": "qwen2", "rms_norm_eps": 1e-05, "rope_theta": 10000, "sliding_window": 32768,
+      "vocab_size": 156032}})");
+  EXPECT_THAT(converted(json).values,
+              AllOf(has("num_layers", 32L), has("hidden_size", 4096L),
+                    has("num_attention_heads", 32L), has("num_query_groups", 32L),
+                    has("ffn_hidden_size", 11008L), has("padded_vocab_size", 156032L)));
+  EXPECT_THAT(converted(json).values,
+              AllOf(has("add_qkv_bias", true), has("untie_embeddings_and_output_weights", true),
+                    has("position_embedding_type", std::string("rope"))));
+  const Json back = there_and_back(json);
+  EXPECT_EQ(back["text_config"]["model_type"], "qwen2");
+  EXPECT_EQ(back["text_config"]["intermediate_size"], 11008);
+  json["text_config"]["model_type"] = "llama";
+  EXPECT_FALSE(find_family(shipped_mappings(), read_hf_config(json.dump()).value()));
+}
+
+TEST(Exaone45, TowersQueriesShareKeysAndValues) {
+  Json json = Json::parse(R"({"architectures": ["Exaone4_5_ForConditionalGeneration"],
+    "model_type": "exaone4_5", "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+    "text_config": {"head_dim": 128, "hidden_size": 5120, "intermediate_size": 27392,
+      "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention",
+        "full_attention"], "model_type": "exaone4", "num_attention_heads": 40,
+      "num_hidden_layers": 4, "num_key_value_heads": 8, "num_nextn_predict_layers": 1,
+      "rope_parameters": {"rope_type": "default", "rope_theta": 1000000}, "sliding_window": 4096,
+      "vocab_size": 153600},
+    "vision_config": {"depth": 28, "hidden_size": 2048, "intermediate_size": 5120,
+      "model_type": "exaone4_5_vision", "num_heads": 32, "out_hidden_size": 5120}})");
+  const auto values = converted(json).values;
+  EXPECT_THAT(values, AllOf(has("mtp_num_layers", 1L), has("window_attn_skip_freq", 4L),
+                            has("qk_layernorm", true), has("add_qkv_bias", false),
+                            has("position_embedding_type", std::string("rope"))));
+  EXPECT_THAT(values, AllOf(has("vision_num_attention_heads", 32L),
+                            has("vision_num_query_groups", 8L), has("vision_num_layers", 28L)));
+  const Json back = there_and_back(json);
+  EXPECT_EQ(back["vision_config"]["num_key_value_heads"], 8);
+  EXPECT_EQ(back["text_config"]["layer_types"], json["text_config"]["layer_types"]);
+  EXPECT_EQ(back["text_config"]["num_nextn_predict_layers"], 1);
+}
+
 TEST(InternVl, KeepsTheSettingsOfItsLargeTower) {
   const ArgsFromConfig args = converted(internvl_chat_large());
   EXPECT_THAT(args.values,

@@ -496,6 +496,22 @@ def test_mimo_exchanges_hidden_state_and_embedding(imported):
     assert torch.equal(ours, torch.cat([embedding, hidden], dim=1))
 
 
+def test_kimi_linear_has_gates_first(imported):
+    """Megatron's order in every MLP; the other one looks alike in a round trip."""
+    root = imported("kimi_linear")
+    hf, made = checkpoints.load_hf(root / "hf"), checkpoints.load_dcp(root / "megatron")
+    source, target = "model.layers.1.block_sparse_moe.", "decoder.layers.1.mlp."
+    for expert, ours in enumerate(made[target + "experts.experts.linear_fc1.weight"]):
+        gate, up = (hf[f"{source}experts.{expert}.{part}.weight"] for part in ("w1", "w3"))
+        assert torch.equal(ours, torch.cat([gate, up]))
+    for source, target in (
+        (source + "shared_experts.", target + "shared_experts."),
+        ("model.layers.0.block_sparse_moe.", "decoder.layers.0.mlp."),
+    ):
+        gate, up = (hf[f"{source}{part}_proj.weight"] for part in ("gate", "up"))
+        assert torch.equal(made[target + "linear_fc1.weight"], torch.cat([gate, up]))
+
+
 def test_mimo_v2_flash_orders_rows_by_group(imported):
     """Megatron-Bridge's order: of each group the queries, the key and the narrower value; layers
     with a window have twice as many groups."""

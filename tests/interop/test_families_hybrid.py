@@ -91,6 +91,20 @@ CASES = {
         "Qwen2_5_VLForConditionalGeneration",
         dict(text_config=dict(TEXT, head_dim=12, rope_parameters=MROPE), vision_config=TOWER),
     ),
+    "exaone4_5": (  # with a tower whose queries share keys and values
+        "exaone4_5",
+        "Exaone4_5_ForConditionalGeneration",
+        dict(
+            text_config=dict(
+                TEXT,
+                model_type="exaone4",
+                eos_token_id=2,
+                sliding_window=7,
+                layer_types=["sliding_attention"] * 3 + ["full_attention"],
+            ),
+            vision_config=dict(TOWER, num_key_value_heads=2),
+        ),
+    ),
     "qwen2_vl": (
         "qwen2_vl",
         "Qwen2VLForConditionalGeneration",
@@ -344,6 +358,54 @@ def test_key_heads_of_a_delta_net(shardwright, tmp_path):
         parts |= dict(zip(("beta", "alpha"), gates.split([3, 3], dim=1)))
         for name, part in parts.items():
             assert torch.equal(made[target + name], part.reshape(-1, 72)), name
+
+
+def test_rows_of_a_tower_with_fewer_keys(shardwright, tmp_path):
+    """Megatron has three heads of queries, their keys and their values group by group."""
+    hf = build(tmp_path / "hf", "exaone4_5")
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    made = checkpoints.load_dcp(tmp_path / "out")
+    for parameter, columns in (("weight", (48,)), ("bias", ())):
+        ours = made[f"vision_model.decoder.layers.self_attention.linear_qkv.{parameter}"]
+        for layer in range(3):
+            source = hf[f"model.visual.blocks.{layer}.attn.qkv.{parameter}"]
+            parts = [part.view(2, -1, *columns) for part in source.split([48, 16, 16])]
+            assert torch.equal(ours[layer], torch.cat(parts, dim=1).view(80, *columns))
+            block = f"model.visual.blocks.{layer}.mlp."
+            gate_and_up = [hf[f"{block}{part}_proj.{parameter}"] for part in ("gate", "up")]
+            fc1 = made[f"vision_model.decoder.layers.mlp.linear_fc1.{parameter}"][layer]
+            assert torch.equal(fc1, torch.cat(gate_and_up))
+
+
+def test_prediction_layers_beside_a_tower(shardwright, tmp_path):
+    """transformers reads none of EXAONE 4.5's; they are a layer of the language model and what
+    joins it, the embedding before the hidden state."""
+    tensors = build(tmp_path / "hf", "exaone4_5")
+    generator = torch.Generator().manual_seed(3)
+    prefix = "model.language_model.layers.0."
+    more = {
+        key.replace(prefix, "mtp.layers.0."): value.flip(0).contiguous()
+        for key, value in tensors.items()
+        if key.startswith(prefix)
+    }
+    for part in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"):
+        more[f"mtp.{part}.weight"] = torch.randn(72, generator=generator).bfloat16()
+    more["mtp.fc.weight"] = torch.randn((72, 144), generator=generator).bfloat16()
+    save_file(more, tmp_path / "hf" / "more.safetensors")
+    (tmp_path / "hf" / "model.safetensors.index.json").unlink()  # it does not know the new file
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    config["text_config"]["num_nextn_predict_layers"] = 1
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(config))
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--pp", 2)
+    made = checkpoints.load_dcp(tmp_path / "out")
+    mtp = "language_model.mtp.layers.0."
+    assert torch.equal(made[mtp + "enorm.weight"], more["mtp.pre_fc_norm_embedding.weight"])
+    assert torch.equal(made[mtp + "hnorm.weight"], more["mtp.pre_fc_norm_hidden.weight"])
+    assert torch.equal(made[mtp + "eh_proj.weight"], more["mtp.fc.weight"])
+    behind = made[mtp + "transformer_layer.mlp.linear_fc2.post_layernorm.weight"]
+    assert torch.equal(behind, more["mtp.layers.0.post_feedforward_layernorm.weight"])
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), {**tensors, **more})
 
 
 def test_parts_of_a_mixer(shardwright, tmp_path):

@@ -12,6 +12,8 @@ from safetensors.torch import save_file
 
 import checkpoints
 import hf_models
+import test_families_hybrid
+from test_families_hybrid import chunks
 
 VISION = dict(
     hidden_size=36,
@@ -102,6 +104,22 @@ CASES = {
             projector_hidden_size=44,
         ),
     ),
+    "qwen2_audio": (
+        "qwen2_audio",
+        "Qwen2AudioForConditionalGeneration",
+        dict(
+            text_config=dict(hf_models.SIZES, head_dim=12, model_type="qwen2"),
+            audio_config=dict(
+                model_type="qwen2_audio_encoder",
+                d_model=36,
+                encoder_layers=2,
+                encoder_attention_heads=3,
+                encoder_ffn_dim=52,
+                num_mel_bins=8,
+                max_source_positions=20,
+            ),
+        ),
+    ),
     "mistral3_tied": (
         "mistral3",
         "Mistral3ForConditionalGeneration",
@@ -121,6 +139,7 @@ def build(folder, name):
 
 
 TOWER = ("vision_tower.", "model.vision_tower.", "vision_model.", "model.vision_model.")
+TOWER += ("audio_tower.", "model.audio_tower.")
 
 
 def kimi_k25(folder):
@@ -273,8 +292,50 @@ def llada(folder):
     return tensors, config
 
 
+RADIO = "vision_model.radio_model."
+
+
+def nemotron_vl(folder):
+    """By the published names: a Nemotron-H behind a RADIO tower, inside one wrapper in Megatron."""
+    text = test_families_hybrid.build(folder, "nemotron_h")
+    tensors = {
+        "language_model." + key.replace("backbone.embedding.", "backbone.embeddings."): value
+        for key, value in text.items()
+    }
+    shapes = {
+        RADIO + "model.patch_generator.cls_token.token": (5, 36),
+        RADIO + "model.patch_generator.pos_embed": (1, 9, 36),
+        RADIO + "model.patch_generator.embedder.weight": (36, 48),
+        "mlp1.0.weight": (144,),
+        "mlp1.1.weight": (44, 144),
+        "mlp1.3.weight": (72, 44),
+    }
+    rows = {"norm1": (), "norm2": (), "attn.qkv": (108,), "attn.proj": (36,), "mlp.fc1": (52,)}
+    for layer in range(3):
+        for part, height in rows.items():
+            shapes[f"{RADIO}model.blocks.{layer}.{part}.weight"] = (*height, 36)
+            shapes[f"{RADIO}model.blocks.{layer}.{part}.bias"] = height or (36,)
+        shapes[f"{RADIO}model.blocks.{layer}.mlp.fc2.weight"] = (36, 52)
+        shapes[f"{RADIO}model.blocks.{layer}.mlp.fc2.bias"] = (36,)
+    generator = torch.Generator().manual_seed(5)
+    for name, shape in shapes.items():
+        tensors[name] = torch.randn(shape, generator=generator).bfloat16()
+    config = dict(
+        architectures=["NemotronH_Nano_VL_V2"],
+        model_type="NemotronH_Nano_VL_V2",
+        llm_config=json.loads((folder / "config.json").read_text()),
+        vision_config=dict(num_hidden_layers=3, num_attention_heads=6, intermediate_size=52),
+        vit_hidden_size=36,
+        patch_size=4,
+        projector_hidden_size=44,
+        tie_word_embeddings=False,
+        torch_dtype="bfloat16",
+    )
+    return tensors, config
+
+
 WRITTEN = dict([("kimi_k25", kimi_k25), ("bailing_moe_v2", bailing), ("sarvam_moe", sarvam_moe)])
-WRITTEN.update([("sarvam_mla", sarvam_mla), ("llada", llada)])
+WRITTEN.update([("sarvam_mla", sarvam_mla), ("llada", llada), ("nemotron_vl", nemotron_vl)])
 # Of their words these are not said by any argument, or are said otherwise.
 UNTOLD = {"transformers_version", "pad_token_id", "bos_token_id", "eos_token_id", "dtype"}
 UNTOLD |= {"pretraining_tp", "head_dim", "qk_head_dim", "rope_interleave", "layer_types"}
@@ -321,7 +382,7 @@ def test_through_legacy_with_a_config_alone(shardwright, tmp_path, model):
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), expected)
 
 
-@pytest.mark.parametrize("name", [name for name in WRITTEN if name != "kimi_k25"])
+@pytest.mark.parametrize("name", [name for name in WRITTEN if name not in ("kimi_k25", "nemotron_vl")])
 def test_by_arguments_alone(shardwright, tmp_path, name):
     """They lead to the words of the published config.json."""
     tensors, config = WRITTEN[name](tmp_path / "made")
@@ -358,15 +419,81 @@ def test_without_its_tower(shardwright, tmp_path, model):
     name, source = model
     kept = {key: value for key, value in source.items() if not key.startswith(TOWER)}
     if len(kept) == len(source):
-        assert name in WRITTEN and name != "kimi_k25"
+        assert name in WRITTEN and name not in ("kimi_k25", "nemotron_vl")
         return
     (tmp_path / "bare").mkdir()
     shutil.copy(tmp_path / "hf" / "config.json", tmp_path / "bare")
     save_file(kept, tmp_path / "bare" / "model.safetensors", metadata={"format": "pt"})
     flags = ("--to", "torch_dist")
     done = shardwright("convert", tmp_path / "bare", tmp_path / "out", *flags, expect=2)
-    assert "vision_tower.*" in done.stderr or "vision_model.*" in done.stderr
+    towers = ("vision_tower.*", "audio_tower.*", "vision_model.*", RADIO + "model.")
+    assert any(tower in done.stderr for tower in towers)
     assert not (tmp_path / "out").exists()
+
+
+def test_gates_and_indexers_of_minimax_m3(shardwright, tmp_path):
+    """Megatron's order of the two, and the indexers beside the model: mistakes in either look
+    alike in a round trip."""
+    hf = build(tmp_path / "hf", "minimax_m3")
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist")
+    made = checkpoints.load_dcp(tmp_path / "out")
+    for layer in (1, 2):
+        source = f"language_model.model.layers.{layer}."
+        target = f"language_model.decoder.layers.{layer}.mlp."
+        experts = source + "block_sparse_moe."
+        for expert, ours in enumerate(made[target + "experts.experts.linear_fc1.weight"]):
+            gate, up = (hf[f"{experts}experts.{expert}.{part}.weight"] for part in ("w1", "w3"))
+            assert torch.equal(ours, torch.cat([gate, up]))
+        gate, up = (hf[f"{experts}shared_experts.{part}_proj.weight"] for part in ("gate", "up"))
+        assert torch.equal(made[target + "shared_experts.linear_fc1.weight"], torch.cat([gate, up]))
+        for part in ("q_proj", "k_proj", "q_norm", "k_norm"):
+            ours = made[f"lightning_indexers.{layer}.{part}.weight"]
+            assert torch.equal(ours, hf[f"{source}self_attn.index_{part}.weight"])
+
+
+def test_stages_of_a_wrapped_model(shardwright, tmp_path):
+    """Megatron-Bridge's Nemotron VL has the model inside another: its layers are shared out all the
+    same, and rows of the tower's attention lie head by head."""
+    tensors, config = nemotron_vl(tmp_path / "made")
+    (tmp_path / "hf").mkdir()
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(config))
+    save_file(tensors, tmp_path / "hf" / "model.safetensors", metadata={"format": "pt"})
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "legacy", "--pp", 2)
+    own = []
+    for stage in range(2):
+        folder = checkpoints.iteration_folder(tmp_path / "out") / f"mp_rank_00_{stage:03d}"
+        own.append(torch.load(folder / "model_optim_rng.pt", weights_only=False)["model"])  # ours
+    layers = "llava_model.language_model.decoder.layers."
+    numbers = [{key.removeprefix(layers)[0] for key in stage if key.startswith(layers)} for stage in own]
+    assert numbers == [{"0", "1"}, {"0", "1"}]
+    tower = "llava_model.vision_model."
+    assert not any(key.startswith(tower) for key in own[1])
+    assert own[0][tower + "embedder._extra_state"] is None
+    source = tensors[RADIO + "model.blocks.1.attn.qkv.weight"].view(3, 6, 6, 36)
+    ours = own[0][tower + "decoder.layers.1.self_attention.linear_qkv.weight"]
+    assert torch.equal(ours, source.transpose(0, 1).reshape(108, 36))
+
+
+def test_a_tower_for_sound(shardwright, tmp_path):
+    """Whole on every rank under its own names, and a part that has ranks of its own."""
+    source = build(tmp_path / "hf", "qwen2_audio")
+    padded = ("--make-vocab-size-divisible-by", 128)
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2, *padded)
+    made = checkpoints.load_dcp(tmp_path / "out")
+    parts = ("audio_tower.", "multi_modal_projector.")
+    kept = {key: value for key, value in source.items() if key.startswith(parts)}
+    assert len(kept) == 39
+    checkpoints.assert_same({key: made[key] for key in made if key.startswith(parts)}, kept)
+    whole = chunks(tmp_path / "out")
+    assert all(len(whole[key]) == 1 for key in kept)
+    specs = ("--component", "language=tp=2", "--component", "audio=tp=1")
+    shardwright("convert", tmp_path / "out", tmp_path / "mimo", "--to", "mimo", *specs)
+    path = "modality_submodules.audio.encoders.qwen2_audio.conv1.weight"
+    assert torch.equal(checkpoints.load_dcp(tmp_path / "mimo")[path], source["audio_tower.conv1.weight"])
+    shardwright("convert", tmp_path / "mimo", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
+    shardwright("split", tmp_path / "hf", tmp_path / "parts")
+    assert {part.name for part in (tmp_path / "parts").iterdir()} == {"adapter", "audio", "language", "model"}
 
 
 @pytest.mark.parametrize("name, expected", [

@@ -62,7 +62,9 @@ class ExtraStates {
     const std::string module = module_of(name);
     if (last_.at(module) != i) return;
     using Kind = LegacyEntry::Kind;
-    if (module == "output_layer" || module.ends_with(".output_layer")) {
+    // Linears that are Megatron's own whatever the others are: a head, and what RADIO begins with.
+    if (module == "output_layer" || module.ends_with(".output_layer") ||
+        module.ends_with("vision_model.embedder")) {
       dict.push_back({module + "._extra_state", Kind::kNone, DType::kU8, {}});
       return;
     }
