@@ -17,6 +17,7 @@
 #include "codec/torch_archive.h"
 #include "dcp/dcp_metadata.h"
 #include "format/pickle_files.h"
+#include "format/sibling.h"
 #include "io/named_file.h"
 #include "shardwright/storage.h"
 
@@ -171,6 +172,8 @@ Status fill(const OpenFile& open, const TreeLimits& limits, FileReport& report) 
   if (is_zip(open.head)) return fill_torch_archive(open, limits, report);
   if (is_safetensors(open.head, report.bytes)) return fill_safetensors(open, report);
   if (is_pickle(open.head, open.name)) return fill_pickle(limits, report);
+  const Sibling* sibling = recognise_sibling_file(open.name);
+  if (sibling != nullptr) return refuse_sibling(report.path, *sibling);
   return fail(Code::kUnknownFormat,
               "{}: found {}, expected a safetensors file, a torch archive, a pickle or a .distcp "
               "file; give the checkpoint's folder",

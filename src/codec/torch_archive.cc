@@ -34,13 +34,14 @@ constexpr std::string_view kLegacyMagic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\
 constexpr std::size_t kLegacyMagicWithin = 32;
 
 // What is often found where a torch file is expected.
-constexpr std::array<Signature, 8> kSignatures = {{
+constexpr std::array<Signature, 9> kSignatures = {{
     {257, "ustar"sv, "a tar archive, the format of torch before 0.1.10"},
     {0, "PYTORCH1"sv, "a preview format of torch"},
     {0, "\x1f\x8b"sv, "a gzip file"},
     {0, "7z\xbc\xaf\x27\x1c"sv, "a 7-Zip archive"},
     {0, "\x28\xb5\x2f\xfd"sv, "a zstd stream"},
     {0, "\x89HDF"sv, "an HDF5 file"},
+    {0, "GGUF"sv, "a GGUF file"},
     {0, "version https://git-lfs"sv, "a Git LFS pointer"},
     {8, "{\""sv, "a safetensors file"},
 }};

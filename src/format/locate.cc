@@ -6,6 +6,7 @@
 #include "format/iteration_folder.h"
 #include "format/lone_file.h"
 #include "format/refused_format.h"
+#include "format/sibling.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -35,6 +36,8 @@ Result<Location> locate_checkpoint(std::string_view path, const FormatChoice& ch
   const bool is_file = is_lone_file(root);
   std::error_code ignored;
   if (!is_file && std::filesystem::is_regular_file(root, ignored)) {
+    const Sibling* sibling = recognise_sibling_file(last_name(root));
+    if (sibling != nullptr) return refuse_sibling(root, *sibling);
     return fail(Code::kUnknownFormat,
                 "{}: of single files only a model's .safetensors, .bin, .pt or .pth file is a "
                 "checkpoint; give the folder, or look at the file with 'shardwright inspect'",

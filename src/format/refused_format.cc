@@ -38,8 +38,7 @@ std::unexpected<Error> refuse_nothing(const Directory& directory, const std::str
   const std::string where = detection.end.empty() ? path : path + "/" + detection.end;
   if (!detection.siblings.empty()) {
     const SiblingMatch& match = detection.siblings.front();
-    return fail(Code::kUnsupportedFormat, "{}: {} shows {}; it is read by {}", where, match.entry,
-                phrase(match.sibling->what).english, phrase(match.sibling->reader).english);
+    return refuse_sibling(fmt::format("{}: {}", where, match.entry), *match.sibling);
   }
   const std::vector<DirectoryEntry> entries = SW_TRY(directory.list(detection.end));
   const auto download = std::ranges::find_if(

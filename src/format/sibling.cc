@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/fail.h"
+
 namespace shardwright {
 namespace {
 
@@ -21,8 +23,15 @@ constexpr Sibling kDataloader = {"dataloader", "sibling.dataloader", "reader.dat
 constexpr Sibling kOptimizer = {"optimizer", "sibling.optimizer", "reader.optimizer"};
 constexpr Sibling kRankFolder = {"legacy_rank", "sibling.rank_folder", "reader.rank_folder"};
 constexpr Sibling kCommonOnly = {"ms_swift", "sibling.common_only", "reader.common_only"};
+constexpr Sibling kOrbax = {"orbax", "sibling.orbax", "reader.orbax"};
+constexpr Sibling kTensorRt = {"tensorrt_llm", "sibling.tensorrt_llm", "reader.tensorrt_llm"};
+constexpr Sibling kPaddle = {"paddle", "sibling.paddle", "reader.paddle"};
+constexpr Sibling kOnnx = {"onnx", "sibling.onnx", "reader.onnx"};
+constexpr Sibling kGguf = {"gguf", "sibling.gguf", "reader.gguf"};
 constexpr Sibling kNonPersistent = {"non_persistent", "sibling.non_persistent",
                                     "reader.non_persistent"};
+
+constexpr std::string_view kTensorRtWeights = "rank#.safetensors";
 
 // A row is one way to recognise a layout: every sign must match an entry. A sign that ends in `/`
 // matches folders, others match files; `=` before a sign: nothing else is there.
@@ -54,8 +63,38 @@ constexpr std::array kRules = {
     Rule{&kOptimizer, {"optim.pt"}},
     Rule{&kOptimizer, {"layer_wise_optimizer_#.pt"}},
     Rule{&kDataloader, {"train_dataloader_dprank#.pt"}},
+    Rule{&kOrbax, {"orbax.checkpoint"}},
+    Rule{&kOrbax, {"_CHECKPOINT_METADATA"}},
+    Rule{&kOrbax, {"_METADATA"}},
+    Rule{&kOrbax, {"manifest.ocdbt"}},
+    Rule{&kTensorRt, {"rank#.engine"}},
+    Rule{&kTensorRt, {kTensorRtWeights, "config.json"}},
+    Rule{&kPaddle, {"*.pdparams"}},
+    Rule{&kPaddle, {"*.pdiparams"}},
+    Rule{&kPaddle, {"*.pdopt"}},
+    Rule{&kGguf, {"*.gguf"}},
+    Rule{&kOnnx, {"*.onnx"}},
+    Rule{&kOnnx, {"onnx/"}},
     Rule{&kCommonOnly, {"=common.pt"}},
     Rule{&kNonPersistent, {"=non_persistent/"}},
+};
+
+// The same for a path that is a file.
+struct FileRule {
+  const Sibling* sibling;
+  std::string_view sign;
+};
+
+constexpr std::array kFileRules = {
+    FileRule{&kDeepSpeed, "*_model_states.pt"},
+    FileRule{&kNemoOne, "*.ckpt"},
+    FileRule{&kGradients, "mp_rank_#*.pth"},
+    FileRule{&kTensorRt, "rank#.engine"},
+    FileRule{&kPaddle, "*.pdparams"},
+    FileRule{&kPaddle, "*.pdiparams"},
+    FileRule{&kPaddle, "*.pdopt"},
+    FileRule{&kGguf, "*.gguf"},
+    FileRule{&kOnnx, "*.onnx"},
 };
 
 constexpr Sibling kBridge = {"torch_dist", "software.bridge", "none"};
@@ -147,10 +186,16 @@ std::vector<SiblingMatch> recognise_writers(std::span<const DirectoryEntry> entr
 const Sibling& zarr_sibling() { return kZarr; }
 
 const Sibling* recognise_sibling_file(std::string_view name) {
-  if (name.ends_with("_model_states.pt")) return &kDeepSpeed;
-  if (name.ends_with(".ckpt")) return &kNemoOne;
-  if (name.ends_with(".pth")) return &kGradients;
-  return nullptr;
+  const auto found = std::ranges::find_if(
+      kFileRules, [&](const FileRule& rule) { return matches_sign(name, rule.sign); });
+  return found == kFileRules.end() ? nullptr : found->sibling;
+}
+
+bool is_tensorrt_weights(std::string_view name) { return matches_sign(name, kTensorRtWeights); }
+
+std::unexpected<Error> refuse_sibling(std::string_view shown, const Sibling& sibling) {
+  return fail(Code::kUnsupportedFormat, "{} shows {}; it is read by {}", shown,
+              phrase(sibling.what).english, phrase(sibling.reader).english);
 }
 
 }  // namespace shardwright

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
+#include <expected>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "layout/texts.h"
+#include "shardwright/error.h"
 #include "shardwright/storage.h"
 
 namespace shardwright {
@@ -28,8 +29,15 @@ struct SiblingMatch {
 /// is opened. None of them is one that shardwright reads.
 [[nodiscard]] std::vector<SiblingMatch> recognise_siblings(std::span<const DirectoryEntry> entries);
 
-/// The same for a path that is a file, such as `model.nemo`.
+/// The same for a path that is a file, such as `model.gguf`; null: none.
 [[nodiscard]] const Sibling* recognise_sibling_file(std::string_view name);
+
+/// Whether a file is named as TensorRT-LLM names the weights of a rank. Beside a config.json they
+/// are its own cut of a model, not a model's files.
+[[nodiscard]] bool is_tensorrt_weights(std::string_view name);
+
+/// The error for what another tool reads. `shown`: the path, or the folder and the entry in it.
+[[nodiscard]] std::unexpected<Error> refuse_sibling(std::string_view shown, const Sibling& sibling);
 
 /// zarr, which may show only in metadata.json or deeper down.
 [[nodiscard]] const Sibling& zarr_sibling();

@@ -50,6 +50,19 @@ std::vector<Row> inventory() {
       {"ms_swift", {"common.pt"}},
       {"ms_swift", {"latest_checkpointed_iteration.txt", "iter_0000010/common.pt"}},
       {"non_persistent", {"non_persistent/iter_0000001/a.pt"}},
+      {"orbax", {"orbax.checkpoint", "pytree/_METADATA", "pytree/manifest.ocdbt"}},
+      {"orbax", {"_CHECKPOINT_METADATA", "params/manifest.ocdbt"}},
+      {"orbax", {"_METADATA", "d/0"}},
+      {"orbax", {"manifest.ocdbt", "ocdbt.process_0/d/0"}},
+      {"orbax", {"90/_CHECKPOINT_METADATA", "100/_CHECKPOINT_METADATA"}},
+      {"tensorrt_llm", {"config.json", "rank0.engine", "rank1.engine"}},
+      {"tensorrt_llm", {"config.json", "rank0.safetensors", "rank1.safetensors"}},
+      {"paddle", {"config.json", "model_state.pdparams"}},
+      {"paddle", {"inference.pdmodel", "inference.pdiparams"}},
+      {"paddle", {"optimizer.pdopt"}},
+      {"gguf", {"llama-Q4_K_M-00001-of-00002.gguf", "README.md"}},
+      {"onnx", {"model.onnx", "model.onnx_data"}},
+      {"onnx", {"config.json", "onnx/model.onnx"}},
   };
 }
 
@@ -87,7 +100,29 @@ TEST(Sibling, WhatWeReadIsNone) {
 TEST(Sibling, FilesAreRecognisedByName) {
   EXPECT_EQ(recognise_sibling_file("last.ckpt")->format, "nemo1");
   EXPECT_EQ(recognise_sibling_file("mp_rank_00.pth")->format, "gradients");
+  EXPECT_EQ(recognise_sibling_file("llama-Q8_0.gguf")->format, "gguf");
+  EXPECT_EQ(recognise_sibling_file("model.onnx")->format, "onnx");
+  EXPECT_EQ(recognise_sibling_file("model_state.tp00.pdparams")->format, "paddle");
+  EXPECT_EQ(recognise_sibling_file("inference.pdiparams")->format, "paddle");
+  EXPECT_EQ(recognise_sibling_file("optimizer.pdopt")->format, "paddle");
+  EXPECT_EQ(recognise_sibling_file("rank0.engine")->format, "tensorrt_llm");
+  EXPECT_EQ(recognise_sibling_file("mp_rank_00_model_states.pt")->format, "deepspeed");
   EXPECT_EQ(recognise_sibling_file("model.safetensors"), nullptr);
+}
+
+// Other tools' exports beside a model's own files, and files that only look like TensorRT-LLM's.
+TEST(Sibling, BesideAModelTheyAreNothing) {
+  for (const std::vector<const char*>& paths : std::vector<std::vector<const char*>>{
+           {"config.json", "model.safetensors", "model.gguf", "onnx/model.onnx"},
+           {"rank0.safetensors", "rank1.safetensors"},
+           {"config.json", "rank0.safetensors", "model.safetensors"},
+           {"config.json", "rank0-of-2.safetensors"}}) {
+    MemoryDirectory directory;
+    for (const char* path : paths) directory.put(path, "x");
+    const Detection detection = detect(directory).value();
+    ASSERT_EQ(detection.candidates.size(), 1U) << paths.front();
+    EXPECT_EQ(detection.candidates.front().format->name(), "hf");
+  }
 }
 
 std::vector<std::string> writers_of(std::initializer_list<const char*> paths) {

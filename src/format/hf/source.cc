@@ -6,6 +6,7 @@
 #include "format/carried_files.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/hf_reader.h"
+#include "format/sibling.h"
 #include "layout/texts.h"
 
 namespace shardwright {
@@ -16,6 +17,13 @@ constexpr std::string_view kEnding = ".safetensors";
 bool holds_weights(const DirectoryEntry& entry) {
   return !entry.is_directory && entry.name.ends_with(kEnding) &&
          !entry.name.starts_with("adapter_model");
+}
+
+const DirectoryEntry* first_weights(const Folder& folder) {
+  const bool has_config = folder.has_file("config.json");
+  return folder.first([&](const DirectoryEntry& entry) {
+    return holds_weights(entry) && !(has_config && is_tensorrt_weights(entry.name));
+  });
 }
 
 class HfSource final : public SourceFormat {
@@ -32,7 +40,7 @@ class HfSource final : public SourceFormat {
 
   Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
     const bool has_index = folder.has_file(kHfIndexFile);
-    const DirectoryEntry* weights = folder.first(holds_weights);
+    const DirectoryEntry* weights = first_weights(folder);
     if (!has_index && weights == nullptr) return std::optional<Recognition>();
     Recognition found;
     // An index without any of its files is what a deleted or unfinished model leaves.
