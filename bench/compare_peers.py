@@ -138,8 +138,11 @@ def rows_of(document):
                *(task["peak_bytes"][who] / 2**20 for who in ("shardwright", "peer")))  # fmt: skip
 
 
-def table_of(document):
-    yield "| Task | Peer | ours / cp | peer / cp | ours MiB | peer MiB |"
+HEADINGS = ("Task", "Peer", "ours / cp", "peer / cp", "ours MiB", "peer MiB")
+
+
+def table_of(document, headings=HEADINGS):
+    yield f"| {' | '.join(headings)} |"
     yield "|---|---|---|---|---|---|"
     for name, title, ours, peer, ours_mib, peer_mib in rows_of(document):
         yield f"| {name} | {title} | {ours:.2f} | {peer:.2f} | {ours_mib:.0f} | {peer_mib:.0f} |"

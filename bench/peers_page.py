@@ -1,30 +1,32 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/performance.md's table of peers, and its picture, from what compare_peers.py saved."""
+"""The table of peers in docs/performance.md and its Chinese twin, and their picture, from what
+compare_peers.py saved."""
 import datetime
 import json
 import pathlib
 import re
 
 import matplotlib
-from compare_peers import rows_of, table_of
+from compare_peers import HEADINGS, rows_of, table_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
 OURS, THEIRS = "#1f5fbf", "#b8bfc9"
 
 
-def said_of(document):
-    machine = document["machine"]
-    size, cores = document["bytes"] / 2**30, machine["cores"]
-    return (f"{document['date']}: {document['program']}, torch {document['torch']}, safetensors "
-            f"{document['safetensors']}; {size:.1f} GiB of bf16, {document['runs']} runs each, "
-            f"{machine['processor']}, {cores} cores, {machine['file_system']}.")  # fmt: skip
+ENGLISH = ("{date}: {program}, torch {torch}, safetensors {safetensors}; {size:.1f} GiB of bf16, {runs} runs each, "
+           "{processor}, {cores} cores, {file_system}.")  # fmt: skip
+CHINESE = ("{date}：{program}，torch {torch}，safetensors {safetensors}；{size:.1f} GiB 的 bf16，每项 {runs} 次，"
+           "{processor}，{cores} 核，{file_system}。")  # fmt: skip
+CHINESE_HEADINGS = ("任务", "对照做法", "本工具 / cp", "对照 / cp", "本工具 MiB", "对照 MiB")
+PAGES = {"performance.md": (ENGLISH, HEADINGS), "performance_zh.md": (CHINESE, CHINESE_HEADINGS)}
 
 
-def write_page(document, page):
+def write_page(document, page, sentence, headings):
     text = page.read_text()
-    inside = "\n".join([BEGIN, "", said_of(document), "", *table_of(document), "", END])
+    said = sentence.format(size=document["bytes"] / 2**30, **document, **document["machine"])
+    inside = "\n".join([BEGIN, "", said, "", *table_of(document, headings), "", END])
     found, count = re.subn(f"{BEGIN}.*{END}", lambda _: inside, text, flags=re.S)
     if count != 1:
         raise SystemExit(f"{page}: found {count} places for the table, expected one")
@@ -59,7 +61,8 @@ def draw(document, path):
 
 def main():
     document = json.loads((ROOT / "bench/results/peers.json").read_text())
-    write_page(document, ROOT / "docs/performance.md")
+    for page, (sentence, headings) in PAGES.items():
+        write_page(document, ROOT / "docs" / page, sentence, headings)
     draw(document, ROOT / "docs/pictures/peers.svg")
 
 

@@ -17,8 +17,8 @@ import urllib.parse
 # What users read: these must have a twin. Others may.
 TWINS = [
     "README.md", "docs/index.md", "docs/diagnose.md", "docs/errors.md", "docs/locality.md",
-    "docs/cpp.md", "docs/losses.md", "docs/placements.md", "docs/python.md", "docs/recipes/*.md",
-    "docs/report.md", "docs/running.md", "docs/training.md", "docs/verify.md",
+    "docs/cpp.md", "docs/losses.md", "docs/performance.md", "docs/placements.md", "docs/python.md",
+    "docs/recipes/*.md", "docs/report.md", "docs/running.md", "docs/training.md", "docs/verify.md",
 ]  # fmt: skip
 LEAVES = re.compile(r"^[a-z][a-z0-9+.-]*:|^//", re.I)
 COMMENT = re.compile(r"(^|\s)(#|//)\s.*$")
