@@ -41,8 +41,8 @@ Result<std::vector<Step>> named_steps(const Folder& folder, const std::optional<
 
 // The newest of each kind: saves of different software that lie side by side are equally good.
 std::vector<Step> newest_steps(const Folder& folder) {
-  constexpr std::array<std::string_view, 7> kPrefixes = {
-      "iter_", "step_", "step-", "global_step_", "global_step", "checkpoint-", ""};
+  constexpr std::array<std::string_view, 6> kPrefixes = {
+      "iter_", "step_", "step-", "global_step_", "global_step", "checkpoint-"};
   std::vector<Step> steps;
   for (const std::string_view prefix : kPrefixes) {
     const DirectoryEntry* newest = latest_folder(folder.entries(), prefix);
@@ -168,6 +168,7 @@ class Detector {
     nothing.tracker = std::move(tracker);
     nothing.run = place.path;
     nothing.siblings = SW_TRY(siblings_in_modalities(folder));
+    if (nothing.siblings.empty()) nothing.siblings = SW_TRY(siblings_in_number(folder));
     return nothing;
   }
 
@@ -187,6 +188,16 @@ class Detector {
       }
     }
     return *std::move(first);
+  }
+
+  // Orbax numbers its steps and says no more. What can be read is not looked for there: a bare
+  // number may be a model's size as well.
+  static Result<std::vector<SiblingMatch>> siblings_in_number(const Folder& folder) {
+    const DirectoryEntry* newest = latest_folder(folder.entries(), "");
+    if (newest == nullptr || newest->problem) return std::vector<SiblingMatch>();
+    auto siblings = recognise_siblings(SW_TRY(folder.list(newest->name)));
+    for (SiblingMatch& match : siblings) match.entry = path_in(newest->name, match.entry);
+    return siblings;
   }
 
   // Cornstarch has a folder for each modality, and its signs two levels further down.

@@ -74,7 +74,7 @@ constexpr std::array kRules = {
     Rule{&kPaddle, {"*.pdopt"}},
     Rule{&kGguf, {"*.gguf"}},
     Rule{&kOnnx, {"*.onnx"}},
-    Rule{&kOnnx, {"onnx/"}},
+    Rule{&kOnnx, {"onnx/", "config.json"}},
     Rule{&kCommonOnly, {"=common.pt"}},
     Rule{&kNonPersistent, {"=non_persistent/"}},
 };

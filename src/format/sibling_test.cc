@@ -110,6 +110,18 @@ TEST(Sibling, FilesAreRecognisedByName) {
   EXPECT_EQ(recognise_sibling_file("model.safetensors"), nullptr);
 }
 
+// Models in folders that are named for their sizes: none of them is "the latest".
+TEST(Sibling, NumbersAloneAreNoSteps) {
+  MemoryDirectory directory;
+  for (const char* path :
+       {"7/config.json", "7/model.safetensors", "70/config.json", "70/model.safetensors"}) {
+    directory.put(path, "x");
+  }
+  const Detection detection = detect(directory).value();
+  EXPECT_TRUE(detection.candidates.empty());
+  EXPECT_TRUE(detection.siblings.empty());
+}
+
 // Other tools' exports beside a model's own files, and files that only look like TensorRT-LLM's.
 TEST(Sibling, BesideAModelTheyAreNothing) {
   for (const std::vector<const char*>& paths : std::vector<std::vector<const char*>>{
