@@ -35,11 +35,22 @@ function(sw_layer name)
   else()
     sw_reuse_precompiled(sw_${name} sw_precompiled)
   endif()
+  sw_balance_unity(sw_${name})
   sw_check_headers(sw_${name} ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
 
   if(SHARDWRIGHT_TESTS AND ARG_TESTS)
     sw_test(${name}_test SOURCES ${ARG_TESTS} LAYERS ${name})
   endif()
+endfunction()
+
+# Compilations of like length: a short rest would leave a core without work at the end.
+function(sw_balance_unity target)
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources count)
+  set(most ${CMAKE_UNITY_BUILD_BATCH_SIZE})
+  math(EXPR batches "(${count} + ${most} - 1) / ${most}")
+  math(EXPR each "(${count} + ${batches} - 1) / ${batches}")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${each})
 endfunction()
 
 # Every header of `folder` must compile alone: target all_verify_interface_header_sets.
@@ -63,6 +74,7 @@ function(sw_test target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${target} PRIVATE sw_flags sw_test_flags ${objects} sw_testing GTest::gtest_main
                                           GTest::gmock rapidcheck)
+  sw_balance_unity(${target})
   sw_reuse_precompiled(${target} sw_test_precompiled)
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${ARG_LABEL})
 endfunction()
