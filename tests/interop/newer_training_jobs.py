@@ -3,18 +3,23 @@
 load_checkpoint of a later Megatron-Core, with ours switched on."""
 import multiprocessing
 import os
+import sys
+import threading
 
 import newer_jobs
 import torch.distributed as dist
+from megatron.core import dist_checkpointing
 from megatron.training import async_utils, checkpointing
 from newer_cases import BUCKETS, EP, GROUPED, MOE, PP, SHARED, TP, WHOLE
 from training_steps import Training, same
 
+import shardwright
 import shardwright.megatron as ours
 
 CASES = {
     "dense": TP + GROUPED + WHOLE + " --ckpt-fully-parallel-save",
     "dense_async": TP + GROUPED + BUCKETS + " --async-save --async-strategy mcore",
+    "dense_nvrx": TP + GROUPED + BUCKETS + " --async-save",  # the default strategy
     "moe": TP + SHARED + WHOLE + " --sequence-parallel --expert-tensor-parallel-size 1",
 }
 LOADS = {
@@ -72,6 +77,61 @@ def save_checkpoint(run):
         assert multiprocessing.active_children() == before, "threads, no processes"
         async_utils.maybe_finalize_async_save(blocking=True)
         async_utils._async_calls_queue = None
+
+
+def save_by_default(root):
+    """Saves that Megatron-LM's default queue holds while they are written, with a worker of the
+    queue's own that nobody needs, and without one."""
+    from nvidia_resiliency_ext.checkpointing.async_ckpt import core
+    from shardwright.megatron import _save
+
+    write, held = _save.ItemFile.write, threading.Event()
+    _save.ItemFile.write = lambda file: (held.wait(), write(file))
+    with newer_jobs.job(), ours.enabled():
+        run = newer_jobs.Run(CASES["dense_nvrx"], root)
+        run.fill()
+        for persistent, by_closing in ((True, True), (True, False), (False, False)):
+            held.clear()
+            queue = core.AsyncCallsQueue(persistent=persistent)
+            folder = new_folder(f"{root}/{persistent}-{by_closing}")
+            state = {"model": run.models[0].sharded_state_dict()}
+            request = dist_checkpointing.save(state, folder, async_sharded_save=True)
+            assert type(request) is core.AsyncRequest
+            ended = []
+            request.add_finalize_fn(lambda ended=ended: ended.append(True))
+            queue.schedule_async_request(request)
+            assert queue.maybe_finalize_async_calls() == [] and queue.get_num_unfinalized_calls() == 1
+            assert queue.persistent_caller is None, "a worker was started"
+            assert not ended and not os.path.exists(f"{folder}/.metadata")
+            threading.Timer(0.2, held.set).start()
+            if by_closing:
+                queue.close()
+            else:
+                assert queue.maybe_finalize_async_calls(blocking=True) == [0]
+            assert ended and os.path.exists(f"{folder}/.metadata")
+            assert queue.get_num_unfinalized_calls() == 0 and ours.last_save().path == folder
+            queue.close()
+
+
+def refuse_strategies(root):
+    """Without the package that the default needs, and by a name that nobody knows."""
+    package = "nvidia_resiliency_ext.checkpointing.async_ckpt"
+    with newer_jobs.job(), ours.enabled():
+        run = newer_jobs.Run(CASES["dense_nvrx"], root)
+        folder = new_folder(f"{root}/refused")
+        for name in [name for name in sys.modules if name.startswith(package)]:
+            sys.modules[name] = None
+        for strategy in ("nvrx", "magic"):
+            state = {"model": run.models[0].sharded_state_dict()}
+            try:
+                dist_checkpointing.save(
+                    state, folder, async_sharded_save=True, async_strategy=strategy
+                )
+                raise AssertionError("it was not refused")
+            except shardwright.UsageError as error:
+                assert error.code == "SW0900" and strategy in error.message, error
+                assert "--async-strategy mcore" in error.message, error
+        assert ours.last_save() is None
 
 
 def load(root):

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-CASES = ("dense", "dense_async", "moe")
+CASES = ("dense", "dense_async", "dense_nvrx", "moe")
 
 
 @pytest.fixture(scope="module")
@@ -15,8 +15,12 @@ def newer_path():
     assert pathlib.Path(folder, "megatron/training").is_dir(), (
         f"found no Megatron-Core in '{folder}'; './dev test' puts it there"
     )
+    resiliency = os.environ.get("SHARDWRIGHT_RESILIENCY", "")
+    assert pathlib.Path(resiliency, "nvidia_resiliency_ext").is_dir(), (
+        f"found no nvidia-resiliency-ext in '{resiliency}'; './dev test' puts it there"
+    )
     tools = pathlib.Path(__file__).resolve().parent / "tools"
-    path = os.pathsep.join([folder, str(tools), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([folder, resiliency, str(tools), os.environ.get("PYTHONPATH", "")])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", path)
         yield
@@ -52,3 +56,12 @@ def test_saved_by_ours_loads_by_ours(ranks, saved):
 @pytest.mark.parametrize("name", ("gpt_tp2_dp2", "gpt_tp2_pp2", "moe_ep2_dp2", "moe_tp2_ep2"))
 def test_training_goes_on_as_if_it_had_not_stopped(ranks, newer_path, tmp_path, name):
     ranks("newer_training_jobs", "go_on", 4, root=tmp_path, name=name)
+
+
+def test_saves_of_the_default_strategy_run_in_threads(ranks, newer_path, tmp_path):
+    ranks("newer_training_jobs", "save_by_default", 2, root=tmp_path)
+
+
+def test_a_strategy_that_is_not_there_is_refused_before_anything_begins(ranks, newer_path, tmp_path):
+    ranks("newer_training_jobs", "refuse_strategies", 2, root=tmp_path)
+    assert not list(tmp_path.rglob("*.distcp"))

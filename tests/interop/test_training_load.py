@@ -225,10 +225,12 @@ def test_a_rank_that_fails_fails_all(saved, ranks, hook):
     assert_all_were_told(job, "SW0109", "rank 2", "a disk on fire", kind="StorageError")
 
 
-def test_a_rank_that_dies_fails_all(saved, ranks):
+@pytest.mark.parametrize("hook", ("plan", "read", "unpack"))
+def test_a_rank_that_dies_fails_all(saved, ranks, hook):
     job = saved(DENSE)
     (job.root / "told.1").unlink(missing_ok=True)
-    ranks(JOBS, "failing_load", 4, **job.arguments(folder="tp2dp2-copies", hook="death", rank=1))
+    arguments = job.arguments(folder="tp2dp2-copies", hook=hook, rank=1, dies=True)
+    ranks(JOBS, "failing_load", 4, **arguments)
     assert not (job.root / "told.1").exists()
     for rank in (0, 2, 3):
         kind, text, seconds = json.loads((job.root / f"told.{rank}").read_text())
@@ -259,7 +261,7 @@ def test_damage_is_named_on_every_rank(saved, ranks, damage):
     if damage == "cut":
         offset, length, name = items_of(folder, file)[-1]
         path.write_bytes(path.read_bytes()[: offset + length // 2])
-        texts.append("SW0104")
+        texts += [name, "SW0104"]
     elif damage == "flipped":
         offset, length, name = max(items_of(folder, file), key=lambda item: item[1])
         contents = bytearray(path.read_bytes())

@@ -75,10 +75,12 @@ def test_names_are_those_of_the_change_under_review(ranks, tmp_path):
     "where,how,is_async",
     (
         ("plan", "raised", False),
+        ("exchange", "raised", False),
         ("write", "raised", False),
         ("commit", "raised", False),
         ("write", "raised", True),
         ("plan", "killed", False),
+        ("exchange", "killed", False),
         ("write", "killed", False),
         ("commit", "killed", False),
         ("write", "killed", True),

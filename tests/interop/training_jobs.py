@@ -119,6 +119,7 @@ def save_both(root, family, spec, sizes, optimizer, replicas):
 # Where a save goes wrong: a method of ours, and on which rank.
 FAULTS = {
     "plan": (_save._Job, "_own_part", 3),
+    "exchange": (_save._Job, "_writers", 3),  # when the others have its first message and wait
     "write": (_save.ItemFile, "write", 3),
     "commit": (_save.Publication, "appear", 0),
 }

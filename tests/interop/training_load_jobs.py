@@ -241,11 +241,12 @@ def padded_loads(root, family, folder):
             )
 
 
-def failing_load(root, family, folder, hook, rank):
-    """A load that fails on one rank; what each rank was told, and after how many seconds."""
+def failing_load(root, family, folder, hook, rank, dies=False):
+    """A load that fails on one rank, by an error or the end of its process; what each rank was told,
+    and after how many seconds."""
     job = Job(family, 2)
     if hook and dist.get_rank() == rank:
-        install(hook)
+        install(hook, dies)
     began = time.monotonic()
     try:
         job.load(f"{root}/{folder}", strict="assume_ok_unexpected", round_bytes=4096)
@@ -254,11 +255,11 @@ def failing_load(root, family, folder, hook, rank):
         told = [type(error).__name__, str(error)]
     told.append(time.monotonic() - began)
     pathlib.Path(root, f"told.{dist.get_rank()}").write_text(json.dumps(told))
-    if hook == "death":
+    if dies:
         os._exit(0)  # there is nobody to meet at the end
 
 
-def install(hook):
+def install(hook, dies):
     from shardwright._loading import _load, _phase
 
     def broken(*_):
@@ -274,9 +275,8 @@ def install(hook):
         "read": (_phase.Phase, "_read_chunk"),
         "unpack": (_phase.Phase, "_unpack"),
         "finish": (_phase.Phase, "finish"),
-        "death": (_phase.Phase, "_read_chunk"),
     }
-    setattr(*where[hook], dying if hook == "death" else broken)
+    setattr(*where[hook], dying if dies else broken)
 
 
 def own_load(root, family, folder, sizes, strict):

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Async saves: Megatron's protocol, with a thread where it has a process."""
+import sys
 import threading
 import time
 
 from megatron.core.dist_checkpointing.strategies import async_utils
+from megatron.core.dist_checkpointing.strategies import torch as torch_dist
 
 from .._errors import make
+
+# What later versions of Megatron-Core import with their strategies, where it is installed.
+_RESILIENCY = "nvidia_resiliency_ext.checkpointing.async_ckpt.core"
 
 
 class Background:
@@ -41,35 +46,64 @@ class Background:
             self._error = error
 
 
-def requested(background, async_strategy):
-    """Megatron-Core's request for a save whose thread already runs."""
-    if async_strategy != "mcore":
+def request_class(async_strategy):
+    """Megatron-Core's class of requests for that strategy. Raises SW0900 where there is none."""
+    find = getattr(torch_dist, "get_async_strategy", None)
+    if find is None:  # of versions that know no strategies
+        return async_utils.AsyncRequest
+    try:
+        _, modules = find(async_strategy)
+    except (ImportError, AssertionError, TypeError) as error:
+        # Megatron raises the second for a package that is too old.
         raise make(
             "SW0900",
-            f"async_strategy: found {async_strategy!r}, expected 'mcore' "
-            "(--async-strategy mcore): the save runs in a thread of this process",
-        )
-    return async_utils.AsyncRequest(None, (), [background])
+            f"async_strategy: found {async_strategy!r}: {error}; 'mcore' (--async-strategy mcore) "
+            "needs no package",
+        ) from error
+    return modules["AsyncRequest"]
+
+
+def requested(background, request):
+    """A request of that class for a save whose thread already runs."""
+    return request(None, (), [background])
 
 
 def take_threads():
-    """Lets Megatron's queue ask our threads; every other request goes the way it went. To be called
-    before there is a request: whoever schedules it may have looked the method up before."""
-    queue = async_utils.AsyncCallsQueue
-    stock = queue.schedule_async_request
-    if getattr(stock, "takes_threads", False):
-        return
+    """Lets Megatron's queue ask our threads, and that of the package `nvidia-resiliency-ext` where
+    Megatron uses it; every other request goes the way it went. To be called before there is a
+    request: whoever schedules it may have looked the method up before."""
+    for module in (async_utils, sys.modules.get(_RESILIENCY)):
+        queue = getattr(module, "AsyncCallsQueue", None)
+        if queue is not None and not getattr(queue.schedule_async_request, "takes_threads", False):
+            queue.schedule_async_request = _scheduling(module, queue.schedule_async_request)
+            queue.close = _closing(queue.close)
 
+
+def _scheduling(module, stock):
     def schedule_async_request(self, async_request):
         works = [fn for fn in async_request.finalize_fns if isinstance(fn, Background)]
         if not works:
             return stock(self, async_request)
         self.call_idx += 1
-        caller = async_utils.TemporalAsyncCaller()
+        request = async_request.freeze()
+        if hasattr(request, "call_idx"):  # by which ranks see that they finish the same save
+            request = request._replace(call_idx=self.call_idx)
+        # Its process is asked whether it is alive, and joined: no worker that lives on would be.
+        caller = module.TemporalAsyncCaller()
         caller.process, caller.start_time = works[0], time.time()
-        active = async_utils._ActiveAsyncRequest(self.call_idx, caller, async_request.freeze())
-        self.async_calls.append(active)
+        self.async_calls.append(module._ActiveAsyncRequest(self.call_idx, caller, request))
         return self.call_idx
 
     schedule_async_request.takes_threads = True
-    queue.schedule_async_request = schedule_async_request
+    return schedule_async_request
+
+
+def _closing(stock):
+    def close(self, abort=False):
+        # A queue with a worker that lives on would forget saves that the worker was never given.
+        works = [call.async_caller.process for call in self.async_calls]
+        if not abort and any(isinstance(work, Background) for work in works):
+            self.maybe_finalize_async_calls(blocking=True)
+        return stock(self, abort)
+
+    return close

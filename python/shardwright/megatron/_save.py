@@ -17,7 +17,7 @@ from megatron.core.dist_checkpointing.strategies.torch import (
 
 from ..torch._items import ItemFile, Staging
 from ..torch._replicas import Group
-from ._background import Background, requested, take_threads
+from ._background import Background, request_class, requested, take_threads
 from ._exchange import Exchange
 from ._hooks import balance_once
 from ._publish import Publication, clear_failed, next_generation
@@ -82,10 +82,11 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
     def async_save(self, sharded_state_dict, checkpoint_dir, async_strategy="mcore"):
         """Returns Megatron's AsyncRequest once everything is copied. Its process is a thread, and
         its first function publishes."""
+        request = request_class(async_strategy)
         job = self._begin(sharded_state_dict, checkpoint_dir)
         job.stage(self._staging)
         self._background = Background(job.write, job.publish)
-        return requested(self._background, async_strategy)
+        return requested(self._background, request)
 
     def wait(self):
         """Until what was begun in the background is written; Megatron's queue publishes it."""
