@@ -6,8 +6,10 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Before torch is imported anywhere: one thread a process, and the CPU stand-in for TE in reach.
+# Before torch is imported anywhere: one thread a process, nothing compiled for models this small, and
+# the CPU stand-in for TE in reach.
 os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["TORCHDYNAMO_DISABLE"] = "1"
 os.environ.setdefault("SOURCE_DATE_EPOCH", "0")
 for folder in (HERE, HERE / "tools"):
     sys.path.insert(0, str(folder))
