@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "canonical/families.h"
 #include "canonical/hf_naming.h"
+#include "canonical/mlite_naming.h"
 #include "canonical/prediction_source.h"
 #include "canonical/source_model.h"
 #include "compare/master_weights.h"
@@ -16,6 +17,7 @@
 #include "format/fsdp_dtensor/fsdp_source.h"
 #include "format/legacy/legacy_states.h"
 #include "format/mimo/mimo_optimizer.h"
+#include "format/mlite/source.h"
 #include "format/select.h"
 #include "format/targets.h"
 #include "format/torch_dist/flat_states.h"
@@ -52,6 +54,7 @@ class Opening {
       SW_TRY(name_as_hf(request_, checkpoint(), {&source_.wanted, &source_.checkpoint.catalog},
                         notes_));
     }
+    SW_TRY(name_mlite());
     SW_TRY(undo_flat());
     SW_TRY(tell_proof());
     if (!keeps_names(request_) && is_fsdp(checkpoint())) {
@@ -100,6 +103,19 @@ class Opening {
     }
     request_.optimizer = OptimizerPolicy::kDrop;
     return {};
+  }
+
+  // Its optimizer's files list states without names.
+  Status name_mlite() {
+    if (keeps_names(request_) || !is_mlite(checkpoint())) return {};
+    if (request_.optimizer == OptimizerPolicy::kKeep) {
+      return fail(Code::kOptimizerUnsupported,
+                  "{}: MLite's optimizer_rank_R.pt list states in the order of a rank's own "
+                  "parameters and are not converted; leave --optimizer keep out",
+                  request_.input);
+    }
+    request_.optimizer = OptimizerPolicy::kDrop;
+    return name_mlite_as_megatron(request_, source_.checkpoint, source_.wanted, notes_);
   }
 
   // That of legacy files is found only when it is wanted: its pickles are large.

@@ -252,8 +252,12 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
     parts.common_state = SW_TRY(common->encode(edits, notes));
   } else {
     const bool numbered = has_numbered_layers(parts);
+    add_dtype_arguments(parts, edits.arguments);
+    add_missing({source.arguments.begin(), source.arguments.end()}, edits.arguments);
     parts.common_state = SW_TRY(new_common_state(edits.arguments, iteration, numbered));
-    notes.push_back("the source has no common state: arguments hold the layout only");
+    if (source.arguments.empty()) {
+      notes.push_back("the source has no common state: arguments hold the layout only");
+    }
   }
   parts.arguments = source.arguments;
   for (const auto& [name, value] : corrected) parts.arguments.insert_or_assign(name, value);

@@ -27,6 +27,7 @@ struct RoleName {
 constexpr std::array kRoles = {
     RoleName{FsdpName::Role::kExpAvg, ".exp_avg"},
     RoleName{FsdpName::Role::kExpAvgSq, ".exp_avg_sq"},
+    RoleName{FsdpName::Role::kMomentum, ".momentum_buffer"},
     RoleName{FsdpName::Role::kStep, ".step"},
 };
 

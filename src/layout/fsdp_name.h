@@ -10,7 +10,7 @@ namespace shardwright {
 
 /// A tensor of a Megatron-FSDP checkpoint (`fsdp_dtensor`) as part of a canonical one.
 struct FsdpName {
-  enum class Role : std::uint8_t { kModel, kExpAvg, kExpAvgSq, kStep };
+  enum class Role : std::uint8_t { kModel, kExpAvg, kExpAvgSq, kMomentum, kStep };
   enum class Half : std::uint8_t { kWhole, kGate, kValue };  ///< of a gated linear_fc1: _w, _v
 
   Role role = Role::kModel;

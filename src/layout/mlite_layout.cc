@@ -24,8 +24,8 @@ struct Module {
 using Modules = std::map<std::string_view, Module>;
 
 constexpr std::int64_t kMostMliteRanks = std::int64_t{1} << 20;
-constexpr std::array<std::string_view, 3> kRouters = {"router.weight", "router.gate.weight",
-                                                      "gate.weight"};
+constexpr std::array<std::string_view, 4> kRouters = {"router.weight", "router.gate.weight",
+                                                      "gate.weight", "gate.gate.weight"};
 
 Modules find_modules(const Catalog& catalog) {
   Modules modules;

@@ -36,15 +36,17 @@ class Sorting {
       OptimizerGroup wanted = group_of(parameters[i], rule);
       wanted.is_expert = wanted.is_expert && tells_experts_;
       wanted.has_own_rate = wanted.has_own_rate && tells_rates_;
+      if (!tells_matrices_ && !groups_.empty()) wanted.has_betas = groups_.front().has_betas;
       const auto group = std::ranges::find_if(
           groups_, [&](const OptimizerGroup& each) { return each.is_like(wanted); });
       if (group == groups_.end()) {
         return fail(
             Code::kOptimizerUnsupported,
-            "tensor {}: no parameter group {} weight decay{} exists for it; convert without "
+            "tensor {}: no parameter group {} weight decay{}{} exists for it; convert without "
             "the optimizer (--optimizer drop)",
             parameters[i].name, wanted.has_decay ? "with" : "without",
-            wanted.is_expert ? " of experts" : "");
+            wanted.is_expert ? " of experts" : "",
+            !tells_matrices_ || wanted.has_betas ? "" : " of Muon's");
       }
       shares[static_cast<std::size_t>(group - groups_.begin())].push_back(i);
     }
@@ -63,12 +65,14 @@ class Sorting {
     for (const OptimizerGroup& group : groups) {
       tells_experts_ |= group.is_expert;
       tells_rates_ |= group.has_own_rate;
+      tells_matrices_ |= group.has_betas != groups.front().has_betas;
     }
   }
 
   std::span<const OptimizerGroup> groups_;
   bool tells_experts_ = false;
   bool tells_rates_ = false;
+  bool tells_matrices_ = false;
 };
 
 std::string sizes_of(std::span<const OptimizerGroup> groups) {
@@ -101,6 +105,7 @@ OptimizerGroup group_of(const TensorDesc& parameter, DecayRule rule) {
   group.has_decay = !is_small || (is_query_key_norm && rule == DecayRule::kQueryKeyNormsToo);
   group.has_own_rate =
       name.ends_with("word_embeddings.weight") || name.ends_with("output_layer.weight");
+  group.has_betas = parameter.shape.size() != 2 || group.has_own_rate;
   group.parameters = 1;
   return group;
 }

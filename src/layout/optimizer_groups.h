@@ -16,25 +16,28 @@ struct OptimizerGroup {
   bool has_own_rate =
       false;  ///< a learning rate for embeddings and output layer (`--decoupled-lr`)
   std::size_t parameters = 0;
+  /// `betas`, which the groups of Muon have not: beside others, those are for matrices.
+  bool has_betas = true;
 
   /// Whether both hold the same kind of parameter.
   [[nodiscard]] bool is_like(const OptimizerGroup& other) const {
     return is_expert == other.is_expert && has_decay == other.has_decay &&
-           has_own_rate == other.has_own_rate;
+           has_own_rate == other.has_own_rate && has_betas == other.has_betas;
   }
 };
 
 /// Whether the norms of queries and keys decay too (`--apply-wd-to-qk-layernorm`).
 enum class DecayRule : bool { kUsual, kQueryKeyNormsToo };
 
-/// The group that Megatron puts a parameter into: vectors and biases do not decay.
+/// The group that Megatron puts a parameter into: vectors and biases do not decay; matrices but
+/// embeddings and output layer are Muon's.
 [[nodiscard]] OptimizerGroup group_of(const TensorDesc& parameter, DecayRule rule);
 
 /// Which parameters are in which group, in the group's order: `parameters` are those of a rank in
 /// the order in which torch lists them. Groups are found by what they say of themselves, not by
 /// their place: that hangs on the version. Kinds that no group tells apart are not told apart.
 /// Error: kOptimizerUnsupported where two groups are alike or the numbers do not fit.
-/// Source: _get_param_groups in megatron/core/optimizer/__init__.py.
+/// Sources: _get_param_groups in megatron/core/optimizer/__init__.py, and muon.py beside it.
 [[nodiscard]] Result<std::vector<std::vector<std::size_t>>> parameters_of_groups(
     std::span<const TensorDesc> parameters, std::span<const OptimizerGroup> groups);
 

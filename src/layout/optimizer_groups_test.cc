@@ -30,6 +30,26 @@ std::string refusal(const Groups& groups) {
   return shares.error().message;
 }
 
+// Megatron chains Muon, whose groups have a momentum and no betas, and Adam for all but matrices.
+TEST(OptimizerGroups, OfMuonAreForMatrices) {
+  const Groups groups = {{false, true, false, 1, false},
+                         {true, true, false, 1, false},
+                         {false, true, false, 2, true},
+                         {false, false, false, 3, true},
+                         {true, false, false, 1, true}};
+  EXPECT_THAT(parameters_of_groups(kParameters, groups).value(),
+              ElementsAre(ElementsAre(2), ElementsAre(5), ElementsAre(0, 7), ElementsAre(1, 3, 4),
+                          ElementsAre(6)));
+  const Groups alone = {{false, true, false, 4, false}, {false, false, false, 4, false}};
+  EXPECT_THAT(parameters_of_groups(kParameters, alone).value(),
+              ElementsAre(ElementsAre(0, 2, 5, 7), ElementsAre(1, 3, 4, 6)))
+      << "SGD's are for all";
+  const Groups without = {{false, true, false, 0, true}, {false, false, false, 0, false}};
+  const auto shares = share_out(kParameters, without, DecayRule::kUsual);
+  ASSERT_FALSE(shares);
+  EXPECT_THAT(shares.error().message, HasSubstr("decoder.layers.0.input_layernorm.weight"));
+}
+
 // Versions before 0.16 put the group first whose first parameter comes first.
 TEST(OptimizerGroups, AreFoundByWhatTheySayNotByTheirPlace) {
   const Groups decay_first = {{false, true, false, 4}, {false, false, false, 4}};

@@ -9,7 +9,8 @@
 namespace shardwright {
 
 /// What Megatron keeps of each parameter for Adam: the master weight and two moments. So are the
-/// names of their tensors in torch_dist: `optimizer.state.exp_avg.` and the parameter's.
+/// names of their tensors in torch_dist: `optimizer.state.exp_avg.` and the parameter's. Lion has
+/// the first moment only, SGD and Muon a `momentum_buffer`.
 inline constexpr std::array<std::string_view, 3> kStateKinds = {"param", "exp_avg", "exp_avg_sq"};
 
 /// The name of an optimizer state that is named like a tensor of the model:

@@ -17,4 +17,7 @@ namespace shardwright {
 /// Likewise, of models/names/*.json.
 [[nodiscard]] std::vector<MappingText> built_in_names();
 
+/// Likewise, of models/mlite/*.json.
+[[nodiscard]] std::vector<MappingText> built_in_mlite();
+
 }  // namespace shardwright

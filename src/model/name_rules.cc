@@ -22,8 +22,6 @@ std::string_view next_part(std::string_view& rest) {
   return part;
 }
 
-bool is_open(std::string_view part) { return part.starts_with('{') && part.ends_with('}'); }
-
 // A number as names spell it: without a sign or leading zeros.
 std::optional<std::int64_t> number_in(std::string_view part) {
   if (part.empty() || (part.size() > 1 && part.front() == '0')) return std::nullopt;
@@ -38,7 +36,8 @@ Result<std::vector<NumberedName>> read_names(const JsonNode& node) {
   std::vector<NumberedName> names;
   for (const std::string& text : SW_TRY(node.texts())) {
     Result<NumberedName> name = NumberedName::parse(text);
-    if (!name) return node.invalid("'" + text + "'", "braces around a whole part between dots");
+    if (!name)
+      return node.invalid("'" + text + "'", "braces around a part between dots, or at its end");
     names.push_back(*std::move(name));
   }
   return names;
@@ -87,12 +86,16 @@ Result<NumberedName> NumberedName::parse(std::string_view text) {
   name.text_ = text;
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view part = next_part(rest);
-    const bool has_braces = part.find_first_of("{}") != std::string_view::npos;
-    if (part.empty() || (has_braces && (!is_open(part) || part.size() < 3))) {
-      return fail(Code::kMappingInvalid, "name '{}': braces stand for a whole part between dots",
-                  text);
+    const std::size_t brace = std::min(part.find_first_of("{}"), part.size());
+    const std::string_view braced = part.substr(brace);
+    const bool is_sound = braced.empty() || (braced.size() > 2 && braced.front() == '{' &&
+                                             braced.find_first_of("{}", 1) == braced.size() - 1);
+    if (part.empty() || !is_sound) {
+      return fail(Code::kMappingInvalid,
+                  "name '{}': braces stand for a part between dots, or for its end", text);
     }
-    name.parts_.emplace_back(part);
+    const std::string_view number = braced.empty() ? braced : braced.substr(1, braced.size() - 2);
+    name.parts_.push_back({std::string(part.substr(0, brace)), std::string(number)});
   }
   return name;
 }
@@ -100,16 +103,17 @@ Result<NumberedName> NumberedName::parse(std::string_view text) {
 std::optional<std::vector<Binding>> NumberedName::match(std::string_view name) const {
   std::vector<Binding> numbers;
   std::string_view rest = name;
-  for (const std::string& expected : parts_) {
+  for (const Part& expected : parts_) {
     if (rest.empty()) return std::nullopt;
     const std::string_view part = next_part(rest);
-    if (!is_open(expected)) {
-      if (part != expected) return std::nullopt;
+    if (expected.number.empty()) {
+      if (part != expected.text) return std::nullopt;
       continue;
     }
-    const std::optional<std::int64_t> number = number_in(part);
+    if (!part.starts_with(expected.text)) return std::nullopt;
+    const std::optional<std::int64_t> number = number_in(part.substr(expected.text.size()));
     if (!number) return std::nullopt;
-    numbers.push_back({expected.substr(1, expected.size() - 2), *number});
+    numbers.push_back({expected.number, *number});
   }
   if (!rest.empty() || name.ends_with('.')) return std::nullopt;
   return numbers;

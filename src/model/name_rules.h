@@ -11,18 +11,23 @@
 
 namespace shardwright {
 
-/// A name with whole numbers between dots left open, to be matched: `layers.{layer}.wo.weight`.
+/// A name with whole numbers left open, to be matched, each a part between dots or the end of one:
+/// `layers.{layer}.fc1.weight{expert}`.
 class NumberedName {
  public:
-  /// Error: kMappingInvalid for braces that are not a whole part between dots.
+  /// Error: kMappingInvalid for braces anywhere else.
   [[nodiscard]] static Result<NumberedName> parse(std::string_view text);
   /// The numbers by their names; nullopt where the name is another.
   [[nodiscard]] std::optional<std::vector<Binding>> match(std::string_view name) const;
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
+  struct Part {
+    std::string text;    // before the number
+    std::string number;  // what it is called; nothing where there is none
+  };
   std::string text_;
-  std::vector<std::string> parts_;  // `{layer}` where the number is open
+  std::vector<Part> parts_;
 };
 
 /// One tensor, or all of a loop, under its trainer's names and Hugging Face's.

@@ -32,8 +32,21 @@ TEST(NumberedName, MatchesWholePartsThatAreNumbers) {
   }
 }
 
+TEST(NumberedName, MayEndAPartWithANumber) {
+  const NumberedName name = NumberedName::parse("layers.{layer}.fc1.weight{expert}").value();
+  const auto numbers = name.match("layers.3.fc1.weight12");
+  ASSERT_TRUE(numbers);
+  ASSERT_EQ(numbers->size(), 2U);
+  EXPECT_EQ((*numbers)[1].name, "expert");
+  EXPECT_EQ((*numbers)[1].value, 12);
+  for (const char* other : {"layers.3.fc1.weight", "layers.3.fc1.weight012", "layers.3.fc1.12",
+                            "layers.3.fc1.bias12", "layers.3.fc1.weight1x"}) {
+    EXPECT_FALSE(name.match(other)) << other;
+  }
+}
+
 TEST(NumberedName, RefusesBracesWithinAPart) {
-  for (const char* text : {"a.w{i}", "a.{}", "a..b", "a.{i}b"}) {
+  for (const char* text : {"a.w{}", "a.{}", "a..b", "a.{i}b", "a.{i}{j}", "a.}i{", "a.{{i}}"}) {
     const auto name = NumberedName::parse(text);
     ASSERT_FALSE(name) << text;
     EXPECT_EQ(name.error().code, Code::kMappingInvalid);
@@ -68,7 +81,7 @@ TEST(NameRules, SayWhereTheyAreWrong) {
   EXPECT_NE(code_of(text, "\"cut\": 0", "\"cut\": -1").find("own.json#/rules/0/cut"),
             std::string::npos);
   EXPECT_NE(code_of(text, "\"ignore\"", "\"ignored\"").find("ignored"), std::string::npos);
-  EXPECT_NE(code_of(text, "layers.{layer}.w1", "layers{layer}.w1").find("own.json#/rules/1/stored"),
+  EXPECT_NE(code_of(text, "layers.{layer}.w1", "{layer}layers.w1").find("own.json#/rules/1/stored"),
             std::string::npos);
 }
 

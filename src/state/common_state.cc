@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_archive.h"
+#include "state/param_group.h"
 #include "state/plain_arguments.h"
 
 namespace shardwright {
@@ -105,6 +106,18 @@ Value expert_optimizer(Document& document, Value dense) {
   return outer;
 }
 
+// Muon and the Adam beside it are a chain too, which has nothing to do with experts.
+bool is_chain_of_others(Value optimizer) {
+  for (std::int64_t number = 0;; ++number) {
+    const Value part = optimizer.find(number);
+    if (!part) return false;
+    const Value groups = part.find("optimizer").find("param_groups");
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (!read_param_group(groups[i]).has_betas) return true;
+    }
+  }
+}
+
 // Megatron-Core writes one optimizer's dict as it is, and those of dense and expert parameters
 // under 0 and 1 where experts are sharded apart. Its own loader cannot go from one to the other.
 void regroup_optimizer(Document& document, Value state, bool experts_apart,
@@ -113,7 +126,7 @@ void regroup_optimizer(Document& document, Value state, bool experts_apart,
   if (!optimizer.is(Kind::kDict)) return;
   const Value dense = optimizer.find(std::int64_t{0});
   const bool is_apart = dense.is(Kind::kDict);
-  if (is_apart == experts_apart) return;
+  if (is_apart == experts_apart || is_chain_of_others(optimizer)) return;
   if (is_apart) {
     document.set(state, "optimizer", dense);
     notes.push_back("optimizer parameter groups of dense and expert parameters are joined");

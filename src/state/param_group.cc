@@ -24,6 +24,10 @@ OptimizerGroup read_param_group(Value group) {
   result.has_decay = decay.as_double().value_or(1.0) != 0.0;
   result.has_own_rate = group.find("is_decoupled_lr").as_bool().value_or(false) ||
                         !group.find("default_config").as_bool().value_or(true);
+  // Some say neither, and tell nothing by that.
+  const bool has_momentum =
+      static_cast<bool>(group.find("momentum")) || static_cast<bool>(group.find("momentum_beta"));
+  result.has_betas = static_cast<bool>(group.find("betas")) || !has_momentum;
   result.parameters = group.find("params").size();
   return result;
 }

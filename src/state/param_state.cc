@@ -33,8 +33,10 @@ Result<ParamStateBuffer> read_buffer(std::size_t number, Value by_dtype,
   ParamStateBuffer buffer{*dtype, 0, {}};
   for (std::size_t kind = 0; kind < kStateKinds.size(); ++kind) {
     const Value tensor = states.find(kStateKinds[kind]);
+    if (!tensor && kind + 1 == kStateKinds.size()) break;  // Lion's
     if (!is_tensor(tensor)) {
-      return refuse(fmt::format("no {}", kStateKinds[kind]), "the states of Adam, coalesced");
+      return refuse(fmt::format("no {}", kStateKinds[kind]),
+                    "the states of Adam or Lion, coalesced");
     }
     const LocatedTensor place = SW_TRY(locate(tensor));
     if (place.dtype != DType::kF32 || place.shape.size() != 1 || !place.strides.empty()) {
@@ -47,7 +49,7 @@ Result<ParamStateBuffer> read_buffer(std::size_t number, Value by_dtype,
       return refuse(fmt::format("{} of {} elements", kStateKinds[kind], place.shape[0]),
                     fmt::format("{} as of its param", buffer.elements));
     }
-    buffer.places[kind] = place;
+    buffer.places.push_back({std::string(kStateKinds[kind]), place});
   }
   return buffer;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "codec/pickle_value.h"
@@ -11,15 +11,20 @@
 
 namespace shardwright {
 
-/// The tensors of one parameter, or of one flat buffer of parameters, in the order of kStateKinds.
-using StatePlaces = std::array<LocatedTensor, kStateKinds.size()>;
+/// A state of a parameter, or of one flat buffer of parameters: `exp_avg`, and `param` for the
+/// master weight.
+struct StatePlace {
+  std::string kind;
+  LocatedTensor place;
+};
+using StatePlaces = std::vector<StatePlace>;
 
 /// A buffer of a distributed optimizer: its buckets one behind the other, without the padding at
 /// their ends.
 struct ParamStateBuffer {
   DType dtype = DType::kBF16;  ///< of the model's parameters
   std::int64_t elements = 0;
-  StatePlaces places;
+  StatePlaces places;  ///< in the order of kStateKinds; Lion has no second moment
 };
 
 /// Finds a tensor in the file that the pickle is of.

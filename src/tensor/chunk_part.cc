@@ -4,6 +4,22 @@
 #include "tensor/strided_copy.h"
 
 namespace shardwright {
+namespace {
+
+Dims with_first(const Dims& dims, std::int64_t first) {
+  Dims result{first};
+  for (const std::int64_t value : dims) result.push_back(value);
+  return result;
+}
+
+}  // namespace
+
+Chunk lifted(Chunk chunk, std::int64_t index) {
+  chunk.box.origin = with_first(chunk.box.origin, index);
+  chunk.box.shape = with_first(chunk.box.shape, 1);
+  if (!chunk.strides.empty()) chunk.strides = with_first(chunk.strides, 0);
+  return chunk;
+}
 
 Chunk part_of(const Chunk& chunk, const Box& box, int element_bytes) {
   Chunk part{box, chunk.file, chunk.range, {}};

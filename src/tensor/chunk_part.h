@@ -9,6 +9,10 @@ namespace shardwright {
 /// REQUIRES: a chunk of Encoding::kRaw that contains `box`, which has elements.
 [[nodiscard]] Chunk part_of(const Chunk& chunk, const Box& box, int element_bytes);
 
+/// The chunk with one more axis in front, on which it has place `index`. REQUIRES: fewer than
+/// kMaxAxes axes.
+[[nodiscard]] Chunk lifted(Chunk chunk, std::int64_t index);
+
 /// Appends to `target` what of `source` lies in `piece`, moved so that the piece's origin comes to
 /// lie at `origin`. REQUIRES: Encoding::kRaw, the same axes.
 void append_moved(const StoredTensor& source, const Box& piece, const Dims& origin,

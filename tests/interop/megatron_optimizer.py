@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Megatron-Core's own Float16Optimizer over torch's AdamW, on a CPU."""
+"""Megatron-Core's own Float16Optimizer over torch's AdamW and others, on a CPU."""
 import contextlib
 
 import torch
 from megatron.core import optimizer as core
+from megatron.core.optimizer.optimizer import ChainedOptimizer, Float16OptimizerWithFloat16Params
 
 CUDA_TYPES = {
     torch.bfloat16: "torch.cuda.BFloat16Tensor",
@@ -31,34 +32,85 @@ def cuda_types():
         torch.Tensor.type, torch.tensor = own_type, own_tensor
 
 
-def build(model):
+class OneMoment(torch.optim.Optimizer):
+    """Keeps one state of each parameter, under the name and with the settings of Lion or Muon."""
+
+    def __init__(self, groups, state, **settings):
+        self.name = state
+        super().__init__(groups, dict(lr=1e-3, weight_decay=0.1, **settings))
+
+    def step(self):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                known = self.state[parameter].get(self.name, torch.zeros_like(parameter))
+                self.state[parameter][self.name] = known * 0.9 + parameter.grad
+                with torch.no_grad():
+                    parameter -= group["lr"] * self.state[parameter][self.name].sign()
+
+
+def build(model, kind="adam"):
     """What get_megatron_optimizer makes for a bf16 model without a distributed optimizer."""
+    name, momentum = ("sgd", float(kind == "sgd") * 0.9) if "sgd" in kind else ("adam", 0.9)
     config = core.OptimizerConfig(
-        optimizer="adam", lr=1e-3, min_lr=1e-4, weight_decay=0.1, bf16=True
+        optimizer=name, lr=1e-3, min_lr=1e-4, weight_decay=0.1, bf16=True, sgd_momentum=momentum
     )
+
+    def groups():
+        return core._get_param_groups([model], config, None)
+
+    def around(optimizer):
+        return Float16OptimizerWithFloat16Params(optimizer, config, None, lambda *_: None)
+
     with cuda_types():
-        groups = core._get_param_groups([model], config, None)
-        return core._get_megatron_optimizer_based_on_param_groups(config, [model], groups)
+        if kind == "lion":
+            return around(OneMoment(groups(), "exp_avg", betas=(0.9, 0.99)))
+        if kind != "muon":
+            return core._get_megatron_optimizer_based_on_param_groups(config, [model], groups())
+        # As Megatron-Core's own does: what the other one trains is frozen meanwhile.
+        names = ("word_embeddings.weight", "output_layer.weight")
+        matrices = [
+            p for n, p in model.named_parameters() if p.dim() == 2 and not n.endswith(names)
+        ]
+        others = [p for p in model.parameters() if not any(p is m for m in matrices)]
+        made = []
+        for trained, frozen in ((matrices, others), (others, matrices)):
+            for parameter in model.parameters():
+                parameter.requires_grad = any(parameter is each for each in trained)
+            made.append(
+                around(OneMoment(groups(), "momentum_buffer", momentum_beta=0.95))
+                if trained is matrices
+                else core._get_megatron_optimizer_based_on_param_groups(config, [model], groups())
+            )
+        for parameter in model.parameters():
+            parameter.requires_grad = True
+        return ChainedOptimizer(made)
+
+
+def leaves(optimizer):
+    return getattr(optimizer, "chained_optimizers", [optimizer])
 
 
 def step(optimizer, seed):
     """One step with gradients that hang on the seed; the model gets the new weights."""
     generator = torch.Generator().manual_seed(seed)
-    for group in optimizer.fp32_from_float16_groups:
-        for master in group:
-            master.grad = torch.randn(master.shape, generator=generator)
-    for group in optimizer.optimizer.param_groups:
-        group["lr"] = 1e-3
-    optimizer.optimizer.step()
-    optimizer._copy_main_params_to_model_params()
+    for leaf in leaves(optimizer):
+        for group in leaf.fp32_from_float16_groups:
+            for master in group:
+                master.grad = torch.randn(master.shape, generator=generator)
+        for group in leaf.optimizer.param_groups:
+            group["lr"] = 1e-3
+        leaf.optimizer.step()
+        leaf._copy_main_params_to_model_params()
 
 
 def tensors(optimizer):
     """Master weights and states by their place."""
     found = {}
-    for g, group in enumerate(optimizer.fp32_from_float16_groups):
-        for i, master in enumerate(group):
-            found[f"{g}.{i}.master"] = master.detach().clone()
-            for name, value in optimizer.optimizer.state[master].items():
-                found[f"{g}.{i}.{name}"] = value.detach().clone()
+    for part, leaf in enumerate(leaves(optimizer)):
+        for g, group in enumerate(leaf.fp32_from_float16_groups):
+            for i, master in enumerate(group):
+                found[f"{part}.{g}.{i}.master"] = master.detach().clone()
+                for name, value in leaf.optimizer.state[master].items():
+                    if value is not None:
+                        found[f"{part}.{g}.{i}.{name}"] = value.detach().clone()
     return found

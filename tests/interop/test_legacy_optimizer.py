@@ -8,40 +8,55 @@ import checkpoints
 GOLDEN_HF = checkpoints.GOLDEN / "hf"
 
 
-def trained(megatron, family, spec, root):
+def trained(megatron, family, spec, root, kind="adam"):
     """A model after two steps, saved with its optimizer."""
     import megatron_optimizer
 
     hf = megatron.read_config(GOLDEN_HF / family / "hf")
     model = megatron.build(hf, spec)
     megatron.fill(model, checkpoints.truth(family))
-    optimizer = megatron_optimizer.build(model)
+    optimizer = megatron_optimizer.build(model, kind)
     for seed in (1, 2):
         megatron_optimizer.step(optimizer, seed)
     megatron.save_legacy(model, root, hf, optimizer=optimizer.state_dict())
     return model, optimizer
 
 
-@pytest.mark.parametrize("spec", ["te", "local"])
-@pytest.mark.parametrize("family", ["llama3", "qwen2", "qwen3_moe"])
-def test_training_goes_on(shardwright, megatron, tmp_path, family, spec):
+FAMILIES = ("llama3", "qwen2", "qwen3_moe")
+ADAM = [(family, spec, "adam") for family in FAMILIES for spec in ("te", "local")]
+# States of each parameter: those of SGD with momentum and without, of Lion, of Muon beside Adam.
+OTHERS = {
+    "sgd": {"master", "momentum_buffer"},
+    "plain_sgd": {"master"},
+    "lion": {"master", "exp_avg"},
+    "muon": {"master", "momentum_buffer", "exp_avg", "exp_avg_sq", "step"},
+}
+
+
+@pytest.mark.parametrize(
+    "family, spec, kind",
+    ADAM + [("llama3", "te", kind) for kind in OTHERS] + [("qwen3_moe", "te", "muon")],
+)
+def test_training_goes_on(shardwright, megatron, tmp_path, family, spec, kind):
     """Through other layouts and formats and back: the next step is the same, bit by bit."""
     import megatron_optimizer
 
-    model, optimizer = trained(megatron, family, spec, tmp_path / "in")
+    model, optimizer = trained(megatron, family, spec, tmp_path / "in", kind)
     keep = ("--optimizer", "keep", "--spec", spec)
     shardwright("convert", tmp_path / "in", tmp_path / "tp2", "--to", "legacy", "--tp", 2, *keep)
     shardwright("convert", tmp_path / "tp2", tmp_path / "dist", "--to", "torch_dist", *keep)
     shardwright("convert", tmp_path / "dist", tmp_path / "out", "--to", "legacy", *keep)
 
     other = megatron.build(megatron.read_config(GOLDEN_HF / family / "hf"), spec)
-    resumed = megatron_optimizer.build(other)
+    resumed = megatron_optimizer.build(other, kind)
     state = megatron.load_legacy(other, checkpoints.iteration_folder(tmp_path / "out"))
     resumed.load_state_dict(state["optimizer"])
     expected = megatron_optimizer.tensors(optimizer)
     assert len(expected) > 20
     checkpoints.assert_same(megatron_optimizer.tensors(resumed), expected)
-    assert {float(v) for k, v in expected.items() if k.endswith(".step")} == {2.0}
+    states = {name.rsplit(".", 1)[1] for name in expected}
+    assert states == OTHERS.get(kind, {"master", "exp_avg", "exp_avg_sq", "step"})
+    assert {float(v) for k, v in expected.items() if k.endswith(".step")} <= {2.0}
 
     for each in (optimizer, resumed):
         megatron_optimizer.step(each, 3)
@@ -51,6 +66,85 @@ def test_training_goes_on(shardwright, megatron, tmp_path, family, spec):
     weights = dict(model.named_parameters())
     for name, parameter in other.named_parameters():
         assert torch.equal(parameter, weights[name]), name
+
+
+@pytest.mark.parametrize("kind", ["lion", "sgd"])
+def test_other_states_go_through_megatron_fsdps_format(shardwright, megatron, tmp_path, kind):
+    """And back, with weights of float32: there they are the master weights."""
+    trained(megatron, "llama3", "te", tmp_path / "in", kind)
+    keep = ("--optimizer", "keep")
+    for source, name in (("in", "dist"), ("dist", "fsdp"), ("fsdp", "back")):
+        to = "fsdp_dtensor" if name == "fsdp" else "torch_dist"
+        shardwright("convert", tmp_path / source, tmp_path / name, "--to", to, *keep)
+    before, after = (checkpoints.load_dcp(tmp_path / name) for name in ("dist", "back"))
+    states = [name for name in before if "optimizer.state." in name]
+    assert len(states) > 10
+    checkpoints.assert_same({n: after[n] for n in states}, {n: before[n] for n in states})
+    assert {n for n in after if "optimizer.state." in n} == set(states)
+
+
+def test_megatron_fsdp_has_one_optimizer(shardwright, megatron, tmp_path):
+    trained(megatron, "llama3", "te", tmp_path / "in", "muon")
+    flags = ("--to", "fsdp_dtensor", "--optimizer", "keep")
+    done = shardwright("convert", tmp_path / "in", tmp_path / "out", *flags, expect=2)
+    assert "SW0311" in done.stderr and "no second one" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_loss_scale_is_told_of(shardwright, megatron, tmp_path):
+    """It is a tensor, which torch_dist keeps and rank files have no place for."""
+    trained(megatron, "llama3", "te", tmp_path / "in", "sgd")
+    keep = ("--optimizer", "keep")
+    shardwright("convert", tmp_path / "in", tmp_path / "dist", "--to", "torch_dist", *keep)
+    common = checkpoints.iteration_folder(tmp_path / "dist") / "common.pt"
+    state = torch.load(common, weights_only=False)
+    state["optimizer"]["grad_scaler"] = {"scale": torch.tensor([4096.0]), "growth_tracker": 3}
+    torch.save(state, common)
+    for to in ("legacy", "fsdp_dtensor"):
+        done = shardwright("convert", tmp_path / "dist", tmp_path / to, "--to", to, *keep)
+        assert "the loss scale is not carried" in done.stdout + done.stderr
+    shardwright("convert", tmp_path / "dist", tmp_path / "out", "--to", "torch_dist", *keep)
+    out = checkpoints.iteration_folder(tmp_path / "out") / "common.pt"
+    kept = torch.load(out, weights_only=False)["optimizer"]["grad_scaler"]
+    assert kept["scale"].tolist() == [4096.0] and kept["growth_tracker"] == 3
+
+
+def test_groups_of_muon_and_adam_stay_two(shardwright, megatron, tmp_path):
+    """Where experts are shared out otherwise, as where they are not."""
+    trained(megatron, "qwen3_moe", "te", tmp_path / "in", "muon")
+    keep = ("--to", "torch_dist", "--optimizer", "keep")
+    shardwright("convert", tmp_path / "in", tmp_path / "dist", *keep)
+    shardwright("convert", tmp_path / "dist", tmp_path / "out", *keep, "--ep", 2)
+    for name in ("dist", "out"):
+        common = checkpoints.iteration_folder(tmp_path / name) / "common.pt"
+        parts = torch.load(common, weights_only=False)["optimizer"]
+        assert sorted(parts) == [0, 1]
+        groups = [part["optimizer"]["param_groups"] for part in (parts[0], parts[1])]
+        assert ["betas" in group for group in groups[0]] == [False] * len(groups[0])
+        assert all("betas" in group for group in groups[1]) and groups[1]
+
+
+def test_a_state_of_another_shape_is_refused(shardwright, megatron, tmp_path):
+    import megatron_optimizer
+
+    hf = megatron.read_config(GOLDEN_HF / "llama3" / "hf")
+    model, optimizer = trained(megatron, "llama3", "te", tmp_path / "first", "lion")
+    for text, spoil in (
+        ("float32 (1,)", lambda states: states[0].update(exp_avg=torch.ones(1))),
+        ("the states", lambda states: states[0].update(more=states[0]["exp_avg"])),
+        ("found no tensor as its exp_avg", lambda states: states[0].update(exp_avg=3)),
+    ):  # fmt: skip
+        state = optimizer.state_dict()
+        states = state["optimizer"]["state"]
+        states = {key: dict(value) for key, value in states.items()}
+        spoil(states)
+        state["optimizer"]["state"] = states
+        root = tmp_path / f"in-{len(text)}"
+        megatron.save_legacy(model, root, hf, optimizer=state)
+        flags = ("--to", "torch_dist", "--optimizer", "keep")
+        done = shardwright("convert", root, tmp_path / "out", *flags, expect=2)
+        assert "SW0311" in done.stderr and text in done.stderr, done.stderr
+        assert not (tmp_path / "out").exists()
 
 
 def test_a_stale_optimizer_is_noticed(shardwright, megatron, tmp_path):

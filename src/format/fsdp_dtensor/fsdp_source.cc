@@ -13,6 +13,7 @@
 #include "layout/fsdp_name.h"
 #include "layout/layer_name.h"
 #include "state/recorded_run.h"
+#include "tensor/chunk_part.h"
 
 namespace shardwright {
 namespace {
@@ -26,6 +27,8 @@ std::string canonical_name(const FsdpName& name) {
       return "optimizer.state.exp_avg." + name.parameter;
     case Role::kExpAvgSq:
       return "optimizer.state.exp_avg_sq." + name.parameter;
+    case Role::kMomentum:
+      return "optimizer.state.momentum_buffer." + name.parameter;
     default:
       return name.parameter;
   }
@@ -68,28 +71,21 @@ Status check_parts(const std::string& name, const Parts& parts) {
   return {};
 }
 
-// One more axis in front, on which the chunk has place `index`.
-Dims lifted(const Dims& dims, std::int64_t index) {
-  Dims result{index};
-  for (const std::int64_t value : dims) result.push_back(value);
-  return result;
-}
-
 StoredTensor put_together(const std::string& name, const Parts& parts) {
   const TensorDesc& first = parts.by_place.begin()->second->desc;
   StoredTensor whole{{name, first.dtype, first.shape}, ChunkList(), Encoding::kRaw};
-  if (parts.has_halves) whole.desc.shape[0] *= 2;
-  if (parts.has_experts) whole.desc.shape = lifted(whole.desc.shape, parts.experts());
+  if (parts.has_halves && !parts.has_experts) whole.desc.shape[0] *= 2;
+  if (parts.has_experts) {
+    whole.desc.shape = Dims{parts.experts()};
+    for (const std::int64_t extent : first.shape) whole.desc.shape.push_back(extent);
+    if (parts.has_halves) whole.desc.shape[1] *= 2;
+  }
   whole.chunks = ChunkList(whole.desc.shape.size());
   for (const auto& [place, tensor] : parts.by_place) {
     for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
       Chunk chunk = tensor->chunks[i];
       if (place.second == Half::kValue) chunk.box.origin[0] += first.shape[0];
-      if (parts.has_experts) {
-        chunk.box.origin = lifted(chunk.box.origin, place.first);
-        chunk.box.shape = lifted(chunk.box.shape, 1);
-        if (!chunk.strides.empty()) chunk.strides = lifted(chunk.strides, 0);
-      }
+      if (parts.has_experts) chunk = lifted(chunk, place.first);
       whole.chunks.push_back(chunk);
     }
   }

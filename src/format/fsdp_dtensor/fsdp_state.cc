@@ -165,7 +165,7 @@ class Splitting {
   }
 
   SplitState take(std::int64_t iteration) {
-    return {std::move(entries_), step_.value_or(iteration)};
+    return {std::move(entries_), step_.value_or(iteration), false};
   }
 
  private:
@@ -229,6 +229,7 @@ Result<SplitState> split_common_state(const std::string& common_state,
   Value state = archive.root();
   if (state.is(Kind::kList) && state.size() == 1) state = state[0];
   Splitting splitting(archive.document());
+  bool drops_loss_scale = false;
   for (std::size_t i = 0; i < state.size(); ++i) {
     const std::string key(state.key(i).text());
     const Value value = state.value(i);
@@ -241,9 +242,12 @@ Result<SplitState> split_common_state(const std::string& common_state,
       }
     } else if (key == "optimizer") {
       SW_TRY(splitting.add_groups(value, parameters));
+      drops_loss_scale = static_cast<bool>(value.find("grad_scaler"));
     }
   }
-  return splitting.take(state.find("iteration").as_int().value_or(0));
+  SplitState split = splitting.take(state.find("iteration").as_int().value_or(0));
+  split.drops_loss_scale = drops_loss_scale;
+  return split;
 }
 
 }  // namespace shardwright

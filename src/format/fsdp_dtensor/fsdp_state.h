@@ -44,7 +44,8 @@ struct GroupedParameter {
 /// kStateUnreadable for groups of which none fits.
 struct SplitState {
   std::vector<StateEntry> entries;
-  std::int64_t step = 0;  ///< of the optimizer: its groups' own count, else the iteration
+  std::int64_t step = 0;          ///< of the optimizer: its groups' own count, else the iteration
+  bool drops_loss_scale = false;  ///< the state had one, for which there is no entry
 };
 [[nodiscard]] Result<SplitState> split_common_state(
     const std::string& common_state, const std::vector<GroupedParameter>& parameters);

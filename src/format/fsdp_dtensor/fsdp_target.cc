@@ -15,14 +15,20 @@
 #include "layout/shard_rule.h"
 #include "layout/state_name.h"
 #include "plan/slice.h"
+#include "state/loss_scale.h"
 
 namespace shardwright {
 namespace {
 
 using Role = FsdpName::Role;
 
-// In the order of kStateKinds: the model is what is trained.
-constexpr std::array kRoles = {Role::kModel, Role::kExpAvg, Role::kExpAvgSq};
+// What Adam, Lion, SGD and Muon have. The model is what is trained.
+constexpr std::array<std::pair<std::string_view, Role>, 4> kRoles = {{
+    {"param", Role::kModel},
+    {"exp_avg", Role::kExpAvg},
+    {"exp_avg_sq", Role::kExpAvgSq},
+    {"momentum_buffer", Role::kMomentum},
+}};
 constexpr std::string_view kExperts = ".experts.experts.";
 
 // One tensor on its way: what it is of which parameter.
@@ -38,16 +44,18 @@ Result<Piece> classify(DraftTensor tensor, bool& is_main_weight) {
   piece.name.parameter = name;
   if (!is_optimizer_name(name)) return piece;
   const std::optional<StateName> state = split_state_name(name);
-  const auto kind = std::ranges::find(kStateKinds, state ? state->kind : "");
-  if (kind != kStateKinds.end()) {
-    piece.name.role = kRoles[static_cast<std::size_t>(kind - kStateKinds.begin())];
+  const auto role = std::ranges::find(kRoles, state ? state->kind : "",
+                                      &std::pair<std::string_view, Role>::first);
+  if (role != kRoles.end()) {
+    piece.name.role = role->second;
     piece.name.parameter = state->tensor;
     is_main_weight = piece.name.role == Role::kModel;
     return piece;
   }
   return fail(Code::kOptimizerUnsupported,
               "tensor {}: found an optimizer state that Megatron-FSDP does not have, expected "
-              "param, exp_avg and exp_avg_sq; convert without it (--optimizer drop)",
+              "param, exp_avg, exp_avg_sq or momentum_buffer; convert without it (--optimizer "
+              "drop)",
               name);
 }
 
@@ -129,9 +137,12 @@ class FsdpEntries {
   Status run() {
     std::vector<Piece> pieces = SW_TRY(split());
     std::unordered_set<std::string> with_states;
+    std::unordered_set<std::string> with_steps;  // Adam alone counts, which has two moments
     for (const Piece& piece : pieces) {
-      if (piece.name.role == Role::kExpAvg) with_states.insert(group_name(piece.name));
+      if (piece.name.role != Role::kModel) with_states.insert(group_name(piece.name));
+      if (piece.name.role == Role::kExpAvgSq) with_steps.insert(step_name(piece.name));
     }
+    SW_TRY(check_one_optimizer(pieces));
     std::vector<DraftTensor> tensors;
     std::vector<GroupedParameter> grouped;
     for (const Piece& piece : pieces) {
@@ -139,7 +150,10 @@ class FsdpEntries {
     }
     SW_TRY(make_objects(grouped));
     for (Piece& piece : pieces) {
-      if (piece.name.role == Role::kExpAvg) tensors.push_back(step_of(piece.name));
+      const bool is_first = piece.name.role == Role::kExpAvg;
+      if (is_first && with_steps.contains(step_name(piece.name))) {
+        tensors.push_back(step_of(piece.name));
+      }
       tensors.push_back(finished(std::move(piece)));
     }
     parts_.tensors = std::move(tensors);
@@ -172,6 +186,21 @@ class FsdpEntries {
     return halves;
   }
 
+  // Muon trains beside Adam, as two optimizers.
+  static Status check_one_optimizer(const std::vector<Piece>& pieces) {
+    const auto first = [&](Role role) {
+      return std::ranges::find(pieces, role, [](const Piece& piece) { return piece.name.role; });
+    };
+    const auto momentum = first(Role::kMomentum);
+    const auto moment = first(Role::kExpAvg);
+    if (momentum == pieces.end() || moment == pieces.end()) return {};
+    return fail(Code::kOptimizerUnsupported,
+                "tensors {} and {}: found a momentum_buffer of one and an exp_avg of the other, "
+                "expected one optimizer's states: Megatron-FSDP has no second one; convert without "
+                "them (--optimizer drop)",
+                momentum->name.parameter, moment->name.parameter);
+  }
+
   // The settings of a parameter are kept under its name before it was cut in halves.
   static std::string group_name(const FsdpName& name) {
     std::string text = join_fsdp_group_entry(name.parameter, name.expert, "");
@@ -188,10 +217,16 @@ class FsdpEntries {
         {std::move(name), piece.tensor.desc.shape.size() > 1, piece.name.expert.has_value()});
   }
 
+  static std::string step_name(const FsdpName& of) {
+    FsdpName name = of;
+    name.role = Role::kStep;
+    return join_fsdp_name(name);
+  }
+
   DraftTensor step_of(const FsdpName& of) {
     FsdpName name = of;
     name.role = Role::kStep;
-    const std::string text = join_fsdp_name(name);
+    const std::string text = step_name(of);
     parts_.planner_paths.push_back(path_of(name, text));
     return {{text, DType::kF32, {}}, {{}, static_cast<double>(step_), 0.0}, std::nullopt};
   }
@@ -209,6 +244,7 @@ class FsdpEntries {
     parts_.new_objects.clear();
     const SplitState state = SW_TRY(split_common_state(parts_.common_state, grouped));
     step_ = state.step;
+    if (state.drops_loss_scale) notes_.emplace_back(kLossScaleNote);
     for (const StateEntry& entry : state.entries) {
       parts_.new_objects.emplace_back(entry.name, std::make_shared<const std::string>(entry.bytes));
       parts_.planner_paths.push_back({entry.name, {entry.path.begin(), entry.path.end()}});

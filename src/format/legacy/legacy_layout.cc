@@ -88,11 +88,11 @@ Result<LegacyStageLayout> layout_legacy_stage(const std::string& common_state,
     const auto step = SW_TRY(common_step(common_state));
     document.set(state, "optimizer", SW_TRY(optimizer.make(state, step, sizes.size())));
     for (const OptimizerStorage& storage : optimizer.storages()) {
-      const bool is_step = storage.kind == OptimizerStorage::Kind::kStep;
-      const Dims shape = is_step ? Dims{} : trained->parameters[storage.parameter].shape;
+      const Dims shape = storage.step ? Dims{} : trained->parameters[storage.parameter].desc.shape;
       sizes.push_back(static_cast<std::uint64_t>(SW_TRY(byte_count(shape, DType::kF32))));
     }
     result.optimizer = optimizer.storages();
+    result.drops_loss_scale = optimizer.drops_loss_scale();
   }
   for (std::string& piece : SW_TRY(encode_around(document, rank, pickle::Protocol::kTwo))) {
     result.around_rank.push_back(std::make_shared<const std::string>(std::move(piece)));

@@ -34,6 +34,7 @@ struct LegacyStageLayout {
   std::vector<std::shared_ptr<const std::string>> around_rank;  ///< the pickle without the number
   std::vector<std::uint64_t> storage_bytes;                     ///< in the entries' order
   std::vector<OptimizerStorage> optimizer;  ///< the last of the storages: what they hold
+  bool drops_loss_scale = false;            ///< the common state has one in a tensor
 };
 
 /// A rank's file: its pickle, and where its storages go.
@@ -49,7 +50,7 @@ inline constexpr std::string_view kLegacyPrefix = "model_optim_rng";
 
 /// What a rank's optimizer trains, as torch lists it.
 struct LegacyTrained {
-  std::vector<TensorDesc> parameters;
+  std::vector<TrainedParameter> parameters;
   bool is_mixed = true;  ///< master weights stand beside parameters of 16 bits
 };
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/legacy/legacy_optimizer.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <map>
+#include <set>
 #include <unordered_map>
 
 #include "base/fail.h"
@@ -74,10 +78,11 @@ class MixedReader {
       for (std::size_t i = 0; i < numbers.size(); ++i) {
         const auto number = numbers[i].as_int();
         const auto found = number ? by_number.find(*number) : by_number.end();
-        if (found == by_number.end()) {
+        // SGD without momentum keeps nothing of any parameter.
+        if (found == by_number.end() && !by_number.empty()) {
           return refuse_state("parameter {} of group {} has no state; each must have one", i, g);
         }
-        states.push_back(found->second);
+        states.push_back(found == by_number.end() ? Value() : found->second);
       }
     }
     return {};
@@ -85,28 +90,48 @@ class MixedReader {
 
   Result<StatePlaces> read_states(std::size_t group, std::size_t index, std::size_t& next_master,
                                   const RankParameter& parameter) {
-    StatePlaces places;
     const bool is_own_master = !masters_[group] || parameter.desc.dtype == DType::kF32;
-    places[0] = is_own_master
-                    ? parameter.place
-                    : SW_TRY(locate(masters_[group][next_master++], kStateKinds[0], parameter));
-    if (places[0].dtype != DType::kF32) {
+    const LocatedTensor master =
+        is_own_master ? parameter.place
+                      : SW_TRY(locate(masters_[group][next_master++], kStateKinds[0], parameter));
+    if (master.dtype != DType::kF32) {
       return refuse_state("tensor {}: found {} and no master weight, expected float32",
-                          parameter.desc.name, torch_name(places[0].dtype));
+                          parameter.desc.name, torch_name(master.dtype));
     }
+    StatePlaces places = {{std::string(kStateKinds[0]), master}};
     const Value state = states_[group][index];
-    for (std::size_t kind = 1; kind < kStateKinds.size(); ++kind) {
-      places[kind] = SW_TRY(locate(state.find(kStateKinds[kind]), kStateKinds[kind], parameter));
+    for (std::size_t i = 0; i < state.size(); ++i) {
+      const std::string kind(state.key(i).text());
+      if (kind == "step") {
+        SW_TRY(read_step(state.value(i), parameter));
+      } else if (kind.empty() || kind == kStateKinds[0] || kind.find('.') != kind.npos) {
+        return refuse_state("tensor {}: found a state '{}', expected a name", parameter.desc.name,
+                            kind);
+      } else if (!state.value(i).is_none()) {  // SGD's, before its first step
+        places.push_back({kind, SW_TRY(locate(state.value(i), kind, parameter))});
+      }
     }
-    if (const Value step = state.find("step")) SW_TRY(read_step(step, parameter));
+    SW_TRY(check_like_its_group(group, places, parameter));
     return places;
+  }
+
+  // In one group all parameters have the same states.
+  Status check_like_its_group(std::size_t group, const StatePlaces& places,
+                              const RankParameter& parameter) {
+    std::set<std::string> kinds;
+    for (const StatePlace& place : places) kinds.insert(place.kind);
+    const auto [known, is_new] = kinds_.try_emplace(group, kinds);
+    if (known->second == kinds) return {};
+    return refuse_state("tensor {}: found the states {}, expected {} as of the others of its group",
+                        parameter.desc.name, fmt::join(kinds, ", "),
+                        fmt::join(known->second, ", "));
   }
 
   Result<LocatedTensor> locate(Value tensor, std::string_view kind,
                                const RankParameter& parameter) {
     if (!is_tensor(tensor)) {
-      return refuse_state("tensor {} has no {}; Adam's states are needed", parameter.desc.name,
-                          kind);
+      return refuse_state("tensor {}: found no tensor as its {}, expected one as of the weight",
+                          parameter.desc.name, kind);
     }
     LocatedTensor place = SW_TRY(torch_.locate(tensor));
     if (place.dtype != DType::kF32 || !(place.shape == parameter.desc.shape)) {
@@ -137,6 +162,7 @@ class MixedReader {
   std::vector<OptimizerGroup> groups_;  // of all parts
   std::vector<Value> masters_;          // of each group
   std::vector<std::vector<Value>> states_;
+  std::map<std::size_t, std::set<std::string>> kinds_;  // by group
   std::optional<std::int64_t> step_;
 };
 
@@ -207,9 +233,9 @@ class BufferReader {
       for (std::size_t i = 0; i < inside.size(); ++i) {
         const std::size_t number = numbers[buffers[b][i]];
         StatePlaces& places = result_.states[number].emplace();
-        for (std::size_t kind = 0; kind < kStateKinds.size(); ++kind) {
-          places[kind] = part_of(stored[b].places[kind], first[i], parameters_[number].desc.shape,
-                                 inside[i].elements);
+        for (const auto& [kind, place] : stored[b].places) {
+          places.push_back(
+              {kind, part_of(place, first[i], parameters_[number].desc.shape, inside[i].elements)});
         }
       }
     }
@@ -250,8 +276,10 @@ Result<RankOptimizer> read_rank_optimizer(const RankOptimizerFiles& files,
   const TorchFile torch = SW_TRY(TorchFile::open(*files.model));
   const Value optimizer = torch.root().find("optimizer");
   const std::vector<TorchState> parts = SW_TRY(torch_states(optimizer));
-  const bool has_states =
-      std::ranges::any_of(parts, [](const TorchState& part) { return part.state.size() > 0; });
+  // Of SGD without momentum nothing but master weights is kept.
+  const bool has_states = std::ranges::any_of(parts, [](const TorchState& part) {
+    return part.state.size() > 0 || part.masters.size() > 0;
+  });
   if (has_states) return MixedReader(*files.model, torch, parameters).read(parts);
   if (files.buffers == nullptr) {
     return refuse_state(

@@ -33,8 +33,9 @@ struct RankOptimizer {
   std::optional<std::int64_t> step;  ///< where each parameter's state says it
 };
 
-/// Finds the states of Adam for a rank's `parameters`, which stand in the model's order: those of
-/// Megatron's Float16Optimizer, FP32Optimizer and DistributedOptimizer, chained or not.
+/// Finds the states of a rank's `parameters`, which stand in the model's order: those of Megatron's
+/// Float16Optimizer and FP32Optimizer around torch's or another's Adam, SGD, Lion or Muon, and of
+/// its DistributedOptimizer, chained or not.
 /// `bucket_size` is that of the run, for a distributed one. Errors: kOptimizerUnsupported with
 /// what was found.
 /// Sources: state_dict in megatron/core/optimizer/{optimizer,distrib_optimizer}.py.

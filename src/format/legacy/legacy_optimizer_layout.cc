@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/legacy/legacy_optimizer_layout.h"
 
+#include <fmt/ranges.h>
+
 #include <string>
 
 #include "base/fail.h"
 #include "codec/torch_tensor.h"
 #include "format/legacy/legacy_state.h"
+#include "layout/state_name.h"
 #include "state/param_group.h"
 
 namespace shardwright {
@@ -14,8 +17,10 @@ namespace {
 using pickle::Value;
 
 // torch's own Adam keeps a step with each parameter; the fused ones of Transformer Engine and Apex
-// keep one in each group, and take no other.
-bool has_own_steps(Value group) { return group.find("foreach") || group.find("amsgrad"); }
+// keep one in each group, and take no other. torch's SGD counts none.
+bool has_own_steps(Value group) {
+  return group.find("betas") && (group.find("foreach") || group.find("amsgrad"));
+}
 
 Value groups_of(Value part) { return part.find("optimizer").find("param_groups"); }
 
@@ -49,7 +54,9 @@ Result<Value> LegacyOptimizerLayout::make(Value state, std::optional<double> com
                 "common state: the optimizer's parameter groups are missing; convert without it "
                 "(--optimizer drop)");
   }
-  const auto shares = SW_TRY(share_out(parameters_, groups, decay_rule(state.find("args"))));
+  std::vector<TensorDesc> descs;
+  for (const TrainedParameter& parameter : parameters_) descs.push_back(parameter.desc);
+  const auto shares = SW_TRY(share_out(descs, groups, decay_rule(state.find("args"))));
   std::vector<Value> made;
   std::size_t next = 0;
   for (const Value part : parts) {
@@ -84,6 +91,7 @@ Result<Value> LegacyOptimizerLayout::make_part(Value source,
   std::vector<Value> groups;
   std::int64_t number = 0;
   for (std::size_t g = 0; g < list.size(); ++g) {
+    SW_TRY(check_alike(shares[g]));
     const Value group = SW_TRY(copy_group(list[g]));
     std::vector<Value> numbers;
     for (const std::size_t parameter : shares[g]) {
@@ -101,38 +109,56 @@ Result<Value> LegacyOptimizerLayout::make_part(Value source,
   for (const std::vector<std::size_t>& share : shares) {
     std::vector<Value> of_group;
     for (const std::size_t parameter : share) {
-      if (parameters_[parameter].dtype == DType::kF32) continue;  // its own master weight
-      of_group.push_back(make_tensor(parameter, OptimizerStorage::Kind::kMaster));
+      if (parameters_[parameter].desc.dtype == DType::kF32) continue;  // its own master weight
+      of_group.push_back(make_tensor(parameter, kStateKinds[0]));
     }
     masters.push_back(document_.list(of_group));
   }
   const Value outer = document_.dict();
   document_.set(outer, "optimizer", inner);
   const Value scaler = source.find("grad_scaler");
-  if (scaler && !has_storage(document_, scaler)) document_.set(outer, "grad_scaler", scaler);
+  const bool is_tensor = scaler && has_storage(document_, scaler);
+  if (scaler && !is_tensor) document_.set(outer, "grad_scaler", scaler);
+  drops_loss_scale_ |= is_tensor;
   document_.set(outer, "fp32_from_fp16_params", document_.list(masters));
   return outer;
 }
 
+// Half of an optimizer's states is no optimizer's.
+Status LegacyOptimizerLayout::check_alike(std::span<const std::size_t> share) const {
+  for (const std::size_t parameter : share) {
+    const TrainedParameter& one = parameters_[parameter];
+    const TrainedParameter& first = parameters_[share.front()];
+    if (one.states == first.states) continue;
+    return fail(Code::kOptimizerUnsupported,
+                "tensor {}: found the optimizer states {}, expected {} as of {}, which is in the "
+                "same parameter group; convert without them (--optimizer drop)",
+                one.desc.name,
+                one.states.empty() ? "none" : fmt::to_string(fmt::join(one.states, ", ")),
+                first.states.empty() ? "none" : fmt::to_string(fmt::join(first.states, ", ")),
+                first.desc.name);
+  }
+  return {};
+}
+
 Value LegacyOptimizerLayout::make_state(Value group, std::size_t parameter) {
-  using Storage = OptimizerStorage;
   const Value state = document_.dict();
   if (has_own_steps(group)) {
     const double step = group.find("step").as_double().value_or(step_);
-    document_.set(state, "step", make_tensor(parameter, Storage::Kind::kStep));
-    storages_.back().step = step;
+    document_.set(state, "step", make_tensor(parameter, "step", step));
   }
-  document_.set(state, "exp_avg", make_tensor(parameter, Storage::Kind::kExpAvg));
-  document_.set(state, "exp_avg_sq", make_tensor(parameter, Storage::Kind::kExpAvgSq));
+  for (const std::string& kind : parameters_[parameter].states) {
+    document_.set(state, kind, make_tensor(parameter, kind));
+  }
   return state;
 }
 
-Value LegacyOptimizerLayout::make_tensor(std::size_t parameter, OptimizerStorage::Kind kind) {
+Value LegacyOptimizerLayout::make_tensor(std::size_t parameter, std::string_view kind,
+                                         std::optional<double> step) {
   const std::string key = std::to_string(first_key_ + storages_.size());
-  storages_.push_back({parameter, kind});
-  const bool is_step = kind == OptimizerStorage::Kind::kStep;
-  return make_torch_tensor(document_, DType::kF32, is_step ? Dims{} : parameters_[parameter].shape,
-                           key);
+  storages_.push_back({parameter, std::string(kind), step});
+  return make_torch_tensor(document_, DType::kF32,
+                           step ? Dims{} : parameters_[parameter].desc.shape, key);
 }
 
 }  // namespace shardwright

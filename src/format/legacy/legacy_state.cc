@@ -10,6 +10,7 @@
 #include "codec/pickle_encode.h"
 #include "codec/torch_file.h"
 #include "codec/torch_layout.h"
+#include "state/param_group.h"
 
 namespace shardwright {
 namespace {
@@ -43,7 +44,10 @@ Result<Value> plain_optimizer(Document& document, Value optimizer, std::optional
       }
       document.add_pair(group, list[g].key(i), list[g].value(i));
     }
-    if (step) document.set(group, "step", document.integer(*step));
+    // Muon, beside Adam, counts none.
+    if (step && read_param_group(list[g]).has_betas) {
+      document.set(group, "step", document.integer(*step));
+    }
     groups.push_back(group);
   }
   const Value plain = document.dict();

@@ -111,10 +111,12 @@ class StatesReader {
     for (const DirectoryEntry& entry :
          SW_TRY(checkpoint_.directory->list(folder.substr(0, folder.size() - 1)))) {
       if (!entry.name.starts_with("layer_wise_optimizer_") && entry.name != "optim.pt") continue;
-      return fail(Code::kOptimizerUnsupported,
-                  "{}: found an optimizer in a form that is not read, expected states of Adam in "
-                  "model_optim_rng.pt or distrib_optim.pt; convert without it (--optimizer drop)",
-                  entry.name);
+      return fail(
+          Code::kOptimizerUnsupported,
+          "{}: found a data-parallel rank's part of an optimizer, expected all of it in "
+          "model_optim_rng.pt or distrib_optim.pt; convert without it (--optimizer drop), or "
+          "save the run as torch_dist (--ckpt-format torch_dist)",
+          entry.name);
     }
     return {};
   }
@@ -140,10 +142,9 @@ class StatesReader {
       if (!optimizer.states[i]) continue;
       const auto& [model, tensor] = parameters.places[i];
       const std::vector<LegacyPart>& of_tensor = parts[model][tensor];
-      for (std::size_t kind = 0; kind < kStateKinds.size(); ++kind) {
-        const LocatedTensor& place = (*optimizer.states[i])[kind];
+      for (const auto& [kind, place] : *optimizer.states[i]) {
         for (const LegacyPart& part : of_tensor) {
-          SW_TRY(chunks_.add(fmt::format("optimizer.state.{}.", kStateKinds[kind]),
+          SW_TRY(chunks_.add(fmt::format("optimizer.state.{}.", kind),
                              {states_file, place, part, of_tensor.size() == 1}));
         }
       }

@@ -2,7 +2,6 @@
 #include "format/legacy/legacy_target.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <map>
 #include <numeric>
@@ -23,6 +22,7 @@
 #include "layout/tower.h"
 #include "plan/canonical.h"
 #include "state/common_state.h"
+#include "state/loss_scale.h"
 
 namespace shardwright {
 namespace {
@@ -88,15 +88,6 @@ class ExtraStates {
   std::unordered_map<std::string, std::size_t> last_;
 };
 
-// nullopt for what Adam has not.
-std::optional<OptimizerStorage::Kind> kind_of(const StateName& state) {
-  using Kind = OptimizerStorage::Kind;
-  constexpr std::array kKinds = {Kind::kMaster, Kind::kExpAvg, Kind::kExpAvgSq};
-  const auto kind = std::ranges::find(kStateKinds, state.kind);
-  if (kind == kStateKinds.end()) return std::nullopt;
-  return kKinds[static_cast<std::size_t>(kind - kStateKinds.begin())];
-}
-
 // A run of a storage that all ranks of a stage have, each with a box of its own.
 struct PlacedRun {
   std::size_t draft = 0;
@@ -121,6 +112,8 @@ struct LegacyStage {
 
 // Every tensor of the model is a tensor of the target, whose chunks lie in the files of ranks.
 class LegacyPlanner {
+  using States = std::map<std::string, std::size_t, std::less<>>;  // the drafts, by kind
+
  public:
   LegacyPlanner(TargetParts& parts, const ConvertRequest& request, Plan& plan)
       : parts_(parts), request_(request), config_(request.parallel), plan_(plan) {
@@ -156,6 +149,8 @@ class LegacyPlanner {
     return {};
   }
 
+  [[nodiscard]] bool drops_loss_scale() const { return drops_loss_scale_; }
+
  private:
   // Which draft is which state of which weight.
   Status find_states() {
@@ -163,24 +158,30 @@ class LegacyPlanner {
       const std::string& name = parts_.tensors[i].desc.name;
       if (!is_optimizer_name(name)) continue;
       const auto state = split_state_name(name);
-      const auto kind = state ? kind_of(*state) : std::nullopt;
-      const auto weight = by_name_.find(kind ? state->tensor : std::string_view());
+      const auto weight = by_name_.find(state ? state->tensor : std::string_view());
       if (weight == by_name_.end()) {
         return fail(Code::kOptimizerUnsupported,
-                    "tensor {}: found a state that Adam has not or a weight that is not there, "
-                    "expected param, exp_avg and exp_avg_sq; convert without (--optimizer drop)",
+                    "tensor {}: found a state of no weight that is there, expected "
+                    "optimizer.state.KIND and the name of one; convert without (--optimizer drop)",
                     name);
       }
-      parts_.tensors[i].desc.dtype = DType::kF32;
-      if (states_.emplace(std::pair(weight->second, *kind), i).second) continue;
+      TensorDesc& desc = parts_.tensors[i].desc;
+      if (!(desc.shape == descs_[weight->second].shape)) {
+        return fail(Code::kOptimizerUnsupported,
+                    "tensor {}: found {}, expected {} as its weight: what is shared out otherwise "
+                    "has no place in files of ranks; convert without (--optimizer drop)",
+                    name, to_string(desc.shape), to_string(descs_[weight->second].shape));
+      }
+      desc.dtype = DType::kF32;
+      if (states_[weight->second].emplace(state->kind, i).second) continue;
       return fail(Code::kDuplicateName, "tensor {}: found this state of {} under another name too",
                   name, state->tensor);
     }
     // A float32 weight is its own master weight, also where it had 16 bits before.
-    for (const auto& [key, draft] : states_) {
-      const auto& [weight, kind] = key;
-      if (kind != OptimizerStorage::Kind::kMaster || descs_[weight].dtype != DType::kF32) continue;
-      parts_.tensors[drafts_[weight]].recipe = std::move(parts_.tensors[draft].recipe);
+    for (const auto& [weight, states] : states_) {
+      const auto master = states.find(kStateKinds[0]);
+      if (master == states.end() || descs_[weight].dtype != DType::kF32) continue;
+      parts_.tensors[drafts_[weight]].recipe = std::move(parts_.tensors[master->second].recipe);
     }
     is_mixed_ = std::ranges::any_of(descs_, [](const TensorDesc& desc) {
       return desc.dtype == DType::kBF16 || desc.dtype == DType::kF16;
@@ -229,13 +230,27 @@ class LegacyPlanner {
       if (!states_.empty()) SW_TRY(check_module_order(names));
     }
     LegacyTrained optimizer{{}, is_mixed_};
-    for (const LegacyShard* shard : trained) optimizer.parameters.push_back(shard->desc);
+    for (const LegacyShard* shard : trained) {
+      optimizer.parameters.push_back({shard->desc, states_of(*shard)});
+    }
     stage.files.emplace(SW_TRY(layout_legacy_stage(parts_.common_state, writers(), dicts,
                                                    states_.empty() ? nullptr : &optimizer)));
     for (const OptimizerStorage& state : stage.files->stage().optimizer) {
       SW_TRY(add_state(*trained[state.parameter], state, storages++, stage));
     }
+    drops_loss_scale_ |= stage.files->stage().drops_loss_scale;
     return stage;
+  }
+
+  // By name, without the master weight.
+  [[nodiscard]] std::vector<std::string> states_of(const LegacyShard& shard) const {
+    std::vector<std::string> kinds;
+    const auto states = states_.find(shard.runs.front().canonical);
+    if (states == states_.end()) return kinds;
+    for (const auto& [kind, draft] : states->second) {
+      if (kind != kStateKinds[0]) kinds.push_back(kind);
+    }
+    return kinds;
   }
 
   // How many ranks a stage has.
@@ -308,18 +323,20 @@ class LegacyPlanner {
   // A tensor of the ranks' optimizer: cut as its weight is, or a step.
   Status add_state(const LegacyShard& shard, const OptimizerStorage& state, std::size_t storage,
                    LegacyStage& stage) const {
-    if (state.kind == OptimizerStorage::Kind::kStep) {
-      stage.steps.push_back({state.step, storage});
+    if (state.step) {
+      stage.steps.push_back({*state.step, storage});
       return {};
     }
     std::vector<std::size_t> drafts;
     for (const ShardRun& run : shard.runs) {
-      const auto found = states_.find({run.canonical, state.kind});
-      if (found == states_.end()) {
+      const auto states = states_.find(run.canonical);
+      const bool has_any = states != states_.end();
+      const auto found = has_any ? states->second.find(state.kind) : States::const_iterator();
+      if (!has_any || found == states->second.end()) {
         return fail(Code::kOptimizerUnsupported,
-                    "tensor {} has no optimizer state, which each parameter needs; convert "
-                    "without (--optimizer drop)",
-                    descs_[run.canonical].name);
+                    "tensor {} has no optimizer state {}, which each parameter of its group needs; "
+                    "convert without (--optimizer drop)",
+                    descs_[run.canonical].name, state.kind);
       }
       drafts.push_back(found->second);
     }
@@ -399,8 +416,9 @@ class LegacyPlanner {
   std::vector<ChunkList> chunks_;             // of all drafts
   std::map<std::uint64_t, ChunkList> steps_;  // by the bits of the step
   std::unordered_map<std::string_view, std::size_t> by_name_;
-  std::map<std::pair<std::size_t, OptimizerStorage::Kind>, std::size_t> states_;
+  std::map<std::size_t, States> states_;  // by the weight's number
   bool is_mixed_ = true;
+  bool drops_loss_scale_ = false;
   LegacyModules modules_;
   bool is_local_ = false;
   bool has_mtp_ = false;
@@ -421,8 +439,10 @@ class LegacyTarget : public Target {
                 .hf_folder = "iter_0000000/hf/"}) {}
 
   Status lay_out(const ConvertRequest& request, TargetParts& parts, Plan& plan,
-                 std::vector<std::string>& /*notes*/) const override {
-    SW_TRY(LegacyPlanner(parts, request, plan).run());
+                 std::vector<std::string>& notes) const override {
+    LegacyPlanner planner(parts, request, plan);
+    SW_TRY(planner.run());
+    if (planner.drops_loss_scale()) notes.emplace_back(kLossScaleNote);
     parts.files.push_back({"latest_checkpointed_iteration.txt", parts.tracker});
     complete(parts, plan);
     return {};

@@ -291,6 +291,11 @@ class Relabelling {
 
 }  // namespace
 
+Result<MliteLayout> whole_mlite_layout(const Catalog& catalog, const SourceOptions& options) {
+  Result<MliteLayout> layout = whole_layout(catalog, options);
+  return layout ? std::move(layout) : Result<MliteLayout>(refused(layout.error()));
+}
+
 Status check_mlite(const Catalog& catalog, const SourceOptions& options) {
   const Result<MliteLayout> whole = whole_layout(catalog, options);
   return whole || options.accept_loss ? Status() : refused(whole.error());

@@ -14,6 +14,11 @@ namespace shardwright {
 /// Reads no payload. Errors: kLossySource, kUsage, as there.
 [[nodiscard]] Status check_mlite(const Catalog& catalog, const SourceOptions& options);
 
+/// The sizes that an MLite checkpoint was saved at. Errors: those of global_from_mlite for what
+/// can't be put together.
+[[nodiscard]] Result<MliteLayout> whole_mlite_layout(const Catalog& catalog,
+                                                     const SourceOptions& options);
+
 /// The model of an MLite checkpoint with experts by their global numbers, layers numbered through
 /// and rows in their logical order: what its DCP tensors would be at EP 1, TP 1 and PP 1. Tensors
 /// whose rows lie as they are pass through. REQUIRES: payloads are located.

@@ -17,7 +17,13 @@ class MliteSource final : public SourceFormat {
   std::string_view name() const override { return "mlite"; }
 
   SourceTraits traits() const override {
-    return {.has_chunk_list = true, .leftover_ending = kChunkFiles};
+    return {.has_chunk_list = true, .has_layers_apart = true, .leftover_ending = kChunkFiles};
+  }
+
+  SourceTraits traits_of(const Checkpoint& checkpoint) const override {
+    SourceTraits found = checkpoint.location.traits;
+    found.has_layers_apart = true;
+    return found;
   }
 
   Phrase summary() const override { return phrase("format.mlite"); }

@@ -70,6 +70,8 @@ class StoredBuffers {
     return found == buffers_.end() ? nullptr : &found->second;
   }
   [[nodiscard]] bool is_chained() const { return is_chained_; }
+  // How many of kStateKinds there are: Lion has no second moment anywhere.
+  [[nodiscard]] std::size_t kinds() const { return kinds_; }
   [[nodiscard]] Status check_used() const {
     for (const auto& [key, buffer] : buffers_) {
       if (buffer.is_used) continue;
@@ -93,7 +95,9 @@ class StoredBuffers {
     is_chained_ |= domain.is_chained;
     StoredBuffer& buffer = buffers_[{domain.part, domain.group, name->buffer}];
     buffer.dtype = name->dtype;
-    buffer.buckets[name->bucket][static_cast<std::size_t>(kind - kStateKinds.begin())] = &tensor;
+    const auto number = static_cast<std::size_t>(kind - kStateKinds.begin());
+    buffer.buckets[name->bucket][number] = &tensor;
+    kinds_ = std::max(kinds_, number + 1);
     return {};
   }
 
@@ -108,12 +112,14 @@ class StoredBuffers {
       StoredBuffer& buffer = buffers_[{domain.part, domain.group, static_cast<std::int64_t>(i)}];
       buffer.dtype = stored[i].dtype;
       buffer.coalesced = stored[i];
+      kinds_ = std::max(kinds_, stored[i].places.size());
       buffer.file = object.file;
     }
     return {};
   }
 
   std::map<BufferKey, StoredBuffer> buffers_;
+  std::size_t kinds_ = kKinds - 1;
   bool is_chained_ = false;
 };
 
@@ -241,7 +247,7 @@ class Unbucketing {
       for (const std::size_t i : buffers[b]) inside.push_back(all[i]);
       std::array<std::vector<FlatPiece>, kKinds> pieces;
       const auto first_of = SW_TRY(locate(*stored, inside, rank, pieces));
-      for (std::size_t kind = 0; kind < kKinds; ++kind) {
+      for (std::size_t kind = 0; kind < buffers_.kinds(); ++kind) {
         for (std::size_t i = 0; i < inside.size(); ++i) {
           add_shard(kind, shards[buffers[b][i]].shard, rank, first_of[i], pieces[kind]);
         }
@@ -257,14 +263,19 @@ class Unbucketing {
       const LegacyRank& rank, std::array<std::vector<FlatPiece>, kKinds>& pieces) const {
     const std::int64_t elements = SW_TRY(element_sum(inside));
     if (stored.coalesced) {
-      for (std::size_t kind = 0; kind < kKinds; ++kind) {
-        pieces[kind] = {{0, stored.coalesced->elements, stored.file,
-                         stored.coalesced->places[kind].range.offset}};
+      if (stored.coalesced->places.size() != buffers_.kinds()) {
+        return refuse_bucket("found a buffer of {} states, expected {} as in the others",
+                             stored.coalesced->places.size(), buffers_.kinds());
+      }
+      for (std::size_t kind = 0; kind < buffers_.kinds(); ++kind) {
+        const LocatedTensor& place = stored.coalesced->places[kind].place;
+        pieces[kind] = {{0, stored.coalesced->elements, stored.file, place.range.offset}};
       }
       return first_coalesced_elements(
           inside, stored.coalesced->elements,
           recorded_bucket_size(source_.arguments, rank.pipeline, elements));
     }
+    const std::size_t kinds = buffers_.kinds();
     std::vector<std::int64_t> sizes;
     std::int64_t begin = 0;
     for (const auto& [bucket, tensors] : stored.buckets) {
@@ -272,11 +283,11 @@ class Unbucketing {
         return refuse_bucket("found bucket {} behind {}, expected all from 0 on", bucket,
                              sizes.size());
       }
-      for (std::size_t kind = 0; kind < kKinds; ++kind) {
+      for (std::size_t kind = 0; kind < kinds; ++kind) {
         SW_TRY(append_pieces(tensors[kind], kind, begin, pieces[kind]));
       }
       sizes.push_back(tensors[0]->desc.shape[0]);
-      for (const StoredTensor* tensor : tensors) {
+      for (const StoredTensor* tensor : std::span(tensors).first(kinds)) {
         if (tensor->desc.shape[0] == sizes.back()) continue;
         return refuse_bucket("tensor {}: found {} elements, expected {} as of its param",
                              tensor->desc.name, tensor->desc.shape[0], sizes.back());

@@ -177,6 +177,21 @@ TEST_F(BucketSource, FindsExpertsApart) {
           "[0:1, 3:4, 0:4, 0:2] file 40 at 0 of 32", "[0:1, 3:4, 4:8, 0:2] file 40 at 32 of 32"));
 }
 
+TEST_F(BucketSource, LionHasNoSecondMomentAnywhere) {
+  make_dense();
+  std::erase_if(catalog_.tensors, [](const StoredTensor& tensor) {
+    return tensor.desc.name.ends_with(".exp_avg_sq");
+  });
+  const Status undone = undo_buckets(source_, catalog_);
+  ASSERT_TRUE(undone) << undone.error().text();
+  std::size_t moments = 0;
+  for (const StoredTensor& tensor : catalog_.tensors) {
+    moments += tensor.desc.name.starts_with("optimizer.state.exp_avg.") ? 1 : 0;
+    EXPECT_FALSE(tensor.desc.name.starts_with("optimizer.state.exp_avg_sq.")) << tensor.desc.name;
+  }
+  EXPECT_GT(moments, 3U);
+}
+
 TEST_F(BucketSource, RefusesWhatDoesNotFit) {
   make_dense();
   const auto refusal = [&] {

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canonical/mlite_naming.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "canonical/families.h"
+#include "canonical/model_facts.h"
+#include "canonical/prediction_source.h"
+#include "format/mlite/mlite_source.h"
+#include "format/mlite/rank_files.h"
+#include "layout/layer_name.h"
+#include "model/config.h"
+#include "model/own_names.h"
+#include "tensor/chunk_part.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kModel = "model.";
+constexpr std::string_view kRouter = ".mlp.router.weight";
+
+// Experts of one Megatron tensor, by their numbers.
+using Experts = std::map<std::int64_t, const StoredTensor*>;
+
+class MliteRenaming {
+ public:
+  MliteRenaming(const Catalog& source, const OwnNames& own, const ModelSizes& sizes,
+                const MliteLayout& layout)
+      : source_(source), own_(own), sizes_(sizes), layout_(layout) {
+    result_.files = source.files;
+  }
+
+  Result<Catalog> run(Notes& notes) {
+    std::vector<std::string> others;
+    for (const StoredTensor& tensor : source_.tensors) {
+      if (!tensor.desc.name.starts_with(kModel)) {
+        others.push_back(tensor.desc.name);
+        continue;
+      }
+      const std::string_view name = std::string_view(tensor.desc.name).substr(kModel.size());
+      if (!own_.ignores(name)) SW_TRY(add(tensor, name));
+    }
+    for (const std::string& name : order_) SW_TRY(add_stack(name, experts_.at(name)));
+    if (!others.empty()) {
+      notes.push_back(fmt::format("{} tensors that are no parameters are left out: {}",
+                                  others.size(), name_list(others)));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  Status add(const StoredTensor& tensor, std::string_view name) {
+    const OwnNameRule* rule = own_.find(name);
+    if (rule == nullptr) {
+      return fail(
+          Code::kUnmatchedSource,
+          "tensor {}: found no such name among those of MLite's models of {} ({}); --to dcp "
+          "and --to safetensors keep any",
+          tensor.desc.name, fmt::join(own_.families, " and "), own_.names);
+    }
+    const std::int64_t ranks = rule->stack.empty() ? layout_.tensor : layout_.expert_tensor;
+    if (rule->has_rank_parts && ranks > 1) {
+      return fail(Code::kUsage,
+                  "tensor {}: found rows of {} tensor ranks, each with several parts (as gate and "
+                  "up); nothing says whether MLite put them in the model's order, so they are not "
+                  "converted to other names: --to dcp keeps them",
+                  tensor.desc.name, ranks);
+    }
+    const std::vector<Binding> numbers = *rule->match(name);
+    if (rule->megatron.size() > 1) return add_parts(tensor, *rule, numbers);
+    const std::string megatron = SW_TRY(rule->megatron[0].render(Scope{sizes_, numbers}));
+    if (rule->stack.empty()) {
+      StoredTensor& target =
+          *SW_TRY(begin(tensor, {megatron, tensor.desc.dtype, tensor.desc.shape}));
+      target.chunks = tensor.chunks;
+      return {};
+    }
+    const auto expert = std::ranges::find(numbers, rule->stack, &Binding::name);
+    const auto [found, is_new] = experts_.try_emplace(megatron);
+    if (is_new) order_.push_back(megatron);
+    if (!found->second.emplace(expert->value, &tensor).second) {
+      return fail(Code::kDuplicateName, "tensors {} and {}: both are expert {} of {}",
+                  tensor.desc.name, found->second.at(expert->value)->desc.name, expert->value,
+                  megatron);
+    }
+    return {};
+  }
+
+  // Rows that Megatron has in several tensors.
+  Status add_parts(const StoredTensor& tensor, const OwnNameRule& rule,
+                   const std::vector<Binding>& numbers) {
+    const Dims& shape = tensor.desc.shape;
+    const auto count = static_cast<std::int64_t>(rule.megatron.size());
+    std::vector<std::int64_t> rows(rule.extents.empty() ? rule.megatron.size() : 0,
+                                   shape.empty() ? 0 : shape[0] / count);
+    for (const SizeExpr& extent : rule.extents) {
+      rows.push_back(SW_TRY(extent.evaluate(Scope{sizes_, numbers})));
+    }
+    std::int64_t left = shape.empty() ? -1 : shape[0];
+    for (const std::int64_t each : rows) left = each > left ? -1 : left - each;
+    if (left != 0) {
+      return fail(Code::kShapeMismatch, "tensor {}: found {}, expected rows {} by config.json",
+                  tensor.desc.name, to_string(shape), fmt::join(rows, " + "));
+    }
+    Box piece = Box::whole(shape);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      piece.shape[0] = rows[i];
+      const std::string name = SW_TRY(rule.megatron[i].render(Scope{sizes_, numbers}));
+      StoredTensor& target = *SW_TRY(begin(tensor, {name, tensor.desc.dtype, piece.shape}));
+      Dims origin = piece.origin;
+      origin[0] = 0;
+      append_moved(tensor, piece, origin, target.chunks);
+      piece.origin[0] += rows[i];
+    }
+    return {};
+  }
+
+  Status add_stack(const std::string& name, const Experts& experts) {
+    const StoredTensor& first = *experts.begin()->second;
+    const auto count = static_cast<std::int64_t>(experts.size());
+    if (experts.rbegin()->first != count - 1) {
+      return fail(Code::kUnmatchedSource, "tensor {}: found {} experts, expected all from 0 to {}",
+                  name, count, experts.rbegin()->first);
+    }
+    if (first.desc.shape.size() >= kMaxAxes) {
+      return fail(Code::kShapeMismatch, "tensor {}: found {}, expected rows and columns",
+                  first.desc.name, to_string(first.desc.shape));
+    }
+    Dims shape{count};
+    for (const std::int64_t extent : first.desc.shape) shape.push_back(extent);
+    StoredTensor& target = *SW_TRY(begin(first, {name, first.desc.dtype, shape}));
+    for (const auto& [expert, tensor] : experts) {
+      if (!(tensor->desc.shape == first.desc.shape) || tensor->desc.dtype != first.desc.dtype) {
+        return fail(Code::kShapeMismatch, "tensor {}: found {} {}, expected {} {} as of expert 0",
+                    tensor->desc.name, torch_name(tensor->desc.dtype),
+                    to_string(tensor->desc.shape), torch_name(first.desc.dtype),
+                    to_string(first.desc.shape));
+      }
+      for (std::size_t i = 0; i < tensor->chunks.size(); ++i) {
+        target.chunks.push_back(lifted(tensor->chunks[i], expert));
+      }
+    }
+    return {};
+  }
+
+  Result<StoredTensor*> begin(const StoredTensor& source, TensorDesc desc) {
+    const auto [first, is_new] = stored_by_name_.emplace(desc.name, source.desc.name);
+    if (!is_new) {
+      return fail(Code::kDuplicateName, "tensors {} and {}: both are the model's {}", first->second,
+                  source.desc.name, desc.name);
+    }
+    const int axes = desc.shape.size();
+    result_.tensors.push_back({std::move(desc), ChunkList(axes), Encoding::kRaw});
+    return &result_.tensors.back();
+  }
+
+  const Catalog& source_;
+  const OwnNames& own_;
+  const ModelSizes& sizes_;
+  const MliteLayout& layout_;
+  Catalog result_;
+  std::map<std::string, Experts> experts_;  // by the Megatron tensor
+  std::vector<std::string> order_;          // of those
+  std::unordered_map<std::string, std::string> stored_by_name_;
+};
+
+Result<OwnNames> names_of_family(const std::string& path, const std::string& family) {
+  std::vector<OwnNames> all = SW_TRY(built_in_mlite_names());
+  std::vector<std::string> known;
+  for (OwnNames& own : all) {
+    if (std::ranges::find(own.families, family) != own.families.end()) return std::move(own);
+    known.insert(known.end(), own.families.begin(), own.families.end());
+  }
+  return fail(Code::kNoFamily,
+              "{}: config.json is of the family {}, whose names in MLite are not known; there are "
+              "those of {}; --to dcp and --to safetensors keep any",
+              path, family, fmt::join(known, ", "));
+}
+
+// What MLite does not save: of each router that lacks it, if the model has it.
+class UnsavedBuffers {
+ public:
+  UnsavedBuffers(const OwnNames& own, const ModelSizes& sizes, const Catalog& catalog)
+      : own_(own), sizes_(sizes) {
+    for (const StoredTensor& tensor : catalog.tensors) present_.insert(tensor.desc.name);
+  }
+
+  [[nodiscard]] bool are_missing() const {
+    return !own_.buffers.empty() && std::ranges::any_of(present_, [&](const std::string& name) {
+      if (!name.ends_with(kRouter)) return false;
+      const std::string router = name.substr(0, name.size() - std::string_view("weight").size());
+      return !present_.contains(router + "expert_bias") && !present_.contains(router + "tid2eid");
+    });
+  }
+
+  // What a tensor of the Hugging Face model is here; nothing where it is not missing.
+  [[nodiscard]] Result<std::string> missing_name(std::string_view hf) const {
+    for (const UnsavedBuffer& buffer : own_.buffers) {
+      const auto numbers = buffer.hf.match(hf);
+      if (!numbers) continue;
+      std::string name = SW_TRY(buffer.megatron.render(Scope{sizes_, *numbers}));
+      name = of_prediction_layer(std::move(name));
+      const std::string router = name.substr(0, name.rfind('.') + 1) + "weight";
+      if (present_.contains(router) && !present_.contains(name)) return name;
+    }
+    return std::string();
+  }
+
+ private:
+  // Hugging Face numbers prediction layers behind the others.
+  [[nodiscard]] std::string of_prediction_layer(std::string name) const {
+    const auto layers = sizes_.find("layers");
+    const auto layer = split_layer_name(name);
+    const bool is_behind = layer && layer->index && layer->stack == "decoder.layers" &&
+                           layers != sizes_.end() && *layer->index >= layers->second;
+    if (!is_behind) return name;
+    return fmt::format("mtp.layers.{}.transformer_layer.{}", *layer->index - layers->second,
+                       layer->rest);
+  }
+
+  const OwnNames& own_;
+  const ModelSizes& sizes_;
+  std::unordered_set<std::string> present_;
+};
+
+Status add_unsaved_buffers(const ConvertRequest& request, const OwnNames& own,
+                           const ModelSizes& sizes, Checkpoint& checkpoint, Catalog& wanted,
+                           Notes& notes) {
+  const UnsavedBuffers buffers(own, sizes, wanted);
+  if (!buffers.are_missing()) return {};
+  const std::string& folder = request.hf_config_dir;
+  std::unordered_map<std::string, std::string> names;  // here, by Hugging Face's
+  // A folder with config.json alone is no model.
+  Result<Checkpoint> model = open_checkpoint(folder.empty() ? request.input : folder);
+  if (model && model->location.traits.is_hf_model) {
+    for (const StoredTensor& tensor : model->catalog.tensors) {
+      std::string name = SW_TRY(buffers.missing_name(tensor.desc.name));
+      if (!name.empty() && tensor.chunks.size() == 1)
+        names.emplace(tensor.desc.name, std::move(name));
+    }
+  }
+  if (names.empty()) {
+    return fail(
+        Code::kUnmatchedSource,
+        "{}: the routers' buffers (expert_bias, tid2eid) are missing: MLite neither saves nor "
+        "trains them; give the model that the run began with, weights included, as "
+        "--hf-config",
+        request.input);
+  }
+  PredictionSource from;
+  from.checkpoint = *std::move(model);
+  from.folder = std::move(from.checkpoint.directory);
+  for (const auto& [hf, name] : names) from.tensors.push_back(hf);
+  const std::size_t before = wanted.tensors.size();
+  add_prediction_tensors(from.tensors, from, checkpoint, wanted);
+  for (std::size_t i = before; i < wanted.tensors.size(); ++i) {
+    std::string& name = wanted.tensors[i].desc.name;
+    name = names.at(name);
+  }
+  notes.push_back(fmt::format("{} buffers that MLite does not save, {} the first, are those of {}",
+                              names.size(), wanted.tensors[before].desc.name, folder));
+  return {};
+}
+
+Arguments arguments_of(const ArgsFromConfig& made, const Catalog& catalog) {
+  Arguments arguments(made.values.begin(), made.values.end());
+  const bool predicts = std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+    return is_prediction_layer(tensor.desc.name);
+  });
+  if (!predicts) arguments.erase("mtp_num_layers");
+  // MLite's modules are those of Transformer Engine.
+  arguments.insert_or_assign("transformer_impl", std::string("transformer_engine"));
+  return arguments;
+}
+
+}  // namespace
+
+Status name_mlite_as_megatron(const ConvertRequest& request, Checkpoint& checkpoint,
+                              Catalog& wanted, Notes& notes) {
+  SourceOptions options = request;
+  options.accept_loss = false;
+  const MliteLayout layout = SW_TRY(whole_mlite_layout(wanted, options));
+  const std::string text = SW_TRY(config_text_of(request, checkpoint));
+  if (text.empty()) {
+    return fail(Code::kConfigMissing,
+                "{}: MLite saves no config.json, without which its names are not converted; give "
+                "the model's folder with --hf-config, or keep them with --to dcp or safetensors",
+                request.input);
+  }
+  const HfConfig config = SW_TRY(read_hf_config(text));
+  const std::vector<Mapping> mappings = SW_TRY(load_mappings(request, config));
+  const Mapping* const mapping = SW_TRY(chosen_family(request, mappings, config));
+  const OwnNames own = SW_TRY(names_of_family(request.input, mapping->family));
+  const ModelSizes sizes = SW_TRY(sizes_from_hf_config(*mapping, config));
+  const Catalog global = SW_TRY(global_from_mlite(wanted, options, notes));
+  wanted = SW_TRY(MliteRenaming(global, own, sizes, layout).run(notes));
+  SW_TRY(add_unsaved_buffers(request, own, sizes, checkpoint, wanted, notes));
+  const ArgsFromConfig made = SW_TRY(args_from_hf_config(*mapping, config));
+  checkpoint.arguments = arguments_of(made, wanted);
+  leave_rank_files(checkpoint, "they list states without names", notes);
+  notes.push_back(fmt::format("names are those of MLite ({}) and become Megatron's", own.names));
+  return {};
+}
+
+}  // namespace shardwright

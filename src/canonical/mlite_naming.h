@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/notes.h"
+#include "shardwright/catalog.h"
+#include "shardwright/checkpoint.h"
+#include "shardwright/convert.h"
+
+namespace shardwright {
+
+/// Makes an MLite checkpoint the Megatron checkpoint that it nearly is: `wanted`, a part of its
+/// catalog, gets Megatron's names, with experts stacked and rows that Megatron has apart taken
+/// apart; arguments follow from the model's config.json. Buffers that MLite does not save are those
+/// of the model that the request's `hf_config_dir` has, if its weights are there. Objects, and
+/// tensors that are no parameters of the model, are left out. REQUIRES: payloads are located.
+///
+/// Errors: those of global_from_mlite; kConfigMissing without config.json; kNoFamily for families
+/// whose names in MLite are not known; kUnmatchedSource with the tensor that has another name, and
+/// for buffers that are nowhere; kUsage for rows that tensor ranks had in parts, since nothing says
+/// whether they were put in the model's order.
+[[nodiscard]] Status name_mlite_as_megatron(const ConvertRequest& request, Checkpoint& checkpoint,
+                                            Catalog& wanted, Notes& notes);
+
+}  // namespace shardwright
