@@ -109,6 +109,8 @@ class Defects {
   /// Success is returned; an error is returned (kStopAtFirst) or recorded (kCollect). What is not
   /// the checkpoint's fault (a file that may not be read, an unsupported format) is never recorded.
   [[nodiscard]] Status report(Status status);
+  /// Whether an error is the checkpoint's fault.
+  [[nodiscard]] static bool is_one(const Error& error);
   [[nodiscard]] bool collects() const { return policy_ == Policy::kCollect; }
   [[nodiscard]] const std::vector<Error>& found() const { return found_; }
 

@@ -161,6 +161,8 @@ struct ConvertProgress {
   std::uint64_t bytes_total = 0;
 };
 
+class JobSharing;
+
 /// What a run is doing. Progress is of the phase that began last: kRead where none did.
 enum class RunPhase : std::uint8_t { kPlan, kCompare, kRead, kCopy, kPublish };
 
@@ -170,6 +172,8 @@ struct RunOptions {
   /// Called when a phase begins, with the bytes that it will read, 0 where that is not known; may
   /// be empty.
   std::function<void(RunPhase, std::uint64_t)> on_phase;
+  /// Other processes that do a part of what is only read; the library's own. Null: none.
+  JobSharing* sharing = nullptr;
 };
 
 struct ConvertReport {

@@ -58,8 +58,8 @@ class States {
       SW_TRY(check_coverage(tensor));
     }
     Defects first;
-    return check_master_weights(source_.checkpoint.catalog, *source_.checkpoint.files,
-                                source_.threads, first);
+    return check_master_weights(source_.checkpoint.catalog, *source_.checkpoint.files, first,
+                                source_.workers);
   }
 
   SourceModel& source_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/notes.h"
+#include "exec/jobs.h"
 #include "format/mimo/mimo_source.h"
 #include "shardwright/checkpoint.h"
 #include "shardwright/convert.h"
@@ -26,7 +27,7 @@ struct SourceModel {
   /// Whether weights of convolutions that are stored as those of linears get the family's shapes.
   bool unfolds_convolutions = true;
   bool accepts_loss = false;  ///< layers of Megatron-FSDP's stages may be lost
-  int threads = 1;            ///< that compare master weights
+  Workers workers;            ///< that compare master weights
 
   // What to_megatron() found:
   Wrappers wrappers;  ///< that the components of a MIMO model had

@@ -83,6 +83,10 @@ class Console {
   [[nodiscard]] RankSession* ranks() const { return ranks_; }
   /// Borrows `ranks`.
   void join(RankSession& ranks) { ranks_ = &ranks; }
+  /// What is only read is shared out to other processes; null: it is not.
+  [[nodiscard]] JobSharing* sharing() const { return sharing_; }
+  /// Borrows `sharing`.
+  void share(JobSharing* sharing) { sharing_ = sharing; }
   [[nodiscard]] int columns() const { return streams_.columns; }
   /// `text` in bold where standard output may have colours.
   [[nodiscard]] std::string bold(std::string_view text) const;
@@ -103,6 +107,7 @@ class Console {
   Streams streams_;
   Capture* capture_ = nullptr;
   RankSession* ranks_ = nullptr;
+  JobSharing* sharing_ = nullptr;
   ConsoleOptions options_;
   std::optional<LogFile> log_;
   int stop_signal_ = 0;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/fail.h"
+#include "cli/dialect.h"
 
 namespace shardwright::cli {
 namespace {
@@ -26,8 +27,13 @@ std::optional<int> seconds_from(std::string_view text) {
 Result<RankFlags> take_rank_flags(std::vector<std::string>& words) {
   RankFlags flags;
   std::vector<std::string> rest;
+  words = to_canonical_flags(words);
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i];
+    if (word == "--") {  // what follows are no flags
+      rest.insert(rest.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+      break;
+    }
     if (word != kTimeoutFlag && !word.starts_with("--rank-timeout=")) {
       rest.push_back(words[i]);
       continue;

@@ -11,13 +11,18 @@ using Words = std::vector<std::string>;
 TEST(RankFlags, AreTakenOutWhereverTheyStand) {
   for (Words words : {Words{"--rank-timeout", "5", "convert", "in", "out"},
                       Words{"convert", "in", "--rank-timeout=5", "out"},
-                      Words{"convert", "in", "out", "--rank-timeout", "5"}}) {
+                      Words{"convert", "in", "out", "--rank-timeout", "5"},
+                      Words{"convert", "--rank_timeout=5", "in", "out"},
+                      Words{"--rank_timeout", "5", "convert", "in", "out"}}) {
     EXPECT_EQ(take_rank_flags(words)->timeout, std::chrono::seconds(5));
     EXPECT_EQ(words, (Words{"convert", "in", "out"}));
   }
   Words plain = {"convert", "in", "out"};
   EXPECT_EQ(take_rank_flags(plain)->timeout, std::chrono::seconds(60));
   EXPECT_EQ(plain.size(), 3U);
+  Words behind = {"convert", "--", "--rank-timeout", "5"};
+  EXPECT_EQ(take_rank_flags(behind)->timeout, std::chrono::seconds(60));
+  EXPECT_EQ(behind, (Words{"convert", "--", "--rank-timeout", "5"}));
 }
 
 TEST(RankFlags, RefusesWhatIsNoTime) {

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string_view>
 #include <variant>
@@ -18,6 +19,7 @@
 #include "cli/json_output.h"
 #include "cli/locale_language.h"
 #include "comm/rank_session.h"
+#include "convert/rank_jobs.h"
 
 namespace shardwright::cli {
 namespace {
@@ -75,8 +77,8 @@ constexpr std::string_view kRanksHelp =
     R"(usage: mpirun -n RANKS shardwright-mpi [--rank-timeout SECONDS] COMMAND ...
 
 The ordinary program's commands convert, verify, diff and hash, with the same arguments,
-messages, exit status and output. All ranks convert: OUT must lie on a file system that
-they share. The other three are done by rank 0 alone; the others wait for it.
+messages, exit status and output. All ranks work: they must see the same files, and OUT
+must lie on a file system that they share.
 
   --rank-timeout SECONDS  a rank that gives no sign of life for so long is lost, and all
                           end (60)
@@ -101,19 +103,24 @@ Result<int> run_with_ranks(const Command& command, Console& console) {
                 "shardwright-mpi does convert, verify, diff and hash; run other commands with "
                 "shardwright");
   }
-  if (!ranks.is_first()) return kExitFine;
+  const std::unique_ptr<JobSharing> jobs = jobs_of_ranks(ranks);
+  console.share(jobs.get());
   int exit_status = kExitFine;
   const Status status = ranks.run([&]() -> Status {
     exit_status = SW_TRY(std::visit(Runner{console}, command));
     return {};
   });
+  console.share(nullptr);
   if (!status) return std::unexpected(status.error());
   return exit_status;
 }
 
 Result<int> run(const std::vector<std::string>& arguments, Console& console) {
   const Request request = SW_TRY(parse_arguments(arguments));
-  SW_TRY(console.apply(request.console, began_text(arguments)));
+  // One rank keeps the log.
+  if (console.ranks() == nullptr || console.ranks()->is_first()) {
+    SW_TRY(console.apply(request.console, began_text(arguments)));
+  }
   if (console.ranks() != nullptr) return run_with_ranks(request.command, console);
   return std::visit(Runner{console}, request.command);
 }

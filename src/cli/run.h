@@ -12,9 +12,8 @@ namespace shardwright::cli {
 /// gives the exit status. What fails is told on the console; nothing is thrown.
 [[nodiscard]] int run_command_line(const std::vector<std::string>& words, Console& console);
 
-/// The same as one of several ranks. All of them convert; the other commands are rank 0's, while
-/// the others wait. Messages are rank 0's, which should have the only console that anybody reads.
-/// Waits until all ranks are through.
+/// The same as one of several ranks, all of which do a part. Messages are rank 0's, which should
+/// have the only console that anybody reads. Waits until all ranks are through.
 [[nodiscard]] int run_rank(const std::vector<std::string>& words, Console& console,
                            RankSession& session);
 

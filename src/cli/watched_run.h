@@ -6,6 +6,8 @@
 
 #include "cli/progress_line.h"
 #include "cli/stop_signal.h"
+#include "comm/rank_session.h"
+#include "convert/rank_jobs.h"
 
 namespace shardwright::cli {
 
@@ -18,6 +20,7 @@ class WatchedRun {
     if (follower_ == nullptr) stop_.emplace();
   }
   ~WatchedRun() {
+    if (leads()) console_.ranks()->obey(nullptr);
     if (stop_ && stop_->flag()) console_.stopped_by(stop_->signal());
   }
   WatchedRun(const WatchedRun&) = delete;
@@ -25,17 +28,37 @@ class WatchedRun {
 
   /// Valid as long as this object.
   [[nodiscard]] RunOptions options() {
-    if (follower_ != nullptr) return *follower_;
     RunOptions options;
+    if (follower_ != nullptr) {
+      options = *follower_;
+      options.sharing = console_.sharing();
+      return options;
+    }
     options.on_progress = [this](const ConvertProgress& progress) { line_.update(progress); };
     options.on_phase = [this](RunPhase phase, std::uint64_t bytes) { line_.begin(phase, bytes); };
     options.cancelled = &stop_->flag();
+    options.sharing = console_.sharing();
+    if (leads()) {
+      // A signal stops all ranks, and what stops any of them this one.
+      console_.ranks()->obey(&stop_->flag());
+      options.cancelled = &console_.ranks()->stopped();
+    }
     return options;
+  }
+
+  /// Before anything is said of what was found: others who read a part of it are through too. Gives
+  /// whether this process is the one that says it.
+  [[nodiscard]] Result<bool> may_tell() {
+    SW_TRY(wait_for_ranks(console_.sharing()));
+    return console_.ranks() == nullptr || console_.ranks()->is_first();
   }
 
   [[nodiscard]] double seconds() const { return line_.seconds(); }
 
  private:
+  // What is shared out to other ranks.
+  [[nodiscard]] bool leads() const { return console_.sharing() != nullptr && stop_.has_value(); }
+
   Console& console_;
   const RunOptions* follower_;
   std::optional<StopSignal> stop_;

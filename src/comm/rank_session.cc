@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "comm/message.h"
+#include "base/message.h"
 
 namespace shardwright {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 // The first byte of a message says what it is.
 constexpr std::uint8_t kHello = 'h';   // to rank 0: host, request
 constexpr std::uint8_t kAlive = 'a';   // nothing
-constexpr std::uint8_t kWork = 'w';    // what on_message() gets
+constexpr std::uint8_t kWork = 'w';    // channel, what on_message() gets
 constexpr std::uint8_t kFailed = 'f';  // to rank 0: code, errno, message
 constexpr std::uint8_t kStop = 's';    // of rank 0: code, errno, message
 constexpr std::uint8_t kOver = 'o';    // of rank 0: exit status
@@ -30,19 +30,7 @@ constexpr auto kPause = std::chrono::milliseconds(5);
 constexpr std::chrono::milliseconds kInterruptedPatience{300};
 
 std::string failure_message(std::uint8_t kind, const Error& error) {
-  return MessageWriter(kind)
-      .number(static_cast<std::uint64_t>(error.code))
-      .number(static_cast<std::uint64_t>(error.os_errno))
-      .text(error.message)
-      .take();
-}
-
-Result<Error> read_failure(MessageReader& reader) {
-  Error error;
-  error.code = static_cast<Code>(SW_TRY(reader.number()));
-  error.os_errno = static_cast<int>(SW_TRY(reader.number()));
-  error.message = SW_TRY(reader.text());
-  return error;
+  return MessageWriter(kind).error(error).take();
 }
 
 // Rank 0 watches all, the others watch rank 0.
@@ -83,15 +71,18 @@ std::string RankSession::name_of(int rank) const {
   return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} on {}", rank, host);
 }
 
-void RankSession::send(int to, std::string bytes) {
+void RankSession::send(int to, Channel channel, std::string_view bytes) {
+  std::string message{static_cast<char>(kWork), static_cast<char>(channel)};
+  message += bytes;
   const std::scoped_lock lock(mutex_);
-  outgoing_.push_back({to, static_cast<char>(kWork) + std::move(bytes)});
+  outgoing_.push_back({to, std::move(message)});
   wakes_.notify_all();
 }
 
-void RankSession::on_message(std::function<Status(int, std::string_view)> receiver) {
+void RankSession::on_message(Channel channel,
+                             std::function<Status(int, std::string_view)> receiver) {
   const std::scoped_lock lock(mutex_);
-  receiver_ = std::move(receiver);
+  incoming_[static_cast<std::size_t>(channel)].receiver = std::move(receiver);
 }
 
 void RankSession::fail(Error error) {
@@ -249,13 +240,13 @@ Status RankSession::send_all() {
 }
 
 Status RankSession::listen() {
-  std::vector<ReceivedMessage> kept;
-  {
-    const std::scoped_lock lock(mutex_);
-    if (receiver_) kept.swap(kept_);
-  }
-  for (ReceivedMessage& message : kept) {
-    SW_TRY(hand_over(message.from, std::move(message.bytes)));
+  for (std::size_t channel = 0; channel < kChannels; ++channel) {
+    std::vector<ReceivedMessage> kept;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (incoming_[channel].receiver) kept.swap(incoming_[channel].kept);
+    }
+    for (ReceivedMessage& message : kept) SW_TRY(hand_over(channel, std::move(message)));
   }
   while (true) {
     const std::optional<ReceivedMessage> message = SW_TRY(communicator_.receive());
@@ -275,15 +266,20 @@ Status RankSession::take_in(const ReceivedMessage& message) {
       return {};
     case kHello:
       return take_hello(message.from, message.bytes);
-    case kWork:
-      return hand_over(message.from, message.bytes.substr(1));
+    case kWork: {
+      const std::size_t channel = SW_TRY(reader.kind());
+      if (channel < kChannels) {
+        return hand_over(channel, {message.from, message.bytes.substr(2)});
+      }
+      break;
+    }
     case kFailed:
-      if (!released_) fail(SW_TRY(read_failure(reader)).within(name_of(message.from)));
+      if (!released_) fail(SW_TRY(reader.error()).within(name_of(message.from)));
       return {};
     case kStop:
       was_told_to_end_ = true;
       announced_ = true;
-      fail(SW_TRY(read_failure(reader)));
+      fail(SW_TRY(reader.error()));
       return {};
     case kOver:
       was_told_to_end_ = true;
@@ -295,9 +291,10 @@ Status RankSession::take_in(const ReceivedMessage& message) {
       return {};
     }
     default:
-      return shardwright::fail(Code::kInternal, "{}: a message of no known kind",
-                               name_of(message.from));
+      break;
   }
+  return shardwright::fail(Code::kInternal, "{}: a message of no known kind",
+                           name_of(message.from));
 }
 
 Status RankSession::take_hello(int from, std::string_view bytes) {
@@ -315,18 +312,19 @@ Status RankSession::take_hello(int from, std::string_view bytes) {
                            name_of(from));
 }
 
-Status RankSession::hand_over(int from, std::string bytes) {
+Status RankSession::hand_over(std::size_t channel, ReceivedMessage message) {
   std::function<Status(int, std::string_view)> receiver;
   {
     const std::scoped_lock lock(mutex_);
+    Incoming& incoming = incoming_[channel];
     // What was kept comes first.
-    if (!receiver_ || !kept_.empty()) {
-      kept_.push_back({from, std::move(bytes)});
+    if (!incoming.receiver || !incoming.kept.empty()) {
+      incoming.kept.push_back(std::move(message));
       return {};
     }
-    receiver = receiver_;
+    receiver = incoming.receiver;
   }
-  return receiver(from, bytes);
+  return receiver(message.from, message.bytes);
 }
 
 void RankSession::watch(Clock::time_point now) {

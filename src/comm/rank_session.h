@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -15,6 +18,9 @@
 #include "comm/rank_watch.h"
 
 namespace shardwright {
+
+/// What a message is about: each is listened to apart.
+enum class Channel : std::uint8_t { kPieces, kJobs };
 
 struct SessionOptions {
   /// A rank that gives no sign for so long is lost.
@@ -54,10 +60,11 @@ class RankSession {
   [[nodiscard]] bool must_abort() const { return must_abort_; }
 
   /// Sends what the other rank's on_message() gets. For any thread.
-  void send(int to, std::string bytes);
+  void send(int to, Channel channel, std::string_view bytes);
   /// Who gets what other ranks send, on the thread that talks; what came before is kept for it. An
   /// error fails all ranks. May be empty. For any thread.
-  void on_message(std::function<Status(int from, std::string_view bytes)> receiver);
+  void on_message(Channel channel,
+                  std::function<Status(int from, std::string_view bytes)> receiver);
   /// All ranks stop. The first error counts. For any thread.
   void fail(Error error);
   /// Set when all are to stop. For any thread.
@@ -78,12 +85,17 @@ class RankSession {
     int to;
     std::string bytes;
   };
+  struct Incoming {
+    std::vector<ReceivedMessage> kept;
+    std::function<Status(int, std::string_view)> receiver;
+  };
+  static constexpr std::size_t kChannels = 2;
 
   void talk();
   [[nodiscard]] Status listen();
   [[nodiscard]] Status take_in(const ReceivedMessage& message);
   [[nodiscard]] Status take_hello(int from, std::string_view bytes);
-  [[nodiscard]] Status hand_over(int from, std::string bytes);
+  [[nodiscard]] Status hand_over(std::size_t channel, ReceivedMessage message);
   void watch(Clock::time_point now);
   void announce_failure();
   [[nodiscard]] Status send_all();
@@ -110,8 +122,7 @@ class RankSession {
   RankWatch watch_;
   std::vector<std::string> hosts_;
   std::vector<Outgoing> outgoing_;
-  std::vector<ReceivedMessage> kept_;
-  std::function<Status(int, std::string_view)> receiver_;
+  std::array<Incoming, kChannels> incoming_;  // by channel
   std::optional<Error> error_;
   Clock::time_point failed_at_;
   std::string leftover_;

@@ -196,13 +196,13 @@ TEST(RankSession, MessagesWaitForTheirReceiver) {
   const auto results = run_ranks(ranks, 2, [&](RankSession& session) {
     return status_of(session.run([&]() -> Status {
       if (!session.is_first()) {
-        session.send(0, "a");
-        session.send(0, "b");
+        session.send(0, Channel::kJobs, "a");
+        session.send(0, Channel::kJobs, "b");
         return {};
       }
       std::this_thread::sleep_for(milliseconds(100));
       std::atomic<int> count{0};
-      session.on_message([&](int from, std::string_view bytes) -> Status {
+      session.on_message(Channel::kJobs, [&](int from, std::string_view bytes) -> Status {
         heard += std::to_string(from) + std::string(bytes);
         ++count;
         return {};

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -113,7 +112,7 @@ Status write_integrity_file(Directory& directory, const IntegrityFile& integrity
   return file->sync();
 }
 
-Result<std::size_t> check_integrity_file(const Checkpoint& checkpoint, int threads,
+Result<std::size_t> check_integrity_file(const Checkpoint& checkpoint, const Workers& workers,
                                          Defects& defects) {
   const Directory& directory = *checkpoint.directory;
   if (!directory.exists(kIntegrityFile)) return std::size_t{0};
@@ -122,23 +121,24 @@ Result<std::size_t> check_integrity_file(const Checkpoint& checkpoint, int threa
     SW_TRY(defects.report(std::unexpected(listed.error())));
     return std::size_t{0};
   }
-  std::vector<std::optional<Result<std::string>>> found(listed->size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&]() -> Status {
-    for (std::size_t i = next++; i < listed->size(); i = next++) {
-      found[i] = digest_of(directory, (*listed)[i].file);
-    }
-    return {};
+  std::vector<std::uint64_t> bytes;
+  for (const ListedDigest& one : *listed) {
+    const auto version = directory.version(one.file);
+    bytes.push_back(version ? version->size_bytes : 0);
+  }
+  const auto make_worker = [&]() -> JobWorker {
+    return [&](std::size_t job) -> Result<JobResult> {
+      const ListedDigest& wanted = (*listed)[job];
+      const auto found = digest_of(directory, wanted.file);
+      return result_of(found ? compare(*listed, wanted, *found)
+                             : Status(std::unexpected(Error(found.error()).within(kIntegrityFile))),
+                       defects);
+    };
   };
-  SW_TRY(run_on_threads(threads, [] {}, work));
+  const auto results = SW_TRY(run_jobs({"comparing digests", bytes}, workers, make_worker));
   std::size_t right = 0;
-  for (std::size_t i = 0; i < listed->size(); ++i) {
-    Status status;
-    if (!*found[i]) {
-      status = std::unexpected(Error(found[i]->error()).within(kIntegrityFile));
-    } else {
-      status = compare(*listed, (*listed)[i], **found[i]);
-    }
+  for (const std::string& result : results) {
+    Status status = SW_TRY(status_in(result));
     right += status ? 1 : 0;
     SW_TRY(defects.report(std::move(status)));
   }

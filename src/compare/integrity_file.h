@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "exec/jobs.h"
 #include "shardwright/checkpoint.h"
 #include "shardwright/storage.h"
 
@@ -16,11 +17,11 @@ namespace shardwright {
 inline constexpr std::string_view kIntegrityFile = "integrity.json";
 
 /// Reads the files that it names and compares their digests; returns how many are right, 0 where
-/// there is no such file. `threads` files at a time. What is wrong is told to `defects`:
+/// there is no such file. What is wrong is told to `defects`:
 /// kDigestMismatch with the file (and the one whose digest it has, where files were swapped), those
 /// of opening a file that is not there, kJsonCorrupt.
-[[nodiscard]] Result<std::size_t> check_integrity_file(const Checkpoint& checkpoint, int threads,
-                                                       Defects& defects);
+[[nodiscard]] Result<std::size_t> check_integrity_file(const Checkpoint& checkpoint,
+                                                       const Workers& workers, Defects& defects);
 
 /// Such a file that is to be written.
 struct IntegrityFile {

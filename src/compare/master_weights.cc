@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare/master_weights.h"
 
-#include <atomic>
 #include <cstring>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,7 +9,6 @@
 
 #include "base/fail.h"
 #include "compare/tensor_values.h"
-#include "exec/threads.h"
 #include "plan/canonical.h"
 
 namespace shardwright {
@@ -108,6 +106,10 @@ Result<std::vector<Pair>> pairs_of(const Catalog& catalog) {
   return pairs;
 }
 
+Result<std::uint64_t> size_of(const StoredTensor& tensor) {
+  return static_cast<std::uint64_t>(SW_TRY(byte_count(tensor.desc.shape, tensor.desc.dtype)));
+}
+
 }  // namespace
 
 Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog) {
@@ -116,8 +118,7 @@ Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog) {
   for (const Pair& pair : SW_TRY(pairs_of(catalog))) {
     proven.insert(pair.master->desc.name);
     for (const StoredTensor* tensor : {pair.weight, pair.master}) {
-      const std::int64_t bytes = SW_TRY(byte_count(tensor->desc.shape, tensor->desc.dtype));
-      check.bytes += static_cast<std::uint64_t>(bytes);
+      check.bytes += SW_TRY(size_of(*tensor));
     }
   }
   for (const StoredTensor& tensor : catalog.tensors) {
@@ -129,20 +130,24 @@ Result<MasterWeightCheck> plan_master_weights(const Catalog& catalog) {
   return check;
 }
 
-Status check_master_weights(const Catalog& catalog, SourceFiles& files, int threads,
-                            Defects& defects) {
+Status check_master_weights(const Catalog& catalog, SourceFiles& files, Defects& defects,
+                            const Workers& workers) {
   const std::vector<Pair> pairs = SW_TRY(pairs_of(catalog));
-  std::vector<Status> found(pairs.size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&]() -> Status {
-    for (std::size_t i = next++; i < pairs.size(); i = next++) {
-      found[i] = check_pair(files, pairs[i]);
-      if (!found[i] && !defects.collects()) return found[i];
-    }
-    return {};
+  std::vector<std::uint64_t> bytes;
+  for (const Pair& pair : pairs) {
+    const std::uint64_t weight = SW_TRY(size_of(*pair.weight));
+    bytes.push_back(weight + SW_TRY(size_of(*pair.master)));
+  }
+  const auto make_worker = [&]() -> JobWorker {
+    return [&](std::size_t job) -> Result<JobResult> {
+      return result_of(check_pair(files, pairs[job]), defects);
+    };
   };
-  SW_TRY(run_on_threads(threads, [] {}, work));
-  for (Status& status : found) SW_TRY(defects.report(std::move(status)));
+  const auto results = SW_TRY(run_jobs({"comparing master weights", bytes}, workers, make_worker));
+  for (const std::string& result : results) {
+    Status status = SW_TRY(status_in(result));
+    SW_TRY(defects.report(std::move(status)));
+  }
   return {};
 }
 

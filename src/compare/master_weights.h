@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/jobs.h"
 #include "io/source_files.h"
 #include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
@@ -23,10 +24,10 @@ struct MasterWeightCheck {
 
 /// Proves that states were given to the right parameters: rounded to its dtype, each master weight
 /// (`optimizer.state.param.X`) must be the weight X bit by bit, where it is not the same bytes.
-/// Reads both a tile at a time, on `threads` threads. Errors: kOptimizerMismatch with the tensor,
+/// Reads both a tile at a time. Errors: kOptimizerMismatch with the tensor,
 /// the first element that differs, one for each pair, told to `defects`; kUsage where X is not in
 /// the catalog. REQUIRES: tensors are raw and complete.
-[[nodiscard]] Status check_master_weights(const Catalog& catalog, SourceFiles& files, int threads,
-                                          Defects& defects);
+[[nodiscard]] Status check_master_weights(const Catalog& catalog, SourceFiles& files,
+                                          Defects& defects, const Workers& workers);
 
 }  // namespace shardwright

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/fail.h"
@@ -114,22 +115,40 @@ std::unexpected<Error> refuse(std::string_view tensor, std::size_t shards, std::
               tensor, period, shards);
 }
 
+Status check_tensor(const StoredTensor& tensor, SourceFiles& files) {
+  const std::vector<Shard> shards = shards_of(tensor);
+  ShardCheck check(files);
+  const std::size_t period = SW_TRY(check.period_of(shards));
+  if (period == shards.size()) return {};
+  const auto distinct = std::span(shards).first(period);
+  if (SW_TRY(check.are_constants(distinct, bytes_of(tensor.desc.dtype)))) return {};
+  return refuse(tensor.desc.name, shards.size(), period);
+}
+
 }  // namespace
 
 Status check_shards(const Catalog& catalog, ReplicaCheck check, SourceFiles& files,
-                    Defects& defects) {
+                    Defects& defects, const Workers& workers) {
   if (check == ReplicaCheck::kNone) return {};
-  ShardCheck shard_check(files);
+  std::vector<const StoredTensor*> tensors;
+  std::vector<std::uint64_t> bytes;
   for (const StoredTensor& tensor : catalog.tensors) {
     // Experts may be copies of one another, and Mamba's vectors begin alike on every rank.
     if (tensor.desc.shape.size() < 2 || is_expert_tensor(tensor.desc.name)) continue;
     const std::vector<Shard> shards = shards_of(tensor);
     if (shards.size() < 2 || !have_one_shape(shards)) continue;
-    const std::size_t period = SW_TRY(shard_check.period_of(shards));
-    if (period == shards.size()) continue;
-    const auto distinct = std::span(shards).first(period);
-    if (SW_TRY(shard_check.are_constants(distinct, bytes_of(tensor.desc.dtype)))) continue;
-    SW_TRY(defects.report(refuse(tensor.desc.name, shards.size(), period)));
+    tensors.push_back(&tensor);
+    bytes.push_back(2 * kFirstBytes * (shards.size() - 1));
+  }
+  const auto make_worker = [&]() -> JobWorker {
+    return [&](std::size_t job) -> Result<JobResult> {
+      return result_of(check_tensor(*tensors[job], files), defects);
+    };
+  };
+  const auto results = SW_TRY(run_jobs({"comparing shards", bytes}, workers, make_worker));
+  for (const std::string& result : results) {
+    Status status = SW_TRY(status_in(result));
+    SW_TRY(defects.report(std::move(status)));
   }
   return {};
 }

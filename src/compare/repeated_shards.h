@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "exec/jobs.h"
 #include "io/source_files.h"
 #include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
@@ -15,6 +16,6 @@ namespace shardwright {
 /// should, only the first block is read. Nothing is looked for with kNone. Error: kReplicasDiffer,
 /// one for each tensor, told to `defects`.
 [[nodiscard]] Status check_shards(const Catalog& catalog, ReplicaCheck check, SourceFiles& files,
-                                  Defects& defects);
+                                  Defects& defects, const Workers& workers = {});
 
 }  // namespace shardwright

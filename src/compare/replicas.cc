@@ -179,19 +179,23 @@ Result<ReplicaReport> walk_tensor(const Catalog& catalog, const StoredTensor& te
   return report;
 }
 
-Result<ReplicaReport> walk_replicas(const Catalog& catalog, ReplicaCheck check, SourceFiles* files,
-                                    Defects& defects) {
-  ReplicaReport report;
+// Tensors that are stored more than once, and what comparing that takes.
+struct Repeated {
+  std::vector<const StoredTensor*> tensors;
+  std::vector<std::uint64_t> bytes;  // of each
+  std::vector<ReplicaReport> costs;
+};
+
+Repeated repeated_tensors_of(const Catalog& catalog, ReplicaCheck check) {
+  Repeated repeated;
   for (const StoredTensor& tensor : catalog.tensors) {
-    const auto of_tensor = walk_tensor(catalog, tensor, check, files);
-    if (!of_tensor) {
-      SW_TRY(defects.report(std::unexpected(of_tensor.error())));
-      continue;
-    }
-    report.compared += of_tensor->compared;
-    report.bytes += of_tensor->bytes;
+    const auto cost = walk_tensor(catalog, tensor, check, nullptr);
+    if (!cost || cost->compared == 0) continue;
+    repeated.tensors.push_back(&tensor);
+    repeated.bytes.push_back(cost->bytes);
+    repeated.costs.push_back(*cost);
   }
-  return report;
+  return repeated;
 }
 
 }  // namespace
@@ -202,13 +206,30 @@ Status check_named_replicas(const Checkpoint& checkpoint, const Catalog& catalog
 }
 
 ReplicaReport cost_of_replicas(const Catalog& catalog, ReplicaCheck check) {
-  Defects none;
-  return walk_replicas(catalog, check, nullptr, none).value_or(ReplicaReport{});
+  ReplicaReport report;
+  for (const ReplicaReport& cost : repeated_tensors_of(catalog, check).costs) report.add(cost);
+  return report;
 }
 
 Result<ReplicaReport> check_replicas(const Catalog& catalog, ReplicaCheck check, SourceFiles& files,
-                                     Defects& defects) {
-  return walk_replicas(catalog, check, &files, defects);
+                                     Defects& defects, const Workers& workers) {
+  const Repeated repeated = repeated_tensors_of(catalog, check);
+  const auto make_worker = [&]() -> JobWorker {
+    return [&](std::size_t job) -> Result<JobResult> {
+      const auto compared = walk_tensor(catalog, *repeated.tensors[job], check, &files);
+      const Status status = compared ? Status() : Status(std::unexpected(compared.error()));
+      return result_of(status, defects);
+    };
+  };
+  const auto results =
+      SW_TRY(run_jobs({"comparing replicas", repeated.bytes}, workers, make_worker));
+  ReplicaReport report;
+  for (std::size_t job = 0; job < results.size(); ++job) {
+    Status status = SW_TRY(status_in(results[job]));
+    if (status) report.add(repeated.costs[job]);
+    SW_TRY(defects.report(std::move(status)));
+  }
+  return report;
 }
 
 }  // namespace shardwright

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "exec/jobs.h"
 #include "io/source_files.h"
 #include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
@@ -12,6 +13,11 @@ namespace shardwright {
 struct ReplicaReport {
   std::uint64_t compared = 0;  ///< chunks that are compared with another
   std::uint64_t bytes = 0;     ///< read of them, both sides
+
+  void add(const ReplicaReport& other) {
+    compared += other.compared;
+    bytes += other.bytes;
+  }
 };
 
 /// What check_replicas() will read where it finds no difference. Reads nothing.
@@ -28,6 +34,7 @@ struct ReplicaReport {
 /// first element that differs, both values and where they are stored, under which names; one for
 /// each tensor, told to `defects`.
 [[nodiscard]] Result<ReplicaReport> check_replicas(const Catalog& catalog, ReplicaCheck check,
-                                                   SourceFiles& files, Defects& defects);
+                                                   SourceFiles& files, Defects& defects,
+                                                   const Workers& workers = {});
 
 }  // namespace shardwright

@@ -10,14 +10,24 @@ namespace shardwright {
 Result<GuardedSource> check_source(const Checkpoint& checkpoint, const Catalog& catalog,
                                    const SourceGuards& guards, Defects& defects) {
   SourceFiles& files = *checkpoint.files;
+  // What is read of digests and shards counts for nobody.
+  Workers untold = guards.workers;
+  untold.on_progress = {};
   GuardedSource result;
-  result.digests = SW_TRY(check_integrity_file(checkpoint, guards.threads, defects));
-  result.replicas = SW_TRY(check_replicas(catalog, guards.replicas, files, defects));
+  result.digests = SW_TRY(check_integrity_file(checkpoint, untold, defects));
+  result.replicas =
+      SW_TRY(check_replicas(catalog, guards.replicas, files, defects, guards.workers));
   if (checkpoint.location.traits.is_of_ranks) {
-    SW_TRY(check_shards(catalog, guards.replicas, files, defects));
+    SW_TRY(check_shards(catalog, guards.replicas, files, defects, untold));
   }
   if (guards.master_weights) {
-    SW_TRY(check_master_weights(catalog, files, guards.threads, defects));
+    Workers after = guards.workers;
+    if (after.on_progress) {
+      after.on_progress = [&](std::uint64_t bytes) {
+        guards.workers.on_progress(result.replicas.bytes + bytes);
+      };
+    }
+    SW_TRY(check_master_weights(catalog, files, defects, after));
   }
   return result;
 }

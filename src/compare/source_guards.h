@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "compare/replicas.h"
+#include "exec/jobs.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -12,7 +13,7 @@ struct SourceGuards {
   ReplicaCheck replicas = ReplicaCheck::kAll;
   /// Which state belongs to which parameter was derived: their values prove it.
   bool master_weights = false;
-  int threads = 1;
+  Workers workers;
 };
 
 /// What the guards have looked at and found right.

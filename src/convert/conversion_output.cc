@@ -32,10 +32,15 @@ Status compare_source(const PreparedConversion& conversion, const RunOptions& op
   Defects first;
   const std::uint64_t compared = conversion.replicas.bytes + conversion.master_weight_bytes;
   if (compared > 0) begin_phase(options, RunPhase::kCompare, compared);
-  SW_TRY(check_source(
-      conversion.source, conversion.plan.source,
-      {request.check_replicas, conversion.checks_master_weights, thread_count(request.threads)},
-      first));
+  Workers workers;
+  workers.threads = thread_count(request.threads);
+  workers.sharing = options.sharing;
+  workers.cancelled = options.cancelled;
+  if (options.on_progress && compared > 0) {
+    workers.on_progress = [&](std::uint64_t bytes) { options.on_progress({bytes, compared}); };
+  }
+  SW_TRY(check_source(conversion.source, conversion.plan.source,
+                      {request.check_replicas, conversion.checks_master_weights, workers}, first));
   return {};
 }
 

@@ -109,7 +109,7 @@ std::optional<Part> part_of_journal(std::string_view name) {
 PartPieces pieces_of_parts(const PieceList& pieces, std::uint32_t count) {
   std::vector<std::uint32_t> all(pieces.size());
   std::iota(all.begin(), all.end(), 0U);
-  PieceShares shares(pieces, std::move(all), static_cast<int>(count));
+  PieceShares shares = shares_of_pieces(pieces, std::move(all), static_cast<int>(count));
   PartPieces parts(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     while (const auto piece = shares.take_own(static_cast<int>(i))) parts[i].push_back(*piece);

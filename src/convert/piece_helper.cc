@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "comm/message.h"
+#include "base/message.h"
+#include "convert/conversion_output.h"
 #include "convert/memory_budget.h"
 #include "convert/shared_messages.h"
 #include "exec/execute.h"
@@ -26,9 +27,10 @@ std::uint8_t kind_of(SharedMessage message) { return static_cast<std::uint8_t>(m
 class HandedOut final : public PieceQueue {
  public:
   explicit HandedOut(RankSession& session) : session_(session) {
-    session_.on_message([this](int, std::string_view bytes) { return take_in(bytes); });
+    session_.on_message(Channel::kPieces,
+                        [this](int, std::string_view bytes) { return take_in(bytes); });
   }
-  ~HandedOut() override { session_.on_message({}); }
+  ~HandedOut() override { session_.on_message(Channel::kPieces, {}); }
   HandedOut(const HandedOut&) = delete;
   HandedOut& operator=(const HandedOut&) = delete;
 
@@ -52,7 +54,7 @@ class HandedOut final : public PieceQueue {
     return piece;
   }
   Status finish(std::uint32_t piece, PieceCrcs crcs) override {
-    session_.send(0,
+    session_.send(0, Channel::kPieces,
                   MessageWriter(kind_of(SharedMessage::kDone)).number(piece).numbers(crcs).take());
     return {};
   }
@@ -77,7 +79,7 @@ class HandedOut final : public PieceQueue {
       case SharedMessage::kFolder:
         folder_ = SW_TRY(reader.text());
         session_.set_leftover(folder_);
-        session_.send(0, MessageWriter(kind_of(SharedMessage::kKnown)).take());
+        session_.send(0, Channel::kPieces, MessageWriter(kind_of(SharedMessage::kKnown)).take());
         break;
       case SharedMessage::kBegin:
         beginning_ = Beginning{folder_, SW_TRY(reader.number())};
@@ -136,17 +138,24 @@ Status do_pieces(const PreparedConversion& conversion, HandedOut& queue, RankSes
 
 }  // namespace
 
-Status help_with_conversion(const PreparedConversion& conversion, RankSession& session) {
+Status help_with_conversion(const PreparedConversion& conversion, RankSession& session,
+                            JobSharing& jobs) {
   HandedOut queue(session);
+  RunOptions options;
+  options.cancelled = &session.stopped();
+  options.sharing = &jobs;
   return session.run([&]() -> Status {
     const std::string summary = SW_TRY(plan_summary(conversion));
-    session.send(0, MessageWriter(kind_of(SharedMessage::kPlan)).text(summary).take());
+    session.send(0, Channel::kPieces,
+                 MessageWriter(kind_of(SharedMessage::kPlan)).text(summary).take());
+    SW_TRY(compare_source(conversion, options));
     SW_TRY(do_pieces(conversion, queue, session));
     const SourceFiles& files = *conversion.source.files;
-    session.send(0, MessageWriter(kind_of(SharedMessage::kDurable))
-                        .number(files.bytes_read())
-                        .number(files.opens())
-                        .take());
+    session.send(0, Channel::kPieces,
+                 MessageWriter(kind_of(SharedMessage::kDurable))
+                     .number(files.bytes_read())
+                     .number(files.opens())
+                     .take());
     return {};
   });
 }

@@ -31,7 +31,7 @@ PieceLeader::PieceLeader(const PreparedConversion& conversion, RankSession& sess
       least_piece_bytes_(least_piece_bytes),
       owed_(static_cast<std::size_t>(session.size())) {}
 
-PieceLeader::~PieceLeader() { session_.on_message({}); }
+PieceLeader::~PieceLeader() { session_.on_message(Channel::kPieces, {}); }
 
 Status PieceLeader::wait(std::unique_lock<std::mutex>& lock,
                          const std::function<bool()>& condition) {
@@ -46,7 +46,8 @@ Status PieceLeader::wait(std::unique_lock<std::mutex>& lock,
 
 Status PieceLeader::agree() {
   summary_ = SW_TRY(plan_summary(conversion_));
-  session_.on_message([this](int from, std::string_view bytes) { return take_in(from, bytes); });
+  session_.on_message(Channel::kPieces,
+                      [this](int from, std::string_view bytes) { return take_in(from, bytes); });
   std::unique_lock lock(mutex_);
   return wait(lock, [&] { return planned_ == session_.size() - 1; });
 }
@@ -62,7 +63,8 @@ Status PieceLeader::set_output(const std::string& folder, std::uint64_t piece_by
   // At once: if this rank hangs, the others name what it leaves.
   for (int rank = 1; rank < session_.size(); ++rank) {
     session_.send(
-        rank, MessageWriter(static_cast<std::uint8_t>(SharedMessage::kFolder)).text(folder).take());
+        rank, Channel::kPieces,
+        MessageWriter(static_cast<std::uint8_t>(SharedMessage::kFolder)).text(folder).take());
   }
   std::unique_lock lock(mutex_);
   return wait(lock, [&] { return knowing_ == session_.size() - 1; });
@@ -82,11 +84,12 @@ Status PieceLeader::begin(const PieceList& pieces, WholeRun& run) {
     if (!run.finished[piece]) todo.push_back(piece);
   }
   unfinished_ = static_cast<std::uint32_t>(todo.size());
-  shares_.emplace(pieces, std::move(todo), session_.size());
+  shares_ = shares_of_pieces(pieces, std::move(todo), session_.size());
   for (int rank = 1; rank < session_.size(); ++rank) {
-    session_.send(rank, MessageWriter(static_cast<std::uint8_t>(SharedMessage::kBegin))
-                            .number(piece_bytes_)
-                            .take());
+    session_.send(rank, Channel::kPieces,
+                  MessageWriter(static_cast<std::uint8_t>(SharedMessage::kBegin))
+                      .number(piece_bytes_)
+                      .take());
     top_up(rank);
   }
   return {};
@@ -108,10 +111,10 @@ void PieceLeader::top_up(int rank) {
   }
   if (!more.empty()) {
     session_.send(
-        rank,
+        rank, Channel::kPieces,
         MessageWriter(static_cast<std::uint8_t>(SharedMessage::kPieces)).numbers(more).take());
   }
-  if (owed.has_all) session_.send(rank, leader_message(SharedMessage::kNoMore));
+  if (owed.has_all) session_.send(rank, Channel::kPieces, leader_message(SharedMessage::kNoMore));
 }
 
 std::optional<std::uint32_t> PieceLeader::take() {

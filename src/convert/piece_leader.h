@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/message.h"
+#include "base/message.h"
 #include "comm/rank_session.h"
 #include "convert/piece_shares.h"
 #include "exec/piece_sharing.h"

@@ -6,11 +6,11 @@
 
 namespace shardwright {
 
-PieceShares::PieceShares(const PieceList& pieces, std::vector<std::uint32_t> todo, int ranks)
+PieceShares::PieceShares(std::vector<std::uint32_t> todo, std::span<const std::uint64_t> bytes,
+                         int ranks)
     : todo_(std::move(todo)), before_{0}, stretches_(static_cast<std::size_t>(ranks)) {
   // A piece without bytes is work too.
-  for (const std::uint32_t piece : todo_)
-    before_.push_back(before_.back() + pieces.bytes(piece) + 1);
+  for (const std::uint64_t weight : bytes) before_.push_back(before_.back() + weight + 1);
   const std::uint64_t share = before_.back() / stretches_.size() + 1;
   std::size_t begin = 0;
   for (std::size_t rank = 0; rank < stretches_.size(); ++rank) {
@@ -43,6 +43,13 @@ std::optional<std::uint32_t> PieceShares::take_own(int rank) {
   Stretch& own = stretches_[static_cast<std::size_t>(rank)];
   if (own.begin == own.end) return std::nullopt;
   return todo_[own.begin++];
+}
+
+PieceShares shares_of_pieces(const PieceList& pieces, std::vector<std::uint32_t> todo, int ranks) {
+  std::vector<std::uint64_t> bytes;
+  bytes.reserve(todo.size());
+  for (const std::uint32_t piece : todo) bytes.push_back(pieces.bytes(piece));
+  return {std::move(todo), bytes, ranks};
 }
 
 }  // namespace shardwright

@@ -4,19 +4,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "exec/piece_list.h"
 
 namespace shardwright {
 
-/// Which rank does which pieces: each begins with a stretch of neighbours that is its share of the
-/// bytes, so that few ranks read the same source file. Who has done all of that gets the second
-/// half of the stretch that has most left, so that a slow node does not hold the others up. Pure.
+/// Which rank does which pieces, or jobs: each begins with a stretch of neighbours that is its
+/// share of the bytes, so that few ranks read the same source file. Who has done all of that gets
+/// the second half of the stretch that has most left, so that a slow node does not hold the others
+/// up. Pure.
 class PieceShares {
  public:
-  /// `todo`: pieces in ascending order.
-  PieceShares(const PieceList& pieces, std::vector<std::uint32_t> todo, int ranks);
+  /// `todo`: pieces in ascending order; `bytes` of each of them.
+  PieceShares(std::vector<std::uint32_t> todo, std::span<const std::uint64_t> bytes, int ranks);
 
   /// The next piece for a rank; nothing when none is left for anybody.
   [[nodiscard]] std::optional<std::uint32_t> take(int rank);
@@ -39,5 +41,9 @@ class PieceShares {
   std::vector<std::uint64_t> before_;  // what the pieces in front of each weigh
   std::vector<Stretch> stretches_;     // of each rank
 };
+
+/// Those of a plan's pieces. `todo`: in ascending order.
+[[nodiscard]] PieceShares shares_of_pieces(const PieceList& pieces, std::vector<std::uint32_t> todo,
+                                           int ranks);
 
 }  // namespace shardwright

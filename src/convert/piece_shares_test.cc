@@ -34,7 +34,7 @@ class PieceSharesOfLlama : public testing::Test {
 TEST_F(PieceSharesOfLlama, EachPieceIsGivenOnceWhoeverAsks) {
   ASSERT_GT(pieces_.size(), 40U);
   for (const int ranks : {1, 2, 3, 8, 100}) {
-    PieceShares shares(pieces_, every_second(), ranks);
+    PieceShares shares = shares_of_pieces(pieces_, every_second(), ranks);
     std::vector<std::uint32_t> given;
     for (int turn = 0;; ++turn) {
       const auto piece = shares.take(turn * 7 % ranks);
@@ -52,7 +52,7 @@ TEST_F(PieceSharesOfLlama, ARankBeginsWithNeighboursOfItsShareOfTheBytes) {
   const std::vector<std::uint32_t> todo = every_second();
   std::uint64_t all = 0;
   for (const std::uint32_t piece : todo) all += pieces_.bytes(piece);
-  PieceShares shares(pieces_, todo, kRanks);
+  PieceShares shares = shares_of_pieces(pieces_, todo, kRanks);
   for (std::uint64_t rank = 0; rank < kRanks; ++rank) {
     const std::uint32_t first = shares.take(static_cast<int>(rank)).value();
     std::uint64_t before = 0;
@@ -64,7 +64,7 @@ TEST_F(PieceSharesOfLlama, ARankBeginsWithNeighboursOfItsShareOfTheBytes) {
 }
 
 TEST_F(PieceSharesOfLlama, WhatIsTakenInAdvanceIsTakenFromNobody) {
-  PieceShares shares(pieces_, every_second(), 2);
+  PieceShares shares = shares_of_pieces(pieces_, every_second(), 2);
   std::vector<std::uint32_t> own;
   while (const auto piece = shares.take_own(0)) own.push_back(*piece);
   EXPECT_GT(own.size(), every_second().size() / 4);
@@ -74,7 +74,7 @@ TEST_F(PieceSharesOfLlama, WhatIsTakenInAdvanceIsTakenFromNobody) {
 
 // One rank does nothing: what it would have done is halved again and again.
 TEST_F(PieceSharesOfLlama, TheRestOfASlowRankIsTakenFromItsEnd) {
-  PieceShares shares(pieces_, every_second(), 2);
+  PieceShares shares = shares_of_pieces(pieces_, every_second(), 2);
   const auto first_of_slow = shares.take(1);
   ASSERT_TRUE(first_of_slow);
   std::vector<std::uint32_t> taken;

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/shared_run.h"
 
+#include <memory>
 #include <utility>
 
 #include "convert/piece_helper.h"
 #include "convert/piece_leader.h"
+#include "convert/rank_jobs.h"
 
 namespace shardwright {
 
 Result<ConvertReport> run_shared_conversion(const PreparedConversion& conversion,
                                             const RunOptions& options, RankSession& session,
                                             std::uint64_t least_piece_bytes) {
+  const std::unique_ptr<JobSharing> jobs = jobs_of_ranks(session);
   if (!session.is_first()) {
-    SW_TRY(help_with_conversion(conversion, session));
+    SW_TRY(help_with_conversion(conversion, session, *jobs));
     return ConvertReport{};
   }
   RunOptions obeying = options;
+  obeying.sharing = jobs.get();
   obeying.cancelled = &session.stopped();
   session.obey(options.cancelled);
   PieceLeader leader(conversion, session, least_piece_bytes);

@@ -11,10 +11,10 @@ namespace shardwright {
 /// Smaller pieces of work are not worth a message.
 inline constexpr std::uint64_t kLeastSharedPieceBytes = std::uint64_t{1} << 20;
 
-/// run_conversion by all ranks of a session, each of which has prepared the same. Rank 0 compares
-/// what guards the source, makes the output and publishes it; all write it. The report is rank 0's;
-/// that of the others is empty. Errors: besides those of run_conversion kRanksDiffer and kRankLost,
-/// and those of other ranks, which they name.
+/// run_conversion by all ranks of a session, each of which has prepared the same. All compare
+/// what guards the source and write the output; rank 0 makes and publishes it. The report is rank
+/// 0's; that of the others is empty. Errors: besides those of run_conversion kRanksDiffer and
+/// kRankLost, and those of other ranks, which they name.
 [[nodiscard]] Result<ConvertReport> run_shared_conversion(
     const PreparedConversion& conversion, const RunOptions& options, RankSession& session,
     std::uint64_t least_piece_bytes = kLeastSharedPieceBytes);

@@ -2,26 +2,15 @@
 #include "exec/piece_list.h"
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
 #include <utility>
 
 #include "exec/tile_grid.h"
 #include "plan/repeated_tensors.h"
+#include "plan/source_place.h"
 
 namespace shardwright {
 namespace {
-
-// Where a tensor's first bytes come from: file, offset.
-using SourcePlace = std::pair<std::uint32_t, std::uint64_t>;
-
-SourcePlace source_place(const Plan& plan, std::size_t tensor) {
-  constexpr SourcePlace kNowhere{std::numeric_limits<std::uint32_t>::max(), 0};
-  const ViewList& views = plan.tensors[tensor].views;
-  if (views.empty()) return kNowhere;
-  const ChunkList& chunks = plan.source.tensors[views[0].source].chunks;
-  return chunks.size() == 0 ? kNowhere : SourcePlace{chunks.file(0), chunks.range(0).offset};
-}
 
 TileGrid grid_of(const TensorDesc& desc, std::int64_t most_bytes) {
   return {desc.shape, bytes_of(desc.dtype), most_bytes};
@@ -66,7 +55,7 @@ PieceList::PieceList(const Plan& plan, std::uint64_t most_bytes)
   std::vector<std::pair<SourcePlace, std::uint32_t>> order;
   order.reserve(tensors.size());
   for (std::uint32_t i = 0; i < tensors.size(); ++i) {
-    if (!is_repeated_[i]) order.emplace_back(source_place(plan, i), i);
+    if (!is_repeated_[i]) order.emplace_back(first_place(plan, i), i);
   }
   std::ranges::sort(order);
   for (const auto& [place, tensor] : order) add_units(tensor);

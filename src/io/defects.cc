@@ -2,10 +2,9 @@
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
-namespace {
 
-bool is_the_files_fault(Code code) {
-  switch (code) {
+bool Defects::is_one(const Error& error) {
+  switch (error.code) {
     case Code::kPermission:
     case Code::kIo:
     case Code::kTooManyFiles:
@@ -23,10 +22,8 @@ bool is_the_files_fault(Code code) {
   }
 }
 
-}  // namespace
-
 Status Defects::report(Status status) {
-  if (status || !collects() || !is_the_files_fault(status.error().code)) return status;
+  if (status || !collects() || !is_one(status.error())) return status;
   const Error& error = status.error();
   if (known_.emplace(error.code, error.message).second) found_.push_back(error);
   return {};

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <mutex>
+#include <bit>
+#include <numeric>
 #include <set>
 #include <unordered_map>
 
 #include "base/fail.h"
+#include "base/message.h"
 #include "canonical/canonical_model.h"
 #include "dcp/named_replicas.h"
 #include "exec/finish_reading.h"
 #include "plan/canonical.h"
+#include "plan/source_place.h"
 #include "verify/element_difference.h"
 #include "verify/tile_buffer.h"
 #include "verify/workload.h"
@@ -49,14 +52,16 @@ class Comparison {
 
   Result<DiffReport> run() {
     match();
+    make_jobs();
     const Lowering of_left(left_.plan);
     const Lowering of_right(right_.plan);
-    const auto make_worker = [&]() -> Workload::Worker {
+    const auto make_worker = [&]() -> JobWorker {
       const auto a = std::make_shared<TileBuffer>(left_, of_left, tile_bytes_);
       const auto b = std::make_shared<TileBuffer>(right_, of_right, tile_bytes_);
-      return [this, a, b](std::size_t job) -> Status { return compare_tile(jobs_[job], *a, *b); };
+      return [this, a, b](std::size_t job) { return compare_tiles(jobs_[job], *a, *b); };
     };
-    SW_TRY(workload_.run(jobs_.size(), make_worker));
+    const auto found = SW_TRY(workload_.share("comparing tensors", job_bytes_, make_worker));
+    SW_TRY(add_found(found));
     SW_TRY(finish_reading(*left_.checkpoint.files, workload_.threads()));
     SW_TRY(finish_reading(*right_.checkpoint.files, workload_.threads()));
     finish();
@@ -69,9 +74,11 @@ class Comparison {
     std::size_t right;
     ElementDifference found;
   };
+  // Some tiles of a pair.
   struct Job {
     std::size_t pair;
-    std::int64_t tile;
+    std::int64_t first;
+    std::int64_t end;
   };
 
   // Optimizer states count only where both sides have some of the same kind, and values that only
@@ -141,22 +148,66 @@ class Comparison {
     report_.elements += elements;
     report_.bytes += elements * static_cast<std::uint64_t>(bytes_of(a.dtype));
     pairs_.push_back({left, right, {}});
-    const std::int64_t tiles = tiles_of(left_, left, tile_bytes_).count();
-    for (std::int64_t tile = 0; tile < tiles; ++tile) jobs_.push_back({pairs_.size() - 1, tile});
   }
 
-  Status compare_tile(const Job& job, TileBuffer& a, TileBuffer& b) {
-    Pair& pair = pairs_[job.pair];
+  // As they lie in the left side's files.
+  void make_jobs() {
+    std::vector<SourcePlace> places;
+    for (const Pair& pair : pairs_) places.push_back(first_place(left_.plan, pair.left));
+    std::vector<std::size_t> order(pairs_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t pair) { return places[pair]; });
+    const std::uint64_t wanted = shared_job_bytes(bytes_of(left_));
+    for (const std::size_t number : order) {
+      const std::size_t left = pairs_[number].left;
+      const TileGrid grid = tiles_of(left_, left, tile_bytes_);
+      const int element = bytes_of(left_.plan.target.tensors[left].desc.dtype);
+      std::int64_t first = 0;
+      std::uint64_t bytes = 0;
+      for (std::int64_t tile = 0; tile < grid.count(); ++tile) {
+        bytes += static_cast<std::uint64_t>(grid.tile(tile).volume() * element);
+        if (bytes < wanted && tile + 1 < grid.count()) continue;
+        jobs_.push_back({number, first, tile + 1});
+        job_bytes_.push_back(bytes);
+        first = tile + 1;
+        bytes = 0;
+      }
+    }
+  }
+
+  Result<JobResult> compare_tiles(const Job& job, TileBuffer& a, TileBuffer& b) {
+    const Pair& pair = pairs_[job.pair];
     const TensorDesc& desc = left_.plan.target.tensors[pair.left].desc;
-    const Box tile = tiles_of(left_, pair.left, tile_bytes_).tile(job.tile);
-    const auto left = SW_TRY(a.read(pair.left, tile));
-    const auto right = SW_TRY(b.read(pair.right, tile));
-    workload_.add_bytes(left.size());
-    ElementDifference found = compare_elements(desc.dtype, left, right, tolerance_);
-    if (found.differing == 0) return {};
-    found.first = row_major_position(desc.shape, tile, found.first);
-    const std::scoped_lock lock(mutex_);
-    pair.found.add(found);
+    const TileGrid grid = tiles_of(left_, pair.left, tile_bytes_);
+    ElementDifference all;
+    for (std::int64_t i = job.first; i < job.end; ++i) {
+      const Box tile = grid.tile(i);
+      const auto left = SW_TRY(a.read(pair.left, tile));
+      const auto right = SW_TRY(b.read(pair.right, tile));
+      workload_.add_bytes(left.size());
+      ElementDifference found = compare_elements(desc.dtype, left, right, tolerance_);
+      if (found.differing == 0) continue;
+      found.first = row_major_position(desc.shape, tile, found.first);
+      all.add(found);
+    }
+    if (all.differing == 0) return JobResult{};
+    return JobResult{MessageWriter()
+                         .number(all.differing)
+                         .number(static_cast<std::uint64_t>(all.first))
+                         .number(std::bit_cast<std::uint64_t>(all.max_delta))
+                         .take()};
+  }
+
+  Status add_found(const std::vector<std::string>& results) {
+    for (std::size_t job = 0; job < results.size(); ++job) {
+      if (results[job].empty()) continue;
+      MessageReader reader(results[job]);
+      ElementDifference found;
+      found.differing = SW_TRY(reader.number());
+      found.first = static_cast<decltype(found.first)>(SW_TRY(reader.number()));
+      found.max_delta = std::bit_cast<double>(SW_TRY(reader.number()));
+      pairs_[jobs_[job].pair].found.add(found);
+    }
     return {};
   }
 
@@ -181,9 +232,9 @@ class Comparison {
   std::optional<double> tolerance_;
   Workload workload_;
   std::size_t tile_bytes_;
-  std::mutex mutex_;
   std::vector<Pair> pairs_;
   std::vector<Job> jobs_;
+  std::vector<std::uint64_t> job_bytes_;
   DiffReport report_;
 };
 

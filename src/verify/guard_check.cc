@@ -11,13 +11,13 @@
 #include "compare/integrity_file.h"
 #include "compare/master_weights.h"
 #include "compare/source_guards.h"
-#include "exec/threads.h"
 #include "format/fsdp_dtensor/fsdp_source.h"
 #include "format/legacy/legacy_states.h"
 #include "format/mimo/source.h"
 #include "format/torch_dist/flat_states.h"
 #include "layout/state_name.h"
 #include "verify/findings.h"
+#include "verify/workload.h"
 
 namespace shardwright {
 namespace {
@@ -60,7 +60,7 @@ class GuardCheck {
       : checkpoint_(checkpoint),
         lost_(lost),
         choice_(options.choice),
-        threads_(thread_count(options.threads)),
+        workers_(workers_of(options)),
         report_(report),
         defects_(Defects::Policy::kCollect) {}
 
@@ -72,7 +72,7 @@ class GuardCheck {
     if (is_whole && is_flat(catalog)) is_derived |= SW_TRY(name_flat_states(catalog));
     drop_lone_states(catalog);
     const GuardedSource guarded = SW_TRY(
-        check_source(checkpoint_, catalog, {ReplicaCheck::kAll, is_derived, threads_}, defects_));
+        check_source(checkpoint_, catalog, {ReplicaCheck::kAll, is_derived, workers_}, defects_));
     for (const Error& error : defects_.found()) add_finding(report_, error);
     report_.digests = guarded.digests;
     tell(guarded, is_derived);
@@ -160,7 +160,7 @@ class GuardCheck {
   // of two steps are mixed, this shows it.
   Status compare_named_states(const Catalog& catalog) {
     Defects differing(Defects::Policy::kCollect);
-    SW_TRY(check_master_weights(catalog, *checkpoint_.files, threads_, differing));
+    SW_TRY(check_master_weights(catalog, *checkpoint_.files, differing, workers_));
     if (differing.found().empty()) {
       report_.proven.emplace_back("every master weight, rounded, is its weight");
       return {};
@@ -176,7 +176,7 @@ class GuardCheck {
   Checkpoint& checkpoint_;
   const Defects& lost_;
   const FamilyChoice& choice_;
-  int threads_;
+  Workers workers_;
   VerifyReport& report_;
   Defects defects_;
 };

@@ -8,6 +8,7 @@
 #include "canonical/canonical_model.h"
 #include "exec/finish_reading.h"
 #include "io/source_files.h"
+#include "plan/source_place.h"
 #include "verify/digest.h"
 #include "verify/tile_buffer.h"
 #include "verify/workload.h"
@@ -15,15 +16,37 @@
 namespace shardwright {
 namespace {
 
-// Largest first, so that no thread is left alone with a large one at the end.
-std::vector<std::size_t> by_size(const View& view) {
+// Each of them has more than such a part of all bytes.
+constexpr std::uint64_t kTensorsOfLargeSize = 64;
+
+// Tensors that are hashed one by one.
+struct HashOrder {
+  std::vector<std::size_t> tensors;
+  std::vector<std::uint64_t> bytes;  // of each
+};
+
+// The largest first, so that no thread is left alone with one at the end; the others as they lie
+// in the source's files.
+HashOrder order_of(const View& view) {
   const std::vector<StoredTensor>& tensors = view.plan.target.tensors;
-  std::vector<std::size_t> order(tensors.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) {
+  const std::uint64_t large = bytes_of(view) / kTensorsOfLargeSize;
+  std::vector<std::uint64_t> sizes;
+  std::vector<SourcePlace> places;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorDesc& desc = tensors[i].desc;
-    return Box::whole(desc.shape).volume() * bytes_of(desc.dtype);
+    sizes.push_back(static_cast<std::uint64_t>(Box::whole(desc.shape).volume()) *
+                    static_cast<std::uint64_t>(bytes_of(desc.dtype)));
+    places.push_back(first_place(view.plan, i));
+  }
+  HashOrder order;
+  order.tensors.resize(tensors.size());
+  std::iota(order.tensors.begin(), order.tensors.end(), std::size_t{0});
+  std::ranges::stable_sort(order.tensors, [&](std::size_t a, std::size_t b) {
+    const std::uint64_t of_a = sizes[a] > large ? sizes[a] : 0;
+    const std::uint64_t of_b = sizes[b] > large ? sizes[b] : 0;
+    return of_a != of_b ? of_a > of_b : places[a] < places[b];
   });
+  for (const std::size_t tensor : order.tensors) order.bytes.push_back(sizes[tensor]);
   return order;
 }
 
@@ -38,15 +61,14 @@ bool is_about_family(Code code) {
 
 Result<HashReport> hash_view(const View& view, const ProofOptions& options) {
   const std::vector<StoredTensor>& tensors = view.plan.target.tensors;
-  std::vector<std::string> digests(tensors.size());
-  const std::vector<std::size_t> order = by_size(view);
+  const HashOrder order = order_of(view);
   const Lowering lowering(view.plan);
   Workload workload(options, bytes_of(view));
   const std::size_t tile_bytes = workload.buffer_bytes(2);
-  const auto make_worker = [&]() -> Workload::Worker {
+  const auto make_worker = [&]() -> JobWorker {
     const auto buffer = std::make_shared<TileBuffer>(view, lowering, tile_bytes);
-    return [&, buffer](std::size_t job) -> Status {
-      const std::size_t tensor = order[job];
+    return [&, buffer](std::size_t job) -> Result<JobResult> {
+      const std::size_t tensor = order.tensors[job];
       Digest digest = begin_digest(tensors[tensor].desc);
       const TileGrid grid = tiles_of(view, tensor, tile_bytes);
       for (std::int64_t tile = 0; tile < grid.count(); ++tile) {
@@ -54,12 +76,16 @@ Result<HashReport> hash_view(const View& view, const ProofOptions& options) {
         digest.add(bytes);
         workload.add_bytes(bytes.size());
       }
-      digests[tensor] = digest.text();
-      return {};
+      return JobResult{digest.text()};
     };
   };
-  SW_TRY(workload.run(tensors.size(), make_worker));
+  std::vector<std::string> found =
+      SW_TRY(workload.share("hashing tensors", order.bytes, make_worker));
   SW_TRY(finish_reading(*view.checkpoint.files, workload.threads()));
+  std::vector<std::string> digests(tensors.size());
+  for (std::size_t job = 0; job < found.size(); ++job) {
+    digests[order.tensors[job]] = std::move(found[job]);
+  }
   HashReport report;
   report.path = view.checkpoint.location.path;
   report.is_canonical = view.naming == Naming::kCanonical;

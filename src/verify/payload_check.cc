@@ -2,11 +2,13 @@
 #include "verify/payload_check.h"
 
 #include <algorithm>
-#include <mutex>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "base/crc32.h"
 #include "base/fail.h"
+#include "base/message.h"
 #include "codec/torch_archive.h"
 #include "codec/zip_reader.h"
 #include "dcp/torch_items.h"
@@ -21,11 +23,41 @@ namespace {
 constexpr std::uint64_t kMostDeflatedBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMagicBytes = 512;
 
-// What one thread has seen.
+// What was wrong with an item.
+struct Told {
+  Code code;
+  std::string object;
+  std::string message;
+};
+
+// What checking some items has shown.
 struct Tally {
   std::uint64_t checked = 0;
   std::uint64_t unguarded = 0;
   std::uint64_t bytes = 0;
+  std::vector<Told> told;
+
+  [[nodiscard]] std::string in_bytes() const {
+    MessageWriter message;
+    message.number(checked).number(unguarded).number(bytes).number(told.size());
+    for (const Told& one : told) {
+      message.number(static_cast<std::uint64_t>(one.code)).text(one.object).text(one.message);
+    }
+    return message.take();
+  }
+  [[nodiscard]] static Result<Tally> from(const std::string& bytes) {
+    MessageReader reader(bytes);
+    Tally tally;
+    tally.checked = SW_TRY(reader.number());
+    tally.unguarded = SW_TRY(reader.number());
+    tally.bytes = SW_TRY(reader.number());
+    for (std::uint64_t count = SW_TRY(reader.number()); count > 0; --count) {
+      const auto code = static_cast<Code>(SW_TRY(reader.number()));
+      std::string object = SW_TRY(reader.text());
+      tally.told.push_back({code, std::move(object), SW_TRY(reader.text())});
+    }
+    return tally;
+  }
 };
 
 class Check {
@@ -39,10 +71,28 @@ class Check {
         report_(report) {}
 
   Status run() {
-    return workload_.run(items_.size(), [&]() -> Workload::Worker {
+    make_jobs();
+    const auto make_worker = [&]() -> JobWorker {
       const auto block = std::make_shared<std::vector<std::byte>>(block_bytes_);
-      return [this, block](std::size_t job) { return check_item(items_[job], *block); };
-    });
+      return [this, block](std::size_t job) -> Result<JobResult> {
+        Tally tally;
+        for (std::size_t item = job == 0 ? 0 : ends_[job - 1]; item < ends_[job]; ++item) {
+          SW_TRY(check_item(items_[item], *block, tally));
+        }
+        return JobResult{tally.in_bytes()};
+      };
+    };
+    for (const std::string& result :
+         SW_TRY(workload_.share("reading the records", bytes_, make_worker))) {
+      Tally tally = SW_TRY(Tally::from(result));
+      report_.payloads_checked += tally.checked;
+      report_.payloads_unguarded += tally.unguarded;
+      report_.payload_bytes += tally.bytes;
+      for (Told& one : tally.told) {
+        add_finding(report_, one.code, std::move(one.object), std::move(one.message));
+      }
+    }
+    return {};
   }
 
  private:
@@ -52,30 +102,43 @@ class Check {
     return bytes;
   }
 
+  // Neighbours together.
+  void make_jobs() {
+    const std::uint64_t wanted = shared_job_bytes(total(items_));
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      const std::uint64_t bytes = items_[i].range.length;
+      if (!bytes_.empty() && bytes_.back() + bytes <= wanted) {
+        ends_.back() = i + 1;
+        bytes_.back() += bytes;
+      } else {
+        ends_.push_back(i + 1);
+        bytes_.push_back(bytes);
+      }
+    }
+  }
+
   [[nodiscard]] const std::string& path_of(const PayloadItem& item) const {
     return checkpoint_.catalog.files[item.file];
   }
 
-  void tell(const PayloadItem& item, const Error& error) {
-    const std::scoped_lock lock(mutex_);
+  void tell(const PayloadItem& item, const Error& error, Tally& tally) const {
     std::string message = error.message;
     // A reader's message may name the file already.
     if (message.find(path_of(item)) == std::string::npos) {
       message = fmt::format("{}@{}: {}", path_of(item), item.range.offset, message);
     }
     if (!item.name.empty()) message = fmt::format("{}: {}", item.name, message);
-    add_finding(report_, error.code, item.name.empty() ? path_of(item) : item.name,
-                std::move(message));
+    tally.told.push_back(
+        {error.code, item.name.empty() ? path_of(item) : item.name, std::move(message)});
   }
 
-  Status check_item(const PayloadItem& item, std::vector<std::byte>& block) {
+  Status check_item(const PayloadItem& item, std::vector<std::byte>& block, Tally& tally) {
     const auto open = SW_TRY(checkpoint_.files->get(item.file));
     PrefetchedFile file(*open);
     // A small archive costs one read.
     if (item.range.length <= block_bytes_) {
       SW_TRY(file.fetch(item.range.offset, item.range.length));
     }
-    Tally tally;
     const auto archive = zip::Archive::open(file, item.range);
     if (!archive) {
       SW_TRY(tell_broken(item, file, archive.error(), tally));
@@ -85,10 +148,7 @@ class Check {
       }
     }
     workload_.add_bytes(item.range.length);
-    const std::scoped_lock lock(mutex_);
-    report_.payloads_checked += tally.checked;
-    report_.payloads_unguarded += tally.unguarded;
-    report_.payload_bytes += item.range.length;
+    tally.bytes += item.range.length;
     return {};
   }
 
@@ -104,7 +164,7 @@ class Check {
     if (!is_a_tensor && identify_no_zip(head)) {
       ++tally.unguarded;
     } else {
-      tell(item, error);
+      tell(item, error, tally);
     }
     return {};
   }
@@ -113,7 +173,7 @@ class Check {
                       std::vector<std::byte>& block, Tally& tally) {
     const auto place = archive.locate(entry);
     if (!place) {
-      tell(item, place.error());
+      tell(item, place.error(), tally);
       return {};
     }
     if (entry.bytes == 0) return {};
@@ -123,7 +183,7 @@ class Check {
     }
     if (entry.method != 0) {
       const auto bytes = archive.read(entry, kMostDeflatedBytes);
-      if (!bytes) tell(item, bytes.error());
+      if (!bytes) tell(item, bytes.error(), tally);
       tally.checked += bytes ? 1U : 0U;
       return {};
     }
@@ -137,7 +197,8 @@ class Check {
                fmt::format("{}@{}: found CRC-32 {:08x} of record '{}' ({} bytes), expected {:08x}; "
                            "its bytes were altered, restore the file",
                            path_of(item), place->offset, crc, entry.name, place->length, entry.crc),
-               0});
+               0},
+         tally);
     return {};
   }
 
@@ -159,7 +220,8 @@ class Check {
   Workload workload_;
   std::size_t block_bytes_;
   VerifyReport& report_;
-  std::mutex mutex_;
+  std::vector<std::size_t> ends_;     // of each job, in items_
+  std::vector<std::uint64_t> bytes_;  // of each job
 };
 
 // Archives whose records are the model's tensors.

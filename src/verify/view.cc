@@ -10,13 +10,13 @@
 #include "compare/source_losses.h"
 #include "dcp/named_replicas.h"
 #include "dcp/torch_items.h"
-#include "exec/threads.h"
 #include "format/mlite/mlite_source.h"
 #include "format/mlite/source.h"
 #include "format/nothing_stored.h"
 #include "io/source_files.h"
 #include "layout/mlite_layout.h"
 #include "layout/shard_rule.h"
+#include "verify/workload.h"
 
 namespace shardwright {
 namespace {
@@ -88,7 +88,8 @@ class Maker {
     }
     // A rank's folder of the legacy format may repeat all of a model; elsewhere replicas are few.
     if (view_.checkpoint.location.traits.is_of_ranks) return {};
-    SW_TRY(check_replicas(catalog(), ReplicaCheck::kAll, *view_.checkpoint.files, first));
+    SW_TRY(check_replicas(catalog(), ReplicaCheck::kAll, *view_.checkpoint.files, first,
+                          workers_of(options_)));
     return {};
   }
 
@@ -123,7 +124,7 @@ class Maker {
     source.states = use_.states;
     source.unfolds_convolutions = use_.unfolds_convolutions;
     source.accepts_loss = options_.source.accept_loss;
-    source.threads = thread_count(options_.threads);
+    source.workers = workers_of(options_);
     CanonicalModel model = SW_TRY(canonical_model(std::move(source), options_.choice, view_.notes));
     view_.checkpoint = std::move(model.checkpoint);
     view_.plan.quantised = std::move(model.quantised);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preloaded into the ranks of a test: at a certain system call of one of them something happens.
 // FAULT_RANK; FAULT_CALL (pread, pwrite, fdatasync, rename) of a path that contains FAULT_PATH;
-// FAULT_AT: the how-manieth of them; FAULT_KIND (kill, exit, stop, enospc, eio); FAULT_MARK: a file
-// that appears then. The work is shared out as ranks ask for it, so the others don't write while
-// that rank has yet to do so many writes: on a busy machine it would come to none.
+// FAULT_LEAST: of at least so many bytes; FAULT_AT: the how-manieth of them; FAULT_KIND (kill,
+// exit, stop, enospc, eio); FAULT_MARK: a file that appears then. The work is shared out as ranks
+// ask for it, so the others don't write while that rank has yet to do so many writes, or reads of
+// FAULT_LEAST: on a busy machine it would come to none.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -57,6 +58,28 @@ bool fails(std::string_view call, std::string_view path) {
   return kind == "enospc" || kind == "eio";
 }
 
+std::size_t least() {
+  return static_cast<std::size_t>(std::atoll(std::string(setting("FAULT_LEAST")).c_str()));
+}
+
+void await_turn() {
+  const std::string turn = std::string(setting("FAULT_MARK")) + ".turn";
+  for (int waits = 0; waits < 2000 && ::access(turn.c_str(), F_OK) != 0; ++waits) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// The same before a long read, if that is what is to fail.
+void take_turns_in_reading(std::string_view path, std::size_t size) {
+  if (setting("FAULT_CALL") != "pread" || least() == 0 || size < least()) return;
+  if (path.find(setting("FAULT_PATH")) == std::string_view::npos) return;
+  if (is_of_faulty_rank()) {
+    leave_mark(".turn");
+  } else {
+    await_turn();
+  }
+}
+
 // Before a write of `path`: the faulty rank's turn comes first. What is short may be of rank 0
 // before it shares the work out.
 void take_turns(std::string_view path, std::size_t size) {
@@ -73,10 +96,7 @@ void take_turns(std::string_view path, std::size_t size) {
     return;
   }
   if (size < kShort) return;
-  const std::string turn = std::string(setting("FAULT_MARK")) + ".turn";
-  for (int waits = 0; waits < 2000 && ::access(turn.c_str(), F_OK) != 0; ++waits) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  await_turn();
 }
 
 std::size_t size_of(std::span<const iovec> parts) {
@@ -96,7 +116,9 @@ extern "C" {
 
 ssize_t pread(int fd, void* bytes, size_t size, off_t offset) {
   static const auto real = next<ssize_t (*)(int, void*, size_t, off_t)>("pread");
-  return fails("pread", path_of(fd)) ? -1 : real(fd, bytes, size, offset);
+  take_turns_in_reading(path_of(fd), size);
+  const bool fails_now = size >= least() && fails("pread", path_of(fd));
+  return fails_now ? -1 : real(fd, bytes, size, offset);
 }
 
 ssize_t pwrite(int fd, const void* bytes, size_t size, off_t offset) {

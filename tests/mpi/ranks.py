@@ -24,6 +24,7 @@ MPI = {
     "LC_ALL": "C",
     "NO_COLOR": "1",  # mpirun makes a terminal of the ranks' output
 }
+PLAIN = dict(os.environ, LC_ALL="C", NO_COLOR="1")
 # Tensors of 18 MB together, the larger ones several pieces of work.
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Conversions by several processes: the same bytes as by one, and what they end with if one fails."""
+"""Work of several processes: the same bytes and answers as of one, and what they end with if one
+fails."""
 import json
 import pathlib
 import re
 import shutil
+import subprocess
 import tempfile
 import unittest
 
@@ -72,13 +74,7 @@ class SameBytes(Ranks):
             self.assertEqual(report[name], alone[name], name)
         self.assertGreaterEqual(report["bytes_read"], alone["bytes_read"])
 
-    def test_other_commands_are_of_rank_0(self):
-        for command in ("hash", "verify"):
-            ended = ranks.run_ranks(3, command, self.source)
-            self.assertEqual(ended.status, 0, ended.messages)
-            self.assertEqual(ended.output, ranks.run_alone(command, self.source))
-        ended = ranks.run_ranks(2, "diff", self.source, self.source)
-        self.assertEqual(ended.status, 0, ended.messages)
+    def test_other_commands_are_refused(self):
         ended = ranks.run_ranks(2, "inspect", self.source)
         self.assertEqual(ended.status, 2)
         self.assertIn("SW0900", ended.messages)
@@ -89,6 +85,74 @@ class SameBytes(Ranks):
         self.assertEqual(ended.output.count("--rank-timeout SECONDS  "), 1)
         ended = ranks.run_ranks(2, "--version")
         self.assertEqual(ended.output, ranks.run_alone("--version"))
+
+
+class SameAnswers(Ranks):
+    """verify, diff and hash, which all ranks do."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for target, flags in TARGETS.items():
+            ranks.run_alone("convert", cls.source, cls.place / target, *flags)
+        cls.damaged = cls.place / "damaged"
+        shutil.copytree(cls.place / "torch_dist", cls.damaged)
+        largest = max(cls.damaged.rglob("*.distcp"), key=lambda file: file.stat().st_size)
+        data = bytearray(largest.read_bytes())
+        for at in range(len(data) // 8, len(data), len(data) // 4):
+            data[at] ^= 1
+        largest.write_bytes(data)
+        cls.changed = cls.place / "changed"
+        shutil.copytree(cls.source, cls.changed)
+        weights = cls.changed / "model.safetensors"
+        data = bytearray(weights.read_bytes())
+        data[-1] ^= 1
+        data[len(data) // 2] ^= 1
+        weights.write_bytes(data)
+        cls.manifest = cls.place / "manifest.json"
+        ranks.run_alone("hash", cls.source, "--manifest", cls.manifest)
+
+    def same(self, counts, *arguments, status=0):
+        command = [ranks.PROGRAM, *map(str, arguments)]
+        alone = subprocess.run(command, capture_output=True, text=True, env=ranks.PLAIN)
+        self.assertEqual(alone.returncode, status, alone.stderr)
+        for count in counts:
+            with self.subTest(arguments=arguments, ranks=count):
+                ended = ranks.run_ranks(count, *arguments)
+                self.assertEqual(ended.status, status, ended.messages)
+                self.assertEqual(ended.output, alone.stdout)
+                told = [line for line in ended.messages.splitlines() if line.startswith("note: ")]
+                expected = [line for line in alone.stderr.splitlines() if line.startswith("note: ")]
+                self.assertEqual(told, expected)
+
+    def test_hash(self):
+        self.same((1, 2, 3), "hash", self.place / "torch_dist", "--json")
+        self.same((2,), "hash", self.place / "legacy")
+
+    def test_a_manifest_is_written_once(self):
+        path = self.place / "by-ranks.json"
+        ended = ranks.run_ranks(3, "hash", self.source, "--manifest", path)
+        self.assertEqual(ended.status, 0, ended.messages)
+        self.assertEqual(path.read_text(), self.manifest.read_text())
+
+    def test_verify(self):
+        self.same((1, 2, 3), "verify", self.place / "torch_dist", "--json")
+        self.same((3,), "verify", self.place / "legacy")
+        self.same((2,), "verify", self.source, "--against", self.manifest)
+        self.same((2,), "verify", self.changed, "--against", self.place / "hf", status=1)
+
+    def test_what_is_damaged_is_told_alike(self):
+        self.same((1, 3), "verify", self.damaged, "--json", status=1)
+
+    def test_diff(self):
+        self.same((1, 2, 3), "diff", self.source, self.changed, "--json", status=1)
+        self.same((3,), "diff", self.source, self.place / "torch_dist")
+
+    def test_an_error_of_one_rank_ends_all(self):
+        ended = ranks.run_ranks(2, "hash", self.damaged)
+        self.assertEqual(ended.status, 2)
+        self.assertIn("error[SW0314]: ", ended.messages)
+        self.assertEqual(ended.output, "")
 
 
 class Refusals(Ranks):
@@ -182,6 +246,40 @@ class Faults(Ranks):
         # Rank 0 wakes up when the job is ended, and may still remove it itself.
         self.assertRegex(ended.messages, r"remove \S+\.partial-\S+ if it is left")
         self.clear()
+
+    def test_what_only_reads(self):
+        """verify: at its beginning, and in the midst of the records."""
+        checkpoint = self.place / "read"
+        if not checkpoint.exists():
+            ranks.run_alone("convert", self.source, checkpoint, *TARGETS["torch_dist"])
+        early = {"CALL": "pread", "PATH": ".distcp", "AT": 1}
+        late = {**early, "LEAST": 100_000, "AT": 2}
+        for rank, at, kind in (
+            (1, early, "eio"),
+            (2, late, "eio"),
+            (1, late, "kill"),
+            (0, late, "exit"),
+            (1, late, "stop"),
+        ):
+            mark = self.place / "read.mark"
+            for old in (mark, mark.with_name("read.mark.turn")):
+                old.unlink(missing_ok=True)
+            fault = {"RANK": rank, "KIND": kind, **at}
+            with self.subTest(**fault):
+                more = ["--rank-timeout", RANK_TIMEOUT] if kind == "stop" else []
+                ended = ranks.run_ranks(
+                    3, "verify", checkpoint, "--threads", 1, *more, fault=fault, mark=mark
+                )
+                self.assertIsNotNone(ended.since_fault, "it came to no fault: " + ended.messages)
+                self.assertNotIn(ended.status, (0, 1))
+                self.assertEqual(ended.output, "", "a verdict without all of the reading")
+                timeout = RANK_TIMEOUT if kind == "stop" else 0
+                self.assertLess(ended.since_fault, timeout + SECONDS_TO_END)
+                if kind == "eio":
+                    self.assertIn(f"error[SW0103]: rank {rank} on ", ended.messages)
+                if kind == "stop":
+                    self.assertRegex(ended.messages, rf"error\[SW0116\]: rank {rank} on ")
+                self.assertEqual(ranks.living(str(checkpoint), within=SECONDS_TO_END), [])
 
     def test_going_on_writes_only_what_is_missing(self):
         ended = self.end_with(1, {**self.WRITE, "AT": 6}, "kill", "--resume", "--threads", "1")

@@ -14,11 +14,13 @@ namespace shardwright {
 /// Puts values one behind the other. Ranks are of one program, so this is no file format.
 class MessageWriter {
  public:
+  MessageWriter() = default;
   explicit MessageWriter(std::uint8_t kind) : bytes_(1, static_cast<char>(kind)) {}
 
   MessageWriter& number(std::uint64_t value);
   MessageWriter& text(std::string_view value);
   MessageWriter& numbers(const std::vector<std::uint32_t>& values);
+  MessageWriter& error(const Error& value);
   [[nodiscard]] std::string take() { return std::move(bytes_); }
 
  private:
@@ -35,6 +37,7 @@ class MessageReader {
   [[nodiscard]] Result<std::uint64_t> number();
   [[nodiscard]] Result<std::string> text();
   [[nodiscard]] Result<std::vector<std::uint32_t>> numbers();
+  [[nodiscard]] Result<Error> error();
 
  private:
   [[nodiscard]] Result<std::string_view> take(std::uint64_t count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/message.h"
+#include "base/message.h"
 
 #include <gtest/gtest.h>
 
@@ -16,6 +16,15 @@ TEST(Message, GivesBackWhatWasPutIn) {
   EXPECT_EQ(reader.numbers().value(), (std::vector<std::uint32_t>{1, 0xffffffff}));
   EXPECT_EQ(reader.text().value(), "");
   EXPECT_EQ(reader.number().error().code, Code::kInternal);
+}
+
+TEST(Message, HoldsAnErrorAsItIs) {
+  const std::string bytes = MessageWriter().error({Code::kIo, "a: cannot read", 5}).take();
+  MessageReader reader(bytes);
+  const Error error = reader.error().value();
+  EXPECT_EQ(error.code, Code::kIo);
+  EXPECT_EQ(error.message, "a: cannot read");
+  EXPECT_EQ(error.os_errno, 5);
 }
 
 TEST(Message, BelievesNoLengthThatIsLongerThanItself) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/message.h"
+#include "base/message.h"
 
 #include <cstring>
 
@@ -23,6 +23,12 @@ MessageWriter& MessageWriter::numbers(const std::vector<std::uint32_t>& values) 
   number(values.size());
   for (const std::uint32_t value : values) append_le(bytes_, value);
   return *this;
+}
+
+MessageWriter& MessageWriter::error(const Error& value) {
+  return number(static_cast<std::uint64_t>(value.code))
+      .number(static_cast<std::uint64_t>(value.os_errno))
+      .text(value.message);
 }
 
 Result<std::string_view> MessageReader::take(std::uint64_t count) {
@@ -57,6 +63,14 @@ Result<std::vector<std::uint32_t>> MessageReader::numbers() {
   std::vector<std::uint32_t> values(static_cast<std::size_t>(count));
   if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
+}
+
+Result<Error> MessageReader::error() {
+  Error error;
+  error.code = static_cast<Code>(SW_TRY(number()));
+  error.os_errno = static_cast<int>(SW_TRY(number()));
+  error.message = SW_TRY(text());
+  return error;
 }
 
 }  // namespace shardwright

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "comm/rank_session.h"
+#include "exec/jobs.h"
+
+namespace shardwright {
+
+/// Jobs that the ranks of a session share out: rank 0 hands them out as ranks ask for them,
+/// neighbours to one rank as long as nobody waits, and gathers what they found. Borrows the
+/// session; made and destroyed by the thread that talks.
+[[nodiscard]] std::unique_ptr<JobSharing> jobs_of_ranks(RankSession& session);
+
+/// Waits until all ranks have come so far, so that what fails on one ends all. Nothing where
+/// nobody shares.
+[[nodiscard]] Status wait_for_ranks(JobSharing* sharing);
+
+}  // namespace shardwright
