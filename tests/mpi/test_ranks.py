@@ -252,8 +252,8 @@ class Faults(Ranks):
         checkpoint = self.place / "read"
         if not checkpoint.exists():
             ranks.run_alone("convert", self.source, checkpoint, *TARGETS["torch_dist"])
-        early = {"CALL": "pread", "PATH": ".distcp", "AT": 1}
-        late = {**early, "LEAST": 100_000, "AT": 2}
+        early = {"CALL": "pread", "PATH": ".metadata", "AT": 1}
+        late = {"CALL": "pread", "PATH": ".distcp", "LEAST": 100_000, "AT": 2}
         for rank, at, kind in (
             (1, early, "eio"),
             (2, late, "eio"),
