@@ -21,7 +21,7 @@ void read_digests_of(const std::string& text) {
   directory->put(kIntegrityFile, text);
   checkpoint.directory = std::move(directory);
   Defects defects(Defects::Policy::kCollect);
-  const Result<std::size_t> right = check_integrity_file(checkpoint, 1, defects);
+  const Result<std::size_t> right = check_integrity_file(checkpoint, {}, defects);
   expect(right.has_value(), "what is wrong is collected");
   expect(*right <= 1, "only what is there can be right");
 }
