@@ -23,7 +23,7 @@ struct Block {
   Dims hf_origin;
   Dims megatron_origin;
   Dims shape;    ///< extents along the Megatron tensor's axes
-  Dims hf_axis;  ///< per Megatron axis: the HF axis it runs along, -1 where the extent is 1
+  Dims hf_axis;  ///< per Megatron axis: the HF axis it runs along, -1 where all repeat the same
   Dims hf_step;  ///< per Megatron axis: HF elements per step (2 for interleaved rows)
   /// Megatron has these HF elements in another block too, which alone counts on the way back.
   bool repeats = false;

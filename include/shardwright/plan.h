@@ -22,7 +22,7 @@ struct TensorView {
   Box box;                   ///< in the target tensor
   std::uint32_t source = 0;  ///< index into Plan::source.tensors
   Dims source_origin;        ///< one per source axis
-  Dims axis;                 ///< per target axis: a source axis, or -1 where the extent is 1
+  Dims axis;                 ///< per target axis: a source axis, or -1 where all repeat the same
   Dims step;                 ///< per target axis: source elements per step, positive
 };
 

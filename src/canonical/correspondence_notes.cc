@@ -34,4 +34,16 @@ void tell_rounded(const Correspondence& correspondence, std::vector<std::string>
                   first.name, rounded.size() - 1, torch_name(first.dtype)));
 }
 
+void tell_repeated(const Correspondence& correspondence, std::vector<std::string>& notes) {
+  std::set<std::uint32_t> repeated;
+  for (const Block& block : correspondence.blocks) {
+    if (block.repeats) repeated.insert(block.megatron);
+  }
+  if (repeated.empty()) return;
+  notes.push_back(fmt::format(
+      "{} and {} more hold rows several times that the model has once: the first of them are "
+      "written, and what training changed in the others is not",
+      correspondence.megatron[*repeated.begin()].desc.name, repeated.size() - 1));
+}
+
 }  // namespace shardwright

@@ -99,6 +99,7 @@ Status draft_megatron_as_hf(Drafting& drafting) {
   SW_TRY(check_constants(correspondence, canonical, catalog, files));
   tensors = SW_TRY(draft_to_hf(correspondence, canonical, {request.dtype, LayerKeys::kAutomatic}));
   tell_rounded(correspondence, result.notes);
+  tell_repeated(correspondence, result.notes);
   SW_TRY(restore_exact_values(correspondence, canonical, catalog, tensors, files, result.notes));
   draft_copies(correspondence.copies, tensors);
   if (!request.mtp_from.empty()) SW_TRY(take_prediction_layers_to_hf(facts, drafting));

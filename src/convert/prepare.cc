@@ -139,17 +139,31 @@ Status take_routes(const ModelFacts& facts, Drafting& drafting) {
   return check_components(drafting.result.family, drafting.parts.routes, drafting.parts.components);
 }
 
+// By name while they are few; a part that Megatron lacks (a talker) may have hundreds.
+void tell_extras_left_out(const std::vector<std::string>& names, Drafting& drafting) {
+  constexpr std::size_t kMostNamed = 8;
+  if (names.size() > kMostNamed) {
+    drafting.tell(fmt::format("{} and {} more are left out: the target has no place for them",
+                              names.front(), names.size() - 1));
+    return;
+  }
+  for (const std::string& name : names) {
+    drafting.tell(fmt::format("{} is left out: the target has no place for it", name));
+  }
+}
+
 // A Megatron model that loads strictly has no place for what Hugging Face stores beyond it, and a
 // legacy file no other.
 void finish_megatron_drafts(Drafting& drafting) {
   TargetParts& parts = drafting.parts;
   if (!drafting.traits().holds_extras) {
+    std::vector<std::string> left_out;
     std::erase_if(parts.tensors, [&](const DraftTensor& tensor) {
       if (!tensor.desc.name.starts_with(kHfExtraPrefix)) return false;
-      drafting.tell(fmt::format("{} is left out: the target has no place for it",
-                                tensor.desc.name.substr(kHfExtraPrefix.size())));
+      left_out.push_back(tensor.desc.name.substr(kHfExtraPrefix.size()));
       return true;
     });
+    tell_extras_left_out(left_out, drafting);
   }
   settle_expert_sizes(parts, drafting.result.request.parallel);
   name_for_spec(drafting.request().spec, parts.tensors);

@@ -85,7 +85,8 @@ Model random_model(Directory& directory) {
   return model;
 }
 
-// A target that reads the source with random steps, transposed or not, in one chunk.
+// A target that reads the source with random steps, transposed or not, in one chunk. All along an
+// axis may be one element.
 void add_target(Model& model) {
   const Dims& shape = model.plan.source.tensors[0].desc.shape;
   TensorView view;
@@ -93,7 +94,14 @@ void add_target(Model& model) {
   view.source_origin = {*rc::gen::inRange<std::int64_t>(0, shape[0]),
                         *rc::gen::inRange<std::int64_t>(0, shape[1])};
   view.box.origin = {0, 0};
+  const int repeated = *rc::gen::inRange(-1, 2);
   for (int axis = 0; axis < 2; ++axis) {
+    if (axis == repeated) {
+      view.axis[axis] = -1;
+      view.step.push_back(1);
+      view.box.shape.push_back(sized(4));
+      continue;
+    }
     const int s = static_cast<int>(view.axis[axis]);
     view.step.push_back(sized(3));
     view.box.shape.push_back(ceil_div(shape[s] - view.source_origin[s], view.step[axis]));
@@ -155,8 +163,8 @@ RC_GTEST_PROP(Adapted, AnyTilesAndAnyMemoryGiveTheSameBits, ()) {
   for (std::int64_t r = 0; r < whole.shape[0]; ++r) {
     for (std::int64_t c = 0; c < whole.shape[1]; ++c) {
       Dims at = view.source_origin;
-      at[static_cast<int>(view.axis[0])] += r * view.step[0];
-      at[static_cast<int>(view.axis[1])] += c * view.step[1];
+      if (view.axis[0] >= 0) at[static_cast<int>(view.axis[0])] += r * view.step[0];
+      if (view.axis[1] >= 0) at[static_cast<int>(view.axis[1])] += c * view.step[1];
       RC_ASSERT(got[static_cast<std::size_t>(r * whole.shape[1] + c)] ==
                 element(model, at[0], at[1]));
     }

@@ -89,7 +89,7 @@ Status convert_axes(const Conversion& conversion, const CopyLoops& loops, int ax
 
 Status Gather::read(const SourcePiece& piece, const Conversion& conversion,
                     std::span<const TilePart> parts) {
-  if (piece.update) return read_updated(piece, conversion, parts);
+  if (piece.update) return read_rows_updated(piece, conversion, parts);
   return read_region(piece, piece.box, conversion, parts);
 }
 
@@ -98,6 +98,24 @@ Status Gather::read_factor(const SourcePiece& factor, Dims strides, std::vector<
   for (int axis = 0; axis < strides.size(); ++axis) strides[axis] *= sizeof(float);
   const TilePart part{factor.box, reinterpret_cast<std::byte*>(values.data()), strides};
   return read_region(factor, factor.box, {factor.dtype, DType::kF32, 0.0}, std::span(&part, 1));
+}
+
+// Rows that repeat one source row each get what is added to that one.
+Status Gather::read_rows_updated(const SourcePiece& piece, const Conversion& conversion,
+                                 std::span<const TilePart> parts) {
+  const PieceUpdate& update = *piece.update;
+  for (int axis = 0; axis < piece.box.axes(); ++axis) {
+    const bool is_named = axis == update.out.axis || (update.in && axis == update.in->axis);
+    if (is_named || piece.box.shape[axis] == 1) continue;
+    SourcePiece row = piece;
+    row.box.shape[axis] = 1;
+    for (std::int64_t i = 0; i < piece.box.shape[axis]; ++i) {
+      row.box.origin[axis] = piece.box.origin[axis] + i;
+      SW_TRY(read_rows_updated(row, conversion, parts));
+    }
+    return {};
+  }
+  return read_updated(piece, conversion, parts);
 }
 
 // Blocks of the stored values become float32, get what is added to them and go to their parts with

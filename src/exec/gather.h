@@ -35,6 +35,8 @@ class Gather {
  private:
   [[nodiscard]] Status read_region(const SourcePiece& piece, const Box& region,
                                    const Conversion& conversion, std::span<const TilePart> parts);
+  [[nodiscard]] Status read_rows_updated(const SourcePiece& piece, const Conversion& conversion,
+                                         std::span<const TilePart> parts);
   [[nodiscard]] Status read_updated(const SourcePiece& piece, const Conversion& conversion,
                                     std::span<const TilePart> parts);
   /// A [count, rank] piece of a factor, as float32 with these strides in floats.

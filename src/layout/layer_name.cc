@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "layout/state_name.h"
+#include "layout/wrapped_name.h"
 
 namespace shardwright {
 namespace {
@@ -57,15 +58,20 @@ bool is_stackable(std::string_view stack) {
 
 bool is_main_stack(std::string_view stack) {
   if (const std::optional<StateName> state = split_state_name(stack)) stack = state->tensor;
-  return stack == "decoder.layers" || stack == "language_model.decoder.layers" ||
-         stack == "llava_model.language_model.decoder.layers";
+  stack = unwrapped(stack);
+  return stack == "decoder.layers" || stack == "language_model.decoder.layers";
 }
 
 bool is_in_foreign_tower(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kTowers = {"visual.", "vision_tower.", "embed_vision.",
-                                                       "audio_tower.", "embed_audio."};
+  constexpr std::array<std::string_view, 8> kTowers = {
+      "visual.",          "vision_tower.", "embed_vision.",
+      "audio_tower.",     "embed_audio.",  "vision_model.transformer.",
+      "resampler_model.", "sound_model."};
+  // Elsewhere an audio_model may be built of Megatron's own layers.
+  const std::string_view inner = unwrapped(name);
+  if (inner != name && inner.starts_with("audio_model.")) return true;
   return std::ranges::any_of(kTowers,
-                             [&](std::string_view tower) { return name.starts_with(tower); });
+                             [&](std::string_view tower) { return inner.starts_with(tower); });
 }
 
 bool is_prediction_layer(std::string_view name) {

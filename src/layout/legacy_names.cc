@@ -33,8 +33,9 @@ constexpr std::array kConvolution = {
     LegacySpelling{"mixer.conv1d_weight", "mixer.conv1d.weight"},
     LegacySpelling{"mixer.conv1d_bias", "mixer.conv1d.bias"},
 };
-constexpr std::string_view kExperts = ".mlp.experts.";
-constexpr std::string_view kCanonicalExperts = ".mlp.experts.experts.";
+// Of an MLP, or of one of the two that ERNIE 4.5 VL has in a layer.
+constexpr std::string_view kExperts = ".experts.";
+constexpr std::string_view kCanonicalExperts = ".experts.experts.";
 constexpr std::string_view kListed = "local_experts.";
 
 std::string shift_layer(std::string_view name, std::int64_t by) {
@@ -43,7 +44,7 @@ std::string shift_layer(std::string_view name, std::int64_t by) {
   return join_layer_name(layer->stack, *layer->index + by, layer->rest);
 }
 
-// What follows `.mlp.experts.`, apart from the expert's number: `local_experts.3.linear_fc1.weight`
+// What follows `.experts.`, apart from the expert's number: `local_experts.3.linear_fc1.weight`
 // and `linear_fc1.weight3` are both expert 3 of `linear_fc1.weight`.
 std::optional<std::pair<std::string, std::int64_t>> split_expert(std::string_view rest) {
   if (rest.starts_with(kListed)) {

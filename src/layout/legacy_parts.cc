@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "layout/latent_fusion.h"
 #include "layout/layer_name.h"
+#include "layout/shard_contents.h"
 #include "layout/shard_rule.h"
 
 namespace shardwright {
@@ -149,8 +150,7 @@ class Splitter {
     if (std::vector<Segment> mixer = mixer_segments(tensor, by_name_); !mixer.empty()) return mixer;
     const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
     if (!is_gated_first(tensor, by_name_)) return {{"", rows}};
-    const bool is_expert = tensor.name.find(".mlp.experts.") != std::string::npos;
-    const std::int64_t ways = ways_of(tensor.name, is_expert);
+    const std::int64_t ways = ways_of(tensor.name, is_expert_tensor(tensor.name));
     return {{"", rows / 2, 0}, {"", rows / 2, rows / 2 * ways}};
   }
 

@@ -7,14 +7,17 @@
 #include <set>
 
 #include "layout/layer_name.h"
+#include "layout/wrapped_name.h"
 
 namespace shardwright {
 namespace {
 
 // Towers have norms and layers of their own, which say nothing about the decoder's stages.
 bool is_of_language_model(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kOthers = {
-      "vision_model.", "visual.", "adapter.", "mtp.", "audio_model.", "llava_model.vision_"};
+  constexpr std::array<std::string_view, 8> kOthers = {
+      "vision_model.", "vision_projection.", "visual.", "adapter.",
+      "sound_model.",  "sound_projection.",  "mtp.",    "audio_model."};
+  name = unwrapped(name);
   return std::ranges::none_of(kOthers, [&](std::string_view o) { return name.starts_with(o); });
 }
 

@@ -62,6 +62,7 @@ constexpr std::array kRows = {
     Row{"out_proj.weight", Cut::kLast},
     Row{"multi_modal_projector.proj.weight", Cut::kFirst},
     Row{"vision_model.embedder.weight", Cut::kFirst},  // RADIO's
+    Row{"vision_model.video_embedder.weight", Cut::kFirst},
     Row{"per_layer_embedding.weight", Cut::kFirst},
     Row{"per_layer_model_proj.weight", Cut::kFirst},
 };

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <array>
 
+#include "layout/wrapped_name.h"
+
 namespace shardwright {
 
 std::string_view tower_of(std::string_view name) {
   // A model inside a wrapper has one size for all of it.
-  constexpr std::array<std::string_view, 6> kLanguage = {
-      "language_model", "llava_model", "decoder", "embedding", "output_layer", "mtp"};
+  if (unwrapped(name) != name) return {};
+  constexpr std::array<std::string_view, 5> kLanguage = {"language_model", "decoder", "embedding",
+                                                         "output_layer", "mtp"};
   const std::string_view first = name.substr(0, name.find('.'));
   return std::ranges::find(kLanguage, first) == kLanguage.end() ? first : std::string_view();
 }
@@ -39,8 +42,9 @@ std::optional<std::int64_t> tower_width(std::span<const TensorDesc> tensors,
 std::int64_t patch_cuts(const TensorDesc& tensor, std::span<const TensorDesc> tensors) {
   const bool is_patch = tensor.name.ends_with(".patch_embed.proj.weight") ||
                         tensor.name.ends_with(".patch_embed.proj.bias");
-  if (!is_patch || tensor.shape.empty()) return 1;
-  const std::optional<std::int64_t> width = tower_width(tensors, tower_of(tensor.name));
+  const std::string_view tower = tower_of(tensor.name);
+  if (!is_patch || tensor.shape.empty() || tower.empty()) return 1;
+  const std::optional<std::int64_t> width = tower_width(tensors, tower);
   if (!width) return 1;
   const std::int64_t rows = tensor.shape[0];
   return rows > 0 && rows < *width && *width % rows == 0 ? *width / rows : 1;

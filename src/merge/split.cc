@@ -27,6 +27,20 @@ bool is_quantised(DType dtype) {
          (dtype >= DType::kF8E4M3 && dtype <= DType::kF4E2M1X2);
 }
 
+// The object at a key, or at one behind another (`thinker_config.text_config`); null for none.
+const nlohmann::ordered_json* object_at(const nlohmann::ordered_json& document,
+                                        std::string_view path) {
+  const nlohmann::ordered_json* at = &document;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t dot = std::min(path.find('.', begin), path.size());
+    const auto member = at->find(path.substr(begin, dot - begin));
+    if (member == at->end() || !member->is_object()) return nullptr;
+    at = &*member;
+    begin = dot + 1;
+  }
+  return at;
+}
+
 class Splitter {
  public:
   explicit Splitter(const SplitRequest& request) : request_(request) {}
@@ -110,8 +124,8 @@ class Splitter {
     if (part.config.empty()) return {};
     const nlohmann::ordered_json document =
         SW_TRY(parse_ordered_json(source().hf_config, "config.json"));
-    const auto own = document.find(part.config);
-    if (own == document.end() || !own->is_object()) {
+    const nlohmann::ordered_json* const own = object_at(document, part.config);
+    if (own == nullptr) {
       tell(fmt::format("config.json has no {}: {} gets no config.json", part.config, part.name));
       return {};
     }

@@ -80,6 +80,10 @@ class ArgsBuilder {
     }
     if (rule.kind == RuleKind::kIndexerLayers) return apply_indexers(rule);
     if (rule.kind == RuleKind::kInverted) return apply_inverted(rule);
+    if (rule.kind == RuleKind::kEncoded) {
+      apply_encoded(rule);
+      return {};
+    }
     if (lists_kinds(rule)) return apply_kinds(rule);
     if (tells_windows(rule)) return apply_window_layers(rule);
     if (rule.kind == RuleKind::kInverseSqrt || rule.kind == RuleKind::kFraction) {
@@ -130,6 +134,12 @@ class ArgsBuilder {
                        rule.hf[0], to_string(value), rule.args[0]));
     }
     set(rule.args[0], std::move(value));
+  }
+
+  void apply_encoded(const ConfigRule& rule) {
+    const ArgValue* found = first_set(hf_, rule.hf);
+    const auto* list = found == nullptr ? nullptr : std::get_if<std::string>(found);
+    if (list != nullptr) set(rule.args[0], fmt::format("{{\"{}\": {}}}", rule.hf[0], *list));
   }
 
   [[nodiscard]] Status check_alike(const ConfigRule& rule) const {

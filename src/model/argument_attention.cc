@@ -29,12 +29,15 @@ class GroupedAttention {
     const bool is_told_none = !groups_ && stated.named({"num_query_groups"});
     if (is_grouped_ == false || is_told_none) groups_ = heads_;
     is_gated_ = stated.flag("attention_output_gate");
+    sliding_heads_ = stated.number({"sliding_attention_setting.num_attention_heads"});
   }
 
   void check(const Layer& layer) {
     const TensorDesc* const projection = matrix(layer, "self_attention.linear_proj.weight");
     const TensorDesc* const fused = matrix(layer, "self_attention.linear_qkv.weight");
     if (projection == nullptr || fused == nullptr || !heads_ || !channels_) return;
+    // Step 3.5 has layers with heads of their own.
+    if (sliding_heads_ && *sliding_heads_ * *channels_ == columns_of(projection)) return;
     check_channels(layer, columns_of(projection));
     stated_.hold("num_attention_heads");
     stated_.hold("kv_channels");
@@ -96,6 +99,7 @@ class GroupedAttention {
   Number heads_;
   Number channels_;
   Number groups_;
+  Number sliding_heads_;
   std::optional<bool> is_grouped_;
   std::optional<bool> is_gated_;
 };

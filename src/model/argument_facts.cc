@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "layout/layer_name.h"
+#include "layout/wrapped_name.h"
 
 namespace shardwright {
 namespace {
@@ -17,15 +17,9 @@ constexpr std::int64_t kMostSize = std::int64_t{1} << 30;
 }  // namespace
 
 LanguageTensors::LanguageTensors(std::span<const TensorDesc> canonical) {
-  // Of a multimodal model, and of one inside a wrapper of Megatron-Bridge's.
-  constexpr std::array<std::string_view, 2> kLanguages = {"language_model.",
-                                                          "llava_model.language_model."};
   std::string_view language;
-  for (const std::string_view prefix : kLanguages) {
-    if (std::ranges::any_of(
-            canonical, [&](const TensorDesc& tensor) { return tensor.name.starts_with(prefix); })) {
-      language = prefix;
-    }
+  for (const TensorDesc& tensor : canonical) {
+    if (language.empty()) language = language_prefix(tensor.name);
   }
   for (const TensorDesc& tensor : canonical) {
     std::string_view name = tensor.name;

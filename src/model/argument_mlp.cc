@@ -11,7 +11,16 @@ namespace {
 using Layer = LanguageTensors::Layer;
 using Number = std::optional<std::int64_t>;
 
-constexpr std::string_view kRouter = "mlp.router.weight";
+// The second is that of ERNIE 4.5 VL's experts for text.
+constexpr std::array<std::string_view, 2> kRouters = {"mlp.router.weight",
+                                                      "mlp.text_moe_layer.router.weight"};
+
+const TensorDesc* router_of(const Layer& layer) {
+  for (const std::string_view name : kRouters) {
+    if (const auto found = layer.find(name); found != layer.end()) return found->second;
+  }
+  return nullptr;
+}
 
 // Megatron has a flag for each gated activation, forks have more: `geglu`, `reglu`.
 constexpr std::array<std::string_view, 5> kGates = {"swiglu", "gated_linear_unit", "quick_geglu",
@@ -105,7 +114,7 @@ class Widths {
 void check_experts(const LanguageTensors& model, StatedArguments& stated) {
   const std::optional<std::string_view> name = stated.named({"num_experts", "num_moe_experts"});
   const Number experts = stated.number({"num_experts", "num_moe_experts"});
-  const TensorDesc* const router = model.in_some_layer({kRouter});
+  const TensorDesc* const router = model.in_some_layer({kRouters[0], kRouters[1]});
   if (!name) return;
   if (router == nullptr) {
     const bool has_mlp = model.in_some_layer({"mlp.linear_fc2.weight"}) != nullptr;
@@ -115,9 +124,9 @@ void check_experts(const LanguageTensors& model, StatedArguments& stated) {
     stated.contradict(*name, shown_by(*router) + " is there");
   } else {
     for (const auto& [number, layer] : model.layers()) {
-      const auto found = layer.find(kRouter);
-      if (found == layer.end() || found->second->shape.empty()) continue;
-      stated.expect(*name, experts, found->second->shape[0], *found->second);
+      const TensorDesc* const own = router_of(layer);
+      if (own == nullptr || own->shape.empty()) continue;
+      stated.expect(*name, experts, own->shape[0], *own);
     }
   }
   const Number shared = stated.number({"moe_shared_expert_intermediate_size"});
@@ -131,7 +140,8 @@ void check_experts(const LanguageTensors& model, StatedArguments& stated) {
 void check_frequency(const LanguageTensors& model, StatedArguments& stated) {
   constexpr std::string_view kName = "moe_layer_freq";
   const ArgValue* const frequency = stated.find(kName);
-  if (frequency == nullptr || hybrid_pattern(stated) || model.in_some_layer({kRouter}) == nullptr) {
+  if (frequency == nullptr || hybrid_pattern(stated) ||
+      model.in_some_layer({kRouters[0], kRouters[1]}) == nullptr) {
     return;
   }
   const auto* list = std::get_if<std::vector<std::int64_t>>(frequency);
@@ -148,7 +158,7 @@ void check_frequency(const LanguageTensors& model, StatedArguments& stated) {
     return;
   }
   for (const auto& [index, layer] : model.layers()) {
-    const bool has_experts = layer.contains(kRouter);
+    const bool has_experts = router_of(layer) != nullptr;
     if (!has_experts && !layer.contains("mlp.linear_fc2.weight")) continue;
     const bool should =
         list != nullptr ? (*list)[static_cast<std::size_t>(index)] != 0 : index % *number == 0;

@@ -25,7 +25,15 @@ constexpr std::size_t kMaxConfigNesting = 24;
 // Extents beyond this are no model's and would only let products overflow.
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
 
+/// Lists of objects are kept as they are written; hf_config_text() writes such a text as a list.
+constexpr std::string_view kListOfObjects = "[{";
+
 std::optional<ArgValue> list_value(const nlohmann::json& list) {
+  const auto is_object = [](const nlohmann::json& element) { return element.is_object(); };
+  if (!list.empty() && std::ranges::all_of(list, is_object)) {
+    constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
+    return ArgValue{list.dump(-1, ' ', false, kReplace)};
+  }
   const auto is_text = [](const nlohmann::json& element) { return element.is_string(); };
   if (!list.empty() && std::ranges::all_of(list, is_text)) {
     return ArgValue{list.get<std::vector<std::string>>()};
@@ -165,6 +173,13 @@ ArgValue side_of(const ArgValue& value) {
   return is_square ? ArgValue{sides->front()} : value;
 }
 
+/// The entry of that number of a list of numbers.
+std::optional<ArgValue> entry_of(const ArgValue& value, std::size_t number) {
+  const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value);
+  if (numbers == nullptr || number >= numbers->size()) return std::nullopt;
+  return ArgValue{(*numbers)[number]};
+}
+
 /// What all entries `key.ANY.rest` are, for the name `key.*.rest`; nothing where they differ.
 std::optional<ArgValue> common_value(const Arguments& values, std::string_view name) {
   const std::size_t star = name.find('*');
@@ -182,7 +197,8 @@ std::optional<ArgValue> common_value(const Arguments& values, std::string_view n
 }
 
 /// The value of that name; of `key.*.rest` that of all such entries; of `name.length` how long the
-/// list or text is, of `name.side` the number of a list of equal ones.
+/// list or text is, of `name.side` the number of a list of equal ones, of `name.1` its second
+/// entry.
 std::optional<ArgValue> size_value(const Arguments& values, std::string_view name) {
   if (const ArgValue* value = find_set(values, name)) return *value;
   if (name.find(".*.") != std::string_view::npos) return common_value(values, name);
@@ -190,6 +206,9 @@ std::optional<ArgValue> size_value(const Arguments& values, std::string_view nam
   const std::size_t dot = name.rfind('.');
   const ArgValue* value = find_set(values, name.substr(0, dot));
   if (value == nullptr) return std::nullopt;
+  if (const std::optional<std::size_t> number = entry_number(name)) {
+    return entry_of(*value, *number);
+  }
   return name.substr(dot) == ".side" ? side_of(*value) : length_of(*value);
 }
 
@@ -295,8 +314,11 @@ Result<HfConfig> read_hf_config(std::string_view json) {
   config.values.erase("architectures");  // a name of the file, no setting of the model
   SW_TRY(add_rope_values("", config.values));
   for (const auto& [key, value] : root.items()) {
-    if (value.is_object() && key.ends_with("_config")) {
-      SW_TRY(add_rope_values(key + ".", config.values));
+    if (!value.is_object() || !key.ends_with("_config")) continue;
+    SW_TRY(add_rope_values(key + ".", config.values));
+    for (const auto& [inner, part] : value.items()) {
+      if (!part.is_object() || !inner.ends_with("_config")) continue;
+      SW_TRY(add_rope_values(key + "." + inner + ".", config.values));
     }
   }
   if (const auto* type = find_set(config.values, "model_type")) {
@@ -374,6 +396,12 @@ namespace {
 
 struct JsonWriter {
   nlohmann::json operator()(std::monostate) const { return nullptr; }
+  nlohmann::json operator()(const std::string& text) const {
+    if (!text.starts_with(kListOfObjects)) return text;
+    const Result<nlohmann::json> list =
+        parse_json(text, "config.json", JsonLimits{kMaxConfigBytes, kMaxConfigNesting});
+    return list ? *list : nlohmann::json(text);
+  }
   nlohmann::json operator()(const auto& value) const { return value; }
 };
 
@@ -388,9 +416,8 @@ bool has_plain_rope(const Arguments& values, const std::string& section) {
 /// Where a path of ours is written; empty for what the plain rotary embedding does not need.
 std::string written_path(const std::string& path, const Arguments& values) {
   constexpr std::string_view kRope = "rope.";
-  const std::size_t dot = path.find('.');
-  const bool is_nested = dot != std::string::npos && path.substr(dot + 1).starts_with(kRope);
-  const std::string section = is_nested ? path.substr(0, dot + 1) : std::string();
+  const std::size_t rope = path.rfind("." + std::string(kRope));
+  const std::string section = rope == std::string::npos ? "" : path.substr(0, rope + 1);
   const std::string key = path.substr(section.size());
   if (!key.starts_with(kRope)) return path;
   if (key == "rope.theta") return section + "rope_theta";

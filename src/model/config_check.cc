@@ -23,6 +23,7 @@ class NumberedLayers {
  public:
   explicit NumberedLayers(std::span<const TensorDesc> hf) {
     for (const TensorDesc& tensor : hf) {
+      if (tensor.name.starts_with("talker.")) continue;  // what speaks beside a thinker
       for (const std::string_view name : kEmbeddings) {
         if (!tensor.name.ends_with(name) || tensor.shape.size() != 2) continue;
         const std::size_t at = tensor.name.size() - name.size();
@@ -76,7 +77,8 @@ class ConfigCheck {
   ConfigCheck(const HfConfig& config, std::span<const TensorDesc> hf)
       : values_(config.values), layers_(hf) {
     for (const auto& [path, value] : values_) {
-      for (const std::string_view section : {"text_config.", "llm_config.", "language_config."}) {
+      for (const std::string_view section :
+           {"text_config.", "llm_config.", "language_config.", "thinker_config.text_config."}) {
         if (path.starts_with(section)) section_ = section;
       }
     }
@@ -198,8 +200,11 @@ class ConfigCheck {
     // Queries may come with as many gates.
     const std::int64_t rows = *heads * *channels;
     check("num_attention_heads", "self_attn.q_proj.weight", 0, rows, rows * 2);
-    const Number groups = stated("num_key_value_heads");
-    check("num_key_value_heads", "self_attn.k_proj.weight", 0, groups.value_or(*heads) * *channels,
+    // Where a search has shaped the layers (Llama-Nemotron), each has groups of its own.
+    if (find_set(values_, path_of("block_configs")) != nullptr) return;
+    const std::string_view key =
+        stated("num_attention_groups") ? "num_attention_groups" : "num_key_value_heads";
+    check(key, "self_attn.k_proj.weight", 0, stated(key).value_or(*heads) * *channels,
           std::nullopt);
   }
 

@@ -82,6 +82,37 @@ TEST(ConfigCheck, TakesTheWidthOfDenseLayersFromTheirOwnKey) {
               ElementsAre("dense_intermediate_size"));
 }
 
+TEST(ConfigCheck, KnowsOtherWordsForGroups) {
+  HfConfig config = unknown_config();
+  config.values.erase("num_key_value_heads");
+  config.values["num_attention_groups"] = std::int64_t{2};
+  const std::vector<TensorDesc> tensors = sample().llama(false, false);
+  EXPECT_THAT(contradicted_config(config, tensors), IsEmpty());
+  config.values["num_attention_groups"] = std::int64_t{1};
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)), ElementsAre("num_attention_groups"));
+  config.values.erase("num_attention_groups");
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)), ElementsAre("num_key_value_heads"));
+  config.values["block_configs"] = std::string("[{}]");
+  EXPECT_THAT(contradicted_config(config, tensors), IsEmpty()) << "each layer has its own";
+}
+
+TEST(ConfigCheck, ReadsAThinkersSection) {
+  HfConfig config;
+  for (const auto& [key, value] : unknown_config().values) {
+    config.values["thinker_config.text_config." + key] = value;
+  }
+  std::vector<TensorDesc> tensors;
+  for (TensorDesc tensor : sample().llama(false, false)) {
+    tensor.name = "thinker." + tensor.name;
+    tensors.push_back(tensor);
+  }
+  tensors.push_back({"talker.model.embed_tokens.weight", DType::kBF16, {3, 4}});
+  EXPECT_THAT(contradicted_config(config, tensors), IsEmpty());
+  config.values["thinker_config.text_config.hidden_size"] = std::int64_t{12};
+  EXPECT_THAT(keys_of(contradicted_config(config, tensors)),
+              Contains("thinker_config.text_config.hidden_size"));
+}
+
 TEST(ConfigCheck, FindsNumbersThatNoModelHas) {
   for (const std::int64_t absurd :
        {std::int64_t{-3}, std::int64_t{0}, std::int64_t{1'000'000'000'000'000'000}}) {

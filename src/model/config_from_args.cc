@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/fail.h"
+#include "codec/json_text.h"
 #include "model/config.h"
 #include "model/config_rules.h"
 #include "model/config_values.h"
@@ -17,6 +19,8 @@ namespace {
 
 using RuleKind = ConfigRule::Kind;
 using Pattern = std::vector<std::int64_t>;
+
+constexpr JsonLimits kEncodedLimits{std::uint64_t{4} << 20, 64};
 
 /// Builds config.json. Its conditions are asked of what was built so far.
 class ConfigBuilder {
@@ -85,6 +89,7 @@ class ConfigBuilder {
       apply_inverted(rule);
       return {};
     }
+    if (rule.kind == RuleKind::kEncoded) return apply_encoded(rule);
     if (rule.size) {
       const Scope scope{sizes_.sizes, {}};
       const std::int64_t size = SW_TRY(rule.size->evaluate(scope));
@@ -94,6 +99,21 @@ class ConfigBuilder {
     } else {
       apply_pair(rule);
     }
+    return {};
+  }
+
+  Status apply_encoded(const ConfigRule& rule) {
+    const ArgValue* found = first_set(args_, rule.args);
+    const auto* text = found == nullptr ? nullptr : std::get_if<std::string>(found);
+    if (text == nullptr) return {};
+    const nlohmann::json encoded =
+        SW_TRY(parse_json(*text, "argument " + rule.args[0], kEncodedLimits));
+    const auto list = encoded.find(rule.hf[0]);
+    if (list == encoded.end() || !list->is_array()) {
+      note(fmt::format("{} has no list {}", rule.args[0], rule.hf[0]));
+      return {};
+    }
+    set(rule.hf[0], ArgValue{list->dump()}, false);
     return {};
   }
 

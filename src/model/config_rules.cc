@@ -91,8 +91,16 @@ Result<std::optional<std::int64_t>> listed_layers(const ConfigRule& rule, const 
 }
 
 bool is_of_a_list(std::string_view name) {
-  return name.ends_with(".length") || name.ends_with(".side") ||
+  return name.ends_with(".length") || name.ends_with(".side") || entry_number(name) ||
          name.find(".*.") != std::string_view::npos;
+}
+
+std::optional<std::size_t> entry_number(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot + 2 != name.size()) return std::nullopt;
+  const char digit = name.back();
+  if (digit < '0' || digit > '9') return std::nullopt;
+  return static_cast<std::size_t>(digit - '0');
 }
 
 bool tells_experts(const ConfigRule& rule) {

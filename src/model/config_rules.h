@@ -36,9 +36,12 @@ namespace shardwright {
 /// layers_of.
 [[nodiscard]] Result<std::optional<std::int64_t>> listed_layers(const ConfigRule& rule,
                                                                 const ModelSizes& sizes);
-/// Whether a name asks for the length of a list, or the side of a square, which are not written:
-/// the list is.
+/// Whether a name asks for the length of a list, the side of a square or an entry, which are not
+/// written: the list is.
 [[nodiscard]] bool is_of_a_list(std::string_view name);
+
+/// Which entry of a list a name asks for (`moe_intermediate_size.1`: 1); nullopt for other names.
+[[nodiscard]] std::optional<std::size_t> entry_number(std::string_view name);
 
 /// The number of layers, for lists with an entry per layer. Errors: kLimit, kConfigMissing.
 [[nodiscard]] Result<std::int64_t> layers_of(const ModelSizes& sizes);

@@ -58,26 +58,27 @@ Result<std::vector<std::vector<Binding>>> turns_of(const Mapping& mapping, const
   return turns;
 }
 
-/// The HF shape that a renaming rule states; nothing where it does not say. Forms of a model that
-/// have the same names are told apart by it.
-std::optional<Dims> stated_hf_shape(const Rule& rule, const Scope& scope) {
+/// The shape that a renaming rule states of its tensor on one side; nothing where it does not say.
+/// Forms of a model that have the same names are told apart by it.
+std::optional<Dims> stated_shape(const Rule& rule, const Scope& scope, Side side) {
   const bool says = std::holds_alternative<Rename>(rule.transform) && rule.stack.empty() &&
                     !rule.vocabulary && !rule.shape.empty();
   if (!says) return std::nullopt;
+  const bool is_permuted = side == Side::kHf && !rule.permute.empty();
   Dims shape = Dims::filled(static_cast<int>(rule.shape.size()), 0);
   for (int axis = 0; axis < shape.size(); ++axis) {
     const Result<std::int64_t> extent = rule.shape[static_cast<std::size_t>(axis)].evaluate(scope);
-    const std::int64_t hf_axis = rule.permute.empty() ? axis : rule.permute[axis];
-    if (!extent || hf_axis >= shape.size()) return std::nullopt;
-    shape[static_cast<int>(hf_axis)] = *extent;
+    const std::int64_t at = is_permuted ? rule.permute[axis] : axis;
+    if (!extent || at >= shape.size()) return std::nullopt;
+    shape[static_cast<int>(at)] = *extent;
   }
   return shape;
 }
 
-/// Whether a tensor is what a rule states of its only HF tensor.
-bool fits_shapes(const Rule& rule, const Scope& scope, const TensorDesc& hf) {
-  const std::optional<Dims> shape = stated_hf_shape(rule, scope);
-  return !shape || *shape == hf.shape;
+/// Whether a tensor of that side is what a rule states of its only one.
+bool fits_shapes(const Rule& rule, const Scope& scope, const TensorDesc& tensor, Side side) {
+  const std::optional<Dims> shape = stated_shape(rule, scope, side);
+  return !shape || *shape == tensor.shape;
 }
 
 }  // namespace
@@ -201,7 +202,7 @@ Status Selector::visit_rule(const Rule& rule, const Bindings& bindings, Selectio
     for (const std::string& name : names) {
       if (const TensorDesc* tensor = present_.find(name)) {
         ++present;
-        if (!fits_shapes(rule, scope, *tensor)) ++selection.misfits;
+        if (!fits_shapes(rule, scope, *tensor, Side::kHf)) ++selection.misfits;
       } else {
         missing.push_back(name);
       }
@@ -209,8 +210,10 @@ Status Selector::visit_rule(const Rule& rule, const Bindings& bindings, Selectio
   } else {
     SW_TRY(spend(rule.megatron.size()));
     for (std::size_t part = 0; part < rule.megatron.size(); ++part) {
-      if (SW_TRY(find_megatron(rule, part, scope, present_)) != nullptr) {
+      const TensorDesc* tensor = SW_TRY(find_megatron(rule, part, scope, present_));
+      if (tensor != nullptr) {
         ++present;
+        if (!fits_shapes(rule, scope, *tensor, Side::kMegatron)) ++selection.misfits;
       } else {
         missing.push_back(SW_TRY(rule.megatron[part].render(scope)));
       }
@@ -278,7 +281,7 @@ Result<std::size_t> Selector::wanted_names(const Selection& option) const {
     const Scope scope{sizes_, instance.bindings};
     for (const std::string& name : names) {
       const TensorDesc* tensor = wanted_->find(name);
-      if (tensor != nullptr && fits_shapes(*instance.rule, scope, *tensor)) ++count;
+      if (tensor != nullptr && fits_shapes(*instance.rule, scope, *tensor, Side::kHf)) ++count;
     }
   }
   return count;

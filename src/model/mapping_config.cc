@@ -166,11 +166,12 @@ Result<ConfigRule::Kind> parse_kind(const JsonNode& node) {
   if (kind == "expert_types") return Kind::kExpertTypes;
   if (kind == "indexer_layers") return Kind::kIndexerLayers;
   if (kind == "inverted") return Kind::kInverted;
+  if (kind == "encoded") return Kind::kEncoded;
   return named->invalid(
       fmt::format("'{}'", kind),
       "pair, window, dense_first, sparse_step, alike, window_layers, "
       "window_pattern, listed, inverse_sqrt, fraction, expert_range, "
-      "expert_numbers, expert_types, indexer_layers, inverted, linear_attention or "
+      "expert_numbers, expert_types, indexer_layers, inverted, encoded, linear_attention or "
       "block_pattern");
 }
 

@@ -145,6 +145,7 @@ struct ConfigRule {
     kWindowPattern,    ///< the same, and Megatron says how the two kinds alternate
     kInverseSqrt,      ///< Megatron has one over the square root of HF's number
     kFraction,         ///< Megatron has HF's number as a fraction of `size`
+    kEncoded,          ///< Megatron has JSON text of an object with HF's list of objects
   };
   std::string name;
   Kind kind = Kind::kPair;

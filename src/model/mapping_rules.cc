@@ -128,11 +128,11 @@ Status parse_traits(Rule& rule, const JsonNode& node, const RulePrefix& prefix,
 }  // namespace
 
 Result<Rule> parse_rule(const JsonNode& node, const RulePrefix& prefix, const KnownNames& known) {
-  SW_TRY(node.only({"megatron",   "hf",       "transform",   "aliases", "optional",
-                    "vocabulary", "dtype",    "add",         "permute", "shape",
-                    "if",         "unless",   "axis",        "extents", "heads",
-                    "groups",     "head_dim", "output_gate", "count",   "side",
-                    "parts",      "ways",     "value",       "absent",  "unused"}));
+  SW_TRY(node.only({"megatron", "hf",      "transform", "aliases", "optional", "vocabulary",
+                    "dtype",    "add",     "permute",   "shape",   "if",       "unless",
+                    "axis",     "extents", "heads",     "groups",  "head_dim", "output_gate",
+                    "count",    "side",    "parts",     "ways",    "value",    "absent",
+                    "unused",   "observed"}));
   Rule rule;
   rule.path = node.path();
   const JsonNode megatron = SW_TRY(node.at("megatron"));

@@ -154,24 +154,30 @@ Result<ParsedTransform> parse_qkv(const Context& context, const JsonNode& hf) {
   const SizeExpr dim = SW_TRY(context.expr_or(context.node, "head_dim", "head_dim"));
   const SizeExpr one = SW_TRY(expr("1"));
   const SizeExpr zero = SW_TRY(expr("0"));
+  if (SW_TRY(flag_or(context.node, "observed", false))) {
+    if (grouped.packed || !absent.roles.empty()) {
+      return context.node.invalid("'observed'", "it where q, k and v have a tensor each");
+    }
+    grouped.counted_heads = heads;
+  }
   const std::string shared = heads.text() + " / " + grouped.count.text();
   const bool gated = SW_TRY(flag_or(context.node, "output_gate", false));
   if (gated) {
     // Each query head's rows are followed by its gate's; Megatron keeps a group's heads together.
     const SizeExpr per_group = SW_TRY(expr(shared));
     const SizeExpr twice = SW_TRY(expr("2 * " + dim.text()));
-    grouped.parts.push_back(GroupPart{0, dim, per_group, twice, zero});
-    grouped.parts.push_back(GroupPart{0, dim, per_group, twice, dim});
+    grouped.parts.push_back(GroupPart{0, dim, per_group, twice, zero, one});
+    grouped.parts.push_back(GroupPart{0, dim, per_group, twice, dim, one});
   } else {
     const SizeExpr rows = SW_TRY(expr(shared + " * " + dim.text()));
-    grouped.parts.push_back(GroupPart{0, rows, one, rows, zero});
+    grouped.parts.push_back(GroupPart{0, rows, one, rows, zero, one});
   }
   for (const std::string_view role : {"k", "v"}) {
     const std::string* const source = absent.of(role);
     const bool repeats = source != nullptr && !source->empty();
     const std::string_view from = repeats ? std::string_view(*source) : role;
     const auto place = std::ranges::find(kQkvRoles, from) - kQkvRoles.begin();
-    grouped.parts.push_back(GroupPart{static_cast<int>(place), dim, one, dim, zero, repeats,
+    grouped.parts.push_back(GroupPart{static_cast<int>(place), dim, one, dim, zero, one, repeats,
                                       source != nullptr && source->empty()});
   }
   parsed.transform = std::move(grouped);
@@ -199,7 +205,7 @@ Result<ParsedTransform> parse_grouped(const Context& context, const JsonNode& hf
     return list.invalid(fmt::format("{} parts", parts.size()), fmt::format("1 to {}", kMaxParts));
   }
   for (const JsonNode& part : parts) {
-    SW_TRY(part.only({"role", "rows", "repeat", "stride", "offset"}));
+    SW_TRY(part.only({"role", "rows", "repeat", "stride", "offset", "copies"}));
     const JsonNode role_node = SW_TRY(part.at("role"));
     const std::string role = SW_TRY(role_node.text());
     auto found = std::ranges::find(roles, role);
@@ -220,6 +226,10 @@ Result<ParsedTransform> parse_grouped(const Context& context, const JsonNode& hf
     result.repeat = SW_TRY(context.expr_or(part, "repeat", "1"));
     result.stride = SW_TRY(context.expr_or(part, "stride", result.rows.text()));
     result.offset = SW_TRY(context.expr_or(part, "offset", "0"));
+    result.copies = SW_TRY(context.expr_or(part, "copies", "1"));
+    if (part.find("copies") && (grouped.dealt || context.node.find("permute"))) {
+      return part.invalid("'copies'", "none where 'megatron' names the parts, or beside 'permute'");
+    }
     grouped.parts.push_back(std::move(result));
   }
   const auto unused = std::ranges::find(used, false);
@@ -260,7 +270,8 @@ Result<ParsedTransform> parse_unit_axis(const Context& context, int axis) {
 Result<ParsedTransform> parse_named_transform(const Context& context, std::string_view kind) {
   const JsonNode megatron = SW_TRY(context.node.at("megatron"));
   const bool is_dealt = kind == "grouped" && megatron.is_object();
-  if (kind != "split" && !is_dealt) SW_TRY(expect_single(megatron, kind));
+  const bool is_cut = kind == "split" || kind == "unstack";
+  if (!is_cut && !is_dealt) SW_TRY(expect_single(megatron, kind));
   if (kind == "constant") return parse_constant(context);
   const JsonNode hf = SW_TRY(context.node.at("hf"));
   if ((kind == "qkv" || kind == "grouped") && !hf.is_text() && !hf.is_object()) {
@@ -274,6 +285,13 @@ Result<ParsedTransform> parse_named_transform(const Context& context, std::strin
     return ParsedTransform{Concat{axis, SW_TRY(extents_of(context, count))}, {}, {}};
   }
   SW_TRY(expect_single(hf, kind));
+  if (kind == "unstack") {
+    SW_TRY(expect_several(megatron, kind));
+    if (const auto permute = context.node.find("permute")) {
+      return permute->invalid("'permute'", "none: the transform is unstack");
+    }
+    return ParsedTransform{Unstack{axis}, {}, {}};
+  }
   if (kind == "split") {
     const std::size_t count = SW_TRY(expect_several(megatron, kind));
     return ParsedTransform{Split{axis, SW_TRY(extents_of(context, count))}, {}, {}};
@@ -303,11 +321,12 @@ struct TransformFields {
 
 Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& known,
                                         const std::vector<std::string>& loops) {
-  const std::array<TransformFields, 9> kinds{
+  const std::array<TransformFields, 10> kinds{
       {{"rename", {}},
        {"concat", {"axis", "extents"}},
        {"split", {"axis", "extents"}},
-       {"qkv", {"heads", "groups", "head_dim", "output_gate", "absent"}},
+       {"unstack", {"axis"}},
+       {"qkv", {"heads", "groups", "head_dim", "output_gate", "absent", "observed"}},
        {"grouped", {"count", "parts"}},
        {"interleaved", {"axis", "ways"}},
        {"swapped", {"axis"}},
@@ -319,8 +338,8 @@ Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& 
   const auto entry = std::ranges::find(kinds, kind, &TransformFields::kind);
   if (entry == kinds.end()) {
     return named->invalid(fmt::format("'{}'", kind),
-                          "rename, concat, split, qkv, grouped, interleaved, swapped, unit_axis or "
-                          "constant");
+                          "rename, concat, split, unstack, qkv, grouped, interleaved, swapped, "
+                          "unit_axis or constant");
   }
   for (const TransformFields& other : kinds) {
     for (const std::string_view field : other.fields) {

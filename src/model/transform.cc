@@ -109,8 +109,11 @@ struct GroupSizes {
     std::int64_t repeat = 0;
     std::int64_t stride = 0;
     std::int64_t offset = 0;
+    std::int64_t copies = 1;
     bool repeats = false;
     bool is_absent = false;
+
+    [[nodiscard]] std::int64_t megatron_rows() const { return repeat * rows * copies; }
   };
   std::int64_t count = 0;
   std::int64_t group_rows = 0;  // Megatron rows of one group
@@ -141,17 +144,26 @@ Result<GroupSizes> group_sizes(const Grouped& grouped, const Scope& scope) {
   sizes.count = SW_TRY(group_number(grouped.count, 1, scope));
   std::int64_t runs = 0;
   for (const GroupPart& part : grouped.parts) {
-    GroupSizes::Part numbers{part.source, 0, 0, 0, 0, part.repeats, part.is_absent};
+    GroupSizes::Part numbers{part.source, 0, 0, 0, 0, 1, part.repeats, part.is_absent};
     numbers.rows = SW_TRY(group_number(part.rows, 1, scope));
     numbers.repeat = SW_TRY(group_number(part.repeat, 1, scope));
     numbers.stride = SW_TRY(group_number(part.stride, 1, scope));
     numbers.offset = SW_TRY(group_number(part.offset, 0, scope));
+    numbers.copies = SW_TRY(group_number(part.copies, 1, scope));
+    if (numbers.copies > 1 && numbers.rows != 1) {
+      return mismatch(fmt::format("{} rows with copies", numbers.rows), "one");
+    }
+    // Products of three such numbers may not fit.
+    if (numbers.repeat > kMaxGroupNumber / numbers.rows / numbers.copies) {
+      return fail(Code::kLimit, "'{}': found too many rows in one group, expected at most {}",
+                  part.rows.text(), kMaxGroupNumber);
+    }
     if (numbers.offset + numbers.rows > numbers.stride) {
       return mismatch(fmt::format("{} rows at {}", numbers.rows, numbers.offset),
                       fmt::format("them inside a stride of {}", numbers.stride));
     }
-    sizes.group_rows += numbers.repeat * numbers.rows;
-    runs += numbers.repeat;
+    sizes.group_rows += numbers.megatron_rows();
+    runs += numbers.copies > 1 ? 2 * numbers.repeat : numbers.repeat;
     sizes.parts.push_back(numbers);
     if (part.is_absent) continue;
     const auto source = static_cast<std::size_t>(part.source);
@@ -181,6 +193,16 @@ Status check_rows(const Dims& shape, std::int64_t rows, std::string_view what) {
                   fmt::format("{} rows in {}", rows, what));
 }
 
+/// The rows behind a single one that repeat it.
+Piece further_copies(Piece piece, std::int64_t count) {
+  piece.repeats = true;
+  piece.megatron_origin[0] += 1;
+  piece.shape[0] = count;
+  piece.hf_axis.push_back(-1);
+  for (int axis = 1; axis < piece.shape.size(); ++axis) piece.hf_axis.push_back(axis);
+  return piece;
+}
+
 std::vector<Piece> grouped_pieces(const Grouped& grouped, const GroupSizes& sizes,
                                   const Dims& megatron) {
   std::vector<std::int64_t> section(sizes.source_rows.size(), 0);  // where a packed section starts
@@ -192,7 +214,7 @@ std::vector<Piece> grouped_pieces(const Grouped& grouped, const GroupSizes& size
   for (std::int64_t group = 0; group < sizes.count; ++group) {
     for (const GroupSizes::Part& part : sizes.parts) {
       if (part.is_absent) {
-        at += part.repeat * part.rows;
+        at += part.megatron_rows();
         continue;
       }
       const auto source = static_cast<std::size_t>(part.source);
@@ -205,14 +227,41 @@ std::vector<Piece> grouped_pieces(const Grouped& grouped, const GroupSizes& size
         piece.repeats = part.repeats;
         at += part.rows;
         pieces.push_back(piece);
+        if (part.copies == 1) continue;
+        pieces.push_back(further_copies(piece, part.copies - 1));
+        at += part.copies - 1;
       }
     }
   }
   return pieces;
 }
 
+/// The groups of one layer's attention, where layers differ: those that its keys, or its queries,
+/// keys and values together, have rows for.
+Result<std::int64_t> counted_groups(const Grouped& grouped, std::span<const Dims> hf,
+                                    std::span<const Dims> megatron, const Scope& scope) {
+  const GroupPart& keys = grouped.parts[1];
+  const std::int64_t width = SW_TRY(group_number(keys.rows, 1, scope));
+  const std::int64_t heads = SW_TRY(group_number(*grouped.counted_heads, 1, scope));
+  const Dims& shape = megatron.empty() ? hf[static_cast<std::size_t>(keys.source)] : megatron[0];
+  SW_TRY(check_axis(shape, 0));
+  const std::int64_t key_rows =
+      megatron.empty() ? shape[0] : (shape[0] - std::min(shape[0], heads * width)) / 2;
+  if (key_rows < width || key_rows % width != 0 || heads % (key_rows / width) != 0) {
+    return mismatch(fmt::format("shape {}", to_string(shape)),
+                    fmt::format("keys of a number of heads that divides {}", heads));
+  }
+  return key_rows / width;
+}
+
 Result<Lowered> lower_grouped(const Grouped& grouped, std::vector<Dims> hf,
-                              std::vector<Dims> megatron, const Scope& scope) {
+                              std::vector<Dims> megatron, const Scope& given) {
+  std::vector<Binding> bindings(given.bindings.begin(), given.bindings.end());
+  if (grouped.counted_heads) {
+    const std::int64_t groups = SW_TRY(counted_groups(grouped, hf, megatron, given));
+    bindings.push_back({std::string(grouped.count.text()), groups});
+  }
+  const Scope scope{given.sizes, bindings};
   const GroupSizes sizes = SW_TRY(group_sizes(grouped, scope));
   const std::int64_t rows = sizes.count * sizes.group_rows;
   std::vector<std::int64_t> hf_rows;
@@ -278,6 +327,52 @@ Result<Lowered> lower_swapped(const Swapped& transform, const Dims& shape) {
     Piece piece = whole_piece(with_extent(shape, transform.axis, half));
     piece.megatron_origin[transform.axis] = start;
     piece.hf_origin[transform.axis] = half - start;
+    lowered.pieces.push_back(piece);
+  }
+  return lowered;
+}
+
+Dims without_axis(const Dims& dims, int axis) {
+  Dims rest;
+  for (int i = 0; i < dims.size(); ++i) {
+    if (i != axis) rest.push_back(dims[i]);
+  }
+  return rest;
+}
+
+Result<Lowered> lower_unstack(int axis, std::span<const Dims> hf, std::vector<Dims> megatron,
+                              int count) {
+  Dims whole;
+  if (hf.empty()) {
+    const Dims& part = megatron[0];
+    if (axis > part.size() || part.size() + 1 > kMaxAxes) {
+      return mismatch(fmt::format("shape {}", to_string(part)),
+                      fmt::format("{} to {} axes", axis, kMaxAxes - 1));
+    }
+    for (int i = 0; i <= part.size(); ++i) {
+      whole.push_back(i == axis ? count : part[i < axis ? i : i - 1]);
+    }
+  } else {
+    whole = hf[0];
+    SW_TRY(check_axis(whole, axis));
+    if (whole[axis] != count) {
+      return mismatch(fmt::format("shape {}", to_string(whole)),
+                      fmt::format("an extent of {} at axis {}", count, axis));
+    }
+  }
+  const Dims part = without_axis(whole, axis);
+  if (megatron.empty()) megatron.assign(static_cast<std::size_t>(count), part);
+  Lowered lowered{{whole}, std::move(megatron), {}};
+  for (int i = 0; i < count; ++i) {
+    const Dims& shape = lowered.megatron[static_cast<std::size_t>(i)];
+    if (shape != part) {
+      return mismatch(fmt::format("shape {}", to_string(shape)), to_string(part));
+    }
+    Piece piece = whole_piece(shape);
+    piece.megatron = i;
+    piece.hf_origin = Dims::filled(whole.size(), 0);
+    piece.hf_origin[axis] = i;
+    for (int a = 0; a < shape.size(); ++a) piece.hf_axis.push_back(a < axis ? a : a + 1);
     lowered.pieces.push_back(piece);
   }
   return lowered;
@@ -364,6 +459,9 @@ Result<Lowered> lower(const Arrangement& arrangement, std::vector<Dims> hf,
         }
         std::vector<Piece> pieces = consecutive(parts, split.axis, true);
         return Lowered{{whole}, std::move(parts), std::move(pieces)};
+      },
+      [&](const Unstack& unstack) -> Result<Lowered> {
+        return lower_unstack(unstack.axis, hf, std::move(megatron), arrangement.megatron_count);
       },
       [&](const Grouped& grouped) -> Result<Lowered> {
         return grouped.dealt ? lower_dealt(grouped, std::move(hf), std::move(megatron), scope)

@@ -34,6 +34,7 @@ struct GroupPart {
   SizeExpr repeat;
   SizeExpr stride;
   SizeExpr offset;
+  SizeExpr copies;         ///< how often Megatron has each run; back goes the first
   bool repeats = false;    ///< the source's own part stands before it: there is no way back
   bool is_absent = false;  ///< HF has no such rows; `source` does not count
 };
@@ -48,6 +49,13 @@ struct Grouped {
   /// Megatron tensor.
   bool dealt = false;
   std::optional<double> fill;  ///< Megatron's rows that HF does not have
+  /// The query heads of all groups: then `count`, the name of one size, is what the tensors show.
+  std::optional<SizeExpr> counted_heads;
+};
+
+/// One HF tensor is cut along `axis` into Megatron tensors that lack it.
+struct Unstack {
+  int axis = 0;
 };
 
 /// HF row i belongs to part i mod `ways`; Megatron keeps the parts one after another.
@@ -80,7 +88,7 @@ struct Constant {
 /// The closed set of correspondences that a rule may use. Each one lowers to pieces, and a piece
 /// reads the same in both directions, so no transform has code of its own for the way back.
 using Transform =
-    std::variant<Rename, Concat, Split, Grouped, Interleaved, Swapped, UnitAxis, Constant>;
+    std::variant<Rename, Concat, Split, Unstack, Grouped, Interleaved, Swapped, UnitAxis, Constant>;
 
 /// A Block (see mapping.h) between the tensors of one rule.
 struct Piece {

@@ -181,6 +181,66 @@ TEST(Interleaved, SeparatesAlternatingRows) {
   EXPECT_THAT(order_of(result), ElementsAre("h(0)", "h(2)", "h(1)", "h(3)"));
 }
 
+TEST(Grouped, ARowMayStandInMegatronSeveralTimes) {
+  // Step 3.5's gates: one number of each head, in Megatron one of each of its channels.
+  const std::string rule =
+      R"({"megatron": "m", "transform": "grouped", "count": "groups", "hf": {"q": "q", "g": "g"},
+          "parts": [{"role": "q", "rows": "head_dim"},
+                    {"role": "g", "rows": 1, "repeat": "heads / groups", "copies": "head_dim"}]})";
+  const auto result = both_ways(
+      {rule, {{"heads", 4}, {"groups", 2}, {"head_dim", 3}}, {desc("q", {6}), desc("g", {4})}});
+  EXPECT_THAT(order_of(result),
+              ElementsAre("q(0)", "q(1)", "q(2)", "g(0)", "g(0)", "g(0)", "g(1)", "g(1)", "g(1)",
+                          "q(3)", "q(4)", "q(5)", "g(2)", "g(2)", "g(2)", "g(3)", "g(3)", "g(3)"));
+  const auto wide = map_from_hf(one_rule(rule), {{"heads", 4}, {"groups", 1}, {"head_dim", 1}},
+                                std::vector{desc("q", {1}), desc("g", {4})});
+  EXPECT_TRUE(wide) << "copies of one are none";
+  for (const auto& [sizes, code] :
+       {std::pair{ModelSizes{{"heads", 1 << 20}, {"groups", 1}, {"head_dim", 1 << 20}},
+                  Code::kLimit},
+        {ModelSizes{{"heads", 1 << 20}, {"groups", 1}, {"head_dim", 2}}, Code::kLimit}}) {
+    const auto bad =
+        map_from_hf(one_rule(rule), sizes, std::vector{desc("q", {1}), desc("g", {4})});
+    ASSERT_FALSE(bad);
+    EXPECT_EQ(bad.error().code, code);
+  }
+  const auto rows = map_from_hf(
+      one_rule(R"({"megatron": "m", "transform": "grouped", "count": 1, "hf": {"g": "g"},
+                   "parts": [{"role": "g", "rows": 2, "copies": 2}]})"),
+      {{"heads", 1}, {"groups", 1}, {"head_dim", 1}}, std::vector{desc("g", {2})});
+  ASSERT_FALSE(rows);
+  EXPECT_EQ(rows.error().code, Code::kShapeMismatch);
+}
+
+TEST(Unstack, PartsLackTheAxis) {
+  for (const auto& [axis, shape, last] : {std::tuple{0, Dims{2, 3, 4}, "h(1, 2, 3)"},
+                                          {1, Dims{3, 2, 4}, "h(2, 1, 3)"},
+                                          {2, Dims{3, 4, 2}, "h(2, 3, 1)"}}) {
+    const auto result =
+        both_ways({fmt::format(R"({{"megatron": ["a", "b"], "transform": "unstack", "axis": {},
+                                    "hf": "h"}})",
+                               axis),
+                   {{"heads", 1}, {"groups", 1}, {"head_dim", 1}},
+                   {desc("h", shape)}});
+    ASSERT_EQ(result.megatron.size(), 2U);
+    EXPECT_EQ(result.megatron[1].desc.shape, (Dims{3, 4}));
+    EXPECT_EQ(element_origins(result).at("b(2, 3)"), last);
+  }
+  const Mapping mapping =
+      one_rule(R"({"megatron": ["a", "b"], "transform": "unstack", "axis": 1, "hf": "h"})");
+  const ModelSizes sizes{{"heads", 1}, {"groups", 1}, {"head_dim", 1}};
+  for (const Dims& shape : {Dims{2}, Dims{2, 3}}) {
+    const auto bad = map_from_hf(mapping, sizes, std::vector{desc("h", shape)});
+    ASSERT_FALSE(bad);
+    EXPECT_EQ(bad.error().code, Code::kShapeMismatch);
+  }
+  for (const auto& [a, b] : {std::pair{Dims{2}, Dims{3}}, {Dims{}, Dims{}}}) {
+    const auto bad = map_from_megatron(mapping, sizes, std::vector{desc("a", a), desc("b", b)});
+    ASSERT_FALSE(bad);
+    EXPECT_EQ(bad.error().code, Code::kShapeMismatch);
+  }
+}
+
 TEST(Swapped, ExchangesTheHalvesOfAnAxis) {
   const auto result =
       both_ways({R"({"megatron": "m", "transform": "swapped", "axis": 1, "hf": "h"})",

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "model/config.h"
@@ -220,6 +221,83 @@ TEST(Exaone45, TowersQueriesShareKeysAndValues) {
   EXPECT_EQ(back["vision_config"]["num_key_value_heads"], 8);
   EXPECT_EQ(back["text_config"]["layer_types"], json["text_config"]["layer_types"]);
   EXPECT_EQ(back["text_config"]["num_nextn_predict_layers"], 1);
+}
+
+// As published: two sections deep.
+TEST(QwenOmni, HasItsLanguageModelInsideTheThinker) {
+  Json json = Json::parse(R"({"architectures": ["Qwen2_5OmniModel"], "model_type": "qwen2_5_omni",
+    "enable_audio_output": true, "torch_dtype": "bfloat16",
+    "talker_config": {"hidden_size": 896, "num_hidden_layers": 24, "rope_theta": 1000000.0,
+      "rope_scaling": {"mrope_section": [16, 0, 0], "rope_type": "default", "type": "default"}},
+    "thinker_config": {"model_type": "qwen2_5_omni_thinker", "torch_dtype": "bfloat16",
+      "audio_config": {"d_model": 1280}, "vision_config": {"depth": 32},
+      "text_config": {"model_type": "qwen2_5_omni_text", "hidden_size": 3584,
+        "intermediate_size": 18944, "num_attention_heads": 28, "num_hidden_layers": 28,
+        "num_key_value_heads": 4, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0,
+        "rope_scaling": {"mrope_section": [16, 24, 24], "rope_type": "default", "type": "default"},
+        "vocab_size": 152064}}})");
+  const auto values = converted(json).values;
+  EXPECT_THAT(values, AllOf(has("num_layers", 28L), has("hidden_size", 3584L),
+                            has("num_query_groups", 4L), has("rotary_base", 1000000L),
+                            has("padded_vocab_size", 152064L), has("add_qkv_bias", true)));
+  EXPECT_THAT(values, AllOf(has("position_embedding_type", std::string("mrope")),
+                            has("mrope_section", std::vector<std::int64_t>{16, 24, 24}),
+                            has("untie_embeddings_and_output_weights", true), has("bf16", true)));
+  const Json back = there_and_back(json);
+  const Json& text = back["thinker_config"]["text_config"];
+  EXPECT_EQ(text["hidden_size"], 3584);
+  EXPECT_EQ(text["rope_theta"], 1000000);
+  EXPECT_EQ(text["rope_scaling"]["mrope_section"], (std::vector<int>{16, 24, 24}));
+  EXPECT_EQ(back["thinker_config"]["model_type"], "qwen2_5_omni_thinker");
+}
+
+TEST(ErnieVl, HasTwoWidthsOfExpertsInOneList) {
+  Json json = Json::parse(R"({"architectures": ["Ernie4_5_VLMoeForConditionalGeneration"],
+    "model_type": "ernie4_5_vl_moe", "tie_word_embeddings": true, "dtype": "bfloat16",
+    "text_config": {"model_type": "ernie4_5_vl_moe_text", "hidden_size": 2560,
+      "intermediate_size": 12288, "num_attention_heads": 20, "num_hidden_layers": 3,
+      "num_key_value_heads": 4, "mlp_layer_types": ["dense", "sparse", "sparse"],
+      "moe_intermediate_size": [1536, 512], "moe_k": 6, "moe_num_experts": 64,
+      "moe_num_shared_experts": 2, "vocab_size": 103424},
+    "vision_config": {"depth": 32}})");
+  EXPECT_THAT(converted(json).values,
+              AllOf(has("moe_ffn_hidden_size", 1536L), has("num_experts", 64L),
+                    has("moe_shared_expert_intermediate_size", 3072L),
+                    has("moe_intermediate_size", std::vector<std::int64_t>{1536, 512}),
+                    has("moe_layer_freq", std::vector<std::int64_t>{0, 1, 1})));
+  const Json back = there_and_back(json);
+  EXPECT_EQ(back["text_config"]["moe_intermediate_size"], (std::vector<int>{1536, 512}));
+  EXPECT_EQ(back["text_config"]["moe_num_experts"], 64);
+  json["text_config"]["moe_num_experts"] = {64, 64};  // of older files, which have no section
+  EXPECT_THAT(converted(json).values, has("num_experts", 64L));
+  json["text_config"]["moe_intermediate_size"] = 1536;
+  const HfConfig config = read_hf_config(json.dump()).value();
+  const auto sizes = sizes_from_hf_config(**find_family(shipped_mappings(), config), config);
+  ASSERT_FALSE(sizes);
+  EXPECT_THAT(sizes.error().message, HasSubstr("moe_intermediate_size.0"));
+}
+
+TEST(LlamaNemotron, HandsItsBlocksOn) {
+  const Json json = Json::parse(R"({"architectures": ["DeciLMForCausalLM"],
+    "model_type": "nemotron-nas", "hidden_size": 8192, "intermediate_size": null,
+    "num_attention_heads": 64, "num_hidden_layers": 2, "num_key_value_heads": null,
+    "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "tie_word_embeddings": false,
+    "torch_dtype": "bfloat16", "vocab_size": 128256,
+    "block_configs": [
+      {"attention": {"n_heads_in_group": 8, "no_op": false}, "ffn": {"ffn_mult": 2.625}},
+      {"attention": {"n_heads_in_group": null, "no_op": true}, "ffn": {"ffn_mult": 5.25}}]})");
+  const auto values = converted(json).values;
+  EXPECT_THAT(values, AllOf(has("heterogeneous_block_specs", true), has("hidden_size", 8192L)));
+  const auto encoded = std::ranges::find_if(values, [](const auto& value) {
+    return value.first == "heterogeneous_layers_config_encoded_json";
+  });
+  ASSERT_NE(encoded, values.end());
+  const Json text = Json::parse(std::get<std::string>(encoded->second));
+  EXPECT_EQ(text["block_configs"], json["block_configs"]);
+  EXPECT_EQ(there_and_back(json)["block_configs"], json["block_configs"]);
+  Json plain = json;
+  plain.erase("block_configs");
+  EXPECT_FALSE(find_family(shipped_mappings(), read_hf_config(plain.dump()).value()));
 }
 
 TEST(InternVl, KeepsTheSettingsOfItsLargeTower) {

@@ -32,10 +32,7 @@ Status check_view(const Plan& plan, const TensorDesc& target, const TensorView& 
   Box needed{view.source_origin, Dims::filled(source.shape.size(), 1)};
   for (int axis = 0; axis < axes; ++axis) {
     const std::int64_t s = view.axis[axis];
-    if (s < 0) {
-      if (view.box.shape[axis] != 1) return invalid("spreads one source element");
-      continue;
-    }
+    if (s < 0) continue;  // all of its coordinates repeat the same elements
     if (s >= source.shape.size() || used[static_cast<std::size_t>(s)] || view.step[axis] < 1) {
       return invalid("names a source axis twice or none");
     }

@@ -87,8 +87,14 @@ TEST(CheckPlan, RefusesViewsThatLeaveTheirTensors) {
   plan = identity_plan();
   edit_view(plan, [](TensorView& view) { view.axis = {0, 0}; });
   EXPECT_EQ(check_plan(plan).error().code, Code::kPlanInvalid);
-  plan = identity_plan();
+}
+
+TEST(CheckPlan, LetsAViewRepeatWhatItReads) {
+  Plan plan = identity_plan();
   edit_view(plan, [](TensorView& view) { view.axis = {0, -1}; });
+  const Status status = check_plan(plan);
+  EXPECT_TRUE(status) << status.error().message;
+  edit_view(plan, [](TensorView& view) { view.source_origin = {0, 1000}; });
   EXPECT_EQ(check_plan(plan).error().code, Code::kPlanInvalid);
 }
 

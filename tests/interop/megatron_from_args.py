@@ -16,8 +16,12 @@ import megatron_cpu  # makes torch ready for Megatron on a CPU, so it comes befo
 from megatron.core import dist_checkpointing
 from megatron.core.activations import quick_gelu, squared_relu
 from megatron.core.models.gpt import gpt_layer_specs
+from megatron.core.models.gpt.heterogeneous import heterogeneous_layer_specs
 from megatron.core.models.gpt.gpt_model import GPTModel
 from megatron.core.transformer.dot_product_attention import DotProductAttention
+from megatron.core.transformer.heterogeneous.heterogeneous_config import (
+    HeterogeneousTransformerConfig,
+)
 from megatron.core.transformer.moe import moe_utils
 from megatron.core.transformer.transformer_config import MLATransformerConfig, TransformerConfig
 
@@ -67,6 +71,8 @@ def read_arguments(folder):
 def transformer_config(args):
     """Every field that has an argument of its name, then those that Megatron-LM derives."""
     config_class = MLATransformerConfig if args.multi_latent_attention else TransformerConfig
+    if getattr(args, "heterogeneous_block_specs", False):
+        config_class = HeterogeneousTransformerConfig
     names = {field.name for field in dataclasses.fields(config_class)}
     values = {name: value for name, value in vars(args).items() if name in names}
     values["num_moe_experts"] = args.num_experts
@@ -92,6 +98,8 @@ def transformer_config(args):
 
 def layer_specs(config, args):
     """The local modules that Megatron-LM takes for these arguments."""
+    if isinstance(config, HeterogeneousTransformerConfig):
+        return heterogeneous_layer_specs.get_gpt_heterogeneous_layer_spec(config, use_te=False)
     block = gpt_layer_specs.get_gpt_decoder_block_spec(
         config, use_transformer_engine=False, normalization=args.normalization
     )

@@ -198,7 +198,8 @@ std::int64_t LegacyRanks::count_experts() const {
   for (const LegacyRankFile& file : files_) {
     for (const LegacyModel& model : file.contents.models) {
       for (const LegacyTensor& tensor : model.tensors) {
-        const bool is_router = tensor.name.ends_with(".mlp.router.weight");
+        const bool is_router = tensor.name.ends_with(".mlp.router.weight") ||
+                               tensor.name.ends_with(".text_moe_layer.router.weight");
         if (is_router && !tensor.place.shape.empty()) return tensor.place.shape[0];
       }
     }

@@ -64,7 +64,8 @@ class ExtraStates {
     using Kind = LegacyEntry::Kind;
     // Linears that are Megatron's own whatever the others are: a head, and what RADIO begins with.
     if (module == "output_layer" || module.ends_with(".output_layer") ||
-        module.ends_with("vision_model.embedder")) {
+        module.ends_with("vision_model.embedder") ||
+        module.ends_with("vision_model.video_embedder")) {
       dict.push_back({module + "._extra_state", Kind::kNone, DType::kU8, {}});
       return;
     }
