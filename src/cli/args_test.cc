@@ -467,9 +467,6 @@ TEST(ParseArguments, RefusesWhatMeansNothingForTheTarget) {
       {"--max-shard-size", "1GB", "torch_dist"},
       {"--spec", "te", "hf"},
       {"--make-vocab-size-divisible-by", "8", "hf"},
-      {"--source-ep", "2", "hf"},
-      {"--source-etp", "2", "torch_dist"},
-      {"--source-tp", "2", "legacy"},
   };
   for (const auto& [flag, value, target] : cases) {
     const auto command = command_of(Words{"convert", "a", "b", "--to", target, flag, value});

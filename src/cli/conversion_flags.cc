@@ -153,9 +153,6 @@ constexpr auto kHasShardFiles = [](const TargetTraits& target) { return target.h
 constexpr auto kIsMegatron = [](const TargetTraits& target) {
   return target.names == TargetNames::kMegatron;
 };
-constexpr auto kKeepsNames = [](const TargetTraits& target) {
-  return target.names == TargetNames::kStored;
-};
 
 constexpr std::array kTargetFlags = {
     TargetFlag{"--tp", kHasGrid},
@@ -174,9 +171,6 @@ constexpr std::array kTargetFlags = {
     TargetFlag{"--for", kIsForAJob},
     TargetFlag{"--spec", kIsMegatron},
     TargetFlag{"--make-vocab-size-divisible-by", kIsMegatron},
-    TargetFlag{"--source-ep", kKeepsNames},
-    TargetFlag{"--source-etp", kKeepsNames},
-    TargetFlag{"--source-tp", kKeepsNames},
 };
 
 // Which job is to load the files, and which names it looks for.

@@ -21,6 +21,7 @@
 #include "format/select.h"
 #include "format/targets.h"
 #include "format/torch_dist/flat_states.h"
+#include "layout/mlite_layout.h"
 #include "plan/canonical.h"
 
 namespace shardwright {
@@ -36,6 +37,7 @@ class Opening {
     if (request_.replica) {
       notes_.push_back(SW_TRY(take_replica(source_.checkpoint.catalog, *request_.replica)));
     }
+    SW_TRY(check_sizes());
     SW_TRY(undo_components());
     SW_TRY(leave_states_of_hf());
     SW_TRY(check_prediction_source(request_, checkpoint().location.traits.is_hf_model));
@@ -65,6 +67,17 @@ class Opening {
 
  private:
   [[nodiscard]] const Checkpoint& checkpoint() const { return source_.checkpoint; }
+
+  // Sizes of a source that nothing asks for would be believed to have counted.
+  [[nodiscard]] Status check_sizes() const {
+    const bool tells_sizes =
+        request_.source_expert || request_.source_expert_tensor || request_.source_tensor;
+    if (!tells_sizes || is_mlite(checkpoint().catalog)) return {};
+    return fail(Code::kUsage,
+                "{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and "
+                "this is none; leave them out",
+                request_.input);
+  }
 
   // Everything in between works on an ordinary Megatron model: names of a MIMO source become that
   // model's, and the names of a MIMO target are given when its tensors are placed.

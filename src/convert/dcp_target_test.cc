@@ -273,9 +273,13 @@ TEST(MliteSizes, AreRefusedOfOtherCheckpoints) {
   request.output = out / "x";
   request.format = "dcp";
   request.source_expert = 2;
-  const auto refused = prepare_conversion(request);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::kUsage);
+  for (const char* format : {"dcp", "hf", "torch_dist"}) {
+    request.format = format;
+    const auto refused = prepare_conversion(request);
+    ASSERT_FALSE(refused) << format;
+    EXPECT_EQ(refused.error().code, Code::kUsage);
+    EXPECT_THAT(refused.error().message, HasSubstr("this is none")) << format;
+  }
 }
 
 // Names and shapes of a real file of Megatron-FSDP, TP 2 x DP 2.

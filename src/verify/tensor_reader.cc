@@ -33,11 +33,6 @@ Status check_options(const ReadOptions& options) {
   if (options.naming != Naming::kHf && options.dtype) {
     return fail(Code::kUsage, "dtype= is for names=\"hf\"; other names have the stored type");
   }
-  if (options.naming == Naming::kHf && tells_sizes(options.source)) {
-    return fail(Code::kUsage,
-                "source_ep=, source_etp= and source_tp= are for names=\"megatron\" of an MLite "
-                "checkpoint; leave them out");
-  }
   if (options.naming != Naming::kHf && options.mtp != MtpPolicy::kDefault) {
     return fail(Code::kUsage, "mtp= is for names=\"hf\"; other names have all layers");
   }

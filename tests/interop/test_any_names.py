@@ -185,7 +185,7 @@ def test_what_is_asked_for_wrongly_is_refused_by_the_options_own_names(tmp_path)
         (dict(hf_config=source), "changes nothing of names=\"stored\""),
         (dict(replica=1), "changes nothing of names=\"stored\""),
         (dict(dtype="bfloat16", names="megatron"), "dtype= is for names=\"hf\""),
-        (dict(source_ep=2, names="hf"), "source_ep=, source_etp= and source_tp= are for"),
+        (dict(source_ep=2, names="hf"), "source_ep=, source_etp= and source_tp= describe"),
         (dict(source_ep=2, names="megatron"), "source_ep=, source_etp= and source_tp= describe"),
         (dict(mtp="drop", names="megatron"), "mtp= is for names=\"hf\""),
         (dict(mtp="no", names="hf"), "mtp: 'no' is none of \"keep\", \"drop\""),

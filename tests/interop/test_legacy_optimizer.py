@@ -76,7 +76,10 @@ def test_other_states_go_through_megatron_fsdps_format(shardwright, megatron, tm
     for source, name in (("in", "dist"), ("dist", "fsdp"), ("fsdp", "back")):
         to = "fsdp_dtensor" if name == "fsdp" else "torch_dist"
         shardwright("convert", tmp_path / source, tmp_path / name, "--to", to, *keep)
-    before, after = (checkpoints.load_dcp(tmp_path / name) for name in ("dist", "back"))
+    before, there, after = (
+        checkpoints.load_dcp(tmp_path / name) for name in ("dist", "fsdp", "back")
+    )
+    assert not [name for name in there if name.endswith(".step")], "neither counts steps"
     states = [name for name in before if "optimizer.state." in name]
     assert len(states) > 10
     checkpoints.assert_same({n: after[n] for n in states}, {n: before[n] for n in states})
@@ -122,6 +125,7 @@ def test_groups_of_muon_and_adam_stay_two(shardwright, megatron, tmp_path):
         groups = [part["optimizer"]["param_groups"] for part in (parts[0], parts[1])]
         assert ["betas" in group for group in groups[0]] == [False] * len(groups[0])
         assert all("betas" in group for group in groups[1]) and groups[1]
+        assert ["step" in group for group in groups[0] + groups[1]].count(True) == len(groups[1])
 
 
 def test_a_state_of_another_shape_is_refused(shardwright, megatron, tmp_path):

@@ -98,6 +98,15 @@ def test_by_hugging_faces_names_without_converting(made):
         assert_same({n: checkpoint.get_tensor(n) for n in expected}, expected)
 
 
+def test_sizes_that_are_told_must_be_those_of_the_shapes(shardwright, made, tmp_path):
+    root = made("qwen3_moe")
+    config = ("--to", "hf", "--hf-config", root / "hf")
+    shardwright("convert", root / "step_3", tmp_path / "one", *config, "--source-ep", 1)
+    assert_same(load_hf(tmp_path / "one"), load_hf(root / "hf"))
+    told = refused(shardwright, root / "step_3", tmp_path / "two", *config, "--source-ep", 2)
+    assert "--source-ep" in told
+
+
 def refused(shardwright, source, target, *flags):
     done = shardwright("convert", source, target, *flags, expect=2)
     assert not target.exists()

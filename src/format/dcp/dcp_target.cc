@@ -100,14 +100,6 @@ class Draft {
  private:
   // MLite's experts get the model's numbers and their rows its order.
   Status put_in_order(Catalog& catalog) {
-    const bool tells_sizes =
-        request_.source_expert || request_.source_expert_tensor || request_.source_tensor;
-    if (tells_sizes && !is_mlite(catalog)) {
-      return fail(Code::kUsage,
-                  "{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and "
-                  "this is none; leave them out",
-                  request_.input);
-    }
     if (!is_mlite(catalog)) return {};
     catalog = SW_TRY(global_from_mlite(catalog, request_, notes_));
     return {};
