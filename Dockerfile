@@ -6,7 +6,8 @@ SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
 # hadolint ignore=DL3008
 RUN apt-get update && \
     apt-get install -y --no-install-recommends cmake ninja-build g++ libfmt-dev libcli11-dev nlohmann-json3-dev \
-      libyaml-cpp-dev libdeflate-dev libxxhash-dev libzstd-dev libssl-dev node-d3 && \
+      libyaml-cpp-dev libdeflate-dev libxxhash-dev libzstd-dev libssl-dev libcurl4-openssl-dev libexpat1-dev \
+      node-d3 && \
     rm -rf /var/lib/apt/lists/*
 COPY . /source
 WORKDIR /source
@@ -15,6 +16,8 @@ RUN cmake --preset release -DSHARDWRIGHT_STATIC=ON && \
     install -D -s build/release/shardwright /out/usr/local/bin/shardwright
 
 FROM debian:bookworm-slim
+RUN apt-get update && apt-get install -y --no-install-recommends libcurl4 ca-certificates && \
+    rm -rf /var/lib/apt/lists/*
 COPY --from=build /out/ /
 RUN useradd --create-home --uid 1000 shardwright && install -d -o shardwright -g shardwright /data
 USER 1000:1000

@@ -13,9 +13,10 @@ import sys
 
 # From the bottom up: a layer may use those before it, less those named here.
 LAYERS = {
-    "base": "", "comm": "", "tensor": "comm", "io": "comm", "codec": "comm",
-    "layout": "io codec comm", "model": "io comm", "plan": "io codec comm",
-    "exec": "layout model comm", "dcp": "model plan exec comm", "state": "plan exec dcp comm",
+    "base": "", "comm": "", "tensor": "comm", "io": "comm", "codec": "comm", "remote": "comm",
+    "layout": "io codec remote comm", "model": "io remote comm",
+    "plan": "io codec remote comm",
+    "exec": "layout model remote comm", "dcp": "model plan exec comm", "state": "plan exec dcp remote comm",
     "format": "exec comm", "compare": "comm", "canonical": "comm", "convert": "", "diagnose": "",
     "merge": "diagnose", "verify": "merge", "report": "merge",
     "cli": "", "mpi": "", "python": "merge mpi",

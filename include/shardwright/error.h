@@ -31,6 +31,7 @@ enum class Code : std::uint16_t {
   kRankLost = 116,
   kRanksDiffer = 117,
   kPartsMissing = 118,
+  kRemote = 119,
   // 02xx: codecs
   kLimit = 200,
   kZipCorrupt = 210,

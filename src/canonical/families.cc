@@ -8,8 +8,8 @@
 
 #include "base/fail.h"
 #include "canonical/model_facts.h"
-#include "io/named_file.h"
 #include "model/built_in_models.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 namespace {
@@ -44,7 +44,7 @@ Result<MappingFiles> read_mapping_files(const FamilyChoice& choice,
       files[model.name] = {std::string(model.json), std::move(model.heading)};
     }
   } else {
-    const std::unique_ptr<Directory> folder = SW_TRY(open_local_directory(choice.models_dir));
+    const std::unique_ptr<Directory> folder = SW_TRY(open_directory(choice.models_dir));
     for (const DirectoryEntry& entry : SW_TRY(folder->list(""))) {
       if (!entry.name.ends_with(".json") || entry.name == "schema.json") continue;
       files[entry.name] = {SW_TRY(read_whole(*folder, entry.name, kMappingFileBytes))};
@@ -61,7 +61,7 @@ Result<MappingFiles> read_mapping_files(const FamilyChoice& choice,
     if (!given.insert(name).second) {
       return fail(Code::kUsage, "--map {}: two files have this name; rename one", name);
     }
-    files[name] = {SW_TRY(read_named_file(file, kMappingFileBytes))};
+    files[name] = {SW_TRY(read_named(file, kMappingFileBytes))};
   }
   return files;
 }

@@ -9,6 +9,7 @@
 #include "canonical/contradictions.h"
 #include "format/hf/source_keys.h"
 #include "layout/layer_name.h"
+#include "remote/open_path.h"
 #include "state/run_config.h"
 
 namespace shardwright {
@@ -83,7 +84,7 @@ Result<Arguments> run_arguments(const Checkpoint& source) {
 
 Result<std::string> config_text_of(const FamilyChoice& choice, const Checkpoint& source) {
   if (choice.hf_config_dir.empty()) return source.hf_config;
-  const std::unique_ptr<Directory> folder = SW_TRY(open_local_directory(choice.hf_config_dir));
+  const std::unique_ptr<Directory> folder = SW_TRY(open_directory(choice.hf_config_dir));
   return read_whole(*folder, "config.json", kConfigBytes);
 }
 

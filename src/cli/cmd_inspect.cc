@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/fail.h"
 #include "base/glob.h"
@@ -16,6 +15,7 @@
 #include "cli/table.h"
 #include "cli/tensor_tree.h"
 #include "dcp/torch_obstacles.h"
+#include "remote/open_path.h"
 
 namespace shardwright::cli {
 namespace {
@@ -178,9 +178,8 @@ int status_of_globs(const InspectCommand& command, const Catalog& catalog, Conso
 }  // namespace
 
 Result<int> run_inspect(const InspectCommand& command, Console& console) {
-  std::error_code ignored;
   // What is no plain file is for the readers of checkpoints to name.
-  if (command.as.empty() && std::filesystem::is_regular_file(command.path, ignored)) {
+  if (command.as.empty() && is_file(command.path)) {
     const FileReport report = SW_TRY(inspect_file(
         command.path, TreeLimits{command.depth.value_or(4), command.limit.value_or(1000)}));
     console.print(command.json ? file_json(report, command.tensors)

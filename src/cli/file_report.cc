@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <span>
 
@@ -18,7 +17,7 @@
 #include "dcp/dcp_metadata.h"
 #include "format/pickle_files.h"
 #include "format/sibling.h"
-#include "io/named_file.h"
+#include "remote/open_path.h"
 #include "shardwright/storage.h"
 
 namespace shardwright::cli {
@@ -35,12 +34,10 @@ struct OpenFile {
 };
 
 Result<OpenFile> open_file(const std::string& path) {
-  const std::filesystem::path whole(path);
   OpenFile open;
-  const std::string parent = whole.has_parent_path() ? whole.parent_path().string() : ".";
-  open.directory = SW_TRY(open_local_directory(parent));
-  open.name = whole.filename().string();
-  open.file = SW_TRY(open_named_file(path));
+  open.directory = SW_TRY(open_folder_of(path));
+  open.name = path.substr(path.rfind('/') + 1);
+  open.file = SW_TRY(open_named(path));
   open.head.resize(static_cast<std::size_t>(std::min(kHeadBytes, open.file->size())));
   SW_TRY(open.file->read_at(0, std::as_writable_bytes(std::span(open.head))));
   return open;
@@ -101,7 +98,7 @@ Status fill_torch_archive(const OpenFile& open, const TreeLimits& limits, FileRe
 // Torch files of before 1.6 are five pickles and then storages.
 Status fill_pickle(const TreeLimits& limits, FileReport& report) {
   constexpr std::size_t kMostPickles = 8;
-  const std::string text = SW_TRY(read_named_file(report.path, kMostPickleBytes));
+  const std::string text = SW_TRY(read_named(report.path, kMostPickleBytes));
   std::span<const std::byte> rest = as_bytes(text);
   report.kind = "pickle";
   std::size_t values = 0;

@@ -9,6 +9,7 @@
 #include "convert/memory_budget.h"
 #include "convert/replaced_files.h"
 #include "exec/threads.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 namespace {
@@ -58,6 +59,9 @@ PublishOptions publish_options(const PreparedConversion& conversion,
   }
   publish.bytes_needed = cost_of(conversion.plan).bytes_written;
   if (request.overwrite) publish.may_replace = may_replace(conversion.plan.target.files);
+  // What lies on a server lies neither in OUT nor around it.
+  std::erase_if(publish.sources, is_remote_path);
+  std::erase_if(publish.kept, is_remote_path);
   publish.report_leftover = [&leftovers](const std::string& path) { leftovers.push_back(path); };
   return publish;
 }

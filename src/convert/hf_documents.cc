@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "format/config_edits.h"
 #include "format/hf/hf_reader.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 namespace {
@@ -26,7 +27,7 @@ void tell_left_out(std::string_view path, std::vector<std::string>& notes) {
 // Files of the user's config folder, by value: they are few and small, and no part of the source.
 Status add_files_of(const std::string& folder_path, std::string_view without, TargetParts& parts,
                     std::vector<std::string>& notes) {
-  const std::unique_ptr<Directory> folder = SW_TRY(open_local_directory(folder_path));
+  const std::unique_ptr<Directory> folder = SW_TRY(open_directory(folder_path));
   Defects first;
   for (const DirectoryEntry& entry : SW_TRY(list_hf_artifacts(*folder, "", first))) {
     if (has_file(parts, entry.name)) continue;

@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 namespace {
@@ -159,11 +160,14 @@ class FieldReader {
   }
   void optional_path(const char* key, std::string& value) {
     text(key, value);
-    if (!value.empty() && value.front() != '/') refuse(key, "an absolute path");
+    if (!value.empty() && !is_whole(value)) refuse(key, "an absolute path");
   }
   void path(const char* key, std::string& value) {
     optional_path(key, value);
     if (value.empty()) refuse(key, "an absolute path");
+  }
+  static bool is_whole(const std::string& path) {
+    return path.starts_with('/') || is_remote_path(path);
   }
   void target(const char* key, std::string& value) {
     text(key, value);
@@ -185,7 +189,7 @@ class FieldReader {
   void paths(const char* key, std::vector<std::string>& values) {
     texts(key, values);
     for (const std::string& value : values) {
-      if (!value.starts_with('/')) refuse(key, "absolute paths");
+      if (!is_whole(value)) refuse(key, "absolute paths");
     }
   }
   void flag(const char* key, bool& value) {

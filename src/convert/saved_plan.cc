@@ -13,6 +13,7 @@
 #include "convert/request_fields.h"
 #include "exec/plan_fingerprint.h"
 #include "io/named_file.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 namespace {
@@ -35,7 +36,7 @@ bool is_plain_text(std::string_view text) {
 }
 
 Result<std::string> absolute_path(const std::string& path) {
-  if (path.empty()) return path;
+  if (path.empty() || is_remote_path(path)) return path;
   std::error_code error;
   const std::string whole = std::filesystem::absolute(path, error).string();
   if (error) return fail_errno(error.value(), path);

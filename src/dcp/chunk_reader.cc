@@ -8,6 +8,7 @@
 #include "dcp/named_replicas.h"
 #include "dcp/torch_items.h"
 #include "io/file_limit.h"
+#include "remote/open_path.h"
 #include "tensor/stored_copy.h"
 #include "tensor/strided_copy.h"
 
@@ -66,7 +67,7 @@ Result<ChunkReader> ChunkReader::open(std::string_view folder, const Catalog& ca
     one.chunks.push_back(tensor.chunks[number.chunk]);
     wanted.tensors.push_back(std::move(one));
   }
-  auto directory = std::make_unique<WatchedDirectory>(SW_TRY(open_local_directory(folder)));
+  auto directory = std::make_unique<WatchedDirectory>(SW_TRY(open_directory(std::string(folder))));
   ChunkReader reader(std::move(directory), std::move(wanted));
   for (const StoredTensor& tensor : reader.located_.tensors) {
     reader.stored_.push_back(tensor.chunks.file(0));

@@ -18,6 +18,7 @@
 #include "format/zarr/source.h"
 #include "layout/finding_rules.h"
 #include "layout/texts.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 namespace {
@@ -163,12 +164,11 @@ Result<Diagnosis> diagnose_directory(const Directory& directory, const DiagnoseR
 }
 
 Result<Diagnosis> diagnose(const DiagnoseRequest& request) {
-  std::error_code ignored;
   if (is_lone_file(request.path)) {
     const auto file = SW_TRY(open_lone_file(request.path));
     return diagnose_as(*file, request, last_name(request.path));
   }
-  if (std::filesystem::is_regular_file(request.path, ignored)) {
+  if (is_file(request.path)) {
     const std::string name = last_name(request.path);
     const Sibling* sibling = recognise_sibling_file(name);
     if (sibling == nullptr) {
@@ -180,7 +180,7 @@ Result<Diagnosis> diagnose(const DiagnoseRequest& request) {
     diagnosis.path = request.path;
     return diagnosis;
   }
-  const auto directory = SW_TRY(open_local_directory(request.path));
+  const auto directory = SW_TRY(open_directory(request.path));
   return diagnose_directory(*directory, request);
 }
 

@@ -22,6 +22,7 @@
 #include "layout/mlite_layout.h"
 #include "layout/shard_contents.h"
 #include "layout/texts.h"
+#include "remote/open_path.h"
 #include "state/recorded_run.h"
 #include "state/run_config.h"
 
@@ -136,7 +137,7 @@ void add_stages(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
 // Whether a file that cannot be read as a whole begins at least as its name promises.
 bool contents_agree(const Survey& survey, const std::string& path, const SourceTraits& traits) {
   constexpr std::size_t kLengthBytes = 8;
-  const auto directory = open_local_directory(path);
+  const auto directory = open_directory(path);
   if (!directory) return false;
   for (const DirectoryEntry& entry : survey.entries) {
     const bool is_metadata =

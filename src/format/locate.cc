@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <filesystem>
 #include <iterator>
 
 #include "base/fail.h"
@@ -7,6 +6,7 @@
 #include "format/lone_file.h"
 #include "format/refused_format.h"
 #include "format/sibling.h"
+#include "remote/open_path.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -33,9 +33,8 @@ std::string without_slashes(std::string_view path) {
 Result<Location> locate_checkpoint(std::string_view path, const FormatChoice& choice) {
   SW_TRY(check_format_name(choice));
   const std::string root = without_slashes(path);
-  const bool is_file = is_lone_file(root);
-  std::error_code ignored;
-  if (!is_file && std::filesystem::is_regular_file(root, ignored)) {
+  const bool is_lone = is_lone_file(root);
+  if (!is_lone && is_file(root)) {
     const Sibling* sibling = recognise_sibling_file(last_name(root));
     if (sibling != nullptr) return refuse_sibling(root, *sibling);
     return fail(Code::kUnknownFormat,
@@ -43,9 +42,9 @@ Result<Location> locate_checkpoint(std::string_view path, const FormatChoice& ch
                 "checkpoint; give the folder, or look at the file with 'shardwright inspect'",
                 root);
   }
-  const auto directory = SW_TRY(is_file ? open_lone_file(root) : open_local_directory(root));
+  const auto directory = SW_TRY(is_lone ? open_lone_file(root) : open_directory(root));
   Detection detection =
-      SW_TRY(detect(*directory, choice.format, is_file ? last_name(root) : std::string_view()));
+      SW_TRY(detect(*directory, choice.format, is_lone ? last_name(root) : std::string_view()));
   Candidate found = SW_TRY(only_candidate(*directory, root, std::move(detection), choice));
   Location location;
   location.format = found.format->name();

@@ -2,14 +2,13 @@
 #include "format/lone_file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <vector>
 
 #include "base/fail.h"
 #include "format/formats.h"
 #include "format/model_files.h"
 #include "format/nemo/archive_directory.h"
-#include "io/named_file.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 namespace {
@@ -27,7 +26,7 @@ class LoneFile final : public Directory {
         entries_(std::move(entries)) {}
 
   Result<std::unique_ptr<ReadableFile>> open(std::string_view path) const override {
-    if (path == name_) return open_named_file(path_);
+    if (path == name_) return open_named(path_);
     if (exists(path)) return folder_->open(path);
     return fail(Code::kNotFound, "{}: cannot open {}: only this file was given, not its folder",
                 path_, path);
@@ -60,27 +59,29 @@ class LoneFile final : public Directory {
 }  // namespace
 
 bool is_lone_file(const std::string& path) {
-  std::error_code error;
-  const std::string name = std::filesystem::path(path).filename().string();
+  const std::string name = path.substr(path.rfind('/') + 1);
   const bool is_read = std::ranges::any_of(
       source_formats(), [&](const SourceFormat* format) { return format->reads_file(name); });
-  return is_read && std::filesystem::is_regular_file(path, error);
+  return is_read && is_file(path);
 }
 
 Result<std::unique_ptr<Directory>> open_lone_file(const std::string& path) {
-  const std::filesystem::path whole(path);
-  const std::string name = whole.filename().string();
+  const std::string name = path.substr(path.rfind('/') + 1);
   if (name.ends_with(kArchiveEnding)) return open_tar_directory(path);
-  const auto file = SW_TRY(open_named_file(path));
-  std::unique_ptr<Directory> folder =
-      SW_TRY(open_local_directory(whole.has_parent_path() ? whole.parent_path().string() : "."));
-  std::vector<DirectoryEntry> entries;
-  for (DirectoryEntry& entry : SW_TRY(folder->list(""))) {
-    if (entry.name == name) entry = {name, false, file->size()};
-    if (entry.name == name || (!entry.is_directory && describes_model(entry.name))) {
+  const auto file = SW_TRY(open_named(path));
+  std::unique_ptr<Directory> folder = SW_TRY(open_folder_of(path));
+  std::vector<DirectoryEntry> entries = {{name, false, file->size()}};
+  // A server need not tell what else there is.
+  auto listed = folder->list("");
+  if (!listed && listed.error().code != Code::kNotFound) {
+    return std::unexpected(std::move(listed).error());
+  }
+  for (DirectoryEntry& entry : listed.value_or(std::vector<DirectoryEntry>())) {
+    if (entry.name != name && !entry.is_directory && describes_model(entry.name)) {
       entries.push_back(std::move(entry));
     }
   }
+  std::ranges::sort(entries, {}, &DirectoryEntry::name);
   return std::make_unique<LoneFile>(std::move(folder), path, name, std::move(entries));
 }
 

@@ -9,6 +9,7 @@
 #include "format/carried_files.h"
 #include "format/folder.h"
 #include "format/model_files.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 namespace {
@@ -16,13 +17,19 @@ namespace {
 constexpr std::array<std::string_view, 3> kPlaces = {"", "huggingface", "hf_assets"};
 constexpr std::string_view kConfigFile = "config.json";
 
+// A local path has folders above it that it need not name.
+std::string whole_path(const std::string& path) {
+  std::error_code ignored;
+  if (is_remote_path(path)) return path;
+  return std::filesystem::absolute(path, ignored).lexically_normal().string();
+}
+
 // Whether a folder above holds a config, which is taken then, and what describes the model beside
 // it. That it can't be looked into is no error of this model's.
-Result<bool> take_from(const std::filesystem::path& folder, Checkpoint& checkpoint,
-                       Defects& defects) {
+Result<bool> take_from(const std::string& folder, Checkpoint& checkpoint, Defects& defects) {
   for (const std::string_view place : kPlaces) {
-    const std::string path = path_in(folder.string(), place);
-    auto opened = open_local_directory(path);
+    const std::string path = path_in(folder, place);
+    auto opened = open_directory(path);
     if (!opened || !(*opened)->exists(kConfigFile)) continue;
     const std::shared_ptr<const Directory> directory = *std::move(opened);
     checkpoint.hf_config = SW_TRY(read_if_there(*directory, kConfigFile, kMostTextBytes));
@@ -53,12 +60,11 @@ Status read_near_config(Checkpoint& checkpoint, Defects& defects) {
     }
     return read_hf_artifacts(checkpoint, defects, place);
   }
-  std::error_code ignored;
-  const auto own = std::filesystem::absolute(checkpoint.location.path, ignored).lexically_normal();
-  if (ignored) return {};
-  const std::filesystem::path above = own.parent_path();
-  if (SW_TRY(take_from(above, checkpoint, defects))) return {};
-  SW_TRY(take_from(above.parent_path(), checkpoint, defects));
+  std::optional<std::string> above = folder_above(whole_path(checkpoint.location.path));
+  for (int steps = 0; steps < 2 && above; ++steps) {
+    if (SW_TRY(take_from(*above, checkpoint, defects))) return {};
+    above = folder_above(*above);
+  }
   return {};
 }
 

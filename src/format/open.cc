@@ -7,6 +7,7 @@
 #include "io/file_limit.h"
 #include "io/source_files.h"
 #include "io/watched_directory.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 namespace {
@@ -28,9 +29,8 @@ Result<Checkpoint> open_checkpoint(std::string_view path, Defects& defects,
   Checkpoint checkpoint;
   Location& location = checkpoint.location;
   location = SW_TRY(locate_checkpoint(path, choice));
-  checkpoint.directory = std::make_unique<WatchedDirectory>(
-      SW_TRY(is_lone_file(location.path) ? open_lone_file(location.path)
-                                         : open_local_directory(location.path)));
+  checkpoint.directory = std::make_unique<WatchedDirectory>(SW_TRY(
+      is_lone_file(location.path) ? open_lone_file(location.path) : open_directory(location.path)));
   checkpoint.files = std::make_shared<SourceFiles>(*checkpoint.directory,
                                                    std::vector<std::string>(), most_open_files());
   const SourceFormat& found = *find_source_format(location.format);

@@ -71,15 +71,15 @@ std::string remote_hint(std::string_view path) {
     return fmt::format("; if it is a model of the Hugging Face Hub, download it first: {}",
                        hub_hint(path));
   }
-  constexpr std::string_view kOnly = "; only paths of this machine are read";
   if (scheme == "file") return "; give the path without file://";
+  const std::string not_read = fmt::format("; {}:// is not read by this build", scheme);
   for (const std::string_view hub : {kHub, kWeb}) {
     if (!path.starts_with(hub) || !path.substr(hub.size()).contains('/')) continue;
-    return fmt::format("{}: {}", kOnly, hub_hint(path.substr(hub.size())));
+    return fmt::format("{}: {}", not_read, hub_hint(path.substr(hub.size())));
   }
   const auto store = std::ranges::find(kStores, scheme, &Store::scheme);
-  if (store == kStores.end()) return fmt::format("{}: download it, or mount it", kOnly);
-  return fmt::format("{}: mount it, or copy it with {}", kOnly,
+  if (store == kStores.end()) return fmt::format("{}: download it, or mount it", not_read);
+  return fmt::format("{}: mount it, or copy it with {}", not_read,
                      fmt::format(fmt::runtime(store->download), shell_quoted(path)));
 }
 

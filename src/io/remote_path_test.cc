@@ -42,7 +42,8 @@ TEST(RemotePath, NamesOfTheHubAreTwoWordsOfWhichNoneIsThere) {
 TEST(RemotePath, IsSaidWhereAFolderIsNotThere) {
   const auto error = [](const std::string& path) { return open_local_directory(path).error(); };
   EXPECT_EQ(error("s3://bucket/run").code, Code::kNotFound);
-  EXPECT_THAT(error("s3://bucket/run").message, HasSubstr("No such file or directory; only"));
+  EXPECT_THAT(error("s3://bucket/run").message,
+              HasSubstr("No such file or directory; s3:// is not read"));
   EXPECT_THAT(error("org/model").message, HasSubstr("hf download"));
 }
 

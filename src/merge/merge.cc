@@ -11,9 +11,9 @@
 #include "convert/memory_budget.h"
 #include "format/hf/source_keys.h"
 #include "format/safetensors/safetensors_target.h"
-#include "io/named_file.h"
 #include "merge/merge_report.h"
 #include "model/instances.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 namespace {
@@ -33,10 +33,10 @@ Result<ConfigSource> open_config(const std::string& path) {
                 "--config is missing; give the whole model's config.json or its folder");
   }
   ConfigSource source;
-  const Result<std::unique_ptr<Directory>> folder = open_local_directory(path);
+  const Result<std::unique_ptr<Directory>> folder = open_directory(path);
   source.is_folder = folder.has_value();
   if (!folder) {
-    source.text = SW_TRY(read_named_file(path, kMostConfigBytes));
+    source.text = SW_TRY(read_named(path, kMostConfigBytes));
     return source;
   }
   source.text = SW_TRY(read_whole(**folder, "config.json", kMostConfigBytes));

@@ -9,6 +9,7 @@
 #include "format/hf/hf_reader.h"
 #include "io/replace_file.h"
 #include "io/source_files.h"
+#include "remote/open_path.h"
 #include "shardwright/verify.h"
 
 namespace shardwright {
@@ -50,7 +51,7 @@ Status refuse_duplicates(const Catalog& catalog) {
 }  // namespace
 
 Result<IndexReport> rebuild_index(const std::string& path) {
-  const std::unique_ptr<Directory> directory = SW_TRY(open_local_directory(path));
+  const std::unique_ptr<Directory> directory = SW_TRY(open_directory(path));
   IndexReport report;
   report.path = fmt::format("{}/{}", path, kHfIndexFile);
   std::string old_bytes;
@@ -83,6 +84,14 @@ Result<IndexReport> rebuild_index(const std::string& path) {
   report.was_right = has_old && report.ghosts.empty() && report.unlisted.empty() &&
                      report.misplaced.empty() && old.total_bytes == report.total_bytes;
   if (report.was_right) return report;
+  if (is_remote_path(path)) {
+    return fail(Code::kPermission,
+                "{}: {} ({} of its tensors in no file, {} not listed, {} in another file than it "
+                "says), and "
+                "remote folders are only read; rebuild it in a copy on this machine",
+                report.path, has_old ? "is wrong" : "is not there", report.ghosts.size(),
+                report.unlisted.size(), report.misplaced.size());
+  }
   if (has_old) report.backup = SW_TRY(write_backup(report.path, old_bytes));
   const Status replaced = replace_file(report.path, write_hf_index(catalog));
   if (replaced) return report;

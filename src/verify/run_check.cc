@@ -14,6 +14,7 @@
 #include "format/tracker.h"
 #include "io/file_window.h"
 #include "io/source_files.h"
+#include "remote/open_path.h"
 #include "state/common_state.h"
 #include "verify/findings.h"
 
@@ -39,7 +40,7 @@ void check_iteration(const Checkpoint& checkpoint, VerifyReport& report) {
 
 // `parent` of an iteration's folder, or the run's root itself.
 Status check_tracker(const std::string& root, VerifyReport& report) {
-  const auto directory = open_local_directory(root);
+  const auto directory = open_directory(root);
   if (!directory) return {};
   const Folder run = SW_TRY(Folder::open(**directory, ""));
   const auto tracker = SW_TRY(read_tracker(run));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <unordered_map>
 
@@ -11,10 +10,10 @@
 #include "format/lone_file.h"
 #include "format/nothing_stored.h"
 #include "format/pickle_files.h"
-#include "io/named_file.h"
 #include "io/source_files.h"
 #include "layout/state_name.h"
 #include "plan/canonical.h"
+#include "remote/open_path.h"
 #include "tensor/coverage.h"
 #include "verify/findings.h"
 #include "verify/guard_check.h"
@@ -267,9 +266,7 @@ class Verification {
 
   // The digests of a manifest, or of another checkpoint seen as this one is.
   Result<HashReport> expected_digests(ProofOptions& options) {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(options_.against, ignored) ||
-        is_lone_file(options_.against)) {
+    if (is_lone_file(options_.against) || is_folder(options_.against)) {
       const Checkpoint other =
           SW_TRY(open_checkpoint(options_.against, FormatChoice{options.other_as, "--other-as"}));
       const bool both_hf = compare_as_hf(other, checkpoint_, options.choice);
@@ -280,7 +277,7 @@ class Verification {
       options.as = options_.proof.as;
       return digests;
     }
-    const std::string text = SW_TRY(read_named_file(options_.against, kMostManifestBytes));
+    const std::string text = SW_TRY(read_named(options_.against, kMostManifestBytes));
     HashReport manifest = SW_TRY(read_manifest(text));
     manifest.path = options_.against;
     options.own_names = !manifest.is_canonical;

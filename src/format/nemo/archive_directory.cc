@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "codec/tar_index.h"
 #include "io/file_window.h"
-#include "io/named_file.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 namespace {
@@ -72,7 +72,7 @@ class TarDirectory final : public Directory {
   }
   // As the archive is now: it may have been written to since it was opened.
   Result<FileVersion> version(std::string_view path) const override {
-    FileVersion version = SW_TRY(open_named_file(archive_->name()))->version();
+    FileVersion version = SW_TRY(open_named(archive_->name()))->version();
     version.size_bytes = SW_TRY(find(path))->length;
     return version;
   }
@@ -104,7 +104,7 @@ class TarDirectory final : public Directory {
 }  // namespace
 
 Result<std::unique_ptr<Directory>> open_tar_directory(const std::string& path) {
-  std::shared_ptr<const ReadableFile> archive = SW_TRY(open_named_file(path));
+  std::shared_ptr<const ReadableFile> archive = SW_TRY(open_named(path));
   std::vector<TarEntry> entries = SW_TRY(read_tar(*archive));
   return std::make_unique<TarDirectory>(std::move(archive), std::move(entries));
 }

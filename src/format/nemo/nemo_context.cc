@@ -11,6 +11,7 @@
 #include "format/model_files.h"
 #include "format/nemo/nemo_config.h"
 #include "io/source_files.h"
+#include "remote/open_path.h"
 #include "state/run_config.h"
 
 namespace shardwright {
@@ -22,12 +23,12 @@ constexpr std::array<std::string_view, 3> kTokenizerFolders = {"nemo_tokenizer",
 
 Result<std::shared_ptr<const Directory>> open_context(const Checkpoint& checkpoint) {
   std::error_code error;
-  const std::filesystem::path data = std::filesystem::absolute(checkpoint.location.path, error);
-  const std::filesystem::path context = data.parent_path() / "context";
-  if (error || !std::filesystem::is_directory(context, error)) {
-    return std::shared_ptr<const Directory>();
-  }
-  return std::shared_ptr<const Directory>(SW_TRY(open_local_directory(context.string())));
+  const std::string& path = checkpoint.location.path;
+  const std::string data =
+      is_remote_path(path) ? path : std::filesystem::absolute(path, error).string();
+  const std::string context = folder_above(data).value_or(data) + "/context";
+  if (error || !is_folder(context)) return std::shared_ptr<const Directory>();
+  return std::shared_ptr<const Directory>(SW_TRY(open_directory(context)));
 }
 
 // The first folder that has any.

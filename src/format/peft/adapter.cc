@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "format/hf/hf_reader.h"
 #include "io/source_files.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 namespace {
@@ -117,7 +118,7 @@ class AdapterOpening {
   explicit AdapterOpening(std::string path) { adapter_.path = std::move(path); }
 
   Result<PeftAdapter> run() {
-    adapter_.folder = SW_TRY(open_local_directory(adapter_.path));
+    adapter_.folder = SW_TRY(open_directory(adapter_.path));
     adapter_.config = SW_TRY(config());
     SW_TRY(read_header());
     SW_TRY(sort_tensors());

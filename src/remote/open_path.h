@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "shardwright/storage.h"
+
+namespace shardwright {
+
+/// What a user names may lie on this machine or on a server: `hf://owner/name[@revision]`,
+/// `s3://bucket/prefix`, `https://…`. These functions take both; a build without the remote part
+/// takes all paths for local ones, and says then what to do about the others.
+
+/// Whether a path is read from a server.
+[[nodiscard]] bool is_remote_path(std::string_view path);
+
+/// Error: kNotFound, also of a remote folder in which nothing is found; kPermission, kRemote.
+[[nodiscard]] Result<std::unique_ptr<Directory>> open_directory(const std::string& path);
+
+/// The folder that a file lies in, before it is known whether anything is there.
+[[nodiscard]] Result<std::unique_ptr<Directory>> open_folder_of(const std::string& file_path);
+
+/// As open_named_file().
+[[nodiscard]] Result<std::unique_ptr<ReadableFile>> open_named(const std::string& path);
+/// As read_named_file().
+[[nodiscard]] Result<std::string> read_named(const std::string& path, std::uint64_t limit_bytes);
+
+/// Whether a file lies there. Where it can't be told it is none; opening it says why. Of a web
+/// server's addresses only those that end as files of models do are asked for.
+[[nodiscard]] bool is_file(const std::string& path);
+[[nodiscard]] bool is_folder(const std::string& path);
+
+/// The folder that a path lies in: `.` for a lone local name, nothing for a whole server, bucket or
+/// model.
+[[nodiscard]] std::optional<std::string> folder_above(const std::string& path);
+
+}  // namespace shardwright

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/open_remote.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <mutex>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "io/remote_path.h"
+#include "remote/aws_settings.h"
+#include "remote/http_client.h"
+#include "remote/hub_store.h"
+#include "remote/remote_directory.h"
+#include "remote/s3_store.h"
+#include "remote/url.h"
+#include "remote/web_store.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kHubScheme = "hf://";
+constexpr std::string_view kS3Scheme = "s3://";
+
+// One for the process: connections are used again by whatever is opened next.
+Result<std::shared_ptr<HttpClient>> shared_client() {
+  static std::mutex mutex;
+  static std::shared_ptr<HttpClient> client;
+  const std::scoped_lock lock(mutex);
+  if (client == nullptr) {
+    const HttpSettings settings = SW_TRY(HttpSettings::from_environment());
+    client = SW_TRY(HttpClient::open(settings));
+  }
+  return client;
+}
+
+std::optional<std::string> variable_of(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::string without_last_slashes(std::string_view path) {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  return std::string(path);
+}
+
+Result<std::unique_ptr<RemoteStore>> reach_store(const std::string& path) {
+  // What is shown with every message must not hold a password.
+  const bool is_web = !path.starts_with(kHubScheme) && !path.starts_with(kS3Scheme);
+  const Url url = is_web ? SW_TRY(parse_url(path)) : Url();
+  const std::shared_ptr<HttpClient> client = SW_TRY(shared_client());
+  const std::string shown = without_last_slashes(path);
+  if (path.starts_with(kS3Scheme)) {
+    return make_s3_store(client, SW_TRY(find_aws_settings(variable_of)),
+                         SW_TRY(parse_s3_path(path)), shown);
+  }
+  const HubSettings hub = SW_TRY(HubSettings::from_environment());
+  if (const auto model = SW_TRY(parse_hub_path(path, hub.endpoint))) {
+    return open_hub_store(client, hub, *model, shown);
+  }
+  return make_web_store(client, url, shown);
+}
+
+}  // namespace
+
+bool is_remote_path(std::string_view path) {
+  constexpr std::array<std::string_view, 4> kSchemes = {kHubScheme, kS3Scheme, "https://",
+                                                        "http://"};
+  return std::ranges::any_of(kSchemes,
+                             [&](std::string_view scheme) { return path.starts_with(scheme); });
+}
+
+Result<std::unique_ptr<Directory>> reach_directory(const std::string& path) {
+  auto store = reach_store(path);
+  if (!store) {
+    Error error = std::move(store).error();
+    // Without libcurl it is as in a build without this part.
+    if (error.code == Code::kNotFound && !error.message.starts_with(printable(path))) {
+      error = std::move(error).within(printable(path));
+      error.message += remote_hint(path);
+    }
+    return std::unexpected(std::move(error));
+  }
+  return std::make_unique<RemoteDirectory>(*std::move(store));
+}
+
+bool may_be_remote_file(std::string_view path) {
+  constexpr auto kEndings = std::to_array<std::string_view>(
+      {".safetensors", ".bin",      ".pt",   ".pth",      ".ckpt",    ".pkl",    ".pickle",
+       ".distcp",      ".metadata", ".json", ".jinja",    ".txt",     ".yaml",   ".model",
+       ".nemo",        ".gguf",     ".onnx", ".pdparams", ".msgpack", ".engine", ".tar"});
+  return std::ranges::any_of(kEndings,
+                             [&](std::string_view ending) { return path.ends_with(ending); });
+}
+
+std::size_t end_of_remote_root(std::string_view path) {
+  std::size_t words = path.starts_with(kHubScheme) ? 2 : 1;
+  std::size_t at = path.find("://") + 3;
+  while (words-- > 0 && at < path.size()) {
+    at = std::min(path.find('/', at), path.size());
+    if (words > 0 && at < path.size()) ++at;
+  }
+  return at;
+}
+
+}  // namespace shardwright

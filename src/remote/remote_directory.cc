@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/remote_directory.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/digest.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "io/beneath.h"
+
+namespace shardwright {
+namespace {
+
+// Longer reads are requests of their own.
+constexpr std::uint64_t kMostCachedBytes = BlockCache::kBlockBytes / 2;
+
+std::string joined(const std::string& root, std::string_view path) {
+  return root.ends_with('/') ? root + std::string(path) : fmt::format("{}/{}", root, path);
+}
+
+class RemoteFile final : public ReadableFile {
+ public:
+  RemoteFile(std::shared_ptr<const RemoteStore> store, std::shared_ptr<BlockCache> cache,
+             std::string path, RemoteObject object)
+      : store_(std::move(store)),
+        cache_(std::move(cache)),
+        path_(std::move(path)),
+        name_(joined(store_->name(), path_)),
+        object_(std::move(object)) {}
+
+  std::uint64_t size() const override { return object_.size; }
+  const std::string& name() const override { return name_; }
+  FileVersion version() const override { return object_.version(); }
+
+  Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
+    if (offset > object_.size || buffer.size() > object_.size - offset) {
+      return fail(Code::kShortRead,
+                  "{}@{}: found a file of {} bytes, expected {} bytes from here; copy the file "
+                  "again from its source",
+                  name_, offset, object_.size, buffer.size());
+    }
+    if (buffer.size() > kMostCachedBytes) return store_->read(path_, object_, offset, buffer);
+    while (!buffer.empty()) {
+      const std::uint64_t number = offset / BlockCache::kBlockBytes;
+      const BlockCache::Block block = SW_TRY(this->block(number));
+      const auto begin = static_cast<std::size_t>(offset - number * BlockCache::kBlockBytes);
+      const std::size_t count = std::min(buffer.size(), block->size() - begin);
+      std::memcpy(buffer.data(), block->data() + begin, count);
+      buffer = buffer.subspan(count);
+      offset += count;
+    }
+    return {};
+  }
+
+ private:
+  Result<BlockCache::Block> block(std::uint64_t number) const {
+    const BlockCache::Key key(path_ + '\0' + object_.tag, number);
+    if (BlockCache::Block held = cache_->find(key)) return held;
+    const std::uint64_t begin = number * BlockCache::kBlockBytes;
+    std::vector<std::byte> bytes(
+        static_cast<std::size_t>(std::min(BlockCache::kBlockBytes, object_.size - begin)));
+    SW_TRY(store_->read(path_, object_, begin, bytes));
+    auto block = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+    cache_->put(key, block);
+    return BlockCache::Block(std::move(block));
+  }
+
+  std::shared_ptr<const RemoteStore> store_;
+  std::shared_ptr<BlockCache> cache_;
+  std::string path_;
+  std::string name_;
+  RemoteObject object_;
+};
+
+}  // namespace
+
+FileVersion RemoteObject::version() const {
+  FileVersion version{.size_bytes = size};
+  if (tag.empty()) return version;
+  Digest digest;
+  digest.add(tag);
+  for (const char c : digest.text().substr(0, 16)) {
+    const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
+    version.number = version.number << 4U | static_cast<std::uint64_t>(digit);
+  }
+  return version;
+}
+
+Result<std::unique_ptr<ReadableFile>> RemoteDirectory::open(std::string_view path) const {
+  if (Status status = check_relative_path(path); !status) {
+    return std::unexpected(std::move(status).error().within(name()));
+  }
+  RemoteObject object = SW_TRY(store_->find(path));
+  return std::make_unique<RemoteFile>(store_, cache_, std::string(path), std::move(object));
+}
+
+Result<std::unique_ptr<WritableFile>> RemoteDirectory::create(std::string_view path,
+                                                              std::uint64_t /*size*/) {
+  return fail(Code::kPermission, "{}: remote folders are only read; choose a local path",
+              printable(joined(name(), path)));
+}
+
+Result<std::vector<DirectoryEntry>> RemoteDirectory::list(std::string_view path) const {
+  if (!path.empty()) {
+    if (Status status = check_relative_path(path); !status) {
+      return std::unexpected(std::move(status).error().within(name()));
+    }
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto known = listings_.find(path);
+    if (known != listings_.end()) return known->second;
+  }
+  std::vector<DirectoryEntry> found = SW_TRY(store_->list(path));
+  std::vector<DirectoryEntry> entries;
+  for (DirectoryEntry& entry : found) {
+    // An object's name may be anything: what can't be a file's name is not shown as one.
+    if (entry.name.find('/') != std::string::npos || !check_relative_path(entry.name)) continue;
+    entries.push_back(std::move(entry));
+  }
+  // An object may be called as a folder is; the folder is meant, as in a local copy.
+  std::ranges::sort(entries, [](const DirectoryEntry& a, const DirectoryEntry& b) {
+    return a.name != b.name ? a.name < b.name : a.is_directory > b.is_directory;
+  });
+  const auto repeated = std::ranges::unique(entries, {}, &DirectoryEntry::name);
+  entries.erase(repeated.begin(), repeated.end());
+  const std::scoped_lock lock(mutex_);
+  return listings_.try_emplace(std::string(path), std::move(entries)).first->second;
+}
+
+Result<FileVersion> RemoteDirectory::version(std::string_view path) const {
+  if (Status status = check_relative_path(path); !status) {
+    return std::unexpected(std::move(status).error().within(name()));
+  }
+  return SW_TRY(store_->look(path)).version();
+}
+
+bool RemoteDirectory::exists(std::string_view path) const {
+  if (path.empty()) return true;
+  if (!check_relative_path(path)) return false;
+  const auto [folder, last] = split_last(path);
+  const auto entries = list(folder);
+  if (!entries && entries.error().code != Code::kNotFound) return true;
+  if (entries && std::ranges::find(*entries, last, &DirectoryEntry::name) != entries->end()) {
+    return true;
+  }
+  if (store_->tells_all(folder)) return false;
+  const auto object = store_->find(path);
+  return object || object.error().code != Code::kNotFound;
+}
+
+}  // namespace shardwright

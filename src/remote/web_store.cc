@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/web_store.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "remote/web_index.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kMostListBytes = std::uint64_t{8} << 20;
+constexpr std::uint64_t kMostShardIndexBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMostTrackerBytes = 64;
+constexpr std::size_t kMostWebNames = 20'000;
+constexpr std::size_t kLookers = 8;
+constexpr std::string_view kTrackerFile = "latest_checkpointed_iteration.txt";
+
+std::optional<std::uint64_t> size_in(std::string_view text) {
+  const auto size = take_number(text);
+  if (!size || !text.empty() || *size < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(*size);
+}
+
+std::string tag_of(const HttpAnswer& answer) {
+  const std::string tag = answer.header("etag");
+  return tag.empty() ? answer.header("last-modified") : tag;
+}
+
+class WebStore final : public RemoteStore {
+ public:
+  WebStore(std::shared_ptr<HttpClient> client, Url url, std::string shown)
+      : client_(std::move(client)), url_(std::move(url)), name_(std::move(shown)) {
+    while (url_.path.ends_with('/')) url_.path.pop_back();
+  }
+
+  const std::string& name() const override { return name_; }
+  bool tells_all(std::string_view folder) const override {
+    const std::scoped_lock lock(mutex_);
+    return listed_.contains(folder);
+  }
+
+  Result<std::vector<DirectoryEntry>> list(std::string_view folder) const override {
+    const std::string prefix = folder.empty() ? std::string() : fmt::format("{}/", folder);
+    WebNames names = SW_TRY(shown_names(folder));
+    const bool is_listed = !names.files.empty() || !names.folders.empty();
+    if (is_listed) {
+      const std::scoped_lock lock(mutex_);
+      listed_.emplace(folder);
+    } else {
+      for (const std::string_view name : known_web_names()) names.files.emplace_back(name);
+    }
+    std::vector<DirectoryEntry> entries;
+    SW_TRY(look_at(prefix, names.files, is_listed, entries));
+    if (!is_listed) SW_TRY(add_named(prefix, entries));
+    for (std::string& name : names.folders) entries.push_back({std::move(name), true, 0});
+    if (!entries.empty()) return entries;
+    return fail(Code::kNotFound,
+                "{}{}{}: the server shows no list of this folder, and none of the files is there "
+                "that a checkpoint begins with",
+                printable(name_), folder.empty() ? "" : "/", printable(folder));
+  }
+
+  Result<RemoteObject> find(std::string_view path) const override {
+    {
+      const std::scoped_lock lock(mutex_);
+      const auto found = seen_.find(path);
+      if (found != seen_.end()) return found->second;
+    }
+    return look(path);
+  }
+
+  Result<RemoteObject> look(std::string_view path) const override {
+    HttpRequest request = request_for(path);
+    request.is_head = true;
+    HttpAnswer answer = SW_TRY(client_->ask(request));
+    auto size = size_in(answer.header("content-length"));
+    // Not every server answers HEAD: the first byte tells of the whole too.
+    if (answer.status == 405 || answer.status == 501 || (answer.is_good() && !size)) {
+      request.is_head = false;
+      request.headers.emplace_back("Range: bytes=0-0");
+      request.most_body_bytes = 1;
+      answer = SW_TRY(client_->ask(request));
+      const std::string range = answer.header("content-range");
+      size = size_in(std::string_view(range).substr(range.rfind('/') + 1));
+    }
+    if (!answer.is_good()) return std::unexpected(refusal(answer, request.shown, {}));
+    if (!size) {
+      return fail(Code::kRemote, "{}: the server doesn't tell how long it is",
+                  printable(request.shown));
+    }
+    RemoteObject object{*size, tag_of(answer)};
+    const std::scoped_lock lock(mutex_);
+    seen_.try_emplace(std::string(path), object);
+    return object;
+  }
+
+  Status read(std::string_view path, const RemoteObject& object, std::uint64_t offset,
+              std::span<std::byte> buffer) const override {
+    if (buffer.empty()) return {};
+    HttpRequest request = request_for(path);
+    request.into = buffer;
+    request.offset = offset;
+    request.total = object.size;
+    // A weak ETag never matches.
+    if (object.tag.starts_with('"')) request.headers.push_back("If-Match: " + object.tag);
+    const HttpAnswer answer = SW_TRY(client_->ask(request));
+    if (!answer.is_good()) return std::unexpected(refusal(answer, request.shown, {}));
+    const std::string tag = tag_of(answer);
+    if (!object.tag.empty() && !tag.empty() && tag != object.tag) {
+      return fail(Code::kSourceChanged,
+                  "{}: changed while it was read: the server calls it {} now, {} when it was "
+                  "opened; run the command again once nothing writes to this checkpoint any more",
+                  printable(request.shown), printable(tag), printable(object.tag));
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] HttpRequest request_for(std::string_view path) const {
+    HttpRequest request;
+    request.shown = fmt::format("{}/{}", name_, path);
+    request.url = fmt::format("{}{}/{}", url_.origin(), url_.path, percent_encoded(path));
+    return request;
+  }
+
+  // The server's own list of a folder; nothing where it shows none.
+  Result<WebNames> shown_names(std::string_view folder) const {
+    HttpRequest request = request_for(folder.empty() ? "" : fmt::format("{}/", folder));
+    request.most_body_bytes = kMostListBytes;
+    const HttpAnswer answer = SW_TRY(client_->ask(request));
+    if (!answer.is_good() || !answer.header("content-type").starts_with("text/html")) {
+      return WebNames();
+    }
+    const Url where = SW_TRY(parse_url(answer.target));
+    WebNames names = names_on_page(answer.body, where.path);
+    if (names.files.size() > kMostWebNames) {
+      return fail(Code::kLimit, "{}: found {} files in one folder, limit {}",
+                  printable(request.shown), names.files.size(), kMostWebNames);
+    }
+    return names;
+  }
+
+  // Sizes of those that are there. Of names that nobody promised, a refusal says as little as a
+  // file that is not there: that is how some servers keep quiet about what they have.
+  Status look_at(const std::string& prefix, const std::vector<std::string>& names, bool is_promised,
+                 std::vector<DirectoryEntry>& entries) const {
+    std::vector<std::optional<Result<RemoteObject>>> found(names.size());
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+      for (std::size_t i = next++; i < names.size(); i = next++) found[i] = find(prefix + names[i]);
+    };
+    {
+      std::vector<std::jthread> lookers;
+      while (lookers.size() < std::min(kLookers, names.size())) lookers.emplace_back(work);
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const Result<RemoteObject>& object = *found[i];
+      if (object) {
+        entries.push_back({names[i], false, object->size});
+        continue;
+      }
+      const Code code = object.error().code;
+      if (is_promised) {
+        entries.push_back({names[i], false, 0, object.error()});
+      } else if (code != Code::kNotFound && code != Code::kPermission) {
+        return std::unexpected(object.error());
+      }
+    }
+    return {};
+  }
+
+  // What the files that were found name: shards of an index, the folder of a tracker.
+  Status add_named(const std::string& prefix, std::vector<DirectoryEntry>& entries) const {
+    const std::vector<DirectoryEntry> known = entries;
+    for (const DirectoryEntry& entry : known) {
+      if (entry.name.ends_with(".index.json")) {
+        const std::string text = SW_TRY(text_of(prefix + entry.name, kMostShardIndexBytes));
+        const auto files = files_in_index(text, entry.name);
+        if (files) SW_TRY(look_at(prefix, *files, false, entries));
+      }
+      if (entry.name != kTrackerFile) continue;
+      const std::string text = SW_TRY(text_of(prefix + entry.name, kMostTrackerBytes));
+      std::string_view rest = text;
+      if (const auto iteration = take_number(rest)) {
+        entries.push_back({fmt::format("iter_{:07}", *iteration), true, 0});
+      } else if (text.starts_with("release")) {
+        entries.push_back({"release", true, 0});
+      }
+    }
+    return {};
+  }
+
+  Result<std::string> text_of(const std::string& path, std::uint64_t most_bytes) const {
+    HttpRequest request = request_for(path);
+    request.most_body_bytes = most_bytes;
+    HttpAnswer answer = SW_TRY(client_->ask(request));
+    if (!answer.is_good()) return std::unexpected(refusal(answer, request.shown, {}));
+    return std::move(answer.body);
+  }
+
+  std::shared_ptr<HttpClient> client_;
+  Url url_;
+  std::string name_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, RemoteObject, std::less<>> seen_;
+  mutable std::set<std::string, std::less<>> listed_;  // folders that the server shows a list of
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RemoteStore>> make_web_store(std::shared_ptr<HttpClient> client,
+                                                    const Url& url, std::string shown) {
+  if (!url.query.empty()) {
+    return fail(Code::kUsage,
+                "{}: found an address with a question mark, which names one page and no folder; "
+                "download what it names",
+                printable(shown_url(shown)));
+  }
+  return std::make_unique<WebStore>(std::move(client), url, std::move(shown));
+}
+
+}  // namespace shardwright
