@@ -100,10 +100,11 @@ Result<int> run_clean(const CleanCommand& command, Console& console) {
   Status status;
   for (ListedOutput& listed : outputs) {
     if (!command.remove || listed.output.state != PartialState::kAbandoned) continue;
-    const Result<bool> removed = remove_partial_output(listed.output);
-    listed.is_removed = removed && *removed;
-    if (removed && !*removed) listed.output.state = PartialState::kHeld;
-    if (!removed && status) status = std::unexpected(removed.error());
+    const Result<PartialState> found = remove_partial_output(listed.output);
+    // It may be another's by now, or the only copy of what it was to replace.
+    listed.output.state = found.value_or(PartialState::kAbandoned);
+    listed.is_removed = found && *found == PartialState::kAbandoned;
+    if (!found && status) status = std::unexpected(found.error());
   }
   // What did go is told before what did not.
   if (!status && !command.json) console.print(clean_report_text(command.path, outputs));

@@ -149,18 +149,21 @@ Result<std::vector<PartialOutput>> list_partial_outputs(const std::string& folde
   return found;
 }
 
-Result<bool> remove_partial_output(const PartialOutput& output) {
+Result<PartialState> remove_partial_output(const PartialOutput& output) {
   // A run that has made its folder and has not locked it yet is in its turn, and may be stopped in
   // it.
   const fs::path path(output.path);
   const BeginningTurn turn(path.parent_path().string());
-  if (!turn.is_ours()) return false;
+  if (!turn.is_ours()) return PartialState::kHeld;
   const auto name = parse_name(path.filename().string());
-  if (!name || state_of(output.path, *name) != PartialState::kAbandoned) return false;
+  if (!name) return PartialState::kHeld;
   std::error_code error;
+  const bool is_gone = fs::symlink_status(path, error).type() == fs::file_type::not_found;
+  const PartialState state = is_gone ? PartialState::kAbandoned : state_of(output.path, *name);
+  if (state != PartialState::kAbandoned) return state;
   fs::remove_all(output.path, error);
   if (error) return fail_errno(error.value(), fmt::format("{}: cannot remove", output.path));
-  return true;
+  return PartialState::kAbandoned;
 }
 
 // Whoever looks whether a folder is held has the lock for a moment; somebody may hold one for

@@ -34,10 +34,10 @@ struct PartialOutput {
 /// The unfinished outputs that lie in a folder, by name. Errors: kNotFound, kPermission, kIo.
 [[nodiscard]] Result<std::vector<PartialOutput>> list_partial_outputs(const std::string& folder);
 
-/// Removes one that is abandoned, and looks again at that in its own turn; false: it is not any
-/// more, or somebody begins an output beside it for longer than anybody waits. Follows no links.
-/// Errors: kPermission, kIo.
-[[nodiscard]] Result<bool> remove_partial_output(const PartialOutput& output);
+/// Removes one that is abandoned, and looks again at that in its own turn. What it is then:
+/// kAbandoned, and it is gone; else it stays. It counts as held too where somebody begins an output
+/// beside it for longer than anybody waits. Follows no links. Errors: kPermission, kIo.
+[[nodiscard]] Result<PartialState> remove_partial_output(const PartialOutput& output);
 
 enum class FolderLock : std::uint8_t { kAlone, kWithOthers };
 

@@ -38,8 +38,9 @@ TEST(PartialOutputs, AreListedAndRemovedWhereNobodyIsAtThem) {
   EXPECT_EQ(found[1].bytes, 3U);
   for (const PartialOutput& output : found) {
     EXPECT_EQ(output.state, PartialState::kAbandoned);
-    EXPECT_TRUE(remove_partial_output(output).value());
-    EXPECT_FALSE(remove_partial_output(output).value());
+    EXPECT_EQ(remove_partial_output(output).value(), PartialState::kAbandoned);
+    EXPECT_FALSE(fs::exists(output.path));
+    EXPECT_EQ(remove_partial_output(output).value(), PartialState::kAbandoned) << "it is gone";
   }
   EXPECT_EQ(place.tree(), "");
 }
@@ -78,7 +79,7 @@ TEST(PartialOutputs, StayWhileSomebodyHoldsThem) {
   for (PartialOutput output : found) {
     EXPECT_EQ(output.state, PartialState::kHeld) << output.path;
     output.state = PartialState::kAbandoned;  // as it was listed a moment ago
-    EXPECT_FALSE(remove_partial_output(output).value());
+    EXPECT_EQ(remove_partial_output(output).value(), PartialState::kHeld);
   }
   EXPECT_TRUE(fs::exists(place / (live + "/x")));
   EXPECT_TRUE(fs::exists(place / (locked + "/x")));
@@ -90,9 +91,14 @@ TEST(PartialOutputs, TheOnlyCopyStays) {
   place.put(".out.partial-" + kDead + "-0-old/weights", "x");
   ASSERT_EQ(listed(place).size(), 1U);
   EXPECT_EQ(listed(place)[0].state, PartialState::kOnlyCopy);
-  EXPECT_FALSE(remove_partial_output(listed(place)[0]).value());
+  EXPECT_EQ(remove_partial_output(listed(place)[0]).value(), PartialState::kOnlyCopy);
   place.put("out/weights", "y");
-  EXPECT_EQ(listed(place)[0].state, PartialState::kAbandoned);
+  const std::vector<PartialOutput> found = listed(place);
+  EXPECT_EQ(found[0].state, PartialState::kAbandoned);
+  // What had taken its place is gone again since it was listed.
+  fs::remove_all(place / "out");
+  EXPECT_EQ(remove_partial_output(found[0]).value(), PartialState::kOnlyCopy);
+  EXPECT_TRUE(fs::exists(found[0].path));
 }
 
 TEST(PartialOutputs, OfPartsHaveADigestForAProcess) {
@@ -120,7 +126,7 @@ TEST(PartialOutputs, OfPartsHaveADigestForAProcess) {
   EXPECT_TRUE(lock_patiently(one, FolderLock::kWithOthers));
   EXPECT_TRUE(lock_patiently(another, FolderLock::kWithOthers));
   EXPECT_EQ(listed(place)[0].state, PartialState::kHeld);
-  EXPECT_FALSE(remove_partial_output(found[0]).value());
+  EXPECT_EQ(remove_partial_output(found[0]).value(), PartialState::kHeld);
   const BeginningTurn turn(place.path());
   EXPECT_EQ(rival_of(fs::canonical(place.path()) / "out", turn)->path, folder);
   EXPECT_FALSE(rival_of(fs::canonical(place.path()) / "out", turn, folder));
@@ -143,7 +149,7 @@ TEST(PartialOutputs, OfARunThatIsBeginningStay) {
   {
     const UniqueFd turn(::open(place.path().c_str(), O_RDONLY | O_DIRECTORY));
     ASSERT_EQ(::flock(turn.get(), LOCK_EX), 0);
-    EXPECT_FALSE(remove_partial_output(found[0]).value());
+    EXPECT_EQ(remove_partial_output(found[0]).value(), PartialState::kHeld);
     EXPECT_TRUE(fs::exists(found[0].path));
     const BeginningTurn ours(place.path());
     EXPECT_FALSE(ours.is_ours());
@@ -152,7 +158,7 @@ TEST(PartialOutputs, OfARunThatIsBeginningStay) {
     EXPECT_FALSE(rival_of(target, ours)) << "a dead run begins nothing";
     fs::rename(place / (".out.partial-" + kDead + "-0"), place / folder);
   }
-  EXPECT_TRUE(remove_partial_output(found[0]).value());
+  EXPECT_EQ(remove_partial_output(found[0]).value(), PartialState::kAbandoned);
 }
 
 TEST(PartialOutputs, NeedAFolder) {
