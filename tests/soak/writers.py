@@ -154,6 +154,7 @@ def all_writers():
         Writer("index", ["index", "rebuild", "out"], llama, stale_index),
         Writer("merge", merge_words(), parts),
         Writer("split", ["split", "in", "out"], vision),
+        Writer("digests", [*into, "hf", "--digests", "--sha256"], llama),
         Writer("manifest", ["hash", "in", "--manifest", "out"], llama),
         # What it takes up is gone a moment before the target is there: then parts are written again.
         Writer("publish", ["publish", PLAN], llama, finished_parts,
