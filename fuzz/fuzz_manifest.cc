@@ -21,9 +21,9 @@ void read_digests_of(const std::string& text) {
   directory->put(kIntegrityFile, text);
   checkpoint.directory = std::move(directory);
   Defects defects(Defects::Policy::kCollect);
-  const Result<std::size_t> right = check_integrity_file(checkpoint, {}, defects);
-  expect(right.has_value(), "what is wrong is collected");
-  expect(*right <= 1, "only what is there can be right");
+  const Result<IntegrityChecked> checked = check_integrity_file(checkpoint, Workers{}, defects);
+  expect(checked.has_value(), "what is wrong is collected");
+  expect(checked->right <= 1, "only what is there can be right");
 }
 
 void read_tracker_of(const std::string& text) {

@@ -97,8 +97,11 @@ struct ConvertRequest : FamilyChoice, SourceOptions {
   ReplicaCheck check_replicas = ReplicaCheck::kAll;
   bool names_all_coordinates = false;  ///< of a legacy target: tp, pp and ep wherever EP > 1
   std::optional<std::int64_t> make_vocab_size_divisible_by;
-  /// Writes `integrity.json`: the SHA-256 of each file, for verify and for Megatron.
+  /// Writes `shardwright-digests.jsonl`: digests of each tensor, its pieces and the rest of each
+  /// file, for verify.
   bool digests = false;
+  /// Writes `integrity.json`: the SHA-256 of each file, for verify and for Megatron.
+  bool sha256 = false;
   bool overwrite = false;
   /// Goes on with what an earlier run of the same conversion left unfinished, and leaves what is
   /// written for the next one when this one fails.

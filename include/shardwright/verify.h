@@ -125,10 +125,11 @@ struct VerifyReport {
   std::uint64_t files = 0;
   std::uint64_t payloads_checked = 0;    ///< records whose CRC-32 was right
   std::uint64_t payloads_unguarded = 0;  ///< records that have none; pieces that have no guard
-  std::uint64_t digests = 0;             ///< of files, in integrity.json, that were right
   std::uint64_t payload_bytes = 0;       ///< read for that
-  std::vector<std::string> proven;       ///< sentences: what was checked and found right
-  std::vector<VerifyFinding> findings;   ///< in the order in which they were found
+  /// Files that some digest guards, whether it was right or not.
+  std::set<std::string, std::less<>> guarded_files;
+  std::vector<std::string> proven;      ///< sentences: what was checked and found right
+  std::vector<VerifyFinding> findings;  ///< in the order in which they were found
   /// Codes and messages of the findings: each is told once, and there may be very many.
   std::set<std::pair<Code, std::string>> told;
   std::vector<std::string> notes;

@@ -13,7 +13,7 @@ _PLAN = (
     "as_", "tp", "pp", "vpp", "ep", "etp", "encoder_tp", "component", "world_size", "shards", "mtp",
     "hf_config", *_FAMILY, "include", "exclude", "dtype", "spec", "optimizer", "check_replicas",
     "tp_replicas", "dp", "for_", "naming", "make_vocab_size_divisible_by", "max_shard_size", *_SOURCE,
-    "threads", "max_memory", "digests", "overwrite",
+    "threads", "max_memory", "digests", "sha256", "overwrite",
 )  # fmt: skip
 _PARTS = ("as_", *_FAMILY, "max_shard_size", "threads", "overwrite")
 KEYWORDS = {
@@ -38,7 +38,7 @@ KEYWORDS = {
     "clean": ("remove",),
 }
 # Flags without a value.
-_TRUTHS = {"accept_loss", "digests", "overwrite", "dry_run", "own_names", "resume"}
+_TRUTHS = {"accept_loss", "digests", "sha256", "overwrite", "dry_run", "own_names", "resume"}
 _TRUTHS_OF = {
     "diagnose": {"check_replicas"},
     "clean": {"remove"},

@@ -234,6 +234,8 @@ void add_flags(CLI::App& app, ConvertRequest& request) {
   add_threads(app, request.threads);
   add_size(app, "--max-memory", request.max_memory_bytes, "default 256MiB");
   add_flag(app, "--digests", request.digests,
+           "write digests of each tensor and file beside them, which verify checks");
+  add_flag(app, "--sha256", request.sha256,
            "write integrity.json, the SHA-256 of each file, which verify and Megatron check");
   add_overwrite(app, request.overwrite);
 }

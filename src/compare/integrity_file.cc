@@ -47,7 +47,20 @@ Result<std::vector<ListedDigest>> read_digests(const Directory& directory) {
   return listed;
 }
 
-Result<std::string> digest_of(const Directory& directory, const std::string& path) {
+Status compare(const std::vector<ListedDigest>& listed, const ListedDigest& wanted,
+               const std::string& found) {
+  if (found == wanted.digest) return {};
+  const auto other = std::ranges::find(listed, found, &ListedDigest::digest);
+  const std::string why = other != listed.end()
+                              ? fmt::format("it is {}, under another name", printable(other->file))
+                              : std::string("it was altered, or is of another save; restore it");
+  return fail(Code::kDigestMismatch, "{}: found SHA-256 {}, expected {} as {} says; {}",
+              printable(wanted.file), found, printable(wanted.digest), kIntegrityFile, why);
+}
+
+}  // namespace
+
+Result<std::string> sha256_of(const Directory& directory, const std::string& path) {
   const std::unique_ptr<ReadableFile> file = SW_TRY(directory.open(path));
   std::vector<std::byte> block(
       static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), kBlockBytes)));
@@ -62,7 +75,6 @@ Result<std::string> digest_of(const Directory& directory, const std::string& pat
   return hash.finish();
 }
 
-// Where Megatron looks for it: beside `.metadata`, in the iteration's folder.
 std::string digested_folder(std::span<const std::string> files) {
   for (const std::string& file : files) {
     const std::string folder = file.substr(0, file.find('/') + 1);
@@ -70,19 +82,6 @@ std::string digested_folder(std::span<const std::string> files) {
   }
   return "";
 }
-
-Status compare(const std::vector<ListedDigest>& listed, const ListedDigest& wanted,
-               const std::string& found) {
-  if (found == wanted.digest) return {};
-  const auto other = std::ranges::find(listed, found, &ListedDigest::digest);
-  const std::string why = other != listed.end()
-                              ? fmt::format("it is {}, under another name", printable(other->file))
-                              : std::string("it was altered, or is of another save; restore it");
-  return fail(Code::kDigestMismatch, "{}: found SHA-256 {}, expected {} as {} says; {}",
-              printable(wanted.file), found, printable(wanted.digest), kIntegrityFile, why);
-}
-
-}  // namespace
 
 Result<IntegrityFile> make_integrity_file(const Directory& directory,
                                           std::span<const std::string> files, int threads) {
@@ -94,7 +93,7 @@ Result<IntegrityFile> make_integrity_file(const Directory& directory,
   std::atomic<std::size_t> next{0};
   const auto work = [&]() -> Status {
     for (std::size_t i = next++; i < listed.size(); i = next++) {
-      listed[i].digest = SW_TRY(digest_of(directory, listed[i].file));
+      listed[i].digest = SW_TRY(sha256_of(directory, listed[i].file));
     }
     return {};
   };
@@ -112,14 +111,14 @@ Status write_integrity_file(Directory& directory, const IntegrityFile& integrity
   return file->sync();
 }
 
-Result<std::size_t> check_integrity_file(const Checkpoint& checkpoint, const Workers& workers,
-                                         Defects& defects) {
+Result<IntegrityChecked> check_integrity_file(const Checkpoint& checkpoint, const Workers& workers,
+                                              Defects& defects) {
   const Directory& directory = *checkpoint.directory;
-  if (!directory.exists(kIntegrityFile)) return std::size_t{0};
+  if (!directory.exists(kIntegrityFile)) return IntegrityChecked{};
   const auto listed = read_digests(directory);
   if (!listed) {
     SW_TRY(defects.report(std::unexpected(listed.error())));
-    return std::size_t{0};
+    return IntegrityChecked{};
   }
   std::vector<std::uint64_t> bytes;
   for (const ListedDigest& one : *listed) {
@@ -129,20 +128,21 @@ Result<std::size_t> check_integrity_file(const Checkpoint& checkpoint, const Wor
   const auto make_worker = [&]() -> JobWorker {
     return [&](std::size_t job) -> Result<JobResult> {
       const ListedDigest& wanted = (*listed)[job];
-      const auto found = digest_of(directory, wanted.file);
+      const auto found = sha256_of(directory, wanted.file);
       return result_of(found ? compare(*listed, wanted, *found)
                              : Status(std::unexpected(Error(found.error()).within(kIntegrityFile))),
                        defects);
     };
   };
   const auto results = SW_TRY(run_jobs({"comparing digests", bytes}, workers, make_worker));
-  std::size_t right = 0;
-  for (const std::string& result : results) {
-    Status status = SW_TRY(status_in(result));
-    right += status ? 1 : 0;
+  IntegrityChecked checked;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Status status = SW_TRY(status_in(results[i]));
+    checked.right += status ? 1 : 0;
+    checked.guarded.insert((*listed)[i].file);
     SW_TRY(defects.report(std::move(status)));
   }
-  return right;
+  return checked;
 }
 
 }  // namespace shardwright

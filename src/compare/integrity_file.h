@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,12 +17,26 @@ namespace shardwright {
 /// it, `{"algorithm": "sha256", "files": {"common.pt": "…"}}`.
 inline constexpr std::string_view kIntegrityFile = "integrity.json";
 
-/// Reads the files that it names and compares their digests; returns how many are right, 0 where
-/// there is no such file. What is wrong is told to `defects`:
+/// What it was found to guard.
+struct IntegrityChecked {
+  std::size_t right = 0;                       ///< files that have the digests that it says
+  std::set<std::string, std::less<>> guarded;  ///< the names of all, right or not
+};
+
+/// Reads the files that it names and compares their digests; nothing is guarded where there is no
+/// such file. What is wrong is told to `defects`:
 /// kDigestMismatch with the file (and the one whose digest it has, where files were swapped), those
 /// of opening a file that is not there, kJsonCorrupt.
-[[nodiscard]] Result<std::size_t> check_integrity_file(const Checkpoint& checkpoint,
-                                                       const Workers& workers, Defects& defects);
+[[nodiscard]] Result<IntegrityChecked> check_integrity_file(const Checkpoint& checkpoint,
+                                                            const Workers& workers,
+                                                            Defects& defects);
+
+/// The SHA-256 of a file, 64 lower-case hex digits. Errors: those of reading.
+[[nodiscard]] Result<std::string> sha256_of(const Directory& directory, const std::string& path);
+
+/// Where digests of a target's files lie: in the iteration's folder with its `/`, where Megatron
+/// looks for them beside `.metadata`; empty where there is none.
+[[nodiscard]] std::string digested_folder(std::span<const std::string> files);
 
 /// Such a file that is to be written.
 struct IntegrityFile {

@@ -14,7 +14,8 @@ Result<GuardedSource> check_source(const Checkpoint& checkpoint, const Catalog& 
   Workers untold = guards.workers;
   untold.on_progress = {};
   GuardedSource result;
-  result.digests = SW_TRY(check_integrity_file(checkpoint, untold, defects));
+  result.digested = SW_TRY(check_digest_file(checkpoint, untold, defects));
+  result.integrity = SW_TRY(check_integrity_file(checkpoint, untold, defects));
   result.replicas =
       SW_TRY(check_replicas(catalog, guards.replicas, files, defects, guards.workers));
   if (checkpoint.location.traits.is_of_ranks) {

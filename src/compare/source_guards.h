@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "compare/digest_file.h"
+#include "compare/integrity_file.h"
 #include "compare/replicas.h"
 #include "exec/jobs.h"
 #include "shardwright/checkpoint.h"
@@ -19,13 +21,15 @@ struct SourceGuards {
 /// What the guards have looked at and found right.
 struct GuardedSource {
   ReplicaReport replicas;
-  std::size_t digests = 0;  ///< of files that Megatron's integrity.json names
+  IntegrityChecked integrity;  ///< by Megatron's integrity.json
+  DigestsChecked digested;     ///< by the file of digests that `convert --digests` writes
 };
 
 /// Every check that reads a source's bytes before anything is written of them. This is the only
 /// list: a conversion stops at the first defect, verify collects all, so that it never proves what
 /// a conversion refuses. `catalog`: of the source, located, all of its tensors whole. Errors: those
-/// of check_replicas, check_shards, check_master_weights and check_integrity_file.
+/// of check_replicas, check_shards, check_master_weights, check_digest_file and
+/// check_integrity_file.
 [[nodiscard]] Result<GuardedSource> check_source(const Checkpoint& checkpoint,
                                                  const Catalog& catalog, const SourceGuards& guards,
                                                  Defects& defects);

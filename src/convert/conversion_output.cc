@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/fail.h"
+#include "compare/digest_writer.h"
 #include "compare/integrity_file.h"
 #include "compare/source_guards.h"
 #include "convert/memory_budget.h"
@@ -77,22 +78,34 @@ Result<ExecuteOptions> execute_options(const PreparedConversion& conversion,
   return execution;
 }
 
+std::unique_ptr<PayloadDigests> digests_for(const PreparedConversion& conversion) {
+  if (!conversion.request.digests) return nullptr;
+  return std::make_unique<PayloadDigests>(conversion.plan.target);
+}
+
 Status publish_output(const PreparedConversion& conversion, const RunOptions& options,
-                      Publication& publication, const std::function<Status()>& remove_journals) {
+                      Publication& publication, const PayloadDigests* digests,
+                      const std::function<Status()>& remove_journals) {
   // The last one who follows it may have stopped it.
   if (options.cancelled != nullptr && *options.cancelled) {
     return fail(Code::kCancelled, "stopped before the checkpoint was published");
   }
   begin_phase(options, RunPhase::kPublish, 0);
   SW_TRY(conversion.source.files->check_unchanged());
-  std::optional<IntegrityFile> digests;
-  if (conversion.request.digests) {
-    // Reads all again: the journal is still there, should the run be killed meanwhile.
-    digests = SW_TRY(make_integrity_file(publication.directory(), conversion.plan.target.files,
-                                         thread_count(conversion.request.threads)));
+  const int threads = thread_count(conversion.request.threads);
+  std::vector<std::string> files = conversion.plan.target.files;
+  // While these are made the journal is still there, should the run be killed.
+  if (digests != nullptr) {
+    SW_TRY(write_digest_file(publication.directory(), publication.partial_path(), conversion.plan,
+                             *digests, threads));
+    files.push_back(digest_file_path(conversion.plan));
+  }
+  std::optional<IntegrityFile> integrity;
+  if (conversion.request.sha256) {
+    integrity = SW_TRY(make_integrity_file(publication.directory(), files, threads));
   }
   SW_TRY(remove_journals());
-  if (digests) SW_TRY(write_integrity_file(publication.directory(), *digests));
+  if (integrity) SW_TRY(write_integrity_file(publication.directory(), *integrity));
   return publication.commit();
 }
 

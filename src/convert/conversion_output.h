@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,15 @@ void begin_phase(const RunOptions& options, RunPhase phase, std::uint64_t bytes)
 [[nodiscard]] Result<ExecuteOptions> execute_options(const PreparedConversion& conversion,
                                                      const RunOptions& options);
 
+/// What the digests of payloads are gathered in; null where none are asked for. Borrows the plan.
+[[nodiscard]] std::unique_ptr<PayloadDigests> digests_for(const PreparedConversion& conversion);
+
 /// All is written: sees to it that the source is what it was, adds digests where they are asked for
-/// and lets the output appear. `remove_journals` is called just before. Errors: kCancelled,
-/// kSourceChanged and those of Publication::commit.
+/// (`digests` has what is known of them, and is null where they are not) and lets the output
+/// appear. `remove_journals` is called just before. Errors: kCancelled, kSourceChanged and those of
+/// Publication::commit.
 [[nodiscard]] Status publish_output(const PreparedConversion& conversion, const RunOptions& options,
-                                    Publication& publication,
+                                    Publication& publication, const PayloadDigests* digests,
                                     const std::function<Status()>& remove_journals);
 
 }  // namespace shardwright

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "exec/low_rank_region.h"
+#include "exec/payload_digests.h"
 #include "exec/threads.h"
 
 namespace shardwright {
@@ -76,6 +77,7 @@ Result<MemoryBudget> budget_of(const ConvertRequest& request, const Checkpoint& 
   budget.held_bytes = kProgramBytes + bytes_of(source.catalog) + 2 * bytes_of(plan) +
                       bytes_of(source.common_state) + bytes_of(source.hf_config);
   budget.threads = thread_count(request.threads);
+  if (request.digests) budget.held_bytes += PayloadDigests::most_bytes(plan.target);
   if (!plan.adapted.empty()) {
     budget.held_bytes += static_cast<std::uint64_t>(budget.threads) * UpdatedMatrix::kMostBytes;
   }

@@ -371,7 +371,7 @@ TEST_F(Parts, AreListedAndRemovedAsLeftovers) {
   EXPECT_EQ(outputs[0].target, "out");
   EXPECT_EQ(outputs[0].process, 0);
   EXPECT_EQ(outputs[0].state, PartialState::kAbandoned);
-  EXPECT_TRUE(remove_partial_output(outputs[0]).value());
+  EXPECT_EQ(remove_partial_output(outputs[0]).value(), PartialState::kAbandoned);
   EXPECT_FALSE(fs::exists(folder()));
 }
 

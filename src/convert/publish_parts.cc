@@ -17,6 +17,7 @@ Status check_written(const PreparedConversion& conversion, const SavedPlan& plan
   begin_phase(options, RunPhase::kRead, pieces.total_bytes());
   ReadWatch watch;
   watch.cancelled = options.cancelled;
+  watch.digests = execution.digests;
   if (options.on_progress) {
     watch.on_progress = [&](std::uint64_t bytes) {
       options.on_progress({bytes, pieces.total_bytes()});
@@ -38,7 +39,9 @@ Status check_written(const PreparedConversion& conversion, const SavedPlan& plan
 Result<ConvertReport> publish_parts(const PreparedConversion& conversion, const SavedPlan& plan,
                                     const RunOptions& options) {
   SW_TRY(check_saved_plan(conversion, plan));
-  const ExecuteOptions execution = SW_TRY(execute_options(conversion, options));
+  ExecuteOptions execution = SW_TRY(execute_options(conversion, options));
+  const std::unique_ptr<PayloadDigests> digests = digests_for(conversion);
+  execution.digests = digests.get();
   std::vector<std::string> leftovers;
   PublishOptions publish = publish_options(conversion, leftovers);
   publish.parts_id = parts_id_of(plan);
@@ -53,7 +56,7 @@ Result<ConvertReport> publish_parts(const PreparedConversion& conversion, const 
   SourceFiles& files = *conversion.source.files;
   SW_TRY(execute(conversion.plan, pieces, files, folder, {std::move(parts.finished), {}, nullptr},
                  execution));
-  SW_TRY(publish_output(conversion, options, *publication,
+  SW_TRY(publish_output(conversion, options, *publication, digests.get(),
                         [&] { return remove_part_journals(folder, path); }));
   const PlanCost cost = cost_of(conversion.plan);
   return ConvertReport{

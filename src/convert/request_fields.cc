@@ -106,6 +106,7 @@ void visit_request(Fields& fields, Request& request) {
   fields.number("source_tp", request.source_tensor, kRankBounds);
   fields.number("replica", request.replica, {0, kMostOfRanks});
   fields.flag("digests", request.digests);
+  fields.flag("sha256", request.sha256);
   fields.flag("overwrite", request.overwrite);
 }
 

@@ -137,6 +137,51 @@ TEST_P(Resume, DoesAgainWhatTheDiskHasNotKept) {
   }
 }
 
+// Nothing where not all blocks of the chunk are known.
+Result<DigestBytes> known_digest(const PayloadDigests& digests, const StoredTensor& tensor,
+                                 std::uint32_t number, std::uint32_t chunk) {
+  std::vector<std::byte> buffer(kDigestBlockBytes);
+  const auto refuse = [](std::uint64_t, std::span<std::byte>) -> Status {
+    return std::unexpected(Error{Code::kIo, "it is not known", 0});
+  };
+  return digest_payload(payload_bytes(tensor, chunk), refuse, digests.blocks(number, chunk),
+                        buffer);
+}
+
+// Digests of what an earlier run wrote come of reading it back; not of what the disk has not kept.
+TEST_P(Resume, HasTheSameDigestsAsOneRun) {
+  PayloadDigests whole(plan().target);
+  ExecuteOptions options;
+  options.digests = &whole;
+  MemoryDirectory at_once("at once");
+  ASSERT_TRUE(execute(plan(), pieces_, *conversion_.source.files, at_once, {}, options));
+  EXPECT_EQ(whole.unknown(), 0U);
+  for (const bool is_damaged : {false, true}) {
+    MemoryDirectory target("target");
+    FinishedPieces finished = run_some(target, pieces_.size() / 2);
+    if (is_damaged) {
+      const PayloadPlace place = place_of(plan(), pieces_.runs(0).back()).value();
+      const std::string path = plan().target.files[place.file];
+      target.touch(path, place.offset, static_cast<char>(~target.contents(path)[place.offset]));
+    }
+    PayloadDigests resumed(plan().target);
+    ReadWatch watch;
+    watch.digests = options.digests = &resumed;
+    ASSERT_TRUE(check_finished(plan(), pieces_, target, 1, finished, watch));
+    ASSERT_TRUE(execute(plan(), pieces_, *conversion_.source.files, target,
+                        {std::move(finished), {}}, options));
+    EXPECT_LE(resumed.unknown(), is_damaged ? resumed.size() - 1 : 0);
+    for (std::uint32_t t = 0; t < plan().target.tensors.size(); ++t) {
+      const StoredTensor& tensor = plan().target.tensors[t];
+      for (std::uint32_t c = 0; c < tensor.chunks.size(); ++c) {
+        const auto found = known_digest(resumed, tensor, t, c);
+        if (is_damaged && !found) continue;
+        EXPECT_EQ(found.value(), known_digest(whole, tensor, t, c).value()) << tensor.desc.name;
+      }
+    }
+  }
+}
+
 TEST_P(Resume, BelievesNoFileThatIsMissing) {
   MemoryDirectory target("target");
   FinishedPieces finished = run_some(target, pieces_.size());
@@ -267,7 +312,7 @@ class ResumeFromDisk : public testing::Test {
     fs::copy(golden_path("hf/llama3/hf"), source_, fs::copy_options::recursive);
     const auto conversion = prepare_conversion(request());
     ASSERT_TRUE(conversion) << conversion.error().text();
-    UnfinishedWork work = begin_or_resume(*conversion, kSmallPiece).value();
+    UnfinishedWork work = begin_or_resume(*conversion, kSmallPiece, nullptr).value();
     EXPECT_TRUE(work.folder.empty());
     // No process has this number.
     folder_ = place_ / ".out.partial-99999999-0";

@@ -27,7 +27,9 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   if (leader != nullptr) {
     piece_bytes = std::min(piece_bytes, leader->most_piece_bytes(cost.bytes_written));
   }
-  UnfinishedWork work = SW_TRY(begin_or_resume(conversion, piece_bytes));
+  const std::unique_ptr<PayloadDigests> digests = digests_for(conversion);
+  execution.digests = digests.get();
+  UnfinishedWork work = SW_TRY(begin_or_resume(conversion, piece_bytes, digests.get()));
   std::vector<std::string> leftovers;
   PublishOptions publish = publish_options(conversion, leftovers);
   publish.unfinished = work.folder;
@@ -57,7 +59,7 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   }
   SW_TRY(execute(conversion.plan, work.pieces, files, publication->directory(), std::move(run),
                  execution));
-  SW_TRY(publish_output(conversion, options, *publication,
+  SW_TRY(publish_output(conversion, options, *publication, digests.get(),
                         [&] { return remove_journal(publication->partial_path()); }));
   const PieceLeader::Read by_others = leader == nullptr ? PieceLeader::Read{} : leader->read();
   return ConvertReport{request.output,

@@ -47,12 +47,14 @@ std::vector<Candidate> candidates(const std::string& output) {
 }
 
 Status take_up(const Candidate& candidate, const PreparedConversion& conversion,
-               UnfinishedWork& work) {
+               PayloadDigests* digests, UnfinishedWork& work) {
   const auto folder = SW_TRY(open_local_directory(candidate.folder));
   JournalledPieces journalled = journalled_pieces(candidate.journal, work.pieces);
   const int threads = thread_count(conversion.request.threads);
-  work.resumed_bytes =
-      SW_TRY(check_finished(conversion.plan, work.pieces, *folder, threads, journalled.finished));
+  ReadWatch watch;
+  watch.digests = digests;
+  work.resumed_bytes = SW_TRY(
+      check_finished(conversion.plan, work.pieces, *folder, threads, journalled.finished, watch));
   work.finished = std::move(journalled.finished);
   work.journal_bytes = journalled.whole_bytes;
   work.folder = candidate.folder;
@@ -62,7 +64,7 @@ Status take_up(const Candidate& candidate, const PreparedConversion& conversion,
 }  // namespace
 
 Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
-                                       std::uint64_t piece_bytes) {
+                                       std::uint64_t piece_bytes, PayloadDigests* digests) {
   const Plan& plan = conversion.plan;
   UnfinishedWork work{{}, PieceList(plan, piece_bytes), {}, {}, 0, 0, false};
   work.head.piece_bytes = piece_bytes;
@@ -78,7 +80,7 @@ Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
     if (difference(found, work.head)) continue;
     work.head.piece_bytes = found.piece_bytes;
     work.pieces = PieceList(plan, found.piece_bytes);
-    SW_TRY(take_up(candidate, conversion, work));
+    SW_TRY(take_up(candidate, conversion, digests, work));
     return work;
   }
   if (left.empty()) return work;

@@ -25,11 +25,13 @@ struct UnfinishedWork {
 
 /// Finds out what to do: everything, or with ConvertRequest::resume what an unfinished output
 /// beside the target lacks; what it has is read and compared with its journal. The conversion must
-/// outlive the result. `piece_bytes`: of the pieces of what is begun anew, see PieceList. Error:
+/// outlive the result. `piece_bytes`: of the pieces of what is begun anew, see PieceList.
+/// `digests` (may be null) is told of what is taken over. Error:
 /// kCannotResume, where all that was left is of another conversion, of a source that changed since
 /// or of another version of this program.
 [[nodiscard]] Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
-                                                     std::uint64_t piece_bytes);
+                                                     std::uint64_t piece_bytes,
+                                                     PayloadDigests* digests);
 
 /// The journal of a run in the hidden folder `partial`; none for work that is done in one go.
 [[nodiscard]] Result<std::unique_ptr<PieceJournal>> open_journal(const UnfinishedWork& work,

@@ -201,11 +201,12 @@ Status Run::write_tile(std::uint32_t tensor, std::span<const std::uint32_t> chun
   for (const std::uint32_t chunk : chunks) {
     const Box whole = target.chunks.box(chunk);
     if (!contains(whole, part->box)) ++part;  // those that share one are replicas
-    const ByteRange run = run_in_chunk(whole, part->box, bytes_of(target.desc.dtype));
-    runs.push_back(
-        SW_TRY(writer_.write({tensor, chunk, run.offset, run.length},
-                             std::span(part->bytes, static_cast<std::size_t>(run.length)))));
-    bytes_done_ += run.length;
+    const ByteRange range = run_in_chunk(whole, part->box, bytes_of(target.desc.dtype));
+    const PieceRun run{tensor, chunk, range.offset, range.length};
+    const std::span bytes(part->bytes, static_cast<std::size_t>(range.length));
+    runs.push_back(SW_TRY(writer_.write(run, bytes)));
+    if (options_.digests != nullptr) options_.digests->add(run, bytes);
+    bytes_done_ += range.length;
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "exec/finished_pieces.h"
+#include "exec/payload_digests.h"
 #include "exec/piece_list.h"
 #include "exec/target_files.h"
 #include "exec/target_framing.h"
@@ -29,6 +30,8 @@ struct ExecuteOptions {
   std::function<void(const ExecuteProgress&)> on_progress;
   /// Set from outside (a signal handler) to stop: kCancelled. May be null.
   const std::atomic<bool>* cancelled = nullptr;
+  /// Told of all payloads that are written; may be null.
+  PayloadDigests* digests = nullptr;
 };
 
 /// Where the threads get their pieces from, and what they tell of those that they finished. Both

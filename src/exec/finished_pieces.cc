@@ -18,7 +18,7 @@ constexpr std::uint64_t kReadBackBytes = std::uint64_t{1} << 20;
 constexpr std::size_t kOpenLimit = 256;
 
 Result<bool> holds(const Plan& plan, const PieceRun& run, std::uint32_t crc, SourceFiles& files,
-                   std::span<std::byte> buffer) {
+                   std::span<std::byte> buffer, PayloadDigests* digests) {
   const PayloadPlace place = SW_TRY(place_of(plan, run));
   std::uint32_t found = 0;
   for (std::uint64_t done = 0; done < run.length;) {
@@ -26,16 +26,21 @@ Result<bool> holds(const Plan& plan, const PieceRun& run, std::uint32_t crc, Sou
     const std::span<std::byte> bytes = buffer.first(static_cast<std::size_t>(step));
     if (!files.read_at(place.file, place.offset + done, bytes)) return false;
     found = crc32(bytes, found);
+    if (digests != nullptr) {
+      digests->add({run.index, run.chunk, run.offset + done, step}, bytes);
+    }
     done += step;
   }
   return found == crc;
 }
 
 Result<bool> holds_all(const Plan& plan, const std::vector<PieceRun>& runs, const PieceCrcs& crcs,
-                       SourceFiles& files, std::span<std::byte> buffer) {
+                       SourceFiles& files, std::span<std::byte> buffer, PayloadDigests* digests) {
   if (runs.size() != crcs.size()) return false;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (!SW_TRY(holds(plan, runs[i], crcs[i], files, buffer))) return false;
+    if (SW_TRY(holds(plan, runs[i], crcs[i], files, buffer, digests))) continue;
+    for (std::size_t read = 0; digests != nullptr && read <= i; ++read) digests->forget(runs[read]);
+    return false;
   }
   return true;
 }
@@ -57,7 +62,7 @@ Result<std::uint64_t> check_finished(const Plan& plan, const PieceList& pieces,
         return fail(Code::kCancelled, "stopped while what is written was read back");
       }
       if (SW_TRY(holds_all(plan, pieces.runs(piece), *finished[piece], files,
-                           std::span(buffer.get(), kReadBackBytes)))) {
+                           std::span(buffer.get(), kReadBackBytes), watch.digests))) {
         kept += pieces.bytes(piece);
       } else {
         finished[piece].reset();

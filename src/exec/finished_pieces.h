@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "exec/payload_digests.h"
 #include "exec/piece_list.h"
 #include "shardwright/storage.h"
 
@@ -23,6 +24,8 @@ struct ReadWatch {
   /// Told the bytes that are read, a few times a second from the calling thread.
   std::function<void(std::uint64_t bytes)> on_progress;
   const std::atomic<bool>* cancelled = nullptr;
+  /// Told of what is as it was written; may be null.
+  PayloadDigests* digests = nullptr;
 };
 
 /// Reads what finished pieces wrote back and forgets those whose bytes are not what they were: a

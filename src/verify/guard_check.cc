@@ -8,6 +8,8 @@
 #include "base/fail.h"
 #include "canonical/families.h"
 #include "canonical/source_model.h"
+#include "compare/digest_file.h"
+#include "compare/hub_digests.h"
 #include "compare/integrity_file.h"
 #include "compare/master_weights.h"
 #include "compare/source_guards.h"
@@ -73,10 +75,18 @@ class GuardCheck {
     drop_lone_states(catalog);
     const GuardedSource guarded = SW_TRY(
         check_source(checkpoint_, catalog, {ReplicaCheck::kAll, is_derived, workers_}, defects_));
+    const HubDigests hub = SW_TRY(check_hub_digests(checkpoint_, workers_, defects_));
+    for (const auto* names :
+         {&guarded.integrity.guarded, &guarded.digested.guarded, &hub.guarded}) {
+      report_.guarded_files.insert(names->begin(), names->end());
+    }
     for (const Error& error : defects_.found()) add_finding(report_, error);
-    report_.digests = guarded.digests;
     tell(guarded, is_derived);
-    if (guarded.digests == 0) tell_unguarded();
+    if (hub.right > 0 && !has_finding(report_, Code::kDigestMismatch)) {
+      report_.proven.push_back(fmt::format(
+          "{} files have the SHA-256 that the Hugging Face cache keeps them under", hub.right));
+    }
+    if (report_.guarded_files.empty()) tell_unguarded();
     if (is_derived) return {};
     if (is_mimo(catalog) && !has_named_components(catalog)) return {};
     drop_lone_states(catalog);
@@ -122,9 +132,14 @@ class GuardCheck {
           fmt::format("{} replicas are what they repeat, bit by bit", guarded.replicas.compared));
       tell_copies();
     }
-    if (guarded.digests > 0 && !has_finding(report_, Code::kDigestMismatch)) {
-      report_.proven.push_back(
-          fmt::format("{} files have the SHA-256 that {} says", guarded.digests, kIntegrityFile));
+    if (guarded.integrity.right > 0 && !has_finding(report_, Code::kDigestMismatch)) {
+      report_.proven.push_back(fmt::format("{} files have the SHA-256 that {} says",
+                                           guarded.integrity.right, kIntegrityFile));
+    }
+    if (guarded.digested.files > 0 && !has_finding(report_, Code::kDigestMismatch)) {
+      report_.proven.push_back(fmt::format("{} tensors in {} files have the digests that {} says",
+                                           guarded.digested.tensors, guarded.digested.files,
+                                           kDigestFile));
     }
     if (is_derived && !has_finding(report_, Code::kOptimizerMismatch)) {
       report_.proven.emplace_back("every master weight, rounded, is its weight");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/digest.h"
 #include "base/fail.h"
 #include "codec/json_text.h"
 #include "shardwright/verify.h"
@@ -12,7 +13,6 @@ namespace shardwright {
 namespace {
 
 constexpr std::string_view kSchema = "shardwright/hash/1";
-constexpr std::size_t kDigestDigits = 32;
 
 void append_tensors(std::string& text, std::string_view key, std::span<const TensorHash> tensors) {
   fmt::format_to(std::back_inserter(text), ",\n  \"{}\": [", key);

@@ -21,6 +21,7 @@
 #include "verify/model_check.h"
 #include "verify/payload_check.h"
 #include "verify/run_check.h"
+#include "verify/unguarded_files.h"
 
 namespace shardwright {
 namespace {
@@ -240,18 +241,40 @@ class Verification {
     if (!stored) add_finding(report_, stored.error());
   }
 
+  // A chunk that no digest guards.
+  [[nodiscard]] std::uint64_t bare_chunks() const {
+    const Catalog& catalog = checkpoint_.catalog;
+    std::uint64_t count = 0;
+    for (const StoredTensor& tensor : catalog.tensors) {
+      for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
+        const std::uint32_t file = tensor.chunks.file(c);
+        const bool is_named = file < catalog.files.size();
+        count += is_named && report_.guarded_files.contains(catalog.files[file]) ? 0 : 1;
+      }
+    }
+    return count;
+  }
+
+  // Files whose bytes nothing guards, and the way out.
+  void tell_bare_files(std::string_view what) {
+    const std::vector<std::string> bare = unguarded_files(checkpoint_, report_.guarded_files);
+    if (bare.empty()) return;
+    report_.notes.push_back(fmt::format(
+        "{}: nothing guards {}: a bit that flips there is not noticed. 'convert --digests' writes "
+        "digests of all files; 'hash --manifest FILE' makes those of tensors, 'verify --against "
+        "FILE' checks them",
+        what, first_names(bare)));
+  }
+
   void tell_guards() {
     if (checkpoint_.location.traits.records == Records::kNone) {
-      if (report_.digests > 0 || !options_.against.empty()) return;
-      report_.payloads_unguarded += report_.chunks;
-      report_.notes.push_back(fmt::format(
-          "payload: nothing guards the elements of {} tensors, config.json and the files beside: "
-          "a bit that flips there is not noticed. 'convert --digests' writes the SHA-256 of each "
-          "file; 'hash --manifest FILE' makes digests of tensors, 'verify --against FILE' checks "
-          "them",
-          report_.tensors));
+      if (!options_.against.empty()) return;
+      const std::uint64_t bare = bare_chunks();
+      report_.payloads_unguarded += bare;
+      tell_bare_files(bare > 0 ? "payload" : "files");
       return;
     }
+    if (options_.against.empty()) tell_bare_files("files");
     if (report_.payloads_checked > 0 && !has_finding(report_, Code::kPayloadDamaged)) {
       report_.proven.push_back(
           fmt::format("payload: the CRC-32 of {} records is right, {} bytes read",

@@ -246,15 +246,16 @@ def test_clean(tmp_path):
 
 
 def test_digests(tmp_path):
-    shardwright.convert(LLAMA, tmp_path / "m", to="hf", digests=True)
+    shardwright.convert(LLAMA, tmp_path / "m", to="hf", digests=True, sha256=True)
     said = json.loads((tmp_path / "m" / "integrity.json").read_text())
     assert said["algorithm"] == "sha256"
-    assert {"config.json", "model.safetensors"} <= set(said["files"])
+    assert {"config.json", "model.safetensors", "shardwright-digests.jsonl"} <= set(said["files"])
     assert shardwright.verify(tmp_path / "m")
     config = tmp_path / "m" / "config.json"
     config.write_text(config.read_text() + " ")
-    (finding,) = shardwright.verify(tmp_path / "m").findings
-    assert finding.code == "SW0315" and "config.json" in finding.message
+    found = shardwright.verify(tmp_path / "m").findings
+    assert [finding.code for finding in found] == ["SW0315", "SW0315"]
+    assert all("config.json" in finding.message for finding in found)
 
 
 def test_schema_and_results_agree():
