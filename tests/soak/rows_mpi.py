@@ -90,7 +90,8 @@ def fault_of_resuming(ranks, bench, job, source, out, whole):
     report = json.loads(ended.output)
     if report["bytes_resumed"] + report["bytes_written"] != whole["bytes"]:
         return "run again it writes more than what is missing"
-    if leftovers(out):
+    # At the rename the journal is gone, so that nothing is gone on with: clean removes what is left.
+    if leftovers(out) and job[1] != "the rename":
         return "run again it leaves something"
     return ""
 
