@@ -72,7 +72,11 @@ struct SourceOptions {
 struct ConvertRequest : FamilyChoice, SourceOptions {
   std::string input;
   std::string output;
-  std::string adapter;                ///< folder of a PEFT adapter to merge; empty: none
+  std::string adapter;  ///< folder of a PEFT adapter to merge; empty: none
+  /// Checkpoints of the same model that are averaged with the input; empty: none.
+  std::vector<std::string> averaged;
+  /// Of the input and of each of those; they add up to 1. Empty: all weigh the same.
+  std::vector<double> weights;
   std::string format = "torch_dist";  ///< that is written, see target_names()
   ParallelConfig parallel;
   TpReplicas tp_replicas = TpReplicas::kCollapse;  ///< of a torch_dist target
@@ -97,6 +101,8 @@ struct ConvertRequest : FamilyChoice, SourceOptions {
   ReplicaCheck check_replicas = ReplicaCheck::kAll;
   bool names_all_coordinates = false;  ///< of a legacy target: tp, pp and ep wherever EP > 1
   std::optional<std::int64_t> make_vocab_size_divisible_by;
+  /// Rows that the vocabulary gets; new ones are the mean of those that it has.
+  std::optional<std::int64_t> extend_vocab;
   /// Writes `shardwright-digests.jsonl`: digests of each tensor, its pieces and the rest of each
   /// file, for verify.
   bool digests = false;
@@ -136,10 +142,17 @@ struct ComponentRanks {
   }
 };
 
+/// A checkpoint that is averaged with the input.
+struct AveragedSource {
+  Checkpoint checkpoint;  ///< its files are the input's too, behind that one's own
+  Catalog wanted;         ///< of it, by the numbers that its own files have
+};
+
 /// A conversion that is planned and proven, with nothing written yet.
 struct PreparedConversion {
   ConvertRequest request;
   Checkpoint source;
+  std::vector<AveragedSource> averaged;
   std::vector<std::string> more_sources;  ///< folders that are read beside request.input
   Plan plan;
   std::string family;                      ///< empty where no mapping was needed

@@ -96,7 +96,20 @@ struct AdaptedSource {
   std::shared_ptr<const std::vector<float>> factors = nullptr;
 };
 
-/// Everything that one target tensor is made of. The views are disjoint.
+/// A tensor of the source that is multiplied as it is read, and added to others. What reads such
+/// tensors reads nothing else; of each element those with the least term come first:
+/// weight * (value + add), then each of the others added in the order of their terms. Values are
+/// rounded to float32 once `add` is added (which is nothing where that is 0), and so is every
+/// product and every sum; the last one is rounded to the target's type. Types that are not floating
+/// point are not multiplied: all terms must be alike.
+struct WeightedSource {
+  std::uint32_t values = 0;  ///< index into Plan::source.tensors
+  float weight = 1.0F;
+  std::uint32_t term = 0;
+  double add = 0.0;
+};
+
+/// Everything that one target tensor is made of. The views are disjoint, or those of one term are.
 struct TensorRecipe {
   ViewList views;
   /// What no view covers becomes this value (vocabulary padding, constants); without it that is an
@@ -129,6 +142,7 @@ struct Plan {
   Catalog source;                          ///< located: Encoding::kRaw
   std::vector<QuantisedSource> quantised;  ///< source tensors that are multiplied as they are read
   std::vector<AdaptedSource> adapted;      ///< and such that something is added to then
+  std::vector<WeightedSource> weighted;    ///< and such that are terms of sums
   Catalog target;
   std::vector<std::uint64_t> file_sizes;  ///< of target.files
   std::vector<TensorRecipe> tensors;      ///< of target.tensors
@@ -146,9 +160,9 @@ struct PlanCost {
 };
 
 /// Proves a plan before a byte is moved: every element of every target tensor has exactly one
-/// source and exactly one place (in archives, which ranks read alone, one or more), source chunks
-/// are disjoint and complete where they are read, conversions exist, every byte of an archive's
-/// storages is filled once. Errors name the tensor and the box.
+/// source (in sums one of each term) and exactly one place (in archives, which ranks read alone,
+/// one or more), source chunks are disjoint and complete where they are read, conversions exist,
+/// every byte of an archive's storages is filled once. Errors name the tensor and the box.
 [[nodiscard]] Status check_plan(const Plan& plan);
 
 [[nodiscard]] PlanCost cost_of(const Plan& plan);

@@ -2,6 +2,7 @@
 """Checkpoints of Megatron-family training: read, diagnosed, resharded, converted and proven."""
 from . import _core
 from ._commands import (
+    average,
     clean,
     convert,
     diagnose,
@@ -37,6 +38,7 @@ from ._errors import (
 from ._reading import Checkpoint, Slice
 from ._results import (
     AdapterMerge,
+    Average,
     Conversion,
     Diagnosis,
     Difference,
@@ -66,6 +68,7 @@ __version__ = _core.version
 __all__ = [
     "AccessError",
     "AdapterMerge",
+    "Average",
     "Checkpoint",
     "CodecError",
     "Conversion",
@@ -102,6 +105,7 @@ __all__ = [
     "UnknownNameError",
     "UsageError",
     "Verification",
+    "average",
     "clean",
     "convert",
     "diagnose",

@@ -184,6 +184,21 @@ class AdapterMerge(_Result):
     leftovers: list[str]
     notes: list[str]
 
+class Average(_Result):
+    inputs: list[str]
+    weights: list[float]
+    output: str
+    format: str
+    family: str
+    bytes_read: int
+    bytes_written: int
+    files_opened: int
+    files_written: int
+    seconds: float
+    peak_memory_bytes: int
+    leftovers: list[str]
+    notes: list[str]
+
 class Plan(_Result):
     source: dict[str, Any]
     target: dict[str, Any]
@@ -432,6 +447,7 @@ def convert(
     digests: bool = False,
     sha256: bool = False,
     overwrite: bool = False,
+    extend_vocab: Optional[int] = None,
     resume: bool = False,
     dry_run: Literal[False] = False,
 ) -> Conversion: ...
@@ -478,6 +494,7 @@ def convert(
     digests: bool = False,
     sha256: bool = False,
     overwrite: bool = False,
+    extend_vocab: Optional[int] = None,
     resume: bool = False,
     dry_run: Literal[True],
 ) -> Plan: ...
@@ -524,6 +541,7 @@ def convert(
     digests: bool = False,
     sha256: bool = False,
     overwrite: bool = False,
+    extend_vocab: Optional[int] = None,
     plan: Optional[_Path] = None,
     part: Optional[str] = None,
     resume: bool = False,
@@ -570,6 +588,7 @@ def plan(
     digests: bool = False,
     sha256: bool = False,
     overwrite: bool = False,
+    extend_vocab: Optional[int] = None,
     html: Optional[_Path] = None,
     save: Optional[_Path] = None,
     lang: Optional[Literal["en", "zh"]] = None,
@@ -847,6 +866,144 @@ def merge_adapter(
     resume: bool = False,
     dry_run: bool,
 ) -> Union[AdapterMerge, Plan]: ...
+@overload
+def average(
+    inputs: Sequence[_Path],
+    output: _Path,
+    *,
+    to: _Target = "hf",
+    weights: Union[None, str, Sequence[float]] = None,
+    progress: _Progress = None,
+    as_: Optional[_Format] = None,
+    tp: Optional[int] = None,
+    pp: Optional[int] = None,
+    vpp: Optional[int] = None,
+    ep: Optional[int] = None,
+    etp: Optional[int] = None,
+    encoder_tp: Optional[int] = None,
+    component: Union[None, str, Sequence[str]] = None,
+    world_size: Optional[int] = None,
+    shards: Optional[int] = None,
+    mtp: Optional[str] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    include: Union[None, str, Sequence[str]] = None,
+    exclude: Union[None, str, Sequence[str]] = None,
+    dtype: Optional[_Dtype] = None,
+    spec: Optional[Literal["te", "local"]] = None,
+    optimizer: Optional[Literal["keep", "drop"]] = None,
+    check_replicas: Optional[Literal["all", "sample", "none"]] = None,
+    tp_replicas: Optional[Literal["collapse", "expand"]] = None,
+    dp: Optional[int] = None,
+    for_: Optional[Literal["stock", "replicas"]] = None,
+    naming: Optional[Literal["megatron", "tp_pp_ep"]] = None,
+    make_vocab_size_divisible_by: Optional[int] = None,
+    max_shard_size: Optional[_Size] = None,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+    max_memory: Optional[_Size] = None,
+    digests: bool = False,
+    overwrite: bool = False,
+    resume: bool = False,
+    dry_run: Literal[False] = False,
+) -> Average: ...
+@overload
+def average(
+    inputs: Sequence[_Path],
+    output: _Path,
+    *,
+    to: _Target = "hf",
+    weights: Union[None, str, Sequence[float]] = None,
+    progress: _Progress = None,
+    as_: Optional[_Format] = None,
+    tp: Optional[int] = None,
+    pp: Optional[int] = None,
+    vpp: Optional[int] = None,
+    ep: Optional[int] = None,
+    etp: Optional[int] = None,
+    encoder_tp: Optional[int] = None,
+    component: Union[None, str, Sequence[str]] = None,
+    world_size: Optional[int] = None,
+    shards: Optional[int] = None,
+    mtp: Optional[str] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    include: Union[None, str, Sequence[str]] = None,
+    exclude: Union[None, str, Sequence[str]] = None,
+    dtype: Optional[_Dtype] = None,
+    spec: Optional[Literal["te", "local"]] = None,
+    optimizer: Optional[Literal["keep", "drop"]] = None,
+    check_replicas: Optional[Literal["all", "sample", "none"]] = None,
+    tp_replicas: Optional[Literal["collapse", "expand"]] = None,
+    dp: Optional[int] = None,
+    for_: Optional[Literal["stock", "replicas"]] = None,
+    naming: Optional[Literal["megatron", "tp_pp_ep"]] = None,
+    make_vocab_size_divisible_by: Optional[int] = None,
+    max_shard_size: Optional[_Size] = None,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+    max_memory: Optional[_Size] = None,
+    digests: bool = False,
+    overwrite: bool = False,
+    resume: bool = False,
+    dry_run: Literal[True],
+) -> Plan: ...
+@overload
+def average(
+    inputs: Sequence[_Path],
+    output: _Path,
+    *,
+    to: _Target = "hf",
+    weights: Union[None, str, Sequence[float]] = None,
+    progress: _Progress = None,
+    as_: Optional[_Format] = None,
+    tp: Optional[int] = None,
+    pp: Optional[int] = None,
+    vpp: Optional[int] = None,
+    ep: Optional[int] = None,
+    etp: Optional[int] = None,
+    encoder_tp: Optional[int] = None,
+    component: Union[None, str, Sequence[str]] = None,
+    world_size: Optional[int] = None,
+    shards: Optional[int] = None,
+    mtp: Optional[str] = None,
+    hf_config: Optional[_Path] = None,
+    family: Optional[str] = None,
+    map: Union[None, _Path, Sequence[_Path]] = None,
+    include: Union[None, str, Sequence[str]] = None,
+    exclude: Union[None, str, Sequence[str]] = None,
+    dtype: Optional[_Dtype] = None,
+    spec: Optional[Literal["te", "local"]] = None,
+    optimizer: Optional[Literal["keep", "drop"]] = None,
+    check_replicas: Optional[Literal["all", "sample", "none"]] = None,
+    tp_replicas: Optional[Literal["collapse", "expand"]] = None,
+    dp: Optional[int] = None,
+    for_: Optional[Literal["stock", "replicas"]] = None,
+    naming: Optional[Literal["megatron", "tp_pp_ep"]] = None,
+    make_vocab_size_divisible_by: Optional[int] = None,
+    max_shard_size: Optional[_Size] = None,
+    accept_loss: bool = False,
+    source_ep: Optional[int] = None,
+    source_etp: Optional[int] = None,
+    source_tp: Optional[int] = None,
+    replica: Optional[int] = None,
+    threads: Optional[int] = None,
+    max_memory: Optional[_Size] = None,
+    digests: bool = False,
+    overwrite: bool = False,
+    resume: bool = False,
+    dry_run: bool,
+) -> Union[Average, Plan]: ...
 def report(
     path: _Path,
     other: Optional[_Path] = None,

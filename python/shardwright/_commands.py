@@ -135,6 +135,21 @@ def merge_adapter(base, adapter, output, *, to="hf", progress=None, **flags):
 
 
 @with_keywords
+def average(inputs, output, *, to="hf", weights=None, progress=None, **flags):
+    """The weighted mean of checkpoints of one model, in any target of `convert`.
+
+    `inputs`: two paths or more, of any formats and layouts; `weights`: how much each counts, adding
+    up to 1. Other arguments are those of `convert`.
+    """
+    if weights is not None and not isinstance(weights, str):
+        weights = ",".join(repr(float(weight)) for weight in weights)
+    result = _results.Plan if flags.get("dry_run") else _results.Average
+    return _run(
+        "average", [*inputs, output], result, progress, to=to, weights=weights, **flags
+    )
+
+
+@with_keywords
 def report(path, other=None, *, output, progress=None, **flags):
     """Writes `output`, one HTML file about a checkpoint, or about two and what is different.
 

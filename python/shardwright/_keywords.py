@@ -17,8 +17,8 @@ _PLAN = (
 )  # fmt: skip
 _PARTS = ("as_", *_FAMILY, "max_shard_size", "threads", "overwrite")
 KEYWORDS = {
-    "convert": (*_PLAN, "plan", "part", "resume", "dry_run"),
-    "plan": (*_PLAN, "html", "save", "lang"),
+    "convert": (*_PLAN, "extend_vocab", "plan", "part", "resume", "dry_run"),
+    "plan": (*_PLAN, "extend_vocab", "html", "save", "lang"),
     "publish": ("threads", "max_memory"),
     "verify": ("against", "other_as", *_PROOF),
     "diff": ("tolerance", "other_as", *_PROOF),
@@ -30,6 +30,7 @@ KEYWORDS = {
     "merge": ("without", *_PARTS, "dry_run"),
     "split": _PARTS,
     "merge_adapter": (*_PLAN, "resume", "dry_run"),
+    "average": (*_PLAN, "resume", "dry_run"),
     "explain": ("lang",),
     "report": (
         "statistics", "verify", "tolerance", "other_as", *_PROOF, "lang", "overwrite", "open",

@@ -171,6 +171,23 @@ class AdapterMerge(_Result):
 
 
 @_result
+class Average(_Result):
+    inputs: list
+    weights: list
+    output: str
+    format: str
+    family: str
+    bytes_read: int
+    bytes_written: int
+    files_opened: int
+    files_written: int
+    seconds: float
+    peak_memory_bytes: int
+    leftovers: list
+    notes: list
+
+
+@_result
 class Plan(_Result):
     source: dict
     target: dict

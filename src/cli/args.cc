@@ -58,6 +58,7 @@ struct ConversionArguments {
   ConvertRequest request;
   std::string plan;
   Part part;
+  AverageArguments average;
   bool dry_run = false;
   bool verbose = false;
   bool json = false;
@@ -82,6 +83,11 @@ void add_merge_adapter(CLI::App& app, ConversionArguments& command) {
   add_run(app, command);
 }
 
+void add_averaging(CLI::App& app, ConversionArguments& command) {
+  add_average(app, command.request, command.average);
+  add_run(app, command);
+}
+
 Result<Command> to_plan(const CLI::App& app, PlanCommand& command) {
   SW_TRY(finish_conversion(app, command.request));
   return std::move(command);
@@ -91,6 +97,11 @@ Result<Command> to_run(const CLI::App& app, ConversionArguments& given) {
   SW_TRY(finish_conversion(app, given.request));
   if (given.dry_run) return PlanCommand{std::move(given.request), given.verbose, given.json};
   return ConvertCommand{std::move(given.request), given.json};
+}
+
+Result<Command> to_averaging(const CLI::App& app, ConversionArguments& given) {
+  SW_TRY(finish_average(app, given.average, given.request));
+  return to_run(app, given);
 }
 
 Result<Command> to_conversion(const CLI::App& app, ConversionArguments& given) {
@@ -242,6 +253,7 @@ void add_commands(CommandLine& line, Reading& reading) {
   add(line, reading, "merge", add_merge);
   add(line, reading, "split", add_split);
   add(line, reading, "merge-adapter", add_merge_adapter, to_run);
+  add(line, reading, "average", add_averaging, to_averaging);
   add(line, reading, "report", add_report, to_report);
   add(line, reading, "demo", add_demo);
   add(line, reading, "completion", add_completion, to_completion);

@@ -322,7 +322,8 @@ TEST(ParseArguments, RefusesWithTheFlagsName) {
       {{}, "shardwright: name a command: inspect, plan"},
       {{"covnert"},
        "found 'covnert', expected inspect, plan, convert, publish, diagnose, verify, diff, hash, "
-       "show, locality, index, clean, explain, map, merge, split, merge-adapter, report, demo, "
+       "show, locality, index, clean, explain, map, merge, split, merge-adapter, average, report, "
+       "demo, "
        "completion or man; did you mean convert"},
       {{"--halp"}, "did you mean --help?"},
       {{"xyzzyxyzzy"}, "see 'shardwright --help'"},

@@ -24,12 +24,31 @@ std::uint64_t peak_resident_bytes() {
   return static_cast<std::uint64_t>(usage.ru_maxrss) * kUnit;
 }
 
+// Under the name of the command that asked for it.
+void begin_report(JsonWriter& json, const ConvertRequest& request) {
+  if (!request.averaged.empty()) {
+    std::vector<std::string> inputs = {request.input};
+    inputs.insert(inputs.end(), request.averaged.begin(), request.averaged.end());
+    begin_document(json, "average");
+    json.texts("inputs", inputs).key("weights").open_row();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const double alike = 1.0 / static_cast<double>(inputs.size());
+      json.real(request.weights.empty() ? alike : request.weights[i]);
+    }
+    json.close();
+  } else if (!request.adapter.empty()) {
+    begin_document(json, "merge-adapter");
+    json.text("base", request.input).text("adapter", request.adapter);
+  } else {
+    begin_document(json, "convert");
+  }
+}
+
 std::string convert_report_json(const PreparedConversion& conversion, const FinishedRun& run,
                                 std::optional<Part> part) {
   JsonWriter json;
   const ConvertRequest& request = conversion.request;
-  begin_document(json, request.adapter.empty() ? "convert" : "merge-adapter");
-  if (!request.adapter.empty()) json.text("base", request.input).text("adapter", request.adapter);
+  begin_report(json, request);
   json.text("output", run.report.output).text("format", traits_of(conversion.request.format).name);
   if (part) {
     json.key("part").open_line().number("number", std::uint64_t{part->number});

@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -153,6 +157,9 @@ constexpr auto kHasShardFiles = [](const TargetTraits& target) { return target.h
 constexpr auto kIsMegatron = [](const TargetTraits& target) {
   return target.names == TargetNames::kMegatron;
 };
+constexpr auto kNamesModels = [](const TargetTraits& target) {
+  return target.names != TargetNames::kStored;
+};
 
 constexpr std::array kTargetFlags = {
     TargetFlag{"--tp", kHasGrid},
@@ -169,6 +176,7 @@ constexpr std::array kTargetFlags = {
     TargetFlag{"--tp-replicas", kIsForAJob},
     TargetFlag{"--dp", kIsForAJob},
     TargetFlag{"--for", kIsForAJob},
+    TargetFlag{"--extend-vocab", kNamesModels},
     TargetFlag{"--spec", kIsMegatron},
     TargetFlag{"--make-vocab-size-divisible-by", kIsMegatron},
 };
@@ -276,6 +284,8 @@ void add_conversion(CLI::App& app, ConvertRequest& request) {
   add_path(app, "OUT", request.output, "the path of the new checkpoint");
   require(add_target(app, request.format, ""));
   add_format(app, request.as, "IN");
+  add_number(app, "--extend-vocab", request.extend_vocab,
+             "give the vocabulary N rows; new ones are the mean of those that it has");
   add_flags(app, request);
 }
 
@@ -287,6 +297,47 @@ void add_adapter_merge(CLI::App& app, ConvertRequest& request) {
   add_target(app, request.format, "; default hf");
   add_format(app, request.as, "BASE");
   add_flags(app, request);
+}
+
+void add_average(CLI::App& app, ConvertRequest& request, AverageArguments& average) {
+  add_paths(app, "PATH", average.paths, "the path of a checkpoint, and last that of the new one");
+  request.format = "hf";
+  add_target(app, request.format, "; default hf");
+  add_text(app, "--weights", average.weights, "W,W,...",
+           "how much each checkpoint counts, adding up to 1 (default: all the same)");
+  add_format(app, request.as, "each PATH");
+  add_flags(app, request);
+}
+
+Status finish_average(const CLI::App& app, AverageArguments& average, ConvertRequest& request) {
+  constexpr std::size_t kFewest = 3;
+  std::vector<std::string>& paths = average.paths;
+  if (paths.size() < kFewest) {
+    return fail(Code::kUsage,
+                "found {} path{}, expected the checkpoints that are averaged, at least two, and "
+                "last the path of the new one",
+                paths.size(), paths.size() == 1 ? "" : "s");
+  }
+  request.output = std::move(paths.back());
+  paths.pop_back();
+  request.input = std::move(paths.front());
+  request.averaged.assign(std::make_move_iterator(paths.begin() + 1),
+                          std::make_move_iterator(paths.end()));
+  if (!is_given(app, "--weights")) return {};
+  std::string_view rest = average.weights;
+  while (true) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    double weight = 0.0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), weight);
+    const bool is_whole = end == word.data() + word.size();
+    if (error != std::errc() || !is_whole || !std::isfinite(weight)) {
+      return fail(Code::kUsage, "--weights: found '{}', expected numbers such as 0.5,0.3,0.2",
+                  printable(word));
+    }
+    request.weights.push_back(weight);
+    if (word.size() == rest.size()) return {};
+    rest.remove_prefix(word.size() + 1);
+  }
 }
 
 Status finish_conversion(const CLI::App& app, ConvertRequest& request) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "shardwright/convert.h"
 #include "shardwright/parts.h"
@@ -17,6 +18,19 @@ void add_conversion(CLI::App& app, ConvertRequest& request);
 
 /// Those of `merge-adapter`: an adapter besides, and `hf` where no target is given.
 void add_adapter_merge(CLI::App& app, ConvertRequest& request);
+
+/// What `average` is given as text.
+struct AverageArguments {
+  std::vector<std::string> paths;  ///< the checkpoints, then the output
+  std::string weights;
+};
+
+/// Those of `average`: checkpoints and an output, and `hf` where no target is given.
+void add_average(CLI::App& app, ConvertRequest& request, AverageArguments& average);
+
+/// Once all are read. Error: kUsage for fewer than two checkpoints, or weights that are no numbers.
+[[nodiscard]] Status finish_average(const CLI::App& app, AverageArguments& average,
+                                    ConvertRequest& request);
 
 /// `--plan` and `--part`: a part of a saved plan is done. IN, OUT and --to need not be given then.
 void add_part(CLI::App& app, std::string& plan, Part& part);

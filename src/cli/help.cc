@@ -236,6 +236,21 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
             "--dtype. No model is loaded: memory is as with convert.",
     },
     {
+        .name = "average",
+        .summary = "the weighted mean of checkpoints of one model",
+        .examples = R"(
+  shardwright average run/iter_0010000 run/iter_0012000 run/iter_0014000 mean --to torch_dist --tp 4
+  shardwright average SFT/ DPO/ mean --weights 0.7,0.3       a Hugging Face model of two
+  shardwright average tuned-a/ tuned-b/ base/ sum --weights 1,1,-1   what both learned, together
+)",
+        .usage = "PATH PATH ... OUT",
+        .details =
+            "Each PATH is a checkpoint of the same model in any format and layout; names, shapes "
+            "and types must agree. Each weight times its value, and their sum in the order given, "
+            "is rounded to float32, the sum once to the type that is written. What is no tensor, "
+            "and the arguments, come from the first; optimizer states are dropped.",
+    },
+    {
         .name = "report",
         .summary = "a page that shows a checkpoint, or two and what is different",
         .examples = R"(

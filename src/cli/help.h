@@ -16,7 +16,7 @@ struct CommandHelp {
   std::string_view details;   ///< one paragraph
 };
 
-inline constexpr std::size_t kCommandCount = 21;
+inline constexpr std::size_t kCommandCount = 22;
 [[nodiscard]] const std::array<CommandHelp, kCommandCount>& command_helps();
 /// nullptr for an unknown name.
 [[nodiscard]] const CommandHelp* find_command(std::string_view name);

@@ -103,11 +103,23 @@ std::string choose_word(std::string& text, const Vocabulary& vocabulary) {
          (meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
 }
 
-void add_path(CLI::App& app, const std::string& name, std::string& path, const std::string& what) {
-  const auto check = [what](const std::string& text) {
+namespace {
+
+auto refuse_empty(const std::string& what) {
+  return [what](const std::string& text) {
     return text.empty() ? fmt::format("must not be empty; give {}", what) : std::string();
   };
-  app.add_option(name, path, what)->required()->check(check);
+}
+
+}  // namespace
+
+void add_path(CLI::App& app, const std::string& name, std::string& path, const std::string& what) {
+  app.add_option(name, path, what)->required()->check(refuse_empty(what));
+}
+
+void add_paths(CLI::App& app, const std::string& name, std::vector<std::string>& paths,
+               const std::string& what) {
+  app.add_option(name, paths, what)->required()->check(refuse_empty(what));
 }
 
 void add_optional_path(CLI::App& app, const std::string& name, std::string& path,
@@ -190,7 +202,10 @@ std::string given_besides(const CLI::App& app, const std::vector<std::string_vie
 
 void require_with(CLI::Option* option, CLI::Option* other) { option->needs(other); }
 
-bool is_given(const CLI::App& app, const std::string& name) { return app.count(name) > 0; }
+bool is_given(const CLI::App& app, const std::string& name) {
+  const CLI::Option* const option = app.get_option_no_throw(name);
+  return option != nullptr && option->count() > 0;  // some conversions lack some flags
+}
 
 std::string given_word(const CLI::App& app, const std::string& name) {
   return app.get_option(name)->results().back();

@@ -74,6 +74,9 @@ inline constexpr const char* kEncoderTp =
 
 /// A positional that must be given and may not be empty; `what` says what it is.
 void add_path(CLI::App& app, const std::string& name, std::string& path, const std::string& what);
+/// Several, with nothing behind them.
+void add_paths(CLI::App& app, const std::string& name, std::vector<std::string>& paths,
+               const std::string& what);
 /// One that may be left out.
 void add_optional_path(CLI::App& app, const std::string& name, std::string& path,
                        const std::string& what);

@@ -38,6 +38,7 @@ class Mending {
     if (!config) return {};
     ConfigEdits edits;
     edits.is_dequantised = !has_quantised(parts_.tensors);
+    edits.vocabulary = request_.extend_vocab;
     if (edits.is_dequantised) leave_out(parts_.folder + "hf/hf_quant_config.json");
     if (request_.dtype || !is_from_hf_) edits.dtype = written_dtype(parts_.tensors);
     edits.scope = request_.dtype ? DtypeScope::kAll : DtypeScope::kSame;
@@ -55,6 +56,7 @@ class Mending {
     edits.layout = parts_.layout;
     edits.components = components_;
     edits.dtype = changed_dtype();
+    edits.vocabulary = request_.extend_vocab;
     edits.vocabulary_divisor = request_.make_vocab_size_divisible_by;
     edits.format = traits_of(request_.format).backend;
     edits.has_optimizer = std::ranges::any_of(parts_.tensors, [](const DraftTensor& tensor) {

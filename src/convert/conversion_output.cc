@@ -41,8 +41,11 @@ Status compare_source(const PreparedConversion& conversion, const RunOptions& op
   if (options.on_progress && compared > 0) {
     workers.on_progress = [&](std::uint64_t bytes) { options.on_progress({bytes, compared}); };
   }
-  SW_TRY(check_source(conversion.source, conversion.plan.source,
-                      {request.check_replicas, conversion.checks_master_weights, workers}, first));
+  const SourceGuards guards{request.check_replicas, conversion.checks_master_weights, workers};
+  SW_TRY(check_source(conversion.source, conversion.plan.source, guards, first));
+  for (const AveragedSource& averaged : conversion.averaged) {
+    SW_TRY(check_source_beside(averaged.checkpoint, averaged.wanted, guards, first));
+  }
   return {};
 }
 

@@ -52,6 +52,7 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
   if (!config.empty()) {
     ConfigEdits edits;
     edits.is_dequantised = is_dequantised;
+    edits.vocabulary = request.extend_vocab;
     edits.without_prediction = facts != nullptr && !facts->has_prediction_layers;
     // Of a Hugging Face model that stays as it is, nothing in config.json becomes untrue.
     if (facts != nullptr || request.dtype) edits.dtype = written_dtype(parts.tensors);

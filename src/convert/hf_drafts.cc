@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "base/fail.h"
+#include "canonical/correspond.h"
 #include "canonical/dequantise.h"
 #include "canonical/families.h"
 #include "canonical/hf_model.h"
@@ -9,6 +10,7 @@
 #include "convert/drafting.h"
 #include "convert/hf_documents.h"
 #include "convert/megatron_state.h"
+#include "convert/vocabulary_drafts.h"
 #include "model/nearest_family.h"
 
 namespace shardwright {
@@ -43,6 +45,24 @@ void keep_stored_names(Drafting& drafting) {
   }
 }
 
+// Which tensors have a row for each token only the family tells.
+Status extend_vocabulary_of_hf(Drafting& drafting) {
+  if (!drafting.request().extend_vocab) return {};
+  SW_TRY(load_mappings(drafting));
+  const ModelFacts facts = SW_TRY(facts_of_hf(drafting));
+  drafting.result.family = facts.mapping->family;
+  const Checkpoint& source = drafting.source();
+  const ModelTensors model =
+      SW_TRY(model_tensors(source.catalog, facts.config_text, source.files.get()));
+  Notes told_elsewhere;
+  const Correspondence correspondence =
+      SW_TRY(correspond_from_hf(facts, model, source.catalog, *source.files, told_elsewhere));
+  const std::set<std::string> tables = hf_tables(correspondence);
+  return extend_vocabulary(drafting, facts.sizes.at("vocab"), [&](const DraftTensor& tensor) {
+    return tables.contains(tensor.desc.name);
+  });
+}
+
 }  // namespace
 
 // As it is, scales included; another dtype is another model, in which nothing is quantised.
@@ -66,6 +86,7 @@ Status draft_hf_as_hf(Drafting& drafting) {
   } else {
     parts.tensors = draft_identity(catalog, {});
   }
+  SW_TRY(extend_vocabulary_of_hf(drafting));
   return add_hf_documents(request, drafting.source(), nullptr, parts, result.notes);
 }
 
@@ -89,6 +110,11 @@ Status draft_hf_as_megatron(Drafting& drafting) {
   parts.tensors =
       SW_TRY(draft_hf_model(facts, {{request.dtype, keys}, traits.holds_extras}, drafting.catalog,
                             *source.files, result.plan.quantised, result.notes));
+  if (request.extend_vocab) {
+    SW_TRY(extend_vocabulary(drafting, facts.sizes.at("vocab"), [](const DraftTensor& tensor) {
+      return tensor.true_rows.has_value();
+    }));
+  }
   finish_megatron_drafts(drafting);
   const ModelTensors all =
       SW_TRY(model_tensors(source.catalog, facts.config_text, source.files.get()));

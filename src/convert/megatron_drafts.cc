@@ -10,7 +10,9 @@
 #include "convert/drafting.h"
 #include "convert/hf_documents.h"
 #include "convert/megatron_state.h"
+#include "convert/vocabulary_drafts.h"
 #include "layout/piece_limit.h"
+#include "layout/shard_rule.h"
 #include "plan/canonical.h"
 
 namespace shardwright {
@@ -43,6 +45,22 @@ Status draft_as_stored(Drafting& drafting) {
   return {};
 }
 
+// How many rows mean something the run's arguments tell.
+Status extend_vocabulary_of_megatron(Drafting& drafting) {
+  if (!drafting.request().extend_vocab) return {};
+  const std::optional<std::int64_t> rows = true_vocabulary(drafting.source().arguments);
+  if (!rows) {
+    return fail(Code::kUsage,
+                "{}: its arguments don't tell rows of the vocabulary from padding; convert it with "
+                "--to hf --hf-config, extend that and convert it back",
+                drafting.request().input);
+  }
+  return extend_vocabulary(drafting, *rows, [&](const DraftTensor& tensor) {
+    const int axes = tensor.desc.shape.size();
+    return axes > 0 && shard_rule(tensor.desc.name, axes, false).vocabulary;
+  });
+}
+
 // What lies beside the source's tensors.
 void carry_files(const Checkpoint& source, TargetParts& parts) {
   for (const auto& [name, object] : source.artifacts) {
@@ -70,6 +88,7 @@ Status draft_megatron_as_megatron(Drafting& drafting) {
   }
   SW_TRY(find_routes(drafting));
   SW_TRY(draft_as_stored(drafting));
+  SW_TRY(extend_vocabulary_of_megatron(drafting));
   finish_megatron_drafts(drafting);
   SW_TRY(add_state_from_megatron(request, source, drafting.catalog, parts, drafting.result.notes));
   if (drafting.traits().holds_state_dicts && parts.spec == ModuleSpec::kKeep &&
@@ -104,6 +123,12 @@ Status draft_megatron_as_hf(Drafting& drafting) {
   draft_copies(correspondence.copies, tensors);
   if (!request.mtp_from.empty()) SW_TRY(take_prediction_layers_to_hf(facts, drafting));
   order_like(keys, tensors);
+  if (request.extend_vocab) {
+    const std::set<std::string> tables = hf_tables(correspondence);
+    SW_TRY(extend_vocabulary(drafting, facts.sizes.at("vocab"), [&](const DraftTensor& tensor) {
+      return tables.contains(tensor.desc.name);
+    }));
+  }
   return add_hf_documents(request, result.source, &facts, drafting.parts, result.notes);
 }
 

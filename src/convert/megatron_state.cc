@@ -73,6 +73,10 @@ Status fit_vocabulary(const ConvertRequest& request, std::optional<std::int64_t>
   return {};
 }
 
+void add_vocabulary_argument(const ConvertRequest& request, ArgumentEdits& edits) {
+  if (request.extend_vocab) edits.emplace_back("vocab_size", *request.extend_vocab);
+}
+
 // Of which spec the modules are: nothing else in a torch_dist directory always tells.
 void add_spec_argument(ModuleSpec spec, ArgumentEdits& edits) {
   if (spec == ModuleSpec::kKeep) return;
@@ -213,6 +217,7 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   CommonStateEdits edits;
   SW_TRY(
       fit_vocabulary(request, number_of(source.arguments, {"vocab_size"}), parts, edits.arguments));
+  add_vocabulary_argument(request, edits.arguments);
   SW_TRY(add_layout_arguments(request.parallel, parts));
   std::ranges::copy(parts.layout, std::back_inserter(edits.arguments));
   if (request.dtype) edits.dtype = written_dtype(parts.tensors);
@@ -275,6 +280,7 @@ Status add_state_from_hf(const ConvertRequest& request, std::span<const TensorDe
   for (std::string& note : made.notes) notes.push_back(std::move(note));
   ArgumentEdits edits;
   SW_TRY(fit_vocabulary(request, std::nullopt, parts, edits));
+  add_vocabulary_argument(request, edits);
   SW_TRY(add_layout_arguments(request.parallel, parts));
   std::ranges::copy(parts.layout, std::back_inserter(edits));
   add_dtype_arguments(parts, edits);

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "exec/low_rank_region.h"
 #include "exec/payload_digests.h"
+#include "exec/sum_reader.h"
 #include "exec/threads.h"
 
 namespace shardwright {
@@ -65,7 +66,8 @@ std::uint64_t bytes_of(const Plan& plan) {
     bytes += sizeof(AdaptedSource);
     if (adapted.factors != nullptr) bytes += adapted.factors->size() * sizeof(float);
   }
-  return bytes + plan.quantised.size() * sizeof(QuantisedSource);
+  return bytes + plan.quantised.size() * sizeof(QuantisedSource) +
+         plan.weighted.size() * sizeof(WeightedSource);
 }
 
 }  // namespace
@@ -80,6 +82,9 @@ Result<MemoryBudget> budget_of(const ConvertRequest& request, const Checkpoint& 
   if (request.digests) budget.held_bytes += PayloadDigests::most_bytes(plan.target);
   if (!plan.adapted.empty()) {
     budget.held_bytes += static_cast<std::uint64_t>(budget.threads) * UpdatedMatrix::kMostBytes;
+  }
+  if (!plan.weighted.empty()) {
+    budget.held_bytes += static_cast<std::uint64_t>(budget.threads) * SumReader::kMostBytes;
   }
   const std::uint64_t least = budget.held_bytes + kLeastThreadBytes;
   const std::uint64_t allowed = request.max_memory_bytes.value_or(kDefaultBytes);

@@ -8,6 +8,7 @@
 #include "canonical/families.h"
 #include "compare/replicas.h"
 #include "compare/source_losses.h"
+#include "convert/average_drafts.h"
 #include "convert/carried_documents.h"
 #include "convert/carried_pickles.h"
 #include "convert/conversion_source.h"
@@ -92,7 +93,7 @@ Status finish_drafts(Drafting& drafting) {
   SW_TRY(mend_documents(result.request, result.source, parts.components.components, parts,
                         result.notes));
   SW_TRY(drafting.target->make_entries(result.request, parts, result.notes));
-  result.renames = renames_of(parts.tensors, result.plan.quantised, drafting.catalog,
+  result.renames = renames_of(parts.tensors, result.plan, drafting.catalog,
                               std::exchange(drafting.stored_names, {}));
   drafting.mappings = {};
   result.plan.source = std::move(drafting.catalog);
@@ -103,15 +104,36 @@ Status finish_drafts(Drafting& drafting) {
   return {};
 }
 
+Result<Drafting> draft(const ConvertRequest& request);
+
+// Each of the others is drafted as the conversion that it would be alone.
+Status draft_average(Drafting& drafting) {
+  if (drafting.request().averaged.empty()) return {};
+  begin_average(drafting);
+  for (const std::string& path : drafting.request().averaged) {
+    Result<Drafting> other = draft(request_for_averaged(drafting, path));
+    if (!other) {
+      const bool is_named = other.error().message.find(path) != std::string::npos;
+      if (is_named) return std::unexpected(std::move(other).error());
+      return std::unexpected(std::move(other).error().within(path));
+    }
+    SW_TRY(add_to_average(*std::move(other), drafting));
+  }
+  return {};
+}
+
 Result<Drafting> draft(const ConvertRequest& request) {
+  SW_TRY(check_average(request));
   Drafting drafting;
   drafting.result.request = request;
+  if (!request.averaged.empty()) drafting.result.request.optimizer = OptimizerPolicy::kDrop;
   drafting.target = SW_TRY(find_target(request.format));
   SW_TRY(find_layout(drafting));
   SW_TRY(take_source(drafting));
   SW_TRY(take_adapter(drafting));
   SW_TRY(make_drafts(drafting));
   SW_TRY(add_adapter(drafting));
+  SW_TRY(draft_average(drafting));
   return drafting;
 }
 

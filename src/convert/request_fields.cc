@@ -75,6 +75,7 @@ void visit_sizes(Fields& fields, Request& request) {
   fields.number("shards", request.shards, kRankBounds);
   fields.number("dp", request.data_ranks, kRankBounds);
   fields.number("make_vocab_size_divisible_by", request.make_vocab_size_divisible_by, {});
+  fields.number("extend_vocab", request.extend_vocab, {});
   fields.size("max_shard_size", request.max_shard_bytes);
 }
 
@@ -88,6 +89,8 @@ void visit_request(Fields& fields, Request& request) {
   fields.word("mtp", request.mtp, kMtpWords);
   fields.optional_path("mtp_from", request.mtp_from);
   fields.optional_path("adapter", request.adapter);
+  fields.paths("averaged", request.averaged);
+  fields.numbers("weights", request.weights);
   fields.optional_path("hf_config", request.hf_config_dir);
   fields.text("family", request.family);
   fields.paths("map", request.map_files);
@@ -118,6 +121,7 @@ class FieldWriter {
   void target(const char* key, const std::string& value) { text(key, value); }
   void texts(const char* key, const std::vector<std::string>& values) { json_[key] = values; }
   void paths(const char* key, const std::vector<std::string>& values) { texts(key, values); }
+  void numbers(const char* key, const std::vector<double>& values) { json_[key] = values; }
   void flag(const char* key, bool value) { json_[key] = value; }
   void size(const char* key, std::uint64_t value) { json_[key] = value; }
   void number(const char* key, std::int64_t value, Bounds /*bounds*/) { json_[key] = value; }
@@ -191,6 +195,15 @@ class FieldReader {
     texts(key, values);
     for (const std::string& value : values) {
       if (!is_whole(value)) refuse(key, "absolute paths");
+    }
+  }
+  void numbers(const char* key, std::vector<double>& values) {
+    const Json* found = take(key);
+    if (found == nullptr) return;
+    if (!found->is_array()) return refuse(key, "a list of numbers");
+    for (const Json& each : *found) {
+      if (!each.is_number()) return refuse(key, "a list of numbers");
+      values.push_back(each.get<double>());
     }
   }
   void flag(const char* key, bool& value) {

@@ -48,7 +48,9 @@ Result<ConvertRequest> with_absolute_paths(ConvertRequest request) {
                             &request.hf_config_dir, &request.models_dir}) {
     *path = SW_TRY(absolute_path(*path));
   }
-  for (std::string& file : request.map_files) file = SW_TRY(absolute_path(file));
+  for (auto* paths : {&request.map_files, &request.averaged}) {
+    for (std::string& path : *paths) path = SW_TRY(absolute_path(path));
+  }
   return request;
 }
 
@@ -57,7 +59,8 @@ Status check_texts(const ConvertRequest& request) {
   std::vector<std::string> texts = {request.input,         request.output,    request.as,
                                     request.mtp_from,      request.family,    request.format,
                                     request.hf_config_dir, request.models_dir};
-  for (const auto* list : {&request.map_files, &request.include, &request.exclude}) {
+  for (const auto* list :
+       {&request.map_files, &request.averaged, &request.include, &request.exclude}) {
     texts.insert(texts.end(), list->begin(), list->end());
   }
   for (const ComponentSpec& component : request.components) texts.push_back(component.name);

@@ -50,6 +50,8 @@ ConvertRequest full_request() {
   request.mtp = MtpPolicy::kDrop;
   request.mtp_from = "/mtp";
   request.adapter = "/adapter";
+  request.averaged = {"/b", "/c"};
+  request.weights = {0.5, 0.25, 0.25};
   request.dtype = DType::kF16;
   request.max_shard_bytes = 10;
   request.shards = 11;
@@ -59,6 +61,7 @@ ConvertRequest full_request() {
   request.check_replicas = ReplicaCheck::kSample;
   request.names_all_coordinates = true;
   request.make_vocab_size_divisible_by = 12;
+  request.extend_vocab = 13;
   request.digests = true;
   request.sha256 = true;
   request.overwrite = true;
@@ -73,10 +76,11 @@ auto fields_of(const ConvertRequest& r) {
       std::tuple(r.family, r.hf_config_dir, r.map_files, r.models_dir, r.source_expert,
                  r.source_expert_tensor, r.source_tensor, r.replica, r.accept_loss),
       std::tuple(r.input, r.output, r.format, r.tp_replicas, r.data_ranks, r.world_size, r.spec,
-                 r.mtp, r.mtp_from, r.adapter, r.dtype, r.max_shard_bytes, r.shards, r.include,
-                 r.exclude),
+                 r.mtp, r.mtp_from, r.adapter, r.averaged, r.weights, r.dtype, r.max_shard_bytes,
+                 r.shards, r.include, r.exclude),
       std::tuple(r.optimizer, r.check_replicas, r.names_all_coordinates,
-                 r.make_vocab_size_divisible_by, r.digests, r.sha256, r.overwrite, r.as),
+                 r.make_vocab_size_divisible_by, r.extend_vocab, r.digests, r.sha256, r.overwrite,
+                 r.as),
       std::tuple(r.parallel.tensor, r.parallel.pipeline, r.parallel.virtual_pipeline,
                  r.parallel.expert, r.parallel.expert_tensor, r.parallel.encoder_tensor),
       std::tuple(c.name, c.tensor, c.pipeline, c.data, c.context, c.expert, c.expert_tensor,

@@ -14,14 +14,6 @@ namespace {
 // Reading over a gap of this size costs about as much as another read call.
 constexpr std::int64_t kGapBytes = 4096;
 
-std::byte* address_of(const TilePart& part, const Box& region) {
-  std::byte* address = part.bytes;
-  for (int axis = 0; axis < region.axes(); ++axis) {
-    address += (region.origin[axis] - part.box.origin[axis]) * part.strides[axis];
-  }
-  return address;
-}
-
 // Number of contiguous runs that a region of a piece has in its file.
 std::int64_t count_runs(const Dims& shape, const Dims& strides, int element_bytes) {
   const CopyLoops loops = collapse({shape, strides, strides});
@@ -71,21 +63,15 @@ int widest_axis(const Dims& shape, const Dims& strides) {
   return widest;
 }
 
-Status convert_axes(const Conversion& conversion, const CopyLoops& loops, int axis,
-                    const std::byte* source, std::byte* target) {
-  if (loops.shape.empty()) return convert_run(conversion, 1, source, 0, target, 0);
-  if (axis + 1 == loops.shape.size()) {
-    return convert_run(conversion, loops.shape[axis], source, loops.source_strides[axis], target,
-                       loops.target_strides[axis]);
-  }
-  for (std::int64_t i = 0; i < loops.shape[axis]; ++i) {
-    SW_TRY(convert_axes(conversion, loops, axis + 1, source + i * loops.source_strides[axis],
-                        target + i * loops.target_strides[axis]));
-  }
-  return {};
-}
-
 }  // namespace
+
+std::byte* address_of(const TilePart& part, const Box& region) {
+  std::byte* address = part.bytes;
+  for (int axis = 0; axis < region.axes(); ++axis) {
+    address += (region.origin[axis] - part.box.origin[axis]) * part.strides[axis];
+  }
+  return address;
+}
 
 Status Gather::read(const SourcePiece& piece, const Conversion& conversion,
                     std::span<const TilePart> parts) {
@@ -147,8 +133,8 @@ Status Gather::read_updated(const SourcePiece& piece, const Conversion& conversi
         const std::optional<Box> common = intersect(part.box, block);
         if (!common) continue;
         const CopyLoops loops{common->shape, part.strides, dense.strides};
-        SW_TRY(convert_axes({DType::kF32, conversion.to, conversion.add}, collapse(loops), 0,
-                            address_of(dense, *common), address_of(part, *common)));
+        SW_TRY(convert_region({DType::kF32, conversion.to, conversion.add}, loops,
+                              address_of(dense, *common), address_of(part, *common)));
       }
     }
   }
@@ -198,7 +184,7 @@ Status Gather::read_region(const SourcePiece& piece, const Box& region,
     if (conversion.is_identity()) {
       strided_copy(loops, bytes_of(piece.dtype), source, target);
     } else {
-      SW_TRY(convert_axes(conversion, collapse(loops), 0, source, target));
+      SW_TRY(convert_region(conversion, loops, source, target));
     }
   }
   return {};

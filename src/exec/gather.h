@@ -19,6 +19,9 @@ struct TilePart {
   Dims strides;  ///< bytes along the tensor's axes
 };
 
+/// Where a region that lies in a part begins.
+[[nodiscard]] std::byte* address_of(const TilePart& part, const Box& region);
+
 /// Reads source pieces into parts: straight into place where the bytes run on in both, through a
 /// scratch buffer where they are strided, converted or multiplied with scales. Where something is
 /// added, blocks of float32 lie beside it (UpdatedMatrix::kMostBytes). One per thread.

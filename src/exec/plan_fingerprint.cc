@@ -135,6 +135,12 @@ std::string fingerprint_of(const Plan& plan) {
     summary.number(quantised.groups ? 1 + static_cast<std::uint64_t>(quantised.groups->axis) : 0);
   }
   for (const AdaptedSource& adapted : plan.adapted) add_adapted(adapted, summary);
+  for (const WeightedSource& weighted : plan.weighted) {
+    summary.number(weighted.values);
+    summary.real(weighted.weight);
+    summary.number(weighted.term);
+    summary.real(weighted.add);
+  }
   add_catalog(plan.target, summary);
   for (const std::uint64_t size : plan.file_sizes) summary.number(size);
   for (const TensorRecipe& recipe : plan.tensors) add_recipe(recipe, summary);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/fail.h"
+#include "exec/sum_reader.h"
 
 namespace shardwright {
 namespace {
@@ -31,17 +32,18 @@ Status TileReader::read(std::size_t tensor, const Box& tile, std::span<std::byte
                         std::span<const TilePart> parts) {
   const TensorDesc& target = plan_->target.tensors[tensor].desc;
   const TensorRecipe& recipe = plan_->tensors[tensor];
+  const auto named = [&](Status status) -> Status {
+    // A record's own error names its tensor.
+    if (status || status.error().code == Code::kPayloadDamaged) return status;
+    return std::unexpected(std::move(status).error().within(fmt::format("tensor {}", target.name)));
+  };
+  SumReader sums(*plan_, *lowering_, gather_);
+  if (sums.is_sum(tensor)) return named(sums.read(tensor, tile, parts));
   if (recipe.fill) SW_TRY(fill_with(*recipe.fill, target.dtype, memory));
   pieces_.clear();
   lowering_->lower(tensor, tile, pieces_);
   for (const SourcePiece& piece : pieces_) {
-    Status status = gather_.read(piece, {piece.dtype, target.dtype, recipe.add}, parts);
-    // A record's own error names its tensor.
-    if (!status && status.error().code == Code::kPayloadDamaged) return status;
-    if (!status) {
-      return std::unexpected(
-          std::move(status).error().within(fmt::format("tensor {}", target.name)));
-    }
+    SW_TRY(named(gather_.read(piece, {piece.dtype, target.dtype, recipe.add}, parts)));
   }
   return {};
 }

@@ -41,6 +41,22 @@ std::vector<std::string> erase_prediction(Json& object) {
   return changed;
 }
 
+// Wherever the whole or its language model says how many tokens there are.
+void set_vocabulary(Json& object, const std::string& path, std::int64_t rows,
+                    std::vector<std::string>& notes) {
+  constexpr std::string_view kKey = "vocab_size";
+  const auto found = object.find(kKey);
+  if (found != object.end() && found->is_number_integer() && *found != rows) {
+    *found = rows;
+    notes.push_back(fmt::format("config.json: {}{} becomes {}", path, kKey, rows));
+  }
+  for (const std::string_view part : {"text_config", "llm_config", "language_config"}) {
+    const auto inner = object.find(part);
+    if (inner == object.end() || !inner->is_object()) continue;
+    set_vocabulary(*inner, fmt::format("{}{}.", path, part), rows, notes);
+  }
+}
+
 // `bfloat16`, also with torch's name before it.
 std::optional<DType> dtype_of(const Json& value) {
   if (!value.is_string()) return std::nullopt;
@@ -121,6 +137,7 @@ Result<std::string> edited_config(std::string_view config, const ConfigEdits& ed
       notes.push_back(fmt::format("config.json: {} becomes 0: there are no such layers", key));
     }
   }
+  if (edits.vocabulary) set_vocabulary(document, "", *edits.vocabulary, notes);
   if (edits.dtype) DtypeEdit(*edits.dtype, edits.scope, notes).apply(document);
   return notes.size() > told ? document.dump(2) + "\n" : std::string();
 }

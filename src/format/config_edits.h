@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct ConfigEdits {
   DtypeScope scope = DtypeScope::kSame;
   bool is_dequantised = false;
   bool without_prediction = false;
+  std::optional<std::int64_t> vocabulary = std::nullopt;  ///< rows of it, where they are others
 };
 
 /// config.json with these edits: only these fields are changed, wherever the config spells them,

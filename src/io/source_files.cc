@@ -58,7 +58,37 @@ std::uint32_t SourceFiles::add(std::unique_ptr<ReadableFile> file) {
   return number;
 }
 
+std::uint32_t SourceFiles::add_all(std::shared_ptr<SourceFiles> others) {
+  const std::uint32_t theirs = others->count();
+  const std::scoped_lock lock(mutex_);
+  const auto first = static_cast<std::uint32_t>(slots_.size());
+  paths_.resize(paths_.size() + theirs);
+  slots_.resize(slots_.size() + theirs);
+  others_.push_back({first, first + theirs, std::move(others)});
+  // Of n each gets a share.
+  const std::size_t sharing = others_.size() + 1;
+  open_limit_ = std::max<std::size_t>(open_limit_ * (sharing - 1) / sharing, 1);
+  for (const Others& each : others_) each.files->open_limit_ = open_limit_;
+  return first;
+}
+
+std::uint32_t SourceFiles::count() const {
+  const std::scoped_lock lock(mutex_);
+  return static_cast<std::uint32_t>(slots_.size());
+}
+
+SourceFiles* SourceFiles::owner_of(std::uint32_t& file) const {
+  const std::scoped_lock lock(mutex_);
+  for (const Others& others : others_) {
+    if (file < others.first || file >= others.end) continue;
+    file -= others.first;
+    return others.files.get();
+  }
+  return nullptr;
+}
+
 Result<std::shared_ptr<const ReadableFile>> SourceFiles::get(std::uint32_t file) {
+  if (SourceFiles* const owner = owner_of(file)) return owner->get(file);
   const std::scoped_lock lock(mutex_);
   Slot& slot = slots_[file];
   slot.last_use = ++tick_;
@@ -72,6 +102,7 @@ Result<std::shared_ptr<const ReadableFile>> SourceFiles::get(std::uint32_t file)
 }
 
 Result<FileVersion> SourceFiles::version(std::uint32_t file) const {
+  if (const SourceFiles* const owner = owner_of(file)) return owner->version(file);
   const std::scoped_lock lock(mutex_);
   const Slot& slot = slots_[file];
   if (slot.stays_open) return FileVersion{.size_bytes = slot.file->size()};
@@ -81,6 +112,7 @@ Result<FileVersion> SourceFiles::version(std::uint32_t file) const {
 }
 
 Status SourceFiles::read_at(std::uint32_t file, std::uint64_t offset, std::span<std::byte> buffer) {
+  if (SourceFiles* const owner = owner_of(file)) return owner->read_at(file, offset, buffer);
   const std::shared_ptr<const ReadableFile> source = SW_TRY(get(file));
   const auto named = [&](Status status) -> Status {
     if (status) return status;
@@ -113,7 +145,36 @@ Status SourceFiles::check_unchanged() const {
     }
   }
   for (const Directory* directory : directories) SW_TRY(directory->check_unchanged());
+  for (const Others& others : others_) SW_TRY(others.files->check_unchanged());
   return {};
+}
+
+void SourceFiles::expect_nothing() {
+  checks_.clear();
+  for (const Others& others : others_) others.files->expect_nothing();
+}
+
+std::vector<FileRange> SourceFiles::unread_rest(std::uint64_t most_bytes) {
+  std::vector<FileRange> rest = checks_.rest(most_bytes);
+  for (const Others& others : others_) {
+    for (FileRange range : others.files->unread_rest(most_bytes)) {
+      range.file += others.first;
+      rest.push_back(range);
+    }
+  }
+  return rest;
+}
+
+std::uint64_t SourceFiles::opens() const {
+  std::uint64_t opens = opens_;
+  for (const Others& others : others_) opens += others.files->opens();
+  return opens;
+}
+
+std::uint64_t SourceFiles::bytes_read() const {
+  std::uint64_t bytes = bytes_read_;
+  for (const Others& others : others_) bytes += others.files->bytes_read();
+  return bytes;
 }
 
 void SourceFiles::close_oldest() {

@@ -29,6 +29,11 @@ class SourceFiles {
   std::uint32_t add(std::shared_ptr<const Directory> directory, std::string path);
   /// The same for a file that is no name in a directory. It stays open.
   std::uint32_t add(std::unique_ptr<ReadableFile> file);
+  /// All files of another checkpoint, by the numbers that they have there from the returned one on.
+  /// That one goes on to open, count and check them; both share the limit of open files.
+  std::uint32_t add_all(std::shared_ptr<SourceFiles> others);
+  /// How many files are known.
+  [[nodiscard]] std::uint32_t count() const;
   /// The file stays open while the caller holds it. It must not outlive this object. What is read
   /// from it is compared with nothing.
   [[nodiscard]] Result<std::shared_ptr<const ReadableFile>> get(std::uint32_t file);
@@ -43,17 +48,15 @@ class SourceFiles {
   /// Makes the CRC-32 of a record known, before its bytes are read.
   void expect(const GuardedRecord& record) { checks_.expect(record); }
   /// Forgets all of them, because whatever they guard was checked otherwise.
-  void expect_nothing() { checks_.clear(); }
+  void expect_nothing();
   /// What else to read_at() so that each record of which something was read is compared, in pieces
   /// of at most `most_bytes`. Call it while nothing is read.
-  [[nodiscard]] std::vector<FileRange> unread_rest(std::uint64_t most_bytes) {
-    return checks_.rest(most_bytes);
-  }
+  [[nodiscard]] std::vector<FileRange> unread_rest(std::uint64_t most_bytes);
   /// Whether the files that were opened are still what they were. Error: kSourceChanged.
   [[nodiscard]] Status check_unchanged() const;
 
-  [[nodiscard]] std::uint64_t opens() const { return opens_; }
-  [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_; }
+  [[nodiscard]] std::uint64_t opens() const;
+  [[nodiscard]] std::uint64_t bytes_read() const;
 
  private:
   class CountedFile;
@@ -63,14 +66,23 @@ class SourceFiles {
     std::uint64_t last_use = 0;
     bool stays_open = false;
   };
+  // Files of another checkpoint.
+  struct Others {
+    std::uint32_t first = 0;  // their numbers here
+    std::uint32_t end = 0;
+    std::shared_ptr<SourceFiles> files;
+  };
 
   void close_oldest();
+  // Whose the file is, where it is another's; `file` becomes its number there.
+  [[nodiscard]] SourceFiles* owner_of(std::uint32_t& file) const;
 
   const Directory* directory_;
   std::vector<std::string> paths_;
   std::size_t open_limit_;
   mutable std::mutex mutex_;
   std::vector<Slot> slots_;
+  std::vector<Others> others_;  // in order
   std::size_t open_count_ = 0;
   std::uint64_t tick_ = 0;
   std::atomic<std::uint64_t> opens_{0};

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -6,6 +7,7 @@
 #include "base/fail.h"
 #include "plan/archives.h"
 #include "plan/check_adapted.h"
+#include "plan/check_weighted.h"
 #include "plan/quantised.h"
 #include "plan/repeated_tensors.h"
 #include "shardwright/plan.h"
@@ -46,15 +48,19 @@ Status check_view(const Plan& plan, const TensorDesc& target, const TensorView& 
   return {};
 }
 
-// The views of a recipe are checked as if they were chunks: disjoint, and complete unless the rest
-// is zero.
-Status check_recipe(const Plan& plan, std::size_t index, const std::vector<bool>& is_calculated) {
+// The views of a recipe, or those of each term, are checked as if they were chunks: disjoint, and
+// complete unless the rest is zero.
+Status check_recipe(const Plan& plan, std::size_t index, const std::vector<bool>& is_calculated,
+                    const TermsOfSources& terms) {
   const TensorDesc& target = plan.target.tensors[index].desc;
   const TensorRecipe& recipe = plan.tensors[index];
-  StoredTensor covered{target, ChunkList(target.shape.size()), Encoding::kRaw};
+  const StoredTensor nothing{target, ChunkList(target.shape.size()), Encoding::kRaw};
+  std::map<std::uint32_t, StoredTensor> covered;  // by term
+  if (recipe.views.empty()) covered.emplace(0, nothing);
   for (const TensorView& view : recipe.views) {
     SW_TRY(check_view(plan, target, view));
-    covered.chunks.push_back(Chunk{view.box, 0, {}, {}});
+    const std::uint32_t term = SW_TRY(terms.term_in(recipe, target, view.source));
+    covered.try_emplace(term, nothing).first->second.chunks.push_back({view.box, 0, {}, {}});
     const DType from = plan.source.tensors[view.source].desc.dtype;
     const bool is_possible = is_calculated[view.source]
                                  ? is_castable_float(target.dtype)
@@ -68,8 +74,9 @@ Status check_recipe(const Plan& plan, std::size_t index, const std::vector<bool>
     return fail(Code::kDtypeUnsupported, "tensor {}: {} cannot be filled with {}", target.name,
                 torch_name(target.dtype), *recipe.fill);
   }
-  const Status coverage = check_coverage(covered, Replicas::kForbidden);
-  if (!coverage && !(recipe.fill && coverage.error().code == Code::kHole)) {
+  for (const auto& [term, chunks] : covered) {
+    const Status coverage = check_coverage(chunks, Replicas::kForbidden);
+    if (coverage || (recipe.fill && coverage.error().code == Code::kHole)) continue;
     return std::unexpected(Error(coverage.error()).within("plan"));
   }
   return {};
@@ -111,9 +118,10 @@ Status check_plan(const Plan& plan) {
   SW_TRY(check_adapted(plan, is_multiplied));
   std::vector<bool> is_calculated = is_multiplied;
   for (const AdaptedSource& adapted : plan.adapted) is_calculated[adapted.values] = true;
+  const TermsOfSources terms = SW_TRY(TermsOfSources::make(plan, is_calculated));
   const ArchiveStorages archives(plan);
   for (std::size_t i = 0; i < target.tensors.size(); ++i) {
-    SW_TRY(check_recipe(plan, i, is_calculated));
+    SW_TRY(check_recipe(plan, i, is_calculated, terms));
     SW_TRY(check_coverage(target.tensors[i], replicas_of(target.tensors[i], archives)));
     for (const TensorView& view : plan.tensors[i].views) is_read[view.source] = true;
   }

@@ -70,12 +70,14 @@ Lowering::Lowering(const Plan& plan)
     : plan_(&plan),
       quantised_(plan.source.tensors.size(), nullptr),
       adapted_(plan.source.tensors.size(), nullptr),
+      weighted_(plan.source.tensors.size(), nullptr),
       indexes_(plan.source.tensors.size()) {
   views_.reserve(plan.tensors.size());
   for (const QuantisedSource& quantised : plan.quantised) {
     quantised_[quantised.values] = &quantised;
   }
   for (const AdaptedSource& adapted : plan.adapted) adapted_[adapted.values] = &adapted;
+  for (const WeightedSource& weighted : plan.weighted) weighted_[weighted.values] = &weighted;
   for (std::size_t target = 0; target < plan.tensors.size(); ++target) {
     const ViewList& views = plan.tensors[target].views;
     views_.emplace_back(views, plan.target.tensors[target].desc.shape.size());
@@ -145,6 +147,7 @@ void Lowering::lower_view(const TensorView& view, const Box& region,
     if (const AdaptedSource* adapted = adapted_[view.source]; adapted != nullptr) {
       piece.update = update_of(*adapted, plan_->source, view, first);
     }
+    piece.weighted = weighted_[view.source];
     pieces.push_back(piece);
   }
 }

@@ -33,6 +33,7 @@ struct SourcePiece {
   int per_byte = 1;  ///< more: `offset` and `strides` count values, so many to a byte
   std::optional<QuantisedPiece> quantised;
   std::optional<PieceUpdate> update;
+  const WeightedSource* weighted = nullptr;  ///< of a sum: the term that it belongs to
 };
 
 /// Turns recipes into byte ranges, a region at a time: a plan for a million chunks never holds a
@@ -45,6 +46,11 @@ class Lowering {
   /// of it may stay uncovered.
   void lower(std::size_t target, const Box& region, std::vector<SourcePiece>& pieces) const;
 
+  /// The term of sums that a source tensor is, or null.
+  [[nodiscard]] const WeightedSource* weighted(std::uint32_t source) const {
+    return weighted_[source];
+  }
+
  private:
   void lower_view(const TensorView& view, const Box& region,
                   std::vector<SourcePiece>& pieces) const;
@@ -52,6 +58,7 @@ class Lowering {
   const Plan* plan_;
   std::vector<const QuantisedSource*> quantised_;     // by source tensor; null for plain ones
   std::vector<const AdaptedSource*> adapted_;         // likewise
+  std::vector<const WeightedSource*> weighted_;       // likewise
   std::vector<std::unique_ptr<ChunkIndex>> indexes_;  // of the source tensors that are read
   std::vector<ViewIndex> views_;                      // of each recipe
 };

@@ -177,6 +177,9 @@ class Editor {
   Status set_model() {
     const Path layers = provider_ / "mtp_num_layers";
     if (!edits_.has_prediction_layers) SW_TRY(set_if_there(layers, "null"));
+    if (edits_.vocabulary) {
+      SW_TRY(set_if_there(provider_ / "vocab_size", std::to_string(*edits_.vocabulary)));
+    }
     if (!edits_.vocabulary_divisor) return {};
     SW_TRY(set_if_there(provider_ / "should_pad_vocab", "true"));
     return set_if_there(provider_ / "make_vocab_size_divisible_by",

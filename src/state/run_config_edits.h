@@ -19,6 +19,7 @@ struct RunConfigEdits {
   std::vector<std::pair<std::string, ArgValue>> layout;
   std::span<const Component> components;           ///< of a MIMO checkpoint; empty for others
   std::optional<DType> dtype;                      ///< the weights' where it changed
+  std::optional<std::int64_t> vocabulary;          ///< rows that mean something, where it grew
   std::optional<std::int64_t> vocabulary_divisor;  ///< where the vocabulary was padded
   std::string_view format;  ///< as Megatron-Bridge calls it: torch_dist, torch, …
   bool has_prediction_layers = false;

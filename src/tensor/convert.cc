@@ -166,4 +166,27 @@ Status convert_run(const Conversion& conversion, std::int64_t count, const std::
   return {};
 }
 
+namespace {
+
+Status convert_axes(const Conversion& conversion, const CopyLoops& loops, int axis,
+                    const std::byte* source, std::byte* target) {
+  if (loops.shape.empty()) return convert_run(conversion, 1, source, 0, target, 0);
+  if (axis + 1 == loops.shape.size()) {
+    return convert_run(conversion, loops.shape[axis], source, loops.source_strides[axis], target,
+                       loops.target_strides[axis]);
+  }
+  for (std::int64_t i = 0; i < loops.shape[axis]; ++i) {
+    SW_TRY(convert_axes(conversion, loops, axis + 1, source + i * loops.source_strides[axis],
+                        target + i * loops.target_strides[axis]));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status convert_region(const Conversion& conversion, const CopyLoops& loops, const std::byte* source,
+                      std::byte* target) {
+  return convert_axes(conversion, collapse(loops), 0, source, target);
+}
+
 }  // namespace shardwright

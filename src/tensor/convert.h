@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "shardwright/tensor.h"
+#include "tensor/strided_copy.h"
 
 namespace shardwright {
 
@@ -26,5 +27,9 @@ struct Conversion {
 [[nodiscard]] Status convert_run(const Conversion& conversion, std::int64_t count,
                                  const std::byte* source, std::int64_t source_stride,
                                  std::byte* target, std::int64_t target_stride);
+
+/// The same for a region.
+[[nodiscard]] Status convert_region(const Conversion& conversion, const CopyLoops& loops,
+                                    const std::byte* source, std::byte* target);
 
 }  // namespace shardwright

@@ -84,6 +84,7 @@ def folder(tmp_path_factory, shardwright):
     shardwright("convert", "--plan", folder / "td.plan", "--part", "1/1")
     for model, adapter in ((LLAMA, "adapter"), (VISION, "vision adapter")):
         subprocess.run([sys.executable, MAKE_ADAPTER, model, folder / adapter], check=True)
+        shutil.copytree(model, folder / f"other {'llama' if model == LLAMA else 'vision'}")
     return folder
 
 
@@ -148,6 +149,11 @@ RUNS = {
         (["merge-adapter", VISION, "vision adapter", "merged-mimo", "--to", "mimo"]
          + ["--component", "language=tp=2", "--component", "images=tp=1"], 0),
     ],
+    "average": [
+        (["average", LLAMA, "other llama", "mean"], 0),
+        (["average", VISION, "other vision", "mean-mimo", "--to", "mimo"]
+         + ["--component", "language=tp=2", "--component", "images=tp=1"], 0),
+    ],
     "demo": [(["demo"], 0)],
 }  # fmt: skip
 
@@ -208,6 +214,7 @@ RARE = {
     "convert": {"encoder_tp"},
     "publish": {"encoder_tp"},
     "merge-adapter": {"encoder_tp"},
+    "average": {"encoder_tp"},
     "demo": {"encoder_tp"},
 }
 

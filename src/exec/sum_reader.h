@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "exec/gather.h"
+#include "plan/lower.h"
+#include "shardwright/plan.h"
+
+namespace shardwright {
+
+/// Makes regions of target tensors that are sums of terms: block by block in float32, with one
+/// rounding to the target's type. One per thread.
+class SumReader {
+ public:
+  /// What a block of sums and one of values take together.
+  static constexpr std::int64_t kMostBytes = std::int64_t{4} << 20;
+
+  /// Borrows all.
+  SumReader(const Plan& plan, const Lowering& lowering, Gather& gather)
+      : plan_(&plan), lowering_(&lowering), gather_(&gather) {}
+
+  /// Whether the tensor is such a sum. REQUIRES: a checked plan.
+  [[nodiscard]] bool is_sum(std::size_t tensor) const;
+
+  /// Fills `parts`, which together are the region `tile` of the tensor. Error: kDtypeUnsupported
+  /// naming two files, where terms that are not floating point are not alike.
+  [[nodiscard]] Status read(std::size_t tensor, const Box& tile, std::span<const TilePart> parts);
+
+ private:
+  [[nodiscard]] Status read_block(std::size_t tensor, const Box& block,
+                                  std::span<const TilePart> parts);
+  [[nodiscard]] Status add(const SourcePiece& piece, const TilePart& sums, bool is_first);
+  [[nodiscard]] Status compare(const SourcePiece& piece, const SourcePiece& first,
+                               const TilePart& values, bool is_first);
+
+  const Plan* plan_;
+  const Lowering* lowering_;
+  Gather* gather_;
+  std::vector<SourcePiece> pieces_;
+  std::vector<std::byte> sums_;    // of the block
+  std::vector<std::byte> values_;  // of one piece of it
+};
+
+}  // namespace shardwright

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vocabularies that grow: each new row is the mean of the rows that are there, as numpy makes it."""
+import json
+
+import numpy
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+
+import hf_models
+
+SIZES = dict(vocab_size=500, intermediate_size=128)
+ROWS = 513
+EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
+
+
+def tensors_of(folder):
+    tensors = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        tensors.update(load_file(file))
+    return tensors
+
+
+def extended(table, rows=ROWS):
+    """Sums in float64, row by row, one rounding."""
+    total = numpy.zeros(table.shape[1])
+    for row in table.double().numpy():
+        total += row
+    mean = torch.from_numpy(total / len(table)).to(table.dtype)
+    return torch.cat([table, mean.expand(rows - len(table), -1)])
+
+
+def assert_extended(got, model):
+    assert set(got) == set(model)
+    for name, tensor in model.items():
+        expected = extended(tensor) if name in (EMBEDDING, HEAD) else tensor
+        assert got[name].dtype == expected.dtype and torch.equal(got[name], expected), name
+
+
+@pytest.fixture(params=[(False, torch.float32), (True, torch.bfloat16)], ids=["apart", "tied"])
+def llama(request, tmp_path):
+    tied, dtype = request.param
+    hf_models.create(tmp_path / "base", "llama", dtype, tie_word_embeddings=tied, **SIZES)
+    return tmp_path / "base"
+
+
+def test_hugging_face_to_hugging_face(llama, tmp_path, shardwright):
+    said = shardwright("convert", llama, tmp_path / "out", "--to", "hf", "--extend-vocab", ROWS)
+    assert f"the vocabulary gets {ROWS} rows instead of 500" in said.stderr
+    assert_extended(tensors_of(tmp_path / "out"), tensors_of(llama))
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["vocab_size"] == ROWS
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert loaded.get_input_embeddings().weight.shape[0] == ROWS
+
+
+# 513 rows are padded to 768: rows behind the new ones are zero, and are no part of the model.
+def test_to_megatron_within_and_back(llama, tmp_path, shardwright):
+    pad = ["--tp", 2, "--make-vocab-size-divisible-by", 128]
+    grow = ["--extend-vocab", ROWS]
+    steps = {
+        "grown at once": [llama, [*pad, *grow]],
+        "as it is": [llama, pad],
+        "grown later": [tmp_path / "as it is", [*pad, *grow]],
+    }
+    for name, (source, flags) in steps.items():
+        shardwright("convert", source, tmp_path / name, "--to", "torch_dist", *flags)
+    for name in ("grown at once", "grown later"):
+        shardwright("convert", tmp_path / name, tmp_path / f"{name} hf", "--to", "hf")
+        assert_extended(tensors_of(tmp_path / f"{name} hf"), tensors_of(llama))
+        config = json.loads((tmp_path / f"{name} hf" / "config.json").read_text())
+        assert config["vocab_size"] == ROWS, name
+    shardwright("convert", tmp_path / "as it is", tmp_path / "grown hf", "--to", "hf", *grow)
+    assert_extended(tensors_of(tmp_path / "grown hf"), tensors_of(llama))
+
+
+def test_legacy_files_too(llama, tmp_path, shardwright):
+    pad = ["--tp", 2, "--make-vocab-size-divisible-by", 128]
+    shardwright("convert", llama, tmp_path / "mp", "--to", "legacy", *pad)
+    shardwright("convert", tmp_path / "mp", tmp_path / "grown", "--to", "legacy", *pad,
+                "--extend-vocab", ROWS)  # fmt: skip
+    config = json.loads((llama / "config.json").read_text())
+    config["vocab_size"] = ROWS
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.json").write_text(json.dumps(config))
+    shardwright("convert", tmp_path / "grown", tmp_path / "hf", "--to", "hf", "--hf-config",
+                tmp_path / "config")  # fmt: skip
+    assert_extended(tensors_of(tmp_path / "hf"), tensors_of(llama))
+
+
+def test_what_makes_no_sense_is_refused(llama, tmp_path, shardwright):
+    for flags, message in (
+        (["--to", "hf", "--extend-vocab", 500], "has 500 rows already"),
+        (["--to", "hf", "--extend-vocab", 20], "has 500 rows already"),
+        (["--to", "hf", "--extend-vocab", 0], "--extend-vocab"),
+        (["--to", "safetensors", "--extend-vocab", ROWS], "does not apply to --to safetensors"),
+        (["--to", "torch_dist", "--extend-vocab", ROWS, "--tp", 2], "error[SW0408]"),
+        (["--to", "torch_dist", "--extend-vocab", ROWS, "--include", "*norm*"], "error["),
+    ):
+        done = shardwright("convert", llama, tmp_path / "no", *flags, expect=2)
+        assert message in done.stderr, flags
+        assert not (tmp_path / "no").exists()
