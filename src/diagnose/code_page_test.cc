@@ -40,10 +40,10 @@ bool names_code(const std::string& text, const std::string& name) {
   return false;
 }
 
-// All tests' texts: C++ ones, those of the command line and of other software.
+// All tests' texts: C++ ones, those of the command line, of other software and of servers.
 std::string all_tests() {
   std::string texts;
-  for (const char* folder : {"src", "tests/cli", "tests/interop"}) {
+  for (const char* folder : {"src", "tests/cli", "tests/interop", "tests/remote"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(source_path(folder))) {
       const std::string path = entry.path().string();
       const bool is_this = path.ends_with("code_page_test.cc");
