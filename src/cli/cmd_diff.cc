@@ -107,7 +107,7 @@ Result<int> run_diff(const DiffCommand& command, Console& console) {
   options.run = watched.options();
   const DiffReport report =
       SW_TRY(diff_checkpoints(command.left, command.right, options, command.tolerance));
-  if (!SW_TRY(watched.may_tell())) return kExitFine;
+  if (!SW_TRY(watched.may_tell([&] { return diff_report_json(report); }))) return kExitFine;
   for (const std::string& note : report.notes) console.note(note);
   console.print(command.json ? diff_report_json(report) : diff_report_text(report, command.stat));
   return report.equal() ? kExitFine : kExitFindings;

@@ -56,7 +56,7 @@ Result<int> run_hash(const HashCommand& command, Console& console) {
   ProofOptions options = command.options;
   options.run = watched.options();
   const HashReport report = SW_TRY(hash_checkpoint(command.path, options));
-  if (!SW_TRY(watched.may_tell())) return kExitFine;
+  if (!SW_TRY(watched.may_tell([&] { return write_manifest(report); }))) return kExitFine;
   for (const std::string& note : report.notes) console.note(note);
   if (!command.manifest.empty()) {
     SW_TRY(replace_file(command.manifest, write_manifest(report)));

@@ -71,7 +71,7 @@ Result<int> run_verify(const VerifyCommand& command, Console& console) {
   VerifyOptions options = command.options;
   options.proof.run = watched.options();
   const VerifyReport report = SW_TRY(verify_checkpoint(command.path, options));
-  if (!SW_TRY(watched.may_tell())) return kExitFine;
+  if (!SW_TRY(watched.may_tell([&] { return verify_report_json(report); }))) return kExitFine;
   console.print(command.json ? verify_report_json(report) : verify_report_text(report, console));
   return report.has_errors() ? kExitFindings : kExitFine;
 }

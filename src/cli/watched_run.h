@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 
 #include "cli/progress_line.h"
 #include "cli/stop_signal.h"
@@ -46,10 +48,11 @@ class WatchedRun {
     return options;
   }
 
-  /// Before anything is said of what was found: others who read a part of it are through too. Gives
-  /// whether this process is the one that says it.
-  [[nodiscard]] Result<bool> may_tell() {
-    SW_TRY(wait_for_ranks(console_.sharing()));
+  /// Before anything is said of what was found: others who read a part of it are through too, and
+  /// have all of it as this process has (`report` gives it as text). Gives whether this process is
+  /// the one that says it.
+  [[nodiscard]] Result<bool> may_tell(const std::function<std::string()>& report) {
+    if (console_.sharing() != nullptr) SW_TRY(wait_for_ranks(console_.sharing(), report()));
     return console_.ranks() == nullptr || console_.ranks()->is_first();
   }
 

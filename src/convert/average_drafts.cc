@@ -94,7 +94,7 @@ class Terms {
       if (quantised[i].values != source) continue;
       QuantisedSource again = quantised[i];
       again.values = number;
-      quantised.push_back(std::move(again));
+      quantised.push_back(again);
       break;
     }
     return number;
@@ -254,7 +254,7 @@ class Averaging {
       if (quantised.zeros) quantised.zeros->tensor += first_source_;
       if (quantised.second) quantised.second->tensor += first_source_;
       if (quantised.groups) quantised.groups->tensor += first_source_;
-      first_.result.plan.quantised.push_back(std::move(quantised));
+      first_.result.plan.quantised.push_back(quantised);
     }
   }
 

@@ -43,6 +43,7 @@ std::string summary_of(const JobStep& step) {
   Digest digest;
   digest.add(step.name);
   digest.add(std::as_bytes(step.bytes));
+  digest.add(step.seen);
   return digest.text();
 }
 
@@ -167,10 +168,11 @@ class LedJobs final : public RankJobs {
 
   Status admit(int rank) {
     if (of(rank).summary != summary_) {
-      return fail(Code::kRanksDiffer,
-                  "{}: {} has other things to do than rank 0: its files have other sizes, or its "
-                  "program is another version; all ranks must see the same files",
-                  name_, session_.name_of(rank));
+      return fail(
+          Code::kRanksDiffer,
+          "{}: {} sees other things than rank 0: its files have other sizes or can't all be "
+          "read, or its program is another version; all ranks must see the same files",
+          name_, session_.name_of(rank));
     }
     ++ready_;
     changed_.notify_all();
@@ -362,11 +364,11 @@ std::unique_ptr<JobSharing> jobs_of_ranks(RankSession& session) {
   return std::make_unique<HelpedJobs>(session);
 }
 
-Status wait_for_ranks(JobSharing* sharing) {
+Status wait_for_ranks(JobSharing* sharing, std::string_view seen) {
   if (sharing == nullptr) return {};
   Workers workers;
   workers.sharing = sharing;
-  SW_TRY(run_jobs({"the end", {}, 1}, workers, {}));
+  SW_TRY(run_jobs({"what was found", {}, 1, seen}, workers, {}));
   return {};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "comm/rank_session.h"
 #include "exec/jobs.h"
@@ -14,7 +15,7 @@ namespace shardwright {
 [[nodiscard]] std::unique_ptr<JobSharing> jobs_of_ranks(RankSession& session);
 
 /// Waits until all ranks have come so far, so that what fails on one ends all. Nothing where
-/// nobody shares.
-[[nodiscard]] Status wait_for_ranks(JobSharing* sharing);
+/// nobody shares. Error: kRanksDiffer where another rank has `seen` something else.
+[[nodiscard]] Status wait_for_ranks(JobSharing* sharing, std::string_view seen);
 
 }  // namespace shardwright

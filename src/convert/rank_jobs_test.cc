@@ -160,7 +160,7 @@ TEST(RankJobs, WhoHasOtherJobsIsRefused) {
   });
   for (const auto& status : ended.status) EXPECT_EQ(status.error().code, Code::kRanksDiffer);
   EXPECT_THAT(ended.status[0].error().message,
-              HasSubstr("reading the tensors: rank 2 has other things to do than rank 0"));
+              HasSubstr("reading the tensors: rank 2 sees other things than rank 0"));
 }
 
 TEST(RankJobs, AnErrorOfOneEndsAll) {
@@ -178,16 +178,25 @@ TEST(RankJobs, AnErrorOfOneEndsAll) {
   EXPECT_EQ(ended.status[0].error().message, "rank 1: a: cannot read");
 }
 
+TEST(RankJobs, WhatOneRankAloneHasSeenEndsAll) {
+  const auto ended =
+      run_ranks_with_jobs(3, [](RankSession& session, JobSharing& jobs) -> Result<Found> {
+        SW_TRY(wait_for_ranks(&jobs, session.rank() == 1 ? "a hole" : "nothing"));
+        return Found();
+      });
+  for (const auto& status : ended.status) EXPECT_EQ(status.error().code, Code::kRanksDiffer);
+}
+
 TEST(RankJobs, WaitingMeansThatAllHaveComeSoFar) {
   std::atomic<int> came{0};
   run_ranks_with_jobs(3, [&](RankSession& session, JobSharing& jobs) -> Result<Found> {
     std::this_thread::sleep_for(std::chrono::milliseconds(20 * session.rank()));
     ++came;
-    SW_TRY(wait_for_ranks(&jobs));
+    SW_TRY(wait_for_ranks(&jobs, "the same"));
     EXPECT_EQ(came, 3);
     return Found();
   });
-  EXPECT_TRUE(wait_for_ranks(nullptr));
+  EXPECT_TRUE(wait_for_ranks(nullptr, ""));
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct JobStep {
   std::string_view name;                 ///< what is done, in messages: `reading the tensors`
   std::span<const std::uint64_t> bytes;  ///< that each job reads
   int threads = 1;                       ///< of this process
+  std::string_view seen = {};            ///< what every process must have seen alike until now
 };
 
 /// Who hands out jobs: to this process's threads, and to others where several come to the same

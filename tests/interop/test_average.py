@@ -224,4 +224,4 @@ def test_from_python(three, tmp_path):
         tensors_of(tmp_path / "mean"), average([tensors_of(model) for model in three], WEIGHTS)
     )
     plan = package.average(three, tmp_path / "dry", to="torch_dist", tp=2, dry_run=True)
-    assert plan.format == "torch_dist" and not (tmp_path / "dry").exists()
+    assert plan.target["format"] == "torch_dist" and not (tmp_path / "dry").exists()

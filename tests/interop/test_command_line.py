@@ -49,7 +49,7 @@ def complete(shardwright, tmp_path_factory):
 
 
 def test_bash_offers_every_command_and_flag(complete, commands, flags):
-    assert len(commands) == 21
+    assert len(commands) == 22
     assert complete([""]) == [{*commands, "--help", "--version"}]
     assert complete(["d"]) == [{"diagnose", "diff", "demo"}]
     offered = complete(*([command, "--"] for command in commands))
