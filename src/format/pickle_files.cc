@@ -69,6 +69,17 @@ void add_report(std::vector<PickleReport>& reports, std::string where, const pic
   reports.push_back({std::move(where), audit});
 }
 
+// A file of no pickles or a damaged one is named by those who need it. What a disk didn't give was
+// not judged, though it may be read a moment later.
+void add_result(std::vector<PickleReport>& reports, std::string where,
+                const Result<pickle::Audit>& audit) {
+  if (audit) return add_report(reports, std::move(where), *audit);
+  if (audit.error().code != Code::kIo) return;
+  pickle::Audit unread;
+  unread.error = audit.error();
+  add_report(reports, std::move(where), unread);
+}
+
 class FolderAuditor {
  public:
   FolderAuditor(const Directory& directory, const std::string& root, std::size_t most_files)
@@ -102,7 +113,7 @@ class FolderAuditor {
     const auto file = directory_.open(path_in(root_, name));
     if (!file) return;
     const auto audit = audit_file(**file, {0, (*file)->size()});
-    if (audit) add_report(found_.reports, name, *audit);
+    add_result(found_.reports, name, audit);
   }
 
   const Directory& directory_;
@@ -171,10 +182,9 @@ std::vector<PickleReport> audit_pickles(const Checkpoint& checkpoint) {
     const auto file = checkpoint.files->get(object.file);
     if (!file) continue;
     const auto audit = audit_file(**file, object.range);
-    if (!audit) continue;
-    add_report(reports,
+    add_result(reports,
                fmt::format("{} entry {}", checkpoint.catalog.files[object.file], object.name),
-               *audit);
+               audit);
   }
   return reports;
 }

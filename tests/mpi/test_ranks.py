@@ -281,6 +281,18 @@ class Faults(Ranks):
                     self.assertRegex(ended.messages, rf"error\[SW0116\]: rank {rank} on ")
                 self.assertEqual(ranks.living(str(checkpoint), within=SECONDS_TO_END), [])
 
+    def test_what_one_rank_alone_cannot_read(self):
+        """It is no finding of rank 0's, which prints them: the ranks differ."""
+        checkpoint = self.place / "read_by_one"
+        ranks.run_alone("convert", self.source, checkpoint, *TARGETS["torch_dist"])
+        mark = self.place / "read_by_one.mark"
+        fault = {"RANK": 1, "KIND": "eio", "CALL": "pread", "PATH": "common.pt", "AT": 3}
+        ended = ranks.run_ranks(2, "verify", checkpoint, fault=fault, mark=mark)
+        self.assertTrue(mark.exists(), ended.messages)
+        self.assertNotIn(ended.status, (0, 1))
+        self.assertEqual(ended.output, "")
+        self.assertIn("error[SW0117]: ", ended.messages)
+
     def test_going_on_writes_only_what_is_missing(self):
         ended = self.end_with(1, {**self.WRITE, "AT": 6}, "kill", "--resume", "--threads", "1")
         self.assertEqual(len(self.leftovers()), 1, ended.messages)
