@@ -13,6 +13,7 @@
 #include "canonical/families.h"
 #include "canonical/model_facts.h"
 #include "canonical/prediction_source.h"
+#include "canonical/renamed_catalog.h"
 #include "format/mlite/mlite_source.h"
 #include "format/mlite/rank_files.h"
 #include "layout/layer_name.h"
@@ -33,9 +34,7 @@ class MliteRenaming {
  public:
   MliteRenaming(const Catalog& source, const OwnNames& own, const ModelSizes& sizes,
                 const MliteLayout& layout)
-      : source_(source), own_(own), sizes_(sizes), layout_(layout) {
-    result_.files = source.files;
-  }
+      : source_(source), own_(own), sizes_(sizes), layout_(layout), result_(source, sizes) {}
 
   Result<Catalog> run(Notes& notes) {
     std::vector<std::string> others;
@@ -52,7 +51,9 @@ class MliteRenaming {
       notes.push_back(fmt::format("{} tensors that are no parameters are left out: {}",
                                   others.size(), name_list(others)));
     }
-    return std::move(result_);
+    Catalog result = result_.take();
+    result.objects.clear();
+    return result;
   }
 
  private:
@@ -78,7 +79,7 @@ class MliteRenaming {
     const std::string megatron = SW_TRY(rule->megatron[0].render(Scope{sizes_, numbers}));
     if (rule->stack.empty()) {
       StoredTensor& target =
-          *SW_TRY(begin(tensor, {megatron, tensor.desc.dtype, tensor.desc.shape}));
+          *SW_TRY(result_.begin(tensor, {megatron, tensor.desc.dtype, tensor.desc.shape}));
       target.chunks = tensor.chunks;
       return {};
     }
@@ -113,7 +114,7 @@ class MliteRenaming {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       piece.shape[0] = rows[i];
       const std::string name = SW_TRY(rule.megatron[i].render(Scope{sizes_, numbers}));
-      StoredTensor& target = *SW_TRY(begin(tensor, {name, tensor.desc.dtype, piece.shape}));
+      StoredTensor& target = *SW_TRY(result_.begin(tensor, {name, tensor.desc.dtype, piece.shape}));
       Dims origin = piece.origin;
       origin[0] = 0;
       append_moved(tensor, piece, origin, target.chunks);
@@ -135,7 +136,7 @@ class MliteRenaming {
     }
     Dims shape{count};
     for (const std::int64_t extent : first.desc.shape) shape.push_back(extent);
-    StoredTensor& target = *SW_TRY(begin(first, {name, first.desc.dtype, shape}));
+    StoredTensor& target = *SW_TRY(result_.begin(first, {name, first.desc.dtype, shape}));
     for (const auto& [expert, tensor] : experts) {
       if (!(tensor->desc.shape == first.desc.shape) || tensor->desc.dtype != first.desc.dtype) {
         return fail(Code::kShapeMismatch, "tensor {}: found {} {}, expected {} {} as of expert 0",
@@ -150,25 +151,13 @@ class MliteRenaming {
     return {};
   }
 
-  Result<StoredTensor*> begin(const StoredTensor& source, TensorDesc desc) {
-    const auto [first, is_new] = stored_by_name_.emplace(desc.name, source.desc.name);
-    if (!is_new) {
-      return fail(Code::kDuplicateName, "tensors {} and {}: both are the model's {}", first->second,
-                  source.desc.name, desc.name);
-    }
-    const int axes = desc.shape.size();
-    result_.tensors.push_back({std::move(desc), ChunkList(axes), Encoding::kRaw});
-    return &result_.tensors.back();
-  }
-
   const Catalog& source_;
   const OwnNames& own_;
   const ModelSizes& sizes_;
   const MliteLayout& layout_;
-  Catalog result_;
+  RenamedCatalog result_;
   std::map<std::string, Experts> experts_;  // by the Megatron tensor
   std::vector<std::string> order_;          // of those
-  std::unordered_map<std::string, std::string> stored_by_name_;
 };
 
 Result<OwnNames> names_of_family(const std::string& path, const std::string& family) {

@@ -30,13 +30,16 @@ class RenamedCatalog {
   [[nodiscard]] Status add(const StoredTensor& tensor, const StoredNameRule& rule,
                            std::vector<Binding> numbers);
 
+  /// Adds an empty tensor, to be given pieces of `source`; the next one may move it. Error:
+  /// kDuplicateName.
+  [[nodiscard]] Result<StoredTensor*> begin(const StoredTensor& source, TensorDesc desc);
+
   [[nodiscard]] Catalog take() { return std::move(result_); }
 
  private:
   [[nodiscard]] Status add_stack(const StoredTensor& tensor, const StoredNameRule& rule,
                                  std::vector<Binding> numbers);
   [[nodiscard]] Status add_rotary(const StoredTensor& tensor, const std::string& name);
-  [[nodiscard]] Result<StoredTensor*> begin(const StoredTensor& source, TensorDesc desc);
 
   const ModelSizes& sizes_;
   Catalog result_;
