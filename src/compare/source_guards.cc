@@ -37,6 +37,7 @@ Status check_source_beside(const Checkpoint& checkpoint, const Catalog& catalog,
                            const SourceGuards& guards, Defects& defects) {
   Workers untold = guards.workers;
   untold.on_progress = {};
+  SW_TRY(check_digest_file(checkpoint, untold, defects));
   SW_TRY(check_integrity_file(checkpoint, untold, defects));
   if (!checkpoint.location.traits.is_of_ranks) return {};
   return check_shards(catalog, guards.replicas, *checkpoint.files, defects, untold);
