@@ -23,8 +23,8 @@ inline constexpr std::uint64_t kDigestBlockBytes = std::uint64_t{1} << 20;
 /// Reads bytes of a payload, from an offset in it.
 using ReadPayload = std::function<Status(std::uint64_t offset, std::span<std::byte> buffer)>;
 
-/// The digest of a payload. Of its blocks those in `known` that are not kUnknownDigest are not
-/// read; where it is empty all are. REQUIRES: `buffer` holds a block.
+/// The digest of a payload. Of its blocks those that `known` knows (see PayloadDigests::blocks) are
+/// not read; where it is empty all are. REQUIRES: `buffer` holds a block.
 [[nodiscard]] Result<DigestBytes> digest_payload(std::uint64_t bytes, const ReadPayload& read,
                                                  std::span<const DigestBytes> known,
                                                  std::span<std::byte> buffer);

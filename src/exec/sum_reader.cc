@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/fail.h"
+#include "exec/tile_reader.h"
 #include "tensor/convert.h"
 #include "tensor/weighted_sum.h"
 
@@ -16,12 +17,10 @@ constexpr std::int64_t kMostElements =
 
 TilePart dense_block(const Box& box, std::vector<std::byte>& bytes, int element_bytes) {
   bytes.resize(static_cast<std::size_t>(box.volume() * element_bytes));
-  TilePart part{box, bytes.data(), row_major_strides(box.shape)};
-  for (int axis = 0; axis < part.strides.size(); ++axis) part.strides[axis] *= element_bytes;
-  return part;
+  return dense_part(box, bytes.data(), element_bytes);
 }
 
-// The longest axis, so that blocks stay near to what files hold in one run.
+// Cut there, a region gives blocks that stay near to what files hold in one run.
 int outermost_axis(const Dims& shape) {
   int axis = 0;
   while (shape[axis] == 1) ++axis;
@@ -64,9 +63,10 @@ bool SumReader::is_sum(std::size_t tensor) const {
   return !views.empty() && lowering_->weighted(views[0].source) != nullptr;
 }
 
-Status SumReader::read(std::size_t tensor, const Box& tile, std::span<const TilePart> parts) {
+Status SumReader::read(std::size_t tensor, const Box& tile, std::span<const TilePart> parts,
+                       Gather& gather) {
   if (tile.is_empty()) return {};
-  if (tile.volume() <= kMostElements) return read_block(tensor, tile, parts);
+  if (tile.volume() <= kMostElements) return read_block(tensor, tile, parts, gather);
   const int axis = outermost_axis(tile.shape);
   const std::int64_t inner = tile.volume() / tile.shape[axis];
   const std::int64_t step = std::max<std::int64_t>(kMostElements / inner, 1);
@@ -74,13 +74,13 @@ Status SumReader::read(std::size_t tensor, const Box& tile, std::span<const Tile
     Box block = tile;
     block.origin[axis] += done;
     block.shape[axis] = std::min(step, tile.shape[axis] - done);
-    SW_TRY(read(tensor, block, parts));
+    SW_TRY(read(tensor, block, parts, gather));
   }
   return {};
 }
 
-Status SumReader::read_block(std::size_t tensor, const Box& block,
-                             std::span<const TilePart> parts) {
+Status SumReader::read_block(std::size_t tensor, const Box& block, std::span<const TilePart> parts,
+                             Gather& gather) {
   const DType dtype = plan_->target.tensors[tensor].desc.dtype;
   const bool is_float = is_castable_float(dtype);
   const DType held = is_float ? DType::kF32 : dtype;
@@ -100,7 +100,8 @@ Status SumReader::read_block(std::size_t tensor, const Box& block,
   }
   for (const SourcePiece& piece : pieces_) {
     const bool is_first = piece.weighted->term == pieces_.front().weighted->term;
-    SW_TRY(is_float ? add(piece, sums, is_first) : compare(piece, pieces_.front(), sums, is_first));
+    SW_TRY(is_float ? add(piece, sums, is_first, gather)
+                    : compare(piece, pieces_.front(), sums, is_first, gather));
   }
   for (const TilePart& part : parts) {
     const std::optional<Box> common = intersect(part.box, block);
@@ -112,10 +113,11 @@ Status SumReader::read_block(std::size_t tensor, const Box& block,
   return {};
 }
 
-Status SumReader::add(const SourcePiece& piece, const TilePart& sums, bool is_first) {
+Status SumReader::add(const SourcePiece& piece, const TilePart& sums, bool is_first,
+                      Gather& gather) {
   const TilePart values = dense_block(piece.box, values_, sizeof(float));
   SW_TRY(
-      gather_->read(piece, {piece.dtype, DType::kF32, piece.weighted->add}, std::span(&values, 1)));
+      gather.read(piece, {piece.dtype, DType::kF32, piece.weighted->add}, std::span(&values, 1)));
   const float weight = piece.weighted->weight;
   return for_each_run(piece.box, sums, values, sizeof(float),
                       [&](std::int64_t count, std::byte* sum, const std::byte* value) -> Status {
@@ -127,10 +129,10 @@ Status SumReader::add(const SourcePiece& piece, const TilePart& sums, bool is_fi
 }
 
 Status SumReader::compare(const SourcePiece& piece, const SourcePiece& first,
-                          const TilePart& values, bool is_first) {
+                          const TilePart& values, bool is_first, Gather& gather) {
   const int element = bytes_of(piece.dtype);
   const TilePart own = dense_block(piece.box, values_, element);
-  SW_TRY(gather_->read(piece, {piece.dtype, piece.dtype, 0.0}, std::span(&own, 1)));
+  SW_TRY(gather.read(piece, {piece.dtype, piece.dtype, 0.0}, std::span(&own, 1)));
   return for_each_run(
       piece.box, values, own, element,
       [&](std::int64_t count, std::byte* kept, const std::byte* value) -> Status {

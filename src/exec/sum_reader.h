@@ -19,27 +19,28 @@ class SumReader {
   /// What a block of sums and one of values take together.
   static constexpr std::int64_t kMostBytes = std::int64_t{4} << 20;
 
-  /// Borrows all.
-  SumReader(const Plan& plan, const Lowering& lowering, Gather& gather)
-      : plan_(&plan), lowering_(&lowering), gather_(&gather) {}
+  /// Borrows both.
+  SumReader(const Plan& plan, const Lowering& lowering) : plan_(&plan), lowering_(&lowering) {}
 
   /// Whether the tensor is such a sum. REQUIRES: a checked plan.
   [[nodiscard]] bool is_sum(std::size_t tensor) const;
 
-  /// Fills `parts`, which together are the region `tile` of the tensor. Error: kDtypeUnsupported
-  /// naming two files, where terms that are not floating point are not alike.
-  [[nodiscard]] Status read(std::size_t tensor, const Box& tile, std::span<const TilePart> parts);
+  /// Fills `parts`, which together are the region `tile` of the tensor, with what `gather` reads.
+  /// Error: kDtypeUnsupported naming two files, where terms that are not floating point are not
+  /// alike.
+  [[nodiscard]] Status read(std::size_t tensor, const Box& tile, std::span<const TilePart> parts,
+                            Gather& gather);
 
  private:
   [[nodiscard]] Status read_block(std::size_t tensor, const Box& block,
-                                  std::span<const TilePart> parts);
-  [[nodiscard]] Status add(const SourcePiece& piece, const TilePart& sums, bool is_first);
+                                  std::span<const TilePart> parts, Gather& gather);
+  [[nodiscard]] Status add(const SourcePiece& piece, const TilePart& sums, bool is_first,
+                           Gather& gather);
   [[nodiscard]] Status compare(const SourcePiece& piece, const SourcePiece& first,
-                               const TilePart& values, bool is_first);
+                               const TilePart& values, bool is_first, Gather& gather);
 
   const Plan* plan_;
   const Lowering* lowering_;
-  Gather* gather_;
   std::vector<SourcePiece> pieces_;
   std::vector<std::byte> sums_;    // of the block
   std::vector<std::byte> values_;  // of one piece of it

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/fail.h"
-#include "exec/sum_reader.h"
 
 namespace shardwright {
 namespace {
@@ -37,8 +36,7 @@ Status TileReader::read(std::size_t tensor, const Box& tile, std::span<std::byte
     if (status || status.error().code == Code::kPayloadDamaged) return status;
     return std::unexpected(std::move(status).error().within(fmt::format("tensor {}", target.name)));
   };
-  SumReader sums(*plan_, *lowering_, gather_);
-  if (sums.is_sum(tensor)) return named(sums.read(tensor, tile, parts));
+  if (sums_.is_sum(tensor)) return named(sums_.read(tensor, tile, parts, gather_));
   if (recipe.fill) SW_TRY(fill_with(*recipe.fill, target.dtype, memory));
   pieces_.clear();
   lowering_->lower(tensor, tile, pieces_);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exec/gather.h"
+#include "exec/sum_reader.h"
 #include "io/source_files.h"
 #include "plan/lower.h"
 #include "shardwright/plan.h"
@@ -22,7 +23,7 @@ class TileReader {
   /// that it is multiplied with (32 bytes).
   TileReader(const Plan& plan, const Lowering& lowering, SourceFiles& files,
              std::span<std::byte> scratch)
-      : plan_(&plan), lowering_(&lowering), gather_(files, scratch) {}
+      : plan_(&plan), lowering_(&lowering), gather_(files, scratch), sums_(plan, lowering) {}
 
   /// Fills `parts`, which together are the region `tile` of target tensor `tensor` and lie in
   /// `memory`. REQUIRES: the recipe is proven (check_plan) or the tensors it reads are complete.
@@ -33,6 +34,7 @@ class TileReader {
   const Plan* plan_;
   const Lowering* lowering_;
   Gather gather_;
+  SumReader sums_;
   std::vector<SourcePiece> pieces_;
 };
 
