@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "format/config_edits.h"
 #include "layout/component_spec.h"
 #include "model/arguments.h"
+#include "model/built_in_models.h"
 #include "state/run_config.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
@@ -94,6 +96,28 @@ TEST(ConfigEdits, SayOneTypeWhereverItIsSaid) {
             "unchanged");
   EXPECT_EQ(with_dtype("{}", DType::kF16, DtypeScope::kSame), "unchanged");
   EXPECT_EQ(with_dtype("{}", DType::kF16, DtypeScope::kAll), R"({"dtype":"float16"})");
+}
+
+TEST(ConfigEdits, FindTheVocabularyWhereverAFamilySaysIt) {
+  std::size_t sections = 0;
+  for (const MappingText& text : built_in_models()) {
+    std::string place = nlohmann::json::parse(text.json).value("config_section", "");
+    if (place.empty()) continue;
+    ++sections;
+    std::ranges::replace(place, '.', '/');
+    const nlohmann::json::json_pointer size("/" + place + "/vocab_size");
+    nlohmann::json config;
+    config[size] = 10;
+    config["talker_config"]["text_config"]["vocab_size"] = 10;  // another vocabulary
+    ConfigEdits edits;
+    edits.vocabulary = 20;
+    std::vector<std::string> notes;
+    const std::string edited = edited_config(config.dump(), edits, notes).value();
+    ASSERT_FALSE(edited.empty()) << text.name;
+    config[size] = 20;
+    EXPECT_EQ(nlohmann::json::parse(edited), config) << text.name;
+  }
+  EXPECT_GT(sections, 3U);
 }
 
 using FamilyName = const char*;

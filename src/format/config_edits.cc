@@ -50,7 +50,8 @@ void set_vocabulary(Json& object, const std::string& path, std::int64_t rows,
     *found = rows;
     notes.push_back(fmt::format("config.json: {}{} becomes {}", path, kKey, rows));
   }
-  for (const std::string_view part : {"text_config", "llm_config", "language_config"}) {
+  for (const std::string_view part :
+       {"text_config", "llm_config", "language_config", "thinker_config"}) {
     const auto inner = object.find(part);
     if (inner == object.end() || !inner->is_object()) continue;
     set_vocabulary(*inner, fmt::format("{}{}.", path, part), rows, notes);
