@@ -41,8 +41,8 @@ struct FolderAudit {
 };
 
 /// Audits the files in a folder and in its ranks' folders that torch or Python would unpickle, at
-/// most so many. Only what is worth a word is reported. Files that are damaged or may not be read are
-/// not: who needs them says so. What a read error kept from being judged is (kIo).
+/// most so many. Only what is worth a word is reported. Files that are damaged or may not be read
+/// are not: who needs them says so. What a read error kept from being judged is (kIo).
 [[nodiscard]] FolderAudit audit_folder(const Directory& directory, const std::string& folder,
                                        std::size_t most_files);
 
