@@ -24,7 +24,7 @@ LAYERS = {
 # Public headers, by the layer whose types they declare.
 PUBLIC = {
     "error": "base", "tensor": "tensor", "catalog": "tensor", "quantised": "tensor",
-    "storage": "io", "format": "format", "checkpoint": "io", "layout": "layout",
+    "quantising": "tensor", "storage": "io", "format": "format", "checkpoint": "io", "layout": "layout",
     "parallel": "layout", "mapping": "model", "plan": "plan", "execute": "exec", "convert": "format",
     "parts": "convert", "verify": "verify", "merge": "merge",
     "diagnose": "layout", "reader": "verify",

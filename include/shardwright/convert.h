@@ -39,6 +39,14 @@ enum class TpReplicas : std::uint8_t {
   kExpand,    ///< once for each tensor rank, as `NAME.__tp_replica_RANK`
 };
 
+/// How the weights of a Hugging Face target are stored.
+enum class WeightForm : std::uint8_t {
+  kPlain,          ///< as floating point numbers; what is quantised and keeps its names stays so
+  kFp8Block,       ///< e4m3 and a scale for each block, as DeepSeek-V3
+  kFp8BlockUe8m0,  ///< the same with powers of two, as DeepSeek-V3.1
+  kMxfp4,          ///< fp4 in blocks, as GPT-OSS
+};
+
 /// How thoroughly chunks that claim the same box of a tensor are compared before one is taken.
 enum class ReplicaCheck : std::uint8_t {
   kAll,
@@ -92,6 +100,7 @@ struct ConvertRequest : FamilyChoice, SourceOptions {
   /// source that has none; empty: none.
   std::string mtp_from;
   std::optional<DType> dtype;
+  WeightForm quantise = WeightForm::kPlain;  ///< of a Hugging Face target
   std::uint64_t max_shard_bytes = 5'000'000'000;
   /// Of a DCP or fsdp_dtensor target: ranks that FSDP2 would share it out over.
   std::int64_t shards = 1;

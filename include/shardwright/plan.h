@@ -12,6 +12,7 @@
 
 #include "shardwright/catalog.h"
 #include "shardwright/quantised.h"
+#include "shardwright/quantising.h"
 
 namespace shardwright {
 
@@ -117,7 +118,14 @@ struct TensorRecipe {
   std::optional<double> fill;
   /// Added to each element (zero-centred norms).
   double add = 0.0;
+  /// Of a tensor that holds values or scales of a matrix: the recipe makes the matrix, in float32.
+  std::shared_ptr<const Quantising> quantising = nullptr;
 };
+
+/// The shape of what a recipe makes for a tensor.
+[[nodiscard]] inline const Dims& made_shape(const TensorRecipe& recipe, const TensorDesc& target) {
+  return recipe.quantising == nullptr ? target.shape : recipe.quantising->shape;
+}
 
 /// An opaque entry of the target: a copy of a source object's bytes, or new bytes.
 struct ObjectRecipe {

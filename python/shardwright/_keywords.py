@@ -17,8 +17,8 @@ _PLAN = (
 )  # fmt: skip
 _PARTS = ("as_", *_FAMILY, "max_shard_size", "threads", "overwrite")
 KEYWORDS = {
-    "convert": (*_PLAN, "extend_vocab", "plan", "part", "resume", "dry_run"),
-    "plan": (*_PLAN, "extend_vocab", "html", "save", "lang"),
+    "convert": (*_PLAN, "quantise", "extend_vocab", "plan", "part", "resume", "dry_run"),
+    "plan": (*_PLAN, "quantise", "extend_vocab", "html", "save", "lang"),
     "publish": ("threads", "max_memory"),
     "verify": ("against", "other_as", *_PROOF),
     "diff": ("tolerance", "other_as", *_PROOF),
@@ -29,7 +29,7 @@ KEYWORDS = {
     "show": ("as_", "replica", "threads"),
     "merge": ("without", *_PARTS, "dry_run"),
     "split": _PARTS,
-    "merge_adapter": (*_PLAN, "resume", "dry_run"),
+    "merge_adapter": (*_PLAN, "quantise", "resume", "dry_run"),
     "average": (*_PLAN, "resume", "dry_run"),
     "explain": ("lang",),
     "report": (

@@ -93,6 +93,22 @@ void add_mtp(CLI::App& app, ConvertRequest& request) {
               check, take);
 }
 
+void add_weight_form(CLI::App& app, ConvertRequest& request) {
+  add_choice<WeightForm>(
+      app, "--quantise", request.quantise,
+      {{"fp8-block", WeightForm::kFp8Block},
+       {"fp8-block-ue8m0", WeightForm::kFp8BlockUe8m0},
+       {"mxfp4", WeightForm::kMxfp4}},
+      "of hf: store the linears of layers as values and scales, as DeepSeek-V3, DeepSeek-V3.1 or "
+      "GPT-OSS were released",
+      {.words = {},
+       .aliases = {{"fp8", "fp8-block"},
+                   {"fp8_block", "fp8-block"},
+                   {"ue8m0", "fp8-block-ue8m0"},
+                   {"fp8_block_ue8m0", "fp8-block-ue8m0"},
+                   {"fp4", "mxfp4"}}});
+}
+
 void add_policies(CLI::App& app, ConvertRequest& request) {
   const Vocabulary dtypes = {.words = {},
                              .aliases = {{"bf16", "bfloat16"},
@@ -160,6 +176,7 @@ constexpr auto kIsMegatron = [](const TargetTraits& target) {
 constexpr auto kNamesModels = [](const TargetTraits& target) {
   return target.names != TargetNames::kStored;
 };
+constexpr auto kIsHf = [](const TargetTraits& target) { return target.names == TargetNames::kHf; };
 
 constexpr std::array kTargetFlags = {
     TargetFlag{"--tp", kHasGrid},
@@ -177,6 +194,7 @@ constexpr std::array kTargetFlags = {
     TargetFlag{"--dp", kIsForAJob},
     TargetFlag{"--for", kIsForAJob},
     TargetFlag{"--extend-vocab", kNamesModels},
+    TargetFlag{"--quantise", kIsHf},
     TargetFlag{"--spec", kIsMegatron},
     TargetFlag{"--make-vocab-size-divisible-by", kIsMegatron},
 };
@@ -286,6 +304,7 @@ void add_conversion(CLI::App& app, ConvertRequest& request) {
   add_format(app, request.as, "IN");
   add_number(app, "--extend-vocab", request.extend_vocab,
              "give the vocabulary N rows; new ones are the mean of those that it has");
+  add_weight_form(app, request);
   add_flags(app, request);
 }
 
@@ -296,6 +315,7 @@ void add_adapter_merge(CLI::App& app, ConvertRequest& request) {
   request.format = "hf";
   add_target(app, request.format, "; default hf");
   add_format(app, request.as, "BASE");
+  add_weight_form(app, request);
   add_flags(app, request);
 }
 

@@ -321,6 +321,9 @@ Status check_average(const ConvertRequest& request) {
     return fail(Code::kUsage,
                 "--optimizer keep: states of several runs have no average; leave it out");
   }
+  if (request.quantise != WeightForm::kPlain) {
+    return fail(Code::kUsage, "--quantise: average first, then convert the mean with it");
+  }
   if (!request.mtp_from.empty()) {
     return fail(Code::kUsage, "--mtp from=: take the layers into each checkpoint first");
   }

@@ -9,6 +9,7 @@
 #include "canonical/model_facts.h"
 #include "format/target_format.h"
 #include "model/mapping_file.h"
+#include "model/quantise_choice.h"
 #include "shardwright/convert.h"
 
 namespace shardwright {
@@ -60,6 +61,13 @@ struct Drafting {
 /// What both sources' tensors get for a Megatron target: extra values of Hugging Face leave a
 /// target that has no place for them; sizes and names are settled.
 void finish_megatron_drafts(Drafting& drafting);
+
+/// In which form the request's target has its weights: that of `config_text`, the model's
+/// config.json, of the release that the source is or was made of, or a new one. REQUIRES: the
+/// request asks for one. Errors: those of choose_quantisation.
+[[nodiscard]] Result<QuantiseChoice> choose_quantisation(const ConvertRequest& request,
+                                                         std::string_view config_text,
+                                                         const ReleasedQuantisation& released);
 
 /// The tensors of a Hugging Face model, and what goes along, as the target calls them: Hugging
 /// Face's names or Megatron's. Errors: those of finding the family and of its mapping.

@@ -44,15 +44,19 @@ Status add_files_of(const std::string& folder_path, std::string_view without, Ta
 }  // namespace
 
 Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
-                        const ModelFacts* facts, TargetParts& parts,
+                        const ModelFacts* facts, const QuantiseChoice& choice, TargetParts& parts,
                         std::vector<std::string>& notes) {
   const std::string config = facts != nullptr ? facts->config_text : source.hf_config;
-  const bool is_dequantised = (facts != nullptr || request.dtype) && !has_quantised(parts.tensors);
+  const bool is_quantised = !choice.config.empty();
+  const bool is_dequantised =
+      (facts != nullptr || request.dtype) && !is_quantised && !has_quantised(parts.tensors);
   std::string edited;
   if (!config.empty()) {
     ConfigEdits edits;
     edits.is_dequantised = is_dequantised;
     edits.vocabulary = request.extend_vocab;
+    edits.quantisation = choice.config;
+    edits.expert_dtype = choice.expert_dtype;
     edits.without_prediction = facts != nullptr && !facts->has_prediction_layers;
     // Of a Hugging Face model that stays as it is, nothing in config.json becomes untrue.
     if (facts != nullptr || request.dtype) edits.dtype = written_dtype(parts.tensors);
@@ -65,7 +69,8 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
   } else if (facts != nullptr && facts->config_is_ours) {
     parts.files.push_back({"config.json", config});
   }
-  const std::string_view without = is_dequantised ? kQuantisationFile : std::string_view();
+  const std::string_view without =
+      is_dequantised || is_quantised ? kQuantisationFile : std::string_view();
   if (!request.hf_config_dir.empty()) {
     return add_files_of(request.hf_config_dir, without, parts, notes);
   }

@@ -3,15 +3,17 @@
 
 #include "canonical/model_facts.h"
 #include "format/target_parts.h"
+#include "model/quantise_choice.h"
 
 namespace shardwright {
 
 /// Completes an HF target: config.json (carried byte for byte, or edited where the dtype changes, a
 /// quantisation is gone or prediction layers are; each edit is told in `notes`) and the model's
-/// other files. `facts`: of a Megatron source; null for an HF one.
+/// other files. `facts`: of a Megatron source; null for an HF one. `choice`: how weights are
+/// quantised; without a config where they are not.
 [[nodiscard]] Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
-                                      const ModelFacts* facts, TargetParts& parts,
-                                      std::vector<std::string>& notes);
+                                      const ModelFacts* facts, const QuantiseChoice& choice,
+                                      TargetParts& parts, std::vector<std::string>& notes);
 
 /// The same for a model that was put together of parts: its config.json, which speaks of no
 /// quantisation where nothing is, and the other files of a folder (none where it is empty).

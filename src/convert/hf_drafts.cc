@@ -7,6 +7,7 @@
 #include "canonical/families.h"
 #include "canonical/hf_model.h"
 #include "canonical/layer_numbering.h"
+#include "canonical/quantise_drafts.h"
 #include "convert/drafting.h"
 #include "convert/hf_documents.h"
 #include "convert/megatron_state.h"
@@ -76,18 +77,37 @@ Status draft_hf_as_hf(Drafting& drafting) {
     SW_TRY(take_prediction_layers_into_hf(facts, drafting));
   }
   Catalog& catalog = drafting.catalog;
-  if (request.dtype) {
-    const ModelTensors model =
-        SW_TRY(model_tensors(catalog, drafting.source().hf_config, drafting.source().files.get()));
-    keep_stored_names(drafting);
-    declare_quantised(model, *request.dtype, catalog, result.plan.quantised, result.notes);
-    parts.tensors = draft_identity(catalog, {request.dtype, LayerKeys::kAutomatic});
-    keep_model_tensors(model, *request.dtype, parts.tensors);
-  } else {
+  const bool is_quantised = request.quantise != WeightForm::kPlain;
+  if (!request.dtype && !is_quantised) {
     parts.tensors = draft_identity(catalog, {});
+    SW_TRY(extend_vocabulary_of_hf(drafting));
+    return add_hf_documents(request, drafting.source(), nullptr, {}, parts, result.notes);
   }
+  ModelTensors model =
+      SW_TRY(model_tensors(catalog, drafting.source().hf_config, drafting.source().files.get()));
+  keep_stored_names(drafting);
+  QuantiseChoice choice;
+  std::vector<DraftTensor> kept;
+  if (is_quantised) {
+    const std::string config = SW_TRY(config_text_of(request, drafting.source()));
+    const ReleasedQuantisation released =
+        SW_TRY(released_quantisation(model, drafting.source().hf_config));
+    choice = SW_TRY(choose_quantisation(request, config, released));
+    // An adapter changes what they are multiplied to.
+    if (!drafting.adapter) kept = keep_quantised(choice, catalog, model);
+  }
+  const DType dtype = request.dtype.value_or(DType::kBF16);
+  declare_quantised(model, dtype, catalog, result.plan.quantised, result.notes);
+  parts.tensors = draft_identity(catalog, {request.dtype, LayerKeys::kAutomatic});
+  keep_model_tensors(model, dtype, parts.tensors);
+  if (!is_quantised) {
+    SW_TRY(extend_vocabulary_of_hf(drafting));
+    return add_hf_documents(request, drafting.source(), nullptr, {}, parts, result.notes);
+  }
+  restore_kept(std::move(kept), parts.tensors);
   SW_TRY(extend_vocabulary_of_hf(drafting));
-  return add_hf_documents(request, drafting.source(), nullptr, parts, result.notes);
+  SW_TRY(quantise_drafts(choice, parts.tensors, result.notes));
+  return add_hf_documents(request, drafting.source(), nullptr, choice, parts, result.notes);
 }
 
 Status draft_hf_as_megatron(Drafting& drafting) {
@@ -118,7 +138,7 @@ Status draft_hf_as_megatron(Drafting& drafting) {
   finish_megatron_drafts(drafting);
   const ModelTensors all =
       SW_TRY(model_tensors(source.catalog, facts.config_text, source.files.get()));
-  SW_TRY(add_state_from_hf(request, all.tensors, facts, parts, result.notes));
+  SW_TRY(add_state_from_hf(request, all, facts, parts, result.notes));
   for (const auto& [name, object] : source.artifacts) {
     parts.artifacts.emplace_back(parts.folder + "hf/" + name, object);
   }

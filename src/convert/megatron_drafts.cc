@@ -5,12 +5,14 @@
 #include "canonical/correspondence_notes.h"
 #include "canonical/exact_values.h"
 #include "canonical/layer_numbering.h"
+#include "canonical/quantise_drafts.h"
 #include "canonical/unfold.h"
 #include "compare/copies.h"
 #include "convert/drafting.h"
 #include "convert/hf_documents.h"
 #include "convert/megatron_state.h"
 #include "convert/vocabulary_drafts.h"
+#include "format/hf/source_keys.h"
 #include "layout/piece_limit.h"
 #include "layout/shard_rule.h"
 #include "plan/canonical.h"
@@ -129,7 +131,14 @@ Status draft_megatron_as_hf(Drafting& drafting) {
       return tables.contains(tensor.desc.name);
     }));
   }
-  return add_hf_documents(request, result.source, &facts, drafting.parts, result.notes);
+  QuantiseChoice choice;
+  if (request.quantise != WeightForm::kPlain) {
+    const ReleasedQuantisation released =
+        SW_TRY(read_recorded_quantisation(result.source.source_keys));
+    choice = SW_TRY(choose_quantisation(request, facts.config_text, released));
+    SW_TRY(quantise_drafts(choice, tensors, result.notes));
+  }
+  return add_hf_documents(request, result.source, &facts, choice, drafting.parts, result.notes);
 }
 
 }  // namespace shardwright

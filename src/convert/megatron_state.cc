@@ -270,9 +270,10 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   return {};
 }
 
-Status add_state_from_hf(const ConvertRequest& request, std::span<const TensorDesc> hf,
+Status add_state_from_hf(const ConvertRequest& request, const ModelTensors& model,
                          const ModelFacts& facts, TargetParts& parts,
                          std::vector<std::string>& notes) {
+  const std::span<const TensorDesc> hf = model.tensors;
   parts.folder = "iter_0000000/";
   SW_TRY(check_config(request.input, *facts.config, hf));
   ArgsFromConfig made = SW_TRY(args_from_hf_config(*facts.mapping, *facts.config, hf));
@@ -304,7 +305,10 @@ Status add_state_from_hf(const ConvertRequest& request, std::span<const TensorDe
   parts.common_state = SW_TRY(new_common_state(arguments, 0, numbered));
   parts.arguments = Arguments(arguments.begin(), arguments.end());
   const RecordedMapping recorded = SW_TRY(mapping_to_record(request, *facts.mapping));
-  parts.files.push_back({parts.folder + "hf/source_keys.json", write_source_keys(hf, recorded)});
+  // What the way back needs to write the same values and scales again.
+  const ReleasedQuantisation released = SW_TRY(released_quantisation(model, facts.config_text));
+  parts.files.push_back(
+      {parts.folder + "hf/source_keys.json", write_source_keys(hf, recorded, released)});
   parts.tracker = "0";
   if (!traits_of(request.format).has_run_config) return {};
   std::string run_config = SW_TRY(new_run_config(facts, arguments, notes));

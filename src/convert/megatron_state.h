@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
-
 #include "canonical/model_facts.h"
 #include "format/target_parts.h"
+#include "model/quantisation.h"
 
 namespace shardwright {
 
@@ -19,9 +18,9 @@ void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel);
                                              const Checkpoint& source, const Catalog& selected,
                                              TargetParts& parts, std::vector<std::string>& notes);
 
-/// The same out of an HF model, whose tensors are `hf`.
-[[nodiscard]] Status add_state_from_hf(const ConvertRequest& request,
-                                       std::span<const TensorDesc> hf, const ModelFacts& facts,
-                                       TargetParts& parts, std::vector<std::string>& notes);
+/// The same out of an HF model.
+[[nodiscard]] Status add_state_from_hf(const ConvertRequest& request, const ModelTensors& model,
+                                       const ModelFacts& facts, TargetParts& parts,
+                                       std::vector<std::string>& notes);
 
 }  // namespace shardwright

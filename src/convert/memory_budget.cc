@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "exec/low_rank_region.h"
 #include "exec/payload_digests.h"
+#include "exec/quantise_region.h"
 #include "exec/sum_reader.h"
 #include "exec/threads.h"
 
@@ -43,6 +44,7 @@ std::uint64_t bytes_of(const Plan& plan) {
   std::uint64_t bytes = bytes_of(plan.source) + bytes_of(plan.target);
   for (const TensorRecipe& recipe : plan.tensors) {
     bytes += sizeof(TensorRecipe) + recipe.views.allocated_bytes();
+    if (recipe.quantising != nullptr) bytes += sizeof(Quantising) + 2 * kAllocationBytes;
   }
   std::unordered_set<const std::string*> counted;  // alike objects share their bytes
   for (const ObjectRecipe& object : plan.objects) {
@@ -85,6 +87,11 @@ Result<MemoryBudget> budget_of(const ConvertRequest& request, const Checkpoint& 
   }
   if (!plan.weighted.empty()) {
     budget.held_bytes += static_cast<std::uint64_t>(budget.threads) * SumReader::kMostBytes;
+  }
+  const bool quantises = std::ranges::any_of(
+      plan.tensors, [](const TensorRecipe& recipe) { return recipe.quantising != nullptr; });
+  if (quantises) {
+    budget.held_bytes += static_cast<std::uint64_t>(budget.threads) * kMostMatrixBytes;
   }
   const std::uint64_t least = budget.held_bytes + kLeastThreadBytes;
   const std::uint64_t allowed = request.max_memory_bytes.value_or(kDefaultBytes);

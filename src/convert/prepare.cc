@@ -39,6 +39,15 @@ Status find_layout(Drafting& drafting) {
   return {};
 }
 
+Status check_form(const Drafting& drafting) {
+  const bool is_asked = drafting.request().quantise != WeightForm::kPlain;
+  if (!is_asked || drafting.traits().names == TargetNames::kHf) return {};
+  return fail(Code::kUsage,
+              "--quantise does not apply to --to {}: only Hugging Face models are stored so; leave "
+              "it out, or convert --to hf",
+              drafting.traits().name);
+}
+
 Status take_source(Drafting& drafting) {
   PreparedConversion& result = drafting.result;
   ConversionSource source = SW_TRY(open_source(result.request, result.notes));
@@ -128,6 +137,7 @@ Result<Drafting> draft(const ConvertRequest& request) {
   drafting.result.request = request;
   if (!request.averaged.empty()) drafting.result.request.optimizer = OptimizerPolicy::kDrop;
   drafting.target = SW_TRY(find_target(request.format));
+  SW_TRY(check_form(drafting));
   SW_TRY(find_layout(drafting));
   SW_TRY(take_source(drafting));
   SW_TRY(take_adapter(drafting));
@@ -153,6 +163,15 @@ Status load_mappings(Drafting& drafting) {
   if (!drafting.mappings.empty()) return {};
   drafting.mappings = SW_TRY(load_mappings(drafting.request(), drafting.source()));
   return {};
+}
+
+Result<QuantiseChoice> choose_quantisation(const ConvertRequest& request,
+                                           std::string_view config_text,
+                                           const ReleasedQuantisation& released) {
+  const WeightForm form = request.quantise;
+  const auto scheme =
+      form == WeightForm::kMxfp4 ? Quantising::Scheme::kMxfp4 : Quantising::Scheme::kFp8;
+  return choose_quantisation(scheme, form == WeightForm::kFp8BlockUe8m0, config_text, released);
 }
 
 Status take_routes(const ModelFacts& facts, Drafting& drafting) {

@@ -65,5 +65,23 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Mxfp4,
                                               test.param.pipeline, test.param.expert);
                          });
 
+TEST(Quantise, IsRefusedWhereNothingIsStoredSo) {
+  ConvertRequest request;
+  request.input = golden_path("hf/llama3/hf");
+  request.output = "/nowhere/out";
+  request.quantise = WeightForm::kFp8Block;
+  request.format = "torch_dist";
+  const auto megatron = prepare_conversion(request);
+  ASSERT_FALSE(megatron);
+  EXPECT_EQ(megatron.error().code, Code::kUsage);
+  EXPECT_THAT(megatron.error().message, testing::HasSubstr("does not apply to --to torch_dist"));
+  request.format = "hf";
+  request.averaged = {request.input};
+  const auto mean = prepare_conversion(request);
+  ASSERT_FALSE(mean);
+  EXPECT_EQ(mean.error().code, Code::kUsage);
+  EXPECT_THAT(mean.error().message, testing::HasSubstr("average first"));
+}
+
 }  // namespace
 }  // namespace shardwright

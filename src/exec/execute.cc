@@ -52,8 +52,10 @@ class Run {
     const std::int64_t tile = static_cast<std::int64_t>(std::min(half_, kMostTileBytes));
     tile_bytes_.reserve(plan.target.tensors.size());
     for (std::size_t i = 0; i < plan.target.tensors.size(); ++i) {
-      // A transposed view reads whole source rows for a few target rows: large tiles waste less.
-      tile_bytes_.push_back(is_transposed(i) ? static_cast<std::int64_t>(half_) : tile);
+      // A transposed view reads whole source rows for a few target rows, and what is quantised
+      // whole blocks: large tiles waste less.
+      const bool is_large = is_transposed(i) || plan.tensors[i].quantising != nullptr;
+      tile_bytes_.push_back(is_large ? static_cast<std::int64_t>(half_) : tile);
     }
   }
 

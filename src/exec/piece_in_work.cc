@@ -19,7 +19,7 @@ PieceInWork::PieceInWork(const Plan& plan, const PieceList& pieces, std::uint32_
     }
     const Box region = pieces.box(unit);
     const TileGrid grid(region.shape, bytes_of(plan.target.tensors[unit.index].desc.dtype),
-                        tile_bytes[unit.index]);
+                        tile_bytes[unit.index], &plan.tensors[unit.index]);
     for (std::int64_t ordinal = 0; ordinal < grid.count(); ++ordinal) {
       Box tile = grid.tile(ordinal);
       for (int axis = 0; axis < tile.axes(); ++axis) tile.origin[axis] += region.origin[axis];

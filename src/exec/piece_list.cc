@@ -12,8 +12,9 @@
 namespace shardwright {
 namespace {
 
-TileGrid grid_of(const TensorDesc& desc, std::int64_t most_bytes) {
-  return {desc.shape, bytes_of(desc.dtype), most_bytes};
+TileGrid grid_of(const Plan& plan, std::size_t tensor, std::int64_t most_bytes) {
+  const TensorDesc& desc = plan.target.tensors[tensor].desc;
+  return {desc.shape, bytes_of(desc.dtype), most_bytes, &plan.tensors[tensor]};
 }
 
 }  // namespace
@@ -77,7 +78,7 @@ PieceList::PieceList(const Plan& plan, std::uint64_t most_bytes)
 }
 
 void PieceList::add_units(std::uint32_t tensor) {
-  const std::int64_t count = grid_of(plan_->target.tensors[tensor].desc, most_bytes_).count();
+  const std::int64_t count = grid_of(*plan_, tensor, most_bytes_).count();
   for (std::int64_t ordinal = 0; ordinal < count; ++ordinal) {
     units_.push_back({tensor, ordinal});
   }
@@ -104,7 +105,7 @@ std::span<const WorkUnit> PieceList::units(std::uint32_t piece) const {
 }
 
 Box PieceList::box(const WorkUnit& unit) const {
-  return grid_of(plan_->target.tensors[unit.index].desc, most_bytes_).tile(unit.ordinal);
+  return grid_of(*plan_, unit.index, most_bytes_).tile(unit.ordinal);
 }
 
 std::vector<PieceRun> PieceList::runs(std::uint32_t piece) const {

@@ -92,6 +92,15 @@ void add_recipe(const TensorRecipe& recipe, Summary& summary) {
   summary.number(recipe.fill.has_value() ? 1 : 0);
   summary.real(recipe.fill.value_or(0.0));
   summary.real(recipe.add);
+  summary.number(recipe.quantising == nullptr ? 0 : 1);
+  if (recipe.quantising == nullptr) return;
+  const Quantising& quantising = *recipe.quantising;
+  summary.number(static_cast<std::uint64_t>(quantising.scheme));
+  summary.number(static_cast<std::uint64_t>(quantising.part));
+  summary.dims(quantising.shape);
+  summary.signed_number(quantising.block_rows);
+  summary.signed_number(quantising.block_columns);
+  summary.number(quantising.has_exponents ? 1 : 0);
 }
 
 void add_adapted(const AdaptedSource& adapted, Summary& summary) {

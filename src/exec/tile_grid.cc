@@ -4,10 +4,13 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "plan/quantising.h"
 
 namespace shardwright {
 
-TileGrid::TileGrid(const Dims& shape, int element_bytes, std::int64_t tile_bytes) : shape_(shape) {
+TileGrid::TileGrid(const Dims& shape, int element_bytes, std::int64_t tile_bytes,
+                   const TensorRecipe* recipe)
+    : shape_(shape) {
   const Box whole = Box::whole(shape);
   if (whole.is_empty()) return;
   if (shape.empty()) {
@@ -23,6 +26,8 @@ TileGrid::TileGrid(const Dims& shape, int element_bytes, std::int64_t tile_bytes
     index_bytes /= shape[axis_];
   }
   step_ = std::clamp<std::int64_t>(tile_bytes / index_bytes, 1, shape[axis_]);
+  const std::int64_t at_once = recipe == nullptr ? 1 : rows_at_once(*recipe, axis_);
+  if (step_ > at_once) step_ -= step_ % at_once;
   per_lead_ = ceil_div(shape[axis_], step_);
   count_ = leads * per_lead_;
 }

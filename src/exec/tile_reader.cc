@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/tile_reader.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/fail.h"
+#include "exec/quantise_region.h"
 
 namespace shardwright {
 namespace {
@@ -31,17 +33,37 @@ Status TileReader::read(std::size_t tensor, const Box& tile, std::span<std::byte
                         std::span<const TilePart> parts) {
   const TensorDesc& target = plan_->target.tensors[tensor].desc;
   const TensorRecipe& recipe = plan_->tensors[tensor];
-  const auto named = [&](Status status) -> Status {
-    // A record's own error names its tensor.
-    if (status || status.error().code == Code::kPayloadDamaged) return status;
-    return std::unexpected(std::move(status).error().within(fmt::format("tensor {}", target.name)));
+  const auto make = [&]() -> Status {
+    if (recipe.quantising != nullptr) {
+      const auto read = [&](const Box& box, std::span<float> values) {
+        return read_matrix(tensor, box, values);
+      };
+      return quantise_region(*recipe.quantising, target.dtype, tile, parts, read, matrix_);
+    }
+    if (sums_.is_sum(tensor)) return sums_.read(tensor, tile, parts, gather_);
+    if (recipe.fill) SW_TRY(fill_with(*recipe.fill, target.dtype, memory));
+    return gather(tensor, tile, target.dtype, parts);
   };
-  if (sums_.is_sum(tensor)) return named(sums_.read(tensor, tile, parts, gather_));
-  if (recipe.fill) SW_TRY(fill_with(*recipe.fill, target.dtype, memory));
+  Status status = make();
+  // A record's own error names its tensor.
+  if (status || status.error().code == Code::kPayloadDamaged) return status;
+  return std::unexpected(std::move(status).error().within(fmt::format("tensor {}", target.name)));
+}
+
+Status TileReader::read_matrix(std::size_t tensor, const Box& box, std::span<float> values) {
+  const TensorRecipe& recipe = plan_->tensors[tensor];
+  if (recipe.fill) std::ranges::fill(values, static_cast<float>(*recipe.fill));
+  const TilePart part = dense_part(box, reinterpret_cast<std::byte*>(values.data()), sizeof(float));
+  return gather(tensor, box, DType::kF32, std::span(&part, 1));
+}
+
+Status TileReader::gather(std::size_t tensor, const Box& box, DType dtype,
+                          std::span<const TilePart> parts) {
   pieces_.clear();
-  lowering_->lower(tensor, tile, pieces_);
+  lowering_->lower(tensor, box, pieces_);
+  const double add = plan_->tensors[tensor].add;
   for (const SourcePiece& piece : pieces_) {
-    SW_TRY(named(gather_.read(piece, {piece.dtype, target.dtype, recipe.add}, parts)));
+    SW_TRY(gather_.read(piece, {piece.dtype, dtype, add}, parts));
   }
   return {};
 }

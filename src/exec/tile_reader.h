@@ -16,7 +16,8 @@ namespace shardwright {
 /// A region of a tensor, row-major from `bytes` on.
 [[nodiscard]] TilePart dense_part(const Box& box, std::byte* bytes, int element_bytes);
 
-/// Makes regions of a plan's target tensors in memory, as its recipes say. One per thread.
+/// Makes regions of a plan's target tensors in memory, as its recipes say. One per thread. What is
+/// quantised lies beside the scratch buffer (kMostMatrixBytes).
 class TileReader {
  public:
   /// Borrows all. REQUIRES: scratch holds at least one element of any type with all
@@ -31,11 +32,16 @@ class TileReader {
                             std::span<const TilePart> parts);
 
  private:
+  [[nodiscard]] Status read_matrix(std::size_t tensor, const Box& box, std::span<float> values);
+  [[nodiscard]] Status gather(std::size_t tensor, const Box& box, DType dtype,
+                              std::span<const TilePart> parts);
+
   const Plan* plan_;
   const Lowering* lowering_;
   Gather gather_;
   SumReader sums_;
   std::vector<SourcePiece> pieces_;
+  std::vector<float> matrix_;  // of what is quantised
 };
 
 }  // namespace shardwright

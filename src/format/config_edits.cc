@@ -17,6 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 2> kDtypeKeys = {"torch_dtype", "dtype"};
 constexpr std::string_view kQuantisation = "quantization_config";
+constexpr std::string_view kExpertDtype = "expert_dtype";
 
 // The quantisation that a config speaks of, at its top or of its language model.
 bool erase_quantisation(Json& document) {
@@ -26,6 +27,21 @@ bool erase_quantisation(Json& document) {
     erased = text->erase(std::string(kQuantisation)) > 0 || erased;
   }
   return erased;
+}
+
+// Where the config has one, else at its top.
+Status set_quantisation(const std::string& quantisation, Json& document,
+                        std::vector<std::string>& notes) {
+  const std::string key(kQuantisation);
+  const auto text = document.find("text_config");
+  const bool is_of_text =
+      text != document.end() && text->is_object() && text->contains(key) && !document.contains(key);
+  Json& place = is_of_text ? *text : document;
+  Json wanted = SW_TRY(parse_ordered_json(quantisation, key));
+  if (place.contains(key) && place[key] == wanted) return {};
+  place[key] = std::move(wanted);
+  notes.push_back("config.json: quantization_config says how weights are stored now");
+  return {};
 }
 
 // The numbers of prediction layers that a config speaks of become 0, as Megatron-Bridge writes
@@ -128,6 +144,14 @@ Result<std::string> edited_config(std::string_view config, const ConfigEdits& ed
   if (edits.is_dequantised && erase_quantisation(document)) {
     notes.push_back("config.json: quantization_config is removed: no tensor is quantised now");
   }
+  if (!edits.quantisation.empty()) {
+    SW_TRY(set_quantisation(edits.quantisation, document, notes));
+  }
+  const auto experts = document.find(kExpertDtype);
+  if (!edits.expert_dtype.empty() && experts != document.end() && *experts != edits.expert_dtype) {
+    *experts = edits.expert_dtype;
+    notes.push_back(fmt::format("config.json: {} becomes {}", kExpertDtype, edits.expert_dtype));
+  }
   if (edits.without_prediction) {
     std::vector<std::string> changed = erase_prediction(document);
     const auto text = document.find("text_config");
@@ -146,6 +170,7 @@ Result<std::string> edited_config(std::string_view config, const ConfigEdits& ed
 bool has_quantised(const std::vector<DraftTensor>& tensors) {
   return std::ranges::any_of(tensors, [](const DraftTensor& tensor) {
     const DType dtype = tensor.desc.dtype;
+    if (tensor.recipe.quantising != nullptr) return false;
     return dtype >= DType::kF8E4M3 && dtype <= DType::kF4E2M1X2;
   });
 }
@@ -156,6 +181,7 @@ std::optional<DType> written_dtype(const std::vector<DraftTensor>& tensors) {
   for (const DraftTensor& tensor : tensors) {
     const TensorDesc& desc = tensor.desc;
     if (!is_castable_float(desc.dtype) || is_optimizer_name(desc.name)) continue;
+    if (tensor.recipe.quantising != nullptr) continue;
     if (desc.name.starts_with(kHfExtraPrefix)) continue;
     elements[desc.dtype] += static_cast<double>(Box::whole(desc.shape).volume());
   }

@@ -30,6 +30,9 @@ struct ConfigEdits {
   bool is_dequantised = false;
   bool without_prediction = false;
   std::optional<std::int64_t> vocabulary = std::nullopt;  ///< rows of it, where they are others
+  /// The quantization_config that becomes true, as JSON; empty: none.
+  std::string quantisation = {};
+  std::string expert_dtype = {};  ///< of DeepSeek-V4's experts; empty: as it is
 };
 
 /// config.json with these edits: only these fields are changed, wherever the config spells them,
@@ -37,11 +40,12 @@ struct ConfigEdits {
 [[nodiscard]] Result<std::string> edited_config(std::string_view config, const ConfigEdits& edits,
                                                 std::vector<std::string>& notes);
 
-/// Whether some weights are still stored as values and scales.
+/// Whether some weights are still stored as values and scales, as the source had them.
 [[nodiscard]] bool has_quantised(const std::vector<DraftTensor>& tensors);
 
 /// The floating point type of most elements of a model's weights, as they are written; nullopt
-/// where there are none, or where they are stored as values and scales.
+/// where there are none, or where they are stored as values and scales of the source. What is
+/// quantised on the way does not count.
 [[nodiscard]] std::optional<DType> written_dtype(const std::vector<DraftTensor>& tensors);
 
 }  // namespace shardwright

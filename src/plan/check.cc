@@ -9,6 +9,7 @@
 #include "plan/check_adapted.h"
 #include "plan/check_weighted.h"
 #include "plan/quantised.h"
+#include "plan/quantising.h"
 #include "plan/repeated_tensors.h"
 #include "shardwright/plan.h"
 #include "tensor/convert.h"
@@ -49,11 +50,16 @@ Status check_view(const Plan& plan, const TensorDesc& target, const TensorView& 
 }
 
 // The views of a recipe, or those of each term, are checked as if they were chunks: disjoint, and
-// complete unless the rest is zero.
+// complete unless the rest is zero. What is quantised is proven as the matrix that it is made of.
 Status check_recipe(const Plan& plan, std::size_t index, const std::vector<bool>& is_calculated,
                     const TermsOfSources& terms) {
-  const TensorDesc& target = plan.target.tensors[index].desc;
+  TensorDesc target = plan.target.tensors[index].desc;
   const TensorRecipe& recipe = plan.tensors[index];
+  if (recipe.quantising != nullptr) {
+    SW_TRY(check_quantising(*recipe.quantising, target));
+    target.dtype = DType::kF32;
+    target.shape = recipe.quantising->shape;
+  }
   const StoredTensor nothing{target, ChunkList(target.shape.size()), Encoding::kRaw};
   std::map<std::uint32_t, StoredTensor> covered;  // by term
   if (recipe.views.empty()) covered.emplace(0, nothing);

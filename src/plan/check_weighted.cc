@@ -47,6 +47,9 @@ Result<std::uint32_t> TermsOfSources::term_in(const TensorRecipe& recipe, const 
   if (recipe.add != 0.0) {
     return fail(Code::kPlanInvalid, "tensor {}: a constant is added to a sum", target.name);
   }
+  if (recipe.quantising != nullptr) {
+    return fail(Code::kPlanInvalid, "tensor {}: a sum is quantised", target.name);
+  }
   const DType dtype = plan_->source.tensors[source].desc.dtype;
   if (dtype == target.dtype && !is_castable_float(dtype)) return found->term;
   if (is_narrow_float(target.dtype) && ((*is_calculated_)[source] || is_narrow_float(dtype))) {

@@ -17,8 +17,8 @@ class TermsOfSources {
                                                    const std::vector<bool>& is_calculated);
 
   /// The term that a source tensor is in a recipe; 0 where nothing is added. Errors: kPlanInvalid
-  /// for a recipe of terms and other tensors, or one that adds a constant to a sum;
-  /// kDtypeUnsupported for types that float32 doesn't hold.
+  /// for a recipe of terms and other tensors, one that adds a constant to a sum or
+  /// quantises it; kDtypeUnsupported for types that float32 doesn't hold.
   [[nodiscard]] Result<std::uint32_t> term_in(const TensorRecipe& recipe, const TensorDesc& target,
                                               std::uint32_t source) const;
 

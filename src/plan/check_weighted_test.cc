@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
 
 #include "shardwright/plan.h"
 
@@ -35,6 +36,20 @@ Plan plan_of_sum() {
   return plan;
 }
 
+// Its values, of a matrix.
+void quantise_sum(Plan& plan) {
+  const Dims shape{1, 4};
+  const auto view = [&](std::uint32_t source) {
+    return TensorView{Box::whole(shape), source, {0, 0}, {0, 1}, {1, 1}};
+  };
+  plan.source.tensors = {stored("a", DType::kF32, shape), stored("b", DType::kF32, shape)};
+  plan.weighted[1].add = 0.0;
+  plan.target.tensors = {stored("t", DType::kF8E4M3, shape)};
+  plan.tensors[0].views = {view(0), view(1)};
+  plan.tensors[0].quantising = std::make_shared<const Quantising>(
+      Quantising{Quantising::Scheme::kFp8, Quantising::Part::kValues, shape});
+}
+
 TEST(CheckWeighted, AcceptsOneSourceOfEachTerm) {
   const Plan plan = plan_of_sum();
   const Status status = check_plan(plan);
@@ -61,6 +76,7 @@ TEST(CheckWeighted, RefusesWhatIsNoSum) {
        Code::kPlanInvalid, "other tensors"},
       {"a constant besides", [](Plan& p) { p.tensors[0].add = 1.0; }, Code::kPlanInvalid,
        "a constant"},
+      {"what is quantised", quantise_sum, Code::kPlanInvalid, "a sum is quantised"},
       {"one term twice", [](Plan& p) { p.weighted[1].term = 0; }, Code::kOverlap, "tensor t"},
       {"a term with a hole",
        [](Plan& p) { p.tensors[0].views.set(1, {{{0}, {3}}, 1, {0}, {0}, {1}}); }, Code::kHole,

@@ -80,7 +80,8 @@ Lowering::Lowering(const Plan& plan)
   for (const WeightedSource& weighted : plan.weighted) weighted_[weighted.values] = &weighted;
   for (std::size_t target = 0; target < plan.tensors.size(); ++target) {
     const ViewList& views = plan.tensors[target].views;
-    views_.emplace_back(views, plan.target.tensors[target].desc.shape.size());
+    views_.emplace_back(views,
+                        made_shape(plan.tensors[target], plan.target.tensors[target].desc).size());
     for (const TensorView& view : views) {
       if (!indexes_[view.source]) {
         const ChunkList& chunks = plan.source.tensors[view.source].chunks;

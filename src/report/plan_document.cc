@@ -8,6 +8,7 @@
 
 #include "format/targets.h"
 #include "plan/lower.h"
+#include "plan/quantising.h"
 #include "report/catalog_columns.h"
 
 namespace shardwright {
@@ -27,7 +28,7 @@ Flows flows_of(const Plan& plan) {
     const ChunkList& chunks = plan.target.tensors[i].chunks;
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       pieces.clear();
-      lowering.lower(i, chunks.box(c), pieces);
+      lowering.lower(i, made_region(plan.tensors[i], chunks.box(c)), pieces);
       for (const SourcePiece& piece : pieces) {
         flows[{from.of_file[piece.file], to.of_file[chunks.file(c)]}] +=
             static_cast<std::uint64_t>(piece.box.volume()) *

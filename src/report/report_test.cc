@@ -139,6 +139,29 @@ TEST(Report, ShowsAPlan) {
   EXPECT_EQ(from.at(plan["made_of"][at][0].get<std::size_t>()), "model.embed_tokens.weight");
 }
 
+// Of values and scales what flows is the matrix that they are made of, once for each.
+TEST(Report, ShowsWhereBlocksComeFrom) {
+  ConvertRequest request;
+  request.input = golden_path("hf/gpt_oss/hf");
+  const Planted target;
+  request.output = target.path();
+  request.format = "hf";
+  request.quantise = WeightForm::kMxfp4;
+  const PreparedConversion conversion = prepare_conversion(request).value();
+  const Json plan = shown(plan_page(conversion, Language::kEnglish))["plan"];
+  std::uint64_t bytes = 0;
+  for (const Json& flow : plan["flows"]) bytes += flow[2].get<std::uint64_t>();
+  for (const ObjectRecipe& object : conversion.plan.objects) {
+    if (object.is_copy) bytes += conversion.plan.source.objects[object.source].range.length;
+  }
+  EXPECT_EQ(bytes, plan["cost"]["bytes_read"]);
+  std::uint64_t stored = 0;
+  for (const StoredTensor& tensor : conversion.plan.source.tensors) {
+    stored += tensor.chunks.range(0).length;
+  }
+  EXPECT_GT(bytes, stored);
+}
+
 // 46,000 tensors stay a page that a browser opens at once.
 TEST(Report, OfManyTensorsIsSmall) {
   Catalog catalog;

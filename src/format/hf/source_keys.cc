@@ -48,7 +48,8 @@ void append_desc(const TensorDesc& desc, std::string& out) {
 
 }  // namespace
 
-std::string write_source_keys(std::span<const TensorDesc> hf, const RecordedMapping& mapping) {
+std::string write_source_keys(std::span<const TensorDesc> hf, const RecordedMapping& mapping,
+                              const ReleasedQuantisation& quantisation) {
   std::string out = fmt::format("{{\n \"schema\": \"{}\",\n \"tensors\": [", kSourceKeysSchema);
   constexpr std::size_t kBytesPerTensor = 128;  // beside the name, generously
   std::size_t expected = out.size();
@@ -61,11 +62,19 @@ std::string write_source_keys(std::span<const TensorDesc> hf, const RecordedMapp
     before = ",\n";
   }
   out += hf.empty() ? "]" : "\n ]";
-  if (mapping.family.empty()) return std::move(out) + "\n}\n";
-  nlohmann::ordered_json files = nlohmann::ordered_json::array();
-  for (const auto& [name, text] : mapping.files) files.push_back({{"name", name}, {"text", text}});
+  if (mapping.family.empty() && quantisation.config.empty()) return std::move(out) + "\n}\n";
   nlohmann::ordered_json rest;
-  rest["mapping"] = {{"family", mapping.family}, {"files", std::move(files)}};
+  if (!mapping.family.empty()) {
+    nlohmann::ordered_json files = nlohmann::ordered_json::array();
+    for (const auto& [name, text] : mapping.files) {
+      files.push_back({{"name", name}, {"text", text}});
+    }
+    rest["mapping"] = {{"family", mapping.family}, {"files", std::move(files)}};
+  }
+  if (!quantisation.config.empty()) {
+    rest["quantisation"] = {{"config", nlohmann::ordered_json::parse(quantisation.config)},
+                            {"tensors", quantisation.tensors}};
+  }
   out += "," + rest.dump(1).substr(1) + "\n";
   out.shrink_to_fit();
   return out;
@@ -83,6 +92,28 @@ Result<std::vector<TensorDesc>> read_source_keys(std::string_view json) {
     tensors.push_back(SW_TRY(read_desc(entry)));
   }
   return tensors;
+}
+
+Result<ReleasedQuantisation> read_recorded_quantisation(std::string_view json) {
+  ReleasedQuantisation recorded;
+  if (json.empty()) return recorded;
+  const nlohmann::ordered_json document = SW_TRY(parse_ordered_json(json, "hf/source_keys.json"));
+  const auto found = document.is_object() ? document.find("quantisation") : document.end();
+  if (found == document.end()) return recorded;
+  const bool is_whole = found->is_object() && found->contains("config") &&
+                        (*found)["config"].is_object() && found->contains("tensors") &&
+                        (*found)["tensors"].is_array();
+  const auto invalid = [] {
+    return fail(Code::kJsonCorrupt,
+                "hf/source_keys.json: expected a quantisation with a config and names of tensors");
+  };
+  if (!is_whole) return invalid();
+  recorded.config = (*found)["config"].dump();
+  for (const nlohmann::ordered_json& name : (*found)["tensors"]) {
+    if (!name.is_string()) return invalid();
+    recorded.tensors.push_back(name.get<std::string>());
+  }
+  return recorded;
 }
 
 Result<RecordedMapping> read_recorded_mapping(std::string_view json) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/quantise_choice.h"
 #include "shardwright/tensor.h"
 
 namespace shardwright {
@@ -23,12 +24,16 @@ struct RecordedMapping {
 
 /// `hf/source_keys.json`: names, dtypes and shapes of the HF tensors that a Megatron checkpoint was
 /// made from, in their order; quantised ones as what they were multiplied to. It tells an export
-/// which optional tensors existed, and by which mapping, if that was recorded.
+/// which optional tensors existed, and by which mapping and in which form, if that was recorded.
 [[nodiscard]] std::string write_source_keys(std::span<const TensorDesc> hf,
-                                            const RecordedMapping& mapping = {});
+                                            const RecordedMapping& mapping = {},
+                                            const ReleasedQuantisation& quantisation = {});
 
 /// Error: kJsonCorrupt.
 [[nodiscard]] Result<std::vector<TensorDesc>> read_source_keys(std::string_view json);
+
+/// The quantisation that such a file records; `json` may be empty. Error: kJsonCorrupt.
+[[nodiscard]] Result<ReleasedQuantisation> read_recorded_quantisation(std::string_view json);
 
 /// The mapping that such a file records; `json` may be empty. Error: kJsonCorrupt.
 [[nodiscard]] Result<RecordedMapping> read_recorded_mapping(std::string_view json);
