@@ -6,13 +6,13 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Before torch is imported anywhere: one thread a process, nothing compiled for models this small, and
-# the CPU stand-in for TE in reach.
-os.environ["OMP_NUM_THREADS"] = "1"
-os.environ["TORCHDYNAMO_DISABLE"] = "1"
-os.environ.setdefault("SOURCE_DATE_EPOCH", "0")
-for folder in (HERE, HERE / "tools"):
+for folder in (HERE, HERE / "tools"):  # the CPU stand-in for TE is in reach
     sys.path.insert(0, str(folder))
+
+import warm  # noqa: E402
+
+os.environ.update(warm.ENVIRONMENT)
+os.environ.setdefault("SOURCE_DATE_EPOCH", "0")
 
 import pytest  # noqa: E402
 
@@ -45,7 +45,20 @@ def megatron(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def ranks(tmp_path_factory):
+def warm_folder(tmp_path_factory):
+    """That of the warm process which serves all tests of a ctest, or else of one for these."""
+    shared = os.environ.get("SHARDWRIGHT_WARM")
+    if shared:
+        yield shared
+        return
+    own = tmp_path_factory.mktemp("warm")
+    warm.Server(own, os.getpid())
+    yield own
+    warm.Server.end(own)
+
+
+@pytest.fixture(scope="session")
+def ranks(tmp_path_factory, warm_folder):
     """Runs a function of a module on ranks that are forked from a process which has imported it."""
     import ranks as forked
 
@@ -54,8 +67,8 @@ def ranks(tmp_path_factory):
     def run(module, function, world, **arguments):
         path = os.pathsep.join([str(HERE), str(HERE / "tools"), os.environ.get("PYTHONPATH", "")])
         process = processes.get((module, path))
-        if process is None or process.process.poll() is not None:
-            process = forked.Ranks(module, {**os.environ, "PYTHONPATH": path})
+        if process is None or not process.is_open:
+            process = forked.Ranks(module, {**os.environ, "PYTHONPATH": path}, warm_folder)
             processes[module, path] = process
         process.run(function, world, tmp_path_factory.mktemp("job") / "store", arguments)
 

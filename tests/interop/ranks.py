@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs functions on several ranks, forked from one process that has imported everything once.
 
-`python ranks.py MODULE` imports the module and reads jobs from its input, a JSON object a line: calls
+`serve(MODULE)` imports the module and reads jobs from its input, a JSON object a line: calls
 `MODULE.function(**arguments)` on each of `world` ranks of a gloo job that meets at the file `store`.
 Each is answered with a line, the ranks that failed; what ranks print goes to the file `log`.
 """
@@ -11,23 +11,30 @@ import json
 import os
 import pathlib
 import select
-import subprocess
 import sys
 import traceback
+
+import warm
 
 
 class Ranks:
     """A process that has imported `module` under `environment`, and runs jobs until `close`."""
 
-    def __init__(self, module, environment):
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-            start_new_session=True,
+    def __init__(self, module, environment, server):
+        """`server` is the folder of the warm process that it is forked from."""
+        jobs, self._jobs = os.pipe()
+        self._answers, answers = os.pipe()
+        self._process = warm.Fork(
+            server,
+            "ranks.serve",
+            [module],
+            folder=pathlib.Path(__file__).parent,
+            environment=environment,
+            files=[jobs, answers, 2],
         )
+        os.close(jobs)
+        os.close(answers)
+        self.is_open = True
 
     def run(self, function, world, store, arguments, seconds=240):
         """Fails with what was printed if a rank fails, or if the job is not done in time."""
@@ -35,23 +42,22 @@ class Ranks:
         job = dict(
             function=function, world=world, store=str(store), arguments=arguments, log=str(log)
         )
-        self.process.stdin.write(json.dumps(job, default=str) + "\n")
-        self.process.stdin.flush()
-        done, _, _ = select.select([self.process.stdout], [], [], seconds)
-        answer = self.process.stdout.readline() if done else ""
+        os.write(self._jobs, json.dumps(job, default=str).encode() + b"\n")
+        done, _, _ = select.select([self._answers], [], [], seconds)
+        answer = os.read(self._answers, 1 << 16) if done else b""
         text = log.read_text()[-6000:] if log.exists() else ""
         if not answer:
             self.close()
         assert answer, f"no answer within {seconds} s\n{text}"
-        assert json.loads(answer) == [], f"ranks {answer.strip()} failed:\n{text}"
+        assert json.loads(answer) == [], f"ranks {answer.decode().strip()} failed:\n{text}"
 
     def close(self):
         """Ends the process and every rank that it still has."""
-        try:
-            os.killpg(self.process.pid, 9)
-        except ProcessLookupError:
-            pass
-        self.process.wait()
+        if self.is_open:
+            self._process.close()
+            os.close(self._jobs)
+            os.close(self._answers)
+        self.is_open = False
 
 
 def run_rank(job, function, rank):
@@ -87,13 +93,8 @@ def serve(module):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what importing prints is no answer
     functions = importlib.import_module(module)
-    if "torch.distributed.tensor" in sys.modules:
-        importlib.import_module("torch._dynamo")  # as the first DTensor of each rank would, for 1 s
     gc.freeze()  # what was imported is no garbage: nobody need look at it, or copy its pages
     for line in sys.stdin:
         job = json.loads(line)
         print(json.dumps(run(job, getattr(functions, job["function"]))), file=answers, flush=True)
 
-
-if __name__ == "__main__":
-    serve(sys.argv[1])
