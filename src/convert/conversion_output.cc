@@ -29,6 +29,24 @@ void begin_phase(const RunOptions& options, RunPhase phase, std::uint64_t bytes)
   if (options.on_phase) options.on_phase(phase, bytes);
 }
 
+ReadWatch watch_reading_back(const RunOptions& options, const PieceList& pieces,
+                             const FinishedPieces& finished, PayloadDigests* digests) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t piece = 0; piece < pieces.size(); ++piece) {
+    if (piece < finished.size() && finished[piece]) bytes += pieces.bytes(piece);
+  }
+  begin_phase(options, RunPhase::kRead, bytes);
+  ReadWatch watch;
+  watch.cancelled = options.cancelled;
+  watch.digests = digests;
+  if (options.on_progress) {
+    watch.on_progress = [&options, bytes](std::uint64_t read) {
+      options.on_progress({read, bytes});
+    };
+  }
+  return watch;
+}
+
 Status compare_source(const PreparedConversion& conversion, const RunOptions& options) {
   const ConvertRequest& request = conversion.request;
   Defects first;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/execute.h"
+#include "exec/finished_pieces.h"
 #include "io/publish.h"
 #include "shardwright/convert.h"
 
@@ -16,6 +17,11 @@ namespace shardwright {
 
 /// Tells that a phase begins, if anybody wants to know.
 void begin_phase(const RunOptions& options, RunPhase phase, std::uint64_t bytes);
+
+/// Begins the phase in which finished pieces are read back; gives who follows it. `digests` may be
+/// null.
+[[nodiscard]] ReadWatch watch_reading_back(const RunOptions& options, const PieceList& pieces,
+                                           const FinishedPieces& finished, PayloadDigests* digests);
 
 /// Compares what guards the source. Errors: those of check_source.
 [[nodiscard]] Status compare_source(const PreparedConversion& conversion,

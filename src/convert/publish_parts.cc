@@ -14,15 +14,7 @@ namespace {
 Status check_written(const PreparedConversion& conversion, const SavedPlan& plan,
                      const PieceList& pieces, const Directory& folder, const RunOptions& options,
                      const ExecuteOptions& execution, FinishedParts& parts) {
-  begin_phase(options, RunPhase::kRead, pieces.total_bytes());
-  ReadWatch watch;
-  watch.cancelled = options.cancelled;
-  watch.digests = execution.digests;
-  if (options.on_progress) {
-    watch.on_progress = [&](std::uint64_t bytes) {
-      options.on_progress({bytes, pieces.total_bytes()});
-    };
-  }
+  const ReadWatch watch = watch_reading_back(options, pieces, parts.finished, execution.digests);
   SW_TRY(check_finished(conversion.plan, pieces, folder, execution.threads, parts.finished, watch));
   std::vector<Part> damaged;
   for (std::size_t i = 0; i < parts.shares.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "convert/golden.h"
 #include "convert/unfinished_work.h"
@@ -312,7 +313,7 @@ class ResumeFromDisk : public testing::Test {
     fs::copy(golden_path("hf/llama3/hf"), source_, fs::copy_options::recursive);
     const auto conversion = prepare_conversion(request());
     ASSERT_TRUE(conversion) << conversion.error().text();
-    UnfinishedWork work = begin_or_resume(*conversion, kSmallPiece, nullptr).value();
+    UnfinishedWork work = begin_or_resume(*conversion, kSmallPiece, {}, nullptr).value();
     EXPECT_TRUE(work.folder.empty());
     // No process has this number.
     folder_ = place_ / ".out.partial-99999999-0";
@@ -337,9 +338,12 @@ TEST_F(ResumeFromDisk, TakesItOver) {
   ConvertProgress last;
   RunOptions options;
   options.on_progress = [&](const ConvertProgress& progress) { last = progress; };
+  std::map<RunPhase, std::uint64_t> phases;
+  options.on_phase = [&](RunPhase phase, std::uint64_t bytes) { phases.emplace(phase, bytes); };
   const auto report = run_conversion(conversion, options);
   ASSERT_TRUE(report) << report.error().text();
   EXPECT_GT(report->bytes_resumed, 0U);
+  EXPECT_EQ(phases[RunPhase::kRead], report->bytes_resumed) << "what was there is read back";
   EXPECT_EQ(last.bytes_done, last.bytes_total) << "what was there counts as done";
   EXPECT_FALSE(fs::exists(folder_));
   EXPECT_FALSE(fs::exists(place_ / ("out/" + std::string(kJournalName))));
@@ -391,12 +395,26 @@ TEST_F(ResumeFromDisk, RefusesAnotherVersion) {
   EXPECT_THAT(report.error().message, HasSubstr("another version"));
 }
 
+TEST_F(ResumeFromDisk, CanBeStoppedWhileItReadsBack) {
+  const auto conversion = prepare_conversion(request()).value();
+  std::atomic<bool> cancelled = false;
+  RunOptions options;
+  options.cancelled = &cancelled;
+  options.on_phase = [&](RunPhase phase, std::uint64_t) { cancelled = phase == RunPhase::kRead; };
+  const auto report = run_conversion(conversion, options);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, Code::kCancelled);
+  EXPECT_THAT(report.error().message, HasSubstr("while what is written was read back"));
+  EXPECT_TRUE(fs::exists(folder_)) << "it is as it was";
+}
+
 // What could not be finished is there for the next time.
 TEST_F(ResumeFromDisk, KeepsWhatItCouldNotFinish) {
   const auto conversion = prepare_conversion(request()).value();
-  const std::atomic<bool> cancelled = true;
+  std::atomic<bool> cancelled = false;
   RunOptions options;
   options.cancelled = &cancelled;
+  options.on_phase = [&](RunPhase phase, std::uint64_t) { cancelled = phase == RunPhase::kCopy; };
   const auto report = run_conversion(conversion, options);
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, Code::kCancelled);

@@ -29,7 +29,7 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   }
   const std::unique_ptr<PayloadDigests> digests = digests_for(conversion);
   execution.digests = digests.get();
-  UnfinishedWork work = SW_TRY(begin_or_resume(conversion, piece_bytes, digests.get()));
+  UnfinishedWork work = SW_TRY(begin_or_resume(conversion, piece_bytes, options, digests.get()));
   std::vector<std::string> leftovers;
   PublishOptions publish = publish_options(conversion, leftovers);
   publish.unfinished = work.folder;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "convert/conversion_output.h"
 #include "exec/plan_fingerprint.h"
 #include "exec/threads.h"
 #include "io/publish.h"
@@ -47,12 +48,11 @@ std::vector<Candidate> candidates(const std::string& output) {
 }
 
 Status take_up(const Candidate& candidate, const PreparedConversion& conversion,
-               PayloadDigests* digests, UnfinishedWork& work) {
+               const RunOptions& options, PayloadDigests* digests, UnfinishedWork& work) {
   const auto folder = SW_TRY(open_local_directory(candidate.folder));
   JournalledPieces journalled = journalled_pieces(candidate.journal, work.pieces);
   const int threads = thread_count(conversion.request.threads);
-  ReadWatch watch;
-  watch.digests = digests;
+  const ReadWatch watch = watch_reading_back(options, work.pieces, journalled.finished, digests);
   work.resumed_bytes = SW_TRY(
       check_finished(conversion.plan, work.pieces, *folder, threads, journalled.finished, watch));
   work.finished = std::move(journalled.finished);
@@ -64,7 +64,8 @@ Status take_up(const Candidate& candidate, const PreparedConversion& conversion,
 }  // namespace
 
 Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
-                                       std::uint64_t piece_bytes, PayloadDigests* digests) {
+                                       std::uint64_t piece_bytes, const RunOptions& options,
+                                       PayloadDigests* digests) {
   const Plan& plan = conversion.plan;
   UnfinishedWork work{{}, PieceList(plan, piece_bytes), {}, {}, 0, 0, false};
   work.head.piece_bytes = piece_bytes;
@@ -80,7 +81,7 @@ Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
     if (difference(found, work.head)) continue;
     work.head.piece_bytes = found.piece_bytes;
     work.pieces = PieceList(plan, found.piece_bytes);
-    SW_TRY(take_up(candidate, conversion, digests, work));
+    SW_TRY(take_up(candidate, conversion, options, digests, work));
     return work;
   }
   if (left.empty()) return work;

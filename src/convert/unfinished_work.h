@@ -31,6 +31,7 @@ struct UnfinishedWork {
 /// or of another version of this program.
 [[nodiscard]] Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
                                                      std::uint64_t piece_bytes,
+                                                     const RunOptions& options,
                                                      PayloadDigests* digests);
 
 /// The journal of a run in the hidden folder `partial`; none for work that is done in one go.
