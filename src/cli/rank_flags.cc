@@ -12,6 +12,7 @@ namespace shardwright::cli {
 namespace {
 
 constexpr std::string_view kTimeoutFlag = "--rank-timeout";
+constexpr std::string_view kIoTimeoutFlag = "--io-timeout";
 constexpr int kLeastTimeout = 2;  // less is lost to a busy machine
 constexpr int kMostTimeout = 86'400;
 
@@ -29,27 +30,28 @@ Result<RankFlags> take_rank_flags(std::vector<std::string>& words) {
   std::vector<std::string> rest;
   words = to_canonical_flags(words);
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string_view word = words[i];
-    if (word == "--") {  // what follows are no flags
+    if (words[i] == "--") {  // what follows are no flags
       rest.insert(rest.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
       break;
     }
-    if (word != kTimeoutFlag && !word.starts_with("--rank-timeout=")) {
+    const std::string_view word = words[i];
+    const std::string_view flag = word.substr(0, word.find('='));
+    if (flag != kTimeoutFlag && flag != kIoTimeoutFlag) {
       rest.push_back(words[i]);
       continue;
     }
     std::string_view value;
-    if (word != kTimeoutFlag) {
-      value = word.substr(kTimeoutFlag.size() + 1);
+    if (flag.size() < word.size()) {
+      value = word.substr(flag.size() + 1);
     } else if (i + 1 < words.size()) {
       value = words[++i];
     }
     const std::optional<int> seconds = seconds_from(value);
     if (!seconds || *seconds < kLeastTimeout || *seconds > kMostTimeout) {
-      return fail(Code::kUsage, "{}: found '{}', expected seconds from {} to {}", kTimeoutFlag,
-                  value, kLeastTimeout, kMostTimeout);
+      return fail(Code::kUsage, "{}: found '{}', expected seconds from {} to {}", flag, value,
+                  kLeastTimeout, kMostTimeout);
     }
-    flags.timeout = std::chrono::seconds(*seconds);
+    (flag == kTimeoutFlag ? flags.timeout : flags.io_timeout) = std::chrono::seconds(*seconds);
   }
   words = std::move(rest);
   return flags;

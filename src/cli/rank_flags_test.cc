@@ -25,6 +25,14 @@ TEST(RankFlags, AreTakenOutWhereverTheyStand) {
   EXPECT_EQ(behind, (Words{"convert", "--", "--rank-timeout", "5"}));
 }
 
+TEST(RankFlags, TellTheFileSystemsTimeFromTheRanks) {
+  Words words = {"--io-timeout", "7", "verify", "--rank-timeout=5", "in"};
+  const RankFlags flags = take_rank_flags(words).value();
+  EXPECT_EQ(flags.io_timeout, std::chrono::seconds(7));
+  EXPECT_EQ(flags.timeout, std::chrono::seconds(5));
+  EXPECT_EQ(words, (Words{"verify", "in"}));
+}
+
 TEST(RankFlags, RefusesWhatIsNoTime) {
   for (const std::string value : {"", "1", "x", "5s", "-3", "86401", "99999999999"}) {
     Words words = {"verify", "in", "--rank-timeout", value};

@@ -74,7 +74,8 @@ std::string began_text(const std::vector<std::string>& arguments) {
 }
 
 constexpr std::string_view kRanksHelp =
-    R"(usage: mpirun -n RANKS shardwright-mpi [--rank-timeout SECONDS] COMMAND ...
+    R"(usage: mpirun -n RANKS shardwright-mpi [--rank-timeout SECONDS] [--io-timeout SECONDS]
+                                       COMMAND ...
 
 The ordinary program's commands convert, verify, diff and hash, with the same arguments,
 messages, exit status and output. All ranks work: they must see the same files, and OUT
@@ -82,6 +83,8 @@ must lie on a file system that they share.
 
   --rank-timeout SECONDS  a rank that gives no sign of life for so long is lost, and all
                           end (60)
+  --io-timeout SECONDS    a call of the file system that does not return for so long hangs,
+                          and all end (600)
 
 )";
 

@@ -212,6 +212,9 @@ void RankSession::talk() {
     next_beat_ = now + options_.beat;
     tell_others(MessageWriter(kAlive).take());
   }
+  if (options_.find_hung && !failure()) {
+    if (std::optional<Error> hung = options_.find_hung()) fail(*std::move(hung));
+  }
   watch(now);
   announce_failure();
   status = send_all();

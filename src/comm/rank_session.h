@@ -32,6 +32,8 @@ struct SessionOptions {
   std::chrono::milliseconds patience{2'000};
   std::string host;     ///< of this rank, for messages
   std::string request;  ///< what this rank was asked for: all must be asked for the same
+  /// Whether this rank's work has hung although it talks: why. Asked often; may be empty.
+  std::function<std::optional<Error>()> find_hung;
   /// Told why, before abort() ends the job; may be empty.
   std::function<void(const Error&)> last_words;
 };

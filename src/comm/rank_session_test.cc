@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 #include <thread>
 
 #include "base/fail.h"
@@ -137,6 +138,26 @@ TEST(RankSession, ARankThatHangsIsNamed) {
   EXPECT_THAT(results[0].error().message, HasSubstr("rank 1"));
   EXPECT_TRUE(must_abort);
   EXPECT_EQ(results[2].error().code, Code::kRankLost);
+}
+
+TEST(RankSession, WorkThatHangsInARankThatTalksEndsAll) {
+  ThreadRanks ranks(3);
+  const auto results = run_ranks(
+      ranks, 3,
+      [](RankSession& session) {
+        return status_of(session.run([&]() -> Status {
+          while (!session.stopped()) std::this_thread::sleep_for(milliseconds(1));
+          return {};
+        }));
+      },
+      [](int rank, SessionOptions& options) {
+        if (rank != 1) return;
+        options.find_hung = []() -> std::optional<Error> {
+          return Error{Code::kRankLost, "in/a: a read has not returned", 0};
+        };
+      });
+  for (const auto& result : results) EXPECT_EQ(result.error().code, Code::kRankLost);
+  EXPECT_EQ(results[0].error().message, "rank 1 on host1: in/a: a read has not returned");
 }
 
 TEST(RankSession, WhereRankZeroHangsTheOthersNameWhatIsLeft) {

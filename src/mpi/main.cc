@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // shardwright-mpi: the command line as several processes, see docs/recipes/cluster.md.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "cli/rank_flags.h"
 #include "cli/run.h"
 #include "cli/stop_signal.h"
 #include "comm/rank_session.h"
+#include "io/pending_call.h"
 #include "mpi/mpi_communicator.h"
 
 namespace shardwright::cli {
@@ -26,6 +30,17 @@ std::string request_text(const std::vector<std::string>& words) {
   return text;
 }
 
+// A call that does not return hangs the thread that made it, which no signal and no flag reaches.
+std::optional<Error> find_hung_call(std::chrono::milliseconds limit) {
+  const std::optional<LongCall> call = longest_call();
+  if (!call || call->time < limit) return std::nullopt;
+  return Error{Code::kRankLost,
+               fmt::format("{}: a {} has not returned for {} s; look at its file system, or allow "
+                           "more (--io-timeout)",
+                           call->name, call->what, limit.count() / 1000),
+               0};
+}
+
 int run_here(std::vector<std::string> words, Communicator& communicator) {
   Console told = Console::standard();
   Console::Capture unread;
@@ -37,7 +52,10 @@ int run_here(std::vector<std::string> words, Communicator& communicator) {
   options.request = request_text(words);
   options.last_words = [&told](const Error& error) { told.error(error); };
   const Result<RankFlags> flags = take_rank_flags(words);
-  if (flags) options.timeout = flags->timeout;
+  if (flags) {
+    options.timeout = flags->timeout;
+    options.find_hung = [limit = flags->io_timeout] { return find_hung_call(limit); };
+  }
   RankSession session(communicator, std::move(options));
   if (!flags) {
     const auto status = session.settle(std::unexpected(flags.error()));

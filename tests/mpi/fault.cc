@@ -2,9 +2,9 @@
 // Preloaded into the ranks of a test: at a certain system call of one of them something happens.
 // FAULT_RANK; FAULT_CALL (pread, pwrite, fdatasync, rename) of a path that contains FAULT_PATH;
 // FAULT_LEAST: of at least so many bytes; FAULT_AT: the how-manieth of them; FAULT_KIND (kill,
-// exit, stop, enospc, eio); FAULT_MARK: a file that appears then. The work is shared out as ranks
-// ask for it, so the others don't write while that rank has yet to do so many writes, or reads of
-// FAULT_LEAST: on a busy machine it would come to none.
+// exit, stop, enospc, eio, hang); FAULT_MARK: a file that appears then. The work is shared out as
+// ranks ask for it, so the others don't write while that rank has yet to do so many writes, or
+// reads of FAULT_LEAST: on a busy machine it would come to none.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -54,6 +54,7 @@ bool fails(std::string_view call, std::string_view path) {
   if (kind == "kill") ::kill(::getpid(), SIGKILL);
   if (kind == "exit") ::_exit(3);
   if (kind == "stop") ::kill(::getpid(), SIGSTOP);
+  while (kind == "hang") ::pause();  // this thread only
   errno = kind == "enospc" ? ENOSPC : EIO;
   return kind == "enospc" || kind == "eio";
 }

@@ -197,7 +197,7 @@ class Faults(Ranks):
             self.assertIsNotNone(ended.since_fault, "it came to no fault: " + ended.messages)
             self.assertNotEqual(ended.status, 0)
             self.assertFalse(self.out.exists(), "it was published")
-            timeout = RANK_TIMEOUT if kind == "stop" else 0
+            timeout = RANK_TIMEOUT if kind in ("stop", "hang") else 0
             self.assertLess(ended.since_fault, timeout + SECONDS_TO_END)
             # The launcher may end a moment before what it killed.
             self.assertEqual(ranks.living(str(self.out), within=SECONDS_TO_END), [])
@@ -246,6 +246,15 @@ class Faults(Ranks):
         # Rank 0 wakes up when the job is ended, and may still remove it itself.
         self.assertRegex(ended.messages, r"remove \S+\.partial-\S+ if it is left")
         self.clear()
+
+    def test_a_call_that_hangs(self):
+        for rank, at in ((1, self.PLAN), (2, self.WRITE), (1, self.SYNC), (0, self.WRITE)):
+            ended = self.end_with(rank, at, "hang", "--io-timeout", RANK_TIMEOUT)
+            call = {"pread": "read", "pwrite": "write", "fdatasync": "sync"}[at["CALL"]]
+            self.assertRegex(
+                ended.messages, rf"error\[SW0116\]: .*a {call} has not returned for {RANK_TIMEOUT} s"
+            )
+            self.clear()
 
     def test_what_only_reads(self):
         """verify: at its beginning, and in the midst of the records."""

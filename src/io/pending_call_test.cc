@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/pending_call.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace shardwright {
+namespace {
+
+TEST(PendingCall, TheLongestIsKnownWhileItLasts) {
+  const std::string first = "in/first";
+  const std::string second = "in/second";
+  EXPECT_FALSE(longest_call());
+  {
+    const PendingCall pending("read", first);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::jthread([&] {
+      const PendingCall later("write", second);
+      const auto found = longest_call();
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->what, "read");
+      EXPECT_EQ(found->name, "in/first");
+      EXPECT_GE(found->time, std::chrono::milliseconds(2));
+    }).join();
+    EXPECT_EQ(longest_call()->name, "in/first");
+  }
+  EXPECT_FALSE(longest_call());
+}
+
+}  // namespace
+}  // namespace shardwright
