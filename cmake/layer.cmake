@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # The object libraries of `layers` and of everything below them, in `result`. Objects don't travel
-# through other object libraries, so an executable has to name them all.
+# through other object libraries, so an executable has to name them all. Cold ones come last: of an
+# inline function in several objects, the linker keeps the first.
 function(sw_closure result)
   set(closure)
   foreach(layer IN LISTS ARGN)
@@ -9,7 +10,11 @@ function(sw_closure result)
     list(APPEND closure ${deeper})
   endforeach()
   list(REMOVE_DUPLICATES closure)
-  set(${result} ${closure} PARENT_SCOPE)
+  get_property(all_cold GLOBAL PROPERTY SW_COLD)
+  set(cold ${closure})
+  list(REMOVE_ITEM closure ${all_cold})
+  list(REMOVE_ITEM cold ${closure})
+  set(${result} ${closure} ${cold} PARENT_SCOPE)
 endfunction()
 
 # A layer is an object library that may only use the layers named in DEPENDS, so the linker and the
@@ -30,6 +35,7 @@ function(sw_layer name)
     target_link_libraries(sw_${name} PUBLIC sw_${dependency})
   endforeach()
   if(ARG_COLD)
+    set_property(GLOBAL APPEND PROPERTY SW_COLD sw_${name})
     target_link_libraries(sw_${name} PRIVATE sw_cold_flags)
     sw_reuse_precompiled(sw_${name} sw_cold_precompiled)
   else()
