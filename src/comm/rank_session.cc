@@ -107,9 +107,7 @@ void RankSession::release_others() {
 }
 
 std::chrono::milliseconds RankSession::patience() const {
-  const std::atomic<bool>* const interrupted = interrupted_;
-  if (interrupted == nullptr || !*interrupted) return options_.patience;
-  return std::min(kInterruptedPatience, options_.patience);
+  return was_interrupted_ ? std::min(kInterruptedPatience, options_.patience) : options_.patience;
 }
 
 std::optional<Error> RankSession::failure() const {
@@ -182,9 +180,8 @@ Result<int> RankSession::settle(Result<int> result) {
     if (result)
       tell_others(MessageWriter(kOver).number(static_cast<std::uint64_t>(*result)).take());
     talk_until([&] { return others_stopped(); });
-    if (result) return result;
-    must_abort_ = !others_stopped() || must_abort_;
-    return std::unexpected(*failure());
+    if (!result) must_abort_ = !others_stopped() || must_abort_;
+    return result;
   }
   talk_until([&] { return was_told_to_end_; });
   must_abort_ = !was_told_to_end_;
@@ -205,6 +202,7 @@ void RankSession::talk() {
   if (!status) fail(std::move(status).error());
   const std::atomic<bool>* const interrupted = interrupted_;
   if (interrupted != nullptr && *interrupted && !released_) {
+    was_interrupted_ = true;
     fail({Code::kCancelled, "stopped before the work was complete", 0});
   }
   const Clock::time_point now = Clock::now();

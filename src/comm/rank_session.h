@@ -56,7 +56,8 @@ class RankSession {
   /// kRankLost for a rank that gave no sign.
   [[nodiscard]] Status run(const std::function<Status()>& body);
   /// To be called last, with how this rank's work went: tells the others, and waits until all are
-  /// through. The exit status is rank 0's, the error that of who failed first.
+  /// through. The exit status is rank 0's; the error that of who failed first, for rank 0 as it
+  /// gives it: what run() returned, with what it has to add.
   [[nodiscard]] Result<int> settle(Result<int> result);
   /// After settle(): some rank did not stop, so that only Communicator::abort ends it.
   [[nodiscard]] bool must_abort() const { return must_abort_; }
@@ -71,7 +72,8 @@ class RankSession {
   void fail(Error error);
   /// Set when all are to stop. For any thread.
   [[nodiscard]] const std::atomic<bool>& stopped() const { return stopped_; }
-  /// A flag that a signal sets: it stops all ranks. Null: none. For any thread.
+  /// A flag that a signal sets: it stops all ranks, and nobody is waited for long from then on, as
+  /// whoever sent it kills soon. Null: none. For any thread.
   void obey(const std::atomic<bool>* interrupted) { interrupted_ = interrupted; }
   /// What is left on the disk if this process must end at once; empty: nothing. For any thread.
   void set_leftover(std::string path);
@@ -131,6 +133,7 @@ class RankSession {
   bool aborted_ = false;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> released_{false};
+  std::atomic<bool> was_interrupted_{false};
   std::atomic<const std::atomic<bool>*> interrupted_{nullptr};
 };
 

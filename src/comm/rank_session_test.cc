@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <optional>
 #include <thread>
 
@@ -97,6 +99,45 @@ TEST(RankSession, AnErrorOfRankZeroEndsTheOthers) {
     }));
   });
   for (const auto& result : results) EXPECT_EQ(result.error().code, Code::kNotFound);
+}
+
+TEST(RankSession, WhatRankZeroAddsToTheErrorIsKept) {
+  ThreadRanks ranks(2);
+  const auto results = run_ranks(ranks, 2, [](RankSession& session) -> Result<int> {
+    const Status status = session.run([&]() -> Status {
+      if (session.rank() == 1) return fail(Code::kDiskFull, "out: no space");
+      while (!session.stopped()) std::this_thread::sleep_for(milliseconds(1));
+      return fail(Code::kCancelled, "told to stop");
+    });
+    Error error = status.error();
+    if (session.is_first()) error.message += "; what is written is kept";
+    return std::unexpected(std::move(error));
+  });
+  EXPECT_EQ(results[0].error().code, Code::kDiskFull);
+  EXPECT_EQ(results[0].error().message, "rank 1 on host1: out: no space; what is written is kept");
+}
+
+// A launcher that loses a rank signals the others, and kills them a second later: by then rank 0
+// must have said what it leaves.
+TEST(RankSession, AfterASignalNobodyIsWaitedForLong) {
+  ThreadRanks ranks(2);
+  const auto communicator = ranks.communicator(0);  // of rank 1 nothing is heard
+  SessionOptions options = options_of(0);
+  options.timeout = options.patience = std::chrono::minutes(1);
+  RankSession session(*communicator, std::move(options));
+  const std::atomic<bool> interrupted{true};
+  session.obey(&interrupted);
+  const Status status = session.run([&]() -> Status {
+    while (!session.stopped()) std::this_thread::sleep_for(milliseconds(1));
+    session.wait_until_others_stopped();
+    return fail(Code::kCancelled, "told to stop");
+  });
+  session.obey(nullptr);  // what handles signals ends with the work
+  const auto begin = std::chrono::steady_clock::now();
+  const auto settled = session.settle(std::unexpected(status.error()));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  EXPECT_EQ(settled.error().code, Code::kCancelled);
+  EXPECT_TRUE(session.must_abort());
 }
 
 TEST(RankSession, WhoWasAskedForSomethingElseIsRefused) {
