@@ -19,6 +19,7 @@
 #include "dcp/chunk_reader.h"
 #include "dcp/load_catalog.h"
 #include "dcp/replica_name.h"
+#include "io/process_memory.h"
 #include "layout/asked_plan.h"
 
 namespace nb = nanobind;
@@ -115,11 +116,19 @@ void read_chunk(ChunkReader& reader, std::size_t chunk, const Memory& memory) {
   take(reader.read(chunk, bytes));
 }
 
+void read_memory_of(int process, std::uint64_t address, const Memory& memory) {
+  const std::span bytes(reinterpret_cast<std::byte*>(memory.data()), memory.size());
+  const nb::gil_scoped_release unlocked;
+  take(read_process_memory(process, address, bytes));
+}
+
 }  // namespace
 
 void bind_planning(nb::module_& module) {
   module.def("replica_name", &replica_name, nb::arg("tensor"), nb::arg("replica"));
   module.def("has_replica_mark", &has_replica_mark, nb::arg("name"));
+  module.def("read_memory_of", &read_memory_of, nb::arg("process"), nb::arg("address"),
+             nb::arg("memory"));
   nb::class_<ChunkReader>(module, "ChunkReader")
       .def("read", &read_chunk, nb::arg("chunk"), nb::arg("memory"))
       .def("finish",

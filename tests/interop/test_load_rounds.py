@@ -5,7 +5,9 @@ import math
 
 import numpy
 import pytest
+import torch
 
+from shardwright._loading._phase import Read, Wanted, _addresses_of, _bytes_before
 from shardwright._loading._rounds import Piece, pieces_of, rounds_of
 
 
@@ -51,3 +53,34 @@ def test_rounds_are_bounded_and_complete(limit):
         assert pieces == 1 or max(sent + received) <= limit
         assert any(one), "a round in which nothing is done"
     assert len(rounds) == 1 or limit < 10_000
+
+
+def test_where_in_its_chunk_a_piece_begins():
+    shape, base = (2, 3, 4), (5, 0, 10)
+    chunk = numpy.arange(math.prod(shape)).reshape(shape)
+    read = Read(0, 0, 0, "file", 4 * chunk.size, "float32", base, shape)
+    extents = [[(b, e) for e in range(1, n + 1) for b in range(n - e + 1)] for n in shape]
+    runs = 0
+    for box in itertools.product(*extents):
+        values = chunk[tuple(slice(b, b + e) for b, e in box)].reshape(-1)
+        origin = tuple(b + at for (b, _), at in zip(box, base))
+        piece = Piece(0, 1, 0, origin, tuple(e for _, e in box), 4 * values.size)
+        is_one_run = values[-1] - values[0] == values.size - 1
+        assert _bytes_before(piece, read, 4) == (4 * values[0] if is_one_run else None), box
+        runs += is_one_run
+    assert 0 < runs < math.prod(map(len, extents))
+
+
+def test_only_memory_as_it_is_stored_is_read_by_others():
+    def wanted(target):
+        return Wanted((0, "name", "float32", ()), (0,) * target.dim(), target)
+
+    whole = torch.zeros(6, 4)
+    assert _addresses_of([wanted(whole)]) == [whole.data_ptr()]
+    others = [whole.t(), whole.double(), torch.zeros(6, 4, device="meta")]
+    assert _addresses_of([wanted(target) for target in others]) == [0, 0, 0]
+    apart = [wanted(whole[:2]), wanted(whole[2:])]
+    assert _addresses_of(apart) == [one.target.data_ptr() for one in apart]
+    tied = [wanted(whole[1:2]), wanted(torch.zeros(3)), wanted(whole), wanted(whole[4:])]
+    addresses = _addresses_of(tied)
+    assert addresses == [0, tied[1].target.data_ptr(), 0, 0], "what is read first may not stay"

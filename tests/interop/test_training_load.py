@@ -68,11 +68,14 @@ def test_loads_at_every_layout(saved, ranks, family):
             assert report["foreign_opens"] <= report["opens"] <= 4, "each file at most once"
 
 
-@pytest.mark.parametrize("options", ({"sent_price": 9}, {"round_bytes": 5000}))
-def test_prices_and_rounds_change_no_bit(saved, ranks, options):
+@pytest.mark.parametrize(
+    "options, apart",
+    (({"sent_price": 9}, False), ({"round_bytes": 5000}, False), ({"round_bytes": 5000}, True)),
+)
+def test_prices_and_rounds_change_no_bit(saved, ranks, options, apart):
     job = saved(DENSE)
     arguments = job.arguments(folders=["tp2dp2-copies"], layouts=[(1,), (2,)], options=options)
-    ranks(JOBS, "load_all", 4, **arguments)
+    ranks(JOBS, "load_all", 4, **arguments, apart=apart)
     objects = 30_000  # bytes, which are sent at any price
     for reports in job.told("reports"):
         for report in reports.values():
@@ -218,14 +221,14 @@ def assert_all_were_told(job, *texts, kind):
     assert len({text for _, text, _ in told}) == 1, told
 
 
-@pytest.mark.parametrize("hook", ("ask", "plan", "open", "read", "unpack", "finish"))
+@pytest.mark.parametrize("hook", ("ask", "plan", "open", "read", "unpack", "take", "finish"))
 def test_a_rank_that_fails_fails_all(saved, ranks, hook):
     job = saved(DENSE)
     ranks(JOBS, "failing_load", 4, **job.arguments(folder="tp2dp2-copies", hook=hook, rank=2))
     assert_all_were_told(job, "SW0109", "rank 2", "a disk on fire", kind="StorageError")
 
 
-@pytest.mark.parametrize("hook", ("plan", "read", "unpack"))
+@pytest.mark.parametrize("hook", ("plan", "read", "unpack", "take"))
 def test_a_rank_that_dies_fails_all(saved, ranks, hook):
     job = saved(DENSE)
     (job.root / "told.1").unlink(missing_ok=True)

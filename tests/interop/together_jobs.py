@@ -143,6 +143,23 @@ def exchanges_of(path, change=None):
     return len(calls)
 
 
+def reads_of(path):
+    """How often this rank reads what another has in memory, in such a load."""
+    memory, calls = _host_memory.HostMemory, []
+    stock = memory.read
+
+    def counted(self, *arguments):
+        calls.append(1)
+        stock(self, *arguments)
+
+    memory.read = counted
+    try:
+        assert exchanges_of(path) == 0
+    finally:
+        memory.read = stock
+    return len(calls)
+
+
 def memory_taken(path, most=None):
     """Bytes that this rank takes for rounds through memory, where a round may take `most`."""
     memory, taken = _host_memory.HostMemory, []
@@ -164,18 +181,22 @@ def exchange(path):
     """Through memory where ranks find one another's, else over the backend, on all of them."""
     is_one = dist.get_rank() == 1
 
-    def elsewhere(boot, process, file, token):
-        return boot + "another" * is_one, process, file, token
+    def elsewhere(boot, process, *rest):
+        return boot + "another" * is_one, process, *rest
 
-    def in_a_container(boot, process, file, token):
-        return boot, process, file, token[::-1] if is_one else token
+    def in_a_container(boot, process, file, token, address):
+        return boot, process, file, token[::-1] if is_one else token, address
 
-    def out_of_sight(boot, process, file, token):
-        return boot, 2**30 if is_one else process, file, token
+    def out_of_sight(boot, process, *rest):
+        return boot, 2**30 if is_one else process, *rest
 
-    assert exchanges_of(path) == 0, "ranks of one machine have memory in common"
+    assert reads_of(path) > 0, "ranks of one machine read one another's memory"
+    stock = _host_memory._sees
+    _host_memory._sees = lambda told: not is_one and stock(told)
+    assert reads_of(path) == 0, "one rank alone may not"
     assert max(memory_taken(path)) > 256
     assert max(memory_taken(path, 64)) <= 128, "a round takes what it may, and what aligns it"
+    _host_memory._sees = stock
     for change in (elsewhere, in_a_container, out_of_sight):
         assert exchanges_of(path, change) > 0, change.__name__
     open_file = os.open

@@ -104,8 +104,11 @@ def save_all(root, family, layouts):
         save(job, f"{root}/{name}", replicas)
 
 
-def load_all(root, family, folders, layouts, options=None):
-    """Every checkpoint at every layout, by bare names and by those of copies."""
+def load_all(root, family, folders, layouts, options=None, apart=False):
+    """Every checkpoint at every layout, by bare names and by those of copies. `apart`: no rank reads
+    another's memory."""
+    if apart:
+        keep_apart()
     reports = {}
     for sizes in layouts:
         job = Job(family, *sizes)
@@ -245,6 +248,8 @@ def failing_load(root, family, folder, hook, rank, dies=False):
     """A load that fails on one rank, by an error or the end of its process; what each rank was told,
     and after how many seconds."""
     job = Job(family, 2)
+    if hook == "unpack":  # which is done only where ranks don't read one another's memory
+        keep_apart()
     if hook and dist.get_rank() == rank:
         install(hook, dies)
     began = time.monotonic()
@@ -257,6 +262,13 @@ def failing_load(root, family, folder, hook, rank, dies=False):
     pathlib.Path(root, f"told.{dist.get_rank()}").write_text(json.dumps(told))
     if dies:
         os._exit(0)  # there is nobody to meet at the end
+
+
+def keep_apart():
+    """As where the system lets no process read another's memory."""
+    from shardwright._loading import _host_memory
+
+    _host_memory._sees = lambda told: False
 
 
 def install(hook, dies):
@@ -274,6 +286,7 @@ def install(hook, dies):
         "open": (_load.Loading, "_open"),
         "read": (_phase.Phase, "_read_chunk"),
         "unpack": (_phase.Phase, "_unpack"),
+        "take": (_phase.Phase, "take_rest"),
         "finish": (_phase.Phase, "finish"),
     }
     setattr(*where[hook], dying if dies else broken)

@@ -15,7 +15,8 @@ _CACHED_BYTES = 8 << 20
 
 class Exchange:
     """The exchange of one group, from and to CPU and CUDA tensors alike: through memory where all
-    its ranks are on one machine and its backend moves CPU tensors, else over that backend. All
+    its ranks are on one machine and its backend moves CPU tensors, else over that backend. What
+    lies whole in a member's memory the others on its machine may `read` there, outside rounds. All
     ranks of the group take the same rounds, and all of the job wait for one another before and
     after `run`. One thread's."""
 
@@ -43,8 +44,18 @@ class Exchange:
             return self.gather(value)
         self._host = HostMemory()
         told = self.gather((value, self._host.told()))
-        self._host.meet([memory for _, memory in told], self.gather)
+        self._host.meet([memory for _, memory in told], self._agree)
         return [one for one, _ in told]
+
+    @property
+    def reads_memory(self):
+        """Whether members may read what others have in memory, by `read`."""
+        return self._host is not None and self._host.is_open
+
+    def read(self, piece, member, address, memory):
+        """Fills a dense tensor with a piece for this rank that lies in a member's memory."""
+        self._host.read(member, address, memory)
+        self.received_bytes += piece.bytes
 
     def most_bytes(self, limit):
         """What a member sends or receives in a round, of at most `limit` bytes."""
@@ -101,6 +112,11 @@ class Exchange:
     @property
     def _is_shared(self):
         return self._host is not None and self._host.is_shared
+
+    def _agree(self, flags):
+        agreed = torch.tensor(flags, dtype=torch.int32)
+        dist.all_reduce(agreed, op=dist.ReduceOp.MIN, group=self._group)
+        return [bool(flag) for flag in agreed.tolist()]
 
     def _arrived(self):
         if self._is_shared:

@@ -61,7 +61,10 @@ class Loading:
     def _fill(self, phases, ask):
         job = self._job
         contents = job.tell_first(lambda: read_metadata(self._name))
-        catalog, wanted = job.attempt(lambda: self._resolve(contents, ask))
+        resolving = functools.partial(self._resolve, contents, ask)
+        (catalog, wanted), objects = job.attempt(resolving, number_of=lambda made: len(made[1][1]))
+        if not objects:  # of any rank
+            del phases[1]
         counts = []
         for phase, own in zip(phases, wanted):
             phase.ask(own, self._tensor_rank, *self._prices, self._limit)
@@ -73,8 +76,9 @@ class Loading:
         for phase, count in zip(phases, counts):
             self._run_rounds(phase, count, reader, first)
             first += len(phase.own_reads())
+        # Who has come here has read all that is to be read.
         job.attempt(lambda: self._finish(reader, phases))
-        return phases[1].wanted, self._report(reads, reader.opens, phases)
+        return phases[1].wanted if objects else [], self._report(reads, reader.opens, phases)
 
     def _phases(self):
         for name, price in zip(("read_price", "sent_price"), self._prices):
@@ -107,6 +111,8 @@ class Loading:
 
     @staticmethod
     def _finish(reader, phases):
+        for phase in phases:
+            phase.take_rest()
         reader.finish()
         for phase in phases:
             phase.finish()

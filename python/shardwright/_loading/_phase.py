@@ -52,10 +52,12 @@ class Phase:
         """Takes this rank's list of Wanted. Tells the group that and `facts`: a tensor rank, what a
         byte costs to read, and to send, and how many a rank sends or receives in a round."""
         self.wanted = wanted
-        told = self.exchange.meet(([_row(one) for one in wanted], facts))
-        self._asked = [rows for rows, _ in told]
+        rows = [_row(one) for one in wanted]
+        told = self.exchange.meet((rows, _addresses_of(wanted), facts))
+        self._asked = [rows for rows, _, _ in told]
+        self._addresses = [addresses for _, addresses, _ in told]
         # Ranks that were told different ones must not plan different loads.
-        *self._facts, self._limit = told[0][1]
+        *self._facts, self._limit = told[0][2]
 
     def plan(self, catalog):
         """Gives the number of rounds. Every rank of the group plans the same."""
@@ -66,21 +68,36 @@ class Phase:
         )
         self._reads = [Read(*read) for read in planned]
         limit = self.exchange.most_bytes(self._limit)
+        own = self.exchange.member
         self._own_parts = {}  # by read: what of it this rank needs, where it reads it
+        self._taken = []  # pieces for this rank out of another's memory, whose, and from where on
         queues = [[] for _ in asked]
         at = 0
         for number, read in enumerate(self._reads):
             itemsize = _type_of(read.dtype, self._where).itemsize
             queues[read.member].append(number)
+            first = at
             while at < len(parts) and parts[at][0] == number:
-                _, member, which, origin, shape = parts[at]
                 at += 1
-                if member != read.member:
-                    sent = (number, member, which, origin, shape, itemsize, limit)
-                    queues[read.member].extend(pieces_of(*sent))
-                elif member == self.exchange.member:
-                    self._own_parts.setdefault(number, []).append((which, origin, shape))
-        own = self.exchange.member
+            kept = [part[2:] for part in parts[first:at] if part[1] == read.member]
+            if kept and read.member == own:
+                self._own_parts[number] = kept
+            address = self._address_of(read, kept) if self.exchange.reads_memory else 0
+            for _, member, which, origin, shape in parts[first:at]:
+                if member == read.member:
+                    continue
+                pieces = pieces_of(number, member, which, origin, shape, itemsize, limit)
+                if not address:
+                    queues[read.member].extend(pieces)
+                    continue
+                for piece in pieces:
+                    begin = _bytes_before(piece, read, itemsize)
+                    if begin is None:
+                        queues[read.member].append(piece)
+                    elif member == own:
+                        self._taken.append((piece, read.member, address + begin))
+                    elif read.member == own:
+                        self.exchange.sent_bytes += piece.bytes
         self._missing = [math.prod(shape) for _, _, shape in asked[own]]
         self._own = [number for number, read in enumerate(self._reads) if read.member == own]
         self._place = {number: place for place, number in enumerate(self._own)}
@@ -117,6 +134,22 @@ class Phase:
     def exchange_round(self, number):
         if number < len(self._rounds):
             self.exchange.run(self._unpack)
+
+    def take_rest(self):
+        """Takes out of the others' memory what lies there as it was read. All must have read all of
+        theirs, and change nothing until all have taken."""
+        for piece, member, address in self._taken:
+            wanted = self.wanted[piece.asked]
+            target = wanted.target[_slices(piece.origin, piece.shape, wanted.origin)]
+            is_in_place = self._addresses[self.exchange.member][piece.asked] != 0
+            memory = target
+            if not (is_in_place and target.is_contiguous()):
+                dtype = _type_of(wanted.row[2], self._where)
+                memory = self._room(piece.bytes).view(dtype).view(piece.shape)
+            self.exchange.read(piece, member, address, memory)
+            if memory is not target:
+                target.copy_(memory)
+            self._missing[piece.asked] -= math.prod(piece.shape)
 
     def close(self):
         """Gives all memory back."""
@@ -162,15 +195,31 @@ class Phase:
 
     def _memory_for(self, read, parts):
         dtype = _type_of(read.dtype, self._where)
-        for which, _, shape in parts:
-            target = self.wanted[which].target
-            is_whole = tuple(shape) == tuple(read.shape) == tuple(target.shape)
-            if is_whole and target.dtype == dtype and target.is_contiguous() and target.is_cpu:
-                return target.detach()
+        which = self._home_of(read, parts)
+        if which is not None:
+            return self.wanted[which].target.detach()
         size = math.prod(read.shape) * dtype.itemsize
+        return self._room(size).view(dtype).view(read.shape)
+
+    def _home_of(self, read, parts):
+        """What the reader asked for and is the chunk, in memory as it is stored: it is read there.
+        `parts`: what it needs of the chunk. None where there is no such thing."""
+        asked, addresses = self._asked[read.member], self._addresses[read.member]
+        for which, _, shape in parts:
+            is_whole = tuple(shape) == tuple(read.shape) == tuple(asked[which][2])
+            if is_whole and (self._of_objects or addresses[which]):
+                return which
+        return None
+
+    def _address_of(self, read, parts):
+        """Where the chunk will lie in the reader's memory for others to read; 0 for nowhere."""
+        which = self._home_of(read, parts)
+        return 0 if which is None else self._addresses[read.member][which]
+
+    def _room(self, size):
         if self._scratch is None or self._scratch.numel() < size:
             self._scratch = torch.empty(size, dtype=torch.uint8)
-        return self._scratch[:size].view(dtype).view(read.shape)
+        return self._scratch[:size]
 
     def _unpack(self, piece, buffer):
         wanted = self.wanted[piece.asked]
@@ -189,6 +238,41 @@ def _type_of(name, where):
 def _row(wanted):
     shape = wanted.row[3] if wanted.target is None else wanted.target.shape
     return wanted.row[0], list(wanted.origin), list(shape)
+
+
+def _addresses_of(wanted):
+    """Where in this process the targets lie that are memory as it is stored; 0 for every other one,
+    and for those that have memory in common: what is read first would not stay there."""
+    addresses = [_address(one) for one in wanted]
+    alone = list(addresses)
+    end, last = 0, None
+    for at in sorted(range(len(wanted)), key=addresses.__getitem__):
+        if not addresses[at]:
+            continue
+        if addresses[at] < end:
+            alone[at] = alone[last] = 0
+        if addresses[at] + wanted[at].target.nbytes > end:
+            end, last = addresses[at] + wanted[at].target.nbytes, at
+    return alone
+
+
+def _address(one):
+    target = one.target
+    if target is None or not target.is_cpu or not target.is_contiguous():
+        return 0
+    return target.data_ptr() if target.dtype == getattr(torch, one.row[2], None) else 0
+
+
+def _bytes_before(piece, read, itemsize):
+    """How far into a chunk a piece begins; None where it does not lie there in one run."""
+    begin, stride, is_cut = 0, itemsize, False
+    for at in reversed(range(len(piece.shape))):
+        if is_cut and piece.shape[at] > 1:
+            return None
+        begin += (piece.origin[at] - read.origin[at]) * stride
+        stride *= read.shape[at]
+        is_cut |= piece.shape[at] != read.shape[at]
+    return begin
 
 
 def _slices(origin, shape, base):

@@ -14,6 +14,9 @@ from .._errors import make
 # A store takes no larger values: that of torch refuses 8 MiB.
 _PART_BYTES = 4 << 20
 _BEAT_SECONDS = 1.0
+# Who waits asks again after a share of what it has waited, so that little is lost; and all ranks
+# together no more often than a store answers.
+_PAUSE_SHARE, _LONGEST_PAUSE, _STORE_SECONDS = 0.02, 0.05, 1e-4
 # For a rank to come at all: others may be behind, with another step or a slow disk.
 _ARRIVAL_SECONDS = 120.0
 
@@ -86,12 +89,12 @@ class Exchange:
         return pickle.loads(zlib.decompress(data))
 
     def _wait(self, key, ranks):
-        pause = 0.001
+        begun = time.monotonic()
         while not self._store.check([key]):
             self.check()
             self._listen(ranks)
-            time.sleep(pause)
-            pause = min(pause * 1.5, 0.05 + self.world * 1e-4)
+            pause = 0.001 + _PAUSE_SHARE * (time.monotonic() - begun)
+            time.sleep(max(min(pause, _LONGEST_PAUSE), self.world * _STORE_SECONDS))
 
     def _listen(self, ranks):
         now = time.monotonic()

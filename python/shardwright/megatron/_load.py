@@ -32,7 +32,8 @@ class LoadStrategy(TorchDistLoadShardedStrategy):
     `parallelization_group`: ranks that need much the same, by default Megatron's data-parallel
     group with context parallelism, or all ranks without Megatron's groups. Every rank has to be in
     one such group. `process_group`: the ranks that load together, by default all of the job.
-    Ranks of a group that is on one machine exchange through memory, others over its backend.
+    Ranks of a group that is on one machine copy from one another's memory or exchange through
+    memory that they share, others over its backend.
     `read_price`, `sent_price`: what a byte costs to read and to send, small whole numbers; where
     an exchange is slow, `sent_price=4` makes most ranks read for themselves. `round_bytes`: how
     much a rank sends and receives at a time. `weights_only` refuses objects that are more than plain data (SW0224), see

@@ -39,7 +39,7 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
       objects and tensors that are cut, names stay. False: Megatron's names.
     * `tp_group`, `dp_group`: of this rank; Megatron's own for None. A component of a MIMO model
       has its own. What the ranks of `dp_group` hold alike they share out by bytes.
-    * `threads` write a file, 0: one for each processor.
+    * `threads` write a file, 0: this rank's share of the machine's processors.
     * `max_staging_bytes`: what an async save copies to host memory at most, in bytes. The rest is
       written before it returns. The memory is kept for the next save.
     * `silent_seconds`: after which time a rank that gave no sign of life counts as dead.

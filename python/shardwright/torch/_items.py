@@ -4,10 +4,12 @@ import io
 import os
 
 import torch
+import torch.distributed as dist
 
 from .. import _core
 
 _ALIGNMENT = 64  # of what is staged; every dtype's element divides it
+_MOST_THREADS = 16
 _COPIED_BYTES = 256 << 20  # that are copied from a GPU before they are written
 
 
@@ -17,13 +19,13 @@ class ItemFile:
 
     The file is laid out at once, so `places`, offset and length of each item, are known before a
     byte is written. Tensors become archives as `torch.save` makes them, with CRC-32s, by `threads`
-    threads (0: one for each processor) that hold no GIL. Raises StorageError where the file exists
+    threads (0: this rank's share of the processors) that hold no GIL. Raises StorageError where the file exists
     (SW0107) or cannot be written. Not safe for concurrent use.
     """
 
     def __init__(self, folder, name, items, threads=0):
         self.path = os.path.join(os.fspath(folder), name)
-        self._threads = threads
+        self._threads = threads or share_of_processors()
         plain = [_plain(value) for _, value in items]
         self._values = [tensor for tensor, _ in plain]
         described = [
@@ -97,6 +99,19 @@ class Staging:
         if on_gpu:
             torch.cuda.synchronize()
         return len(places)
+
+
+def share_of_processors():
+    """How many threads a rank gets of its machine, whose ranks all write at a time. More than there
+    are processors would wait for one another, and for the file."""
+    ranks = dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    told = os.environ.get("LOCAL_WORLD_SIZE", "")  # torchrun says so
+    if told.isdecimal():
+        ranks = int(told)
+    elif torch.cuda.is_available():
+        ranks = min(ranks, torch.cuda.device_count())
+    share = max(1, os.cpu_count() // max(ranks, 1))
+    return min(share, len(os.sched_getaffinity(0)), _MOST_THREADS)
 
 
 def _plain(value):

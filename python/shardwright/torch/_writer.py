@@ -41,7 +41,7 @@ class StorageWriter(FileSystemWriter):
     """Lets `dcp.save` write a checkpoint that appears whole, synced to disk, or not at all.
 
     `dcp.save(state_dict, storage_writer=StorageWriter(path))`. One file per rank is written, by
-    `thread_count` threads (0: one for each processor), into a hidden folder beside `path`, which
+    `thread_count` threads (0: a share of the processors), into a hidden folder beside `path`, which
     the coordinator renames at the end; all ranks must see the same file system. Where `path` exists
     the save is refused (SW0107) unless `overwrite`, which replaces a checkpoint and nothing that is
     not known to be of one: see `--overwrite` of `shardwright convert`. Refused is also a save where
