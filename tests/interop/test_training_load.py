@@ -82,6 +82,10 @@ def test_prices_and_rounds_change_no_bit(saved, ranks, options, apart):
             assert (report["received_bytes"] < objects) == ("sent_price" in options), report
 
 
+def test_what_is_put_together_is_not_copied(saved, ranks):
+    ranks(JOBS, "joined", 4, **saved(DENSE).arguments(folder="tp2dp2"))
+
+
 OWN = [
     (DENSE, "tp2dp2", "assume_ok_unexpected"),
     (DENSE, "tp2pp2", "assume_ok_unexpected"),

@@ -121,6 +121,42 @@ def load_all(root, family, folders, layouts, options=None, apart=False):
     pathlib.Path(root, f"reports.{dist.get_rank()}").write_text(json.dumps(reports))
 
 
+def joined(root, family, folder):
+    """What Megatron-Core puts together of parts is the model's own memory after a load by ours, and
+    a copy after one by its own strategy."""
+    from shardwright.megatron._joined import whole_of
+
+    job = Job(family, 2)
+    for strategy, is_view in ((LoadStrategy(), True), (None, False)):
+        for parameter in job.model.parameters():
+            parameter.data.fill_(-7.0)
+        state = {"model": megatron_cpu.sharded(job.model)}
+        loaded = dist_checkpointing.load(state, f"{root}/{folder}", strategy)["model"]
+        own = {parameter.data_ptr() for parameter in job.model.parameters()}
+        gated = [name for name in loaded if name.endswith("linear_fc1.weight")]
+        assert gated and all((loaded[name].data_ptr() in own) == is_view for name in gated)
+        job.model.load_state_dict(loaded, strict=False)
+        job.assert_loaded()
+    whole = torch.arange(24.0).reshape(6, 4)
+    alike = ([whole[:1], whole[1:4], whole[4:]], [whole[2:3], whole[3:]], [whole[0]], whole[1:3])
+    for parts in alike:
+        parts = list(parts)
+        made = whole_of(parts)
+        assert torch.equal(made, torch.cat(parts)) and made.data_ptr() == parts[0].data_ptr()
+    others = [
+        [whole[:2], whole[3:]],
+        [whole[2:], whole[:2]],
+        [whole[:2], whole.clone()[2:]],
+        [whole[:, :2], whole[:, 2:]],
+        [whole[:2], whole[2:].view(torch.int32)],
+        [whole[:2].flatten(), whole[2:].flatten()[:2], whole[3:]],
+        [whole[:0], whole],
+        [whole.clone().requires_grad_()],
+        [],
+    ]
+    assert [whole_of(parts) for parts in others] == [None] * len(others)
+
+
 def diverged_copies(root, family, folder):
     """A norm of which the two tensor ranks have saved different values: each gets its own back, by
     either name, and where there are four, the first two do."""

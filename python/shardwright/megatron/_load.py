@@ -8,6 +8,7 @@ from megatron.core.dist_checkpointing.strategies.torch import TorchDistLoadShard
 from .._loading import ROUND_BYTES, Job, Loading, LoadReport, catalog_of, read_metadata
 from .._pickles import check_plain, unpickled
 from ._asked_state import AskedState
+from ._joined import join_without_copies, note_load
 from ._stored_names import all_ask, know_when_all_ask, see_names_as_asked, stored_tensors
 
 _last_report = None
@@ -60,6 +61,7 @@ class LoadStrategy(TorchDistLoadShardedStrategy):
         self._weights_only = weights_only
         see_names_as_asked(validation)
         know_when_all_ask(serialization)
+        join_without_copies(serialization)
 
     def load(self, sharded_state_dict, checkpoint_dir, async_strategy="mcore"):
         """Fills the state dict's tensors and gives a state dict of them and of the objects. Raises
@@ -75,6 +77,7 @@ class LoadStrategy(TorchDistLoadShardedStrategy):
         done, report = loading.run(lambda catalog: asked.wanted(catalog, sharded_state_dict))
         loaded = job.attempt(lambda: asked.filled(sharded_state_dict, done, self._unpickle))
         _last_report = report
+        note_load()
         return loaded
 
     def load_tensors_metadata(self, checkpoint_dir, metadata=None):
