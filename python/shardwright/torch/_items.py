@@ -19,8 +19,8 @@ class ItemFile:
 
     The file is laid out at once, so `places`, offset and length of each item, are known before a
     byte is written. Tensors become archives as `torch.save` makes them, with CRC-32s, by `threads`
-    threads (0: this rank's share of the processors) that hold no GIL. Raises StorageError where the file exists
-    (SW0107) or cannot be written. Not safe for concurrent use.
+    threads (0: this rank's share of the processors) that hold no GIL. Raises StorageError where the
+    file exists (SW0107) or cannot be written. Not safe for concurrent use.
     """
 
     def __init__(self, folder, name, items, threads=0):
