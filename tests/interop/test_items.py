@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Items of `.distcp` files that are written out of memory, read by torch itself."""
 import io
+import os
 
 import pytest
 import torch
 
 import shardwright
-from shardwright.torch._items import ItemFile, Staging
+from shardwright.torch._items import ItemFile, Staging, share_of_processors
 
 VALUES = {
     "matrix": torch.randn(3000, 1000, dtype=torch.bfloat16),  # several runs of a thread
@@ -75,3 +76,16 @@ def test_nothing_is_written_over(tmp_path):
     assert (tmp_path / "file").read_bytes() == b"kept"
     with pytest.raises(shardwright.StorageError, match="SW0101"):
         ItemFile(tmp_path / "missing", "file", items())
+
+
+def test_ranks_of_a_machine_share_its_processors(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 24)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(24)))
+    shares = {}
+    for told in ("1", "4", "24", "100", "0", "many"):
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", told)
+        shares[told] = share_of_processors()
+    assert shares == {"1": 16, "4": 6, "24": 1, "100": 1, "0": 16, "many": 16}
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 4})
+    assert share_of_processors() == 2, "those that this rank may run on"

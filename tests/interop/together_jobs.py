@@ -143,7 +143,7 @@ def exchanges_of(path, change=None):
     return len(calls)
 
 
-def reads_of(path):
+def reads_of(path, change=None):
     """How often this rank reads what another has in memory, in such a load."""
     memory, calls = _host_memory.HostMemory, []
     stock = memory.read
@@ -154,7 +154,7 @@ def reads_of(path):
 
     memory.read = counted
     try:
-        assert exchanges_of(path) == 0
+        assert exchanges_of(path, change) == 0
     finally:
         memory.read = stock
     return len(calls)
@@ -190,7 +190,13 @@ def exchange(path):
     def out_of_sight(boot, process, *rest):
         return boot, 2**30 if is_one else process, *rest
 
+    decoy = torch.zeros(16, dtype=torch.uint8)
+
+    def mistaken(boot, process, file, token, address):
+        return boot, process, file, token, decoy.data_ptr() if is_one else address
+
     assert reads_of(path) > 0, "ranks of one machine read one another's memory"
+    assert reads_of(path, mistaken) == 0, "what is read there is something else"
     stock = _host_memory._sees
     _host_memory._sees = lambda told: not is_one and stock(told)
     assert reads_of(path) == 0, "one rank alone may not"

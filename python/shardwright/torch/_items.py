@@ -110,7 +110,7 @@ def share_of_processors():
         ranks = int(told)
     elif torch.cuda.is_available():
         ranks = min(ranks, torch.cuda.device_count())
-    share = max(1, os.cpu_count() // max(ranks, 1))
+    share = max(1, (os.cpu_count() or 1) // max(ranks, 1))
     return min(share, len(os.sched_getaffinity(0)), _MOST_THREADS)
 
 
