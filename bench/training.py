@@ -232,14 +232,20 @@ def main():
     options = parser.parse_args()
     sys.path.insert(0, str(INTEROP))
     import ranks
+    import warm
 
     paths = [HERE, INTEROP, INTEROP / "tools", *os.environ.get("PYTHONPATH", "").split(":")]
     environment = dict(os.environ, PYTHONPATH=":".join(map(str, paths)), OMP_NUM_THREADS="1")
+    # As torchrun says of ranks that are all on one machine.
+    environment["LOCAL_WORLD_SIZE"] = str(WORLD)
     tasks = [(SAVES, "stock"), (SAVES, "ours")]
     tasks += [(["load"], name) for name in ("stock", "stock, fully parallel", "ours")]
     rows = {}
     with tempfile.TemporaryDirectory(dir=options.dir) as root:
-        job = ranks.Ranks("training", environment)
+        # Both sides' processes are forked from the same one.
+        server = pathlib.Path(root, "warm")
+        warm.Server(server, os.getpid(), ["torch.distributed.checkpoint"])
+        job = ranks.Ranks("training", environment, server)
         stores = (pathlib.Path(root, f"store.{number}") for number in itertools.count())
         common = dict(root=root, megabytes=options.mb)
         try:
@@ -259,6 +265,7 @@ def main():
                 memory[kind, name] = json.loads(pathlib.Path(root, "memory.json").read_text())
         finally:
             job.close()
+            warm.Server.end(server)
     seconds = {what: statistics.median(found) for what, found in rows.items()}
     whole = {"load": seconds["load", "stock, fully parallel"]}
     loads = os.getloadavg()[0]

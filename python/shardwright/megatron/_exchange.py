@@ -16,7 +16,7 @@ _PART_BYTES = 4 << 20
 _BEAT_SECONDS = 1.0
 # Who waits asks again after a share of what it has waited, so that little is lost; and all ranks
 # together no more often than a store answers.
-_PAUSE_SHARE, _LONGEST_PAUSE, _STORE_SECONDS = 0.02, 0.05, 1e-4
+_PAUSE_SHARE, _LONGEST_PAUSE, _STORE_SECONDS = 0.05, 0.05, 1e-4
 # For a rank to come at all: others may be behind, with another step or a slow disk.
 _ARRIVAL_SECONDS = 120.0
 
