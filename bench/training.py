@@ -234,7 +234,9 @@ def main():
     import ranks
     import warm
 
-    paths = [HERE, INTEROP, INTEROP / "tools", *os.environ.get("PYTHONPATH", "").split(":")]
+    # The ranks run in another folder.
+    more = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(":") if path]
+    paths = [HERE, INTEROP, INTEROP / "tools", *more]
     environment = dict(os.environ, PYTHONPATH=":".join(map(str, paths)), OMP_NUM_THREADS="1")
     # As torchrun says of ranks that are all on one machine.
     environment["LOCAL_WORLD_SIZE"] = str(WORLD)
