@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -55,20 +56,24 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// The few that stand in addresses.
-std::string without_entities(std::string text) {
-  for (const auto& [entity, plain] : {std::pair{"&quot;", "\""},
-                                      {"&#34;", "\""},
-                                      {"&#39;", "'"},
-                                      {"&#x27;", "'"},
-                                      {"&lt;", "<"},
-                                      {"&gt;", ">"},
-                                      {"&amp;", "&"}}) {
-    while (replace_first(text, entity, plain)) {
-      if (std::string_view(entity) == "&amp;") break;
-    }
+// The few that stand in addresses. What one becomes is not read again.
+std::string without_entities(std::string_view text) {
+  constexpr auto kEntities = std::to_array<std::pair<std::string_view, char>>({{"&quot;", '"'},
+                                                                               {"&#34;", '"'},
+                                                                               {"&#39;", '\''},
+                                                                               {"&#x27;", '\''},
+                                                                               {"&lt;", '<'},
+                                                                               {"&gt;", '>'},
+                                                                               {"&amp;", '&'}});
+  std::string result;
+  while (!text.empty()) {
+    const auto entity = std::ranges::find_if(
+        kEntities, [&](const auto& each) { return text.starts_with(each.first); });
+    const bool is_plain = entity == kEntities.end();
+    result += is_plain ? text.front() : entity->second;
+    text.remove_prefix(is_plain ? 1 : entity->first.size());
   }
-  return text;
+  return result;
 }
 
 void add_link(std::string_view link, std::string_view folder_path, WebNames& names) {
@@ -103,7 +108,7 @@ WebNames names_on_page(std::string_view html, std::string_view folder_path) {
     if (at >= html.size() || (html[at] != '"' && html[at] != '\'')) continue;
     const std::size_t end = html.find(html[at], at + 1);
     if (end == std::string_view::npos) break;
-    add_link(without_entities(std::string(html.substr(at + 1, end - at - 1))), folder_path, names);
+    add_link(without_entities(html.substr(at + 1, end - at - 1)), folder_path, names);
     at = end;
   }
   sort_out(names.files);
