@@ -117,6 +117,9 @@ struct ConvertRequest : FamilyChoice, SourceOptions {
   bool digests = false;
   /// Writes `integrity.json`: the SHA-256 of each file, for verify and for Megatron.
   bool sha256 = false;
+  /// Writes `model.sig`: the SHA-256 of each file, signed with the private key (of a curve P-256,
+  /// P-384 or P-521, PEM) in this file, for verify and for OpenSSF's model_signing. Empty: none.
+  std::string sign;
   bool overwrite = false;
   /// Goes on with what an earlier run of the same conversion left unfinished, and leaves what is
   /// written for the next one when this one fails.

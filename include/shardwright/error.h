@@ -71,6 +71,7 @@ enum class Code : std::uint16_t {
   kUnloadable = 321,
   kLossySource = 322,
   kTwoCheckpoints = 323,
+  kSignature = 324,
   kZeroLayout = 330,
   // 04xx: layouts and model families
   kNoFamily = 400,

@@ -113,6 +113,9 @@ struct VerifyFinding {
 struct VerifyOptions {
   ProofOptions proof;
   std::string against;  ///< a manifest or another checkpoint; empty: none
+  /// The path of the public key (PEM) that must have signed the checkpoint (model.sig); empty:
+  /// nobody need have.
+  std::string public_key = {};
 };
 
 struct VerifyReport {

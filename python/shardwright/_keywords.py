@@ -13,14 +13,14 @@ _PLAN = (
     "as_", "tp", "pp", "vpp", "ep", "etp", "encoder_tp", "component", "world_size", "shards", "mtp",
     "hf_config", *_FAMILY, "include", "exclude", "dtype", "spec", "optimizer", "check_replicas",
     "tp_replicas", "dp", "for_", "naming", "make_vocab_size_divisible_by", "max_shard_size", *_SOURCE,
-    "threads", "max_memory", "digests", "sha256", "overwrite",
+    "threads", "max_memory", "digests", "sha256", "sign", "overwrite",
 )  # fmt: skip
 _PARTS = ("as_", *_FAMILY, "max_shard_size", "threads", "overwrite")
 KEYWORDS = {
     "convert": (*_PLAN, "quantise", "extend_vocab", "plan", "part", "resume", "dry_run"),
     "plan": (*_PLAN, "quantise", "extend_vocab", "html", "save", "lang"),
     "publish": ("threads", "max_memory"),
-    "verify": ("against", "other_as", *_PROOF),
+    "verify": ("against", "other_as", "public_key", *_PROOF),
     "diff": ("tolerance", "other_as", *_PROOF),
     "hash": ("manifest", *_PROOF),
     "diagnose": ("tp", "pp", "vpp", "ep", "etp", "as_", "check_replicas", "lang"),

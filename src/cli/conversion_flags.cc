@@ -263,6 +263,9 @@ void add_flags(CLI::App& app, ConvertRequest& request) {
            "write digests of each tensor and file beside them, which verify checks");
   add_flag(app, "--sha256", request.sha256,
            "write integrity.json, the SHA-256 of each file, which verify and Megatron check");
+  add_text(
+      app, "--sign", request.sign, "KEY.pem",
+      "write model.sig, the signed SHA-256 of each file, which verify and model_signing check");
   add_overwrite(app, request.overwrite);
 }
 

@@ -31,6 +31,8 @@ void add_verify(CLI::App& app, VerifyCommand& command) {
                                   "a manifest of hash, or another checkpoint");
   add_format(app, proof.as, "PATH");
   require_with(add_other_format(app, proof, "--against"), against);
+  add_text(app, "--public-key", command.options.public_key, "KEY.pem",
+           "the key that must have signed PATH (model.sig)");
   add_proof(app, proof);
   add_flag(app, "--json", command.json, "the report as JSON on standard output");
 }

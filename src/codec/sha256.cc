@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
-#include <array>
 #include <new>
 
 namespace shardwright {
@@ -31,12 +30,19 @@ void Sha256::update(std::span<const std::byte> bytes) {
   if (EVP_DigestUpdate(context_->digest, bytes.data(), bytes.size()) != 1) throw std::bad_alloc();
 }
 
+std::array<std::byte, 32> Sha256::finish_bytes() {
+  std::array<std::byte, 32> digest{};
+  if (EVP_DigestFinal_ex(context_->digest, reinterpret_cast<unsigned char*>(digest.data()),
+                         nullptr) != 1) {
+    throw std::bad_alloc();
+  }
+  return digest;
+}
+
 std::string Sha256::finish() {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned length = 0;
-  if (EVP_DigestFinal_ex(context_->digest, digest.data(), &length) != 1) throw std::bad_alloc();
   std::string text;
-  for (unsigned i = 0; i < length; ++i) text += fmt::format("{:02x}", digest[i]);
+  for (const std::byte one : finish_bytes())
+    text += fmt::format("{:02x}", std::to_integer<unsigned>(one));
   return text;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -19,6 +20,8 @@ class Sha256 {
   void update(std::span<const std::byte> bytes);
   /// 64 lower-case hexadecimal digits. To be called once, after the last piece.
   [[nodiscard]] std::string finish();
+  /// The same as 32 bytes.
+  [[nodiscard]] std::array<std::byte, 32> finish_bytes();
 
  private:
   struct Context;

@@ -112,6 +112,58 @@ TEST(TarIndex, RefusesDamage) {
   EXPECT_EQ(refused(tar_entry("p", "0 \n", 'x') + kEnd).code, Code::kTarCorrupt);
 }
 
+// The same header with other bytes in a place, and the checksum that is right again.
+std::string tar_header_with(std::string block, std::size_t at, const std::string& bytes) {
+  block.replace(at, bytes.size(), bytes);
+  block.replace(148, 8, "        ");
+  unsigned sum = 0;
+  for (const char c : block) sum += static_cast<unsigned char>(c);
+  return block.replace(148, 8, fmt::format("{:06o}", sum) + std::string("\0 ", 2));
+}
+
+TEST(TarIndex, TakesSizesInTheBinaryFormOfGnu) {
+  const std::string big = '\x80' + std::string(9, '\0') + std::string("\x02\x58", 2);  // 600
+  const auto found = index_of(tar_header_with(tar_header("a", 0), 124, big) +
+                              std::string(1024, 'x') + tar_entry("b", "1") + kEnd)
+                         .value();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].length, 600U);
+  EXPECT_EQ(found[1].offset, 512U + 1024U + 512U);
+  for (const std::string& wrong :
+       {'\x80' + std::string(2, '\0') + std::string(9, '\xff'), '\x81' + std::string(11, '\0'),
+        std::string(12, '\xff'), '\x80' + std::string(3, '\0') + std::string(8, '\x7f'),
+        std::string(12, ' '), std::string("9") + std::string(11, '\0')}) {
+    EXPECT_EQ(refused(tar_header_with(tar_header("a", 0), 124, wrong) + kEnd).code,
+              Code::kTarCorrupt);
+  }
+}
+
+TEST(TarIndex, TakesThePrefixOfLongNames) {
+  EXPECT_THAT(names_of(tar_header_with(tar_header("b", 0), 345, "deep/folder") + kEnd),
+              ElementsAre("deep/folder/b"));
+  EXPECT_EQ(refused(tar_header_with(tar_header("b", 0), 345, "..") + kEnd).code,
+            Code::kPathEscapes);
+}
+
+TEST(TarIndex, PassesOverWhatDescribesTheWholeArchive) {
+  EXPECT_THAT(names_of(tar_entry("pax_global_header", "19 path=../escaped\n", 'g') +
+                       tar_entry("././@LongLink", "../target", 'K') + tar_entry("a", "1") + kEnd),
+              ElementsAre("a"));
+}
+
+TEST(TarIndex, RefusesDescriptionsThatAreNone) {
+  for (const char* records : {"path=a\n", "5path\n", "-7 path=a\n", "7 path=", "10 path=abc", "2 ",
+                              "11 path=ab\n9", "11 size=-1\n", "11 size=1x\n\n",
+                              "22 GNU.sparse.major=1\n", "99999999999999999999 path=a\n"}) {
+    EXPECT_EQ(refused(tar_entry("p", records, 'x') + tar_entry("a", "1") + kEnd).code,
+              Code::kTarCorrupt)
+        << records;
+  }
+  const std::string endless((1U << 20) + 1, 'n');
+  EXPECT_EQ(refused(tar_entry("././@LongLink", endless, 'L') + kEnd).code, Code::kLimit);
+  EXPECT_EQ(refused(tar_header("././@LongLink", 1U << 20, 'L') + kEnd).code, Code::kTarCorrupt);
+}
+
 TEST(TarIndex, NamesTheWayOutOfACompressedArchive) {
   const Error error = refused("\x1f\x8b" + std::string(600, 'x'));
   EXPECT_EQ(error.code, Code::kUnsupportedFormat);

@@ -11,7 +11,7 @@
 
 #include "base/fail.h"
 #include "compare/digest_file.h"
-#include "compare/integrity_file.h"
+#include "compare/listed_digests.h"
 #include "exec/payload_place.h"
 #include "exec/threads.h"
 #include "io/append_file.h"

@@ -10,7 +10,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "compare/integrity_file.h"
+#include "compare/listed_digests.h"
 
 namespace shardwright {
 namespace {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "compare/digest_file.h"
 #include "compare/integrity_file.h"
 #include "compare/replicas.h"
+#include "compare/signature_file.h"
 #include "exec/jobs.h"
 #include "shardwright/checkpoint.h"
 
@@ -16,20 +18,23 @@ struct SourceGuards {
   /// Which state belongs to which parameter was derived: their values prove it.
   bool master_weights = false;
   Workers workers;
+  /// The path of the key that must have signed the source; empty: whoever has.
+  std::string public_key = {};
 };
 
 /// What the guards have looked at and found right.
 struct GuardedSource {
   ReplicaReport replicas;
-  IntegrityChecked integrity;  ///< by Megatron's integrity.json
+  ListedChecked integrity;     ///< by Megatron's integrity.json
+  SignatureChecked signature;  ///< by model_signing's model.sig
   DigestsChecked digested;     ///< by the file of digests that `convert --digests` writes
 };
 
 /// Every check that reads a source's bytes before anything is written of them. This is the only
 /// list: a conversion stops at the first defect, verify collects all, so that it never proves what
 /// a conversion refuses. `catalog`: of the source, located, all of its tensors whole. Errors: those
-/// of check_replicas, check_shards, check_master_weights, check_digest_file and
-/// check_integrity_file.
+/// of check_replicas, check_shards, check_master_weights, check_digest_file,
+/// check_integrity_file and check_signature_file.
 [[nodiscard]] Result<GuardedSource> check_source(const Checkpoint& checkpoint,
                                                  const Catalog& catalog, const SourceGuards& guards,
                                                  Defects& defects);

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/conversion_output.h"
 
-#include <optional>
+#include <filesystem>
+#include <utility>
 
+#include "base/endian.h"
 #include "base/fail.h"
+#include "codec/sha256.h"
 #include "compare/digest_writer.h"
 #include "compare/integrity_file.h"
+#include "compare/listed_digests.h"
+#include "compare/signature_file.h"
 #include "compare/source_guards.h"
 #include "convert/memory_budget.h"
 #include "convert/replaced_files.h"
@@ -21,6 +26,37 @@ auto may_replace(const std::vector<std::string>& written) {
     const ReplacedOutput replaced = SW_TRY(find_replaced_files(target, written));
     return replaced.keeps_others ? Replace::kEntries : Replace::kWhole;
   };
+}
+
+// What a signature calls the files in `folder`.
+std::string signed_name(const std::string& output, const std::string& folder) {
+  if (!folder.empty()) return folder.substr(0, folder.size() - 1);
+  std::error_code error;
+  const auto whole = std::filesystem::weakly_canonical(std::filesystem::path(output) / "", error);
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
+// Made of all `files` that are where such files lie; what is signed last is of the others too.
+Result<std::vector<GuardFile>> guard_files(const ConvertRequest& request,
+                                           const Directory& directory,
+                                           std::vector<std::string> files, int threads) {
+  std::vector<GuardFile> guards;
+  if (!request.sha256 && request.sign.empty()) return guards;
+  const std::string folder = digested_folder(files);
+  std::erase_if(files, [&](const std::string& file) { return !file.starts_with(folder); });
+  std::vector<ListedDigest> digests = SW_TRY(digests_of(directory, files, threads));
+  if (request.sha256) {
+    const GuardFile& integrity = guards.emplace_back(integrity_file_of(folder, digests));
+    Sha256 hash;
+    hash.update(as_bytes(integrity.text));
+    digests.push_back({integrity.path, hash.finish()});
+  }
+  if (!request.sign.empty()) {
+    const EcKey key = SW_TRY(read_signing_key(request.sign));
+    guards.push_back(
+        SW_TRY(signature_file_of(folder, digests, signed_name(request.output, folder), key)));
+  }
+  return guards;
 }
 
 }  // namespace
@@ -76,7 +112,7 @@ PublishOptions publish_options(const PreparedConversion& conversion,
   publish.sources.push_back(request.input);
   publish.sources.push_back(conversion.source.location.path);
   publish.kept = request.map_files;
-  for (const std::string& folder : {request.hf_config_dir, request.models_dir}) {
+  for (const std::string& folder : {request.hf_config_dir, request.models_dir, request.sign}) {
     if (!folder.empty()) publish.kept.push_back(folder);
   }
   publish.bytes_needed = cost_of(conversion.plan).bytes_written;
@@ -121,12 +157,12 @@ Status publish_output(const PreparedConversion& conversion, const RunOptions& op
                              *digests, threads));
     files.push_back(digest_file_path(conversion.plan));
   }
-  std::optional<IntegrityFile> integrity;
-  if (conversion.request.sha256) {
-    integrity = SW_TRY(make_integrity_file(publication.directory(), files, threads));
-  }
+  const std::vector<GuardFile> guards =
+      SW_TRY(guard_files(conversion.request, publication.directory(), std::move(files), threads));
   SW_TRY(remove_journals());
-  if (integrity) SW_TRY(write_integrity_file(publication.directory(), *integrity));
+  for (const GuardFile& guard : guards) {
+    SW_TRY(write_guard_file(publication.directory(), guard));
+  }
   return publication.commit();
 }
 

@@ -212,6 +212,8 @@ void finish_megatron_drafts(Drafting& drafting) {
 
 Result<PreparedConversion> prepare_conversion(const ConvertRequest& request) {
   SW_TRY(check_local_output(request.output));
+  // A key that is of no use is told before the work.
+  if (!request.sign.empty()) SW_TRY(read_signing_key(request.sign));
   Result<PreparedConversion> prepared = prepare(request);
   if (prepared) return prepared;
   return std::unexpected(why_not_accepted(request, std::move(prepared).error()));

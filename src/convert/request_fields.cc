@@ -114,6 +114,7 @@ void visit_request(Fields& fields, Request& request) {
   fields.number("replica", request.replica, {0, kMostOfRanks});
   fields.flag("digests", request.digests);
   fields.flag("sha256", request.sha256);
+  fields.optional_path("sign", request.sign);
   fields.flag("overwrite", request.overwrite);
 }
 

@@ -45,7 +45,7 @@ Result<std::string> absolute_path(const std::string& path) {
 
 Result<ConvertRequest> with_absolute_paths(ConvertRequest request) {
   for (std::string* path : {&request.input, &request.output, &request.mtp_from,
-                            &request.hf_config_dir, &request.models_dir}) {
+                            &request.hf_config_dir, &request.models_dir, &request.sign}) {
     *path = SW_TRY(absolute_path(*path));
   }
   for (auto* paths : {&request.map_files, &request.averaged}) {
@@ -56,9 +56,9 @@ Result<ConvertRequest> with_absolute_paths(ConvertRequest request) {
 
 // All that is text of a request, whatever it means.
 Status check_texts(const ConvertRequest& request) {
-  std::vector<std::string> texts = {request.input,         request.output,    request.as,
-                                    request.mtp_from,      request.family,    request.format,
-                                    request.hf_config_dir, request.models_dir};
+  std::vector<std::string> texts = {request.input,         request.output,     request.as,
+                                    request.mtp_from,      request.family,     request.format,
+                                    request.hf_config_dir, request.models_dir, request.sign};
   for (const auto* list :
        {&request.map_files, &request.averaged, &request.include, &request.exclude}) {
     texts.insert(texts.end(), list->begin(), list->end());

@@ -65,6 +65,7 @@ ConvertRequest full_request() {
   request.extend_vocab = 13;
   request.digests = true;
   request.sha256 = true;
+  request.sign = "/keys/key.pem";
   request.overwrite = true;
   request.as = "hf";
   return request;
@@ -80,8 +81,8 @@ auto fields_of(const ConvertRequest& r) {
                  r.mtp, r.mtp_from, r.adapter, r.averaged, r.weights, r.dtype, r.quantise,
                  r.max_shard_bytes, r.shards, r.include, r.exclude),
       std::tuple(r.optimizer, r.check_replicas, r.names_all_coordinates,
-                 r.make_vocab_size_divisible_by, r.extend_vocab, r.digests, r.sha256, r.overwrite,
-                 r.as),
+                 r.make_vocab_size_divisible_by, r.extend_vocab, r.digests, r.sha256, r.sign,
+                 r.overwrite, r.as),
       std::tuple(r.parallel.tensor, r.parallel.pipeline, r.parallel.virtual_pipeline,
                  r.parallel.expert, r.parallel.expert_tensor, r.parallel.encoder_tensor),
       std::tuple(c.name, c.tensor, c.pipeline, c.data, c.context, c.expert, c.expert_tensor,

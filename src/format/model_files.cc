@@ -44,17 +44,19 @@ constexpr std::array<std::string_view, 30> kDescriptions = {
     "video_processing_*.py",
     "feature_extraction_*.py",
 };
-constexpr std::array<std::string_view, 10> kBesideModel = {
+constexpr std::array<std::string_view, 11> kBesideModel = {
     "README.md",        "LICENSE*",
     "NOTICE*",          "USE_POLICY.md",
     ".gitattributes",   "model.safetensors.index.json",
     "source_keys.json", "model*-#-of-#.safetensors",
     "integrity.json",   "shardwright-digests.jsonl",
+    "model.sig",
 };
-constexpr std::array<std::string_view, 12> kIteration = {
+constexpr std::array<std::string_view, 13> kIteration = {
     ".metadata",           "__#.metadata",        "__#_#.distcp",   "common.pt",
     "metadata.json",       "run_config.yaml",     "train_state.pt", "components.json",
     "optimizer_rank_#.pt", "rng_state_rank_#.pt", "integrity.json", "shardwright-digests.jsonl",
+    "model.sig",
 };
 constexpr std::array<std::string_view, 4> kRank = {"model_optim_rng.pt", "model_rng.pt", "model.pt",
                                                    "train_dataloader_dprank#.pt"};

@@ -45,6 +45,7 @@ constexpr auto kKnownWebNames = std::to_array<std::string_view>({
     "metadata.json",
     "common.pt",
     "integrity.json",
+    "model.sig",
     "latest_checkpointed_iteration.txt",
 });
 

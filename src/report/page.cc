@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "codec/base64.h"
 #include "codec/sha256.h"
 
 namespace shardwright {
@@ -28,30 +29,11 @@ std::string json_text_for_html(const nlohmann::ordered_json& document) {
   return text;
 }
 
-unsigned digit_of(char hex) {
-  return static_cast<unsigned>(hex <= '9' ? hex - '0' : hex - 'a' + 10);
-}
-
 // The digest of a script or style sheet as a policy names it: base64 of SHA-256.
 std::string policy_digest(std::string_view text) {
-  constexpr std::string_view kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   Sha256 sha;
   sha.update(std::as_bytes(std::span(text)));
-  const std::string hex = sha.finish();
-  std::string base64;
-  unsigned bits = 0;
-  int count = 0;
-  for (const char digit : hex) {
-    bits = bits << 4U | digit_of(digit);
-    count += 4;
-    if (count < 6) continue;
-    count -= 6;
-    base64 += kAlphabet[bits >> static_cast<unsigned>(count) & 63U];
-  }
-  // 256 bits are 42 groups of six and four more.
-  base64 += kAlphabet[bits << 2U & 63U];
-  return "'sha256-" + base64 + "='";
+  return "'sha256-" + to_base64(sha.finish_bytes()) + "'";
 }
 
 }  // namespace

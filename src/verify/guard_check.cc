@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "canonical/families.h"
 #include "canonical/source_model.h"
 #include "compare/digest_file.h"
@@ -57,12 +58,13 @@ bool has_master_weights(const Catalog& catalog) {
 
 class GuardCheck {
  public:
-  GuardCheck(Checkpoint& checkpoint, const Defects& lost, const ProofOptions& options,
+  GuardCheck(Checkpoint& checkpoint, const Defects& lost, const VerifyOptions& options,
              VerifyReport& report)
       : checkpoint_(checkpoint),
         lost_(lost),
-        choice_(options.choice),
-        workers_(workers_of(options)),
+        choice_(options.proof.choice),
+        public_key_(options.public_key),
+        workers_(workers_of(options.proof)),
         report_(report),
         defects_(Defects::Policy::kCollect) {}
 
@@ -73,15 +75,16 @@ class GuardCheck {
     const bool is_whole = catalog.tensors.size() == checkpoint_.catalog.tensors.size();
     if (is_whole && is_flat(catalog)) is_derived |= SW_TRY(name_flat_states(catalog));
     drop_lone_states(catalog);
-    const GuardedSource guarded = SW_TRY(
-        check_source(checkpoint_, catalog, {ReplicaCheck::kAll, is_derived, workers_}, defects_));
+    const SourceGuards guards{ReplicaCheck::kAll, is_derived, workers_, public_key_};
+    const GuardedSource guarded = SW_TRY(check_source(checkpoint_, catalog, guards, defects_));
     const HubDigests hub = SW_TRY(check_hub_digests(checkpoint_, workers_, defects_));
-    for (const auto* names :
-         {&guarded.integrity.guarded, &guarded.digested.guarded, &hub.guarded}) {
+    for (const auto* names : {&guarded.integrity.guarded, &guarded.digested.guarded,
+                              &guarded.signature.listed.guarded, &hub.guarded}) {
       report_.guarded_files.insert(names->begin(), names->end());
     }
     for (const Error& error : defects_.found()) add_finding(report_, error);
     tell(guarded, is_derived);
+    tell_signature(guarded.signature);
     if (hub.right > 0 && !has_finding(report_, Code::kDigestMismatch)) {
       report_.proven.push_back(fmt::format(
           "{} files have the SHA-256 that the Hugging Face cache keeps them under", hub.right));
@@ -146,6 +149,32 @@ class GuardCheck {
     }
   }
 
+  void tell_signature(const SignatureChecked& signature) {
+    if (!signature.is_there) return;
+    for (const std::string& file : signature.unlisted) {
+      add_finding(report_, Code::kDigestMismatch, file,
+                  fmt::format("{}: {} does not list this file: it was added since; move it away",
+                              printable(file), kSignatureFile));
+    }
+    if (!signature.unread.empty()) {
+      report_.notes.push_back(
+          fmt::format("{}: its list was not compared: {}", kSignatureFile, signature.unread));
+    }
+    if (signature.listed.right > 0 && !has_finding(report_, Code::kDigestMismatch)) {
+      report_.proven.push_back(fmt::format("{} files have the SHA-256 that {} says",
+                                           signature.listed.right, kSignatureFile));
+    }
+    if (signature.is_of_key) {
+      report_.proven.push_back(
+          fmt::format("{} was signed with the key of {}", kSignatureFile, public_key_));
+    } else if (public_key_.empty()) {
+      report_.notes.push_back(fmt::format(
+          "{}: who signed it was not looked at, and anybody could have: give the signer's key "
+          "(--public-key), or let 'model_signing verify' look",
+          kSignatureFile));
+    }
+  }
+
   // The names under which replicas are stored.
   void tell_copies() {
     std::size_t copies = 0;
@@ -191,6 +220,7 @@ class GuardCheck {
   Checkpoint& checkpoint_;
   const Defects& lost_;
   const FamilyChoice& choice_;
+  const std::string& public_key_;
   Workers workers_;
   VerifyReport& report_;
   Defects defects_;
@@ -198,7 +228,7 @@ class GuardCheck {
 
 }  // namespace
 
-Status check_guards(Checkpoint& checkpoint, const Defects& lost, const ProofOptions& options,
+Status check_guards(Checkpoint& checkpoint, const Defects& lost, const VerifyOptions& options,
                     VerifyReport& report) {
   return GuardCheck(checkpoint, lost, options, report).run();
 }

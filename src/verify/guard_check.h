@@ -10,6 +10,6 @@ namespace shardwright {
 /// (`lost`) or have holes are left out: they were told. The catalog is located; afterwards it has
 /// the optimizer's states too.
 [[nodiscard]] Status check_guards(Checkpoint& checkpoint, const Defects& lost,
-                                  const ProofOptions& options, VerifyReport& report);
+                                  const VerifyOptions& options, VerifyReport& report);
 
 }  // namespace shardwright

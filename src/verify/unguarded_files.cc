@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "compare/digest_file.h"
 #include "compare/integrity_file.h"
+#include "compare/signature_file.h"
 #include "dcp/rank_metadata.h"
 
 namespace shardwright {
@@ -46,7 +47,9 @@ class UnguardedSearch {
   }
 
   [[nodiscard]] bool is_guarded(const std::string& path) const {
-    if (path == kDigestFile || path == kIntegrityFile || guarded_.contains(path)) return true;
+    if (path == kDigestFile || path == kIntegrityFile || path == kSignatureFile ||
+        guarded_.contains(path))
+      return true;
     const bool has_records = checkpoint_.location.traits.records != Records::kNone;
     return has_records && (path.ends_with(".pt") || path.ends_with(".pth") ||
                            path.ends_with(".bin") || path.ends_with(".distcp"));

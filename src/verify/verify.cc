@@ -151,7 +151,7 @@ class Verification {
     SW_TRY(check_index_total(checkpoint_, report_));
     SW_TRY(check_run(checkpoint_, path_, report_));
     if (!is_partial) SW_TRY(check_model(checkpoint_, options_.proof, report_));
-    SW_TRY(check_guards(checkpoint_, defects_, options_.proof, report_));
+    SW_TRY(check_guards(checkpoint_, defects_, options_, report_));
     tell_guards();
     if (!options_.against.empty()) SW_TRY(compare_digests());
     SW_TRY(checkpoint_.files->check_unchanged());

@@ -7,6 +7,7 @@ import pathlib
 import pickle
 import re
 import shutil
+import subprocess
 
 import numpy
 import pytest
@@ -257,6 +258,18 @@ def test_digests(tmp_path):
     found = shardwright.verify(tmp_path / "m").findings
     assert [finding.code for finding in found] == ["SW0315", "SW0315"]
     assert all("config.json" in finding.message for finding in found)
+
+
+def test_signatures(tmp_path):
+    private, public = tmp_path / "key.pem", tmp_path / "key.pub"
+    make = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", private]
+    subprocess.run(make, check=True)
+    subprocess.run(["openssl", "pkey", "-in", private, "-pubout", "-out", public], check=True)
+    shardwright.convert(LLAMA, tmp_path / "m", to="hf", sign=private)
+    assert any("was signed" in said for said in shardwright.verify(tmp_path / "m", public_key=public).checks)
+    (tmp_path / "m" / "model.sig").unlink()
+    (found,) = shardwright.verify(tmp_path / "m", public_key=public).findings
+    assert found.code == "SW0324"
 
 
 def test_schema_and_results_agree():

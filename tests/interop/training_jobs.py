@@ -178,6 +178,10 @@ def fail(root, where, how, is_async):
     dist_checkpointing.load(trained.state(), folder)
     assert trained.holds(before), "the checkpoint that was there is not what it was"
     spoil(trained)
+    if dist.get_rank() == 0:
+        # Of files that are no more, once it is replaced.
+        for name in ("shardwright-digests.jsonl", "integrity.json", "model.sig"):
+            pathlib.Path(folder, name).write_text("{}")
     save(trained, folder, strategy, is_async)
     dist_checkpointing.load(trained.state(), folder)
     assert trained.holds(after), "it was not replaced"

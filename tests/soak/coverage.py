@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "coverage"
 # What decodes bytes of files.
 FOLDERS = ("src/codec", "src/dcp")
-PROGRAMS = ("codec_test", "dcp_test", "fuzz_pickle", "fuzz_zip", "fuzz_safetensors", "fuzz_dcp_metadata")
+PROGRAMS = ("codec_test", "dcp_test", "format_test", "fuzz_pickle", "fuzz_zip", "fuzz_safetensors",
+            "fuzz_dcp_metadata")  # fmt: skip
 LEAST_LINES, LEAST_BRANCHES = 95.0, 85.0
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """R1, R3, R19, R20, R24: files made to do harm."""
+import base64
 import json
 import os
 import re
@@ -132,6 +133,17 @@ def hostile_places(bench, name):
         json.dumps({"algorithm": "sha256", "files": {name: "0" * 64}})
     )
     yield "integrity.json", root, listed
+    signed = root / "signed"
+    shutil.copytree(LLAMA, signed)
+    said = {
+        "_type": "https://in-toto.io/Statement/v1",
+        "predicateType": "https://model_signing/Digests/v0.1",
+        "subject": [{"name": name, "digest": {"sha256": "0" * 64}}],
+    }
+    payload = base64.b64encode(json.dumps(said).encode()).decode()
+    envelope = {"payloadType": "application/vnd.in-toto+json", "payload": payload}
+    (signed / "model.sig").write_text(json.dumps({"dsseEnvelope": envelope}))
+    yield "model.sig", root, signed
     run = root / "run"
     run.mkdir()
     (run / "latest_checkpointed_iteration.txt").write_text(name)

@@ -7,7 +7,7 @@ import shutil
 import time
 
 import writers
-from bench import LLAMA
+from bench import LLAMA, ROOT
 from row import Outcome
 
 FORMS = {"hf": [], "torch_dist": ["--tp", "2"], "legacy": ["--tp", "2"], "dcp": ["--shards", "2"]}
@@ -84,7 +84,8 @@ def measure_flips(bench):
 
 
 def measure_interop(bench):
-    """R16: Megatron's integrity.json, by its rules; model signing is not there."""
+    """R16: Megatron's integrity.json, by its rules; model.sig, by the published ones and, where it is
+    installed, by OpenSSF's own tool, both ways."""
     faults = []
     root = bench.fresh("integrity") / "run"
     writers.convert(bench, LLAMA, root, "torch_dist", "--tp", "2", "--digests", "--sha256")
@@ -97,8 +98,59 @@ def measure_interop(bench):
     for name, digest in document["files"].items():
         if hashlib.sha256((folder / name).read_bytes()).hexdigest() != digest:
             faults.append(f"{name} has another digest")
-    faults.append("OpenSSF model signing is neither written nor checked")
-    return Outcome(f"integrity.json of {len(files)} files is right; no model signing", faults)
+    said, is_whole, more = measure_signing(bench)
+    return Outcome(f"integrity.json of {len(files)} files is right; {said}", faults + more, not is_whole)
+
+
+SIGNER = ROOT / "build" / "venv-signing" / "bin" / "model_signing"
+
+
+def measure_signing(bench):
+    """What was done, whether all of it, and the faults."""
+    bench.need("openssl")
+    work = bench.fresh("signing")
+    key, public = work / "key.pem", work / "key.pub"
+    bench.run("openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key)
+    bench.run("openssl", "pkey", "-in", key, "-pubout", "-out", public)
+    faults = []
+
+    def expect(what, ran, status=0):
+        if (ran.status == 0) != (status == 0):
+            faults.append(f"{what}: status {ran.status}: {(ran.output + ran.messages)[-200:]}")
+
+    ours = []
+    for target, *words in (("hf",), ("torch_dist", "--tp", "2", "--sha256", "--digests"), ("legacy",)):
+        out = work / target
+        writers.convert(bench, LLAMA, out, target, "--sign", key, *words)
+        ours.append(next(out.glob("iter_*"), out))
+        checker = ROOT / "tests" / "cli" / "check_signature.py"
+        expect(f"{target} by the rules", bench.run("python3", checker, ours[-1], public))
+        expect(f"{target} by verify", bench.shardwright("verify", ours[-1], "--public-key", public))
+    if not SIGNER.exists():
+        return "model.sig by the published rules only: ./dev soak --write-docs fetches model_signing", False, faults
+    by_key = ("--public_key", public)
+    for folder in ours:
+        accepts = [SIGNER, "verify", "key", folder, "--signature", folder / "model.sig", *by_key]
+        expect(f"{folder.name} by model_signing", bench.run(*accepts))
+    theirs = work / "theirs"
+    shutil.copytree(LLAMA, theirs)
+    bench.run(SIGNER, "sign", "key", theirs, "--signature", theirs / "model.sig", "--private_key", key)
+    expect("theirs by verify", bench.shardwright("verify", theirs, "--public-key", public))
+    # Whatever is wrong, both say so.
+    wrong = {
+        "altered": lambda at: (at / "config.json").write_text("{}"),
+        "gone": lambda at: (at / "generation_config.json").unlink(),
+        "added": lambda at: (at / "more.txt").write_text("x"),
+    }
+    for what, spoil in wrong.items():
+        for source in (theirs, ours[0]):
+            spoilt = work / f"{source.name}-{what}"
+            shutil.copytree(source, spoilt)
+            spoil(spoilt)
+            refuses = [SIGNER, "verify", "key", spoilt, "--signature", spoilt / "model.sig", *by_key]
+            expect(f"{spoilt.name} by model_signing", bench.run(*refuses), 1)
+            expect(f"{spoilt.name} by verify", bench.shardwright("verify", spoilt, "--public-key", public), 1)
+    return f"model_signing and verify agree on {len(ours)} outputs of ours, 1 of its own and 6 spoilt ones", True, faults
 
 
 # The least of so many runs each, in turns: disks are not alike from one second to the next.

@@ -12,6 +12,8 @@ from ._exchange import pickled
 
 _METADATA = ".metadata"
 _DATA = re.compile(r"__\d+_(\d+)\.distcp")
+# What is said of a checkpoint's very files (`convert --digests`, `--sha256`, `--sign`).
+_GUARDS = ("shardwright-digests.jsonl", "integrity.json", "model.sig")
 
 
 def next_generation(folder):
@@ -47,7 +49,9 @@ class Publication:
         _sync(folder)
 
     def appear(self):
-        """The one step. Data files of what was there before go afterwards."""
+        """The one step. Data files of what was there before go afterwards, their digests before:
+        beside other files they would be wrong, and without them those are as whole as they were."""
+        _forget_guards(self._folder)
         os.replace(self._partial, os.path.join(self._folder, _METADATA))
         self.is_visible = True
         _sync(self._folder)
@@ -85,6 +89,14 @@ def _generation(name):
 
 def _generations(folder):
     return [_generation(name) for name in os.listdir(folder) if _DATA.fullmatch(name)]
+
+
+def _forget_guards(folder):
+    guards = [name for name in os.listdir(folder) if name in _GUARDS]
+    for name in guards:
+        os.unlink(os.path.join(folder, name))
+    if guards:
+        _sync(folder)
 
 
 def _sync_others(folder):

@@ -154,8 +154,8 @@ Result<std::vector<DirectoryEntry>> list_hf_artifacts(const Directory& directory
         std::any_of(kWeightEndings.begin(), kWeightEndings.end(),
                     [&](std::string_view ending) { return entry.name.ends_with(ending); });
     // Digests are of these very files: beside others they would be wrong.
-    const bool is_digests =
-        entry.name == "integrity.json" || entry.name == "shardwright-digests.jsonl";
+    const bool is_digests = entry.name == "integrity.json" ||
+                            entry.name == "shardwright-digests.jsonl" || entry.name == "model.sig";
     if (entry.is_directory || is_weight || is_digests || entry.name.starts_with(".")) continue;
     if (entry.problem) {
       SW_TRY(defects.report(std::unexpected(*std::move(entry.problem))));

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/listed_digests.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "codec/sha256.h"
+#include "exec/threads.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+
+Status compare_with_listed(std::span<const ListedDigest> list, std::string_view list_name,
+                           const ListedDigest& wanted, const std::string& found) {
+  if (found == wanted.digest) return {};
+  const auto other = std::ranges::find(list, found, &ListedDigest::digest);
+  const std::string why = other != list.end()
+                              ? fmt::format("it is {}, under another name", printable(other->file))
+                              : std::string("it was altered, or is of another save; restore it");
+  return fail(Code::kDigestMismatch, "{}: found SHA-256 {}, expected {} as {} says; {}",
+              printable(wanted.file), found, printable(wanted.digest), list_name, why);
+}
+
+}  // namespace
+
+Result<std::string> sha256_of(const Directory& directory, const std::string& path) {
+  const std::unique_ptr<ReadableFile> file = SW_TRY(directory.open(path));
+  std::vector<std::byte> block(
+      static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), kBlockBytes)));
+  Sha256 hash;
+  for (std::uint64_t done = 0; done < file->size();) {
+    const std::uint64_t step = std::min<std::uint64_t>(block.size(), file->size() - done);
+    const auto bytes = std::span(block).first(static_cast<std::size_t>(step));
+    SW_TRY(file->read_at(done, bytes));
+    hash.update(bytes);
+    done += step;
+  }
+  return hash.finish();
+}
+
+Result<std::vector<ListedDigest>> digests_of(const Directory& directory,
+                                             std::span<const std::string> files, int threads) {
+  std::vector<ListedDigest> listed;
+  for (const std::string& file : files) listed.push_back({file, ""});
+  std::atomic<std::size_t> next{0};
+  const auto work = [&]() -> Status {
+    for (std::size_t i = next++; i < listed.size(); i = next++) {
+      listed[i].digest = SW_TRY(sha256_of(directory, listed[i].file));
+    }
+    return {};
+  };
+  SW_TRY(run_on_threads(threads, [&] { next = listed.size(); }, work));
+  return listed;
+}
+
+std::string digested_folder(std::span<const std::string> files) {
+  for (const std::string& file : files) {
+    const std::string folder = file.substr(0, file.find('/') + 1);
+    if (folder.starts_with("iter_") || folder == "release/") return folder;
+  }
+  return "";
+}
+
+Result<ListedChecked> check_listed(const Directory& directory, std::span<const ListedDigest> list,
+                                   std::string_view list_name, const Workers& workers,
+                                   Defects& defects) {
+  std::vector<std::uint64_t> bytes;
+  for (const ListedDigest& one : list) {
+    const auto version = directory.version(one.file);
+    bytes.push_back(version ? version->size_bytes : 0);
+  }
+  const auto make_worker = [&]() -> JobWorker {
+    return [&](std::size_t job) -> Result<JobResult> {
+      const ListedDigest& wanted = list[job];
+      const auto found = sha256_of(directory, wanted.file);
+      return result_of(found ? compare_with_listed(list, list_name, wanted, *found)
+                             : Status(std::unexpected(Error(found.error()).within(list_name))),
+                       defects);
+    };
+  };
+  const auto results = SW_TRY(run_jobs({"comparing digests", bytes}, workers, make_worker));
+  ListedChecked checked;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Status status = SW_TRY(status_in(results[i]));
+    checked.right += status ? 1 : 0;
+    checked.guarded.insert(list[i].file);
+    SW_TRY(defects.report(std::move(status)));
+  }
+  return checked;
+}
+
+Status write_guard_file(Directory& directory, const GuardFile& file) {
+  const auto made = SW_TRY(directory.create(file.path, file.text.size()));
+  SW_TRY(made->write_at(0, std::as_bytes(std::span(file.text))));
+  return made->sync();
+}
+
+}  // namespace shardwright
