@@ -75,7 +75,7 @@ std::size_t bytes_of_chunk(const Catalog& catalog, ChunkNumber number) {
 
 TEST(ChunkReader, GivesTheElementsOfEachChunkHoweverTheyAreStored) {
   for (const char* folder : {"noncontiguous", "fsdp2_uneven", "safetensors_items", "zstd_twice",
-                             "optimizer", "fsdp2_tp2_uneven"}) {
+                             "views", "optimizer", "fsdp2_tp2_uneven"}) {
     const LoadCatalog load = catalog_of(folder);
     const Catalog& catalog = load.catalog();
     const auto truth = truth_of(folder);

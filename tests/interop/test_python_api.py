@@ -266,7 +266,8 @@ def test_signatures(tmp_path):
     subprocess.run(make, check=True)
     subprocess.run(["openssl", "pkey", "-in", private, "-pubout", "-out", public], check=True)
     shardwright.convert(LLAMA, tmp_path / "m", to="hf", sign=private)
-    assert any("was signed" in said for said in shardwright.verify(tmp_path / "m", public_key=public).checks)
+    checks = shardwright.verify(tmp_path / "m", public_key=public).checks
+    assert any("was signed" in said for said in checks)
     (tmp_path / "m" / "model.sig").unlink()
     (found,) = shardwright.verify(tmp_path / "m", public_key=public).findings
     assert found.code == "SW0324"
