@@ -38,6 +38,13 @@ class ReadableFile {
   [[nodiscard]] virtual const std::string& name() const = 0;
   /// What it was when it was opened.
   [[nodiscard]] virtual FileVersion version() const { return {.size_bytes = size()}; }
+  /// How much of [offset, offset+length) is in the page cache; nothing where that is not told.
+  [[nodiscard]] virtual std::optional<std::uint64_t> cached_bytes(std::uint64_t /*offset*/,
+                                                                  std::uint64_t /*length*/) const {
+    return std::nullopt;
+  }
+  /// Lets the page cache forget [offset, offset+length), for everybody. Only a hint.
+  virtual void give_back(std::uint64_t /*offset*/, std::uint64_t /*length*/) const {}
 };
 
 /// A new file of known size. write_at is safe for concurrent use; the others are not.

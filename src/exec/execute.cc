@@ -284,6 +284,7 @@ Status frame_finished(const PieceList& pieces, const FinishedPieces& finished,
 Status execute_pieces(const Plan& plan, const PieceList& pieces, SourceFiles& files,
                       TargetFiles& target, const TargetFraming& framing, PieceQueue& queue,
                       const ExecuteOptions& options) {
+  const LastReading last(files);
   Run run(plan, pieces, files, target, framing, queue, options);
   const auto report_progress = [&] {
     if (options.on_progress) options.on_progress({run.bytes_done(), pieces.total_bytes()});

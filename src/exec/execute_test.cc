@@ -12,6 +12,7 @@
 #include "codec/torch_item.h"
 #include "codec/torch_layout.h"
 #include "io/memory_directory.h"
+#include "io/recording_directory.h"
 
 namespace shardwright {
 namespace {
@@ -210,7 +211,9 @@ TEST(ExecuteArchives, AreWhole) {
   ASSERT_TRUE(put(source, "source", std::as_bytes(std::span(values))));
   for (const int threads : {1, 3}) {
     MemoryDirectory target("target");
-    SourceFiles files(source, plan.source.files, 8);
+    const RecordingDirectory read(source);
+    SourceFiles files(read, plan.source.files, 8);
+    files.judge_memory_by([] { return true; });
     ExecuteOptions options;
     options.threads = threads;
     options.buffer_bytes = 1;  // the least buffers there are: several tiles
@@ -221,6 +224,7 @@ TEST(ExecuteArchives, AreWhole) {
     ASSERT_TRUE(execute(plan, files, target, options));
     EXPECT_EQ(told, kRows * kColumns * 2 + 2 * kRows * 2) << "replicas are written, too";
     EXPECT_EQ(files.bytes_read(), values.size() * 2) << "each byte once";
+    EXPECT_EQ(read.records().at("source").given_back.size(), 1U) << "nobody else had read it";
     for (const std::uint32_t rank : {0U, 1U}) {
       const std::int64_t first = kColumns / 2 * static_cast<std::int64_t>(rank);
       std::vector<std::uint16_t> weight;

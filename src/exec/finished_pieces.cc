@@ -51,6 +51,7 @@ Result<std::uint64_t> check_finished(const Plan& plan, const PieceList& pieces,
                                      const Directory& target, int threads, FinishedPieces& finished,
                                      const ReadWatch& watch) {
   SourceFiles files(target, plan.target.files, kOpenLimit);
+  const LastReading last(files);
   std::atomic<std::uint32_t> next{0};
   std::atomic<std::uint64_t> kept{0};
   std::atomic<std::uint64_t> read{0};

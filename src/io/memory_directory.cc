@@ -32,6 +32,11 @@ class MemoryReadableFile final : public ReadableFile {
     if (!buffer.empty()) std::memcpy(buffer.data(), bytes_->data() + offset, buffer.size());
     return {};
   }
+  // What is here lies in no page cache.
+  std::optional<std::uint64_t> cached_bytes(std::uint64_t /*offset*/,
+                                            std::uint64_t /*length*/) const override {
+    return 0;
+  }
 
  private:
   std::string name_;

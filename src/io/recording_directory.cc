@@ -35,6 +35,14 @@ class RecordedReadableFile final : public ReadableFile {
     entry_.note([&](FileRecord& file) { file.reads.push_back({offset, buffer.size()}); });
     return {};
   }
+  std::optional<std::uint64_t> cached_bytes(std::uint64_t offset,
+                                            std::uint64_t length) const override {
+    return inner_->cached_bytes(offset, length);
+  }
+  void give_back(std::uint64_t offset, std::uint64_t length) const override {
+    inner_->give_back(offset, length);
+    entry_.note([&](FileRecord& file) { file.given_back.push_back({offset, length}); });
+  }
 
  private:
   std::unique_ptr<ReadableFile> inner_;

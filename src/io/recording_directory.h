@@ -18,8 +18,9 @@ struct FileRecord {
   int opens = 0;
   int creates = 0;
   int syncs = 0;
-  std::vector<ByteRange> reads;   ///< in call order; successful ones only
-  std::vector<ByteRange> writes;  ///< likewise; gathered pieces count as one write
+  std::vector<ByteRange> reads;       ///< in call order; successful ones only
+  std::vector<ByteRange> writes;      ///< likewise; gathered pieces count as one write
+  std::vector<ByteRange> given_back;  ///< of the page cache
 };
 
 /// Passes everything on to another directory and keeps a record of it: tests prove with it that

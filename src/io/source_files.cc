@@ -14,19 +14,26 @@ constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
 
 class SourceFiles::CountedFile final : public ReadableFile {
  public:
-  CountedFile(std::unique_ptr<ReadableFile> file, std::atomic<std::uint64_t>& bytes_read)
-      : file_(std::move(file)), bytes_read_(&bytes_read) {}
+  CountedFile(std::unique_ptr<ReadableFile> file, SourceFiles& files,
+              std::shared_ptr<ReadPages> pages)
+      : file_(std::move(file)), files_(&files), pages_(std::move(pages)) {}
   [[nodiscard]] std::uint64_t size() const override { return file_->size(); }
   [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
-    *bytes_read_ += buffer.size();
-    return file_->read_at(offset, buffer);
+    files_->bytes_read_ += buffer.size();
+    SW_TRY(file_->read_at(offset, buffer));
+    if (files_->last_readings_ > 0 && pages_ != nullptr) pages_->add(*file_, offset, buffer.size());
+    return {};
   }
   [[nodiscard]] const std::string& name() const override { return file_->name(); }
   [[nodiscard]] FileVersion version() const override { return file_->version(); }
+  void end_reading() const {
+    if (pages_ != nullptr) pages_->finish(*file_);
+  }
 
  private:
   std::unique_ptr<ReadableFile> file_;
-  std::atomic<std::uint64_t>* bytes_read_;
+  SourceFiles* files_;
+  std::shared_ptr<ReadPages> pages_;  // null: of a file that is none in a directory
 };
 
 SourceFiles::SourceFiles(const Directory& directory, std::vector<std::string> paths,
@@ -53,7 +60,7 @@ std::uint32_t SourceFiles::add(std::shared_ptr<const Directory> directory, std::
 std::uint32_t SourceFiles::add(std::unique_ptr<ReadableFile> file) {
   const std::uint32_t number = add(file->name());
   const std::scoped_lock lock(mutex_);
-  slots_[number].file = std::make_shared<CountedFile>(std::move(file), bytes_read_);
+  slots_[number].file = std::make_shared<CountedFile>(std::move(file), *this, nullptr);
   slots_[number].stays_open = true;
   return number;
 }
@@ -95,7 +102,9 @@ Result<std::shared_ptr<const ReadableFile>> SourceFiles::get(std::uint32_t file)
   if (slot.file) return slot.file;
   if (open_count_ >= open_limit_) close_oldest();
   const Directory& directory = slot.directory ? *slot.directory : *directory_;
-  slot.file = std::make_shared<CountedFile>(SW_TRY(directory.open(paths_[file])), bytes_read_);
+  std::unique_ptr<ReadableFile> opened = SW_TRY(directory.open(paths_[file]));
+  if (slot.pages == nullptr) slot.pages = std::make_shared<ReadPages>(*opened, is_memory_short_);
+  slot.file = std::make_shared<CountedFile>(std::move(opened), *this, slot.pages);
   ++opens_;
   ++open_count_;
   return slot.file;
@@ -147,6 +156,22 @@ Status SourceFiles::check_unchanged() const {
   for (const Directory* directory : directories) SW_TRY(directory->check_unchanged());
   for (const Others& others : others_) SW_TRY(others.files->check_unchanged());
   return {};
+}
+
+void SourceFiles::begin_last_reading() {
+  ++last_readings_;
+  for (const Others& others : others_) others.files->begin_last_reading();
+}
+
+void SourceFiles::end_last_reading() {
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const Slot& slot : slots_) {
+      if (slot.file) slot.file->end_reading();
+    }
+  }
+  --last_readings_;
+  for (const Others& others : others_) others.files->end_last_reading();
 }
 
 void SourceFiles::expect_nothing() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "io/read_pages.h"
 #include "io/record_checks.h"
 #include "shardwright/storage.h"
 
@@ -45,6 +46,10 @@ class SourceFiles {
   [[nodiscard]] Status read_at(std::uint32_t file, std::uint64_t offset,
                                std::span<std::byte> buffer);
 
+  /// How it is found out whether memory is short; is_memory_short otherwise. Call it before
+  /// anything is opened.
+  void judge_memory_by(bool (*is_short)()) { is_memory_short_ = is_short; }
+
   /// Makes the CRC-32 of a record known, before its bytes are read.
   void expect(const GuardedRecord& record) { checks_.expect(record); }
   /// Forgets all of them, because whatever they guard was checked otherwise.
@@ -59,10 +64,12 @@ class SourceFiles {
   [[nodiscard]] std::uint64_t bytes_read() const;
 
  private:
+  friend class LastReading;
   class CountedFile;
   struct Slot {
-    std::shared_ptr<const ReadableFile> file;
+    std::shared_ptr<const CountedFile> file;
     std::shared_ptr<const Directory> directory;  // null: that of all others
+    std::shared_ptr<ReadPages> pages;            // null: never opened
     std::uint64_t last_use = 0;
     bool stays_open = false;
   };
@@ -73,6 +80,8 @@ class SourceFiles {
     std::shared_ptr<SourceFiles> files;
   };
 
+  void begin_last_reading();
+  void end_last_reading();
   void close_oldest();
   // Whose the file is, where it is another's; `file` becomes its number there.
   [[nodiscard]] SourceFiles* owner_of(std::uint32_t& file) const;
@@ -86,8 +95,23 @@ class SourceFiles {
   std::size_t open_count_ = 0;
   std::uint64_t tick_ = 0;
   std::atomic<std::uint64_t> opens_{0};
+  std::atomic<int> last_readings_{0};
+  bool (*is_memory_short_)() = is_memory_short;
   mutable std::atomic<std::uint64_t> bytes_read_{0};
   RecordChecks checks_;
+};
+
+/// While one lives, everything is read for the last time, as far as its maker knows: what reading
+/// brings into the page cache needs not stay there, see ReadPages.
+class LastReading {
+ public:
+  explicit LastReading(SourceFiles& files) : files_(files) { files_.begin_last_reading(); }
+  ~LastReading() { files_.end_last_reading(); }
+  LastReading(const LastReading&) = delete;
+  LastReading& operator=(const LastReading&) = delete;
+
+ private:
+  SourceFiles& files_;
 };
 
 }  // namespace shardwright

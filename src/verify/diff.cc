@@ -51,6 +51,8 @@ class Comparison {
         tile_bytes_(workload_.buffer_bytes(4)) {}
 
   Result<DiffReport> run() {
+    const LastReading last_of_left(*left_.checkpoint.files);
+    const LastReading last_of_right(*right_.checkpoint.files);
     match();
     make_jobs();
     const Lowering of_left(left_.plan);

@@ -61,6 +61,7 @@ bool is_about_family(Code code) {
 
 Result<HashReport> hash_view(const View& view, const ProofOptions& options) {
   const std::vector<StoredTensor>& tensors = view.plan.target.tensors;
+  const LastReading last(*view.checkpoint.files);
   const HashOrder order = order_of(view);
   const Lowering lowering(view.plan);
   Workload workload(options, bytes_of(view));
