@@ -18,7 +18,6 @@ import pathlib
 import platform
 import statistics
 import sys
-import time
 
 import checkpoints
 import timing
@@ -77,16 +76,6 @@ class Sources:
         timing.run([self.binary, "convert", str(self.work / "hf"), str(self.work / name), *flags])
 
 
-def durable(command, target):
-    """Seconds until what a command wrote is on the device, and its run."""
-    timing.remove(target)
-    timing.settle()
-    start = time.perf_counter()
-    run = timing.run(command)
-    timing.run(["sync", "-f", target])
-    return time.perf_counter() - start, run
-
-
 class Comparison:
     def __init__(self, arguments, sources):
         self.arguments, self.sources = arguments, sources
@@ -111,8 +100,8 @@ class Comparison:
         for turn in range(self.arguments.runs):
             order = list(commands) if turn % 2 == 0 else list(commands)[::-1]
             for who in order:
-                taken, run = durable(*commands[who])
-                seconds[who].append(taken)
+                run = timing.durable(*commands[who])
+                seconds[who].append(run.seconds)
                 peaks[who] = max(peaks[who], run.peak_bytes)
         self._check(task, commands)
         for _, target in commands.values():

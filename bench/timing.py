@@ -26,10 +26,12 @@ class Failed(Exception):
 
 
 class Run:
-    """One command that ended well: seconds, peak memory in bytes, standard output."""
+    """One command that ended well: seconds, those of the processors, peak memory in bytes, standard
+    output."""
 
-    def __init__(self, seconds, peak_bytes, output):
+    def __init__(self, seconds, cpu_seconds, peak_bytes, output):
         self.seconds = seconds
+        self.cpu_seconds = cpu_seconds
         self.peak_bytes = peak_bytes
         self.output = output
 
@@ -54,7 +56,8 @@ def run(command):
                 reason = f"{signal.Signals(-child.returncode).name} {reason}"
             raise Failed(f"{' '.join(command)}: exit {child.returncode}: {reason}")
         out.seek(0)
-        return Run(seconds, usage.ru_maxrss * 1024, out.read().decode(errors="replace"))
+        cpu = usage.ru_utime + usage.ru_stime
+        return Run(seconds, cpu, usage.ru_maxrss * 1024, out.read().decode(errors="replace"))
 
 
 def remove(path):
@@ -80,6 +83,23 @@ def warm(folder):
         warm_file(path)
 
 
+def make_cold(folder):
+    """Gives the cached pages of every file of a folder back, and of no other. They must be clean."""
+    for path in files_below(folder):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fdatasync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def cached_bytes(folder):
+    """What of a folder's files is in the page cache, to the page."""
+    command = ["fincore", "--bytes", "--noheadings", "--output", "RES", *files_below(folder)]
+    return sum(int(line) for line in run(command).output.split())
+
+
 def settle():
     """Nothing that was written before may be written during what is timed next."""
     os.sync()
@@ -101,6 +121,18 @@ def timed_command(command, target):
     remove(target)
     settle()
     return run(command)
+
+
+def durable(command, target):
+    """Seconds until what a command wrote is on the device; its processor time with that of
+    `sync -f`, and its peak memory."""
+    remove(target)
+    settle()
+    start = time.perf_counter()
+    done = run(command)
+    synced = run(["sync", "-f", target])
+    seconds = time.perf_counter() - start
+    return Run(seconds, done.cpu_seconds + synced.cpu_seconds, done.peak_bytes, done.output)
 
 
 def spread(values):
