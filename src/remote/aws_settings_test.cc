@@ -19,7 +19,7 @@ Variables variables_of(Environment environment) {
 }
 
 constexpr const char* kCredentials =
-    "[default]\naws_access_key_id=D\naws_secret_access_key=DS\n"
+    "[default]\naws_access_key_id=D\naws_secret_access_key=DS\naws_session_token=DT\n"
     "[lab]\naws_access_key_id = L\naws_secret_access_key = LS=\naws_session_token = LT\n";
 constexpr const char* kConfig =
     "[default]\nregion = here\n[profile lab]\nregion = there\nendpoint_url = https://lab\n";
@@ -62,7 +62,7 @@ TEST(AwsSettings, OfAProfileAreTakenTogether) {
   home.put(".aws/config", kConfig);
   Environment environment = {{"HOME", home.path()}};
   const AwsSettings plain = find_aws_settings(variables_of(environment)).value();
-  EXPECT_EQ(plain.key_id + plain.secret + plain.session_token, "DDS");
+  EXPECT_EQ(plain.key_id + plain.secret + plain.session_token, "DDSDT");
   EXPECT_EQ(plain.region, "here");
   EXPECT_EQ(plain.endpoint, "");
   environment["AWS_PROFILE"] = "lab";

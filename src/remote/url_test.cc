@@ -33,6 +33,12 @@ TEST(Url, RefusesWhatIsNoAddressAndRepeatsNoSecret) {
   }
 }
 
+TEST(Url, SaysWhereNamesAndPasswordsGo) {
+  const auto refused = parse_url("https://user:sEcReT@h/x");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("~/.netrc"));
+}
+
 TEST(Url, OfSecretsIsShownWithoutThem) {
   const std::array cases = {
       std::pair{"https://h/x?token=1", "https://h/x"},
