@@ -21,6 +21,7 @@ multiprocessing.get_context = torch.multiprocessing.get_context = lambda *_: _fo
 if not hasattr(typing, "override"):
     typing.override = lambda function: function
 
+import gloo_device  # noqa: E402
 import cpu_shims  # noqa: E402,F401  patches torch.cuda before Megatron looks at it
 from megatron.core import dist_checkpointing, parallel_state  # noqa: E402
 from megatron.core.dist_checkpointing.mapping import (  # noqa: E402
@@ -36,6 +37,7 @@ from megatron.core.transformer.transformer_config import TransformerConfig  # no
 
 def start(rank=0, world=1, *, store, **sizes):
     """Joins the job of `world` processes that meet at the file `store`."""
+    gloo_device.share()
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world)
     join(**sizes)
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one rank of a Megatron job does: saves a golden family's weights, or loads them and compares."""
+import os
+
 import checkpoints
 import megatron_cpu
 
@@ -36,3 +38,15 @@ def load_legacy(family, folder, spec, strict, sizes):
 
 def fail_on_rank(rank):
     assert megatron_cpu.dist.get_rank() != rank, "as it was asked to"
+
+
+def make_groups(count):
+    """Gloo's groups have two threads each that work, and none of their own that looks for messages."""
+    dist = megatron_cpu.dist
+    before = len(os.listdir("/proc/self/task"))
+    groups = [dist.new_group() for _ in range(count)]
+    assert len(os.listdir("/proc/self/task")) - before == 2 * count
+    for group in groups:
+        told = [None, None]
+        dist.all_gather_object(told, dist.get_rank(), group=group)
+        assert told == [0, 1]

@@ -93,6 +93,7 @@ def serve(module):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what importing prints is no answer
     functions = importlib.import_module(module)
+    importlib.import_module("gloo_device").share()
     gc.freeze()  # what was imported is no garbage: nobody need look at it, or copy its pages
     for line in sys.stdin:
         job = json.loads(line)

@@ -56,3 +56,7 @@ def test_a_rank_that_fails_fails_the_test(ranks):
     with pytest.raises(AssertionError, match=r"ranks \[.*1\] failed:\n(.|\n)*as it was asked to"):
         ranks("megatron_worker", "fail_on_rank", 2, rank=1)
     ranks("megatron_worker", "fail_on_rank", 2, rank=2)  # the process is not worn out by that
+
+
+def test_groups_share_what_looks_for_messages(ranks):
+    ranks("megatron_worker", "make_groups", 2, count=4)
