@@ -14,6 +14,9 @@
 namespace shardwright {
 namespace {
 
+// The last norm of BERT's layers, and of those of T5 that read.
+constexpr std::string_view kEncoderNorm = "encoder.final_layernorm";
+
 // The module of a parameter. Norms that are fused into a linear, or only named as if they were,
 // tell nothing: the linear's own weight does.
 std::string_view module_of(std::string_view name) {
@@ -53,9 +56,12 @@ bool has_extra_state(std::string_view module, ModuleSpec spec) {
   const std::string_view leaf = module.substr(module.rfind('.') + 1);
   if (leaf == "linear_1" || leaf == "linear_2") return false;  // of a projector that is HF's own
   if (leaf.starts_with("linear_") || leaf == "eh_proj") return true;
+  if (module == "lm_head.output_layer") return true;  // T5's
   if (module.ends_with("multi_modal_projector.proj")) return true;
   // The block's last norm is Transformer Engine's wherever that is installed.
-  if (spec == ModuleSpec::kLocal) return module.ends_with("decoder.final_layernorm");
+  if (spec == ModuleSpec::kLocal) {
+    return module.ends_with("decoder.final_layernorm") || module == kEncoderNorm;
+  }
   if (leaf.ends_with("layernorm")) return true;
   constexpr std::array<std::string_view, 8> kOthers = {
       "enorm",    "hnorm",    "final_norm", "in_proj",
@@ -86,6 +92,8 @@ std::vector<std::string> extra_state_names(std::span<const TensorDesc> tensors, 
     if (module.ends_with(kHybridNorm)) {
       const std::string model(module.substr(0, module.size() - kHybridNorm.size()));
       append_shards(model + "output_layer", {}, seen, names);
+    } else if (module == kEncoderNorm) {
+      append_shards("output_layer", {}, seen, names);
     }
   }
   return names;

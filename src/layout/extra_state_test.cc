@@ -59,6 +59,19 @@ TEST(ExtraState, OfTheOutputLayerIsAskedForByHybridModels) {
                                       "output_layer._extra_state/shard_0_1"}));
 }
 
+TEST(ExtraState, OfModelsThatRead) {
+  const std::vector<TensorDesc> bert{{"encoder.final_layernorm.weight", DType::kBF16, {4}},
+                                     {"lm_head.dense.weight", DType::kBF16, {4, 4}},
+                                     {"output_layer.bias", DType::kBF16, {8}}};
+  const std::vector<std::string> ends{"encoder.final_layernorm._extra_state/shard_0_1",
+                                      "output_layer._extra_state/shard_0_1"};
+  EXPECT_EQ(extra_state_names(bert, ModuleSpec::kLocal), ends);
+  EXPECT_EQ(extra_state_names(bert, ModuleSpec::kTransformerEngine), ends);
+  const std::vector<TensorDesc> t5{{"lm_head.output_layer.weight", DType::kBF16, {8, 4}}};
+  EXPECT_EQ(extra_state_names(t5, ModuleSpec::kLocal),
+            (std::vector<std::string>{"lm_head.output_layer._extra_state/shard_0_1"}));
+}
+
 TEST(ExtraState, OfMixersAndVisionTowers) {
   const std::vector<TensorDesc> tensors{
       {"decoder.layers.0.mixer.in_proj.weight.z", DType::kBF16, {4, 4}},

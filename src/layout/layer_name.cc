@@ -16,6 +16,9 @@ namespace {
 // What lists of modules are called that torch_dist stacks.
 constexpr std::array<std::string_view, 2> kLists = {"layers.", "deepstack_merger_list."};
 
+// BERT's layers, and those of T5 that read. Towers have theirs behind a name of their own.
+constexpr std::string_view kEncoderLayers = "encoder.layers";
+
 // The end of the first list's name, or npos.
 std::size_t end_of_stack(std::string_view name) {
   std::size_t first = std::string_view::npos;
@@ -27,6 +30,12 @@ std::size_t end_of_stack(std::string_view name) {
     if (at != std::string_view::npos) first = std::min(first, at + list.size() - 1);
   }
   return first;
+}
+
+// The name of a tensor, or what the name of its optimizer state says of it.
+std::string_view of_model(std::string_view name) {
+  const std::optional<StateName> state = split_state_name(name);
+  return state ? state->tensor : name;
 }
 
 }  // namespace
@@ -53,13 +62,14 @@ std::string_view kind_of_layer(std::string_view rest) {
 }
 
 bool is_stackable(std::string_view stack) {
-  return stack.ends_with("decoder.layers") || stack.ends_with("deepstack_merger_list");
+  return of_model(stack) == kEncoderLayers || stack.ends_with("decoder.layers") ||
+         stack.ends_with("deepstack_merger_list");
 }
 
 bool is_main_stack(std::string_view stack) {
-  if (const std::optional<StateName> state = split_state_name(stack)) stack = state->tensor;
-  stack = unwrapped(stack);
-  return stack == "decoder.layers" || stack == "language_model.decoder.layers";
+  stack = unwrapped(of_model(stack));
+  return stack == "decoder.layers" || stack == "language_model.decoder.layers" ||
+         stack == kEncoderLayers;
 }
 
 bool is_in_foreign_tower(std::string_view name) {
@@ -72,6 +82,13 @@ bool is_in_foreign_tower(std::string_view name) {
   if (inner != name && inner.starts_with("audio_model.")) return true;
   return std::ranges::any_of(kTowers,
                              [&](std::string_view tower) { return inner.starts_with(tower); });
+}
+
+bool is_behind_encoder(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kEnds = {"encoder.final_", "lm_head.", "pooler.",
+                                                     "binary_head."};
+  const std::string_view own = of_model(name);
+  return std::ranges::any_of(kEnds, [&](std::string_view end) { return own.starts_with(end); });
 }
 
 bool is_prediction_layer(std::string_view name) {

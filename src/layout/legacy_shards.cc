@@ -38,7 +38,7 @@ bool belongs(const TensorDesc& tensor, const StageContents& stage) {
   const std::string_view name = tensor.name;
   const bool is_end = name.find("decoder.final_") != std::string_view::npos ||
                       name.find("output_layer.") != std::string_view::npos ||
-                      is_prediction_layer(name);
+                      is_behind_encoder(name) || is_prediction_layer(name);
   if (is_end) return stage.has_end;
   return name.find("embedding.") != std::string_view::npos ? stage.has_embedding : stage.has_rest;
 }

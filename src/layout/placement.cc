@@ -85,7 +85,8 @@ std::int64_t Placement::stage_of(std::string_view name, std::int64_t layer) cons
     return 0;  // vision towers live on the first stage
   }
   const bool at_end = name.find("output_layer.") != std::string_view::npos ||
-                      name.find("decoder.final_") != std::string_view::npos;
+                      name.find("decoder.final_") != std::string_view::npos ||
+                      is_behind_encoder(name);
   return at_end ? config_.pipeline - 1 : 0;
 }
 

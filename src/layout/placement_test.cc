@@ -103,6 +103,14 @@ TEST(ShardRule, KnowsColumnRowExpertAndReplicated) {
     EXPECT_EQ(shard_rule(attention + part + ".weight", 2, false).axis, 0) << part;
   }
   EXPECT_EQ(shard_rule(attention + "o_proj.weight", 2, false).axis, 1);
+  const std::string across = "decoder.layers.0.cross_attention.";
+  for (const char* part : {"linear_q", "linear_kv"}) {
+    EXPECT_EQ(shard_rule(across + part + ".weight", 2, false).axis, 0) << part;
+    EXPECT_EQ(shard_rule(across + part + ".bias", 1, false).axis, 0) << part;
+  }
+  EXPECT_EQ(shard_rule("double_blocks.0.self_attention.added_linear_qkv.bias", 1, false).axis, 0);
+  EXPECT_EQ(shard_rule("double_blocks.0.self_attention.added_linear_proj.weight", 2, false).axis,
+            1);
   for (const char* part : {"q_a_proj", "kv_a_proj_with_mqa", "f_a_proj", "g_a_proj"}) {
     EXPECT_EQ(shard_rule(attention + part + ".weight", 2, false).axis, -1) << part;
   }
@@ -230,6 +238,23 @@ TEST(Placement, PutsEndsAndObjectsOnTheirStages) {
   EXPECT_EQ(placement.rank_of_object("decoder.final_layernorm._extra_state/shard_0_1"), 2);
 }
 
+TEST(Placement, PutsTheEndsOfAnEncoderBehindItsLayers) {
+  const std::vector<TensorDesc> tensors{
+      {"embedding.tokentype_embeddings.weight", DType::kBF16, {2, 4}},
+      {"encoder.layers.self_attention.linear_proj.weight", DType::kBF16, {2, 4, 4}},
+      {"encoder.final_layernorm.weight", DType::kBF16, {4}},
+      {"lm_head.dense.weight", DType::kBF16, {4, 4}},
+      {"pooler.dense.weight", DType::kBF16, {4, 4}},
+      {"optimizer.state.exp_avg.binary_head.weight", DType::kF32, {2, 4}}};
+  const Placement placement = Placement::make(tensors, {.pipeline = 2}).value();
+  EXPECT_EQ(placement.layers(), 2);
+  EXPECT_EQ(placement.place(tensors[0]).value()[0].owner, 0);
+  EXPECT_EQ(placement.place(tensors[1]).value()[1].owner, 1);
+  for (std::size_t i = 2; i < tensors.size(); ++i) {
+    EXPECT_EQ(placement.place(tensors[i]).value()[0].owner, 1) << tensors[i].name;
+  }
+}
+
 TEST(LayerName, KnowsEveryListThatIsStacked) {
   const auto merger =
       split_layer_name("vision_model.decoder.deepstack_merger_list.linear_fc1.bias");
@@ -247,6 +272,9 @@ TEST(LayerName, KnowsEveryListThatIsStacked) {
   EXPECT_FALSE(is_main_stack("vision_model.decoder.layers"));
   EXPECT_FALSE(is_main_stack("optimizer.state.param.vision_model.decoder.layers"));
   EXPECT_FALSE(is_main_stack("optimizer.state.param"));
+  EXPECT_TRUE(is_main_stack("encoder.layers")) << "BERT's";
+  EXPECT_TRUE(is_stackable("optimizer.state.exp_avg.encoder.layers"));
+  EXPECT_FALSE(is_main_stack("sound_model.encoder.layers"));
 }
 
 std::vector<std::string> placed(const Placement& placement, const TensorDesc& tensor) {

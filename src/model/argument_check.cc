@@ -44,7 +44,12 @@ void check_layers(const LanguageTensors& model, StatedArguments& stated) {
 
 void check_width(const LanguageTensors& model, StatedArguments& stated) {
   const Number hidden = stated.number({"hidden_size"});
-  if (const TensorDesc* const table = embedding_of(model)) {
+  // Embeddings may be narrower than the layers, and are projected then.
+  const TensorDesc* const projection = model.outside("decoder.project_in.weight");
+  const TensorDesc* const table = embedding_of(model);
+  if (projection != nullptr && projection->shape.size() == 2) {
+    stated.expect("hidden_size", hidden, projection->shape[0], *projection);
+  } else if (table != nullptr) {
     stated.expect("hidden_size", hidden, table->shape[1], *table);
   }
   for (const std::string_view name :

@@ -21,6 +21,10 @@ LanguageTensors::LanguageTensors(std::span<const TensorDesc> canonical) {
   for (const TensorDesc& tensor : canonical) {
     if (language.empty()) language = language_prefix(tensor.name);
   }
+  // Of a model that reads and writes, the layers that write: arguments count the others apart.
+  const bool writes = std::ranges::any_of(canonical, [](const TensorDesc& tensor) {
+    return tensor.name.starts_with("decoder.layers.");
+  });
   for (const TensorDesc& tensor : canonical) {
     std::string_view name = tensor.name;
     if (!name.starts_with(language)) continue;
@@ -28,6 +32,8 @@ LanguageTensors::LanguageTensors(std::span<const TensorDesc> canonical) {
     const std::optional<LayerName> layer = split_layer_name(name);
     if (!layer || !layer->index) {
       outside_.emplace(name, &tensor);
+    } else if (writes && layer->stack.starts_with("encoder.")) {
+      continue;
     } else if (is_main_stack(layer->stack)) {
       layers_[*layer->index].emplace(layer->rest, &tensor);
     } else if (layer->stack == "mtp.layers") {

@@ -236,12 +236,14 @@ Status Assembler::add_from_megatron(const Instance& instance, const TensorIndex&
   }
   if (rule.vocabulary) {
     const std::int64_t rows = SW_TRY(scope.value_of("vocab"));
-    if (shapes[0].empty() || shapes[0][0] < rows) {
-      return fail(Code::kShapeMismatch,
-                  "{}: found shape {}, expected at least {} rows ('vocab'); check vocab_size",
-                  object, to_string(shapes[0]), rows);
+    for (Dims& shape : shapes) {
+      if (shape.empty() || shape[0] < rows) {
+        return fail(Code::kShapeMismatch,
+                    "{}: found shape {}, expected at least {} rows ('vocab'); check vocab_size",
+                    object, to_string(shape), rows);
+      }
+      shape[0] = rows;
     }
-    shapes[0][0] = rows;
   }
   if (shapes.size() == 1) {
     Status shape = check_shape(rule, shapes[0], scope);

@@ -161,8 +161,8 @@ way stands in [losses.md](losses.md).
 * **Round trip**: models that transformers made come back bit by bit, also with a config.json alone
   and from Megatron's arguments alone. Of those that transformers lacks (MiMo, InternLM,
   InternVLChatModel, LLaVA in its own code's names, LLaVA-OneVision 1.5 and 2, Kimi-VL, Ling 2,
-  Sarvam, LLaDA, Nemotron Nano V2 VL and 3 Omni, Llama-Nemotron, Step 3.5's prediction layers) tensors of the
-  published names come back.
+  Sarvam, LLaDA, Nemotron Nano V2 VL and 3 Omni, Llama-Nemotron, Step 3.5's prediction layers, Kimi K3, Ovis
+  2.5's visual tokenizer) tensors of the published names come back.
 * **Same logits**: Megatron-Core, built from the arguments written, computes what transformers does
   (of InternLM, what a Llama of the same weights does).
 

@@ -26,10 +26,11 @@ constexpr std::array kLetters = {Letter{'M', kLinear}, Letter{'*', kFull}, Lette
 
 bool is_pattern(const ConfigRule& rule) { return rule.kind == ConfigRule::Kind::kBlockPattern; }
 
-/// HF's older words for the same kinds.
+/// HF's other words for the same kinds. A layer whose tokens an indexer chooses is one of full
+/// attention.
 std::string_view today(std::string_view kind) {
   if (kind == "mamba") return kLinear;
-  if (kind == "attention") return kFull;
+  if (kind == "attention" || kind == "indexed_attention") return kFull;
   return kind;
 }
 

@@ -78,10 +78,11 @@ Status bind_names(Rule& rule, const JsonNode& node, const RulePrefix& prefix,
 }
 
 Status check_combination(const Rule& rule, const JsonNode& node) {
-  const bool is_rename = std::holds_alternative<Rename>(rule.transform);
-  const bool is_plain = is_rename && rule.permute.empty() && rule.stack.empty();
+  const bool is_whole = std::holds_alternative<Rename>(rule.transform) ||
+                        std::holds_alternative<Repeat>(rule.transform);
+  const bool is_plain = is_whole && rule.permute.empty() && rule.stack.empty();
   if (rule.vocabulary && !is_plain) {
-    return node.invalid("'vocabulary' on a transformed tensor", "it on a plain rename");
+    return node.invalid("'vocabulary' on a transformed tensor", "it on a plain rename or repeat");
   }
   if (!rule.stack.empty() && rule.megatron.size() != 1) {
     return node.invalid(fmt::format("'{{{}}}' with several Megatron names", rule.stack),

@@ -66,13 +66,15 @@ Result<std::size_t> expect_several(const JsonNode& names, std::string_view trans
                        fmt::format("a list of several: the transform is {}", transform));
 }
 
-Result<std::vector<SizeExpr>> extents_of(const Context& context, std::size_t count) {
+// A split may leave the last part without one.
+Result<std::vector<SizeExpr>> extents_of(const Context& context, std::size_t count,
+                                         bool may_end_early = false) {
   std::vector<SizeExpr> extents;
   const std::optional<JsonNode> list = context.node.find("extents");
   if (!list) return extents;
   const std::vector<JsonNode> elements = SW_TRY(list->elements());
   for (const JsonNode& element : elements) extents.push_back(SW_TRY(context.expr(element)));
-  if (extents.size() != count) {
+  if (extents.size() != count && !(may_end_early && extents.size() + 1 == count)) {
     return list->invalid(fmt::format("{} extents", extents.size()),
                          fmt::format("{}, one per name", count));
   }
@@ -270,8 +272,8 @@ Result<ParsedTransform> parse_unit_axis(const Context& context, int axis) {
 Result<ParsedTransform> parse_named_transform(const Context& context, std::string_view kind) {
   const JsonNode megatron = SW_TRY(context.node.at("megatron"));
   const bool is_dealt = kind == "grouped" && megatron.is_object();
-  const bool is_cut = kind == "split" || kind == "unstack";
-  if (!is_cut && !is_dealt) SW_TRY(expect_single(megatron, kind));
+  const bool has_several = kind == "split" || kind == "unstack" || kind == "repeat";
+  if (!has_several && !is_dealt) SW_TRY(expect_single(megatron, kind));
   if (kind == "constant") return parse_constant(context);
   const JsonNode hf = SW_TRY(context.node.at("hf"));
   if ((kind == "qkv" || kind == "grouped") && !hf.is_text() && !hf.is_object()) {
@@ -294,7 +296,11 @@ Result<ParsedTransform> parse_named_transform(const Context& context, std::strin
   }
   if (kind == "split") {
     const std::size_t count = SW_TRY(expect_several(megatron, kind));
-    return ParsedTransform{Split{axis, SW_TRY(extents_of(context, count))}, {}, {}};
+    return ParsedTransform{Split{axis, SW_TRY(extents_of(context, count, true))}, {}, {}};
+  }
+  if (kind == "repeat") {
+    SW_TRY(expect_several(megatron, kind));
+    return ParsedTransform{Repeat{}, {}, {}};
   }
   if (kind == "interleaved") {
     const int ways = SW_TRY(axis_of(context.node, "ways", 2, static_cast<int>(kMaxParts)));
@@ -321,10 +327,11 @@ struct TransformFields {
 
 Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& known,
                                         const std::vector<std::string>& loops) {
-  const std::array<TransformFields, 10> kinds{
+  const std::array<TransformFields, 11> kinds{
       {{"rename", {}},
        {"concat", {"axis", "extents"}},
        {"split", {"axis", "extents"}},
+       {"repeat", {}},
        {"unstack", {"axis"}},
        {"qkv", {"heads", "groups", "head_dim", "output_gate", "absent", "observed"}},
        {"grouped", {"count", "parts"}},
@@ -338,8 +345,8 @@ Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& 
   const auto entry = std::ranges::find(kinds, kind, &TransformFields::kind);
   if (entry == kinds.end()) {
     return named->invalid(fmt::format("'{}'", kind),
-                          "rename, concat, split, unstack, qkv, grouped, interleaved, swapped, "
-                          "unit_axis or constant");
+                          "rename, concat, split, repeat, unstack, qkv, grouped, interleaved, "
+                          "swapped, unit_axis or constant");
   }
   for (const TransformFields& other : kinds) {
     for (const std::string_view field : other.fields) {

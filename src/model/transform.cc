@@ -34,7 +34,8 @@ Result<Dims> joined(std::span<const Dims> parts, int axis) {
   return with_extent(parts[0], axis, total);
 }
 
-/// The shapes of `count` parts of `whole`, by the extents given or else equal.
+/// The shapes of `count` parts of `whole`, by the extents given or else equal. Where the last one
+/// has none, it is what is left.
 Result<std::vector<Dims>> divided(const Dims& whole, int axis, std::span<const SizeExpr> extents,
                                   int count, const Scope& scope) {
   SW_TRY(check_axis(whole, axis));
@@ -42,8 +43,11 @@ Result<std::vector<Dims>> divided(const Dims& whole, int axis, std::span<const S
   std::int64_t left = whole[axis];
   for (int i = 0; i < count; ++i) {
     std::int64_t extent = whole[axis] / count;
-    if (!extents.empty()) {
-      extent = SW_TRY(extents[static_cast<std::size_t>(i)].evaluate(scope));
+    const auto number = static_cast<std::size_t>(i);
+    if (number < extents.size()) {
+      extent = SW_TRY(extents[number].evaluate(scope));
+    } else if (!extents.empty()) {
+      extent = std::max<std::int64_t>(left, 1);  // something must be left
     }
     parts.push_back(with_extent(whole, axis, extent));
     if (extent > left) left = -1;
@@ -69,6 +73,24 @@ std::vector<Piece> consecutive(std::span<const Dims> parts, int axis, bool split
     pieces.push_back(piece);
   }
   return pieces;
+}
+
+Result<Lowered> lower_repeat(const Dims& shape, std::span<const Dims> megatron, int count) {
+  for (const Dims& each : megatron) {
+    if (each != shape) {
+      return mismatch(fmt::format("shape {}", to_string(each)),
+                      fmt::format("{} like the first", to_string(shape)));
+    }
+  }
+  Lowered lowered{{shape}, {}, {}};
+  for (int i = 0; i < count; ++i) {
+    lowered.megatron.push_back(shape);
+    Piece piece = whole_piece(shape);
+    piece.megatron = i;
+    piece.repeats = i > 0;
+    lowered.pieces.push_back(piece);
+  }
+  return lowered;
 }
 
 Result<Lowered> lower_interleaved(const Interleaved& transform, const Dims& shape) {
@@ -233,6 +255,9 @@ Result<Lowered> lower(const Arrangement& arrangement, std::vector<Dims> hf,
         }
         std::vector<Piece> pieces = consecutive(parts, split.axis, true);
         return Lowered{{whole}, std::move(parts), std::move(pieces)};
+      },
+      [&](const Repeat&) -> Result<Lowered> {
+        return lower_repeat(hf.empty() ? megatron[0] : hf[0], megatron, arrangement.megatron_count);
       },
       [&](const Unstack& unstack) -> Result<Lowered> {
         return lower_unstack(unstack.axis, hf, std::move(megatron), arrangement.megatron_count);

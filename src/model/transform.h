@@ -23,7 +23,8 @@ struct Concat {
 /// One HF tensor is cut along `axis` into several Megatron tensors.
 struct Split {
   int axis = 0;
-  std::vector<SizeExpr> extents;  ///< per Megatron tensor; empty means equal parts
+  std::vector<SizeExpr> extents;  ///< per Megatron tensor; empty means equal parts, and a last one
+                                  ///< that is missing what is left
 };
 
 /// A run of rows that every group takes from one HF tensor: `repeat` times `rows` rows, `stride`
@@ -52,6 +53,9 @@ struct Grouped {
   /// The query heads of all groups: then `count`, the name of one size, is what the tensors show.
   std::optional<SizeExpr> counted_heads;
 };
+
+/// One HF tensor is each of several Megatron tensors; the first of them goes back.
+struct Repeat {};
 
 /// One HF tensor is cut along `axis` into Megatron tensors that lack it.
 struct Unstack {
@@ -87,8 +91,8 @@ struct Constant {
 
 /// The closed set of correspondences that a rule may use. Each one lowers to pieces, and a piece
 /// reads the same in both directions, so no transform has code of its own for the way back.
-using Transform =
-    std::variant<Rename, Concat, Split, Unstack, Grouped, Interleaved, Swapped, UnitAxis, Constant>;
+using Transform = std::variant<Rename, Concat, Split, Repeat, Unstack, Grouped, Interleaved,
+                               Swapped, UnitAxis, Constant>;
 
 /// A Block (see mapping.h) between the tensors of one rule.
 struct Piece {

@@ -174,6 +174,38 @@ TEST(Split, CutsOneTensorIntoSeveral) {
   EXPECT_EQ(result.megatron[1].desc.shape, (Dims{2}));
 }
 
+TEST(Split, TheLastPartMayBeWhatIsLeft) {
+  const Sample sample{R"({"megatron": ["a", "b"], "transform": "split",
+                          "hf": "h", "extents": ["heads"]})",
+                      {{"heads", 2}, {"groups", 1}, {"head_dim", 1}},
+                      {desc("h", {5})}};
+  const auto result = both_ways(sample);
+  ASSERT_EQ(result.megatron.size(), 2U);
+  EXPECT_EQ(result.megatron[0].desc.shape, (Dims{2}));
+  EXPECT_EQ(result.megatron[1].desc.shape, (Dims{3}));
+  const auto nothing =
+      map_from_hf(one_rule(sample.rule), sample.sizes, std::vector{desc("h", {2})});
+  ASSERT_FALSE(nothing);
+  EXPECT_EQ(nothing.error().code, Code::kShapeMismatch);
+}
+
+TEST(Repeat, IsEachOfSeveralAndTheFirstGoesBack) {
+  const Sample sample{R"({"megatron": ["a", "b"], "transform": "repeat", "hf": "h"})",
+                      {{"heads", 1}, {"groups", 1}, {"head_dim", 1}},
+                      {desc("h", {5, 2})}};
+  const auto result = both_ways(sample);
+  ASSERT_EQ(result.megatron.size(), 2U);
+  EXPECT_EQ(result.megatron[1].desc.shape, (Dims{5, 2}));
+  ASSERT_EQ(result.blocks.size(), 2U);
+  EXPECT_FALSE(result.blocks[0].repeats);
+  EXPECT_TRUE(result.blocks[1].repeats);
+  EXPECT_EQ(result.blocks[1].hf, result.blocks[0].hf);
+  const auto unequal = map_from_megatron(one_rule(sample.rule), sample.sizes,
+                                         std::vector{desc("a", {5, 2}), desc("b", {5, 3})});
+  ASSERT_FALSE(unequal);
+  EXPECT_EQ(unequal.error().code, Code::kShapeMismatch);
+}
+
 TEST(Interleaved, SeparatesAlternatingRows) {
   const auto result = both_ways({R"({"megatron": "m", "transform": "interleaved", "hf": "h"})",
                                  {{"heads", 1}, {"groups", 1}, {"head_dim", 1}},

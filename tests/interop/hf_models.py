@@ -401,6 +401,28 @@ def fill(model):
             tensor.copy_(values)
 
 
+def t5_with_a_head(folder, settings, dtype=torch.float32):
+    """T5 1.1 as it is published: its head is not the embedding, which transformers 5 believes only
+    where it finds one. Returns the model, whose configuration lacks what that made of it."""
+    config = transformers.AutoConfig.for_model("t5", **settings, tie_word_embeddings=False)
+    config._attn_implementation = "eager"
+    model = transformers.T5ForConditionalGeneration._from_config(config, dtype=dtype).eval()
+    model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
+    fill(model)
+    folder.mkdir(parents=True)
+    written = dict(json.loads(config.to_json_string(use_diff=False)), tie_word_embeddings=False)
+    written.update(architectures=["T5ForConditionalGeneration"], torch_dtype=str(dtype)[6:])
+    del written["scale_decoder_outputs"]
+    (folder / "config.json").write_text(json.dumps(written))
+    tensors = {
+        key: value.contiguous()
+        for key, value in model.state_dict().items()
+        if not key.endswith("embed_tokens.weight")
+    }
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    return model
+
+
 INTERNLM2_NAMES = (
     ("embed_tokens.", "tok_embeddings."),
     ("lm_head.", "output."),

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 import checkpoints
 import hf_models
 import test_families_hybrid
+import test_families_newest
 import test_families_omni
 import test_families_published
 import test_families_towers
@@ -576,4 +577,5 @@ def test_every_family_is_here():
     tested |= {model_type for model_type, _, _ in test_families_towers.CASES.values()}
     tested |= test_families_towers.WRITTEN.keys()
     tested |= test_families_omni.CASES.keys() | test_families_omni.WRITTEN.keys()
+    tested |= set(test_families_newest.ALL)
     assert not [family for family, names in types.items() if not tested & {family, *names}]
