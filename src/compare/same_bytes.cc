@@ -2,6 +2,7 @@
 #include "compare/same_bytes.h"
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 namespace shardwright {
@@ -15,9 +16,10 @@ Result<std::optional<std::uint64_t>> first_difference(SourceFiles& files, FilePl
     const auto step = static_cast<std::size_t>(std::min(kBlockBytes, length - done));
     SW_TRY(files.read_at(a.file, a.offset + done, std::span(left).first(step)));
     SW_TRY(files.read_at(b.file, b.offset + done, std::span(right).first(step)));
+    if (std::memcmp(left.data(), right.data(), step) == 0) continue;
     const auto end = left.begin() + static_cast<std::ptrdiff_t>(step);
     const auto [found, other] = std::mismatch(left.begin(), end, right.begin());
-    if (found != end) return done + static_cast<std::uint64_t>(found - left.begin());
+    return done + static_cast<std::uint64_t>(found - left.begin());
   }
   return std::optional<std::uint64_t>();
 }

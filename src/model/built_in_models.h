@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "model/mapping_file.h"
+#include "model/built_in_text.h"
 
 namespace shardwright {
 
