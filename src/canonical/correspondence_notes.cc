@@ -5,10 +5,21 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "model/apply.h"
 
 namespace shardwright {
+namespace {
+
+// What a sentence begins with: `a.weight holds`, `a.weight and 2 more hold`.
+std::string subject(const std::string& first, std::size_t count, std::string_view one_does,
+                    std::string_view many_do) {
+  if (count == 1) return fmt::format("{} {}", first, one_does);
+  return fmt::format("{} and {} more {}", first, count - 1, many_do);
+}
+
+}  // namespace
 
 void tell_kept(const Correspondence& correspondence, std::vector<std::string>& notes) {
   const auto is_extra = [](const MappedTensor& tensor) {
@@ -29,9 +40,10 @@ void tell_rounded(const Correspondence& correspondence, std::vector<std::string>
   }
   if (rounded.empty()) return;
   const TensorDesc& first = correspondence.hf[*rounded.begin()].desc;
-  notes.push_back(
-      fmt::format("{} and {} more are rounded to {}, the dtype that they were imported in",
-                  first.name, rounded.size() - 1, torch_name(first.dtype)));
+  notes.push_back(fmt::format("{} rounded to {}, the dtype that {} imported in",
+                              subject(first.name, rounded.size(), "is", "are"),
+                              torch_name(first.dtype),
+                              rounded.size() == 1 ? "it was" : "they were"));
 }
 
 void tell_repeated(const Correspondence& correspondence, std::vector<std::string>& notes) {
@@ -41,9 +53,10 @@ void tell_repeated(const Correspondence& correspondence, std::vector<std::string
   }
   if (repeated.empty()) return;
   notes.push_back(fmt::format(
-      "{} and {} more hold rows several times that the model has once: the first of them are "
-      "written, and what training changed in the others is not",
-      correspondence.megatron[*repeated.begin()].desc.name, repeated.size() - 1));
+      "{} rows several times that the model has once: the first of them are written, and what "
+      "training changed in the others is not",
+      subject(correspondence.megatron[*repeated.begin()].desc.name, repeated.size(), "holds",
+              "hold")));
 }
 
 }  // namespace shardwright

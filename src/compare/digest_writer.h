@@ -5,6 +5,7 @@
 
 #include "exec/payload_digests.h"
 #include "shardwright/plan.h"
+#include "shardwright/storage.h"
 
 namespace shardwright {
 
