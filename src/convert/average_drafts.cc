@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "canonical/model_facts.h"
 #include "format/config_edits.h"
+#include "io/source_files.h"
 #include "layout/shard_rule.h"
 #include "model/apply.h"
 

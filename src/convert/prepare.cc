@@ -7,6 +7,7 @@
 #include "canonical/attention_heads.h"
 #include "canonical/families.h"
 #include "compare/replicas.h"
+#include "compare/signature_file.h"
 #include "compare/source_losses.h"
 #include "convert/average_drafts.h"
 #include "convert/carried_documents.h"
