@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
+#include <utility>
 
 namespace shardwright {
 namespace {
@@ -22,13 +22,18 @@ bool is_memory_short() {
 }
 
 ReadPages::ReadPages(const ReadableFile& file, bool (*is_short)())
-    : size_(file.size()), is_short_(is_short) {
-  const std::optional<std::uint64_t> cached = file.cached_bytes(0, size_);
-  if (!cached || *cached >= size_) return;
+    : size_(file.size()),
+      cached_at_first_(file.cached_bytes(0, size_).value_or(size_)),
+      is_short_(is_short) {}
+
+void ReadPages::begin(const ReadableFile& file) {
+  const std::scoped_lock lock(mutex_);
+  if (std::exchange(has_begun_, true) || cached_at_first_ >= size_) return;
   unread_.resize(static_cast<std::size_t>((size_ + kPageBlockBytes - 1) / kPageBlockBytes));
   for (std::size_t block = 0; block < unread_.size(); ++block) {
     const std::uint64_t bytes = bytes_of_block(block);
-    const bool is_ours = *cached == 0 || file.cached_bytes(block * kPageBlockBytes, bytes) == 0;
+    const bool is_ours =
+        cached_at_first_ == 0 || file.cached_bytes(block * kPageBlockBytes, bytes) == 0;
     unread_[block] = is_ours ? static_cast<std::uint32_t>(bytes) : kNotOurs;
   }
 }

@@ -20,7 +20,12 @@ class ReadPages {
   /// REQUIRES: nothing was read of `file` yet.
   explicit ReadPages(const ReadableFile& file, bool (*is_short)() = is_memory_short);
 
-  /// A range was read for the last time. `file`: the same, it may have been opened again.
+  /// Finds out what is whose, once. To be called before a range is read for the last time: most
+  /// commands read heads only and need not ask about each part of a file. Where some of it was
+  /// there at first, what was read before this call is taken for others' too. `file`: the same, it
+  /// may have been opened again; so for the others.
+  void begin(const ReadableFile& file);
+  /// A range was read for the last time. REQUIRES: begin().
   void add(const ReadableFile& file, std::uint64_t offset, std::uint64_t length);
   /// Nothing of it will be read any more.
   void finish(const ReadableFile& file);
@@ -30,8 +35,10 @@ class ReadPages {
   void give_back(const ReadableFile& file, const std::vector<std::size_t>& blocks);
 
   std::uint64_t size_;
+  std::uint64_t cached_at_first_;  // all of it where nobody tells
   bool (*is_short_)();
-  std::mutex mutex_;                   // of what follows
+  std::mutex mutex_;  // of what follows
+  bool has_begun_ = false;
   std::vector<std::uint32_t> unread_;  // bytes of each block; kNotOurs: leave it; empty: leave all
   std::vector<std::size_t> read_;      // blocks that can be given back
 };

@@ -36,6 +36,7 @@ class CachedFile final : public ReadableFile {
   std::optional<std::uint64_t> cached_bytes(std::uint64_t offset,
                                             std::uint64_t length) const override {
     std::uint64_t bytes = 0;
+    ++asked;
     for (const std::uint64_t block : cached_) {
       if (block * kBlock >= offset && block * kBlock < offset + length) bytes += 4096;
     }
@@ -46,6 +47,7 @@ class CachedFile final : public ReadableFile {
   }
 
   mutable std::vector<std::pair<std::uint64_t, std::uint64_t>> given_back;
+  mutable int asked = 0;
 
  private:
   std::string name_ = "in/f";
@@ -57,6 +59,7 @@ using Blocks = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 TEST(ReadPages, GoOnceAllOfABlockIsRead) {
   const CachedFile file({});
   ReadPages pages(file, is_short_now);
+  pages.begin(file);
   pages.add(file, 3 * kMiB, 2 * kMiB);  // ends in the second block
   EXPECT_THAT(file.given_back, IsEmpty());
   pages.add(file, 0, 3 * kMiB);
@@ -70,15 +73,32 @@ TEST(ReadPages, GoOnceAllOfABlockIsRead) {
 TEST(ReadPages, OfOthersStay) {
   const CachedFile file({0, 2});
   ReadPages pages(file, is_short_now);
+  pages.begin(file);
   pages.add(file, 0, 18 * kMiB);
   pages.finish(file);
   EXPECT_EQ(file.given_back, (Blocks{{4, 4}, {12, 4}, {16, 2}}));
+}
+
+// Of the hundreds of files of a large model, planning reads the heads.
+TEST(ReadPages, AreAskedAboutOneByOneOnlyWhereAllIsRead) {
+  const CachedFile file({0});
+  ReadPages pages(file, is_short_now);
+  EXPECT_EQ(file.asked, 1);
+  pages.finish(file);
+  EXPECT_EQ(file.asked, 1);
+  pages.begin(file);
+  pages.begin(file);
+  EXPECT_EQ(file.asked, 1 + 5);
+  const CachedFile cold({});
+  ReadPages(cold, is_short_now).begin(cold);
+  EXPECT_EQ(cold.asked, 1) << "where nothing was there, nothing is in any part";
 }
 
 TEST(ReadPages, StayWhileMemoryIsFree) {
   static bool is_short = false;
   const CachedFile file({});
   ReadPages pages(file, [] { return is_short; });
+  pages.begin(file);
   pages.add(file, 0, 2 * kBlock);
   pages.add(file, 2 * kBlock, kBlock - 1);
   EXPECT_THAT(file.given_back, IsEmpty());
@@ -90,11 +110,13 @@ TEST(ReadPages, StayWhileMemoryIsFree) {
 TEST(ReadPages, OfWhatWasReadInPartGoInTheEnd) {
   const CachedFile file({});
   ReadPages pages(file, is_short_now);
+  pages.begin(file);
   pages.add(file, kBlock + 100, 5);
   EXPECT_THAT(file.given_back, IsEmpty());
   pages.finish(file);
   EXPECT_EQ(file.given_back, (Blocks{{4, 4}})) << "nothing else was read";
   ReadPages kept(file, is_not_short);
+  kept.begin(file);
   kept.add(file, 100, 5);
   kept.finish(file);
   EXPECT_EQ(file.given_back.size(), 1U);
@@ -117,6 +139,7 @@ TEST(ReadPages, OfAFileThatTellsNothingStay) {
   };
   const Silent file;
   ReadPages pages(file, is_short_now);
+  pages.begin(file);
   pages.add(file, 0, kBlock);
   pages.finish(file);
 }

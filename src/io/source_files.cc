@@ -20,8 +20,10 @@ class SourceFiles::CountedFile final : public ReadableFile {
   [[nodiscard]] std::uint64_t size() const override { return file_->size(); }
   [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
     files_->bytes_read_ += buffer.size();
+    if (files_->last_readings_ == 0 || pages_ == nullptr) return file_->read_at(offset, buffer);
+    pages_->begin(*file_);
     SW_TRY(file_->read_at(offset, buffer));
-    if (files_->last_readings_ > 0 && pages_ != nullptr) pages_->add(*file_, offset, buffer.size());
+    pages_->add(*file_, offset, buffer.size());
     return {};
   }
   [[nodiscard]] const std::string& name() const override { return file_->name(); }
