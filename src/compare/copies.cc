@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "base/fail.h"
-#include "compare/same_bytes.h"
+#include "io/same_bytes.h"
 
 namespace shardwright {
 namespace {

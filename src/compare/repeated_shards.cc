@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "compare/same_bytes.h"
+#include "io/same_bytes.h"
 #include "layout/shard_contents.h"
 
 namespace shardwright {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "compare/same_bytes.h"
 #include "dcp/named_replicas.h"
 #include "format/dcp/dcp_reader.h"
+#include "io/same_bytes.h"
 #include "tensor/stored_copy.h"
 #include "tensor/strided_copy.h"
 #include "tensor/values.h"

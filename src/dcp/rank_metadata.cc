@@ -2,18 +2,15 @@
 #include "dcp/rank_metadata.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <map>
-#include <span>
 #include <unordered_map>
 
 #include "base/fail.h"
+#include "io/same_bytes.h"
 
 namespace shardwright {
 namespace {
-
-constexpr std::size_t kComparedBlock = std::size_t{16} << 10;
 
 std::string file_of_rank(std::int64_t rank) { return fmt::format("__{}{}", rank, kDcpMetadata); }
 
@@ -81,20 +78,11 @@ class Merger {
   std::unordered_map<std::string, std::size_t> by_name_;
 };
 
-// Block by block: what the metadata calls an object may be of any size, and its file of none.
 Result<bool> are_equal(const StoredObject& a, const StoredObject& b, SourceFiles& files) {
   if (a.range.length != b.range.length) return false;
-  std::array<std::byte, kComparedBlock> left;
-  std::array<std::byte, kComparedBlock> right;
-  for (std::uint64_t done = 0; done < a.range.length;) {
-    const auto step = std::min<std::uint64_t>(kComparedBlock, a.range.length - done);
-    const auto part = [&](auto& block) { return std::span(block).first(step); };
-    SW_TRY(files.read_at(a.file, a.range.offset + done, part(left)));
-    SW_TRY(files.read_at(b.file, b.range.offset + done, part(right)));
-    if (!std::ranges::equal(part(left), part(right))) return false;
-    done += step;
-  }
-  return true;
+  const auto difference = SW_TRY(
+      first_difference(files, {a.file, a.range.offset}, {b.file, b.range.offset}, a.range.length));
+  return !difference.has_value();
 }
 
 }  // namespace

@@ -84,11 +84,15 @@ bool is_in_foreign_tower(std::string_view name) {
                              [&](std::string_view tower) { return inner.starts_with(tower); });
 }
 
-bool is_behind_encoder(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kEnds = {"encoder.final_", "lm_head.", "pooler.",
-                                                     "binary_head."};
+bool is_behind_layers(std::string_view name) {
+  // BERT's and T5's; those of towers have other places.
+  constexpr std::array<std::string_view, 4> kEncoderEnds = {"encoder.final_", "lm_head.", "pooler.",
+                                                            "binary_head."};
   const std::string_view own = of_model(name);
-  return std::ranges::any_of(kEnds, [&](std::string_view end) { return own.starts_with(end); });
+  return name.find("output_layer.") != std::string_view::npos ||
+         name.find("decoder.final_") != std::string_view::npos ||
+         std::ranges::any_of(kEncoderEnds,
+                             [&](std::string_view end) { return own.starts_with(end); });
 }
 
 bool is_prediction_layer(std::string_view name) {

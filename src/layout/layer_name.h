@@ -44,8 +44,9 @@ inline constexpr std::string_view kGlobalAttention = "self_attention_global";
 /// names, is never stacked and every rank has the whole of it.
 [[nodiscard]] bool is_in_foreign_tower(std::string_view name);
 
-/// Whether that is what follows BERT's layers on the last pipeline stage: their norm and its heads.
-[[nodiscard]] bool is_behind_encoder(std::string_view name);
+/// Whether that is what follows the layers on the last pipeline stage: their norm, an output layer,
+/// and the heads of BERT.
+[[nodiscard]] bool is_behind_layers(std::string_view name);
 
 /// Whether that is a tensor of a layer for multi-token prediction (`mtp.layers.N.`), or its state.
 [[nodiscard]] bool is_prediction_layer(std::string_view name);

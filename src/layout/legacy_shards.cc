@@ -36,10 +36,7 @@ bool belongs(const TensorDesc& tensor, const StageContents& stage) {
     return layer->index && *layer->index >= stage.first_layer && *layer->index < stage.end_layer;
   }
   const std::string_view name = tensor.name;
-  const bool is_end = name.find("decoder.final_") != std::string_view::npos ||
-                      name.find("output_layer.") != std::string_view::npos ||
-                      is_behind_encoder(name) || is_prediction_layer(name);
-  if (is_end) return stage.has_end;
+  if (is_behind_layers(name) || is_prediction_layer(name)) return stage.has_end;
   return name.find("embedding.") != std::string_view::npos ? stage.has_embedding : stage.has_rest;
 }
 

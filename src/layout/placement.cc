@@ -84,10 +84,7 @@ std::int64_t Placement::stage_of(std::string_view name, std::int64_t layer) cons
     if (parts->stack.ends_with("mtp.layers")) return config_.pipeline - 1;
     return 0;  // vision towers live on the first stage
   }
-  const bool at_end = name.find("output_layer.") != std::string_view::npos ||
-                      name.find("decoder.final_") != std::string_view::npos ||
-                      is_behind_encoder(name);
-  return at_end ? config_.pipeline - 1 : 0;
+  return is_behind_layers(name) ? config_.pipeline - 1 : 0;
 }
 
 bool Placement::is_gated_mlp(const TensorDesc& tensor) const {

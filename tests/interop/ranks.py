@@ -98,4 +98,3 @@ def serve(module):
     for line in sys.stdin:
         job = json.loads(line)
         print(json.dumps(run(job, getattr(functions, job["function"]))), file=answers, flush=True)
-

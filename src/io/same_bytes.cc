@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compare/same_bytes.h"
+#include "io/same_bytes.h"
 
 #include <algorithm>
 #include <cstring>
