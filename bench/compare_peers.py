@@ -8,19 +8,17 @@ Each task is done by both and by `cp -r`, in turns, from a warm page cache to da
 Their results must be the same, which `shardwright diff` says. Memory is what a process takes at
 most; that of its imports counts, for who uses it needs them.
 """
-import argparse
 import dataclasses
 import datetime
 import importlib.metadata
 import json
-import os
 import pathlib
-import platform
 import statistics
 import sys
 
 import checkpoints
 import timing
+from task_arguments import TaskArguments
 
 HERE = pathlib.Path(__file__).resolve().parent
 GIB = 1 << 30
@@ -143,12 +141,7 @@ def document_of(arguments, sources, tasks):
         "program": timing.run([sources.binary, "--version"]).output.strip(),
         "torch": importlib.metadata.version("torch"),
         "safetensors": importlib.metadata.version("safetensors"),
-        "machine": {
-            "processor": timing.processor(),
-            "cores": len(os.sched_getaffinity(0)),
-            "kernel": platform.release(),
-            "file_system": timing.file_system(sources.work),
-        },
+        "machine": timing.machine(sources.work),
         "bytes": sources.bytes,
         "runs": arguments.runs,
         "tasks": tasks,
@@ -156,18 +149,10 @@ def document_of(arguments, sources, tasks):
 
 
 def parse_arguments():
-    root = HERE.parent
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size-gib", type=float, default=1.0)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--only", action="append", choices=[task.name for task in TASKS])
-    parser.add_argument("--binary", default=str(root / "build/release/shardwright"))
-    parser.add_argument("--work", type=pathlib.Path, default=root / "build/bench/peers")
+    tasks = [task.name for task in TASKS]
+    parser = TaskArguments(__doc__, "peers", tasks, size_gib=1.0, runs=5)
     parser.add_argument("--save", action="store_true", help="also write bench/results/peers.json")
-    arguments = parser.parse_args()
-    if arguments.runs < 1 or arguments.size_gib <= 0:
-        parser.error("--runs and --size-gib must be positive")
-    return arguments
+    return parser.parse_args()
 
 
 def main():

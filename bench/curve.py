@@ -8,19 +8,16 @@ in the page cache and without it.
 All take turns. For a cold run the source's pages are given back before (POSIX_FADV_DONTNEED), which
 leaves the caches of everybody else alone; what of them is there afterwards is counted.
 """
-import argparse
 import datetime
 import json
-import os
 import pathlib
-import platform
 import statistics
 import sys
 
 import checkpoints
 import timing
+from task_arguments import TaskArguments
 
-HERE = pathlib.Path(__file__).resolve().parent
 GIB = 1 << 30
 THREADS = (1, 2, 4, 8, 16)
 STATES = {"warm": timing.warm, "cold": timing.make_cold}
@@ -109,12 +106,7 @@ def document_of(curves):
     return {
         "date": datetime.date.today().isoformat(),
         "program": timing.run([curves.binary, "--version"]).output.strip(),
-        "machine": {
-            "processor": timing.processor(),
-            "cores": len(os.sched_getaffinity(0)),
-            "kernel": platform.release(),
-            "file_system": timing.file_system(curves.work),
-        },
+        "machine": timing.machine(curves.work),
         "bytes": curves.bytes,
         "runs": curves.runs,
         "tasks": curves.tasks,
@@ -122,19 +114,10 @@ def document_of(curves):
 
 
 def parse_arguments():
-    root = HERE.parent
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size-gib", type=float, default=0.7)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--only", action="append", choices=list(TASKS))
-    parser.add_argument("--binary", default=str(root / "build/release/shardwright"))
-    parser.add_argument("--work", type=pathlib.Path, default=root / "build/bench/curve")
+    parser = TaskArguments(__doc__, "curve", TASKS, size_gib=0.7, runs=3)
     parser.add_argument("--keep", action="store_true", help="leave the models for the next time")
     parser.add_argument("--json", type=pathlib.Path, help="also write all that was measured there")
-    arguments = parser.parse_args()
-    if arguments.runs < 1 or arguments.size_gib <= 0:
-        parser.error("--runs and --size-gib must be positive")
-    return arguments
+    return parser.parse_args()
 
 
 def main():

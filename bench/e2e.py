@@ -7,16 +7,15 @@ Both sides end with the data on the device: our program syncs what it writes, th
 `sync -f`. They take turns in going first; the source is in the page cache.
 """
 
-import argparse
 import datetime
 import json
 import os
-import platform
 import subprocess
 import sys
 
 import checkpoints
 import timing
+from task_arguments import ROOT, TaskArguments
 
 CASES = (
     "dense-import", "dense-reshard", "dense-export", "legacy-import", "legacy-reshard",
@@ -343,35 +342,20 @@ def print_table(results):
 
 
 def parse_arguments():
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size-gib", type=float, default=2.1, help="least size of each model")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--only", action="append", choices=CASES, help="may be given again")
-    parser.add_argument("--binary", default=os.path.join(root, "build/release/shardwright"))
-    parser.add_argument("--work", default=os.path.join(root, "build/bench/e2e"))
+    parser = TaskArguments(__doc__, "e2e", CASES, size_gib=2.1, runs=5)
     parser.add_argument("--flag", action="append", default=[], help="for every conversion")
     parser.add_argument("--json", help="also write everything measured to this file")
     parser.add_argument("--save", action="store_true", help="the same in bench/results/<date>.json")
     parser.add_argument("--clean", action="store_true", help="remove the generated models at the end")
     parser.add_argument("--allow-tmpfs", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.runs < 1 or arguments.size_gib <= 0:
-        parser.error("--runs and --size-gib must be positive")
-    return arguments, root
+    return parser.parse_args()
 
 
 def document_of(bench, arguments):
     return {
         "date": datetime.date.today().isoformat(),
         "program": timing.run([bench.binary, "--version"]).output.strip(),
-        "machine": {
-            "processor": timing.processor(),
-            "cores": len(os.sched_getaffinity(0)),
-            "kernel": platform.release(),
-            "file_system": timing.file_system(bench.work),
-            "load": list(os.getloadavg()),
-        },
+        "machine": timing.machine(bench.work),
         "size_gib": arguments.size_gib,
         "runs": arguments.runs,
         "floor_of_peak_bytes": timing.own_peak_bytes(),
@@ -380,7 +364,7 @@ def document_of(bench, arguments):
 
 
 def main():
-    arguments, root = parse_arguments()
+    arguments = parse_arguments()
     os.makedirs(arguments.work, exist_ok=True)
     if timing.file_system(arguments.work) == "tmpfs" and not arguments.allow_tmpfs:
         sys.exit(f"bench: {arguments.work} is in memory; give a folder on a disk with --work")
@@ -402,8 +386,9 @@ def main():
     document = document_of(bench, arguments)
     paths = [arguments.json] if arguments.json else []
     if arguments.save:
-        os.makedirs(os.path.join(root, "bench/results"), exist_ok=True)
-        paths.append(os.path.join(root, "bench/results", document["date"] + ".json"))
+        results = ROOT / "bench/results"
+        results.mkdir(exist_ok=True)
+        paths.append(results / f"{document['date']}.json")
     for path in paths:
         with open(path, "w") as file:
             json.dump(document, file, indent=1)

@@ -311,10 +311,7 @@ def main():
         policies = ("drop", "keep")
         trips = {name: round_trip(arguments.program, folder, name, more) for name in policies}
         if arguments.results:
-            machine = {
-                "processor": timing.processor(), "cores": os.cpu_count(),
-                "file_system": timing.file_system(folder), "load": os.getloadavg(),
-            }  # fmt: skip
+            machine = timing.machine(folder)
             bytes_of_model = apparent(source)
             with open(arguments.results, "w") as file:
                 json.dump({"machine": machine, "bytes": bytes_of_model, "mtp": trips}, file, indent=1)

@@ -2,6 +2,7 @@
 """Runs of programs, timed so that two of them can be compared on one machine."""
 
 import os
+import platform
 import resource
 import shutil
 import signal
@@ -177,6 +178,17 @@ def file_system(path):
             if inside and len(point) >= len(best):
                 best, kind = point, name
     return kind
+
+
+def machine(folder):
+    """What figures are of, with the file system that a folder lies on."""
+    return {
+        "processor": processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
+        "file_system": file_system(folder),
+        "load": list(os.getloadavg()),
+    }
 
 
 def processor():
