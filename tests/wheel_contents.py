@@ -17,6 +17,8 @@ MODULE = re.compile(r"^shardwright/_core\.[^/]*so$")
 # What shells and man look for, under the environment's share.
 SHARED = ["bash-completion/completions/shardwright", "zsh/site-functions/_shardwright",
           "fish/vendor_completions.d/shardwright.fish", "man/man1/shardwright.1"]
+# Of what is in it.
+LICENCES = ["LICENSE", "licenses/d3.txt", "licenses/libraries.txt"]
 
 
 def readelf(option, file):
@@ -68,6 +70,9 @@ def check(wheel):
         for shared in SHARED:
             if not any(name.endswith(f".data/data/share/{shared}") for name in archive.namelist()):
                 wrong.append(f"found no share/{shared}, expected it for shells and man")
+        for licence in LICENCES:
+            if not any(name.endswith(f".dist-info/licenses/{licence}") for name in archive.namelist()):
+                wrong.append(f"found no {licence} among its licences, expected that of each part")
         for name in archive.namelist():
             if archive.open(name).read(4) != b"\x7fELF":
                 continue
