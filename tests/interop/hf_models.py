@@ -158,6 +158,21 @@ FAMILY_SIZES = {
         },
     ),
     "helium": dict(NO_PADDING_TOKEN, head_dim=12),
+    "arcee": NO_PADDING_TOKEN,
+    # Which has another key for it.
+    "jais2": {
+        {"rms_norm_eps": "layer_norm_eps"}.get(key, key): NO_PADDING_TOKEN[key]
+        for key in NO_PADDING_TOKEN
+    },
+    "solar_open": dict(
+        MOE_SIZES, n_routed_experts=6, n_shared_experts=1, n_group=1, topk_group=1,
+        routed_scaling_factor=1.7, norm_topk_prob=True,
+    ),
+    "youtu": {
+        key: MLA_SIZES[key]
+        for key in MLA_SIZES
+        if not key.startswith(("n_", "moe_", "routed_", "first_k", "num_experts"))
+    },
     "dots1": dict(
         MOE_SIZES,
         n_routed_experts=6,

@@ -79,6 +79,14 @@ CASES = {
     "seed_oss": ("seed_oss", ONE_GROUP),
     "cwm": ("cwm", TIED),
     "helium": ("helium", {}),
+    "arcee": ("arcee", ONE_GROUP),
+    "arcee_biases": ("arcee", {"attention_bias": True, "mlp_bias": True, **TIED}),
+    "jais2": ("jais2", ONE_GROUP),
+    "jais2_no_bias": ("jais2", {"attention_bias": False, "mlp_bias": False, **TIED}),
+    "solar_open": ("solar_open", {}),
+    "solar_open_packed": ("solar_open", {"packed": True, **ONE_GROUP}),
+    "youtu": ("youtu", TIED),
+    "youtu_untied": ("youtu", {"q_lora_rank": None, **UNTIED}),
     "dots1": ("dots1", {}),
     "mellum": ("mellum", ONE_GROUP),
     "glm": ("glm", {"attention_bias": True, **ONE_GROUP}),
@@ -175,7 +183,7 @@ CASES = {
 # Their tensors and arguments are those of other families', so the family has to be named.
 NAMED = {"phi3", "phi3_tied", "hy_v3", "hy_v3_packed", "glm4_moe_lite", "glm4_moe_lite_packed"}
 NAMED |= {"seed_oss", "cwm", "dots1", "mellum", "helium"}
-PLAIN = ("exaone_moe", "kimi_linear", "bailing_hybrid", "starcoder2", "gpt_bigcode", "gpt_neox", "falcon", "bloom", "opt", "mpt")
+PLAIN = ("jais2", "solar_open", "exaone_moe", "kimi_linear", "bailing_hybrid", "starcoder2", "gpt_bigcode", "gpt_neox", "falcon", "bloom", "opt", "mpt")
 NAMED.update(name for name in CASES if name.startswith(PLAIN))
 # transformers does not have the model, or not all of it.
 REMOTE = {"mimo", "glm4_moe_prediction", "ernie4_5_moe_prediction", "mimo_v2_flash_published"}

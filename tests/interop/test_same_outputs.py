@@ -125,6 +125,10 @@ CASES = {
     "seed_oss": ("seed_oss", {}, ()),
     "cwm": ("cwm", {}, ("--pp", 3)),
     "helium": ("helium", {}, ()),
+    "arcee": ("arcee", {"attention_bias": True, "mlp_bias": True}, ("--pp", 3)),
+    "jais2": ("jais2", {}, ()),
+    "solar_open": ("solar_open", {}, ("--ep", 2)),
+    "youtu": ("youtu", {}, ("--pp", 3)),
     "dots1": ("dots1", {}, ("--ep", 2)),
     "gpt_oss": ("gpt_oss", {}, ("--ep", 2)),
     "gpt2": ("gpt2", {}, ("--pp", 3)),
@@ -154,7 +158,7 @@ CASES = {
 
 
 # Their arguments and tensors are those of other families, so the family has to be named.
-NAMED = {"glm4_moe_lite", "hy_v3", "seed_oss", "cwm", "dots1", "helium"}
+NAMED = {"glm4_moe_lite", "hy_v3", "seed_oss", "cwm", "dots1", "helium", "jais2", "solar_open"}
 NAMED |= {"starcoder2", "gpt_bigcode", "gpt_neox", "falcon"}
 
 
