@@ -116,6 +116,9 @@ struct VerifyOptions {
   /// The path of the public key (PEM) that must have signed the checkpoint (model.sig); empty:
   /// nobody need have.
   std::string public_key = {};
+  /// The path of certificates (PEM), one of which must vouch for who has signed it; empty: none
+  /// need.
+  std::string certificate_chain = {};
 };
 
 struct VerifyReport {

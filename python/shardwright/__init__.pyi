@@ -615,6 +615,7 @@ def verify(
     against: Optional[_Path] = None,
     other_as: Optional[_Format] = None,
     public_key: Optional[_Path] = None,
+    certificate_chain: Optional[_Path] = None,
     as_: Optional[_Format] = None,
     hf_config: Optional[_Path] = None,
     family: Optional[str] = None,

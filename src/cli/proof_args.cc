@@ -33,6 +33,8 @@ void add_verify(CLI::App& app, VerifyCommand& command) {
   require_with(add_other_format(app, proof, "--against"), against);
   add_text(app, "--public-key", command.options.public_key, "KEY.pem",
            "the key that must have signed PATH (model.sig)");
+  add_text(app, "--certificate-chain", command.options.certificate_chain, "CA.pem",
+           "certificates, one of which must vouch for who has signed PATH");
   add_proof(app, proof);
   add_flag(app, "--json", command.json, "the report as JSON on standard output");
 }

@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "codec/base64.h"
+#include "codec/certificates.h"
 #include "codec/json_text.h"
 #include "codec/sha256.h"
 #include "io/named_file.h"
@@ -22,6 +23,8 @@ using nlohmann::json;
 
 constexpr std::uint64_t kMostSignatureBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kMostKeyBytes = std::uint64_t{64} << 10;
+constexpr std::uint64_t kMostChainBytes = std::uint64_t{4} << 20;
+constexpr std::size_t kMostCertificates = 16;
 constexpr std::size_t kMostUnlisted = 1000;
 constexpr std::size_t kMostLooked = 1'000'000;
 constexpr int kDeepestSigned = 32;
@@ -41,7 +44,9 @@ constexpr std::array<std::string_view, 5> kNeverSigned = {kSignatureFile, ".git"
 struct SignedList {
   std::string payload;
   std::string signature;
-  bool has_certificate = false;
+  bool is_dsse = true;                    // and not what model_signing 0.2 made of other bytes
+  bool has_identity = false;              // of Sigstore, in a certificate of its own
+  std::vector<std::string> certificates;  // DER; the first is the signer's
   std::vector<ListedDigest> files;
   std::vector<std::string> ignored;  // files and folders that the signer left out
   std::string unread;                // why `files` is empty
@@ -140,10 +145,24 @@ Status read_statement(SignedList& list) {
     list.unread = fmt::format("its statement is of type {}", printable(type));
     return {};
   }
+  list.is_dsse = false;
   for (const json& one : member(statement, "subject")) {
     SW_TRY(add_file(text_in(one, "name"), text_in(member(one, "digest"), "sha256"), list));
   }
   return {};
+}
+
+void read_certificates(const json& material, SignedList& list) {
+  const json& identity = member(material, "certificate");
+  list.has_identity = !identity.is_null();
+  if (list.has_identity) {
+    list.certificates = {from_base64(text_in(identity, "rawBytes")).value_or("")};
+    return;
+  }
+  for (const json& one : member(member(material, "x509CertificateChain"), "certificates")) {
+    if (list.certificates.size() > kMostCertificates) return;  // which are refused
+    list.certificates.push_back(from_base64(text_in(one, "rawBytes")).value_or(""));
+  }
 }
 
 Result<SignedList> read_signature_file(const Directory& directory) {
@@ -160,18 +179,74 @@ Result<SignedList> read_signature_file(const Directory& directory) {
   if (signatures.is_array() && !signatures.empty()) {
     list.signature = from_base64(text_in(signatures[0], "sig")).value_or("");
   }
-  const json& material = member(bundle, "verificationMaterial");
-  list.has_certificate = !member(material, "certificate").is_null() ||
-                         !member(material, "x509CertificateChain").is_null();
+  read_certificates(member(bundle, "verificationMaterial"), list);
   SW_TRY(read_statement(list));
   return list;
 }
 
-Status check_signer(const SignedList& list, const EcKey& key, std::string_view path) {
-  if (key.verifies(as_bytes(signed_bytes(list.payload)), list.signature)) return {};
+std::unexpected<Error> signed_otherwise() {
+  return fail(
+      Code::kSignature,
+      "{}: model_signing 0.2 signed this, and made its signatures of other bytes, which are "
+      "not checked here; let 'model_signing verify' look, or have it signed again",
+      kSignatureFile);
+}
+
+bool is_signed_by(const SignedList& list, const EcKey& key) {
+  return key.verifies(as_bytes(signed_bytes(list.payload)), list.signature);
+}
+
+Status check_key(const SignedList& list, const EcKey& key, std::string_view path) {
+  if (!list.is_dsse) return signed_otherwise();
+  if (is_signed_by(list, key)) return {};
   return fail(Code::kSignature,
               "{}: {} did not sign this: another key did{}, or it was altered since",
-              kSignatureFile, path, list.has_certificate ? " (that of its certificate)" : "");
+              kSignatureFile, path, list.certificates.empty() ? "" : " (that of its certificate)");
+}
+
+// What the user has named to tell who must have signed.
+struct Trusted {
+  std::optional<EcKey> key;
+  std::string authorities;  // PEM
+};
+
+// Whom its own certificate names, if the key in that has signed it; `checked` says so. Error:
+// kSignature.
+Status check_certificate(const SignedList& list, const Trusted& trusted, const Signer& signer,
+                         SignatureChecked& checked) {
+  const bool is_asked = !signer.certificate_chain.empty();
+  if (list.certificates.empty()) {
+    if (!is_asked) return {};
+    return fail(
+        Code::kSignature,
+        "{}: it has no certificate: a bare key has signed it, or nobody; ask the signer for "
+        "the key, and give that (--public-key)",
+        kSignatureFile);
+  }
+  if (is_asked && list.has_identity) {
+    return fail(Code::kSignature,
+                "{}: its certificate is Sigstore's, which only its transparency log makes one of "
+                "somebody; let 'model_signing verify sigstore' look",
+                kSignatureFile);
+  }
+  const auto certificates = Certificates::read(list.certificates, kSignatureFile);
+  if (!certificates) {
+    if (is_asked) return std::unexpected(certificates.error());
+    return {};  // it names nobody then
+  }
+  if (!list.is_dsse) return is_asked ? Status(signed_otherwise()) : Status();
+  if (!is_signed_by(list, certificates->key())) {
+    return fail(
+        Code::kSignature,
+        "{}: the key of its own certificate, of {}, did not sign this: it was altered since",
+        kSignatureFile, certificates->owner());
+  }
+  if (is_asked) {
+    SW_TRY(certificates->check_trusted(trusted.authorities, signer.certificate_chain));
+  }
+  checked.owner = certificates->owner();
+  checked.is_vouched_for = is_asked;
+  return {};
 }
 
 // All files in a directory that no list and no signer's wish covers.
@@ -211,10 +286,17 @@ class UnlistedSearch {
   std::vector<std::string> found_;
 };
 
-Result<std::optional<EcKey>> read_public_key(const std::string& path) {
-  if (path.empty()) return std::nullopt;
-  const std::string pem = SW_TRY(read_named_file(path, kMostKeyBytes));
-  return SW_TRY(EcKey::read_public(pem, path));
+Result<Trusted> read_trusted(const Signer& signer) {
+  Trusted trusted;
+  if (!signer.public_key.empty()) {
+    const std::string pem = SW_TRY(read_named_file(signer.public_key, kMostKeyBytes));
+    trusted.key = SW_TRY(EcKey::read_public(pem, signer.public_key));
+  }
+  if (!signer.certificate_chain.empty()) {
+    trusted.authorities = SW_TRY(read_named_file(signer.certificate_chain, kMostChainBytes));
+    SW_TRY(check_authorities(trusted.authorities, signer.certificate_chain));
+  }
+  return trusted;
 }
 
 }  // namespace
@@ -223,15 +305,14 @@ Result<EcKey> read_signing_key(const std::string& path) {
   return EcKey::read_private(SW_TRY(read_named_file(path, kMostKeyBytes)), path);
 }
 
-Result<SignatureChecked> check_signature_file(const Checkpoint& checkpoint,
-                                              const std::string& public_key, const Workers& workers,
-                                              Defects& defects) {
-  const std::optional<EcKey> key = SW_TRY(read_public_key(public_key));
+Result<SignatureChecked> check_signature_file(const Checkpoint& checkpoint, const Signer& signer,
+                                              const Workers& workers, Defects& defects) {
+  const Trusted trusted = SW_TRY(read_trusted(signer));
   const Directory& directory = *checkpoint.directory;
   SignatureChecked checked;
   checked.is_there = directory.exists(kSignatureFile);
   if (!checked.is_there) {
-    if (!key) return checked;
+    if (!trusted.key && trusted.authorities.empty()) return checked;
     SW_TRY(defects.report(
         fail(Code::kSignature, "{}: it is not there, so nobody has signed this", kSignatureFile)));
     return checked;
@@ -242,11 +323,12 @@ Result<SignatureChecked> check_signature_file(const Checkpoint& checkpoint,
     checked.unread = "it can't be read";
     return checked;
   }
-  if (key) {
-    Status signer = check_signer(*list, *key, public_key);
-    checked.is_of_key = signer.has_value();
-    SW_TRY(defects.report(std::move(signer)));
+  if (trusted.key) {
+    Status is_of_key = check_key(*list, *trusted.key, signer.public_key);
+    checked.is_of_key = is_of_key.has_value();
+    SW_TRY(defects.report(std::move(is_of_key)));
   }
+  SW_TRY(defects.report(check_certificate(*list, trusted, signer, checked)));
   checked.unread = list->unread;
   if (!list->unread.empty()) return checked;
   checked.listed = SW_TRY(check_listed(directory, list->files, kSignatureFile, workers, defects));

@@ -17,21 +17,30 @@ namespace shardwright {
 /// files beside it, docs/formats/model-signature.md.
 inline constexpr std::string_view kSignatureFile = "model.sig";
 
+/// Who must have signed a checkpoint; both empty: anybody or nobody.
+struct Signer {
+  std::string public_key;         ///< the path of a key (PEM)
+  std::string certificate_chain;  ///< the path of certificates (PEM) that vouch for the signer
+};
+
 struct SignatureChecked {
   bool is_there = false;
-  bool is_of_key = false;  ///< the caller's key has signed it
+  bool is_of_key = false;       ///< the caller's key has signed it
+  bool is_vouched_for = false;  ///< so has `owner`, for whom the caller's certificates vouch
+  /// Whom its own certificate names, where the key in that has signed it. Anybody can write one.
+  std::string owner;
   ListedChecked listed;
   std::vector<std::string> unlisted;  ///< files that were not signed, up to a number
   std::string unread;                 ///< why its list was not compared; empty: it was
 };
 
-/// Compares the files that it lists, and the signature where `public_key` (the path of a PEM file)
-/// is not empty. Who is nobody's key may have signed anything: without one the list is worth what
-/// digests are. What is wrong is told to `defects`: what check_listed() tells, kSignature for
-/// another key's signature or none, kJsonCorrupt. Errors: kSignature and those of reading for
-/// `public_key`.
+/// Compares the files that it lists, and the signature with the key of `signer` and with that of
+/// its own certificate, where there is one. Who is nobody's key may have signed anything: without a
+/// `signer` the list is worth what digests are. What is wrong is told to `defects`: what
+/// check_listed() tells, kSignature for another key's signature or none, kJsonCorrupt. Errors:
+/// kSignature and those of reading for the files of `signer`.
 [[nodiscard]] Result<SignatureChecked> check_signature_file(const Checkpoint& checkpoint,
-                                                            const std::string& public_key,
+                                                            const Signer& signer,
                                                             const Workers& workers,
                                                             Defects& defects);
 

@@ -16,7 +16,7 @@ Result<GuardedSource> check_source(const Checkpoint& checkpoint, const Catalog& 
   GuardedSource result;
   result.digested = SW_TRY(check_digest_file(checkpoint, untold, defects));
   result.integrity = SW_TRY(check_integrity_file(checkpoint, untold, defects));
-  result.signature = SW_TRY(check_signature_file(checkpoint, guards.public_key, untold, defects));
+  result.signature = SW_TRY(check_signature_file(checkpoint, guards.signer, untold, defects));
   result.replicas =
       SW_TRY(check_replicas(catalog, guards.replicas, files, defects, guards.workers));
   if (checkpoint.location.traits.is_of_ranks) {
@@ -40,7 +40,7 @@ Status check_source_beside(const Checkpoint& checkpoint, const Catalog& catalog,
   untold.on_progress = {};
   SW_TRY(check_digest_file(checkpoint, untold, defects));
   SW_TRY(check_integrity_file(checkpoint, untold, defects));
-  SW_TRY(check_signature_file(checkpoint, guards.public_key, untold, defects));
+  SW_TRY(check_signature_file(checkpoint, guards.signer, untold, defects));
   if (!checkpoint.location.traits.is_of_ranks) return {};
   return check_shards(catalog, guards.replicas, *checkpoint.files, defects, untold);
 }

@@ -18,8 +18,7 @@ struct SourceGuards {
   /// Which state belongs to which parameter was derived: their values prove it.
   bool master_weights = false;
   Workers workers;
-  /// The path of the key that must have signed the source; empty: whoever has.
-  std::string public_key = {};
+  Signer signer = {};
 };
 
 /// What the guards have looked at and found right.

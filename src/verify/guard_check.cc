@@ -63,7 +63,7 @@ class GuardCheck {
       : checkpoint_(checkpoint),
         lost_(lost),
         choice_(options.proof.choice),
-        public_key_(options.public_key),
+        signer_{options.public_key, options.certificate_chain},
         workers_(workers_of(options.proof)),
         report_(report),
         defects_(Defects::Policy::kCollect) {}
@@ -75,7 +75,7 @@ class GuardCheck {
     const bool is_whole = catalog.tensors.size() == checkpoint_.catalog.tensors.size();
     if (is_whole && is_flat(catalog)) is_derived |= SW_TRY(name_flat_states(catalog));
     drop_lone_states(catalog);
-    const SourceGuards guards{ReplicaCheck::kAll, is_derived, workers_, public_key_};
+    const SourceGuards guards{ReplicaCheck::kAll, is_derived, workers_, signer_};
     const GuardedSource guarded = SW_TRY(check_source(checkpoint_, catalog, guards, defects_));
     const HubDigests hub = SW_TRY(check_hub_digests(checkpoint_, workers_, defects_));
     for (const auto* names : {&guarded.integrity.guarded, &guarded.digested.guarded,
@@ -164,15 +164,33 @@ class GuardCheck {
       report_.proven.push_back(fmt::format("{} files have the SHA-256 that {} says",
                                            signature.listed.right, kSignatureFile));
     }
+    tell_signer(signature);
+  }
+
+  void tell_signer(const SignatureChecked& signature) {
     if (signature.is_of_key) {
       report_.proven.push_back(
-          fmt::format("{} was signed with the key of {}", kSignatureFile, public_key_));
-    } else if (public_key_.empty()) {
-      report_.notes.push_back(fmt::format(
-          "{}: who signed it was not looked at, and anybody could have: give the signer's key "
-          "(--public-key), or let 'model_signing verify' look",
-          kSignatureFile));
+          fmt::format("{} was signed with the key of {}", kSignatureFile, signer_.public_key));
     }
+    if (signature.is_vouched_for) {
+      report_.proven.push_back(fmt::format("{} was signed by {}, for whom {} vouches",
+                                           kSignatureFile, signature.owner,
+                                           signer_.certificate_chain));
+    }
+    if (!signer_.public_key.empty() || !signer_.certificate_chain.empty()) return;
+    if (!signature.owner.empty()) {
+      report_.notes.push_back(fmt::format(
+          "{}: the key of its own certificate has signed it; whether that is of {}, as it says, "
+          "was "
+          "not looked at, and anybody can write a certificate: give those that you trust "
+          "(--certificate-chain), or let 'model_signing verify' look",
+          kSignatureFile, signature.owner));
+      return;
+    }
+    report_.notes.push_back(fmt::format(
+        "{}: who signed it was not looked at, and anybody could have: give the signer's key "
+        "(--public-key), or let 'model_signing verify' look",
+        kSignatureFile));
   }
 
   // The names under which replicas are stored.
@@ -220,7 +238,7 @@ class GuardCheck {
   Checkpoint& checkpoint_;
   const Defects& lost_;
   const FamilyChoice& choice_;
-  const std::string& public_key_;
+  Signer signer_;
   Workers workers_;
   VerifyReport& report_;
   Defects defects_;

@@ -5,6 +5,7 @@ import shutil
 import struct
 
 from bench import GOLDEN, LLAMA, ROOT
+from pickles import metadata_of_chunks
 from row import Lacking, Outcome
 from zips import END64, verdicts
 
@@ -120,6 +121,14 @@ def measure_geometry(bench):
         found = bench.measured("verify", place, limit=1 << 30)
         if found.crashed or found.status == 0:
             faults.append(f"{file.name}: status {found.status}")
-    faults.append("10^6 chunks of one tensor are not tried here")
-    return Outcome(f"50,000 missing files: {ran.seconds:.2f} s; {len(hostile)} hostile .metadata", faults)
+    place = bench.fresh("chunks")
+    (place / ".metadata").write_bytes(metadata_of_chunks(1_000_000))
+    chunks = bench.measured("inspect", place, "--json")
+    if chunks.status != 0 or json.loads(chunks.output)["chunks"] != 1_000_000:
+        faults.append(f"10^6 chunks: status {chunks.status} {chunks.messages[-200:]}")
+    if chunks.seconds > 2 or chunks.peak > 1 << 30:
+        faults.append(f"10^6 chunks: {chunks.seconds:.1f} s and {chunks.peak >> 20} MiB, expected 2 and 1024")
+    shutil.rmtree(place)
+    return Outcome(f"50,000 missing files: {ran.seconds:.2f} s; 10^6 chunks: {chunks.seconds:.2f} s, "
+                   f"{chunks.peak >> 20} MiB; {len(hostile)} hostile .metadata", faults)  # fmt: skip
 

@@ -150,7 +150,48 @@ def measure_signing(bench):
             refuses = [SIGNER, "verify", "key", spoilt, "--signature", spoilt / "model.sig", *by_key]
             expect(f"{spoilt.name} by model_signing", bench.run(*refuses), 1)
             expect(f"{spoilt.name} by verify", bench.shardwright("verify", spoilt, "--public-key", public), 1)
-    return f"model_signing and verify agree on {len(ours)} outputs of ours, 1 of its own and 6 spoilt ones", True, faults
+    by_certificate = measure_certificates(bench, expect)
+    return (f"model_signing and verify agree on {len(ours)} outputs of ours, 1 of its own, 6 spoilt ones and "
+            f"{by_certificate} signed with certificates"), True, faults  # fmt: skip
+
+
+def measure_certificates(bench, expect):
+    """What model_signing signs with certificates, sound and not: how many files both judge alike."""
+    work = bench.fresh("certificates")
+    names = {"authority": None, "office": "authority", "maker": "office", "stranger": None}
+    uses = {"maker": "keyUsage=critical,digitalSignature"}
+    for name, issuer in names.items():
+        key, request, made = (work / f"{name}.{kind}" for kind in ("key", "csr", "pem"))
+        use = work / f"{name}.use"
+        use.write_text(uses.get(name, "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign"))
+        by = ("-CA", work / f"{issuer}.pem", "-CAkey", work / f"{issuer}.key", "-CAcreateserial") if issuer else (
+            "-signkey", key)  # fmt: skip
+        for words in (("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key),
+                      ("req", "-new", "-key", key, "-subj", f"/CN={name}", "-out", request),
+                      ("x509", "-req", "-in", request, *by, "-days", "9", "-extfile", use, "-out", made)):  # fmt: skip
+            ran = bench.run("openssl", *words)
+            assert ran.status == 0, ran.messages
+    # The certificates that are put in, whose word is asked for, and whether both should believe it.
+    cases = (
+        ("maker", ["office"], "authority", 0),
+        ("maker", [], "authority", 1),
+        ("maker", ["office"], "stranger", 1),
+        ("office", [], "authority", 1),  # it may vouch, and not sign
+    )
+    for number, (signer, chain, trusted, status) in enumerate(cases):
+        model = work / f"m{number}"
+        shutil.copytree(LLAMA, model)
+        more = [word for name in chain for word in ("--certificate_chain", work / f"{name}.pem")]
+        expect("signing", bench.run(SIGNER, "sign", "certificate", model, "--signature", model / "model.sig",
+                                    "--private_key", work / f"{signer}.key", "--signing_certificate",
+                                    work / f"{signer}.pem", *more))  # fmt: skip
+        ca = work / f"{trusted}.pem"
+        case = f"{signer} by {trusted} with {chain}"
+        expect(f"{case}: model_signing", bench.run(SIGNER, "verify", "certificate", model, "--signature",
+               model / "model.sig", "--certificate_chain", ca), status)  # fmt: skip
+        expect(f"{case}: verify", bench.shardwright("verify", model, "--certificate-chain", ca), status)
+        expect(f"{case}: verify without", bench.shardwright("verify", model))
+    return len(cases)
 
 
 # The least of so many runs each, in turns: disks are not alike from one second to the next.

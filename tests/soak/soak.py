@@ -3,7 +3,8 @@
 """Measures the scorecard of docs/reliability.md: `./dev soak` runs this.
 
 Each row is measured on this machine with the program that was built; a row passes only where its
-target was met here, and counts as `part` where its time ended before all was tried.
+target was met here, and counts as `part` where its time ended before all was tried. Rows may be
+measured one after another (`--only R8 --json >r8.json`) and put into one table (`--with r8.json`).
 """
 import argparse
 import json
@@ -55,6 +56,9 @@ def arguments():
     parser.add_argument("--seed", type=int, default=1, help="what is tried first, and what chance")
     parser.add_argument("--json", action="store_true", help="a document instead of the table")
     parser.add_argument("--write-docs", action="store_true", help="docs/reliability*.md anew")
+    parser.add_argument("--with", action="append", default=[], metavar="FILE", dest="measured", type=Path,
+                        help="what --json printed of this commit on this machine: not measured again")
+    parser.add_argument("--name-rows", action="store_true", help=argparse.SUPPRESS)  # for ./dev
     parser.add_argument("--passing", action="store_true",
                         help="status 0 also where rows are tried in part, lack something or are not measured")  # fmt: skip
     return parser.parse_args()
@@ -62,9 +66,13 @@ def arguments():
 
 def main():
     asked = arguments()
-    rows = chosen(asked.only)
     if asked.write_docs and asked.only:
         raise SystemExit("soak: --write-docs writes the whole table; leave --only out")
+    kept = table.kept_results(asked.measured)
+    rows = [row for row in chosen(asked.only) if row.name not in kept]
+    if asked.name_rows:
+        print("\n".join(row.name for row in rows))
+        return
     work = Path(tempfile.mkdtemp(prefix="soak-"))
     results = []
     try:
@@ -78,12 +86,13 @@ def main():
                 print(results[-1].text(), flush=True)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+    results = sorted([*results, *kept.values()], key=lambda result: result.row.number)
     if asked.json:
         print(json.dumps(table.document(results, asked.minutes, asked.seed), indent=2))
     else:
         print(table.summary(results))
     if asked.write_docs:
-        table.write_pages(results, asked.minutes)
+        table.write_pages(results)
     failed = any(result.status == "fail" for result in results)
     unproven = any(result.status in ("part", "lacking", "not measured") for result in results)
     sys.exit(1 if failed or (unproven and not asked.passing) else 0)

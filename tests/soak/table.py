@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scorecard as lines, as a JSON document and as the table in docs/reliability.md."""
+import json
 import os
 import platform
+import subprocess
 from dataclasses import dataclass
 
 from bench import ROOT, some
 from row import Outcome, Row
+from scorecard import ROWS
+from scorecard_zh import TEXTS
 
 MARK = {"pass": "pass", "part": "part", "fail": "FAIL", "lacking": "lacking", "not measured": "not measured"}
 CHINESE = {"pass": "通过", "part": "部分", "fail": "未通过", "lacking": "缺少条件", "not measured": "未测"}
@@ -49,6 +53,7 @@ def document(results, minutes, seed):
         "minutes": minutes,
         "seed": seed,
         "machine": machine(),
+        "commit": commit(),
         "rows": [
             {
                 "row": result.row.name,
@@ -69,6 +74,36 @@ def machine():
     return f"{os.cpu_count()} cores, Linux {platform.release().split('-')[0]}"
 
 
+def commit():
+    """What is measured; with a `+` where files were changed since."""
+
+    def git(*words):
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    return (git("rev-parse", "--short=10", "HEAD") or "no commit") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def kept_results(files):
+    """By row, what runs of before found. Of another commit or machine, or a row that two of them have,
+    it is nothing to put into one table: SystemExit."""
+    kept = {}
+    here = {"schema": "shardwright/soak/1", "machine": machine(), "commit": commit()}
+    for file in files:
+        found = json.loads(file.read_text())
+        for key, wanted in here.items():
+            if found.get(key) != wanted or wanted.endswith("+"):
+                raise SystemExit(f"soak: {file}: found {key} {found.get(key)}, expected {wanted.rstrip('+')}"
+                                 f"{' without changes' if wanted.endswith('+') else ''}; measure it again")
+        for one in found["rows"]:
+            row = next((row for row in ROWS if row.name == one["row"]), None)
+            if row is None or row.name in kept:
+                raise SystemExit(f"soak: {file}: row {one['row']} is {'in another file' if row else 'no row'}")
+            outcome = Outcome(one["measured"], one["faults"])
+            kept[row.name] = Result(row, one["status"], outcome, one["seconds"])
+    return kept
+
+
 def cell(text):
     """A text that can stand in a table of Markdown."""
     return text.replace("|", "\\|").replace("\n", " ")
@@ -77,23 +112,25 @@ def cell(text):
 def rows_of(results, words):
     lines = []
     for result in results:
+        said = (result.row.title, result.row.target) if words is MARK else TEXTS[result.row.name]
         measured = "; ".join([result.outcome.measured, *some(result.outcome.faults, 1)])
-        fields = [result.row.name, result.row.title, result.row.target, measured]
+        fields = [result.row.name, *said, measured]
         fields += [words[result.status], f"{result.seconds:.0f}"]
         lines.append("| " + " | ".join(cell(field) for field in fields) + " |\n")
     return "".join(lines)
 
 
-def write_pages(results, minutes):
+def write_pages(results):
     """Puts the table into docs/reliability.md and its Chinese twin, between the marks."""
+    minutes = sum(result.seconds for result in results) / 60
     heads = {
         "reliability.md": (
-            f"Measured on {machine()}, in {minutes:g} minutes.\n\n"
+            f"Commit `{commit()}` on {machine()}, {minutes:.0f} minutes in all.\n\n"
             "| Row | What | Target | Measured | Result | Seconds |\n",
             MARK,
         ),
         "reliability_zh.md": (
-            f"测量环境：{machine()}，共 {minutes:g} 分钟。\n\n"
+            f"提交 `{commit()}`，{machine()}，共 {minutes:.0f} 分钟。\n\n"
             "| 行 | 内容 | 目标 | 实测 | 结果 | 秒 |\n",
             CHINESE,
         ),

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import pickle_streams
 import soak
@@ -15,6 +16,7 @@ from bench import Bench, tree_digest
 from pickles import metadata_with_path
 from row import Lacking, Outcome, Row
 from scorecard import ROWS
+from scorecard_zh import TEXTS
 
 
 def lacking(_):
@@ -45,6 +47,7 @@ class Soak(unittest.TestCase):
         for row in ROWS:
             self.assertTrue(row.measure, row.name)
             self.assertTrue(row.target, row.name)
+        self.assertEqual(list(TEXTS), [row.name for row in ROWS])
 
     def test_rows_are_chosen_by_name(self):
         self.assertEqual([row.name for row in soak.chosen(["r11,R2"])], ["R2", "R11"])
@@ -56,6 +59,49 @@ class Soak(unittest.TestCase):
         document = table.document([result], 1, 2)
         self.assertEqual(document["rows"][0]["faults"], ["a|b"])
         self.assertIn("a\\|b", table.rows_of([result], table.MARK))
+
+    def test_rows_measured_apart_are_of_one_commit_and_machine(self):
+        at = {"commit": "0123456789", "machine": "2 cores, Linux 6"}
+        sound = {"row": "R8", "status": "part", "measured": "some", "faults": [], "seconds": 3.5}
+
+        def kept(*documents):
+            with tempfile.TemporaryDirectory() as name:
+                files = []
+                for i, document in enumerate(documents):
+                    files.append(Path(name) / f"{i}.json")
+                    files[-1].write_text(json.dumps({"schema": "shardwright/soak/1", **at, **document}))
+                with mock.patch.multiple(table, commit=lambda: at["commit"], machine=lambda: at["machine"]):
+                    return table.kept_results(files)
+
+        found = kept({"rows": [sound]}, {"rows": [{**sound, "row": "R7"}]})
+        self.assertEqual(list(found), ["R8", "R7"])
+        self.assertEqual((found["R8"].status, found["R8"].seconds), ("part", 3.5))
+        for bad in ({"commit": "0123456780"}, {"machine": "3 cores, Linux 6"}, {"schema": "x"}):
+            with self.assertRaisesRegex(SystemExit, f"found {next(iter(bad))} "):
+                kept({"rows": [sound], **bad})
+        with self.assertRaisesRegex(SystemExit, "R8 is in another file"):
+            kept({"rows": [sound]}, {"rows": [sound]})
+        with self.assertRaisesRegex(SystemExit, "R99 is no row"):
+            kept({"rows": [{**sound, "row": "R99"}]})
+        at["commit"] += "+"  # of a tree that has changes nobody knows which they are
+        with self.assertRaisesRegex(SystemExit, "without changes"):
+            kept({"rows": [sound]})
+
+    def test_the_pages_get_the_table_between_their_marks(self):
+        with tempfile.TemporaryDirectory() as name:
+            (Path(name) / "docs").mkdir()
+            pages = [Path(name) / "docs" / page for page in ("reliability.md", "reliability_zh.md")]
+            for page in pages:
+                page.write_text(f"before\n{table.BEGIN}of yesterday\n{table.END}behind\n")
+            results = [table.Result(row, "part", Outcome("a|b"), 60.0) for row in ROWS]
+            with mock.patch.object(table, "ROOT", Path(name)):
+                table.write_pages(results)
+            for page, word in zip(pages, ("part", "部分")):
+                text = page.read_text()
+                self.assertTrue(text.startswith("before\n") and text.endswith("behind\n"))
+                self.assertNotIn("yesterday", text)
+                self.assertEqual(text.count(f"| a\\|b | {word} | 60 |\n"), len(ROWS))
+                self.assertIn("24", text.split("|")[0])
 
     def test_a_disturbed_target_has_another_digest(self):
         with tempfile.TemporaryDirectory() as name:
