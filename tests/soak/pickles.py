@@ -61,47 +61,57 @@ def metadata_with_path(stream, path):
     return bytes(made)
 
 
-PARTS_OF_METADATA = [
-    (b"ctorch.distributed.checkpoint.metadata\nChunkStorageMetadata\n", "Chunk"),
-    (b"ctorch.distributed.checkpoint.metadata\nMetadataIndex\n", "Index"),
-    (b"ctorch.distributed.checkpoint.filesystem\n_StorageInfo\n", "Info"),
-    (b"ctorch\nSize\n", "Size"),
-    *((text(word), word) for word in ("offsets", "sizes", "fqn", "w", "offset", "index", "relative_path",
-                                      "length")),
-]  # fmt: skip
+MODULE = b"ctorch.distributed.checkpoint.metadata\n"
+CLASSES = {
+    "Chunk": MODULE + b"ChunkStorageMetadata\n",
+    "Index": MODULE + b"MetadataIndex\n",
+    "Info": b"ctorch.distributed.checkpoint.filesystem\n_StorageInfo\n",
+    "Size": b"ctorch\nSize\n",
+}
+
+
+BATCH = 1000  # as CPython's pickler puts many into a list or a dictionary
+
+
+class Memo:
+    """What a pickle names again and again: written once, and fetched by number from then on."""
+
+    def __init__(self):
+        self._numbers = {}
+
+    def __call__(self, name):
+        if name in self._numbers:
+            return b"h" + bytes([self._numbers[name]])
+        self._numbers[name] = len(self._numbers)
+        return CLASSES.get(name, text(name)) + b"q" + bytes([self._numbers[name]])
 
 
 def metadata_of_chunks(count):
     """A `.metadata` of one tensor of `count` elements, each a chunk of its own, in 200 files."""
-    known = {name: b"h" + bytes([i]) for i, (_, name) in enumerate(PARTS_OF_METADATA)}
-    files = [b"h" + bytes([i]) for i in range(len(known), len(known) + 200)]
-    made = [b"\x80\x04"]
-    for i, (opcodes, _) in enumerate(PARTS_OF_METADATA):
-        made.append(opcodes + b"q" + bytes([i]) + b"0")
-    for i in range(len(files)):
-        made.append(text(f"__{i}_0.distcp") + b"q" + bytes([len(known) + i]) + b"0")
+    use = Memo()
+    files = [f"__{i}_0.distcp" for i in range(200)]
 
     def size_of(number):
-        return known["Size"] + b"J" + struct.pack("<i", number) + b"\x85\x85R"
+        return use("Size") + b"J" + struct.pack("<i", number) + b"\x85\x85R"
 
-    module = b"ctorch.distributed.checkpoint.metadata\n"
-    made += [
-        module, b"Metadata\n)\x81}(", text("state_dict_metadata"), b"}(", known["w"],
-        module, b"TensorStorageMetadata\n)\x81}(", text("properties"), module, b"TensorProperties\n)\x81(",
+    made = [
+        b"\x80\x04", MODULE, b"Metadata\n)\x81}(", text("state_dict_metadata"), b"}(", use("w"),
+        MODULE, b"TensorStorageMetadata\n)\x81}(", text("properties"), MODULE, b"TensorProperties\n)\x81(",
         b"ctorch\nfloat32\n", b"ctorch.serialization\n_get_layout\n", text("torch.strided"), b"\x85R\x89",
-        module, b"_MEM_FORMAT_ENCODING\nK\x00\x85R\x89tb", text("size"), size_of(count),
+        MODULE, b"_MEM_FORMAT_ENCODING\nK\x00\x85R\x89tb", text("size"), size_of(count),
         text("chunks"), b"](",
     ]  # fmt: skip
-    one = size_of(1)
     for i in range(count):
-        made += [known["Chunk"], b")\x81}(", known["offsets"], size_of(i), known["sizes"], one, b"ub"]
+        made += [b"e("] if i % BATCH == BATCH - 1 else []
+        made += [use("Chunk"), b")\x81}(", use("offsets"), size_of(i), use("sizes"), size_of(1), b"ub"]
     made += [b"eubu", text("planner_data"), b"N", text("storage_data"), b"}("]
     for i in range(count):
+        made += [b"u("] if i % BATCH == BATCH - 1 else []
         where = struct.pack("<i", i // len(files) * 64)
         made += [
-            known["Index"], b")\x81}(", known["fqn"], known["w"], known["offset"], size_of(i),
-            known["index"], b"J", struct.pack("<i", i), b"ub", known["Info"], b")\x81}(", known["relative_path"],
-            files[i % len(files)], known["offset"], b"J", where, known["length"], b"K\x40ub",
+            use("Index"), b")\x81}(", use("fqn"), use("w"), use("offset"), size_of(i), use("index"), b"J",
+            struct.pack("<i", i), b"ub", use("Info"), b")\x81}(", use("relative_path"), use(files[i % len(files)]),
+            use("offset"), b"J", where, use("length"), b"K\x40ub",
         ]  # fmt: skip
     made.append(b"uub.")
     return b"".join(made)
