@@ -1,5 +1,5 @@
-# Writes OUTPUT, a C++ file with a page's STYLE, the LIBRARY that it draws with and its own SCRIPTS,
-# one behind another in a scope of their own, as page_parts().
+# Writes OUTPUT, a C++ file with a page's STYLE, the LIBRARY that it draws with behind its LICENCE,
+# and its own SCRIPTS, one behind another in a scope of their own, as page_parts().
 set(text "// Generated from src/report/page.\n#include \"report/page.h\"\n\nnamespace shardwright {\n\nPageParts page_parts() {\n  return {\n")
 
 # Compilers limit one string literal; pieces that stand side by side are one string. They are cut
@@ -28,8 +28,9 @@ endfunction()
 
 file(READ ${STYLE} style)
 append_literal("${style}")
+file(READ ${LICENCE} licence)
 file(READ ${LIBRARY} library)
-append_literal("${library}")
+append_literal("/*!\n${licence}*/\n${library}")
 set(script "(() => {\n\"use strict\";\n")
 foreach(file IN LISTS SCRIPTS)
   file(READ ${file} one)

@@ -42,6 +42,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/cmake/shardwright-config.cmake
               ${PROJECT_BINARY_DIR}/shardwright-config-version.cmake DESTINATION ${package_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardwright/models FILES_MATCHING PATTERN "*.json")
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/licenses DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(TARGET shardwright_cli)
   install(TARGETS shardwright_cli)
 endif()

@@ -123,4 +123,7 @@ struct DiagnoseRequest {
 /// docs/errors.md or their Chinese twins. Error: kUsage for an unknown code, with the nearest one.
 [[nodiscard]] Result<std::string> code_page(std::string_view code, Language language);
 
+/// What a code means, in a few words: the heading of its page. Empty where it has none.
+[[nodiscard]] Phrase code_title(std::string_view code);
+
 }  // namespace shardwright

@@ -134,7 +134,7 @@ struct VerifyReport {
   std::uint64_t payload_bytes = 0;       ///< read for that
   /// Files that some digest guards, whether it was right or not.
   std::set<std::string, std::less<>> guarded_files;
-  std::vector<std::string> proven;      ///< sentences: what was checked and found right
+  std::vector<Phrase> proven;           ///< what was checked and found right
   std::vector<VerifyFinding> findings;  ///< in the order in which they were found
   /// Codes and messages of the findings: each is told once, and there may be very many.
   std::set<std::pair<Code, std::string>> told;

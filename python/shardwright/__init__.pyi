@@ -628,6 +628,7 @@ def verify(
     source_tp: Optional[int] = None,
     replica: Optional[int] = None,
     threads: Optional[int] = None,
+    lang: Optional[Literal["en", "zh"]] = None,
 ) -> Verification: ...
 def diff(
     left: _Path,

@@ -49,6 +49,7 @@ def verify(path, *, progress=None, **flags):
     """Proves what can be proven of a checkpoint and lists everything that is wrong.
 
     The result is true where nothing is wrong. `against`: a manifest of `hash`, or a checkpoint.
+    `lang`: "en" or "zh", which `checks` are told in.
     """
     return _run("verify", [path], _results.Verification, progress, **flags)
 

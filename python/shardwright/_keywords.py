@@ -20,7 +20,7 @@ KEYWORDS = {
     "convert": (*_PLAN, "quantise", "extend_vocab", "plan", "part", "resume", "dry_run"),
     "plan": (*_PLAN, "quantise", "extend_vocab", "html", "save", "lang"),
     "publish": ("threads", "max_memory"),
-    "verify": ("against", "other_as", "public_key", "certificate_chain", *_PROOF),
+    "verify": ("against", "other_as", "public_key", "certificate_chain", *_PROOF, "lang"),
     "diff": ("tolerance", "other_as", *_PROOF),
     "hash": ("manifest", *_PROOF),
     "diagnose": ("tp", "pp", "vpp", "ep", "etp", "as_", "check_replicas", "lang"),

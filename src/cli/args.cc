@@ -12,6 +12,7 @@
 #include "cli/console_args.h"
 #include "cli/conversion_flags.h"
 #include "cli/help.h"
+#include "cli/locale_language.h"
 #include "cli/man_page.h"
 #include "cli/options.h"
 #include "cli/part_args.h"
@@ -51,7 +52,6 @@ void add_plan(CLI::App& app, PlanCommand& command) {
   add_text(app, "--html", command.html, "FILE", "write the plan as a page that shows it");
   add_text(app, "--save", command.save, "FILE",
            "write the plan for 'convert --plan FILE --part I/N' and 'publish FILE'");
-  add_language(app, command.language);
 }
 
 struct ConversionArguments {
@@ -131,7 +131,6 @@ void add_diagnose(CLI::App& app, DiagnoseCommand& command) {
   add_flag(app, "--check-replicas", command.request.check_replicas,
            "compare the bytes of what several ranks hold");
   add_flag(app, "--json", command.json, "the diagnosis as JSON on standard output");
-  add_language(app, command.language);
 }
 
 void add_locality(CLI::App& app, LocalityCommand& command) {
@@ -159,7 +158,6 @@ Result<Command> to_locality(const CLI::App& app, LocalityCommand& command) {
 void add_explain(CLI::App& app, ExplainCommand& command) {
   add_path(app, "CODE", command.code, "a code such as SW0307 or L07");
   add_flag(app, "--json", command.json, "the page as JSON on standard output");
-  add_language(app, command.language);
 }
 
 void add_map(CLI::App& app, MapCommand& command) {
@@ -278,6 +276,20 @@ Result<Request> parse_arguments(std::span<const std::string> arguments) {
 bool asks_for_json(std::span<const std::string> arguments) {
   const auto end = std::ranges::find(arguments, "--");
   return std::find(arguments.begin(), end, "--json") != end;
+}
+
+Language asked_language(std::span<const std::string> arguments) {
+  Language language = language_from_environment();
+  const auto end = std::ranges::find(arguments, "--");
+  std::string_view before;
+  for (auto word = arguments.begin(); word != end; before = *word++) {
+    const auto asks_for = [&](std::string_view name) {
+      return (before == "--lang" && *word == name) || *word == fmt::format("--lang={}", name);
+    };
+    if (asks_for("en")) language = Language::kEnglish;
+    if (asks_for("zh")) language = Language::kChinese;
+  }
+  return language;
 }
 
 }  // namespace shardwright::cli

@@ -41,7 +41,6 @@ struct PlanCommand {
   bool json = false;
   std::string html = {};  ///< a page to write; empty: none
   std::string save = {};  ///< a file for its parts to write; empty: none
-  Language language = Language::kEnglish;
 };
 
 struct ConvertCommand {
@@ -60,13 +59,11 @@ struct PublishCommand {
 
 struct DiagnoseCommand {
   DiagnoseRequest request;
-  Language language = Language::kEnglish;
   bool json = false;
 };
 
 struct ExplainCommand {
   std::string code;
-  Language language = Language::kEnglish;
   bool json = false;
 };
 
@@ -170,5 +167,9 @@ struct Request {
 
 /// Whether a command line asks for JSON, even where the rest of it is wrong.
 [[nodiscard]] bool asks_for_json(std::span<const std::string> arguments);
+
+/// The language that a command line or else the environment asks for, even where the rest of it is
+/// wrong.
+[[nodiscard]] Language asked_language(std::span<const std::string> arguments);
 
 }  // namespace shardwright::cli

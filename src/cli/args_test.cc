@@ -169,10 +169,9 @@ struct Refusal {
 };
 
 TEST(ParseArguments, ReadsReportsAndPagesOfPlans) {
-  const auto one = parsed<ReportCommand>({"report", "a", "--lang", "zh", "--open"});
+  const auto one = parsed<ReportCommand>({"report", "a", "--open"});
   EXPECT_EQ(one.request.path, "a");
   EXPECT_EQ(one.request.other, "");
-  EXPECT_EQ(one.request.language, Language::kChinese);
   EXPECT_EQ(one.output, "report.html");
   EXPECT_TRUE(one.open);
   EXPECT_FALSE(one.overwrite || one.request.statistics || one.request.verify);
@@ -182,10 +181,7 @@ TEST(ParseArguments, ReadsReportsAndPagesOfPlans) {
   EXPECT_EQ(two.output, "x.html");
   EXPECT_EQ(two.request.tolerance, 0.5);
   EXPECT_TRUE(two.overwrite && two.request.statistics && two.request.verify);
-  const auto plan =
-      parsed<PlanCommand>({"plan", "a", "b", "--to", "hf", "--html", "p", "--lang", "zh"});
-  EXPECT_EQ(plan.html, "p");
-  EXPECT_EQ(plan.language, Language::kChinese);
+  EXPECT_EQ(parsed<PlanCommand>({"plan", "a", "b", "--to", "hf", "--html", "p"}).html, "p");
 }
 
 TEST(ParseArguments, ComponentsBelongToMimo) {
@@ -484,12 +480,22 @@ TEST(ParseArguments, SaysWhichFlagWhatWasGivenAndWhatIsAllowed) {
             "map: unknown flag --hff; did you mean --hf?");
 }
 
-TEST(ParseArguments, SpeaksTheLanguageOfTheEnvironment) {
-  const auto language = [] { return parsed<ExplainCommand>({"explain", "L07"}).language; };
+TEST(ParseArguments, EveryCommandSpeaksTheLanguageThatIsAskedFor) {
+  const auto language = [](Words words) {
+    const Language asked = asked_language(words);
+    EXPECT_EQ(parse_arguments(words).value().console.language, asked);
+    return asked;
+  };
   ASSERT_EQ(::setenv("LC_ALL", "zh_CN.UTF-8", 1), 0);
-  EXPECT_EQ(language(), Language::kChinese);
+  EXPECT_EQ(language({"explain", "L07"}), Language::kChinese);
+  EXPECT_EQ(language({"verify", "ckpt", "--lang", "en"}), Language::kEnglish);
   ASSERT_EQ(::setenv("LC_ALL", "C.UTF-8", 1), 0);
-  EXPECT_EQ(language(), Language::kEnglish);
+  EXPECT_EQ(language({"explain", "L07"}), Language::kEnglish);
+  EXPECT_EQ(language({"inspect", "ckpt", "--lang=zh"}), Language::kChinese);
+  EXPECT_EQ(language({"diff", "--lang", "zh", "zh", "en"}), Language::kChinese);
+  EXPECT_EQ(language({"inspect", "--", "--lang=zh"}), Language::kEnglish);
+  EXPECT_EQ(asked_language(Words{"nonsense", "--lang", "zh"}), Language::kChinese);
+  EXPECT_EQ(asked_language(Words{"inspect", "zh"}), Language::kEnglish);
   ASSERT_EQ(::unsetenv("LC_ALL"), 0);
 }
 
@@ -511,16 +517,13 @@ TEST(ParseArguments, APathMayHaveACommandsName) {
 
 TEST(ParseArguments, ReadsWhatTheCallerOfDiagnoseBelieves) {
   const auto command = parsed<DiagnoseCommand>(
-      {"diagnose", "ckpt", "--tp", "4", "--ep=1", "--json", "--check-replicas", "--lang", "zh"});
+      {"diagnose", "ckpt", "--tp", "4", "--ep=1", "--json", "--check-replicas"});
   EXPECT_EQ(command.request.path, "ckpt");
   EXPECT_EQ(command.request.believed, (AxisSizes{.tensor = 4, .expert = 1}));
   EXPECT_TRUE(command.request.check_replicas);
   EXPECT_TRUE(command.json);
-  EXPECT_EQ(command.language, Language::kChinese);
   EXPECT_EQ(parsed<DiagnoseCommand>({"diagnose", "ckpt"}).request.believed, AxisSizes());
-  const auto explain = parsed<ExplainCommand>({"explain", "L07", "--lang=en"});
-  EXPECT_EQ(explain.code, "L07");
-  EXPECT_EQ(explain.language, Language::kEnglish);
+  EXPECT_EQ(parsed<ExplainCommand>({"explain", "L07"}).code, "L07");
 }
 
 TEST(ParseArguments, ReadsWhatToTryAMappingOn) {

@@ -6,8 +6,8 @@ namespace shardwright::cli {
 
 Result<int> run_diagnose(const DiagnoseCommand& command, Console& console) {
   const Diagnosis diagnosis = SW_TRY(diagnose(command.request));
-  console.print(command.json ? diagnosis_json(diagnosis, command.language)
-                             : diagnosis_text(diagnosis, command.language, console));
+  console.print(command.json ? diagnosis_json(diagnosis, console.language())
+                             : diagnosis_text(diagnosis, console));
   return diagnosis.has_errors() ? kExitFindings : kExitFine;
 }
 

@@ -39,8 +39,9 @@ std::string line_of(const TensorDifference& difference) {
     return fmt::format("{}: {}, and on the right {}\n", name, tensor_words(difference.left),
                        tensor_words(difference.right));
   }
-  return fmt::format("{}: {} differ, first at {}, max_delta {}\n", name,
-                     format_count(difference.differing, "element"), to_string(difference.first),
+  return fmt::format("{}: {} {}, first at {}, max_delta {}\n", name,
+                     format_count(difference.differing, "element"),
+                     difference.differing == 1 ? "differs" : "differ", to_string(difference.first),
                      difference.max_delta);
 }
 

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/glob.h"
 #include "base/text.h"
+#include "cli/code_label.h"
 #include "cli/commands.h"
 #include "cli/file_report.h"
 #include "cli/json_output.h"
@@ -184,7 +185,7 @@ Result<int> run_inspect(const InspectCommand& command, Console& console) {
         command.path, TreeLimits{command.depth.value_or(4), command.limit.value_or(1000)}));
     console.print(command.json ? file_json(report, command.tensors)
                                : heading(report.path, console) + file_text(report, command) +
-                                     warnings_text(report.warnings));
+                                     warnings_text(report.warnings, console.language()));
     if (!report.warnings.errors.empty()) return kExitFindings;
     return report.values.empty() ? status_of_globs(command, report.catalog, console) : kExitFine;
   }
@@ -202,9 +203,11 @@ Result<int> run_inspect(const InspectCommand& command, Console& console) {
   }
   console.print(command.json ? checkpoint_json(checkpoint, command.tensors, warnings)
                              : heading(checkpoint.location.path, console) +
-                                   checkpoint_text(checkpoint, command) + warnings_text(warnings));
+                                   checkpoint_text(checkpoint, command) +
+                                   warnings_text(warnings, console.language()));
   for (const Error& warning : warnings.others) {
-    console.message(fmt::format("warning[{}]: {}", code_name(warning.code), warning.message));
+    console.message(fmt::format("{}: {}", code_label("warning", warning.code, console.language()),
+                                warning.message));
   }
   if (!warnings.errors.empty()) return kExitFindings;
   return status_of_globs(command, checkpoint.catalog, console);

@@ -203,7 +203,7 @@ Result<int> run_plan(const PlanCommand& command, Console& console) {
   const ReplacedOutput replaced = SW_TRY(replaced_output(conversion));
   const std::optional<std::uint64_t> free_bytes = free_bytes_at(command.request.output);
   if (!command.html.empty()) {
-    SW_TRY(replace_file(command.html, plan_page(conversion, command.language)));
+    SW_TRY(replace_file(command.html, plan_page(conversion, console.language())));
   }
   if (!command.save.empty()) SW_TRY(save_to(command.save, conversion));
   const bool fits = !free_bytes || cost_of(conversion.plan).bytes_written <= *free_bytes;

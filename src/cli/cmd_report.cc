@@ -48,6 +48,7 @@ Result<int> run_report(const ReportCommand& command, Console& console) {
   WatchedRun watched(console);
   ReportRequest request = command.request;
   request.proof.run = watched.options();
+  request.language = console.language();
   const Report report = SW_TRY(make_report(request));
   SW_TRY(replace_file(command.output, report.html));
   for (const Error& failure : report.failures) console.error(failure);

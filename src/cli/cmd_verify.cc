@@ -5,12 +5,14 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "cli/code_label.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/quantity.h"
 #include "cli/watched_run.h"
 #include "diagnose/finding_words.h"
 #include "format/formats.h"
+#include "layout/texts.h"
 
 namespace shardwright::cli {
 namespace {
@@ -21,28 +23,38 @@ std::uint64_t count_of(const VerifyReport& report, Severity severity) {
 }
 
 // What is not guarded was not proven either, and the last line is what people read.
-std::string_view verdict_of(const VerifyReport& report) {
-  if (report.has_errors()) return "NOT PROVEN";
+TextKey verdict_of(const VerifyReport& report) {
+  if (report.has_errors()) return "verdict.not_proven";
   const bool is_blind = report.payloads_unguarded > 0 && report.payloads_checked == 0;
-  return is_blind ? "PROVEN, but nothing guards the payload" : "PROVEN";
+  if (is_blind) return "verdict.unguarded";
+  return "verdict.proven";
+}
+
+Phrase counted(std::uint64_t count, std::string_view noun, std::string_view chinese) {
+  return {format_count(count, noun), fmt::format("{} {}", format_count(count), chinese)};
 }
 
 std::string verify_report_text(const VerifyReport& report, const Console& console) {
+  const Language language = console.language();
   std::string text = console.bold(printable(report.path)) + fmt::format(" ({})\n", report.format);
   for (const VerifyFinding& finding : report.findings) {
-    fmt::format_to(std::back_inserter(text), "{}[{}]: {}\n", severity_name(finding.severity),
-                   code_name(finding.code), printable(finding.message));
+    fmt::format_to(std::back_inserter(text), "{}: {}\n",
+                   code_label(severity_name(finding.severity), finding.code, language),
+                   printable(finding.message));
   }
-  for (const std::string& line : report.proven) text += "ok: " + printable(line) + "\n";
+  for (const Phrase& each : report.proven) text += "ok: " + printable(each.in(language)) + "\n";
   for (const std::string& note : report.notes) text += "note: " + printable(note) + "\n";
-  fmt::format_to(std::back_inserter(text), "{}: {}, {}, {} and {}\n", verdict_of(report),
-                 format_count(report.tensors, "tensor"), format_count(report.chunks, "chunk"),
-                 format_count(count_of(report, Severity::kError), "error"),
-                 format_count(count_of(report, Severity::kWarning), "warning"));
-  return text;
+  const Phrase verdict =
+      phrase("verdict.counts",
+             {{"verdict", phrase(verdict_of(report))},
+              {"tensors", counted(report.tensors, "tensor", "个张量")},
+              {"chunks", counted(report.chunks, "chunk", "个分片")},
+              {"errors", counted(count_of(report, Severity::kError), "error", "个错误")},
+              {"warnings", counted(count_of(report, Severity::kWarning), "warning", "个警告")}});
+  return text + verdict.in(language) + "\n";
 }
 
-std::string verify_report_json(const VerifyReport& report) {
+std::string verify_report_json(const VerifyReport& report, Language language) {
   JsonWriter json;
   begin_document(json, "verify");
   json.text("path", report.path)
@@ -60,7 +72,9 @@ std::string verify_report_json(const VerifyReport& report) {
     json.text("severity", severity_name(finding.severity)).text("object", finding.object);
     json.text("message", finding.message).close();
   }
-  json.close().texts("checks", report.proven).texts("notes", report.notes).close();
+  json.close().key("checks").open_list();
+  for (const Phrase& each : report.proven) json.text(each.in(language));
+  json.close().texts("notes", report.notes).close();
   return json.take();
 }
 
@@ -71,8 +85,10 @@ Result<int> run_verify(const VerifyCommand& command, Console& console) {
   VerifyOptions options = command.options;
   options.proof.run = watched.options();
   const VerifyReport report = SW_TRY(verify_checkpoint(command.path, options));
-  if (!SW_TRY(watched.may_tell([&] { return verify_report_json(report); }))) return kExitFine;
-  console.print(command.json ? verify_report_json(report) : verify_report_text(report, console));
+  if (!SW_TRY(watched.may_tell([&] { return verify_report_json(report, console.language()); })))
+    return kExitFine;
+  console.print(command.json ? verify_report_json(report, console.language())
+                             : verify_report_text(report, console));
   return report.has_errors() ? kExitFindings : kExitFine;
 }
 

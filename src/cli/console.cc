@@ -10,6 +10,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "cli/code_label.h"
 #include "cli/json_writer.h"
 #include "comm/rank_session.h"
 #include "io/retries.h"
@@ -129,8 +130,8 @@ void Console::note(std::string_view text) {
 
 void Console::error(const Error& error) {
   status_line("");
-  if (log_)
-    log_->add(fmt::format("error[{}]: {}", code_name(error.code), printable(error.message)));
+  std::string label = code_label("error", error.code, language()) + ":";
+  if (log_) log_->add(fmt::format("{} {}", label, printable(error.message)));
   if (options_.progress == ProgressStyle::kJson && capture_ == nullptr) {
     JsonWriter json;
     json.open_line().text("event", "error").text("code", code_name(error.code));
@@ -138,7 +139,6 @@ void Console::error(const Error& error) {
     write_message(json.take());
     return;
   }
-  std::string label = fmt::format("error[{}]:", code_name(error.code));
   if (streams_.messages_are_terminal && streams_.colour)
     label = fmt::format("{}{}{}", kRed, label, kPlain);
   write_message(fmt::format("{} {}\n", label, printable(error.message)));

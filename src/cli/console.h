@@ -56,13 +56,17 @@ class Console {
   /// LogFile::open.
   [[nodiscard]] Status apply(const ConsoleOptions& options, std::string_view began);
 
+  /// The language of what is told before apply() says which, and where the command line is wrong.
+  void speak(Language language) { options_.language = language; }
+  [[nodiscard]] Language language() const { return options_.language; }
+
   /// Writes data. A failure is remembered, not told: see exit_status.
   void print(std::string_view text);
   /// Writes one line to standard error: what may act on a terminal is escaped.
   void message(std::string_view line);
   /// `note: ...`: what one need not know.
   void note(std::string_view text);
-  /// Writes `error[SW0123]: ...` to standard error.
+  /// Writes `error[SW0123]: ...` to standard error; see code_label().
   void error(const Error& error);
   /// Replaces the terminal's current line on standard error; nothing without a terminal.
   void status_line(std::string_view line);

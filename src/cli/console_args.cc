@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/locale_language.h"
 #include "cli/options.h"
 
 namespace shardwright::cli {
@@ -17,6 +18,11 @@ void add_console(CLI::App& app, ConsoleOptions& options) {
       ->group(kConsoleGroup);
   app.add_flag("-q,--quiet", options.quiet, "no progress and no notes")->group(kConsoleGroup);
   add_text(app, "--log-file", options.log_file, "FILE", "add messages and progress to FILE")
+      ->group(kConsoleGroup);
+  options.language = language_from_environment();
+  add_choice<Language>(app, "--lang", options.language,
+                       {{"en", Language::kEnglish}, {"zh", Language::kChinese}},
+                       "language (default: zh where LANG is zh_CN or its like)")
       ->group(kConsoleGroup);
 }
 

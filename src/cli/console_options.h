@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "shardwright/diagnose.h"
+
 namespace shardwright::cli {
 
 enum class ProgressStyle : std::uint8_t {
@@ -18,6 +20,7 @@ struct ConsoleOptions {
   ProgressStyle progress = ProgressStyle::kAuto;
   bool quiet = false;         ///< no progress and no notes
   std::string log_file = {};  ///< gets messages and progress too; empty: none
+  Language language = Language::kEnglish;
 };
 
 }  // namespace shardwright::cli

@@ -46,6 +46,14 @@ TEST(Console, SeparatesDataFromMessages) {
   EXPECT_EQ(console.bold("x"), "x");
 }
 
+TEST(Console, SaysInChineseWhatACodeMeans) {
+  const Recorder err;
+  Console console({.messages = err.fd()});
+  console.speak(Language::kChinese);
+  console.error(Error{Code::kNotFound, "x: found nothing", 0});
+  EXPECT_EQ(err.text(), "error[SW0101] 文件或文件夹不存在: x: found nothing\n");
+}
+
 TEST(Console, ColoursAndProgressNeedATerminal) {
   const Recorder out;
   const Recorder err;

@@ -186,7 +186,8 @@ std::string diagnosis_json(const Diagnosis& diagnosis, Language language) {
   return json.take();
 }
 
-std::string diagnosis_text(const Diagnosis& diagnosis, Language language, const Console& console) {
+std::string diagnosis_text(const Diagnosis& diagnosis, const Console& console) {
+  const Language language = console.language();
   Table facts({{}, {}});
   const auto word = [&](TextKey key) { return phrase(key).in(language); };
   const auto add = [&](TextKey label, std::string_view text) {

@@ -12,8 +12,8 @@ namespace shardwright::cli {
 /// and values that a script may ask for are the same in both.
 [[nodiscard]] std::string diagnosis_json(const Diagnosis& diagnosis, Language language);
 
-/// For people: layout, reason, expected names, loader, mismatches, next command, in this order.
-[[nodiscard]] std::string diagnosis_text(const Diagnosis& diagnosis, Language language,
-                                         const Console& console);
+/// For people, in the console's language: layout, reason, expected names, loader, mismatches, next
+/// command, in this order.
+[[nodiscard]] std::string diagnosis_text(const Diagnosis& diagnosis, const Console& console);
 
 }  // namespace shardwright::cli

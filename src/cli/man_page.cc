@@ -92,7 +92,7 @@ Stopped by signal N.
 .SH ENVIRONMENT
 .TP
 LC_ALL, LC_MESSAGES, LANG
-The language of what \fBdiagnose\fR and \fBexplain\fR say, unless \fB\-\-lang\fR does.
+The language, unless \fB\-\-lang\fR says it: English, or Chinese where the locale has simplified characters.
 .TP
 NO_COLOR
 No colours on a terminal.

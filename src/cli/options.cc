@@ -10,7 +10,6 @@
 #include "base/edit_distance.h"
 #include "base/text.h"
 #include "cli/console_args.h"
-#include "cli/locale_language.h"
 #include "cli/quantity.h"
 
 namespace shardwright::cli {
@@ -255,13 +254,6 @@ void add_shard_size(CLI::App& app, std::uint64_t& bytes) {
 
 void add_overwrite(CLI::App& app, bool& overwrite) {
   add_flag(app, "--overwrite", overwrite, "replace OUT once the new one is complete");
-}
-
-void add_language(CLI::App& app, Language& language) {
-  language = language_from_environment();
-  add_choice<Language>(app, "--lang", language,
-                       {{"en", Language::kEnglish}, {"zh", Language::kChinese}},
-                       "language of the text (default: zh where LANG is zh_CN or its like)");
 }
 
 }  // namespace shardwright::cli

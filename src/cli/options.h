@@ -174,7 +174,5 @@ void add_source(CLI::App& app, SourceOptions& source);
 void add_threads(CLI::App& app, int& threads);
 void add_shard_size(CLI::App& app, std::uint64_t& bytes);
 void add_overwrite(CLI::App& app, bool& overwrite);
-/// `--lang`; by default what LC_ALL, LC_MESSAGES and LANG say.
-void add_language(CLI::App& app, Language& language);
 
 }  // namespace shardwright::cli

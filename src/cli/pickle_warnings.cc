@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "cli/code_label.h"
 
 namespace shardwright::cli {
 
@@ -16,10 +17,11 @@ void PickleWarnings::add(const std::vector<PickleReport>& reports) {
   }
 }
 
-std::string warnings_text(const PickleWarnings& warnings) {
+std::string warnings_text(const PickleWarnings& warnings, Language language) {
   std::string text;
   for (const Error& error : warnings.errors) {
-    text += fmt::format("{} {}\n", code_name(error.code), printable(error.message));
+    text += fmt::format("{}: {}\n", code_label("error", error.code, language),
+                        printable(error.message));
   }
   for (const std::string& note : warnings.notes) text += "note: " + printable(note) + "\n";
   return text.empty() ? text : "\n" + text;

@@ -6,6 +6,7 @@
 
 #include "cli/json_writer.h"
 #include "format/pickle_files.h"
+#include "shardwright/diagnose.h"
 #include "shardwright/error.h"
 
 namespace shardwright::cli {
@@ -21,7 +22,7 @@ struct PickleWarnings {
 };
 
 /// One line each; "" without any.
-[[nodiscard]] std::string warnings_text(const PickleWarnings& warnings);
+[[nodiscard]] std::string warnings_text(const PickleWarnings& warnings, Language language);
 /// `"pickles": [{"code": "SW0224", "message": "..."}], "warnings": [...], "notes": [...]`.
 void write_warnings(JsonWriter& json, const PickleWarnings& warnings);
 

@@ -66,7 +66,6 @@ void add_report(CLI::App& app, ReportCommand& command) {
   add_format(app, request.proof.as, "PATH");
   add_other_format(app, request.proof, "PATH2");
   add_proof(app, request.proof);
-  add_language(app, request.language);
   add_flag(app, "--json", command.json, "what was written as JSON on standard output");
 }
 

@@ -134,9 +134,10 @@ int report(const Error& error, const std::vector<std::string>& arguments, Consol
     console.print(error_json(help == nullptr ? "error" : help->name, error));
   }
   console.error(error);
-  // Errors themselves are English, so that they can be searched for; their pages are not.
-  if (language_from_environment() == Language::kChinese) {
-    console.note(fmt::format("中文说明：shardwright explain {}", code_name(error.code)));
+  if (console.language() == Language::kChinese) {
+    const bool is_usual = language_from_environment() == Language::kChinese;
+    console.note(fmt::format("中文说明：shardwright explain {}{}", code_name(error.code),
+                             is_usual ? "" : " --lang zh"));
   }
   const bool stopped = error.code == Code::kCancelled && console.stop_signal() != 0;
   return stopped ? kExitSignal + console.stop_signal() : kExitFailure;
@@ -177,6 +178,7 @@ void tell_out_of_memory() {
 
 int run_command_line(const std::vector<std::string>& words, Console& console) {
   const std::vector<std::string> arguments = to_canonical_flags(words);
+  console.speak(asked_language(arguments));
   const auto status = run_without_exceptions(arguments, console);
   return console.exit_status(status ? *status : report(status.error(), arguments, console));
 }
@@ -184,6 +186,7 @@ int run_command_line(const std::vector<std::string>& words, Console& console) {
 int run_rank(const std::vector<std::string>& words, Console& console, RankSession& session) {
   console.join(session);
   const std::vector<std::string> arguments = to_canonical_flags(words);
+  console.speak(asked_language(arguments));
   const auto status = session.settle(run_without_exceptions(arguments, console));
   return console.exit_status(status ? *status : report(status.error(), arguments, console));
 }

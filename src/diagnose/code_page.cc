@@ -53,7 +53,20 @@ std::string whole_code(std::string_view code) {
   return fmt::format("SW{:0>4}", number);
 }
 
+std::string title_in(std::string_view guide, std::string_view code) {
+  const std::string section = section_of(guide, std::string(code));
+  if (section.empty()) return {};
+  return section.substr(code.size() + 1, section.find('\n') - code.size() - 1);
+}
+
 }  // namespace
+
+Phrase code_title(std::string_view code) {
+  if (code.starts_with("SW")) {
+    return {title_in(errors_guide_english(), code), title_in(errors_guide_chinese(), code)};
+  }
+  return {title_in(diagnose_guide_english(), code), title_in(diagnose_guide_chinese(), code)};
+}
 
 Result<std::string> code_page(std::string_view code, Language language) {
   const std::string wanted = whole_code(code);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <map>
@@ -55,6 +56,13 @@ std::string all_tests() {
   return texts;
 }
 
+// Whether a text in UTF-8 has characters of three bytes: U+0800 and above.
+bool has_chinese(const std::string& text) {
+  constexpr unsigned char kThreeBytes = 0xE0;
+  return std::ranges::any_of(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xF0U) == kThreeBytes; });
+}
+
 TEST(CodePage, ThereIsOneForEachErrorInBothLanguages) {
   const auto codes = all_codes();
   ASSERT_GT(codes.size(), 50u);
@@ -68,6 +76,9 @@ TEST(CodePage, ThereIsOneForEachErrorInBothLanguages) {
       EXPECT_THAT(*page, StartsWith(code + " "));
       EXPECT_THAT(*page, HasSubstr(action)) << code;
       EXPECT_THAT(guide, HasSubstr("\n## " + *page));
+      const std::string title = code_title(code).in(language);
+      EXPECT_EQ(page->substr(0, page->find('\n')), code + " " + title);
+      EXPECT_EQ(has_chinese(title), language == Language::kChinese) << code << " " << title;
     }
     std::size_t headings = 0;
     for (std::size_t at = guide.find("\n## SW"); at != std::string::npos;
@@ -92,6 +103,13 @@ TEST(CodePage, IsFoundByTheNumberAlone) {
   for (const char* code : {"", "SW", "SW12345", "398", "0", "99", "L"}) {
     EXPECT_FALSE(code_page(code, Language::kEnglish)) << code;
   }
+}
+
+TEST(CodePage, TheTitleOfAFindingIsItsPagesToo) {
+  EXPECT_THAT(code_page("L09", Language::kChinese).value(),
+              StartsWith("L09 " + code_title("L09").chinese + "\n"));
+  EXPECT_EQ(code_title("SW0398").english, "");
+  EXPECT_EQ(code_title("").chinese, "");
 }
 
 TEST(CodePage, EachErrorIsExpectedByATest) {

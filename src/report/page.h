@@ -10,7 +10,7 @@ namespace shardwright {
 /// The page's own files and the drawing library, built into the program by cmake/embed_page.cmake.
 struct PageParts {
   std::string_view style;
-  std::string_view library;  ///< d3, as it is distributed
+  std::string_view library;  ///< d3, as it is distributed, behind its licence
   std::string_view script;
 };
 [[nodiscard]] PageParts page_parts();

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "testing/golden_files.h"
+
 namespace shardwright {
 namespace {
 
@@ -45,6 +47,16 @@ TEST(Page, KeepsHostileTextsInside) {
   EXPECT_EQ(read["names"].back(), "\xef\xbf\xbd\xef\xbf\xbd");
 }
 
+// Whoever passes a page on passes d3 on, which its licences allow with their texts.
+TEST(Page, HasTheLicenceOfWhatItDrawsWith) {
+  const std::string licence = read_file(source_path("licenses/d3.txt"));
+  for (const char* words : {"Mike Bostock", "Robert Penner", "Cynthia Brewer", "Charles Karney",
+                            "and this permission notice appear in all copies"}) {
+    EXPECT_THAT(licence, HasSubstr(words));
+  }
+  EXPECT_THAT(html_page(Json::object(), "en"), HasSubstr("<script>/*!\n" + licence + "*/\n"));
+}
+
 // The policy names what may run by its digest; tests in a browser show that it does run.
 TEST(Page, LetsOnlyItsOwnScriptsRun) {
   const std::string html = html_page(Json::object(), "zh");
@@ -56,7 +68,7 @@ TEST(Page, LetsOnlyItsOwnScriptsRun) {
 
 TEST(Page, HasNothingInItsPartsThatEndsThem) {
   const PageParts parts = page_parts();
-  EXPECT_THAT(parts.library, HasSubstr("d3js.org"));
+  EXPECT_THAT(parts.library, HasSubstr("// https://d3js.org v"));
   for (const std::string_view part : {parts.library, parts.script}) {
     EXPECT_EQ(count_of(part, "</script"), 0u);
     EXPECT_EQ(count_of(part, "<!--"), 0u);

@@ -137,10 +137,12 @@ Json proof_section(const VerifyReport& report) {
                     {"payloads_checked", report.payloads_checked},
                     {"payloads_unguarded", report.payloads_unguarded},
                     {"payload_bytes", report.payload_bytes}};
-  json["checks"] = report.proven;
+  json["checks"] = Json::array();
+  for (const Phrase& each : report.proven) json["checks"].push_back(both(each));
   json["findings"] = Json::array();
   for (const VerifyFinding& finding : report.findings) {
     json["findings"].push_back({{"code", code_name(finding.code)},
+                                {"title", both(code_title(code_name(finding.code)))},
                                 {"severity", severity_name(finding.severity)},
                                 {"object", finding.object},
                                 {"message", finding.message}});
@@ -223,7 +225,9 @@ Json statistics_section(const std::vector<std::string>& names,
 }
 
 Json error_section(const Error& error) {
-  return {{"error", {{"code", code_name(error.code)}, {"message", error.message}}}};
+  const std::string code = code_name(error.code);
+  return {
+      {"error", {{"code", code}, {"title", both(code_title(code))}, {"message", error.message}}}};
 }
 
 }  // namespace shardwright

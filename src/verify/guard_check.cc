@@ -19,6 +19,7 @@
 #include "format/mimo/source.h"
 #include "format/torch_dist/flat_states.h"
 #include "layout/state_name.h"
+#include "layout/texts.h"
 #include "verify/findings.h"
 #include "verify/workload.h"
 
@@ -86,8 +87,7 @@ class GuardCheck {
     tell(guarded, is_derived);
     tell_signature(guarded.signature);
     if (hub.right > 0 && !has_finding(report_, Code::kDigestMismatch)) {
-      report_.proven.push_back(fmt::format(
-          "{} files have the SHA-256 that the Hugging Face cache keeps them under", hub.right));
+      report_.proven.push_back(phrase("proven.hub", {{"count", hub.right}}));
     }
     if (report_.guarded_files.empty()) tell_unguarded();
     if (is_derived) return {};
@@ -131,21 +131,20 @@ class GuardCheck {
 
   void tell(const GuardedSource& guarded, bool is_derived) {
     if (guarded.replicas.compared > 0 && !has_finding(report_, Code::kReplicasDiffer)) {
-      report_.proven.push_back(
-          fmt::format("{} replicas are what they repeat, bit by bit", guarded.replicas.compared));
+      report_.proven.push_back(phrase("proven.replicas", {{"count", guarded.replicas.compared}}));
       tell_copies();
     }
     if (guarded.integrity.right > 0 && !has_finding(report_, Code::kDigestMismatch)) {
-      report_.proven.push_back(fmt::format("{} files have the SHA-256 that {} says",
-                                           guarded.integrity.right, kIntegrityFile));
+      report_.proven.push_back(
+          phrase("proven.files", {{"count", guarded.integrity.right}, {"file", kIntegrityFile}}));
     }
     if (guarded.digested.files > 0 && !has_finding(report_, Code::kDigestMismatch)) {
-      report_.proven.push_back(fmt::format("{} tensors in {} files have the digests that {} says",
-                                           guarded.digested.tensors, guarded.digested.files,
-                                           kDigestFile));
+      report_.proven.push_back(phrase("proven.tensors", {{"tensors", guarded.digested.tensors},
+                                                         {"files", guarded.digested.files},
+                                                         {"file", kDigestFile}}));
     }
     if (is_derived && !has_finding(report_, Code::kOptimizerMismatch)) {
-      report_.proven.emplace_back("every master weight, rounded, is its weight");
+      report_.proven.push_back(phrase("proven.masters"));
     }
   }
 
@@ -161,8 +160,8 @@ class GuardCheck {
           fmt::format("{}: its list was not compared: {}", kSignatureFile, signature.unread));
     }
     if (signature.listed.right > 0 && !has_finding(report_, Code::kDigestMismatch)) {
-      report_.proven.push_back(fmt::format("{} files have the SHA-256 that {} says",
-                                           signature.listed.right, kSignatureFile));
+      report_.proven.push_back(
+          phrase("proven.files", {{"count", signature.listed.right}, {"file", kSignatureFile}}));
     }
     tell_signer(signature);
   }
@@ -170,19 +169,18 @@ class GuardCheck {
   void tell_signer(const SignatureChecked& signature) {
     if (signature.is_of_key) {
       report_.proven.push_back(
-          fmt::format("{} was signed with the key of {}", kSignatureFile, signer_.public_key));
+          phrase("proven.signature", {{"file", kSignatureFile}, {"key", signer_.public_key}}));
     }
     if (signature.is_vouched_for) {
-      report_.proven.push_back(fmt::format("{} was signed by {}, for whom {} vouches",
-                                           kSignatureFile, signature.owner,
-                                           signer_.certificate_chain));
+      report_.proven.push_back(phrase("proven.signer", {{"file", kSignatureFile},
+                                                        {"owner", signature.owner},
+                                                        {"chain", signer_.certificate_chain}}));
     }
     if (!signer_.public_key.empty() || !signer_.certificate_chain.empty()) return;
     if (!signature.owner.empty()) {
       report_.notes.push_back(fmt::format(
           "{}: the key of its own certificate has signed it; whether that is of {}, as it says, "
-          "was "
-          "not looked at, and anybody can write a certificate: give those that you trust "
+          "was not looked at, and anybody can write a certificate: give those that you trust "
           "(--certificate-chain), or let 'model_signing verify' look",
           kSignatureFile, signature.owner));
       return;
@@ -202,9 +200,7 @@ class GuardCheck {
       tensors += tensor.copies.empty() ? 0U : 1U;
     }
     if (tensors == 0) return;
-    report_.proven.push_back(fmt::format(
-        "{} tensors are the same under all of the {} names that ranks stored them under", tensors,
-        copies));
+    report_.proven.push_back(phrase("proven.copies", {{"tensors", tensors}, {"copies", copies}}));
   }
 
   // Ranks that hold alike pieces write alike files.
@@ -224,7 +220,7 @@ class GuardCheck {
     Defects differing(Defects::Policy::kCollect);
     SW_TRY(check_master_weights(catalog, *checkpoint_.files, differing, workers_));
     if (differing.found().empty()) {
-      report_.proven.emplace_back("every master weight, rounded, is its weight");
+      report_.proven.push_back(phrase("proven.masters"));
       return {};
     }
     const Error& first = differing.found().front();

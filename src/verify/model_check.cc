@@ -13,6 +13,7 @@
 #include "canonical/hf_naming.h"
 #include "codec/json_text.h"
 #include "layout/lost_parts.h"
+#include "layout/texts.h"
 #include "model/apply.h"
 #include "model/config_check.h"
 #include "model/convolutions.h"
@@ -101,10 +102,7 @@ class ModelCheck {
     }
     const std::size_t held = found->held.size();
     if (held > 0 && found->contradictions.empty()) {
-      report_.proven.push_back(
-          fmt::format("the run's arguments are those of these tensors: {} of them could be held "
-                      "against names and shapes",
-                      held));
+      report_.proven.push_back(phrase("proven.arguments", {{"count", held}}));
     }
     const bool has_arguments = !checkpoint_.arguments.empty() || !checkpoint_.run_config.empty();
     if (held == 0 && has_arguments) {
@@ -206,8 +204,7 @@ class ModelCheck {
 
   void tell(const Result<Correspondence>& correspondence) {
     if (correspondence) {
-      report_.proven.push_back(fmt::format(
-          "the tensors are those of a {} model of this size, shape by shape", report_.family));
+      report_.proven.push_back(phrase("proven.family", {{"family", report_.family}}));
     } else {
       add_finding(report_, correspondence.error());
     }
@@ -221,7 +218,7 @@ class ModelCheck {
     const bool has_all = std::ranges::none_of(
         lost, [](const LostPart& part) { return part.name == "decoder.layers"; });
     if (named > 0 && has_all) {
-      report_.proven.push_back(fmt::format("all {} layers are there", named));
+      report_.proven.push_back(phrase("proven.layers", {{"count", named}}));
     }
   }
 

@@ -59,8 +59,8 @@ TEST_P(NothingStored, IsNotProven) {
   std::vector<Code> codes;
   for (const VerifyFinding& finding : report->findings) codes.push_back(finding.code);
   EXPECT_THAT(codes, testing::Contains(Code::kNothingStored));
-  for (const std::string& proven : report->proven) {
-    EXPECT_EQ(proven.find("elements"), std::string::npos) << proven;
+  for (const Phrase& proven : report->proven) {
+    EXPECT_EQ(proven.english.find("elements"), std::string::npos) << proven.english;
   }
 }
 

@@ -15,7 +15,8 @@
 namespace shardwright {
 namespace {
 
-using testing::Contains;
+using ::testing::Contains;
+using ::testing::Field;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -46,8 +47,10 @@ std::string bytes_of(TensorReader& reader, const std::string& name) {
 TEST(ReplicaNames, AreProvenEqualAndCounted) {
   const VerifyReport report = verify_replicas(kSound);
   EXPECT_FALSE(report.has_errors());
-  EXPECT_THAT(report.proven, Contains(HasSubstr("tensors are the same under all of the ")));
-  EXPECT_THAT(verify_replicas(kPlain).proven, Not(Contains(HasSubstr("under all of the "))));
+  EXPECT_THAT(report.proven, Contains(Field(&Phrase::english,
+                                            HasSubstr("tensors are the same under all of the "))));
+  EXPECT_THAT(verify_replicas(kPlain).proven,
+              Not(Contains(Field(&Phrase::english, HasSubstr("under all of the ")))));
   EXPECT_EQ(hash_checkpoint(kSound, {}).value().model_digest,
             hash_checkpoint(kPlain, {}).value().model_digest);
   EXPECT_TRUE(diff_checkpoints(kSound, kPlain, {}, std::nullopt).value().equal());
@@ -60,7 +63,8 @@ TEST(ReplicaNames, OfRanksThatDriftedApartAreFoundByAll) {
     if (finding.code == Code::kReplicasDiffer) ++differing;
   }
   EXPECT_EQ(differing, 2U);
-  EXPECT_THAT(report.proven, Not(Contains(HasSubstr("under all of the "))));
+  EXPECT_THAT(report.proven,
+              Not(Contains(Field(&Phrase::english, HasSubstr("under all of the ")))));
   EXPECT_EQ(hash_checkpoint(kDiverged, {}).error().code, Code::kReplicasDiffer);
   ProofOptions stored;
   stored.own_names = true;

@@ -14,6 +14,7 @@
 #include "format/tracker.h"
 #include "io/file_window.h"
 #include "io/source_files.h"
+#include "layout/texts.h"
 #include "remote/open_path.h"
 #include "state/common_state.h"
 #include "verify/findings.h"
@@ -29,7 +30,7 @@ void check_iteration(const Checkpoint& checkpoint, VerifyReport& report) {
   const std::optional<std::int64_t> saved = state->iteration();
   if (!saved) return;
   if (*saved == *folder) {
-    report.proven.push_back(fmt::format("the state is of iteration {}, as the folder", *saved));
+    report.proven.push_back(phrase("proven.iteration", {{"iteration", *saved}}));
     return;
   }
   add_finding(report, Code::kIterationMismatch, checkpoint.location.path,
@@ -55,7 +56,7 @@ Status check_tracker(const std::string& root, VerifyReport& report) {
         report, Code::kTrackerBroken, std::string(kTracker),
         fmt::format("{}/{}: names {}, which is not there", root, kTracker, tracker->folder));
   } else {
-    report.proven.push_back(fmt::format("the tracker names {}, which is there", tracker->folder));
+    report.proven.push_back(phrase("proven.tracker", {{"folder", tracker->folder}}));
   }
   return {};
 }
@@ -167,7 +168,7 @@ Status check_index_total(const Checkpoint& checkpoint, VerifyReport& report) {
     return {};
   }
   if (!has_finding(report, Code::kIndexMismatch)) {
-    report.proven.push_back("the index and the files' headers agree, key by key");
+    report.proven.push_back(phrase("proven.index"));
   }
   return {};
 }

@@ -12,6 +12,7 @@
 #include "format/pickle_files.h"
 #include "io/source_files.h"
 #include "layout/state_name.h"
+#include "layout/texts.h"
 #include "plan/canonical.h"
 #include "remote/open_path.h"
 #include "tensor/coverage.h"
@@ -70,8 +71,9 @@ class DigestComparison {
                                   less);
     compare_lists(found, expected);
     if (mismatches_ > 0) return;
-    report_.proven.push_back(fmt::format("{} digests are those of {}; the checkpoint's is {}",
-                                         compared_, expected_.path, found_.model_digest));
+    report_.proven.push_back(
+        phrase("proven.digests",
+               {{"count", compared_}, {"path", expected_.path}, {"digest", found_.model_digest}}));
   }
 
  private:
@@ -228,10 +230,9 @@ class Verification {
     report_.files = catalog.files.size();
     if (report_.findings.size() > before || !defects_.found().empty()) return;
     if (report_.elements == 0) return;
-    report_.proven.push_back(
-        fmt::format("all {} elements of {} tensors are stored exactly once, in "
-                    "{} chunks",
-                    report_.elements, report_.tensors, report_.chunks));
+    report_.proven.push_back(phrase("proven.coverage", {{"elements", report_.elements},
+                                                        {"tensors", report_.tensors},
+                                                        {"chunks", report_.chunks}}));
   }
 
   // What could not be read was reported: that nothing is left is no second defect.
@@ -276,9 +277,8 @@ class Verification {
     }
     if (options_.against.empty()) tell_bare_files("files");
     if (report_.payloads_checked > 0 && !has_finding(report_, Code::kPayloadDamaged)) {
-      report_.proven.push_back(
-          fmt::format("payload: the CRC-32 of {} records is right, {} bytes read",
-                      report_.payloads_checked, report_.payload_bytes));
+      report_.proven.push_back(phrase("proven.records", {{"records", report_.payloads_checked},
+                                                         {"bytes", report_.payload_bytes}}));
     }
     if (report_.payloads_unguarded > 0) {
       report_.notes.push_back(

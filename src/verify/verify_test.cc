@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Field;
 using ::testing::HasSubstr;
 
 VerifyReport verify(const std::string& path, const VerifyOptions& options = {}) {
@@ -38,7 +39,9 @@ TEST(Verify, FindsNothingInSoundCheckpoints) {
     for (const VerifyFinding& finding : report.findings) {
       ADD_FAILURE() << path << ": " << finding.message;
     }
-    EXPECT_THAT(report.proven, Contains(HasSubstr("are stored exactly once"))) << path;
+    EXPECT_THAT(report.proven,
+                Contains(Field(&Phrase::english, HasSubstr("are stored exactly once"))))
+        << path;
   }
 }
 
@@ -69,7 +72,7 @@ TEST(Verify, SaysWhatGuardsThePayload) {
   EXPECT_EQ(hf.payloads_checked, 0u);
   const VerifyReport legacy = verify(golden_path("hf/llama3/legacy_tp2pp2ep1"));
   EXPECT_GT(legacy.payloads_checked, 50u);
-  EXPECT_THAT(legacy.proven, Contains(HasSubstr("the CRC-32 of")));
+  EXPECT_THAT(legacy.proven, Contains(Field(&Phrase::english, HasSubstr("the CRC-32 of"))));
 }
 
 TEST(Verify, AgainstAManifestFindsOneFlippedByte) {
@@ -92,7 +95,7 @@ TEST(Verify, AgainstAnotherFormOfTheModel) {
   options.against = golden_path("hf/llama3/hf");
   const VerifyReport same = verify(golden_path("hf/llama3/legacy_tp2pp2ep1"), options);
   EXPECT_FALSE(same.has_errors());
-  EXPECT_THAT(same.proven, Contains(HasSubstr("21 digests are those of")));
+  EXPECT_THAT(same.proven, Contains(Field(&Phrase::english, HasSubstr("21 digests are those of"))));
   options.against = golden_path("hf/llama3_4l/hf");
   const VerifyReport other = verify(golden_path("hf/llama3/legacy_tp2pp2ep1"), options);
   EXPECT_THAT(codes_of(other), Contains(Code::kDigestMismatch));
@@ -148,7 +151,8 @@ TEST(Verify, ProvesOptimizerStatesOfRankFiles) {
     unpack(golden, planted.path());
     const VerifyReport report = verify(planted.path());
     for (const VerifyFinding& finding : report.findings) ADD_FAILURE() << finding.message;
-    EXPECT_THAT(report.proven, Contains(HasSubstr("every master weight"))) << golden;
+    EXPECT_THAT(report.proven, Contains(Field(&Phrase::english, HasSubstr("every master weight"))))
+        << golden;
   }
 }
 
@@ -216,7 +220,9 @@ TEST(Verify, LooksAtMegatronsOwnDigests) {
   put_digests(first, second);
   const VerifyReport sound = verify(planted.path());
   EXPECT_FALSE(sound.has_errors());
-  EXPECT_THAT(sound.proven, Contains(HasSubstr("2 files have the SHA-256 that integrity.json")));
+  EXPECT_THAT(
+      sound.proven,
+      Contains(Field(&Phrase::english, HasSubstr("2 files have the SHA-256 that integrity.json"))));
   EXPECT_EQ(refusal(), "");
 
   put_digests(second, first);

@@ -57,6 +57,23 @@ def test_the_command_chooses_the_language(browser, place):
     assert browser.run("return document.documentElement.lang") == "zh-CN"
 
 
+def test_what_is_proven_and_what_is_wrong_is_said_in_both_languages(browser, place):
+    damaged = place / "damaged"
+    shardwright("convert", GOLDEN / "hf/llama3/hf", damaged, "--to", "torch_dist", "--tp", 2)
+    (damaged / "iter_0000000/__1_0.distcp").unlink()
+    page = place / "damaged.html"
+    shardwright("report", damaged, "--verify", "-o", page, status=1)
+    for language, means, proven in (
+            ("en", "A file or folder is not there: ", "all 3 layers are there"),
+            ("zh", "文件或文件夹不存在: ", "3 层全部存在")):
+        browser.open(page, tab="proof", lang=language)
+        assert any(text.startswith(means) for text in browser.texts(".finding-text"))
+        assert proven in browser.texts("ul.checks li")
+        browser.open(page, tab="overview", lang=language)
+        assert any(means[:-2] in text for text in browser.texts(".banner.bad"))
+    clean(browser)
+
+
 def test_the_treemap_has_all_bytes_and_is_entered(browser, trained):
     browser.prefer("light")
     browser.open(trained, tab="overview", lang="en")

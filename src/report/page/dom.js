@@ -81,7 +81,8 @@ function facts(rows) {
 
 function errorBox(error, title = text("error.title")) {
   return element("div", { class: "banner bad" },
-    element("strong", {}, `${title}: ${error.code}`), element("p", {}, error.message));
+    element("strong", {}, `${title}: ${error.code} ${sentence(error.title)}`),
+    element("p", {}, error.message));
 }
 
 // Follows the pointer; one for the whole page.

@@ -50,7 +50,8 @@ function proofTab(checkpoint) {
       : element("p", { class: "banner bad" }, text("proof.not_proven", { count: showCount(proof.findings.length) })));
     if (proof.findings.length > 0) {
       const list = new VirtualList(64, (index) => {
-        const row = findingList([proof.findings[index]], (finding) => finding.message);
+        const row = findingList([proof.findings[index]],
+          (finding) => `${sentence(finding.title)}: ${finding.message}`);
         row.title = proof.findings[index].message;
         row.classList.add("row");
         return row;
@@ -60,7 +61,7 @@ function proofTab(checkpoint) {
       node.append(section(text("proof.findings"), null, list.node));
     }
     node.append(section(text("proof.checks"), null,
-      element("ul", { class: "checks" }, ...proof.checks.map((check) => element("li", {}, check))),
+      element("ul", { class: "checks" }, ...proof.checks.map((check) => element("li", {}, sentence(check)))),
       facts([[text("overview.notes"), proof.notes.join("\n")]])));
   }
   if (tensors && tensors.defects.size > 0) {

@@ -77,9 +77,7 @@ function holderBars(tensors) {
 }
 
 function overviewOf(checkpoint, open) {
-  if (checkpoint.error) {
-    return [errorBox({ code: checkpoint.error.code, message: checkpoint.error.message })];
-  }
+  if (checkpoint.error) return [errorBox(checkpoint.error)];
   const { tensors } = checkpoint;
   const { columns } = tensors;
   const bytes = d3.sum(tensors.bytes);
