@@ -81,6 +81,49 @@ DELTA_SIZES = dict(
     eos_token_id=2,
 )
 del DELTA_SIZES["num_experts_per_tok"]
+LINEAR_ATTENTION = dict(
+    linear_num_key_heads=2,
+    linear_num_value_heads=6,
+    linear_key_head_dim=10,
+    linear_value_head_dim=14,
+    linear_conv_kernel_dim=3,
+)
+GEMMA4_EXPERTS = dict(
+    attention_k_eq_v=True,
+    num_global_key_value_heads=2,
+    hidden_size_per_layer_input=0,
+    enable_moe_block=True,
+    num_experts=6,
+    top_k_experts=2,
+    moe_intermediate_size=40,
+)
+T5_SIZES = dict(
+    vocab_size=510,
+    d_model=72,
+    d_kv=20,
+    d_ff=104,
+    num_decoder_layers=2,
+    num_heads=6,
+    relative_attention_num_buckets=18,
+    feed_forward_proj="gated-gelu",
+)
+# Towers of models that see and hear.
+VIT = dict(
+    hidden_size=36,
+    intermediate_size=52,
+    num_hidden_layers=3,
+    num_attention_heads=6,
+    image_size=28,
+    patch_size=14,
+)
+AUDIO_ENCODER = dict(
+    d_model=36,
+    encoder_layers=2,
+    encoder_attention_heads=3,
+    encoder_ffn_dim=52,
+    num_mel_bins=8,
+    max_source_positions=20,
+)
 # What models have whose heads are hidden / heads wide, and all have keys of their own.
 PLAIN_SIZES = dict(
     vocab_size=511, hidden_size=72, num_hidden_layers=3, num_attention_heads=6
@@ -512,6 +555,14 @@ def create(folder, model_type, dtype=torch.float32, packed=False, **settings):
     if change is not None:
         rewrite(folder, wanted, change)
     return model.float().eval()
+
+
+def tensors_of(folder):
+    """All tensors of a model, by name."""
+    tensors = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        tensors.update(load_file(file))
+    return tensors
 
 
 def load(folder):

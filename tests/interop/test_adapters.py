@@ -12,6 +12,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import hf_models
+from hf_models import tensors_of
 
 warnings.simplefilter("ignore")
 
@@ -19,13 +20,6 @@ SEED = 7
 # What three tensor ranks share out evenly.
 LLAMA = dict(tie_word_embeddings=False, vocab_size=510, intermediate_size=120)
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
-
-
-def tensors_of(folder):
-    tensors = {}
-    for file in sorted(folder.glob("*.safetensors")):
-        tensors.update(load_file(file))
-    return tensors
 
 
 def train(model):
@@ -182,7 +176,7 @@ def test_bfloat16_is_rounded_once(tmp_path, shardwright):
 
 def test_gpt2_stores_its_weights_transposed(tmp_path, shardwright):
     config = transformers.GPT2Config(vocab_size=97, n_positions=32, n_embd=24, n_layer=2, n_head=3)
-    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    base = tmp_path / "base"
     model = transformers.GPT2LMHeadModel(config)
     hf_models.fill(model)
     model.save_pretrained(base)

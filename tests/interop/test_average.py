@@ -6,20 +6,14 @@ import shutil
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 import hf_models
+from hf_models import tensors_of
 
 SIZES = dict(tie_word_embeddings=False, vocab_size=512, intermediate_size=128)
 WEIGHTS = (0.5, 0.3, 0.2)
 SEEDS = {"a": 1, "b": 2, "c": 3}
-
-
-def tensors_of(folder):
-    tensors = {}
-    for file in sorted(folder.glob("*.safetensors")):
-        tensors.update(load_file(file))
-    return tensors
 
 
 def put(folder, tensors):

@@ -6,20 +6,13 @@ import numpy
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file
 
 import hf_models
+from hf_models import tensors_of
 
 SIZES = dict(vocab_size=500, intermediate_size=128)
 ROWS = 513
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
-
-
-def tensors_of(folder):
-    tensors = {}
-    for file in sorted(folder.glob("*.safetensors")):
-        tensors.update(load_file(file))
-    return tensors
 
 
 def extended(table, rows=ROWS):

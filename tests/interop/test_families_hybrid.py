@@ -22,14 +22,7 @@ MOE = dict(num_experts_per_tok=2, moe_intermediate_size=40)
 # Rotated by time, height and width: shares of half of what is rotated of a head.
 MROPE = dict(rope_type="default", rope_theta=5000.0, mrope_section=[2, 2, 2])
 KINDS = ["linear_attention", "full_attention", "linear_attention", "full_attention"]
-DELTA = dict(
-    linear_num_key_heads=2,
-    linear_num_value_heads=6,
-    linear_key_head_dim=10,
-    linear_value_head_dim=14,
-    linear_conv_kernel_dim=3,
-    layer_types=KINDS,
-)
+DELTA = dict(hf_models.LINEAR_ATTENTION, layer_types=KINDS)
 SHARED = dict(num_experts=6, shared_expert_intermediate_size=28, **MOE)
 TOWER = dict(
     depth=3,
@@ -53,14 +46,7 @@ NEMOTRON = dict(
     moe_shared_expert_intermediate_size=28,
     **MOE,
 )
-VIT = dict(
-    hidden_size=36,
-    intermediate_size=52,
-    num_hidden_layers=3,
-    num_attention_heads=6,
-    image_size=28,
-    patch_size=14,
-)
+VIT = hf_models.VIT
 CLIP = dict(VIT, model_type="clip_vision_model")
 SIGLIP = dict(VIT, model_type="siglip_vision_model")
 INTERN = dict(VIT, image_size=[28, 28], patch_size=[14, 14])

@@ -36,13 +36,6 @@ INDEXED = dict(
     hc_mult=3,
     mlp_layer_types=["dense", "sparse", "sparse", "sparse"],
 )
-DELTA = dict(
-    linear_num_key_heads=2,
-    linear_num_value_heads=6,
-    linear_key_head_dim=10,
-    linear_value_head_dim=14,
-    linear_conv_kernel_dim=3,
-)
 TOWER = dict(
     depth=2, hidden_size=48, intermediate_size=52, num_heads=6, out_hidden_size=72, patch_size=4
 )
@@ -88,7 +81,7 @@ CASES = {
             text_config=dict(
                 TEXT,
                 **HEADS,
-                **DELTA,
+                **hf_models.LINEAR_ATTENTION,
                 num_experts=6,
                 num_experts_per_tok=2,
                 moe_intermediate_size=40,
@@ -143,18 +136,11 @@ CASES = {
             text_config=dict(
                 TEXT,
                 **HEADS,
-                **DELTA,
+                **hf_models.LINEAR_ATTENTION,
                 model_type="qwen3_5_text",
                 layer_types=["linear_attention", "full_attention"] * 2,
             ),
-            vision_config=dict(
-                hidden_size=36,
-                intermediate_size=52,
-                num_hidden_layers=3,
-                num_attention_heads=6,
-                image_size=28,
-                patch_size=14,
-            ),
+            vision_config=dict(hf_models.VIT),
             insert_layer_id=1,
         ),
     ),
@@ -178,17 +164,7 @@ CASES = {
         dict({**TEXT, "max_position_embeddings": 64}),
     ),
 }
-T5 = dict(
-    vocab_size=510,
-    d_model=72,
-    d_kv=20,
-    d_ff=104,
-    num_layers=4,
-    num_decoder_layers=2,
-    num_heads=6,
-    relative_attention_num_buckets=18,
-    feed_forward_proj="gated-gelu",
-)
+T5 = dict(hf_models.T5_SIZES, num_layers=4)
 HAVE_EXPERTS = ("hy_v4", "glm5_next", "qwen4_exp", "kimi_k3")
 TOWERS = ("glm5_next", "qwen4_exp", "muse_glimmer", "minicpmv4_6", "ovis2_5")
 

@@ -16,15 +16,7 @@ from hf_models import MOE_SIZES, SIZES
 from test_families_hybrid import chunks
 from test_families_towers import nemotron_vl
 
-AUDIO = dict(
-    d_model=36,
-    encoder_layers=2,
-    encoder_attention_heads=3,
-    encoder_ffn_dim=52,
-    num_mel_bins=8,
-    max_source_positions=20,
-    output_dim=72,
-)
+AUDIO = dict(hf_models.AUDIO_ENCODER, output_dim=72)
 NARROW_AUDIO = dict(AUDIO, downsample_hidden_size=12)
 VISION = dict(
     depth=2, hidden_size=36, intermediate_size=52, num_heads=3, patch_size=4, out_hidden_size=72

@@ -30,15 +30,6 @@ GEMMA_TOWER = dict(
     pooling_kernel_size=2,
     use_clipped_linears=True,
 )
-GEMMA_EXPERTS = dict(
-    attention_k_eq_v=True,
-    num_global_key_value_heads=2,
-    hidden_size_per_layer_input=0,
-    enable_moe_block=True,
-    num_experts=6,
-    top_k_experts=2,
-    moe_intermediate_size=40,
-)
 PIXTRAL = dict(VISION, image_size=28, patch_size=14, model_type="pixtral")
 GROWING = {**hf_models.YARN, "llama_4_scaling_beta": 0.3}
 
@@ -55,7 +46,7 @@ def mistral3(**text):
 # name: model type, class, configuration
 CASES = {
     "gemma4_vl": ("gemma4", "Gemma4ForConditionalGeneration", gemma4()),
-    "gemma4_vl_moe": ("gemma4", "Gemma4ForConditionalGeneration", gemma4(**GEMMA_EXPERTS)),
+    "gemma4_vl_moe": ("gemma4", "Gemma4ForConditionalGeneration", gemma4(**hf_models.GEMMA4_EXPERTS)),
     "mistral3": (
         "mistral3",
         "Mistral3ForConditionalGeneration",
@@ -109,15 +100,7 @@ CASES = {
         "Qwen2AudioForConditionalGeneration",
         dict(
             text_config=dict(hf_models.SIZES, head_dim=12, model_type="qwen2"),
-            audio_config=dict(
-                model_type="qwen2_audio_encoder",
-                d_model=36,
-                encoder_layers=2,
-                encoder_attention_heads=3,
-                encoder_ffn_dim=52,
-                num_mel_bins=8,
-                max_source_positions=20,
-            ),
+            audio_config=dict(hf_models.AUDIO_ENCODER, model_type="qwen2_audio_encoder"),
         ),
     ),
     "mistral3_tied": (

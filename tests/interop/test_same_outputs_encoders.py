@@ -21,18 +21,7 @@ from megatron.core.models.T5 import t5_spec
 from megatron.core.models.T5.t5_model import T5Model
 from megatron.core.transformer.dot_product_attention import DotProductAttention
 
-T5 = dict(
-    vocab_size=510,
-    d_model=72,
-    d_kv=20,
-    d_ff=104,
-    num_layers=3,
-    num_decoder_layers=2,
-    num_heads=6,
-    relative_attention_num_buckets=18,
-    relative_attention_max_distance=50,
-    feed_forward_proj="gated-gelu",
-)
+T5 = dict(hf_models.T5_SIZES, num_layers=3, relative_attention_max_distance=50)
 BERT = (
     "megatron-bert",
     dict(
