@@ -43,8 +43,8 @@ def test_it_is_small_and_has_no_other_tests(archive, names):
 def test_every_source_is_in_it(names):
     """All that git has and the build may read."""
     done = subprocess.run(
-        ["git", "ls-files", "CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "models",
-         "python", "pyproject.toml", "src", "docs/errors.md", "docs/diagnose_zh.md"],
+        ["git", "ls-files", "CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "licenses",
+         "models", "python", "pyproject.toml", "src", "docs/errors.md", "docs/diagnose_zh.md"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert set(done.stdout.split()) <= names
@@ -55,7 +55,9 @@ def test_it_says_what_it_is(archive):
         (name,) = (one for one in tar.getnames() if one.count("/") == 1 and one.endswith("PKG-INFO"))
         said = email.message_from_bytes(tar.extractfile(name).read())
     assert said["Name"] == "shardwright" and said["License-Expression"] == "Apache-2.0"
-    assert said["License-File"] == "LICENSE" and said["Requires-Python"] == ">=3.9"
+    # Of its own, and of what pages and the wheel have in them.
+    assert said.get_all("License-File") == ["LICENSE", "licenses/d3.txt", "licenses/libraries.txt"]
+    assert said["Requires-Python"] == ">=3.9"
     assert said["Author"] and "Megatron-LM" in said["Keywords"]
     assert "Typing :: Typed" in said.get_all("Classifier")
     assert said.get_all("Provides-Extra") == ["bf16", "torch"]
