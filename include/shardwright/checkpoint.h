@@ -60,6 +60,7 @@ struct Location {
   std::string path;                       ///< of the directory with the data
   std::optional<std::int64_t> iteration;  ///< from the directory's name; absent for `release`
   std::vector<std::string> reasons;       ///< what on disk says so, one fact each
+  std::vector<std::string> notes = {};    ///< what on the way there is left, as sentences
 };
 
 /// Follows run roots, trackers and `iter_*` folders down to the data. Errors: kNotFound,
@@ -85,8 +86,10 @@ struct Checkpoint {
   /// empty.
   std::string common_state;
   bool has_unread_optimizer = false;  ///< optimizer state in a form that is not read yet
-  std::string hf_config;    ///< text of config.json (own, or carried under hf/); may be empty
-  std::string run_config;   ///< text of Megatron-Bridge's run_config.yaml; may be empty
+  std::string hf_config;   ///< text of config.json (own, or carried under hf/); may be empty
+  std::string run_config;  ///< text of Megatron-Bridge's run_config.yaml; may be empty
+  /// What all names of a torch_dist checkpoint began with; the catalog has them without it.
+  std::string torch_dist_prefix;
   std::string source_keys;  ///< text of hf/source_keys.json; may be empty
   /// Files of the HF model that are not weights (its own, or carried under hf/): name within the HF
   /// folder, and where the bytes are (in Catalog::files).

@@ -46,17 +46,4 @@ void tell_rounded(const Correspondence& correspondence, std::vector<std::string>
                               rounded.size() == 1 ? "it was" : "they were"));
 }
 
-void tell_repeated(const Correspondence& correspondence, std::vector<std::string>& notes) {
-  std::set<std::uint32_t> repeated;
-  for (const Block& block : correspondence.blocks) {
-    if (block.repeats) repeated.insert(block.megatron);
-  }
-  if (repeated.empty()) return;
-  notes.push_back(fmt::format(
-      "{} rows several times that the model has once: the first of them are written, and what "
-      "training changed in the others is not",
-      subject(correspondence.megatron[*repeated.begin()].desc.name, repeated.size(), "holds",
-              "hold")));
-}
-
 }  // namespace shardwright

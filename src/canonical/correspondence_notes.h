@@ -15,8 +15,4 @@ void tell_kept(const Correspondence& correspondence, std::vector<std::string>& n
 /// moved them to values that only Megatron's dtype holds.
 void tell_rounded(const Correspondence& correspondence, std::vector<std::string>& notes);
 
-/// Says that an export keeps the first of rows that Megatron has several times where the model has
-/// them once: training may have made them differ.
-void tell_repeated(const Correspondence& correspondence, std::vector<std::string>& notes);
-
 }  // namespace shardwright

@@ -232,8 +232,10 @@ void add_replica(CLI::App& app, SourceOptions& source) {
 }
 
 void add_source(CLI::App& app, SourceOptions& source) {
-  add_flag(app, "--accept-loss", source.accept_loss,
-           "take what is there of a checkpoint that lost a part, and say what is lost");
+  add_flag(
+      app, "--accept-loss", source.accept_loss,
+      "take what is there of a checkpoint that lost a part, or the first of rows that should be "
+      "alike, and say what is lost");
   add_number(app, "--source-ep", source.source_expert,
              "EP that an MLite checkpoint was saved with, where it can't be read off", kMostRanks);
   add_number(app, "--source-etp", source.source_expert_tensor, "its ETP", kMostRanks);

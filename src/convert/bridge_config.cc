@@ -16,7 +16,7 @@
 namespace shardwright {
 namespace {
 
-constexpr std::string_view kModels = "megatron.bridge.models.";
+constexpr std::string_view kBridge = "megatron.bridge.";
 
 // A provider class of Megatron-Bridge, seen in what it wrote itself for these families, or in its
 // sources for those whose arguments are all fields of it.
@@ -24,21 +24,27 @@ struct Provider {
   std::string_view family;
   std::string_view target;
   std::string_view vision_config;  ///< class of the encoder's settings; empty: no encoder
+  /// Of a model that has no words: its activation, and none of the fields that say what GPTs are.
+  std::string_view activation = {};
 };
 constexpr std::array kProviders = {
-    Provider{"llama", "gpt_provider.GPTModelProvider", ""},
-    Provider{"qwen2", "gpt_provider.GPTModelProvider", ""},
-    Provider{"qwen3", "gpt_provider.GPTModelProvider", ""},
-    Provider{"qwen3_moe", "gpt_provider.GPTModelProvider", ""},
-    Provider{"gpt_oss", "gpt_provider.GPTModelProvider", ""},
-    Provider{"deepseek_v3", "mla_provider.MLAModelProvider", ""},
-    Provider{"glm4_moe_lite", "mla_provider.MLAModelProvider", ""},
-    Provider{"glm_moe_dsa", "mla_provider.MLAModelProvider", ""},
-    Provider{"hy_v3", "gpt_provider.GPTModelProvider", ""},
-    Provider{"qwen3_5_vl", "qwen_vl.qwen35_vl_provider.Qwen35VLModelProvider",
+    Provider{"llama", "models.gpt_provider.GPTModelProvider", ""},
+    Provider{"qwen2", "models.gpt_provider.GPTModelProvider", ""},
+    Provider{"qwen3", "models.gpt_provider.GPTModelProvider", ""},
+    Provider{"qwen3_moe", "models.gpt_provider.GPTModelProvider", ""},
+    Provider{"gpt_oss", "models.gpt_provider.GPTModelProvider", ""},
+    Provider{"deepseek_v3", "models.mla_provider.MLAModelProvider", ""},
+    Provider{"glm4_moe_lite", "models.mla_provider.MLAModelProvider", ""},
+    Provider{"glm_moe_dsa", "models.mla_provider.MLAModelProvider", ""},
+    Provider{"hy_v3", "models.gpt_provider.GPTModelProvider", ""},
+    Provider{"qwen3_5_vl", "models.qwen_vl.qwen35_vl_provider.Qwen35VLModelProvider",
              "qwen3_5.configuration_qwen3_5.Qwen3_5VisionConfig"},
-    Provider{"qwen3_5_vl_moe", "qwen_vl.qwen35_vl_provider.Qwen35VLMoEModelProvider",
+    Provider{"qwen3_5_vl_moe", "models.qwen_vl.qwen35_vl_provider.Qwen35VLMoEModelProvider",
              "qwen3_5_moe.configuration_qwen3_5_moe.Qwen3_5MoeVisionConfig"},
+    Provider{"flux", "diffusion.models.flux.flux_provider.FluxProvider", "",
+             "megatron.core.transformer.utils.openai_gelu"},
+    Provider{"wan", "diffusion.models.wan.wan_provider.WanModelProvider", "",
+             "torch.nn.functional.gelu"},
 };
 
 // Arguments of Megatron-LM that a provider has no field of that name for: what they say is said
@@ -153,7 +159,12 @@ class Writer {
     for (const auto& [name, value] : arguments_) {
       if (!kOtherwise.contains(name) && !name.starts_with("vision_")) set(name, value);
     }
-    say_otherwise();
+    if (provider_.activation.empty()) {
+      say_otherwise();
+    } else {
+      lines_["activation_func"] = callable(provider_.activation, "    ");
+    }
+    say_dtype();
     if (!provider_.vision_config.empty()) SW_TRY(add_encoder());
     std::string text =
         "_target_: megatron.bridge.training.config.ConfigContainer\n"
@@ -164,7 +175,7 @@ class Writer {
         "  save_optim: false\n"
         "  save_rng: false\n"
         "model:\n";
-    text += fmt::format("  _target_: {}{}\n", kModels, provider_.target);
+    text += fmt::format("  _target_: {}{}\n", kBridge, provider_.target);
     for (const auto& [key, value] : lines_) text += fmt::format("  {}:{}\n", key, value);
     return text;
   }
@@ -201,6 +212,9 @@ class Writer {
                  : is_gated ? "torch.nn.functional.silu"
                             : "torch.nn.functional.gelu",
                  "    ");
+  }
+
+  void say_dtype() {
     const std::string_view type = is_true("bf16")   ? "bfloat16"
                                   : is_true("fp16") ? "float16"
                                                     : "float32";

@@ -62,6 +62,9 @@ struct Drafting {
 /// target that has no place for them; sizes and names are settled.
 void finish_megatron_drafts(Drafting& drafting);
 
+/// Where torch_dist is written for a model that puts more before its names: all names get it.
+void add_torch_dist_prefix(std::string_view prefix, Drafting& drafting);
+
 /// In which form the request's target has its weights: that of `config_text`, the model's
 /// config.json, of the release that the source is or was made of, or a new one. REQUIRES: the
 /// request asks for one. Errors: those of choose_quantisation.

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "format/config_edits.h"
 #include "format/hf/hf_reader.h"
+#include "format/hf/weight_names.h"
 #include "remote/open_path.h"
 
 namespace shardwright {
@@ -47,6 +48,7 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
                         const ModelFacts* facts, const QuantiseChoice& choice, TargetParts& parts,
                         std::vector<std::string>& notes) {
   const std::string config = facts != nullptr ? facts->config_text : source.hf_config;
+  parts.weight_stem = weight_stem_of(config);
   const bool is_quantised = !choice.config.empty();
   const bool is_dequantised =
       (facts != nullptr || request.dtype) && !is_quantised && !has_quantised(parts.tensors);

@@ -59,9 +59,9 @@ Status extend_vocabulary_of_hf(Drafting& drafting) {
   const Correspondence correspondence =
       SW_TRY(correspond_from_hf(facts, model, source.catalog, *source.files, told_elsewhere));
   const std::set<std::string> tables = hf_tables(correspondence);
-  return extend_vocabulary(drafting, facts.sizes.at("vocab"), [&](const DraftTensor& tensor) {
-    return tables.contains(tensor.desc.name);
-  });
+  const std::int64_t rows = SW_TRY(vocabulary_of(facts));
+  return extend_vocabulary(
+      drafting, rows, [&](const DraftTensor& tensor) { return tables.contains(tensor.desc.name); });
 }
 
 }  // namespace
@@ -131,9 +131,9 @@ Status draft_hf_as_megatron(Drafting& drafting) {
       SW_TRY(draft_hf_model(facts, {{request.dtype, keys}, traits.holds_extras}, drafting.catalog,
                             *source.files, result.plan.quantised, result.notes));
   if (request.extend_vocab) {
-    SW_TRY(extend_vocabulary(drafting, facts.sizes.at("vocab"), [](const DraftTensor& tensor) {
-      return tensor.true_rows.has_value();
-    }));
+    const std::int64_t rows = SW_TRY(vocabulary_of(facts));
+    SW_TRY(extend_vocabulary(
+        drafting, rows, [](const DraftTensor& tensor) { return tensor.true_rows.has_value(); }));
   }
   finish_megatron_drafts(drafting);
   const ModelTensors all =
@@ -142,6 +142,7 @@ Status draft_hf_as_megatron(Drafting& drafting) {
   for (const auto& [name, object] : source.artifacts) {
     parts.artifacts.emplace_back(parts.folder + "hf/" + name, object);
   }
+  add_torch_dist_prefix(facts.mapping->torch_dist_prefix, drafting);
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include "canonical/exact_values.h"
 #include "canonical/layer_numbering.h"
 #include "canonical/quantise_drafts.h"
+#include "canonical/repeated_rows.h"
 #include "canonical/unfold.h"
 #include "compare/copies.h"
 #include "convert/drafting.h"
@@ -100,6 +101,7 @@ Status draft_megatron_as_megatron(Drafting& drafting) {
         "--spec te gives those of Transformer Engine");
   }
   carry_files(source, parts);
+  add_torch_dist_prefix(source.torch_dist_prefix, drafting);
   return {};
 }
 
@@ -118,16 +120,18 @@ Status draft_megatron_as_hf(Drafting& drafting) {
   const std::vector<TensorDesc> keys = SW_TRY(wanted_keys(result.source));
   const Correspondence correspondence = SW_TRY(correspond_from_megatron(facts, descs, keys));
   SW_TRY(check_constants(correspondence, canonical, catalog, files));
+  SW_TRY(check_repeated_rows(correspondence, canonical, catalog, request.accept_loss, files,
+                             result.notes));
   tensors = SW_TRY(draft_to_hf(correspondence, canonical, {request.dtype, LayerKeys::kAutomatic}));
   tell_rounded(correspondence, result.notes);
-  tell_repeated(correspondence, result.notes);
   SW_TRY(restore_exact_values(correspondence, canonical, catalog, tensors, files, result.notes));
   draft_copies(correspondence.copies, tensors);
   if (!request.mtp_from.empty()) SW_TRY(take_prediction_layers_to_hf(facts, drafting));
   order_like(keys, tensors);
   if (request.extend_vocab) {
     const std::set<std::string> tables = hf_tables(correspondence);
-    SW_TRY(extend_vocabulary(drafting, facts.sizes.at("vocab"), [&](const DraftTensor& tensor) {
+    const std::int64_t rows = SW_TRY(vocabulary_of(facts));
+    SW_TRY(extend_vocabulary(drafting, rows, [&](const DraftTensor& tensor) {
       return tables.contains(tensor.desc.name);
     }));
   }

@@ -89,6 +89,11 @@ Status add_layout_arguments(const ParallelConfig& parallel, TargetParts& parts) 
   ArgumentEdits& edits = parts.layout;
   const std::vector<TensorDesc> descs = descs_of(parts.tensors);
   const Placement placement = SW_TRY(Placement::make(descs, parallel));
+  if (parallel.pipeline > 1 && placement.layers() == 0) {
+    return fail(Code::kNotDivisible,
+                "--pp {}: the model has no layers that pipeline stages could share, expected 1",
+                parallel.pipeline);
+  }
   const PipelineSplit& pipeline = placement.pipeline();
   edits.emplace_back("tensor_model_parallel_size", parallel.tensor);
   edits.emplace_back("pipeline_model_parallel_size", parallel.pipeline);

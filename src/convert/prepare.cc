@@ -19,6 +19,7 @@
 #include "convert/renames.h"
 #include "format/dcp/dcp_target.h"
 #include "format/mimo/mimo_target.h"
+#include "format/nemo/nemo_names.h"
 #include "format/select.h"
 #include "format/targets.h"
 #include "io/remote_path.h"
@@ -209,6 +210,21 @@ void finish_megatron_drafts(Drafting& drafting) {
   }
   settle_expert_sizes(parts, drafting.result.request.parallel);
   name_for_spec(drafting.request().spec, parts.tensors);
+}
+
+void add_torch_dist_prefix(std::string_view prefix, Drafting& drafting) {
+  const TargetTraits& traits = drafting.traits();
+  if (prefix.empty() || !traits.has_run_config || traits.has_components) return;
+  TargetParts& parts = drafting.parts;
+  for (DraftTensor& tensor : parts.tensors) {
+    if (!tensor.desc.name.starts_with(kHfExtraPrefix)) put_prefix_on(prefix, tensor.desc.name);
+  }
+  for (StoredObject& object : parts.copied_objects) {
+    if (object.name.contains("._extra_state")) put_prefix_on(prefix, object.name);
+  }
+  for (auto& [name, bytes] : parts.new_objects) {
+    if (name.contains("._extra_state")) put_prefix_on(prefix, name);
+  }
 }
 
 Result<PreparedConversion> prepare_conversion(const ConvertRequest& request) {

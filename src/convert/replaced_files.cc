@@ -13,6 +13,7 @@
 #include "dcp/rank_metadata.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/source_keys.h"
+#include "format/hf/weight_names.h"
 #include "format/iteration_folder.h"
 #include "format/model_files.h"
 #include "io/publish.h"
@@ -27,6 +28,11 @@ using Entries = std::vector<DirectoryEntry>;
 
 bool has(const Entries& entries, std::string_view name) {
   return std::ranges::find(entries, name, &DirectoryEntry::name) != entries.end();
+}
+
+bool has_index_file(const Entries& entries) {
+  return std::ranges::any_of(kHfIndexFiles,
+                             [&](std::string_view name) { return has(entries, name); });
 }
 
 bool is_run_root(const Entries& entries) {
@@ -48,7 +54,7 @@ bool is_weights(const DirectoryEntry& entry) {
 }
 
 bool is_model(const Entries& entries) {
-  return has(entries, kHfIndexFile) || std::ranges::any_of(entries, is_weights);
+  return has_index_file(entries) || std::ranges::any_of(entries, is_weights);
 }
 
 std::string joined(std::string_view folder, std::string_view name) {
@@ -145,7 +151,7 @@ class StrangerSearch {
   }
 
   Status look_into_model(const std::string& folder, const Entries& entries) {
-    const bool has_index = has(entries, kHfIndexFile);
+    const bool has_index = has_index_file(entries);
     const Names named = folder.empty() ? files_of_index() : Names{};
     for (const DirectoryEntry& entry : entries) {
       const bool is_weight = is_weights(entry) && (!has_index || named.contains(entry.name));
@@ -175,7 +181,9 @@ class StrangerSearch {
   // One that can't be read names nothing.
   Names files_of_index() const {
     Names names;
-    if (const auto index = read_hf_index(directory_)) {
+    const std::optional<std::string_view> index_file = index_file_in(directory_);
+    if (!index_file) return names;
+    if (const auto index = read_hf_index(directory_, *index_file)) {
       for (const auto& [key, file] : index->files) names.insert(file);
     }
     return names;

@@ -168,6 +168,13 @@ std::set<std::string> hf_tables(const Correspondence& correspondence) {
   return names;
 }
 
+Result<std::int64_t> vocabulary_of(const ModelFacts& facts) {
+  const auto rows = facts.sizes.find("vocab");
+  if (rows != facts.sizes.end()) return rows->second;
+  return fail(Code::kUsage, "--extend-vocab: models of the family {} have no vocabulary",
+              facts.mapping->family);
+}
+
 Status extend_vocabulary(Drafting& drafting, std::int64_t rows, const IsTable& is_table) {
   if (!drafting.request().extend_vocab) return {};
   return Extending(drafting, rows).run(is_table);

@@ -17,6 +17,9 @@ using IsTable = std::function<bool(const DraftTensor& tensor)>;
 /// The names of Hugging Face's tables, copies among them.
 [[nodiscard]] std::set<std::string> hf_tables(const Correspondence& correspondence);
 
+/// How many rows of the model's tables mean something. Error: kUsage for a family without any.
+[[nodiscard]] Result<std::int64_t> vocabulary_of(const ModelFacts& facts);
+
 /// Gives each table the rows that the request asks for, if it does. `rows` is how many mean
 /// something now. A new row is the mean of those: sums in float64, row by row, divided by their
 /// number and rounded once to the type that the table is written in. Rows behind the new ones are

@@ -7,6 +7,8 @@
 #include <array>
 #include <iterator>
 
+#include "base/text.h"
+#include "format/hf/weight_names.h"
 #include "format/iteration_folder.h"
 
 namespace shardwright {
@@ -21,6 +23,7 @@ using Names = std::vector<std::string>;
 struct Step {
   std::string folder;
   std::string reason;
+  std::string note = {};
 };
 
 // The folder that a tracker names, or a file that DeepSpeed keeps as one.
@@ -68,17 +71,47 @@ std::vector<Step> known_steps(const Folder& folder) {
   return steps;
 }
 
+// Of a pipeline of diffusers what was trained to remove noise: its other parts are models of other
+// kinds, or no models.
+std::vector<Step> pipeline_steps(const Folder& folder) {
+  constexpr std::array<std::string_view, 3> kDenoisers = {"transformer", "transformer_2", "unet"};
+  std::vector<Step> steps;
+  if (!folder.has_file(kPipelineFile)) return steps;
+  Names others;
+  for (const DirectoryEntry& entry : folder.entries()) {
+    const bool is_denoiser = std::ranges::find(kDenoisers, entry.name) != kDenoisers.end();
+    if (!entry.is_directory || entry.problem || entry.name.starts_with('.')) continue;
+    if (!is_denoiser) {
+      others.push_back(entry.name);
+      continue;
+    }
+    steps.push_back({entry.name, fmt::format("{} describes a pipeline of diffusers, whose model is "
+                                             "in {}",
+                                             kPipelineFile, entry.name)});
+  }
+  if (others.empty()) return steps;
+  for (Step& step : steps) {
+    step.note = fmt::format(
+        "of the pipeline this is {} alone; {} are left where they are: to use the model, put it "
+        "back beside them as {}",
+        step.folder, name_list(others), step.folder);
+  }
+  return steps;
+}
+
 // The folder on the way to a checkpoint that is being looked into.
 struct Place {
   std::string path;
   Names steps;
   Names reasons;
+  Names notes;
 
   [[nodiscard]] Place below(const Step& step) const {
     Place place = *this;
     place.path = path_in(path, step.folder);
     place.steps.push_back(step.folder);
     place.reasons.push_back(step.reason);
+    if (!step.note.empty()) place.notes.push_back(step.note);
     return place;
   }
 };
@@ -115,7 +148,7 @@ class Detector {
       const bool is_sure = recognition->strength == Recognition::Strength::kSure;
       (is_sure ? sure : remains)
           .push_back({format, place.path, place.steps, place.reasons, std::move(recognition->facts),
-                      false});
+                      place.notes});
     }
     const std::size_t meant = sure.empty() ? remains.size() : sure.size();
     for (Candidate& candidate : sure) candidate.needs_name = meant > 1;
@@ -152,8 +185,8 @@ class Detector {
     nothing.steps = place.steps;
     if (place.steps.size() >= kDeepest || !lone_file_.empty()) return nothing;
     std::optional<Tracker> tracker = SW_TRY(read_tracker(folder));
-    for (const auto& ways :
-         {SW_TRY(named_steps(folder, tracker)), newest_steps(folder), known_steps(folder)}) {
+    for (const auto& ways : {SW_TRY(named_steps(folder, tracker)), newest_steps(folder),
+                             pipeline_steps(folder), known_steps(folder)}) {
       if (ways.empty()) continue;
       Detection found = SW_TRY(follow(folder, ways, place));
       // What was to be found may lie beside the newest save.

@@ -18,6 +18,7 @@ struct Candidate {
   std::vector<std::string> steps;    ///< the names of the folders on the way, outermost first
   std::vector<std::string> reasons;  ///< why each of these steps
   std::vector<std::string> facts;    ///< what there shows the format
+  std::vector<std::string> notes;    ///< what a conversion of it leaves, as sentences
   bool needs_name = false;           ///< its folder holds others that would be meant before it
 };
 

@@ -427,5 +427,28 @@ TEST(OnlyCandidate, OnceOpenedADialectCountsToo) {
   EXPECT_EQ(check_opened({"mimo"}, dcp, location).error().code, Code::kUsage);
 }
 
+TEST(Detect, LeadsFromAPipelineToItsTransformer) {
+  const Files pipeline = {
+      {"model_index.json", "{}"},
+      {"scheduler/scheduler_config.json", "{}"},
+      {"transformer/config.json", "{}"},
+      {"transformer/diffusion_pytorch_model-00001-of-00002.safetensors", ""},
+      {"transformer/diffusion_pytorch_model.safetensors.index.json", "{}"},
+      {"vae/diffusion_pytorch_model.safetensors", ""},
+  };
+  const Detection one = detected(pipeline);
+  ASSERT_EQ(one.candidates.size(), 1U);
+  EXPECT_EQ(one.candidates[0].folder, "transformer");
+  EXPECT_THAT(one.candidates[0].facts,
+              ElementsAre("diffusion_pytorch_model.safetensors.index.json names the weight files"));
+  EXPECT_THAT(one.candidates[0].notes, ElementsAre(HasSubstr("scheduler, vae are left")));
+  Files two = pipeline;
+  two.emplace_back("transformer_2/diffusion_pytorch_model.safetensors", "");
+  EXPECT_THAT(found(two), ElementsAre("hf in transformer", "hf in transformer_2"));
+  Files none = pipeline;
+  none.erase(none.begin());
+  EXPECT_THAT(found(none), IsEmpty()) << "a folder of that name may be anything";
+}
+
 }  // namespace
 }  // namespace shardwright

@@ -52,6 +52,7 @@ Result<Location> locate_checkpoint(std::string_view path, const FormatChoice& ch
   location.path = found.folder.empty() ? root : root + "/" + found.folder;
   location.iteration = iteration_of(location.path);
   location.reasons = std::move(found.reasons);
+  location.notes = std::move(found.notes);
   std::ranges::move(found.facts, std::back_inserter(location.reasons));
   return location;
 }

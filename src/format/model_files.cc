@@ -44,13 +44,20 @@ constexpr std::array<std::string_view, 30> kDescriptions = {
     "video_processing_*.py",
     "feature_extraction_*.py",
 };
-constexpr std::array<std::string_view, 11> kBesideModel = {
-    "README.md",        "LICENSE*",
-    "NOTICE*",          "USE_POLICY.md",
-    ".gitattributes",   "model.safetensors.index.json",
-    "source_keys.json", "model*-#-of-#.safetensors",
-    "integrity.json",   "shardwright-digests.jsonl",
+constexpr std::array<std::string_view, 13> kBesideModel = {
+    "README.md",
+    "LICENSE*",
+    "NOTICE*",
+    "USE_POLICY.md",
+    ".gitattributes",
+    "model.safetensors.index.json",
+    "source_keys.json",
+    "model*-#-of-#.safetensors",
+    "integrity.json",
+    "shardwright-digests.jsonl",
     "model.sig",
+    "diffusion_pytorch_model.safetensors.index.json",
+    "diffusion_pytorch_model*-#-of-#.safetensors",
 };
 constexpr std::array<std::string_view, 13> kIteration = {
     ".metadata",           "__#.metadata",        "__#_#.distcp",   "common.pt",

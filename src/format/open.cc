@@ -29,6 +29,7 @@ Result<Checkpoint> open_checkpoint(std::string_view path, Defects& defects,
   Checkpoint checkpoint;
   Location& location = checkpoint.location;
   location = SW_TRY(locate_checkpoint(path, choice));
+  checkpoint.notes = location.notes;
   checkpoint.directory = std::make_unique<WatchedDirectory>(SW_TRY(
       is_lone_file(location.path) ? open_lone_file(location.path) : open_directory(location.path)));
   checkpoint.files = std::make_shared<SourceFiles>(*checkpoint.directory,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dcp/dcp_metadata.h"
+#include "format/hf/weight_names.h"
 #include "format/mimo/mimo_source.h"
 #include "layout/component_layout.h"
 #include "model/component_route.h"
@@ -33,7 +34,8 @@ struct TargetParts {
   Arguments arguments;  ///< of the model, where they are known
   /// Sizes of a Megatron target, by the names of Megatron's arguments.
   std::vector<std::pair<std::string, ArgValue>> layout;
-  ModuleSpec spec = ModuleSpec::kKeep;  ///< that the entries are named for, where it is known
+  std::string_view weight_stem = kModelStem;  ///< of a Hugging Face model's files
+  ModuleSpec spec = ModuleSpec::kKeep;        ///< that the entries are named for, where it is known
   /// The norm behind the last layer is Transformer Engine's even among Megatron-Core's own modules:
   /// so it is wherever that is installed.
   bool final_norm_has_state = true;

@@ -56,6 +56,9 @@ bool has_extra_state(std::string_view module, ModuleSpec spec) {
   const std::string_view leaf = module.substr(module.rfind('.') + 1);
   if (leaf == "linear_1" || leaf == "linear_2") return false;  // of a projector that is HF's own
   if (leaf.starts_with("linear_") || leaf == "eh_proj") return true;
+  // Flux's: what its text has, and what scales and shifts its norms.
+  if (leaf.starts_with("added_linear_")) return true;
+  if (module.ends_with("adaln.linear") || module.ends_with("adaln_context.linear")) return true;
   if (module == "lm_head.output_layer") return true;  // T5's
   if (module.ends_with("multi_modal_projector.proj")) return true;
   // The block's last norm is Transformer Engine's wherever that is installed.

@@ -85,14 +85,13 @@ bool is_in_foreign_tower(std::string_view name) {
 }
 
 bool is_behind_layers(std::string_view name) {
-  // BERT's and T5's; those of towers have other places.
-  constexpr std::array<std::string_view, 4> kEncoderEnds = {"encoder.final_", "lm_head.", "pooler.",
-                                                            "binary_head."};
-  const std::string_view own = of_model(name);
+  // BERT's and T5's, and Wan's; those of towers have other places.
+  constexpr std::array<std::string_view, 6> kOwnEnds = {
+      "encoder.final_", "lm_head.", "pooler.", "binary_head.", "head.head.", "head.modulation"};
+  const std::string_view own = unwrapped(of_model(name));
   return name.find("output_layer.") != std::string_view::npos ||
          name.find("decoder.final_") != std::string_view::npos ||
-         std::ranges::any_of(kEncoderEnds,
-                             [&](std::string_view end) { return own.starts_with(end); });
+         std::ranges::any_of(kOwnEnds, [&](std::string_view end) { return own.starts_with(end); });
 }
 
 bool is_prediction_layer(std::string_view name) {

@@ -34,6 +34,11 @@ constexpr std::array kRows = {
     Row{"added_linear_qkv.weight", Cut::kFirst},
     Row{"added_linear_qkv.bias", Cut::kFirst},
     Row{"added_linear_proj.weight", Cut::kLast},
+    // What scales and shifts Flux's norms.
+    Row{"adaln.linear.weight", Cut::kFirst},
+    Row{"adaln.linear.bias", Cut::kFirst},
+    Row{"adaln_context.linear.weight", Cut::kFirst},
+    Row{"adaln_context.linear.bias", Cut::kFirst},
     Row{"linear_q_proj.weight", Cut::kFirst},
     Row{"linear_q_up_proj.weight", Cut::kFirst},
     Row{"linear_kv_up_proj.weight", Cut::kFirst},

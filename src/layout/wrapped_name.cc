@@ -6,7 +6,7 @@
 namespace shardwright {
 namespace {
 
-constexpr std::array<std::string_view, 2> kWrappers = {"llava_model.", "thinker."};
+constexpr std::array<std::string_view, 3> kWrappers = {"llava_model.", "thinker.", "module."};
 constexpr std::string_view kLanguageModel = "language_model.";
 
 }  // namespace

@@ -6,8 +6,8 @@
 namespace shardwright {
 
 /// A name of a Megatron model that lies inside a wrapper (the LLaVAModel of Megatron-Bridge's
-/// Nemotron VL, the thinker of Qwen's omni models) as it would be without: `language_model.…`,
-/// `visual.…`. Other names, which are borrowed too, as they are.
+/// Nemotron VL, the thinker of Qwen's omni models, the module of its Wan) as it would be without:
+/// `language_model.…`, `visual.…`. Other names, which are borrowed too, as they are.
 [[nodiscard]] std::string_view unwrapped(std::string_view name);
 
 /// What the names of the language model begin with, with a dot at its end, if that name is one of

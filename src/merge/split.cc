@@ -114,7 +114,7 @@ class Splitter {
     }
     result_.parts.push_back(part_report(part.name, request_.output + "/" + part.name, stored));
     SW_TRY(add_config(part, folder, drafts));
-    return add_safetensors_folder(folder, std::move(drafts), request_.max_shard_bytes,
+    return add_safetensors_folder(folder, std::move(drafts), request_.max_shard_bytes, kModelStem,
                                   result_.conversion.plan);
   }
 

@@ -25,6 +25,9 @@ constexpr std::size_t kMaxConfigNesting = 24;
 // Extents beyond this are no model's and would only let products overflow.
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 40;
 
+// Where diffusers says what transformers calls an architecture.
+constexpr std::string_view kDiffusersClass = "_class_name";
+
 /// Lists of objects are kept as they are written; hf_config_text() writes such a text as a list.
 constexpr std::string_view kListOfObjects = "[{";
 
@@ -330,6 +333,11 @@ Result<HfConfig> read_hf_config(std::string_view json) {
       if (name.is_string()) config.architectures.push_back(name.get<std::string>());
     }
   }
+  const auto class_name = root.find(kDiffusersClass);
+  if (architectures == root.end() && class_name != root.end() && class_name->is_string()) {
+    config.architectures.push_back(class_name->get<std::string>());
+    config.is_of_diffusers = true;
+  }
   return config;
 }
 
@@ -430,7 +438,7 @@ std::string written_path(const std::string& path, const Arguments& values) {
 
 std::string hf_config_text(const Arguments& values, const std::vector<std::string>& architectures) {
   nlohmann::json root = nlohmann::json::object();
-  root["architectures"] = architectures;
+  if (!architectures.empty()) root["architectures"] = architectures;
   for (const auto& [path, value] : values) {
     std::string place = written_path(path, values);
     if (place.empty()) continue;

@@ -20,6 +20,7 @@ struct HfConfig {
   Arguments values;
   std::vector<std::string> architectures;
   std::string model_type;
+  bool is_of_diffusers = false;  ///< the architecture is what it calls its class
 };
 
 /// Errors: kJsonCorrupt, kLimit, kConfigMissing when two spellings contradict each other.

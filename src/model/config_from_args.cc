@@ -29,12 +29,18 @@ class ConfigBuilder {
       : mapping_(mapping), args_(args), sizes_(sizes) {}
 
   Result<ConfigFromArgs> build() {
-    hf_["model_type"] = mapping_.model_types[0];
+    if (mapping_.is_of_diffusers) {
+      hf_["_class_name"] = mapping_.architectures[0];
+    } else {
+      hf_["model_type"] = mapping_.model_types[0];
+    }
     for (const SizeRule& rule : mapping_.sizes) add_size(rule);
     for (const ConfigRule& rule : mapping_.config) {
       if (conditions_hold(rule, hf_)) SW_TRY(apply(rule));
     }
-    result_.json = hf_config_text(hf_, {mapping_.architectures[0]});
+    const std::vector<std::string> architectures = {mapping_.architectures[0]};
+    result_.json =
+        hf_config_text(hf_, mapping_.is_of_diffusers ? std::vector<std::string>() : architectures);
     return std::move(result_);
   }
 

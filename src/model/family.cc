@@ -51,6 +51,22 @@ std::string one_of(std::span<const ArgValue> values) {
   return fmt::format("{}", fmt::join(texts, " or "));
 }
 
+struct Said {
+  std::string_view key;
+  const ArgValue* value = nullptr;
+};
+
+// Of keys that a bar divides the first that is set; of none the first.
+Said first_said(std::string_view keys, const Arguments& values) {
+  const std::string_view first = keys.substr(0, keys.find('|'));
+  while (!keys.empty()) {
+    const std::string_view key = keys.substr(0, keys.find('|'));
+    if (const ArgValue* value = find_set(values, key)) return {key, value};
+    keys.remove_prefix(std::min(keys.size(), key.size() + 1));
+  }
+  return {first, nullptr};
+}
+
 std::unexpected<Error> ambiguous(const Candidates& candidates) {
   return fail(Code::kAmbiguousFamily, "{} families fit ({}); name the right one with --family",
               candidates.size(), families_of(candidates));
@@ -65,18 +81,18 @@ bool names_one_of(const HfConfig& config, std::span<const Mapping> mappings) {
 
 Status check_variant(const Mapping& mapping, const HfConfig& config) {
   for (const NeededConfig& needed : mapping.needs_config) {
-    const ArgValue* value = find_set(config.values, needed.key);
-    const auto is_it = [&](const ArgValue& known) { return same_value(known, *value); };
+    const auto [key, value] = first_said(needed.key, config.values);
+    const auto is_it = [said = value](const ArgValue& known) { return same_value(known, *said); };
     if (needed.values.empty()) {
       if (value != nullptr) continue;
-      return fail(Code::kNoFamily, "config.json has no {}, which family {} needs", needed.key,
+      return fail(Code::kNoFamily, "config.json has no {}, which family {} needs", key,
                   mapping.family);
     }
     if (value == nullptr || std::ranges::any_of(needed.values, is_it)) continue;
     return fail(Code::kNoFamily,
                 "config.json: found {} = {}, expected {}: family {} knows no other; name another "
                 "family with --family, or extend this one with a mapping file of your own (--map)",
-                needed.key, to_string(*value), one_of(needed.values), mapping.family);
+                key, to_string(*value), one_of(needed.values), mapping.family);
   }
   return {};
 }

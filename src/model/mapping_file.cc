@@ -38,9 +38,10 @@ bool is_merged_by_entry(std::string_view key) {
 }
 
 bool is_own(std::string_view key) {
-  constexpr std::array<std::string_view, 12> kKeys{
-      "models",      "names_from", "family",       "extends",  "abstract", "architectures",
-      "model_types", "needs_args", "needs_config", "inferred", "$schema",  "about"};
+  constexpr std::array<std::string_view, 14> kKeys{
+      "models",   "names_from",    "library",     "torch_dist_prefix", "family",       "extends",
+      "abstract", "architectures", "model_types", "needs_args",        "needs_config", "inferred",
+      "$schema",  "about"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
@@ -325,22 +326,35 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
   if (const std::optional<JsonNode> from = root.find("names_from")) {
     mapping.names_from = SW_TRY(from->text());
   }
+  if (const std::optional<JsonNode> library = root.find("library")) {
+    const std::string name = SW_TRY(library->text());
+    if (name != "diffusers") return library->invalid(fmt::format("'{}'", name), "'diffusers'");
+    mapping.is_of_diffusers = true;
+  }
+  if (const std::optional<JsonNode> prefix = root.find("torch_dist_prefix")) {
+    mapping.torch_dist_prefix = SW_TRY(prefix->text());
+  }
   mapping.needs_args = SW_TRY(parse_needed_args(root));
   mapping.needs_config = SW_TRY(parse_needed_config(root));
   mapping.inferred = SW_TRY(flag_or(root, "inferred", true));
   mapping.beyond_args = SW_TRY(texts_or_none(root, "beyond_args"));
   if (is_abstract) return {};
   if (mapping.architectures.empty()) return root.invalid("no 'architectures'", "one or more");
-  if (mapping.model_types.empty()) return root.invalid("no 'model_types'", "one or more");
+  if (mapping.is_of_diffusers != mapping.model_types.empty()) {
+    return mapping.is_of_diffusers
+               ? root.invalid("'model_types' of a model of diffusers", "'architectures' alone")
+               : root.invalid("no 'model_types'", "one or more");
+  }
   return {};
 }
 
 Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
-  SW_TRY(root.only({"$schema",       "about",          "family",     "extends",      "abstract",
-                    "architectures", "model_types",    "needs_args", "needs_config", "inferred",
-                    "beyond_args",   "config_section", "sizes",      "indices",      "groups",
-                    "rules",         "copies",         "ignore",     "config",       "components",
-                    "alike",         "models",         "names_from"}));
+  SW_TRY(root.only(
+      {"$schema",       "about",          "family",     "extends",      "abstract",
+       "architectures", "model_types",    "needs_args", "needs_config", "inferred",
+       "beyond_args",   "config_section", "sizes",      "indices",      "groups",
+       "rules",         "copies",         "ignore",     "config",       "components",
+       "alike",         "models",         "names_from", "library",      "torch_dist_prefix"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));

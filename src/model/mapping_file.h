@@ -182,7 +182,10 @@ struct Mapping {
   std::vector<std::string> model_types;    ///< likewise
   std::vector<std::string> models;         ///< as their makers call them
   std::string names_from;                  ///< who publishes the Megatron names; empty: nobody
-  std::vector<NeededArg> needs_args;       ///< what only this family's arguments have
+  /// Its config.json has one class under `_class_name` and no model type.
+  bool is_of_diffusers = false;
+  std::string torch_dist_prefix;      ///< what all names begin with in torch_dist, and nowhere else
+  std::vector<NeededArg> needs_args;  ///< what only this family's arguments have
   std::vector<NeededConfig> needs_config;  ///< the variants of its architecture that it describes
   /// Whether arguments and tensors alone may give this family; not where another one looks the
   /// same.

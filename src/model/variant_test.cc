@@ -57,6 +57,43 @@ TEST(Variant, OfOneFamilyIsRefusedByName) {
   EXPECT_FALSE(names_one_of(HfConfig{{}, {"Deaf"}, type}, families)) << "the architecture counts";
 }
 
+TEST(Variant, IsToldByTheFirstOfItsKeysThatIsSet) {
+  const std::string json =
+      R"({"family": "f", "architectures": ["F"], "model_types": ["f"],
+          "needs_config": {"new|old": [false]},
+          "sizes": {"n": {"hf": "n"}}, "rules": [{"megatron": "m", "hf": "h"}]})";
+  const Mapping mapping = parse_mapping(json, "f.json").value();
+  const auto check = [&](std::string_view config) {
+    return check_variant(mapping, read_hf_config(config).value());
+  };
+  EXPECT_TRUE(check(R"({"new": false, "old": true})"));
+  EXPECT_TRUE(check(R"({"old": false})"));
+  EXPECT_TRUE(check("{}"));
+  EXPECT_THAT(check(R"({"new": true, "old": false})").error().message,
+              HasSubstr("found new = True, expected False"));
+  EXPECT_THAT(check(R"({"old": true})").error().message, HasSubstr("found old = True"));
+}
+
+TEST(Variant, OfDiffusersIsNamedByItsClassAlone) {
+  const std::string text = R"({"family": "f", "library": "diffusers", "architectures": ["Paints"],
+      "sizes": {"n": {"hf": "n", "args": "n"}}, "rules": [{"megatron": "m", "hf": "h"}]})";
+  const std::vector<MappingText> texts{{"f.json", text}};
+  const std::vector<Mapping> families = parse_mappings(texts).value();
+  const HfConfig config = read_hf_config(R"({"_class_name": "Paints", "n": 3})").value();
+  EXPECT_TRUE(config.is_of_diffusers);
+  EXPECT_EQ(find_family(families, config).value()->family, "f");
+  const ConfigFromArgs made =
+      config_from_args(families[0], {{"n", ArgValue{std::int64_t{3}}}}).value();
+  const HfConfig again = read_hf_config(made.json).value();
+  EXPECT_EQ(again.values, config.values) << made.json;
+  EXPECT_EQ(again.architectures, config.architectures);
+  // A class that stands beside architectures is no name of the model.
+  const HfConfig other =
+      read_hf_config(R"({"architectures": ["A"], "_class_name": "Paints"})").value();
+  EXPECT_THAT(other.architectures, testing::ElementsAre("A"));
+  EXPECT_FALSE(other.is_of_diffusers);
+}
+
 TEST(Variant, MayBeThatAKeyIsSet) {
   std::string first;
   std::string second;

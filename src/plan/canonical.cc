@@ -16,8 +16,9 @@ bool is_optimizer_name(std::string_view name) {
 
 bool has_megatron_names(const Catalog& catalog) {
   return std::any_of(catalog.tensors.begin(), catalog.tensors.end(), [](const auto& tensor) {
-    return tensor.desc.name.find("decoder.") != std::string::npos ||
-           tensor.desc.name.find("embedding.word_embeddings.") != std::string::npos;
+    const std::string& name = tensor.desc.name;
+    return name.contains("decoder.") || name.contains("embedding.word_embeddings.") ||
+           name.starts_with("double_blocks.");  // Flux's
   });
 }
 

@@ -19,6 +19,9 @@ namespace {
 constexpr auto kKnownWebNames = std::to_array<std::string_view>({
     "model.safetensors",
     "model.safetensors.index.json",
+    "diffusion_pytorch_model.safetensors",
+    "diffusion_pytorch_model.safetensors.index.json",
+    "model_index.json",
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
     "adapter_model.safetensors",

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/hf_reader.h"
+#include "format/hf/weight_names.h"
 #include "io/replace_file.h"
 #include "io/source_files.h"
 #include "remote/open_path.h"
@@ -18,7 +19,15 @@ namespace {
 constexpr std::uint64_t kMostIndexBytes = std::uint64_t{256} << 20;
 
 bool has_model_name(std::string_view file) {
-  return file.starts_with("model") || file.starts_with("pytorch_model");
+  return file.starts_with(kModelStem) || file.starts_with(kDiffusersStem) ||
+         file.starts_with("pytorch_model");
+}
+
+// What an index of these files is called.
+std::string_view usual_index_of(const std::vector<std::string>& files) {
+  const bool is_of_diffusers = std::ranges::any_of(
+      files, [](const std::string& file) { return file.starts_with(kDiffusersStem); });
+  return index_file_of(is_of_diffusers ? kDiffusersStem : kModelStem);
 }
 
 // The model's files: those with its name and those that the old index names. Other safetensors
@@ -53,16 +62,18 @@ Status refuse_duplicates(const Catalog& catalog) {
 Result<IndexReport> rebuild_index(const std::string& path) {
   const std::unique_ptr<Directory> directory = SW_TRY(open_directory(path));
   IndexReport report;
-  report.path = fmt::format("{}/{}", path, kHfIndexFile);
+  const std::vector<std::string> all = SW_TRY(list_weight_files(*directory));
+  const std::optional<std::string_view> present = index_file_in(*directory);
+  const std::string_view name = present.value_or(usual_index_of(all));
+  report.path = fmt::format("{}/{}", path, name);
   std::string old_bytes;
   HfIndex old;
-  const bool has_old = directory->exists(kHfIndexFile);
+  const bool has_old = present.has_value();
   if (has_old) {
-    old_bytes = SW_TRY(read_whole(*directory, kHfIndexFile, kMostIndexBytes));
+    old_bytes = SW_TRY(read_whole(*directory, name, kMostIndexBytes));
     // One that cannot be read says nothing.
-    if (auto read = read_hf_index(*directory)) old = *std::move(read);
+    if (auto read = read_hf_index(*directory, name)) old = *std::move(read);
   }
-  const std::vector<std::string> all = SW_TRY(list_weight_files(*directory));
   if (all.empty()) {
     return fail(Code::kUnknownFormat, "{} holds no safetensors files", path);
   }
@@ -97,7 +108,7 @@ Result<IndexReport> rebuild_index(const std::string& path) {
   if (replaced) return report;
   // A copy of what is still there says nothing; of what was replaced it is all there is.
   Error error = replaced.error();
-  if (has_old && read_whole(*directory, kHfIndexFile, kMostIndexBytes).value_or("") == old_bytes) {
+  if (has_old && read_whole(*directory, name, kMostIndexBytes).value_or("") == old_bytes) {
     ::unlink(report.backup.c_str());
   } else if (has_old) {
     error.message += fmt::format("; the old one is {}", report.backup);

@@ -11,6 +11,7 @@
 #include "codec/safetensors_header.h"
 #include "dcp/torch_items.h"
 #include "format/hf/hf_index.h"
+#include "format/hf/weight_names.h"
 #include "format/tracker.h"
 #include "io/file_window.h"
 #include "io/source_files.h"
@@ -153,18 +154,19 @@ Status check_files(const Checkpoint& checkpoint, VerifyReport& report) {
 
 Status check_index_total(const Checkpoint& checkpoint, VerifyReport& report) {
   if (checkpoint.location.traits.records != Records::kNone) return {};
-  if (!checkpoint.directory->exists(kHfIndexFile)) return {};
-  const auto index = read_hf_index(*checkpoint.directory);
+  const std::optional<std::string_view> name = index_file_in(*checkpoint.directory);
+  if (!name) return {};
+  const auto index = read_hf_index(*checkpoint.directory, *name);
   if (!index) return {};  // reported when it was opened
   std::uint64_t bytes = 0;
   for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
     bytes += tensor.chunks.range(0).length;
   }
   if (index->total_bytes && *index->total_bytes != bytes) {
-    add_finding(report, Code::kIndexMismatch, std::string(kHfIndexFile),
+    add_finding(report, Code::kIndexMismatch, std::string(*name),
                 fmt::format("{}: found total_size {}, expected {} as the headers add up to; 'index "
                             "rebuild' writes it anew",
-                            kHfIndexFile, *index->total_bytes, bytes));
+                            *name, *index->total_bytes, bytes));
     return {};
   }
   if (!has_finding(report, Code::kIndexMismatch)) {

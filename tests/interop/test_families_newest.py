@@ -411,6 +411,37 @@ def test_a_head_that_is_the_embedding_is_refused(shardwright, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_t5_1_1_as_transformers_saves_it_again(shardwright, tmp_path, models):
+    """It says that head and embedding are one, whatever they are, and that logits are not scaled."""
+    hf, source = models("t5")
+    model = transformers.T5ForConditionalGeneration.from_pretrained(hf, dtype=torch.bfloat16)
+    model.save_pretrained(tmp_path / "hf")
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert config["tie_word_embeddings"] and not config["scale_decoder_outputs"]
+    saved = checkpoints.load_hf(tmp_path / "hf")
+    assert not torch.equal(saved["lm_head.weight"], saved["shared.weight"])
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", "--tp", 2)
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), saved)
+    shardwright("convert", hf, tmp_path / "first", "--to", "torch_dist", "--tp", 2)
+    made = [checkpoints.load_dcp(tmp_path / name) for name in ("out", "first")]
+    checkpoints.assert_same(*made)
+
+
+def test_heads_of_t5_that_differ_are_not_one(shardwright, tmp_path, models):
+    hf, _ = models("t5")
+    flags = ("--to", "legacy", "--make-vocab-size-divisible-by", 1)
+    shardwright("convert", hf, tmp_path / "legacy", *flags)
+    (file,) = (tmp_path / "legacy").glob("iter_*/mp_rank_00*/*.pt")
+    saved = torch.load(file, weights_only=False)
+    saved["model"]["output_layer.weight"][5] += 1
+    torch.save(saved, file)
+    back = ("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf")
+    done = shardwright(*back, expect=2)
+    assert "error[SW0403]: tensor output_layer.weight" in done.stderr
+    shardwright(*back, "--accept-loss")
+
+
 def into_megatron(shardwright, models, tmp_path, name):
     hf, source = models(name)
     shardwright("convert", hf, tmp_path / "out", "--to", "torch_dist")

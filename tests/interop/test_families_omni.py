@@ -563,7 +563,31 @@ def test_gates_of_heads(shardwright, tmp_path, models, name, prefix):
     experts = made[f"{prefix}decoder.layers.1.mlp.experts.experts.linear_fc1.weight"]
     gate, up = (source[f"model.layers.1.moe.{part}_proj.weight"] for part in ("gate", "up"))
     assert torch.equal(experts, torch.cat([gate, up], dim=1))
-    done = shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf", "--mtp", "keep")
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf", "--mtp", "keep")
+
+
+@pytest.mark.parametrize("rows", [61, 60 + 3 * 20 - 1])
+def test_gates_that_differ_within_a_head_are_no_gate(shardwright, tmp_path, models, rows):
+    """Training may do that to what Megatron has for each channel. The first layer has 2 heads in each
+    of its groups, the second 3; a row of queries may be anything."""
+    hf, _ = models("step3p5")
+    flags = ("--to", "legacy", "--make-vocab-size-divisible-by", 1)
+    shardwright("convert", hf, tmp_path / "legacy", *flags)
+    (file,) = (tmp_path / "legacy").glob("iter_*/mp_rank_00*/*.pt")
+    saved = torch.load(file, weights_only=False)
+    fused = saved["model"]["decoder.layers.1.self_attention.linear_qkv.weight"]
+    fused[7] += 1
+    torch.save(saved, file)
+    (tmp_path / "config").mkdir()
+    shutil.copy(hf / "config.json", tmp_path / "config")
+    back = ("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf")
+    back = (*back, "--hf-config", tmp_path / "config")
+    shardwright(*back)
+    fused[rows] += 1
+    torch.save(saved, file)
+    done = shardwright(*back, "--overwrite", expect=2)
+    assert "error[SW0403]" in done.stderr and "decoder.layers.1." in done.stderr
+    done = shardwright(*back, "--overwrite", "--accept-loss")
     assert "the first of them are written" in done.stderr
 
 

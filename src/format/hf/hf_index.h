@@ -13,18 +13,15 @@
 
 namespace shardwright {
 
-inline constexpr std::string_view kHfIndexFile = "model.safetensors.index.json";
-
-/// What `model.safetensors.index.json` says.
+/// What an index of a model's files says.
 struct HfIndex {
   std::map<std::string, std::string, std::less<>> files;  ///< by key
   std::optional<std::uint64_t> total_bytes;               ///< metadata.total_size
 };
 
-/// `name`: of its file, where other files than safetensors are indexed. Error: kJsonCorrupt, and
+/// `name`: of its file. Error: kJsonCorrupt, and
 /// those of read_whole.
-[[nodiscard]] Result<HfIndex> read_hf_index(const Directory& directory,
-                                            std::string_view name = kHfIndexFile);
+[[nodiscard]] Result<HfIndex> read_hf_index(const Directory& directory, std::string_view name);
 
 /// The bytes of an index. The total is that of the tensors' bytes.
 [[nodiscard]] std::string write_hf_index(const Catalog& catalog);

@@ -28,14 +28,15 @@ Result<std::vector<std::vector<std::size_t>>> fill_shards(const std::vector<Tens
   return shards;
 }
 
-std::string shard_name(std::size_t index, std::size_t count) {
-  if (count == 1) return "model.safetensors";
-  return fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
+std::string shard_name(std::string_view stem, std::size_t index, std::size_t count) {
+  if (count == 1) return fmt::format("{}.safetensors", stem);
+  return fmt::format("{}-{:05}-of-{:05}.safetensors", stem, index + 1, count);
 }
 
 }  // namespace
 
-Result<HfLayout> layout_hf(const std::vector<TensorDesc>& tensors, std::uint64_t max_shard_bytes) {
+Result<HfLayout> layout_hf(const std::vector<TensorDesc>& tensors, std::uint64_t max_shard_bytes,
+                           std::string_view stem) {
   std::unordered_set<std::string_view> names;
   for (const TensorDesc& tensor : tensors) {
     if (!names.insert(tensor.name).second) {
@@ -55,7 +56,7 @@ Result<HfLayout> layout_hf(const std::vector<TensorDesc>& tensors, std::uint64_t
       places[shards[shard][k]] = file.ranges[k];
       file_of[shards[shard][k]] = index;
     }
-    layout.catalog.files.push_back(shard_name(shard, shards.size()));
+    layout.catalog.files.push_back(shard_name(stem, shard, shards.size()));
     layout.file_sizes.push_back(file.file_bytes);
     layout.literals.push_back({index, 0, std::move(file.header)});
   }

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "format/hf/weight_names.h"
 #include "shardwright/catalog.h"
 
 namespace shardwright {
@@ -14,13 +16,14 @@ struct HfLayout {
   Catalog catalog;  ///< tensors in the given order, Encoding::kRaw, one chunk each
   std::vector<std::uint64_t> file_sizes;
   std::vector<Literal> literals;  ///< the files' headers
-  std::string index;  ///< model.safetensors.index.json, empty where one file holds everything
+  std::string index;              ///< of the files; empty where one holds everything
 };
 
 /// Fills files of at most `max_shard_bytes` of tensors in the given order (a larger tensor gets its
-/// own file) and names them as Hugging Face does. Error: kSafetensorsDtype for a dtype that
-/// safetensors lacks, kDuplicateName.
+/// own file) and names them as Hugging Face does, `stem` first. Error: kSafetensorsDtype for a
+/// dtype that safetensors lacks, kDuplicateName.
 [[nodiscard]] Result<HfLayout> layout_hf(const std::vector<TensorDesc>& tensors,
-                                         std::uint64_t max_shard_bytes);
+                                         std::uint64_t max_shard_bytes,
+                                         std::string_view stem = kModelStem);
 
 }  // namespace shardwright

@@ -15,6 +15,7 @@
 #include "codec/safetensors_header.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/hf_shards.h"
+#include "format/hf/weight_names.h"
 #include "format/model_file.h"
 
 namespace shardwright {
@@ -66,18 +67,19 @@ Status add_tensors(const Directory& directory, const std::string& path, SourceFi
 
 // A key that is indexed but absent loads as garbage or not at all, one that is present but not
 // indexed is silently ignored.
-Status check_against_index(const Catalog& catalog, const HfIndex& index, Defects& defects) {
+Status check_against_index(const Catalog& catalog, const HfIndex& index, std::string_view name,
+                           Defects& defects) {
   const HfIndexDifference difference = compare_with_index(catalog, index);
   const std::vector<std::string> ghosts = difference.not_where_listed();
   const std::vector<std::string> unlisted = difference.not_listed_there();
   if (!ghosts.empty()) {
     SW_TRY(
         defects.report(fail(Code::kIndexMismatch, "{}: {} keys are not in the files it names: {}",
-                            kHfIndexFile, ghosts.size(), name_list(ghosts))));
+                            name, ghosts.size(), name_list(ghosts))));
   }
   if (!unlisted.empty()) {
     SW_TRY(defects.report(fail(Code::kIndexMismatch,
-                               "{}: does not list {} keys of the files it names: {}", kHfIndexFile,
+                               "{}: does not list {} keys of the files it names: {}", name,
                                unlisted.size(), name_list(unlisted))));
   }
   return {};
@@ -110,9 +112,10 @@ Status add_safetensors(const Directory& directory, const std::string& path, Sour
 
 Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files, Defects& defects) {
   HfIndex index;
-  bool has_index = directory.exists(kHfIndexFile);
+  const std::optional<std::string_view> index_file = index_file_in(directory);
+  bool has_index = index_file.has_value();
   if (has_index) {
-    Result<HfIndex> read = read_hf_index(directory);
+    Result<HfIndex> read = read_hf_index(directory, *index_file);
     has_index = read.has_value();
     if (has_index) {
       index = *std::move(read);
@@ -141,7 +144,7 @@ Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files, 
   catalog.tensors.shrink_to_fit();
   if (!offsets.empty()) SW_TRY(join_shards(offsets, catalog));
   SW_TRY(refuse_duplicates(catalog, defects));
-  if (has_index) SW_TRY(check_against_index(catalog, index, defects));
+  if (has_index) SW_TRY(check_against_index(catalog, index, *index_file, defects));
   SW_TRY(defects.report(check_consolidated_scalars(directory, catalog, files)));
   return catalog;
 }

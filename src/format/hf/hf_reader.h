@@ -11,7 +11,7 @@
 
 namespace shardwright {
 
-/// The tensors of a folder of safetensors files: of those that model.safetensors.index.json names,
+/// The tensors of a folder of safetensors files: of those that its index names,
 /// or of all where there is no index. Adds them to `files`, which must have none yet, and reads
 /// their headers only. Told to `defects`: kIndexMismatch with all names when the index and the
 /// files' headers disagree, kDuplicateName, files that are not there or whose header is broken. A

@@ -6,6 +6,7 @@
 #include "format/carried_files.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/hf_reader.h"
+#include "format/hf/weight_names.h"
 #include "format/sibling.h"
 #include "layout/texts.h"
 
@@ -39,13 +40,15 @@ class HfSource final : public SourceFormat {
   std::string_view usual_target() const override { return "torch_dist"; }
 
   Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
-    const bool has_index = folder.has_file(kHfIndexFile);
+    const auto index = std::ranges::find_if(
+        kHfIndexFiles, [&](std::string_view name) { return folder.has_file(name); });
+    const bool has_index = index != kHfIndexFiles.end();
     const DirectoryEntry* weights = first_weights(folder);
     if (!has_index && weights == nullptr) return std::optional<Recognition>();
     Recognition found;
     // An index without any of its files is what a deleted or unfinished model leaves.
     if (weights == nullptr) found.strength = Recognition::Strength::kRemains;
-    found.facts.push_back(has_index ? fmt::format("{} names the weight files", kHfIndexFile)
+    found.facts.push_back(has_index ? fmt::format("{} names the weight files", *index)
                                     : fmt::format("{} holds weights", weights->name));
     return found;
   }

@@ -40,4 +40,8 @@ void take_prefix_off(std::string_view prefix, Catalog& catalog) {
   for (StoredObject& object : catalog.objects) rename_without(prefix, object.name);
 }
 
+void put_prefix_on(std::string_view prefix, std::string& name) {
+  name.insert(begin_of_tensor(name), prefix);
+}
+
 }  // namespace shardwright

@@ -63,7 +63,8 @@ class NemoTwoSource final : public SourceFormat {
   }
 
   bool is_spoken_in(const Checkpoint& checkpoint) const override {
-    return has_prefixed_names(checkpoint.catalog, kNemoPrefix);
+    // Megatron-Bridge, whose Wan has such names too, keeps its own configuration beside them.
+    return checkpoint.run_config.empty() && has_prefixed_names(checkpoint.catalog, kNemoPrefix);
   }
 
   Status settle(Checkpoint& checkpoint, Defects& defects) const override {

@@ -7,6 +7,7 @@
 
 #include "format/hf/hf_index.h"
 #include "format/hf/hf_layout.h"
+#include "format/hf/weight_names.h"
 
 namespace shardwright {
 namespace {
@@ -33,8 +34,8 @@ const Target& safetensors_target() {
 }
 
 Status add_safetensors_folder(const std::string& folder, std::vector<DraftTensor> tensors,
-                              std::uint64_t max_shard_bytes, Plan& plan) {
-  HfLayout layout = SW_TRY(layout_hf(descs_of(tensors), max_shard_bytes));
+                              std::uint64_t max_shard_bytes, std::string_view stem, Plan& plan) {
+  HfLayout layout = SW_TRY(layout_hf(descs_of(tensors), max_shard_bytes, stem));
   const std::uint32_t first = static_cast<std::uint32_t>(plan.target.files.size());
   for (const std::string& file : layout.catalog.files) plan.target.files.push_back(folder + file);
   std::ranges::copy(layout.file_sizes, std::back_inserter(plan.file_sizes));
@@ -49,14 +50,15 @@ Status add_safetensors_folder(const std::string& folder, std::vector<DraftTensor
     plan.target.tensors.push_back(std::move(tensor));
   }
   if (!layout.index.empty()) {
-    add_file({folder + std::string(kHfIndexFile), std::move(layout.index)}, plan);
+    add_file({folder + std::string(index_file_of(stem)), std::move(layout.index)}, plan);
   }
   for (DraftTensor& draft : tensors) plan.tensors.push_back(std::move(draft.recipe));
   return {};
 }
 
 Status plan_safetensors(TargetParts& parts, std::uint64_t max_shard_bytes, Plan& plan) {
-  SW_TRY(add_safetensors_folder("", std::exchange(parts.tensors, {}), max_shard_bytes, plan));
+  SW_TRY(add_safetensors_folder("", std::exchange(parts.tensors, {}), max_shard_bytes,
+                                parts.weight_stem, plan));
   complete(parts, plan);
   return {};
 }

@@ -6,6 +6,7 @@
 #include "dcp/rank_metadata.h"
 #include "format/dcp/dcp_reader.h"
 #include "format/dcp/recognise_dcp.h"
+#include "format/nemo/nemo_names.h"
 #include "layout/texts.h"
 
 namespace shardwright {
@@ -38,6 +39,13 @@ class TorchDistSource final : public SourceFormat {
 
   Status open(Checkpoint& checkpoint, Defects& defects) const override {
     return read_dcp(checkpoint, defects);
+  }
+
+  Status settle(Checkpoint& checkpoint, Defects& /*defects*/) const override {
+    if (!has_prefixed_names(checkpoint.catalog, kNemoPrefix)) return {};
+    take_prefix_off(kNemoPrefix, checkpoint.catalog);
+    checkpoint.torch_dist_prefix = kNemoPrefix;
+    return {};
   }
 };
 
