@@ -9,11 +9,13 @@ target_compile_options(sw_test_flags INTERFACE -Wno-conversion -Wno-sign-convers
                                                # Tests are built more often than they run: clang with
                                                # sanitizers needs a quarter of -O1's time.
                                                -O0)
-# For layers that decide and tell and touch no tensor's bytes: two fifths less time to build than -O2,
-# of which the largest plans take a tenth more.
+# Most of a build's time is the optimiser's. Layers that touch every byte of a tensor have the build
+# type's level; what plans, less; what decides and tells, least (`sw_layer`).
+add_library(sw_plain_flags INTERFACE)
 add_library(sw_cold_flags INTERFACE)
 string(TOUPPER "${CMAKE_BUILD_TYPE}" sw_build_type)
 if(CMAKE_CXX_FLAGS_${sw_build_type} MATCHES "-O[23]")
+  target_compile_options(sw_plain_flags INTERFACE -O1)
   target_compile_options(sw_cold_flags INTERFACE -Og)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

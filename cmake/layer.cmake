@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # The object libraries of `layers` and of everything below them, in `result`. Objects don't travel
-# through other object libraries, so an executable has to name them all. Cold ones come last: of an
-# inline function in several objects, the linker keeps the first.
+# through other object libraries, so an executable has to name them all. Hot ones come first and cold
+# ones last: of an inline function in several objects, the linker keeps the first.
 function(sw_closure result)
   set(closure)
   foreach(layer IN LISTS ARGN)
@@ -10,18 +10,23 @@ function(sw_closure result)
     list(APPEND closure ${deeper})
   endforeach()
   list(REMOVE_DUPLICATES closure)
-  get_property(all_cold GLOBAL PROPERTY SW_COLD)
-  set(cold ${closure})
-  list(REMOVE_ITEM closure ${all_cold})
-  list(REMOVE_ITEM cold ${closure})
-  set(${result} ${closure} ${cold} PARENT_SCOPE)
+  set(sorted)
+  foreach(speed HOT PLAIN COLD)
+    get_property(all GLOBAL PROPERTY SW_${speed})
+    foreach(layer IN LISTS closure)
+      if(layer IN_LIST all)
+        list(APPEND sorted ${layer})
+      endif()
+    endforeach()
+  endforeach()
+  set(${result} ${sorted} PARENT_SCOPE)
 endfunction()
 
 # A layer is an object library that may only use the layers named in DEPENDS, so the linker and the
-# include check agree about which way the arrows point. Tests lie beside the sources. COLD: nothing of
-# it is done for each byte of a tensor, so it may be slower than it could be.
+# include check agree about which way the arrows point. Tests lie beside the sources. HOT: it has loops
+# over the bytes of tensors. COLD: it decides and tells, so it may be slower than it could be.
 function(sw_layer name)
-  cmake_parse_arguments(ARG "COLD" "" "SOURCES;TESTS;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "HOT;COLD" "" "SOURCES;TESTS;DEPENDS;LINK" ${ARGN})
   sw_closure(below ${ARG_DEPENDS})
   set_property(GLOBAL PROPERTY SW_CLOSURE_${name} sw_${name} ${below})
   set_property(GLOBAL APPEND PROPERTY SW_LAYERS ${name})
@@ -34,12 +39,15 @@ function(sw_layer name)
   foreach(dependency IN LISTS ARG_DEPENDS)
     target_link_libraries(sw_${name} PUBLIC sw_${dependency})
   endforeach()
-  if(ARG_COLD)
+  if(ARG_HOT)
+    set_property(GLOBAL APPEND PROPERTY SW_HOT sw_${name})
+  elseif(ARG_COLD)
     set_property(GLOBAL APPEND PROPERTY SW_COLD sw_${name})
     target_link_libraries(sw_${name} PRIVATE sw_cold_flags)
-    sw_reuse_precompiled(sw_${name} sw_cold_precompiled)
-  else()
     sw_reuse_precompiled(sw_${name} sw_precompiled)
+  else()
+    set_property(GLOBAL APPEND PROPERTY SW_PLAIN sw_${name})
+    target_link_libraries(sw_${name} PRIVATE sw_plain_flags)
   endif()
   sw_balance_unity(sw_${name})
   sw_check_headers(sw_${name} ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
