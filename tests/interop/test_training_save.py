@@ -78,6 +78,8 @@ def test_names_are_those_of_the_change_under_review(ranks, tmp_path):
         ("exchange", "raised", False),
         ("write", "raised", False),
         ("commit", "raised", False),
+        ("plan", "raised", True),
+        ("stage", "raised", True),
         ("write", "raised", True),
         ("plan", "killed", False),
         ("exchange", "killed", False),

@@ -120,6 +120,7 @@ def save_both(root, family, spec, sizes, optimizer, replicas):
 FAULTS = {
     "plan": (_save._Job, "_own_part", 3),
     "exchange": (_save._Job, "_writers", 3),  # when the others have its first message and wait
+    "stage": (_save.ItemFile, "stage", 3),
     "write": (_save.ItemFile, "write", 3),
     "commit": (_save.Publication, "appear", 0),
 }

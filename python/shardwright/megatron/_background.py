@@ -22,6 +22,15 @@ class Background:
         self._thread = threading.Thread(target=self._run, name="shardwright-save")
         self._thread.start()
 
+    @classmethod
+    def failed(cls, error):
+        """What ended before there was anything to write."""
+
+        def work():
+            raise error
+
+        return cls(work, None)
+
     def __call__(self):
         """The request's first function: what all ranks have written becomes a checkpoint."""
         self.join()

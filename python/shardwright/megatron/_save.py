@@ -83,10 +83,18 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
         """Returns Megatron's AsyncRequest once everything is copied. Its process is a thread, and
         its first function publishes."""
         request = request_class(async_strategy)
-        job = self._begin(sharded_state_dict, checkpoint_dir)
-        job.stage(self._staging)
-        self._background = Background(job.write, job.publish)
+        self._background = self._in_background(sharded_state_dict, checkpoint_dir)
         return requested(self._background, request)
+
+    def _in_background(self, sharded_state_dict, checkpoint_dir):
+        """Errors wait for Megatron's queue, which asks all ranks together: raised here on one, the
+        others would wait there for it."""
+        try:
+            job = self._begin(sharded_state_dict, checkpoint_dir)
+            job.stage(self._staging)
+        except Exception as error:
+            return Background.failed(error)
+        return Background(job.write, job.publish)
 
     def wait(self):
         """Until what was begun in the background is written; Megatron's queue publishes it."""
