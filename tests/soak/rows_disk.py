@@ -5,12 +5,22 @@ import os
 import resource
 import shutil
 import subprocess
+import time
 
 import rows_crash
 from bench import LLAMA
 from row import Outcome
 
 PAGE = os.sysconf("SC_PAGESIZE")
+
+
+def unmount(folder):
+    """Tries for some seconds: whoever searches the machine's folders may be in it. Errors: CalledProcessError."""
+    for _ in range(100):
+        if subprocess.run(["umount", folder], check=False, capture_output=True).returncode == 0:
+            return
+        time.sleep(0.1)
+    subprocess.run(["umount", folder], check=True, capture_output=True)
 
 
 @contextlib.contextmanager
@@ -20,7 +30,7 @@ def mounted(folder, *words):
     try:
         yield folder
     finally:
-        subprocess.run(["umount", folder], check=True, capture_output=True)
+        unmount(folder)
 
 
 def bytes_in(folder):
