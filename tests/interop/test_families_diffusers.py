@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 import torch
+import torch.distributed.checkpoint as dcp
 from safetensors.torch import save_file
 
 import checkpoints
@@ -273,6 +274,41 @@ def test_there_and_back(shardwright, tmp_path, pipelines, name):
     again = tmp_path / "again"
     shardwright("convert", tmp_path / "out1", again, "--to", "torch_dist")
     checkpoints.assert_same(checkpoints.load_dcp(again), expected)
+
+
+def extra_states(folder):
+    """Modules that have one, and for how many layers."""
+    reader = dcp.FileSystemReader(str(checkpoints.iteration_folder(folder)))
+    states = [key for key in reader.read_metadata().state_dict_metadata if "_extra_state" in key]
+    modules = [re.fullmatch(r"(.*)\._extra_state/shard_\d+_(\d+)", key).groups() for key in states]
+    return {module: (modules.count((module, of)), int(of)) for module, of in modules}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_states_of_the_modules_that_have_one(shardwright, tmp_path, pipelines, name):
+    """Those of Transformer Engine and Megatron-Core; what is torch's own has none."""
+    pipeline, _ = pipelines[name]
+    shardwright("convert", pipeline, tmp_path / "out", "--to", "torch_dist")
+    attention = ["linear_qkv", "linear_proj", "q_layernorm", "k_layernorm"]
+    mlp = ["linear_fc1", "linear_fc2"]
+    if name == WAN:
+        parts = {"full_self_attention": attention, "mlp": mlp}
+        parts["cross_attention"] = ["linear_q", "linear_kv", *attention[1:]]
+        layers = {"module.decoder.layers.": (LAYERS, parts)}
+    else:
+        added = [f"added_{part}" for part in attention]
+        joint = {"self_attention": attention + added, "mlp": mlp, "context_mlp": mlp}
+        joint |= {"adaln": ["linear"], "adaln_context": ["linear"]}
+        single = {"self_attention": attention, "mlp": mlp, "adaln": ["linear"]}
+        layers = {f"double_blocks.{number}.": (1, joint) for number in range(LAYERS)}
+        layers |= {f"single_blocks.{number}.": (1, single) for number in range(SINGLE)}
+    expected = {
+        f"{layer}{part}.{module}": (count, count)
+        for layer, (count, parts) in layers.items()
+        for part, modules in parts.items()
+        for module in modules
+    }
+    assert extra_states(tmp_path / "out") == expected
 
 
 @pytest.mark.parametrize("name", CONFIGS)
