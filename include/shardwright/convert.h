@@ -47,6 +47,15 @@ enum class WeightForm : std::uint8_t {
   kMxfp4,          ///< fp4 in blocks, as GPT-OSS
 };
 
+/// How a dense model becomes one of experts.
+struct Upcycling {
+  std::int64_t experts = 0;
+  std::int64_t granularity = 1;     ///< into how many experts the dense MLP is cut
+  std::int64_t top_k = 2;           ///< experts for each token
+  bool softmax_before_top = false;  ///< Megatron's moe_router_pre_softmax
+  std::int64_t seed = 1234;         ///< of the routers
+};
+
 /// How thoroughly chunks that claim the same box of a tensor are compared before one is taken.
 enum class ReplicaCheck : std::uint8_t {
   kAll,
@@ -112,6 +121,7 @@ struct ConvertRequest : FamilyChoice, SourceOptions {
   std::optional<std::int64_t> make_vocab_size_divisible_by;
   /// Rows that the vocabulary gets; new ones are the mean of those that it has.
   std::optional<std::int64_t> extend_vocab;
+  std::optional<Upcycling> upcycle;  ///< of a Megatron target
   /// Writes `shardwright-digests.jsonl`: digests of each tensor, its pieces and the rest of each
   /// file, for verify.
   bool digests = false;

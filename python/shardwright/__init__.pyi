@@ -450,6 +450,7 @@ def convert(
     sign: Optional[_Path] = None,
     overwrite: bool = False,
     extend_vocab: Optional[int] = None,
+    upcycle: Optional[str] = None,
     resume: bool = False,
     dry_run: Literal[False] = False,
 ) -> Conversion: ...
@@ -499,6 +500,7 @@ def convert(
     sign: Optional[_Path] = None,
     overwrite: bool = False,
     extend_vocab: Optional[int] = None,
+    upcycle: Optional[str] = None,
     resume: bool = False,
     dry_run: Literal[True],
 ) -> Plan: ...
@@ -548,6 +550,7 @@ def convert(
     sign: Optional[_Path] = None,
     overwrite: bool = False,
     extend_vocab: Optional[int] = None,
+    upcycle: Optional[str] = None,
     plan: Optional[_Path] = None,
     part: Optional[str] = None,
     resume: bool = False,
@@ -597,6 +600,7 @@ def plan(
     sign: Optional[_Path] = None,
     overwrite: bool = False,
     extend_vocab: Optional[int] = None,
+    upcycle: Optional[str] = None,
     html: Optional[_Path] = None,
     save: Optional[_Path] = None,
     lang: Optional[Literal["en", "zh"]] = None,

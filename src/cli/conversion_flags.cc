@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "cli/options.h"
+#include "convert/upcycle_spec.h"
 #include "format/targets.h"
 #include "layout/component_spec.h"
 
@@ -109,6 +110,19 @@ void add_weight_form(CLI::App& app, ConvertRequest& request) {
                    {"fp4", "mxfp4"}}});
 }
 
+void add_upcycling(CLI::App& app, ConvertRequest& request) {
+  const auto check = [](std::string& text) -> std::string {
+    const Result<Upcycling> read = parse_upcycling(text);
+    return read ? std::string() : read.error().message;
+  };
+  add_checked(app, "--upcycle", "SPEC",
+              "make a dense model one of experts, as Megatron-Core does: "
+              "experts=N[,granularity=,topk=,pre_softmax=true,seed=]",
+              check, [&request](const std::string& text) {
+                request.upcycle = parse_upcycling(text).value();
+              });
+}
+
 void add_policies(CLI::App& app, ConvertRequest& request) {
   const Vocabulary dtypes = {.words = {},
                              .aliases = {{"bf16", "bfloat16"},
@@ -195,6 +209,7 @@ constexpr std::array kTargetFlags = {
     TargetFlag{"--for", kIsForAJob},
     TargetFlag{"--extend-vocab", kNamesModels},
     TargetFlag{"--quantise", kIsHf},
+    TargetFlag{"--upcycle", kIsMegatron},
     TargetFlag{"--spec", kIsMegatron},
     TargetFlag{"--make-vocab-size-divisible-by", kIsMegatron},
 };
@@ -307,6 +322,7 @@ void add_conversion(CLI::App& app, ConvertRequest& request) {
   add_format(app, request.as, "IN");
   add_number(app, "--extend-vocab", request.extend_vocab,
              "give the vocabulary N rows; new ones are the mean of those that it has");
+  add_upcycling(app, request);
   add_weight_form(app, request);
   add_flags(app, request);
 }

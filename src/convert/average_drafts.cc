@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "canonical/model_facts.h"
+#include "convert/more_sources.h"
 #include "format/config_edits.h"
 #include "io/source_files.h"
 #include "layout/shard_rule.h"
@@ -63,7 +64,7 @@ class Terms {
       TensorView view = recipe.views[i];
       const auto [known, is_new] = added_.emplace(view.source, add);
       if (known->second != add && !moved.contains(view.source)) {
-        moved.emplace(view.source, copy_of(view.source));
+        moved.emplace(view.source, repeat_source(drafting_, view.source));
       }
       const auto place = moved.find(view.source);
       if (place == moved.end()) continue;
@@ -83,24 +84,6 @@ class Terms {
   }
 
  private:
-  std::uint32_t copy_of(std::uint32_t source) {
-    std::vector<StoredTensor>& tensors = drafting_.catalog.tensors;
-    StoredTensor copy = tensors[source];
-    tensors.push_back(std::move(copy));
-    std::vector<std::string>& names = drafting_.stored_names;
-    if (!names.empty()) names.push_back(std::string(names[source]));
-    const auto number = static_cast<std::uint32_t>(tensors.size() - 1);
-    std::vector<QuantisedSource>& quantised = drafting_.result.plan.quantised;
-    for (std::size_t i = 0; i < quantised.size(); ++i) {
-      if (quantised[i].values != source) continue;
-      QuantisedSource again = quantised[i];
-      again.values = number;
-      quantised.push_back(again);
-      break;
-    }
-    return number;
-  }
-
   float weight_;
   std::uint32_t term_;
   std::uint32_t first_source_;
@@ -324,6 +307,9 @@ Status check_average(const ConvertRequest& request) {
   }
   if (request.quantise != WeightForm::kPlain) {
     return fail(Code::kUsage, "--quantise: average first, then convert the mean with it");
+  }
+  if (request.upcycle) {
+    return fail(Code::kUsage, "--upcycle: average first, then convert the mean with it");
   }
   if (!request.mtp_from.empty()) {
     return fail(Code::kUsage, "--mtp from=: take the layers into each checkpoint first");

@@ -26,11 +26,24 @@ class Mending {
         is_from_hf_(source.location.traits.is_hf_model) {}
 
   Status run() {
+    if (request_.upcycle) leave_dense_model();
     SW_TRY(mend_config());
     return mend_run_config();
   }
 
  private:
+  // What Hugging Face says of the dense model is not true of one with experts.
+  void leave_dense_model() {
+    const std::string keys = parts_.folder + "hf/source_keys.json";
+    erase_artifact(keys);
+    std::erase_if(parts_.files, [&](const TargetFile& file) { return file.path == keys; });
+    if (erase_artifact(parts_.folder + "hf/config.json")) {
+      notes_.emplace_back(
+          "hf/config.json is left out: it is that of the dense model; --hf-config names one of a "
+          "model with experts when this is converted to hf");
+    }
+  }
+
   // A Hugging Face model that becomes Megatron's as it is keeps its config.json as it is.
   Status mend_config() {
     const std::string path = parts_.folder + "hf/config.json";
@@ -55,6 +68,7 @@ class Mending {
     RunConfigEdits edits;
     edits.layout = parts_.layout;
     edits.components = components_;
+    edits.model = parts_.model_edits;
     edits.dtype = changed_dtype();
     edits.vocabulary = request_.extend_vocab;
     edits.vocabulary_divisor = request_.make_vocab_size_divisible_by;

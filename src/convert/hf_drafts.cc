@@ -11,6 +11,7 @@
 #include "convert/drafting.h"
 #include "convert/hf_documents.h"
 #include "convert/megatron_state.h"
+#include "convert/upcycle_drafts.h"
 #include "convert/vocabulary_drafts.h"
 #include "model/nearest_family.h"
 
@@ -134,6 +135,10 @@ Status draft_hf_as_megatron(Drafting& drafting) {
     const std::int64_t rows = SW_TRY(vocabulary_of(facts));
     SW_TRY(extend_vocabulary(
         drafting, rows, [](const DraftTensor& tensor) { return tensor.true_rows.has_value(); }));
+  }
+  if (request.upcycle) {
+    const ArgsFromConfig dense = SW_TRY(args_from_hf_config(*facts.mapping, *facts.config));
+    SW_TRY(upcycle(drafting, Arguments(dense.values.begin(), dense.values.end())));
   }
   finish_megatron_drafts(drafting);
   const ModelTensors all =

@@ -12,6 +12,7 @@
 #include "convert/drafting.h"
 #include "convert/hf_documents.h"
 #include "convert/megatron_state.h"
+#include "convert/upcycle_drafts.h"
 #include "convert/vocabulary_drafts.h"
 #include "format/hf/source_keys.h"
 #include "layout/piece_limit.h"
@@ -92,6 +93,7 @@ Status draft_megatron_as_megatron(Drafting& drafting) {
   SW_TRY(find_routes(drafting));
   SW_TRY(draft_as_stored(drafting));
   SW_TRY(extend_vocabulary_of_megatron(drafting));
+  SW_TRY(upcycle(drafting, source.arguments));
   finish_megatron_drafts(drafting);
   SW_TRY(add_state_from_megatron(request, source, drafting.catalog, parts, drafting.result.notes));
   if (drafting.traits().holds_state_dicts && parts.spec == ModuleSpec::kKeep &&

@@ -225,6 +225,7 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   add_vocabulary_argument(request, edits.arguments);
   SW_TRY(add_layout_arguments(request.parallel, parts));
   std::ranges::copy(parts.layout, std::back_inserter(edits.arguments));
+  std::ranges::copy(parts.model_edits, std::back_inserter(edits.arguments));
   if (request.dtype) edits.dtype = written_dtype(parts.tensors);
   add_encoder_arguments(request.parallel, source.arguments, edits.arguments);
   add_spec_argument(request.spec, edits.arguments);
@@ -271,6 +272,9 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   }
   parts.arguments = source.arguments;
   for (const auto& [name, value] : corrected) parts.arguments.insert_or_assign(name, value);
+  for (const auto& [name, value] : parts.model_edits) {
+    parts.arguments.insert_or_assign(name, value);
+  }
   parts.tracker = is_release ? "release" : std::to_string(iteration);
   return {};
 }
@@ -289,6 +293,7 @@ Status add_state_from_hf(const ConvertRequest& request, const ModelTensors& mode
   add_vocabulary_argument(request, edits);
   SW_TRY(add_layout_arguments(request.parallel, parts));
   std::ranges::copy(parts.layout, std::back_inserter(edits));
+  std::ranges::copy(parts.model_edits, std::back_inserter(edits));
   add_dtype_arguments(parts, edits);
   add_encoder_arguments(request.parallel, {}, edits);
   const bool is_local = request.spec == ModuleSpec::kLocal;

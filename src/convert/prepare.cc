@@ -17,6 +17,7 @@
 #include "convert/megatron_state.h"
 #include "convert/memory_budget.h"
 #include "convert/renames.h"
+#include "convert/upcycle_drafts.h"
 #include "format/dcp/dcp_target.h"
 #include "format/mimo/mimo_target.h"
 #include "format/nemo/nemo_names.h"
@@ -140,6 +141,7 @@ Result<Drafting> draft(const ConvertRequest& request) {
   if (!request.averaged.empty()) drafting.result.request.optimizer = OptimizerPolicy::kDrop;
   drafting.target = SW_TRY(find_target(request.format));
   SW_TRY(check_form(drafting));
+  SW_TRY(check_upcycling(request, drafting.traits()));
   SW_TRY(find_layout(drafting));
   SW_TRY(take_source(drafting));
   SW_TRY(take_adapter(drafting));

@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "convert/upcycle_spec.h"
 #include "remote/open_path.h"
 
 namespace shardwright {
@@ -65,6 +66,15 @@ void visit_component(Fields& fields, Component& component) {
   fields.number("rank_offset", component.rank_offset, {0, kMostOfRanks});
 }
 
+template <class Fields, class Upcycling>
+void visit_upcycling(Fields& fields, Upcycling& upcycling) {
+  fields.number("experts", upcycling.experts, {1, kMostExperts});
+  fields.number("granularity", upcycling.granularity, {1, kMostExperts});
+  fields.number("topk", upcycling.top_k, {1, kMostExperts});
+  fields.flag("pre_softmax", upcycling.softmax_before_top);
+  fields.number("seed", upcycling.seed, {0, kMostOfAnything});
+}
+
 template <class Fields, class Request>
 void visit_sizes(Fields& fields, Request& request) {
   fields.number("tp", request.parallel.tensor, {});
@@ -79,6 +89,7 @@ void visit_sizes(Fields& fields, Request& request) {
   fields.number("dp", request.data_ranks, kRankBounds);
   fields.number("make_vocab_size_divisible_by", request.make_vocab_size_divisible_by, {});
   fields.number("extend_vocab", request.extend_vocab, {});
+  fields.upcycling("upcycle", request.upcycle);
   fields.size("max_shard_size", request.max_shard_bytes);
 }
 
@@ -149,6 +160,11 @@ class FieldWriter {
       visit_component(fields, component);
       json_[key].push_back(fields.take());
     }
+  }
+  void upcycling(const char* key, const std::optional<Upcycling>& value) {
+    FieldWriter fields;
+    if (value) visit_upcycling(fields, *value);
+    json_[key] = value ? fields.take() : Json(nullptr);
   }
   [[nodiscard]] Json take() { return std::move(json_); }
 
@@ -262,6 +278,14 @@ class FieldReader {
       visit_component(fields, components.emplace_back());
       if (status_) status_ = fields.finish();
     }
+  }
+
+  void upcycling(const char* key, std::optional<Upcycling>& value) {
+    const Json* found = take(key);
+    if (found == nullptr || found->is_null()) return;
+    FieldReader fields(*found, fmt::format("{} of {}", key, where_));
+    visit_upcycling(fields, value.emplace());
+    if (status_) status_ = fields.finish();
   }
 
   // What was wrong, or a key that nobody asked for.

@@ -63,6 +63,7 @@ ConvertRequest full_request() {
   request.names_all_coordinates = true;
   request.make_vocab_size_divisible_by = 12;
   request.extend_vocab = 13;
+  request.upcycle = Upcycling{8, 2, 4, true, 7};
   request.digests = true;
   request.sha256 = true;
   request.sign = "/keys/key.pem";
@@ -74,6 +75,7 @@ ConvertRequest full_request() {
 // Every field that a plan keeps, to be compared.
 auto fields_of(const ConvertRequest& r) {
   const ComponentSpec& c = r.components.at(0);
+  const Upcycling u = r.upcycle.value_or(Upcycling());
   return std::tuple(
       std::tuple(r.family, r.hf_config_dir, r.map_files, r.models_dir, r.source_expert,
                  r.source_expert_tensor, r.source_tensor, r.replica, r.accept_loss),
@@ -83,6 +85,7 @@ auto fields_of(const ConvertRequest& r) {
       std::tuple(r.optimizer, r.check_replicas, r.names_all_coordinates,
                  r.make_vocab_size_divisible_by, r.extend_vocab, r.digests, r.sha256, r.sign,
                  r.overwrite, r.as),
+      std::tuple(u.experts, u.granularity, u.top_k, u.softmax_before_top, u.seed),
       std::tuple(r.parallel.tensor, r.parallel.pipeline, r.parallel.virtual_pipeline,
                  r.parallel.expert, r.parallel.expert_tensor, r.parallel.encoder_tensor),
       std::tuple(c.name, c.tensor, c.pipeline, c.data, c.context, c.expert, c.expert_tensor,
@@ -150,7 +153,7 @@ TEST(SavedPlanFile, RefusesValuesOfOtherKinds) {
     const bool is_list =
         was.is_array() && (now == Json::array() || (is_of_numbers && now == Json::array({7})));
     return is_text || is_number || is_list || (was.is_boolean() && now.is_boolean()) ||
-           (was.is_string() && now.is_null());
+           ((was.is_string() || was.is_object()) && now.is_null());
   };
   for (const auto& [key, value] : whole["request"].items()) {
     for (const Json& other : others) {

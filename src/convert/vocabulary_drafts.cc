@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "compare/tensor_values.h"
+#include "convert/more_sources.h"
 #include "io/memory_directory.h"
 #include "plan/canonical.h"
 #include "tensor/convert.h"
@@ -96,18 +97,8 @@ class Extending {
                        reinterpret_cast<const std::byte*>(mean.data()), sizeof(double),
                        reinterpret_cast<std::byte*>(bytes.data()), bytes_of(dtype)));
     const std::string name = "mean of " + table.desc.name;
-    const std::uint64_t size = bytes.size();
-    SourceFiles& files = *drafting_.source().files;
-    const std::uint32_t file = files.add(make_memory_file(name, std::move(bytes)));
-    for (Catalog* catalog : {&drafting_.result.source.catalog, &drafting_.catalog}) {
-      catalog->files.resize(file);
-      catalog->files.push_back(name);
-    }
-    StoredTensor row{{name, dtype, {width}}, ChunkList(1)};
-    row.chunks.push_back({Box::whole({width}), file, {0, size}, {}});
-    drafting_.catalog.tensors.push_back(std::move(row));
-    if (!drafting_.stored_names.empty()) drafting_.stored_names.push_back(name);
-    return static_cast<std::uint32_t>(drafting_.catalog.tensors.size() - 1);
+    return add_made_source(drafting_, {name, dtype, {width}},
+                           make_memory_file(name, std::move(bytes)));
   }
 
   Result<std::vector<double>> mean_of(const DraftTensor& table) {

@@ -34,6 +34,8 @@ struct TargetParts {
   Arguments arguments;  ///< of the model, where they are known
   /// Sizes of a Megatron target, by the names of Megatron's arguments.
   std::vector<std::pair<std::string, ArgValue>> layout;
+  /// Arguments of a Megatron target that its model has otherwise than the source's.
+  std::vector<std::pair<std::string, ArgValue>> model_edits;
   std::string_view weight_stem = kModelStem;  ///< of a Hugging Face model's files
   ModuleSpec spec = ModuleSpec::kKeep;        ///< that the entries are named for, where it is known
   /// The norm behind the last layer is Transformer Engine's even among Megatron-Core's own modules:

@@ -15,9 +15,10 @@ using Path = YamlLines::Path;
 constexpr std::string_view kMimoFolder = "megatron.bridge.models.megatron_mimo.";
 
 // What Megatron-Bridge calls some of Megatron's arguments.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOtherNames = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOtherNames = {
     std::pair{"decoder_first_pipeline_num_layers", "num_layers_in_first_pipeline_stage"},
     std::pair{"decoder_last_pipeline_num_layers", "num_layers_in_last_pipeline_stage"},
+    std::pair{"num_experts", "num_moe_experts"},
 };
 constexpr std::array<std::string_view, 8> kSizes = {
     "tensor_model_parallel_size",           "pipeline_model_parallel_size",
@@ -26,12 +27,20 @@ constexpr std::array<std::string_view, 8> kSizes = {
     "num_layers_in_last_pipeline_stage",    "pipeline_model_parallel_layout",
 };
 
+std::string_view flag(bool value) { return value ? "true" : "false"; }
+
 std::string plain(const ArgValue& value) {
-  const auto* number = std::get_if<std::int64_t>(&value);
-  return number != nullptr ? std::to_string(*number) : "null";
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
+  if (const auto* truth = std::get_if<bool>(&value)) return std::string(flag(*truth));
+  const auto* word = std::get_if<std::string>(&value);
+  return word != nullptr ? *word : "null";
 }
 
-std::string_view flag(bool value) { return value ? "true" : "false"; }
+std::string_view provider_name(std::string_view argument) {
+  const auto other = std::ranges::find(kOtherNames, argument,
+                                       &std::pair<std::string_view, std::string_view>::first);
+  return other == kOtherNames.end() ? argument : other->second;
+}
 
 Path operator/(Path path, std::string_view key) {
   path.emplace_back(key);
@@ -120,9 +129,7 @@ class Editor {
 
   Status set_sizes() {
     for (const auto& [argument, value] : edits_.layout) {
-      const auto other = std::ranges::find(kOtherNames, argument,
-                                           &std::pair<std::string_view, std::string_view>::first);
-      const std::string_view name = other == kOtherNames.end() ? argument : other->second;
+      const std::string_view name = provider_name(argument);
       if (std::ranges::find(kSizes, name) == kSizes.end()) continue;
       const bool is_number = std::holds_alternative<std::int64_t>(value);
       // What a provider does not name has its default, which is None.
@@ -175,6 +182,9 @@ class Editor {
   }
 
   Status set_model() {
+    for (const auto& [argument, value] : edits_.model) {
+      SW_TRY(yaml_.set(provider_ / provider_name(argument), plain(value)));
+    }
     const Path layers = provider_ / "mtp_num_layers";
     if (!edits_.has_prediction_layers) SW_TRY(set_if_there(layers, "null"));
     if (edits_.vocabulary) {

@@ -17,6 +17,8 @@ namespace shardwright {
 struct RunConfigEdits {
   /// Sizes by the names of Megatron's arguments.
   std::vector<std::pair<std::string, ArgValue>> layout;
+  /// What else of the model is otherwise, likewise by the names of arguments.
+  std::vector<std::pair<std::string, ArgValue>> model;
   std::span<const Component> components;           ///< of a MIMO checkpoint; empty for others
   std::optional<DType> dtype;                      ///< the weights' where it changed
   std::optional<std::int64_t> vocabulary;          ///< rows that mean something, where it grew

@@ -24,6 +24,7 @@ if not hasattr(typing, "override"):
 import gloo_device  # noqa: E402
 import cpu_shims  # noqa: E402,F401  patches torch.cuda before Megatron looks at it
 from megatron.core import dist_checkpointing, parallel_state  # noqa: E402
+from megatron.core.activations import squared_relu  # noqa: E402
 from megatron.core.dist_checkpointing.mapping import (  # noqa: E402
     ShardedTensor,
     apply_factories,
@@ -74,17 +75,23 @@ def read_config(hf_folder):
     return json.loads((pathlib.Path(hf_folder) / "config.json").read_text())
 
 
+# Of MLPs without gates, which have biases here.
+PLAIN_ACTIVATIONS = {"gelu": torch.nn.functional.gelu, "relu2": squared_relu}
+
+
 def transformer_config(hf):
     """The sizes and switches of a llama-like or MoE model, as Megatron names them."""
     experts = hf.get("num_local_experts") or hf.get("num_experts")
     tp = parallel_state.get_tensor_model_parallel_world_size()
     ep = parallel_state.get_expert_model_parallel_world_size()
+    activation = PLAIN_ACTIVATIONS.get(hf.get("hidden_act"))
     moe = {}
     if experts:
         moe = dict(
             num_moe_experts=experts,
             moe_ffn_hidden_size=hf.get("moe_intermediate_size") or hf["intermediate_size"],
             moe_router_topk=hf["num_experts_per_tok"],
+            moe_router_pre_softmax=hf.get("pre_softmax", False),
             moe_router_load_balancing_type="none",
             moe_token_dispatcher_type="alltoall",
         )
@@ -97,9 +104,9 @@ def transformer_config(hf):
         kv_channels=hf.get("head_dim") or hf["hidden_size"] // hf["num_attention_heads"],
         normalization="RMSNorm",
         layernorm_epsilon=hf["rms_norm_eps"],
-        gated_linear_unit=True,
-        activation_func=torch.nn.functional.silu,
-        add_bias_linear=False,
+        gated_linear_unit=activation is None,
+        activation_func=activation or torch.nn.functional.silu,
+        add_bias_linear=activation is not None,
         add_qkv_bias=hf["model_type"] == "qwen2" or bool(hf.get("attention_bias")),
         qk_layernorm=hf["model_type"].startswith("qwen3"),
         bf16=True,
@@ -201,8 +208,9 @@ def arguments_of(model, hf, iteration):
         padded_vocab_size=hf["vocab_size"],
         untie_embeddings_and_output_weights=not hf["tie_word_embeddings"],
         normalization="RMSNorm",
-        swiglu=True,
-        add_bias_linear=False,
+        swiglu=config.gated_linear_unit,
+        squared_relu=config.activation_func is squared_relu,
+        add_bias_linear=config.add_bias_linear,
         add_qkv_bias=config.add_qkv_bias,
         qk_layernorm=config.qk_layernorm,
         position_embedding_type="rope",
