@@ -8,6 +8,7 @@
 #include <string>
 
 #include "convert/golden.h"
+#include "exec/quantise_region.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 
@@ -91,6 +92,17 @@ TEST(MemoryBudget, RefusesWhatWasAskedForOnly) {
   EXPECT_THAT(refused.error().message, HasSubstr("--max-memory 268435456"));
   request.max_memory_bytes = 512 * kMiB;
   EXPECT_TRUE(budget_of(request, source, plan));
+}
+
+TEST(MemoryBudget, HasAMatrixForEachThreadThatQuantises) {
+  ConvertRequest request;
+  request.threads = 5;
+  Plan plan = plan_of(10);
+  const std::uint64_t without = budget_of(request, {}, plan).value().held_bytes;
+  plan.tensors[7].quantising = std::make_shared<const Quantising>();
+  const std::uint64_t more = budget_of(request, {}, plan).value().held_bytes - without;
+  EXPECT_GE(more, 5 * kMostMatrixBytes);
+  EXPECT_LT(more, 6 * kMostMatrixBytes);
 }
 
 TEST(MemoryBudget, IsRefusedWithTheLeastThatIsNeeded) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 namespace shardwright {
 namespace {
 
@@ -16,6 +18,7 @@ struct Part {
   std::int64_t shift = 0;  // of their borders
   double add = 0.0;
   std::optional<double> fill = std::nullopt;
+  std::shared_ptr<const Quantising> quantising = nullptr;
 };
 
 std::vector<bool> repeated(const std::vector<Part>& parts) {
@@ -30,7 +33,7 @@ std::vector<bool> repeated(const std::vector<Part>& parts) {
       tensor.chunks.push_back({Box{{from}, {to - from}}, file, {}, {}});
     }
     plan.target.tensors.push_back(std::move(tensor));
-    plan.tensors.push_back({{part.view}, part.fill, part.add});
+    plan.tensors.push_back({{part.view}, part.fill, part.add, part.quantising});
   }
   return repeated_tensors(plan);
 }
@@ -44,6 +47,8 @@ TEST(RepeatedTensors, AreOfOneRecipeAndOfTheSamePieces) {
   EXPECT_EQ(repeated({{.pieces = 2}, {.pieces = 2, .shift = 1}}), (Repeats{false, false}));
   EXPECT_EQ(repeated({{}, {.add = 1.0}}), (Repeats{false, false}));
   EXPECT_EQ(repeated({{}, {.fill = 0.0}}), (Repeats{false, false}));
+  const auto form = std::make_shared<const Quantising>();
+  EXPECT_EQ(repeated({{}, {.quantising = form}, {}}), (Repeats{false, false, false}));
   EXPECT_EQ(repeated({}), Repeats());
   for (int part = 0; part < 4; ++part) {
     TensorView view{{{1}, {2}}, 0, {1}, {0}, {1}};

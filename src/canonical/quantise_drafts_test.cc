@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canonical/quantise_drafts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace shardwright {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kName = "model.layers.0.mlp.down_proj.weight";
+constexpr const char* kOther = "model.layers.1.mlp.down_proj.weight";
+
+std::string config_with(const std::string& more) {
+  return R"({"model_type": "deepseek_v3", "quantization_config": {"quant_method": "fp8",)"
+         R"( "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 128])" +
+         more + "}}";
+}
+
+QuantiseChoice choice_of(const std::string& config, const ReleasedQuantisation& released = {}) {
+  return choose_quantisation(Quantising::Scheme::kFp8, false, config, released).value();
+}
+
+TensorDesc matrix(const std::string& name) { return {name, DType::kBF16, {256, 256}}; }
+
+DraftTensor draft_of(const std::string& name) {
+  const TensorView whole{Box::whole({256, 256}), 0, {0, 0}, {0, 1}, {1, 1}};
+  return {matrix(name), {{whole}, std::nullopt, 0.0}, std::nullopt};
+}
+
+TEST(QuantiseDrafts, LeavesWhatTheConfigLeaves) {
+  const QuantiseChoice choice = choice_of(
+      config_with(R"(, "modules_to_not_convert": ["model.layers.1.mlp.down_proj", "lm_head"])"));
+  EXPECT_TRUE(choice.takes(matrix(kName)));
+  EXPECT_FALSE(choice.takes(matrix(kOther)));
+}
+
+TEST(QuantiseDrafts, TakesWhatTheReleaseHadAndNothingElse) {
+  ReleasedQuantisation released;
+  released.config = R"({"quant_method": "fp8", "weight_block_size": [128, 128]})";
+  released.tensors = {kOther};
+  const QuantiseChoice choice = choice_of(R"({"model_type": "deepseek_v3"})", released);
+  EXPECT_FALSE(choice.takes(matrix(kName)));
+  EXPECT_TRUE(choice.takes(matrix(kOther)));
+}
+
+TEST(QuantiseDrafts, NamesScalesAsTheFamilyDoes) {
+  EXPECT_EQ(choice_of(R"({"model_type": "deepseek_v3"})").name_of_scales("a.weight"),
+            "a.weight_scale_inv");
+  EXPECT_EQ(choice_of(R"({"model_type": "deepseek_v4"})").name_of_scales("a.weight"), "a.scale");
+}
+
+TEST(QuantiseDrafts, ListsWhatIsLeft) {
+  QuantiseChoice choice = choice_of(R"({"model_type": "deepseek_v3"})");
+  std::vector<DraftTensor> drafts{draft_of(kName), draft_of("model.embed_tokens.weight")};
+  Notes notes;
+  ASSERT_TRUE(quantise_drafts(choice, drafts, notes));
+  ASSERT_EQ(drafts.size(), 3U);
+  EXPECT_EQ(drafts[1].desc.name, std::string(kName) + "_scale_inv");
+  EXPECT_THAT(choice.config, HasSubstr(R"("modules_to_not_convert":["model.embed_tokens"])"));
+}
+
+TEST(QuantiseDrafts, RefusesANameThatScalesWouldHave) {
+  QuantiseChoice choice = choice_of(R"({"model_type": "deepseek_v3"})");
+  std::vector<DraftTensor> drafts{draft_of(kName), draft_of(std::string(kName) + "_scale_inv")};
+  Notes notes;
+  const Status status = quantise_drafts(choice, drafts, notes);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::kDuplicateName);
+}
+
+// A stored pair of values and scales of such blocks.
+struct StoredPair {
+  Catalog catalog;
+  ModelTensors model;
+
+  StoredPair(const Dims& block, const Dims& scales) {
+    catalog.files = {"model.safetensors"};
+    add({kName, DType::kF8E4M3, {256, 256}});
+    add({std::string(kName) + "_scale_inv", DType::kF32, scales});
+    QuantisedTensor joined;
+    joined.values = 0;
+    joined.scales = 1;
+    joined.block = block;
+    joined.desc = matrix(kName);
+    model.tensors = {joined.desc};
+    model.quantised = {joined};
+  }
+
+  void add(const TensorDesc& desc) {
+    StoredTensor tensor{desc, ChunkList(desc.shape.size())};
+    const Box whole = Box::whole(desc.shape);
+    const auto bytes = static_cast<std::uint64_t>(whole.volume()) *
+                       static_cast<std::uint64_t>(bytes_of(desc.dtype));
+    tensor.chunks.push_back({whole, 0, {0, bytes}, {}});
+    catalog.tensors.push_back(std::move(tensor));
+  }
+};
+
+TEST(KeepQuantised, KeepsBlocksOfTheSizeThatIsWantedOnly) {
+  const QuantiseChoice choice = choice_of(config_with(""));
+  StoredPair same({128, 128}, {2, 2});
+  EXPECT_EQ(keep_quantised(choice, same.catalog, same.model).size(), 2U);
+  EXPECT_TRUE(same.model.quantised.empty());
+  EXPECT_EQ(same.model.tensors.size(), 2U);
+  for (auto [block, scales] : {std::pair{Dims{64, 128}, Dims{4, 2}}, {{128, 64}, {2, 4}}}) {
+    StoredPair other(block, scales);
+    EXPECT_TRUE(keep_quantised(choice, other.catalog, other.model).empty());
+    EXPECT_EQ(other.model.quantised.size(), 1U);
+  }
+}
+
+}  // namespace
+}  // namespace shardwright
