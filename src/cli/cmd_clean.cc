@@ -10,6 +10,7 @@
 #include "cli/json_output.h"
 #include "cli/quantity.h"
 #include "io/partial_outputs.h"
+#include "remote/remote_output.h"
 
 namespace shardwright::cli {
 namespace {
@@ -89,9 +90,69 @@ std::string clean_report_json(const std::string& folder, const std::vector<Liste
   return json.take();
 }
 
+struct ListedUpload {
+  UnfinishedUpload upload;
+  bool is_removed = false;
+};
+
+std::string uploads_text(const std::string& path, const std::vector<ListedUpload>& uploads) {
+  std::string text;
+  std::uint64_t removable = 0;
+  for (const ListedUpload& listed : uploads) {
+    const std::string name = printable(listed.upload.path);
+    removable += listed.is_removed ? 0 : 1;
+    text += listed.is_removed
+                ? fmt::format("removed the unfinished upload of {}\n", name)
+                : fmt::format("{}: an unfinished upload, begun {}; a run may be at it\n", name,
+                              printable(listed.upload.begun));
+  }
+  if (uploads.empty()) text += fmt::format("{}: no unfinished uploads\n", printable(path));
+  if (removable > 0) {
+    fmt::format_to(std::back_inserter(text),
+                   "where no run writes there, {} can go: shardwright clean {} --remove\n",
+                   format_count(removable, "unfinished upload"), shell_quoted(path));
+  }
+  return text;
+}
+
+std::string uploads_json(const std::string& path, const std::vector<ListedUpload>& uploads) {
+  JsonWriter json;
+  begin_document(json, "clean");
+  json.text("path", path).key("outputs").open_list();
+  for (const ListedUpload& listed : uploads) {
+    const std::string& place = listed.upload.path;
+    json.open_object().text("path", place).text("target", place.substr(place.rfind('/') + 1));
+    json.text("state", "upload").flag("removed", listed.is_removed);
+    json.number("process", std::uint64_t{0}).number("bytes", std::uint64_t{0}).close();
+  }
+  json.close().close();
+  return json.take();
+}
+
+// Of a run that is still at it nobody here can know: it fails then, and nothing is shown of it.
+Result<int> clean_uploads(const CleanCommand& command, Console& console) {
+  std::vector<ListedUpload> uploads;
+  for (UnfinishedUpload& upload : SW_TRY(list_unfinished_uploads(command.path))) {
+    uploads.push_back({std::move(upload)});
+  }
+  Status status;
+  for (ListedUpload& listed : uploads) {
+    if (!command.remove) continue;
+    Status removed = remove_unfinished_upload(command.path, listed.upload);
+    listed.is_removed = removed.has_value();
+    if (!removed && status) status = std::move(removed);
+  }
+  if (!status && !command.json) console.print(uploads_text(command.path, uploads));
+  SW_TRY(std::move(status));
+  console.print(command.json ? uploads_json(command.path, uploads)
+                             : uploads_text(command.path, uploads));
+  return kExitFine;
+}
+
 }  // namespace
 
 Result<int> run_clean(const CleanCommand& command, Console& console) {
+  if (is_remote_output(command.path)) return clean_uploads(command, console);
   std::vector<ListedOutput> outputs;
   for (PartialOutput& output : SW_TRY(list_partial_outputs(command.path))) {
     outputs.push_back({std::move(output)});

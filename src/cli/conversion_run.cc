@@ -18,6 +18,7 @@
 #include "format/targets.h"
 #include "io/partial_outputs.h"
 #include "io/publish.h"
+#include "remote/remote_output.h"
 
 namespace shardwright::cli {
 namespace {
@@ -39,6 +40,7 @@ std::vector<std::string> own_leftovers(const std::string& output) {
 }
 
 Error with_leftovers(Error error, const ConvertRequest& request) {
+  if (is_remote_output(request.output)) return error;  // it says so itself
   const std::vector<std::string> left = own_leftovers(request.output);
   if (request.resume) {
     for (const std::string& path : left) {
@@ -115,7 +117,7 @@ Result<SavedPlan> read_plan_for(const std::string& file, const ConvertRequest& p
 
 void tell_notes(const PreparedConversion& conversion, Console& console) {
   for (const std::string& note : conversion.notes) console.note(note);
-  if (conversion.request.resume) return;
+  if (conversion.request.resume || is_remote_output(conversion.request.output)) return;
   std::error_code error;
   for (const std::string& path : stale_partials(conversion.request.output)) {
     const bool can_go_on = fs::exists(fs::path(path) / kJournalName, error);
@@ -137,6 +139,7 @@ std::string command_line(const ConvertRequest& request) {
 }
 
 std::optional<std::uint64_t> free_bytes_at(const std::string& path) {
+  if (is_remote_output(path)) return std::nullopt;
   std::error_code error;
   fs::path place = fs::absolute(path, error);
   while (!error && !fs::exists(place, error) && place.has_relative_path()) {

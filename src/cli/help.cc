@@ -164,12 +164,14 @@ constexpr std::array<CommandHelp, kCommandCount> kHelps = {{
         .examples = R"(
   shardwright clean /checkpoints                        what lies there, how large, whose
   shardwright clean /checkpoints --remove               remove what no process holds
+  shardwright clean s3://bucket/run --remove            abort unfinished uploads
 )",
         .usage = "DIR",
         .details =
             "An output is made in a hidden folder beside its place, .NAME.partial-PID-N, and "
             "a run that is killed leaves it. Only such names are touched; what a run may "
-            "still write stays, and so does the only copy of what was to be replaced.",
+            "still write stays, and so does the only copy of what was to be replaced. In a bucket "
+            "nobody can tell whether a run is at an upload: --remove aborts all below DIR.",
     },
     {
         .name = "explain",

@@ -16,6 +16,7 @@
 #include "convert/drafting.h"
 #include "convert/megatron_state.h"
 #include "convert/memory_budget.h"
+#include "convert/remote_run.h"
 #include "convert/renames.h"
 #include "convert/upcycle_drafts.h"
 #include "format/dcp/dcp_target.h"
@@ -23,9 +24,9 @@
 #include "format/nemo/nemo_names.h"
 #include "format/select.h"
 #include "format/targets.h"
-#include "io/remote_path.h"
 #include "layout/tower.h"
 #include "model/apply.h"
+#include "remote/remote_output.h"
 
 namespace shardwright {
 namespace {
@@ -230,7 +231,8 @@ void add_torch_dist_prefix(std::string_view prefix, Drafting& drafting) {
 }
 
 Result<PreparedConversion> prepare_conversion(const ConvertRequest& request) {
-  SW_TRY(check_local_output(request.output));
+  SW_TRY(check_output_path(request.output));
+  SW_TRY(check_remote_output(request));
   // A key that is of no use is told before the work.
   if (!request.sign.empty()) SW_TRY(read_signing_key(request.sign));
   Result<PreparedConversion> prepared = prepare(request);

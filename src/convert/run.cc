@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/fail.h"
+#include "base/text.h"
 #include "convert/conversion_output.h"
 #include "convert/piece_leader.h"
+#include "convert/remote_run.h"
 #include "convert/unfinished_work.h"
 #include "exec/execute.h"
 #include "io/publish.h"
+#include "remote/remote_output.h"
 #include "shardwright/convert.h"
 
 namespace shardwright {
@@ -18,6 +22,13 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
 Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
                                      const RunOptions& options, PieceLeader* leader) {
   const ConvertRequest& request = conversion.request;
+  if (is_remote_output(request.output)) {
+    if (leader == nullptr) return run_to_server(conversion, options);
+    return fail(Code::kUsage,
+                "{}: several ranks write to a folder that all of them see; choose a local path, or "
+                "run it without ranks",
+                printable(request.output));
+  }
   SourceFiles& files = *conversion.source.files;
   if (leader != nullptr) SW_TRY(leader->agree());
   SW_TRY(compare_source(conversion, options));

@@ -14,6 +14,7 @@
 #include "exec/plan_fingerprint.h"
 #include "io/named_file.h"
 #include "remote/open_path.h"
+#include "remote/remote_output.h"
 
 namespace shardwright {
 namespace {
@@ -113,6 +114,11 @@ std::uint64_t shared_piece_bytes(std::uint64_t total_bytes) {
 Result<SavedPlan> save_plan(const PreparedConversion& conversion) {
   const Plan& plan = conversion.plan;
   SW_TRY(check_texts(conversion.request));
+  if (is_remote_output(conversion.request.output)) {
+    return fail(Code::kUsage,
+                "{}: parts are written to a folder that all of them see; choose a local path",
+                printable(conversion.request.output));
+  }
   SavedPlan saved;
   saved.request = SW_TRY(with_absolute_paths(conversion.request));
   SW_TRY(check_texts(saved.request));  // the current directory's name is in it now

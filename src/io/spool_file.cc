@@ -50,15 +50,34 @@ Status SpoolFile::check_room(std::uint64_t bytes) {
 }
 
 Status SpoolFile::append(std::span<const std::byte> bytes) {
+  SW_TRY(write_at(size_, bytes));
+  size_ += bytes.size();
+  return {};
+}
+
+Status SpoolFile::resize(std::uint64_t bytes) {
+  if (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) {
+    return fail_errno(errno, fmt::format("{}: cannot make a temporary file of {} bytes in {}",
+                                         name_, bytes, spool_folder()));
+  }
+  size_ = bytes;
+  return {};
+}
+
+Status SpoolFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   const Transfer written = transfer(bytes.size(), [&](std::size_t done) {
     return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done,
-                    static_cast<off_t>(size_ + done));
+                    static_cast<off_t>(offset + done));
   });
-  size_ += written.done;
   if (written.done == bytes.size()) return {};
   return fail_errno(
       written.ended ? EIO : written.os_errno,
       fmt::format("{}: cannot write to a temporary file in {}", name_, spool_folder()));
+}
+
+void SpoolFile::forget(std::uint64_t offset, std::uint64_t length) const {
+  (void)::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    static_cast<off_t>(offset), static_cast<off_t>(length));
 }
 
 Status SpoolFile::read_at(std::uint64_t offset, std::span<std::byte> buffer) const {

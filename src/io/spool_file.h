@@ -15,7 +15,7 @@ namespace shardwright {
 
 /// Bytes that are made while a checkpoint is read and may be too many for memory: a file without a
 /// name in $TMPDIR (else /tmp), which is gone when nobody holds it any more, also after a crash.
-/// Reading is safe for concurrent use, appending is not.
+/// Reading and write_at() are safe for concurrent use, the others are not.
 class SpoolFile final : public ReadableFile {
  public:
   /// `name` is for messages. Errors: kIo, kDiskFull, kPermission.
@@ -27,7 +27,14 @@ class SpoolFile final : public ReadableFile {
 
   [[nodiscard]] Status append(std::span<const std::byte> bytes);
 
-  /// Of what was appended so far.
+  /// So long is the file then; it takes no room for what was never written, which reads as zeros.
+  [[nodiscard]] Status resize(std::uint64_t bytes);
+  /// REQUIRES: it lies in the file.
+  [[nodiscard]] Status write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// Gives back the room of what nobody will read. Only a hint.
+  void forget(std::uint64_t offset, std::uint64_t length) const;
+
+  /// Of what was appended so far, or is there by resize().
   [[nodiscard]] std::uint64_t size() const override { return size_; }
   [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override;
   [[nodiscard]] const std::string& name() const override { return name_; }

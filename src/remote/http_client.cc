@@ -40,7 +40,10 @@ bool is_redirection(long status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-bool is_passing(long status) { return status == 408 || status == 429 || status >= 500; }
+// 501 stays: the server doesn't know what it is asked for.
+bool is_passing(long status) {
+  return status == 408 || status == 429 || (status >= 500 && status != 501);
+}
 
 // A part of a server's explanation that is fit to be shown.
 std::string explanation(const HttpAnswer& answer) {
@@ -150,7 +153,9 @@ class HttpClient::Exchange {
       attempt_.received = 0;
       attempt_.broken.clear();
       exchange(*client_.curl_, handle_, client_.settings_, request_, attempt_);
+      if (attempt_.failure) return std::unexpected(*std::move(attempt_.failure));
       attempt_.skip += attempt_.received;
+      attempt_.answer.tries = asked_++;
       const HttpAnswer& answer = attempt_.answer;
       if (is_hint && !is_complete()) {  // it led there once, which is no more than a hint
         is_hint = false;
@@ -202,10 +207,11 @@ class HttpClient::Exchange {
 
   [[nodiscard]] Error hopeless() const {
     const bool is_changed = attempt_.answer.status == 412;
+    const char* const ill = request_.method.empty() ? "the server can't be read from"
+                                                    : "the server can't be written to";
     return {is_changed ? Code::kSourceChanged : Code::kRemote,
             fmt::format("{}: {}: {}", object_of(request_),
-                        is_changed ? "changed while it was read" : "the server can't be read from",
-                        attempt_.hopeless),
+                        is_changed ? "changed while it was read" : ill, attempt_.hopeless),
             0};
   }
 
@@ -216,9 +222,9 @@ class HttpClient::Exchange {
     const int most = client_.settings_.tries;
     if (tries_ >= (attempt_.is_unreachable ? std::min(most, kTriesToReach) : most)) {
       return fail(Code::kRemote,
-                  "{}: the server did not give it in {} tries: {}; run the command again when it "
+                  "{}: the server did not {} it in {} tries: {}; run the command again when it "
                   "can be reached",
-                  object_of(request_), tries_, reason());
+                  object_of(request_), request_.method.empty() ? "give" : "take", tries_, reason());
     }
     std::chrono::milliseconds pause =
         client_.settings_.first_wait * (1 << std::min(tries_ - 1, 10));
@@ -232,7 +238,17 @@ class HttpClient::Exchange {
     if (is_passing(attempt_.answer.status) && seconds && rest.empty() && *seconds >= 0) {
       pause = std::chrono::seconds(std::min(*seconds, kLongestAskedWait));
     }
-    std::this_thread::sleep_for(pause);
+    return sleep(pause);
+  }
+
+  [[nodiscard]] Status sleep(std::chrono::milliseconds pause) const {
+    constexpr std::chrono::milliseconds kNap{100};
+    for (; pause.count() > 0; pause -= kNap) {
+      if (request_.cancelled != nullptr && *request_.cancelled) {
+        return fail(Code::kCancelled, "{}: stopped", printable(request_.shown));
+      }
+      std::this_thread::sleep_for(std::min(pause, kNap));
+    }
     return {};
   }
 
@@ -256,6 +272,7 @@ class HttpClient::Exchange {
   const HttpRequest& request_;
   CURL* handle_;
   HttpTry attempt_;
+  int asked_ = 0;  // in all
   int tries_ = 0;
   int redirections_ = 0;
 };
@@ -276,7 +293,8 @@ Result<HttpAnswer> HttpClient::ask(const HttpRequest& request) const {
   return Exchange(*this, request, handle.get()).run();
 }
 
-Error refusal(const HttpAnswer& answer, const std::string& shown, std::string_view way_out) {
+Error refusal(const HttpAnswer& answer, const std::string& shown, std::string_view way_out,
+              std::string_view use) {
   const std::string name = printable(shown);
   const std::string status = status_text(answer);
   switch (answer.status) {
@@ -295,7 +313,7 @@ Error refusal(const HttpAnswer& answer, const std::string& shown, std::string_vi
                           name, status),
               0};
     default:
-      return {Code::kRemote, fmt::format("{}: the server can't be read from: {}", name, status), 0};
+      return {Code::kRemote, fmt::format("{}: the server can't be {}: {}", name, use, status), 0};
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "shardwright/error.h"
+#include "shardwright/storage.h"
 
 namespace shardwright {
 
@@ -44,15 +46,20 @@ struct HttpRequest {
   /// Where a request for `url` was sent to before; asked first, `url` again where that is refused.
   std::string known_target;
   bool is_head = false;
-  std::vector<std::string> headers;  ///< `Name: value`; sent to every server
-  std::string bearer;                ///< a token; sent to the server of `url` alone
-  HttpSigning signing;               ///< of the request for `url`; redirections are refused then
+  std::string method;  ///< where it is neither GET nor HEAD: what is asked for may be done twice
+  std::string text;    ///< sent with a POST
+  const ReadableFile* upload = nullptr;  ///< sent with a PUT; borrowed
+  std::vector<std::string> headers;      ///< `Name: value`; sent to every server
+  std::string bearer;                    ///< a token; sent to the server of `url` alone
+  HttpSigning signing;  ///< of the request for `url`; redirections are refused then
 
   /// A part of a file of `total` bytes, which fills `into`; empty: the whole body, as a text.
   std::span<std::byte> into;
   std::uint64_t offset = 0;
   std::uint64_t total = 0;
   std::uint64_t most_body_bytes = 0;  ///< of a text
+  int patience = 1;                   ///< times the usual wait for a server that says nothing
+  const std::atomic<bool>* cancelled = nullptr;  ///< set from outside to give up; may be null
 };
 
 struct HttpAnswer {
@@ -60,6 +67,7 @@ struct HttpAnswer {
   std::map<std::string, std::string> headers;  ///< by their names in lower case
   std::string body;    ///< the text, or the begin of what explains a refusal
   std::string target;  ///< the URL that answered
+  int tries = 0;       ///< before this one, which may have done what was asked for
 
   [[nodiscard]] bool is_good() const { return status >= 200 && status < 300; }
   [[nodiscard]] std::string header(const std::string& name) const;
@@ -77,7 +85,8 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   /// The answer, be it a refusal. Of a part of a file: 206 with exactly that part of a file of
-  /// `total` bytes, or a refusal. Errors: kRemote, kSourceChanged (the file has another size now).
+  /// `total` bytes, or a refusal. Errors: kRemote, kSourceChanged (the file has another size now),
+  /// kCancelled, those of reading what is sent.
   [[nodiscard]] Result<HttpAnswer> ask(const HttpRequest& request) const;
 
   [[nodiscard]] const CurlLibrary& curl() const { return *curl_; }
@@ -99,8 +108,9 @@ class HttpClient {
 };
 
 /// What a refusal means, as an error: kPermission for 401 and 403, kNotFound for 404 and 410,
-/// kSourceChanged for 412 and 416, kRemote for others. `way_out` goes behind the first two.
+/// kSourceChanged for 412 and 416, kRemote for others. `way_out` goes behind the first two; `use`
+/// is what the server was asked for.
 [[nodiscard]] Error refusal(const HttpAnswer& answer, const std::string& shown,
-                            std::string_view way_out);
+                            std::string_view way_out, std::string_view use = "read from");
 
 }  // namespace shardwright

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -180,6 +181,51 @@ class Receiver {
   bool is_done_ = false;
 };
 
+/// Gives curl what it sends.
+class Sender {
+ public:
+  Sender(const HttpRequest& request, HttpTry& attempt) : request_(request), attempt_(attempt) {}
+
+  static std::size_t on_read(char* buffer, std::size_t size, std::size_t count, void* self) {
+    return static_cast<Sender*>(self)->give({reinterpret_cast<std::byte*>(buffer), size * count});
+  }
+  // A connection that broke at once is replaced by another, on which all is sent again.
+  static int on_seek(void* self, curl_off_t offset, int origin) {
+    if (origin != SEEK_SET || offset < 0) return CURL_SEEKFUNC_CANTSEEK;
+    static_cast<Sender*>(self)->at_ = static_cast<std::uint64_t>(offset);
+    return CURL_SEEKFUNC_OK;
+  }
+  static int on_progress(void* self, curl_off_t /*to_receive*/, curl_off_t /*received*/,
+                         curl_off_t /*to_send*/, curl_off_t /*sent*/) {
+    return static_cast<Sender*>(self)->is_cancelled() ? 1 : 0;
+  }
+
+ private:
+  std::size_t give(std::span<std::byte> buffer) {
+    const ReadableFile& file = *request_.upload;
+    const std::uint64_t left = file.size() - std::min(at_, file.size());
+    buffer = buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(left, buffer.size())));
+    if (buffer.empty()) return 0;
+    Status status = file.read_at(at_, buffer);
+    if (!status) {
+      attempt_.failure = std::move(status).error();
+      return CURL_READFUNC_ABORT;
+    }
+    at_ += buffer.size();
+    return buffer.size();
+  }
+
+  bool is_cancelled() {
+    if (request_.cancelled == nullptr || !*request_.cancelled) return false;
+    attempt_.failure = Error{Code::kCancelled, printable(request_.shown) + ": stopped", 0};
+    return true;
+  }
+
+  const HttpRequest& request_;
+  HttpTry& attempt_;
+  std::uint64_t at_ = 0;
+};
+
 /// A list of headers as curl wants it.
 class HeaderList {
  public:
@@ -212,6 +258,7 @@ bool may_be_tried_again(CURLcode code) {
     case CURLE_RECV_ERROR:
     case CURLE_HTTP2:
     case CURLE_HTTP2_STREAM:
+    case CURLE_SEND_FAIL_REWIND:
     case CURLE_AGAIN:
       return true;
     default:
@@ -239,13 +286,37 @@ void exchange(const CurlLibrary& curl, CURL* handle, const HttpSettings& setting
   set(CURLOPT_MAXCONNECTS, kMostIdleConnections);
   set(CURLOPT_CONNECTTIMEOUT, std::min(kMostConnectSeconds, settings.slow_seconds));
   set(CURLOPT_LOW_SPEED_LIMIT, kSlowBytesPerSecond);
-  set(CURLOPT_LOW_SPEED_TIME, settings.slow_seconds);
+  set(CURLOPT_LOW_SPEED_TIME, settings.slow_seconds * request.patience);
   set(CURLOPT_HEADERFUNCTION, &Receiver::on_header);
   set(CURLOPT_HEADERDATA, &receiver);
   set(CURLOPT_WRITEFUNCTION, &Receiver::on_body);
   set(CURLOPT_WRITEDATA, &receiver);
   if (!settings.authorities.empty()) set(CURLOPT_CAINFO, settings.authorities.c_str());
   if (request.is_head) set(CURLOPT_NOBODY, 1L);
+  Sender sender(request, attempt);
+  if (request.upload != nullptr) {
+    constexpr long kUploadBuffer = 256L << 10;
+    set(CURLOPT_UPLOAD, 1L);
+    set(CURLOPT_UPLOAD_BUFFERSIZE, kUploadBuffer);
+    set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.upload->size()));
+    set(CURLOPT_READFUNCTION, &Sender::on_read);
+    set(CURLOPT_READDATA, &sender);
+    set(CURLOPT_SEEKFUNCTION, &Sender::on_seek);
+    set(CURLOPT_SEEKDATA, &sender);
+  } else if (request.method == "POST") {
+    set(CURLOPT_POST, 1L);
+    // On a connection that proves dead curl asks once more by itself, and nobody hears of it.
+    set(CURLOPT_FRESH_CONNECT, 1L);
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.text.size()));
+    set(CURLOPT_POSTFIELDS, request.text.c_str());
+  } else if (!request.method.empty()) {
+    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  }
+  if (request.cancelled != nullptr) {
+    set(CURLOPT_NOPROGRESS, 0L);
+    set(CURLOPT_XFERINFOFUNCTION, &Sender::on_progress);
+    set(CURLOPT_XFERINFODATA, &sender);
+  }
   std::string range;
   if (!request.into.empty()) {
     range = fmt::format("{}-{}", request.offset + attempt.skip,
@@ -267,7 +338,7 @@ void exchange(const CurlLibrary& curl, CURL* handle, const HttpSettings& setting
   set(CURLOPT_HTTPHEADER, headers.get());
   const CURLcode code = curl.easy_perform(handle);
   if (code == CURLE_OK || receiver.is_done() || !attempt.hopeless.empty()) return;
-  if (!attempt.broken.empty()) return;
+  if (!attempt.broken.empty() || attempt.failure) return;
   const std::string reason = curl.easy_strerror(code);
   attempt.is_unreachable = code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT;
   (may_be_tried_again(code) ? attempt.broken : attempt.hopeless) = reason;

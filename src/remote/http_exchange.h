@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "remote/curl_library.h"
@@ -16,9 +17,10 @@ struct HttpTry {
   std::uint64_t skip = 0;      ///< bytes of the part that an earlier try received
   std::uint64_t received = 0;  ///< what this one received of the part, behind those
   HttpAnswer answer;
-  std::string broken;           ///< why there is no answer, or no whole one; another try may help
-  bool is_unreachable = false;  ///< there was no connection
-  std::string hopeless;         ///< the same where none will
+  std::string broken;            ///< why there is no answer, or no whole one; another try may help
+  bool is_unreachable = false;   ///< there was no connection
+  std::string hopeless;          ///< the same where none will
+  std::optional<Error> failure;  ///< what went wrong on this side: reading what is sent, giving up
 };
 
 /// Does it. `handle` is one of curl's, whose options are set anew.

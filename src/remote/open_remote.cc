@@ -12,6 +12,7 @@
 #include "remote/aws_settings.h"
 #include "remote/http_client.h"
 #include "remote/hub_store.h"
+#include "remote/reach_bucket.h"
 #include "remote/remote_directory.h"
 #include "remote/s3_store.h"
 #include "remote/url.h"
@@ -46,15 +47,11 @@ std::string without_last_slashes(std::string_view path) {
 }
 
 Result<std::unique_ptr<RemoteStore>> reach_store(const std::string& path) {
+  if (path.starts_with(kS3Scheme)) return make_s3_store(SW_TRY(reach_bucket(path)));
   // What is shown with every message must not hold a password.
-  const bool is_web = !path.starts_with(kHubScheme) && !path.starts_with(kS3Scheme);
-  const Url url = is_web ? SW_TRY(parse_url(path)) : Url();
+  const Url url = path.starts_with(kHubScheme) ? Url() : SW_TRY(parse_url(path));
   const std::shared_ptr<HttpClient> client = SW_TRY(shared_client());
   const std::string shown = without_last_slashes(path);
-  if (path.starts_with(kS3Scheme)) {
-    return make_s3_store(client, SW_TRY(find_aws_settings(variable_of)),
-                         SW_TRY(parse_s3_path(path)), shown);
-  }
   const HubSettings hub = SW_TRY(HubSettings::from_environment());
   if (const auto model = SW_TRY(parse_hub_path(path, hub.endpoint))) {
     return open_hub_store(client, hub, *model, shown);
@@ -63,6 +60,12 @@ Result<std::unique_ptr<RemoteStore>> reach_store(const std::string& path) {
 }
 
 }  // namespace
+
+Result<std::unique_ptr<S3Bucket>> reach_bucket(const std::string& path) {
+  const std::shared_ptr<HttpClient> client = SW_TRY(shared_client());
+  return S3Bucket::make(client, SW_TRY(find_aws_settings(variable_of)), SW_TRY(parse_s3_path(path)),
+                        without_last_slashes(path));
+}
 
 bool is_remote_path(std::string_view path) {
   constexpr std::array<std::string_view, 4> kSchemes = {kHubScheme, kS3Scheme, "https://",

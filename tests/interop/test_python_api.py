@@ -292,9 +292,9 @@ def test_schema_and_results_agree():
 def test_nothing_is_written_to_a_folder_called_s3(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for call in (
-        lambda: shardwright.plan(LLAMA, "s3://bucket/out", to="hf"),
+        lambda: shardwright.plan(LLAMA, "hf://org/out", to="hf"),
         lambda: shardwright.convert(LLAMA, "hf://org/model", to="hf"),
-        lambda: shardwright.split(VISION, "s3://bucket/out"),
+        lambda: shardwright.split(VISION, "https://server/out"),
     ):
         with pytest.raises(shardwright.UsageError, match="written on this machine"):
             call()

@@ -15,6 +15,7 @@ import ssl
 import threading
 import time
 import urllib.parse
+import xml.etree.ElementTree
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 KEY, SECRET, SESSION, REGION = "AKTEST", "sEcReT/with+signs", "session-token==", "eu-test-7"
@@ -40,6 +41,8 @@ class Server(http.server.ThreadingHTTPServer):
         self.page = 1000  # entries of a listing
         self.peer = None  # another server, where the Hub keeps its files
         self.refused = []  # what an S3 client did wrong
+        self.uploads = {}  # of a bucket, unfinished: key and parts by id
+        self.shown = []  # keys in the order in which they came to be there
         certificate = options.pop("certificate", None)
         self.__dict__.update(options)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
@@ -83,10 +86,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
+    def handle_expect_100(self):
+        super().handle_expect_100()
+        self.wfile.flush()
+        return True
+
     def do_HEAD(self):
         self.do_GET()
 
+    def do_PUT(self):
+        self.do_GET()
+
+    def do_POST(self):
+        self.do_GET()
+
+    def do_DELETE(self):
+        self.do_GET()
+
     def do_GET(self):
+        length = int(self.headers.get("Content-Length", 0))
+        self.body = self.rfile.read(length)
+        if len(self.body) < length:  # who sends it has gone away
+            self.close_connection = True
+            return
         self.server.requests.append((self.command, self.path, dict(self.headers)))
         if any(ask(self) for ask in self.server.faults):
             return
@@ -188,6 +210,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         bucket, _, key = urllib.parse.unquote(path).partition("/")
         if bucket != "bucket":
             return self.answer(404, "<Error><Code>NoSuchBucket</Code></Error>")
+        words = urllib.parse.parse_qs(query, keep_blank_values=True)
+        if "uploads" in words and self.command == "GET":
+            return self.s3_list_uploads(words)
+        if self.command in ("PUT", "POST", "DELETE"):
+            return self.s3_write(key, words)
         if key:
             data = self.server.files.get(key)
             if data is None:
@@ -203,14 +230,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         })  # fmt: skip
         begin = int(query.get("continuation-token", ["0"])[0])
         some = names[begin : begin + self.server.page]
-        xml = ""
+        rows = ""
         for name in some:
             quoted = urllib.parse.quote_plus(name, safe="/")
             if name.endswith("/") and name not in self.server.files:
-                xml += f"<CommonPrefixes><Prefix>{quoted}</Prefix></CommonPrefixes>"
+                rows += f"<CommonPrefixes><Prefix>{quoted}</Prefix></CommonPrefixes>"
                 continue
             data = self.server.files[name]
-            xml += (f"<Contents><Key>{quoted}</Key><Size>{len(data)}</Size>"
+            rows += (f"<Contents><Key>{quoted}</Key><Size>{len(data)}</Size>"
                     f"<ETag>{html.escape(etag(data))}</ETag><Owner><ID>x</ID></Owner></Contents>")  # fmt: skip
         more = begin + len(some) < len(names)
         token = f"<NextContinuationToken>{begin + len(some)}</NextContinuationToken>" * more
@@ -218,9 +245,61 @@ class Handler(http.server.BaseHTTPRequestHandler):
             200,
             '<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
             f"<EncodingType>url</EncodingType><IsTruncated>{str(more).lower()}</IsTruncated>"
-            f"{token}{xml}</ListBucketResult>",
+            f"{token}{rows}</ListBucketResult>",
             Content_Type="application/xml",
         )
+
+    def s3_show(self, key, data):
+        self.server.files[key] = data
+        self.server.shown.append(key)
+
+    def s3_write(self, key, words):
+        uploads = self.server.uploads
+        if "uploads" in words:
+            number = f"id/{len(self.server.requests)}+=&"
+            uploads[number] = (key, {})
+            return self.answer(200, f"<InitiateMultipartUploadResult><UploadId>{html.escape(number)}"
+                                    "</UploadId></InitiateMultipartUploadResult>")  # fmt: skip
+        if "uploadId" not in words:
+            if self.command == "PUT":
+                self.s3_show(key, self.body)
+                return self.answer(200, ETag=etag(self.body))
+            self.server.files.pop(key, None)
+            return self.answer(204)
+        number = words["uploadId"][0]
+        if uploads.get(number, ("", {}))[0] != key:
+            return self.answer(404, "<Error><Code>NoSuchUpload</Code></Error>")
+        if self.command == "DELETE":
+            del uploads[number]
+            return self.answer(204)
+        parts = uploads[number][1]
+        if self.command == "PUT":
+            parts[int(words["partNumber"][0])] = self.body
+            return self.answer(200, ETag=etag(self.body))
+        asked = [(int(part.findtext("PartNumber")), part.findtext("ETag"))
+                 for part in xml.etree.ElementTree.fromstring(self.body)]  # fmt: skip
+        if asked != [(n, etag(parts[n])) for n in range(1, len(parts) + 1)]:
+            return self.answer(400, "<Error><Code>InvalidPart</Code></Error>")
+        del uploads[number]
+        self.s3_show(key, b"".join(parts[n] for n, _ in asked))
+        return self.answer(200, "  <?xml version='1.0'?><CompleteMultipartUploadResult/>")
+
+    def s3_list_uploads(self, words):
+        found = sorted((key, number) for number, (key, _) in self.server.uploads.items()
+                       if key.startswith(words["prefix"][0]))  # fmt: skip
+        behind = (words.get("key-marker", [""])[0], words.get("upload-id-marker", [""])[0])
+        some = [one for one in found if one > behind]
+        more, some = len(some) > self.server.page, some[: self.server.page]
+        text = "".join(
+            f"<Upload><Key>{html.escape(key)}</Key><UploadId>{html.escape(number)}</UploadId>"
+            "<Initiated>2026-01-02T03:04:05Z</Initiated></Upload>"
+            for key, number in some
+        )
+        if more:
+            text += (f"<NextKeyMarker>{html.escape(some[-1][0])}</NextKeyMarker>"
+                     f"<NextUploadIdMarker>{html.escape(some[-1][1])}</NextUploadIdMarker>")  # fmt: skip
+        self.answer(200, f"<ListMultipartUploadsResult><IsTruncated>{str(more).lower()}</IsTruncated>"
+                         f"{text}</ListMultipartUploadsResult>")  # fmt: skip
 
     def wrong_signature(self, query):
         """What Amazon would refuse of this request; nothing of a good one."""
@@ -235,6 +314,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return "no session"
         signed = parts["SignedHeaders"].split(";")
         unsigned = [h.lower() for h in self.headers if h.lower().startswith("x-amz-")]
+        if self.headers.get("x-amz-content-sha256") != hashlib.sha256(self.body).hexdigest():
+            return "another body"
         if "host" not in signed or set(unsigned) - set(signed):
             return f"signs only {signed}"
         pairs = sorted(p if "=" in p else p + "=" for p in query.split("&") if p)
@@ -275,6 +356,29 @@ def cut_to(count):
         handler.close_connection = True
 
     return act
+
+
+def without_answer(handler):
+    """Does what it is asked for, and the connection breaks before the answer."""
+    handler.answer = lambda *args, **kwargs: None
+    path, _, query = handler.path.partition("?")
+    handler.s3(path[len("/s3/") :], query)
+    hang_up(handler)
+
+
+def cut_answer(handler):
+    """The same, and half of the answer comes."""
+    answer = handler.answer
+
+    def begin(status, body=b"", **headers):
+        body = body.encode() if isinstance(body, str) else body
+        headers["Content_Length"] = str(len(body))
+        answer(status, body[: len(body) // 2], **headers)
+        handler.close_connection = True
+
+    handler.answer = begin
+    path, _, query = handler.path.partition("?")
+    handler.s3(path[len("/s3/") :], query)
 
 
 def wrong_range(handler):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "remote/s3_store.h"
+#include "remote/s3_bucket.h"
 
 #include <gtest/gtest.h>
 

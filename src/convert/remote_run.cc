@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/remote_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "convert/conversion_output.h"
+#include "exec/execute.h"
+#include "exec/threads.h"
+#include "remote/remote_output.h"
+
+namespace shardwright {
+namespace {
+
+// Without one of these no reader takes files for a checkpoint. A later one lies around or behind
+// the ones before it: it appears after them.
+constexpr std::array<std::string_view, 8> kSeals = {"model.safetensors.index.json",
+                                                    "config.json",
+                                                    "common.pt",
+                                                    "run_config.yaml",
+                                                    "metadata.json",
+                                                    ".metadata",
+                                                    "latest_train_state.pt",
+                                                    "latest_checkpointed_iteration.txt"};
+
+std::size_t seal_of(const std::string& path) {
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  const auto found = std::ranges::find(kSeals, name);
+  return found == kSeals.end() ? 0 : static_cast<std::size_t>(found - kSeals.begin()) + 1;
+}
+
+Status show_all(RemoteOutput& output, std::vector<std::string> files, int threads) {
+  std::ranges::stable_sort(files, {}, seal_of);
+  const auto is_seal = [](const std::string& path) { return seal_of(path) > 0; };
+  const auto seals = std::ranges::find_if(files, is_seal);
+  const auto others = static_cast<std::size_t>(seals - files.begin());
+  std::atomic<std::size_t> next{0};
+  const auto show_others = [&]() -> Status {
+    for (std::size_t file = next++; file < others; file = next++) SW_TRY(output.show(files[file]));
+    return {};
+  };
+  SW_TRY(run_on_threads(threads, {}, show_others));
+  for (std::size_t file = others; file < files.size(); ++file) SW_TRY(output.show(files[file]));
+  return {};
+}
+
+Status write_to_server(const PreparedConversion& conversion, const RunOptions& options,
+                       const PlanCost& cost, RemoteOutput& output) {
+  ExecuteOptions execution = SW_TRY(execute_options(conversion, options));
+  if (options.on_progress) {
+    execution.on_progress = [&](const ExecuteProgress& progress) {
+      options.on_progress({progress.payload_bytes_done, progress.payload_bytes_total});
+    };
+  }
+  begin_phase(options, RunPhase::kCopy, cost.payload_bytes_read);
+  SourceFiles& files = *conversion.source.files;
+  SW_TRY(execute(conversion.plan, files, output.directory(), execution));
+  if (options.cancelled != nullptr && *options.cancelled) {
+    return fail(Code::kCancelled, "stopped before the checkpoint was published");
+  }
+  begin_phase(options, RunPhase::kPublish, 0);
+  SW_TRY(files.check_unchanged());
+  return show_all(output, conversion.plan.target.files, execution.threads);
+}
+
+}  // namespace
+
+Status check_remote_output(const ConvertRequest& request) {
+  if (!is_remote_output(request.output)) return {};
+  const std::array<std::pair<bool, std::string_view>, 5> kNot = {{
+      {request.resume, "--resume"},
+      {request.overwrite, "--overwrite"},
+      {request.digests, "--digests"},
+      {request.sha256, "--sha256"},
+      {!request.sign.empty(), "--sign"},
+  }};
+  for (const auto& [is_asked, flag] : kNot) {
+    if (!is_asked) continue;
+    return fail(Code::kUsage,
+                "{}: {} does not go with an output on a server, where nothing is read back or "
+                "replaced; leave it out, or choose a local path and upload what was written",
+                printable(request.output), flag);
+  }
+  return {};
+}
+
+Result<ConvertReport> run_to_server(const PreparedConversion& conversion,
+                                    const RunOptions& options) {
+  const std::string& path = conversion.request.output;
+  SW_TRY(compare_source(conversion, options));
+  const std::unique_ptr<RemoteOutput> output = SW_TRY(begin_remote_output(path, options.cancelled));
+  const PlanCost cost = cost_of(conversion.plan);
+  const Status status = write_to_server(conversion, options, cost, *output);
+  if (!status) {
+    Error error = status.error();
+    const std::vector<std::string> left = output->abandon();
+    if (error.code == Code::kCancelled && left.empty()) {
+      error.message += "; nothing was left behind";
+    }
+    for (const std::string& one : left) {
+      error.message += fmt::format("; {} could not be removed", printable(one));
+    }
+    if (!left.empty()) {
+      error.message += fmt::format("; 'shardwright clean {} --remove' removes unfinished uploads",
+                                   shell_quoted(path));
+    }
+    return std::unexpected(std::move(error));
+  }
+  const SourceFiles& files = *conversion.source.files;
+  return ConvertReport{path,          files.bytes_read(), cost.bytes_written, 0,
+                       files.opens(), cost.target_files,  output->finish()};
+}
+
+}  // namespace shardwright
