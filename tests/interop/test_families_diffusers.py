@@ -336,6 +336,18 @@ def test_each_tensor_rank_has_its_part(shardwright, tmp_path, pipelines, name):
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
 
 
+def test_the_last_stage_has_wans_head(shardwright, tmp_path, pipelines):
+    pipeline, _ = pipelines[WAN]
+    shardwright("convert", pipeline, tmp_path / "out", "--to", "legacy", "--pp", 2)
+    folder = tmp_path / "out" / "iter_0000000"
+    stages = [
+        torch.load(next(folder.glob(f"mp_rank_00_{stage:03}/*.pt")), weights_only=False)["model"]
+        for stage in range(2)
+    ]
+    head = {"head.modulation", "head.head.weight", "head.head.bias"}
+    assert [head & stage.keys() for stage in stages] == [set(), head]
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_from_arguments_alone(shardwright, tmp_path, pipelines, name):
     pipeline, source = pipelines[name]
