@@ -6,6 +6,7 @@
 
 #include "expect.h"
 #include "format/hf/hf_index.h"
+#include "format/hf/weight_names.h"
 #include "io/memory_directory.h"
 
 namespace shardwright {
@@ -14,7 +15,7 @@ namespace {
 void read(const std::string& text) {
   MemoryDirectory directory;
   directory.put(kHfIndexFile, text);
-  const Result<HfIndex> index = read_hf_index(directory);
+  const Result<HfIndex> index = read_hf_index(directory, kHfIndexFile);
   if (!index) return;
   for (const auto& [key, file] : index->files) {
     const bool is_plain = !file.empty() && file.front() != '/' &&
