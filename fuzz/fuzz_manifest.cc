@@ -36,7 +36,7 @@ void read_signature_of(const std::string& text) {
   directory->put(kSignatureFile, text);
   checkpoint.directory = std::move(directory);
   Defects defects(Defects::Policy::kCollect);
-  const auto checked = check_signature_file(checkpoint, "", Workers{}, defects);
+  const auto checked = check_signature_file(checkpoint, Signer{}, Workers{}, defects);
   expect(checked.has_value(), "what is wrong is collected");
   expect(checked->listed.right <= checked->listed.guarded.size(), "only what is there is right");
   expect(!checked->is_of_key, "without a key nobody has signed");
