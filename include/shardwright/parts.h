@@ -31,6 +31,10 @@ struct SavedPlan {
   std::uint64_t piece_bytes = 0;  ///< of the pieces of work that the parts share out
 };
 
+/// The same request in any working directory: to be prepared where the plan is to be saved, as
+/// parts compare the names of all sources' files.
+[[nodiscard]] Result<ConvertRequest> with_absolute_paths(ConvertRequest request);
+
 /// What of a conversion is saved. Writes nothing. Errors: those of looking at the source's files;
 /// kUsage for a path that is not UTF-8.
 [[nodiscard]] Result<SavedPlan> save_plan(const PreparedConversion& conversion);

@@ -788,6 +788,7 @@ def merge_adapter(
     overwrite: bool = False,
     resume: bool = False,
     dry_run: Literal[False] = False,
+    save: None = None,
 ) -> AdapterMerge: ...
 @overload
 def merge_adapter(
@@ -837,6 +838,7 @@ def merge_adapter(
     overwrite: bool = False,
     resume: bool = False,
     dry_run: Literal[True],
+    save: Optional[_Path] = None,
 ) -> Plan: ...
 @overload
 def merge_adapter(
@@ -886,6 +888,7 @@ def merge_adapter(
     overwrite: bool = False,
     resume: bool = False,
     dry_run: bool,
+    save: Optional[_Path] = None,
 ) -> Union[AdapterMerge, Plan]: ...
 @overload
 def average(
@@ -934,6 +937,7 @@ def average(
     overwrite: bool = False,
     resume: bool = False,
     dry_run: Literal[False] = False,
+    save: None = None,
 ) -> Average: ...
 @overload
 def average(
@@ -982,6 +986,7 @@ def average(
     overwrite: bool = False,
     resume: bool = False,
     dry_run: Literal[True],
+    save: Optional[_Path] = None,
 ) -> Plan: ...
 @overload
 def average(
@@ -1030,6 +1035,7 @@ def average(
     overwrite: bool = False,
     resume: bool = False,
     dry_run: bool,
+    save: Optional[_Path] = None,
 ) -> Union[Average, Plan]: ...
 def report(
     path: _Path,

@@ -29,8 +29,8 @@ KEYWORDS = {
     "show": ("as_", "replica", "threads"),
     "merge": ("without", *_PARTS, "dry_run"),
     "split": _PARTS,
-    "merge_adapter": (*_PLAN, "quantise", "resume", "dry_run"),
-    "average": (*_PLAN, "resume", "dry_run"),
+    "merge_adapter": (*_PLAN, "quantise", "resume", "dry_run", "save"),
+    "average": (*_PLAN, "resume", "dry_run", "save"),
     "explain": ("lang",),
     "report": (
         "statistics", "verify", "tolerance", "other_as", *_PROOF, "lang", "overwrite", "open",

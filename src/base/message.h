@@ -33,6 +33,7 @@ class MessageReader {
   /// Borrows `bytes`.
   explicit MessageReader(std::string_view bytes) : rest_(bytes) {}
 
+  [[nodiscard]] bool is_at_end() const { return rest_.empty(); }
   [[nodiscard]] Result<std::uint8_t> kind();
   [[nodiscard]] Result<std::uint64_t> number();
   [[nodiscard]] Result<std::string> text();

@@ -45,13 +45,17 @@ Result<Command> to_inspect(const CLI::App&, InspectCommand& command) {
   return std::move(command);
 }
 
+void add_save(CLI::App& app, std::string& path) {
+  add_text(app, "--save", path, "FILE",
+           "write the plan for 'convert --plan FILE --part I/N' and 'publish FILE'");
+}
+
 void add_plan(CLI::App& app, PlanCommand& command) {
   add_conversion(app, command.request);
   add_flag(app, "-v,--verbose", command.verbose, "also every chunk, file by file");
   add_flag(app, "--json", command.json, "the plan as JSON on standard output");
   add_text(app, "--html", command.html, "FILE", "write the plan as a page that shows it");
-  add_text(app, "--save", command.save, "FILE",
-           "write the plan for 'convert --plan FILE --part I/N' and 'publish FILE'");
+  add_save(app, command.save);
 }
 
 struct ConversionArguments {
@@ -59,6 +63,7 @@ struct ConversionArguments {
   std::string plan;
   Part part;
   AverageArguments average;
+  std::string save;  // the plan of a dry run; empty: nowhere
   bool dry_run = false;
   bool verbose = false;
   bool json = false;
@@ -81,11 +86,13 @@ void add_convert(CLI::App& app, ConversionArguments& command) {
 void add_merge_adapter(CLI::App& app, ConversionArguments& command) {
   add_adapter_merge(app, command.request);
   add_run(app, command);
+  add_save(app, command.save);
 }
 
 void add_averaging(CLI::App& app, ConversionArguments& command) {
   add_average(app, command.request, command.average);
   add_run(app, command);
+  add_save(app, command.save);
 }
 
 Result<Command> to_plan(const CLI::App& app, PlanCommand& command) {
@@ -95,7 +102,14 @@ Result<Command> to_plan(const CLI::App& app, PlanCommand& command) {
 
 Result<Command> to_run(const CLI::App& app, ConversionArguments& given) {
   SW_TRY(finish_conversion(app, given.request));
-  if (given.dry_run) return PlanCommand{std::move(given.request), given.verbose, given.json};
+  if (given.dry_run) {
+    PlanCommand plan{std::move(given.request), given.verbose, given.json};
+    plan.save = std::move(given.save);
+    return plan;
+  }
+  if (!given.save.empty()) {
+    return fail(Code::kUsage, "--save writes what --dry-run plans; give both, or neither");
+  }
   return ConvertCommand{std::move(given.request), given.json};
 }
 

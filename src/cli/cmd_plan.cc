@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -199,7 +200,9 @@ Result<int> run_plan(const PlanCommand& command, Console& console) {
   if (!command.save.empty()) {
     SW_TRY(check_plan_place(command.save, command.request.output));
   }
-  const PreparedConversion conversion = SW_TRY(prepare_with_progress(command.request, console));
+  ConvertRequest request = command.request;
+  if (!command.save.empty()) request = SW_TRY(with_absolute_paths(std::move(request)));
+  const PreparedConversion conversion = SW_TRY(prepare_with_progress(request, console));
   const ReplacedOutput replaced = SW_TRY(replaced_output(conversion));
   const std::optional<std::uint64_t> free_bytes = free_bytes_at(command.request.output);
   if (!command.html.empty()) {

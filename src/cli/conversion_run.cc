@@ -71,13 +71,7 @@ Result<PreparedConversion> prepare_with_progress(const ConvertRequest& request, 
   ProgressLine line(console);
   line.begin(RunPhase::kPlan, 0);
   if (console.ranks() == nullptr) return prepare_conversion(request);
-  std::optional<PreparedConversion> prepared;
-  const Status status = console.ranks()->run([&]() -> Status {
-    prepared = SW_TRY(prepare_conversion(request));
-    return {};
-  });
-  if (!status) return std::unexpected(status.error());
-  return *std::move(prepared);
+  return prepare_shared_conversion(request, *console.ranks());
 }
 
 Result<FinishedRun> run_with_progress(const PreparedConversion& conversion, Console& console) {

@@ -77,8 +77,8 @@ constexpr std::string_view kRanksHelp =
     R"(usage: mpirun -n RANKS shardwright-mpi [--rank-timeout SECONDS] [--io-timeout SECONDS]
                                        COMMAND ...
 
-The ordinary program's commands convert, verify, diff and hash, with the same arguments,
-messages, exit status and output. All ranks work: they must see the same files, and OUT
+The ordinary program's commands convert, average, merge-adapter, verify, diff and hash, with
+the same arguments, messages, exit status and output. All ranks work: they must see the same files, and OUT
 must lie on a file system that they share.
 
   --rank-timeout SECONDS  a rank that gives no sign of life for so long is lost, and all
@@ -103,15 +103,18 @@ Result<int> run_with_ranks(const Command& command, Console& console) {
              !std::holds_alternative<DiffCommand>(command) &&
              !std::holds_alternative<HashCommand>(command)) {
     return fail(Code::kUsage,
-                "shardwright-mpi does convert, verify, diff and hash; run other commands with "
-                "shardwright");
+                "shardwright-mpi does convert, average, merge-adapter, verify, diff and hash; run "
+                "other commands with shardwright");
   }
-  const std::unique_ptr<JobSharing> jobs = jobs_of_ranks(ranks);
+  SharedReading reading(ranks);
+  const std::unique_ptr<JobSharing> jobs = jobs_of_ranks(ranks, &reading);
   console.share(jobs.get());
   int exit_status = kExitFine;
   const Status status = ranks.run([&]() -> Status {
-    exit_status = SW_TRY(std::visit(Runner{console}, command));
-    return {};
+    return reading.run([&]() -> Status {
+      exit_status = SW_TRY(std::visit(Runner{console}, command));
+      return {};
+    });
   });
   console.share(nullptr);
   if (!status) return std::unexpected(status.error());

@@ -20,7 +20,7 @@
 namespace shardwright {
 
 /// What a message is about: each is listened to apart.
-enum class Channel : std::uint8_t { kPieces, kJobs };
+enum class Channel : std::uint8_t { kPieces, kJobs, kReading };
 
 struct SessionOptions {
   /// A rank that gives no sign for so long is lost.
@@ -93,7 +93,7 @@ class RankSession {
     std::vector<ReceivedMessage> kept;
     std::function<Status(int, std::string_view)> receiver;
   };
-  static constexpr std::size_t kChannels = 2;
+  static constexpr std::size_t kChannels = 3;
 
   void talk();
   [[nodiscard]] Status listen();

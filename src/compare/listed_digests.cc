@@ -2,14 +2,12 @@
 #include "compare/listed_digests.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <utility>
 
 #include "base/fail.h"
 #include "base/text.h"
 #include "codec/sha256.h"
-#include "exec/threads.h"
 
 namespace shardwright {
 namespace {
@@ -45,17 +43,20 @@ Result<std::string> sha256_of(const Directory& directory, const std::string& pat
 }
 
 Result<std::vector<ListedDigest>> digests_of(const Directory& directory,
-                                             std::span<const std::string> files, int threads) {
-  std::vector<ListedDigest> listed;
-  for (const std::string& file : files) listed.push_back({file, ""});
-  std::atomic<std::size_t> next{0};
-  const auto work = [&]() -> Status {
-    for (std::size_t i = next++; i < listed.size(); i = next++) {
-      listed[i].digest = SW_TRY(sha256_of(directory, listed[i].file));
-    }
-    return {};
+                                             std::span<const std::string> files,
+                                             std::span<const std::uint64_t> bytes,
+                                             const Workers& workers) {
+  const auto make_worker = [&]() -> JobWorker {
+    return [&](std::size_t job) -> Result<JobResult> {
+      return JobResult{SW_TRY(sha256_of(directory, files[job])), false};
+    };
   };
-  SW_TRY(run_on_threads(threads, [&] { next = listed.size(); }, work));
+  const JobStep step{.name = "reading what is written for its SHA-256", .bytes = bytes};
+  std::vector<std::string> digests = SW_TRY(run_jobs(step, workers, make_worker));
+  std::vector<ListedDigest> listed;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    listed.push_back({files[i], std::move(digests[i])});
+  }
   return listed;
 }
 
@@ -67,32 +68,41 @@ std::string digested_folder(std::span<const std::string> files) {
   return "";
 }
 
-Result<ListedChecked> check_listed(const Directory& directory, std::span<const ListedDigest> list,
-                                   std::string_view list_name, const Workers& workers,
-                                   Defects& defects) {
+Result<ListedChecked> check_files(const Directory& directory, std::span<const std::string> files,
+                                  std::string_view what,
+                                  const std::function<Status(std::size_t)>& check,
+                                  const Workers& workers, Defects& defects) {
   std::vector<std::uint64_t> bytes;
-  for (const ListedDigest& one : list) {
-    const auto version = directory.version(one.file);
+  for (const std::string& file : files) {
+    const auto version = directory.version(file);
     bytes.push_back(version ? version->size_bytes : 0);
   }
   const auto make_worker = [&]() -> JobWorker {
-    return [&](std::size_t job) -> Result<JobResult> {
-      const ListedDigest& wanted = list[job];
-      const auto found = sha256_of(directory, wanted.file);
-      return result_of(found ? compare_with_listed(list, list_name, wanted, *found)
-                             : Status(std::unexpected(Error(found.error()).within(list_name))),
-                       defects);
-    };
+    return [&](std::size_t job) { return result_of(check(job), defects); };
   };
-  const auto results = SW_TRY(run_jobs({"comparing digests", bytes}, workers, make_worker));
+  const JobStep step{.name = what, .bytes = bytes};
+  const std::vector<std::string> results = SW_TRY(run_jobs(step, workers, make_worker));
   ListedChecked checked;
   for (std::size_t i = 0; i < results.size(); ++i) {
     Status status = SW_TRY(status_in(results[i]));
     checked.right += status ? 1 : 0;
-    checked.guarded.insert(list[i].file);
+    checked.guarded.insert(files[i]);
     SW_TRY(defects.report(std::move(status)));
   }
   return checked;
+}
+
+Result<ListedChecked> check_listed(const Directory& directory, std::span<const ListedDigest> list,
+                                   std::string_view list_name, const Workers& workers,
+                                   Defects& defects) {
+  std::vector<std::string> files;
+  for (const ListedDigest& one : list) files.push_back(one.file);
+  const auto check = [&](std::size_t i) -> Status {
+    const auto found = sha256_of(directory, list[i].file);
+    if (found) return compare_with_listed(list, list_name, list[i], *found);
+    return std::unexpected(Error(found.error()).within(list_name));
+  };
+  return check_files(directory, files, "comparing digests", check, workers, defects);
 }
 
 Status write_guard_file(Directory& directory, const GuardFile& file) {

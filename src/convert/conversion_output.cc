@@ -36,15 +36,14 @@ std::string signed_name(const std::string& output, const std::string& folder) {
   return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }
 
-// Made of all `files` that are where such files lie; what is signed last is of the others too.
-Result<std::vector<GuardFile>> guard_files(const ConvertRequest& request,
-                                           const Directory& directory,
-                                           std::vector<std::string> files, int threads) {
+// What is signed last is of the others too.
+Result<std::vector<GuardFile>> guard_files(const PreparedConversion& conversion,
+                                           const RunOptions& options, const Directory& directory) {
   std::vector<GuardFile> guards;
-  if (!request.sha256 && request.sign.empty()) return guards;
-  const std::string folder = digested_folder(files);
-  std::erase_if(files, [&](const std::string& file) { return !file.starts_with(folder); });
-  std::vector<ListedDigest> digests = SW_TRY(digests_of(directory, files, threads));
+  const ConvertRequest& request = conversion.request;
+  if (!hashes_output(request)) return guards;
+  const std::string folder = digested_folder(conversion.plan.target.files);
+  std::vector<ListedDigest> digests = SW_TRY(hash_output(conversion, options, directory));
   if (request.sha256) {
     const GuardFile& integrity = guards.emplace_back(integrity_file_of(folder, digests));
     Sha256 hash;
@@ -59,28 +58,34 @@ Result<std::vector<GuardFile>> guard_files(const ConvertRequest& request,
   return guards;
 }
 
+Workers workers_of(const PreparedConversion& conversion, const RunOptions& options) {
+  Workers workers;
+  workers.threads = thread_count(conversion.request.threads);
+  workers.sharing = options.sharing;
+  workers.cancelled = options.cancelled;
+  return workers;
+}
+
 }  // namespace
 
 void begin_phase(const RunOptions& options, RunPhase phase, std::uint64_t bytes) {
   if (options.on_phase) options.on_phase(phase, bytes);
 }
 
-ReadWatch watch_reading_back(const RunOptions& options, const PieceList& pieces,
-                             const FinishedPieces& finished, PayloadDigests* digests) {
+Workers begin_reading_back(const PreparedConversion& conversion, const RunOptions& options,
+                           const PieceList& pieces, const FinishedPieces& finished) {
   std::uint64_t bytes = 0;
   for (std::uint32_t piece = 0; piece < pieces.size(); ++piece) {
     if (piece < finished.size() && finished[piece]) bytes += pieces.bytes(piece);
   }
   begin_phase(options, RunPhase::kRead, bytes);
-  ReadWatch watch;
-  watch.cancelled = options.cancelled;
-  watch.digests = digests;
+  Workers workers = workers_of(conversion, options);
   if (options.on_progress) {
-    watch.on_progress = [&options, bytes](std::uint64_t read) {
+    workers.on_progress = [&options, bytes](std::uint64_t read) {
       options.on_progress({read, bytes});
     };
   }
-  return watch;
+  return workers;
 }
 
 Status compare_source(const PreparedConversion& conversion, const RunOptions& options) {
@@ -88,10 +93,7 @@ Status compare_source(const PreparedConversion& conversion, const RunOptions& op
   Defects first;
   const std::uint64_t compared = conversion.replicas.bytes + conversion.master_weight_bytes;
   if (compared > 0) begin_phase(options, RunPhase::kCompare, compared);
-  Workers workers;
-  workers.threads = thread_count(request.threads);
-  workers.sharing = options.sharing;
-  workers.cancelled = options.cancelled;
+  Workers workers = workers_of(conversion, options);
   if (options.on_progress && compared > 0) {
     workers.on_progress = [&](std::uint64_t bytes) { options.on_progress({bytes, compared}); };
   }
@@ -140,6 +142,29 @@ std::unique_ptr<PayloadDigests> digests_for(const PreparedConversion& conversion
   return std::make_unique<PayloadDigests>(conversion.plan.target);
 }
 
+bool hashes_output(const ConvertRequest& request) {
+  return request.sha256 || !request.sign.empty();
+}
+
+Result<std::vector<ListedDigest>> hash_output(const PreparedConversion& conversion,
+                                              const RunOptions& options,
+                                              const Directory& directory) {
+  const Plan& plan = conversion.plan;
+  const std::string folder = digested_folder(plan.target.files);
+  std::vector<std::string> files;
+  std::vector<std::uint64_t> bytes;  // as all know them: the digests' file is made meanwhile
+  for (std::size_t i = 0; i < plan.target.files.size(); ++i) {
+    if (!plan.target.files[i].starts_with(folder)) continue;
+    files.push_back(plan.target.files[i]);
+    bytes.push_back(plan.file_sizes[i]);
+  }
+  if (conversion.request.digests) {
+    files.push_back(digest_file_path(plan));
+    bytes.push_back(0);
+  }
+  return digests_of(directory, files, bytes, workers_of(conversion, options));
+}
+
 Status publish_output(const PreparedConversion& conversion, const RunOptions& options,
                       Publication& publication, const PayloadDigests* digests,
                       const std::function<Status()>& remove_journals) {
@@ -149,16 +174,13 @@ Status publish_output(const PreparedConversion& conversion, const RunOptions& op
   }
   begin_phase(options, RunPhase::kPublish, 0);
   SW_TRY(conversion.source.files->check_unchanged());
-  const int threads = thread_count(conversion.request.threads);
-  std::vector<std::string> files = conversion.plan.target.files;
   // While these are made the journal is still there, should the run be killed.
   if (digests != nullptr) {
     SW_TRY(write_digest_file(publication.directory(), publication.partial_path(), conversion.plan,
-                             *digests, threads));
-    files.push_back(digest_file_path(conversion.plan));
+                             *digests, thread_count(conversion.request.threads)));
   }
   const std::vector<GuardFile> guards =
-      SW_TRY(guard_files(conversion.request, publication.directory(), std::move(files), threads));
+      SW_TRY(guard_files(conversion, options, publication.directory()));
   SW_TRY(remove_journals());
   for (const GuardFile& guard : guards) {
     SW_TRY(write_guard_file(publication.directory(), guard));

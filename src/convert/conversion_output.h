@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compare/listed_digests.h"
 #include "exec/execute.h"
 #include "exec/finished_pieces.h"
 #include "io/publish.h"
@@ -18,10 +19,10 @@ namespace shardwright {
 /// Tells that a phase begins, if anybody wants to know.
 void begin_phase(const RunOptions& options, RunPhase phase, std::uint64_t bytes);
 
-/// Begins the phase in which finished pieces are read back; gives who follows it. `digests` may be
-/// null.
-[[nodiscard]] ReadWatch watch_reading_back(const RunOptions& options, const PieceList& pieces,
-                                           const FinishedPieces& finished, PayloadDigests* digests);
+/// Begins the phase in which finished pieces are read back; gives who does that.
+[[nodiscard]] Workers begin_reading_back(const PreparedConversion& conversion,
+                                         const RunOptions& options, const PieceList& pieces,
+                                         const FinishedPieces& finished);
 
 /// Compares what guards the source. Errors: those of check_source.
 [[nodiscard]] Status compare_source(const PreparedConversion& conversion,
@@ -39,10 +40,19 @@ void begin_phase(const RunOptions& options, RunPhase phase, std::uint64_t bytes)
 /// What the digests of payloads are gathered in; null where none are asked for. Borrows the plan.
 [[nodiscard]] std::unique_ptr<PayloadDigests> digests_for(const PreparedConversion& conversion);
 
+/// Whether all that is written is read for the sake of its SHA-256.
+[[nodiscard]] bool hashes_output(const ConvertRequest& request);
+
+/// The SHA-256 of all files that it is made of, by whoever `options` says; `directory` has all of
+/// them. Errors: those of run_jobs and of reading.
+[[nodiscard]] Result<std::vector<ListedDigest>> hash_output(const PreparedConversion& conversion,
+                                                            const RunOptions& options,
+                                                            const Directory& directory);
+
 /// All is written: sees to it that the source is what it was, adds digests where they are asked for
 /// (`digests` has what is known of them, and is null where they are not) and lets the output
-/// appear. `remove_journals` is called just before. Errors: kCancelled, kSourceChanged and those of
-/// Publication::commit.
+/// appear. `remove_journals` is called just before, when all is read. Errors: kCancelled,
+/// kSourceChanged and those of Publication::commit.
 [[nodiscard]] Status publish_output(const PreparedConversion& conversion, const RunOptions& options,
                                     Publication& publication, const PayloadDigests* digests,
                                     const std::function<Status()>& remove_journals);

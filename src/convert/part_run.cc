@@ -42,7 +42,7 @@ class OwnPieces final : public PieceQueue {
 // What an earlier run of the part wrote is read back. A journal that says nothing is begun anew.
 Status take_up_part(const PreparedConversion& conversion, const Directory& folder,
                     const SavedPlan& plan, Part part, const PieceJournal& journal,
-                    const ExecuteOptions& execution, const RunOptions& options, PartWork& work) {
+                    const RunOptions& options, PartWork& work) {
   work.finished.assign(work.pieces.size(), std::nullopt);
   const auto found = read_journal(folder, part_journal_name(part));
   if (!found || !(found->head == head_of(plan))) return journal.restart(head_of(plan));
@@ -52,9 +52,9 @@ Status take_up_part(const PreparedConversion& conversion, const Directory& folde
   for (const std::uint32_t piece : work.own) {
     work.finished[piece] = std::move(journalled.finished[piece]);
   }
-  const ReadWatch watch = watch_reading_back(options, work.pieces, work.finished, nullptr);
-  work.resumed_bytes = SW_TRY(check_finished(conversion.plan, work.pieces, folder,
-                                             execution.threads, work.finished, watch));
+  const Workers workers = begin_reading_back(conversion, options, work.pieces, work.finished);
+  work.resumed_bytes =
+      SW_TRY(check_finished(conversion.plan, work.pieces, folder, workers, work.finished));
   return {};
 }
 
@@ -96,8 +96,7 @@ Result<ConvertReport> run_in(Publication& publication, const PreparedConversion&
   PartWork work{PieceList(conversion.plan, plan.piece_bytes), {}, {}};
   work.own = std::move(pieces_of_parts(work.pieces, part.count)[part.number - 1]);
   for (const std::uint32_t piece : work.own) work.own_bytes += work.pieces.bytes(piece);
-  SW_TRY(take_up_part(conversion, publication.directory(), plan, part, *journal, execution, options,
-                      work));
+  SW_TRY(take_up_part(conversion, publication.directory(), plan, part, *journal, options, work));
   const std::uint64_t to_write = work.own_bytes - work.resumed_bytes;
   begin_phase(options, RunPhase::kCopy, to_write);
   if (options.on_progress) {

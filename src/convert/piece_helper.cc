@@ -12,8 +12,8 @@
 #include "base/fail.h"
 #include "base/message.h"
 #include "convert/conversion_output.h"
-#include "convert/memory_budget.h"
 #include "convert/shared_messages.h"
+#include "convert/unfinished_work.h"
 #include "exec/execute.h"
 
 namespace shardwright {
@@ -34,10 +34,17 @@ class HandedOut final : public PieceQueue {
   HandedOut(const HandedOut&) = delete;
   HandedOut& operator=(const HandedOut&) = delete;
 
+  // A folder that is written, or was.
   struct Beginning {
     std::string folder;
     std::uint64_t piece_bytes = 0;
   };
+  // What is to be read back first, if anything.
+  [[nodiscard]] std::optional<Beginning> wait_for_read_back() {
+    std::unique_lock lock(mutex_);
+    wait(lock, [&] { return read_back_ || !folder_.empty(); });
+    return read_back_;
+  }
   [[nodiscard]] Result<Beginning> wait_for_beginning() {
     std::unique_lock lock(mutex_);
     wait(lock, [&] { return beginning_.has_value(); });
@@ -76,6 +83,11 @@ class HandedOut final : public PieceQueue {
     MessageReader reader(bytes);
     const std::scoped_lock lock(mutex_);
     switch (static_cast<SharedMessage>(SW_TRY(reader.kind()))) {
+      case SharedMessage::kReadBack: {
+        std::string folder = SW_TRY(reader.text());
+        read_back_ = Beginning{std::move(folder), SW_TRY(reader.number())};
+        break;
+      }
       case SharedMessage::kFolder:
         folder_ = SW_TRY(reader.text());
         session_.set_leftover(folder_);
@@ -101,6 +113,7 @@ class HandedOut final : public PieceQueue {
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   std::string folder_;
+  std::optional<Beginning> read_back_;
   std::optional<Beginning> beginning_;
   std::deque<std::uint32_t> pieces_;
   bool has_all_ = false;
@@ -115,25 +128,31 @@ Result<std::unique_ptr<Directory>> open_shared_folder(const std::string& folder)
   return std::unexpected(std::move(error));
 }
 
-Status do_pieces(const PreparedConversion& conversion, HandedOut& queue, RankSession& session) {
+Status do_pieces(const PreparedConversion& conversion, HandedOut& queue, RankSession& session,
+                 const RunOptions& run, PayloadDigests* digests) {
   const Plan& plan = conversion.plan;
   SourceFiles& files = *conversion.source.files;
-  const MemoryBudget budget = SW_TRY(budget_of(conversion.request, conversion.source, plan));
+  ExecuteOptions options = SW_TRY(execute_options(conversion, run));
+  options.digests = digests;
   const HandedOut::Beginning beginning = SW_TRY(queue.wait_for_beginning());
   const std::unique_ptr<Directory> folder = SW_TRY(open_shared_folder(beginning.folder));
   const PieceList pieces(plan, beginning.piece_bytes);
   TargetFiles target(plan, *folder);
   const TargetFraming framing(plan, target);
-  ExecuteOptions options;
-  options.threads = budget.threads;
-  options.buffer_bytes = budget.buffer_bytes;
-  options.cancelled = &session.stopped();
   SW_TRY(execute_pieces(plan, pieces, files, target, framing, queue, options));
   if (session.stopped()) {
     return fail(Code::kCancelled, "stopped before the checkpoint was complete");
   }
-  SW_TRY(target.sync(budget.threads));
-  return files.check_unchanged();
+  SW_TRY(target.sync(options.threads));
+  SW_TRY(files.check_unchanged());
+  session.send(0, Channel::kPieces,
+               MessageWriter(kind_of(SharedMessage::kDurable))
+                   .number(files.bytes_read())
+                   .number(files.opens())
+                   .text(digests == nullptr ? std::string() : digests->message())
+                   .take());
+  if (hashes_output(conversion.request)) SW_TRY(hash_output(conversion, run, *folder));
+  return {};
 }
 
 }  // namespace
@@ -149,14 +168,12 @@ Status help_with_conversion(const PreparedConversion& conversion, RankSession& s
     session.send(0, Channel::kPieces,
                  MessageWriter(kind_of(SharedMessage::kPlan)).text(summary).take());
     SW_TRY(compare_source(conversion, options));
-    SW_TRY(do_pieces(conversion, queue, session));
-    const SourceFiles& files = *conversion.source.files;
-    session.send(0, Channel::kPieces,
-                 MessageWriter(kind_of(SharedMessage::kDurable))
-                     .number(files.bytes_read())
-                     .number(files.opens())
-                     .take());
-    return {};
+    const std::unique_ptr<PayloadDigests> digests = digests_for(conversion);
+    if (const auto earlier = queue.wait_for_read_back()) {
+      SW_TRY(help_reading_back(conversion, earlier->folder, earlier->piece_bytes, options,
+                               digests.get()));
+    }
+    return do_pieces(conversion, queue, session, options, digests.get());
   });
 }
 

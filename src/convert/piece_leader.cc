@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "convert/conversion_output.h"
 #include "convert/shared_messages.h"
 
 namespace shardwright {
@@ -55,6 +56,16 @@ Status PieceLeader::agree() {
 std::uint64_t PieceLeader::most_piece_bytes(std::uint64_t total_bytes) const {
   const std::uint64_t count = kPiecesOfARank * static_cast<std::uint64_t>(session_.size());
   return std::max(total_bytes / count, least_piece_bytes_);
+}
+
+void PieceLeader::read_back(const std::string& folder, std::uint64_t piece_bytes) {
+  for (int rank = 1; rank < session_.size(); ++rank) {
+    session_.send(rank, Channel::kPieces,
+                  MessageWriter(static_cast<std::uint8_t>(SharedMessage::kReadBack))
+                      .text(folder)
+                      .number(piece_bytes)
+                      .take());
+  }
 }
 
 Status PieceLeader::set_output(const std::string& folder, std::uint64_t piece_bytes) {
@@ -150,7 +161,7 @@ Status PieceLeader::finish() {
     std::unique_lock lock(mutex_);
     SW_TRY(wait(lock, [&] { return durable_ == session_.size() - 1; }));
   }
-  session_.release_others();
+  if (!hashes_output(conversion_.request)) release();
   return {};
 }
 
@@ -185,6 +196,8 @@ Status PieceLeader::take_in(int from, std::string_view bytes) {
     case SharedMessage::kDurable: {
       const std::uint64_t read = SW_TRY(reader.number());
       const std::uint64_t opens = SW_TRY(reader.number());
+      const std::string digests = SW_TRY(reader.text());
+      if (digests_ != nullptr) SW_TRY(digests_->take(digests));
       const std::scoped_lock lock(mutex_);
       read_.bytes += read;
       read_.opens += opens;

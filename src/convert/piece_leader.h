@@ -40,10 +40,17 @@ class PieceLeader final : public PieceSharing, private PieceQueue {
   [[nodiscard]] Status agree();
   /// How large pieces may be so that each rank gets several.
   [[nodiscard]] std::uint64_t most_piece_bytes(std::uint64_t total_bytes) const;
+  /// What lies in a folder is read back by all. To be called before set_output(), if at all.
+  void read_back(const std::string& folder, std::uint64_t piece_bytes);
   /// Where all write. Waits until all know. To be called before begin().
   [[nodiscard]] Status set_output(const std::string& folder, std::uint64_t piece_bytes);
   [[nodiscard]] std::uint64_t bytes_done_by_others() const { return bytes_done_; }
   [[nodiscard]] Read read() const;
+  /// Who gets what the others know of digests, when finish() returns; null: nobody. To be called
+  /// before set_output().
+  void gather(PayloadDigests* digests) { digests_ = digests; }
+  /// What the others have to do is done: what is written is hashed too, if it is to be.
+  void release() { session_.release_others(); }
 
   [[nodiscard]] Status begin(const PieceList& pieces, WholeRun& run) override;
   [[nodiscard]] PieceQueue& queue() override { return *this; }
@@ -73,6 +80,7 @@ class PieceLeader final : public PieceSharing, private PieceQueue {
   const PreparedConversion& conversion_;
   RankSession& session_;
   std::uint64_t least_piece_bytes_;
+  PayloadDigests* digests_ = nullptr;
   std::string summary_;
   std::uint64_t piece_bytes_ = 0;
 

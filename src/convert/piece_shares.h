@@ -14,11 +14,13 @@ namespace shardwright {
 /// Which rank does which pieces, or jobs: each begins with a stretch of neighbours that is its
 /// share of the bytes, so that few ranks read the same source file. Who has done all of that gets
 /// the second half of the stretch that has most left, so that a slow node does not hold the others
-/// up. Pure.
+/// up. Where a source file ends near to where a stretch would, the stretch ends there. Pure.
 class PieceShares {
  public:
-  /// `todo`: pieces in ascending order; `bytes` of each of them.
-  PieceShares(std::vector<std::uint32_t> todo, std::span<const std::uint64_t> bytes, int ranks);
+  /// `todo`: pieces in ascending order; `bytes` of each of them, and the source file that it
+  /// begins in (`files` may be empty: nobody knows).
+  PieceShares(std::vector<std::uint32_t> todo, std::span<const std::uint64_t> bytes, int ranks,
+              std::span<const std::uint32_t> files = {});
 
   /// The next piece for a rank; nothing when none is left for anybody.
   [[nodiscard]] std::optional<std::uint32_t> take(int rank);
@@ -36,10 +38,14 @@ class PieceShares {
   }
   /// Where the first `weight` of what lies behind `begin` ends.
   [[nodiscard]] std::size_t cut(std::size_t begin, std::uint64_t weight) const;
+  /// The same, or where a file ends that is at most `slack` away from that and within `bounds`.
+  [[nodiscard]] std::size_t cut_near(std::size_t begin, std::uint64_t weight, std::uint64_t slack,
+                                     const Stretch& bounds) const;
 
   std::vector<std::uint32_t> todo_;
-  std::vector<std::uint64_t> before_;  // what the pieces in front of each weigh
-  std::vector<Stretch> stretches_;     // of each rank
+  std::vector<std::size_t> file_begins_;  // in todo_, but for the first file's
+  std::vector<std::uint64_t> before_;     // what the pieces in front of each weigh
+  std::vector<Stretch> stretches_;        // of each rank
 };
 
 /// Those of a plan's pieces. `todo`: in ascending order.

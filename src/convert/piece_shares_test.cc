@@ -72,6 +72,60 @@ TEST_F(PieceSharesOfLlama, WhatIsTakenInAdvanceIsTakenFromNobody) {
   EXPECT_EQ(shares.take(1), own.back() + 2);
 }
 
+// Eight files of two pieces each, by three ranks: none but the last of a stretch is another's too.
+TEST(PieceShares, StretchesEndWhereFilesDo) {
+  std::vector<std::uint32_t> todo;
+  std::vector<std::uint32_t> files;
+  for (std::uint32_t piece = 0; piece < 16; ++piece) {
+    todo.push_back(piece);
+    files.push_back(piece / 2);
+  }
+  const std::vector<std::uint64_t> bytes(todo.size(), 1000);
+  PieceShares shares(todo, bytes, 3, files);
+  const auto own_files = [&](int rank) {
+    std::vector<std::uint32_t> own;
+    while (const auto piece = shares.take_own(rank)) own.push_back(files[*piece]);
+    return own;
+  };
+  EXPECT_EQ(own_files(0), (std::vector<std::uint32_t>{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(own_files(1), (std::vector<std::uint32_t>{3, 3, 4, 4}));
+  EXPECT_EQ(own_files(2), (std::vector<std::uint32_t>{5, 5, 6, 6, 7, 7}));
+}
+
+// Files of three, five and eight pieces: half of the first two would begin within the second.
+TEST(PieceShares, WhatIsTakenFromAnotherBeginsWithAFile) {
+  std::vector<std::uint32_t> todo;
+  for (std::uint32_t piece = 0; piece < 16; ++piece) todo.push_back(piece);
+  const std::vector<std::uint32_t> files = {0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2};
+  const std::vector<std::uint64_t> bytes(todo.size(), 1000);
+  PieceShares shares(todo, bytes, 2, files);
+  std::vector<std::uint32_t> own;
+  while (const auto piece = shares.take_own(1)) own.push_back(*piece);
+  EXPECT_EQ(own, (std::vector<std::uint32_t>{8, 9, 10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(shares.take(1), 3U);
+}
+
+// Who has less to do takes what lies behind a long piece, not that too.
+TEST(PieceShares, ALongPieceStaysWhereItIs) {
+  const std::vector<std::uint64_t> bytes = {1, 9000, 1, 1};
+  PieceShares shares({0, 1, 2, 3}, bytes, 2);
+  EXPECT_EQ(shares.take(0), 0U);
+  EXPECT_EQ(shares.take(0), 2U);
+  EXPECT_EQ(shares.take(0), 3U);
+  EXPECT_EQ(shares.take(1), 1U);
+  EXPECT_EQ(shares.take(1), std::nullopt);
+}
+
+// But a file that is far longer than a share is read by several.
+TEST(PieceShares, ALongFileIsSharedOut) {
+  const std::vector<std::uint32_t> files = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  const std::vector<std::uint64_t> bytes(10, 1000);
+  PieceShares shares({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, bytes, 2, files);
+  std::vector<std::uint32_t> own;
+  while (const auto piece = shares.take_own(0)) own.push_back(*piece);
+  EXPECT_EQ(own, (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
+}
+
 // One rank does nothing: what it would have done is halved again and again.
 TEST_F(PieceSharesOfLlama, TheRestOfASlowRankIsTakenFromItsEnd) {
   PieceShares shares = shares_of_pieces(pieces_, every_second(), 2);

@@ -13,9 +13,9 @@ namespace {
 // Reads all that the parts wrote, and names those of which something is not what it was.
 Status check_written(const PreparedConversion& conversion, const SavedPlan& plan,
                      const PieceList& pieces, const Directory& folder, const RunOptions& options,
-                     const ExecuteOptions& execution, FinishedParts& parts) {
-  const ReadWatch watch = watch_reading_back(options, pieces, parts.finished, execution.digests);
-  SW_TRY(check_finished(conversion.plan, pieces, folder, execution.threads, parts.finished, watch));
+                     PayloadDigests* digests, FinishedParts& parts) {
+  const Workers workers = begin_reading_back(conversion, options, pieces, parts.finished);
+  SW_TRY(check_finished(conversion.plan, pieces, folder, workers, parts.finished, digests));
   std::vector<Part> damaged;
   for (std::size_t i = 0; i < parts.shares.size(); ++i) {
     const bool is_whole = std::ranges::all_of(
@@ -44,7 +44,7 @@ Result<ConvertReport> publish_parts(const PreparedConversion& conversion, const 
   const std::string& path = publication->partial_path();
   const PieceList pieces(conversion.plan, plan.piece_bytes);
   FinishedParts parts = SW_TRY(find_finished_parts(folder, path, pieces, plan));
-  SW_TRY(check_written(conversion, plan, pieces, folder, options, execution, parts));
+  SW_TRY(check_written(conversion, plan, pieces, folder, options, digests.get(), parts));
   SourceFiles& files = *conversion.source.files;
   SW_TRY(execute(conversion.plan, pieces, files, folder, {std::move(parts.finished), {}, nullptr},
                  execution));

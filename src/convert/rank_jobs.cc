@@ -56,7 +56,7 @@ Status check_count(const JobStep& step) {
 // What the jobs of both sides have in common.
 class RankJobs : public JobSharing {
  public:
-  explicit RankJobs(RankSession& session) : session_(session) {}
+  RankJobs(RankSession& session, SharedReading* reading) : session_(session), reading_(reading) {}
 
   void close() override {
     const std::scoped_lock lock(mutex_);
@@ -78,7 +78,13 @@ class RankJobs : public JobSharing {
   }
   void send(int to, MessageWriter& message) { session_.send(to, Channel::kJobs, message.take()); }
 
+  // Whoever has jobs has found out what there is to do.
+  void end_reading() {
+    if (reading_ != nullptr) reading_->end();
+  }
+
   RankSession& session_;
+  SharedReading* reading_;
   std::mutex mutex_;  // of what follows, and of what the heirs have
   std::condition_variable changed_;
   std::uint64_t step_ = 0;
@@ -87,8 +93,8 @@ class RankJobs : public JobSharing {
 
 class LedJobs final : public RankJobs {
  public:
-  explicit LedJobs(RankSession& session)
-      : RankJobs(session), ranks_(static_cast<std::size_t>(session.size())) {
+  LedJobs(RankSession& session, SharedReading* reading)
+      : RankJobs(session, reading), ranks_(static_cast<std::size_t>(session.size())) {
     session_.on_message(Channel::kJobs,
                         [this](int from, std::string_view bytes) { return take_in(from, bytes); });
   }
@@ -98,6 +104,7 @@ class LedJobs final : public RankJobs {
 
   Status begin(const JobStep& step) override {
     SW_TRY(check_count(step));
+    end_reading();
     const std::scoped_lock lock(mutex_);
     ++step_;
     name_ = step.name;
@@ -268,7 +275,7 @@ class LedJobs final : public RankJobs {
 
 class HelpedJobs final : public RankJobs {
  public:
-  explicit HelpedJobs(RankSession& session) : RankJobs(session) {
+  HelpedJobs(RankSession& session, SharedReading* reading) : RankJobs(session, reading) {
     session_.on_message(Channel::kJobs,
                         [this](int, std::string_view bytes) { return take_in(bytes); });
   }
@@ -278,6 +285,7 @@ class HelpedJobs final : public RankJobs {
 
   Status begin(const JobStep& step) override {
     SW_TRY(check_count(step));
+    end_reading();
     const std::scoped_lock lock(mutex_);
     ++step_;
     count_ = step.bytes.size();
@@ -359,9 +367,9 @@ class HelpedJobs final : public RankJobs {
 
 }  // namespace
 
-std::unique_ptr<JobSharing> jobs_of_ranks(RankSession& session) {
-  if (session.is_first()) return std::make_unique<LedJobs>(session);
-  return std::make_unique<HelpedJobs>(session);
+std::unique_ptr<JobSharing> jobs_of_ranks(RankSession& session, SharedReading* reading) {
+  if (session.is_first()) return std::make_unique<LedJobs>(session, reading);
+  return std::make_unique<HelpedJobs>(session, reading);
 }
 
 Status wait_for_ranks(JobSharing* sharing, std::string_view seen) {

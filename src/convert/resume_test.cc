@@ -106,7 +106,8 @@ TEST_P(Resume, WritesTheSameBytesFromWhereverItEnded) {
   for (std::uint32_t count = 1; count < pieces_.size(); count += 3) {
     MemoryDirectory target("target");
     FinishedPieces finished = run_some(target, count);
-    const std::uint64_t kept = check_finished(plan(), pieces_, target, 2, finished).value();
+    const std::uint64_t kept =
+        check_finished(plan(), pieces_, target, {.threads = 2}, finished).value();
     EXPECT_GT(kept, 0U);
     RecordingDirectory recorded(target);
     ASSERT_TRUE(go_on(recorded, finished));
@@ -130,7 +131,7 @@ TEST_P(Resume, DoesAgainWhatTheDiskHasNotKept) {
     const std::string path = plan().target.files[place.file];
     const std::size_t last = place.offset + runs.back().length - 1;
     target.touch(path, last, static_cast<char>(~target.contents(path)[last]));
-    ASSERT_TRUE(check_finished(plan(), pieces_, target, 1, finished));
+    ASSERT_TRUE(check_finished(plan(), pieces_, target, {}, finished));
     EXPECT_FALSE(finished[lost]);
     EXPECT_EQ(missing(finished), 1);
     ASSERT_TRUE(go_on(target, finished));
@@ -166,9 +167,8 @@ TEST_P(Resume, HasTheSameDigestsAsOneRun) {
       target.touch(path, place.offset, static_cast<char>(~target.contents(path)[place.offset]));
     }
     PayloadDigests resumed(plan().target);
-    ReadWatch watch;
-    watch.digests = options.digests = &resumed;
-    ASSERT_TRUE(check_finished(plan(), pieces_, target, 1, finished, watch));
+    options.digests = &resumed;
+    ASSERT_TRUE(check_finished(plan(), pieces_, target, {}, finished, &resumed));
     ASSERT_TRUE(execute(plan(), pieces_, *conversion_.source.files, target,
                         {std::move(finished), {}}, options));
     EXPECT_LE(resumed.unknown(), is_damaged ? resumed.size() - 1 : 0);
@@ -187,7 +187,7 @@ TEST_P(Resume, BelievesNoFileThatIsMissing) {
   MemoryDirectory target("target");
   FinishedPieces finished = run_some(target, pieces_.size());
   const MemoryDirectory nothing("nothing");
-  EXPECT_EQ(check_finished(plan(), pieces_, nothing, 1, finished), 0U);
+  EXPECT_EQ(check_finished(plan(), pieces_, nothing, {}, finished), 0U);
   EXPECT_EQ(missing(finished), static_cast<std::ptrdiff_t>(pieces_.size()));
 }
 
@@ -404,7 +404,7 @@ TEST_F(ResumeFromDisk, CanBeStoppedWhileItReadsBack) {
   const auto report = run_conversion(conversion, options);
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, Code::kCancelled);
-  EXPECT_THAT(report.error().message, HasSubstr("while what is written was read back"));
+  EXPECT_THAT(report.error().message, HasSubstr("stopped before everything was read"));
   EXPECT_TRUE(fs::exists(folder_)) << "it is as it was";
 }
 

@@ -40,7 +40,15 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   }
   const std::unique_ptr<PayloadDigests> digests = digests_for(conversion);
   execution.digests = digests.get();
-  UnfinishedWork work = SW_TRY(begin_or_resume(conversion, piece_bytes, options, digests.get()));
+  BeforeReadingBack before_reading;
+  if (leader != nullptr) {
+    leader->gather(digests.get());
+    before_reading = [&](const std::string& folder, std::uint64_t bytes_of_piece) {
+      leader->read_back(folder, bytes_of_piece);
+    };
+  }
+  UnfinishedWork work =
+      SW_TRY(begin_or_resume(conversion, piece_bytes, options, digests.get(), before_reading));
   std::vector<std::string> leftovers;
   PublishOptions publish = publish_options(conversion, leftovers);
   publish.unfinished = work.folder;
@@ -70,8 +78,10 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   }
   SW_TRY(execute(conversion.plan, work.pieces, files, publication->directory(), std::move(run),
                  execution));
-  SW_TRY(publish_output(conversion, options, *publication, digests.get(),
-                        [&] { return remove_journal(publication->partial_path()); }));
+  SW_TRY(publish_output(conversion, options, *publication, digests.get(), [&] {
+    if (leader != nullptr) leader->release();
+    return remove_journal(publication->partial_path());
+  }));
   const PieceLeader::Read by_others = leader == nullptr ? PieceLeader::Read{} : leader->read();
   return ConvertReport{request.output,
                        files.bytes_read() + by_others.bytes,

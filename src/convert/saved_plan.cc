@@ -44,22 +44,12 @@ Result<std::string> absolute_path(const std::string& path) {
   return whole;
 }
 
-Result<ConvertRequest> with_absolute_paths(ConvertRequest request) {
-  for (std::string* path : {&request.input, &request.output, &request.mtp_from,
-                            &request.hf_config_dir, &request.models_dir, &request.sign}) {
-    *path = SW_TRY(absolute_path(*path));
-  }
-  for (auto* paths : {&request.map_files, &request.averaged}) {
-    for (std::string& path : *paths) path = SW_TRY(absolute_path(path));
-  }
-  return request;
-}
-
 // All that is text of a request, whatever it means.
 Status check_texts(const ConvertRequest& request) {
-  std::vector<std::string> texts = {request.input,         request.output,     request.as,
-                                    request.mtp_from,      request.family,     request.format,
-                                    request.hf_config_dir, request.models_dir, request.sign};
+  std::vector<std::string> texts = {request.input,   request.output,        request.as,
+                                    request.adapter, request.mtp_from,      request.family,
+                                    request.format,  request.hf_config_dir, request.models_dir,
+                                    request.sign};
   for (const auto* list :
        {&request.map_files, &request.averaged, &request.include, &request.exclude}) {
     texts.insert(texts.end(), list->begin(), list->end());
@@ -101,6 +91,17 @@ Status check_keys(const Json& json, std::string_view name) {
 }
 
 }  // namespace
+
+Result<ConvertRequest> with_absolute_paths(ConvertRequest request) {
+  for (std::string* path : {&request.input, &request.output, &request.adapter, &request.mtp_from,
+                            &request.hf_config_dir, &request.models_dir, &request.sign}) {
+    *path = SW_TRY(absolute_path(*path));
+  }
+  for (auto* paths : {&request.map_files, &request.averaged}) {
+    for (std::string& path : *paths) path = SW_TRY(absolute_path(path));
+  }
+  return request;
+}
 
 std::string part_text(Part part) { return fmt::format("{}/{}", part.number, part.count); }
 

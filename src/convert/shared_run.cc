@@ -2,13 +2,29 @@
 #include "convert/shared_run.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "convert/piece_helper.h"
 #include "convert/piece_leader.h"
 #include "convert/rank_jobs.h"
+#include "convert/shared_reading.h"
 
 namespace shardwright {
+
+Result<PreparedConversion> prepare_shared_conversion(const ConvertRequest& request,
+                                                     RankSession& session) {
+  SharedReading reading(session);
+  std::optional<PreparedConversion> prepared;
+  const Status status = session.run([&]() -> Status {
+    return reading.run([&]() -> Status {
+      prepared = SW_TRY(prepare_conversion(request));
+      return {};
+    });
+  });
+  if (!status) return std::unexpected(status.error());
+  return *std::move(prepared);
+}
 
 Result<ConvertReport> run_shared_conversion(const PreparedConversion& conversion,
                                             const RunOptions& options, RankSession& session,

@@ -71,14 +71,9 @@ class SharedRun : public testing::TestWithParam<SharedWay> {
   }
 
   Result<int> convert_as(RankSession& session, const ConvertRequest& own) {
-    std::optional<PreparedConversion> conversion;
-    const Status status = session.run([&]() -> Status {
-      conversion = SW_TRY(prepare_conversion(own));
-      return {};
-    });
-    if (!status) return std::unexpected(status.error());
+    const PreparedConversion conversion = SW_TRY(prepare_shared_conversion(own, session));
     constexpr std::uint64_t kSmallPieces = 700;
-    ConvertReport report = SW_TRY(run_shared_conversion(*conversion, {}, session, kSmallPieces));
+    ConvertReport report = SW_TRY(run_shared_conversion(conversion, {}, session, kSmallPieces));
     if (session.is_first()) report_ = std::move(report);
     return 0;
   }
@@ -98,6 +93,24 @@ TEST_P(SharedRun, WritesTheSameBytesWithAnyNumberOfRanks) {
     EXPECT_EQ(files_of(place_, output), expected) << ranks;
   }
   EXPECT_EQ(place_.tree().find("partial"), std::string::npos);
+}
+
+// Whoever has read or written what they are of.
+TEST_P(SharedRun, WritesTheSameDigestsWithAnyNumberOfRanks) {
+  const auto with_digests = [](int /*rank*/, ConvertRequest& own) {
+    own.digests = true;
+    own.sha256 = true;
+  };
+  ConvertRequest alone = request("alone");
+  with_digests(0, alone);
+  ASSERT_TRUE(convert_now(alone));
+  for (const int ranks : {2, 5}) {
+    const std::string output = "by" + std::to_string(ranks);
+    for (const auto& result : convert(ranks, output, with_digests)) {
+      EXPECT_TRUE(result) << result.error().text();
+    }
+    EXPECT_EQ(files_of(place_, output), files_of(place_, "alone")) << ranks;
+  }
 }
 
 TEST_P(SharedRun, NothingIsWrittenWhereOneRankHasPlannedSomethingElse) {

@@ -12,7 +12,6 @@
 #include "base/fail.h"
 #include "convert/conversion_output.h"
 #include "exec/plan_fingerprint.h"
-#include "exec/threads.h"
 #include "io/publish.h"
 
 namespace shardwright {
@@ -51,10 +50,9 @@ Status take_up(const Candidate& candidate, const PreparedConversion& conversion,
                const RunOptions& options, PayloadDigests* digests, UnfinishedWork& work) {
   const auto folder = SW_TRY(open_local_directory(candidate.folder));
   JournalledPieces journalled = journalled_pieces(candidate.journal, work.pieces);
-  const int threads = thread_count(conversion.request.threads);
-  const ReadWatch watch = watch_reading_back(options, work.pieces, journalled.finished, digests);
+  const Workers workers = begin_reading_back(conversion, options, work.pieces, journalled.finished);
   work.resumed_bytes = SW_TRY(
-      check_finished(conversion.plan, work.pieces, *folder, threads, journalled.finished, watch));
+      check_finished(conversion.plan, work.pieces, *folder, workers, journalled.finished, digests));
   work.finished = std::move(journalled.finished);
   work.journal_bytes = journalled.whole_bytes;
   work.folder = candidate.folder;
@@ -65,7 +63,8 @@ Status take_up(const Candidate& candidate, const PreparedConversion& conversion,
 
 Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
                                        std::uint64_t piece_bytes, const RunOptions& options,
-                                       PayloadDigests* digests) {
+                                       PayloadDigests* digests,
+                                       const BeforeReadingBack& before_reading) {
   const Plan& plan = conversion.plan;
   UnfinishedWork work{{}, PieceList(plan, piece_bytes), {}, {}, 0, 0, false};
   work.head.piece_bytes = piece_bytes;
@@ -81,6 +80,7 @@ Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
     if (difference(found, work.head)) continue;
     work.head.piece_bytes = found.piece_bytes;
     work.pieces = PieceList(plan, found.piece_bytes);
+    if (before_reading) before_reading(candidate.folder, found.piece_bytes);
     SW_TRY(take_up(candidate, conversion, options, digests, work));
     return work;
   }
@@ -88,6 +88,17 @@ Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
   return fail(Code::kCannotResume,
               "{}: cannot go on with this unfinished output: {}; remove it to begin anew",
               left.back().folder, *difference(left.back().journal.head, work.head));
+}
+
+Status help_reading_back(const PreparedConversion& conversion, const std::string& folder,
+                         std::uint64_t piece_bytes, const RunOptions& options,
+                         PayloadDigests* digests) {
+  const PieceList pieces(conversion.plan, piece_bytes);
+  const auto directory = SW_TRY(open_local_directory(folder));
+  FinishedPieces finished = journalled_pieces(SW_TRY(read_journal(*directory)), pieces).finished;
+  const Workers workers = begin_reading_back(conversion, options, pieces, finished);
+  SW_TRY(check_finished(conversion.plan, pieces, *directory, workers, finished, digests));
+  return {};
 }
 
 Result<std::unique_ptr<PieceJournal>> open_journal(const UnfinishedWork& work,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,16 +24,25 @@ struct UnfinishedWork {
   bool is_journalled = false;
 };
 
+using BeforeReadingBack = std::function<void(const std::string& folder, std::uint64_t piece_bytes)>;
+
 /// Finds out what to do: everything, or with ConvertRequest::resume what an unfinished output
 /// beside the target lacks; what it has is read and compared with its journal. The conversion must
 /// outlive the result. `piece_bytes`: of the pieces of what is begun anew, see PieceList.
-/// `digests` (may be null) is told of what is taken over. Error:
+/// `digests` (may be null) is told of what is taken over, and `before_reading` (may be empty) in
+/// which folder that lies and how large its pieces are. Error:
 /// kCannotResume, where all that was left is of another conversion, of a source that changed since
 /// or of another version of this program.
 [[nodiscard]] Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
                                                      std::uint64_t piece_bytes,
                                                      const RunOptions& options,
-                                                     PayloadDigests* digests);
+                                                     PayloadDigests* digests,
+                                                     const BeforeReadingBack& before_reading = {});
+
+/// Does its share where another process of `options.sharing` takes up what lies in `folder`.
+[[nodiscard]] Status help_reading_back(const PreparedConversion& conversion,
+                                       const std::string& folder, std::uint64_t piece_bytes,
+                                       const RunOptions& options, PayloadDigests* digests);
 
 /// The journal of a run in the hidden folder `partial`; none for work that is done in one go.
 [[nodiscard]] Result<std::unique_ptr<PieceJournal>> open_journal(const UnfinishedWork& work,

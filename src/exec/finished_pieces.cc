@@ -2,13 +2,13 @@
 #include "exec/finished_pieces.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/crc32.h"
-#include "base/fail.h"
 #include "exec/payload_place.h"
-#include "exec/threads.h"
 #include "io/source_files.h"
 
 namespace shardwright {
@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::uint64_t kReadBackBytes = std::uint64_t{1} << 20;
 constexpr std::size_t kOpenLimit = 256;
+// What a job finds whose piece is to be done again.
+constexpr std::string_view kNotHeld = "-";
 
 Result<bool> holds(const Plan& plan, const PieceRun& run, std::uint32_t crc, SourceFiles& files,
                    std::span<std::byte> buffer, PayloadDigests* digests) {
@@ -48,36 +50,38 @@ Result<bool> holds_all(const Plan& plan, const std::vector<PieceRun>& runs, cons
 }  // namespace
 
 Result<std::uint64_t> check_finished(const Plan& plan, const PieceList& pieces,
-                                     const Directory& target, int threads, FinishedPieces& finished,
-                                     const ReadWatch& watch) {
+                                     const Directory& target, const Workers& workers,
+                                     FinishedPieces& finished, PayloadDigests* digests) {
   SourceFiles files(target, plan.target.files, kOpenLimit);
   const LastReading last(files);
-  std::atomic<std::uint32_t> next{0};
-  std::atomic<std::uint64_t> kept{0};
-  std::atomic<std::uint64_t> read{0};
-  const auto check_some = [&]() -> Status {
-    const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kReadBackBytes);
-    for (std::uint32_t piece = next++; piece < pieces.size(); piece = next++) {
-      if (!finished[piece]) continue;
-      if (watch.cancelled != nullptr && *watch.cancelled) {
-        return fail(Code::kCancelled, "stopped while what is written was read back");
-      }
-      if (SW_TRY(holds_all(plan, pieces.runs(piece), *finished[piece], files,
-                           std::span(buffer.get(), kReadBackBytes), watch.digests))) {
-        kept += pieces.bytes(piece);
-      } else {
-        finished[piece].reset();
-      }
-      read += pieces.bytes(piece);
+  std::vector<std::uint32_t> todo;
+  std::vector<std::uint64_t> bytes;
+  for (std::uint32_t piece = 0; piece < pieces.size(); ++piece) {
+    if (!finished[piece]) continue;
+    todo.push_back(piece);
+    bytes.push_back(pieces.bytes(piece));
+  }
+  const auto make_worker = [&]() -> JobWorker {
+    std::shared_ptr<std::byte[]> buffer =
+        std::make_unique_for_overwrite<std::byte[]>(kReadBackBytes);
+    return [&, buffer](std::size_t job) -> Result<JobResult> {
+      const std::uint32_t piece = todo[job];
+      const bool holds = SW_TRY(holds_all(plan, pieces.runs(piece), *finished[piece], files,
+                                          std::span(buffer.get(), kReadBackBytes), digests));
+      return JobResult{holds ? "" : std::string(kNotHeld), false};
+    };
+  };
+  const JobStep step{.name = "reading back what is written", .bytes = bytes};
+  const std::vector<std::string> results = SW_TRY(run_jobs(step, workers, make_worker));
+  std::uint64_t kept = 0;
+  for (std::size_t job = 0; job < todo.size(); ++job) {
+    if (results[job].empty()) {
+      kept += bytes[job];
+    } else {
+      finished[todo[job]].reset();
     }
-    return {};
-  };
-  const auto report = [&] {
-    if (watch.on_progress) watch.on_progress(read);
-  };
-  SW_TRY(run_on_threads(threads, report, check_some));
-  report();
-  return kept.load();
+  }
+  return kept;
 }
 
 }  // namespace shardwright

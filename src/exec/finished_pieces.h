@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
+#include "exec/jobs.h"
 #include "exec/payload_digests.h"
 #include "exec/piece_list.h"
 #include "shardwright/storage.h"
@@ -19,21 +18,13 @@ using PieceCrcs = std::vector<std::uint32_t>;
 /// What is known of each piece of a list; nothing of those that are still to be done.
 using FinishedPieces = std::vector<std::optional<PieceCrcs>>;
 
-/// Who follows a long reading; nobody by default.
-struct ReadWatch {
-  /// Told the bytes that are read, a few times a second from the calling thread.
-  std::function<void(std::uint64_t bytes)> on_progress;
-  const std::atomic<bool>* cancelled = nullptr;
-  /// Told of what is as it was written; may be null.
-  PayloadDigests* digests = nullptr;
-};
-
 /// Reads what finished pieces wrote back and forgets those whose bytes are not what they were: a
 /// power failure keeps what the disk had, whatever a journal says. Returns the bytes of those that
-/// stay. A file that is missing or can't be read is one that was not written. Error: kCancelled.
+/// stay. A file that is missing or can't be read is one that was not written. `digests` is told of
+/// what this process finds as it was written; may be null. Errors: those of run_jobs.
 [[nodiscard]] Result<std::uint64_t> check_finished(const Plan& plan, const PieceList& pieces,
-                                                   const Directory& target, int threads,
+                                                   const Directory& target, const Workers& workers,
                                                    FinishedPieces& finished,
-                                                   const ReadWatch& watch = {});
+                                                   PayloadDigests* digests = nullptr);
 
 }  // namespace shardwright

@@ -58,7 +58,7 @@ struct Workers {
   const std::atomic<bool>* cancelled = nullptr;
   /// Told what the jobs that are done have read, a few times a second from the calling thread; may
   /// be empty.
-  std::function<void(std::uint64_t bytes)> on_progress;
+  std::function<void(std::uint64_t bytes)> on_progress = {};
 };
 
 /// Does one job. Each thread has its own, with its own buffers.

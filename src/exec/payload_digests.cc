@@ -2,7 +2,10 @@
 #include "exec/payload_digests.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "base/fail.h"
+#include "base/message.h"
 #include "exec/payload_place.h"
 
 namespace shardwright {
@@ -151,6 +154,44 @@ void PayloadDigests::forget(const PieceRun& run) {
     // comes whole.
     blocks_[block] = kLostDigest;
   }
+}
+
+std::string PayloadDigests::message() const {
+  MessageWriter message;
+  for (std::size_t begin = 0; begin < blocks_.size();) {
+    if (!is_known(blocks_[begin])) {
+      ++begin;
+      continue;
+    }
+    std::size_t end = begin + 1;
+    while (end < blocks_.size() && is_known(blocks_[end])) ++end;
+    const auto bytes = std::as_bytes(std::span(blocks_).subspan(begin, end - begin));
+    message.number(begin).text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    begin = end;
+  }
+  return message.take();
+}
+
+Status PayloadDigests::take(std::string_view message) {
+  MessageReader reader(message);
+  while (!reader.is_at_end()) {
+    const std::uint64_t begin = SW_TRY(reader.number());
+    const std::string bytes = SW_TRY(reader.text());
+    const std::size_t count = bytes.size() / sizeof(DigestBytes);
+    if (begin > blocks_.size() || count > blocks_.size() - begin ||
+        bytes.size() != count * sizeof(DigestBytes)) {
+      return fail(Code::kInternal, "digests of another target");
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t block = static_cast<std::size_t>(begin) + i;
+      Shard& shard = shards_[block % shards_.size()];
+      const std::scoped_lock lock(shard.mutex);
+      if (const auto place = shard.begun.find(block); place != shard.begun.end())
+        lose(shard, place);
+      std::memcpy(&blocks_[block], bytes.data() + i * sizeof(DigestBytes), sizeof(DigestBytes));
+    }
+  }
+  return {};
 }
 
 std::span<const DigestBytes> PayloadDigests::blocks(std::uint32_t tensor,

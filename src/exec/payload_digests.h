@@ -8,6 +8,8 @@
 #include <map>
 #include <mutex>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/digest.h"
@@ -45,6 +47,12 @@ class PayloadDigests {
   void add(const PieceRun& run, std::span<const std::byte> bytes);
   /// Bytes of a run that were added are not what they should be: others will come.
   void forget(const PieceRun& run);
+
+  /// What is known, for take() of another process that has the same target. REQUIRES: nothing is
+  /// added meanwhile.
+  [[nodiscard]] std::string message() const;
+  /// Takes what another process knows. Error: kInternal for what no message() gave.
+  [[nodiscard]] Status take(std::string_view message);
 
   /// The blocks of a chunk. REQUIRES: nothing is added meanwhile.
   [[nodiscard]] std::span<const DigestBytes> blocks(std::uint32_t tensor,

@@ -160,5 +160,30 @@ TEST(DigestText, IsReadAsItIsWritten) {
   EXPECT_FALSE(digest_from_text("A" + text.substr(1)));
 }
 
+// Two processes that write a part each know of each other's blocks, not of what lies between.
+TEST(PayloadDigests, AreTakenFromAnotherProcess) {
+  const std::vector<std::uint64_t> sizes = {4 * kBlock, 2 * kBlock + 5};
+  const Catalog catalog = catalog_of(sizes);
+  const std::vector<std::byte> first = bytes_of_chance(sizes[0]);
+  const std::vector<std::byte> second = bytes_of_chance(sizes[1]);
+  PayloadDigests own(catalog);
+  PayloadDigests other(catalog);
+  const std::uint64_t cut = 2 * kBlock + 100;
+  own.add({0, 0, 0, cut}, std::span(first).first(cut));
+  other.add({0, 0, cut, sizes[0] - cut}, std::span(first).subspan(cut));
+  other.add({0, 1, 0, sizes[1]}, second);
+  EXPECT_EQ(own.unknown(), 2U + 3U);
+  ASSERT_TRUE(own.take(other.message()));
+  EXPECT_EQ(own.unknown(), 1U);
+  std::uint64_t read = 0;
+  EXPECT_EQ(digest_of_chunk(own, 0, first, read).value(), expected_digest(first));
+  EXPECT_EQ(digest_of_chunk(own, 1, second, read).value(), expected_digest(second));
+  EXPECT_EQ(read, kBlock);
+  ASSERT_TRUE(own.take(PayloadDigests(catalog).message()));
+  EXPECT_EQ(own.unknown(), 1U);
+  const Catalog smaller = catalog_of({kBlock});
+  EXPECT_EQ(PayloadDigests(smaller).take(other.message()).error().code, Code::kInternal);
+}
+
 }  // namespace
 }  // namespace shardwright

@@ -99,6 +99,12 @@ std::uint64_t PieceList::unit_bytes(const WorkUnit& unit) const {
   return bytes * copies;
 }
 
+std::uint32_t PieceList::source_file(std::uint32_t piece) const {
+  const WorkUnit& unit = units(piece).front();
+  if (!unit.is_object()) return first_place(*plan_, unit.index).first;
+  return plan_->source.objects[plan_->objects[unit.index].source].file;
+}
+
 std::span<const WorkUnit> PieceList::units(std::uint32_t piece) const {
   const std::size_t begin = piece == 0 ? 0 : ends_[piece - 1];
   return std::span(units_).subspan(begin, ends_[piece] - begin);

@@ -47,6 +47,8 @@ class PieceList {
   /// What writing a piece writes, without the framing of archives.
   [[nodiscard]] std::uint64_t bytes(std::uint32_t piece) const { return bytes_[piece]; }
   [[nodiscard]] std::uint64_t total_bytes() const { return total_bytes_; }
+  /// The source file that a piece begins to read in; a number behind all for one that reads none.
+  [[nodiscard]] std::uint32_t source_file(std::uint32_t piece) const;
   /// All that a piece writes, by index, chunk and offset; no two overlap.
   [[nodiscard]] std::vector<PieceRun> runs(std::uint32_t piece) const;
 

@@ -11,6 +11,7 @@
 #include "io/file_link.h"
 #include "io/local_file.h"
 #include "io/named_directory.h"
+#include "io/pending_call.h"
 #include "io/remote_path.h"
 #include "shardwright/storage.h"
 
@@ -25,10 +26,12 @@ class LocalDirectory final : public Directory {
   const std::string& name() const override { return name_; }
 
   Result<std::unique_ptr<ReadableFile>> open(std::string_view path) const override {
+    const std::string shown = full_name(path);
+    const PendingCall pending("a call to open it", shown);
     const Parent parent = SW_TRY(parent_of(path));
     UniqueFd fd(::openat(parent.folder.get(), parent.last.c_str(), kReadingFlags | O_NOFOLLOW));
     const int os_errno = fd.valid() ? 0 : errno;
-    const NamePlace place{root_.get(), parent.folder.get(), parent.last, full_name(path)};
+    const NamePlace place{root_.get(), parent.folder.get(), parent.last, shown};
     if (os_errno == ELOOP) fd = SW_TRY(open_link(place, kReadingFlags));
     if (!fd.valid()) return why_not_opened(place, os_errno);
     return make_readable(std::move(fd), place.shown);
@@ -36,6 +39,8 @@ class LocalDirectory final : public Directory {
 
   Result<std::unique_ptr<WritableFile>> create(std::string_view path, std::uint64_t size) override {
     SW_TRY(named(check_relative_path(path)));
+    const std::string shown = full_name(path);
+    const PendingCall pending("a call to make it", shown);
     const auto [folder_path, last] = split_last(path);
     const UniqueFd folder = SW_TRY(named(make_folders_beneath(root_.get(), folder_path)));
     const std::string leaf(last);
@@ -53,6 +58,8 @@ class LocalDirectory final : public Directory {
 
   Result<std::unique_ptr<WritableFile>> reopen(std::string_view path, std::uint64_t size) override {
     SW_TRY(named(check_relative_path(path)));
+    const std::string shown = full_name(path);
+    const PendingCall pending("a call to open it", shown);
     const auto [folder_path, last] = split_last(path);
     const UniqueFd folder = SW_TRY(named(make_folders_beneath(root_.get(), folder_path)));
     // Several processes may come at once: all get the same file, and none takes it away again.
@@ -79,6 +86,8 @@ class LocalDirectory final : public Directory {
 
   Result<std::vector<DirectoryEntry>> list(std::string_view path) const override {
     if (!path.empty()) SW_TRY(named(check_relative_path(path)));
+    const std::string shown = full_name(path);
+    const PendingCall pending("a call to list it", shown);
     const UniqueFd folder = SW_TRY(named(open_folder_beneath(root_.get(), path)));
     const int duplicate = ::fcntl(folder.get(), F_DUPFD_CLOEXEC, 0);
     DIR* stream = duplicate >= 0 ? ::fdopendir(duplicate) : nullptr;
@@ -106,6 +115,8 @@ class LocalDirectory final : public Directory {
   }
 
   Result<FileVersion> version(std::string_view path) const override {
+    const std::string shown = full_name(path);
+    const PendingCall pending("a call to look at it", shown);
     const Parent parent = SW_TRY(parent_of(path));
     struct stat status{};
     if (::fstatat(parent.folder.get(), parent.last.c_str(), &status, 0) != 0) {
@@ -117,6 +128,8 @@ class LocalDirectory final : public Directory {
   bool exists(std::string_view path) const override {
     if (path.empty()) return true;
     if (!check_relative_path(path)) return false;
+    const std::string shown = full_name(path);
+    const PendingCall pending("a call to look for it", shown);
     const auto parent = parent_of(path);
     if (!parent) return parent.error().code != Code::kNotFound;
     struct stat status{};
@@ -209,9 +222,14 @@ Result<std::unique_ptr<Directory>> open_local_directory_as(std::string_view path
   if (path.empty() || path.find('\0') != std::string_view::npos) {
     return fail(Code::kNotFound, "found an empty path or one with a NUL byte, expected a folder");
   }
-  UniqueFd root(::open(std::string(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd root;
+  int os_errno = 0;
+  {
+    const PendingCall pending("a call to open this folder", shown_name);
+    root = UniqueFd(::open(std::string(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!root.valid()) os_errno = errno;
+  }
   if (!root.valid()) {
-    const int os_errno = errno;
     auto error = fail_errno(os_errno, fmt::format("{}: cannot open this folder", shown_name));
     if (os_errno == ENOENT) error.error().message += remote_hint(path);
     return error;

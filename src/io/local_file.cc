@@ -51,7 +51,7 @@ class LocalReadableFile final : public ReadableFile {
   Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
     const auto end = checked_add<std::uint64_t>(offset, buffer.size());
     if (!end || *end > size_) return short_read(offset, buffer.size());
-    const PendingCall pending("read", name_);
+    const PendingCall pending("a read", name_);
     const Transfer read = transfer(buffer.size(), [&](std::size_t done) {
       return ::pread(fd_.get(), buffer.data() + done, buffer.size() - done,
                      static_cast<off_t>(offset + done));
@@ -100,7 +100,7 @@ class LocalWritableFile final : public WritableFile {
 
   Status write_at(std::uint64_t offset, std::span<const std::byte> bytes) const override {
     SW_TRY(check_range(offset, bytes.size()));
-    const PendingCall pending("write", name_);
+    const PendingCall pending("a write", name_);
     const Transfer written = transfer(bytes.size(), [&](std::size_t done) {
       return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done,
                       static_cast<off_t>(offset + done));
@@ -115,7 +115,7 @@ class LocalWritableFile final : public WritableFile {
     std::uint64_t total = 0;
     for (const auto& piece : pieces) total += piece.size();
     SW_TRY(check_range(offset, total));
-    const PendingCall pending("write", name_);
+    const PendingCall pending("a write", name_);
     std::size_t index = 0;   // first piece that is not wholly written
     std::size_t within = 0;  // bytes of it that are
     Retries retries;
@@ -150,7 +150,7 @@ class LocalWritableFile final : public WritableFile {
   }
 
   Status sync() override {
-    const PendingCall pending("sync", name_);
+    const PendingCall pending("a sync", name_);
     // The kernel reports a failed writeback once and then forgets it, so a second call that
     // succeeds would prove nothing.
     if (sync_errno_ == 0 && ::fdatasync(fd_.get()) != 0) sync_errno_ = errno;

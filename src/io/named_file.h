@@ -13,6 +13,9 @@ namespace shardwright {
 /// checkpoint are kept inside its folder. Errors: kNotFound, kPermission, kNotAFile.
 [[nodiscard]] Result<std::unique_ptr<ReadableFile>> open_named_file(const std::string& path);
 
+/// What such a file is now. Errors: as opening it.
+[[nodiscard]] Result<FileVersion> version_of_named_file(const std::string& path);
+
 /// The whole of such a file. Error: kLimit when it is larger than `limit_bytes`.
 [[nodiscard]] Result<std::string> read_named_file(const std::string& path,
                                                   std::uint64_t limit_bytes);

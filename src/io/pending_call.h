@@ -10,7 +10,7 @@ namespace shardwright {
 /// While one lives, its thread waits for the file system.
 class PendingCall {
  public:
-  /// `what`: `read`, a literal. Borrows `name`, of a file.
+  /// `what`: `a read`, a literal. Borrows `name`, of a file or folder. One at a time on a thread.
   PendingCall(const char* what, const std::string& name);
   ~PendingCall();
   PendingCall(const PendingCall&) = delete;

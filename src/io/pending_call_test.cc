@@ -13,13 +13,13 @@ TEST(PendingCall, TheLongestIsKnownWhileItLasts) {
   const std::string second = "in/second";
   EXPECT_FALSE(longest_call());
   {
-    const PendingCall pending("read", first);
+    const PendingCall pending("a read", first);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     std::jthread([&] {
-      const PendingCall later("write", second);
+      const PendingCall later("a write", second);
       const auto found = longest_call();
       ASSERT_TRUE(found);
-      EXPECT_EQ(found->what, "read");
+      EXPECT_EQ(found->what, "a read");
       EXPECT_EQ(found->name, "in/first");
       EXPECT_GE(found->time, std::chrono::milliseconds(2));
     }).join();

@@ -19,6 +19,7 @@
 #include "base/fail.h"
 #include "io/named_directory.h"
 #include "io/partial_outputs.h"
+#include "io/pending_call.h"
 #include "io/remote_path.h"
 
 namespace shardwright {
@@ -126,7 +127,9 @@ Result<std::string> make_partial(const fs::path& target) {
   for (int number = 0; number < kMaxPartials; ++number) {
     const fs::path path =
         target.parent_path() / fmt::format("{}{}-{}", partial_prefix(target), ::getpid(), number);
-    if (::mkdir(path.c_str(), 0777) == 0) return path.string();
+    const std::string folder = path.string();
+    const PendingCall pending("a call to make this folder", folder);
+    if (::mkdir(folder.c_str(), 0777) == 0) return folder;
     if (errno != EEXIST) {
       return fail_errno(errno, fmt::format("{}: cannot make a folder beside it", target.string()));
     }
@@ -138,15 +141,18 @@ Result<std::string> make_partial(const fs::path& target) {
 }  // namespace
 
 int PublishCalls::sync_folder(const std::string& path) {
+  const PendingCall pending("a sync of this folder", path);
   const UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return folder.valid() && ::fsync(folder.get()) == 0 ? 0 : errno;
 }
 
 int PublishCalls::rename(const std::string& from, const std::string& to) {
+  const PendingCall pending("a rename", from);
   return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
 int PublishCalls::exchange(const std::string& a, const std::string& b) {
+  const PendingCall pending("a rename", a);
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0 ? 0 : errno;
 }
 

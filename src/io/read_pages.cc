@@ -22,18 +22,25 @@ bool is_memory_short() {
 }
 
 ReadPages::ReadPages(const ReadableFile& file, bool (*is_short)())
-    : size_(file.size()),
-      cached_at_first_(file.cached_bytes(0, size_).value_or(size_)),
-      is_short_(is_short) {}
+    : size_(file.size()), is_short_(is_short) {
+  if (file.is_open()) ask_at_first(file);
+}
+
+// All of it is others' where nobody tells.
+void ReadPages::ask_at_first(const ReadableFile& file) {
+  cached_at_first_ = file.cached_bytes(0, size_).value_or(size_);
+}
 
 void ReadPages::begin(const ReadableFile& file) {
   const std::scoped_lock lock(mutex_);
-  if (std::exchange(has_begun_, true) || cached_at_first_ >= size_) return;
+  if (std::exchange(has_begun_, true)) return;
+  if (!cached_at_first_) ask_at_first(file);
+  if (*cached_at_first_ >= size_) return;
   unread_.resize(static_cast<std::size_t>((size_ + kPageBlockBytes - 1) / kPageBlockBytes));
   for (std::size_t block = 0; block < unread_.size(); ++block) {
     const std::uint64_t bytes = bytes_of_block(block);
     const bool is_ours =
-        cached_at_first_ == 0 || file.cached_bytes(block * kPageBlockBytes, bytes) == 0;
+        *cached_at_first_ == 0 || file.cached_bytes(block * kPageBlockBytes, bytes) == 0;
     unread_[block] = is_ours ? static_cast<std::uint32_t>(bytes) : kNotOurs;
   }
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "shardwright/storage.h"
@@ -17,7 +18,7 @@ namespace shardwright {
 /// with it nothing that was there before: that is somebody else's. For any thread.
 class ReadPages {
  public:
-  /// REQUIRES: nothing was read of `file` yet.
+  /// REQUIRES: nothing was read of `file` yet. One that is not open is asked about in begin().
   explicit ReadPages(const ReadableFile& file, bool (*is_short)() = is_memory_short);
 
   /// Finds out what is whose, once. To be called before a range is read for the last time: most
@@ -31,11 +32,12 @@ class ReadPages {
   void finish(const ReadableFile& file);
 
  private:
+  void ask_at_first(const ReadableFile& file);
   [[nodiscard]] std::uint64_t bytes_of_block(std::size_t block) const;
   void give_back(const ReadableFile& file, const std::vector<std::size_t>& blocks);
 
   std::uint64_t size_;
-  std::uint64_t cached_at_first_;  // all of it where nobody tells
+  std::optional<std::uint64_t> cached_at_first_;  // nothing: it was not open yet
   bool (*is_short_)();
   std::mutex mutex_;  // of what follows
   bool has_begun_ = false;

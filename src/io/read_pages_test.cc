@@ -94,6 +94,41 @@ TEST(ReadPages, AreAskedAboutOneByOneOnlyWhereAllIsRead) {
   EXPECT_EQ(cold.asked, 1) << "where nothing was there, nothing is in any part";
 }
 
+// What is known of a file without opening it was not read here: what was there is found out when it
+// is.
+TEST(ReadPages, OfAFileThatIsNotOpenYetAreAskedAboutLater) {
+  class LateFile final : public ReadableFile {
+   public:
+    std::uint64_t size() const override { return kBlock; }
+    const std::string& name() const override { return name_; }
+    Status read_at(std::uint64_t /*offset*/, std::span<std::byte> /*buffer*/) const override {
+      return {};
+    }
+    bool is_open() const override { return false; }
+    std::optional<std::uint64_t> cached_bytes(std::uint64_t /*offset*/,
+                                              std::uint64_t /*length*/) const override {
+      ++asked;
+      return 0;
+    }
+    void give_back(std::uint64_t offset, std::uint64_t length) const override {
+      given_back.emplace_back(offset, length);
+    }
+
+    mutable int asked = 0;
+    mutable Blocks given_back;
+
+   private:
+    std::string name_;
+  };
+  const LateFile file;
+  ReadPages pages(file, is_short_now);
+  EXPECT_EQ(file.asked, 0);
+  pages.begin(file);
+  EXPECT_EQ(file.asked, 1);
+  pages.add(file, 0, kBlock);
+  EXPECT_EQ(file.given_back, (Blocks{{0, kBlock}}));
+}
+
 TEST(ReadPages, StayWhileMemoryIsFree) {
   static bool is_short = false;
   const CachedFile file({});

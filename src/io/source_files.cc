@@ -16,26 +16,38 @@ class SourceFiles::CountedFile final : public ReadableFile {
  public:
   CountedFile(std::unique_ptr<ReadableFile> file, SourceFiles& files,
               std::shared_ptr<ReadPages> pages)
-      : file_(std::move(file)), files_(&files), pages_(std::move(pages)) {}
+      : file_(std::move(file)), files_(&files), pages_(std::move(pages)) {
+    // One that is none in a directory was not opened here.
+    if (pages_ == nullptr) is_counted_ = true;
+    count_open();
+  }
   [[nodiscard]] std::uint64_t size() const override { return file_->size(); }
   [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {
-    files_->bytes_read_ += buffer.size();
-    if (files_->last_readings_ == 0 || pages_ == nullptr) return file_->read_at(offset, buffer);
-    pages_->begin(*file_);
+    const bool is_last = files_->last_readings_ > 0 && pages_ != nullptr;
+    if (is_last) pages_->begin(*file_);
     SW_TRY(file_->read_at(offset, buffer));
-    pages_->add(*file_, offset, buffer.size());
+    count_open();
+    // What is known without it is not read.
+    if (is_counted_) files_->bytes_read_ += buffer.size();
+    if (is_last) pages_->add(*file_, offset, buffer.size());
     return {};
   }
   [[nodiscard]] const std::string& name() const override { return file_->name(); }
   [[nodiscard]] FileVersion version() const override { return file_->version(); }
+  [[nodiscard]] bool is_open() const override { return file_->is_open(); }
   void end_reading() const {
     if (pages_ != nullptr) pages_->finish(*file_);
   }
 
  private:
+  void count_open() const {
+    if (!is_counted_ && file_->is_open() && !is_counted_.exchange(true)) ++files_->opens_;
+  }
+
   std::unique_ptr<ReadableFile> file_;
   SourceFiles* files_;
   std::shared_ptr<ReadPages> pages_;  // null: of a file that is none in a directory
+  mutable std::atomic<bool> is_counted_{false};
 };
 
 SourceFiles::SourceFiles(const Directory& directory, std::vector<std::string> paths,
@@ -107,7 +119,6 @@ Result<std::shared_ptr<const ReadableFile>> SourceFiles::get(std::uint32_t file)
   std::unique_ptr<ReadableFile> opened = SW_TRY(directory.open(paths_[file]));
   if (slot.pages == nullptr) slot.pages = std::make_shared<ReadPages>(*opened, is_memory_short_);
   slot.file = std::make_shared<CountedFile>(std::move(opened), *this, slot.pages);
-  ++opens_;
   ++open_count_;
   return slot.file;
 }

@@ -94,7 +94,7 @@ class SourceFiles {
   std::vector<Others> others_;  // in order
   std::size_t open_count_ = 0;
   std::uint64_t tick_ = 0;
-  std::atomic<std::uint64_t> opens_{0};
+  mutable std::atomic<std::uint64_t> opens_{0};
   std::atomic<int> last_readings_{0};
   bool (*is_memory_short_)() = is_memory_short;
   mutable std::atomic<std::uint64_t> bytes_read_{0};

@@ -35,7 +35,7 @@ std::optional<Error> find_hung_call(std::chrono::milliseconds limit) {
   const std::optional<LongCall> call = longest_call();
   if (!call || call->time < limit) return std::nullopt;
   return Error{Code::kRankLost,
-               fmt::format("{}: a {} has not returned for {} s; look at its file system, or allow "
+               fmt::format("{}: {} has not returned for {} s; look at its file system, or allow "
                            "more (--io-timeout)",
                            call->name, call->what, limit.count() / 1000),
                0};

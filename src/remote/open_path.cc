@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "base/fail.h"
+#include "io/known_directory.h"
 #include "io/local_file.h"
 #include "io/named_file.h"
 #include "io/remote_path.h"
@@ -40,9 +43,7 @@ class OwningFile final : public ReadableFile {
   std::unique_ptr<ReadableFile> file_;
 };
 
-}  // namespace
-
-Result<std::unique_ptr<Directory>> open_directory(const std::string& path) {
+Result<std::unique_ptr<Directory>> open_any_directory(const std::string& path) {
   if (!is_remote_path(path)) {
     auto local = open_local_directory(path);
     const bool may_be_hub = !local && remote_hint(path).find("hf download") != std::string::npos;
@@ -54,20 +55,60 @@ Result<std::unique_ptr<Directory>> open_directory(const std::string& path) {
   return directory;
 }
 
+// What a KnownPaths of this thread says.
+struct PathsOfThread {
+  std::shared_ptr<KnownBytes> known;
+  KnownPaths::Way way = KnownPaths::Way::kTell;
+
+  [[nodiscard]] bool tells() const { return way == KnownPaths::Way::kTell; }
+};
+thread_local std::optional<PathsOfThread> paths_of_thread;
+
+Result<std::unique_ptr<Directory>> known_or_not(Result<std::unique_ptr<Directory>> opened) {
+  if (!opened || !paths_of_thread) return opened;
+  return paths_of_thread->tells() ? noting_directory(*std::move(opened), paths_of_thread->known)
+                                  : knowing_directory(*std::move(opened), paths_of_thread->known);
+}
+
+Result<std::unique_ptr<ReadableFile>> open_known_file(const std::string& path) {
+  const std::shared_ptr<KnownBytes>& known = paths_of_thread->known;
+  if (paths_of_thread->tells()) return noting_file(SW_TRY(open_named_file(path)), known);
+  if (!known->find(path)) return open_named_file(path);
+  const FileVersion now = SW_TRY(version_of_named_file(path));
+  return known_file(path, now, known, [path] { return open_named_file(path); });
+}
+
+}  // namespace
+
+KnownPaths::KnownPaths(std::shared_ptr<KnownBytes> known, Way way) {
+  paths_of_thread = PathsOfThread{std::move(known), way};
+}
+
+KnownPaths::~KnownPaths() {
+  paths_of_thread->known->forget();
+  paths_of_thread.reset();
+}
+
+Result<std::unique_ptr<Directory>> open_directory(const std::string& path) {
+  return known_or_not(open_any_directory(path));
+}
+
 Result<std::unique_ptr<Directory>> open_folder_of(const std::string& file_path) {
   const std::string folder = folder_above(file_path).value_or(file_path);
-  return is_remote_path(file_path) ? reach_directory(folder) : open_local_directory(folder);
+  return known_or_not(is_remote_path(file_path) ? reach_directory(folder)
+                                                : open_local_directory(folder));
 }
 
 Result<std::unique_ptr<ReadableFile>> open_named(const std::string& path) {
-  if (!is_remote_path(path)) return open_named_file(path);
+  if (!is_remote_path(path)) {
+    return paths_of_thread ? open_known_file(path) : open_named_file(path);
+  }
   std::unique_ptr<Directory> folder = SW_TRY(open_folder_of(path));
   std::unique_ptr<ReadableFile> file = SW_TRY(folder->open(last_part(path)));
   return std::make_unique<OwningFile>(std::move(folder), std::move(file));
 }
 
 Result<std::string> read_named(const std::string& path, std::uint64_t limit_bytes) {
-  if (!is_remote_path(path)) return read_named_file(path, limit_bytes);
   const std::unique_ptr<ReadableFile> file = SW_TRY(open_named(path));
   return read_all(*file, limit_bytes);
 }

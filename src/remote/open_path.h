@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "io/known_bytes.h"
 #include "shardwright/storage.h"
 
 namespace shardwright {
@@ -33,6 +34,19 @@ namespace shardwright {
 /// server's addresses only those that end as files of models do are asked for.
 [[nodiscard]] bool is_file(const std::string& path);
 [[nodiscard]] bool is_folder(const std::string& path);
+
+/// While one lives, what these functions open for its thread tells `known` what is read of it, or
+/// is opened only for what `known` lacks. One at a time; it is made, and ends, on that thread;
+/// `known` forgets all then. What was opened may live on.
+class KnownPaths {
+ public:
+  enum class Way : std::uint8_t { kTell, kTake };
+
+  KnownPaths(std::shared_ptr<KnownBytes> known, Way way);
+  ~KnownPaths();
+  KnownPaths(const KnownPaths&) = delete;
+  KnownPaths& operator=(const KnownPaths&) = delete;
+};
 
 /// The folder that a path lies in: `.` for a lone local name, nothing for a whole server, bucket or
 /// model.

@@ -14,9 +14,12 @@ Dims with_first(const Dims& dims, std::int64_t first) {
 
 }  // namespace
 
+Box lifted(const Box& box, std::int64_t index) {
+  return {with_first(box.origin, index), with_first(box.shape, 1)};
+}
+
 Chunk lifted(Chunk chunk, std::int64_t index) {
-  chunk.box.origin = with_first(chunk.box.origin, index);
-  chunk.box.shape = with_first(chunk.box.shape, 1);
+  chunk.box = lifted(chunk.box, index);
   if (!chunk.strides.empty()) chunk.strides = with_first(chunk.strides, 0);
   return chunk;
 }

@@ -9,6 +9,10 @@ namespace shardwright {
 /// REQUIRES: a chunk of Encoding::kRaw that contains `box`, which has elements.
 [[nodiscard]] Chunk part_of(const Chunk& chunk, const Box& box, int element_bytes);
 
+/// The box with one more axis in front, on which it has place `index`. REQUIRES: fewer than
+/// kMaxAxes axes.
+[[nodiscard]] Box lifted(const Box& box, std::int64_t index);
+
 /// The chunk with one more axis in front, on which it has place `index`. REQUIRES: fewer than
 /// kMaxAxes axes.
 [[nodiscard]] Chunk lifted(Chunk chunk, std::int64_t index);

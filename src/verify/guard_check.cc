@@ -78,7 +78,7 @@ class GuardCheck {
     drop_lone_states(catalog);
     const SourceGuards guards{ReplicaCheck::kAll, is_derived, workers_, signer_};
     const GuardedSource guarded = SW_TRY(check_source(checkpoint_, catalog, guards, defects_));
-    const HubDigests hub = SW_TRY(check_hub_digests(checkpoint_, workers_, defects_));
+    const ListedChecked hub = SW_TRY(check_hub_digests(checkpoint_, workers_, defects_));
     for (const auto* names : {&guarded.integrity.guarded, &guarded.digested.guarded,
                               &guarded.signature.listed.guarded, &hub.guarded}) {
       report_.guarded_files.insert(names->begin(), names->end());

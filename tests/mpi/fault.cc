@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preloaded into the ranks of a test: at a certain system call of one of them something happens.
-// FAULT_RANK; FAULT_CALL (pread, pwrite, fdatasync, rename) of a path that contains FAULT_PATH;
+// FAULT_RANK; FAULT_CALL (open, pread, pwrite, fdatasync, fsync, rename) of a path that contains
+// FAULT_PATH;
 // FAULT_LEAST: of at least so many bytes; FAULT_AT: the how-manieth of them; FAULT_KIND (kill,
 // exit, stop, enospc, eio, hang); FAULT_MARK: a file that appears then. The work is shared out as
 // ranks ask for it, so the others don't write while that rank has yet to do so many writes, or
 // reads of FAULT_LEAST: on a busy machine it would come to none.
+// NOTE_FILE: each rank notes there (with its number behind) what it opens and reads of paths that
+// contain NOTE_PATH.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
@@ -49,6 +54,7 @@ bool fails(std::string_view call, std::string_view path) {
   if (setting("FAULT_CALL") != call || !is_of_faulty_rank()) return false;
   if (path.find(setting("FAULT_PATH")) == std::string_view::npos) return false;
   if (++count != std::atoi(std::string(setting("FAULT_AT")).c_str())) return false;
+  leave_mark(".turn");
   leave_mark("");
   const std::string_view kind = setting("FAULT_KIND");
   if (kind == "kill") ::kill(::getpid(), SIGKILL);
@@ -63,8 +69,8 @@ std::size_t least() {
   return static_cast<std::size_t>(std::atoll(std::string(setting("FAULT_LEAST")).c_str()));
 }
 
-void await_turn() {
-  const std::string turn = std::string(setting("FAULT_MARK")) + ".turn";
+void await_turn(std::string_view ending) {
+  const std::string turn = std::string(setting("FAULT_MARK")).append(ending);
   for (int waits = 0; waits < 2000 && ::access(turn.c_str(), F_OK) != 0; ++waits) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -75,9 +81,9 @@ void take_turns_in_reading(std::string_view path, std::size_t size) {
   if (setting("FAULT_CALL") != "pread" || least() == 0 || size < least()) return;
   if (path.find(setting("FAULT_PATH")) == std::string_view::npos) return;
   if (is_of_faulty_rank()) {
-    leave_mark(".turn");
+    leave_mark(".read");
   } else {
-    await_turn();
+    await_turn(".read");
   }
 }
 
@@ -97,13 +103,36 @@ void take_turns(std::string_view path, std::size_t size) {
     return;
   }
   if (size < kShort) return;
-  await_turn();
+  await_turn(".turn");
 }
 
 std::size_t size_of(std::span<const iovec> parts) {
   std::size_t size = 0;
   for (const iovec& part : parts) size += part.iov_len;
   return size;
+}
+
+// A line of what this rank does with a file.
+void note(std::string_view call, const std::string& path, std::size_t size) {
+  if (setting("NOTE_FILE").empty()) return;
+  if (path.find(setting("NOTE_PATH")) == std::string::npos) return;
+  const std::string file =
+      std::string(setting("NOTE_FILE")) + "." + std::string(setting("OMPI_COMM_WORLD_RANK"));
+  const std::string line = std::string(call) + " " + std::to_string(size) + " " + path + "\n";
+  const long fd = ::syscall(SYS_openat, AT_FDCWD, file.c_str(),
+                            O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(static_cast<int>(fd), line.data(), line.size());
+  ::close(static_cast<int>(fd));
+}
+
+int open_or_fail(int folder, const char* name, int flags, mode_t mode) {
+  const bool is_whole = name[0] == '/' || folder == AT_FDCWD;
+  const std::string path = is_whole ? name : path_of(folder) + "/" + name;
+  if (fails("open", path)) return -1;
+  const long fd = ::syscall(SYS_openat, folder, name, flags, mode);
+  if (fd >= 0) note("open", path_of(static_cast<int>(fd)), 0);
+  return static_cast<int>(fd);
 }
 
 template <class Function>
@@ -115,8 +144,25 @@ Function next(const char* name) {
 
 extern "C" {
 
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  return open_or_fail(AT_FDCWD, path, flags, mode);
+}
+
+int openat(int folder, const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  return open_or_fail(folder, path, flags, mode);
+}
+
 ssize_t pread(int fd, void* bytes, size_t size, off_t offset) {
   static const auto real = next<ssize_t (*)(int, void*, size_t, off_t)>("pread");
+  note("read", path_of(fd), size);
   take_turns_in_reading(path_of(fd), size);
   const bool fails_now = size >= least() && fails("pread", path_of(fd));
   return fails_now ? -1 : real(fd, bytes, size, offset);
@@ -137,6 +183,11 @@ ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) {
 int fdatasync(int fd) {
   static const auto real = next<int (*)(int)>("fdatasync");
   return fails("fdatasync", path_of(fd)) ? -1 : real(fd);
+}
+
+int fsync(int fd) {
+  static const auto real = next<int (*)(int)>("fsync");
+  return fails("fsync", path_of(fd)) ? -1 : real(fd);
 }
 
 int rename(const char* from, const char* to) noexcept {

@@ -47,6 +47,10 @@ CONFIG = {
 }
 
 
+# Of the byte with a number's sign and most of its exponent: numbers about 1.
+FINITE = bytes(byte & 0x80 | 0x3F for byte in range(256))
+
+
 def llama_shapes():
     hidden, inner, vocabulary = 512, 1024, 2048
     yield "model.embed_tokens.weight", (vocabulary, hidden)
@@ -63,19 +67,37 @@ def llama_shapes():
         yield prefix + "mlp.down_proj.weight", (hidden, inner)
 
 
-def make_llama(folder):
-    """A Hugging Face checkpoint of 18 MB, of random bytes."""
+def make_llama(folder, files=1, seed=20):
+    """A Hugging Face checkpoint of 18 MB in one file or several, of random numbers."""
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(CONFIG))
+    numbers = random.Random(seed)
+    shapes = list(llama_shapes())
+    names = ["model.safetensors"]
+    if files > 1:
+        names = [f"model-{i + 1:05}-of-{files:05}.safetensors" for i in range(files)]
+    place = {}
+    for number, name in enumerate(names):
+        begin, end = (len(shapes) * i // files for i in (number, number + 1))
+        write_safetensors(folder / name, shapes[begin:end], numbers)
+        place |= {tensor: name for tensor, _ in shapes[begin:end]}
+    if files > 1:
+        index = {"metadata": {}, "weight_map": place}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def write_safetensors(path, shapes, numbers):
+    """BF16 tensors, no element of which is infinite or no number."""
     head, end = {}, 0
-    for name, shape in llama_shapes():
+    for name, shape in shapes:
         size = 2 * (shape[0] * shape[1] if len(shape) == 2 else shape[0])
         head[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [end, end + size]}
         end += size
     text = json.dumps(head).encode()
     text += b" " * (-len(text) % 8)
-    data = struct.pack("<Q", len(text)) + text + random.Random(20).randbytes(end)
-    (folder / "model.safetensors").write_bytes(data)
+    data = bytearray(numbers.randbytes(end))
+    data[1::2] = data[1::2].translate(FINITE)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 def contents(folder):
@@ -99,10 +121,13 @@ class Ended:
         self.seconds, self.since_fault = seconds, since_fault
 
 
-def run_ranks(ranks, *arguments, fault=None, mark=None, other_rank=None):
+def run_ranks(ranks, *arguments, fault=None, mark=None, other_rank=None, notes=None):
     """The program as `ranks` processes. `fault`: FAULT_* of fault.cc by their last words; `mark`: a
-    file that says when it came. `other_rank`: the arguments of one more rank, the last."""
+    file that says when it came. `other_rank`: the arguments of one more rank, the last. `notes`: a
+    file that each rank's notes lie beside, and what the paths of noted files contain."""
     environment = dict(os.environ, **MPI)
+    if notes:
+        environment |= {"LD_PRELOAD": FAULT, "NOTE_FILE": str(notes[0]), "NOTE_PATH": notes[1]}
     if fault:
         environment |= {"FAULT_" + name: str(value) for name, value in fault.items()}
         environment |= {"LD_PRELOAD": FAULT, "FAULT_MARK": str(mark)}
@@ -117,6 +142,19 @@ def run_ranks(ranks, *arguments, fault=None, mark=None, other_rank=None):
     end = time.time()
     since = end - mark.stat().st_mtime if mark and mark.exists() else None
     return Ended(done.returncode, done.stdout, done.stderr, end - begin, since)
+
+
+class Notes:
+    """What a rank did with files, by their names: opens, and bytes read."""
+
+    def __init__(self, file, rank):
+        self.opens, self.bytes_read = {}, {}
+        path = file.with_name(f"{file.name}.{rank}")
+        for line in path.read_text().splitlines() if path.exists() else []:
+            call, size, of = line.split(" ", 2)
+            name = of.rsplit("/", 1)[-1]
+            counts = self.opens if call == "open" else self.bytes_read
+            counts[name] = counts.get(name, 0) + (1 if call == "open" else int(size))
 
 
 def living(text, within):

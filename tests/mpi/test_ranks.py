@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work of several processes: the same bytes and answers as of one, and what they end with if one
 fails."""
+import concurrent.futures
+import itertools
 import json
 import pathlib
 import re
@@ -16,6 +18,8 @@ import ranks
 SECONDS_TO_END = 10
 # Long enough for a busy machine to let every rank give a sign.
 RANK_TIMEOUT = 4
+# Jobs at once that mostly wait for a timeout.
+AT_ONCE = 4
 TARGETS = {
     "torch_dist": ["--to", "torch_dist", "--tp", "2"],
     "legacy": ["--to", "legacy", "--tp", "2", "--pp", "3"],
@@ -48,6 +52,12 @@ class Ranks(unittest.TestCase):
             ranks.run_alone("convert", self.source, alone, *TARGETS[target])
         return ranks.contents(alone)
 
+    def turn_of(self, rank, path):
+        """Other ranks read no long piece of `path` before that one has read one."""
+        fault = {"RANK": rank, "KIND": "none", "CALL": "pread", "PATH": path}
+        mark = self.place / (self.id().rsplit(".", 1)[-1] + ".mark")
+        return {"fault": {**fault, "LEAST": 30_000, "AT": 1}, "mark": mark}
+
 
 class SameBytes(Ranks):
     def test_with_any_number_of_ranks(self):
@@ -61,6 +71,119 @@ class SameBytes(Ranks):
                     self.assertEqual(ranks.contents(self.out), self.expected(target))
                     self.assertEqual(self.leftovers(), [])
                     shutil.rmtree(self.out)
+
+    def test_a_rank_opens_the_files_that_it_copies(self):
+        """Rank 0 opens all, to plan; no other one opens a file for its header."""
+        source = self.place / "sharded"
+        ranks.make_llama(source, files=8)
+        shards = {file.name for file in source.glob("*.safetensors")}
+        notes = self.place / "opens.notes"
+        ended = ranks.run_ranks(
+            3,
+            *["convert", source, self.out, *TARGETS["torch_dist"], "--json"],
+            notes=(notes, f"{source}/"),
+        )
+        self.assertEqual(ended.status, 0, ended.messages)
+        ranks.run_alone("convert", source, self.place / "alone", *TARGETS["torch_dist"])
+        self.assertEqual(ranks.contents(self.out), ranks.contents(self.place / "alone"))
+        first, *others = (ranks.Notes(notes, rank) for rank in range(3))
+        self.assertEqual({n: first.opens[n] for n in shards}, {n: 1 for n in shards})
+        opens = len(shards)
+        payload = sum((source / name).stat().st_size - self.head(source / name) for name in shards)
+        read = sum(first.bytes_read[name] - self.head(source / name) for name in shards)
+        for other in others:
+            self.assertEqual(set(other.opens), set(other.bytes_read), "opened, and not read")
+            self.assertEqual(set(other.opens.values()) - {1}, set())
+            # config.json goes along as it is, and may be a piece of theirs.
+            opens += len(shards & set(other.opens))
+            read += sum(other.bytes_read.get(name, 0) for name in shards)
+        self.assertEqual(read, payload, "each byte is read once, whoever does it")
+        self.assertLessEqual(opens, json.loads(ended.output)["files_opened"])
+        # Whatever work was taken from whom, hardly a file is everybody's.
+        self.assertLess(opens, 3 * len(shards))
+
+    @staticmethod
+    def head(file):
+        """Bytes in front of the tensors of a safetensors file."""
+        with file.open("rb") as opened:
+            return 8 + int.from_bytes(opened.read(8), "little")
+
+    def test_digests_are_made_of_what_passes_by(self):
+        """By each rank of what it writes; only what lies between two ranks' pieces is read again."""
+        alone = self.place / "digested"
+        ranks.run_alone("convert", self.source, alone, *TARGETS["torch_dist"], "--digests")
+        notes = self.place / "digests.notes"
+        ended = self.convert(3, "torch_dist", "--digests", notes=(notes, ".partial-"))
+        self.assertEqual(ended.status, 0, ended.messages)
+        self.assertEqual(ranks.contents(self.out), ranks.contents(alone))
+        self.assertIn("iter_0000000/shardwright-digests.jsonl", ranks.contents(alone))
+        size = sum(file.stat().st_size for file in alone.rglob("*.distcp"))
+        first, *others = [sum(ranks.Notes(notes, r).bytes_read.values()) for r in range(3)]
+        self.assertEqual(others, [0, 0])
+        self.assertLess(first, size / 2)
+
+    def test_what_is_written_is_hashed_by_all(self):
+        alone = self.place / "hashed"
+        ranks.run_alone("convert", self.source, alone, *TARGETS["torch_dist"], "--sha256")
+        notes = self.place / "hashes.notes"
+        ended = self.convert(
+            3, "torch_dist", "--sha256", notes=(notes, ".partial-"), **self.turn_of(1, ".partial-")
+        )
+        self.assertEqual(ended.status, 0, ended.messages)
+        self.assertEqual(ranks.contents(self.out), ranks.contents(alone))
+        files = [file for file in (alone / "iter_0000000").rglob("*") if file.is_file()]
+        size = sum(file.stat().st_size for file in files if file.name != "integrity.json")
+        read = [sum(ranks.Notes(notes, rank).bytes_read.values()) for rank in range(3)]
+        self.assertEqual(sum(read), size, read)
+        self.assertGreater(sum(n > 0 for n in read), 1, read)
+
+    def test_of_several_sources_and_in_other_forms(self):
+        other = self.place / "other"
+        ranks.make_llama(other, seed=21)
+        ranks.run_alone("convert", other, self.place / "other-run", *TARGETS["torch_dist"])
+        for name, command in {
+            "average": ["average", self.source, other, "OUT", "--to", "torch_dist", "--tp", 2],
+            "average-hf": ["average", self.source, self.place / "other-run", "OUT"],
+            "extended": ["convert", self.source, "OUT", *TARGETS["legacy"], "--extend-vocab", 2176],
+            "quantised": ["convert", self.source, "OUT", "--to", "hf", "--quantise", "fp8-block"],
+        }.items():
+            with self.subTest(command=name):
+                self.check_alike(name, command, "--digests")
+
+    def check_alike(self, name, command, *more):
+        """One process, three ranks, and ranks that go on with what a killed one left."""
+        outs = [self.place / f"{name}-{how}" for how in ("alone", "ranks", "resumed")]
+        lines = [[out if word == "OUT" else word for word in command] + [*more] for out in outs]
+        ranks.run_alone(*lines[0])
+        expected = ranks.contents(outs[0])
+        ended = ranks.run_ranks(3, *lines[1])
+        self.assertEqual(ended.status, 0, ended.messages)
+        self.assertEqual(ranks.contents(outs[1]), expected)
+        mark = self.place / f"{name}.mark"
+        fault = {"RANK": 1, "KIND": "kill", "CALL": "pwrite", "PATH": ".partial-", "AT": 4}
+        line = [*lines[2], "--resume", "--threads", 1]
+        ended = ranks.run_ranks(2, *line, fault=fault, mark=mark)
+        self.assertNotEqual(ended.status, 0)
+        self.assertTrue(mark.exists(), ended.messages)
+        ended = ranks.run_ranks(3, *line, "--json")
+        self.assertEqual(ended.status, 0, ended.messages)
+        self.assertGreater(json.loads(ended.output)["bytes_resumed"], 0)
+        self.assertEqual(ranks.contents(outs[2]), expected)
+
+    def test_what_is_signed(self):
+        key = self.place / "key.pem"
+        subprocess.run(
+            ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key],
+            check=True,
+        )
+        public = self.place / "public.pem"
+        subprocess.run(["openssl", "ec", "-in", key, "-pubout", "-out", public], check=True)
+        ended = self.convert(3, "torch_dist", "--sign", key)
+        self.assertEqual(ended.status, 0, ended.messages)
+        ranks.run_alone("verify", self.out, "--public-key", public)
+        written = ranks.contents(self.out)
+        del written["iter_0000000/model.sig"]
+        self.assertEqual(written, self.expected("torch_dist"))
 
     def test_report_is_of_all_ranks(self):
         ended = self.convert(3, "torch_dist", "--json")
@@ -181,121 +304,169 @@ class Refusals(Ranks):
 class Faults(Ranks):
     """Each of: who, at what, what happens. All ranks end, and nothing is published."""
 
+    # Of what rank 0 reads to plan, and of what others read of it for their pieces.
     PLAN = {"CALL": "pread", "PATH": "model.safetensors", "AT": 1}
+    READ = {"CALL": "pread", "PATH": "model.safetensors", "AT": 1, "LEAST": 32_000}
+    OPEN = {"CALL": "open", "PATH": "model.safetensors", "AT": 1}
     WRITE = {"CALL": "pwrite", "PATH": ".partial-", "AT": 1}
     LATE = {"CALL": "pwrite", "PATH": ".partial-", "AT": 4}
     SYNC = {"CALL": "fdatasync", "PATH": ".partial-", "AT": 1}
+    FOLDER = {"CALL": "fsync", "PATH": ".partial-", "AT": 1}
     COMMIT = {"CALL": "rename", "PATH": ".partial-", "AT": 1}
 
-    def end_with(self, rank, at, kind, *more):
-        mark = self.place / (self.out.name + ".mark")
-        for old in (mark, mark.with_name(mark.name + ".turn")):
-            old.unlink(missing_ok=True)
+    def setUp(self):
+        super().setUp()
+        self.numbers = itertools.count()
+
+    def at_once(self, check, cases):
+        """Several cases at a time: they mostly wait."""
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            for done in [pool.submit(check, *case) for case in cases]:
+                done.result()
+
+    def end_with(self, rank, at, kind, *more, command=None):
+        """How the job ends, and what it leaves. `command`: instead of a conversion."""
+        out = self.out.with_name(f"{self.out.name}-{next(self.numbers)}")
+        mark = out.with_name(out.name + ".mark")
         fault = {"RANK": rank, "KIND": kind, **at}
-        with self.subTest(rank=rank, kind=kind, **at):
-            ended = self.convert(3, "torch_dist", *more, fault=fault, mark=mark)
-            self.assertIsNotNone(ended.since_fault, "it came to no fault: " + ended.messages)
-            self.assertNotEqual(ended.status, 0)
-            self.assertFalse(self.out.exists(), "it was published")
-            timeout = RANK_TIMEOUT if kind in ("stop", "hang") else 0
-            self.assertLess(ended.since_fault, timeout + SECONDS_TO_END)
-            # The launcher may end a moment before what it killed.
-            self.assertEqual(ranks.living(str(self.out), within=SECONDS_TO_END), [])
+        case = str(fault)
+        arguments = command or ["convert", self.source, out, *TARGETS["torch_dist"]]
+        ended = ranks.run_ranks(3, *arguments, *more, fault=fault, mark=mark)
+        self.assertIsNotNone(ended.since_fault, f"{case} came to no fault: {ended.messages}")
+        self.assertNotIn(ended.status, (0, 1) if command else (0,), case)
+        self.assertFalse(out.exists(), f"{case}: it was published")
+        timeout = RANK_TIMEOUT if kind in ("stop", "hang") else 0
+        self.assertLess(ended.since_fault, timeout + SECONDS_TO_END, case)
+        # The launcher may end a moment before what it killed.
+        if not command:
+            self.assertEqual(ranks.living(str(out), within=SECONDS_TO_END), [], case)
+        ended.case, ended.out = case, out
+        ended.left = sorted(self.place.glob(f".{out.name}.partial-*"))
         return ended
 
-    def clear(self):
-        for folder in self.leftovers():
-            shutil.rmtree(folder)
-
     def test_a_full_disk_or_a_bad_one(self):
-        for rank, at, kind, code in (
-            (1, self.PLAN, "eio", "SW0103"),
-            (1, self.WRITE, "enospc", "SW0105"),
-            (2, self.LATE, "enospc", "SW0105"),
-            (0, self.WRITE, "enospc", "SW0105"),
-            (2, self.SYNC, "eio", "SW0103"),
-            (0, self.COMMIT, "enospc", "SW0105"),
-        ):
+        def check(rank, at, kind, code):
             ended = self.end_with(rank, at, kind)
-            self.assertIn(f"error[{code}]: ", ended.messages)
+            self.assertIn(f"error[{code}]: ", ended.messages, ended.case)
             if rank > 0:
-                self.assertIn(f"]: rank {rank} on ", ended.messages)
-            self.assertEqual(self.leftovers(), [], ended.messages)
+                self.assertIn(f"]: rank {rank} on ", ended.messages, ended.case)
+            self.assertEqual(ended.left, [], ended.messages)
+
+        self.at_once(
+            check,
+            (
+                (0, self.PLAN, "eio", "SW0103"),
+                (1, self.READ, "eio", "SW0103"),
+                (1, self.WRITE, "enospc", "SW0105"),
+                (2, self.LATE, "enospc", "SW0105"),
+                (0, self.WRITE, "enospc", "SW0105"),
+                (2, self.SYNC, "eio", "SW0103"),
+                (0, self.COMMIT, "enospc", "SW0105"),
+            ),
+        )
 
     def test_a_rank_that_dies(self):
-        for rank, at, kind in (
-            (1, self.PLAN, "kill"),
-            (2, self.WRITE, "kill"),
-            (1, self.SYNC, "kill"),
-            (0, self.COMMIT, "kill"),
-            (1, self.LATE, "exit"),
-        ):
+        def check(rank, at, kind, leaves):
             ended = self.end_with(rank, at, kind)
-            self.assertGreaterEqual(len(self.leftovers()), rank == 0)
-            for left in self.leftovers():
-                self.assertIn(f"remove {left} if it is left", ended.messages)
-            self.clear()
+            self.assertGreaterEqual(len(ended.left), leaves, ended.messages)
+            for left in ended.left:
+                self.assertIn(f"remove {left} if it is left", ended.messages, ended.case)
+
+        self.at_once(
+            check,
+            (
+                (0, self.PLAN, "kill", 0),
+                (1, self.READ, "kill", 0),
+                (2, self.WRITE, "kill", 0),
+                (1, self.SYNC, "kill", 0),
+                (0, self.COMMIT, "kill", 1),
+                (1, self.LATE, "exit", 0),
+            ),
+        )
 
     def test_a_rank_that_hangs(self):
-        for rank, at in ((1, self.PLAN), (2, self.WRITE), (1, self.SYNC)):
+        def check(rank, at):
             ended = self.end_with(rank, at, "stop", "--rank-timeout", RANK_TIMEOUT)
-            self.assertRegex(ended.messages, rf"error\[SW0116\]: rank {rank} on .*no sign of life")
-            self.assertEqual(self.leftovers(), [], ended.messages)
-        ended = self.end_with(0, self.WRITE, "stop", "--rank-timeout", RANK_TIMEOUT)
-        self.assertRegex(ended.messages, r"error\[SW0116\]: rank 0.*no sign of life")
-        # Rank 0 wakes up when the job is ended, and may still remove it itself.
-        self.assertRegex(ended.messages, r"remove \S+\.partial-\S+ if it is left")
-        self.clear()
+            self.assertRegex(ended.messages, rf"error\[SW0116\]: rank {rank}.*no sign of life")
+            if rank > 0:
+                self.assertEqual(ended.left, [], ended.messages)
+            elif at is not self.PLAN:
+                # Rank 0 wakes up when the job is ended, and may still remove it itself.
+                self.assertRegex(ended.messages, r"remove \S+\.partial-\S+ if it is left")
+
+        self.at_once(
+            check,
+            (
+                (0, self.PLAN),
+                (1, self.READ),
+                (2, self.WRITE),
+                (1, self.SYNC),
+                (0, self.WRITE),
+            ),
+        )
 
     def test_a_call_that_hangs(self):
-        for rank, at in ((1, self.PLAN), (2, self.WRITE), (1, self.SYNC), (0, self.WRITE)):
+        def check(rank, at, call):
             ended = self.end_with(rank, at, "hang", "--io-timeout", RANK_TIMEOUT)
-            call = {"pread": "read", "pwrite": "write", "fdatasync": "sync"}[at["CALL"]]
             self.assertRegex(
-                ended.messages, rf"error\[SW0116\]: .*a {call} has not returned for {RANK_TIMEOUT} s"
+                ended.messages,
+                rf"error\[SW0116\]: .*{call} has not returned for {RANK_TIMEOUT} s",
+                ended.case,
             )
-            self.clear()
+
+        self.at_once(
+            check,
+            (
+                (0, self.PLAN, "a read"),
+                (1, self.READ, "a read"),
+                (1, self.OPEN, "a call to open it"),
+                (2, {**self.OPEN, "PATH": ".partial-"}, "a call to open this folder"),
+                (2, {**self.OPEN, "PATH": ".distcp"}, "a call to open it"),
+                (0, {**self.OPEN, "PATH": ".distcp"}, "a call to make it"),
+                (2, self.WRITE, "a write"),
+                (0, self.WRITE, "a write"),
+                (1, self.SYNC, "a sync"),
+                (0, self.FOLDER, "a sync of this folder"),
+                (0, self.COMMIT, "a rename"),
+            ),
+        )
 
     def test_what_only_reads(self):
         """verify: at its beginning, and in the midst of the records."""
         checkpoint = self.place / "read"
-        if not checkpoint.exists():
-            ranks.run_alone("convert", self.source, checkpoint, *TARGETS["torch_dist"])
+        ranks.run_alone("convert", self.source, checkpoint, *TARGETS["torch_dist"])
         early = {"CALL": "pread", "PATH": ".metadata", "AT": 1}
         late = {"CALL": "pread", "PATH": ".distcp", "LEAST": 100_000, "AT": 2}
-        for rank, at, kind in (
-            (1, early, "eio"),
-            (2, late, "eio"),
-            (1, late, "kill"),
-            (0, late, "exit"),
-            (1, late, "stop"),
-        ):
-            mark = self.place / "read.mark"
-            for old in (mark, mark.with_name("read.mark.turn")):
-                old.unlink(missing_ok=True)
-            fault = {"RANK": rank, "KIND": kind, **at}
-            with self.subTest(**fault):
-                more = ["--rank-timeout", RANK_TIMEOUT] if kind == "stop" else []
-                ended = ranks.run_ranks(
-                    3, "verify", checkpoint, "--threads", 1, *more, fault=fault, mark=mark
-                )
-                self.assertIsNotNone(ended.since_fault, "it came to no fault: " + ended.messages)
-                self.assertNotIn(ended.status, (0, 1))
-                self.assertEqual(ended.output, "", "a verdict without all of the reading")
-                timeout = RANK_TIMEOUT if kind == "stop" else 0
-                self.assertLess(ended.since_fault, timeout + SECONDS_TO_END)
-                if kind == "eio":
-                    self.assertIn(f"error[SW0103]: rank {rank} on ", ended.messages)
-                if kind == "stop":
-                    self.assertRegex(ended.messages, rf"error\[SW0116\]: rank {rank} on ")
-                self.assertEqual(ranks.living(str(checkpoint), within=SECONDS_TO_END), [])
+
+        def check(rank, at, kind):
+            more = ["--rank-timeout", RANK_TIMEOUT] if kind == "stop" else []
+            command = ["verify", checkpoint, "--threads", 1]
+            ended = self.end_with(rank, at, kind, *more, command=command)
+            self.assertEqual(ended.output, "", "a verdict without all of the reading")
+            if kind == "eio":
+                who = f"rank {rank} on " if rank > 0 else ""
+                self.assertIn(f"error[SW0103]: {who}", ended.messages, ended.case)
+            if kind == "stop":
+                self.assertRegex(ended.messages, rf"error\[SW0116\]: rank {rank} on ")
+
+        self.at_once(
+            check,
+            (
+                (0, early, "eio"),
+                (2, late, "eio"),
+                (1, late, "kill"),
+                (0, late, "exit"),
+                (1, late, "stop"),
+            ),
+        )
+        self.assertEqual(ranks.living(str(checkpoint), within=SECONDS_TO_END), [])
 
     def test_what_one_rank_alone_cannot_read(self):
         """It is no finding of rank 0's, which prints them: the ranks differ."""
         checkpoint = self.place / "read_by_one"
         ranks.run_alone("convert", self.source, checkpoint, *TARGETS["torch_dist"])
         mark = self.place / "read_by_one.mark"
-        fault = {"RANK": 1, "KIND": "eio", "CALL": "pread", "PATH": "common.pt", "AT": 3}
+        fault = {"RANK": 0, "KIND": "eio", "CALL": "pread", "PATH": "common.pt", "AT": 3}
         ended = ranks.run_ranks(2, "verify", checkpoint, fault=fault, mark=mark)
         self.assertTrue(mark.exists(), ended.messages)
         self.assertNotIn(ended.status, (0, 1))
@@ -303,9 +474,16 @@ class Faults(Ranks):
         self.assertIn("error[SW0117]: ", ended.messages)
 
     def test_going_on_writes_only_what_is_missing(self):
-        ended = self.end_with(1, {**self.WRITE, "AT": 6}, "kill", "--resume", "--threads", "1")
-        self.assertEqual(len(self.leftovers()), 1, ended.messages)
-        again = self.convert(2, "torch_dist", "--resume", "--json")
+        ended = self.end_with(1, {**self.WRITE, "AT": 10}, "kill", "--resume", "--threads", "1")
+        self.assertEqual(len(ended.left), 1, ended.messages)
+        notes = self.place / "going-on.notes"
+        arguments = ["convert", self.source, ended.out, *TARGETS["torch_dist"]]
+        again = ranks.run_ranks(
+            2,
+            *[*arguments, "--resume", "--json", "--threads", "1"],
+            notes=(notes, ".partial-"),
+            **self.turn_of(1, ".partial-"),
+        )
         self.assertEqual(again.status, 0, again.messages)
         report = json.loads(again.output)
         self.assertGreater(report["bytes_resumed"], 0)
@@ -313,8 +491,15 @@ class Faults(Ranks):
         alone = json.loads(ranks.run_alone(*again_alone, "--json"))
         written = report["bytes_resumed"] + report["bytes_written"]
         self.assertEqual(written, alone["bytes_written"])
-        self.assertEqual(ranks.contents(self.out), self.expected("torch_dist"))
-        self.assertEqual(self.leftovers(), [])
+        self.assertEqual(ranks.contents(ended.out), self.expected("torch_dist"))
+        self.assertEqual(sorted(self.place.glob(f".{ended.out.name}.partial-*")), [])
+        # Both read back what was there, each something else.
+        read = [
+            sum(n for name, n in ranks.Notes(notes, rank).bytes_read.items() if "journal" not in name)
+            for rank in range(2)
+        ]
+        self.assertEqual(sum(read), report["bytes_resumed"], read)
+        self.assertTrue(all(read), read)
 
 
 if __name__ == "__main__":

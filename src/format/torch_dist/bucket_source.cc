@@ -22,6 +22,7 @@
 #include "state/object_archive.h"
 #include "state/param_state.h"
 #include "state/recorded_run.h"
+#include "tensor/chunk_part.h"
 #include "tensor/flat_chunks.h"
 
 namespace shardwright {
@@ -340,15 +341,6 @@ class Unbucketing {
       add_chunks(kind, canonical.stored, box, chunks);
       first += elements;
     }
-  }
-
-  static Box lifted(const Box& box, std::int64_t layer) {
-    Box result{{layer}, {1}};
-    for (int axis = 0; axis < box.axes(); ++axis) {
-      result.origin.push_back(box.origin[axis]);
-      result.shape.push_back(box.shape[axis]);
-    }
-    return result;
   }
 
   // What other ranks hold too is a replica where it is cut alike, and else left alone.
