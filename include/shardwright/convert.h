@@ -85,6 +85,13 @@ struct SourceOptions {
   bool accept_loss = false;
 };
 
+/// Whose names an adapter in PEFT's files gets in a Megatron checkpoint.
+enum class AdapterNames : std::uint8_t {
+  kDefault,  ///< Megatron-Bridge's
+  kBridge,
+  kSwift,  ///< ms-swift's, which are mcore-bridge's
+};
+
 /// What a conversion is asked to do. Sizes mean the target.
 struct ConvertRequest : FamilyChoice, SourceOptions {
   std::string input;
@@ -109,7 +116,8 @@ struct ConvertRequest : FamilyChoice, SourceOptions {
   /// source that has none; empty: none.
   std::string mtp_from;
   std::optional<DType> dtype;
-  WeightForm quantise = WeightForm::kPlain;  ///< of a Hugging Face target
+  WeightForm quantise = WeightForm::kPlain;             ///< of a Hugging Face target
+  AdapterNames adapter_names = AdapterNames::kDefault;  ///< of an input in PEFT's files
   std::uint64_t max_shard_bytes = 5'000'000'000;
   /// Of a DCP or fsdp_dtensor target: ranks that FSDP2 would share it out over.
   std::int64_t shards = 1;

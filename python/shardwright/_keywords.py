@@ -17,8 +17,8 @@ _PLAN = (
 )  # fmt: skip
 _PARTS = ("as_", *_FAMILY, "max_shard_size", "threads", "overwrite")
 KEYWORDS = {
-    "convert": (*_PLAN, "quantise", "extend_vocab", "upcycle", "plan", "part", "resume", "dry_run"),
-    "plan": (*_PLAN, "quantise", "extend_vocab", "upcycle", "html", "save", "lang"),
+    "convert": (*_PLAN, "quantise", "adapter_names", "extend_vocab", "upcycle", "plan", "part", "resume", "dry_run"),
+    "plan": (*_PLAN, "quantise", "adapter_names", "extend_vocab", "upcycle", "html", "save", "lang"),
     "publish": ("threads", "max_memory"),
     "verify": ("against", "other_as", "public_key", "certificate_chain", *_PROOF, "lang"),
     "diff": ("tolerance", "other_as", *_PROOF),

@@ -3,15 +3,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/fail.h"
 #include "compare/copies.h"
 #include "format/hf/source_keys.h"
+#include "layout/model_head.h"
+#include "model/adapter_rules.h"
 #include "model/apply.h"
+#include "model/head_rules.h"
 
 namespace shardwright {
 
 Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const ModelTensors& model,
                                           const Catalog& catalog, SourceFiles& files,
                                           std::vector<std::string>& notes) {
+  if (facts.config) SW_TRY(check_labels(*facts.config, model.tensors));
   Correspondence correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors));
   FromHfOptions options;
   options.differing_copies = SW_TRY(find_differing_copies(correspondence.copies, catalog, files));
@@ -45,8 +52,22 @@ Result<Correspondence> correspond_from_megatron(const ModelFacts& facts,
                                                 std::span<const TensorDesc> canonical,
                                                 std::span<const TensorDesc> keys) {
   const HfWanted wanted{keys};
-  return map_from_megatron(*facts.mapping, facts.sizes, canonical,
-                           keys.empty() ? nullptr : &wanted);
+  FromMegatronOptions options;
+  if (facts.config) options.head = head_module(*facts.config);
+  Correspondence made = SW_TRY(map_from_megatron(*facts.mapping, facts.sizes, canonical,
+                                                 keys.empty() ? nullptr : &wanted, options));
+  if (options.head.empty() || std::ranges::any_of(canonical, is_adapter_name, &TensorDesc::name)) {
+    return made;
+  }
+  const auto is_of_head = [](const MappedTensor& tensor) {
+    return has_head_name(tensor.desc.name);
+  };
+  if (std::ranges::any_of(made.hf, is_of_head)) return made;
+  return fail(Code::kUnmatchedTarget,
+              "config.json: found architecture {}, expected that of a language model: the "
+              "checkpoint has no head for rewards, values or classes; --hf-config gives the "
+              "language model's",
+              facts.config->architectures[0]);
 }
 
 }  // namespace shardwright

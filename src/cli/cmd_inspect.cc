@@ -16,6 +16,7 @@
 #include "cli/table.h"
 #include "cli/tensor_tree.h"
 #include "dcp/torch_obstacles.h"
+#include "format/adapter_note.h"
 #include "remote/open_path.h"
 
 namespace shardwright::cli {
@@ -198,6 +199,7 @@ Result<int> run_inspect(const InspectCommand& command, Console& console) {
   }
   warnings.add(audit_pickles(checkpoint));
   for (std::string& note : checkpoint.notes) warnings.notes.push_back(std::move(note));
+  if (auto note = adapter_note(checkpoint)) warnings.notes.push_back(*std::move(note));
   for (const std::string& obstacle : torch_obstacles(checkpoint)) {
     warnings.others.push_back({Code::kUnloadable, unloadable_text(obstacle), 0});
   }

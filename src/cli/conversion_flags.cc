@@ -123,6 +123,17 @@ void add_upcycling(CLI::App& app, ConvertRequest& request) {
               });
 }
 
+void add_adapter_names(CLI::App& app, ConvertRequest& request) {
+  add_choice<AdapterNames>(
+      app, "--adapter-names", request.adapter_names,
+      {{"bridge", AdapterNames::kBridge}, {"ms-swift", AdapterNames::kSwift}},
+      "of an adapter in PEFT's files, to torch_dist: for which trainer (default: bridge, which is "
+      "Megatron-Bridge)",
+      {.words = {},
+       .aliases = {
+           {"ms_swift", "ms-swift"}, {"swift", "ms-swift"}, {"megatron_bridge", "bridge"}}});
+}
+
 void add_policies(CLI::App& app, ConvertRequest& request) {
   const Vocabulary dtypes = {.words = {},
                              .aliases = {{"bf16", "bfloat16"},
@@ -210,6 +221,7 @@ constexpr std::array kTargetFlags = {
     TargetFlag{"--extend-vocab", kNamesModels},
     TargetFlag{"--quantise", kIsHf},
     TargetFlag{"--upcycle", kIsMegatron},
+    TargetFlag{"--adapter-names", kIsMegatron},
     TargetFlag{"--spec", kIsMegatron},
     TargetFlag{"--make-vocab-size-divisible-by", kIsMegatron},
 };
@@ -324,6 +336,7 @@ void add_conversion(CLI::App& app, ConvertRequest& request) {
              "give the vocabulary N rows; new ones are the mean of those that it has");
   add_upcycling(app, request);
   add_weight_form(app, request);
+  add_adapter_names(app, request);
   add_flags(app, request);
 }
 

@@ -77,6 +77,11 @@ void add_torch_dist_prefix(std::string_view prefix, Drafting& drafting);
 [[nodiscard]] Status draft_hf_as_hf(Drafting& drafting);
 [[nodiscard]] Status draft_hf_as_megatron(Drafting& drafting);
 
+/// An adapter in PEFT's files as a Megatron run has one. Errors: kUsage for another target than
+/// torch_dist; kUnsupportedFormat for what Megatron's adapters have no place for; those of
+/// open_peft_adapter, of finding the family and of its mapping.
+[[nodiscard]] Status draft_peft_as_megatron(Drafting& drafting);
+
 /// The same of a Megatron checkpoint. Error besides: kNoFamily for names that are not Megatron's.
 [[nodiscard]] Status draft_megatron_as_hf(Drafting& drafting);
 [[nodiscard]] Status draft_megatron_as_megatron(Drafting& drafting);

@@ -7,6 +7,7 @@
 #include "format/config_edits.h"
 #include "format/hf/hf_reader.h"
 #include "format/hf/weight_names.h"
+#include "layout/model_head.h"
 #include "remote/open_path.h"
 
 namespace shardwright {
@@ -23,6 +24,24 @@ bool has_file(const TargetParts& parts, std::string_view path) {
 
 void tell_left_out(std::string_view path, std::vector<std::string>& notes) {
   notes.push_back(fmt::format("{} is left out: no tensor is quantised now", path));
+}
+
+// One linear, as transformers' classes have it.
+std::optional<ConfigHead> config_head_of(const TargetParts& parts) {
+  std::optional<ConfigHead> head;
+  for (const DraftTensor& tensor : parts.tensors) {
+    const TensorDesc& desc = tensor.desc;
+    if (!has_head_name(desc.name)) continue;
+    const std::string_view stem = std::string_view(desc.name).substr(0, desc.name.rfind('.'));
+    if (!stem.ends_with("score") && !stem.ends_with("classifier")) continue;
+    if (!head) head.emplace();
+    if (desc.name.ends_with(".bias")) head->has_bias = true;
+    if (desc.name.ends_with(".weight") && desc.shape.size() == 2) {
+      head->name = desc.name;
+      head->rows = desc.shape[0];
+    }
+  }
+  return head && head->rows > 0 ? head : std::nullopt;
 }
 
 // Files of the user's config folder, by value: they are few and small, and no part of the source.
@@ -59,6 +78,7 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
     edits.vocabulary = request.extend_vocab;
     edits.quantisation = choice.config;
     edits.expert_dtype = choice.expert_dtype;
+    if (facts != nullptr) edits.head = config_head_of(parts);
     edits.without_prediction = facts != nullptr && !facts->has_prediction_layers;
     // Of a Hugging Face model that stays as it is, nothing in config.json becomes untrue.
     if (facts != nullptr || request.dtype) edits.dtype = written_dtype(parts.tensors);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
 #include "base/fail.h"
 #include "canonical/constants.h"
 #include "canonical/correspond.h"
@@ -9,15 +12,19 @@
 #include "canonical/repeated_rows.h"
 #include "canonical/unfold.h"
 #include "compare/copies.h"
+#include "convert/adapter_documents.h"
 #include "convert/drafting.h"
 #include "convert/hf_documents.h"
 #include "convert/megatron_state.h"
 #include "convert/upcycle_drafts.h"
 #include "convert/vocabulary_drafts.h"
 #include "format/hf/source_keys.h"
+#include "layout/model_head.h"
 #include "layout/piece_limit.h"
 #include "layout/shard_rule.h"
+#include "model/adapter_rules.h"
 #include "plan/canonical.h"
+#include "state/recorded_run.h"
 
 namespace shardwright {
 namespace {
@@ -59,9 +66,11 @@ Status extend_vocabulary_of_megatron(Drafting& drafting) {
                 "--to hf --hf-config, extend that and convert it back",
                 drafting.request().input);
   }
+  const OutputHeads heads(descs_of(drafting.parts.tensors));
   return extend_vocabulary(drafting, *rows, [&](const DraftTensor& tensor) {
-    const int axes = tensor.desc.shape.size();
-    return axes > 0 && shard_rule(tensor.desc.name, axes, false).vocabulary;
+    const TensorDesc& desc = tensor.desc;
+    const int axes = desc.shape.size();
+    return axes > 0 && heads.settled(shard_rule(desc.name, axes, false), desc).vocabulary;
   });
 }
 
@@ -78,9 +87,76 @@ void carry_files(const Checkpoint& source, TargetParts& parts) {
   }
 }
 
+// How many ranks' rows stand one after another in those tensors: as the run tells its size, else
+// as its ranks have stored them.
+Result<std::int64_t> ranks_of_rows(const Checkpoint& source, const Catalog& catalog) {
+  std::optional<std::int64_t> ranks;
+  const RecordedRun run = recorded_run(SW_TRY(run_arguments(source)));
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const Dims& shape = tensor.desc.shape;
+    if (!is_in_rank_order(tensor.desc.name) || shape.size() < 2) continue;
+    if (!ranks) ranks = run.sizes.tensor;
+    std::set<std::int64_t> begins;
+    for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+      begins.insert(tensor.chunks.box(i).origin[shape.size() - 2]);
+    }
+    const bool has_halves = tensor.desc.name.find(".adapter.") != std::string::npos;
+    const std::size_t pieces = begins.size();
+    const auto seen = static_cast<std::int64_t>(has_halves && pieces > 1 ? pieces / 2 : pieces);
+    if (!ranks) ranks = seen;
+    if (pieces == 1 || seen == *ranks) continue;
+    return fail(Code::kShapeMismatch,
+                "tensor {}: found rows of {} tensor ranks, expected those of {}: the order of its "
+                "rows depends on that",
+                tensor.desc.name, seen, *ranks);
+  }
+  return ranks.value_or(1);
+}
+
+// What a run trains beside its frozen weights, which may be in the checkpoint too. Returns the
+// adapters' rank, where there are any.
+Result<std::optional<std::int64_t>> take_adapters(const ConvertRequest& request, Catalog& catalog,
+                                                  Notes& notes) {
+  const std::vector<TensorDesc> descs = SW_TRY(canonical_descs(catalog));
+  const std::optional<std::int64_t> rank = SW_TRY(adapter_rank(descs));
+  if (!rank) return rank;
+  if (request.quantise != WeightForm::kPlain || request.extend_vocab || !request.mtp_from.empty()) {
+    return fail(
+        Code::kUsage,
+        "{}: found adapters, which --quantise, --extend-vocab and --mtp-from change nothing "
+        "of; convert them without, 'shardwright merge-adapter' them into the base and "
+        "convert that",
+        request.input);
+  }
+  const std::size_t left = std::erase_if(catalog.tensors, [](const StoredTensor& tensor) {
+    return !is_adapter_name(tensor.desc.name);
+  });
+  if (left > 0) {
+    notes.push_back(fmt::format(
+        "{} tensors beside the adapters are left out: they are the base model's", left));
+  }
+  return rank;
+}
+
+// Those keep their order, which a job of another size would misread.
+Status check_rows_of_ranks(const Drafting& drafting) {
+  const auto tensor = std::ranges::find_if(drafting.catalog.tensors, [](const StoredTensor& each) {
+    return is_in_rank_order(each.desc.name);
+  });
+  if (tensor == drafting.catalog.tensors.end()) return {};
+  const std::int64_t ranks = SW_TRY(ranks_of_rows(drafting.source(), drafting.catalog));
+  const std::int64_t wanted = drafting.request().parallel.tensor;
+  if (ranks == wanted) return {};
+  return fail(Code::kUnsupportedFormat,
+              "tensor {}: its rows are in the order of {} tensor ranks and would be read as those "
+              "of {}; convert the adapter --to hf --hf-config BASE, and that --to torch_dist",
+              tensor->desc.name, ranks, wanted);
+}
+
 }  // namespace
 
 Status draft_megatron_as_megatron(Drafting& drafting) {
+  SW_TRY(check_rows_of_ranks(drafting));
   const ConvertRequest& request = drafting.request();
   const Checkpoint& source = drafting.source();
   TargetParts& parts = drafting.parts;
@@ -114,9 +190,14 @@ Status draft_megatron_as_hf(Drafting& drafting) {
   Catalog& catalog = drafting.catalog;
   SourceFiles& files = *result.source.files;
   std::vector<DraftTensor>& tensors = drafting.parts.tensors;
+  const std::optional<std::int64_t> rank = SW_TRY(take_adapters(request, catalog, result.notes));
   ModelFacts facts =
       SW_TRY(find_megatron_facts(request, result.source, drafting.mappings, catalog, result.notes));
   result.family = facts.mapping->family;
+  if (rank) {
+    facts.sizes.insert_or_assign(std::string(kAdapterTensor),
+                                 SW_TRY(ranks_of_rows(result.source, catalog)));
+  }
   const std::vector<CanonicalTensor> canonical = canonical_tensors(catalog);
   const std::vector<TensorDesc> descs = descs_of(canonical);
   const std::vector<TensorDesc> keys = SW_TRY(wanted_keys(result.source));
@@ -137,6 +218,7 @@ Status draft_megatron_as_hf(Drafting& drafting) {
       return tables.contains(tensor.desc.name);
     }));
   }
+  if (rank) return add_adapter_documents(result.source, *rank, drafting.parts, result.notes);
   QuantiseChoice choice;
   if (request.quantise != WeightForm::kPlain) {
     const ReleasedQuantisation released =

@@ -19,6 +19,7 @@
 #include "format/targets.h"
 #include "layout/extra_state.h"
 #include "layout/layer_name.h"
+#include "layout/model_head.h"
 #include "layout/placement.h"
 #include "layout/shard_contents.h"
 #include "layout/shard_rule.h"
@@ -30,9 +31,9 @@ namespace {
 
 using ArgumentEdits = std::vector<std::pair<std::string, ArgValue>>;
 
-bool is_vocabulary(const DraftTensor& tensor) {
-  const int axes = tensor.desc.shape.size();
-  return axes > 0 && shard_rule(tensor.desc.name, axes, false).vocabulary;
+bool is_vocabulary(const OutputHeads& heads, const TensorDesc& desc) {
+  const int axes = desc.shape.size();
+  return axes > 0 && heads.settled(shard_rule(desc.name, axes, false), desc).vocabulary;
 }
 
 // What the target's own layout says stays.
@@ -47,8 +48,9 @@ void add_missing(const ArgumentEdits& more, ArgumentEdits& edits) {
 // from the rows that mean something.
 Status fit_vocabulary(const ConvertRequest& request, std::optional<std::int64_t> true_rows,
                       TargetParts& parts, ArgumentEdits& edits) {
+  const OutputHeads heads(descs_of(parts.tensors));
   for (DraftTensor& tensor : parts.tensors) {
-    if (!is_vocabulary(tensor)) continue;
+    if (!is_vocabulary(heads, tensor.desc)) continue;
     const std::int64_t rows = tensor.desc.shape[0];
     const std::int64_t tp = request.parallel.tensor;
     const bool pads = request.make_vocab_size_divisible_by.has_value();
@@ -73,6 +75,14 @@ Status fit_vocabulary(const ConvertRequest& request, std::optional<std::int64_t>
   return {};
 }
 
+// An output layer of its own, whatever a language model of the family would do.
+void add_head_argument(const TargetParts& parts, ArgumentEdits& edits) {
+  const OutputHeads heads(descs_of(parts.tensors));
+  const auto is_head = [&](const DraftTensor& tensor) { return heads.has(tensor.desc); };
+  if (std::ranges::none_of(parts.tensors, is_head)) return;
+  edits.emplace_back("untie_embeddings_and_output_weights", true);
+}
+
 void add_vocabulary_argument(const ConvertRequest& request, ArgumentEdits& edits) {
   if (request.extend_vocab) edits.emplace_back("vocab_size", *request.extend_vocab);
 }
@@ -82,37 +92,6 @@ void add_spec_argument(ModuleSpec spec, ArgumentEdits& edits) {
   if (spec == ModuleSpec::kKeep) return;
   const bool is_local = spec == ModuleSpec::kLocal;
   edits.emplace_back("transformer_impl", std::string(is_local ? "local" : "transformer_engine"));
-}
-
-// The layout that Megatron's --use-checkpoint-args would take over.
-Status add_layout_arguments(const ParallelConfig& parallel, TargetParts& parts) {
-  ArgumentEdits& edits = parts.layout;
-  const std::vector<TensorDesc> descs = descs_of(parts.tensors);
-  const Placement placement = SW_TRY(Placement::make(descs, parallel));
-  if (parallel.pipeline > 1 && placement.layers() == 0) {
-    return fail(Code::kNotDivisible,
-                "--pp {}: the model has no layers that pipeline stages could share, expected 1",
-                parallel.pipeline);
-  }
-  const PipelineSplit& pipeline = placement.pipeline();
-  edits.emplace_back("tensor_model_parallel_size", parallel.tensor);
-  edits.emplace_back("pipeline_model_parallel_size", parallel.pipeline);
-  edits.emplace_back("expert_model_parallel_size", parallel.expert);
-  edits.emplace_back("expert_tensor_parallel_size", parallel.expert_tensor);
-  const bool is_virtual = parallel.virtual_pipeline > 1;
-  edits.emplace_back("virtual_pipeline_model_parallel_size",
-                     is_virtual ? ArgValue{parallel.virtual_pipeline} : ArgValue{});
-  edits.emplace_back(
-      "num_layers_per_virtual_pipeline_stage",
-      is_virtual ? ArgValue{placement.layers() / (parallel.pipeline * parallel.virtual_pipeline)}
-                 : ArgValue{});
-  edits.emplace_back("num_virtual_stages_per_pipeline_rank",
-                     is_virtual ? ArgValue{parallel.virtual_pipeline} : ArgValue{});
-  edits.emplace_back("decoder_first_pipeline_num_layers", ArgValue{});
-  edits.emplace_back("decoder_last_pipeline_num_layers",
-                     pipeline.uneven_last() > 0 ? ArgValue{pipeline.uneven_last()} : ArgValue{});
-  edits.emplace_back("pipeline_model_parallel_layout", ArgValue{});
-  return {};
 }
 
 // What the weights are, whatever the config.json said that they were made from.
@@ -133,13 +112,6 @@ void add_encoder_arguments(const ParallelConfig& parallel, const Arguments& sour
     const bool is_told = number_of(source, {name}).value_or(0) > 0;
     if (is_told || (is_apart && name == names.front())) edits.emplace_back(name, size);
   }
-}
-
-bool has_numbered_layers(const TargetParts& parts) {
-  return std::any_of(parts.tensors.begin(), parts.tensors.end(), [](const DraftTensor& tensor) {
-    const std::optional<LayerName> layer = split_layer_name(tensor.desc.name);
-    return layer && layer->index && layer->stack.ends_with("decoder.layers");
-  });
 }
 
 // The entries that modules of `spec` ask for: those at hand, empty ones for the rest, and none that
@@ -201,6 +173,43 @@ void carry_objects(const ConvertRequest& request, const Checkpoint& source, cons
 }
 
 }  // namespace
+
+Status add_layout_arguments(const ParallelConfig& parallel, TargetParts& parts) {
+  ArgumentEdits& edits = parts.layout;
+  const std::vector<TensorDesc> descs = descs_of(parts.tensors);
+  const Placement placement = SW_TRY(Placement::make(descs, parallel));
+  if (parallel.pipeline > 1 && placement.layers() == 0) {
+    return fail(Code::kNotDivisible,
+                "--pp {}: the model has no layers that pipeline stages could share, expected 1",
+                parallel.pipeline);
+  }
+  const PipelineSplit& pipeline = placement.pipeline();
+  edits.emplace_back("tensor_model_parallel_size", parallel.tensor);
+  edits.emplace_back("pipeline_model_parallel_size", parallel.pipeline);
+  edits.emplace_back("expert_model_parallel_size", parallel.expert);
+  edits.emplace_back("expert_tensor_parallel_size", parallel.expert_tensor);
+  const bool is_virtual = parallel.virtual_pipeline > 1;
+  edits.emplace_back("virtual_pipeline_model_parallel_size",
+                     is_virtual ? ArgValue{parallel.virtual_pipeline} : ArgValue{});
+  edits.emplace_back(
+      "num_layers_per_virtual_pipeline_stage",
+      is_virtual ? ArgValue{placement.layers() / (parallel.pipeline * parallel.virtual_pipeline)}
+                 : ArgValue{});
+  edits.emplace_back("num_virtual_stages_per_pipeline_rank",
+                     is_virtual ? ArgValue{parallel.virtual_pipeline} : ArgValue{});
+  edits.emplace_back("decoder_first_pipeline_num_layers", ArgValue{});
+  edits.emplace_back("decoder_last_pipeline_num_layers",
+                     pipeline.uneven_last() > 0 ? ArgValue{pipeline.uneven_last()} : ArgValue{});
+  edits.emplace_back("pipeline_model_parallel_layout", ArgValue{});
+  return {};
+}
+
+bool has_numbered_layers(const TargetParts& parts) {
+  return std::any_of(parts.tensors.begin(), parts.tensors.end(), [](const DraftTensor& tensor) {
+    const std::optional<LayerName> layer = split_layer_name(tensor.desc.name);
+    return layer && layer->index && layer->stack.ends_with("decoder.layers");
+  });
+}
 
 void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel) {
   const bool has_experts = std::ranges::any_of(
@@ -291,6 +300,7 @@ Status add_state_from_hf(const ConvertRequest& request, const ModelTensors& mode
   ArgumentEdits edits;
   SW_TRY(fit_vocabulary(request, std::nullopt, parts, edits));
   add_vocabulary_argument(request, edits);
+  add_head_argument(parts, edits);
   SW_TRY(add_layout_arguments(request.parallel, parts));
   std::ranges::copy(parts.layout, std::back_inserter(edits));
   std::ranges::copy(parts.model_edits, std::back_inserter(edits));

@@ -11,6 +11,13 @@ namespace shardwright {
 /// their tensors are cut by 1, where the layout is told.
 void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel);
 
+/// The layout that Megatron's --use-checkpoint-args would take over, as arguments in
+/// TargetParts::layout. Errors: those of Placement::make.
+[[nodiscard]] Status add_layout_arguments(const ParallelConfig& parallel, TargetParts& parts);
+
+/// Whether layers of the main stack have numbers in their names.
+[[nodiscard]] bool has_numbered_layers(const TargetParts& parts);
+
 /// Completes a torch_dist target out of Megatron tensors: heights of vocabulary tensors, opaque
 /// entries, common state, markers and carried artifacts. `selected` is the source's catalog after
 /// selection.

@@ -22,6 +22,7 @@
 #include "format/dcp/dcp_target.h"
 #include "format/mimo/mimo_target.h"
 #include "format/nemo/nemo_names.h"
+#include "format/peft/source.h"
 #include "format/select.h"
 #include "format/targets.h"
 #include "layout/tower.h"
@@ -70,6 +71,14 @@ Status take_source(Drafting& drafting) {
 }
 
 Status make_drafts(Drafting& drafting) {
+  const bool keeps_names = drafting.traits().names == TargetNames::kStored;
+  if (is_peft(drafting.source()) && !keeps_names) return draft_peft_as_megatron(drafting);
+  if (drafting.request().adapter_names != AdapterNames::kDefault) {
+    return fail(Code::kUsage,
+                "{}: --adapter-names is about an adapter in PEFT's files, and this is a {} "
+                "checkpoint; leave it out",
+                drafting.request().input, drafting.source().location.format);
+  }
   switch (drafting.traits().names) {
     case TargetNames::kStored:
       return draft_stored(drafting.request(), drafting.source(), drafting.catalog, drafting.parts,

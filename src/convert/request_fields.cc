@@ -51,6 +51,9 @@ constexpr std::array kCopyWords = {Word{"collapse", TpReplicas::kCollapse},
 constexpr std::array kFormWords = {
     Word{"plain", WeightForm::kPlain}, Word{"fp8-block", WeightForm::kFp8Block},
     Word{"fp8-block-ue8m0", WeightForm::kFp8BlockUe8m0}, Word{"mxfp4", WeightForm::kMxfp4}};
+constexpr std::array kAdapterWords = {Word{"default", AdapterNames::kDefault},
+                                      Word{"bridge", AdapterNames::kBridge},
+                                      Word{"ms-swift", AdapterNames::kSwift}};
 constexpr std::array kNamingWords = {Word{"megatron", false}, Word{"tp_pp_ep", true}};
 
 // The fields in one list for both directions, so that none is written that is not read.
@@ -113,6 +116,7 @@ void visit_request(Fields& fields, Request& request) {
   fields.texts("exclude", request.exclude);
   fields.dtype("dtype", request.dtype);
   fields.word("quantise", request.quantise, kFormWords);
+  fields.word("adapter_names", request.adapter_names, kAdapterWords);
   fields.word("spec", request.spec, kSpecWords);
   fields.word("optimizer", request.optimizer, kOptimizerWords);
   fields.word("check_replicas", request.check_replicas, kCheckWords);

@@ -54,6 +54,7 @@ ConvertRequest full_request() {
   request.weights = {0.5, 0.25, 0.25};
   request.dtype = DType::kF16;
   request.quantise = WeightForm::kFp8BlockUe8m0;
+  request.adapter_names = AdapterNames::kSwift;
   request.max_shard_bytes = 10;
   request.shards = 11;
   request.include = {"a*"};
@@ -81,7 +82,7 @@ auto fields_of(const ConvertRequest& r) {
                  r.source_expert_tensor, r.source_tensor, r.replica, r.accept_loss),
       std::tuple(r.input, r.output, r.format, r.tp_replicas, r.data_ranks, r.world_size, r.spec,
                  r.mtp, r.mtp_from, r.adapter, r.averaged, r.weights, r.dtype, r.quantise,
-                 r.max_shard_bytes, r.shards, r.include, r.exclude),
+                 r.adapter_names, r.max_shard_bytes, r.shards, r.include, r.exclude),
       std::tuple(r.optimizer, r.check_replicas, r.names_all_coordinates,
                  r.make_vocab_size_divisible_by, r.extend_vocab, r.digests, r.sha256, r.sign,
                  r.overwrite, r.as),

@@ -11,10 +11,12 @@
 #include "diagnose/diagnose_mimo.h"
 #include "diagnose/diagnose_pickles.h"
 #include "diagnose/diagnose_replicas.h"
+#include "format/adapter_note.h"
 #include "format/formats.h"
 #include "format/fsdp_dtensor/fsdp_source.h"
 #include "format/mimo/source.h"
 #include "format/mlite/source.h"
+#include "format/peft/source.h"
 #include "format/refused_format.h"
 #include "format/targets.h"
 #include "layout/finding_rules.h"
@@ -165,6 +167,9 @@ void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
   if (!checkpoint.location.traits.is_hf_model)
     add_names(checkpoint.catalog, request.believed, diagnosis);
   add_sizes_seen(diagnosis);
+  if (adapter_note(checkpoint) && !is_peft(checkpoint)) {
+    diagnosis.evidence.push_back(phrase("adapter.of_run"));
+  }
   add_holes(checkpoint.catalog, diagnosis);
   if (is_of_components) add_components(checkpoint, diagnosis);
   if (is_fsdp(checkpoint)) add_stages(checkpoint, diagnosis);

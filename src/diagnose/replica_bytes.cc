@@ -11,11 +11,17 @@
 
 #include "base/fail.h"
 #include "format/legacy/legacy_file.h"
+#include "layout/model_head.h"
 #include "layout/shard_contents.h"
 #include "layout/shard_rule.h"
 
 namespace shardwright {
 namespace {
+
+RankFile rank_file_of(const NumberedFolder& folder, std::string_view data, std::int64_t number) {
+  const std::string inner = folder.name + "/" + folder.file;
+  return {folder.name, data.empty() ? inner : std::string(data) + "/" + inner, number};
+}
 
 struct OpenRank {
   std::string folder;
@@ -61,6 +67,21 @@ Result<ReplicaVerdict> compare_bytes(const OpenRank& a, const LegacyTensor& left
   return verdict;
 }
 
+TensorDesc desc_of(const LegacyTensor& tensor) {
+  return {tensor.name, tensor.place.dtype, tensor.place.shape};
+}
+
+// The embedding lies in the first folder, that of the first stage.
+Result<OutputHeads> heads_by(const Directory& directory, const NumberedFolder& folder,
+                             std::string_view data) {
+  const OpenRank rank = SW_TRY(open_rank(directory, rank_file_of(folder, data, 0)));
+  std::vector<TensorDesc> tensors;
+  for (const LegacyModel& model : rank.contents.models) {
+    for (const LegacyTensor& tensor : model.tensors) tensors.push_back(desc_of(tensor));
+  }
+  return OutputHeads(tensors);
+}
+
 enum class Expectation : std::uint8_t { kEqual, kOwn, kUnknown };
 
 // What Megatron replicates along tp, whatever the model; of other names it cannot be said.
@@ -72,17 +93,19 @@ bool is_replicated_along_tp(std::string_view name) {
 }
 
 // Whether ranks along an axis should hold a tensor alike. Experts are another rank's along both.
-Expectation expectation(const LegacyTensor& tensor, std::string_view axis) {
+Expectation expectation(const LegacyTensor& tensor, std::string_view axis,
+                        const OutputHeads& heads) {
   if (is_expert_tensor(tensor.name)) return Expectation::kUnknown;
   if (axis == "ep" || is_replicated_along_tp(tensor.name)) return Expectation::kEqual;
+  if (heads.has(desc_of(tensor))) return Expectation::kEqual;
   const ShardRule rule = shard_rule(tensor.name, tensor.place.shape.size(), false);
   return rule.axis < 0 ? Expectation::kUnknown : Expectation::kOwn;
 }
 
 class AxisComparison {
  public:
-  AxisComparison(std::string_view axis, const TowerSizes& towers)
-      : axis_(axis), towers_(axis == "tp" ? towers : TowerSizes()) {}
+  AxisComparison(std::string_view axis, const TowerSizes& towers, const OutputHeads& heads)
+      : axis_(axis), towers_(axis == "tp" ? towers : TowerSizes()), heads_(heads) {}
 
   // The first of the ranks with each of the others, and each rank's shard of a tower with the one
   // that it repeats.
@@ -158,7 +181,7 @@ class AxisComparison {
 
   Status compare_one(const OpenRank& a, const LegacyTensor& tensor, const OpenRank& b,
                      const LegacyTensor& twin, std::map<std::string, std::size_t>& alike) {
-    const Expectation expected = expectation(tensor, axis_);
+    const Expectation expected = expectation(tensor, axis_, heads_);
     // Vectors are alike by chance: biases start as zeros.
     const bool may_repeat =
         tensor.place.shape.size() >= 2 && tensor.place.shape == twin.place.shape;
@@ -184,6 +207,7 @@ class AxisComparison {
 
   std::string_view axis_;
   TowerSizes towers_;
+  const OutputHeads& heads_;
 };
 
 // Folders that differ in one number only, as groups.
@@ -201,9 +225,7 @@ std::vector<std::vector<RankFile>> groups_along(std::span<const NumberedFolder> 
     if (group.size() < 2) continue;
     auto& ranks = files.emplace_back();
     for (const NumberedFolder* folder : group) {
-      const std::string inner = folder->name + "/" + folder->file;
-      ranks.push_back({folder->name, data.empty() ? inner : std::string(data) + "/" + inner,
-                       folder->numbers[place]});
+      ranks.push_back(rank_file_of(*folder, data, folder->numbers[place]));
     }
     std::ranges::sort(ranks, {}, &RankFile::number);
   }
@@ -229,11 +251,13 @@ Result<RankComparison> compare_ranks(const Directory& directory,
                                      std::span<const NumberedFolder> folders,
                                      const RankLayout& layout) {
   RankComparison all;
+  if (folders.empty()) return all;
+  const OutputHeads heads = SW_TRY(heads_by(directory, folders.front(), layout.data));
   std::set<std::string> told;
   for (const std::string_view axis : {"ep", "tp"}) {
     const auto place = std::ranges::find(layout.coordinates, axis);
     if (place == layout.coordinates.end()) continue;
-    AxisComparison check(axis, layout.towers);
+    AxisComparison check(axis, layout.towers, heads);
     const auto at = static_cast<std::size_t>(place - layout.coordinates.begin());
     for (const auto& ranks : groups_along(folders, at, layout.data)) {
       SW_TRY(check.compare(directory, ranks));

@@ -2,6 +2,7 @@
 #include "format/config_edits.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -72,6 +73,60 @@ void set_vocabulary(Json& object, const std::string& path, std::int64_t rows,
     if (inner == object.end() || !inner->is_object()) continue;
     set_vocabulary(*inner, fmt::format("{}{}.", path, part), rows, notes);
   }
+}
+
+// The class that has such a head, where the config names a language model.
+void set_head_class(Json& document, const ConfigHead& head, std::vector<std::string>& notes) {
+  const auto names = document.find("architectures");
+  if (names == document.end() || !names->is_array() || names->empty()) return;
+  Json& name = names->front();
+  if (!name.is_string()) return;
+  const std::string said = name.get<std::string>();
+  constexpr std::array<std::string_view, 3> kLanguage = {"ForCausalLM", "LMHeadModel",
+                                                         "ForConditionalGeneration"};
+  for (const std::string_view end : kLanguage) {
+    if (!said.ends_with(end)) continue;
+    // Only heads of tokens have a bias.
+    const std::string_view kind =
+        head.has_bias ? "ForTokenClassification" : "ForSequenceClassification";
+    // Language models of families that have vision-language models too (qwen3_5_text).
+    const auto type = document.find("model_type");
+    const bool is_text = !head.has_bias && type != document.end() && type->is_string() &&
+                         type->get_ref<const std::string&>().ends_with("_text");
+    name = said.substr(0, said.size() - end.size()) + (is_text ? "Text" : "") + std::string(kind);
+    notes.push_back(
+        fmt::format("config.json: architecture {} becomes {}: {} is no language "
+                    "model's head",
+                    said, name.get<std::string>(), head.name));
+    return;
+  }
+}
+
+// transformers counts two labels where nothing tells.
+void set_labels(Json& document, const ConfigHead& head, std::vector<std::string>& notes) {
+  constexpr std::int64_t kDefaultLabels = 2;
+  constexpr std::int64_t kMostLabels = 100000;
+  const auto listed = document.find("id2label");
+  const auto stated = document.find("num_labels");
+  std::int64_t labels = kDefaultLabels;
+  if (listed != document.end() && listed->is_object()) {
+    labels = static_cast<std::int64_t>(listed->size());
+  } else if (stated != document.end() && stated->is_number_integer()) {
+    labels = stated->get<std::int64_t>();
+  }
+  if (labels == head.rows || head.rows > kMostLabels) return;
+  Json names = Json::object();
+  Json numbers = Json::object();
+  for (std::int64_t i = 0; i < head.rows; ++i) {
+    names[std::to_string(i)] = fmt::format("LABEL_{}", i);
+    numbers[fmt::format("LABEL_{}", i)] = i;
+  }
+  document["id2label"] = std::move(names);
+  document["label2id"] = std::move(numbers);
+  document.erase("num_labels");
+  notes.push_back(fmt::format("config.json: id2label has {} now: {} has so many rows",
+                              head.rows == 1 ? "one label" : fmt::format("{} labels", head.rows),
+                              head.name));
 }
 
 // `bfloat16`, also with torch's name before it.
@@ -163,6 +218,10 @@ Result<std::string> edited_config(std::string_view config, const ConfigEdits& ed
     }
   }
   if (edits.vocabulary) set_vocabulary(document, "", *edits.vocabulary, notes);
+  if (edits.head) {
+    set_head_class(document, *edits.head, notes);
+    set_labels(document, *edits.head, notes);
+  }
   if (edits.dtype) DtypeEdit(*edits.dtype, edits.scope, notes).apply(document);
   return notes.size() > told ? document.dump(2) + "\n" : std::string();
 }

@@ -23,6 +23,13 @@ enum class DtypeScope : std::uint8_t {
   kAll,   ///< and all parts; told at the top where nothing said it
 };
 
+/// The head of a reward, value or classification model that is written.
+struct ConfigHead {
+  std::string name;  ///< of its weight
+  std::int64_t rows = 0;
+  bool has_bias = false;
+};
+
 /// What of a config.json is no longer so.
 struct ConfigEdits {
   std::optional<DType> dtype;  ///< that the weights have
@@ -33,6 +40,7 @@ struct ConfigEdits {
   /// The quantization_config that becomes true, as JSON; empty: none.
   std::string quantisation = {};
   std::string expert_dtype = {};  ///< of DeepSeek-V4's experts; empty: as it is
+  std::optional<ConfigHead> head = std::nullopt;
 };
 
 /// config.json with these edits: only these fields are changed, wherever the config spells them,

@@ -20,6 +20,7 @@
 #include "format/mimo/source.h"
 #include "format/mlite/source.h"
 #include "format/nemo/source.h"
+#include "format/peft/source.h"
 #include "format/safetensors/source.h"
 #include "format/torch_dist/source.h"
 #include "format/torch_files/source.h"
@@ -28,7 +29,7 @@
 namespace shardwright {
 
 std::span<const SourceFormat* const> source_formats() {
-  static const std::array<const SourceFormat*, 18> formats = {
+  static const std::array<const SourceFormat*, 19> formats = {
       &torch_dist_source(),
       &fsdp_dtensor_source(),
       &zarr_source(),
@@ -47,6 +48,7 @@ std::span<const SourceFormat* const> source_formats() {
       &mlite_source(),
       &safetensors_source(),
       &hf_dcp_source(),
+      &peft_source(),
   };
   return formats;
 }

@@ -41,7 +41,7 @@ std::vector<Row> inventory() {
       {"mlite", {"training_state_rank_00000.pt"}},
       {"cornstarch", {"vision/module/pytorch_model-stage-00001-shard-00001.bin"}},
       {"cornstarch", {"module/a.bin", "projector/b.bin"}},
-      {"peft", {"adapter_config.json", "adapter_model.safetensors"}},
+      {"peft", {"adapter_config.json", "adapter_model.bin"}},
       {"gradients", {"mp_rank_00.pth", "mp_rank_01.pth"}},
       {"legacy_rank", {"model_optim_rng.pt", "distrib_optim.pt"}},
       {"optimizer", {"distrib_optim.pt"}},

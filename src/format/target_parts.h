@@ -48,6 +48,7 @@ struct TargetParts {
   ComponentLayout components;          ///< of a MIMO target
   std::vector<ComponentRoute> routes;  ///< of its family
   bool has_component_states = false;   ///< its optimizer is shared out by components already
+  bool is_adapter = false;             ///< of an HF target: PEFT's files, not a model's
   std::string folder;  ///< of the data within the output, with a trailing slash; may be empty
 };
 

@@ -53,6 +53,8 @@ void append_shards(std::string_view module, const Dims& counts, std::set<std::st
 
 bool has_extra_state(std::string_view module, ModuleSpec spec) {
   if (is_in_foreign_tower(module)) return false;
+  // Megatron-Bridge leaves out those of adapters.
+  if (module.find(".adapter.") != std::string_view::npos) return false;
   const std::string_view leaf = module.substr(module.rfind('.') + 1);
   if (leaf == "linear_1" || leaf == "linear_2") return false;  // of a projector that is HF's own
   if (leaf.starts_with("linear_") || leaf == "eh_proj") return true;

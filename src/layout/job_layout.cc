@@ -165,8 +165,7 @@ Result<std::int64_t> JobLayout::expert_rank_of(std::string_view name) const {
 Result<JobShards> JobLayout::place(const TensorDesc& tensor) const {
   const auto layer = split_layer_name(tensor.name);
   const bool stacked = layer && !layer->index && !tensor.shape.empty();
-  // Whether a first linear is gated decides where it is cut, not whether.
-  const ShardRule rule = shard_rule(tensor.name, tensor.shape.size() - (stacked ? 1 : 0), false);
+  const ShardRule rule = placement_.rule_of(tensor, stacked);
   JobShards shards;
   shards.is_expert = rule.is_expert;
   shards.is_replicated = rule.axis < 0;

@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 
+#include "layout/model_head.h"
 #include "layout/state_name.h"
 #include "layout/wrapped_name.h"
 
@@ -89,8 +90,10 @@ bool is_behind_layers(std::string_view name) {
   constexpr std::array<std::string_view, 6> kOwnEnds = {
       "encoder.final_", "lm_head.", "pooler.", "binary_head.", "head.head.", "head.modulation"};
   const std::string_view own = unwrapped(of_model(name));
+  constexpr std::string_view kLanguage = "language_model.";
   return name.find("output_layer.") != std::string_view::npos ||
-         name.find("decoder.final_") != std::string_view::npos ||
+         name.find("decoder.final_") != std::string_view::npos || is_in_head(own) ||
+         (own.starts_with(kLanguage) && is_in_head(own.substr(kLanguage.size()))) ||
          std::ranges::any_of(kOwnEnds, [&](std::string_view end) { return own.starts_with(end); });
 }
 

@@ -45,7 +45,7 @@ inline constexpr std::string_view kGlobalAttention = "self_attention_global";
 [[nodiscard]] bool is_in_foreign_tower(std::string_view name);
 
 /// Whether that is what follows the layers on the last pipeline stage: their norm, an output layer,
-/// and the heads of BERT.
+/// the heads of BERT, and those of reward, value and classification models.
 [[nodiscard]] bool is_behind_layers(std::string_view name);
 
 /// Whether that is a tensor of a layer for multi-token prediction (`mtp.layers.N.`), or its state.

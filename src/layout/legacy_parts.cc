@@ -101,7 +101,8 @@ class Splitter {
     }
     CanonicalName canonical =
         canonical_from_legacy(tensor.name, stage_.first_layer, modules_.plain_norms);
-    if (stage_.output_is_embedding && ends_with(canonical.name, "output_layer.weight")) {
+    if (stage_.output_is_embedding && ends_with(canonical.name, "output_layer.weight") &&
+        !stage_.heads.has(tensor)) {
       const std::size_t at = canonical.name.rfind("output_layer.weight");
       canonical.name.replace(at, std::string::npos, "embedding.word_embeddings.weight");
     }
@@ -134,7 +135,7 @@ class Splitter {
 
   [[nodiscard]] Share share_of(const TensorDesc& tensor, std::string_view canonical,
                                int axes) const {
-    const ShardRule rule = shard_rule(canonical, axes, false);
+    const ShardRule rule = stage_.heads.settled(shard_rule(canonical, axes, false), tensor);
     if (rule.is_expert) {
       return {rule.axis, stage_.config.expert_tensor, stage_.rank.expert_tensor};
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "layout/legacy_names.h"
+#include "layout/model_head.h"
 #include "layout/rank_folder.h"
 #include "layout/tower.h"
 #include "shardwright/parallel.h"
@@ -33,6 +34,7 @@ struct LegacyStage {
   std::int64_t heads_per_rank = 0;  ///< for the older orders, which have no groups
   /// Towers with tensor sizes of their own: rank t holds shard t mod E of E.
   TowerSizes towers = {};
+  OutputHeads heads = {};  ///< by the rows of a rank's embedding
 };
 
 /// A piece of a rank's tensor and where it belongs.

@@ -8,6 +8,7 @@
 
 #include "layout/latent_fusion.h"
 #include "layout/layer_name.h"
+#include "layout/model_head.h"
 #include "layout/pipeline_split.h"
 #include "layout/shard_rule.h"
 #include "layout/tower.h"
@@ -48,6 +49,7 @@ class Sharder {
         config_(config),
         stage_(stage),
         modules_(modules),
+        heads_(canonical),
         fusion_(modules.fused_latent ? canonical : std::span<const TensorDesc>()) {
     for (const TensorDesc& tensor : canonical) {
       if (tensor.name.ends_with("linear_fc2.weight") && !tensor.shape.empty()) {
@@ -87,7 +89,8 @@ class Sharder {
 
   void add(std::size_t index, std::string_view name) {
     const TensorDesc& tensor = canonical_[index];
-    ShardRule rule = shard_rule(name, tensor.shape.size(), is_gated_mlp(tensor));
+    ShardRule rule =
+        heads_.settled(shard_rule(name, tensor.shape.size(), is_gated_mlp(tensor)), tensor);
     if (const auto fused = fusion_.place_of(name)) {
       if (fused->is_cut) rule.axis = 0;
       add_runs(index, {fused->name, fused->order}, rule, std::nullopt);
@@ -151,6 +154,7 @@ class Sharder {
   const ParallelConfig& config_;
   const StageContents& stage_;
   const LegacyModules& modules_;
+  OutputHeads heads_;
   LatentFusion fusion_;
   std::unordered_map<std::string, std::int64_t> fc2_columns_;
   std::unordered_map<std::string, std::size_t> by_name_;

@@ -59,6 +59,7 @@ Result<Placement> Placement::make(std::span<const TensorDesc> tensors,
   SW_TRY(check_piece_count(tensors));
   Placement placement;
   placement.config_ = config;
+  placement.heads_ = OutputHeads(tensors);
   placement.stage_width_ = std::lcm(config.tensor, config.expert * config.expert_tensor);
   for (const TensorDesc& tensor : tensors) {
     const std::optional<LayerName> layer = split_layer_name(tensor.name);
@@ -96,7 +97,8 @@ bool Placement::is_gated_mlp(const TensorDesc& tensor) const {
 }
 
 ShardRule Placement::rule_of(const TensorDesc& tensor, bool stacked) const {
-  return shard_rule(tensor.name, tensor.shape.size() - (stacked ? 1 : 0), is_gated_mlp(tensor));
+  const int axes = tensor.shape.size() - (stacked ? 1 : 0);
+  return heads_.settled(shard_rule(tensor.name, axes, is_gated_mlp(tensor)), tensor);
 }
 
 std::int64_t Placement::copies_of(const TensorDesc& tensor) const {

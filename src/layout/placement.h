@@ -6,6 +6,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "layout/model_head.h"
 #include "layout/owned_chunks.h"
 #include "layout/pipeline_split.h"
 #include "layout/shard_rule.h"
@@ -30,6 +31,8 @@ class Placement {
   /// by ranks of their own; those of what ETP does not cut count only where ETP is TP, so that a
   /// tensor rank is one of each expert.
   [[nodiscard]] std::int64_t copies_of(const TensorDesc& tensor) const;
+  /// How a tensor is cut; `stacked`: its first axis counts layers.
+  [[nodiscard]] ShardRule rule_of(const TensorDesc& tensor, bool stacked) const;
   /// The rank that writes an object (extra state, RNG) named like a tensor's module.
   [[nodiscard]] std::int64_t rank_of_object(std::string_view name) const;
 
@@ -40,9 +43,9 @@ class Placement {
  private:
   [[nodiscard]] std::int64_t stage_of(std::string_view name, std::int64_t layer) const;
   [[nodiscard]] bool is_gated_mlp(const TensorDesc& tensor) const;
-  [[nodiscard]] ShardRule rule_of(const TensorDesc& tensor, bool stacked) const;
 
   ParallelConfig config_;
+  OutputHeads heads_;
   PipelineSplit pipeline_;
   std::int64_t layers_ = 0;
   std::int64_t stage_width_ = 1;                               // ranks of one pipeline stage

@@ -24,6 +24,7 @@ constexpr std::array kRows = {
     Row{"word_embeddings.weight", Cut::kFirst},
     Row{"output_layer.weight", Cut::kFirst},
     Row{"output_layer.bias", Cut::kFirst},
+    Row{"rm_head.weight", Cut::kLast},  // NeMo-Aligner's
     Row{"linear_qkv.weight", Cut::kFirst},
     Row{"linear_qkv.bias", Cut::kFirst},
     Row{"linear_proj.weight", Cut::kLast},

@@ -115,6 +115,9 @@ constexpr std::array kChineseTexts = {
     Text{"L46",
          "{count} 个张量的一部分为加载它们的 rank 再存了一份，例如 {name}（Megatron-LM PR 4628 与 "
          "5556，未合并）。原版 Megatron-Core 加载 {tensor}，不会查看这些副本。"},
+    Text{"adapter.of_run",
+         "Megatron 训练的低秩 adapter：shardwright convert --to hf --hf-config BASE 把它们变成 "
+         "PEFT 的文件"},
     Text{"args.pp_ep", "args 记录 PP={pp}、EP={ep}"},
     Text{"args.writer", "args 来自 {writer}"},
     Text{"bytes_compared", "为比较副本读取了 {bytes} 字节的张量数据"},
@@ -140,6 +143,8 @@ constexpr std::array kChineseTexts = {
     Text{"format.names_only", "仅从文件名判断，文件内容不能证实"},
     Text{"format.nemo1", "NeMo 1 的权重"},
     Text{"format.nemo2", "torch_dist，使用 NeMo 2 的命名，旁有其 context"},
+    Text{"format.peft",
+         "PEFT 文件中的 adapter，不含基座模型；shardwright merge-adapter 把它并入基座"},
     Text{"format.safetensors",
          "带有 Megatron 命名的 safetensors 文件：--to safetensors 由其 checkpoint 写出"},
     Text{"format.torch_dist", "metadata.json 标明 torch_dist：布局在元数据中，不在文件名中"},

@@ -129,6 +129,10 @@ inline constexpr std::array kEnglishTexts = {
          "{name} "
          "(Megatron-LM PRs 4628 and 5556, not merged). Stock Megatron-Core loads {tensor} and does "
          "not look at them."},
+    Text{
+        "adapter.of_run",
+        "low-rank adapters of a Megatron run: 'shardwright convert --to hf --hf-config BASE' makes "
+        "PEFT's files of them"},
     Text{"args.pp_ep", "args record PP={pp} and EP={ep}"},
     Text{"args.writer", "args are those of {writer}"},
     Text{"bytes_compared", "{bytes} bytes of tensors were read to compare replicas"},
@@ -161,6 +165,9 @@ inline constexpr std::array kEnglishTexts = {
     Text{"format.names_only", "only the names of files say so; what is in them does not"},
     Text{"format.nemo1", "weights of NeMo 1"},
     Text{"format.nemo2", "torch_dist with NeMo 2's names, beside its context"},
+    Text{"format.peft",
+         "an adapter in PEFT's files, without its base model, to which 'shardwright merge-adapter' "
+         "adds it"},
     Text{
         "format.safetensors",
         "safetensors files with Megatron's names: what --to safetensors writes of its checkpoints"},

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <array>
 
+#include "layout/model_head.h"
 #include "layout/wrapped_name.h"
 
 namespace shardwright {
 
 std::string_view tower_of(std::string_view name) {
   // A model inside a wrapper has one size for all of it.
-  if (unwrapped(name) != name) return {};
+  if (unwrapped(name) != name || is_in_head(name)) return {};
   constexpr std::array<std::string_view, 5> kLanguage = {"language_model", "decoder", "embedding",
                                                          "output_layer", "mtp"};
   const std::string_view first = name.substr(0, name.find('.'));

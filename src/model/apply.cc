@@ -10,8 +10,10 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "model/adapter_rules.h"
 #include "model/assemble.h"
 #include "model/coverage.h"
+#include "model/head_rules.h"
 #include "model/instances.h"
 #include "model/kept_alike.h"
 #include "model/nearest.h"
@@ -216,11 +218,27 @@ std::vector<std::string> names_outside(std::span<const TensorDesc> tensors, cons
   return names;
 }
 
+// Adapters may stand alone or beside the weights that they belong to.
+Result<Mapping> mapping_with_adapters(const Mapping& family, const ModelSizes& sizes,
+                                      std::span<const TensorDesc> canonical) {
+  const auto ranks = sizes.find(kAdapterTensor);
+  Mapping made = SW_TRY(
+      adapter_mapping(family, adapter_form(canonical), ranks == sizes.end() ? 1 : ranks->second));
+  if (std::ranges::all_of(canonical, is_adapter_name, &TensorDesc::name)) return made;
+  std::ranges::copy(family.items, std::back_inserter(made.items));
+  std::ranges::copy(family.copies, std::back_inserter(made.copies));
+  made.alike = family.alike;
+  made.ignore = family.ignore;
+  return made;
+}
+
 }  // namespace
 
-Result<Correspondence> map_from_hf(const Mapping& mapping, const ModelSizes& sizes,
+Result<Correspondence> map_from_hf(const Mapping& family, const ModelSizes& sizes,
                                    std::span<const TensorDesc> hf, const FromHfOptions& options) {
   const TensorIndex index = SW_TRY(TensorIndex::make(hf));
+  const std::optional<Mapping> headed = SW_TRY(with_head_of_hf(family, index));
+  const Mapping& mapping = headed ? *headed : family;
   const ModelSizes actual = SW_TRY(observe_sizes(mapping, sizes, Side::kHf, index));
   HfClaims claims = SW_TRY(claim_hf(mapping, actual, index));
   const std::vector<std::string> unmatched = names_outside(hf, [&](const std::string& name) {
@@ -253,14 +271,22 @@ Result<Correspondence> map_from_hf(const Mapping& mapping, const ModelSizes& siz
   return result;
 }
 
-Result<Correspondence> map_from_megatron(const Mapping& mapping, const ModelSizes& sizes,
+Result<Correspondence> map_from_megatron(const Mapping& family, const ModelSizes& sizes,
                                          std::span<const TensorDesc> canonical,
-                                         const HfWanted* wanted) {
+                                         const HfWanted* wanted,
+                                         const FromMegatronOptions& options) {
   const TensorIndex index = SW_TRY(TensorIndex::make(canonical));
   std::optional<TensorIndex> wanted_index;
   if (wanted != nullptr) wanted_index = SW_TRY(TensorIndex::make(wanted->tensors));
   const TensorIndex* wish = wanted_index ? &*wanted_index : nullptr;
-  const ModelSizes actual = SW_TRY(observe_sizes(mapping, sizes, Side::kMegatron, index));
+  const std::optional<std::int64_t> rank = SW_TRY(adapter_rank(canonical));
+  const std::optional<Mapping> other =
+      rank ? std::optional(SW_TRY(mapping_with_adapters(family, sizes, canonical)))
+           : SW_TRY(with_head_of_megatron(family, index, wish, options.head));
+  const Mapping& mapping = other ? *other : family;
+  ModelSizes known = sizes;
+  if (rank) known.insert_or_assign(std::string(kAdapterRank), *rank);
+  const ModelSizes actual = SW_TRY(observe_sizes(mapping, known, Side::kMegatron, index));
   const Selection selection =
       SW_TRY((Selector(mapping, actual, Side::kMegatron, index, wish).select()));
   const std::vector<CopyInstance> instances = SW_TRY(copy_instances(mapping, actual));

@@ -21,6 +21,7 @@ struct FromHfOptions {
 
 /// Which Megatron tensors an HF checkpoint makes. Every HF tensor is matched by exactly one rule,
 /// is a copy, or is on the mapping's ignore list; the blocks take every element exactly once.
+/// Heads of rewards, values and classes are matched in every family (with_head_of_hf).
 /// Megatron's vocabulary has the rows of HF. Errors: kUnmatchedSource and kUnmatchedTarget with all
 /// names, kShapeMismatch, kDtypeUnsupported (parts of one tensor with different dtypes), and those
 /// of SizeExpr::evaluate.
@@ -33,6 +34,11 @@ struct HfWanted {
   std::span<const TensorDesc> tensors;
 };
 
+/// What else is known of the HF model that is made.
+struct FromMegatronOptions {
+  std::string head;  ///< the module that its class has for rewards or classes; empty: `score`
+};
+
 /// Which HF tensors a Megatron checkpoint makes. `canonical` has one tensor per layer under
 /// `torch_dist` names; Correspondence::megatron repeats the names as given, aliases included, and
 /// has no tensor that is not in `canonical`. Vocabulary tensors are cut to sizes["vocab"] rows.
@@ -42,6 +48,7 @@ struct HfWanted {
 [[nodiscard]] Result<Correspondence> map_from_megatron(const Mapping& mapping,
                                                        const ModelSizes& sizes,
                                                        std::span<const TensorDesc> canonical,
-                                                       const HfWanted* wanted = nullptr);
+                                                       const HfWanted* wanted = nullptr,
+                                                       const FromMegatronOptions& options = {});
 
 }  // namespace shardwright

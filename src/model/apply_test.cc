@@ -375,6 +375,8 @@ TEST(MapFromMegatron, CutsPaddedVocabularyRows) {
   std::vector<TensorDesc> kept = megatron_of(*back);
   EXPECT_EQ(find(kept, "output_layer.weight")->shape, (Dims{16, 6}));
 
+  // With half as many as the embedding it would be a head for rewards or classes.
+  find(megatron, "embedding.word_embeddings.weight")->shape[0] = 7;
   find(megatron, "output_layer.weight")->shape[0] = 6;
   const auto fewer = map_from_megatron(shipped("llama"), model.sizes(), megatron);
   ASSERT_FALSE(fewer);

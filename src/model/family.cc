@@ -2,11 +2,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "base/fail.h"
 #include "model/apply.h"
 #include "model/config.h"
+#include "model/head_rules.h"
 #include "model/nearest.h"
 
 namespace shardwright {
@@ -24,10 +26,34 @@ bool lists(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+// By its own name, or as the language model that has the same layers beneath another head. One word
+// may name a language model and a vision-language model (Qwen3_5), which model_type tells apart.
+bool has_architecture(const Mapping& mapping, std::string_view architecture,
+                      std::string_view model_type) {
+  if (lists(mapping.architectures, architecture)) return true;
+  std::string stem = headless_stem(architecture);
+  if (stem.empty() || (!model_type.empty() && !lists(mapping.model_types, model_type))) {
+    return false;
+  }
+  constexpr std::array<std::string_view, 4> kLanguage = {"ForCausalLM", "LMHeadModel",
+                                                         "ForConditionalGeneration", "TextModel"};
+  const auto has_stem = [&] {
+    return std::ranges::any_of(kLanguage, [&](std::string_view end) {
+      return lists(mapping.architectures, stem + std::string(end));
+    });
+  };
+  if (has_stem()) return true;
+  // Only the classes with heads say that a part of a vision-language model is its language model.
+  constexpr std::string_view kText = "Text";
+  if (!stem.ends_with(kText)) return false;
+  stem.resize(stem.size() - kText.size());
+  return has_stem();
+}
+
 bool is_named(const Mapping& mapping, const HfConfig& config) {
   if (config.architectures.empty()) return lists(mapping.model_types, config.model_type);
   return std::ranges::any_of(config.architectures, [&](const std::string& architecture) {
-    return lists(mapping.architectures, architecture);
+    return has_architecture(mapping, architecture, config.model_type);
   });
 }
 

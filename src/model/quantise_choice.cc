@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/glob.h"
 #include "codec/json_text.h"
+#include "layout/model_head.h"
 #include "model/quantisation_config.h"
 
 namespace shardwright {
@@ -61,7 +62,8 @@ bool is_linear_of_layer(const TensorDesc& desc) {
   const auto stands_in = [&](std::string_view part) {
     return module.find(part) != std::string_view::npos;
   };
-  return has_number(name) && std::ranges::find(kLeftModules, last) == kLeftModules.end() &&
+  return has_number(name) && !has_head_name(name) &&
+         std::ranges::find(kLeftModules, last) == kLeftModules.end() &&
          std::ranges::none_of(kLeftParts, stands_in);
 }
 

@@ -7,6 +7,7 @@
 #include "canonical/canonical_model.h"
 #include "dcp/torch_items.h"
 #include "dcp/torch_obstacles.h"
+#include "format/adapter_note.h"
 #include "format/lone_file.h"
 #include "format/nothing_stored.h"
 #include "format/pickle_files.h"
@@ -203,6 +204,7 @@ class Verification {
   // What a loader would run. Nothing was run here.
   void check_pickles() {
     for (const std::string& note : checkpoint_.notes) report_.notes.push_back(note);
+    if (auto note = adapter_note(checkpoint_)) report_.notes.push_back(*std::move(note));
     for (const PickleReport& pickle : audit_pickles(checkpoint_)) {
       for (const Error& error : pickle.errors()) add_finding(report_, error);
       if (const std::string warning = pickle.warning(); !warning.empty()) {

@@ -10,6 +10,7 @@
 #include "compare/source_losses.h"
 #include "dcp/named_replicas.h"
 #include "dcp/torch_items.h"
+#include "format/adapter_note.h"
 #include "format/mlite/mlite_source.h"
 #include "format/mlite/source.h"
 #include "format/nothing_stored.h"
@@ -41,6 +42,7 @@ class Maker {
   }
 
   Result<View> make() {
+    if (auto note = adapter_note(view_.checkpoint)) view_.notes.push_back(*std::move(note));
     SW_TRY(check_something_stored(catalog(), view_.checkpoint.location.path));
     SW_TRY(take_given_replica());
     SW_TRY(check_losses());

@@ -66,6 +66,7 @@ Result<LegacyRanks> LegacyRanks::read(Checkpoint& checkpoint, Defects& defects) 
   SW_TRY(ranks.check_places(evidence, defects));
   SW_TRY(ranks.find_towers(checkpoint));
   ranks.count_layers();
+  ranks.find_heads();
   ranks.experts_ = ranks.count_experts();
   return ranks;
 }
@@ -77,6 +78,7 @@ LegacyRanks LegacyRanks::of(std::vector<LegacyRankFile> files, LegacyAxes axes,
   ranks.axes_ = std::move(axes);
   ranks.towers_ = std::move(towers);
   ranks.count_layers();
+  ranks.find_heads();
   ranks.experts_ = ranks.count_experts();
   return ranks;
 }
@@ -193,6 +195,19 @@ void LegacyRanks::count_layers() {
   }
 }
 
+// The embedding lies in the first stage's files, an output layer in the last one's.
+void LegacyRanks::find_heads() {
+  std::vector<TensorDesc> tensors;
+  for (const LegacyRankFile& file : files_) {
+    for (const LegacyModel& model : file.contents.models) {
+      for (TensorDesc& tensor : descs_of(model)) {
+        if (tensor.name.ends_with("word_embeddings.weight")) tensors.push_back(std::move(tensor));
+      }
+    }
+  }
+  heads_ = OutputHeads(tensors);
+}
+
 // As a router's rows tell, else as the run said.
 std::int64_t LegacyRanks::count_experts() const {
   for (const LegacyRankFile& file : files_) {
@@ -217,6 +232,7 @@ Result<LegacyStage> LegacyRanks::stage_of(std::size_t index, std::size_t v) cons
                 experts_, axes_.config.expert);
   }
   for (const SettledTower& tower : towers_) stage.towers.emplace(tower.tower, tower.size);
+  stage.heads = heads_;
   stage.experts_per_rank = experts_ / axes_.config.expert;
   const auto untied = file.arguments.find("untie_embeddings_and_output_weights");
   stage.output_is_embedding = axes_.config.pipeline > 1 && untied != file.arguments.end() &&

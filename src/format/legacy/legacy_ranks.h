@@ -57,11 +57,13 @@ class LegacyRanks {
   [[nodiscard]] LegacyAxesEvidence evidence(const Catalog& catalog) const;
   [[nodiscard]] Status find_towers(Checkpoint& checkpoint);
   void count_layers();
+  void find_heads();
   [[nodiscard]] std::int64_t count_experts() const;
 
   std::vector<LegacyRankFile> files_;
   LegacyAxes axes_;
   std::vector<SettledTower> towers_;
+  OutputHeads heads_;
   std::int64_t experts_ = 0;  // of the whole model
   bool know_their_ranks_ = true;
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> first_layers_;

@@ -16,6 +16,7 @@
 #include "layout/layer_name.h"
 #include "layout/legacy_grid.h"
 #include "layout/legacy_shards.h"
+#include "layout/model_head.h"
 #include "layout/module_order.h"
 #include "layout/placement.h"
 #include "layout/state_name.h"
@@ -36,8 +37,11 @@ std::string module_of(std::string_view name) {
 // parameters, as torch orders them.
 class ExtraStates {
  public:
-  ExtraStates(const std::vector<LegacyShard>& shards, bool is_local, bool final_norm_has_state)
-      : is_local_(is_local), final_norm_has_state_(final_norm_has_state) {
+  ExtraStates(const std::vector<LegacyShard>& shards, bool is_local, bool final_norm_has_state,
+              bool output_is_head)
+      : is_local_(is_local),
+        final_norm_has_state_(final_norm_has_state),
+        output_is_head_(output_is_head) {
     for (std::size_t i = 0; i < shards.size(); ++i) {
       const std::string module = module_of(shards[i].desc.name);
       first_.emplace(module, i);
@@ -63,8 +67,9 @@ class ExtraStates {
     if (last_.at(module) != i) return;
     using Kind = LegacyEntry::Kind;
     // Linears that are Megatron's own whatever the others are: a head, and what RADIO begins with.
-    if (module == "output_layer" || module.ends_with(".output_layer") ||
-        module.ends_with("vision_model.embedder") ||
+    const bool is_output = module == "output_layer" || module.ends_with(".output_layer");
+    if (output_is_head_ && is_output) return;
+    if (is_output || module.ends_with("vision_model.embedder") ||
         module.ends_with("vision_model.video_embedder")) {
       dict.push_back({module + "._extra_state", Kind::kNone, DType::kU8, {}});
       return;
@@ -85,6 +90,7 @@ class ExtraStates {
  private:
   bool is_local_;
   bool final_norm_has_state_;
+  bool output_is_head_;  // a plain linear of torch's
   std::unordered_map<std::string, std::size_t> first_;
   std::unordered_map<std::string, std::size_t> last_;
 };
@@ -129,6 +135,9 @@ class LegacyPlanner {
       has_mtp_ = has_mtp_ || is_prediction_layer(draft.desc.name);
       is_tied_ = is_tied_ && !draft.desc.name.ends_with("output_layer.weight");
     }
+    const OutputHeads heads(descs_);
+    output_is_head_ =
+        std::ranges::any_of(descs_, [&](const TensorDesc& desc) { return heads.has(desc); });
   }
 
   Status run() {
@@ -285,7 +294,7 @@ class LegacyPlanner {
 
   LegacyStateDict make_dict(const std::vector<LegacyShard>& shards,
                             const StageContents& stage) const {
-    const ExtraStates states(shards, is_local_, parts_.final_norm_has_state);
+    const ExtraStates states(shards, is_local_, parts_.final_norm_has_state, output_is_head_);
     LegacyStateDict dict;
     bool has_output = false;
     bool is_nested = false;  // in a vision-language model
@@ -424,6 +433,7 @@ class LegacyPlanner {
   bool is_local_ = false;
   bool has_mtp_ = false;
   bool is_tied_ = true;
+  bool output_is_head_ = false;
 };
 
 class LegacyTarget : public Target {

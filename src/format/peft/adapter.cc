@@ -16,8 +16,6 @@
 namespace shardwright {
 namespace {
 
-constexpr std::string_view kAdapterConfig = "adapter_config.json";
-constexpr std::string_view kAdapterWeights = "adapter_model.safetensors";
 constexpr std::string_view kAdapterPickle = "adapter_model.bin";
 constexpr std::uint64_t kMostAdapterConfigBytes = std::uint64_t{16} << 20;
 // What PEFT's wrappers put in front of each name.
@@ -119,46 +117,34 @@ class AdapterOpening {
 
   Result<PeftAdapter> run() {
     adapter_.folder = SW_TRY(open_directory(adapter_.path));
-    adapter_.config = SW_TRY(config());
+    adapter_.config = SW_TRY(read_peft_config(*adapter_.folder));
     SW_TRY(read_header());
     SW_TRY(sort_tensors());
     for (const auto& [name, found] : found_) SW_TRY(add_module(name, found));
     if (adapter_.modules.empty() && adapter_.saved.empty()) {
       return fail(Code::kNothingStored, "{}: found no tensors, expected those of an adapter",
-                  kAdapterWeights);
+                  kPeftWeightsFile);
     }
     return std::move(adapter_);
   }
 
  private:
-  Result<LoraConfig> config() {
-    const Result<std::string> text =
-        read_whole(*adapter_.folder, std::string(kAdapterConfig), kMostAdapterConfigBytes);
-    if (!text && text.error().code == Code::kNotFound) {
-      return fail(Code::kConfigMissing,
-                  "found no {}, expected the folder of an adapter, as PEFT's save_pretrained() "
-                  "writes it",
-                  kAdapterConfig);
-    }
-    if (!text) return std::unexpected(text.error());
-    return read_lora_config(*text);
-  }
-
   Status read_header() {
     const std::vector<DirectoryEntry> entries = SW_TRY(adapter_.folder->list(""));
     const auto has = [&](std::string_view name) {
       return std::ranges::any_of(entries,
                                  [&](const DirectoryEntry& entry) { return entry.name == name; });
     };
-    if (!has(kAdapterWeights) && has(kAdapterPickle)) {
+    if (!has(kPeftWeightsFile) && has(kAdapterPickle)) {
       return fail(Code::kUnsupportedFormat,
                   "found {}, expected {}; load the adapter with PEFT and save it again, which "
                   "writes that",
-                  kAdapterPickle, kAdapterWeights);
+                  kAdapterPickle, kPeftWeightsFile);
     }
-    if (!has(kAdapterWeights)) return fail(Code::kNotFound, "{}: not found", kAdapterWeights);
+    if (!has(kPeftWeightsFile)) return fail(Code::kNotFound, "{}: not found", kPeftWeightsFile);
     SourceFiles files(*adapter_.folder, {}, 1);
-    return add_safetensors(*adapter_.folder, std::string(kAdapterWeights), files, adapter_.catalog);
+    return add_safetensors(*adapter_.folder, std::string(kPeftWeightsFile), files,
+                           adapter_.catalog);
   }
 
   [[nodiscard]] const TensorDesc& desc(std::uint32_t tensor) const {
@@ -181,20 +167,20 @@ class AdapterOpening {
       }
       const auto [at, is_new] = found_[part->target].emplace(part->role, i);
       if (is_new) continue;
-      return fail(Code::kDuplicateName, "{}: tensors {} and {} say the same", kAdapterWeights,
+      return fail(Code::kDuplicateName, "{}: tensors {} and {} say the same", kPeftWeightsFile,
                   printable(desc(at->second).name), printable(name));
     }
     std::ranges::sort(adapter_.saved, {}, &SavedTensor::name);
     const auto twice = std::ranges::adjacent_find(adapter_.saved, {}, &SavedTensor::name);
     if (twice != adapter_.saved.end()) {
-      return fail(Code::kDuplicateName, "{}: tensors {} and {} say the same", kAdapterWeights,
+      return fail(Code::kDuplicateName, "{}: tensors {} and {} say the same", kPeftWeightsFile,
                   printable(desc(twice->tensor).name), printable(desc((twice + 1)->tensor).name));
     }
     if (unknown.empty()) return {};
     return fail(Code::kUnmatchedSource,
                 "{}: {} neither of LoRA nor of what {} lists in modules_to_save: {}",
-                kAdapterWeights, unknown.size() == 1 ? "a tensor is" : "tensors are",
-                kAdapterConfig, name_list(unknown));
+                kPeftWeightsFile, unknown.size() == 1 ? "a tensor is" : "tensors are",
+                kPeftConfigFile, name_list(unknown));
   }
 
   Status add_module(const std::string& name, const AdapterParts& found) {
@@ -212,7 +198,7 @@ class AdapterOpening {
     if (!in || !out || is_mixed) {
       return fail(Code::kUnmatchedSource,
                   "{}: module {}: found {}, expected lora_A and lora_B, or both of an embedding",
-                  kAdapterWeights, printable(name), names_of(found));
+                  kPeftWeightsFile, printable(name), names_of(found));
     }
     LoraModule module{
         name, is_embedding, *in, *out, find(AdapterRole::kBias), find(AdapterRole::kMagnitude)};
@@ -221,7 +207,7 @@ class AdapterOpening {
       return fail(Code::kUnmatchedSource,
                   "{}: module {}: found {} lora_magnitude_vector, but {} "
                   "says use_dora {}",
-                  kAdapterWeights, printable(name), module.magnitude ? "a" : "no", kAdapterConfig,
+                  kPeftWeightsFile, printable(name), module.magnitude ? "a" : "no", kPeftConfigFile,
                   adapter_.config.uses_dora);
     }
     adapter_.modules.push_back(std::move(module));
@@ -240,19 +226,19 @@ class AdapterOpening {
     if (in.shape.size() != 2 || out.shape.size() != 2) {
       return fail(Code::kUnsupportedFormat,
                   "{}: tensors {} {} and {} {} are of a convolution; only matrices are supported",
-                  kAdapterWeights, printable(in.name), to_string(in.shape), printable(out.name),
+                  kPeftWeightsFile, printable(in.name), to_string(in.shape), printable(out.name),
                   to_string(out.shape));
     }
     if (in.shape[0] != out.shape[1]) {
       return fail(Code::kShapeMismatch, "{}: tensors {} {} and {} {} do not have the same rank",
-                  kAdapterWeights, printable(in.name), to_string(in.shape), printable(out.name),
+                  kPeftWeightsFile, printable(in.name), to_string(in.shape), printable(out.name),
                   to_string(out.shape));
     }
     const std::int64_t rank = adapter_.config.rank_of(module.name);
     if (in.shape[0] == rank) return {};
     return fail(Code::kShapeMismatch, "{}: tensor {} {}: found rank {}, expected {} as {} says",
-                kAdapterWeights, printable(in.name), to_string(in.shape), in.shape[0], rank,
-                kAdapterConfig);
+                kPeftWeightsFile, printable(in.name), to_string(in.shape), in.shape[0], rank,
+                kPeftConfigFile);
   }
 
   PeftAdapter adapter_;
@@ -260,6 +246,19 @@ class AdapterOpening {
 };
 
 }  // namespace
+
+Result<LoraConfig> read_peft_config(const Directory& folder) {
+  const Result<std::string> text =
+      read_whole(folder, std::string(kPeftConfigFile), kMostAdapterConfigBytes);
+  if (!text && text.error().code == Code::kNotFound) {
+    return fail(Code::kConfigMissing,
+                "found no {}, expected the folder of an adapter, as PEFT's save_pretrained() "
+                "writes it",
+                kPeftConfigFile);
+  }
+  if (!text) return std::unexpected(text.error());
+  return read_lora_config(*text);
+}
 
 Result<PeftAdapter> open_peft_adapter(const std::string& path) {
   Result<PeftAdapter> adapter = AdapterOpening(path).run();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/peft/lora_config.h"
@@ -39,6 +40,14 @@ struct PeftAdapter {
   std::vector<LoraModule> modules;
   std::vector<SavedTensor> saved;
 };
+
+/// What PEFT calls the files of an adapter.
+inline constexpr std::string_view kPeftConfigFile = "adapter_config.json";
+inline constexpr std::string_view kPeftWeightsFile = "adapter_model.safetensors";
+
+/// Reads a folder's adapter_config.json. Errors: kConfigMissing where there is none; those of
+/// reading and of read_lora_config.
+[[nodiscard]] Result<LoraConfig> read_peft_config(const Directory& folder);
 
 /// Opens an adapter and reads its config and the header of its tensors. Errors: kConfigMissing
 /// without an adapter_config.json; kNotFound without adapter_model.safetensors; kUnsupportedFormat

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/adapter_documents.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "model/adapter_rules.h"
+#include "state/recorded_run.h"
+#include "state/run_config.h"
+
+namespace shardwright {
+namespace {
+
+using PeftJson = nlohmann::ordered_json;
+
+constexpr std::string_view kRunFile = "run_config.yaml";
+
+/// What a run says of its adapters.
+struct AdapterRun {
+  std::optional<std::int64_t> rank;
+  std::optional<ArgValue> alpha;
+  double dropout = 0.0;
+  bool uses_rslora = false;
+  bool uses_dora = false;
+  std::string told_by;
+};
+
+std::optional<ArgValue> number_in(const Arguments& arguments, std::string_view name) {
+  const auto found = arguments.find(name);
+  if (found == arguments.end()) return std::nullopt;
+  const bool is_number = std::holds_alternative<std::int64_t>(found->second) ||
+                         std::holds_alternative<double>(found->second);
+  return is_number ? std::optional(found->second) : std::nullopt;
+}
+
+double as_real(const ArgValue& value) {
+  const auto* whole = std::get_if<std::int64_t>(&value);
+  return whole != nullptr ? static_cast<double>(*whole) : std::get<double>(value);
+}
+
+// Megatron-Bridge's: the class, its rank and alpha.
+Status read_bridge(const std::string& yaml, AdapterRun& run) {
+  const Result<Arguments> section = read_model_section(yaml, "peft", kRunFile);
+  if (!section) return {};  // a run without adapters of Bridge's
+  const auto kind = section->find("_target_");
+  const auto* text = kind == section->end() ? nullptr : std::get_if<std::string>(&kind->second);
+  if (text != nullptr) {
+    const std::string name = text->substr(text->rfind('.') + 1);
+    if (name != "LoRA" && name != "CanonicalLoRA" && name != "DoRA" && name != "VLMLoRA") {
+      return fail(Code::kUnsupportedFormat,
+                  "{}: found peft of the kind {}, expected LoRA, CanonicalLoRA or DoRA", kRunFile,
+                  printable(name));
+    }
+    run.uses_dora = name == "DoRA";
+  }
+  run.rank = number_of(*section, {"dim"});
+  run.alpha = number_in(*section, "alpha");
+  if (const auto dropout = number_in(*section, "dropout")) run.dropout = as_real(*dropout);
+  run.told_by = std::string(kRunFile) + "'s peft section";
+  return {};
+}
+
+// ms-swift's arguments are called as PEFT's settings.
+void read_arguments(const Arguments& arguments, AdapterRun& run) {
+  run.rank = number_of(arguments, {"lora_rank"});
+  run.alpha = number_in(arguments, "lora_alpha");
+  const auto scale = arguments.find("use_rslora");
+  run.uses_rslora = scale != arguments.end() && scale->second == ArgValue{true};
+  run.told_by = "the run's arguments";
+}
+
+// The last word of each module, as PEFT takes a list of them.
+std::set<std::string> target_modules(const std::vector<DraftTensor>& tensors) {
+  constexpr std::string_view kEnd = ".lora_A.weight";
+  std::set<std::string> modules;
+  for (const DraftTensor& tensor : tensors) {
+    std::string_view name = tensor.desc.name;
+    if (!name.ends_with(kEnd)) continue;
+    name.remove_suffix(kEnd.size());
+    modules.emplace(name.substr(name.rfind('.') + 1));
+  }
+  return modules;
+}
+
+}  // namespace
+
+Status add_adapter_documents(const Checkpoint& source, std::int64_t rank, TargetParts& parts,
+                             Notes& notes) {
+  AdapterRun run;
+  if (!source.run_config.empty()) SW_TRY(read_bridge(source.run_config, run));
+  if (!run.alpha) read_arguments(source.arguments, run);
+  if (!run.alpha) {
+    return fail(Code::kConfigMissing,
+                "{}: found adapters and nothing that tells their alpha, expected a peft section "
+                "with dim and alpha in {}, as Megatron-Bridge writes it, or lora_alpha among the "
+                "run's arguments",
+                source.location.path, kRunFile);
+  }
+  if (run.rank && *run.rank != rank) {
+    return fail(Code::kShapeMismatch, "{}: found adapters of rank {}, expected {} as {} says",
+                source.location.path, rank, *run.rank, run.told_by);
+  }
+  const bool has_magnitudes = std::ranges::any_of(parts.tensors, [](const DraftTensor& tensor) {
+    return tensor.desc.name.ends_with("lora_magnitude_vector");
+  });
+  if (has_magnitudes != run.uses_dora) {
+    return fail(Code::kUnsupportedFormat, "{}: found {} magnitudes of DoRA, expected {} by {}",
+                source.location.path, has_magnitudes ? "the" : "no",
+                run.uses_dora ? "some" : "none", run.told_by);
+  }
+  PeftJson config = PeftJson::object();
+  config["peft_type"] = "LORA";
+  config["task_type"] = "CAUSAL_LM";
+  config["base_model_name_or_path"] = nullptr;
+  config["r"] = rank;
+  if (const auto* whole = std::get_if<std::int64_t>(&*run.alpha)) {
+    config["lora_alpha"] = *whole;
+  } else {
+    config["lora_alpha"] = std::get<double>(*run.alpha);
+  }
+  config["use_rslora"] = run.uses_rslora;
+  config["use_dora"] = run.uses_dora;
+  config["target_modules"] = target_modules(parts.tensors);
+  config["lora_dropout"] = run.dropout;
+  config["bias"] = "none";
+  config["fan_in_fan_out"] = false;
+  config["init_lora_weights"] = true;
+  config["inference_mode"] = true;
+  parts.files.push_back({"adapter_config.json", config.dump(2) + "\n"});
+  parts.is_adapter = true;
+  notes.push_back(
+      fmt::format("a low-rank adapter of rank {} is written as PEFT's files; its alpha is that of "
+                  "{}. Its base model is not in it: 'shardwright merge-adapter' puts both together",
+                  rank, run.told_by));
+  return {};
+}
+
+}  // namespace shardwright

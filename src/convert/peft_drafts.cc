@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "canonical/families.h"
+#include "canonical/hf_model.h"
+#include "canonical/layer_numbering.h"
+#include "convert/adapter_state.h"
+#include "convert/drafting.h"
+#include "format/peft/adapter.h"
+#include "model/adapter_rules.h"
+#include "model/apply.h"
+
+namespace shardwright {
+namespace {
+
+std::unexpected<Error> not_for_megatron(const PeftAdapter& adapter, std::string_view found) {
+  return fail(Code::kUnsupportedFormat,
+              "{}: found {}, which Megatron's adapters have no place for; 'shardwright "
+              "merge-adapter' takes it into the base model",
+              adapter.path, found);
+}
+
+Status check_plain(const PeftAdapter& adapter) {
+  const LoraConfig& config = adapter.config;
+  if (!adapter.saved.empty()) {
+    return not_for_megatron(adapter, fmt::format("a whole tensor, {}", adapter.saved[0].name));
+  }
+  if (config.uses_dora) return not_for_megatron(adapter, "magnitudes of DoRA");
+  if (config.is_fan_in_fan_out) return not_for_megatron(adapter, "fan_in_fan_out");
+  for (const LoraModule& module : adapter.modules) {
+    const std::string name = printable(module.name);
+    if (module.is_embedding) {
+      return not_for_megatron(adapter, fmt::format("the adapter of an embedding, {}", name));
+    }
+    if (module.bias) return not_for_megatron(adapter, fmt::format("a bias of lora_B, {}", name));
+    if (config.rank_of(module.name) != config.rank ||
+        config.scale_of(module.name) != config.scale_of("")) {
+      return not_for_megatron(adapter, fmt::format("a rank or alpha of {} alone", name));
+    }
+  }
+  return {};
+}
+
+// The names without the adapter's own name, whatever files have.
+void name_plainly(const PeftAdapter& adapter, Catalog& catalog) {
+  const auto rename = [&](std::uint32_t tensor, const std::string& name) {
+    const std::string& stored = adapter.catalog.tensors[tensor].desc.name;
+    const auto found = std::ranges::find_if(
+        catalog.tensors, [&](const StoredTensor& each) { return each.desc.name == stored; });
+    if (found != catalog.tensors.end()) found->desc.name = name;
+  };
+  for (const LoraModule& module : adapter.modules) {
+    const std::string stem = std::string(kPeftPrefix) + module.name;
+    rename(module.in, stem + ".lora_A.weight");
+    rename(module.out, stem + ".lora_B.weight");
+  }
+}
+
+// An adapter's tensors as Megatron has them in one form.
+class PeftForm {
+ public:
+  PeftForm(const ModelFacts& facts, Drafting& drafting) : facts_(facts), drafting_(drafting) {}
+
+  Result<std::vector<DraftTensor>> draft(AdapterForm form) {
+    const ConvertRequest& request = drafting_.request();
+    const Mapping mapping = SW_TRY(adapter_mapping(*facts_.mapping, form, request.parallel.tensor));
+    ModelFacts facts = facts_;
+    facts.mapping = &mapping;
+    facts.config_text = {};  // what it says of quantised weights is about the base's
+    const DraftOptions options{request.dtype, layer_keys_of(facts_)};
+    Notes about_copies;
+    std::vector<QuantisedSource> none;
+    Catalog catalog = drafting_.catalog;
+    std::vector<DraftTensor> drafts = SW_TRY(
+        draft_hf_model(facts, {options}, catalog, *drafting_.source().files, none, about_copies));
+    for (const DraftTensor& draft : drafts) {
+      if (!draft.desc.name.starts_with(kHfExtraPrefix)) continue;
+      return fail(Code::kDuplicateName,
+                  "tensor {}: found other values than in the other modules that Megatron fuses "
+                  "with this one, expected one lora_A for all of them",
+                  draft.desc.name.substr(kHfExtraPrefix.size()));
+    }
+    return drafts;
+  }
+
+ private:
+  const ModelFacts& facts_;
+  Drafting& drafting_;
+};
+
+// One adapter for a fused module where that can be, else one for each of its parts.
+Result<std::pair<AdapterForm, std::vector<DraftTensor>>> draft_in_a_form(const ModelFacts& facts,
+                                                                         Drafting& drafting) {
+  using Made = std::pair<AdapterForm, std::vector<DraftTensor>>;
+  PeftForm forms(facts, drafting);
+  const bool is_swift = drafting.request().adapter_names == AdapterNames::kSwift;
+  const AdapterForm form = is_swift ? AdapterForm::kSwift : AdapterForm::kFused;
+  Result<std::vector<DraftTensor>> fused = forms.draft(form);
+  if (fused) return Made{form, *std::move(fused)};
+  if (is_swift) {
+    return fail(fused.error().code,
+                "{}; ms-swift has one adapter for modules that Megatron fuses; '--adapter-names "
+                "bridge' can have one for each",
+                fused.error().message);
+  }
+  Result<std::vector<DraftTensor>> apart = forms.draft(AdapterForm::kCanonical);
+  if (apart) return Made{AdapterForm::kCanonical, *std::move(apart)};
+  return std::unexpected(std::move(apart).error());
+}
+
+std::set<std::string> megatron_modules(const std::vector<DraftTensor>& drafts) {
+  std::set<std::string> modules;
+  for (const DraftTensor& draft : drafts) {
+    if (const auto module = adapted_module(draft.desc.name)) modules.insert(*module);
+  }
+  return modules;
+}
+
+}  // namespace
+
+Status draft_peft_as_megatron(Drafting& drafting) {
+  const ConvertRequest& request = drafting.request();
+  PreparedConversion& result = drafting.result;
+  const TargetTraits& target = drafting.traits();
+  if (!target.has_run_config || target.has_components) {
+    return fail(Code::kUsage,
+                "{}: found an adapter in PEFT's files, expected a model for --to {}: 'shardwright "
+                "merge-adapter BASE ADAPTER OUT' adds it to its base model; --to torch_dist makes "
+                "it one that Megatron trains on",
+                request.input, target.name);
+  }
+  if (request.extend_vocab || !request.mtp_from.empty()) {
+    return fail(Code::kUsage,
+                "{}: found an adapter, of which --extend-vocab and --mtp-from change nothing; "
+                "leave them out",
+                request.input);
+  }
+  const PeftAdapter adapter = SW_TRY(open_peft_adapter(drafting.source().location.path));
+  SW_TRY(check_plain(adapter));
+  name_plainly(adapter, drafting.catalog);
+  SW_TRY(load_mappings(drafting));
+  const ModelFacts known =
+      SW_TRY(find_model_facts(request, drafting.source(), drafting.mappings, {}, result.notes));
+  if (!known.config) {
+    return fail(Code::kConfigMissing,
+                "{}: found no config.json of the base model, expected it to tell the family; "
+                "--hf-config gives its folder",
+                request.input);
+  }
+  ModelFacts facts = known;
+  facts.sizes.insert_or_assign(std::string(kAdapterRank), adapter.config.rank);
+  auto [form, drafts] = SW_TRY(draft_in_a_form(facts, drafting));
+  result.family = facts.mapping->family;
+  drafting.parts.tensors = std::move(drafts);
+  AdapterSettings settings;
+  settings.form = form;
+  settings.rank = adapter.config.rank;
+  settings.alpha = adapter.config.alpha;
+  settings.uses_rslora = adapter.config.uses_rslora;
+  settings.modules = megatron_modules(drafting.parts.tensors);
+  return add_state_of_adapter(request, known, settings, drafting.parts, result.notes);
+}
+
+}  // namespace shardwright

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/adapter_note.h"
+
+#include <fmt/format.h>
+
+#include "format/peft/source.h"
+#include "layout/state_name.h"
+#include "model/adapter_rules.h"
+
+namespace shardwright {
+
+std::optional<std::string> adapter_note(const Checkpoint& checkpoint) {
+  std::size_t adapters = 0;
+  std::size_t others = 0;
+  for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
+    if (split_state_name(tensor.desc.name)) continue;
+    ++(is_adapter_name(tensor.desc.name) ? adapters : others);
+  }
+  if (is_peft(checkpoint)) {
+    return fmt::format(
+        "these {} tensors are an adapter in PEFT's files, not a model: 'shardwright merge-adapter "
+        "BASE ADAPTER OUT' adds it to its base model, 'convert --to torch_dist --hf-config BASE' "
+        "makes it one that Megatron trains on",
+        adapters + others);
+  }
+  if (adapters == 0 || checkpoint.location.traits.is_hf_model) return std::nullopt;
+  return fmt::format(
+      "{} of {} tensors are low-rank adapters of a Megatron run{}: 'shardwright convert --to hf "
+      "--hf-config BASE' makes PEFT's files of them, which 'merge-adapter' adds to the base model",
+      adapters, adapters + others, others == 0 ? ", without their base model" : "");
+}
+
+}  // namespace shardwright

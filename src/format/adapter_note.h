@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "shardwright/checkpoint.h"
+
+namespace shardwright {
+
+/// What a user should know of a checkpoint that holds low-rank adapters, alone or beside the
+/// weights that they belong to, and the command that makes something of it; nullopt for others.
+[[nodiscard]] std::optional<std::string> adapter_note(const Checkpoint& checkpoint);
+
+}  // namespace shardwright

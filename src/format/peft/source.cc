@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/peft/source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "format/hf/hf_reader.h"
+#include "format/peft/adapter.h"
+#include "layout/texts.h"
+
+namespace shardwright {
+namespace {
+
+bool holds_other_weights(const DirectoryEntry& entry) {
+  constexpr std::array<std::string_view, 5> kEndings = {".safetensors", ".bin", ".pt", ".pth",
+                                                        ".distcp"};
+  const bool has_ending = std::ranges::any_of(
+      kEndings, [&](std::string_view ending) { return entry.name.ends_with(ending); });
+  // Trainers save their arguments as training_args.bin, optimizers as optimizer.pt.
+  const bool is_state = entry.name.starts_with("training_args") ||
+                        entry.name.starts_with("optimizer") ||
+                        entry.name.starts_with("scheduler") || entry.name.starts_with("rng_state");
+  return !entry.is_directory && has_ending && !is_state && !entry.name.starts_with("adapter_model");
+}
+
+class PeftSource final : public SourceFormat {
+ public:
+  std::string_view name() const override { return "peft"; }
+
+  SourceTraits traits() const override {
+    return {.has_layers_apart = true, .holds_extras = false, .records = Records::kNone};
+  }
+
+  Phrase summary() const override { return phrase("format.peft"); }
+
+  std::string_view usual_target() const override { return "torch_dist"; }
+
+  // Trainers leave adapters beside whole models too, and then those are meant.
+  Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
+    const bool has_both = folder.has_file(kPeftConfigFile) && folder.has_file(kPeftWeightsFile);
+    if (!has_both || folder.first(holds_other_weights) != nullptr) {
+      return std::optional<Recognition>();
+    }
+    Recognition found;
+    found.facts.push_back(fmt::format("{} lies beside {}", kPeftConfigFile, kPeftWeightsFile));
+    return found;
+  }
+
+  Status open(Checkpoint& checkpoint, Defects& defects) const override {
+    SW_TRY(defects.report(add_safetensors(*checkpoint.directory, std::string(kPeftWeightsFile),
+                                          *checkpoint.files, checkpoint.catalog)));
+    const Result<LoraConfig> config = read_peft_config(*checkpoint.directory);
+    return config ? Status() : defects.report(std::unexpected(config.error()));
+  }
+};
+
+}  // namespace
+
+const SourceFormat& peft_source() {
+  static const PeftSource format;
+  return format;
+}
+
+bool is_peft(const Checkpoint& checkpoint) {
+  return checkpoint.location.format == peft_source().name();
+}
+
+}  // namespace shardwright

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "model/mapping_file.h"
+#include "shardwright/tensor.h"
+
+namespace shardwright {
+
+/// What stands in front of a module's name in the files of PEFT.
+inline constexpr std::string_view kPeftPrefix = "base_model.model.";
+
+/// The size that says how many rows A has, where adapters are.
+inline constexpr std::string_view kAdapterRank = "lora_rank";
+
+/// Whether a tensor is part of a low-rank adapter, by its name in Megatron or in the files of PEFT.
+[[nodiscard]] bool is_adapter_name(std::string_view name);
+
+/// The rank of the adapters among these tensors; nullopt where there are none. Errors:
+/// kUnmatchedTarget naming a half without its other; kShapeMismatch naming two that have different
+/// ranks, which Megatron has no setting for.
+[[nodiscard]] Result<std::optional<std::int64_t>> adapter_rank(std::span<const TensorDesc> tensors);
+
+/// The size that says of how many tensor ranks rows are in order; without it they are of one.
+inline constexpr std::string_view kAdapterTensor = "lora_tensor_ranks";
+
+/// The module that an adapter's tensor of a Megatron run belongs to, as its settings list it:
+/// `linear_qkv`, and of CanonicalLoRA `linear_q`; nullopt for other names.
+[[nodiscard]] std::optional<std::string> adapted_module(std::string_view name);
+
+/// How a Megatron run has the adapter of a module that several of Hugging Face's make.
+enum class AdapterForm : std::uint8_t {
+  kFused,      ///< one, whose A is each one's: Megatron-Bridge's LoRA
+  kCanonical,  ///< one for each: Megatron-Bridge's CanonicalLoRA
+  kSwift,      ///< one, with the names of ms-swift and mcore-bridge
+};
+
+/// As the names of these tensors show; kFused where nothing does.
+[[nodiscard]] AdapterForm adapter_form(std::span<const TensorDesc> canonical);
+
+/// Whether the order of a tensor's rows depends on the tensor parallel size that it was saved at,
+/// where its module is a gated linear. Two forms save what each rank has of gate and up as if it
+/// were one run of rows: ms-swift's B has [gate, up] rank by rank, and CanonicalLoRA's B of gate,
+/// like that of up, the first half of each rank's rows before all second halves. Sources:
+/// LoraParallelLinear of mcore-bridge, ParallelLinearAdapter of Megatron-Bridge.
+[[nodiscard]] bool is_in_rank_order(std::string_view name);
+
+/// The mapping of the low-rank adapters of a family's linears, made of the rules for their weights:
+/// `linear_in` is A as it is, `linear_out` is B with the rows of the weight. Rows are those of
+/// `tensor` ranks, see is_in_rank_order(). The size kAdapterRank is the caller's to give. What has
+/// no adapter on one of the sides (experts in one tensor, embeddings) has no rule. Names:
+/// Megatron-Bridge's `peft` and mcore-bridge's. Error: kNotDivisible by the ranks.
+[[nodiscard]] Result<Mapping> adapter_mapping(const Mapping& family, AdapterForm form,
+                                              std::int64_t tensor);
+
+}  // namespace shardwright

@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adapters of Megatron runs become PEFT's, and PEFT's those of a run: names, rows and settings."""
+import argparse
+import json
+import math
+import shutil
+
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+from safetensors.torch import load_file, save_file
+
+import hf_models
+from checkpoints import assert_same, load_dcp
+from hf_models import tensors_of
+from peft_adapters import LINEARS, LLAMA, SEED, by_peft, difference, steps_apart
+
+
+def save_run(folder, tensors, peft_section, arguments=None):
+    """What a run of Megatron-Bridge leaves of its adapters: torch_dist, and run_config.yaml."""
+    iteration = folder / "iter_0000010"
+    iteration.mkdir(parents=True)
+    dcp.save(tensors, checkpoint_id=iteration, no_dist=True)
+    (iteration / "metadata.json").write_text(
+        json.dumps({"sharded_backend": "torch_dist", "sharded_backend_version": 1,
+                    "common_backend": "torch", "common_backend_version": 1})
+    )  # fmt: skip
+    common = {"iteration": 10, "checkpoint_version": 3.0}
+    if arguments is not None:
+        common["args"] = argparse.Namespace(**arguments)
+    torch.save(common, iteration / "common.pt")
+    if peft_section is not None:
+        (iteration / "run_config.yaml").write_text("model:\n  num_layers: 3\n" + peft_section)
+    (folder / "latest_checkpointed_iteration.txt").write_text("10")
+    return folder
+
+
+SECTION = "peft:\n  _target_: megatron.bridge.peft.{}\n  dim: 4\n  alpha: {}\n  dropout: 0.1\n"
+HEADS, GROUPS, SIZE, HIDDEN, FFN, LAYERS, RANK = 6, 3, 20, 72, 120, 3, 4
+
+
+def in_groups(q, k, v):
+    """Rows as Megatron's fused attention has them: of each group its queries, then key, then value."""
+    parts = [t.view(GROUPS, -1, *t.shape[1:]) for t in (q, k, v)]
+    return torch.cat(parts, dim=1).reshape(-1, *q.shape[1:])
+
+
+def random_adapters(fused):
+    """For each module of each layer its A and B as PEFT has them."""
+    generator = torch.Generator().manual_seed(SEED)
+    rows = {"q_proj": HEADS * SIZE, "k_proj": GROUPS * SIZE, "v_proj": GROUPS * SIZE, "o_proj": HIDDEN,
+            "gate_proj": FFN, "up_proj": FFN, "down_proj": HIDDEN}  # fmt: skip
+    columns = {"o_proj": HEADS * SIZE, "down_proj": FFN}
+    adapters = {}
+    for layer in range(LAYERS):
+        for module, count in rows.items():
+            parent = "mlp" if module in ("gate_proj", "up_proj", "down_proj") else "self_attn"
+            stem = f"base_model.model.model.layers.{layer}.{parent}.{module}"
+            shared = {"k_proj": "q_proj", "v_proj": "q_proj", "up_proj": "gate_proj"}.get(module)
+            a = torch.randn(RANK, columns.get(module, HIDDEN), generator=generator)
+            if fused and shared:
+                a = adapters[stem.replace(module, shared) + ".lora_A.weight"].clone()
+            adapters[stem + ".lora_A.weight"] = a
+            adapters[stem + ".lora_B.weight"] = torch.randn(count, RANK, generator=generator)
+    return adapters
+
+
+def as_megatron(adapters, fused, spelling=".adapter{}.linear_in.weight .adapter{}.linear_out.weight"):
+    """The same as Megatron's stacked tensors, in the form that the names say."""
+    name_in, name_out = spelling.split()
+    parts = {
+        "self_attention.linear_qkv": ("self_attn", ["q_proj", "k_proj", "v_proj"], in_groups),
+        "self_attention.linear_proj": ("self_attn", ["o_proj"], None),
+        "mlp.linear_fc1": ("mlp", ["gate_proj", "up_proj"], lambda *b: torch.cat(b)),
+        "mlp.linear_fc2": ("mlp", ["down_proj"], None),
+    }
+    own = {"q_proj": "q", "k_proj": "k", "v_proj": "v", "gate_proj": "gate", "up_proj": "up"}
+    tensors = {}
+    for module, (parent, names, join) in parts.items():
+        get = lambda layer, name, end: adapters[  # noqa: E731
+            f"base_model.model.model.layers.{layer}.{parent}.{name}.{end}.weight"
+        ]
+        stack = lambda make: torch.stack([make(layer) for layer in range(LAYERS)])  # noqa: E731
+        if len(names) > 1 and not fused:
+            for name in names:
+                inner = f".adapter_{own[name]}"
+                stem = f"decoder.layers.{module}"
+                tensors[stem + name_in.format(inner)] = stack(lambda n: get(n, name, "lora_A"))
+                tensors[stem + name_out.format(inner)] = stack(lambda n: get(n, name, "lora_B"))
+            continue
+        stem = f"decoder.layers.{module}"
+        tensors[stem + name_in.format("")] = stack(lambda n: get(n, names[0], "lora_A"))
+        join = join or (lambda b: b)
+        tensors[stem + name_out.format("")] = stack(
+            lambda n: join(*(get(n, name, "lora_B") for name in names))
+        )
+    return tensors
+
+
+@pytest.fixture(scope="module")
+def run_base(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "base"
+    hf_models.create(folder, "llama", **LLAMA)
+    return folder
+
+
+SWIFT = ".lora_A.default.weight .lora_B.default.weight"
+
+
+@pytest.mark.parametrize(
+    "kind", ["bridge_fused", "bridge_canonical", "ms_swift", "ms_swift_rslora"]
+)
+def test_adapters_of_megatron_runs_become_pefts(shardwright, tmp_path, run_base, kind):
+    fused = kind != "bridge_canonical"
+    expected = random_adapters(fused)
+    if kind.startswith("bridge"):
+        tensors = as_megatron(expected, fused)
+        section = SECTION.format("lora.LoRA" if fused else "canonical_lora.CanonicalLoRA", 6)
+        run = save_run(tmp_path / "run", tensors, section)
+    else:
+        arguments = dict(lora_rank=4, lora_alpha=6, use_rslora=kind.endswith("rslora"))
+        run = save_run(tmp_path / "run", as_megatron(expected, True, SWIFT), None, arguments)
+    out = tmp_path / "adapter"
+    told = shardwright("convert", run, out, "--to", "hf", "--hf-config", run_base).stderr
+    assert "a low-rank adapter of rank 4 is written as PEFT's files" in told
+    assert sorted(file.name for file in out.iterdir()) == [
+        "adapter_config.json", "adapter_model.safetensors",
+    ]  # fmt: skip
+    made = load_file(out / "adapter_model.safetensors")
+    assert difference(made, expected) == 0
+    config = json.loads((out / "adapter_config.json").read_text())
+    assert (config["r"], config["lora_alpha"]) == (4, 6)
+    assert config["use_rslora"] == kind.endswith("rslora")
+    assert config["target_modules"] == sorted(LINEARS)
+    # PEFT merges them, and so does merge-adapter, to the same bits.
+    shardwright("merge-adapter", run_base, out, tmp_path / "merged")
+    assert difference(tensors_of(tmp_path / "merged"), by_peft(run_base, out)) == 0
+    # As Megatron's module computes: the fused product, by its own rows.
+    scale = 6 / math.sqrt(4) if kind.endswith("rslora") else 6 / 4
+    base, merged = tensors_of(run_base), tensors_of(tmp_path / "merged")
+    stem = "model.layers.1.self_attn.{}_proj.weight"
+    if fused:
+        tensors = as_megatron(expected, True)
+        a, b = (tensors[f"decoder.layers.self_attention.linear_qkv.adapter.linear_{end}.weight"][1] for end in ("in", "out"))
+        whole = in_groups(*(base[stem.format(part)] for part in "qkv")) + scale * (b @ a)
+        assert torch.equal(whole, in_groups(*(merged[stem.format(part)] for part in "qkv")))
+
+
+def test_dora_of_a_megatron_run(shardwright, tmp_path, run_base):
+    expected = random_adapters(True)
+    tensors = as_megatron(expected, True)
+    generator = torch.Generator().manual_seed(SEED)
+    lengths = {}
+    for layer in range(LAYERS):
+        for part, count in (("q", HEADS * SIZE), ("k", GROUPS * SIZE), ("v", GROUPS * SIZE)):
+            name = f"base_model.model.model.layers.{layer}.self_attn.{part}_proj.lora_magnitude_vector"
+            lengths[name] = 1 + torch.rand(count, generator=generator)
+    tensors = {name: t for name, t in tensors.items() if "linear_qkv" in name}
+    expected = {name: t for name, t in expected.items() if any(f".{p}_proj." in name for p in "qkv")}
+    tensors["decoder.layers.self_attention.linear_qkv.adapter.weight_magnitude"] = torch.stack([
+        in_groups(*(lengths[f"base_model.model.model.layers.{n}.self_attn.{p}_proj.lora_magnitude_vector"] for p in "qkv"))
+        for n in range(LAYERS)
+    ])  # fmt: skip
+    run = save_run(tmp_path / "run", tensors, SECTION.format("dora.DoRA", 6))
+    shardwright("convert", run, tmp_path / "out", "--to", "hf", "--hf-config", run_base)
+    made = load_file(tmp_path / "out" / "adapter_model.safetensors")
+    assert difference(made, {**expected, **lengths}) == 0
+    shardwright("merge-adapter", run_base, tmp_path / "out", tmp_path / "merged")
+    peft_made = by_peft(run_base, tmp_path / "out")
+    merged = tensors_of(tmp_path / "merged")
+    assert max(steps_apart(merged[name], peft_made[name]) for name in merged) <= 8
+
+
+@pytest.mark.parametrize(
+    "fault, message",
+    [
+        ("no_alpha", "nothing that tells their alpha"),
+        ("other_rank", "found adapters of rank 4, expected 8"),
+        ("no_out", "self_attention.linear_proj.adapter.linear_out.weight"),
+        ("ranks", "found rank 2, expected 4"),
+        ("other_model", "experts"),
+        ("kind", "found peft of the kind IA3"),
+        ("no_config", "--hf-config"),
+    ],
+)
+def test_adapters_that_are_refused(shardwright, tmp_path, run_base, fault, message):
+    tensors = as_megatron(random_adapters(True), True)
+    section = SECTION.format("lora.LoRA", 6)
+    stem = "decoder.layers.self_attention.linear_proj.adapter."
+    if fault == "no_alpha":
+        section = None
+    elif fault == "other_rank":
+        section = section.replace("dim: 4", "dim: 8")
+    elif fault == "no_out":
+        # In its second layer only: the others are whole.
+        for end in ("in", "out"):
+            whole = tensors.pop(f"{stem}linear_{end}.weight")
+            for layer in range(LAYERS):
+                name = f"decoder.layers.{layer}.self_attention.linear_proj.adapter.linear_{end}.weight"
+                if (end, layer) != ("out", 1):
+                    tensors[name] = whole[layer].clone()
+    elif fault == "ranks":
+        tensors[stem + "linear_in.weight"] = tensors[stem + "linear_in.weight"][:, :2].clone()
+        tensors[stem + "linear_out.weight"] = tensors[stem + "linear_out.weight"][..., :2].clone()
+    elif fault == "other_model":
+        tensors["decoder.layers.0.mlp.experts.linear_fc1.adapter.linear_in.weight"] = torch.ones(4, 72)
+    elif fault == "kind":
+        section = section.replace("lora.LoRA", "ia3.IA3")
+    run = save_run(tmp_path / "run", tensors, section)
+    flags = [] if fault == "no_config" else ["--hf-config", run_base]
+    told = shardwright("convert", run, tmp_path / "out", "--to", "hf", *flags, expect=2).stderr
+    assert message in told
+    assert not (tmp_path / "out").exists()
+
+
+def as_peft(folder, adapters, **settings):
+    folder.mkdir()
+    save_file(adapters, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+    config = {"peft_type": "LORA", "r": RANK, "lora_alpha": 6, "target_modules": LINEARS, **settings}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    return folder
+
+
+def rank_by_rank(rows, ranks):
+    """What ranks that each hold a part of gate and of up save as one run of rows (ms-swift)."""
+    halves = rows.chunk(2)
+    return torch.cat([part for pair in zip(*(half.chunk(ranks) for half in halves)) for part in pair])
+
+
+def halves_first(rows, ranks):
+    """What Megatron-Core's swiglu factory makes of one projection that it takes for two (CanonicalLoRA)."""
+    parts = [part.chunk(2) for part in rows.chunk(ranks)]
+    return torch.cat([first for first, _ in parts] + [second for _, second in parts])
+
+
+def in_order_of(tensors, ranks):
+    """Stacked tensors as a job of so many tensor ranks saves them."""
+    orders = {
+        "mlp.linear_fc1.lora_B.default.weight": rank_by_rank,
+        "mlp.linear_fc1.adapter.adapter_gate.linear_out.weight": halves_first,
+        "mlp.linear_fc1.adapter.adapter_up.linear_out.weight": halves_first,
+    }
+    made = {}
+    for name, stacked in tensors.items():
+        order = next((order for end, order in orders.items() if name.endswith(end)), None)
+        made[name] = torch.stack([order(rows, ranks) for rows in stacked]) if order else stacked
+    return made
+
+
+FORMS = {
+    "bridge": (True, ".adapter{}.linear_in.weight .adapter{}.linear_out.weight", []),
+    "canonical": (False, ".adapter{}.linear_in.weight .adapter{}.linear_out.weight", []),
+    "swift": (True, SWIFT, ["--adapter-names", "ms-swift"]),
+}
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("form", FORMS)
+def test_pefts_adapters_become_a_megatron_runs(shardwright, tmp_path, run_base, form, ranks):
+    fused, spelling, flags = FORMS[form]
+    adapters = random_adapters(fused)
+    source = as_peft(tmp_path / "adapter", adapters)
+    run = tmp_path / "run"
+    shardwright("convert", source, run, "--to", "torch_dist", "--tp", ranks, "--hf-config", run_base, *flags)
+    expected = in_order_of(as_megatron(adapters, fused, spelling), ranks)
+    assert_same(load_dcp(run), expected)
+    if form == "swift":
+        settings = json.loads((run / "args.json").read_text())
+        assert (settings["tuner_type"], settings["lora_rank"], settings["lora_alpha"]) == ("lora", 4, 6)
+        assert settings["target_modules"] == ["linear_fc1", "linear_fc2", "linear_proj", "linear_qkv"]
+    else:
+        text = (run / "iter_0000000" / "run_config.yaml").read_text()
+        assert "dim: 4" in text and "alpha: 6" in text
+        wanted = "canonical_lora.CanonicalLoRA" if form == "canonical" else "lora.LoRA"
+        assert f"_target_: megatron.bridge.peft.{wanted}" in text
+    args = torch.load(run / "iter_0000000" / "common.pt", weights_only=False)["args"]
+    assert args.tensor_model_parallel_size == ranks
+    # And back: the same values under the same names.
+    shardwright("convert", run, tmp_path / "back", "--to", "hf", "--hf-config", run_base)
+    assert_same(load_file(tmp_path / "back" / "adapter_model.safetensors"), adapters)
+    assert json.loads((tmp_path / "back" / "adapter_config.json").read_text())["lora_alpha"] == 6
+    for command in ("inspect", "verify", "hash"):
+        done = shardwright(command, run)
+        assert "low-rank adapters of a Megatron run" in done.stdout + done.stderr, command
+    assert "low-rank adapters of a Megatron run" in shardwright("diagnose", run).stdout
+
+
+def test_rows_of_ranks_that_nothing_but_their_chunks_tells(shardwright, tmp_path, run_base):
+    """Run arguments of other sizes contradict the chunks; the order would be a guess."""
+    tensors = in_order_of(as_megatron(random_adapters(True), True, SWIFT), 3)
+    arguments = dict(lora_rank=4, lora_alpha=6, tensor_model_parallel_size=3)
+    run = save_run(tmp_path / "run", tensors, None, arguments)
+    shardwright("convert", run, tmp_path / "out", "--to", "hf", "--hf-config", run_base)
+    made = load_file(tmp_path / "out" / "adapter_model.safetensors")
+    assert difference(made, random_adapters(True)) == 0
+    # Another layout keeps the rows where they are, which its ranks would misread.
+    told = shardwright("convert", run, tmp_path / "td", "--to", "torch_dist", "--tp", 2, expect=2).stderr
+    assert "in the order of 3 tensor ranks" in told and not (tmp_path / "td").exists()
+    shardwright("convert", run, tmp_path / "td", "--to", "torch_dist", "--tp", 3)
+    assert_same(load_dcp(tmp_path / "td"), tensors)
+
+
+@pytest.mark.parametrize("part", ["q_proj", "v_proj"])
+def test_some_of_the_modules_that_megatron_fuses(shardwright, tmp_path, run_base, part):
+    """PEFT's usual target modules: Bridge has an adapter for each, ms-swift one for all or none."""
+    adapters = {name: t for name, t in random_adapters(False).items() if f".{part}." in name}
+    source = as_peft(tmp_path / "adapter", adapters)
+    shardwright("convert", source, tmp_path / "run", "--to", "torch_dist", "--hf-config", run_base)
+    made = load_dcp(tmp_path / "run")
+    stem = f"decoder.layers.self_attention.linear_qkv.adapter.adapter_{part[0]}."
+    assert set(made) == {stem + "linear_in.weight", stem + "linear_out.weight"}
+    text = (tmp_path / "run" / "iter_0000000" / "run_config.yaml").read_text()
+    assert f"  target_modules:\n  - linear_{part[0]}\n" in text
+    told = shardwright(
+        "convert", source, tmp_path / "out", "--to", "torch_dist", "--hf-config", run_base,
+        "--adapter-names", "ms-swift", expect=2,
+    ).stderr  # fmt: skip
+    assert "ms-swift has one adapter for modules that Megatron fuses" in told
+
+
+def test_alpha_of_an_rslora(shardwright, tmp_path, run_base):
+    source = as_peft(tmp_path / "adapter", random_adapters(True), use_rslora=True)
+    told = shardwright("convert", source, tmp_path / "run", "--to", "torch_dist", "--hf-config", run_base).stderr
+    assert "alpha is 12 where it was 6" in told
+    assert "alpha: 12\n" in (tmp_path / "run" / "iter_0000000" / "run_config.yaml").read_text()
+    shardwright("convert", source, tmp_path / "swift", "--to", "torch_dist", "--hf-config", run_base,
+                "--adapter-names", "ms-swift")  # fmt: skip
+    settings = json.loads((tmp_path / "swift" / "args.json").read_text())
+    assert (settings["lora_alpha"], settings["use_rslora"]) == (6, True)
+
+
+@pytest.mark.parametrize(
+    "fault, flags, message",
+    [
+        ("none", ["--to", "hf"], "merge-adapter BASE ADAPTER OUT"),
+        ("none", ["--to", "legacy"], "--to torch_dist makes it one"),
+        ("no_config", ["--to", "torch_dist"], "--hf-config"),
+        ("values", ["--to", "torch_dist", "--adapter-names", "ms-swift"], "expected one lora_A for all of them"),
+        ("saved", ["--to", "torch_dist"], "a whole tensor, lm_head.weight"),
+        ("pattern", ["--to", "torch_dist"], "a rank or alpha of"),
+        ("shape", ["--to", "torch_dist"], "linear_proj.adapter.linear_out.weight"),
+        ("unknown", ["--to", "torch_dist"], "model.layers.0.mlp.other_proj"),
+        ("ranks", ["--to", "torch_dist", "--tp", "7", "--adapter-names", "ms-swift"], "7"),
+    ],
+)
+def test_pefts_adapters_that_are_refused(shardwright, tmp_path, run_base, fault, flags, message):
+    adapters = random_adapters(fault != "values")
+    settings = {}
+    stem = "base_model.model.model.layers.0."
+    if fault == "saved":
+        adapters["base_model.model.lm_head.weight"] = torch.ones(510, HIDDEN)
+        settings["modules_to_save"] = ["lm_head"]
+    elif fault == "pattern":
+        settings["alpha_pattern"] = {"q_proj": 9}
+    elif fault == "shape":
+        adapters[stem + "self_attn.o_proj.lora_B.weight"] = torch.ones(HIDDEN + 1, RANK)
+    elif fault == "unknown":
+        adapters[stem + "mlp.other_proj.lora_A.weight"] = torch.ones(RANK, HIDDEN)
+        adapters[stem + "mlp.other_proj.lora_B.weight"] = torch.ones(FFN, RANK)
+    source = as_peft(tmp_path / "adapter", adapters, **settings)
+    config = [] if fault == "no_config" else ["--hf-config", run_base]
+    told = shardwright("convert", source, tmp_path / "out", *flags, *config, expect=2).stderr
+    assert message in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_pefts_files_are_named_for_what_they_are(shardwright, tmp_path, run_base):
+    source = as_peft(tmp_path / "adapter", random_adapters(True))
+    for command in ("inspect", "verify", "hash"):
+        done = shardwright(command, source)
+        assert "merge-adapter BASE ADAPTER OUT" in done.stdout + done.stderr, command
+    told = json.loads(shardwright("diagnose", source, "--json").stdout)
+    assert told["format"] == "peft" and "merge-adapter" in told["reason"]
+    shutil.copytree(source, tmp_path / "other")
+    shardwright("diff", source, tmp_path / "other")
+    weights = tmp_path / "other" / "adapter_model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(data)
+    shardwright("diff", source, tmp_path / "other", expect=1)
+    weights.write_bytes(data[:-8])
+    shardwright("verify", tmp_path / "other", expect=1)
+
+
+def test_a_flag_of_adapters_for_a_model(shardwright, tmp_path, run_base):
+    told = shardwright("convert", run_base, tmp_path / "out", "--to", "torch_dist", "--adapter-names", "bridge",
+                       expect=2).stderr  # fmt: skip
+    assert "--adapter-names is about an adapter in PEFT's files" in told
