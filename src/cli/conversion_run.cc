@@ -112,6 +112,8 @@ Result<SavedPlan> read_plan_for(const std::string& file, const ConvertRequest& p
 void tell_notes(const PreparedConversion& conversion, Console& console) {
   for (const std::string& note : conversion.notes) console.note(note);
   if (conversion.request.resume || is_remote_output(conversion.request.output)) return;
+  // One rank tells it; the others need not look.
+  if (console.ranks() != nullptr && !console.ranks()->is_first()) return;
   std::error_code error;
   for (const std::string& path : stale_partials(conversion.request.output)) {
     const bool can_go_on = fs::exists(fs::path(path) / kJournalName, error);

@@ -102,6 +102,16 @@ class SameBytes(Ranks):
         # Whatever work was taken from whom, hardly a file is everybody's.
         self.assertLess(opens, 3 * len(shards))
 
+    def test_what_runs_left_is_looked_for_by_rank_0(self):
+        left = self.place / ".other.partial-1-0"
+        left.mkdir()
+        notes = self.place / "left.notes"
+        ended = self.convert(3, "torch_dist", notes=(notes, left.name))
+        self.assertEqual(ended.status, 0, ended.messages)
+        opens = [ranks.Notes(notes, rank).opens for rank in range(3)]
+        self.assertIn(left.name, opens[0])
+        self.assertEqual(opens[1:], [{}, {}])
+
     @staticmethod
     def head(file):
         """Bytes in front of the tensors of a safetensors file."""
