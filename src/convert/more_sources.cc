@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "io/source_files.h"
+
 namespace shardwright {
 
 std::uint32_t repeat_source(Drafting& drafting, std::uint32_t source) {
