@@ -148,11 +148,11 @@ Result<Certificates> Certificates::read(std::span<const std::string> der, std::s
     if (certificate == nullptr) {
       return fail(Code::kSignature, "{}: found something that is no certificate", name);
     }
+    X509* const owned = certificate.release();
     if (chain->first == nullptr) {
-      chain->first = certificate.release();
-    } else if (sk_X509_push(chain->others, certificate.get()) > 0) {
-      (void)certificate.release();  // the stack's
-    } else {
+      chain->first = owned;
+    } else if (sk_X509_push(chain->others, owned) <= 0) {
+      X509_free(owned);
       throw std::bad_alloc();
     }
   }

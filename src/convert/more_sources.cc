@@ -22,7 +22,7 @@ std::uint32_t repeat_source(Drafting& drafting, std::uint32_t source) {
   if (found != quantised.end()) {
     QuantisedSource again = *found;
     again.values = number;
-    quantised.push_back(std::move(again));
+    quantised.push_back(again);
   }
   return number;
 }

@@ -138,7 +138,8 @@ class Upcycler {
   // the dense MLP gave (arXiv 2410.07524).
   Status find_scale() {
     const auto granularity = static_cast<double>(wanted_.granularity);
-    const auto rate = static_cast<double>(wanted_.experts / wanted_.granularity);
+    const std::int64_t groups = wanted_.experts / wanted_.granularity;
+    const auto rate = static_cast<double>(groups);
     double activation = granularity;
     if (wanted_.softmax_before_top) {
       activation = rate * granularity * granularity / static_cast<double>(wanted_.top_k);

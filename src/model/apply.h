@@ -25,7 +25,7 @@ struct FromHfOptions {
 /// Megatron's vocabulary has the rows of HF. Errors: kUnmatchedSource and kUnmatchedTarget with all
 /// names, kShapeMismatch, kDtypeUnsupported (parts of one tensor with different dtypes), and those
 /// of SizeExpr::evaluate.
-[[nodiscard]] Result<Correspondence> map_from_hf(const Mapping& mapping, const ModelSizes& sizes,
+[[nodiscard]] Result<Correspondence> map_from_hf(const Mapping& family, const ModelSizes& sizes,
                                                  std::span<const TensorDesc> hf,
                                                  const FromHfOptions& options = {});
 
@@ -45,7 +45,7 @@ struct FromMegatronOptions {
 /// `wanted` (may be null) decides between equivalent HF forms, which copies are written, and the HF
 /// dtype of tensors that Megatron pins. Errors:
 /// as map_from_hf; kUnmatchedTarget also when a wanted name can't be made.
-[[nodiscard]] Result<Correspondence> map_from_megatron(const Mapping& mapping,
+[[nodiscard]] Result<Correspondence> map_from_megatron(const Mapping& family,
                                                        const ModelSizes& sizes,
                                                        std::span<const TensorDesc> canonical,
                                                        const HfWanted* wanted = nullptr,

@@ -37,17 +37,17 @@ Result<S3UploadList> parse_upload_list(std::string_view xml) {
   S3UploadList list;
   S3Upload upload;
   bool is_truncated = false;
-  std::vector<XmlText> texts = SW_TRY(xml_texts(xml, "a list of uploads"));
+  const std::vector<XmlText> texts = SW_TRY(xml_texts(xml, "a list of uploads"));
   if (texts.back().place != "ListMultipartUploadsResult") {
     return fail(Code::kRemote, "found no list of uploads");
   }
-  for (auto& [place, text] : texts) {
+  for (const auto& [place, text] : texts) {
     if (place == "ListMultipartUploadsResult/IsTruncated") is_truncated = text == "true";
-    if (place == "ListMultipartUploadsResult/NextKeyMarker") list.next_key = std::move(text);
-    if (place == "ListMultipartUploadsResult/NextUploadIdMarker") list.next_id = std::move(text);
-    if (place == "ListMultipartUploadsResult/Upload/Key") upload.key = std::move(text);
-    if (place == "ListMultipartUploadsResult/Upload/UploadId") upload.id = std::move(text);
-    if (place == "ListMultipartUploadsResult/Upload/Initiated") upload.begun = std::move(text);
+    if (place == "ListMultipartUploadsResult/NextKeyMarker") list.next_key = text;
+    if (place == "ListMultipartUploadsResult/NextUploadIdMarker") list.next_id = text;
+    if (place == "ListMultipartUploadsResult/Upload/Key") upload.key = text;
+    if (place == "ListMultipartUploadsResult/Upload/UploadId") upload.id = text;
+    if (place == "ListMultipartUploadsResult/Upload/Initiated") upload.begun = text;
     if (place == "ListMultipartUploadsResult/Upload") {
       list.uploads.push_back(std::exchange(upload, {}));
     }

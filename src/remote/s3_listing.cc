@@ -34,20 +34,20 @@ Result<S3Listing> parse_s3_listing(std::string_view xml) {
   std::string next;
   bool is_truncated = false;
   bool is_encoded = false;
-  std::vector<XmlText> texts = SW_TRY(xml_texts(xml, "a listing"));
+  const std::vector<XmlText> texts = SW_TRY(xml_texts(xml, "a listing"));
   if (texts.empty() || texts.back().place != "ListBucketResult") {
     return fail(Code::kRemote, "found no listing of a bucket");
   }
-  for (auto& [place, text] : texts) {
+  for (const auto& [place, text] : texts) {
     if (place == "ListBucketResult/Contents/Size") object.size = SW_TRY(listed_size(text));
     if (place == "ListBucketResult/IsTruncated") is_truncated = text == "true";
     if (place == "ListBucketResult/EncodingType") is_encoded = text == "url";
-    if (place == "ListBucketResult/Contents/Key") object.key = std::move(text);
-    if (place == "ListBucketResult/Contents/ETag") object.tag = std::move(text);
+    if (place == "ListBucketResult/Contents/Key") object.key = text;
+    if (place == "ListBucketResult/Contents/ETag") object.tag = text;
     if (place == "ListBucketResult/CommonPrefixes/Prefix") {
-      listing.folders.push_back(std::move(text));
+      listing.folders.push_back(text);
     }
-    if (place == "ListBucketResult/NextContinuationToken") next = std::move(text);
+    if (place == "ListBucketResult/NextContinuationToken") next = text;
     if (place == "ListBucketResult/Contents") {
       listing.objects.push_back(std::exchange(object, {}));
     }
