@@ -3,7 +3,7 @@
 """Times conversions with 1 to 16 threads beside `cp -r` and `sync -f` of the source, with the source
 in the page cache and without it.
 
-    ./dev curve [--size-gib 0.7] [--runs 3] [--json FILE]
+    ./dev curve [--size-gib 0.7] [--runs 3] [--save]
 
 All take turns. For a cold run the source's pages are given back before (POSIX_FADV_DONTNEED), which
 leaves the caches of everybody else alone; what of them is there afterwards is counted.
@@ -116,7 +116,7 @@ def document_of(curves):
 def parse_arguments():
     parser = TaskArguments(__doc__, "curve", TASKS, size_gib=0.7, runs=3)
     parser.add_argument("--keep", action="store_true", help="leave the models for the next time")
-    parser.add_argument("--json", type=pathlib.Path, help="also write all that was measured there")
+    parser.add_argument("--save", action="store_true", help="also write bench/results/curve.json")
     return parser.parse_args()
 
 
@@ -133,8 +133,8 @@ def main():
         if not arguments.keep:
             timing.remove(arguments.work)
     print("\n".join(table_of(document)))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(document, indent=1) + "\n")
+    if arguments.save:
+        (HERE / "results" / "curve.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":
