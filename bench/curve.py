@@ -18,6 +18,7 @@ import checkpoints
 import timing
 from task_arguments import TaskArguments
 
+HERE = pathlib.Path(__file__).resolve().parent
 GIB = 1 << 30
 THREADS = (1, 2, 4, 8, 16)
 STATES = {"warm": timing.warm, "cold": timing.make_cold}
