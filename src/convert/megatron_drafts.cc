@@ -123,7 +123,7 @@ Result<std::optional<std::int64_t>> take_adapters(const ConvertRequest& request,
   if (request.quantise != WeightForm::kPlain || request.extend_vocab || !request.mtp_from.empty()) {
     return fail(
         Code::kUsage,
-        "{}: found adapters, which --quantise, --extend-vocab and --mtp-from change nothing "
+        "{}: found adapters, which --quantise, --extend-vocab and --mtp from= change nothing "
         "of; convert them without, 'shardwright merge-adapter' them into the base and "
         "convert that",
         request.input);

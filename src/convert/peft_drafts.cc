@@ -134,10 +134,10 @@ Status draft_peft_as_megatron(Drafting& drafting) {
                 "it one that Megatron trains on",
                 request.input, target.name);
   }
-  if (request.extend_vocab || !request.mtp_from.empty()) {
+  if (request.extend_vocab || !request.mtp_from.empty() || request.upcycle) {
     return fail(Code::kUsage,
-                "{}: found an adapter, of which --extend-vocab and --mtp-from change nothing; "
-                "leave them out",
+                "{}: found an adapter, of which --extend-vocab, --mtp from= and --upcycle change "
+                "nothing; leave them out",
                 request.input);
   }
   const PeftAdapter adapter = SW_TRY(open_peft_adapter(drafting.source().location.path));

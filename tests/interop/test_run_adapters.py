@@ -334,6 +334,7 @@ def test_alpha_of_an_rslora(shardwright, tmp_path, run_base):
     [
         ("none", ["--to", "hf"], "merge-adapter BASE ADAPTER OUT"),
         ("none", ["--to", "legacy"], "--to torch_dist makes it one"),
+        ("none", ["--to", "torch_dist", "--upcycle", "experts=4"], "--upcycle change nothing"),
         ("no_config", ["--to", "torch_dist"], "--hf-config"),
         ("values", ["--to", "torch_dist", "--adapter-names", "ms-swift"], "expected one lora_A for all of them"),
         ("saved", ["--to", "torch_dist"], "a whole tensor, lm_head.weight"),
