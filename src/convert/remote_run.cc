@@ -17,31 +17,15 @@
 #include "convert/conversion_output.h"
 #include "exec/execute.h"
 #include "exec/threads.h"
+#include "format/seals.h"
 #include "remote/remote_output.h"
 
 namespace shardwright {
 namespace {
 
-// Without one of these no reader takes files for a checkpoint. A later one lies around or behind
-// the ones before it: it appears after them.
-constexpr std::array<std::string_view, 8> kSeals = {"model.safetensors.index.json",
-                                                    "config.json",
-                                                    "common.pt",
-                                                    "run_config.yaml",
-                                                    "metadata.json",
-                                                    ".metadata",
-                                                    "latest_train_state.pt",
-                                                    "latest_checkpointed_iteration.txt"};
-
-std::size_t seal_of(const std::string& path) {
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  const auto found = std::ranges::find(kSeals, name);
-  return found == kSeals.end() ? 0 : static_cast<std::size_t>(found - kSeals.begin()) + 1;
-}
-
 Status show_all(RemoteOutput& output, std::vector<std::string> files, int threads) {
-  std::ranges::stable_sort(files, {}, seal_of);
-  const auto is_seal = [](const std::string& path) { return seal_of(path) > 0; };
+  std::ranges::stable_sort(files, {}, seal_number);
+  const auto is_seal = [](const std::string& path) { return seal_number(path) > 0; };
   const auto seals = std::ranges::find_if(files, is_seal);
   const auto others = static_cast<std::size_t>(seals - files.begin());
   std::atomic<std::size_t> next{0};
