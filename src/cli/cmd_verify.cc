@@ -30,8 +30,9 @@ TextKey verdict_of(const VerifyReport& report) {
   return "verdict.proven";
 }
 
-Phrase counted(std::uint64_t count, std::string_view noun, std::string_view chinese) {
-  return {format_count(count, noun), fmt::format("{} {}", format_count(count), chinese)};
+// In Chinese the noun stands in the text around it.
+Phrase counted(std::uint64_t count, std::string_view noun) {
+  return {format_count(count, noun), format_count(count)};
 }
 
 std::string verify_report_text(const VerifyReport& report, const Console& console) {
@@ -44,13 +45,12 @@ std::string verify_report_text(const VerifyReport& report, const Console& consol
   }
   for (const Phrase& each : report.proven) text += "ok: " + printable(each.in(language)) + "\n";
   for (const std::string& note : report.notes) text += "note: " + printable(note) + "\n";
-  const Phrase verdict =
-      phrase("verdict.counts",
-             {{"verdict", phrase(verdict_of(report))},
-              {"tensors", counted(report.tensors, "tensor", "个张量")},
-              {"chunks", counted(report.chunks, "chunk", "个分片")},
-              {"errors", counted(count_of(report, Severity::kError), "error", "个错误")},
-              {"warnings", counted(count_of(report, Severity::kWarning), "warning", "个警告")}});
+  const Phrase verdict = phrase(
+      "verdict.counts", {{"verdict", phrase(verdict_of(report))},
+                         {"tensors", counted(report.tensors, "tensor")},
+                         {"chunks", counted(report.chunks, "chunk")},
+                         {"errors", counted(count_of(report, Severity::kError), "error")},
+                         {"warnings", counted(count_of(report, Severity::kWarning), "warning")}});
   return text + verdict.in(language) + "\n";
 }
 

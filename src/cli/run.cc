@@ -78,8 +78,8 @@ constexpr std::string_view kRanksHelp =
                                        COMMAND ...
 
 The ordinary program's commands convert, average, merge-adapter, verify, diff and hash, with
-the same arguments, messages, exit status and output. All ranks work: they must see the same files, and OUT
-must lie on a file system that they share.
+the same arguments, messages, exit status and output. All ranks work: they must see the same
+files, and OUT must lie on a file system that they share.
 
   --rank-timeout SECONDS  a rank that gives no sign of life for so long is lost, and all
                           end (60)

@@ -19,7 +19,6 @@
 namespace shardwright {
 namespace {
 
-constexpr std::size_t kMostCertificates = 16;
 constexpr std::size_t kMostDer = std::size_t{64} << 10;
 constexpr std::size_t kMostPemOfAuthorities = std::size_t{4} << 20;
 
@@ -136,9 +135,9 @@ struct Certificates::Chain {
 };
 
 Result<Certificates> Certificates::read(std::span<const std::string> der, std::string_view name) {
-  if (der.empty() || der.size() > kMostCertificates) {
+  if (der.empty() || der.size() > kMost) {
     return fail(Code::kSignature, "{}: found {} certificates, expected 1 to {}", name, der.size(),
-                kMostCertificates);
+                kMost);
   }
   auto chain = std::make_shared<Chain>();
   chain->others = sk_X509_new_null();
@@ -148,11 +147,11 @@ Result<Certificates> Certificates::read(std::span<const std::string> der, std::s
     if (certificate == nullptr) {
       return fail(Code::kSignature, "{}: found something that is no certificate", name);
     }
-    X509* const owned = certificate.release();
+    X509* const taken = certificate.release();
     if (chain->first == nullptr) {
-      chain->first = owned;
-    } else if (sk_X509_push(chain->others, owned) <= 0) {
-      X509_free(owned);
+      chain->first = taken;
+    } else if (sk_X509_push(chain->others, taken) <= 0) {
+      X509_free(taken);
       throw std::bad_alloc();
     }
   }

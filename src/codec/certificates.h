@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,8 +17,11 @@ namespace shardwright {
 /// Immutable; safe for concurrent use.
 class Certificates {
  public:
-  /// Of DER: the first is the owner's, the others are of those who vouch for it. `name` is for
-  /// messages. Error: kSignature for anything else, or an owner's key that EcKey does not take.
+  static constexpr std::size_t kMost = 16;
+
+  /// Of DER, at most kMost: the first is the owner's, the others are of those who vouch for it.
+  /// `name` is for messages. Error: kSignature for anything else, or an owner's key that EcKey does
+  /// not take.
   [[nodiscard]] static Result<Certificates> read(std::span<const std::string> der,
                                                  std::string_view name);
 

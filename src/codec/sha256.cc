@@ -4,7 +4,12 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <new>
+#include <vector>
+
+#include "base/fail.h"
 
 namespace shardwright {
 
@@ -44,6 +49,20 @@ std::string Sha256::finish() {
   for (const std::byte one : finish_bytes())
     text += fmt::format("{:02x}", std::to_integer<unsigned>(one));
   return text;
+}
+
+Result<std::string> sha256_of(const ReadableFile& file) {
+  constexpr std::uint64_t kBlockBytes = std::uint64_t{1} << 20;
+  std::vector<std::byte> block(static_cast<std::size_t>(std::min(file.size(), kBlockBytes)));
+  Sha256 hash;
+  for (std::uint64_t done = 0; done < file.size();) {
+    const std::uint64_t step = std::min<std::uint64_t>(block.size(), file.size() - done);
+    const auto bytes = std::span(block).first(static_cast<std::size_t>(step));
+    SW_TRY(file.read_at(done, bytes));
+    hash.update(bytes);
+    done += step;
+  }
+  return hash.finish();
 }
 
 }  // namespace shardwright

@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "shardwright/storage.h"
+
 namespace shardwright {
 
 /// SHA-256 (FIPS 180-4) of bytes that arrive in pieces. Not thread-safe.
@@ -27,5 +29,8 @@ class Sha256 {
   struct Context;
   std::unique_ptr<Context> context_;
 };
+
+/// That of all of a file, in hexadecimal digits. Errors: those of reading.
+[[nodiscard]] Result<std::string> sha256_of(const ReadableFile& file);
 
 }  // namespace shardwright

@@ -12,8 +12,6 @@
 namespace shardwright {
 namespace {
 
-constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
-
 Status compare_with_listed(std::span<const ListedDigest> list, std::string_view list_name,
                            const ListedDigest& wanted, const std::string& found) {
   if (found == wanted.digest) return {};
@@ -29,17 +27,7 @@ Status compare_with_listed(std::span<const ListedDigest> list, std::string_view 
 
 Result<std::string> sha256_of(const Directory& directory, const std::string& path) {
   const std::unique_ptr<ReadableFile> file = SW_TRY(directory.open(path));
-  std::vector<std::byte> block(
-      static_cast<std::size_t>(std::min<std::uint64_t>(file->size(), kBlockBytes)));
-  Sha256 hash;
-  for (std::uint64_t done = 0; done < file->size();) {
-    const std::uint64_t step = std::min<std::uint64_t>(block.size(), file->size() - done);
-    const auto bytes = std::span(block).first(static_cast<std::size_t>(step));
-    SW_TRY(file->read_at(done, bytes));
-    hash.update(bytes);
-    done += step;
-  }
-  return hash.finish();
+  return sha256_of(*file);
 }
 
 Result<std::vector<ListedDigest>> digests_of(const Directory& directory,

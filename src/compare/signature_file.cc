@@ -24,7 +24,6 @@ using nlohmann::json;
 constexpr std::uint64_t kMostSignatureBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kMostKeyBytes = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMostChainBytes = std::uint64_t{4} << 20;
-constexpr std::size_t kMostCertificates = 16;
 constexpr std::size_t kMostUnlisted = 1000;
 constexpr std::size_t kMostLooked = 1'000'000;
 constexpr int kDeepestSigned = 32;
@@ -160,7 +159,7 @@ void read_certificates(const json& material, SignedList& list) {
     return;
   }
   for (const json& one : member(member(material, "x509CertificateChain"), "certificates")) {
-    if (list.certificates.size() > kMostCertificates) return;  // which are refused
+    if (list.certificates.size() > Certificates::kMost) return;  // which are refused
     list.certificates.push_back(from_base64(text_in(one, "rawBytes")).value_or(""));
   }
 }

@@ -8,9 +8,10 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "convert/expert_cut.h"
 #include "convert/more_sources.h"
-#include "convert/router_file.h"
 #include "convert/upcycle_spec.h"
+#include "convert/upcycled_router.h"
 #include "format/rank_modules.h"
 #include "layout/layer_name.h"
 #include "layout/shard_rule.h"
@@ -38,33 +39,10 @@ std::optional<std::string> module_before(const std::string& name, std::string_vi
   return is_of_language_layer(name) ? std::optional(name.substr(0, at)) : std::nullopt;
 }
 
-Dims inserted(const Dims& dims, int at, std::int64_t value) {
-  Dims result;
-  for (int i = 0; i <= dims.size(); ++i) {
-    if (i == at) result.push_back(value);
-    if (i < dims.size()) result.push_back(dims[i]);
-  }
-  return result;
-}
-
 bool is_flag(const Arguments& arguments, std::string_view name) {
   const auto found = arguments.find(name);
   return found != arguments.end() && found->second == ArgValue{true};
 }
-
-double deviation_of(const Arguments& arguments) {
-  constexpr double kMegatrons = 0.02;
-  const auto found = arguments.find("init_method_std");
-  const double* const value =
-      found == arguments.end() ? nullptr : std::get_if<double>(&found->second);
-  return value != nullptr && std::isfinite(*value) ? *value : kMegatrons;
-}
-
-// How a dense tensor is shared out among experts.
-struct Cut {
-  int axis = -1;           // of the tensor, -1: each expert has the whole of it
-  std::int64_t parts = 1;  // that the axis consists of, each cut on its own: gates and up rows
-};
 
 class Upcycler {
  public:
@@ -167,8 +145,8 @@ class Upcycler {
     }
     const bool is_bias = name.ends_with(".bias");
     if (const auto module = module_before(name, kFirst)) {
-      result.push_back(is_bias ? router_bias_of(*module, tensor)
-                               : SW_TRY(router_of(*module, tensor)));
+      result.push_back(is_bias ? draft_router_bias(*module, tensor, wanted_)
+                               : SW_TRY(draft_router(drafting_, arguments_, *module, tensor)));
       return share_out({is_bias ? axes - 1 : axes - 2, is_gated_ ? 2 : 1}, true, *module, kFirst,
                        std::move(tensor), result);
     }
@@ -187,13 +165,7 @@ class Upcycler {
     return drafting_.is_from_hf() || uses_transformer_engine(arguments_, drafting_.catalog);
   }
 
-  // The axis that counts layers comes before that which counts experts.
-  static int layer_axes(const std::string& name) {
-    const std::optional<LayerName> layer = split_layer_name(name);
-    return layer && !layer->index ? 1 : 0;
-  }
-
-  Status share_out(Cut cut, bool is_scaled, const std::string& module, std::string_view part,
+  Status share_out(ExpertCut cut, bool is_scaled, const std::string& module, std::string_view part,
                    DraftTensor tensor, std::vector<DraftTensor>& result) {
     const std::string name = tensor.desc.name;
     const int expert_axis = layer_axes(name);
@@ -207,7 +179,7 @@ class Upcycler {
     }
     DraftTensor experts{{module + std::string(kExperts) +
                              name.substr(module.size() + std::string_view("mlp.").size()),
-                         tensor.desc.dtype, inserted(dense, expert_axis, wanted_.experts)},
+                         tensor.desc.dtype, with_axis(dense, expert_axis, wanted_.experts)},
                         {},
                         std::nullopt};
     if (cut.axis >= 0) experts.desc.shape[cut.axis + 1] /= wanted_.granularity;
@@ -215,40 +187,12 @@ class Upcycler {
     for (TensorView view : tensor.recipe.views) {
       if (is_scaled && scale_ != 1.0F) view.source = scaled(view.source);
       for (std::int64_t expert = 0; expert < wanted_.experts; ++expert) {
-        add_views(cut, dense, expert_axis, expert, view, experts.recipe.views);
+        add_expert_views(cut, dense, {expert_axis, expert, wanted_.granularity}, view,
+                         experts.recipe.views);
       }
     }
     result.push_back(std::move(experts));
     return {};
-  }
-
-  // What of one view of the dense tensor becomes the expert's.
-  void add_views(const Cut& cut, const Dims& dense, int expert_axis, std::int64_t expert,
-                 const TensorView& view, ViewList& views) const {
-    const std::int64_t parts = cut.axis < 0 ? 1 : cut.parts;
-    for (std::int64_t part = 0; part < parts; ++part) {
-      TensorView piece = view;
-      if (cut.axis >= 0) {
-        const std::int64_t width = dense[cut.axis] / parts;
-        const std::int64_t height = width / wanted_.granularity;
-        const std::int64_t from = part * width + expert % wanted_.granularity * height;
-        const std::int64_t begin = std::max(view.box.origin[cut.axis], from);
-        const std::int64_t end = std::min(view.box.end(cut.axis), from + height);
-        if (begin >= end) continue;
-        const std::int64_t skipped = begin - view.box.origin[cut.axis];
-        const std::int64_t source_axis = view.axis[cut.axis];
-        if (source_axis >= 0) {
-          piece.source_origin[static_cast<int>(source_axis)] += skipped * view.step[cut.axis];
-        }
-        piece.box.origin[cut.axis] = begin - from + part * height;
-        piece.box.shape[cut.axis] = end - begin;
-      }
-      piece.box.origin = inserted(piece.box.origin, expert_axis, expert);
-      piece.box.shape = inserted(piece.box.shape, expert_axis, 1);
-      piece.axis = inserted(piece.axis, expert_axis, -1);
-      piece.step = inserted(piece.step, expert_axis, 1);
-      views.push_back(piece);
-    }
   }
 
   // The source tensor as experts have it; others that read it get it as it is.
@@ -259,60 +203,6 @@ class Upcycler {
     drafting_.result.plan.weighted.push_back({repeated, scale_, 0, 0.0});
     scaled_.emplace(source, repeated);
     return repeated;
-  }
-
-  // Experts that are cut of one MLP have the same row: tokens that take one take all of them.
-  Result<DraftTensor> router_of(const std::string& module, const DraftTensor& first) {
-    const Dims& dense = first.desc.shape;
-    const bool is_stack = layer_axes(first.desc.name) == 1;
-    const std::int64_t rows = wanted_.experts / wanted_.granularity;
-    const std::int64_t hidden = dense[dense.size() - 1];
-    RouterWeights weights{
-        {}, rows * hidden, first.desc.dtype, deviation_of(arguments_), wanted_.seed};
-    if (!is_castable_float(first.desc.dtype)) {
-      return fail(Code::kDtypeUnsupported, "tensor {}: found {}, expected floating point numbers",
-                  printable(first.desc.name), torch_name(first.desc.dtype));
-    }
-    const std::string name = module + "mlp.router.weight";
-    Dims made{rows, hidden};
-    if (is_stack) {
-      made = {dense[0], rows, hidden};
-      const LayerName layer = *split_layer_name(name);
-      for (std::int64_t i = 0; i < dense[0]; ++i) {
-        weights.layers.push_back(join_layer_name(layer.stack, i, layer.rest));
-      }
-    } else {
-      weights.layers.push_back(name);
-    }
-    const std::uint32_t source =
-        add_made_source(drafting_, {"new " + name, first.desc.dtype, made},
-                        make_router_file("new " + name, std::move(weights)));
-    DraftTensor router{{name, first.desc.dtype, made}, {}, std::nullopt};
-    const int expert_axis = is_stack ? 1 : 0;
-    router.desc.shape[expert_axis] = wanted_.experts;
-    for (std::int64_t expert = 0; expert < wanted_.experts; ++expert) {
-      TensorView view{Box::whole(router.desc.shape), source, Dims::filled(made.size(), 0), {}, {}};
-      view.box.origin[expert_axis] = expert;
-      view.box.shape[expert_axis] = 1;
-      view.source_origin[expert_axis] = expert / wanted_.granularity;
-      for (int axis = 0; axis < made.size(); ++axis) {
-        view.axis.push_back(axis);
-        view.step.push_back(1);
-      }
-      router.recipe.views.push_back(view);
-    }
-    return router;
-  }
-
-  // Routers have one where linears do. Of zeros it chooses nothing: random ones would tear apart
-  // the experts that are cut of one MLP.
-  [[nodiscard]] DraftTensor router_bias_of(const std::string& module,
-                                           const DraftTensor& first) const {
-    Dims shape = first.desc.shape;
-    shape[shape.size() - 1] = wanted_.experts;
-    DraftTensor bias{{module + "mlp.router.bias", first.desc.dtype, shape}, {}, std::nullopt};
-    bias.recipe.fill = 0.0;
-    return bias;
   }
 
   // Of linears that are gone.

@@ -297,7 +297,8 @@ constexpr std::array kChineseTexts = {
          "两个数字，可能是 (tp,pp) 或 (tp,ep)；有 args、或传入 --pp 或 --ep "
          "即可确定"},
     Text{"two.pipeline", "两个数字，第二个是 pipeline rank"},
-    Text{"verdict.counts", "{verdict}：{tensors}、{chunks}，{errors}、{warnings}"},
+    Text{"verdict.counts",
+         "{verdict}：{tensors} 个张量、{chunks} 个分片，{errors} 个错误、{warnings} 个警告"},
     Text{"verdict.not_proven", "未能证明"},
     Text{"verdict.proven", "已证明"},
     Text{"verdict.unguarded", "已证明，但没有任何东西保护数据"},

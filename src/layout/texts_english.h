@@ -6,8 +6,8 @@
 
 namespace shardwright {
 
-/// What diagnose says, in one language: parameters stand in braces (`EP={ep}`), a doubled brace is
-/// one.
+/// What findings, diagnose and verify say, in one language: parameters stand in braces (`EP={ep}`),
+/// a doubled brace is one.
 struct Text {
   std::string_view key;
   std::string_view text;

@@ -42,21 +42,6 @@ bool is_passing_refusal(const HttpAnswer& answer) {
          });
 }
 
-// With it the server notices what changed on the way.
-Result<std::string> sha256_of(const ReadableFile& file) {
-  constexpr std::uint64_t kStep = std::uint64_t{256} << 10;
-  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kStep, file.size())));
-  Sha256 hash;
-  for (std::uint64_t at = 0; at < file.size();) {
-    const std::uint64_t count = std::min(kStep, file.size() - at);
-    const std::span<std::byte> piece = std::span(buffer).first(static_cast<std::size_t>(count));
-    SW_TRY(file.read_at(at, piece));
-    hash.update(piece);
-    at += count;
-  }
-  return hash.finish();
-}
-
 std::string xml_escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -122,26 +107,30 @@ Result<std::string> S3Writer::begin(const std::string& key) {
   return id;
 }
 
-Result<std::string> S3Writer::send(const S3Upload& upload, std::uint64_t number,
-                                   const ReadableFile& part) const {
-  HttpRequest request = request_for(upload.key, "PUT");
-  request.upload = &part;
-  const std::string hash = SW_TRY(sha256_of(part));
-  const std::string query =
-      fmt::format("partNumber={}&uploadId={}", number, percent_encoded(upload.id, true));
+Result<HttpAnswer> S3Writer::upload_file(HttpRequest& request, const std::string& key,
+                                         const std::string& query, const ReadableFile& file) const {
+  request.upload = &file;
+  // With it the server notices what changed on the way.
+  const std::string hash = SW_TRY(sha256_of(file));
   for (int turn = 0;; ++turn) {
-    const HttpAnswer answer = SW_TRY(bucket_->ask(request, upload.key, query, hash));
-    if (answer.is_good()) {
-      std::string tag = answer.header("etag");
-      if (!tag.empty()) return tag;
-      return fail(Code::kRemote, "{}: the server gives no ETag for a part",
-                  printable(request.shown));
-    }
+    HttpAnswer answer = SW_TRY(bucket_->ask(request, key, query, hash));
+    if (answer.is_good()) return answer;
     if (turn + 1 >= kMostTurns || !is_passing_refusal(answer)) {
       return std::unexpected(refused(answer, request));
     }
     SW_TRY(pause(turn));
   }
+}
+
+Result<std::string> S3Writer::send(const S3Upload& upload, std::uint64_t number,
+                                   const ReadableFile& part) const {
+  HttpRequest request = request_for(upload.key, "PUT");
+  const std::string query =
+      fmt::format("partNumber={}&uploadId={}", number, percent_encoded(upload.id, true));
+  const HttpAnswer answer = SW_TRY(upload_file(request, upload.key, query, part));
+  std::string tag = answer.header("etag");
+  if (!tag.empty()) return tag;
+  return fail(Code::kRemote, "{}: the server gives no ETag for a part", printable(request.shown));
 }
 
 Status S3Writer::complete(const S3Upload& upload, const std::vector<std::string>& parts,
@@ -209,16 +198,8 @@ Status S3Writer::abort(const S3Upload& upload) const {
 Status S3Writer::put(const std::string& key, const ReadableFile& file) const {
   HttpRequest request = request_for(key, "PUT");
   request.headers.emplace_back("Content-Type: application/octet-stream");
-  request.upload = &file;
-  const std::string hash = SW_TRY(sha256_of(file));
-  for (int turn = 0;; ++turn) {
-    const HttpAnswer answer = SW_TRY(bucket_->ask(request, key, {}, hash));
-    if (answer.is_good()) return {};
-    if (turn + 1 >= kMostTurns || !is_passing_refusal(answer)) {
-      return std::unexpected(refused(answer, request));
-    }
-    SW_TRY(pause(turn));
-  }
+  SW_TRY(upload_file(request, key, {}, file));
+  return {};
 }
 
 Status S3Writer::remove(const std::string& key) const {

@@ -48,6 +48,10 @@ class S3Writer {
   [[nodiscard]] Error refused(const HttpAnswer& answer, const HttpRequest& request) const;
   [[nodiscard]] Status check_size(const std::string& key, std::uint64_t bytes) const;
   [[nodiscard]] Status pause(int turn) const;
+  // Asks again after refusals that pass.
+  [[nodiscard]] Result<HttpAnswer> upload_file(HttpRequest& request, const std::string& key,
+                                               const std::string& query,
+                                               const ReadableFile& file) const;
 
   std::unique_ptr<S3Bucket> bucket_;
   const std::atomic<bool>* cancelled_;
