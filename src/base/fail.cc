@@ -29,6 +29,10 @@ Code code_of(int os_errno) {
 
 }  // namespace
 
+std::unexpected<Error> vfail(Code code, fmt::string_view format, fmt::format_args args) {
+  return std::unexpected(Error{code, fmt::vformat(format, args), 0});
+}
+
 std::unexpected<Error> fail_errno(int os_errno, std::string message) {
   std::string reason = std::generic_category().message(os_errno);
   if (os_errno == EFBIG) {

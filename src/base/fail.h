@@ -10,11 +10,15 @@
 
 namespace shardwright {
 
+/// What `fail` does, whatever the types of the arguments.
+[[nodiscard]] std::unexpected<Error> vfail(Code code, fmt::string_view format,
+                                           fmt::format_args args);
+
 /// Builds the error branch of a Result: `return fail(Code::kLimit, "{} bytes, limit {}", n, max);`
 template <class... Args>
 [[nodiscard]] std::unexpected<Error> fail(Code code, fmt::format_string<Args...> format,
                                           Args&&... args) {
-  return std::unexpected(Error{code, fmt::format(format, std::forward<Args>(args)...), 0});
+  return vfail(code, format, fmt::make_format_args(args...));
 }
 
 /// The same with errno's text appended; picks kNotFound, kPermission or kDiskFull over kIo where
