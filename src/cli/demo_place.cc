@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "io/remove_tree.h"
 
 namespace shardwright::cli {
 namespace {
@@ -34,8 +35,7 @@ Result<DemoPlace> DemoPlace::make(const std::string& keep) {
 }
 
 DemoPlace::~DemoPlace() {
-  std::error_code ignored;
-  if (is_temporary_) fs::remove_all(path_, ignored);
+  if (is_temporary_) (void)remove_tree(path_.c_str());
 }
 
 DemoPlace::DemoPlace(DemoPlace&& other) noexcept

@@ -16,6 +16,7 @@
 #include "format/hf/weight_names.h"
 #include "format/iteration_folder.h"
 #include "format/model_files.h"
+#include "io/folder_listing.h"
 #include "io/publish.h"
 #include "layout/rank_folder.h"
 #include "model/model_part.h"
@@ -262,7 +263,7 @@ Result<ReplacedOutput> replaced_output(const PreparedConversion& conversion) {
   const ConvertRequest& request = conversion.request;
   std::error_code error;
   const bool is_there = std::filesystem::is_directory(request.output, error);
-  if (!request.overwrite || !is_there || std::filesystem::is_empty(request.output, error)) {
+  if (!request.overwrite || !is_there || SW_TRY(list_folder(request.output)).empty()) {
     return ReplacedOutput{};
   }
   SW_TRY(check_may_be_replaced(request.output));

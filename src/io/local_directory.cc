@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "base/fail.h"
 #include "io/beneath.h"
 #include "io/file_link.h"
+#include "io/folder_listing.h"
 #include "io/local_file.h"
 #include "io/named_directory.h"
 #include "io/pending_call.h"
@@ -89,28 +88,10 @@ class LocalDirectory final : public Directory {
     const std::string shown = full_name(path);
     const PendingCall pending("a call to list it", shown);
     const UniqueFd folder = SW_TRY(named(open_folder_beneath(root_.get(), path)));
-    const int duplicate = ::fcntl(folder.get(), F_DUPFD_CLOEXEC, 0);
-    DIR* stream = duplicate >= 0 ? ::fdopendir(duplicate) : nullptr;
-    if (stream == nullptr) {
-      const int os_errno = errno;
-      if (duplicate >= 0) ::close(duplicate);
-      return fail_errno(os_errno, fmt::format("{}: cannot list", full_name(path)));
-    }
     std::vector<DirectoryEntry> entries;
-    errno = 0;
-    while (const dirent* entry = ::readdir(stream)) {
-      const std::string_view entry_name(entry->d_name);
-      if (entry_name != "." && entry_name != "..") {
-        entries.push_back(describe(folder.get(), path, entry->d_name));
-      }
-      errno = 0;
+    for (const std::string& entry_name : SW_TRY(names_in(folder.get(), shown))) {
+      entries.push_back(describe(folder.get(), path, entry_name));
     }
-    const int reading_error = errno;
-    ::closedir(stream);
-    if (reading_error != 0) {
-      return fail_errno(reading_error, fmt::format("{}: cannot list", full_name(path)));
-    }
-    std::ranges::sort(entries, {}, &DirectoryEntry::name);
     return entries;
   }
 
@@ -161,9 +142,10 @@ class LocalDirectory final : public Directory {
     return fail_errno(os_errno, fmt::format("{}: cannot open", place.shown));
   }
 
-  DirectoryEntry describe(int folder, std::string_view folder_path, const char* entry_name) const {
-    const std::string path = folder_path.empty() ? std::string(entry_name)
-                                                 : fmt::format("{}/{}", folder_path, entry_name);
+  DirectoryEntry describe(int folder, std::string_view folder_path,
+                          const std::string& entry_name) const {
+    const std::string path =
+        folder_path.empty() ? entry_name : fmt::format("{}/{}", folder_path, entry_name);
     const NamePlace place{root_.get(), folder, entry_name, full_name(path)};
     DirectoryEntry entry{entry_name, false, 0};
     Status looked = look_at(place, path, entry);

@@ -15,6 +15,8 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "io/folder_listing.h"
+#include "io/remove_tree.h"
 
 namespace shardwright {
 namespace {
@@ -88,21 +90,14 @@ bool is_locked(const UniqueFd& file, FolderLock lock = FolderLock::kAlone) {
   return ::flock(file.get(), kind | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-std::uint64_t bytes_in(const std::string& path) {
-  std::uint64_t bytes = 0;
-  std::error_code error;
-  if (!fs::is_directory(fs::symlink_status(path, error))) {
-    struct stat details{};
-    return ::lstat(path.c_str(), &details) == 0 ? static_cast<std::uint64_t>(details.st_size) : 0;
-  }
-  for (fs::recursive_directory_iterator entry(path, error), end; !error && entry != end;
-       entry.increment(error)) {
-    struct stat details{};
-    if (::lstat(entry->path().c_str(), &details) == 0 && S_ISREG(details.st_mode)) {
-      bytes += static_cast<std::uint64_t>(details.st_size);
-    }
-  }
-  return bytes;
+// 0 for what another user keeps closed, or what is gone.
+Result<std::uint64_t> bytes_of(const FolderEntry& entry, const std::string& path) {
+  if (entry.kind != EntryKind::kFolder) return entry.bytes;
+  const auto tree = read_tree(path);
+  if (tree) return tree->bytes;
+  const Code why = tree.error().code;
+  if (why == Code::kPermission || why == Code::kNotFound) return 0;
+  return std::unexpected(tree.error());
 }
 
 // A live run holds the lock. Its number tells little: in a container every program is process 1,
@@ -131,21 +126,15 @@ Result<std::vector<PartialOutput>> list_partial_outputs(const std::string& folde
   const fs::path place = fs::canonical(folder, error);
   if (error) return fail_errno(error.value(), folder);
   std::vector<PartialOutput> found;
-  for (fs::directory_iterator entry(place, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const auto name = parse_name(entry->path().filename().string());
+  for (const FolderEntry& entry : SW_TRY(list_folder(place.string()))) {
+    const auto name = parse_name(entry.name);
     if (!name) continue;
-    std::error_code ignored;
-    const fs::file_type type = entry->symlink_status(ignored).type();
     // Folders are hidden, files are not; anything else was made by somebody else.
-    const bool is_ours =
-        name->is_hidden ? type == fs::file_type::directory : type == fs::file_type::regular;
-    if (!is_ours) continue;
-    const std::string path = entry->path().string();
-    found.push_back({path, name->target, state_of(path, *name), name->process, bytes_in(path)});
+    if (entry.kind != (name->is_hidden ? EntryKind::kFolder : EntryKind::kFile)) continue;
+    const std::string path = (place / entry.name).string();
+    const std::uint64_t bytes = SW_TRY(bytes_of(entry, path));
+    found.push_back({path, name->target, state_of(path, *name), name->process, bytes});
   }
-  if (error) return fail_errno(error.value(), fmt::format("{}: cannot list", folder));
-  std::ranges::sort(found, {}, &PartialOutput::path);
   return found;
 }
 
@@ -161,8 +150,9 @@ Result<PartialState> remove_partial_output(const PartialOutput& output) {
   const bool is_gone = fs::symlink_status(path, error).type() == fs::file_type::not_found;
   const PartialState state = is_gone ? PartialState::kAbandoned : state_of(output.path, *name);
   if (state != PartialState::kAbandoned) return state;
-  fs::remove_all(output.path, error);
-  if (error) return fail_errno(error.value(), fmt::format("{}: cannot remove", output.path));
+  if (const int failed = remove_tree(output.path.c_str()); failed != 0) {
+    return fail_errno(failed, fmt::format("{}: cannot remove", output.path));
+  }
   return PartialState::kAbandoned;
 }
 
@@ -180,15 +170,17 @@ bool lock_patiently(const UniqueFd& folder, FolderLock lock) {
 BeginningTurn::BeginningTurn(const std::string& folder)
     : folder_(open_for_lock(folder)), is_ours_(lock_patiently(folder_)) {}
 
-std::optional<PartialOutput> rival_of(const std::string& target, const BeginningTurn& turn,
-                                      const std::string& own) {
+Result<std::optional<PartialOutput>> rival_of(const std::string& target, const BeginningTurn& turn,
+                                              const std::string& own) {
   const fs::path wanted(target);
-  std::error_code error;
-  for (fs::directory_iterator entry(wanted.parent_path(), error), end; !error && entry != end;
-       entry.increment(error)) {
-    const auto name = parse_name(entry->path().filename().string());
+  const auto entries = list_folder(wanted.parent_path().string());
+  // One may write into a folder that one may not list.
+  if (!entries && entries.error().code == Code::kPermission) return std::nullopt;
+  if (!entries) return std::unexpected(entries.error());
+  for (const FolderEntry& entry : *entries) {
+    const auto name = parse_name(entry.name);
     if (!name || !name->is_hidden || name->is_old || name->target != wanted.filename()) continue;
-    const std::string path = entry->path().string();
+    const std::string path = (wanted.parent_path() / entry.name).string();
     if (path == own) continue;
     const UniqueFd folder = open_for_lock(path);
     const bool may_begin = !turn.is_ours() && name->process != 0 && process_lives(name->process);

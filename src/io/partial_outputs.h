@@ -62,9 +62,10 @@ class BeginningTurn {
 
 /// The unfinished output of another run that is writing `target` (absolute) now, if there is one
 /// besides `own`. Outside a turn of ours an unlocked one of a process that lives counts too.
-[[nodiscard]] std::optional<PartialOutput> rival_of(const std::string& target,
-                                                    const BeginningTurn& turn,
-                                                    const std::string& own = {});
+/// Errors: kNotFound, kIo; a folder that may not be listed has none.
+[[nodiscard]] Result<std::optional<PartialOutput>> rival_of(const std::string& target,
+                                                            const BeginningTurn& turn,
+                                                            const std::string& own = {});
 
 /// The hidden folder `.NAME.parts-<id>` of an output that several processes write which agree on
 /// nothing but `id`, 16 hex digits. `target`: absolute.

@@ -128,8 +128,8 @@ TEST(PartialOutputs, OfPartsHaveADigestForAProcess) {
   EXPECT_EQ(listed(place)[0].state, PartialState::kHeld);
   EXPECT_EQ(remove_partial_output(found[0]).value(), PartialState::kHeld);
   const BeginningTurn turn(place.path());
-  EXPECT_EQ(rival_of(fs::canonical(place.path()) / "out", turn)->path, folder);
-  EXPECT_FALSE(rival_of(fs::canonical(place.path()) / "out", turn, folder));
+  EXPECT_EQ(rival_of(fs::canonical(place.path()) / "out", turn).value()->path, folder);
+  EXPECT_FALSE(rival_of(fs::canonical(place.path()) / "out", turn, folder).value());
 }
 
 // Stopped in its turn: its folder is made and not locked yet.
@@ -144,7 +144,7 @@ TEST(PartialOutputs, OfARunThatIsBeginningStay) {
   {
     const BeginningTurn ours(place.path());
     EXPECT_TRUE(ours.is_ours());
-    EXPECT_FALSE(rival_of(target, ours));
+    EXPECT_FALSE(rival_of(target, ours).value());
   }
   {
     const UniqueFd turn(::open(place.path().c_str(), O_RDONLY | O_DIRECTORY));
@@ -153,9 +153,9 @@ TEST(PartialOutputs, OfARunThatIsBeginningStay) {
     EXPECT_TRUE(fs::exists(found[0].path));
     const BeginningTurn ours(place.path());
     EXPECT_FALSE(ours.is_ours());
-    EXPECT_EQ(rival_of(target, ours)->path, found[0].path);
+    EXPECT_EQ(rival_of(target, ours).value()->path, found[0].path);
     fs::rename(place / folder, place / (".out.partial-" + kDead + "-0"));
-    EXPECT_FALSE(rival_of(target, ours)) << "a dead run begins nothing";
+    EXPECT_FALSE(rival_of(target, ours).value()) << "a dead run begins nothing";
     fs::rename(place / (".out.partial-" + kDead + "-0"), place / folder);
   }
   EXPECT_EQ(remove_partial_output(found[0]).value(), PartialState::kAbandoned);

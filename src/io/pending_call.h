@@ -7,16 +7,6 @@
 
 namespace shardwright {
 
-/// While one lives, its thread waits for the file system.
-class PendingCall {
- public:
-  /// `what`: `a read`, a literal. Borrows `name`, of a file or folder. One at a time on a thread.
-  PendingCall(const char* what, const std::string& name);
-  ~PendingCall();
-  PendingCall(const PendingCall&) = delete;
-  PendingCall& operator=(const PendingCall&) = delete;
-};
-
 /// A call that has not returned yet.
 struct LongCall {
   std::string what;
@@ -26,5 +16,26 @@ struct LongCall {
 
 /// The call of this process that has lasted longest; nothing where none is pending. For any thread.
 [[nodiscard]] std::optional<LongCall> longest_call();
+
+/// While one lives, its thread waits for the file system. It needs no memory of its own.
+class PendingCall {
+ public:
+  /// `what`: `a read`, a literal. Borrows `name`, of a file or folder.
+  PendingCall(const char* what, const std::string& name);
+  ~PendingCall();
+  PendingCall(const PendingCall&) = delete;
+  PendingCall& operator=(const PendingCall&) = delete;
+
+ private:
+  friend std::optional<LongCall> longest_call();
+
+  const char* what_;
+  const std::string* name_;
+  std::chrono::steady_clock::time_point begin_;
+  // All that are pending are a list: a thread's own variable would have to be made, and ended with
+  // it.
+  PendingCall* before_ = nullptr;
+  PendingCall* behind_ = nullptr;
+};
 
 }  // namespace shardwright

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <thread>
 
 namespace shardwright {
@@ -25,6 +26,26 @@ TEST(PendingCall, TheLongestIsKnownWhileItLasts) {
     }).join();
     EXPECT_EQ(longest_call()->name, "in/first");
   }
+  EXPECT_FALSE(longest_call());
+}
+
+TEST(PendingCall, MayEndInAnyOrder) {
+  const std::string names[] = {"a", "b", "c"};
+  std::optional<PendingCall> calls[3];
+  for (int i = 0; i < 3; ++i) {
+    calls[i].emplace("a read", names[i]);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(longest_call()->name, "a");
+  calls[1].reset();
+  EXPECT_EQ(longest_call()->name, "a");
+  calls[0].reset();
+  EXPECT_EQ(longest_call()->name, "c");
+  calls[0].emplace("a read", names[0]);
+  EXPECT_EQ(longest_call()->name, "c");
+  calls[2].reset();
+  EXPECT_EQ(longest_call()->name, "a");
+  calls[0].reset();
   EXPECT_FALSE(longest_call());
 }
 

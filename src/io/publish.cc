@@ -17,10 +17,12 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "io/folder_listing.h"
 #include "io/named_directory.h"
 #include "io/partial_outputs.h"
 #include "io/pending_call.h"
 #include "io/remote_path.h"
+#include "io/remove_tree.h"
 
 namespace shardwright {
 namespace {
@@ -157,9 +159,7 @@ int PublishCalls::exchange(const std::string& a, const std::string& b) {
 }
 
 int PublishCalls::remove_tree(const std::string& path) {
-  std::error_code error;
-  fs::remove_all(path, error);
-  return error.value();
+  return shardwright::remove_tree(path.c_str());
 }
 
 Publication::Publication(PublishOptions options, std::shared_ptr<PublishCalls> calls,
@@ -212,7 +212,7 @@ Result<std::unique_ptr<Publication>> Publication::begin(PublishOptions options,
   }
   SW_TRY(publication->make_parents());
   const BeginningTurn turn(target.parent_path().string());
-  if (const auto rival = rival_of(target.string(), turn, parts)) {
+  if (const auto rival = SW_TRY(rival_of(target.string(), turn, parts))) {
     const std::string who = rival->process == 0 ? "a part of another saved plan"
                                                 : fmt::format("process {}", rival->process);
     return fail(Code::kTargetExists,
@@ -256,8 +256,7 @@ Status Publication::check_target() {
                 "another target or remove it",
                 target_);
   }
-  const bool is_empty = fs::is_empty(target_, error);
-  if (error) return fail_errno(error.value(), fmt::format("{}: cannot list", target_));
+  const bool is_empty = SW_TRY(list_folder(target_)).empty();
   if (is_empty && !is_mount_point(target_)) return {};
   if (!is_empty && !options_.may_replace) {
     return fail(Code::kTargetExists,
@@ -329,18 +328,7 @@ Status Publication::sync_folders() const {
 }
 
 Status Publication::sync_tree() const {
-  std::vector<std::string> folders{partial_};
-  std::error_code error;
-  for (fs::recursive_directory_iterator entry(partial_, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code ignored;
-    if (!entry->is_symlink(ignored) && entry->is_directory(ignored)) {
-      folders.push_back(entry->path().string());
-    }
-  }
-  if (error)
-    return fail_errno(error.value(), fmt::format("{}: cannot list the new folder", target_));
-  for (const std::string& folder : folders) {
+  for (const std::string& folder : SW_TRY(read_tree(partial_)).folders) {
     if (const int failed = calls_->sync_folder(folder); failed != 0) {
       return fail_errno(failed, fmt::format("{}: cannot make this folder durable", shown(folder)));
     }
@@ -380,12 +368,9 @@ Status Publication::swap_in(const std::string& made, const std::string& target,
 Status Publication::insert_entries() {
   std::vector<fs::path> folders;
   std::vector<fs::path> files;
-  std::error_code error;
-  for (fs::directory_iterator entry(partial_, error), end; !error && entry != end;
-       entry.increment(error)) {
-    (fs::is_directory(entry->path(), error) ? folders : files).push_back(entry->path());
+  for (const FolderEntry& entry : SW_TRY(list_folder(partial_))) {
+    (entry.kind == EntryKind::kFolder ? folders : files).push_back(fs::path(partial_) / entry.name);
   }
-  if (error) return fail_errno(error.value(), fmt::format("{}: cannot list", partial_));
   std::vector<std::pair<std::string, std::string>> moved;  // now here, and what it replaced
   Status status;
   const auto move = [&](const fs::path& made, bool is_folder) -> Status {

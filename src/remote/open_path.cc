@@ -55,23 +55,18 @@ Result<std::unique_ptr<Directory>> open_any_directory(const std::string& path) {
   return directory;
 }
 
-// What a KnownPaths of this thread says.
-struct PathsOfThread {
-  std::shared_ptr<KnownBytes> known;
-  KnownPaths::Way way = KnownPaths::Way::kTell;
-
-  [[nodiscard]] bool tells() const { return way == KnownPaths::Way::kTell; }
-};
-thread_local std::optional<PathsOfThread> paths_of_thread;
+// A pointer, because a thread's own object has to be ended with it, and where memory lacks for that
+// the C library ends the process.
+constinit thread_local const KnownPaths* paths_of_thread = nullptr;
 
 Result<std::unique_ptr<Directory>> known_or_not(Result<std::unique_ptr<Directory>> opened) {
-  if (!opened || !paths_of_thread) return opened;
-  return paths_of_thread->tells() ? noting_directory(*std::move(opened), paths_of_thread->known)
-                                  : knowing_directory(*std::move(opened), paths_of_thread->known);
+  if (!opened || paths_of_thread == nullptr) return opened;
+  return paths_of_thread->tells() ? noting_directory(*std::move(opened), paths_of_thread->known())
+                                  : knowing_directory(*std::move(opened), paths_of_thread->known());
 }
 
 Result<std::unique_ptr<ReadableFile>> open_known_file(const std::string& path) {
-  const std::shared_ptr<KnownBytes>& known = paths_of_thread->known;
+  const std::shared_ptr<KnownBytes>& known = paths_of_thread->known();
   if (paths_of_thread->tells()) return noting_file(SW_TRY(open_named_file(path)), known);
   if (!known->find(path)) return open_named_file(path);
   const FileVersion now = SW_TRY(version_of_named_file(path));
@@ -80,13 +75,14 @@ Result<std::unique_ptr<ReadableFile>> open_known_file(const std::string& path) {
 
 }  // namespace
 
-KnownPaths::KnownPaths(std::shared_ptr<KnownBytes> known, Way way) {
-  paths_of_thread = PathsOfThread{std::move(known), way};
+KnownPaths::KnownPaths(std::shared_ptr<KnownBytes> known, Way way)
+    : known_(std::move(known)), way_(way) {
+  paths_of_thread = this;
 }
 
 KnownPaths::~KnownPaths() {
-  paths_of_thread->known->forget();
-  paths_of_thread.reset();
+  known_->forget();
+  paths_of_thread = nullptr;
 }
 
 Result<std::unique_ptr<Directory>> open_directory(const std::string& path) {

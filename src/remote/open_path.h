@@ -46,6 +46,13 @@ class KnownPaths {
   ~KnownPaths();
   KnownPaths(const KnownPaths&) = delete;
   KnownPaths& operator=(const KnownPaths&) = delete;
+
+  [[nodiscard]] const std::shared_ptr<KnownBytes>& known() const { return known_; }
+  [[nodiscard]] bool tells() const { return way_ == Way::kTell; }
+
+ private:
+  std::shared_ptr<KnownBytes> known_;
+  Way way_;
 };
 
 /// The folder that a path lies in: `.` for a lone local name, nothing for a whole server, bucket or

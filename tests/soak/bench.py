@@ -130,19 +130,21 @@ class Bench:
                 return
             yield job
 
-    def each(self, work, jobs):
-        """Does `work` with each job, several at a time, while there is time.
+    def each(self, work, jobs, at_once=None):
+        """Does `work` with each job, as many at a time as there are cores, while there is time.
+
+        `at_once`: how many, for jobs that wait for disks more than they compute.
 
         Returns the results in the order they ended in, and how many jobs there were in all.
         """
         jobs = list(jobs)
         results = []
-        cores = os.cpu_count() or 2
-        with concurrent.futures.ThreadPoolExecutor(cores) as pool:
+        at_once = at_once or os.cpu_count() or 2
+        with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
             waiting = set()
             for job in self.in_time(jobs):
                 waiting.add(pool.submit(work, job))
-                if len(waiting) >= cores:
+                if len(waiting) >= at_once:
                     done, waiting = concurrent.futures.wait(
                         waiting, return_when=concurrent.futures.FIRST_COMPLETED
                     )

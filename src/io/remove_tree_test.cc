@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/remove_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+
+#include "testing/temporary_folder.h"
+
+namespace shardwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(RemoveTree, TakesAFolderWithAllThatIsInIt) {
+  const TemporaryFolder place;
+  for (int i = 0; i < 300; ++i) {  // more than are read at once
+    place.put("gone/" + std::string(200, 'x') + std::to_string(i), "x");
+    place.put("gone/deep/" + std::to_string(i) + "/deeper/file", "x");
+  }
+  place.put("kept", "x");
+  EXPECT_EQ(remove_tree((place / "gone").c_str()), 0);
+  EXPECT_EQ(place.tree(), "kept");
+  EXPECT_EQ(remove_tree((place / "gone").c_str()), 0) << "nothing is there";
+  EXPECT_EQ(remove_tree((place / "kept").c_str()), 0) << "a file";
+  EXPECT_EQ(place.tree(), "");
+}
+
+TEST(RemoveTree, RemovesLinksAndNotWhatTheyLeadTo) {
+  const TemporaryFolder place;
+  place.put("kept/file", "x");
+  fs::create_directory(place / "gone");
+  fs::create_directory_symlink(place / "kept", place / "gone/link");
+  fs::create_symlink("nowhere", place / "gone/dangling");
+  fs::create_directory_symlink("kept", place / "alone");
+  EXPECT_EQ(remove_tree((place / "gone").c_str()), 0);
+  EXPECT_EQ(remove_tree((place / "alone").c_str()), 0);
+  EXPECT_EQ(place.tree(), "kept kept/file");
+}
+
+TEST(RemoveTree, EndsAtFoldersThatAreTooDeepAndTakesTheRest) {
+  const TemporaryFolder place;
+  place.put("gone/a", "x");
+  place.put("gone/z", "x");
+  std::string deep = place / "gone";
+  for (int i = 0; i < 300; ++i) deep += "/d";
+  fs::create_directories(deep);
+  EXPECT_EQ(remove_tree((place / "gone").c_str()), ELOOP);
+  EXPECT_FALSE(fs::exists(place / "gone/a"));
+  EXPECT_FALSE(fs::exists(place / "gone/z"));
+  EXPECT_TRUE(fs::exists(deep));
+}
+
+}  // namespace
+}  // namespace shardwright
