@@ -37,13 +37,40 @@ TEST(ReplaceFile, SaysThatThereIsNoFolder) {
   EXPECT_EQ(status.error().code, Code::kNotFound);
 }
 
-TEST(WriteBackup, NeverWritesOverAnother) {
+TEST(Backup, NeverWritesOverAnother) {
   const TemporaryFolder place;
   const std::string path = place / "index";
-  EXPECT_EQ(write_backup(path, "1").value(), path + ".bak");
-  EXPECT_EQ(write_backup(path, "2").value(), path + ".bak1");
-  EXPECT_EQ(place.get("index.bak"), "1");
-  EXPECT_EQ(place.get("index.bak1"), "2");
+  place.put("index", "now");
+  place.put("index.bak", "older");
+  const Backup backup = Backup::write(path, "now").value();
+  EXPECT_EQ(backup.path(), path + ".bak1");
+  EXPECT_EQ(place.get("index.bak"), "older");
+  EXPECT_EQ(place.get("index.bak1"), "now");
+}
+
+TEST(Backup, StaysOnlyOfWhatWasReplaced) {
+  const TemporaryFolder place;
+  const std::string path = place / "index";
+  place.put("index", "old");
+  {
+    const Backup backup = Backup::write(path, "old").value();
+    EXPECT_TRUE(backup.is_needless());
+    EXPECT_EQ(place.tree(), "index index.bak");
+  }
+  EXPECT_EQ(place.tree(), "index");
+  {
+    const Backup backup = Backup::write(path, "old").value();
+    ASSERT_TRUE(replace_file(path, "new"));
+    EXPECT_FALSE(backup.is_needless());
+  }
+  EXPECT_EQ(place.tree(), "index index.bak");
+  EXPECT_EQ(place.get("index.bak"), "old");
+}
+
+TEST(Backup, OfWhatIsNotThereIsAnErrorAndLeavesNothing) {
+  const TemporaryFolder place;
+  EXPECT_EQ(Backup::write(place / "index", "x").error().code, Code::kNotFound);
+  EXPECT_EQ(place.tree(), "");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "base/fail.h"
@@ -103,15 +102,16 @@ Result<IndexReport> rebuild_index(const std::string& path) {
                 report.path, has_old ? "is wrong" : "is not there", report.ghosts.size(),
                 report.unlisted.size(), report.misplaced.size());
   }
-  if (has_old) report.backup = SW_TRY(write_backup(report.path, old_bytes));
+  std::optional<Backup> backup;
+  if (has_old) {
+    backup.emplace(SW_TRY(Backup::write(report.path, old_bytes)));
+    report.backup = backup->path();
+  }
   const Status replaced = replace_file(report.path, write_hf_index(catalog));
   if (replaced) return report;
-  // A copy of what is still there says nothing; of what was replaced it is all there is.
   Error error = replaced.error();
-  if (has_old && read_whole(*directory, name, kMostIndexBytes).value_or("") == old_bytes) {
-    ::unlink(report.backup.c_str());
-  } else if (has_old) {
-    error.message += fmt::format("; the old one is {}", report.backup);
+  if (backup && !backup->is_needless()) {
+    error.message += fmt::format("; the old one is {}", backup->path());
   }
   return std::unexpected(std::move(error));
 }
