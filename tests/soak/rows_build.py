@@ -59,17 +59,17 @@ THREADED = ("comm_test", "io_test", "exec_test", "convert_test", "commands_test"
 
 def measure_sanitizers(bench):
     """R8: the sanitizers' builds, program by program while there is time."""
-    jobs = []
+    jobs, unbuilt = [], []
     for name in ("asan", "tsan"):
         folder = ROOT / "build" / name
         if not (folder / "CTestTestfile.cmake").exists():
             raise Lacking(f"build/{name} is not built; ./dev {name} builds it")
-        programs = [program for program in sorted(folder.glob("*_test")) if os.access(program, os.X_OK)]
-        if name == "tsan":
-            programs = [program for program in programs if program.name in THREADED]
+        wanted = THREADED if name == "tsan" else [program.name for program in programs_of(bench.build)]
+        programs = [program for program in programs_of(folder) if program.name in wanted]
         if not programs:
             raise Lacking(f"build/{name} has no test programs; ./dev {name} builds them")
         jobs += [(name, program) for program in programs]
+        unbuilt += [f"{name} {lacking}" for lacking in sorted(set(wanted) - {program.name for program in programs})]
     counts = {"asan": 0, "tsan": 0}
     faults, done = [], 0
     for name, program in bench.in_time(jobs):
@@ -80,8 +80,15 @@ def measure_sanitizers(bench):
         if ran.status != 0:
             faults.append(f"{name} {program.name}: {(ran.messages or ran.output)[-300:]}")
     said = ", ".join(f"{name}: {count} tests" for name, count in counts.items())
-    return Outcome(f"{said}, of {done} of {len(jobs)} programs; {len(faults)} with findings", faults,
-                   done < len(jobs))  # fmt: skip
+    said = f"{said}, of {done} of {len(jobs) + len(unbuilt)} programs; {len(faults)} with findings"
+    if unbuilt:
+        said += f"; not built: {', '.join(unbuilt)}"
+    return Outcome(said, faults, done < len(jobs) + len(unbuilt))
+
+
+def programs_of(folder):
+    """The test programs of a build."""
+    return [program for program in sorted(folder.glob("*_test")) if os.access(program, os.X_OK)]
 
 
 # As in CMakePresets.json.

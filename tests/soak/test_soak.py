@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scorecard must be able to fail: a row that misses its target, lacks something or breaks off."""
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -9,6 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 import pickle_streams
+import rows_build
 import soak
 import sync_model
 import table
@@ -48,6 +50,29 @@ class Soak(unittest.TestCase):
             self.assertTrue(row.measure, row.name)
             self.assertTrue(row.target, row.name)
         self.assertEqual(list(TEXTS), [row.name for row in ROWS])
+
+    def test_sanitizers_pass_only_with_every_program_that_there_is(self):
+        with tempfile.TemporaryDirectory() as name:
+            root = Path(name)
+            built = {"release": ["a_test", "io_test"], "asan": ["a_test"], "tsan": list(rows_build.THREADED)}
+            for build, programs in built.items():
+                (root / "build" / build).mkdir(parents=True)
+                (root / "build" / build / "CTestTestfile.cmake").touch()
+                for program in programs:
+                    file = root / "build" / build / program
+                    file.write_text("#!/bin/sh\necho 3 tests from 1 test suite ran\n")
+                    file.chmod(0o755)
+            bench = Bench(root / "build" / "release" / "shardwright", root)
+            with mock.patch.object(rows_build, "ROOT", root):
+                outcome = rows_build.measure_sanitizers(bench)
+                self.assertTrue(outcome.partly)
+                self.assertIn("not built: asan io_test", outcome.measured)
+                shutil.copy(root / "build" / "asan" / "a_test", root / "build" / "asan" / "io_test")
+                outcome = rows_build.measure_sanitizers(bench)
+                self.assertFalse(outcome.partly)
+                self.assertIn("asan: 6 tests, tsan: 15 tests, of 7 of 7 programs", outcome.measured)
+                (root / "build" / "tsan" / "io_test").write_text("#!/bin/sh\nexit 66\n")
+                self.assertEqual(len(rows_build.measure_sanitizers(bench).faults), 1)
 
     def test_rows_are_chosen_by_name(self):
         self.assertEqual([row.name for row in soak.chosen(["r11,R2"])], ["R2", "R11"])
