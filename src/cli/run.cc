@@ -20,6 +20,7 @@
 #include "cli/locale_language.h"
 #include "comm/rank_session.h"
 #include "convert/rank_jobs.h"
+#include "io/in_place.h"
 
 namespace shardwright::cli {
 namespace {
@@ -148,9 +149,15 @@ int report(const Error& error, const std::vector<std::string>& arguments, Consol
 
 // The library's errors are values; what is thrown comes from below it, such as no memory.
 Result<int> run_without_exceptions(const std::vector<std::string>& arguments, Console& console) {
+  forget_outputs();
   try {
     return run(arguments, console);
   } catch (const std::bad_alloc&) {
+    if (is_output_in_place()) {
+      return fail(Code::kOutOfMemory,
+                  "out of memory when the output was in its place already: only the report on "
+                  "standard output is missing; 'verify' looks at what was written");
+    }
     return fail(Code::kOutOfMemory,
                 "out of memory; lower --threads or --max-memory, or raise the limit (ulimit -v)");
   } catch (const std::exception& exception) {
@@ -161,7 +168,11 @@ Result<int> run_without_exceptions(const std::vector<std::string>& arguments, Co
 // There is not even the memory for an ordinary message.
 void tell_out_of_memory() {
   constexpr std::string_view kText = "error[SW0113]: out of memory\n";
-  static_cast<void>(::write(STDERR_FILENO, kText.data(), kText.size()));
+  constexpr std::string_view kLater =
+      "error[SW0113]: out of memory when the output was in its place already: only the report on "
+      "standard output is missing\n";
+  const std::string_view text = is_output_in_place() ? kLater : kText;
+  static_cast<void>(::write(STDERR_FILENO, text.data(), text.size()));
 }
 
 // Destructors of libraries allocate too (nlohmann's of deep values), and what they throw ends the

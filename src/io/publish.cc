@@ -18,6 +18,7 @@
 
 #include "base/fail.h"
 #include "io/folder_listing.h"
+#include "io/in_place.h"
 #include "io/named_directory.h"
 #include "io/partial_outputs.h"
 #include "io/pending_call.h"
@@ -339,6 +340,7 @@ Status Publication::sync_tree() const {
 // Puts a folder in the place of another, which is `replaced` afterwards.
 Status Publication::swap_in(const std::string& made, const std::string& target,
                             std::string& replaced) {
+  replaced.reserve(made.size());  // what fails later would leave them swapped
   const int exchanged = calls_->exchange(made, target);
   if (exchanged == 0) {
     replaced = made;
@@ -363,41 +365,46 @@ Status Publication::swap_in(const std::string& made, const std::string& target,
   return {};
 }
 
-// Folders before files: what a tracker names is there when it says so. Where a file can't be
-// moved, the folders are moved back.
+// Folders before files: what a tracker names is there when it says so. Where one can't be moved,
+// also for want of memory, those before it are moved back.
 Status Publication::insert_entries() {
-  std::vector<fs::path> folders;
-  std::vector<fs::path> files;
-  for (const FolderEntry& entry : SW_TRY(list_folder(partial_))) {
-    (entry.kind == EntryKind::kFolder ? folders : files).push_back(fs::path(partial_) / entry.name);
-  }
-  std::vector<std::pair<std::string, std::string>> moved;  // now here, and what it replaced
-  Status status;
-  const auto move = [&](const fs::path& made, bool is_folder) -> Status {
-    const std::string target = fs::path(target_) / made.filename();
+  struct Moved {
+    std::string made;
+    std::string target;
     std::string replaced;
-    const int renamed = calls_->rename(made, target);
+  };
+  const std::vector<FolderEntry> entries = SW_TRY(list_folder(partial_));
+  std::vector<Moved> moved;
+  moved.reserve(entries.size());
+  const auto move = [&](const std::string& name, bool is_folder) -> Status {
+    Moved one{fs::path(partial_) / name, fs::path(target_) / name, {}};
+    const int renamed = calls_->rename(one.made, one.target);
     if (renamed != 0 && (!is_folder || (renamed != ENOTEMPTY && renamed != EEXIST))) {
-      return fail_errno(renamed, fmt::format("{}: cannot move it here", target));
+      return fail_errno(renamed, fmt::format("{}: cannot move it here", one.target));
     }
-    if (renamed != 0) SW_TRY(swap_in(made, target, replaced));
-    moved.emplace_back(target, replaced);
+    if (renamed != 0) SW_TRY(swap_in(one.made, one.target, one.replaced));
+    moved.push_back(std::move(one));
     return {};
   };
-  for (const fs::path& folder : folders) {
-    if (status) status = move(folder, true);
-  }
-  for (const fs::path& file : files) {
-    if (status) status = move(file, false);
+  Status status;
+  try {
+    for (const bool is_folder : {true, false}) {
+      for (const FolderEntry& entry : entries) {
+        const bool is_next = (entry.kind == EntryKind::kFolder) == is_folder;
+        if (status && is_next) status = move(entry.name, is_folder);
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    // Short enough to need no memory of its own.
+    status = std::unexpected(Error{Code::kOutOfMemory, "out of memory", ENOMEM});
   }
   if (status) return {};
-  for (const auto& [target, replaced] : std::views::reverse(moved)) {
-    const std::string back = (fs::path(partial_) / fs::path(target).filename()).string();
-    std::string unused;
-    const bool is_back = replaced.empty() ? calls_->rename(target, back) == 0
-                                          : swap_in(replaced, target, unused).has_value();
+  for (Moved& one : std::views::reverse(moved)) {
+    const bool is_back = one.replaced.empty()
+                             ? calls_->rename(one.target, one.made) == 0
+                             : swap_in(one.replaced, one.target, one.made).has_value();
     if (!is_back)
-      return fail(status.error().code, "{}; {} is the new one", status.error().message, target);
+      return fail(status.error().code, "{}; {} is the new one", status.error().message, one.target);
   }
   return status;
 }
@@ -421,13 +428,19 @@ Status Publication::move_into_place() {
 Status Publication::commit() {
   if (committed_) return fail(Code::kInternal, "{}: found a second commit", target_);
   SW_TRY(sync_tree());
+  // Once the output is in place nothing needs memory: there would be no way back.
+  const std::string above = fs::path(target_).parent_path().string();
+  std::vector<std::string> above_made;
+  for (const std::string& made : made_parents_) {
+    above_made.push_back(fs::path(made).parent_path().string());
+  }
   SW_TRY(move_into_place());
   committed_ = true;
-  const std::string parent =
-      replace_ == Replace::kEntries ? target_ : fs::path(target_).parent_path().string();
+  note_output_in_place();
+  const std::string& parent = replace_ == Replace::kEntries ? target_ : above;
   int failed = calls_->sync_folder(parent);
-  for (const std::string& made : made_parents_) {
-    if (failed == 0) failed = calls_->sync_folder(fs::path(made).parent_path().string());
+  for (const std::string& folder : above_made) {
+    if (failed == 0) failed = calls_->sync_folder(folder);
   }
   // The old folder is removed only when the new one is sure to stay.
   if (failed == 0 && !partial_.empty()) remove_or_report(partial_);

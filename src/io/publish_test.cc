@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <new>
 
 #include "base/endian.h"
 #include "io/faulty_directory.h"
+#include "io/in_place.h"
 #include "testing/temporary_folder.h"
 
 namespace shardwright {
@@ -26,6 +28,7 @@ using ::testing::IsEmpty;
 class LoggedCalls final : public PublishCalls {
  public:
   int fail_nth = 0;
+  bool is_without_memory = false;  // then the failing call throws, where it moves something
   int exchange_errno = 0;
   int remove_errno = 0;
   std::vector<std::string> log;
@@ -49,7 +52,9 @@ class LoggedCalls final : public PublishCalls {
   template <class Call>
   int counted(std::string what, int always, Call call) {
     log.push_back(std::move(what));
-    if (++count_ == fail_nth) return EIO;
+    if (is_without_memory && log.back().starts_with("sync")) return call();
+    if (++count_ == fail_nth && is_without_memory) throw std::bad_alloc();
+    if (count_ == fail_nth) return EIO;
     return always != 0 ? always : call();
   }
   int count_ = 0;
@@ -355,6 +360,25 @@ TEST_F(EntriesPublicationTest, EveryFailingCallLeavesTheOldOrTheNewWhole) {
     }
     EXPECT_EQ(failures, exchange_errno == 0 ? 7 : 9);
   }
+}
+
+TEST_F(EntriesPublicationTest, WhatWasMovedIsMovedBackWhereMemoryRunsOut) {
+  forget_outputs();
+  for (int nth = 1; nth <= 3; ++nth) {  // a folder that is in the way, the two swapped, a file
+    put_run();
+    auto calls = std::make_shared<LoggedCalls>();
+    calls->fail_nth = nth;
+    calls->is_without_memory = true;
+    const Status status = publish(entries(), calls);
+    ASSERT_FALSE(status) << nth;
+    EXPECT_EQ(status.error().code, Code::kOutOfMemory);
+    EXPECT_EQ(folder_.tree(), old_) << nth;
+    EXPECT_EQ(folder_.get("out/top"), "old");
+  }
+  EXPECT_FALSE(is_output_in_place());
+  ASSERT_TRUE(publish(entries(), std::make_shared<PublishCalls>()));
+  EXPECT_TRUE(is_output_in_place());
+  forget_outputs();
 }
 
 TEST_F(PublicationTest, NamesTheReplacedFolderThatItCannotRemove) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "io/in_place.h"
 #include "io/retries.h"
 #include "io/unique_fd.h"
 
@@ -85,6 +86,7 @@ Status replace_file(const std::string& path, std::string_view bytes) {
   SW_TRY(write_all(file.fd(), file.path(), bytes));
   if (::rename(file.path().c_str(), path.c_str()) != 0) return fail_errno(errno, path);
   static_cast<void>(file.keep());
+  note_output_in_place();
   const Status synced = sync_folder(folder);
   if (synced) return {};
   return fail(synced.error().code,

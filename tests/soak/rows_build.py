@@ -181,12 +181,13 @@ class Writing:
         return fault
 
 
-# Allocations of each command that fail: so many of the first, where little is set up yet, and others.
-FIRST, BY_CHANCE = 40, 40
+# Allocations of each command that fail: so many of the first, where little is set up yet, of the
+# last, where what was asked for is done, and others.
+FIRST, LAST, BY_CHANCE = 40, 40, 40
 
 
 def measure_allocations(bench):
-    """R9: allocations of every command fail, once and for good: all of the first, others by chance."""
+    """R9: allocations of every command fail, once and for good: the first, the last, others by chance."""
     bench.need("cc")
     shim = bench.work / "fail_malloc.so"
     ran = bench.run("cc", "-O1", "-shared", "-fPIC", "-o", shim, HERE / "fail_malloc.c", "-ldl")
@@ -198,7 +199,8 @@ def measure_allocations(bench):
     for command in commands:
         command.prepare(bench)
         count = command.allocations(bench, shim)
-        numbers = {*range(1, FIRST + 1), *(bench.random.randint(1, count) for _ in range(BY_CHANCE))}
+        numbers = {*range(1, FIRST + 1), *range(max(1, count - LAST + 1), count + 1)}
+        numbers |= {bench.random.randint(1, count) for _ in range(BY_CHANCE)}
         jobs += [(command, number, on) for number in sorted(numbers) for on in (False, True)]
         there_are += count
 
@@ -214,8 +216,8 @@ def measure_allocations(bench):
     ended, count = bench.each(work, jobs)
     faults = sorted(fault for fault in ended if fault)
     return Outcome(f"{len(faults)} faults in {len(ended)} of {count} failures: of each of "
-                   f"{len(commands)} commands the first {FIRST} allocations and {BY_CHANCE} by chance, of "
-                   f"{there_are} that there are", faults, len(ended) < count)  # fmt: skip
+                   f"{len(commands)} commands the first {FIRST} allocations, the last {LAST} and {BY_CHANCE} by "
+                   f"chance, of {there_are} that there are", faults, len(ended) < count)  # fmt: skip
 
 
 def allocations_of(bench, shim, words, folder):
