@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The program writes checkpoints to a bucket: test_remote_output.py PROGRAM GOLDEN_FOLDER [NAME...]"""
+import contextlib
 import json
 import os
 import pathlib
@@ -243,13 +244,17 @@ class Faults(Target):
         self.assertEqual(self.bucket.uploads, {})
 
     def stopped_at(self, number, text):
-        """The program's end after a signal that comes in the middle of a request."""
+        """The program's end after a signal that comes in the middle of a request, which it must not
+        wait for: no answer comes, and nothing else would end it."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "HF_"))}
-        waiting = []
+        kept["SHARDWRIGHT_REMOTE_TIMEOUT"] = "3600"
+        waiting, gone = [], []
 
         def wait(handler):
             waiting.append(handler)
-            time.sleep(4)
+            handler.connection.settimeout(90)
+            with contextlib.suppress(TimeoutError):
+                gone.append(handler.connection.recv(1) == b"")
             server.hang_up(handler)
 
         self.bucket.faults = [fault(wait, text, 1, "PUT")]
@@ -261,8 +266,9 @@ class Faults(Target):
         while not waiting and program.poll() is None:
             time.sleep(0.01)
         program.send_signal(number)
-        message = program.communicate(timeout=100)[1]
-        self.assertTrue(waiting)
+        message = program.communicate(timeout=200)[1]
+        self.assertEqual(len(waiting), 1)
+        self.assertEqual(gone, [True])
         return program.returncode, message
 
     def test_a_signal(self):
