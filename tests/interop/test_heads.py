@@ -112,6 +112,14 @@ def test_classifiers_of_qwen3_5(shardwright, tmp_path, case, architecture):
         shutil.rmtree(back)
     for part in ("weight", "bias") if architecture.endswith("TokenClassification") else ("weight",):
         assert torch.equal(made[f"{prefix}output_layer.{part}"], truth[f"score.{part}"])
+    if case == "qwen3_5_vl":  # on ranks of its own, as every part of such a model
+        flags = ("--component", "language=tp=2", "--component", "images=tp=1")
+        shardwright("convert", source, tmp_path / "mimo", "--to", "mimo", *flags)
+        head = load_dcp(tmp_path / "mimo")["language_model.output_layer.weight"]
+        assert torch.equal(head, truth["score.weight"])
+        shardwright("convert", tmp_path / "mimo", back, "--to", "hf")
+        assert_same(load_hf(back), truth)
+        shutil.rmtree(back)
     # Of a language model's config the class becomes the one with this head.
     (tmp_path / "config").mkdir()
     plain = {**read_config(source), "architectures": [CASES[case][1]]}
