@@ -19,6 +19,8 @@ LAYERS = {
     "exec": "layout model remote comm", "dcp": "model plan exec comm", "state": "plan exec dcp remote comm",
     "format": "exec comm", "compare": "comm", "canonical": "comm", "convert": "", "diagnose": "",
     "merge": "diagnose", "verify": "merge", "report": "merge",
+    "language": "comm tensor io codec remote layout model plan exec dcp state format compare canonical "
+    "convert diagnose merge verify report",
     "cli": "", "mpi": "", "python": "merge mpi",
 }  # fmt: skip
 # Public headers, by the layer whose types they declare.

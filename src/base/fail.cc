@@ -30,13 +30,14 @@ Code code_of(int os_errno) {
 }  // namespace
 
 std::unexpected<Error> vfail(Code code, fmt::string_view format, fmt::format_args args) {
-  return std::unexpected(Error{code, fmt::vformat(format, args), 0});
+  return std::unexpected(Error{code, vtranslated(format, args), 0});
 }
 
 std::unexpected<Error> fail_errno(int os_errno, std::string message) {
-  std::string reason = std::generic_category().message(os_errno);
+  std::string reason = in_language(std::generic_category().message(os_errno));
   if (os_errno == EFBIG) {
-    reason += " for this file system or for the limit on files (ulimit -f); raise the limit";
+    reason +=
+        translated(" for this file system or for the limit on files (ulimit -f); raise the limit");
   }
   return std::unexpected(
       Error{code_of(os_errno), fmt::format("{}: {}", message, reason), os_errno});

@@ -6,6 +6,7 @@
 #include <expected>
 #include <utility>
 
+#include "base/translated.h"
 #include "shardwright/error.h"
 
 namespace shardwright {
@@ -14,7 +15,8 @@ namespace shardwright {
 [[nodiscard]] std::unexpected<Error> vfail(Code code, fmt::string_view format,
                                            fmt::format_args args);
 
-/// Builds the error branch of a Result: `return fail(Code::kLimit, "{} bytes, limit {}", n, max);`
+/// Builds the error branch of a Result, in the language spoken now (see `translated`):
+/// `return fail(Code::kLimit, "{} bytes, limit {}", n, max);`
 template <class... Args>
 [[nodiscard]] std::unexpected<Error> fail(Code code, fmt::format_string<Args...> format,
                                           Args&&... args) {

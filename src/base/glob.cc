@@ -80,8 +80,8 @@ Status check_globs(std::string_view flag, std::span<const std::string> patterns,
     const std::vector<std::string_view> near = near_glob(pattern, names);
     const auto some = names.first(std::min(names.size(), kShown));
     return fail(Code::kUsage, "{} '{}': matches no tensor{}", flag, printable(pattern),
-                !near.empty()   ? fmt::format("; near it are {}", fmt::join(near, ", "))
-                : !some.empty() ? fmt::format("; there are names such as {}", fmt::join(some, ", "))
+                !near.empty()   ? translated("; near it are {}", fmt::join(near, ", "))
+                : !some.empty() ? translated("; there are names such as {}", fmt::join(some, ", "))
                                 : "");
   }
   return {};

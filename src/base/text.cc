@@ -9,6 +9,8 @@
 #include <iterator>
 #include <span>
 
+#include "base/translated.h"
+
 namespace shardwright {
 namespace {
 
@@ -205,7 +207,7 @@ std::string name_list(std::span<const std::string> names) {
   constexpr std::size_t kMostListed = 20;
   const std::span<const std::string> shown = names.first(std::min(names.size(), kMostListed));
   std::string text = fmt::format("{}", fmt::join(shown, ", "));
-  if (shown.size() < names.size()) text += fmt::format(" and {} more", names.size() - shown.size());
+  if (shown.size() < names.size()) text += translated(" and {} more", names.size() - shown.size());
   return text;
 }
 

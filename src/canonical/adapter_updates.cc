@@ -98,7 +98,7 @@ class Matching {
 
   [[nodiscard]] std::string made_for() const {
     const std::string& base = adapter_.config.base_model;
-    return base.empty() ? "" : fmt::format(" (the adapter was made for {})", printable(base));
+    return base.empty() ? "" : translated(" (the adapter was made for {})", printable(base));
   }
 
   std::unexpected<Error> wrong_shape(std::uint32_t tensor, const std::string& name,

@@ -27,9 +27,10 @@ void check_architecture(const Mapping& mapping, const HfConfig& config, MappingR
       {MappingProblem::Kind::kConfig,
        {},
        {},
-       fmt::format("config.json: found architecture {}, expected {}; list it in the file's "
-                   "architectures",
-                   fmt::join(config.architectures, ", "), fmt::join(mapping.architectures, " or ")),
+       translated("config.json: found architecture {}, expected {}; list it in the file's "
+                  "architectures",
+                  fmt::join(config.architectures, ", "),
+                  fmt::join(mapping.architectures, translated(" or "))),
        {}});
 }
 

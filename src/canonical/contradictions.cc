@@ -44,9 +44,9 @@ Error contradiction_error(std::string_view path, std::string_view what,
   for (const Contradiction& each : found.first(std::min(found.size(), kMostTold))) {
     told += (told.empty() ? "" : "; ") + each.message;
   }
-  if (found.size() > kMostTold) told += fmt::format("; and {} more", found.size() - kMostTold);
+  if (found.size() > kMostTold) told += translated("; and {} more", found.size() - kMostTold);
   return {Code::kArgumentsContradict,
-          fmt::format("{}: {} contradicts the tensors: {}; {}", path, what, told, way_out), 0};
+          translated("{}: {} contradicts the tensors: {}; {}", path, what, told, way_out), 0};
 }
 
 Result<ArgumentList> corrected_arguments(const ConvertRequest& request, const Checkpoint& source,
@@ -55,7 +55,7 @@ Result<ArgumentList> corrected_arguments(const ConvertRequest& request, const Ch
   if (!run_arguments(source)) return ArgumentList();
   const auto tensors = canonical_of(source);
   if (!tensors) {  // of what is left out, else it would have been refused
-    notes.push_back("the run's arguments are not held against the tensors: " +
+    notes.push_back(translated("the run's arguments are not held against the tensors: ") +
                     tensors.error().message);
     return ArgumentList();
   }
@@ -86,8 +86,8 @@ Result<ArgumentList> corrected_arguments(const ConvertRequest& request, const Ch
   if (!agrees(made.values)) {
     return std::unexpected(
         contradiction_error(source.location.path, "what the run's arguments say", found,
-                            fmt::format("the config.json in {} does not agree with them either",
-                                        request.hf_config_dir)));
+                            translated("the config.json in {} does not agree with them either",
+                                       request.hf_config_dir)));
   }
   // Only what is wrong is changed, unless another argument is to blame too.
   ArgumentList corrected;
@@ -95,8 +95,8 @@ Result<ArgumentList> corrected_arguments(const ConvertRequest& request, const Ch
     return std::ranges::find(found, entry.first, &Contradiction::argument) != found.end();
   });
   if (!agrees(corrected)) corrected = std::move(made.values);
-  notes.push_back(fmt::format("{}, {} in all; {} arguments are written from config.json",
-                              found.front().message, found.size(), corrected.size()));
+  notes.push_back(translated("{}, {} in all; {} arguments are written from config.json",
+                             found.front().message, found.size(), corrected.size()));
   return corrected;
 }
 

@@ -26,16 +26,16 @@ Result<Correspondence> correspond_from_hf(const ModelFacts& facts, const ModelTe
     // Equal values may have other scales.
     if (model.is_quantised(copy.desc.name)) options.differing_copies.insert(copy.desc.name);
     const bool differs = options.differing_copies.contains(copy.desc.name);
-    notes.push_back(differs ? fmt::format("{} differs from {} and is kept as hf_extra",
-                                          copy.desc.name, copy.original)
-                            : fmt::format("{} repeats {} bit by bit and is not stored twice",
-                                          copy.desc.name, copy.original));
+    notes.push_back(differs ? translated("{} differs from {} and is kept as hf_extra",
+                                         copy.desc.name, copy.original)
+                            : translated("{} repeats {} bit by bit and is not stored twice",
+                                         copy.desc.name, copy.original));
   }
   if (!options.differing_copies.empty()) {
     correspondence = SW_TRY(map_from_hf(*facts.mapping, facts.sizes, model.tensors, options));
   }
   for (const std::string& name : correspondence.ignored) {
-    notes.push_back(fmt::format("{} is ignored: Megatron computes it", name));
+    notes.push_back(translated("{} is ignored: Megatron computes it", name));
   }
   return correspondence;
 }

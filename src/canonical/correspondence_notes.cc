@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/translated.h"
 #include "model/apply.h"
 
 namespace shardwright {
@@ -15,8 +16,8 @@ namespace {
 // What a sentence begins with: `a.weight holds`, `a.weight and 2 more hold`.
 std::string subject(const std::string& first, std::size_t count, std::string_view one_does,
                     std::string_view many_do) {
-  if (count == 1) return fmt::format("{} {}", first, one_does);
-  return fmt::format("{} and {} more {}", first, count - 1, many_do);
+  if (count == 1) return translated("{} {}", first, one_does);
+  return translated("{} and {} more {}", first, count - 1, many_do);
 }
 
 }  // namespace
@@ -28,7 +29,7 @@ void tell_kept(const Correspondence& correspondence, std::vector<std::string>& n
   const auto kept = std::ranges::count_if(correspondence.megatron, is_extra);
   if (kept == 0) return;
   notes.push_back(
-      fmt::format("{} tensors have no place in Megatron and are kept as hf_extra", kept));
+      translated("{} tensors have no place in Megatron and are kept as hf_extra", kept));
 }
 
 void tell_rounded(const Correspondence& correspondence, std::vector<std::string>& notes) {
@@ -40,10 +41,10 @@ void tell_rounded(const Correspondence& correspondence, std::vector<std::string>
   }
   if (rounded.empty()) return;
   const TensorDesc& first = correspondence.hf[*rounded.begin()].desc;
-  notes.push_back(fmt::format("{} rounded to {}, the dtype that {} imported in",
-                              subject(first.name, rounded.size(), "is", "are"),
-                              torch_name(first.dtype),
-                              rounded.size() == 1 ? "it was" : "they were"));
+  notes.push_back(translated("{} rounded to {}, the dtype that {} imported in",
+                             subject(first.name, rounded.size(), "is", "are"),
+                             torch_name(first.dtype),
+                             rounded.size() == 1 ? "it was" : "they were"));
 }
 
 }  // namespace shardwright

@@ -38,13 +38,13 @@ void tell_quantised(const ModelTensors& model, DType dtype, Notes& notes) {
     }
   }
   for (const auto& [scheme, count] : counts) {
-    notes.push_back(fmt::format("dequantised {} tensor{}: {} to {}", count, count == 1 ? "" : "s",
-                                scheme, torch_name(dtype)));
+    notes.push_back(translated("dequantised {} tensor{}: {} to {}", count, count == 1 ? "" : "s",
+                               scheme, torch_name(dtype)));
   }
   if (!model.ignored.empty()) {
-    notes.push_back(fmt::format(
-        "scales of activations and caches are ignored, the weights do not need them: {}",
-        name_list(model.ignored)));
+    notes.push_back(
+        translated("scales of activations and caches are ignored, the weights do not need them: {}",
+                   name_list(model.ignored)));
   }
 }
 

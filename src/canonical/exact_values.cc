@@ -156,7 +156,7 @@ Result<std::vector<DraftTensor>> keep_exact_values(const Correspondence& corresp
     const Shifted& tensor = tensors[i];
     const double loss = SW_TRY(loss_there_and_back(values, i, tensor.offset, tensor.hf->dtype));
     if (loss == 0.0) continue;
-    notes.push_back(fmt::format(
+    notes.push_back(translated(
         "{}: Megatron keeps it {:+g}, which rounds in {}: the way back is off by up to {}; the "
         "exact values are kept as hf_extra",
         tensor.hf->name, tensor.offset, torch_name(tensor.hf->dtype), loss));
@@ -199,7 +199,7 @@ Status restore_exact_values(const Correspondence& correspondence,
     }
     const double loss = SW_TRY(loss_back(values, 2 * i, tensor.offset, dtype));
     if (loss == 0.0 && kept[i] == nullptr) continue;
-    notes.push_back(fmt::format(
+    notes.push_back(translated(
         "{}: {} {:+g} is rounded to {} by up to {}{}", tensor.hf->name, tensor.megatron->name,
         -tensor.offset, torch_name(dtype), loss,
         kept[i] != nullptr ? "; the values kept as hf_extra are those of before it was trained"

@@ -209,16 +209,16 @@ Result<Catalog> HfNaming::apply(const Catalog& catalog, OtherTensors others, Not
     SW_TRY(renamed.add(tensor, *found, *std::move(numbers)));
   }
   if (!prefix_.empty()) {
-    notes.push_back(fmt::format("names are taken without '{}', which stands before them", prefix_));
+    notes.push_back(translated("names are taken without '{}', which stands before them", prefix_));
   }
   if (rules_ != nullptr) {
-    notes.push_back(fmt::format(
+    notes.push_back(translated(
         "names are those of {} ({}) and become Hugging Face's{}", rules_->writers, rules_->names,
         moves_rows ? "; rows of q and k are put in Hugging Face's order" : ""));
   }
   if (!left_out.empty()) {
-    notes.push_back(fmt::format("{} tensors beside the model's are left out: {}", left_out.size(),
-                                name_list(left_out)));
+    notes.push_back(translated("{} tensors beside the model's are left out: {}", left_out.size(),
+                               name_list(left_out)));
   }
   return renamed.take();
 }

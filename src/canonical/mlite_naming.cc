@@ -48,8 +48,8 @@ class MliteRenaming {
     }
     for (const std::string& name : order_) SW_TRY(add_stack(name, experts_.at(name)));
     if (!others.empty()) {
-      notes.push_back(fmt::format("{} tensors that are no parameters are left out: {}",
-                                  others.size(), name_list(others)));
+      notes.push_back(translated("{} tensors that are no parameters are left out: {}",
+                                 others.size(), name_list(others)));
     }
     Catalog result = result_.take();
     result.objects.clear();
@@ -64,7 +64,7 @@ class MliteRenaming {
           Code::kUnmatchedSource,
           "tensor {}: found no such name among those of MLite's models of {} ({}); --to dcp "
           "and --to safetensors keep any",
-          tensor.desc.name, fmt::join(own_.families, " and "), own_.names);
+          tensor.desc.name, fmt::join(own_.families, translated(" and ")), own_.names);
     }
     const std::int64_t ranks = rule->stack.empty() ? layout_.tensor : layout_.expert_tensor;
     if (rule->has_rank_parts && ranks > 1) {
@@ -253,8 +253,8 @@ Status add_unsaved_buffers(const ConvertRequest& request, const OwnNames& own,
     std::string& name = wanted.tensors[i].desc.name;
     name = names.at(name);
   }
-  notes.push_back(fmt::format("{} buffers that MLite does not save, {} the first, are those of {}",
-                              names.size(), wanted.tensors[before].desc.name, folder));
+  notes.push_back(translated("{} buffers that MLite does not save, {} the first, are those of {}",
+                             names.size(), wanted.tensors[before].desc.name, folder));
   return {};
 }
 
@@ -294,7 +294,7 @@ Status name_mlite_as_megatron(const ConvertRequest& request, Checkpoint& checkpo
   const ArgsFromConfig made = SW_TRY(args_from_hf_config(*mapping, config));
   checkpoint.arguments = arguments_of(made, wanted);
   leave_rank_files(checkpoint, "they list states without names", notes);
-  notes.push_back(fmt::format("names are those of MLite ({}) and become Megatron's", own.names));
+  notes.push_back(translated("names are those of MLite ({}) and become Megatron's", own.names));
   return {};
 }
 

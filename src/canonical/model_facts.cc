@@ -43,8 +43,8 @@ void tell_ignored(const Checkpoint& source, std::span<const TensorDesc> canonica
   const auto check = contradictions_of(source, canonical);
   if (!check || check->contradictions.empty()) return;
   const std::vector<Contradiction>& found = check->contradictions;
-  notes.push_back(fmt::format("{}, {} in all; config.json is used instead", found.front().message,
-                              found.size()));
+  notes.push_back(translated("{}, {} in all; config.json is used instead", found.front().message,
+                             found.size()));
 }
 
 // Which arguments decided for the family, where it was not named.
@@ -54,7 +54,7 @@ std::string inferred_note(const Mapping& mapping, const Arguments& arguments, st
     const ArgValue* const value = find_set(arguments, needed.name);
     if (value != nullptr) told.push_back(fmt::format("{} = {}", needed.name, to_string(*value)));
   }
-  return fmt::format(
+  return translated(
       "family {} is inferred from {} tensors and the training arguments{}; --family names another, "
       "--hf-config settles it",
       mapping.family, tensors, told.empty() ? "" : fmt::format(" ({})", fmt::join(told, ", ")));
@@ -144,7 +144,7 @@ Result<ModelFacts> find_model_facts(const FamilyChoice& choice, const Checkpoint
   facts.config_is_ours = true;
   notes.push_back("config.json is written from the training arguments");
   for (const std::string& key : made.guessed) {
-    notes.push_back(fmt::format("config.json: {} is guessed", key));
+    notes.push_back(translated("config.json: {} is guessed", key));
   }
   for (std::string& note : made.notes) notes.push_back(std::move(note));
   return facts;

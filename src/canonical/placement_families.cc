@@ -30,7 +30,7 @@ Result<PlacementRules> placement_rules_of(std::string_view family) {
   const std::string nearest = nearest_name(family, families);
   return fail(Code::kNoFamily, "placements: there are no rules for family {}; there are for {}{}",
               family, fmt::join(families, ", "),
-              nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+              nearest.empty() ? "" : translated("; did you mean {}?", nearest));
 }
 
 }  // namespace shardwright

@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/translated.h"
 #include "layout/layer_name.h"
 
 namespace shardwright {
@@ -73,8 +74,8 @@ std::vector<std::string> erase_prediction_layers(Catalog& catalog) {
 }
 
 std::string dropped_note(const std::vector<std::string>& names) {
-  return fmt::format("{} tensors of prediction layers are dropped (--mtp keep keeps them): {}",
-                     names.size(), fmt::join(names, ", "));
+  return translated("{} tensors of prediction layers are dropped (--mtp keep keeps them): {}",
+                    names.size(), fmt::join(names, ", "));
 }
 
 }  // namespace shardwright

@@ -157,8 +157,8 @@ std::vector<DraftTensor> draft_prediction_layers(const PredictionSource& from,
 }
 
 std::string taken_note(const PredictionSource& from) {
-  return fmt::format("{} tensors of prediction layers are taken from {}: {}", from.tensors.size(),
-                     printable(from.checkpoint.location.path), fmt::join(from.tensors, ", "));
+  return translated("{} tensors of prediction layers are taken from {}: {}", from.tensors.size(),
+                    printable(from.checkpoint.location.path), fmt::join(from.tensors, ", "));
 }
 
 Result<std::string> with_prediction_numbers(const std::string& config,

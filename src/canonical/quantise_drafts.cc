@@ -74,7 +74,7 @@ std::vector<std::string> left_modules_of(const std::vector<DraftTensor>& drafts)
 
 std::string described(const QuantiseChoice& choice) {
   if (choice.form.scheme == Quantising::Scheme::kMxfp4) return "mxfp4";
-  return fmt::format(
+  return translated(
       "fp8 e4m3 with {} of {} x {}",
       choice.form.has_exponents ? "a power of two for each block" : "a scale for each block",
       choice.form.block_rows, choice.form.block_columns);
@@ -111,9 +111,9 @@ Status quantise_drafts(QuantiseChoice& choice, std::vector<DraftTensor>& drafts,
                 drafts.size());
   }
   if (count > 0)
-    notes.push_back(fmt::format("quantised {} tensors to {}", count, described(choice)));
+    notes.push_back(translated("quantised {} tensors to {}", count, described(choice)));
   if (kept > 0) {
-    notes.push_back(fmt::format("{} tensors are quantised so already and copied", kept));
+    notes.push_back(translated("{} tensors are quantised so already and copied", kept));
   }
   if (!choice.lists_left) return {};
   nlohmann::ordered_json config = SW_TRY(parse_ordered_json(choice.config, "config.json"));

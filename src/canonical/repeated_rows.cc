@@ -160,16 +160,16 @@ Status check_repeated_rows(const Correspondence& correspondence,
   const std::vector<std::string> found =
       SW_TRY(RepeatedRows(correspondence, canonical, catalog).differing(files));
   if (found.empty()) return {};
-  const std::string told = fmt::format(
+  const std::string told = translated(
       "tensor {}{}: found rows that differ from those that they repeat; the model has them once",
-      found.front(), found.size() > 1 ? fmt::format(" and {} more", found.size() - 1) : "");
+      found.front(), found.size() > 1 ? translated(" and {} more", found.size() - 1) : "");
   if (!accepts_loss) {
     return fail(Code::kUnmatchedSource,
                 "{}; --accept-loss writes the first of them and drops what training changed in "
                 "the others",
                 told);
   }
-  notes.push_back(told + ": the first of them are written");
+  notes.push_back(told + translated(": the first of them are written"));
   return {};
 }
 

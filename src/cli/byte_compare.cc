@@ -67,7 +67,7 @@ Result<ByteComparison> compare_bytes(const Checkpoint& a, const Checkpoint& b) {
   for (const auto& [name, tensor] : left) {
     const auto found = right.find(name);
     if (found == right.end()) {
-      result.differences.push_back(fmt::format("{} is missing", name));
+      result.differences.push_back(translated("{} is missing", name));
       continue;
     }
     ++result.tensors;
@@ -75,18 +75,18 @@ Result<ByteComparison> compare_bytes(const Checkpoint& a, const Checkpoint& b) {
     const TensorDesc& other = found->second->desc;
     if (desc.dtype != other.dtype || desc.shape != other.shape) {
       result.differences.push_back(
-          fmt::format("{} is {}, not {}", name, described(other), described(desc)));
+          translated("{} is {}, not {}", name, described(other), described(desc)));
       continue;
     }
     const WholeTensor one = SW_TRY(open_whole(a, *tensor));
     const WholeTensor two = SW_TRY(open_whole(b, *found->second));
     if (!SW_TRY(same_bytes(one, two))) {
-      result.differences.push_back(fmt::format("{} has other bytes", name));
+      result.differences.push_back(translated("{} has other bytes", name));
     }
     result.bytes += one.range.length;
   }
   for (const auto& [name, tensor] : right) {
-    if (!left.contains(name)) result.differences.push_back(fmt::format("{} is new", name));
+    if (!left.contains(name)) result.differences.push_back(translated("{} is new", name));
   }
   return result;
 }

@@ -36,22 +36,22 @@ std::string partial_line(const ListedOutput& listed) {
   const PartialOutput& output = listed.output;
   const std::string name = printable(std::filesystem::path(output.path).filename().string());
   const std::string size = format_bytes(output.bytes);
-  if (listed.is_removed) return fmt::format("removed {}, {}\n", name, size);
+  if (listed.is_removed) return translated("removed {}, {}\n", name, size);
   const bool is_of_parts = output.process == 0;
   switch (output.state) {
     case PartialState::kAbandoned:
       if (is_of_parts) {
-        return fmt::format("{}: {}, parts of {}, which is not published; no part is at work\n",
-                           name, size, printable(output.target));
+        return translated("{}: {}, parts of {}, which is not published; no part is at work\n", name,
+                          size, printable(output.target));
       }
-      return fmt::format("{}: {}, left by process {}, which is gone\n", name, size, output.process);
+      return translated("{}: {}, left by process {}, which is gone\n", name, size, output.process);
     case PartialState::kHeld:
-      if (is_of_parts) return fmt::format("{}: {}, stays: a part may be at work\n", name, size);
-      return fmt::format("{}: {}, stays: process {} may be writing it\n", name, size,
-                         output.process);
+      if (is_of_parts) return translated("{}: {}, stays: a part may be at work\n", name, size);
+      return translated("{}: {}, stays: process {} may be writing it\n", name, size,
+                        output.process);
     case PartialState::kOnlyCopy:
-      return fmt::format("{}: {}, stays: it was {} and nothing has taken its place; rename it\n",
-                         name, size, printable(output.target));
+      return translated("{}: {}, stays: it was {} and nothing has taken its place; rename it\n",
+                        name, size, printable(output.target));
   }
   return "";
 }
@@ -66,11 +66,11 @@ std::string clean_report_text(const std::string& folder, const std::vector<Liste
     removable += can_go ? 1 : 0;
     bytes += can_go ? listed.output.bytes : 0;
   }
-  if (outputs.empty()) text += fmt::format("{}: no unfinished outputs\n", printable(folder));
+  if (outputs.empty()) text += translated("{}: no unfinished outputs\n", printable(folder));
   if (removable > 0) {
-    fmt::format_to(std::back_inserter(text), "{} can go, {}: shardwright clean {} --remove\n",
-                   format_count(removable, "unfinished output"), format_bytes(bytes),
-                   shell_quoted(folder));
+    text += translated("{} can go, {}: shardwright clean {} --remove\n",
+                       format_count(removable, "unfinished output"), format_bytes(bytes),
+                       shell_quoted(folder));
   }
   return text;
 }
@@ -102,15 +102,14 @@ std::string uploads_text(const std::string& path, const std::vector<ListedUpload
     const std::string name = printable(listed.upload.path);
     removable += listed.is_removed ? 0 : 1;
     text += listed.is_removed
-                ? fmt::format("removed the unfinished upload of {}\n", name)
-                : fmt::format("{}: an unfinished upload, begun {}; a run may be at it\n", name,
-                              printable(listed.upload.begun));
+                ? translated("removed the unfinished upload of {}\n", name)
+                : translated("{}: an unfinished upload, begun {}; a run may be at it\n", name,
+                             printable(listed.upload.begun));
   }
-  if (uploads.empty()) text += fmt::format("{}: no unfinished uploads\n", printable(path));
+  if (uploads.empty()) text += translated("{}: no unfinished uploads\n", printable(path));
   if (removable > 0) {
-    fmt::format_to(std::back_inserter(text),
-                   "where no run writes there, {} can go: shardwright clean {} --remove\n",
-                   format_count(removable, "unfinished upload"), shell_quoted(path));
+    text += translated("where no run writes there, {} can go: shardwright clean {} --remove\n",
+                       format_count(removable, "unfinished upload"), shell_quoted(path));
   }
   return text;
 }

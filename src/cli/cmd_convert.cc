@@ -77,30 +77,30 @@ std::string convert_report_text(const PreparedConversion& conversion, const Fini
   }
   std::string replicas;
   if (conversion.replicas.chunks > 0) {
-    replicas = fmt::format("{} are equal to what they repeat ({} compared)\n",
-                           format_count(conversion.replicas.chunks, "replica"),
-                           format_bytes(conversion.replicas.bytes));
+    replicas = translated("{} are equal to what they repeat ({} compared)\n",
+                          format_count(conversion.replicas.chunks, "replica"),
+                          format_bytes(conversion.replicas.bytes));
   }
   std::string resumed;
   if (report.bytes_resumed > 0) {
-    resumed = fmt::format(", besides {} of an earlier run", format_bytes(report.bytes_resumed));
+    resumed = translated(", besides {} of an earlier run", format_bytes(report.bytes_resumed));
   }
-  return fmt::format("{}wrote {} ({}): {} in {}{}, {}, peak memory {}\n", replicas,
-                     printable(report.output), format, format_bytes(report.bytes_written),
-                     format_count(report.files_written, "file"), resumed,
-                     format_seconds(run.seconds), format_memory(peak_resident_bytes()));
+  return translated("{}wrote {} ({}): {} in {}{}, {}, peak memory {}\n", replicas,
+                    printable(report.output), format, format_bytes(report.bytes_written),
+                    format_count(report.files_written, "file"), resumed,
+                    format_seconds(run.seconds), format_memory(peak_resident_bytes()));
 }
 
 std::string part_report_text(Part part, const FinishedRun& run) {
   const ConvertReport& report = run.report;
   std::string resumed;
   if (report.bytes_resumed > 0) {
-    resumed = fmt::format(", besides {} of an earlier run", format_bytes(report.bytes_resumed));
+    resumed = translated(", besides {} of an earlier run", format_bytes(report.bytes_resumed));
   }
-  return fmt::format("wrote part {} of {}: {} in {}{}, {}, peak memory {}\n", part_text(part),
-                     printable(report.output), format_bytes(report.bytes_written),
-                     format_count(report.files_written, "file"), resumed,
-                     format_seconds(run.seconds), format_memory(peak_resident_bytes()));
+  return translated("wrote part {} of {}: {} in {}{}, {}, peak memory {}\n", part_text(part),
+                    printable(report.output), format_bytes(report.bytes_written),
+                    format_count(report.files_written, "file"), resumed,
+                    format_seconds(run.seconds), format_memory(peak_resident_bytes()));
 }
 
 Result<int> do_part(const ConvertCommand& command, Console& console) {

@@ -98,11 +98,11 @@ class Demo {
       return equal ? kExitFine : kExitFindings;
     }
     say("");
-    say(fmt::format("{}: {} and {} compared with the input, {}", equal ? "EQUAL" : "DIFFERENT",
-                    format_count(proof.tensors, "tensor"), format_count(proof.bytes, "byte"),
-                    equal ? "not one bit is different" : "not all are the same"));
+    say(translated("{}: {} and {} compared with the input, {}", equal ? "EQUAL" : "DIFFERENT",
+                   format_count(proof.tensors, "tensor"), format_count(proof.bytes, "byte"),
+                   equal ? "not one bit is different" : "not all are the same"));
     for (const std::string& difference : proof.differences) say("  " + difference);
-    if (!command_.keep.empty()) say("kept in " + place_.path());
+    if (!command_.keep.empty()) say(translated("kept in {}", place_.path()));
     return equal ? kExitFine : kExitFindings;
   }
 

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "base/translated.h"
 #include "cli/commands.h"
 #include "cli/diff_stat.h"
 #include "cli/json_output.h"
@@ -36,22 +37,22 @@ std::string tensor_words(const TensorDesc& desc) {
 std::string line_of(const TensorDifference& difference) {
   const std::string name = printable(difference.left.name);
   if (difference.is_mismatch()) {
-    return fmt::format("{}: {}, and on the right {}\n", name, tensor_words(difference.left),
-                       tensor_words(difference.right));
+    return translated("{}: {}, and on the right {}\n", name, tensor_words(difference.left),
+                      tensor_words(difference.right));
   }
-  return fmt::format("{}: {} {}, first at {}, max_delta {}\n", name,
-                     format_count(difference.differing, "element"),
-                     difference.differing == 1 ? "differs" : "differ", to_string(difference.first),
-                     difference.max_delta);
+  return translated("{}: {} {}, first at {}, max_delta {}\n", name,
+                    format_count(difference.differing, "element"),
+                    difference.differing == 1 ? translated("differs") : translated("differ"),
+                    to_string(difference.first), difference.max_delta);
 }
 
 std::string tensor_lines(const DiffReport& report) {
   std::string text;
   for (const std::string& name : report.missing_left) {
-    text += fmt::format("{}: only on the right\n", printable(name));
+    text += translated("{}: only on the right\n", printable(name));
   }
   for (const std::string& name : report.missing_right) {
-    text += fmt::format("{}: only on the left\n", printable(name));
+    text += translated("{}: only on the left\n", printable(name));
   }
   for (const TensorDifference& difference : report.differences) text += line_of(difference);
   return text;
@@ -60,13 +61,13 @@ std::string tensor_lines(const DiffReport& report) {
 std::string diff_report_text(const DiffReport& report, bool stat) {
   std::string text = stat ? diff_stat_text(report) : tensor_lines(report);
   const Counts counts = count_mismatches(report);
-  fmt::format_to(std::back_inserter(text),
-                 "{}: {} compared ({}), missing left {}, missing right {}, shape mismatches {}, "
-                 "dtype mismatches {}, differing elements {}, max_delta {}\n",
-                 report.equal() ? "EQUAL" : "DIFFERENT", format_count(report.compared, "tensor"),
-                 format_count(report.elements, "element"), report.missing_left.size(),
-                 report.missing_right.size(), counts.shapes, counts.dtypes, report.differing,
-                 report.max_delta);
+  text += translated(
+      "{}: {} compared ({}), missing left {}, missing right {}, shape mismatches {}, "
+      "dtype mismatches {}, differing elements {}, max_delta {}\n",
+      report.equal() ? "EQUAL" : "DIFFERENT", format_count(report.compared, "tensor"),
+      format_count(report.elements, "element"), report.missing_left.size(),
+      report.missing_right.size(), counts.shapes, counts.dtypes, report.differing,
+      report.max_delta);
   return text;
 }
 

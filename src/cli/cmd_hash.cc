@@ -24,13 +24,14 @@ std::string hash_report_text(const HashReport& report) {
                      printable(tensor.desc.name));
     }
   }
-  const std::string names = report.is_canonical ? "canonical tensors" : "tensors by stored names";
+  const std::string names =
+      report.is_canonical ? translated("canonical tensors") : translated("tensors by stored names");
   if (!report.beside.empty()) {
-    fmt::format_to(std::back_inserter(text), "{}  (beside the model: {})\n", report.beside_digest,
-                   format_count(report.beside.size(), "tensor"));
+    text += translated("{}  (beside the model: {})\n", report.beside_digest,
+                       format_count(report.beside.size(), "tensor"));
   }
-  fmt::format_to(std::back_inserter(text), "{}  (model: {} {})\n", report.model_digest,
-                 format_count(report.model.size()), names);
+  text += translated("{}  (model: {} {})\n", report.model_digest, format_count(report.model.size()),
+                     names);
   return text;
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/translated.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/quantity.h"
@@ -11,7 +12,7 @@ namespace {
 
 std::string lines_of(const std::vector<std::string>& names, std::string_view what) {
   std::string text;
-  for (const std::string& name : names) text += fmt::format("{}: {}\n", what, printable(name));
+  for (const std::string& name : names) text += translated("{}: {}\n", what, printable(name));
   return text;
 }
 
@@ -21,13 +22,13 @@ std::string index_report_text(const IndexReport& report) {
                      lines_of(report.misplaced, "in another file than the index said") +
                      lines_of(report.left_out, "left out, not a file of the model by its name");
   const std::string content =
-      fmt::format("{} of {} in {}", format_count(report.tensors, "tensor"),
-                  format_bytes(report.total_bytes), format_count(report.files, "file"));
+      translated("{} of {} in {}", format_count(report.tensors, "tensor"),
+                 format_bytes(report.total_bytes), format_count(report.files, "file"));
   if (report.was_right) {
-    return text + fmt::format("{} is right: {}\n", printable(report.path), content);
+    return text + translated("{} is right: {}\n", printable(report.path), content);
   }
-  text += fmt::format("wrote {}: {}\n", printable(report.path), content);
-  if (!report.backup.empty()) text += fmt::format("the old one is {}\n", printable(report.backup));
+  text += translated("wrote {}: {}\n", printable(report.path), content);
+  if (!report.backup.empty()) text += translated("the old one is {}\n", printable(report.backup));
   return text;
 }
 

@@ -35,7 +35,7 @@ std::string joined(const std::vector<std::string>& texts) {
 std::string tensors_text(const CatalogSummary& summary) {
   std::string text = format_count(summary.tensors);
   if (summary.optimizer_tensors > 0) {
-    text += fmt::format(" ({} of the optimizer)", format_count(summary.optimizer_tensors));
+    text += translated(" ({} of the optimizer)", format_count(summary.optimizer_tensors));
   }
   return text + fmt::format(", {}, {}", format_count(summary.elements, "element"),
                             format_bytes(summary.bytes));
@@ -56,9 +56,9 @@ void add_summary(const Catalog& catalog, Table& facts) {
   if (summary.tensors > 0) facts.add_row({"dtypes", dtypes_text(summary)});
   facts.add_row(
       {"stored",
-       fmt::format("{} of {} and {} in {}", format_count(summary.chunks, "chunk"),
-                   format_bytes(summary.chunk_bytes), format_count(summary.objects, "object"),
-                   format_count(summary.files, "file"))});
+       translated("{} of {} and {} in {}", format_count(summary.chunks, "chunk"),
+                  format_bytes(summary.chunk_bytes), format_count(summary.objects, "object"),
+                  format_count(summary.files, "file"))});
 }
 
 // How many of so many lines are shown: who names tensors wants them all.
@@ -70,7 +70,7 @@ std::size_t shown_lines(const InspectCommand& command, std::size_t lines) {
 
 std::string more_tensors_text(std::size_t more) {
   if (more == 0) return "";
-  return fmt::format(
+  return translated(
       "… {} more; --tree shows their modules, --tensors GLOB some, --limit N more of them, --json "
       "all\n",
       format_count(more));
@@ -108,7 +108,7 @@ std::string object_table(const Catalog& catalog) {
   }
   const std::size_t more = catalog.objects.size() - table.row_count();
   return "\n" + table.text() +
-         (more > 0 ? fmt::format("… {} more, shown by --json\n", format_count(more)) : "");
+         (more > 0 ? translated("… {} more, shown by --json\n", format_count(more)) : "");
 }
 
 // Of a single file: its pieces of tensors.

@@ -108,11 +108,11 @@ Result<std::vector<std::uint32_t>> chosen_tensors(const LocalityCommand& command
     which.push_back(i);
   }
   if (command.optimizer && !has_states) {
-    notes.emplace_back("the checkpoint has no optimizer states");
+    notes.push_back(translated("the checkpoint has no optimizer states"));
   }
   if (left_out > 0) {
-    notes.push_back(fmt::format("{} of the optimizer left out; --optimizer counts them too",
-                                format_count(left_out, "tensor")));
+    notes.push_back(translated("{} of the optimizer left out; --optimizer counts them too",
+                               format_count(left_out, "tensor")));
   }
   if (which.empty()) {
     return fail(Code::kNothingStored, "found no tensors that a job would load, expected some");
@@ -188,7 +188,7 @@ std::string locality_report_text(const LocalityReport& report) {
     metadata += fmt::format("{}{} {}", i > 0 ? ", " : "", name,
                             format_count(report.ranks * metadata_opens(kLoadRules[i])));
   }
-  return fmt::format(
+  return translated(
       "{}, {}\n{}\n.metadata ({}): opened by {}\nobjects ({}): {}, {} of them foreign\n",
       format_count(report.ranks, "rank"), format_count(report.tensors, "tensor"), table.text(),
       format_bytes(report.metadata_bytes), metadata, format_bytes(report.objects.bytes),

@@ -22,19 +22,19 @@ std::string names_text(const MappingProblem& problem) {
 
 std::string more_like_it(const MappingProblem& problem) {
   const std::size_t more = problem.tensors.size() - 1;
-  return more == 0 ? "" : fmt::format(" (and {} more like it)", more);
+  return more == 0 ? "" : translated(" (and {} more like it)", more);
 }
 
 std::string sentence(const MappingProblem& problem) {
   switch (problem.kind) {
     case Kind::kUncovered:
-      return fmt::format("no rule takes {}", names_text(problem));
+      return translated("no rule takes {}", names_text(problem));
     case Kind::kMissing:
-      return fmt::format("{} needs {}, which the model lacks", problem.rule, names_text(problem));
+      return translated("{} needs {}, which the model lacks", problem.rule, names_text(problem));
     case Kind::kCoveredTwice:
-      return fmt::format("{} takes {}, and {}", problem.rule, names_text(problem), problem.reason);
+      return translated("{} takes {}, and {}", problem.rule, names_text(problem), problem.reason);
     case Kind::kProducedTwice:
-      return fmt::format("{} makes {}, and {}", problem.rule, names_text(problem), problem.reason);
+      return translated("{} makes {}, and {}", problem.rule, names_text(problem), problem.reason);
     case Kind::kShape:
       if (problem.rule.empty()) break;
       return fmt::format("{}: {}{}", problem.rule, problem.reason, more_like_it(problem));
@@ -42,12 +42,12 @@ std::string sentence(const MappingProblem& problem) {
     case Kind::kWayBack:
       break;
   }
-  return problem.reason;
+  return in_language(problem.reason);
 }
 
 std::string problem_text(const MappingProblem& problem) {
   std::string text = fmt::format("{}: {}", problem_name(problem.kind), sentence(problem));
-  if (!problem.nearest.empty()) text += fmt::format("; did you mean {}?", problem.nearest);
+  if (!problem.nearest.empty()) text += translated("; did you mean {}?", problem.nearest);
   return printable(text) + "\n";
 }
 
@@ -57,14 +57,14 @@ std::string check_text(const MapCheckRequest& request, const MapCheck& check) {
   table.add_row({"family", fmt::format("{} ({})", check.family, request.file)});
   table.add_row({"model", request.hf_dir});
   table.add_row(
-      {"taken", fmt::format("{} of {}", report.taken, format_count(report.hf_tensors, "tensor"))});
+      {"taken", translated("{} of {}", report.taken, format_count(report.hf_tensors, "tensor"))});
   table.add_row({"makes", format_count(report.megatron_tensors, "Megatron tensor")});
   if (!report.ignored.empty()) {
     table.add_row({"ignored", fmt::format("{}", fmt::join(name_patterns(report.ignored), ", "))});
   }
   std::string text = table.text() + "\n";
   for (const MappingProblem& problem : report.problems) text += problem_text(problem);
-  if (report.problems.empty()) return text + "the mapping fits the model, both ways\n";
+  if (report.problems.empty()) return text + translated("the mapping fits the model, both ways\n");
   return text + fmt::format("{}\n", format_count(report.problems.size(), "problem"));
 }
 

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "base/translated.h"
 #include "cli/commands.h"
 #include "cli/conversion_run.h"
 #include "cli/json_output.h"
@@ -18,7 +19,8 @@ std::string findings_text(const MergeReport& report) {
   std::string text;
   for (const MergeFinding& finding : report.findings) {
     fmt::format_to(std::back_inserter(text), "{}: {}{}{}\n", severity_name(finding.severity),
-                   finding.part, finding.part.empty() ? "" : ": ", printable(finding.text));
+                   finding.part, finding.part.empty() ? "" : ": ",
+                   printable(in_language(finding.text)));
     for (const std::string& name : finding.tensors) text += "  " + printable(name) + "\n";
   }
   return text;
@@ -55,15 +57,15 @@ std::string merge_report_json(const PreparedMerge& merge, const FinishedRun* run
 std::string merge_report_text(const PreparedMerge& merge, const FinishedRun* run) {
   std::string text = parts_text(merge.report.parts) + findings_text(merge.report);
   if (merge.report.has_errors()) {
-    return text + fmt::format("these are no {} yet: nothing was written\n", merge.report.family);
+    return text + translated("these are no {} yet: nothing was written\n", merge.report.family);
   }
   if (run == nullptr) {
-    return text + fmt::format("these make a {}: nothing was written\n", merge.report.family);
+    return text + translated("these make a {}: nothing was written\n", merge.report.family);
   }
-  return text + fmt::format("wrote {} ({}): {} in {}, {}\n", printable(run->report.output),
-                            merge.report.family, format_bytes(run->report.bytes_written),
-                            format_count(run->report.files_written, "file"),
-                            format_seconds(run->seconds));
+  return text + translated("wrote {} ({}): {} in {}, {}\n", printable(run->report.output),
+                           merge.report.family, format_bytes(run->report.bytes_written),
+                           format_count(run->report.files_written, "file"),
+                           format_seconds(run->seconds));
 }
 
 }  // namespace
@@ -74,7 +76,7 @@ Result<int> run_merge(const MergeCommand& command, Console& console) {
   if (merge.conversion && command.dry_run) {
     const ReplacedOutput replaced = SW_TRY(replaced_output(*merge.conversion));
     if (!replaced.entries.empty()) {
-      console.note("this would replace " + name_list(replaced.entries));
+      console.note(translated("this would replace ") + name_list(replaced.entries));
     }
   }
   if (merge.conversion && !command.dry_run) {

@@ -31,20 +31,21 @@ std::string target_text(const ConvertRequest& request) {
   if (traits_of(request.format).has_grid) {
     text += ", " + layout_text(request.parallel);
   }
-  if (request.data_ranks) text += fmt::format(", for DP {}", *request.data_ranks);
-  if (request.tp_replicas == TpReplicas::kExpand) text += ", a copy for each tensor rank";
+  if (request.data_ranks) text += translated(", for DP {}", *request.data_ranks);
+  if (request.tp_replicas == TpReplicas::kExpand)
+    text += translated(", a copy for each tensor rank");
   return text + ")";
 }
 
 std::string disk_text(const PlanCost& cost, std::optional<std::uint64_t> free_bytes) {
-  std::string text = format_bytes(cost.bytes_written) + " needed";
-  if (free_bytes) text += fmt::format(", {} free", format_bytes(*free_bytes));
+  std::string text = translated("{} needed", format_bytes(cost.bytes_written));
+  if (free_bytes) text += translated(", {} free", format_bytes(*free_bytes));
   return text;
 }
 
 std::string replaced_text(const ReplacedOutput& replaced) {
   std::string text = name_list(replaced.entries);
-  if (replaced.keeps_others) text += "; the other entries of OUT stay";
+  if (replaced.keeps_others) text += translated("; the other entries of OUT stay");
   return text;
 }
 
@@ -56,23 +57,23 @@ std::string overview(const PreparedConversion& conversion, const ReplacedOutput&
   table.add_row({"source", fmt::format("{} ({})", location.path, location.format)});
   table.add_row({"target", target_text(conversion.request)});
   if (!conversion.family.empty()) table.add_row({"family", conversion.family});
-  table.add_row({"read", fmt::format("{} from {}", format_bytes(cost.payload_bytes_read),
-                                     format_count(cost.source_files, "file"))});
+  table.add_row({"read", translated("{} from {}", format_bytes(cost.payload_bytes_read),
+                                    format_count(cost.source_files, "file"))});
   if (conversion.replicas.chunks > 0) {
-    table.add_row({"compare", fmt::format("{} of {}", format_bytes(conversion.replicas.bytes),
-                                          format_count(conversion.replicas.chunks, "replica"))});
+    table.add_row({"compare", translated("{} of {}", format_bytes(conversion.replicas.bytes),
+                                         format_count(conversion.replicas.chunks, "replica"))});
   }
   if (conversion.checks_master_weights) {
-    table.add_row({"prove", fmt::format("{} of weights and master weights",
-                                        format_bytes(conversion.master_weight_bytes))});
+    table.add_row({"prove", translated("{} of weights and master weights",
+                                       format_bytes(conversion.master_weight_bytes))});
   }
-  table.add_row({"write", fmt::format("{} to {}", format_bytes(cost.bytes_written),
-                                      format_count(cost.target_files, "file"))});
+  table.add_row({"write", translated("{} to {}", format_bytes(cost.bytes_written),
+                                     format_count(cost.target_files, "file"))});
   if (!replaced.entries.empty()) table.add_row({"replace", replaced_text(replaced)});
   table.add_row({"disk", disk_text(cost, free_bytes)});
   if (conversion.peak_memory_bytes > 0) {
     table.add_row(
-        {"memory", fmt::format("at most {}", format_memory(conversion.peak_memory_bytes))});
+        {"memory", translated("at most {}", format_memory(conversion.peak_memory_bytes))});
   }
   if (conversion.components.empty()) return table.text();
   constexpr std::int64_t kMostRanksShown = 64;
@@ -185,7 +186,7 @@ Status save_to(const std::string& path, const PreparedConversion& conversion) {
 
 std::string saved_text(const std::string& path) {
   const std::string file = shell_quoted(path);
-  return fmt::format(
+  return translated(
       "\nsaved {}: run 'shardwright convert --plan {} --part I/N' for each I from 1 to N, then "
       "'shardwright publish {}'\n",
       printable(path), file, file);
@@ -218,7 +219,7 @@ Result<int> run_plan(const PlanCommand& command, Console& console) {
                   (command.verbose ? chunks_text(conversion.plan) : "") +
                   (command.save.empty() ? "" : saved_text(command.save)));
   }
-  if (!fits) console.message("the disk has not enough free space for this");
+  if (!fits) console.message(translated("the disk has not enough free space for this"));
   return fits ? kExitFine : kExitFindings;
 }
 

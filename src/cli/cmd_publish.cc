@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/translated.h"
 #include "cli/commands.h"
 #include "cli/conversion_run.h"
 #include "cli/json_output.h"
@@ -31,9 +32,9 @@ std::string publish_report_text(const PreparedConversion& conversion, const Fini
   if (traits_of(conversion.request.format).has_grid) {
     format += ", " + layout_text(conversion.request.parallel);
   }
-  return fmt::format("published {} ({}): {} of its parts are as they were written, {}, {}\n",
-                     printable(report.output), format, format_bytes(report.bytes_resumed),
-                     format_count(report.files_written, "file"), format_seconds(run.seconds));
+  return translated("published {} ({}): {} of its parts are as they were written, {}, {}\n",
+                    printable(report.output), format, format_bytes(report.bytes_resumed),
+                    format_count(report.files_written, "file"), format_seconds(run.seconds));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/translated.h"
 #include "cli/commands.h"
 #include "cli/conversion_run.h"
 #include "cli/json_output.h"
@@ -25,9 +26,9 @@ std::string split_report_json(const PreparedSplit& split, const FinishedRun& run
 
 std::string split_report_text(const PreparedSplit& split, const FinishedRun& run) {
   return parts_text(split.parts) +
-         fmt::format("wrote {} (parts of {}): {} in {}, {}\n", printable(run.report.output),
-                     split.family, format_bytes(run.report.bytes_written),
-                     format_count(run.report.files_written, "file"), format_seconds(run.seconds));
+         translated("wrote {} (parts of {}): {} in {}, {}\n", printable(run.report.output),
+                    split.family, format_bytes(run.report.bytes_written),
+                    format_count(run.report.files_written, "file"), format_seconds(run.seconds));
 }
 
 }  // namespace

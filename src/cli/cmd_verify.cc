@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "base/translated.h"
 #include "cli/code_label.h"
 #include "cli/commands.h"
 #include "cli/json_output.h"
@@ -41,10 +42,11 @@ std::string verify_report_text(const VerifyReport& report, const Console& consol
   for (const VerifyFinding& finding : report.findings) {
     fmt::format_to(std::back_inserter(text), "{}: {}\n",
                    code_label(severity_name(finding.severity), finding.code, language),
-                   printable(finding.message));
+                   printable(in_language(finding.message)));
   }
   for (const Phrase& each : report.proven) text += "ok: " + printable(each.in(language)) + "\n";
-  for (const std::string& note : report.notes) text += "note: " + printable(note) + "\n";
+  for (const std::string& note : report.notes)
+    text += "note: " + printable(in_language(note)) + "\n";
   const Phrase verdict = phrase(
       "verdict.counts", {{"verdict", phrase(verdict_of(report))},
                          {"tensors", counted(report.tensors, "tensor")},

@@ -8,8 +8,8 @@
 
 namespace shardwright::cli {
 
-/// What stands before a message: `error[SW0307]`. Messages are English, for they are what people
-/// search for, so in Chinese the label says what the code means too.
+/// What stands before a message: `error[SW0307]`; in Chinese the label says what the code means
+/// too.
 [[nodiscard]] std::string code_label(std::string_view kind, Code code, Language language);
 
 }  // namespace shardwright::cli

@@ -6,6 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/edit_distance.h"
 #include "base/fail.h"
@@ -69,14 +72,14 @@ std::string help_text(const CommandHelp& help, const CLI::App& app) {
 
 std::string see_help(const CLI::App& app) {
   const bool is_root = app.get_parent() == nullptr;
-  return fmt::format("see 'shardwright {}--help'", is_root ? "" : app.get_name() + " ");
+  return translated("see 'shardwright {}--help'", is_root ? "" : app.get_name() + " ");
 }
 
 std::string hint(std::string_view given, const std::vector<std::string>& names,
                  const CLI::App& app) {
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   const std::string_view meant = nearest_of(given, candidates);
-  return meant.empty() ? see_help(app) : fmt::format("did you mean {}?", meant);
+  return meant.empty() ? see_help(app) : translated("did you mean {}?", meant);
 }
 
 std::vector<std::string> flags_of(const CLI::App& app) {
@@ -104,7 +107,8 @@ std::unexpected<Error> refuse_extra(const CLI::App& app, const std::string& extr
   const CommandHelp& help = *find_command(app.get_name());
   if (extra.size() < 2 || extra[0] != '-') {
     return fail(Code::kUsage, "{}: '{}' is one argument too many; it takes {}; {}", help.name,
-                printable(extra), help.usage.empty() ? "none" : help.usage, see_help(app));
+                printable(extra), help.usage.empty() ? translated("none") : help.usage,
+                see_help(app));
   }
   const std::string flag = extra.substr(0, extra.find('='));
   std::vector<std::string> flags = flags_of(app);
@@ -138,6 +142,30 @@ Status check_words(const CLI::App& command, const std::vector<std::string>& rest
   return {};
 }
 
+// What CLI11 says, which knows English only.
+std::string said_of(const CLI::Error& error) {
+  const std::string what = printable(error.what());
+  if (speaks_english()) return what;
+  const auto both_sides = [&](std::string_view verb) {
+    const std::size_t at = what.find(verb);
+    const bool has = at != std::string::npos;
+    return std::pair(what.substr(0, at), has ? what.substr(at + verb.size()) : std::string());
+  };
+  if (dynamic_cast<const CLI::RequiresError*>(&error) != nullptr) {
+    const auto [flag, other] = both_sides(" requires ");
+    return translated("{} requires {}", flag, other);
+  }
+  if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr) {
+    const auto [flag, other] = both_sides(" excludes ");
+    return translated("{} excludes {}", flag, other);
+  }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    return translated("{}: given without its value, or more often than once",
+                      both_sides(":").first);
+  }
+  return what;
+}
+
 Status refuse(const CLI::App& command, const CLI::Error& error) {
   const auto actions = command.get_subcommands();
   const CLI::Option* missing = missing_option(actions.empty() ? command : *actions.front());
@@ -145,7 +173,7 @@ Status refuse(const CLI::App& command, const CLI::Error& error) {
     return fail(Code::kUsage, "{} is missing; give {}", missing->get_name(),
                 missing->get_description());
   }
-  const std::string what = printable(error.what());
+  const std::string what = said_of(error);
   if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) {
     return fail(Code::kUsage, "{}", what);
   }

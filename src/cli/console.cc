@@ -111,7 +111,7 @@ void Console::progress_event(std::string_view line) { write_message(line); }
 void Console::tell(std::string_view event, std::string_view text) {
   status_line("");
   const std::string label = event == "note" ? "note: " : "";
-  const std::string line = label + printable(text);
+  const std::string line = label + printable(in_language(text));
   if (log_) log_->add(line);
   if (options_.progress != ProgressStyle::kJson || capture_ != nullptr) {
     write_message(line + "\n");
@@ -167,7 +167,7 @@ int Console::exit_status(int status) {
   log_.reset();
   if (failed != 0) {
     const Error why = fail_errno(failed, "it could not be written").error();
-    message(fmt::format("warning: --log-file: not everything is in it: {}", why.message));
+    message(translated("warning: --log-file: not everything is in it: {}", why.message));
   }
   return status;
 }

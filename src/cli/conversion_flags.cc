@@ -78,11 +78,12 @@ constexpr std::string_view kFrom = "from=";
 void add_mtp(CLI::App& app, ConvertRequest& request) {
   const auto check = [](std::string& text) -> std::string {
     if (!text.starts_with(kFrom)) {
-      return choose_word(text, {.words = {"keep", "drop"}, .more = " or from=DIR"});
+      return choose_word(text, {.words = {"keep", "drop"}, .more = translated(" or from=DIR")});
     }
     if (text.size() > kFrom.size()) return {};
-    return "found 'from=', expected from=DIR, the folder of a Hugging Face checkpoint that has the "
-           "layers";
+    return translated(
+        "found 'from=', expected from=DIR, the folder of a Hugging Face checkpoint that has the "
+        "layers");
   };
   const auto take = [&request](const std::string& text) {
     request.mtp = text == "drop" ? MtpPolicy::kDrop : MtpPolicy::kKeep;
@@ -249,7 +250,7 @@ Status finish_job(const CLI::App& app, ConvertRequest& request) {
 // `3/8`; what is wrong with it, or nothing.
 std::string read_part(std::string_view text, Part& part) {
   const auto refuse = [text](std::string_view expected) {
-    return fmt::format("found '{}', expected {}", printable(text), expected);
+    return translated("found '{}', expected {}", printable(text), expected);
   };
   std::string_view rest = text;
   const auto number = take_number(rest);
@@ -260,10 +261,10 @@ std::string read_part(std::string_view text, Part& part) {
     return refuse("a part's number and how many there are, such as 3/8");
   }
   if (*count < 1 || *count > kMostParts) {
-    return refuse(fmt::format("at least one part and at most {}", kMostParts));
+    return refuse(translated("at least one part and at most {}", kMostParts));
   }
   if (*number < 1 || *number > *count) {
-    return refuse(fmt::format("a part from 1/{0} to {0}/{0}", *count));
+    return refuse(translated("a part from 1/{0} to {0}/{0}", *count));
   }
   part = {static_cast<std::uint32_t>(*number), static_cast<std::uint32_t>(*count)};
   return {};

@@ -45,22 +45,22 @@ Error with_leftovers(Error error, const ConvertRequest& request) {
   if (request.resume) {
     for (const std::string& path : left) {
       error.message +=
-          fmt::format("; what is written is kept in {}: the same command goes on", path);
+          translated("; what is written is kept in {}: the same command goes on", path);
     }
     return error;
   }
   if (error.code == Code::kCancelled && left.empty()) {
-    error.message += "; nothing was left behind";
+    error.message += translated("; nothing was left behind");
   }
   for (const std::string& path : left) {
-    error.message += fmt::format("; {} could not be removed, remove it", path);
+    error.message += translated("; {} could not be removed, remove it", path);
   }
   return error;
 }
 
 void tell_leftovers(const ConvertReport& report, Console& console) {
   for (const std::string& path : report.leftovers) {
-    console.message(fmt::format(
+    console.message(translated(
         "warning: what was replaced is still there and could not be removed: {}; remove it", path));
   }
 }
@@ -118,9 +118,9 @@ void tell_notes(const PreparedConversion& conversion, Console& console) {
   for (const std::string& path : stale_partials(conversion.request.output)) {
     const bool can_go_on = fs::exists(fs::path(path) / kJournalName, error);
     console.note(
-        fmt::format("{} was left by a run that was killed; {}remove it "
-                    "('shardwright clean' does)",
-                    path, can_go_on ? "go on with it (--resume) or " : ""));
+        translated("{} was left by a run that was killed; {}remove it "
+                   "('shardwright clean' does)",
+                   path, can_go_on ? "go on with it (--resume) or " : ""));
   }
 }
 

@@ -23,7 +23,7 @@ Result<DemoPlace> DemoPlace::make(const std::string& keep) {
   std::error_code error;
   if (!keep.empty()) {
     fs::create_directories(keep, error);
-    if (error) return fail_errno(error.value(), keep + ": cannot be made");
+    if (error) return fail_errno(error.value(), keep + translated(": cannot be made"));
     return DemoPlace(keep, false);
   }
   std::string pattern = (fs::temp_directory_path(error) / "shardwright-demo-XXXXXX").string();

@@ -331,8 +331,8 @@ Commands:
   shardwright COMMAND --help    its flags
   shardwright --version
 
---lang zh, or LANG=zh_CN.UTF-8: diagnose, verify, explain and pages speak Chinese, and each error
-says in Chinese what its code means. Messages themselves and help are English.
+--lang zh, or LANG=zh_CN.UTF-8: errors, findings, notes, diagnose, verify, explain and pages speak
+Chinese. Help, titles of tables and sentences in JSON are English.
 Exit status: 0 fine, 1 findings or differences, 2 usage or failure, 128+N stopped by signal N.
 )";
   return text;

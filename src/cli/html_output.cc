@@ -69,9 +69,9 @@ void open_in_browser(const std::string& path, Console& console) {
     if (start_program(program, file)) return;
   }
   console.message(
-      fmt::format("--open: found no program that shows it ({} is not there); open {} "
-                  "in a browser, or name one in $BROWSER",
-                  programs.front(), file));
+      translated("--open: found no program that shows it ({} is not there); open {} "
+                 "in a browser, or name one in $BROWSER",
+                 programs.front(), file));
 }
 
 }  // namespace shardwright::cli

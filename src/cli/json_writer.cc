@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/translated.h"
 
 namespace shardwright::cli {
 namespace {
@@ -129,7 +130,7 @@ void JsonWriter::append_quoted(std::string_view value) {
   while (!value.empty()) {
     const CodePoint point = front_code_point(value);
     if (!point.valid) {
-      out_ += "\xEF\xBF\xBD";
+      out_ += translated("\xEF\xBF\xBD");
     } else if (point.value == U'"' || point.value == U'\\') {
       out_ += '\\';
       out_ += value.front();

@@ -53,7 +53,7 @@ Result<LogFile> LogFile::open(const std::string& path, Stamp stamp) {
   constexpr mode_t kMode = 0666;
   const int fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, kMode);
   if (fd < 0) {
-    return fail_errno(errno, fmt::format("--log-file {}: cannot be opened", printable(path)));
+    return fail_errno(errno, translated("--log-file {}: cannot be opened", printable(path)));
   }
   LogFile file(fd, std::move(stamp));
   if (!may_grow(fd)) {

@@ -9,6 +9,7 @@
 
 #include "base/edit_distance.h"
 #include "base/text.h"
+#include "base/translated.h"
 #include "cli/console_args.h"
 #include "cli/quantity.h"
 
@@ -16,7 +17,7 @@ namespace shardwright::cli {
 namespace {
 
 std::string found(std::string_view text, std::string_view expected) {
-  return fmt::format("found '{}', expected {}", printable(text), expected);
+  return translated("found '{}', expected {}", printable(text), expected);
 }
 
 // In lower case, `_` for `-`, without `torch.`.
@@ -34,7 +35,7 @@ std::string canonical_word(std::string_view text) {
 Check whole_number(std::int64_t largest) {
   return [largest](std::string& text) -> std::string {
     const auto number = parse_count(text, largest);
-    if (!number) return found(text, fmt::format("a whole number from 1 to {}", largest));
+    if (!number) return found(text, translated("a whole number from 1 to {}", largest));
     // CLI11 would read 010 as octal.
     text = std::to_string(*number);
     return {};
@@ -80,7 +81,7 @@ void make_repeatable(CLI::Option& option, const std::string& type) {
 std::string word_list(const std::vector<std::string_view>& words) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) text += i + 1 == words.size() ? " or " : ", ";
+    if (i > 0) text += i + 1 == words.size() ? translated(" or ") : ", ";
     text += words[i];
   }
   return text;
@@ -99,14 +100,14 @@ std::string choose_word(std::string& text, const Vocabulary& vocabulary) {
   const std::string_view meant =
       doubt != vocabulary.doubts.end() ? doubt->second : nearest_of(word, vocabulary.words);
   return found(text, word_list(vocabulary.words)) + std::string(vocabulary.more) +
-         (meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+         (meant.empty() ? "" : translated("; did you mean {}?", meant));
 }
 
 namespace {
 
 auto refuse_empty(const std::string& what) {
   return [what](const std::string& text) {
-    return text.empty() ? fmt::format("must not be empty; give {}", what) : std::string();
+    return text.empty() ? translated("must not be empty; give {}", what) : std::string();
   };
 }
 

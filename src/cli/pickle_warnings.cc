@@ -21,7 +21,7 @@ std::string warnings_text(const PickleWarnings& warnings, Language language) {
   std::string text;
   for (const Error& error : warnings.errors) {
     text += fmt::format("{}: {}\n", code_label("error", error.code, language),
-                        printable(error.message));
+                        printable(in_language(error.message)));
   }
   for (const std::string& note : warnings.notes) text += "note: " + printable(note) + "\n";
   return text.empty() ? text : "\n" + text;

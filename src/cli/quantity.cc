@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/checked.h"
+#include "base/translated.h"
 
 namespace shardwright::cli {
 namespace {
@@ -63,7 +64,9 @@ std::string scaled(std::uint64_t value, double step, std::span<const std::string
     number /= step;
     ++unit;
   }
-  if (unit == 0) return fmt::format("{} {}", value, value == 1 ? "byte" : "bytes");
+  if (unit == 0) {
+    return fmt::format("{} {}", value, value == 1 ? translated("byte") : translated("bytes"));
+  }
   const int decimals = number < 9.995 ? 2 : (number < 99.95 ? 1 : 0);
   return fmt::format("{:.{}f} {}", number, decimals, names[unit]);
 }
@@ -115,6 +118,7 @@ std::string format_count(std::uint64_t count) {
 }
 
 std::string format_count(std::uint64_t count, std::string_view noun) {
+  if (!speaks_english()) return fmt::format("{} {}", format_count(count), in_language(noun));
   return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
 }
 

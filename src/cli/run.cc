@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "base/translated.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/dialect.h"
@@ -21,6 +23,7 @@
 #include "comm/rank_session.h"
 #include "convert/rank_jobs.h"
 #include "io/in_place.h"
+#include "language/chinese.h"
 
 namespace shardwright::cli {
 namespace {
@@ -165,6 +168,22 @@ Result<int> run_without_exceptions(const std::vector<std::string>& arguments, Co
   }
 }
 
+// What programs read is the same in every language.
+bool is_read_by_programs(const std::vector<std::string>& arguments) {
+  if (asks_for_json(arguments)) return true;
+  const auto end = std::ranges::find(arguments, "--");
+  std::string_view before;
+  for (auto word = arguments.begin(); word != end; before = *word++) {
+    if ((before == "--progress" && *word == "json") || *word == "--progress=json") return true;
+  }
+  return false;
+}
+
+Translator translator_for(const std::vector<std::string>& arguments, Language language) {
+  const bool is_english = language == Language::kEnglish || is_read_by_programs(arguments);
+  return is_english ? nullptr : chinese_sentence;
+}
+
 // There is not even the memory for an ordinary message.
 void tell_out_of_memory() {
   constexpr std::string_view kText = "error[SW0113]: out of memory\n";
@@ -193,6 +212,7 @@ void tell_out_of_memory() {
 int run_command_line(const std::vector<std::string>& words, Console& console) {
   const std::vector<std::string> arguments = to_canonical_flags(words);
   console.speak(asked_language(arguments));
+  const Speaking speaking(translator_for(arguments, console.language()));
   const auto status = run_without_exceptions(arguments, console);
   return console.exit_status(status ? *status : report(status.error(), arguments, console));
 }
@@ -201,6 +221,7 @@ int run_rank(const std::vector<std::string>& words, Console& console, RankSessio
   console.join(session);
   const std::vector<std::string> arguments = to_canonical_flags(words);
   console.speak(asked_language(arguments));
+  const Speaking speaking(translator_for(arguments, console.language()));
   const auto status = session.settle(run_without_exceptions(arguments, console));
   return console.exit_status(status ? *status : report(status.error(), arguments, console));
 }

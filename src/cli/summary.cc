@@ -11,6 +11,7 @@
 
 #include "base/glob.h"
 #include "base/text.h"
+#include "base/translated.h"
 
 namespace shardwright::cli {
 namespace {
@@ -76,7 +77,7 @@ std::string layout_text(const ParallelConfig& parallel) {
   for (const UnusualSize& size : unusual_sizes(parallel)) {
     facts.emplace_back(size.name, std::to_string(size.size));
   }
-  return facts.empty() ? "one rank" : facts_text(facts);
+  return facts.empty() ? translated("one rank") : facts_text(facts);
 }
 
 std::uint64_t replicas_of(const StoredTensor& tensor) {

@@ -42,7 +42,7 @@ class DocumentBuilder final : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
     if (stack_.back()->contains(name)) {
-      error_ = {Code::kJsonCorrupt, fmt::format("the key '{}' twice", name), 0};
+      error_ = {Code::kJsonCorrupt, translated("the key '{}' twice", name), 0};
       return false;
     }
     key_ = std::move(name);
@@ -93,7 +93,7 @@ class DocumentBuilder final : public nlohmann::json_sax<Json> {
   }
   bool open(Json container) {
     if (stack_.size() == max_depth_) {
-      error_ = {Code::kLimit, fmt::format("more than {} levels of nesting", max_depth_), 0};
+      error_ = {Code::kLimit, translated("more than {} levels of nesting", max_depth_), 0};
       return false;
     }
     if (!take(kValueBytes + kContainerBytes)) return false;
@@ -163,10 +163,26 @@ Result<Json> parse(std::string_view text, std::string_view name, const JsonLimit
 
 }  // namespace
 
+namespace {
+
+std::string_view number_behind(std::string_view text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  if (at == std::string_view::npos) return {};
+  text.remove_prefix(at + word.size());
+  return text.substr(0, text.find_first_not_of("0123456789"));
+}
+
+}  // namespace
+
 std::string json_reason(std::string_view exception_text) {
   const std::size_t bracket = exception_text.find("] ");
   if (bracket != std::string_view::npos) exception_text.remove_prefix(bracket + 2);
-  return std::string(exception_text);
+  if (speaks_english()) return std::string(exception_text);
+  // "parse error at line 1, column 6: syntax error while ...": where it is says the most.
+  const std::string_view line = number_behind(exception_text, "line ");
+  const std::string_view column = number_behind(exception_text, "column ");
+  if (line.empty() || column.empty()) return std::string(exception_text);
+  return translated("a mistake at line {}, column {}", line, column);
 }
 
 Result<nlohmann::json> parse_json(std::string_view text, std::string_view name,

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/translated.h"
 #include "codec/pickle_decoder.h"
 #include "codec/pickle_names.h"
 
@@ -46,7 +47,7 @@ class Auditor {
       case Kind::kGlobal:
         // Of getattr the calls are judged.
         if (!is_getattr(value)) audit_.add_name(value.module(), value.name());
-        if (value.state()) add(fmt::format("a change of {}.{}", value.module(), value.name()));
+        if (value.state()) add(translated("a change of {}.{}", value.module(), value.name()));
         return;
       case Kind::kExtension:
         add(extension_text(value.as_int().value_or(0)));
@@ -125,7 +126,7 @@ Audit nested(std::string_view bytes, int depth) {
 Audit audit_bytes(std::string_view bytes) { return nested(bytes, 1); }
 
 std::string extension_text(std::int64_t code) {
-  return fmt::format("an extension of the copyreg registry (code {})", code);
+  return translated("an extension of the copyreg registry (code {})", code);
 }
 
 void Audit::add_name(std::string_view module, std::string_view name) {
@@ -179,9 +180,9 @@ std::string listed(const std::set<std::string>& names) {
 Error refuse_code(const Audit& audit, std::string_view where) {
   return {
       Code::kPickleRunsCode,
-      fmt::format("{}: a loader that obeys this pickle runs {}; nothing was run here, but do not "
-                  "load the file with torch or Python, and ask who wrote it",
-                  where, listed(audit.runs)),
+      translated("{}: a loader that obeys this pickle runs {}; nothing was run here, but do not "
+                 "load the file with torch or Python, and ask who wrote it",
+                 where, listed(audit.runs)),
       0};
 }
 

@@ -65,7 +65,7 @@ class Decoder {
   template <class... Args>
   std::unexpected<Error> refuse(Code code, fmt::format_string<Args...> format, Args&&... args) {
     return fail(code, "pickle@{}: {}", tokens_.token_position(),
-                fmt::format(format, std::forward<Args>(args)...));
+                translated(format, std::forward<Args>(args)...));
   }
   std::unexpected<Error> refuse_opcode(const Token& token) {
     return refuse(Code::kPickleCorrupt, "found byte {:#04x}, expected an opcode",

@@ -8,6 +8,8 @@
 #include <charconv>
 #include <string>
 
+#include "base/translated.h"
+
 namespace shardwright::pickle {
 namespace {
 
@@ -25,7 +27,7 @@ Tokenizer::Tokenizer(Input& input, const Limits& limits, std::uint64_t position)
       cut_by_limit_(end_ < input.size()) {}
 
 bool Tokenizer::refuse(Code code, std::string message) {
-  error_ = Error{code, fmt::format("pickle@{}: {}", token_position_, message), 0};
+  error_ = Error{code, translated("pickle@{}: {}", token_position_, message), 0};
   return false;
 }
 
@@ -45,19 +47,18 @@ bool Tokenizer::refill(std::uint64_t count) {
   const std::uint64_t at = position();
   if (frame_end_ != 0 && count > frame_end_ - at) {
     return refuse(Code::kPickleCorrupt,
-                  fmt::format("found an opcode that crosses the end of its frame at {}, expected "
-                              "it inside; the file was damaged or made by hand",
-                              frame_end_));
+                  translated("found an opcode that crosses the end of its frame at {}, expected "
+                             "it inside; the file was damaged or made by hand",
+                             frame_end_));
   }
   if (count > end_ - at) {
     if (cut_by_limit_) {
-      return refuse(Code::kLimit,
-                    fmt::format("found more bytes than {}, the limit", limits_.bytes));
+      return refuse(Code::kLimit, translated("found more bytes than {}, the limit", limits_.bytes));
     }
     return refuse(Code::kPickleCorrupt,
-                  fmt::format("found the end of the input at {}, expected {} more bytes; the "
-                              "file was cut or damaged, copy it again",
-                              end_, count - (end_ - at)));
+                  translated("found the end of the input at {}, expected {} more bytes; the "
+                             "file was cut or damaged, copy it again",
+                             end_, count - (end_ - at)));
   }
   if (static_cast<std::uint64_t>(window_end_ - cursor_) < count && !load(at, count)) return false;
   limit_ = window_end_;
@@ -85,12 +86,12 @@ bool Tokenizer::payload_fits(std::uint64_t length) {
   const std::uint64_t left = end_ - position();
   if (length > left) {
     return refuse(Code::kPickleCorrupt,
-                  fmt::format("found a length of {}, expected at most the {} bytes that are left",
-                              length, left));
+                  translated("found a length of {}, expected at most the {} bytes that are left",
+                             length, left));
   }
   if (length > limits_.string_bytes) {
-    return refuse(Code::kLimit, fmt::format("found a string of {} bytes, expected at most {}",
-                                            length, limits_.string_bytes));
+    return refuse(Code::kLimit, translated("found a string of {} bytes, expected at most {}",
+                                           length, limits_.string_bytes));
   }
   return refill(length);
 }
@@ -148,8 +149,8 @@ bool Tokenizer::read_proto(Token& token) {
   }
   if (!read_number<std::uint8_t>(token)) return false;
   if (token.number > kNewestProtocol) {
-    return refuse(Code::kPickleUnsupported, fmt::format("found protocol {}, expected at most {}",
-                                                        token.number, kNewestProtocol));
+    return refuse(Code::kPickleUnsupported, translated("found protocol {}, expected at most {}",
+                                                       token.number, kNewestProtocol));
   }
   protocol_ = static_cast<int>(token.number);
   return true;
@@ -163,8 +164,8 @@ bool Tokenizer::read_frame() {
   if (!read(length)) return false;
   if (length > end_ - position()) {
     return refuse(Code::kPickleCorrupt,
-                  fmt::format("found a frame of {} bytes, expected at most the {} that are left",
-                              length, end_ - position()));
+                  translated("found a frame of {} bytes, expected at most the {} that are left",
+                             length, end_ - position()));
   }
   frame_end_ = length == 0 ? 0 : position() + length;
   limit_ = cursor_;  // the next read recomputes the limit
@@ -228,8 +229,8 @@ bool Tokenizer::read_rare(Token& token) {
       return read_payload(static_cast<std::uint64_t>(length), token.text);
     }
     default:
-      return refuse(Code::kPickleCorrupt, fmt::format("found byte {:#04x}, expected an opcode",
-                                                      static_cast<unsigned>(token.op)));
+      return refuse(Code::kPickleCorrupt, translated("found byte {:#04x}, expected an opcode",
+                                                     static_cast<unsigned>(token.op)));
   }
 }
 

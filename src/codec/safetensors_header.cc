@@ -102,7 +102,7 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool number_float(number_float_t /*value*/, const string_t& text) override {
-    return refuse("the number " + text);
+    return refuse(translated("the number ") + text);
   }
   bool string(string_t& value) override {
     if (place_ == Place::kMetadata) {
@@ -253,9 +253,9 @@ Result<std::string> read_text(const ReadableFile& file, std::uint64_t& length) {
   SW_TRY(file.read_at(0, prefix));
   length = load_le<std::uint64_t>(prefix);
   if (length > file.size() - kLengthBytes) {
-    return corrupt(file, fmt::format("a header of {} bytes", length),
-                   fmt::format("one within {} bytes; the file was cut or is not a safetensors file",
-                               file.size()));
+    return corrupt(file, translated("a header of {} bytes", length),
+                   translated("one within {} bytes; the file was cut or is not a safetensors file",
+                              file.size()));
   }
   if (length > kMaxHeaderBytes) {
     return fail(Code::kLimit, "{}: found a header of {} bytes, expected at most {}", file.name(),
@@ -281,7 +281,7 @@ Status check_names(const ReadableFile& file, const std::vector<SafetensorsTensor
   std::ranges::sort(names);
   const auto twin = std::ranges::adjacent_find(names);
   if (twin == names.end()) return {};
-  return corrupt(file, fmt::format("the name {} twice", json_string(*twin)), "it once");
+  return corrupt(file, translated("the name {} twice", json_string(*twin)), "it once");
 }
 
 /// Whether the tensors, still relative to the data, cover `data_bytes` without hole or overlap.
@@ -304,8 +304,8 @@ Status check_cover(const ReadableFile& file, const std::vector<SafetensorsTensor
     position += tensor.range.length;
   }
   if (position == data_bytes) return {};
-  return corrupt(file, fmt::format("{} bytes of data", data_bytes),
-                 fmt::format("{} as the header says; the file was cut or has grown", position));
+  return corrupt(file, translated("{} bytes of data", data_bytes),
+                 translated("{} as the header says; the file was cut or has grown", position));
 }
 
 Result<SafetensorsHeader> read_header(const ReadableFile& file) {

@@ -57,7 +57,7 @@ Result<LocatedTensor> place_torch_tensor(const TorchTensor& recipe, const zip::A
   }
   if (storage.bytes != recipe.storage_bytes) {
     return refuse(Code::kTorchArchive, fmt::format("{} bytes", storage.bytes),
-                  fmt::format("{} as the pickle says", recipe.storage_bytes));
+                  translated("{} as the pickle says", recipe.storage_bytes));
   }
   LocatedTensor tensor = place_in_storage(recipe, payload);
   tensor.storage_crc = storage.crc;

@@ -138,7 +138,7 @@ Status TorchStream::read_keys(Value keys, const ReadableFile& file, std::uint64_
     SW_TRY(file.read_at(position, count));
     position += count.size();
     if (size->second > file.size() - std::min(position, file.size())) {
-      return refuse_stream(name_, fmt::format("storage {} to end behind the file", *key),
+      return refuse_stream(name_, translated("storage {} to end behind the file", *key),
                            "all of it");
     }
     // The count is of elements, whose size the object told: it must be consistent with that.
@@ -147,8 +147,8 @@ Status TorchStream::read_keys(Value keys, const ReadableFile& file, std::uint64_
                             ? size->second == 0
                             : size->second % elements == 0 && size->second / elements <= 16;
     if (!agrees || !storages_.emplace(*key, ByteRange{position, size->second}).second) {
-      return refuse_stream(name_, fmt::format("storage {} of {} elements", *key, elements),
-                           fmt::format("{} bytes, once", size->second));
+      return refuse_stream(name_, translated("storage {} of {} elements", *key, elements),
+                           translated("{} bytes, once", size->second));
     }
     position += size->second;
   }
@@ -160,11 +160,11 @@ Result<LocatedTensor> TorchStream::locate(Value tensor) const {
   if (!recipe) return std::unexpected(std::move(recipe).error().within(name_));
   const auto storage = storages_.find(recipe->storage_key);
   if (storage == storages_.end()) {
-    return refuse_stream(name_, fmt::format("no storage {}", recipe->storage_key),
+    return refuse_stream(name_, translated("no storage {}", recipe->storage_key),
                          "one for each tensor");
   }
   if (storage->second.length != recipe->storage_bytes) {
-    return refuse_stream(name_, fmt::format("storage {} of another size", recipe->storage_key),
+    return refuse_stream(name_, translated("storage {} of another size", recipe->storage_key),
                          fmt::format("{} bytes", recipe->storage_bytes));
   }
   return place_in_storage(*recipe, storage->second);

@@ -110,10 +110,10 @@ Status read_storage(Value value, std::optional<DType> dtype, TorchTensor& recipe
   } else if (cls == "UntypedStorage" && dtype) {
     recipe.dtype = *dtype;
   } else {
-    return refuse_tensor(fmt::format("a storage of class {}", cls), "one of plain numbers");
+    return refuse_tensor(translated("a storage of class {}", cls), "one of plain numbers");
   }
   if (typed && recipe.dtype != *typed) {
-    return refuse_tensor(fmt::format("{} in a storage of class {}", torch_name(recipe.dtype), cls),
+    return refuse_tensor(translated("{} in a storage of class {}", torch_name(recipe.dtype), cls),
                          "the storage's own dtype");
   }
   const auto bytes = checked_mul(*size, unit);
@@ -137,12 +137,12 @@ Status check_geometry(const TorchTensor& recipe) {
   const auto available = static_cast<std::int64_t>(recipe.storage_bytes) / bytes_of(recipe.dtype);
   if (!last || *last >= available) {
     return refuse_tensor(
-        fmt::format("shape {}, strides {}, offset {} on a storage of {} elements",
-                    to_string(recipe.shape), to_string(recipe.strides), recipe.offset, available),
+        translated("shape {}, strides {}, offset {} on a storage of {} elements",
+                   to_string(recipe.shape), to_string(recipe.strides), recipe.offset, available),
         "a view within its storage");
   }
   if (*bytes - static_cast<std::int64_t>(recipe.storage_bytes) > kMaxExpansionBytes) {
-    return refuse_tensor(fmt::format("{} bytes expanded from {}", *bytes, recipe.storage_bytes),
+    return refuse_tensor(translated("{} bytes expanded from {}", *bytes, recipe.storage_bytes),
                          "at most 64 MiB more");
   }
   return {};
@@ -262,16 +262,15 @@ Result<TorchTensor> read_torch_view(Value value) {
   SW_TRY(read_storage(args[0], dtype, recipe));
   const int parts = signed_parts(recipe.dtype);
   if ((recipe.flips.negate && parts == 0) || (recipe.flips.conjugate && parts != 2)) {
-    return refuse_tensor(
-        fmt::format("a conjugate or negative view of {}", torch_name(recipe.dtype)),
-        "one of numbers that have such signs");
+    return refuse_tensor(translated("a conjugate or negative view of {}", torch_name(recipe.dtype)),
+                         "one of numbers that have such signs");
   }
   const auto offset = args[1].as_int();
   const auto shape = read_dims(args[2]);
   const auto strides = read_dims(args[3]);
   if (!offset || *offset < 0 || !shape || !strides || shape->size() != strides->size()) {
     return refuse_tensor("a broken offset, shape or stride",
-                         fmt::format("non-negative numbers for at most {} axes", kMaxAxes));
+                         translated("non-negative numbers for at most {} axes", kMaxAxes));
   }
   recipe.offset = *offset;
   recipe.shape = *shape;

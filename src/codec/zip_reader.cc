@@ -201,7 +201,7 @@ Status Archive::parse_end64(std::string_view tail, End& end) const {
   const std::string_view record =
       tail.substr(tail.size() - kEndBytes - kLocatorBytes - kEnd64Bytes, kEnd64Bytes);
   if (field<std::uint64_t>(locator, 8) != locator_offset - kEnd64Bytes) {
-    return refuse(fmt::format("a pointer to {}", field<std::uint64_t>(locator, 8)));
+    return refuse(translated("a pointer to {}", field<std::uint64_t>(locator, 8)));
   }
   if (field<std::uint32_t>(record, 0) != kEnd64Signature) return refuse("no signature");
   if (field<std::uint64_t>(record, 4) != kEnd64Bytes - 12) return refuse("another size");
@@ -300,16 +300,16 @@ Status Archive::check_method(const Entry& entry) const {
                   "only those of data descriptors and UTF-8");
   }
   if (entry.method != kStored && !deflated) {
-    return refuse(Code::kZipUnsupported, fmt::format("compression method {}", entry.method),
+    return refuse(Code::kZipUnsupported, translated("compression method {}", entry.method),
                   "a stored record");
   }
   if (deflated && entry.bytes > limits_.inflated_bytes) {
-    return refuse(Code::kZipUnsupported, fmt::format("{} compressed bytes", entry.bytes),
+    return refuse(Code::kZipUnsupported, translated("{} compressed bytes", entry.bytes),
                   "a stored record; save the file again without compression");
   }
   if (!deflated && entry.bytes != entry.stored_bytes) {
     return refuse(Code::kZipCorrupt,
-                  fmt::format("{} stored bytes of {}", entry.stored_bytes, entry.bytes),
+                  translated("{} stored bytes of {}", entry.stored_bytes, entry.bytes),
                   "the same number");
   }
   return {};

@@ -45,7 +45,7 @@ Status run_without_throwing(const std::function<Status()>& body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    return std::unexpected(Error{Code::kOutOfMemory, "out of memory", ENOMEM});
+    return std::unexpected(Error{Code::kOutOfMemory, translated("out of memory"), ENOMEM});
   } catch (const std::exception& exception) {
     return fail(Code::kInternal, "shardwright: {}", exception.what());
   }
@@ -68,7 +68,7 @@ RankSession::RankSession(Communicator& communicator, SessionOptions options)
 std::string RankSession::name_of(int rank) const {
   const std::scoped_lock lock(mutex_);
   const std::string& host = hosts_[static_cast<std::size_t>(rank)];
-  return host.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} on {}", rank, host);
+  return host.empty() ? fmt::format("rank {}", rank) : translated("rank {} on {}", rank, host);
 }
 
 void RankSession::send(int to, Channel channel, std::string_view bytes) {
@@ -146,7 +146,7 @@ Status RankSession::run(const std::function<Status()>& body) {
   try {
     worker = std::jthread(work);
   } catch (const std::system_error&) {
-    fail({Code::kOutOfMemory, "no memory for a thread", ENOMEM});
+    fail({Code::kOutOfMemory, translated("no memory for a thread"), ENOMEM});
     return std::unexpected(*failure());
   }
   while (!is_done) {
@@ -203,7 +203,7 @@ void RankSession::talk() {
   const std::atomic<bool>* const interrupted = interrupted_;
   if (interrupted != nullptr && *interrupted && !released_) {
     was_interrupted_ = true;
-    fail({Code::kCancelled, "stopped before the work was complete", 0});
+    fail({Code::kCancelled, translated("stopped before the work was complete"), 0});
   }
   const Clock::time_point now = Clock::now();
   if (now >= next_beat_) {
@@ -337,9 +337,9 @@ void RankSession::watch(Clock::time_point now) {
   }
   if (!lost) return;
   Error error{Code::kRankLost,
-              fmt::format("{} gave no sign of life for {} s; look at its node, or allow more "
-                          "(--rank-timeout)",
-                          name_of(*lost), options_.timeout.count() / 1000),
+              translated("{} gave no sign of life for {} s; look at its node, or allow more "
+                         "(--rank-timeout)",
+                         name_of(*lost), options_.timeout.count() / 1000),
               0};
   must_abort_ = true;
   // Nobody is left who could tell the others.
@@ -366,14 +366,14 @@ void RankSession::name_leftover() {
   }
   if (path.empty() || rank() != 1 || !options_.last_words) return;
   options_.last_words(
-      {Code::kRankLost, fmt::format("rank 0 has ended; remove {} if it is left", path), 0});
+      {Code::kRankLost, translated("rank 0 has ended; remove {} if it is left", path), 0});
 }
 
 void RankSession::abort_now(Error error) {
   {
     const std::scoped_lock lock(mutex_);
     if (std::exchange(aborted_, true)) return;
-    if (!leftover_.empty()) error.message += fmt::format("; remove {} if it is left", leftover_);
+    if (!leftover_.empty()) error.message += translated("; remove {} if it is left", leftover_);
   }
   must_abort_ = true;
   if (options_.last_words) options_.last_words(error);

@@ -160,8 +160,8 @@ Result<DigestFileReader> DigestFileReader::open(const Directory& directory) {
   };
   if (value("schema") != kDigestsSchema || value("algorithm") != "xxh3-128" ||
       value("block_bytes") != kDigestBlockBytes) {
-    return reader.refuse(fmt::format("expected the schema {}, xxh3-128 and blocks of {} bytes",
-                                     kDigestsSchema, kDigestBlockBytes));
+    return reader.refuse(translated("expected the schema {}, xxh3-128 and blocks of {} bytes",
+                                    kDigestsSchema, kDigestBlockBytes));
   }
   return reader;
 }

@@ -17,7 +17,7 @@ Status compare_with_listed(std::span<const ListedDigest> list, std::string_view 
   if (found == wanted.digest) return {};
   const auto other = std::ranges::find(list, found, &ListedDigest::digest);
   const std::string why = other != list.end()
-                              ? fmt::format("it is {}, under another name", printable(other->file))
+                              ? translated("it is {}, under another name", printable(other->file))
                               : std::string("it was altered, or is of another save; restore it");
   return fail(Code::kDigestMismatch, "{}: found SHA-256 {}, expected {} as {} says; {}",
               printable(wanted.file), found, printable(wanted.digest), list_name, why);

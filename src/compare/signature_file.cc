@@ -118,8 +118,8 @@ Status read_resources(const json& statement, SignedList& list) {
   }
   if (text_in(how, "method") != "files" || text_in(how, "hash_type") != "sha256") {
     list.unread =
-        fmt::format("its digests are of {} by {}, and only SHA-256 of files is compared",
-                    printable(text_in(how, "method")), printable(text_in(how, "hash_type")));
+        translated("its digests are of {} by {}, and only SHA-256 of files is compared",
+                   printable(text_in(how, "method")), printable(text_in(how, "hash_type")));
     return {};
   }
   for (const json& one : member(predicate, "resources")) {
@@ -141,7 +141,7 @@ Status read_statement(SignedList& list) {
   const std::string type = text_in(statement, "predicateType");
   if (type == kPredicateType) return read_resources(statement, list);
   if (type != kOldPredicateType) {
-    list.unread = fmt::format("its statement is of type {}", printable(type));
+    list.unread = translated("its statement is of type {}", printable(type));
     return {};
   }
   list.is_dsse = false;

@@ -63,9 +63,9 @@ Status refuse_holes(const Catalog& wanted) {
   const std::size_t named = std::min(holed.size(), kMostNamed);
   const std::string others = holed.size() == 1
                                  ? ""
-                                 : fmt::format(" ({} tensors have such holes: {}{})", holed.size(),
-                                               fmt::join(std::span(holed).first(named), ", "),
-                                               named < holed.size() ? ", ..." : "");
+                                 : translated(" ({} tensors have such holes: {}{})", holed.size(),
+                                              fmt::join(std::span(holed).first(named), ", "),
+                                              named < holed.size() ? ", ..." : "");
   return fail(Code::kHole,
               "{}{}; --accept-loss does not help: nothing says what was there; --exclude leaves "
               "tensors out by name, 'shardwright verify' lists every hole",
@@ -106,7 +106,7 @@ Status check_losses(const ConvertRequest& request, const Checkpoint& source, con
     return {};
   }
   const std::string more =
-      lost.size() > 1 ? fmt::format(" (and {} parts more)", lost.size() - 1) : "";
+      lost.size() > 1 ? translated(" (and {} parts more)", lost.size() - 1) : "";
   return fail(Code::kLossySource, "{}{}; --accept-loss converts what is there", lost.front().what,
               more);
 }
@@ -123,7 +123,7 @@ Error why_not_accepted(const ConvertRequest& request, Error error) {
         "config.json asks for the whole model; --to safetensors keeps what is there under its "
         "stored names";
   }
-  error.message += fmt::format("; --accept-loss does not help: {}", why);
+  error.message += translated("; --accept-loss does not help: {}", why);
   return error;
 }
 

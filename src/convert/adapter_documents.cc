@@ -59,7 +59,7 @@ Status read_bridge(const std::string& yaml, AdapterRun& run) {
   run.rank = number_of(*section, {"dim"});
   run.alpha = number_in(*section, "alpha");
   if (const auto dropout = number_in(*section, "dropout")) run.dropout = as_real(*dropout);
-  run.told_by = std::string(kRunFile) + "'s peft section";
+  run.told_by = std::string(kRunFile) + translated("'s peft section");
   return {};
 }
 
@@ -107,9 +107,9 @@ Status add_adapter_documents(const Checkpoint& source, std::int64_t rank, Target
     return tensor.desc.name.ends_with("lora_magnitude_vector");
   });
   if (has_magnitudes != run.uses_dora) {
-    return fail(Code::kUnsupportedFormat, "{}: found {} magnitudes of DoRA, expected {} by {}",
-                source.location.path, has_magnitudes ? "the" : "no",
-                run.uses_dora ? "some" : "none", run.told_by);
+    return fail(Code::kUnsupportedFormat, "{}: found {}, expected {} by {}", source.location.path,
+                has_magnitudes ? "the magnitudes of DoRA" : "no magnitudes of DoRA",
+                run.uses_dora ? translated("some") : translated("none"), run.told_by);
   }
   PeftJson config = PeftJson::object();
   config["peft_type"] = "LORA";
@@ -132,9 +132,9 @@ Status add_adapter_documents(const Checkpoint& source, std::int64_t rank, Target
   parts.files.push_back({"adapter_config.json", config.dump(2) + "\n"});
   parts.is_adapter = true;
   notes.push_back(
-      fmt::format("a low-rank adapter of rank {} is written as PEFT's files; its alpha is that of "
-                  "{}. Its base model is not in it: 'shardwright merge-adapter' puts both together",
-                  rank, run.told_by));
+      translated("a low-rank adapter of rank {} is written as PEFT's files; its alpha is that of "
+                 "{}. Its base model is not in it: 'shardwright merge-adapter' puts both together",
+                 rank, run.told_by));
   return {};
 }
 

@@ -76,10 +76,10 @@ Status untie(const TiedHead& tied, Drafting& drafting) {
   drafting.parts.files.push_back(
       {std::string(drafting.traits().hf_folder) + "config.json", source.hf_config});
   drafting.tell(
-      fmt::format("the adapter changes {} and {} apart, which are one tensor in the base: both are "
-                  "written, and "
-                  "config.json says tie_word_embeddings false",
-                  tied.embedding, tied.head));
+      translated("the adapter changes {} and {} apart, which are one tensor in the base: both are "
+                 "written, and "
+                 "config.json says tie_word_embeddings false",
+                 tied.embedding, tied.head));
   return {};
 }
 
@@ -110,13 +110,13 @@ Status check_base(const Drafting& drafting, const std::string& config) {
 std::string taken_note(const TakenAdapter& taken) {
   const PeftAdapter& adapter = taken.adapter;
   const std::size_t modules = adapter.modules.size();
-  std::string text = fmt::format("the {} adapter {} is added to {} module{}",
-                                 adapter.config.uses_dora ? "DoRA" : "LoRA",
-                                 printable(adapter.path), modules, modules == 1 ? "" : "s");
+  std::string text = translated("the {} adapter {} is added to {} module{}",
+                                adapter.config.uses_dora ? "DoRA" : "LoRA", printable(adapter.path),
+                                modules, modules == 1 ? "" : "s");
   if (adapter.saved.empty()) return text;
   std::vector<std::string> names;
   for (const SavedTensor& saved : adapter.saved) names.push_back(saved.name);
-  return text + fmt::format("; from it come {}", name_list(names));
+  return text + translated("; from it come {}", name_list(names));
 }
 
 // Steps after which the catalog has the model's names.

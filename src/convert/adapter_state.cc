@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/translated.h"
 #include "convert/bridge_config.h"
 #include "convert/megatron_state.h"
 #include "model/config.h"
@@ -36,7 +37,7 @@ std::string peft_section(const AdapterSettings& settings, Notes& notes) {
   double alpha = settings.alpha;
   if (settings.uses_rslora) {
     alpha *= std::sqrt(static_cast<double>(settings.rank));
-    notes.push_back(fmt::format(
+    notes.push_back(translated(
         "use_rslora: Megatron-Bridge divides alpha by the rank, so alpha is {} where it was {}",
         text_of(number_for(alpha)), text_of(number_for(settings.alpha))));
   }

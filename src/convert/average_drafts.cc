@@ -144,7 +144,7 @@ class Averaging {
       std::erase_if(tensors, [&](const DraftTensor& tensor) {
         const std::string& name = tensor.desc.name;
         if (!name.starts_with(kHfExtraPrefix) || find(from, name) != nullptr) return false;
-        first_.tell(fmt::format("{} is left out: {} has none", name, from.request().input));
+        first_.tell(translated("{} is left out: {} has none", name, from.request().input));
         return true;
       });
     };

@@ -270,12 +270,12 @@ Result<std::string> new_run_config(const ModelFacts& facts,
   });
   const auto provider = std::ranges::find(kProviders, facts.mapping->family, &Provider::family);
   if (provider != kProviders.end() && said != arguments.end()) {
-    notes.push_back(fmt::format(
+    notes.push_back(translated(
         "no run_config.yaml is written: Megatron-Bridge's provider has no field for {}", kNoField));
     return std::string();
   }
   if (provider == kProviders.end()) {
-    notes.push_back(fmt::format(
+    notes.push_back(translated(
         "no run_config.yaml is written: which provider of Megatron-Bridge builds {} is not known; "
         "Megatron-LM needs none",
         facts.mapping->family));

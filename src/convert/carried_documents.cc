@@ -85,8 +85,9 @@ class Mending {
     const Result<std::string> edited = edited_run_config(*yaml, edits);
     erase_artifact(path);
     if (!edited) {
-      notes_.push_back("run_config.yaml is left out: it would not be true of the new checkpoint, " +
-                       edited.error().message);
+      notes_.push_back(
+          translated("run_config.yaml is left out: it would not be true of the new checkpoint, ") +
+          edited.error().message);
       return {};
     }
     put(path, *edited);
@@ -118,7 +119,7 @@ class Mending {
 
   void leave_out(const std::string& path) {
     if (erase_artifact(path)) {
-      notes_.push_back(fmt::format("{} is left out: no tensor is quantised now", path));
+      notes_.push_back(translated("{} is left out: no tensor is quantised now", path));
     }
   }
 

@@ -12,7 +12,7 @@ Status judge(const Result<pickle::Audit>& audit, const std::string& name, std::s
   // What is no pickle at all is for its reader to say.
   if (!audit || audit->runs.empty()) return {};
   Error error = pickle::refuse_code(*audit, name);
-  error.message += fmt::format(
+  error.message += translated(
       "; it is not written into another checkpoint, where somebody might trust it: {}", remedy);
   return std::unexpected(std::move(error));
 }
@@ -34,13 +34,14 @@ Status judge_bytes(const std::string& name, const std::string& bytes) {
 
 Status refuse_hostile_pickles(const TargetParts& parts, SourceFiles& files) {
   for (const StoredObject& object : parts.copied_objects) {
-    SW_TRY(judge_stored("entry " + object.name, object, files,
-                        fmt::format("leave it out with --exclude '{}'", object.name)));
+    SW_TRY(judge_stored(translated("entry {}", object.name), object, files,
+                        translated("leave it out with --exclude '{}'", object.name)));
   }
   for (const auto& [path, object] : parts.artifacts) {
     SW_TRY(judge_stored(path, object, files, "remove the file from the source"));
   }
-  for (const auto& [name, bytes] : parts.new_objects) SW_TRY(judge_bytes("entry " + name, *bytes));
+  for (const auto& [name, bytes] : parts.new_objects)
+    SW_TRY(judge_bytes(translated("entry {}", name), *bytes));
   if (parts.common_state.empty()) return {};
   return judge_bytes("the common state", parts.common_state);
 }

@@ -169,7 +169,7 @@ class Opening {
     source_.master_weight_bytes = check.bytes;
     const std::vector<std::string>& unproven = check.unproven;
     if (unproven.empty()) return {};
-    notes_.push_back(fmt::format(
+    notes_.push_back(translated(
         "{} parameters, {} the first, are float32 and have no master weight apart: nothing proves "
         "whose their states are but shapes, groups and order",
         unproven.size(), unproven.front()));

@@ -23,7 +23,7 @@ bool has_file(const TargetParts& parts, std::string_view path) {
 }
 
 void tell_left_out(std::string_view path, std::vector<std::string>& notes) {
-  notes.push_back(fmt::format("{} is left out: no tensor is quantised now", path));
+  notes.push_back(translated("{} is left out: no tensor is quantised now", path));
 }
 
 // One linear, as transformers' classes have it.

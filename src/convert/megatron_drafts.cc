@@ -132,8 +132,8 @@ Result<std::optional<std::int64_t>> take_adapters(const ConvertRequest& request,
     return !is_adapter_name(tensor.desc.name);
   });
   if (left > 0) {
-    notes.push_back(fmt::format(
-        "{} tensors beside the adapters are left out: they are the base model's", left));
+    notes.push_back(
+        translated("{} tensors beside the adapters are left out: they are the base model's", left));
   }
   return rank;
 }

@@ -166,7 +166,7 @@ void carry_objects(const ConvertRequest& request, const Checkpoint& source, cons
     parts.copied_objects.push_back(object);
   }
   if (dropped > 0) {
-    notes.push_back(fmt::format(
+    notes.push_back(translated(
         "{} RNG and rerun states are dropped: they belong to the ranks of the old layout",
         dropped));
   }

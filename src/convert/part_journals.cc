@@ -81,7 +81,7 @@ std::string listed(const std::vector<Part>& parts) {
   if (names.size() == 1 || names.size() > kMostNamed) return noun + name_list(names);
   const std::string last = names.back();
   names.pop_back();
-  return noun + name_list(names) + " and " + last;
+  return noun + name_list(names) + translated(" and ") + last;
 }
 
 }  // namespace
@@ -147,9 +147,9 @@ Result<FinishedParts> find_finished_parts(const Directory& folder, const std::st
   }
   if (counts.size() == 1) return parts_missing(plan, missing, "missing");
   return parts_missing(plan, missing,
-                       fmt::format("missing (parts of {} different counts are there, none of them "
-                                   "all; this count lacks least)",
-                                   counts.size()));
+                       translated("missing (parts of {} different counts are there, none of them "
+                                  "all; this count lacks least)",
+                                  counts.size()));
 }
 
 Status remove_part_journals(const Directory& folder, const std::string& path) {
@@ -157,7 +157,7 @@ Status remove_part_journals(const Directory& folder, const std::string& path) {
     if (!part_of_journal(entry.name)) continue;
     const std::string journal = path + "/" + entry.name;
     if (::unlink(journal.c_str()) == 0 || errno == ENOENT) continue;
-    return fail_errno(errno, journal + ": cannot remove");
+    return fail_errno(errno, journal + translated(": cannot remove"));
   }
   return {};
 }

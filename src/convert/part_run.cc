@@ -134,8 +134,8 @@ Result<ConvertReport> run_part(const PreparedConversion& conversion, const Saved
   Result<ConvertReport> report = run_in(*publication, conversion, plan, part, options);
   if (report || report.error().code == Code::kTargetExists) return report;
   Error error = std::move(report).error();
-  error.message += fmt::format("; what is written is kept in {}: the same command goes on",
-                               publication->partial_path());
+  error.message += translated("; what is written is kept in {}: the same command goes on",
+                              publication->partial_path());
   return std::unexpected(std::move(error));
 }
 

@@ -28,19 +28,19 @@ std::unexpected<Error> not_for_megatron(const PeftAdapter& adapter, std::string_
 Status check_plain(const PeftAdapter& adapter) {
   const LoraConfig& config = adapter.config;
   if (!adapter.saved.empty()) {
-    return not_for_megatron(adapter, fmt::format("a whole tensor, {}", adapter.saved[0].name));
+    return not_for_megatron(adapter, translated("a whole tensor, {}", adapter.saved[0].name));
   }
   if (config.uses_dora) return not_for_megatron(adapter, "magnitudes of DoRA");
   if (config.is_fan_in_fan_out) return not_for_megatron(adapter, "fan_in_fan_out");
   for (const LoraModule& module : adapter.modules) {
     const std::string name = printable(module.name);
     if (module.is_embedding) {
-      return not_for_megatron(adapter, fmt::format("the adapter of an embedding, {}", name));
+      return not_for_megatron(adapter, translated("the adapter of an embedding, {}", name));
     }
-    if (module.bias) return not_for_megatron(adapter, fmt::format("a bias of lora_B, {}", name));
+    if (module.bias) return not_for_megatron(adapter, translated("a bias of lora_B, {}", name));
     if (config.rank_of(module.name) != config.rank ||
         config.scale_of(module.name) != config.scale_of("")) {
-      return not_for_megatron(adapter, fmt::format("a rank or alpha of {} alone", name));
+      return not_for_megatron(adapter, translated("a rank or alpha of {} alone", name));
     }
   }
   return {};

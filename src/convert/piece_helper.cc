@@ -124,7 +124,7 @@ Result<std::unique_ptr<Directory>> open_shared_folder(const std::string& folder)
   auto directory = open_local_directory(folder);
   if (directory) return directory;
   Error error = std::move(directory).error();
-  error.message += "; OUT must lie on a file system that all ranks share";
+  error.message += translated("; OUT must lie on a file system that all ranks share");
   return std::unexpected(std::move(error));
 }
 

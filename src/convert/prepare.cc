@@ -102,7 +102,8 @@ Status check_heads(Drafting& drafting) {
                                 : parts.components.find(route->name)->tensor;
       });
   if (status || drafting.traits().is_of_fixed_ranks) return status;
-  drafting.tell(status.error().message + "; what is written loads with such a size only");
+  drafting.tell(status.error().message +
+                translated("; what is written loads with such a size only"));
   return {};
 }
 
@@ -198,12 +199,12 @@ Status take_routes(const ModelFacts& facts, Drafting& drafting) {
 void tell_extras_left_out(const std::vector<std::string>& names, Drafting& drafting) {
   constexpr std::size_t kMostNamed = 8;
   if (names.size() > kMostNamed) {
-    drafting.tell(fmt::format("{} and {} more are left out: the target has no place for them",
-                              names.front(), names.size() - 1));
+    drafting.tell(translated("{} and {} more are left out: the target has no place for them",
+                             names.front(), names.size() - 1));
     return;
   }
   for (const std::string& name : names) {
-    drafting.tell(fmt::format("{} is left out: the target has no place for it", name));
+    drafting.tell(translated("{} is left out: the target has no place for it", name));
   }
 }
 

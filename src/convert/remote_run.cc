@@ -89,14 +89,14 @@ Result<ConvertReport> run_to_server(const PreparedConversion& conversion,
     Error error = status.error();
     const std::vector<std::string> left = output->abandon();
     if (error.code == Code::kCancelled && left.empty()) {
-      error.message += "; nothing was left behind";
+      error.message += translated("; nothing was left behind");
     }
     for (const std::string& one : left) {
-      error.message += fmt::format("; {} could not be removed", printable(one));
+      error.message += translated("; {} could not be removed", printable(one));
     }
     if (!left.empty()) {
-      error.message += fmt::format("; 'shardwright clean {} --remove' removes unfinished uploads",
-                                   shell_quoted(path));
+      error.message += translated("; 'shardwright clean {} --remove' removes unfinished uploads",
+                                  shell_quoted(path));
     }
     return std::unexpected(std::move(error));
   }

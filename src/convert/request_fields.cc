@@ -269,7 +269,7 @@ class FieldReader {
         value = each.value;
         return;
       }
-      expected += (expected.empty() ? "" : " or ") + std::string(each.word);
+      expected += (expected.empty() ? "" : translated(" or ")) + std::string(each.word);
     }
     refuse(key, expected);
   }
@@ -318,7 +318,7 @@ class FieldReader {
                       found.get<std::uint64_t>() <= static_cast<std::uint64_t>(bounds.most);
     if (fits) value = found.get<std::int64_t>();
     if (!fits || value < bounds.least) {
-      refuse(key, fmt::format("a whole number from {} to {}", bounds.least, bounds.most));
+      refuse(key, translated("a whole number from {} to {}", bounds.least, bounds.most));
     }
   }
   void refuse(const char* key, std::string_view expected) {

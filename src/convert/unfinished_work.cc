@@ -111,7 +111,7 @@ Result<std::unique_ptr<PieceJournal>> open_journal(const UnfinishedWork& work,
 Status remove_journal(const std::string& partial) {
   const std::string path = journal_path(partial);
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
-  return fail_errno(errno, path + ": cannot remove");
+  return fail_errno(errno, path + translated(": cannot remove"));
 }
 
 }  // namespace shardwright

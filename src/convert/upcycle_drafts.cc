@@ -74,18 +74,18 @@ class Upcycler {
                     drafting_.request().input);
       }
       if (module_before(name, "mlp.experts.") || module_before(name, "mlp.router.")) {
-        return refuse(fmt::format("tensor {}: the model has experts already, expected a dense one",
-                                  printable(name)));
+        return refuse(translated("tensor {}: the model has experts already, expected a dense one",
+                                 printable(name)));
       }
       if (module_before(name, "mixer.")) {
-        return refuse(fmt::format(
+        return refuse(translated(
             "tensor {}: layers of several kinds have a pattern that says which have an MLP, "
             "expected a model whose layers are alike",
             printable(name)));
       }
       const bool is_mlp = module_before(name, kFirst) || module_before(name, kSecond);
       if (is_mlp && split_layer_name(name)->stack.ends_with("encoder.layers")) {
-        return refuse(fmt::format(
+        return refuse(translated(
             "tensor {}: layers of BERT and T5 have no experts in Megatron-Core, expected a decoder",
             printable(name)));
       }
@@ -96,7 +96,7 @@ class Upcycler {
       if (axes < 2 || !module_before(name, std::string(kSecond) + "weight")) continue;
       const std::int64_t columns = tensor.desc.shape[axes - 1];
       if (width_ != 0 && width_ != columns) {
-        return refuse(fmt::format(
+        return refuse(translated(
             "tensor {}: found {} columns, expected {} as in other layers: experts have one size",
             printable(name), columns, width_));
       }
@@ -105,7 +105,7 @@ class Upcycler {
     if (width_ == 0 || first_rows == 0) return refuse("no dense MLP is converted");
     is_gated_ = is_gated(first_rows, width_);
     if (width_ % wanted_.granularity != 0) {
-      return refuse(fmt::format(
+      return refuse(translated(
           "granularity {} does not divide the {} columns of linear_fc2; found {} left over",
           wanted_.granularity, width_, width_ % wanted_.granularity));
     }
@@ -174,8 +174,8 @@ class Upcycler {
     const std::int64_t pieces = cut.parts * wanted_.granularity;
     if (!is_known || tensor.recipe.add != 0.0 || dense.size() < expert_axis + 1 ||
         (cut.axis >= 0 && (cut.axis < expert_axis || dense[cut.axis] % pieces != 0))) {
-      return refuse(fmt::format("tensor {}: found shape {}, expected an MLP that is cut in {}",
-                                printable(name), to_string(dense), wanted_.granularity));
+      return refuse(translated("tensor {}: found shape {}, expected an MLP that is cut in {}",
+                               printable(name), to_string(dense), wanted_.granularity));
     }
     DraftTensor experts{{module + std::string(kExperts) +
                              name.substr(module.size() + std::string_view("mlp.").size()),
@@ -228,8 +228,8 @@ class Upcycler {
 
   void tell() {
     std::string scale;
-    if (scale_ != 1.0F) scale = fmt::format(", their weights times {}", scale_);
-    drafting_.tell(fmt::format(
+    if (scale_ != 1.0F) scale = translated(", their weights times {}", scale_);
+    drafting_.tell(translated(
         "each dense MLP becomes {} experts of {} columns{}; routers are new, random numbers of "
         "seed {}",
         wanted_.experts, width_ / wanted_.granularity, scale, wanted_.seed));

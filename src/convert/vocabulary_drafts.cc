@@ -42,7 +42,7 @@ class Extending {
                   "--extend-vocab {}: no tensor with a row for each token is converted", wanted_);
     }
     for (DraftTensor* table : tables) SW_TRY(extend_table(*table));
-    drafting_.tell(fmt::format(
+    drafting_.tell(translated(
         "the vocabulary gets {} rows instead of {}: new rows of {} are the mean of the others; the "
         "tokenizer has to know their tokens",
         wanted_, rows_, name_list(names_)));
@@ -113,7 +113,8 @@ class Extending {
     Result<std::vector<double>> mean = mean_of_rows(plan);
     drafting_.catalog = std::move(plan.source);
     if (mean) return mean;
-    return std::unexpected(std::move(mean).error().within("tensor " + table.desc.name));
+    return std::unexpected(
+        std::move(mean).error().within(translated("tensor {}", table.desc.name)));
   }
 
   Result<std::vector<double>> mean_of_rows(const Plan& plan) const {

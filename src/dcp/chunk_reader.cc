@@ -39,7 +39,7 @@ Status check_inside(const Catalog& catalog, const StoredTensor& tensor, SourceFi
   const ByteRange range = tensor.chunks.range(0);
   const auto file = files.get(number);
   if (!file) {
-    return std::unexpected(Error(file.error()).within(fmt::format("tensor {}", tensor.desc.name)));
+    return std::unexpected(Error(file.error()).within(translated("tensor {}", tensor.desc.name)));
   }
   const std::uint64_t size = (*file)->size();
   if (range.offset <= size && range.length <= size - range.offset) return {};
@@ -86,7 +86,7 @@ Status ChunkReader::read(std::size_t chunk, std::span<std::byte> bytes) {
     if (status) return status;
     Error error = std::move(status).error();
     if (error.message.find(tensor.desc.name) == std::string::npos) {
-      error = std::move(error).within(fmt::format("tensor {}", tensor.desc.name));
+      error = std::move(error).within(translated("tensor {}", tensor.desc.name));
     }
     const std::string& file = located_.files[stored_[chunk]];
     if (error.message.find(file) == std::string::npos) error = std::move(error).within(file);

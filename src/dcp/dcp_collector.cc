@@ -136,7 +136,7 @@ Status Collector::add_tensor(const Tensor& tensor, ChunkList&& chunks) {
   const auto bytes = byte_count(tensor.size, dtype);
   if (!bytes) {
     Error error = bytes.error();
-    return std::unexpected(std::move(error).within(fmt::format(" tensor {}", shown(tensor.name))));
+    return std::unexpected(std::move(error).within(translated(" tensor {}", shown(tensor.name))));
   }
   if (!chunks.empty() && chunks.axes() != tensor.size.size()) {
     return fail(Code::kMetadataCorrupt,

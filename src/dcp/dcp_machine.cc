@@ -51,7 +51,7 @@ Machine::Machine(pickle::Input& input, const DcpMetadataOptions& options,
 }
 
 bool Machine::refuse(Code code, std::string_view message) {
-  error_ = Error{code, fmt::format("@{}{}", tokens_.token_position(), message), 0};
+  error_ = Error{code, translated("@{}{}", tokens_.token_position(), message), 0};
   return false;
 }
 
@@ -113,7 +113,7 @@ bool Machine::fetch(std::uint64_t slot) {
   if (!memo_set_[rank]) [[unlikely]] {
     missed_a_slot_ = true;
     return refuse(Code::kMetadataCorrupt,
-                  fmt::format(": found a use of memo slot {}, which was never set", slot));
+                  translated(": found a use of memo slot {}, which was never set", slot));
   }
   return push(memo_[rank]);
 }
@@ -394,8 +394,8 @@ bool Machine::rare(const Token& token) {
 
 bool Machine::refuse_opcode(const Token& token) {
   return refuse(Code::kPickleUnsupported,
-                fmt::format(": found opcode {:#04x}, expected one that .metadata files use",
-                            static_cast<unsigned>(token.op)));
+                translated(": found opcode {:#04x}, expected one that .metadata files use",
+                           static_cast<unsigned>(token.op)));
 }
 
 bool Machine::step(const Token& token) {

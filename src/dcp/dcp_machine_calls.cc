@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/translated.h"
 #include "dcp/dcp_machine.h"
 
 namespace shardwright::dcp {
@@ -141,7 +142,8 @@ bool Machine::build() {
     target = result;
     return true;
   }
-  if (target.tag == Tag::kGlobal) audit_.runs.insert("a change of " + class_name(target));
+  if (target.tag == Tag::kGlobal)
+    audit_.runs.insert(translated("a change of ") + class_name(target));
   heap_.drop(state);
   return true;
 }

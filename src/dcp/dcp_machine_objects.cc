@@ -39,7 +39,7 @@ bool Machine::build_chunk(const DictRecord& dict, Cell& result) {
   const Cell offsets = described_dims(dict.find(kOffsets));
   const Cell sizes = described_dims(dict.find(kSizes));
   if (offsets.tag == Tag::kWide || sizes.tag == Tag::kWide) {
-    return refuse(Code::kLimit, fmt::format(": found a chunk of more than {} axes", kMaxAxes));
+    return refuse(Code::kLimit, translated(": found a chunk of more than {} axes", kMaxAxes));
   }
   if (offsets.tag == Tag::kHuge || sizes.tag == Tag::kHuge) {
     return refuse(Code::kOutOfBounds, ": found a chunk with an extent beyond int64");
@@ -70,9 +70,9 @@ bool Machine::build_index(const DictRecord& dict, Cell& result) {
   if (offset.tag != Tag::kDims) {
     return refuse(
         Code::kMetadataCorrupt,
-        fmt::format(" tensor {}: found a storage entry whose offset is not a tuple of at most "
-                    "{} integers",
-                    collector_.shown(name->a), kMaxAxes));
+        translated(" tensor {}: found a storage entry whose offset is not a tuple of at most "
+                   "{} integers",
+                   collector_.shown(name->a), kMaxAxes));
   }
   result.n = offset.n;
   result.b = offset.a;
@@ -90,8 +90,8 @@ bool Machine::build_info(const DictRecord& dict, Cell& result) {
   }
   if (offset->tag != Tag::kInt || length->tag != Tag::kInt) {
     return refuse(Code::kOutOfBounds,
-                  fmt::format(": found an offset or length in {} that is no 64-bit integer",
-                              collector_.text(path->a)));
+                  translated(": found an offset or length in {} that is no 64-bit integer",
+                             collector_.text(path->a)));
   }
   const std::array<std::int64_t, 2> range = {int_of(*offset), int_of(*length)};
   result = {Tag::kInfo, 0, 0, path->a, heap_.add(range), kNone32};
@@ -157,9 +157,9 @@ bool Machine::built(const Cell& object, const Cell& state, Cell& result) {
   }
   if (state.tag != Tag::kDict) {
     if (known != Class::kOther) {
-      return refuse(Code::kMetadataCorrupt,
-                    fmt::format(": found {} without attributes, expected a dict of them",
-                                class_name(object)));
+      return refuse(
+          Code::kMetadataCorrupt,
+          translated(": found {} without attributes, expected a dict of them", class_name(object)));
     }
     heap_.drop(state);
     result = {};
@@ -194,7 +194,7 @@ bool Machine::take_role(std::uint32_t& owner, std::uint32_t record, std::string_
     dict.pinned = true;
   } else if (owner != record) {
     return refuse(Code::kMetadataCorrupt,
-                  fmt::format(": found two dicts of {}, expected one", what));
+                  translated(": found two dicts of {}, expected one", what));
   }
   ++dict.understood;
   return true;
@@ -276,13 +276,13 @@ bool Machine::collect_tensor(std::uint32_t name, const Cell& tensor) {
   const Cell* chunks = dict.find(kChunks);
   const Cell size = described_dims(dict.find(Key::kSize));
   const auto refuse_tensor = [&](Code code, std::string_view found) {
-    return refuse(code, fmt::format(" tensor {}: found {}", collector_.shown(name), found));
+    return refuse(code, translated(" tensor {}: found {}", collector_.shown(name), found));
   };
   if (properties == nullptr || heap_.resolve(*properties).tag != Tag::kProperties) {
     return refuse_tensor(Code::kMetadataCorrupt, "no properties, expected TensorProperties");
   }
   if (size.tag == Tag::kWide) {
-    return refuse_tensor(Code::kLimit, fmt::format("more than {} axes", kMaxAxes));
+    return refuse_tensor(Code::kLimit, translated("more than {} axes", kMaxAxes));
   }
   if (size.tag == Tag::kHuge) return refuse_tensor(Code::kOutOfBounds, "an extent beyond int64");
   if (size.tag != Tag::kDims) {

@@ -46,7 +46,7 @@ Result<DcpMetadata> read_once(pickle::Input& input, const DcpMetadataOptions& op
     found->audit = audit;
   } else if (!missed_a_slot && !audit.runs.empty()) {
     Error error = pickle::refuse_code(audit, "");
-    error.message += fmt::format(" (and it is not metadata: {})", found.error().message);
+    error.message += translated(" (and it is not metadata: {})", found.error().message);
     return std::unexpected(std::move(error));
   }
   return found;

@@ -75,8 +75,8 @@ bool Scanner::stored(std::uint64_t slot) {
   // As the general decoder: picklers count slots up from 0 (or 1).
   if (slot > 2 * memo_size_ + 1024) {
     error_ = Error{Code::kLimit,
-                   fmt::format("pickle@{}: found memo slot {}, expected one near {}",
-                               tokens_.token_position(), slot, memo_size_),
+                   translated("pickle@{}: found memo slot {}, expected one near {}",
+                              tokens_.token_position(), slot, memo_size_),
                    0};
     return false;
   }
@@ -88,8 +88,8 @@ bool Scanner::fetch(std::uint64_t slot) {
   if (in_plans_) return true;
   if (slot > 2 * memo_size_ + 1024) {
     error_ = Error{Code::kPickleCorrupt,
-                   fmt::format("pickle@{}: found a use of memo slot {}, which was never set",
-                               tokens_.token_position(), slot),
+                   translated("pickle@{}: found a use of memo slot {}, which was never set",
+                              tokens_.token_position(), slot),
                    0};
     return false;
   }

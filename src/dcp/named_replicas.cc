@@ -97,9 +97,9 @@ std::string crossing(const Catalog& catalog, const std::vector<Member>& members)
   const auto defects = coverage_defects(all, Replicas::kAllowed, 1);
   if (!defects || defects->empty() || defects->front().code != Code::kOverlap) return {};
   const CoverageDefect& defect = defects->front();
-  return fmt::format("its piece {} is cut otherwise than {} of {}",
-                     to_string(all.chunks.box(defect.other)), to_string(defect.box),
-                     catalog.tensors[whose[defect.chunk]].desc.name);
+  return translated("its piece {} is cut otherwise than {} of {}",
+                    to_string(all.chunks.box(defect.other)), to_string(defect.box),
+                    catalog.tensors[whose[defect.chunk]].desc.name);
 }
 
 // Why they are not one tensor; empty where they are.
@@ -108,12 +108,12 @@ std::string misfit(const Catalog& catalog, const std::vector<Member>& members) {
   for (const Member& member : members) {
     const StoredTensor& copy = catalog.tensors[member.index];
     if (copy.desc.dtype != first.desc.dtype || !(copy.desc.shape == first.desc.shape)) {
-      return fmt::format("tensor {}: it is {}, and {} is {}", copy.desc.name, kind_of(copy),
-                         first.desc.name, kind_of(first));
+      return translated("tensor {}: it is {}, and {} is {}", copy.desc.name, kind_of(copy),
+                        first.desc.name, kind_of(first));
     }
     if (copy.encoding != first.encoding) {
-      return fmt::format("tensor {}: only one of it and {} is compressed", copy.desc.name,
-                         first.desc.name);
+      return translated("tensor {}: only one of it and {} is compressed", copy.desc.name,
+                        first.desc.name);
     }
   }
   std::string why = crossing(catalog, members);
@@ -318,8 +318,8 @@ std::vector<std::string> describe_replicas(const Catalog& catalog, const TensorR
   const auto tell = [&](const Told& told, std::string_view what) {
     if (told.count == 0) return;
     const bool is_one = told.count == 1;
-    notes.push_back(fmt::format("{} tensor{}, {} the first, {} {}", told.count, is_one ? "" : "s",
-                                told.first, is_one ? "is" : "are", what));
+    notes.push_back(translated("{} tensor{}, {} the first, {} {}", told.count, is_one ? "" : "s",
+                               told.first, is_one ? "is" : "are", what));
   };
   tell(numbered,
        "stored once by each tensor rank, as NAME.__tp_replica_RANK: the copies are taken for "
@@ -328,8 +328,8 @@ std::vector<std::string> describe_replicas(const Catalog& catalog, const TensorR
        "stored once more in part, as __shadow_RANK__NAME, for the ranks that load them: those are "
        "taken for replicas of NAME");
   tell(bare, "stored without a tensor rank too: that is taken for one more replica");
-  tell(incomplete, fmt::format("without the whole copy of tensor rank {}: the other copies serve",
-                               fmt::join(missing, ", ")));
+  tell(incomplete, translated("without the whole copy of tensor rank {}: the other copies serve",
+                              fmt::join(missing, ", ")));
   return notes;
 }
 
@@ -356,7 +356,7 @@ Result<std::string> take_replica(Catalog& catalog, std::int64_t replica) {
     take_folded(tensor, replica);
     taken.add(tensor.desc.name);
   }
-  return fmt::format(
+  return translated(
       "--replica {}: {} tensors, {} the first, are taken as tensor rank {} stored them; what other "
       "ranks hold is not looked at",
       replica, taken.count, taken.first, replica);

@@ -144,7 +144,7 @@ Result<std::vector<std::string>> settle_rank_objects(Catalog& catalog, SourceFil
       kept.push_back(*objects[0]);
     } else {
       notes.push_back(
-          fmt::format("entry {} is left out: the ranks that saved it have different values", name));
+          translated("entry {} is left out: the ranks that saved it have different values", name));
     }
   }
   catalog.objects = std::move(kept);

@@ -215,7 +215,7 @@ class Locator {
       repaired.push_back(chunk);
     }
     tensor.chunks = std::move(repaired);
-    notes_.push_back(fmt::format(
+    notes_.push_back(translated(
         "tensor {}: the metadata describes its strided shards wrong (a fault of torch 2.12 and "
         "2.13); {} chunks are read at the rows that their items hold",
         tensor.desc.name, surprises.size()));

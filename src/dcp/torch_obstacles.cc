@@ -35,8 +35,8 @@ std::vector<std::string> metadata_obstacles(const Checkpoint& checkpoint) {
   // Megatron loads its own.
   const bool is_plain = !checkpoint.location.traits.needs_common_state;
   if (is_plain && metadata->root_class.starts_with("megatron.")) {
-    told.push_back(fmt::format("{}: is a {}, which torch loads only where Megatron-Core is there",
-                               kDcpMetadata, metadata->root_class));
+    told.push_back(translated("{}: is a {}, which torch loads only where Megatron-Core is there",
+                              kDcpMetadata, metadata->root_class));
   }
   return told;
 }
@@ -67,7 +67,7 @@ std::vector<std::string> shard_obstacles(const Checkpoint& checkpoint) {
 }
 
 std::string unloadable_text(std::string_view obstacle) {
-  return fmt::format(
+  return translated(
       "{}; torch itself fails on it or loads something else; a converted copy (--to dcp, for one) "
       "is "
       "described right",

@@ -83,9 +83,9 @@ Result<std::string> code_page(std::string_view code, Language language) {
   candidates.insert(candidates.end(), errors.begin(), errors.end());
   const std::string_view meant = nearest_of(wanted, candidates);
   const std::string hint = meant.empty()
-                               ? fmt::format("expected {} to {} or {} to {}", findings.front(),
-                                             findings.back(), errors.front(), errors.back())
-                               : fmt::format("did you mean {}?", meant);
+                               ? translated("expected {} to {} or {} to {}", findings.front(),
+                                            findings.back(), errors.front(), errors.back())
+                               : translated("did you mean {}?", meant);
   return fail(Code::kUsage, "explain: unknown code '{}'; {}", printable(code), hint);
 }
 

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/translated.h"
+
 namespace shardwright {
 
 int thread_count(int asked) {
@@ -31,7 +33,7 @@ Status run_on_threads(int threads, const std::function<void()>& while_waiting,
       status = body();
     } catch (const std::bad_alloc&) {
       // Short enough to need no memory of its own.
-      status = std::unexpected(Error{Code::kOutOfMemory, "out of memory", ENOMEM});
+      status = std::unexpected(Error{Code::kOutOfMemory, translated("out of memory"), ENOMEM});
     }
     const std::scoped_lock lock(mutex);
     if (!status && result) result = std::move(status);
@@ -44,7 +46,8 @@ Status run_on_threads(int threads, const std::function<void()>& while_waiting,
     } catch (const std::system_error&) {
       // Those that could be started do all the work.
       if (i == 0)
-        return std::unexpected(Error{Code::kOutOfMemory, "no memory for a thread", ENOMEM});
+        return std::unexpected(
+            Error{Code::kOutOfMemory, translated("no memory for a thread"), ENOMEM});
       const std::scoped_lock lock(mutex);
       running -= count - i;
       break;

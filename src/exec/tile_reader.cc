@@ -47,7 +47,7 @@ Status TileReader::read(std::size_t tensor, const Box& tile, std::span<std::byte
   Status status = make();
   // A record's own error names its tensor.
   if (status || status.error().code == Code::kPayloadDamaged) return status;
-  return std::unexpected(std::move(status).error().within(fmt::format("tensor {}", target.name)));
+  return std::unexpected(std::move(status).error().within(translated("tensor {}", target.name)));
 }
 
 Status TileReader::read_matrix(std::size_t tensor, const Box& box, std::span<float> values) {

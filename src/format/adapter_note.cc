@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/translated.h"
 #include "format/peft/source.h"
 #include "layout/state_name.h"
 #include "model/adapter_rules.h"
@@ -17,14 +18,14 @@ std::optional<std::string> adapter_note(const Checkpoint& checkpoint) {
     ++(is_adapter_name(tensor.desc.name) ? adapters : others);
   }
   if (is_peft(checkpoint)) {
-    return fmt::format(
+    return translated(
         "these {} tensors are an adapter in PEFT's files, not a model: 'shardwright merge-adapter "
         "BASE ADAPTER OUT' adds it to its base model, 'convert --to torch_dist --hf-config BASE' "
         "makes it one that Megatron trains on",
         adapters + others);
   }
   if (adapters == 0 || checkpoint.location.traits.is_hf_model) return std::nullopt;
-  return fmt::format(
+  return translated(
       "{} of {} tensors are low-rank adapters of a Megatron run{}: 'shardwright convert --to hf "
       "--hf-config BASE' makes PEFT's files of them, which 'merge-adapter' adds to the base model",
       adapters, adapters + others, others == 0 ? ", without their base model" : "");

@@ -95,9 +95,9 @@ void set_head_class(Json& document, const ConfigHead& head, std::vector<std::str
                          type->get_ref<const std::string&>().ends_with("_text");
     name = said.substr(0, said.size() - end.size()) + (is_text ? "Text" : "") + std::string(kind);
     notes.push_back(
-        fmt::format("config.json: architecture {} becomes {}: {} is no language "
-                    "model's head",
-                    said, name.get<std::string>(), head.name));
+        translated("config.json: architecture {} becomes {}: {} is no language "
+                   "model's head",
+                   said, name.get<std::string>(), head.name));
     return;
   }
 }
@@ -124,9 +124,9 @@ void set_labels(Json& document, const ConfigHead& head, std::vector<std::string>
   document["id2label"] = std::move(names);
   document["label2id"] = std::move(numbers);
   document.erase("num_labels");
-  notes.push_back(fmt::format("config.json: id2label has {} now: {} has so many rows",
-                              head.rows == 1 ? "one label" : fmt::format("{} labels", head.rows),
-                              head.name));
+  notes.push_back(translated("config.json: id2label has {} now: {} has so many rows",
+                             head.rows == 1 ? "one label" : fmt::format("{} labels", head.rows),
+                             head.name));
 }
 
 // `bfloat16`, also with torch's name before it.
@@ -214,7 +214,7 @@ Result<std::string> edited_config(std::string_view config, const ConfigEdits& ed
       for (std::string& key : erase_prediction(*text)) changed.push_back("text_config." + key);
     }
     for (const std::string& key : changed) {
-      notes.push_back(fmt::format("config.json: {} becomes 0: there are no such layers", key));
+      notes.push_back(translated("config.json: {} becomes 0: there are no such layers", key));
     }
   }
   if (edits.vocabulary) set_vocabulary(document, "", *edits.vocabulary, notes);

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "base/translated.h"
 #include "format/hf/weight_names.h"
 #include "format/iteration_folder.h"
 
@@ -50,7 +51,7 @@ std::vector<Step> newest_steps(const Folder& folder) {
   for (const std::string_view prefix : kPrefixes) {
     const DirectoryEntry* newest = latest_folder(folder.entries(), prefix);
     if (newest == nullptr) continue;
-    steps.push_back({newest->name, fmt::format("{} is the latest folder", newest->name)});
+    steps.push_back({newest->name, translated("{} is the latest folder", newest->name)});
   }
   return steps;
 }
@@ -64,7 +65,7 @@ std::vector<Step> known_steps(const Folder& folder) {
   const auto add = [&](std::string_view name) {
     const DirectoryEntry* entry = folder.folder(name);
     if (entry == nullptr || entry->problem) return;
-    steps.push_back({std::string(name), fmt::format("the data lie in {}", name)});
+    steps.push_back({std::string(name), translated("the data lie in {}", name)});
   };
   if (folder.folder("context") != nullptr) add("weights");
   for (const std::string_view name : kNames) add(name);
@@ -85,13 +86,13 @@ std::vector<Step> pipeline_steps(const Folder& folder) {
       others.push_back(entry.name);
       continue;
     }
-    steps.push_back({entry.name, fmt::format("{} describes a pipeline of diffusers, whose model is "
-                                             "in {}",
-                                             kPipelineFile, entry.name)});
+    steps.push_back({entry.name, translated("{} describes a pipeline of diffusers, whose model is "
+                                            "in {}",
+                                            kPipelineFile, entry.name)});
   }
   if (others.empty()) return steps;
   for (Step& step : steps) {
-    step.note = fmt::format(
+    step.note = translated(
         "of the pipeline this is {} alone; {} are left where they are: to use the model, put it "
         "back beside them as {}",
         step.folder, name_list(others), step.folder);
@@ -161,7 +162,7 @@ class Detector {
     if (lone_file_.empty()) return format.recognise(folder);
     if (!format.reads_file(lone_file_)) return std::optional<Recognition>();
     return Recognition{Recognition::Strength::kSure,
-                       {fmt::format("{} was given by itself", lone_file_)}};
+                       {translated("{} was given by itself", lone_file_)}};
   }
 
   [[nodiscard]] std::vector<Candidate> wanted_of(const std::vector<Candidate>& sure,

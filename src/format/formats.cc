@@ -88,7 +88,7 @@ Status check_format_name(const FormatChoice& choice) {
   const std::string_view meant = nearest_of(choice.format, names);
   return fail(Code::kUsage, "{} '{}': no such format; give one of {}{}", choice.flag,
               printable(choice.format), fmt::join(names, ", "),
-              meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+              meant.empty() ? "" : translated("; did you mean {}?", meant));
 }
 
 const SourceFormat& refined_format(const SourceFormat& found, const Checkpoint& checkpoint) {

@@ -41,7 +41,7 @@ Result<bool> take_from(const std::string& folder, Checkpoint& checkpoint, Defect
       }
       SW_TRY(add_document(directory, entry.name, entry.name, checkpoint));
     }
-    checkpoint.notes.push_back(fmt::format(
+    checkpoint.notes.push_back(translated(
         "config.json and what else describes the model are those of {}; --hf-config names others",
         path));
     return true;
@@ -56,7 +56,7 @@ Status read_near_config(Checkpoint& checkpoint, Defects& defects) {
   for (const std::string_view place : kPlaces) {
     if (!checkpoint.directory->exists(path_in(place, kConfigFile))) continue;
     if (!place.empty()) {
-      checkpoint.notes.push_back(fmt::format("config.json is that of {}", place));
+      checkpoint.notes.push_back(translated("config.json is that of {}", place));
     }
     return read_hf_artifacts(checkpoint, defects, place);
   }

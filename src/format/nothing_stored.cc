@@ -16,9 +16,9 @@ Status check_something_stored(const Catalog& catalog, std::string_view path) {
   const std::size_t objects = catalog.objects.size();
   std::string what = "its index names no tensor";
   if (tensors > 0) {
-    what = fmt::format("none of its {} tensors has an element", tensors);
+    what = translated("none of its {} tensors has an element", tensors);
   } else if (objects > 0) {
-    what = fmt::format("it has {} opaque entries and no tensor", objects);
+    what = translated("it has {} opaque entries and no tensor", objects);
   }
   return fail(Code::kNothingStored,
               "{}: no weights are stored here: {}; see that the copy is complete, or give the "

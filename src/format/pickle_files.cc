@@ -130,13 +130,13 @@ std::vector<Error> PickleReport::errors() const {
   if (audit.error) {
     errors.push_back(
         {audit.error->code,
-         fmt::format("{}: {} (what comes behind was not judged)", where, audit.error->message), 0});
+         translated("{}: {} (what comes behind was not judged)", where, audit.error->message), 0});
   }
   if (audit.trailing_bytes > 0) {
     errors.push_back({Code::kPickleCorrupt,
-                      fmt::format("{}: {} bytes follow the pickle's end, where no writer puts any; "
-                                  "the file was damaged or made by hand",
-                                  where, audit.trailing_bytes),
+                      translated("{}: {} bytes follow the pickle's end, where no writer puts any; "
+                                 "the file was damaged or made by hand",
+                                 where, audit.trailing_bytes),
                       0});
   }
   return errors;
@@ -144,7 +144,7 @@ std::vector<Error> PickleReport::errors() const {
 
 std::string PickleReport::warning() const {
   if (audit.unknown.empty()) return "";
-  return fmt::format(
+  return translated(
       "{}: a loader imports {}, of software that is not known here; look at it before "
       "you load the file",
       where, pickle::listed(audit.unknown));

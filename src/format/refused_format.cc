@@ -65,7 +65,7 @@ std::string candidates_text(const std::vector<Candidate>& candidates) {
   std::string text;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];
-    if (i > 0) text += i + 1 == candidates.size() ? " and " : ", ";
+    if (i > 0) text += i + 1 == candidates.size() ? translated(" and ") : ", ";
     text += candidate.format->name();
     if (!is_one_folder) {
       text += fmt::format(" in {}", candidate.folder.empty() ? "." : candidate.folder);
@@ -77,7 +77,7 @@ std::string candidates_text(const std::vector<Candidate>& candidates) {
 
 std::string way_to_choose(const std::vector<Candidate>& candidates, const FormatChoice& choice) {
   if (!have_one_format(candidates) && !choice.flag.empty()) {
-    return fmt::format("name one with {} FORMAT", choice.flag);
+    return translated("name one with {} FORMAT", choice.flag);
   }
   return lie_together(candidates) ? "give a folder that holds one only"
                                   : "give the folder of one of them";

@@ -67,9 +67,9 @@ Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& req
     if (is_optimizer_name(object.name) && !keep_optimizer) continue;
     if (!matches_any(request.exclude, object.name)) selected.objects.push_back(object);
   }
-  if (dropped > 0) notes.push_back(fmt::format("{} optimizer tensors are dropped", dropped));
+  if (dropped > 0) notes.push_back(translated("{} optimizer tensors are dropped", dropped));
   if (filtered > 0) {
-    notes.push_back(fmt::format("{} tensors are left out by --include/--exclude", filtered));
+    notes.push_back(translated("{} tensors are left out by --include/--exclude", filtered));
   }
   return selected;
 }

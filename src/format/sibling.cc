@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/fail.h"
+#include "layout/texts.h"
 
 namespace shardwright {
 namespace {
@@ -195,7 +196,7 @@ bool is_tensorrt_weights(std::string_view name) { return matches_sign(name, kTen
 
 std::unexpected<Error> refuse_sibling(std::string_view shown, const Sibling& sibling) {
   return fail(Code::kUnsupportedFormat, "{} shows {}; it is read by {}", shown,
-              phrase(sibling.what).english, phrase(sibling.reader).english);
+              said(phrase(sibling.what)), said(phrase(sibling.reader)));
 }
 
 }  // namespace shardwright

@@ -41,7 +41,7 @@ Result<const Target*> find_target(std::string_view name) {
   const std::string_view meant = nearest_of(name, names);
   return fail(Code::kUsage, "--to '{}': no format of this name is written; give one of {}{}",
               printable(name), fmt::join(names, ", "),
-              meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+              meant.empty() ? "" : translated("; did you mean {}?", meant));
 }
 
 const TargetTraits& traits_of(std::string_view name) { return (*find_target(name))->traits(); }

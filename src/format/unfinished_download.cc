@@ -44,7 +44,7 @@ Error with_download_hint(Error error, const Directory& directory, std::string_vi
   if (error.code != Code::kNotFound) return error;
   if (const auto download = unfinished_download_of(directory, path)) {
     error.message +=
-        fmt::format("; {} is its download, which did not end: download it again", *download);
+        translated("; {} is its download, which did not end: download it again", *download);
   }
   return error;
 }

@@ -34,7 +34,7 @@ std::unexpected<Error> folder_error(int os_errno, std::string_view path) {
                 "give the folder that the link points to",
                 path);
   }
-  return fail_errno(os_errno, fmt::format("{}: cannot open this folder", path));
+  return fail_errno(os_errno, translated("{}: cannot open this folder", path));
 }
 
 Result<UniqueFd> open_one_folder(int parent, const std::string& name, std::string_view path) {
@@ -73,7 +73,7 @@ Status check_relative_path(std::string_view path) {
   }
   return for_each_name(path, [&](const std::string& name) -> Status {
     if (name.empty()) return refuse("an empty name");
-    if (name == "." || name == "..") return refuse(fmt::format("the name '{}'", name));
+    if (name == "." || name == "..") return refuse(translated("the name '{}'", name));
     if (name.size() > kMaxNameBytes) return refuse("a name over 255 bytes");
     return {};
   });
@@ -118,7 +118,7 @@ Result<UniqueFd> make_folders_beneath(int root, std::string_view path) {
   UniqueFd current = SW_TRY(reopen(root));
   const auto make_and_enter = [&](const std::string& name) -> Status {
     if (::mkdirat(current.get(), name.c_str(), 0777) != 0 && errno != EEXIST) {
-      return fail_errno(errno, fmt::format("{}: cannot make this folder", path));
+      return fail_errno(errno, translated("{}: cannot make this folder", path));
     }
     current = SW_TRY(open_one_folder(current.get(), name, path));
     return {};

@@ -82,7 +82,7 @@ UniqueFd open_blob(int folder, const BlobLink& link, int flags) {
 Result<std::string> read_link(const NamePlace& place) {
   std::array<char, PATH_MAX> text;  // filled by the call up to `length`
   const ssize_t length = ::readlinkat(place.folder, place.name.c_str(), text.data(), text.size());
-  if (length < 0) return fail_errno(errno, fmt::format("{}: cannot read this link", place.shown));
+  if (length < 0) return fail_errno(errno, translated("{}: cannot read this link", place.shown));
   return std::string(text.data(), static_cast<std::size_t>(length));
 }
 
@@ -116,7 +116,7 @@ std::unexpected<Error> leads_nowhere(int os_errno, const NamePlace& place,
   if (os_errno == ELOOP) {
     return fail(Code::kNotAFile, "{} is a link that leads back to itself; remove it", place.shown);
   }
-  return fail_errno(os_errno, fmt::format("{}: cannot follow this link to {}", place.shown, shown));
+  return fail_errno(os_errno, translated("{}: cannot follow this link to {}", place.shown, shown));
 }
 
 }  // namespace
@@ -142,7 +142,7 @@ Result<UniqueFd> open_link(const NamePlace& place, int flags) {
   const auto [folder_path, last] = split_last(*inside);
   const UniqueFd folder = SW_TRY(walk_to_folder(place.root, folder_path));
   UniqueFd fd(::openat(folder.get(), std::string(last).c_str(), flags | O_NOFOLLOW));
-  if (!fd.valid()) return fail_errno(errno, fmt::format("{}: cannot open", place.shown));
+  if (!fd.valid()) return fail_errno(errno, translated("{}: cannot open", place.shown));
   return fd;
 }
 

@@ -21,7 +21,7 @@ struct CloseStream {
 };
 
 std::unexpected<Error> cannot_list(int os_errno, std::string_view shown) {
-  return fail_errno(os_errno, fmt::format("{}: cannot list", shown));
+  return fail_errno(os_errno, translated("{}: cannot list", shown));
 }
 
 FolderEntry folder_entry(std::string name, const struct stat& status) {
@@ -43,7 +43,7 @@ Result<std::vector<FolderEntry>> list_opened(const std::string& path, int flags)
     if (::fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
       entries.push_back(folder_entry(std::move(name), status));
     } else if (errno != ENOENT) {
-      return fail_errno(errno, fmt::format("{}/{}: cannot look at it", path, name));
+      return fail_errno(errno, translated("{}/{}: cannot look at it", path, name));
     }
   }
   return entries;

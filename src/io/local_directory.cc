@@ -49,7 +49,7 @@ class LocalDirectory final : public Directory {
       return fail(Code::kTargetExists, "{}: found something there, expected to make a new file",
                   full_name(path));
     }
-    if (!fd.valid()) return fail_errno(errno, fmt::format("{}: cannot create", full_name(path)));
+    if (!fd.valid()) return fail_errno(errno, translated("{}: cannot create", full_name(path)));
     auto file = make_writable(std::move(fd), full_name(path), size);
     if (!file) (void)::unlinkat(folder.get(), leaf.c_str(), 0);
     return file;
@@ -65,11 +65,11 @@ class LocalDirectory final : public Directory {
     UniqueFd fd(::openat(folder.get(), std::string(last).c_str(),
                          O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
     if (!fd.valid()) {
-      return fail_errno(errno, fmt::format("{}: cannot open for writing", full_name(path)));
+      return fail_errno(errno, translated("{}: cannot open for writing", full_name(path)));
     }
     struct stat status{};
     if (::fstat(fd.get(), &status) != 0) {
-      return fail_errno(errno, fmt::format("{}: cannot look at it", full_name(path)));
+      return fail_errno(errno, translated("{}: cannot look at it", full_name(path)));
     }
     // Through a second name of a file something else would be written on.
     if (!S_ISREG(status.st_mode) || status.st_nlink != 1 ||
@@ -101,7 +101,7 @@ class LocalDirectory final : public Directory {
     const Parent parent = SW_TRY(parent_of(path));
     struct stat status{};
     if (::fstatat(parent.folder.get(), parent.last.c_str(), &status, 0) != 0) {
-      return fail_errno(errno, fmt::format("{}: cannot look at it", full_name(path)));
+      return fail_errno(errno, translated("{}: cannot look at it", full_name(path)));
     }
     return version_of(status);
   }
@@ -139,7 +139,7 @@ class LocalDirectory final : public Directory {
         !S_ISREG(status.st_mode)) {
       return not_a_file(status.st_mode, place.shown);
     }
-    return fail_errno(os_errno, fmt::format("{}: cannot open", place.shown));
+    return fail_errno(os_errno, translated("{}: cannot open", place.shown));
   }
 
   DirectoryEntry describe(int folder, std::string_view folder_path,
@@ -156,7 +156,7 @@ class LocalDirectory final : public Directory {
   Status look_at(const NamePlace& place, const std::string& path, DirectoryEntry& entry) const {
     struct stat status{};
     if (::fstatat(place.folder, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-      return fail_errno(errno, fmt::format("{}: cannot look at it", place.shown));
+      return fail_errno(errno, translated("{}: cannot look at it", place.shown));
     }
     if (S_ISLNK(status.st_mode)) {
       struct stat target{};
@@ -167,7 +167,7 @@ class LocalDirectory final : public Directory {
       }
       const UniqueFd file = SW_TRY(open_link(place, O_PATH | O_CLOEXEC));
       if (::fstat(file.get(), &status) != 0) {
-        return fail_errno(errno, fmt::format("{}: cannot look at it", place.shown));
+        return fail_errno(errno, translated("{}: cannot look at it", place.shown));
       }
     }
     entry.is_directory = S_ISDIR(status.st_mode);
@@ -212,7 +212,7 @@ Result<std::unique_ptr<Directory>> open_local_directory_as(std::string_view path
     if (!root.valid()) os_errno = errno;
   }
   if (!root.valid()) {
-    auto error = fail_errno(os_errno, fmt::format("{}: cannot open this folder", shown_name));
+    auto error = fail_errno(os_errno, translated("{}: cannot open this folder", shown_name));
     if (os_errno == ENOENT) error.error().message += remote_hint(path);
     return error;
   }

@@ -58,8 +58,8 @@ class LocalReadableFile final : public ReadableFile {
     });
     if (read.ended) return short_read(offset, buffer.size());
     if (read.os_errno == 0) return {};
-    return fail_errno(read.os_errno, fmt::format("{}@{}: cannot read {} bytes", name_,
-                                                 offset + read.done, buffer.size() - read.done));
+    return fail_errno(read.os_errno, translated("{}@{}: cannot read {} bytes", name_,
+                                                offset + read.done, buffer.size() - read.done));
   }
 
   std::optional<std::uint64_t> cached_bytes(std::uint64_t offset,
@@ -155,7 +155,7 @@ class LocalWritableFile final : public WritableFile {
     // succeeds would prove nothing.
     if (sync_errno_ == 0 && ::fdatasync(fd_.get()) != 0) sync_errno_ = errno;
     if (sync_errno_ == 0) return {};
-    return fail_errno(sync_errno_, fmt::format("{}: cannot make the contents durable", name_));
+    return fail_errno(sync_errno_, translated("{}: cannot make the contents durable", name_));
   }
 
  private:
@@ -180,7 +180,7 @@ class LocalWritableFile final : public WritableFile {
   }
 
   std::unexpected<Error> write_error(int os_errno, std::uint64_t offset) const {
-    return fail_errno(os_errno, fmt::format("{}@{}: cannot write", name_, offset));
+    return fail_errno(os_errno, translated("{}@{}: cannot write", name_, offset));
   }
 
   UniqueFd fd_;
@@ -226,7 +226,7 @@ FileVersion version_of(const struct stat& status) {
 Result<std::unique_ptr<ReadableFile>> make_readable(UniqueFd fd, std::string name) {
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0) {
-    return fail_errno(errno, fmt::format("{}: cannot read its size", name));
+    return fail_errno(errno, translated("{}: cannot read its size", name));
   }
   if (!S_ISREG(status.st_mode)) return not_a_file(status.st_mode, name);
   return std::make_unique<LocalReadableFile>(std::move(fd), std::move(name), version_of(status));
@@ -239,7 +239,7 @@ Result<std::unique_ptr<WritableFile>> make_writable(UniqueFd fd, std::string nam
                 kMaxOffset);
   }
   if (const int os_errno = reserve_bytes(fd.get(), size); os_errno != 0) {
-    return fail_errno(os_errno, fmt::format("{}: cannot reserve {} bytes", name, size));
+    return fail_errno(os_errno, translated("{}: cannot reserve {} bytes", name, size));
   }
   return std::make_unique<LocalWritableFile>(std::move(fd), std::move(name), size);
 }

@@ -18,7 +18,7 @@ Result<std::unique_ptr<ReadableFile>> open_named_file(const std::string& path) {
   }
   const PendingCall pending("a call to open it", path);
   UniqueFd fd(::open(path.c_str(), kReadingFlags));
-  if (!fd.valid()) return fail_errno(errno, fmt::format("{}: cannot open", path));
+  if (!fd.valid()) return fail_errno(errno, translated("{}: cannot open", path));
   return make_readable(std::move(fd), path);
 }
 
@@ -26,7 +26,7 @@ Result<FileVersion> version_of_named_file(const std::string& path) {
   const PendingCall pending("a call to look at it", path);
   struct stat status{};
   if (::stat(path.c_str(), &status) == 0) return version_of(status);
-  return fail_errno(errno, fmt::format("{}: cannot look at it", path));
+  return fail_errno(errno, translated("{}: cannot look at it", path));
 }
 
 Result<std::string> read_named_file(const std::string& path, std::uint64_t limit_bytes) {

@@ -151,7 +151,7 @@ Result<PartialState> remove_partial_output(const PartialOutput& output) {
   const PartialState state = is_gone ? PartialState::kAbandoned : state_of(output.path, *name);
   if (state != PartialState::kAbandoned) return state;
   if (const int failed = remove_tree(output.path.c_str()); failed != 0) {
-    return fail_errno(failed, fmt::format("{}: cannot remove", output.path));
+    return fail_errno(failed, translated("{}: cannot remove", output.path));
   }
   return PartialState::kAbandoned;
 }

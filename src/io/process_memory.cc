@@ -20,7 +20,7 @@ Status read_process_memory(pid_t process, std::uint64_t address, std::span<std::
   if (!read.ended && read.os_errno == 0) return {};
   return fail_errno(
       read.ended ? EIO : read.os_errno,
-      fmt::format("process {}: cannot read {} bytes of its memory", process, bytes.size()));
+      translated("process {}: cannot read {} bytes of its memory", process, bytes.size()));
 }
 
 }  // namespace shardwright

@@ -43,7 +43,7 @@ Result<fs::path> resolve(const std::string& path) {
   std::error_code error;
   fs::path absolute = fs::absolute(without_trailing_slash(path), error);
   if (!error) absolute = fs::weakly_canonical(absolute, error);
-  if (error) return fail_errno(error.value(), fmt::format("{}: cannot resolve this path", path));
+  if (error) return fail_errno(error.value(), translated("{}: cannot resolve this path", path));
   return absolute;
 }
 
@@ -65,7 +65,7 @@ Status check_apart(const fs::path& target, const std::string& source, bool may_b
   if (!around && (may_be_inside || !is_within(target, resolved))) return {};
   return fail(Code::kTargetInsideSource,
               "{}: found the target {} the source {}, expected them apart; choose another target",
-              target.string(), around ? "around" : "in", resolved.string());
+              target.string(), around ? translated("around") : translated("in"), resolved.string());
 }
 
 bool is_mount_point(const fs::path& path) {
@@ -103,7 +103,7 @@ Status check_parent(const fs::path& parent) {
                 parent.string());
   }
   if (::faccessat(AT_FDCWD, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
-    return fail_errno(errno, fmt::format("{}: cannot make a folder here", parent.string()));
+    return fail_errno(errno, translated("{}: cannot make a folder here", parent.string()));
   }
   return {};
 }
@@ -112,7 +112,7 @@ Status check_space(const fs::path& parent, std::uint64_t bytes_needed) {
   if (bytes_needed == 0) return {};
   struct statvfs space{};
   if (::statvfs(parent.c_str(), &space) != 0) {
-    return fail_errno(errno, fmt::format("{}: cannot ask for free space", parent.string()));
+    return fail_errno(errno, translated("{}: cannot ask for free space", parent.string()));
   }
   const std::uint64_t block = space.f_frsize;
   if (block == 0 || bytes_needed / block < space.f_bavail) return {};
@@ -134,7 +134,7 @@ Result<std::string> make_partial(const fs::path& target) {
     const PendingCall pending("a call to make this folder", folder);
     if (::mkdir(folder.c_str(), 0777) == 0) return folder;
     if (errno != EEXIST) {
-      return fail_errno(errno, fmt::format("{}: cannot make a folder beside it", target.string()));
+      return fail_errno(errno, translated("{}: cannot make a folder beside it", target.string()));
     }
   }
   return fail(Code::kTargetExists, "{}: {} unfinished outputs ({}*) lie beside it; remove them",
@@ -237,7 +237,7 @@ Status Publication::join(const std::string& parts) {
   std::error_code ignored;
   is_new_ = options_.is_part && ::mkdir(parts.c_str(), 0777) == 0;
   if (options_.is_part && !is_new_ && errno != EEXIST) {
-    return fail_errno(errno, fmt::format("{}: cannot make a folder beside it", target_));
+    return fail_errno(errno, translated("{}: cannot make a folder beside it", target_));
   }
   if (!options_.is_part && !fs::exists(parts, ignored)) {
     return fail(Code::kPartsMissing, "{}: no part of it is written; run the parts first", target_);
@@ -286,7 +286,7 @@ Status Publication::make_parents() {
     if (::mkdir(folder.c_str(), 0777) == 0) {
       made_parents_.push_back(folder);
     } else if (errno != EEXIST) {
-      return fail_errno(errno, fmt::format("{}: cannot make this folder", folder));
+      return fail_errno(errno, translated("{}: cannot make this folder", folder));
     }
   }
   return {};
@@ -298,7 +298,7 @@ Status Publication::take_over(const std::string& unfinished) {
   if (failed == 0) return {};
   (void)::rmdir(partial_.c_str());
   partial_.clear();
-  return fail_errno(failed, fmt::format("{}: cannot take over this unfinished output", unfinished));
+  return fail_errno(failed, translated("{}: cannot take over this unfinished output", unfinished));
 }
 
 Status Publication::open_partial() {
@@ -325,13 +325,13 @@ Status Publication::sync_folders() const {
   const std::string parent = fs::path(partial_).parent_path().string();
   const int failed = calls_->sync_folder(parent);
   if (failed == 0) return {};
-  return fail_errno(failed, fmt::format("{}: cannot make this folder durable", parent));
+  return fail_errno(failed, translated("{}: cannot make this folder durable", parent));
 }
 
 Status Publication::sync_tree() const {
   for (const std::string& folder : SW_TRY(read_tree(partial_)).folders) {
     if (const int failed = calls_->sync_folder(folder); failed != 0) {
-      return fail_errno(failed, fmt::format("{}: cannot make this folder durable", shown(folder)));
+      return fail_errno(failed, translated("{}: cannot make this folder durable", shown(folder)));
     }
   }
   return {};
@@ -347,19 +347,19 @@ Status Publication::swap_in(const std::string& made, const std::string& target,
     return {};
   }
   if (exchanged != EINVAL && exchanged != ENOSYS && exchanged != EOPNOTSUPP) {
-    return fail_errno(exchanged, fmt::format("{}: cannot swap in the new folder", target));
+    return fail_errno(exchanged, translated("{}: cannot swap in the new folder", target));
   }
   const std::string old = made + "-old";
   if (const int failed = calls_->rename(target, old); failed != 0) {
-    return fail_errno(failed, fmt::format("{}: cannot move it aside", target));
+    return fail_errno(failed, translated("{}: cannot move it aside", target));
   }
   if (const int failed = calls_->rename(made, target); failed != 0) {
     if (calls_->rename(old, target) != 0) {
-      return fail_errno(failed, fmt::format("{}: cannot move the new folder here; the old one is "
-                                            "now {}, move it back",
-                                            target, old));
+      return fail_errno(failed, translated("{}: cannot move the new folder here; the old one is "
+                                           "now {}, move it back",
+                                           target, old));
     }
-    return fail_errno(failed, fmt::format("{}: cannot move the new folder here", target));
+    return fail_errno(failed, translated("{}: cannot move the new folder here", target));
   }
   replaced = old;
   return {};
@@ -380,7 +380,7 @@ Status Publication::insert_entries() {
     Moved one{fs::path(partial_) / name, fs::path(target_) / name, {}};
     const int renamed = calls_->rename(one.made, one.target);
     if (renamed != 0 && (!is_folder || (renamed != ENOTEMPTY && renamed != EEXIST))) {
-      return fail_errno(renamed, fmt::format("{}: cannot move it here", one.target));
+      return fail_errno(renamed, translated("{}: cannot move it here", one.target));
     }
     if (renamed != 0) SW_TRY(swap_in(one.made, one.target, one.replaced));
     moved.push_back(std::move(one));
@@ -417,7 +417,7 @@ Status Publication::move_into_place() {
       return {};
     }
     if (renamed != ENOTEMPTY && renamed != EEXIST) {
-      return fail_errno(renamed, fmt::format("{}: cannot move the new folder here", target_));
+      return fail_errno(renamed, translated("{}: cannot move the new folder here", target_));
     }
   }
   SW_TRY(check_target());
@@ -448,9 +448,9 @@ Status Publication::commit() {
     options_.report_leftover(partial_);
   }
   if (failed == 0) return {};
-  return fail_errno(failed, fmt::format("{}: the new folder {} is in place but may not outlive a "
-                                        "power failure",
-                                        parent, target_));
+  return fail_errno(failed, translated("{}: the new folder {} is in place but may not outlive a "
+                                       "power failure",
+                                       parent, target_));
 }
 
 Status check_may_be_replaced(const std::string& folder) {

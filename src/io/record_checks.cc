@@ -22,7 +22,7 @@ constexpr std::size_t kMostGaps = 256;
 
 void RecordChecks::expect(const GuardedRecord& record) {
   if (record.range.length == 0) return;
-  const std::string label = fmt::format("record '{}' of {}", record.name, record.owner);
+  const std::string label = translated("record '{}' of {}", record.name, record.owner);
   const std::scoped_lock lock(mutex_);
   const auto [known, is_new] =
       label_numbers_.emplace(label, static_cast<std::uint32_t>(labels_.size()));

@@ -68,19 +68,19 @@ std::string remote_hint(std::string_view path) {
   const std::string_view scheme = scheme_of(path);
   if (scheme.empty()) {
     if (!is_hub_id(path)) return {};
-    return fmt::format("; if it is a model of the Hugging Face Hub, download it first: {}",
-                       hub_hint(path));
+    return translated("; if it is a model of the Hugging Face Hub, download it first: {}",
+                      hub_hint(path));
   }
   if (scheme == "file") return "; give the path without file://";
-  const std::string not_read = fmt::format("; {}:// is not read by this build", scheme);
+  const std::string not_read = translated("; {}:// is not read by this build", scheme);
   for (const std::string_view hub : {kHub, kWeb}) {
     if (!path.starts_with(hub) || !path.substr(hub.size()).contains('/')) continue;
     return fmt::format("{}: {}", not_read, hub_hint(path.substr(hub.size())));
   }
   const auto store = std::ranges::find(kStores, scheme, &Store::scheme);
-  if (store == kStores.end()) return fmt::format("{}: download it, or mount it", not_read);
-  return fmt::format("{}: mount it, or copy it with {}", not_read,
-                     fmt::format(fmt::runtime(store->download), shell_quoted(path)));
+  if (store == kStores.end()) return translated("{}: download it, or mount it", not_read);
+  return translated("{}: mount it, or copy it with {}", not_read,
+                    fmt::format(fmt::runtime(store->download), shell_quoted(path)));
 }
 
 Status check_local_output(std::string_view path) {

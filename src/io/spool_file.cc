@@ -26,10 +26,10 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(std::string name) {
   std::string path = spool_folder() + "/shardwright-XXXXXX";
   UniqueFd fd(::mkostemp(path.data(), O_CLOEXEC));
   if (!fd.valid()) {
-    return fail_errno(errno, fmt::format("{}: cannot make a temporary file", spool_folder()));
+    return fail_errno(errno, translated("{}: cannot make a temporary file", spool_folder()));
   }
   if (::unlink(path.c_str()) != 0) {
-    return fail_errno(errno, fmt::format("{}: cannot unlink a temporary file", path));
+    return fail_errno(errno, translated("{}: cannot unlink a temporary file", path));
   }
   return std::unique_ptr<SpoolFile>(new SpoolFile(std::move(fd), std::move(name)));
 }
@@ -38,7 +38,7 @@ Status SpoolFile::check_room(std::uint64_t bytes) {
   constexpr std::uint64_t kLeftToOthers = 16;
   struct statvfs disk{};
   if (::statvfs(spool_folder().c_str(), &disk) != 0) {
-    return fail_errno(errno, fmt::format("{}: cannot tell the free space", spool_folder()));
+    return fail_errno(errno, translated("{}: cannot tell the free space", spool_folder()));
   }
   const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
   if (bytes <= free - free / kLeftToOthers) return {};
@@ -57,8 +57,8 @@ Status SpoolFile::append(std::span<const std::byte> bytes) {
 
 Status SpoolFile::resize(std::uint64_t bytes) {
   if (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) {
-    return fail_errno(errno, fmt::format("{}: cannot make a temporary file of {} bytes in {}",
-                                         name_, bytes, spool_folder()));
+    return fail_errno(errno, translated("{}: cannot make a temporary file of {} bytes in {}", name_,
+                                        bytes, spool_folder()));
   }
   size_ = bytes;
   return {};
@@ -72,7 +72,7 @@ Status SpoolFile::write_at(std::uint64_t offset, std::span<const std::byte> byte
   if (written.done == bytes.size()) return {};
   return fail_errno(
       written.ended ? EIO : written.os_errno,
-      fmt::format("{}: cannot write to a temporary file in {}", name_, spool_folder()));
+      translated("{}: cannot write to a temporary file in {}", name_, spool_folder()));
 }
 
 void SpoolFile::forget(std::uint64_t offset, std::uint64_t length) const {
@@ -91,7 +91,7 @@ Status SpoolFile::read_at(std::uint64_t offset, std::span<std::byte> buffer) con
   });
   if (read.done == buffer.size()) return {};
   return fail_errno(read.ended ? EIO : read.os_errno,
-                    fmt::format("{}: cannot read a temporary file", name_));
+                    translated("{}: cannot read a temporary file", name_));
 }
 
 }  // namespace shardwright

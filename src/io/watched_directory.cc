@@ -13,7 +13,7 @@ std::string change(const FileVersion& before, const FileVersion& now) {
     return "another file has taken its place";
   }
   if (before.size_bytes != now.size_bytes) {
-    return fmt::format("{} bytes became {}", before.size_bytes, now.size_bytes);
+    return translated("{} bytes became {}", before.size_bytes, now.size_bytes);
   }
   return before.modified_ns != now.modified_ns ? "it was written to" : "its state was changed";
 }

@@ -73,7 +73,7 @@ Result<Component> component_of(const ComponentSpec& spec) {
 std::string misfit(const std::vector<Component>& components) {
   for (const Component& c : components) {
     if (c.tensor * c.context * c.data % (c.expert_tensor * c.expert) != 0) {
-      return fmt::format(
+      return translated(
           "component {}: found tp={}, cp={}, dp={}, expected their product to be a multiple of "
           "etp*ep = {}",
           c.name, c.tensor, c.context, c.data, c.expert_tensor * c.expert);
@@ -84,7 +84,7 @@ std::string misfit(const std::vector<Component>& components) {
       const std::int64_t a = components[j].data;
       const std::int64_t b = components[i].data;
       if (a % b == 0 || b % a == 0) continue;
-      return fmt::format(
+      return translated(
           "components {} and {}: found dp={} and dp={}, expected one to divide the other",
           components[j].name, components[i].name, a, b);
     }
@@ -125,7 +125,7 @@ class Solver {
   [[nodiscard]] std::string names_of(const std::vector<std::size_t>& open) const {
     std::string names;
     for (const std::size_t i : open) {
-      names += (names.empty() ? "" : " and ") + layout_.components[i].name;
+      names += (names.empty() ? "" : translated(" and ")) + layout_.components[i].name;
     }
     return names;
   }
@@ -177,7 +177,7 @@ class Solver {
     for (const Component* c : fixed) {
       ranges += fmt::format("{}{} at {}", ranges.empty() ? "" : ", ", c->name, ranks_text(*c));
     }
-    return fmt::format(
+    return translated(
         "found {}, expected offsets that leave no gap in ranks 0-{} for the other components",
         ranges, layout_.world - 1);
   }
@@ -226,7 +226,7 @@ class Solver {
         sizes += fmt::format("{}{} dp={}", sizes.empty() ? "" : ", ", way.components[i].name,
                              way.components[i].data);
       }
-      ways += (ways.empty() ? "" : " or ") + sizes;
+      ways += (ways.empty() ? "" : translated(" or ")) + sizes;
     }
     return fail(Code::kComponentLayout, "found several layouts of {} ranks: {}; give dp for {}",
                 layout_.world, ways, names_of(open));

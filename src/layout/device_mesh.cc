@@ -48,7 +48,7 @@ Result<DeviceMesh> DeviceMesh::make(const Dims& sizes, std::vector<std::int64_t>
   for (const std::int64_t rank : ranks) {
     if (rank < 0 || !seen.insert(rank).second) {
       return fail(Code::kComponentLayout, "mesh: found rank {} {}, expected each rank once", rank,
-                  rank < 0 ? "below 0" : "twice");
+                  rank < 0 ? translated("below 0") : translated("twice"));
     }
   }
   return DeviceMesh(sizes, std::move(ranks));

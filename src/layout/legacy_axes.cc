@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "layout/second_coordinate.h"
 #include "layout/shard_contents.h"
+#include "layout/texts.h"
 
 namespace shardwright {
 namespace {
@@ -31,7 +32,7 @@ Result<Meaning> meaning_of_two(const LegacyAxesEvidence& evidence) {
   if (decision.contradicts_arguments && !agrees) {
     std::string reasons;
     for (const Phrase& reason : decision.evidence) {
-      reasons += (reasons.empty() ? "" : ", but ") + reason.english;
+      reasons += (reasons.empty() ? "" : translated(", but ")) + said(reason);
     }
     return fail(Code::kLegacyLayout,
                 "the second number of mp_rank folders: found that {}; is this a mix of two "

@@ -11,6 +11,7 @@
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "base/translated.h"
 #include "layout/layer_name.h"
 
 namespace shardwright {
@@ -41,17 +42,17 @@ void add_lost_layers(std::span<const TensorDesc> tensors, std::int64_t expected,
   }
   if (missing.empty()) return;
   lost.push_back({"decoder.layers",
-                  fmt::format("decoder.layers: found {} layers, none of {}, expected all up to "
-                              "{}; a pipeline stage's part was lost",
-                              layers.size(), name_list(missing), last)});
+                  translated("decoder.layers: found {} layers, none of {}, expected all up to "
+                             "{}; a pipeline stage's part was lost",
+                             layers.size(), name_list(missing), last)});
 }
 
 void compare_experts(const std::string& name, std::int64_t found, std::int64_t expected,
                      std::vector<LostPart>& lost) {
   if (found == expected) return;
-  lost.push_back({name, fmt::format("tensor {}: found {} experts, expected {} as the router has; "
-                                    "the shards of expert-parallel ranks were lost",
-                                    name, found, expected)});
+  lost.push_back({name, translated("tensor {}: found {} experts, expected {} as the router has; "
+                                   "the shards of expert-parallel ranks were lost",
+                                   name, found, expected)});
 }
 
 // A router has a row per expert; the experts are one tensor with an axis for them, or one each.

@@ -93,7 +93,7 @@ Status read_module(const Catalog& catalog, std::string_view name, const Module& 
   layout.expert_tensor = given.expert_tensor.value_or(cuts_of(fc2, 1));
   layout.experts = experts;
   if (layout.expert < 1 || layout.expert > kMostMliteRanks || layout.expert * local != experts) {
-    return ask(name, fmt::format("{} experts, {} of them on a rank", experts, local),
+    return ask(name, translated("{} experts, {} of them on a rank", experts, local),
                "a whole number of EP ranks");
   }
   const std::int64_t ranks = layout.expert * layout.expert_tensor;
@@ -111,9 +111,9 @@ Status read_module(const Catalog& catalog, std::string_view name, const Module& 
   const bool is_cut_alike = ranks == 1 || (chunks % ranks == 0 && chunks == columns);
   if (!is_cut_alike || !has_all_rows) {
     return ask(name,
-               fmt::format("fc1 {} in {} pieces, fc2 {} in {}", to_string(fc1.desc.shape), chunks,
-                           to_string(fc2.desc.shape), columns),
-               fmt::format("a multiple of EP {} x ETP {}", layout.expert, layout.expert_tensor));
+               translated("fc1 {} in {} pieces, fc2 {} in {}", to_string(fc1.desc.shape), chunks,
+                          to_string(fc2.desc.shape), columns),
+               translated("a multiple of EP {} x ETP {}", layout.expert, layout.expert_tensor));
   }
   layout.expert_data = chunks / ranks;
   return {};

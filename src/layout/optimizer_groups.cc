@@ -44,7 +44,7 @@ class Sorting {
             Code::kOptimizerUnsupported,
             "tensor {}: no parameter group {} weight decay{}{} exists for it; convert without "
             "the optimizer (--optimizer drop)",
-            parameters[i].name, wanted.has_decay ? "with" : "without",
+            parameters[i].name, wanted.has_decay ? translated("with") : translated("without"),
             wanted.is_expert ? " of experts" : "",
             !tells_matrices_ || wanted.has_betas ? "" : " of Muon's");
       }
@@ -78,10 +78,10 @@ class Sorting {
 std::string sizes_of(std::span<const OptimizerGroup> groups) {
   std::string text;
   for (const OptimizerGroup& group : groups) {
-    text += fmt::format("{}{}{}{} {} weight decay", text.empty() ? "" : ", ", group.parameters,
-                        group.is_expert ? " of experts" : "",
-                        group.has_own_rate ? " with a learning rate of their own" : "",
-                        group.has_decay ? "with" : "without");
+    text += translated("{}{}{}{} {} weight decay", text.empty() ? "" : ", ", group.parameters,
+                       group.is_expert ? " of experts" : "",
+                       group.has_own_rate ? " with a learning rate of their own" : "",
+                       group.has_decay ? translated("with") : translated("without"));
   }
   return text;
 }

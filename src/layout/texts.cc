@@ -4,6 +4,8 @@
 #include <fmt/args.h>
 #include <fmt/format.h>
 
+#include "base/translated.h"
+
 namespace shardwright {
 namespace {
 
@@ -22,6 +24,10 @@ Phrase phrase(TextKey key, std::initializer_list<Parameter> parameters) {
   const std::span<const Parameter> values(parameters.begin(), parameters.size());
   return {filled(kEnglishTexts, key, values, Language::kEnglish),
           filled(chinese_texts(), key, values, Language::kChinese)};
+}
+
+std::string said(const Phrase& phrase) {
+  return phrase.in(speaks_english() ? Language::kEnglish : Language::kChinese);
 }
 
 }  // namespace shardwright

@@ -47,6 +47,9 @@ struct Parameter {
 /// The text in both languages. REQUIRES: a parameter for each name in it.
 [[nodiscard]] Phrase phrase(TextKey key, std::initializer_list<Parameter> parameters = {});
 
+/// In the language that errors speak now.
+[[nodiscard]] std::string said(const Phrase& phrase);
+
 /// The same keys as kEnglishTexts, in the same order.
 [[nodiscard]] std::span<const Text> chinese_texts();
 

@@ -37,14 +37,14 @@ Result<Choice> choose(const TowerEvidence& tower, std::optional<std::int64_t> to
   if (told && tower.has_layers) return Choice{*told, fmt::format("{} says", kArgument)};
   if (!tower.by_bytes.empty()) {
     const TowerClue& clue = most_common(tower.by_bytes);
-    return Choice{clue.size, fmt::format("the bytes of {} show", clue.tensor)};
+    return Choice{clue.size, translated("the bytes of {} show", clue.tensor)};
   }
   if (tower.by_patch) {
-    return Choice{tower.by_patch->size, fmt::format("the rows of {} show", tower.by_patch->tensor)};
+    return Choice{tower.by_patch->size, translated("the rows of {} show", tower.by_patch->tensor)};
   }
   const auto& projection = tower.by_projection;
   if (projection && tensor % projection->size == 0) {
-    return Choice{projection->size, fmt::format("the columns of {} show", projection->tensor)};
+    return Choice{projection->size, translated("the columns of {} show", projection->tensor)};
   }
   if (told) return Choice{*told, fmt::format("{} says", kArgument)};
   return Choice{tensor, "nothing tells otherwise"};

@@ -66,9 +66,9 @@ Result<std::vector<MergeFinding>> find_lost_heads(const WholeModel& whole, const
     findings.push_back({"tied",
                         Severity::kError,
                         {},
-                        fmt::format("{} differs from the embedding, but the whole model's config "
-                                    "says that they are one tensor (tie_word_embeddings)",
-                                    name),
+                        translated("{} differs from the embedding, but the whole model's config "
+                                   "says that they are one tensor (tie_word_embeddings)",
+                                   name),
                         {name}});
   }
   return findings;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "base/translated.h"
 #include "model/instances.h"
 
 namespace shardwright {
@@ -114,12 +115,12 @@ class ByPart {
 MergeFinding missing_finding(const std::string& part, std::vector<std::string> tensors,
                              bool may_lack) {
   if (may_lack) {
-    std::string text = fmt::format(
+    std::string text = translated(
         "{} tensors are left out (--without {}): the model's own software will not find them",
         tensors.size(), part);
     return {"missing", Severity::kWarning, part, std::move(text), std::move(tensors)};
   }
-  std::string text = fmt::format(
+  std::string text = translated(
       "found {} tensors of it in no folder; give --component {}=DIR with them, or --without {} to "
       "leave all of it out",
       tensors.size(), part, part);
@@ -127,7 +128,7 @@ MergeFinding missing_finding(const std::string& part, std::vector<std::string> t
 }
 
 MergeFinding unexpected_finding(const std::string& part, std::vector<std::string> tensors) {
-  std::string text = fmt::format(
+  std::string text = translated(
       "found {} tensors that the model has no place for, expected only this part's, named as in "
       "the whole model or as in a checkpoint of the part alone",
       tensors.size());
@@ -174,9 +175,9 @@ void check_widths(const WholeModel& whole, std::vector<MergeFinding>& findings) 
         {"width",
          Severity::kError,
          part.name,
-         fmt::format("config.json: found an output width of {}, expected the language model's "
-                     "hidden size {}",
-                     width->second, hidden->second),
+         translated("config.json: found an output width of {}, expected the language model's "
+                    "hidden size {}",
+                    width->second, hidden->second),
          {}});
   }
 }
@@ -196,8 +197,8 @@ std::vector<MergeFinding> drop_doubled(const std::vector<OpenedPart>& parts,
   for (auto& [pair, names] : doubled) {
     const OpenedPart& first = parts[pair.first];
     std::string text =
-        fmt::format("found {} tensors that {} ({}) has too, expected each in one folder",
-                    names.size(), first.part->name, first.path);
+        translated("found {} tensors that {} ({}) has too, expected each in one folder",
+                   names.size(), first.part->name, first.path);
     findings.push_back({"doubled", Severity::kError, parts[pair.second].part->name, std::move(text),
                         std::move(names)});
   }
@@ -231,9 +232,9 @@ Result<std::vector<MergeFinding>> add_tied_heads(const std::vector<OpenedPart>& 
     findings.push_back({"tied",
                         Severity::kInfo,
                         part.part->name,
-                        fmt::format("{} is written as a copy of {}: the part's config says that "
-                                    "they are one tensor, the whole model's that they are two",
-                                    copy.hf, *original),
+                        translated("{} is written as a copy of {}: the part's config says that "
+                                   "they are one tensor, the whole model's that they are two",
+                                   copy.hf, *original),
                         {copy.hf}});
   }
   return findings;
@@ -280,7 +281,7 @@ Result<std::vector<MergeFinding>> compare_parts(const std::vector<OpenedPart>& p
       types.insert(tensor.desc.dtype);
       own.insert(torch_name(tensor.desc.dtype));
     }
-    texts.push_back(fmt::format("{} {}", part.part->name, fmt::join(own, " and ")));
+    texts.push_back(fmt::format("{} {}", part.part->name, fmt::join(own, translated(" and "))));
     const std::optional<HfConfig> config = SW_TRY(own_config(part));
     if (!config) continue;
     std::vector<std::string> different;
@@ -295,8 +296,8 @@ Result<std::vector<MergeFinding>> compare_parts(const std::vector<OpenedPart>& p
     findings.push_back({"config",
                         Severity::kWarning,
                         part.part->name,
-                        fmt::format("its own config.json says otherwise than the whole model's: {}",
-                                    fmt::join(different, ", ")),
+                        translated("its own config.json says otherwise than the whole model's: {}",
+                                   fmt::join(different, ", ")),
                         {}});
   }
   if (types.size() > 1) {
@@ -304,7 +305,7 @@ Result<std::vector<MergeFinding>> compare_parts(const std::vector<OpenedPart>& p
         {"dtype",
          Severity::kWarning,
          {},
-         fmt::format("parts have different types: {}; each keeps its own", fmt::join(texts, ", ")),
+         translated("parts have different types: {}; each keeps its own", fmt::join(texts, ", ")),
          {}});
   }
   return findings;

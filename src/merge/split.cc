@@ -99,7 +99,7 @@ class Splitter {
   Status add_part(const ModelPart& part) {
     const std::vector<Member>& members = members_[&part];
     if (members.empty()) {
-      tell(fmt::format("the model has no tensors of {}: no folder is written for it", part.name));
+      tell(translated("the model has no tensors of {}: no folder is written for it", part.name));
       return {};
     }
     const std::string folder = part.name + "/";
@@ -126,7 +126,7 @@ class Splitter {
         SW_TRY(parse_ordered_json(source().hf_config, "config.json"));
     const nlohmann::ordered_json* const own = object_at(document, part.config);
     if (own == nullptr) {
-      tell(fmt::format("config.json has no {}: {} gets no config.json", part.config, part.name));
+      tell(translated("config.json has no {}: {} gets no config.json", part.config, part.name));
       return {};
     }
     nlohmann::ordered_json alone = *own;

@@ -34,7 +34,7 @@ std::string loop_sizes(const Mapping& mapping, const ModelSizes& sizes) {
 }
 
 std::string plural(std::size_t count) {
-  return fmt::format("{} tensor{}", count, count == 1 ? "" : "s");
+  return translated("{} tensor{}", count, count == 1 ? "" : "s");
 }
 
 /// What to do where a whole part is missing that has checkpoints of its own.
@@ -47,7 +47,7 @@ std::string absent_part(const Mapping& mapping, std::span<const TensorDesc> hf,
       std::ranges::any_of(hf, is_of_it, &TensorDesc::name)) {
     return {};
   }
-  return fmt::format(
+  return translated(
       "; the model has nothing of its {}: 'shardwright split' it, then 'shardwright merge' the "
       "parts with --component {}=DIR (docs/recipes/merge.md)",
       part->name, part->name);
@@ -58,7 +58,7 @@ Status report_unmatched(const Mapping& mapping, const ModelSizes& sizes,
                         std::span<const std::string> missing, std::string_view advice = {}) {
   if (!unmatched.empty()) {
     const std::string near = nearest_name(unmatched[0], missing);
-    std::string hint = near.empty() ? "" : fmt::format(" (nearest missing name: {})", near);
+    std::string hint = near.empty() ? "" : translated(" (nearest missing name: {})", near);
     return fail(Code::kUnmatchedSource,
                 "family {}: {} without a rule: {}{}; check the family and its numbers ({})",
                 mapping.family, plural(unmatched.size()), name_list(unmatched), hint,

@@ -56,8 +56,8 @@ class ArgsBuilder {
       if (conditions_hold(rule, hf_)) SW_TRY(apply(rule));
     }
     for (const std::string& fact : mapping_.beyond_args) {
-      note(fmt::format("{}, which no argument of Megatron-Core says (family {})", fact,
-                       mapping_.family));
+      note(translated("{}, which no argument of Megatron-Core says (family {})", fact,
+                      mapping_.family));
     }
     return std::move(result_);
   }
@@ -114,8 +114,8 @@ class ArgsBuilder {
       const auto same = [&](const auto& pair) { return same_value(pair.first, value); };
       const auto pair = std::ranges::find_if(rule.map, same);
       if (pair == rule.map.end() && !rule.otherwise) {
-        note(fmt::format("{} = {} has no counterpart in Megatron's {}", rule.hf[0],
-                         to_string(value), rule.args[0]));
+        note(translated("{} = {} has no counterpart in Megatron's {}", rule.hf[0], to_string(value),
+                        rule.args[0]));
         return;
       }
       value = pair != rule.map.end() ? pair->second : *rule.otherwise;
@@ -123,15 +123,15 @@ class ArgsBuilder {
     if (rule.integer) {
       const std::optional<std::int64_t> number = whole(value);
       if (!number) {
-        note(fmt::format("{} = {} is not a whole number, which Megatron's {} must be", rule.hf[0],
-                         to_string(value), rule.args[0]));
+        note(translated("{} = {} is not a whole number, which Megatron's {} must be", rule.hf[0],
+                        to_string(value), rule.args[0]));
         return;
       }
       value = *number;
     }
     if (rule.inert && !(rule.fallback && same_value(*rule.fallback, value))) {
-      note(fmt::format("{} = {} is kept as argument {}, with which Megatron-Core computes nothing",
-                       rule.hf[0], to_string(value), rule.args[0]));
+      note(translated("{} = {} is kept as argument {}, with which Megatron-Core computes nothing",
+                      rule.hf[0], to_string(value), rule.args[0]));
     }
     set(rule.args[0], std::move(value));
   }
@@ -162,8 +162,8 @@ class ArgsBuilder {
   void check_constant(const ConfigRule& rule) {
     const ArgValue* found = rule.value ? first_set(hf_, rule.hf) : nullptr;
     if (found == nullptr || same_value(*found, *rule.value)) return;
-    note(fmt::format("{} = {}, where Megatron has {} fixed for family {}", rule.hf[0],
-                     to_string(*found), to_string(*rule.value), mapping_.family));
+    note(translated("{} = {}, where Megatron has {} fixed for family {}", rule.hf[0],
+                    to_string(*found), to_string(*rule.value), mapping_.family));
   }
 
   Status apply_window(const ConfigRule& rule) {
@@ -250,8 +250,8 @@ class ArgsBuilder {
     if (numbers.size() == rule.hf.size()) {
       set(rule.args[0], ArgValue{std::move(numbers)});
     } else {
-      note(fmt::format("{} are no whole numbers, which Megatron's {} lists",
-                       fmt::join(rule.hf, " and "), rule.args[0]));
+      note(translated("{} are no whole numbers, which Megatron's {} lists",
+                      fmt::join(rule.hf, translated(" and ")), rule.args[0]));
     }
   }
 
@@ -264,8 +264,8 @@ class ArgsBuilder {
       const std::int64_t layers = SW_TRY(layers_of(sizes_));
       const auto listed = SW_TRY(schedule_of_types(rule.hf[0], *types, layers));
       if (!listed) {
-        note(fmt::format("{} has layers that no {} and {} of Megatron give", rule.hf[0],
-                         rule.args[0], rule.args[1]));
+        note(translated("{} has layers that no {} and {} of Megatron give", rule.hf[0],
+                        rule.args[0], rule.args[1]));
         return {};
       }
       if (types_of_schedule(schedule, layers) != *types) schedule = *listed;
@@ -346,7 +346,7 @@ Result<ArgsFromConfig> args_from_hf_config(const Mapping& mapping, const HfConfi
     const auto shown = sizes.find(name);
     if (shown == sizes.end() || shown->second == count) continue;
     result.notes.push_back(
-        fmt::format("{}: config.json says {}, the tensors show {}", name, count, shown->second));
+        translated("{}: config.json says {}, the tensors show {}", name, count, shown->second));
   }
   return result;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "base/translated.h"
 #include "model/argument_facts.h"
 
 namespace shardwright {
@@ -62,12 +63,12 @@ class GroupedAttention {
     const bool is_whole = *channels_ > 0 && all % *channels_ == 0;
     if (stated_.find("kv_channels") == nullptr || is_whole) {
       const std::string heads =
-          is_whole ? fmt::format("{} heads of {}", all / *channels_, *channels_) : "others";
+          is_whole ? translated("{} heads of {}", all / *channels_, *channels_) : "others";
       stated_.contradict("num_attention_heads",
                          fmt::format("{} shows {}", shown_by(projection), heads));
     } else {
-      stated_.contradict("kv_channels", fmt::format("{} has {} columns, for {} heads",
-                                                    shown_by(projection), all, *heads_));
+      stated_.contradict("kv_channels", translated("{} has {} columns, for {} heads",
+                                                   shown_by(projection), all, *heads_));
     }
   }
 
@@ -90,7 +91,7 @@ class GroupedAttention {
     const bool is_whole = *channels_ > 0 && rest > 0 && rest % (2 * *channels_) == 0;
     const std::string shown =
         is_whole ? fmt::format("{} shows {}", shown_by(fused), rest / (2 * *channels_))
-                 : fmt::format("{} has not the rows for it", shown_by(fused));
+                 : translated("{} has not the rows for it", shown_by(fused));
     const bool is_flag = is_grouped_ == false || stated_.find("num_query_groups") == nullptr;
     stated_.contradict(is_flag ? "group_query_attention" : "num_query_groups", shown);
   }
@@ -131,8 +132,8 @@ class WindowedAttention {
     }
     if (columns_of(projection) != *heads_ * *values_) {
       stated_.contradict("v_head_dim",
-                         fmt::format("{} has {} columns, for {} heads", shown_by(*projection),
-                                     columns_of(projection), *heads_));
+                         translated("{} has {} columns, for {} heads", shown_by(*projection),
+                                    columns_of(projection), *heads_));
       return;
     }
     // Layers with sinks are those with a window.
@@ -140,7 +141,7 @@ class WindowedAttention {
     const std::int64_t groups = is_windowed ? *windowed_ : *groups_;
     if (rows_of(fused) == *heads_ * *channels_ + groups * (*channels_ + *values_)) return;
     stated_.contradict(is_windowed ? "swa_num_query_groups" : "num_query_groups",
-                       shown_by(*fused) + " has not the rows for it");
+                       shown_by(*fused) + translated(" has not the rows for it"));
   }
 
  private:
@@ -181,11 +182,11 @@ class LatentAttention {
     if (down != nullptr) {
       stated_.expect("q_lora_rank", rank, rows_of(down), *down);
       if (names_query_rank_ && !rank) {
-        stated_.contradict("q_lora_rank", fmt::format("{} is there", shown_by(*down)));
+        stated_.contradict("q_lora_rank", translated("{} is there", shown_by(*down)));
       }
     } else if (whole != nullptr && rank) {
       stated_.contradict("q_lora_rank",
-                         fmt::format("{} projects queries at once", shown_by(*whole)));
+                         translated("{} projects queries at once", shown_by(*whole)));
     }
   }
 
@@ -213,18 +214,18 @@ class LatentAttention {
     }
     if (columns_of(projection) != *heads * *values) {
       stated_.contradict("v_head_dim",
-                         fmt::format("{} has {} columns, for {} heads", shown_by(*projection),
-                                     columns_of(projection), *heads));
+                         translated("{} has {} columns, for {} heads", shown_by(*projection),
+                                    columns_of(projection), *heads));
     }
     if (rows_of(queries) != *heads * (*plain + *positions)) {
       stated_.contradict("qk_head_dim",
-                         fmt::format("{} has {} rows, for {} heads with {} positional channels",
-                                     shown_by(*queries), rows_of(queries), *heads, *positions));
+                         translated("{} has {} rows, for {} heads with {} positional channels",
+                                    shown_by(*queries), rows_of(queries), *heads, *positions));
     }
     if (rows_of(&up) != *heads * (*plain + *values)) {
       stated_.contradict("qk_head_dim",
-                         fmt::format("{} has {} rows, for {} heads with {} channels of values",
-                                     shown_by(up), rows_of(&up), *heads, *values));
+                         translated("{} has {} rows, for {} heads with {} channels of values",
+                                    shown_by(up), rows_of(&up), *heads, *values));
     }
   }
 
@@ -239,9 +240,9 @@ void check_latent_flag(const LanguageTensors& model, StatedArguments& stated) {
   const std::optional<bool> is_latent = stated.flag("multi_latent_attention");
   if (is_latent && (latent != nullptr || plain != nullptr)) stated.hold("multi_latent_attention");
   if (is_latent == false && latent != nullptr) {
-    stated.contradict("multi_latent_attention", shown_by(*latent) + " is there");
+    stated.contradict("multi_latent_attention", shown_by(*latent) + translated(" is there"));
   } else if (is_latent == true && latent == nullptr && plain != nullptr) {
-    stated.contradict("multi_latent_attention", shown_by(*plain) + " is there");
+    stated.contradict("multi_latent_attention", shown_by(*plain) + translated(" is there"));
   }
 }
 
@@ -256,7 +257,7 @@ void check_norms(const LanguageTensors& model, StatedArguments& stated) {
        "self_attention.linear_kv_up_proj.layer_norm_weight"});
   if (norm != nullptr || attention != nullptr) stated.hold("qk_layernorm");
   if (!*has_norms && norm != nullptr) {
-    stated.contradict("qk_layernorm", shown_by(*norm) + " is there");
+    stated.contradict("qk_layernorm", shown_by(*norm) + translated(" is there"));
   } else if (*has_norms && norm == nullptr && attention != nullptr) {
     stated.contradict("qk_layernorm", "no layer has norms of queries and keys");
   }
@@ -271,7 +272,7 @@ void check_attention_bias(const LanguageTensors& model, StatedArguments& stated)
   stated.hold("add_bias_linear");
   if (of_fused) stated.hold("add_qkv_bias");
   if (of_fused == false && of_all == false && bias != nullptr) {
-    stated.contradict("add_qkv_bias", shown_by(*bias) + " is there");
+    stated.contradict("add_qkv_bias", shown_by(*bias) + translated(" is there"));
   } else if (bias == nullptr && of_fused == true) {
     stated.contradict("add_qkv_bias", "no layer has such a bias");
   } else if (bias == nullptr && of_all == true) {
@@ -293,7 +294,7 @@ void check_attention(const LanguageTensors& model, StatedArguments& stated) {
   if (fused != nullptr && is_grouped && heads && groups &&
       (*groups == 0 || *heads % *groups != 0)) {
     stated.contradict("num_query_groups",
-                      fmt::format("it must divide num_attention_heads, {}", *heads));
+                      translated("it must divide num_attention_heads, {}", *heads));
   }
   GroupedAttention grouped(stated.number({"hidden_size"}), stated);
   WindowedAttention windowed(stated);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/translated.h"
 #include "model/argument_facts.h"
 
 namespace shardwright {
@@ -27,7 +28,7 @@ void check_layers(const LanguageTensors& model, StatedArguments& stated) {
     const std::string_view name = is_apart ? "decoder_num_layers" : "num_layers";
     stated.hold(name);
     if (*layers != count) {
-      stated.contradict(name, fmt::format("the tensors are of {} layers", count));
+      stated.contradict(name, translated("the tensors are of {} layers", count));
     }
   }
   constexpr std::string_view kPrediction = "mtp_num_layers";
@@ -37,8 +38,8 @@ void check_layers(const LanguageTensors& model, StatedArguments& stated) {
   const std::int64_t predicted = stated.number({kPrediction}).value_or(0);
   const std::int64_t expected = repeats ? std::min<std::int64_t>(predicted, 1) : predicted;
   if (expected != model.prediction_layers()) {
-    stated.contradict(kPrediction, fmt::format("the tensors are of {} prediction layers",
-                                               model.prediction_layers()));
+    stated.contradict(kPrediction, translated("the tensors are of {} prediction layers",
+                                              model.prediction_layers()));
   }
 }
 
@@ -83,7 +84,7 @@ void check_vocabulary(const LanguageTensors& model, StatedArguments& stated) {
   const Number tokens = stated.number({"vocab_size"});
   if (tokens) stated.hold("vocab_size");
   if (tokens && *tokens > rows) {
-    stated.contradict("vocab_size", fmt::format("{} has fewer rows", shown_by(*table)));
+    stated.contradict("vocab_size", translated("{} has fewer rows", shown_by(*table)));
   }
 }
 
@@ -99,7 +100,7 @@ void check_output(const LanguageTensors& model, StatedArguments& stated) {
   if (tied) stated.hold(name);
   const TensorDesc* const head = model.outside("output_layer.weight");
   if (tied == true && head != nullptr) {
-    stated.contradict(name, shown_by(*head) + " is there");
+    stated.contradict(name, shown_by(*head) + translated(" is there"));
   } else if (tied == false && head == nullptr) {
     stated.contradict(name, "output_layer.weight is missing");
   }
@@ -115,9 +116,9 @@ void check_norm(const LanguageTensors& model, StatedArguments& stated) {
       stated.hold("normalization");
     }
     if (kind == "RMSNorm" && bias != nullptr) {
-      stated.contradict("normalization", shown_by(*bias) + " is there");
+      stated.contradict("normalization", shown_by(*bias) + translated(" is there"));
     } else if (kind == "LayerNorm" && weight != nullptr && bias == nullptr) {
-      stated.contradict("normalization", weight->name + " has no bias beside it");
+      stated.contradict("normalization", weight->name + translated(" has no bias beside it"));
     }
   }
 }
@@ -136,7 +137,7 @@ void check_positions(const LanguageTensors& model, StatedArguments& stated) {
     if (is_learned && table == nullptr) {
       stated.contradict(kName, "embedding.position_embeddings.weight is missing");
     } else if (!is_learned && table != nullptr) {
-      stated.contradict(kName, shown_by(*table) + " is there");
+      stated.contradict(kName, shown_by(*table) + translated(" is there"));
     }
   }
   if (table == nullptr || table->shape.size() != 2) return;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/translated.h"
 #include "layout/layer_name.h"
 #include "layout/wrapped_name.h"
 
@@ -103,7 +104,7 @@ void StatedArguments::contradict(std::string_view argument, std::string_view sho
   const auto value = args_.find(argument);
   const std::string stated = value == args_.end() ? "not set" : to_string(value->second);
   found_.push_back(
-      {std::string(argument), fmt::format("argument {} is {}, but {}", argument, stated, shown)});
+      {std::string(argument), translated("argument {} is {}, but {}", argument, stated, shown)});
 }
 
 void StatedArguments::expect(std::string_view argument, std::optional<std::int64_t> stated,

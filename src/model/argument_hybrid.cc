@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/translated.h"
 #include "model/argument_facts.h"
 
 namespace shardwright {
@@ -40,12 +41,12 @@ void check_pattern(const LanguageTensors& model, StatedArguments& stated) {
   const std::string_view name = is_newer ? "hybrid_override_pattern" : "hybrid_layer_pattern";
   stated.hold(name);
   if (std::ssize(*pattern) != layers) {
-    stated.contradict(name, fmt::format("there are {} layers", layers));
+    stated.contradict(name, translated("there are {} layers", layers));
     return;
   }
   for (const auto& [number, layer] : model.layers()) {
     if (is_of_kind(layer, (*pattern)[static_cast<std::size_t>(number)])) continue;
-    stated.contradict(name, fmt::format("layer {} is of another kind", number));
+    stated.contradict(name, translated("layer {} is of another kind", number));
     return;
   }
 }
@@ -72,9 +73,10 @@ void check_mixer(const Layer& layer, StatedArguments& stated) {
   if (rows == *groups * *state) return;
   const bool is_whole = *groups > 0 && rows % *groups == 0;
   stated.contradict("mamba_state_dim",
-                    is_whole ? fmt::format("{} shows {} for {} groups",
-                                           shown_by(*projection->second), rows / *groups, *groups)
-                             : shown_by(*projection->second) + " has not the rows for it");
+                    is_whole
+                        ? translated("{} shows {} for {} groups", shown_by(*projection->second),
+                                     rows / *groups, *groups)
+                        : shown_by(*projection->second) + translated(" has not the rows for it"));
 }
 
 }  // namespace

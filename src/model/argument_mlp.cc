@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "base/translated.h"
 #include "model/argument_facts.h"
 
 namespace shardwright {
@@ -72,7 +73,7 @@ class Widths {
     constexpr std::string_view kName = "moe_shared_expert_intermediate_size";
     stated_.expect(kName, shared_, width_of(down), down);
     if (!shared_ && stated_.named({kName})) {
-      stated_.contradict(kName, fmt::format("{} is there", shown_by(down)));
+      stated_.contradict(kName, translated("{} is there", shown_by(down)));
     }
   }
 
@@ -89,8 +90,11 @@ class Widths {
     }
     if (shows_gate == *is_gated_ || (!shows_gate && made != width_of(down))) return;
     const std::string_view flag = *is_gated_ ? told_flag() : named_flag();
-    stated_.contradict(flag, fmt::format("{} makes {} the {} channels of {}", shown_by(*up->second),
-                                         shows_gate ? "twice" : "only", width_of(down), down.name));
+    stated_.contradict(flag, shows_gate
+                                 ? translated("{} makes twice the {} channels of {}",
+                                              shown_by(*up->second), width_of(down), down.name)
+                                 : translated("{} makes only the {} channels of {}",
+                                              shown_by(*up->second), width_of(down), down.name));
   }
 
   std::string_view told_flag() const {
@@ -121,7 +125,7 @@ void check_experts(const LanguageTensors& model, StatedArguments& stated) {
     if (has_mlp) stated.hold(*name);
     if (has_mlp && experts.value_or(0) > 1) stated.contradict(*name, "no layer has a router");
   } else if (!experts) {
-    stated.contradict(*name, shown_by(*router) + " is there");
+    stated.contradict(*name, shown_by(*router) + translated(" is there"));
   } else {
     for (const auto& [number, layer] : model.layers()) {
       const TensorDesc* const own = router_of(layer);
@@ -150,7 +154,7 @@ void check_frequency(const LanguageTensors& model, StatedArguments& stated) {
   stated.hold(kName);
   const std::int64_t layers = model.layer_count();
   if (list != nullptr && std::ssize(*list) != layers) {
-    stated.contradict(kName, fmt::format("there are {} layers", layers));
+    stated.contradict(kName, translated("there are {} layers", layers));
     return;
   }
   if (number != nullptr && *number < 1) {
@@ -176,7 +180,7 @@ void check_mlp_bias(const LanguageTensors& model, StatedArguments& stated) {
       model.in_some_layer({"mlp.linear_fc1.bias", "mlp.linear_fc2.bias"});
   if (has_bias && (weight != nullptr || bias != nullptr)) stated.hold("add_bias_linear");
   if (has_bias == false && bias != nullptr) {
-    stated.contradict("add_bias_linear", shown_by(*bias) + " is there");
+    stated.contradict("add_bias_linear", shown_by(*bias) + translated(" is there"));
   } else if (has_bias == true && weight != nullptr && bias == nullptr) {
     stated.contradict("add_bias_linear", "no layer's MLP has a bias");
   }

@@ -65,7 +65,8 @@ Result<std::uint32_t> Assembler::add_tensor(Side side, MappedTensor tensor, std:
   std::vector<MappedTensor>& tensors = side == Side::kHf ? result_.hf : result_.megatron;
   Owners& owners = side == Side::kHf ? hf_ : megatron_;
   const Result<std::int64_t> count = element_count(tensor.desc.shape);
-  if (!count) return std::unexpected(Error(count.error()).within("tensor " + tensor.desc.name));
+  if (!count)
+    return std::unexpected(Error(count.error()).within(translated("tensor {}", tensor.desc.name)));
   const auto index = static_cast<std::uint32_t>(tensors.size());
   if (!owners.emplace(tensor.desc.name, index).second) {
     return fail(Code::kMappingInvalid,
@@ -215,7 +216,7 @@ Status Assembler::add_from_megatron(const Instance& instance, const TensorIndex&
     shapes.push_back(desc->shape);
   }
   SW_TRY(check_dtypes(megatron));
-  const std::string object = "tensor " + list_of_tensors(megatron);
+  const std::string object = translated("tensor {}", list_of_tensors(megatron));
   if (const auto* constant = std::get_if<Constant>(&rule.transform)) {
     Status shape = check_shape(rule, shapes[0], scope);
     if (!shape) return std::unexpected(std::move(shape).error().within(object));

@@ -376,11 +376,12 @@ Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& valu
       if (usable->names().empty()) result.guessed.push_back(rule.name);
     } else if (!rule.optional) {
       const std::vector<std::string>& names = from_args ? rule.args : rule.hf;
-      return fail(Code::kConfigMissing,
-                  "{}: {} is missing, which family {} needs; give a configuration that has it",
-                  from_args ? "arguments" : "config.json",
-                  names.empty() ? rule.name : fmt::format("{}", fmt::join(names, " or ")),
-                  mapping.family);
+      return fail(
+          Code::kConfigMissing,
+          "{}: {} is missing, which family {} needs; give a configuration that has it",
+          from_args ? "arguments" : "config.json",
+          names.empty() ? rule.name : fmt::format("{}", fmt::join(names, translated(" or "))),
+          mapping.family);
     }
   }
   for (const SizeRule& rule : mapping.sizes) {

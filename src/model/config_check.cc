@@ -10,6 +10,8 @@
 #include <set>
 #include <string_view>
 
+#include "base/translated.h"
+
 namespace shardwright {
 namespace {
 
@@ -119,7 +121,7 @@ class ConfigCheck {
     if (std::ranges::find(found_, path, &Contradiction::argument) != found_.end()) return;
     const auto value = values_.find(path);
     const std::string text = value == values_.end() ? "not set" : to_string(value->second);
-    found_.push_back({path, fmt::format("config.json: {} is {}, but {}", path, text, shown)});
+    found_.push_back({path, translated("config.json: {} is {}, but {}", path, text, shown)});
   }
 
   void check_size(std::string_view key, std::int64_t least) {
@@ -141,16 +143,15 @@ class ConfigCheck {
     if (!heads || *heads == 0 || !has_plain_heads()) return;
     if (groups && (*groups == 0 || *heads % *groups != 0)) {
       contradict("num_key_value_heads",
-                 fmt::format("it must divide num_attention_heads, {}", *heads));
+                 translated("it must divide num_attention_heads, {}", *heads));
     }
     if (!stated("head_dim") && hidden && *hidden % *heads != 0) {
-      contradict("num_attention_heads", fmt::format("it must divide hidden_size, {}", *hidden));
+      contradict("num_attention_heads", translated("it must divide hidden_size, {}", *hidden));
     }
   }
 
   void check_embedding(const TensorDesc& table) {
-    const std::string shown =
-        fmt::format("tensor {} {} shows ", table.name, to_string(table.shape));
+    const std::string shown = translated("tensor {} {} shows ", table.name, to_string(table.shape));
     const Number tokens = stated("vocab_size");
     const Number hidden = stated("hidden_size");
     // More rows are some architectures' own (rows for images, padding): their mapping knows.
@@ -177,7 +178,7 @@ class ConfigCheck {
       most = std::max(most, *layers + stated(key).value_or(0));
     }
     if (count >= *layers && count <= most) return;
-    contradict("num_hidden_layers", fmt::format("the tensors are of {} layers", count));
+    contradict("num_hidden_layers", translated("the tensors are of {} layers", count));
   }
 
   void check_widths() {
@@ -185,7 +186,7 @@ class ConfigCheck {
                            Number b) {
       const std::set<std::int64_t> shown = layers_.lengths(tensor, axis);
       if (shown.empty() || !a || shown.contains(*a) || (b && shown.contains(*b))) return;
-      contradict(key, fmt::format("no layer's {} shows it", tensor));
+      contradict(key, translated("no layer's {} shows it", tensor));
     };
     // Where dense layers have a key of their own, the usual one is about experts (MiniMax-M3).
     const std::string_view width =

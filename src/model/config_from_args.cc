@@ -116,7 +116,7 @@ class ConfigBuilder {
         SW_TRY(parse_json(*text, "argument " + rule.args[0], kEncodedLimits));
     const auto list = encoded.find(rule.hf[0]);
     if (list == encoded.end() || !list->is_array()) {
-      note(fmt::format("{} has no list {}", rule.args[0], rule.hf[0]));
+      note(translated("{} has no list {}", rule.args[0], rule.hf[0]));
       return {};
     }
     set(rule.hf[0], ArgValue{list->dump()}, false);
@@ -139,8 +139,8 @@ class ConfigBuilder {
       const auto pair = std::ranges::find_if(rule.map, same);
       if (pair == rule.map.end()) {
         if (!rule.otherwise || !same_value(*rule.otherwise, value)) {
-          note(fmt::format("{} = {} has no counterpart in config.json's {}", rule.args[0],
-                           to_string(value), rule.hf[0]));
+          note(translated("{} = {} has no counterpart in config.json's {}", rule.args[0],
+                          to_string(value), rule.hf[0]));
         }
         return;
       }
@@ -154,8 +154,8 @@ class ConfigBuilder {
   void check_constant(const ConfigRule& rule) {
     const ArgValue* found = rule.value ? first_set(args_, rule.args) : nullptr;
     if (found == nullptr || same_value(*found, *rule.value)) return;
-    note(fmt::format("{} = {}, where family {} has {}", rule.args[0], to_string(*found),
-                     mapping_.family, to_string(*rule.value)));
+    note(translated("{} = {}, where family {} has {}", rule.args[0], to_string(*found),
+                    mapping_.family, to_string(*rule.value)));
   }
 
   Status apply_kinds(const ConfigRule& rule) {
@@ -241,8 +241,8 @@ class ConfigBuilder {
     }
     const std::int64_t leading = std::ssize(dense);
     if (leading > 0 && dense.back() != leading - 1) {
-      note(fmt::format("{} = {}, where family {} has its dense layers first", rule.args[0],
-                       to_string(*found), mapping_.family));
+      note(translated("{} = {}, where family {} has its dense layers first", rule.args[0],
+                      to_string(*found), mapping_.family));
     }
     set(rule.hf[0], ArgValue{leading}, false);
     if (rule.kind == RuleKind::kExpertRange) {

@@ -74,7 +74,7 @@ bool fits_arguments(const Mapping& mapping, const Arguments& args,
 std::string one_of(std::span<const ArgValue> values) {
   std::vector<std::string> texts;
   for (const ArgValue& value : values) texts.push_back(to_string(value));
-  return fmt::format("{}", fmt::join(texts, " or "));
+  return fmt::format("{}", fmt::join(texts, translated(" or ")));
 }
 
 struct Said {
@@ -156,7 +156,7 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const HfCo
       Code::kNoFamily,
       "config.json: no known family has the architecture '{}' (model_type '{}'){}; name one "
       "with --family (see 'shardwright map list')",
-      wanted, config.model_type, near.empty() ? "" : fmt::format(", near to {}", near));
+      wanted, config.model_type, near.empty() ? "" : translated(", near to {}", near));
 }
 
 Result<const Mapping*> find_family(std::span<const Mapping> mappings, std::string_view name) {
@@ -166,7 +166,7 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, std::strin
   for (const Mapping& mapping : mappings) names.push_back(mapping.family);
   const std::string near = nearest_name(name, names);
   return fail(Code::kNoFamily, "no family is called '{}'; {}", name,
-              near.empty() ? "see 'shardwright map list'" : fmt::format("did you mean {}?", near));
+              near.empty() ? "see 'shardwright map list'" : translated("did you mean {}?", near));
 }
 
 Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Arguments& args,

@@ -67,7 +67,7 @@ Result<GroupSizes> group_sizes(const Grouped& grouped, const Scope& scope) {
     numbers.offset = SW_TRY(group_number(part.offset, 0, scope));
     numbers.copies = SW_TRY(group_number(part.copies, 1, scope));
     if (numbers.copies > 1 && numbers.rows != 1) {
-      return mismatch(fmt::format("{} rows with copies", numbers.rows), "one");
+      return mismatch(translated("{} rows with copies", numbers.rows), "one");
     }
     // Products of three such numbers may not fit.
     if (numbers.repeat > kMaxGroupNumber / numbers.rows / numbers.copies) {
@@ -75,8 +75,8 @@ Result<GroupSizes> group_sizes(const Grouped& grouped, const Scope& scope) {
                   part.rows.text(), kMaxGroupNumber);
     }
     if (numbers.offset + numbers.rows > numbers.stride) {
-      return mismatch(fmt::format("{} rows at {}", numbers.rows, numbers.offset),
-                      fmt::format("them inside a stride of {}", numbers.stride));
+      return mismatch(translated("{} rows at {}", numbers.rows, numbers.offset),
+                      translated("them inside a stride of {}", numbers.stride));
     }
     sizes.group_rows += numbers.megatron_rows();
     runs += numbers.copies > 1 ? 2 * numbers.repeat : numbers.repeat;
@@ -90,7 +90,7 @@ Result<GroupSizes> group_sizes(const Grouped& grouped, const Scope& scope) {
                   part.rows.text(), taken, kMaxGroupNumber);
     }
     if (sizes.source_rows[source] != 0 && sizes.source_rows[source] != taken) {
-      return mismatch(fmt::format("{} rows of one tensor in a group", taken),
+      return mismatch(translated("{} rows of one tensor in a group", taken),
                       fmt::format("{}", sizes.source_rows[source]));
     }
     sizes.source_rows[source] = taken;
@@ -106,7 +106,7 @@ Status check_rows(const Dims& shape, std::int64_t rows, std::string_view what) {
   SW_TRY(check_axis(shape, 0));
   if (shape[0] == rows) return {};
   return mismatch(fmt::format("shape {}", to_string(shape)),
-                  fmt::format("{} rows in {}", rows, what));
+                  translated("{} rows in {}", rows, what));
 }
 
 /// The rows behind a single one that repeat it.
@@ -165,7 +165,7 @@ Result<std::int64_t> counted_groups(const Grouped& grouped, std::span<const Dims
       megatron.empty() ? shape[0] : (shape[0] - std::min(shape[0], heads * width)) / 2;
   if (key_rows < width || key_rows % width != 0 || heads % (key_rows / width) != 0) {
     return mismatch(fmt::format("shape {}", to_string(shape)),
-                    fmt::format("keys of a number of heads that divides {}", heads));
+                    translated("keys of a number of heads that divides {}", heads));
   }
   return key_rows / width;
 }
@@ -190,7 +190,7 @@ Result<Lowered> lower_grouped(const Grouped& grouped, std::vector<Dims> hf,
       SW_TRY(check_rows(hf[i], hf_rows[i], fmt::format("part {}", i + 1)));
       if (with_extent(hf[i], 0, 0) != with_extent(hf[0], 0, 0)) {
         return mismatch(fmt::format("shape {}", to_string(hf[i])),
-                        fmt::format("{} but for axis 0", to_string(hf[0])));
+                        translated("{} but for axis 0", to_string(hf[0])));
       }
     }
     megatron.push_back(with_extent(hf[0], 0, rows));

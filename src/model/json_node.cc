@@ -97,7 +97,7 @@ Status JsonNode::only(std::initializer_list<std::string_view> keys) const {
   const auto all = SW_TRY(members());
   for (const auto& [key, node] : all) {
     if (std::ranges::find(keys, key) == keys.end()) {
-      return node.invalid("an unknown field", fmt::format("one of {}", fmt::join(keys, ", ")));
+      return node.invalid("an unknown field", translated("one of {}", fmt::join(keys, ", ")));
     }
   }
   return {};

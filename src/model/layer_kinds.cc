@@ -97,7 +97,7 @@ Result<std::optional<LayerKinds>> kinds_of_numbers(const ConfigRule& rule, const
   LayerKinds kinds(static_cast<std::size_t>(layers), std::string(kLinear));
   const auto is_layer = [layers](std::int64_t number) { return number >= 1 && number <= layers; };
   if (numbers == nullptr || !std::ranges::all_of(*numbers, is_layer)) {
-    return unreadable(rule.hf[2], to_string(*value), fmt::format("numbers from 1 to {}", layers));
+    return unreadable(rule.hf[2], to_string(*value), translated("numbers from 1 to {}", layers));
   }
   for (const std::int64_t number : *numbers) kinds[static_cast<std::size_t>(number - 1)] = kFull;
   return std::optional(std::move(kinds));

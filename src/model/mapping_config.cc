@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/translated.h"
 #include "model/mapping_parse.h"
 
 namespace shardwright {
@@ -222,23 +223,22 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
     return node.invalid("'inert' without a pair", "names of both sides");
   }
   if (rule.kind == ConfigRule::Kind::kExpertRange && rule.hf.size() != 3) {
-    return node.invalid(fmt::format("{} HF names", rule.hf.size()), "first, last and interval");
+    return node.invalid(translated("{} HF names", rule.hf.size()), "first, last and interval");
   }
   if (rule.kind == ConfigRule::Kind::kIndexerLayers &&
       (rule.hf.size() != 3 || rule.args.size() != 2)) {
     return node.invalid(
-        fmt::format("{} HF names and {} arguments", rule.hf.size(), rule.args.size()),
+        translated("{} HF names and {} arguments", rule.hf.size(), rule.args.size()),
         "the list of layers, and on both sides frequency and offset");
   }
   if (rule.kind == ConfigRule::Kind::kSparseStep && rule.hf.size() != 2) {
-    return node.invalid(fmt::format("{} HF names", rule.hf.size()),
-                        "the step and the dense layers");
+    return node.invalid(translated("{} HF names", rule.hf.size()), "the step and the dense layers");
   }
   const bool lists_kinds = rule.kind == ConfigRule::Kind::kLinearAttention ||
                            rule.kind == ConfigRule::Kind::kBlockPattern;
   const bool may_number = rule.kind == ConfigRule::Kind::kLinearAttention && rule.hf.size() == 4;
   if (lists_kinds && rule.hf.size() != 2 && !may_number) {
-    return node.invalid(fmt::format("{} HF names", rule.hf.size()),
+    return node.invalid(translated("{} HF names", rule.hf.size()),
                         "the list of layers and its shorter form");
   }
   if (!lists_kinds && !rule.shown_by.empty()) {

@@ -97,7 +97,7 @@ class Resolver {
       if (base == all_.end()) {
         return extends->invalid(fmt::format("'{}'", family), "a family given too");
       }
-      const std::string too_many = fmt::format("no more than {} files in a row", kMaxDepth);
+      const std::string too_many = translated("no more than {} files in a row", kMaxDepth);
       if (above >= kMaxDepth) return extends->invalid(fmt::format("'{}'", family), too_many);
       const Whole below = SW_TRY(whole(*base, above + 1));
       files_below = std::max(files_below, below.files_below + 1);
@@ -150,7 +150,7 @@ class ItemParser {
     const std::vector<JsonNode> nodes = SW_TRY(list.elements());
     for (const JsonNode& node : nodes) {
       if (++count_ > kMaxItems) {
-        return node.invalid(fmt::format("more than {} rules", kMaxItems), "fewer");
+        return node.invalid(translated("more than {} rules", kMaxItems), "fewer");
       }
       if (node.find("use")) {
         items.emplace_back().value = SW_TRY(parse_use(node, prefix, depth));
@@ -308,7 +308,7 @@ Result<KnownNames> parse_numbers(const JsonNode& root, Mapping& mapping) {
     const JsonNode size = SW_TRY(node.at("size"));
     IndexRule rule{name, SW_TRY(size.text()), SW_TRY(flag_or(node, "observed", false))};
     if (!known.sizes.contains(rule.size) || known.sizes.contains(name)) {
-      return size.invalid(fmt::format("'{}' counted by '{}'", name, rule.size),
+      return size.invalid(translated("'{}' counted by '{}'", name, rule.size),
                           "a size, and a name that is none");
     }
     known.indices.insert(name);

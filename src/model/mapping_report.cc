@@ -71,7 +71,7 @@ class Reporter {
   void take(const std::string& name, const std::string& rule) {
     const auto [owner, is_first] = owners_.emplace(name, rule);
     if (is_first) return;
-    add_at(ProblemKind::kCoveredTwice, name, rule, fmt::format("{} takes it too", owner->second));
+    add_at(ProblemKind::kCoveredTwice, name, rule, translated("{} takes it too", owner->second));
   }
 
   // Whether the rule's tensors all exist and nobody else makes what it makes.
@@ -94,7 +94,7 @@ class Reporter {
       const std::string name = SW_TRY(target.render(scope));
       const auto [maker, is_first] = megatron_.emplace(name, rule.path);
       if (is_first) continue;
-      add(ProblemKind::kProducedTwice, name, &rule, fmt::format("{} makes it too", maker->second));
+      add(ProblemKind::kProducedTwice, name, &rule, translated("{} makes it too", maker->second));
       is_whole = false;
     }
     return is_whole;

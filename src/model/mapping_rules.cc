@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/translated.h"
 #include "model/mapping_parse.h"
 
 namespace shardwright {
@@ -85,8 +86,7 @@ Status check_combination(const Rule& rule, const JsonNode& node) {
     return node.invalid("'vocabulary' on a transformed tensor", "it on a plain rename or repeat");
   }
   if (!rule.stack.empty() && rule.megatron.size() != 1) {
-    return node.invalid(fmt::format("'{{{}}}' with several Megatron names", rule.stack),
-                        "one name");
+    return node.invalid(translated("'{{{}}}' with several Megatron names", rule.stack), "one name");
   }
   if (!rule.aliases.empty() && rule.megatron.size() != 1) {
     return node.invalid("'aliases' with several Megatron names", "one name");

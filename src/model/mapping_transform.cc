@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/translated.h"
 #include "model/mapping_parse.h"
 
 namespace shardwright {
@@ -55,7 +56,7 @@ Result<std::vector<std::string>> roles_of(const JsonNode& names) {
 
 Status expect_single(const JsonNode& names, std::string_view transform) {
   if (names.is_text()) return {};
-  return names.invalid("no single name", fmt::format("one name: the transform is {}", transform));
+  return names.invalid("no single name", translated("one name: the transform is {}", transform));
 }
 
 Result<std::size_t> expect_several(const JsonNode& names, std::string_view transform) {
@@ -63,7 +64,7 @@ Result<std::size_t> expect_several(const JsonNode& names, std::string_view trans
   if (names.is_array()) count = SW_TRY(names.elements()).size();
   if (count >= 2 && count <= kMaxParts) return count;
   return names.invalid(fmt::format("{} name{}", count, count == 1 ? "" : "s"),
-                       fmt::format("a list of several: the transform is {}", transform));
+                       translated("a list of several: the transform is {}", transform));
 }
 
 // A split may leave the last part without one.
@@ -76,7 +77,7 @@ Result<std::vector<SizeExpr>> extents_of(const Context& context, std::size_t cou
   for (const JsonNode& element : elements) extents.push_back(SW_TRY(context.expr(element)));
   if (extents.size() != count && !(may_end_early && extents.size() + 1 == count)) {
     return list->invalid(fmt::format("{} extents", extents.size()),
-                         fmt::format("{}, one per name", count));
+                         translated("{}, one per name", count));
   }
   return extents;
 }
@@ -214,7 +215,7 @@ Result<ParsedTransform> parse_grouped(const Context& context, const JsonNode& hf
     if (found == roles.end()) {
       if (!grouped.packed) {
         return role_node.invalid(fmt::format("role '{}'", role),
-                                 fmt::format("one of {}", fmt::join(roles, ", ")));
+                                 translated("one of {}", fmt::join(roles, ", ")));
       }
       roles.push_back(role);  // a packed tensor's sections are named by the parts alone
       used.push_back(false);
@@ -237,7 +238,7 @@ Result<ParsedTransform> parse_grouped(const Context& context, const JsonNode& hf
   const auto unused = std::ranges::find(used, false);
   if (unused != used.end()) {
     return list.invalid(
-        fmt::format("no part for '{}'", roles[static_cast<std::size_t>(unused - used.begin())]),
+        translated("no part for '{}'", roles[static_cast<std::size_t>(unused - used.begin())]),
         "one for every role");
   }
   parsed.transform = std::move(grouped);
@@ -352,7 +353,7 @@ Result<ParsedTransform> parse_transform(const JsonNode& node, const KnownNames& 
     for (const std::string_view field : other.fields) {
       if (node.find(field) && std::ranges::find(entry->fields, field) == entry->fields.end()) {
         return node.invalid(fmt::format("field '{}'", field),
-                            fmt::format("none: the transform is {}", kind));
+                            translated("none: the transform is {}", kind));
       }
     }
   }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/translated.h"
 #include "model/apply.h"
 #include "model/config_values.h"
 #include "model/mapping_report.h"
@@ -142,7 +143,7 @@ std::string difference(const ConfigFit& first, const ConfigFit& other, bool has_
     };
     told.push_back(fmt::format("{} {} for {}", name, text(b), text(a)));
   }
-  if (more > 0) told.push_back(fmt::format("{} more arguments", more));
+  if (more > 0) told.push_back(translated("{} more arguments", more));
   if (!has_same_elements) told.emplace_back("other values of some tensors");
   return told.empty() ? "nothing otherwise" : fmt::format("{}", fmt::join(told, ", "));
 }
@@ -192,11 +193,11 @@ std::string nearest_family(std::span<const Mapping> mappings, const HfConfig& co
   const auto& [first, first_fit] = ranked.front();
   const MappingReport& report = first->report;
   const bool is_tie = ranked.size() > 1 && ranked[1].second.rank() == first_fit.rank();
-  std::string text = fmt::format(
-      "{} {}, which takes {} of {} tensors{}", is_tie ? "as near as any is" : "nearest is",
-      first->mapping->family, report.taken, report.hf_tensors, problems_text(report));
+  std::string text = translated("{} {}, which takes {} of {} tensors{}",
+                                is_tie ? "as near as any is" : "nearest is", first->mapping->family,
+                                report.taken, report.hf_tensors, problems_text(report));
   if (ranked.size() == 1) return text;
-  text += "; as many are taken by ";
+  text += translated("; as many are taken by ");
   const auto elements = elements_of(*first->mapping, config, hf);
   for (std::size_t i = 1; i < std::min(ranked.size(), kMostRivals + 1); ++i) {
     const Mapping& rival = *ranked[i].first->mapping;
@@ -205,9 +206,9 @@ std::string nearest_family(std::span<const Mapping> mappings, const HfConfig& co
                         difference(first_fit, ranked[i].second, has_same));
   }
   if (ranked.size() > kMostRivals + 1) {
-    text += fmt::format(" and {} more", ranked.size() - kMostRivals - 1);
+    text += translated(" and {} more", ranked.size() - kMostRivals - 1);
   }
-  return text + "; --family says which of them the model is";
+  return text + translated("; --family says which of them the model is");
 }
 
 }  // namespace shardwright

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/piece_shape.h"
 
+#include "base/translated.h"
+
 namespace shardwright {
 
 std::unexpected<Error> mismatch(const std::string& found, const std::string& expected) {
@@ -18,7 +20,7 @@ Dims with_extent(Dims shape, int axis, std::int64_t extent) {
 Status check_axis(const Dims& shape, int axis) {
   if (axis < shape.size()) return {};
   return mismatch(fmt::format("shape {}", to_string(shape)),
-                  fmt::format("at least {} axes", axis + 1));
+                  translated("at least {} axes", axis + 1));
 }
 
 Piece whole_piece(const Dims& shape) {

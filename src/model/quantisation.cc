@@ -188,7 +188,7 @@ class Joiner {
     if (config_.scales == Scales::kTensor) expected = "one for the tensor";
     if (config_.scales == Scales::kRows) expected = "one for each row";
     if (config_.scales == Scales::kBlocks) {
-      expected = fmt::format("one for each block of {} x {}", config_.block[0], config_.block[1]);
+      expected = translated("one for each block of {} x {}", config_.block[0], config_.block[1]);
     }
     return fail(Code::kShapeMismatch,
                 "tensor {}: found shape {}, expected {} of {} {} (quantization_config in "
@@ -318,7 +318,8 @@ class Joiner {
       if (!is_meant) continue;
       return fail(Code::kUnmatchedSource, "tensor {}: found scales {}, expected {} of {}",
                   desc.name,
-                  values ? "whose values are " + one_tensor(stored_[*values]) : "without values",
+                  values ? translated("whose values are ") + one_tensor(stored_[*values])
+                         : "without values",
                   name, torch_name(DType::kF8E4M3));
     }
     return {};

@@ -89,7 +89,7 @@ class WeightsReader {
     if (type_ == "float" && bits_ == 8) return read_float8();
     if (type_ == "float" && bits_ == 4) return read_fp4();
     if (type_ == "int") return read_integers();
-    return refuse(fmt::format("with weights of {} bits and type '{}'", bits_, type_));
+    return refuse(translated("with weights of {} bits and type '{}'", bits_, type_));
   }
 
  private:
@@ -106,7 +106,7 @@ class WeightsReader {
     if (strategy_ == "channel") found = Scales::kRows;
     if (strategy_ != "tensor" && strategy_ != "channel" &&
         (strategy_ != "block" || config_.scales != Scales::kBlocks)) {
-      return refuse(fmt::format("with strategy '{}'", strategy_));
+      return refuse(translated("with strategy '{}'", strategy_));
     }
     if (config_.has_float8 && before != found) {
       return refuse("with two strategies of eight-bit floats");
@@ -122,17 +122,17 @@ class WeightsReader {
       packed.kind = PackedWeights::Kind::kMxfp4;
     } else if (strategy_ != "tensor_group" || group_ != 16) {
       return refuse(
-          fmt::format("with fp4 weights of strategy '{}' and group_size {}", strategy_, group_));
+          translated("with fp4 weights of strategy '{}' and group_size {}", strategy_, group_));
     }
     return add(packed);
   }
 
   Status read_integers() {
     if (bits_ != 2 && bits_ != 4 && bits_ != 8) {
-      return refuse(fmt::format("with weights of {} bits and type 'int'", bits_));
+      return refuse(translated("with weights of {} bits and type 'int'", bits_));
     }
     if (!format_.empty() && format_ != "pack-quantized" && format_ != "mixed-precision") {
-      return refuse(fmt::format("with integers of format '{}'", format_));
+      return refuse(translated("with integers of format '{}'", format_));
     }
     PackedWeights packed{PackedWeights::Kind::kIntegers, static_cast<int>(bits_), group_};
     packed.is_symmetric = SW_TRY(flag_of(weights_, "symmetric", true));
@@ -145,8 +145,8 @@ class WeightsReader {
     } else if (strategy_ == "tensor" && packed.is_symmetric) {
       packed.group = -1;
     } else if (strategy_ != "group" || group_ < 1) {
-      return refuse(fmt::format("with {} integers of strategy '{}'",
-                                packed.is_symmetric ? "symmetric" : "asymmetric", strategy_));
+      return refuse(translated("with {} integers of strategy '{}'",
+                               packed.is_symmetric ? "symmetric" : "asymmetric", strategy_));
     }
     return add(packed);
   }
@@ -178,14 +178,14 @@ Status read_groups(const nlohmann::json& object, QuantisationConfig& config) {
                                                         "mixed-precision"};
   const std::string format = text_of(object, "format");
   if (std::ranges::find(kFormats, format) == kFormats.end()) {
-    config.unsupported = fmt::format("with format '{}'", format);
+    config.unsupported = translated("with format '{}'", format);
     return {};
   }
   const auto sparsity = object.find("sparsity_config");
   if (sparsity != object.end() && sparsity->is_object()) {
     const std::string sparse = text_of(*sparsity, "format");
     if (!sparse.empty() && sparse != "dense") {
-      config.unsupported = fmt::format("with sparsity_config of format '{}'", sparse);
+      config.unsupported = translated("with sparsity_config of format '{}'", sparse);
     }
   }
   const auto transforms = object.find("transform_config");
@@ -218,7 +218,7 @@ Status read_gptq(const nlohmann::json& object, QuantisationConfig& config) {
   if (format.empty()) format = text_of(object, "format");
   const std::string words = text_of(object, "pack_dtype");
   if (bits != 2 && bits != 4 && bits != 8) {
-    config.unsupported = fmt::format("with {} bits", bits);
+    config.unsupported = translated("with {} bits", bits);
   } else if (!format.empty() && format != "gptq" && format != "gptq_v2") {
     config.unsupported = fmt::format("with checkpoint_format '{}'", format);
   } else if (SW_TRY(flag_of(object, "is_marlin_format", false))) {
@@ -245,9 +245,9 @@ Status read_awq(const nlohmann::json& object, QuantisationConfig& config) {
   }
   const std::string backend = text_of(object, "backend");
   if (bits != 4) {
-    config.unsupported = fmt::format("with {} bits", bits);
+    config.unsupported = translated("with {} bits", bits);
   } else if (!version.empty() && version != "gemm" && version != "GEMM") {
-    config.unsupported = fmt::format("with version '{}'", version);
+    config.unsupported = translated("with version '{}'", version);
   } else if (backend == "llm-awq") {
     config.unsupported = "with backend 'llm-awq'";
   } else if (!SW_TRY(flag_of(object, "zero_point", true))) {

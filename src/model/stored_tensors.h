@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/translated.h"
 #include "shardwright/tensor.h"
 
 namespace shardwright {
@@ -39,7 +40,7 @@ class StoredTensors {
   }
   /// For messages: its name, behind that of its file where it is known.
   [[nodiscard]] std::string where(std::uint32_t index) const {
-    const std::string tensor = "tensor " + stored_[index].name;
+    const std::string tensor = translated("tensor {}", stored_[index].name);
     return contents_ == nullptr ? tensor : contents_->file(index) + ": " + tensor;
   }
   /// Whether numbers() can be asked.

@@ -25,7 +25,7 @@ Result<Dims> joined(std::span<const Dims> parts, int axis) {
     if (part.size() != parts[0].size() ||
         with_extent(part, axis, 0) != with_extent(parts[0], axis, 0)) {
       return mismatch(fmt::format("shape {}", to_string(part)),
-                      fmt::format("{} but for axis {}", to_string(parts[0]), axis));
+                      translated("{} but for axis {}", to_string(parts[0]), axis));
     }
     const auto sum = checked_add(total, part[axis]);
     if (!sum) return fail(Code::kLimit, "axis {}: found an extent beyond 64 bits", axis);
@@ -56,7 +56,7 @@ Result<std::vector<Dims>> divided(const Dims& whole, int axis, std::span<const S
   }
   if (left != 0) {
     return mismatch(fmt::format("shape {}", to_string(whole)),
-                    fmt::format("axis {} to hold its {} parts exactly", axis, count));
+                    translated("axis {} to hold its {} parts exactly", axis, count));
   }
   return parts;
 }
@@ -79,7 +79,7 @@ Result<Lowered> lower_repeat(const Dims& shape, std::span<const Dims> megatron, 
   for (const Dims& each : megatron) {
     if (each != shape) {
       return mismatch(fmt::format("shape {}", to_string(each)),
-                      fmt::format("{} like the first", to_string(shape)));
+                      translated("{} like the first", to_string(shape)));
     }
   }
   Lowered lowered{{shape}, {}, {}};
@@ -97,7 +97,7 @@ Result<Lowered> lower_interleaved(const Interleaved& transform, const Dims& shap
   SW_TRY(check_axis(shape, transform.axis));
   if (shape[transform.axis] % transform.ways != 0) {
     return mismatch(fmt::format("shape {}", to_string(shape)),
-                    fmt::format("axis {} to be a multiple of {}", transform.axis, transform.ways));
+                    translated("axis {} to be a multiple of {}", transform.axis, transform.ways));
   }
   Lowered lowered{{shape}, {shape}, {}};
   const std::int64_t extent = shape[transform.axis] / transform.ways;
@@ -115,7 +115,7 @@ Result<Lowered> lower_swapped(const Swapped& transform, const Dims& shape) {
   SW_TRY(check_axis(shape, transform.axis));
   if (shape[transform.axis] % 2 != 0) {
     return mismatch(fmt::format("shape {}", to_string(shape)),
-                    fmt::format("an even extent of axis {}", transform.axis));
+                    translated("an even extent of axis {}", transform.axis));
   }
   Lowered lowered{{shape}, {shape}, {}};
   const std::int64_t half = shape[transform.axis] / 2;
@@ -143,7 +143,7 @@ Result<Lowered> lower_unstack(int axis, std::span<const Dims> hf, std::vector<Di
     const Dims& part = megatron[0];
     if (axis > part.size() || part.size() + 1 > kMaxAxes) {
       return mismatch(fmt::format("shape {}", to_string(part)),
-                      fmt::format("{} to {} axes", axis, kMaxAxes - 1));
+                      translated("{} to {} axes", axis, kMaxAxes - 1));
     }
     for (int i = 0; i <= part.size(); ++i) {
       whole.push_back(i == axis ? count : part[i < axis ? i : i - 1]);
@@ -153,7 +153,7 @@ Result<Lowered> lower_unstack(int axis, std::span<const Dims> hf, std::vector<Di
     SW_TRY(check_axis(whole, axis));
     if (whole[axis] != count) {
       return mismatch(fmt::format("shape {}", to_string(whole)),
-                      fmt::format("an extent of {} at axis {}", count, axis));
+                      translated("an extent of {} at axis {}", count, axis));
     }
   }
   const Dims part = without_axis(whole, axis);
@@ -183,7 +183,7 @@ Result<Dims> without_units(const UnitAxis& unit, const Dims& outer) {
       inner.push_back(outer[axis]);
     } else if (outer[axis] != 1) {
       return mismatch(fmt::format("shape {}", to_string(outer)),
-                      fmt::format("an extent of 1 at axis {}", axis));
+                      translated("an extent of 1 at axis {}", axis));
     }
   }
   return inner;
@@ -193,7 +193,7 @@ Result<Dims> without_units(const UnitAxis& unit, const Dims& outer) {
 Result<Dims> with_units(const UnitAxis& unit, const Dims& inner) {
   if (unit.axis > inner.size() || inner.size() + unit.count > kMaxAxes) {
     return mismatch(fmt::format("shape {}", to_string(inner)),
-                    fmt::format("{} to {} axes", unit.axis, kMaxAxes - unit.count));
+                    translated("{} to {} axes", unit.axis, kMaxAxes - unit.count));
   }
   Dims outer;
   for (int axis = 0; axis < inner.size() + unit.count; ++axis) {

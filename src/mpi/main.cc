@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/translated.h"
 #include "cli/rank_flags.h"
 #include "cli/run.h"
 #include "cli/stop_signal.h"
@@ -35,9 +36,9 @@ std::optional<Error> find_hung_call(std::chrono::milliseconds limit) {
   const std::optional<LongCall> call = longest_call();
   if (!call || call->time < limit) return std::nullopt;
   return Error{Code::kRankLost,
-               fmt::format("{}: {} has not returned for {} s; look at its file system, or allow "
-                           "more (--io-timeout)",
-                           call->name, call->what, limit.count() / 1000),
+               translated("{}: {} has not returned for {} s; look at its file system, or allow "
+                          "more (--io-timeout)",
+                          call->name, call->what, limit.count() / 1000),
                0};
 }
 

@@ -43,8 +43,8 @@ Status check_view(const Plan& plan, const TensorDesc& target, const TensorView& 
     needed.shape[static_cast<int>(s)] = (view.box.shape[axis] - 1) * view.step[axis] + 1;
   }
   if (!make_box(needed.origin, needed.shape, source.shape)) {
-    return invalid(fmt::format("reads {} of source {} {}", to_string(needed), source.name,
-                               to_string(source.shape)));
+    return invalid(translated("reads {} of source {} {}", to_string(needed), source.name,
+                              to_string(source.shape)));
   }
   return {};
 }

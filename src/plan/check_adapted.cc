@@ -57,7 +57,7 @@ Status check_one(const Plan& plan, const AdaptedSource& adapted, bool is_multipl
   }
   if (!fits(adapted, values.desc.shape, out.desc.shape,
             in == nullptr ? nullptr : &in->desc.shape)) {
-    return invalid(fmt::format("does not have the shape for {}", to_string(values.desc.shape)));
+    return invalid(translated("does not have the shape for {}", to_string(values.desc.shape)));
   }
   if (!fits_float32(out.desc.dtype) || (in != nullptr && !fits_float32(in->desc.dtype))) {
     return invalid("is of a type that is not added");

@@ -63,7 +63,7 @@ std::string explanation(const HttpAnswer& answer) {
 }
 
 std::string status_text(const HttpAnswer& answer) {
-  return fmt::format("HTTP status {}{}", answer.status, explanation(answer));
+  return translated("HTTP status {}{}", answer.status, explanation(answer));
 }
 
 // What is asked for, to stand in front of a message.
@@ -202,7 +202,7 @@ class HttpClient::Exchange {
   [[nodiscard]] std::string reason() const {
     if (!attempt_.broken.empty()) return attempt_.broken;
     if (is_passing(attempt_.answer.status)) return status_text(attempt_.answer);
-    return fmt::format("only {} bytes came", attempt_.skip);
+    return translated("only {} bytes came", attempt_.skip);
   }
 
   [[nodiscard]] Error hopeless() const {
@@ -210,8 +210,8 @@ class HttpClient::Exchange {
     const char* const ill = request_.method.empty() ? "the server can't be read from"
                                                     : "the server can't be written to";
     return {is_changed ? Code::kSourceChanged : Code::kRemote,
-            fmt::format("{}: {}: {}", object_of(request_),
-                        is_changed ? "changed while it was read" : ill, attempt_.hopeless),
+            translated("{}: {}: {}", object_of(request_),
+                       is_changed ? "changed while it was read" : ill, attempt_.hopeless),
             0};
   }
 
@@ -224,7 +224,9 @@ class HttpClient::Exchange {
       return fail(Code::kRemote,
                   "{}: the server did not {} it in {} tries: {}; run the command again when it "
                   "can be reached",
-                  object_of(request_), request_.method.empty() ? "give" : "take", tries_, reason());
+                  object_of(request_),
+                  request_.method.empty() ? translated("give") : translated("take"), tries_,
+                  reason());
     }
     std::chrono::milliseconds pause =
         client_.settings_.first_wait * (1 << std::min(tries_ - 1, 10));
@@ -301,19 +303,19 @@ Error refusal(const HttpAnswer& answer, const std::string& shown, std::string_vi
     case 401:
     case 403:
       return {Code::kPermission,
-              fmt::format("{}: the server refuses access: {}{}", name, status, way_out), 0};
+              translated("{}: the server refuses access: {}{}", name, status, way_out), 0};
     case 404:
     case 410:
-      return {Code::kNotFound, fmt::format("{}: not there: {}{}", name, status, way_out), 0};
+      return {Code::kNotFound, translated("{}: not there: {}{}", name, status, way_out), 0};
     case 412:
     case 416:
       return {Code::kSourceChanged,
-              fmt::format("{}: changed while it was read: {}; run the command again once nothing "
-                          "writes to this checkpoint any more",
-                          name, status),
+              translated("{}: changed while it was read: {}; run the command again once nothing "
+                         "writes to this checkpoint any more",
+                         name, status),
               0};
     default:
-      return {Code::kRemote, fmt::format("{}: the server can't be {}: {}", name, use, status), 0};
+      return {Code::kRemote, translated("{}: the server can't be {}: {}", name, use, status), 0};
   }
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "base/translated.h"
 
 namespace shardwright {
 namespace {
@@ -126,7 +127,7 @@ class Receiver {
     std::string& body = attempt_.answer.body;
     if (bytes.size() > request_.most_body_bytes - std::min(body.size(), request_.most_body_bytes)) {
       attempt_.hopeless =
-          fmt::format("it answers with more than {} bytes", request_.most_body_bytes);
+          translated("it answers with more than {} bytes", request_.most_body_bytes);
       return false;
     }
     body += bytes;
@@ -138,7 +139,7 @@ class Receiver {
     const HttpAnswer& answer = attempt_.answer;
     const std::string encoding = answer.header("content-encoding");
     if (!encoding.empty() && encoding != "identity") {
-      attempt_.hopeless = fmt::format("it packs what it sends ({})", printable(encoding));
+      attempt_.hopeless = translated("it packs what it sends ({})", printable(encoding));
       return false;
     }
     const std::uint64_t begin = request_.offset + attempt_.skip;
@@ -161,12 +162,12 @@ class Receiver {
     const std::uint64_t end = request_.offset + request_.into.size();
     if (answer.status != 206 || !range || range->begin != begin || range->end != end) {
       attempt_.broken =
-          fmt::format("found bytes '{}', expected {}-{}", printable(text), begin, end - 1);
+          translated("found bytes '{}', expected {}-{}", printable(text), begin, end - 1);
       return false;
     }
     if (range->total != request_.total) {
-      attempt_.hopeless = fmt::format("the file has {} bytes now, {} when it was opened",
-                                      range->total, request_.total);
+      attempt_.hopeless = translated("the file has {} bytes now, {} when it was opened",
+                                     range->total, request_.total);
       attempt_.answer.status = 412;
       return false;
     }
@@ -217,7 +218,8 @@ class Sender {
 
   bool is_cancelled() {
     if (request_.cancelled == nullptr || !*request_.cancelled) return false;
-    attempt_.failure = Error{Code::kCancelled, printable(request_.shown) + ": stopped", 0};
+    attempt_.failure =
+        Error{Code::kCancelled, translated("{}: stopped", printable(request_.shown)), 0};
     return true;
   }
 

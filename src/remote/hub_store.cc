@@ -158,8 +158,8 @@ class HubStore final : public RemoteStore {
 
   [[nodiscard]] std::string way_in() const {
     if (!settings_.token.empty()) {
-      return fmt::format("; see whether your account may read {}/{}", settings_.endpoint,
-                         path_.model);
+      return translated("; see whether your account may read {}/{}", settings_.endpoint,
+                        path_.model);
     }
     return "; if the model is private or asks for consent, set HF_TOKEN or run 'hf auth login'";
   }

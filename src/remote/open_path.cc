@@ -47,7 +47,8 @@ Result<std::unique_ptr<Directory>> open_any_directory(const std::string& path) {
   if (!is_remote_path(path)) {
     auto local = open_local_directory(path);
     const bool may_be_hub = !local && remote_hint(path).find("hf download") != std::string::npos;
-    if (may_be_hub && is_remote_path("hf://")) local.error().message += ", or give hf://" + path;
+    if (may_be_hub && is_remote_path("hf://"))
+      local.error().message += translated(", or give hf://") + path;
     return local;
   }
   std::unique_ptr<Directory> directory = SW_TRY(reach_directory(path));

@@ -95,7 +95,7 @@ std::string S3Bucket::shown_key(std::string_view key) const {
 
 std::string S3Bucket::way_in(std::string_view ask) const {
   if (!settings_.key_id.empty()) {
-    return fmt::format("; see whether these credentials may {} the bucket", ask);
+    return translated("; see whether these credentials may {} the bucket", ask);
   }
   return "; no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
          "AWS_PROFILE";

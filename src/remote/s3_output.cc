@@ -181,7 +181,7 @@ bool is_remote_output(std::string_view path) { return path.starts_with("s3://");
 Status check_output_path(const std::string& path) {
   if (!is_remote_output(path)) {
     Status status = check_local_output(path);
-    if (!status) status.error().message += ", or write to s3://BUCKET/PREFIX";
+    if (!status) status.error().message += translated(", or write to s3://BUCKET/PREFIX");
     return status;
   }
   SW_TRY(asked_part_bytes());

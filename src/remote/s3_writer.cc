@@ -71,12 +71,11 @@ HttpRequest S3Writer::request_for(const std::string& key, const char* method) co
 
 Error S3Writer::refused(const HttpAnswer& answer, const HttpRequest& request) const {
   if (answer.status == 404 && answer.body.find("<Code>NoSuchUpload<") != std::string::npos) {
-    return {
-        Code::kRemote,
-        printable(request.shown) +
-            ": somebody removed its upload while it was sent ('shardwright clean', or a rule of "
-            "the bucket does); run the command again",
-        0};
+    return {Code::kRemote,
+            printable(request.shown) + translated(": somebody removed its upload while it was sent "
+                                                  "('shardwright clean', or a rule of "
+                                                  "the bucket does); run the command again"),
+            0};
   }
   return refusal(answer, request.shown, bucket_->way_in("write to"), "written to");
 }
@@ -158,7 +157,7 @@ Status S3Writer::complete(const S3Upload& upload, const std::vector<std::string>
     if (!answer.is_good() && !is_passing_refusal(answer)) {
       return std::unexpected(refused(answer, request));
     }
-    std::string why = fmt::format("HTTP status {}", answer.status);
+    std::string why = translated("HTTP status {}", answer.status);
     if (answer.is_good()) {
       const auto completion = parse_completion(answer.body);
       if (completion && completion->error.empty()) return check_size(upload.key, bytes);

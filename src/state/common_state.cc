@@ -60,13 +60,13 @@ void flatten_new_enums(Document& document, Value args, std::vector<std::string>&
       const Value member = plain_member(document, value[e]);
       if (!member) continue;
       document.set_element(value, e, member);
-      notes.push_back(fmt::format(
+      notes.push_back(translated(
           "args.{} is stored as plain values: not every Megatron-Core loads its enum", name));
     }
   }
   for (const auto& [name, member] : replaced) {
     document.set(attributes, name, member);
-    notes.push_back(fmt::format(
+    notes.push_back(translated(
         "args.{} is stored as a plain value: not every Megatron-Core loads its enum", name));
   }
 }

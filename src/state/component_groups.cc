@@ -146,7 +146,7 @@ Result<Value> read_component_groups(Document& document, const StoredObject& obje
   }
   Result<Value> copy = copy_plain_value(document, list);
   if (copy) return copy;
-  return std::unexpected(std::move(copy).error().within("entry " + object.name));
+  return std::unexpected(std::move(copy).error().within(translated("entry {}", object.name)));
 }
 
 // An entry has its value in a list of one, for it is one shard.

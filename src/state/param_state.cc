@@ -46,8 +46,8 @@ Result<ParamStateBuffer> read_buffer(std::size_t number, Value by_dtype,
     }
     if (kind == 0) buffer.elements = place.shape[0];
     if (place.shape[0] != buffer.elements) {
-      return refuse(fmt::format("{} of {} elements", kStateKinds[kind], place.shape[0]),
-                    fmt::format("{} as of its param", buffer.elements));
+      return refuse(translated("{} of {} elements", kStateKinds[kind], place.shape[0]),
+                    translated("{} as of its param", buffer.elements));
     }
     buffer.places.push_back({std::string(kStateKinds[kind]), place});
   }

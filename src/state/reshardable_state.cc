@@ -28,7 +28,7 @@ Result<Value> read_reshardable_groups(Document& document, const StoredObject& ob
   if (root.is(Kind::kList) && root.size() == 1) root = root[0];
   Result<Value> groups = copy_plain_value(document, root);
   if (groups) return groups;
-  return std::unexpected(std::move(groups).error().within("entry " + object.name));
+  return std::unexpected(std::move(groups).error().within(translated("entry {}", object.name)));
 }
 
 // The entries of the first rank of each part: all ranks have the same groups.

@@ -120,18 +120,18 @@ class Comparison {
     if (both) {
       const View& stored = left_.has_states_by_tensor ? right_ : left_;
       why = stored.checkpoint.location.path +
-            ": nothing says which of them belong to which tensor of the model";
+            translated(": nothing says which of them belong to which tensor of the model");
       if (!stored.states_left.empty()) why += ": " + stored.states_left;
     }
     report_.notes.push_back(
-        fmt::format("{} optimizer states are not compared: {}", left + right, why));
+        translated("{} optimizer states are not compared: {}", left + right, why));
     return false;
   }
 
   void miss(const std::string& name, std::vector<std::string>& missing) {
     if (left_.naming == Naming::kCanonical && is_beside_the_model(name) &&
         !is_optimizer_name(name)) {
-      report_.notes.push_back(name + " is not compared: only one side keeps it");
+      report_.notes.push_back(name + translated(" is not compared: only one side keeps it"));
     } else {
       missing.push_back(name);
     }

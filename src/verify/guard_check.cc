@@ -152,12 +152,12 @@ class GuardCheck {
     if (!signature.is_there) return;
     for (const std::string& file : signature.unlisted) {
       add_finding(report_, Code::kDigestMismatch, file,
-                  fmt::format("{}: {} does not list this file: it was added since; move it away",
-                              printable(file), kSignatureFile));
+                  translated("{}: {} does not list this file: it was added since; move it away",
+                             printable(file), kSignatureFile));
     }
     if (!signature.unread.empty()) {
       report_.notes.push_back(
-          fmt::format("{}: its list was not compared: {}", kSignatureFile, signature.unread));
+          translated("{}: its list was not compared: {}", kSignatureFile, signature.unread));
     }
     if (signature.listed.right > 0 && !has_finding(report_, Code::kDigestMismatch)) {
       report_.proven.push_back(
@@ -178,14 +178,14 @@ class GuardCheck {
     }
     if (!signer_.public_key.empty() || !signer_.certificate_chain.empty()) return;
     if (!signature.owner.empty()) {
-      report_.notes.push_back(fmt::format(
+      report_.notes.push_back(translated(
           "{}: the key of its own certificate has signed it; whether that is of {}, as it says, "
           "was not looked at, and anybody can write a certificate: give those that you trust "
           "(--certificate-chain), or let 'model_signing verify' look",
           kSignatureFile, signature.owner));
       return;
     }
-    report_.notes.push_back(fmt::format(
+    report_.notes.push_back(translated(
         "{}: who signed it was not looked at, and anybody could have: give the signer's key "
         "(--public-key), or let 'model_signing verify' look",
         kSignatureFile));
@@ -225,8 +225,8 @@ class GuardCheck {
     }
     const Error& first = differing.found().front();
     add_finding(report_, Code::kOptimizerMismatch, "optimizer",
-                fmt::format("{} master weights are not their weights, the first: {}",
-                            differing.found().size(), first.message),
+                translated("{} master weights are not their weights, the first: {}",
+                           differing.found().size(), first.message),
                 Severity::kWarning);
     return {};
   }

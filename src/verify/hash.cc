@@ -112,12 +112,13 @@ Result<HashReport> hash_checkpoint(const std::string& path, const ProofOptions& 
     const std::string why = view.error().message;
     view = make_view(SW_TRY(open_checkpoint(path, FormatChoice{options.as})), Naming::kStored,
                      options);
-    if (view) view->notes.push_back("hashed by the stored names, because " + why);
+    if (view) view->notes.push_back(translated("hashed by the stored names, because ") + why);
   }
   if (!view) return std::unexpected(std::move(view).error());
   if (tells_sizes(options.source) && !view->took_sizes) return refuse_sizes(path);
   if (!view->states_left.empty()) {
-    view->notes.push_back("optimizer states are taken as they are stored: " + view->states_left);
+    view->notes.push_back(translated("optimizer states are taken as they are stored: ") +
+                          view->states_left);
   }
   return hash_view(*view, options);
 }

@@ -49,10 +49,11 @@ Result<TensorHash> read_tensor(const nlohmann::json& entry) {
   }
   TensorHash tensor{{entry["name"], DType::kU8, {}}, entry["digest"]};
   const auto dtype = dtype_from_torch(entry["dtype"].get_ref<const std::string&>());
-  if (!dtype) return refuse_manifest("found an unknown dtype of tensor " + tensor.desc.name);
+  if (!dtype)
+    return refuse_manifest(translated("found an unknown dtype of tensor ") + tensor.desc.name);
   tensor.desc.dtype = *dtype;
   if (entry["shape"].size() > static_cast<std::size_t>(kMaxAxes)) {
-    return refuse_manifest("found too many axes of tensor " + tensor.desc.name);
+    return refuse_manifest(translated("found too many axes of tensor ") + tensor.desc.name);
   }
   for (const nlohmann::json& extent : entry["shape"]) {
     if (!extent.is_number_unsigned())
@@ -93,7 +94,7 @@ std::string write_manifest(const HashReport& report) {
 Result<HashReport> read_manifest(std::string_view json) {
   const nlohmann::json document = SW_TRY(parse_json(json, "manifest"));
   if (!document.is_object() || !document.contains("schema") || document["schema"] != kSchema) {
-    return refuse_manifest(fmt::format("its schema is not {}", kSchema));
+    return refuse_manifest(translated("its schema is not {}", kSchema));
   }
   if (!document.contains("names") || !document.contains("tensors") ||
       !document.contains("digest") || !is_digest(document["digest"])) {

@@ -74,7 +74,7 @@ class ModelCheck {
       report_.family = facts->mapping->family;
       return std::optional(*std::move(facts));
     }
-    report_.notes.push_back("the model's tensors are not held against a family: " +
+    report_.notes.push_back(translated("the model's tensors are not held against a family: ") +
                             facts.error().message);
     return std::optional<ModelFacts>();
   }
@@ -172,9 +172,9 @@ class ModelCheck {
     }
     if (other == nullptr) return;
     add_finding(report_, Code::kShapeMismatch, "config.json",
-                fmt::format("config.json: found dtype {}, expected that of some tensor, but none "
-                            "has it: {} is {}",
-                            torch_name(*dtype), other->name, torch_name(other->dtype)),
+                translated("config.json: found dtype {}, expected that of some tensor, but none "
+                           "has it: {} is {}",
+                           torch_name(*dtype), other->name, torch_name(other->dtype)),
                 Severity::kWarning);
   }
 

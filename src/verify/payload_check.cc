@@ -194,9 +194,9 @@ class Check {
     }
     tell(item,
          Error{Code::kPayloadDamaged,
-               fmt::format("{}@{}: found CRC-32 {:08x} of record '{}' ({} bytes), expected {:08x}; "
-                           "its bytes were altered, restore the file",
-                           path_of(item), place->offset, crc, entry.name, place->length, entry.crc),
+               translated("{}@{}: found CRC-32 {:08x} of record '{}' ({} bytes), expected {:08x}; "
+                          "its bytes were altered, restore the file",
+                          path_of(item), place->offset, crc, entry.name, place->length, entry.crc),
                0},
          tally);
     return {};

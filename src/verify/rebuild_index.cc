@@ -111,7 +111,7 @@ Result<IndexReport> rebuild_index(const std::string& path) {
   if (replaced) return report;
   Error error = replaced.error();
   if (backup && !backup->is_needless()) {
-    error.message += fmt::format("; the old one is {}", backup->path());
+    error.message += translated("; the old one is {}", backup->path());
   }
   return std::unexpected(std::move(error));
 }

@@ -35,9 +35,9 @@ void check_iteration(const Checkpoint& checkpoint, VerifyReport& report) {
     return;
   }
   add_finding(report, Code::kIterationMismatch, checkpoint.location.path,
-              fmt::format("{}: found iteration {} in its state, expected {} as the folder's name "
-                          "says; the folder was renamed, or its files are of another save",
-                          checkpoint.location.path, *saved, *folder));
+              translated("{}: found iteration {} in its state, expected {} as the folder's name "
+                         "says; the folder was renamed, or its files are of another save",
+                         checkpoint.location.path, *saved, *folder));
 }
 
 // `parent` of an iteration's folder, or the run's root itself.
@@ -50,12 +50,11 @@ Status check_tracker(const std::string& root, VerifyReport& report) {
   constexpr std::string_view kTracker = "latest_checkpointed_iteration.txt";
   if (tracker->folder.empty()) {
     add_finding(report, Code::kTrackerBroken, std::string(kTracker),
-                fmt::format("{}/{}: found '{}', expected an iteration or 'release'", root, kTracker,
-                            printable(tracker->text)));
+                translated("{}/{}: found '{}', expected an iteration or 'release'", root, kTracker,
+                           printable(tracker->text)));
   } else if (!tracker->is_there) {
-    add_finding(
-        report, Code::kTrackerBroken, std::string(kTracker),
-        fmt::format("{}/{}: names {}, which is not there", root, kTracker, tracker->folder));
+    add_finding(report, Code::kTrackerBroken, std::string(kTracker),
+                translated("{}/{}: names {}, which is not there", root, kTracker, tracker->folder));
   } else {
     report.proven.push_back(phrase("proven.tracker", {{"folder", tracker->folder}}));
   }
@@ -126,9 +125,9 @@ Status check_files(const Checkpoint& checkpoint, VerifyReport& report) {
     const auto file = checkpoint.files->get(static_cast<std::uint32_t>(i));
     if (!file || (*file)->size() <= ends[i]) continue;
     add_finding(report, Code::kUnreferencedBytes, catalog.files[i],
-                fmt::format("{}: found {} bytes, expected its entries to end at {}; what is behind "
-                            "them belongs to nothing",
-                            catalog.files[i], (*file)->size(), ends[i]),
+                translated("{}: found {} bytes, expected its entries to end at {}; what is behind "
+                           "them belongs to nothing",
+                           catalog.files[i], (*file)->size(), ends[i]),
                 Severity::kWarning);
   }
   // Beside a model in torch files lie others of a training run, and the same in safetensors.
@@ -144,9 +143,9 @@ Status check_files(const Checkpoint& checkpoint, VerifyReport& report) {
     const bool is_known = std::ranges::find(catalog.files, entry.name) != catalog.files.end();
     if (is_known) continue;
     add_finding(report, Code::kUnreferencedBytes, entry.name,
-                fmt::format("{}: found a file of {} bytes that nothing names; it may be left over "
-                            "from another save",
-                            entry.name, entry.size_bytes),
+                translated("{}: found a file of {} bytes that nothing names; it may be left over "
+                           "from another save",
+                           entry.name, entry.size_bytes),
                 Severity::kWarning);
   }
   return {};
@@ -164,9 +163,9 @@ Status check_index_total(const Checkpoint& checkpoint, VerifyReport& report) {
   }
   if (index->total_bytes && *index->total_bytes != bytes) {
     add_finding(report, Code::kIndexMismatch, std::string(*name),
-                fmt::format("{}: found total_size {}, expected {} as the headers add up to; 'index "
-                            "rebuild' writes it anew",
-                            *name, *index->total_bytes, bytes));
+                translated("{}: found total_size {}, expected {} as the headers add up to; 'index "
+                           "rebuild' writes it anew",
+                           *name, *index->total_bytes, bytes));
     return {};
   }
   if (!has_finding(report, Code::kIndexMismatch)) {

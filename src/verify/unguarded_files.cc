@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/translated.h"
 #include "compare/digest_file.h"
 #include "compare/integrity_file.h"
 #include "compare/signature_file.h"
@@ -73,9 +74,9 @@ std::string first_names(std::span<const std::string> names) {
       names.size() <= kNamesShown + 1 ? names.size() : kNamesShown;  // never "and 1 other"
   for (std::size_t i = 0; i < shown; ++i) {
     const bool is_last = i + 1 == names.size();
-    text += (i == 0 ? "" : is_last ? " and " : ", ") + printable(names[i]);
+    text += (i == 0 ? "" : is_last ? translated(" and ") : ", ") + printable(names[i]);
   }
-  if (shown < names.size()) text += fmt::format(" and {} others", names.size() - shown);
+  if (shown < names.size()) text += translated(" and {} others", names.size() - shown);
   return text;
 }
 

@@ -41,18 +41,18 @@ std::string coverage_text(const Catalog& catalog, const StoredTensor& tensor,
   const std::string& name = tensor.desc.name;
   switch (defect.code) {
     case Code::kOutOfBounds:
-      return fmt::format("tensor {}: found chunk {} in {}, expected it inside {}", name,
-                         to_string(defect.box), place_of(catalog, tensor.chunks, defect.chunk),
-                         to_string(tensor.desc.shape));
+      return translated("tensor {}: found chunk {} in {}, expected it inside {}", name,
+                        to_string(defect.box), place_of(catalog, tensor.chunks, defect.chunk),
+                        to_string(tensor.desc.shape));
     case Code::kOverlap:
-      return fmt::format(
+      return translated(
           "tensor {}: found chunk {} in {} and chunk {} in {}, expected disjoint chunks", name,
           to_string(defect.box), place_of(catalog, tensor.chunks, defect.chunk),
           to_string(tensor.chunks.box(defect.other)),
           place_of(catalog, tensor.chunks, defect.other));
     default:
-      return fmt::format("tensor {}: no chunk holds {} ({} elements) of {}", name,
-                         to_string(defect.box), defect.box.volume(), to_string(tensor.desc.shape));
+      return translated("tensor {}: no chunk holds {} ({} elements) of {}", name,
+                        to_string(defect.box), defect.box.volume(), to_string(tensor.desc.shape));
   }
 }
 
@@ -103,12 +103,12 @@ class DigestComparison {
         found.desc.dtype == wanted.desc.dtype && found.desc.shape == wanted.desc.shape;
     if (!same_type) {
       mismatch(wanted.desc.name,
-               fmt::format("found {} {}, expected {} {}", torch_name(found.desc.dtype),
-                           to_string(found.desc.shape), torch_name(wanted.desc.dtype),
-                           to_string(wanted.desc.shape)));
+               translated("found {} {}, expected {} {}", torch_name(found.desc.dtype),
+                          to_string(found.desc.shape), torch_name(wanted.desc.dtype),
+                          to_string(wanted.desc.shape)));
     } else if (found.digest != wanted.digest) {
-      mismatch(wanted.desc.name, fmt::format("found digest {}, expected {}; its elements differ",
-                                             found.digest, wanted.digest));
+      mismatch(wanted.desc.name, translated("found digest {}, expected {}; its elements differ",
+                                            found.digest, wanted.digest));
     }
   }
 
@@ -196,9 +196,9 @@ class Verification {
     if (first == nullptr) return;
     report_.payloads_unguarded += items;
     tell_unloadable(
-        fmt::format("tensor {}: lies in a safetensors file inside a .distcp file, as {} "
-                    "pieces in all do",
-                    first->desc.name, items));
+        translated("tensor {}: lies in a safetensors file inside a .distcp file, as {} "
+                   "pieces in all do",
+                   first->desc.name, items));
   }
 
   // What a loader would run. Nothing was run here.
@@ -262,7 +262,7 @@ class Verification {
   void tell_bare_files(std::string_view what) {
     const std::vector<std::string> bare = unguarded_files(checkpoint_, report_.guarded_files);
     if (bare.empty()) return;
-    report_.notes.push_back(fmt::format(
+    report_.notes.push_back(translated(
         "{}: nothing guards {}: a bit that flips there is not noticed. 'convert --digests' writes "
         "digests of all files; 'hash --manifest FILE' makes those of tensors, 'verify --against "
         "FILE' checks them",
@@ -284,8 +284,8 @@ class Verification {
     }
     if (report_.payloads_unguarded > 0) {
       report_.notes.push_back(
-          fmt::format("payload: nothing guards {} records, which have no CRC-32; use hash",
-                      report_.payloads_unguarded));
+          translated("payload: nothing guards {} records, which have no CRC-32; use hash",
+                     report_.payloads_unguarded));
     }
   }
 
@@ -335,7 +335,7 @@ class Verification {
     const HashReport expected = SW_TRY(expected_digests(options));
     const auto found = hash_checkpoint(path_, options);
     if (!found) {
-      report_.notes.push_back("digests are not compared: " + found.error().message);
+      report_.notes.push_back(translated("digests are not compared: ") + found.error().message);
       if (!report_.has_errors()) add_finding(report_, found.error());
       return {};
     }

@@ -111,7 +111,8 @@ class Maker {
     if (status) return {};
     if (status.error().code == Code::kLossySource) return status;
     view_.unordered = status.error();
-    view_.notes.push_back("tensors are taken as they are stored: " + status.error().message);
+    view_.notes.push_back(translated("tensors are taken as they are stored: ") +
+                          status.error().message);
     return {};
   }
 
@@ -154,9 +155,9 @@ class Maker {
     for (const StoredTensor& tensor : view_.plan.target.tensors) {
       if (!is_vocabulary(tensor.desc)) continue;
       view_.notes.push_back(
-          fmt::format("{}: vocabulary tensors are taken with all {} stored rows; --vocab-size "
-                      "leaves padding out",
-                      view_.checkpoint.location.path, tensor.desc.shape[0]));
+          translated("{}: vocabulary tensors are taken with all {} stored rows; --vocab-size "
+                     "leaves padding out",
+                     view_.checkpoint.location.path, tensor.desc.shape[0]));
       return;
     }
   }
@@ -228,8 +229,8 @@ void cut_vocabulary(View& view, std::int64_t rows) {
     view.plan.tensors[i] = std::move(draft.recipe);
   }
   if (cut > 0) {
-    view.notes.push_back(fmt::format("{}: {} padding rows of the vocabulary are left out, {} count",
-                                     view.checkpoint.location.path, cut, rows));
+    view.notes.push_back(translated("{}: {} padding rows of the vocabulary are left out, {} count",
+                                    view.checkpoint.location.path, cut, rows));
   }
 }
 

@@ -71,7 +71,7 @@ Result<std::string> config_from_params(std::string_view params, const Catalog& c
       {"attention_bias", false},
       {"mlp_bias", false},
       {"torch_dtype", torch_name(desc_of(catalog, "tok_embeddings.weight")->dtype)}};
-  notes.push_back(fmt::format(
+  notes.push_back(translated(
       "config.json is written from {}; max_position_embeddings is guessed; --hf-config settles it",
       kParams));
   constexpr int kIndent = 2;

@@ -164,7 +164,7 @@ class ConsolidatedSource final : public SourceFormat {
     const DirectoryEntry* file = folder.first(is_consolidated);
     if (file == nullptr) return std::optional<Recognition>();
     return Recognition{Recognition::Strength::kSure,
-                       {fmt::format("{} is a part of a Llama as Meta publishes it", file->name)}};
+                       {translated("{} is a part of a Llama as Meta publishes it", file->name)}};
   }
 
   Status open(Checkpoint& checkpoint, Defects& defects) const override {

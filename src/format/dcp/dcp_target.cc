@@ -92,7 +92,7 @@ class Draft {
     const std::size_t objects = catalog.objects.size();
     if (objects > 0) {
       notes_.push_back(
-          fmt::format("{} opaque entries are left out: safetensors holds tensors only", objects));
+          translated("{} opaque entries are left out: safetensors holds tensors only", objects));
     }
     return {};
   }

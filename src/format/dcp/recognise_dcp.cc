@@ -3,19 +3,20 @@
 
 #include <fmt/format.h>
 
+#include "base/translated.h"
 #include "dcp/rank_metadata.h"
 
 namespace shardwright {
 
 std::optional<std::string> chunk_list_of(const Folder& folder) {
   if (folder.has_file(kDcpMetadata)) {
-    return fmt::format("{} lists the stored chunks", kDcpMetadata);
+    return translated("{} lists the stored chunks", kDcpMetadata);
   }
   const DirectoryEntry* rank = folder.first([](const DirectoryEntry& entry) {
     return !entry.is_directory && metadata_rank(entry.name).has_value();
   });
   if (rank == nullptr) return std::nullopt;
-  return fmt::format("{} lists what one rank stored", rank->name);
+  return translated("{} lists what one rank stored", rank->name);
 }
 
 }  // namespace shardwright

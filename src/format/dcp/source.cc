@@ -49,7 +49,7 @@ class DcpSource final : public SourceFormat {
     static_cast<void>(SW_TRY(parse_json(text, "metadata.json")));
     // Chunks of an unknown backend may lie in their files in any way.
     const std::string named =
-        backend->empty() ? "no backend" : fmt::format("the backend '{}'", printable(*backend));
+        backend->empty() ? "no backend" : translated("the backend '{}'", printable(*backend));
     return fail(Code::kUnsupportedFormat,
                 "metadata.json names {}; torch_dist and fsdp_dtensor are read; move the file away "
                 "if it does not belong to this checkpoint",

@@ -101,7 +101,7 @@ void ModelCatalog::finish(std::span<const std::string> names) {
       tensor.desc.name.erase(at, prefix.size());
     }
     checkpoint_.notes.push_back(
-        fmt::format("all names begin with {}, which is taken off: a wrapper gave it", prefix));
+        translated("all names begin with {}, which is taken off: a wrapper gave it", prefix));
   }
   std::ranges::move(tensors_.tensors, std::back_inserter(checkpoint_.catalog.tensors));
   tensors_.tensors.clear();

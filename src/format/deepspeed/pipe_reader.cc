@@ -114,7 +114,7 @@ class PipeReader {
     constexpr std::string_view kStates = "mp_rank_00_model_states.pt";
     if (!checkpoint_.directory->exists(kStates)) {
       checkpoint_.notes.push_back(
-          fmt::format("no {} tells the run's arguments: sizes follow from tensors alone", kStates));
+          translated("no {} tells the run's arguments: sizes follow from tensors alone", kStates));
       return {};
     }
     const auto file = SW_TRY(checkpoint_.files->get(number_of(std::string(kStates))));

@@ -185,8 +185,8 @@ class UniversalReader {
     }
     if (!left_out.empty()) {
       checkpoint_.notes.push_back(
-          fmt::format("{} tensors that only model-parallel ranks have are left out: {}",
-                      left_out.size(), name_list(left_out)));
+          translated("{} tensors that only model-parallel ranks have are left out: {}",
+                     left_out.size(), name_list(left_out)));
     }
     model_.finish(order);
     return {};

@@ -113,7 +113,7 @@ class ZeroReader {
       return fail(Code::kZeroLayout, "{}: it was saved by {} ranks, but files of {} are here; {}",
                   name, one.states.ranks, there,
                   one.states.ranks > there
-                      ? fmt::format("copy that of rank {} and further ones too", there)
+                      ? translated("copy that of rank {} and further ones too", there)
                       : "keep the files of one save");
     }
     const std::size_t expected = is_third() ? ranks() : 1;
@@ -202,7 +202,7 @@ class ZeroReader {
     for (const RankShare& share : shares_) {
       for (std::size_t g = 0; g < share.states.groups.size(); ++g) {
         const ZeroBuffers& buffers = share.states.groups[g];
-        const std::string group = fmt::format("of group {}", g);
+        const std::string group = translated("of group {}", g);
         expect_record(*checkpoint_.files, share.file, buffers.weights, group);
         for (const auto& [kind, place] : buffers.states) {
           expect_record(*checkpoint_.files, share.file, place, group);
@@ -311,8 +311,8 @@ class ZeroReader {
     }
     if (!as_stored.empty() && !shares_.empty()) {
       checkpoint_.notes.push_back(
-          fmt::format("{} tensors are not the optimizer's and are taken as the model has them: {}",
-                      as_stored.size(), name_list(as_stored)));
+          translated("{} tensors are not the optimizer's and are taken as the model has them: {}",
+                     as_stored.size(), name_list(as_stored)));
     }
     return {};
   }
@@ -323,15 +323,15 @@ class ZeroReader {
     model_.finish(order);
     const std::vector<std::string>& left_out = first().left_out;
     if (!left_out.empty()) {
-      checkpoint_.notes.push_back(fmt::format("{} entries are not tensors and are left out: {}",
-                                              left_out.size(), name_list(left_out)));
+      checkpoint_.notes.push_back(translated("{} entries are not tensors and are left out: {}",
+                                             left_out.size(), name_list(left_out)));
     }
     if (shares_.empty()) return;
     const std::vector<std::string>& states = shares_.front().states.left_out;
     if (!states.empty()) {
       checkpoint_.notes.push_back(
-          fmt::format("states of the optimizer that are not like its weights are left out: {}",
-                      name_list(states)));
+          translated("states of the optimizer that are not like its weights are left out: {}",
+                     name_list(states)));
     }
   }
 

@@ -50,7 +50,7 @@ Status check_parts(const std::string& name, const Parts& parts) {
   if (last >= parts.by_place.size() || parts.by_place.size() != (last + 1) * halves) {
     return fail(Code::kUnmatchedSource, "tensor {}: found {} of its pieces, expected {}{}", name,
                 parts.by_place.size(), parts.has_halves ? "_w and _v" : "one",
-                last == 0 ? "" : fmt::format(" of each expert from 0 to {}", last));
+                last == 0 ? "" : translated(" of each expert from 0 to {}", last));
   }
   for (const auto& [place, tensor] : parts.by_place) {
     const bool is_half = place.second != Half::kWhole;
@@ -110,7 +110,7 @@ Result<std::optional<std::int64_t>> optimizer_step(const Catalog& catalog, Sourc
     most = std::max(most.value_or(step), step);
   }
   if (!most || !(*most >= 0) || *most > 1e9F) return std::optional<std::int64_t>();
-  if (differ) notes.push_back(fmt::format("parameters differ in their steps: {} is kept", *most));
+  if (differ) notes.push_back(translated("parameters differ in their steps: {} is kept", *most));
   return static_cast<std::int64_t>(*most);
 }
 

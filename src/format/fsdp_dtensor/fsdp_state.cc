@@ -50,7 +50,7 @@ class Collection {
     const TorchArchive archive = SW_TRY(open_object(object, files_));
     Result<Value> value = copy_plain_value(document_, archive.root());
     if (value) return value;
-    return std::unexpected(std::move(value).error().within("entry " + object.name));
+    return std::unexpected(std::move(value).error().within(translated("entry {}", object.name)));
   }
 
   Result<Value> scheduler() {
@@ -150,7 +150,8 @@ class Splitting {
       if (!group) {
         return fail(Code::kStateUnreadable,
                     "optimizer: no parameter group {} weight decay, which {} belongs to",
-                    parameter.has_decay ? "with" : "without", parameter.name);
+                    parameter.has_decay ? translated("with") : translated("without"),
+                    parameter.name);
       }
       const auto entry = split_fsdp_group_entry(parameter.name + ".x");
       for (std::size_t i = 0; i < group.size(); ++i) {

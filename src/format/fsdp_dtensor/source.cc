@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/translated.h"
 #include "dcp/rank_metadata.h"
 #include "format/dcp/dcp_reader.h"
 #include "format/dcp/recognise_dcp.h"
@@ -42,7 +43,7 @@ class FsdpDtensorSource final : public SourceFormat {
     Recognition found;
     if (!list) found.strength = Recognition::Strength::kRemains;
     if (list) found.facts.push_back(*list);
-    found.facts.push_back(fmt::format("metadata.json names the {} backend", kFsdpBackend));
+    found.facts.push_back(translated("metadata.json names the {} backend", kFsdpBackend));
     return found;
   }
 

@@ -108,8 +108,8 @@ class RankReader {
   void tell() const {
     if (left_out_.empty()) return;
     const std::vector<std::string> names(left_out_.begin(), left_out_.end());
-    checkpoint_.notes.push_back(fmt::format("{} entries are not tensors and are left out: {}",
-                                            left_out_.size(), name_list(names)));
+    checkpoint_.notes.push_back(translated("{} entries are not tensors and are left out: {}",
+                                           left_out_.size(), name_list(names)));
   }
 
  private:
@@ -172,7 +172,7 @@ class FsdpRanksSource final : public SourceFormat {
     });
     if (file == nullptr) return std::optional<Recognition>();
     return Recognition{Recognition::Strength::kSure,
-                       {fmt::format("{} is what one rank of FSDP saved", file->name)}};
+                       {translated("{} is what one rank of FSDP saved", file->name)}};
   }
 
   Status open(Checkpoint& checkpoint, Defects& defects) const override {
@@ -200,8 +200,8 @@ class FsdpRanksSource final : public SourceFormat {
     }
     if (left.empty()) return;
     std::ranges::sort(left);
-    checkpoint.notes.push_back(fmt::format(
-        "{} files of optimizer and random states stay behind: {}", left.size(), name_list(left)));
+    checkpoint.notes.push_back(translated("{} files of optimizer and random states stay behind: {}",
+                                          left.size(), name_list(left)));
   }
 };
 

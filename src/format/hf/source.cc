@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/translated.h"
 #include "format/carried_files.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/hf_reader.h"
@@ -48,8 +49,8 @@ class HfSource final : public SourceFormat {
     Recognition found;
     // An index without any of its files is what a deleted or unfinished model leaves.
     if (weights == nullptr) found.strength = Recognition::Strength::kRemains;
-    found.facts.push_back(has_index ? fmt::format("{} names the weight files", *index)
-                                    : fmt::format("{} holds weights", weights->name));
+    found.facts.push_back(has_index ? translated("{} names the weight files", *index)
+                                    : translated("{} holds weights", weights->name));
     return found;
   }
 

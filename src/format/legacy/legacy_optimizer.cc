@@ -22,7 +22,7 @@ using pickle::Value;
 template <class... Args>
 std::unexpected<Error> refuse_state(fmt::format_string<Args...> format, Args&&... args) {
   return fail(Code::kOptimizerUnsupported, "optimizer: {}; convert without it (--optimizer drop)",
-              fmt::format(format, std::forward<Args>(args)...));
+              translated(format, std::forward<Args>(args)...));
 }
 
 // A torch optimizer's state dict, and the master weights beside it.

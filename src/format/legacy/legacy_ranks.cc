@@ -10,6 +10,7 @@
 #include "layout/folder_groups.h"
 #include "layout/layer_name.h"
 #include "layout/misplaced_ranks.h"
+#include "layout/texts.h"
 #include "state/recorded_run.h"
 
 namespace shardwright {
@@ -142,7 +143,7 @@ Status LegacyRanks::check_places(const LegacyAxesEvidence& evidence, Defects& de
   know_their_ranks_ = files_.size() == 1 || record_ranks(axes_, placed);
   for (const MisplacedRank& rank : misplaced_ranks(axes_, naming(), placed)) {
     SW_TRY(defects.report(
-        fail(Code::kRankMisplaced, "{}: {}; {}", rank.folder, rank.says.english,
+        fail(Code::kRankMisplaced, "{}: {}; {}", rank.folder, said(rank.says),
              rank.is_of_another_save
                  ? "keep the files of one save only"
                  : "folders were renamed, swapped or copied: give each file back its rank's "

@@ -80,9 +80,9 @@ Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
   SW_TRY(defects.report(check_folders(ranks, checkpoint.catalog)));
   for (const SettledTower& tower : ranks.towers()) {
     checkpoint.notes.push_back(
-        fmt::format("{} is shared out over {} tensor ranks, the language model over {}: its shards "
-                    "repeat with period {}, as {}",
-                    tower.tower, tower.size, ranks.axes().config.tensor, tower.size, tower.reason));
+        translated("{} is shared out over {} tensor ranks, the language model over {}: its shards "
+                   "repeat with period {}, as {}",
+                   tower.tower, tower.size, ranks.axes().config.tensor, tower.size, tower.reason));
   }
   if (!ranks.know_their_ranks()) {
     checkpoint.notes.emplace_back(

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/translated.h"
 #include "dcp/rank_metadata.h"
 #include "format/carried_files.h"
 #include "format/legacy/legacy_reader.h"
@@ -44,11 +45,11 @@ class LegacySource final : public SourceFormat {
       if (any == nullptr) any = &entry;
       if (!SW_TRY(holds_model(folder, entry))) continue;
       return Recognition{Recognition::Strength::kSure,
-                         {fmt::format("{} holds what one rank saved", entry.name)}};
+                         {translated("{} holds what one rank saved", entry.name)}};
     }
     if (any == nullptr) return std::optional<Recognition>();
     return Recognition{Recognition::Strength::kRemains,
-                       {fmt::format("{} is a rank's folder, without a model", any->name)}};
+                       {translated("{} is a rank's folder, without a model", any->name)}};
   }
 
   Status open(Checkpoint& checkpoint, Defects& defects) const override {

@@ -86,17 +86,18 @@ Status join_optimizers(Checkpoint& source, std::vector<std::string>& notes) {
     has_scale |= entry && entry->content == "grad_scaler";
   }
   if (!owners.empty() || source.common_state.empty()) {
-    return fail(Code::kOptimizerUnsupported,
-                "{}: found optimizer states and no {}; convert without them (--optimizer drop)",
-                source.location.path,
-                owners.empty() ? "common state" : "parameter groups of " + *owners.begin());
+    return fail(
+        Code::kOptimizerUnsupported,
+        "{}: found optimizer states and no {}; convert without them (--optimizer drop)",
+        source.location.path,
+        owners.empty() ? "common state" : translated("parameter groups of ") + *owners.begin());
   }
   source.common_state =
       SW_TRY(join_component_groups(source.common_state, source.catalog, *source.files));
   std::erase_if(source.catalog.objects, [](const StoredObject& object) {
     return !component_of_state(object.name).empty();
   });
-  notes.push_back(fmt::format("the optimizers of {} become one", all));
+  notes.push_back(translated("the optimizers of {} become one", all));
   if (has_scale) notes.emplace_back(kLossScaleNote);
   return {};
 }
@@ -123,10 +124,10 @@ Status share_optimizer(std::span<const ComponentRoute> routes, TargetParts& part
     parts.wrappers.emplace(root_of_component(route.path), kMimoWrapper);
   }
   notes.push_back(
-      fmt::format("{} get an optimizer each, with the parameter groups of the source; names have "
-                  "'{}' behind each component, as those of a training run whose components are "
-                  "wrapped once",
-                  fmt::join(components, ", "), kMimoWrapper));
+      translated("{} get an optimizer each, with the parameter groups of the source; names have "
+                 "'{}' behind each component, as those of a training run whose components are "
+                 "wrapped once",
+                 fmt::join(components, ", "), kMimoWrapper));
   if (groups.drops_loss_scale) notes.emplace_back(kLossScaleNote);
   return {};
 }

@@ -87,7 +87,7 @@ Result<std::span<const ComponentRoute>> routes_for(std::span<const Mapping> mapp
   return fail(Code::kNoFamily, "tensor {}: {}; known are {}; --map takes a family's file",
               missing == nullptr ? names.front() : *missing,
               family.empty() ? "no family has this component"
-                             : fmt::format("family {} has no such component", family),
+                             : translated("family {} has no such component", family),
               known_paths(mappings));
 }
 

@@ -165,13 +165,13 @@ class Relabelling {
   Result<Catalog> run(std::vector<std::string>& notes) {
     for (const StoredTensor& tensor : source_.tensors) SW_TRY(add(tensor));
     if (!foreign_.empty()) {
-      notes.push_back(fmt::format(
+      notes.push_back(translated(
           "{}: no parameters of the model by name; they go along as they are stored, with the "
           "numbers that experts and layers had on their ranks",
           name_list(foreign_)));
     }
     if (!guessed_.empty()) {
-      notes.push_back(fmt::format(
+      notes.push_back(translated(
           "{} tensors: no file name tells who wrote which of their pieces, so their rows are taken "
           "in MLite's own order (data ranks before the others): {}",
           guessed_.size(), name_list(guessed_)));
@@ -306,16 +306,16 @@ Result<Catalog> global_from_mlite(const Catalog& catalog, const SourceOptions& o
   const Result<MliteLayout> whole = whole_layout(catalog, options);
   if (!whole && options.accept_loss) {
     notes.push_back(
-        fmt::format("--accept-loss: {}; tensors keep their stored names and order of rows",
-                    whole.error().message));
+        translated("--accept-loss: {}; tensors keep their stored names and order of rows",
+                   whole.error().message));
     return catalog;
   }
   if (!whole) return refused(whole.error());
   const MliteLayout& layout = *whole;
   const LayerNumbers numbers = SW_TRY(LayerNumbers::make(catalog));
-  notes.push_back(fmt::format(
-      "MLite, saved with EP {}, ETP {}, EDP {}, TP {}: experts get their global numbers",
-      layout.expert, layout.expert_tensor, layout.expert_data, layout.tensor));
+  notes.push_back(
+      translated("MLite, saved with EP {}, ETP {}, EDP {}, TP {}: experts get their global numbers",
+                 layout.expert, layout.expert_tensor, layout.expert_data, layout.tensor));
   if (layout.tensor > 1 || layout.expert_tensor > 1) {
     notes.emplace_back(
         "rows of fc1, gate_up and qkv stay in the order of the tensor-parallel ranks that had "

@@ -74,7 +74,7 @@ Status take_rank_files(const ConvertRequest& request, const Checkpoint& source, 
   const std::int64_t ranks =
       optimizers > 0 ? optimizers : SW_TRY(ranks_that_wrote(source, kRngFile));
   if (request.shards != ranks) {
-    return leave(fmt::format(
+    return leave(translated(
         "they belong to {} ranks, and the output to {}; --shards {} takes them along, for a job of "
         "the same layout",
         ranks, request.shards, ranks));
@@ -83,16 +83,16 @@ Status take_rank_files(const ConvertRequest& request, const Checkpoint& source, 
     parts.artifacts.emplace_back(parts.folder + name, object);
   }
   notes.push_back(
-      fmt::format("{} go along as they are: only a job of {} ranks with the layout that saved them "
-                  "may load them, for they name no parameters",
-                  rank_file_names(source), ranks));
+      translated("{} go along as they are: only a job of {} ranks with the layout that saved them "
+                 "may load them, for they name no parameters",
+                 rank_file_names(source), ranks));
   return {};
 }
 
 void leave_rank_files(const Checkpoint& source, std::string_view why,
                       std::vector<std::string>& notes) {
   if (source.rank_files.empty()) return;
-  notes.push_back(fmt::format("{} stay behind: {}", rank_file_names(source), why));
+  notes.push_back(translated("{} stay behind: {}", rank_file_names(source), why));
 }
 
 }  // namespace shardwright

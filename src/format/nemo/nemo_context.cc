@@ -48,9 +48,9 @@ Status add_tokenizer(const std::shared_ptr<const Directory>& context, Checkpoint
       SW_TRY(add_document(context, path_in(folder, entry.name), entry.name, checkpoint));
     }
     if (checkpoint.artifacts.size() == before) continue;
-    checkpoint.notes.push_back(fmt::format(
-        "the tokenizer goes along: {} files of {}", checkpoint.artifacts.size() - before,
-        folder.empty() ? "context" : fmt::format("context/{}", folder)));
+    checkpoint.notes.push_back(
+        translated("the tokenizer goes along: {} files of {}", checkpoint.artifacts.size() - before,
+                   folder.empty() ? "context" : fmt::format("context/{}", folder)));
     return {};
   }
   checkpoint.notes.emplace_back(

@@ -21,6 +21,7 @@
 #include "io/folder_view.h"
 #include "io/source_files.h"
 #include "layout/early_names.h"
+#include "layout/texts.h"
 
 namespace shardwright {
 namespace {
@@ -88,7 +89,7 @@ class NemoReader {
                                                       std::vector<std::string>(), kMostMembersOpen);
     if (!checkpoint_.directory->exists(kDcpMetadata)) {
       return fail(Code::kUnsupportedFormat, "{}: {}; it is read by {}", kNemoWeightsFolder,
-                  phrase(zarr_sibling().what).english, phrase(zarr_sibling().reader).english);
+                  said(phrase(zarr_sibling().what)), said(phrase(zarr_sibling().reader)));
     }
     checkpoint_.location.traits = torch_dist_source().traits();
     SW_TRY(read_dcp(checkpoint_, defects_));

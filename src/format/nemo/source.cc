@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/translated.h"
 #include "dcp/rank_metadata.h"
 #include "format/nemo/nemo_context.h"
 #include "format/nemo/nemo_names.h"
@@ -31,7 +32,7 @@ class NemoOneSource final : public SourceFormat {
     const std::string weights = nemo_weights_in(folder);
     if (weights.empty()) return std::optional<Recognition>();
     return Recognition{Recognition::Strength::kSure,
-                       {fmt::format("{} holds weights of NeMo 1", weights)}};
+                       {translated("{} holds weights of NeMo 1", weights)}};
   }
 
   bool reads_file(std::string_view name) const override { return name.ends_with(".nemo"); }
@@ -70,7 +71,7 @@ class NemoTwoSource final : public SourceFormat {
   Status settle(Checkpoint& checkpoint, Defects& defects) const override {
     take_prefix_off(kNemoPrefix, checkpoint.catalog);
     checkpoint.notes.push_back(
-        fmt::format("all names begin with {}, as NeMo 2's do; it is taken off", kNemoPrefix));
+        translated("all names begin with {}, as NeMo 2's do; it is taken off", kNemoPrefix));
     return read_nemo_context(checkpoint, defects);
   }
 };

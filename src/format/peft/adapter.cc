@@ -204,11 +204,11 @@ class AdapterOpening {
         name, is_embedding, *in, *out, find(AdapterRole::kBias), find(AdapterRole::kMagnitude)};
     SW_TRY(check_ranks(module));
     if (module.magnitude.has_value() != adapter_.config.uses_dora) {
-      return fail(Code::kUnmatchedSource,
-                  "{}: module {}: found {} lora_magnitude_vector, but {} "
-                  "says use_dora {}",
-                  kPeftWeightsFile, printable(name), module.magnitude ? "a" : "no", kPeftConfigFile,
-                  adapter_.config.uses_dora);
+      return fail(Code::kUnmatchedSource, "{}: module {}: found {}, but {} says use_dora {}",
+                  kPeftWeightsFile, printable(name),
+                  module.magnitude ? translated("a lora_magnitude_vector")
+                                   : translated("no lora_magnitude_vector"),
+                  kPeftConfigFile, adapter_.config.uses_dora);
     }
     adapter_.modules.push_back(std::move(module));
     return {};

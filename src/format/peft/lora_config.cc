@@ -74,7 +74,7 @@ Result<std::int64_t> rank_in(std::string_view key, const LoraJson& value) {
   if (value.is_number_integer() && value >= 1 && value <= kMostRank) {
     return value.get<std::int64_t>();
   }
-  return wrong_value(key, value, fmt::format("a whole number from 1 to {}", kMostRank));
+  return wrong_value(key, value, translated("a whole number from 1 to {}", kMostRank));
 }
 
 Result<double> alpha_in(std::string_view key, const LoraJson& value) {

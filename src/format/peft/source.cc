@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/translated.h"
 #include "format/hf/hf_reader.h"
 #include "format/peft/adapter.h"
 #include "layout/texts.h"
@@ -44,7 +45,7 @@ class PeftSource final : public SourceFormat {
       return std::optional<Recognition>();
     }
     Recognition found;
-    found.facts.push_back(fmt::format("{} lies beside {}", kPeftConfigFile, kPeftWeightsFile));
+    found.facts.push_back(translated("{} lies beside {}", kPeftConfigFile, kPeftWeightsFile));
     return found;
   }
 

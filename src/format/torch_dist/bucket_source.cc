@@ -34,7 +34,7 @@ constexpr std::size_t kKinds = kStateKinds.size();
 template <class... Args>
 std::unexpected<Error> refuse_bucket(fmt::format_string<Args...> format, Args&&... args) {
   return fail(Code::kOptimizerUnsupported, "optimizer: {}; convert without it (--optimizer drop)",
-              fmt::format(format, std::forward<Args>(args)...));
+              translated(format, std::forward<Args>(args)...));
 }
 
 // A buffer as it is stored: its buckets, or all of them as one row.
@@ -78,7 +78,7 @@ class StoredBuffers {
       if (buffer.is_used) continue;
       const auto& [part, group, number] = key;
       return refuse_bucket("found buffer {} of rank {}{}, expected none of a run of these sizes",
-                           number, group, is_chained_ ? fmt::format(" in part {}", part) : "");
+                           number, group, is_chained_ ? translated(" in part {}", part) : "");
     }
     return {};
   }

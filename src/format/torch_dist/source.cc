@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/translated.h"
 #include "dcp/rank_metadata.h"
 #include "format/dcp/dcp_reader.h"
 #include "format/dcp/recognise_dcp.h"
@@ -33,7 +34,7 @@ class TorchDistSource final : public SourceFormat {
     Recognition found;
     if (!list) found.strength = Recognition::Strength::kRemains;
     if (list) found.facts.push_back(*list);
-    found.facts.push_back(fmt::format("metadata.json names the {} backend", kTorchDistBackend));
+    found.facts.push_back(translated("metadata.json names the {} backend", kTorchDistBackend));
     return found;
   }
 

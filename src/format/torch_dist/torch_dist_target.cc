@@ -46,14 +46,14 @@ class TorchDistTarget : public Target {
     if (request.tp_replicas == TpReplicas::kExpand) {
       SW_TRY(check_tensor_ranks(request.parallel));
       const std::size_t expanded = expand_replicas(placement, parts, placed);
-      notes.push_back(fmt::format(
+      notes.push_back(translated(
           "tensors that all {} tensor ranks hold ({} of them) are stored for each rank, as "
           "NAME.__tp_replica_RANK: unmodified Megatron-Core does not find them under such names",
           request.parallel.tensor, expanded));
     }
     if (job) {
       SW_TRY(put_into_own_files(*job, placed));
-      notes.push_back(fmt::format(
+      notes.push_back(translated(
           "files are laid out for {} ranks that load all of this fully parallel in their "
           "data-parallel groups: loads of other sizes, or of a part, work and read more files",
           job->world_size()));

@@ -71,8 +71,8 @@ class Reader {
       SW_TRY(defects_.report(add(tensor, number)));
     }
     if (!dict.left_out.empty()) {
-      checkpoint_.notes.push_back(fmt::format("{}: {} are not tensors and are left out: {}", path,
-                                              dict.left_out.size(), name_list(dict.left_out)));
+      checkpoint_.notes.push_back(translated("{}: {} are not tensors and are left out: {}", path,
+                                             dict.left_out.size(), name_list(dict.left_out)));
     }
     return {};
   }
@@ -116,8 +116,8 @@ class TorchFilesSource final : public SourceFormat {
       found.strength = Recognition::Strength::kRemains;
     }
     found.facts.push_back(weights == nullptr
-                              ? fmt::format("{} names the weight files", kIndexFile)
-                              : fmt::format("{} is a torch file of weights", weights->name));
+                              ? translated("{} names the weight files", kIndexFile)
+                              : translated("{} is a torch file of weights", weights->name));
     return found;
   }
 

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "format/sibling.h"
+#include "layout/texts.h"
 
 namespace shardwright {
 namespace {
@@ -29,12 +30,12 @@ class ZarrSource final : public SourceFormat {
       return std::optional<Recognition>();
     }
     return Recognition{Recognition::Strength::kSure,
-                       {fmt::format("{} holds a .zarray", first->name)}};
+                       {translated("{} holds a .zarray", first->name)}};
   }
 
   Status open(Checkpoint& /*checkpoint*/, Defects& /*defects*/) const override {
-    return fail(Code::kUnsupportedFormat, "{}; it is read by {}",
-                phrase(zarr_sibling().what).english, phrase(zarr_sibling().reader).english);
+    return fail(Code::kUnsupportedFormat, "{}; it is read by {}", said(phrase(zarr_sibling().what)),
+                said(phrase(zarr_sibling().reader)));
   }
 };
 

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <span>
+
+#include "language/chinese_tables.h"
+
+namespace shardwright {
+
+std::span<const Sentence> chinese_of_adapters() {
+  static constexpr auto kSentences = std::to_array<Sentence>({
+      {"{}: found peft of the kind {}, expected LoRA, CanonicalLoRA or DoRA",
+       "{}: 发现 {} 类型的 peft，应为 LoRA、CanonicalLoRA 或 DoRA"},
+      {"'s peft section", "的 peft 部分"},
+      {"the run's arguments", "训练参数"},
+      {"{}: found adapters and nothing that tells their alpha, expected a peft section with dim "
+       "and alpha in {}, as Megatron-Bridge writes it, or lora_alpha among the run's arguments",
+       "{}: 发现 adapter，但没有信息说明它们的 alpha；应在 {} 中有含 dim 和 alpha 的 peft 部分（"
+       "Megatron-Bridge 的写法），或在训练参数中有 lora_alpha"},
+      {"{}: found adapters of rank {}, expected {} as {} says",
+       "{0}: adapter 的 rank 为 {1}，{3} 说应为 {2}"},
+      {"{}: found {}, expected {} by {}", "{0}: {1}，而按 {3} 应{2}"},
+      {"the magnitudes of DoRA", "有 DoRA 的 magnitude"},
+      {"no magnitudes of DoRA", "没有 DoRA 的 magnitude"},
+      {"some", "有"},
+      {"a low-rank adapter of rank {} is written as PEFT's files; its alpha is that of {}. Its "
+       "base model is not in it: 'shardwright merge-adapter' puts both together",
+       "rank 为 {} 的低秩 adapter 写成 PEFT 的文件；它的 alpha 取自 {}。其中没有基础模型："
+       "'shardwright merge-adapter' 可把两者合并"},
+      {"--hf-config {}: its config.json makes {} and {} one, and the adapter makes them two; "
+       "set tie_word_embeddings to false there and store a head, or leave --hf-config out",
+       "--hf-config {}: 其中的 config.json 使 {} 和 {} 成为同一个张量，而 adapter 使它们不同；请"
+       "在其中把 tie_word_embeddings 设为 false 并存储 head，或去掉 --hf-config"},
+      {"the adapter changes {} and {} apart, which are one tensor in the base: both are "
+       "written, and config.json says tie_word_embeddings false",
+       "adapter 对 {} 和 {} 的改动不同，而它们在基础模型中是同一个张量：两者都写出，config.json "
+       "中 tie_word_embeddings 为 false"},
+      {"{}: found a {} checkpoint, expected a model with Hugging Face's names; convert it with "
+       "--to hf first",
+       "{}: 发现 {} 检查点，应为使用 Hugging Face 名字的模型；请先用 --to hf 转换"},
+      {"{}: found no config.json, expected that of the base model; --hf-config gives it",
+       "{}: 没有 config.json，应有基础模型的那一份；请用 --hf-config 给出"},
+      {"{}: its weights are quantised by bitsandbytes; give the model that it was made of, "
+       "which the adapter fits too",
+       "{}: 它的权重由 bitsandbytes 量化；请给出量化之前的模型，adapter 同样适用于它"},
+      {"the {} adapter {} is added to {} module{}", "{} adapter {} 已加到 {} 个模块{}上"},
+      {"; from it come {}", "；取自它的有 {}"},
+      {"{}: tensor {}: found {}, expected a type that {} is made of",
+       "{}: 张量 {}: 发现 {}，应为 {} 可由其构成的类型"},
+      {"{}: tensor {} is {}, the base's {} {}, and this target shifts it: merge to hf first and "
+       "convert that",
+       "{}: 张量 {} 为 {}，而基础模型的 {} 为 {}，且该目标会平移它：请先合并为 hf，再转换"},
+      {"tensor {}: found {}, expected float32, bfloat16 or float16 to add the adapter to; where "
+       "the base is quantised, --dtype bfloat16 multiplies it out",
+       "张量 {}: 发现 {}，要加上 adapter 应为 float32、bfloat16 或 float16；若基础模型是量化的，"
+       "--dtype bfloat16 可反量化"},
+      {"use_rslora: Megatron-Bridge divides alpha by the rank, so alpha is {} where it was {}",
+       "use_rslora: Megatron-Bridge 用 rank 除 alpha，因此 alpha 写为 {}，原为 {}"},
+      {"{}: the checkpoint in {} is given twice; give it once, and --weights for how much each "
+       "counts",
+       "{}: {} 中的检查点给出了两次；请只给一次，并用 --weights 说明各自的权重"},
+      {"{} is left out: {} has none", "{} 不写出：{} 中没有它"},
+      {"{}: tensor {} is missing, which {} has; only checkpoints of one model are averaged "
+       "(--include and --exclude choose tensors of all)",
+       "{}: 缺少张量 {}，而 {} 中有；只能平均同一模型的检查点（--include 和 --exclude 对所有检查"
+       "点选取张量）"},
+      {"{}: tensor {}: found shape {}, expected {}, which {} has",
+       "{0}: 张量 {1}: 形状为 {2}，应为 {3}，即 {4} 中的形状"},
+      {"{}: tensor {}: found {}, expected {}, which {} has; --dtype says which type is written",
+       "{0}: 张量 {1}: 发现 {2}，应为 {3}，即 {4} 中的类型；--dtype 说明写成哪种类型"},
+      {"{}: tensor {} is a constant there or in {}, and not the same in both; convert both to "
+       "one format first and average what that gives",
+       "{}: 张量 {} 在那里或在 {} 中是常量，且两者不同；请先把两者转换为同一格式，再平均"},
+      {"--weights: found {} weight{}, expected {}, one for each checkpoint",
+       "--weights: 发现 {0} 个权重，应为 {2} 个，每个检查点一个"},
+      {"--weights: they add up to {}, expected 1: the model would be so many times as large",
+       "--weights: 总和为 {}，应为 1：否则模型会放大为这么多倍"},
+      {"--optimizer keep: states of several runs have no average; leave it out",
+       "--optimizer keep: 多次运行的状态没有平均值；请去掉它"},
+      {"--quantise: average first, then convert the mean with it",
+       "--quantise: 请先平均，再带该参数转换平均后的模型"},
+      {"--upcycle: average first, then convert the mean with it",
+       "--upcycle: 请先平均，再带该参数转换平均后的模型"},
+      {"--mtp from=: take the layers into each checkpoint first",
+       "--mtp from=: 请先把这些层取入每个检查点"},
+      {"{}: its weights are stored as values and scales, which have no average; --dtype "
+       "bfloat16 multiplies them out",
+       "{}: 它的权重以值和 scale 存储，没有平均值；--dtype bfloat16 可反量化"},
+      {"{}: found {}, which Megatron's adapters have no place for; 'shardwright merge-adapter' "
+       "takes it into the base model",
+       "{}: 发现 {}，Megatron 的 adapter 没有存放它的位置；'shardwright merge-adapter' 可把它合"
+       "并到基础模型"},
+      {"a whole tensor, {}", "完整的张量 {}"},
+      {"magnitudes of DoRA", "DoRA 的 magnitude"},
+      {"the adapter of an embedding, {}", "embedding 的 adapter {}"},
+      {"a bias of lora_B, {}", "lora_B 的 bias {}"},
+      {"a rank or alpha of {} alone", "单独用于 {} 的 rank 或 alpha"},
+      {"tensor {}: found other values than in the other modules that Megatron fuses with this "
+       "one, expected one lora_A for all of them",
+       "张量 {}: 它的值与 Megatron 会与之融合的其他模块不同，应共用一个 lora_A"},
+      {"{}; ms-swift has one adapter for modules that Megatron fuses; '--adapter-names bridge' "
+       "can have one for each",
+       "{}；ms-swift 对 Megatron 融合的模块只有一个 adapter；'--adapter-names bridge' 可以每个模"
+       "块一个"},
+      {"{}: found an adapter in PEFT's files, expected a model for --to {}: 'shardwright "
+       "merge-adapter BASE ADAPTER OUT' adds it to its base model; --to torch_dist makes it one "
+       "that Megatron trains on",
+       "{}: 发现 PEFT 文件中的 adapter，--to {} 需要模型：'shardwright merge-adapter BASE "
+       "ADAPTER OUT' 把它加到基础模型上；--to torch_dist 使它成为 Megatron 可以训练的 adapter"},
+      {"{}: found an adapter, of which --extend-vocab, --mtp from= and --upcycle change "
+       "nothing; leave them out",
+       "{}: 发现 adapter，--extend-vocab、--mtp from= 和 --upcycle 对其不起作用；请去掉它们"},
+      {"{}: found no config.json of the base model, expected it to tell the family; --hf-config "
+       "gives its folder",
+       "{}: 没有基础模型的 config.json，需要它来说明家族；请用 --hf-config 给出其文件夹"},
+      {"{}: its optimizer has no states of experts; --optimizer drop leaves all out",
+       "{}: 它的优化器没有专家的状态；--optimizer drop 可全部不写出"},
+      {"tensor {}: the model has experts already, expected a dense one",
+       "张量 {}: 模型已经有专家，应为稠密模型"},
+      {"tensor {}: layers of several kinds have a pattern that says which have an MLP, expected "
+       "a model whose layers are alike",
+       "张量 {}: 多种层的模型由 pattern 说明哪些层有 MLP，应为各层相同的模型"},
+      {"tensor {}: layers of BERT and T5 have no experts in Megatron-Core, expected a decoder",
+       "张量 {}: BERT 和 T5 的层在 Megatron-Core 中没有专家，应为 decoder"},
+      {"tensor {}: found {} columns, expected {} as in other layers: experts have one size",
+       "张量 {}: 发现 {} 列，应与其他层一样为 {}：专家大小相同"},
+      {"no dense MLP is converted", "没有要转换的稠密 MLP"},
+      {"granularity {} does not divide the {} columns of linear_fc2; found {} left over",
+       "granularity {} 不能整除 linear_fc2 的 {} 列；余 {}"},
+      {"{}: nothing says which activation its MLPs have, and with it how weights are scaled; "
+       "convert from a checkpoint with arguments",
+       "{}: 没有信息说明它的 MLP 用哪种激活，因而不知道权重如何缩放；请从带训练参数的检查点转换"},
+      {"tensor {}: found shape {}, expected an MLP that is cut in {}",
+       "张量 {}: 形状为 {}，应为可切成 {} 份的 MLP"},
+      {", their weights times {}", "，其权重乘以 {}"},
+      {"each dense MLP becomes {} experts of {} columns{}; routers are new, random numbers of "
+       "seed {}",
+       "每个稠密 MLP 变成 {} 个 {} 列的专家{}；router 是新的，为种子 {} 的随机数"},
+      {"--upcycle does not apply to --to {}: experts are made of Megatron's tensors; convert "
+       "--to torch_dist with it, and that --to hf with the --hf-config of a model with experts",
+       "--upcycle 不适用于 --to {}：专家由 Megatron 的张量构成；请先用 --to torch_dist 转换，再"
+       "以带专家的模型的 --hf-config 转换为 --to hf"},
+      {"--upcycle: merge the adapter first, then convert the model with it",
+       "--upcycle: 请先合并 adapter，再带该参数转换模型"},
+      {"--upcycle: found {}, expected numbers from 1 to {}",
+       "--upcycle: 发现 {}，应为 1 到 {} 之间的数"},
+      {"--upcycle: found {} experts, expected a multiple of granularity {}: each copy of the "
+       "dense MLP is cut into so many",
+       "--upcycle: 发现 {} 个专家，应为 granularity {} 的倍数：稠密 MLP 的每份副本切成这么多块"},
+      {"--upcycle: found topk {}, expected at most {}, the experts there are",
+       "--upcycle: 发现 topk {}，最多应为专家数 {}"},
+      {"found '{}', expected experts=N and perhaps granularity=, topk=, pre_softmax= or seed=",
+       "发现 '{}'，应为 experts=N，可另加 granularity=、topk=、pre_softmax= 或 seed="},
+      {"found '{}' twice, expected it once", "'{}' 出现两次，应为一次"},
+      {"found '{}' for {}, expected true or false", "{1} 的值为 '{0}'，应为 true 或 false"},
+      {"found '{}' for {}, expected a whole number from {} to {}",
+       "{1} 的值为 '{0}'，应为 {2} 到 {3} 之间的整数"},
+      {"found no experts=N, expected how many experts there will be",
+       "没有 experts=N，应说明有多少个专家"},
+      {"tensor {}: found {}, expected floating point numbers", "张量 {}: 发现 {}，应为浮点数"},
+      {"--extend-vocab {}: the vocabulary has {} rows already, expected fewer; rows are added, "
+       "never taken away",
+       "--extend-vocab {}: 词表已有 {} 行，应少于此数；只增加行，不减少"},
+      {"{}: its optimizer has no states of new rows; --optimizer drop leaves all out",
+       "{}: 它的优化器没有新行的状态；--optimizer drop 可全部不写出"},
+      {"--extend-vocab {}: no tensor with a row for each token is converted",
+       "--extend-vocab {}: 要转换的内容中没有每个 token 一行的张量"},
+      {"the vocabulary gets {} rows instead of {}: new rows of {} are the mean of the others; "
+       "the tokenizer has to know their tokens",
+       "词表由 {1} 行变为 {0} 行：{2} 的新行是其他行的平均值；tokenizer 需要认识相应的 token"},
+      {"tensor {}: found {} of shape {}, expected a floating point row for each of {} tokens",
+       "张量 {}: 发现 {}，形状为 {}，应为 {} 个 token 各有一行浮点数"},
+      {"tensor {}", "张量 {}"},
+      {"--extend-vocab: models of the family {} have no vocabulary",
+       "--extend-vocab: 家族 {} 的模型没有词表"},
+  });
+  return kSentences;
+}
+
+}  // namespace shardwright

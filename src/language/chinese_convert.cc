@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <span>
+
+#include "language/chinese_tables.h"
+
+namespace shardwright {
+
+std::span<const Sentence> chinese_of_convert() {
+  static constexpr auto kSentences = std::to_array<Sentence>({
+      {"config.json has no vision_config", "config.json 没有 vision_config"},
+      {"no run_config.yaml is written: Megatron-Bridge's provider has no field for {}",
+       "不写 run_config.yaml：Megatron-Bridge 的 provider 没有对应 {} 的字段"},
+      {"no run_config.yaml is written: which provider of Megatron-Bridge builds {} is not "
+       "known; Megatron-LM needs none",
+       "不写 run_config.yaml：不知道 Megatron-Bridge 的哪个 provider 构建 {}；Megatron-LM 不需要"
+       "它"},
+      {"hf/config.json is left out: it is that of the dense model; --hf-config names one of a "
+       "model with experts when this is converted to hf",
+       "hf/config.json 不写出：它属于稠密模型；之后转换为 hf 时请用 --hf-config 给出带专家的模型"
+       "的配置"},
+      {"run_config.yaml is left out: it would not be true of the new checkpoint, ",
+       "run_config.yaml 不写出：它与新检查点不符，"},
+      {"run_config.yaml gets the sizes and types of the new checkpoint",
+       "run_config.yaml 写入新检查点的大小和类型"},
+      {"{} is left out: no tensor is quantised now", "{} 不写出：现在没有量化的张量"},
+      {"; it is not written into another checkpoint, where somebody might trust it: {}",
+       "；它不会写入另一个检查点，以免有人信任它：{}"},
+      {"convert with --to hf or --to safetensors, which carry no state",
+       "请用 --to hf 或 --to safetensors 转换，它们不带状态"},
+      {"entry {}", "条目 {}"},
+      {"leave it out with --exclude '{}'", "请用 --exclude '{}' 不写出它"},
+      {"remove the file from the source", "请从源中删除该文件"},
+      {"the common state", "公共状态"},
+      {"stopped before the checkpoint was published", "在检查点发布之前被中止"},
+      {"{}: nothing is left to convert", "{}: 没有剩下可转换的内容"},
+      {"{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and this is "
+       "none; leave them out",
+       "{}: --source-ep、--source-etp 和 --source-tp 描述 MLite 检查点，而这不是；请去掉它们"},
+      {"{}: its optimizer states have Hugging Face's names and are not converted to Megatron's; "
+       "--to dcp and --to safetensors keep them under their names",
+       "{}: 它的优化器状态使用 Hugging Face 的名字，不能转换为 Megatron 的；--to dcp 和 --to "
+       "safetensors 可按原名保留"},
+      {"{}: MLite's optimizer_rank_R.pt list states in the order of a rank's own parameters and "
+       "are not converted; leave --optimizer keep out",
+       "{}: MLite 的 optimizer_rank_R.pt 按 rank 自己的参数顺序列出状态，不能转换；请去掉 "
+       "--optimizer keep"},
+      {"optimizer state is dropped", "优化器状态被丢弃"},
+      {"whose each optimizer state is follows from Megatron's rules; before anything is "
+       "written, every master weight is compared with its weight",
+       "每个优化器状态属于谁由 Megatron 的规则得出；写入任何内容之前，会把每个主权重与其权重比较"},
+      {"{} parameters, {} the first, are float32 and have no master weight apart: nothing "
+       "proves whose their states are but shapes, groups and order",
+       "{} 个参数（第一个是 {}）是 float32，没有单独的主权重：除了形状、分组和顺序，没有什么能证"
+       "明它们的状态属于谁"},
+      {"config.json: found architecture '{}', expected one that 'shardwright map list' shows; {}"
+       "; a mapping file of your own (--map) can extend that family: docs/mapping.md says how, "
+       "'shardwright map check' tries it",
+       "config.json: 发现架构 '{}'，应为 'shardwright map list' 列出的架构之一；{}；可以用自己的"
+       "映射文件（--map）扩展该家族：做法见 docs/mapping.md，用 'shardwright map check' 试验"},
+      {"{}: its arguments don't tell rows of the vocabulary from padding; convert it with --to "
+       "hf --hf-config, extend that and convert it back",
+       "{}: 它的参数不能区分词表的行与填充；请用 --to hf --hf-config 转换，扩展之后再转换回来"},
+      {"tensor {}: found rows of {} tensor ranks, expected those of {}: the order of its rows "
+       "depends on that",
+       "张量 {}: 其行来自 {} 个张量 rank，应为 {} 个：行的顺序取决于此"},
+      {"{}: found adapters, which --quantise, --extend-vocab and --mtp from= change nothing of; "
+       "convert them without, 'shardwright merge-adapter' them into the base and convert that",
+       "{}: 发现 adapter，--quantise、--extend-vocab 和 --mtp from= 对其不起作用；请不带这些参数"
+       "转换，用 'shardwright merge-adapter' 合并到基础模型后再转换"},
+      {"{} tensors beside the adapters are left out: they are the base model's",
+       "adapter 之外的 {} 个张量不写出：它们属于基础模型"},
+      {"tensor {}: its rows are in the order of {} tensor ranks and would be read as those of {}"
+       "; convert the adapter --to hf --hf-config BASE, and that --to torch_dist",
+       "张量 {}: 它的行按 {} 个张量 rank 的顺序排列，会被当作 {} 个的顺序读取；请先用 --to hf "
+       "--hf-config BASE 转换该 adapter，再转换为 --to torch_dist"},
+      {"{}: found no Megatron tensor names, expected decoder.* or embedding.*; --to safetensors "
+       "keeps any names",
+       "{}: 没有 Megatron 的张量名，应有 decoder.* 或 embedding.*；--to safetensors 可保留任何名"
+       "字"},
+      {"nothing says which modules the model has: names are those of Megatron's local ones; "
+       "--spec te gives those of Transformer Engine",
+       "没有信息说明模型使用哪种模块：名字采用 Megatron 的 local 模块；--spec te 给出 "
+       "Transformer Engine 的名字"},
+      {"tensor {}: found {} vocabulary rows, expected a multiple of --tp {}; "
+       "--make-vocab-size-divisible-by {} makes it {} rows, filled with zeros",
+       "张量 {}: 发现 {} 行词表，应为 --tp {} 的倍数；--make-vocab-size-divisible-by {} 使其成为"
+       " {} 行，以零填充"},
+      {"{} RNG and rerun states are dropped: they belong to the ranks of the old layout",
+       "{} 个 RNG 和 rerun 状态被丢弃：它们属于旧布局的 rank"},
+      {"--pp {}: the model has no layers that pipeline stages could share, expected 1",
+       "--pp {}: 该模型没有可由流水线 stage 分担的层，应为 1"},
+      {"the source has no common state: arguments hold the layout only",
+       "源没有公共状态：参数只说明布局"},
+      {"--max-memory {}: this conversion needs at least {} bytes ({} MiB): {} tensors of the "
+       "source and {} of the target are known by name and place",
+       "--max-memory {}: 该转换至少需要 {} 字节（{} MiB）：要记住源的 {} 个张量和目标的 {} 个张"
+       "量的名字和位置"},
+      {"{}: {} {} {}; run {} again", "{0}: {1} {3}；请再次运行{4}"},
+      {"{}: no part of it is written; run the parts first",
+       "{}: 它的任何部分都没有写；请先运行各部分"},
+      {"missing (parts of {} different counts are there, none of them all; this count lacks "
+       "least)",
+       "缺失（那里有 {} 种不同数量的部分，没有一种是完整的；这种数量缺得最少）"},
+      {": cannot remove", ": 无法删除"},
+      {"found part {}, expected 1/N to N/N", "发现部分 {}，应为 1/N 到 N/N"},
+      {"stopped before anything was to be written", "在写入任何内容之前被中止"},
+      {"rank 0: a message of no known kind", "rank 0: 未知类型的消息"},
+      {"; OUT must lie on a file system that all ranks share",
+       "；OUT 必须位于所有 rank 共享的文件系统上"},
+      {"stopped before the checkpoint was complete", "在检查点完成之前被中止"},
+      {"{} has planned something else than rank 0: its source files have other sizes or times, "
+       "or its program another version; all ranks must see the same files",
+       "{} 的计划与 rank 0 不同：它的源文件大小或时间不同，或程序版本不同；所有 rank 必须看到相"
+       "同的文件"},
+      {"{}: piece {} was not to be done", "{}: 部分 {} 不该由它来做"},
+      {"--mtp drop: found a Hugging Face model that keeps its names, expected a target that its "
+       "family is needed for; --exclude leaves tensors out by name",
+       "--mtp drop: 发现保留原名的 Hugging Face 模型，应为需要其家族的目标；--exclude 可按名字不"
+       "写出张量"},
+      {"--quantise does not apply to --to {}: only Hugging Face models are stored so; leave it "
+       "out, or convert --to hf",
+       "--quantise 不适用于 --to {}：只有 Hugging Face 模型才这样存储；请去掉它，或用 --to hf 转"
+       "换"},
+      {"{}: --adapter-names is about an adapter in PEFT's files, and this is a {} checkpoint; "
+       "leave it out",
+       "{}: --adapter-names 用于 PEFT 文件中的 adapter，而这是 {} 检查点；请去掉它"},
+      {"; what is written loads with such a size only", "；写出的内容只能以这样的大小加载"},
+      {"{} and {} more are left out: the target has no place for them",
+       "{} 以及另外 {} 个不写出：目标没有存放它们的位置"},
+      {"{} is left out: the target has no place for it", "{} 不写出：目标没有存放它的位置"},
+      {"not as it was written any more", "与写入时不同了"},
+      {"{}: found {} jobs, expected fewer than 2^32", "{}: 发现 {} 个任务，应少于 2^32"},
+      {"stopped before everything was read", "在读完全部内容之前被中止"},
+      {"{}: {} sees other things than rank 0: its files have other sizes or can't all be read, "
+       "or its program is another version; all ranks must see the same files",
+       "{}: {} 看到的内容与 rank 0 不同：文件大小不同或有的读不了，或程序版本不同；所有 rank 必"
+       "须看到相同的文件"},
+      {"{}: job {} was not to be done", "{}: 任务 {} 不该由它来做"},
+      {"rank 0: a message about another step", "rank 0: 关于另一个步骤的消息"},
+      {"rank 0: there is no job {}", "rank 0: 没有任务 {}"},
+      {"what was found", "发现的内容"},
+      {"{}: {} does not go with an output on a server, where nothing is read back or replaced; "
+       "leave it out, or choose a local path and upload what was written",
+       "{}: {} 不能用于服务器上的输出，那里不会读回也不会替换；请去掉它，或选择本地路径，写完再"
+       "上传"},
+      {"; {} could not be removed", "；{} 无法删除"},
+      {"; 'shardwright clean {} --remove' removes unfinished uploads",
+       "；'shardwright clean {} --remove' 可清除未完成的上传"},
+      {"{}: this is not a checkpoint, and --overwrite would remove {}; choose another OUT, or "
+       "remove it yourself",
+       "{}: 这不是检查点，而 --overwrite 会删除 {}；请选择另一个 OUT，或自行删除"},
+      {"{}: --overwrite would also remove {}, not known to be of the checkpoint that is "
+       "replaced; move this away, or choose another OUT",
+       "{}: --overwrite 还会删除 {}，不确定它们属于被替换的检查点；请移走它们，或选择另一个 OUT"},
+      {"{}/{}: this is not an iteration's folder, and --overwrite would remove it; move it "
+       "away, or choose another OUT",
+       "{}/{}: 这不是迭代的文件夹，而 --overwrite 会删除它；请移走它，或选择另一个 OUT"},
+      {"a text", "文本"},
+      {"a text without zero bytes", "不含零字节的文本"},
+      {"an absolute path", "绝对路径"},
+      {"a format that is written", "可以写出的格式"},
+      {"a list of texts", "文本的列表"},
+      {"texts without zero bytes", "不含零字节的文本"},
+      {"absolute paths", "绝对路径"},
+      {"a list of numbers", "数字的列表"},
+      {"true or false", "true 或 false"},
+      {"a number of bytes, at least 1", "字节数，至少为 1"},
+      {"null or a floating point dtype", "null 或浮点 dtype"},
+      {"a list of components", "组件的列表"},
+      {"{}: expected an object", "{}: 应为对象"},
+      {"{}: found the key '{}', which a saved plan doesn't have",
+       "{}: 发现键 '{}'，已保存的计划没有这个键"},
+      {"{}: the key '{}' is missing", "{}: 缺少键 '{}'"},
+      {"a whole number from {} to {}", "{} 到 {} 之间的整数"},
+      {"{}: '{}' must be {}", "{}: '{}' 必须是 {}"},
+      {"{}: it ends at byte {}", "{}: 它结束于字节 {}"},
+      {"{}: several ranks write to a folder that all of them see; choose a local path, or run "
+       "it without ranks",
+       "{}: 多个 rank 要写入一个它们都能看到的文件夹；请选择本地路径，或不用多个 rank 运行"},
+      {"'{}' is not UTF-8 and can't be saved in a plan; rename it",
+       "'{}' 不是 UTF-8，无法保存在计划中；请改名"},
+      {"{}: '{}' must be a text", "{}: '{}' 必须是文本"},
+      {"{}: '{}' must be {} hex digits", "{}: '{}' 必须是 {} 位十六进制数字"},
+      {"{}: parts are written to a folder that all of them see; choose a local path",
+       "{}: 各部分要写入一个它们都能看到的文件夹；请选择本地路径"},
+      {"{}: this is no saved plan; make one with 'shardwright plan ... --save FILE'",
+       "{}: 这不是已保存的计划；请用 'shardwright plan ... --save FILE' 生成"},
+      {"{}: version {} of this program saved this plan, this is {}; use that one, or save the "
+       "plan again and run all parts again",
+       "{}: 该计划由本程序的版本 {} 保存，现在是 {}；请使用那个版本，或重新保存计划并重做所有部"
+       "分"},
+      {"{}: 'piece_bytes' must be a number of bytes, at least 1",
+       "{}: 'piece_bytes' 必须是字节数，至少为 1"},
+      {"{}: this plan can't be carried out: {}; save it again and run all parts again",
+       "{}: 该计划无法执行：{}；请重新保存并重做所有部分"},
+      {"files of the source changed since it was saved", "保存之后源文件有改动"},
+      {"what it asks for is planned otherwise now", "它要求的内容现在会规划成另一种样子"},
+      {"{}: 'piece_bytes' is {}, too little for a checkpoint of {} bytes",
+       "{}: 'piece_bytes' 为 {}，对 {} 字节的检查点来说太小"},
+      {"stopped before anything was to be done", "在做任何工作之前被中止"},
+      {"another version of this program wrote it", "它是本程序的另一个版本写的"},
+      {"it is of another conversion: flags or source differ", "它属于另一次转换：参数或源不同"},
+      {"files of the source changed since", "源文件此后有改动"},
+      {"{}: cannot go on with this unfinished output: {}; remove it to begin anew",
+       "{}: 无法接着写这个未完成的输出：{}；要从头开始请删除它"},
+  });
+  return kSentences;
+}
+
+}  // namespace shardwright

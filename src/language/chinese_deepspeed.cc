@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <span>
+
+#include "language/chinese_tables.h"
+
+namespace shardwright {
+
+std::span<const Sentence> chinese_of_deepspeed() {
+  static constexpr auto kSentences = std::to_array<Sentence>({
+      {"found a tensor without a name", "发现没有名字的张量"},
+      {"tensor {}: found twice", "张量 {}: 出现两次"},
+      {"parameter {}: it is shared with {}, which is not there",
+       "参数 {}: 它与 {} 共享，而后者不存在"},
+      {"all names begin with {}, which is taken off: a wrapper gave it",
+       "所有名字都以 {} 开头，已去掉：它来自一个包装类"},
+      {"its value has neither 'module' nor 'param_shapes'",
+       "它的值中既没有 'module' 也没有 'param_shapes'"},
+      {"'{}' shares experts out over ranks; DeepSpeed's ds_to_universal.py puts them together",
+       "'{}' 把专家分给各 rank；DeepSpeed 的 ds_to_universal.py 可把它们拼起来"},
+      {"'{}': found a key that is not text", "'{}': 发现不是文本的键"},
+      {"parameter {}: its shape in '{}' is none", "参数 {}: '{}' 中它的形状无效"},
+      {"parameter {}: its part in 'frozen_param_fragments' is none",
+       "参数 {}: 它在 'frozen_param_fragments' 中的部分无效"},
+      {"'shared_params': {} is shared with what is no name",
+       "'shared_params': {} 所共享的不是名字"},
+      {"its value has no 'optimizer_state_dict'", "它的值中没有 'optimizer_state_dict'"},
+      {"found a zero_stage that is none of 0 to 3", "zero_stage 不是 0 到 3"},
+      {"its groups are shared by {} and {} ranks, as experts are; DeepSpeed's "
+       "ds_to_universal.py puts them together",
+       "它的各组分别由 {} 个和 {} 个 rank 分担，像专家那样；DeepSpeed 的 ds_to_universal.py 可把"
+       "它们拼起来"},
+      {"no 'partition_count' says how many ranks share its groups",
+       "没有 'partition_count' 说明多少个 rank 分担它的各组"},
+      {"no '{}' in it: the optimizer's weights are not there, or of a version of DeepSpeed that "
+       "laid them out otherwise",
+       "其中没有 '{}'：优化器的权重不在，或属于另一种布局的 DeepSpeed 版本"},
+      {"its groups", "它的各组"},
+      {"'group_paddings': that of group {} is none", "'group_paddings': 组 {} 的填充无效"},
+      {"its states", "它的状态"},
+      {"found step {} in one group and {} in another", "一个组的 step 为 {}，另一个组的为 {}"},
+      {"its paddings", "它的填充"},
+      {"its fragments", "它的片段"},
+      {"parameter {}: its place in 'param_slice_mappings' is none",
+       "参数 {}: 它在 'param_slice_mappings' 中的位置无效"},
+      {"layer {}: found files of {} tensor-parallel ranks, expected {} as of others; copy the "
+       "missing ones too",
+       "层 {}: 有 {} 个张量并行 rank 的文件，应与其他层一样为 {} 个；请把缺少的也拷贝过来"},
+      {"no {} tells the run's arguments: sizes follow from tensors alone",
+       "没有 {} 说明训练参数：大小只由张量得出"},
+      {"{}: the run had {} tensor-parallel ranks, but layers have files of {}; copy the missing "
+       "ones too",
+       "{}: 训练有 {} 个张量并行 rank，而各层只有 {} 个的文件；请把缺少的也拷贝过来"},
+      {"the optimizer's state is left out: of such runs only the weights are read; DeepSpeed's "
+       "ds_to_universal.py makes a universal checkpoint of it",
+       "优化器状态不写出：这样的训练只读取权重；DeepSpeed 的 ds_to_universal.py 可生成 "
+       "universal 检查点"},
+      {"{}: tensor {} is of no layer that such a model has; only GPT-like models of "
+       "Megatron-DeepSpeed are read this way",
+       "{}: 张量 {} 不属于这种模型的任何层；只有 Megatron-DeepSpeed 的类 GPT 模型能这样读取"},
+      {"{}: found no file of layer {} between it and layer {}; copy it too",
+       "{0}: 它与层 {2} 之间缺少层 {1} 的文件；请把它也拷贝过来"},
+      {"found files of {} transformer layers, expected {} as the run had; copy the missing ones "
+       "too",
+       "有 {} 个 transformer 层的文件，训练时应为 {} 层；请把缺少的也拷贝过来"},
+      {"{}: found a key that is not text", "{}: 发现不是文本的键"},
+      {"{}: found no tensor, expected a flat buffer", "{}: 没有张量，应为扁平缓冲区"},
+      {"{}: found shape {}, expected one axis without gaps", "{}: 形状为 {}，应为没有间隙的一个轴"},
+      {"{}: found {} {}, expected {} as in {}; keep the files of one save",
+       "{0}: {1} {2}，应与 {4} 一样为 {3}；请只保留同一次保存的文件"},
+      {"{}: the frozen parameter {} has no part in it", "{}: 其中没有冻结参数 {} 的部分"},
+      {"parameter {}: found shape {}, expected {}", "参数 {}: 形状为 {}，应为 {}"},
+      {"{}: the part of the frozen parameter {} is no flat {} one",
+       "{}: 冻结参数 {} 的部分不是扁平的 {}"},
+      {"global step", "全局步数为"},
+      {"a world size of", "world size 为"},
+      {"{}: its parameters are not those of {}; keep the files of one save",
+       "{}: 它的参数与 {} 的不同；请只保留同一次保存的文件"},
+      {"is a file of DeepSpeed", "是 DeepSpeed 的文件"},
+      {"has a folder for each parameter", "为每个参数建有文件夹"},
+      {"is a layer's file of DeepSpeed", "是 DeepSpeed 的层文件"},
+      {"parameter {}: found no {}/{}/{}{}; copy it too",
+       "参数 {}: 缺少 {}/{}/{}{}；请把它也拷贝过来"},
+      {"found a folder '{}' without *_model_states.pt, which has the parameters' names and "
+       "shapes; copy it too",
+       "有文件夹 '{}'，但没有含参数名和形状的 *_model_states.pt；请把它也拷贝过来"},
+      {"found {} and no such file of rank {}; copy it too",
+       "有 {}，但没有 rank {} 的同类文件；请把它也拷贝过来"},
+      {"{}: found no {}{} in it; copy it too", "{}: 其中缺少 {}{}；请把它也拷贝过来"},
+      {"{}: found neither a tensor nor one under 'param'",
+       "{}: 既不是张量，'param' 之下也没有张量"},
+      {"{}: found shape {}, expected {} of the parameter {}",
+       "{0}: 形状为 {1}，应为参数 {3} 的 {2}"},
+      {"parameter {}: the model has it, but it has no folder in {}",
+       "参数 {}: 模型中有它，但 {} 中没有它的文件夹"},
+      {"{} tensors that only model-parallel ranks have are left out: {}",
+       "只有模型并行 rank 才有的 {} 个张量不写出：{}"},
+      {"found both {} and {}, of one rank; keep the files of one save",
+       "{} 和 {} 都在，却属于同一个 rank；请只保留同一次保存的文件"},
+      {"{} is of a second model-parallel rank, and no rule says how these tensors are cut; "
+       "DeepSpeed's ds_to_universal.py puts them together where the run recorded it, and its "
+       "universal checkpoint is read",
+       "{} 属于第二个模型并行 rank，没有规则说明这些张量如何切分；若训练记录了切分，DeepSpeed 的"
+       " ds_to_universal.py 可把它们拼起来，其 universal 检查点可以读取"},
+      {"found {} without mp_rank_00_model_states.pt, which has the parameters' names and "
+       "shapes; copy it too",
+       "有{}，但没有含参数名和形状的 mp_rank_00_model_states.pt；请把它也拷贝过来"},
+      {"no model", "没有模型"},
+      {"{}: it is of {} model-parallel ranks, and no rule says how these tensors are cut; "
+       "DeepSpeed's ds_to_universal.py puts them together where the run recorded it, and its "
+       "universal checkpoint is read",
+       "{}: 它属于 {} 个模型并行 rank，没有规则说明这些张量如何切分；若训练记录了切分，"
+       "DeepSpeed 的 ds_to_universal.py 可把它们拼起来，其 universal 检查点可以读取"},
+      {"{}: its parameters are in *_optim_states.pt files, and none is there; copy them too",
+       "{}: 它的参数在 *_optim_states.pt 文件中，而这里一个也没有；请把它们也拷贝过来"},
+      {"ZeRO stage", "ZeRO 的 stage"},
+      {"shares of", "分担的"},
+      {"{}: it was saved by {} ranks, but files of {} are here; {}",
+       "{}: 它由 {} 个 rank 保存，而这里有 {} 个 rank 的文件；{}"},
+      {"copy that of rank {} and further ones too", "请把 rank {} 及之后的也拷贝过来"},
+      {"keep the files of one save", "请只保留同一次保存的文件"},
+      {"found {} *_model_states.pt files, expected {} beside {}",
+       "发现 {0} 个 *_model_states.pt 文件，{2} 旁边应有 {1} 个"},
+      {"{}: no 'param_shapes' names the parameters of {}",
+       "{}: 没有 'param_shapes' 说明 {} 的参数名"},
+      {"{}: its groups or their states are not those of {}; keep the files of one save",
+       "{}: 它的各组或其状态与 {} 的不同；请只保留同一次保存的文件"},
+      {"{}: 'param_alignment_paddings' are not those of its parameters",
+       "{}: 'param_alignment_paddings' 与它的参数不符"},
+      {"of group {}", "组 {} 的"},
+      {"{}: parameter {} is not where 'param_shapes' of {} has it in group {}; keep the files "
+       "of one save",
+       "{0}: 参数 {1} 不在 {2} 的 'param_shapes' 所说的组 {3} 的位置；请只保留同一次保存的文件"},
+      {"parameter {}: the model has it, but no rank's buffers do; it was frozen and left out "
+       "when this was saved, or 'param_shapes' is of another model",
+       "参数 {}: 模型中有它，但任何 rank 的缓冲区中都没有；保存时它被冻结而未写出，或 "
+       "'param_shapes' 属于另一个模型"},
+      {"{} tensors are not the optimizer's and are taken as the model has them: {}",
+       "{} 个张量不属于优化器，取模型中的值：{}"},
+      {"{} entries are not tensors and are left out: {}", "{} 个条目不是张量，不写出：{}"},
+      {"states of the optimizer that are not like its weights are left out: {}",
+       "优化器中与其权重不同形的状态不写出：{}"},
+  });
+  return kSentences;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <span>
+
+#include "language/chinese_tables.h"
+
+namespace shardwright {
+
+std::span<const Sentence> chinese_of_format() {
+  static constexpr auto kSentences = std::to_array<Sentence>({
+      {"these {} tensors are an adapter in PEFT's files, not a model: 'shardwright "
+       "merge-adapter BASE ADAPTER OUT' adds it to its base model, 'convert --to torch_dist "
+       "--hf-config BASE' makes it one that Megatron trains on",
+       "这 {} 个张量是 PEFT 文件中的 adapter，不是模型：'shardwright merge-adapter BASE ADAPTER "
+       "OUT' 把它加到基础模型上，'convert --to torch_dist --hf-config BASE' 使它成为 Megatron 可"
+       "以训练的 adapter"},
+      {"{} of {} tensors are low-rank adapters of a Megatron run{}: 'shardwright convert --to "
+       "hf --hf-config BASE' makes PEFT's files of them, which 'merge-adapter' adds to the base "
+       "model",
+       "{1} 个张量中有 {0} 个是 Megatron 训练的低秩 adapter{2}：'shardwright convert --to hf "
+       "--hf-config BASE' 把它们写成 PEFT 的文件，再由 'merge-adapter' 加到基础模型上"},
+      {", without their base model", "，没有基础模型"},
+      {"what its name says", "它的名字所说的"},
+      {"config.json: quantization_config says how weights are stored now",
+       "config.json: quantization_config 说明现在权重如何存储"},
+      {"config.json: architecture {} becomes {}: {} is no language model's head",
+       "config.json: 架构 {} 变为 {}：{} 不是语言模型的 head"},
+      {"config.json: id2label has {} now: {} has so many rows",
+       "config.json: id2label 现在有 {}：{} 有这么多行"},
+      {"one label", "一个标签"},
+      {"config.json: expected an object", "config.json: 应为对象"},
+      {"config.json: quantization_config is removed: no tensor is quantised now",
+       "config.json: 已删除 quantization_config：现在没有量化的张量"},
+      {"config.json: {} becomes 0: there are no such layers",
+       "config.json: {} 变为 0：没有这样的层"},
+      {"{}: there is no tensor {} to tell the model's sizes", "{}: 没有张量 {} 来说明模型的大小"},
+      {"{}: {} is missing or no whole number", "{}: 缺少 {}，或它不是整数"},
+      {"{}: it is no object", "{}: 它不是对象"},
+      {"{}: it says use_scaled_rope, but not by what factor; give the model's config.json with "
+       "--hf-config",
+       "{}: 其中有 use_scaled_rope，但没有说明系数；请用 --hf-config 给出模型的 config.json"},
+      {"config.json is written from {}; max_position_embeddings is guessed; --hf-config settles "
+       "it",
+       "config.json 根据 {} 写出；max_position_embeddings 是猜测的；--hf-config 可以确定它"},
+      {"{} is missing: the numbers of {} files are not 0 to {}",
+       "缺少 {}：{} 个文件的编号不是 0 到 {}"},
+      {"found {}, which has no axis that ranks share out", "发现 {}，其中没有可由各 rank 分担的轴"},
+      {"found {} in {} files, which is no share of a model {} wide",
+       "{1} 个文件中发现 {0}，不是宽度为 {2} 的模型的一份"},
+      {"tensor {}: {} has no part of it, other ranks have",
+       "张量 {}: {} 中没有它的部分，而其他 rank 中有"},
+      {"there are no name rules '{}'", "没有命名规则 '{}'"},
+      {"{} is a part of a Llama as Meta publishes it", "{} 是 Meta 所发布的 Llama 的一部分"},
+      {"a .distcp file", ".distcp 文件"},
+      {"{}: entry {} ends at byte {}, but the file has {}; it was cut or does not belong to "
+       "this metadata",
+       "{}: 条目 {} 结束于字节 {}，而文件只有 {} 字节；它被截断，或不属于该元数据"},
+      {"entry {}: {} bytes, limit {}", "条目 {}: {} 字节，上限为 {}"},
+      {"common.pt (arguments, iteration, optimizer groups) stays behind",
+       "common.pt（参数、迭代、优化器分组）不写出"},
+      {"safetensors holds tensors only", "safetensors 只能存放张量"},
+      {"{} opaque entries are left out: safetensors holds tensors only",
+       "{} 个不透明条目不写出：safetensors 只能存放张量"},
+      {"--shards {}: {} tensors would have more than {} chunks",
+       "--shards {}: {} 个张量会有超过 {} 个 chunk"},
+      {"{} lists the stored chunks", "{} 列出所存的 chunk"},
+      {"{} lists what one rank stored", "{} 列出一个 rank 所存的内容"},
+      {"no backend", "没有 backend"},
+      {"the backend '{}'", "名为 '{}' 的 backend"},
+      {"metadata.json names {}; torch_dist and fsdp_dtensor are read; move the file away if it "
+       "does not belong to this checkpoint",
+       "metadata.json 所写的是{}；可读取的是 torch_dist 和 fsdp_dtensor；如果该文件不属于这个检"
+       "查点，请移走它"},
+      {"{} is the latest folder", "{} 是最新的文件夹"},
+      {"the data lie in {}", "数据位于 {}"},
+      {"{} describes a pipeline of diffusers, whose model is in {}",
+       "{} 描述一个 diffusers 管线，其模型在 {} 中"},
+      {"of the pipeline this is {} alone; {} are left where they are: to use the model, put it "
+       "back beside them as {}",
+       "这只是管线中的 {0}；{1} 留在原处：使用该模型时，请把它作为 {2} 放回它们旁边"},
+      {"{} was given by itself", "单独给出了 {}"},
+      {"{} '{}': no such format; give one of {}{}", "{} '{}': 没有这种格式；请给出 {} 之一{}"},
+      {"{} has no weight_map object", "{} 没有 weight_map 对象"},
+      {"{}: the file of {} is not a string", "{}: {} 的文件不是字符串"},
+      {"tensor {}: would be written twice", "张量 {}: 会写出两次"},
+      {"tensor {}: found in both {} and {}", "张量 {}: 在 {} 和 {} 中都有"},
+      {"{}: found shards beside whole tensors, expected one or the other; remove the files of "
+       "an earlier save",
+       "{}: 完整的张量旁边有分片，应为其中一种；请删除之前一次保存的文件"},
+      {"{}: {} keys are not in the files it names: {}", "{}: 有 {} 个键不在它所写的文件中：{}"},
+      {"{}: does not list {} keys of the files it names: {}",
+       "{}: 没有列出它所写的文件中的 {} 个键：{}"},
+      {"{}: found pieces of tensors, which torch's HuggingFaceStorageWriter cut, expected whole "
+       "ones",
+       "{}: 发现由 torch 的 HuggingFaceStorageWriter 切开的张量，应为完整的"},
+      {"tensor {}: found a shard at {} of {}, beyond any tensor",
+       "张量 {0}: 位于 {1} 的分片 {2} 超出任何张量"},
+      {"tensor {}: found another value than in {}: torch loses tensors of no axes when it "
+       "consolidates; convert the folder sharded, which has them",
+       "张量 {}: 与 {} 中的值不同：torch 合并时会丢失没有轴的张量；请转换含有它们的分片文件夹"},
+      {"{}: tensor {}: saved_offsets does not say for {} axes where the shard begins",
+       "{}: 张量 {}: saved_offsets 没有说明 {} 个轴的分片从何处开始"},
+      {"tensor {}: found shards of {} and {} axes of {}, in {}",
+       "张量 {0}: 分片为 {1}，有 {2} 个轴，应为 {3}（位于 {4}）"},
+      {"{} names the weight files", "{} 列出权重文件"},
+      {"{} holds weights", "{} 含有权重"},
+      {"hf/source_keys.json: expected tensors with name, dtype and shape",
+       "hf/source_keys.json: 应为含 name、dtype 和 shape 的张量"},
+      {"hf/source_keys.json: expected schema {}", "hf/source_keys.json: schema 应为 {}"},
+      {"hf/source_keys.json: expected a quantisation with a config and names of tensors",
+       "hf/source_keys.json: 应为含 config 和张量名的 quantisation"},
+      {"hf/source_keys.json: expected a mapping with a family and files",
+       "hf/source_keys.json: 应为含 family 和文件的 mapping"},
+      {"hf/source_keys.json: expected mapping files with a name and a text",
+       "hf/source_keys.json: 映射文件应有 name 和 text"},
+      {"{}: of single files only a model's .safetensors, .bin, .pt or .pth file is a "
+       "checkpoint; give the folder, or look at the file with 'shardwright inspect'",
+       "{}: 单个文件中只有模型的 .safetensors、.bin、.pt 或 .pth 文件是检查点；请给出文件夹，或"
+       "用 'shardwright inspect' 查看该文件"},
+      {"{}: cannot open {}: only this file was given, not its folder",
+       "{}: 无法打开 {}：只给出了该文件，没有给出它的文件夹"},
+      {"{}: cannot list {}: only this file was given, not its folder",
+       "{}: 无法列出 {}：只给出了该文件，没有给出它的文件夹"},
+      {"{}: only this file was given, not its folder", "{}: 只给出了该文件，没有给出它的文件夹"},
+      {"config.json and what else describes the model are those of {}; --hf-config names others",
+       "config.json 等描述模型的文件取自 {}；--hf-config 可指定其他的"},
+      {"config.json is that of {}", "config.json 取自 {}"},
+      {"its index names no tensor", "它的索引没有列出张量"},
+      {"none of its {} tensors has an element", "它的 {} 个张量都没有元素"},
+      {"it has {} opaque entries and no tensor", "它有 {} 个不透明条目，没有张量"},
+      {"{}: no weights are stored here: {}; see that the copy is complete, or give the folder "
+       "of another save",
+       "{}: 这里没有存储权重：{}；请检查拷贝是否完整，或给出另一次保存的文件夹"},
+      {"{}: {} (what comes behind was not judged)", "{}: {}（其后的内容没有判断）"},
+      {"{}: {} bytes follow the pickle's end, where no writer puts any; the file was damaged or "
+       "made by hand",
+       "{}: pickle 结尾之后还有 {} 字节，没有写出者会在那里放内容；该文件已损坏或是手工制作的"},
+      {"{}: a loader imports {}, of software that is not known here; look at it before you load "
+       "the file",
+       "{}: 加载器会导入 {}，这里不认识其所属的软件；加载该文件之前请先查看它"},
+      {"{}/{}: found '{}', expected an iteration or 'release'",
+       "{}/{}: 发现 '{}'，应为迭代数或 'release'"},
+      {"{}/{}: names {}, which is not there or empty; give the iteration's folder itself",
+       "{}/{}: 指向 {}，它不存在或为空；请直接给出迭代的文件夹"},
+      {"{}: {} is a download that did not end, and there is no checkpoint beside it; download "
+       "it again",
+       "{}: {} 是没有完成的下载，旁边没有检查点；请重新下载"},
+      {"{}: found {}, expected .metadata, *.safetensors or iter_* folders",
+       "{}: 发现 {}，应为 .metadata、*.safetensors 或 iter_* 文件夹"},
+      {"name one with {} FORMAT", "请用 {} FORMAT 指定一个"},
+      {"give a folder that holds one only", "请给出只含一个的文件夹"},
+      {"give the folder of one of them", "请给出其中一个的文件夹"},
+      {"{} holds {} checkpoints: {}; {}", "{} 中有 {} 个检查点：{}；{}"},
+      {"{} {}: {} holds {}, no {}", "{} {}: {} 含有 {}，没有 {}"},
+      {"--optimizer keep: a Hugging Face checkpoint has no optimizer state",
+       "--optimizer keep: Hugging Face 检查点没有优化器状态"},
+      {"{} optimizer tensors are dropped", "{} 个优化器张量被丢弃"},
+      {"{} tensors are left out by --include/--exclude", "按 --include/--exclude，{} 个张量不写出"},
+      {"{} shows {}; it is read by {}", "{} 表明{}；可由 {} 读取"},
+      {"--to '{}': no format of this name is written; give one of {}{}",
+       "--to '{}': 不能写出这种格式；请给出 {} 之一{}"},
+      {"; {} is its download, which did not end: download it again",
+       "；{} 是它没有完成的下载：请重新下载"},
+      {"{0}: {0}.aria2 says that its download did not end, though the file has its full size; "
+       "resume it, or remove {0}.aria2 where you know that it is complete",
+       "{0}: {0}.aria2 说它的下载没有完成，虽然文件大小已经完整；请继续下载，或者在确知它完整时"
+       "删除 {0}.aria2"},
+      {"metadata.json names the zarr backend", "metadata.json 写明 zarr backend"},
+      {"{} holds a .zarray", "{} 含有 .zarray"},
+      {"{}; it is read by {}", "{}；可由 {} 读取"},
+  });
+  return kSentences;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <span>
+
+#include "language/chinese_tables.h"
+
+namespace shardwright {
+
+std::span<const Sentence> chinese_of_fsdp() {
+  static constexpr auto kSentences = std::to_array<Sentence>({
+      {"tensor {}: found {} of its pieces, expected {}{}", "张量 {}: 发现它的 {} 块，应为 {}{}"},
+      {" of each expert from 0 to {}", "，专家 0 到 {} 各有"},
+      {"tensor {}: found {} {}, expected {} {} as its other pieces",
+       "张量 {}: 发现 {} {}，应与它的其他块一样为 {} {}"},
+      {"tensor {}: found shape {}, expected rows", "张量 {}: 形状为 {}，应有行"},
+      {"parameters differ in their steps: {} is kept", "各参数的 step 不同：保留 {}"},
+      {"model: found {} layers by name, expected {} of a run with {} pipeline stages; stages "
+       "number their layers alike, and layers of one name were lost when this was saved",
+       "model: 按名字有 {} 层，应为 {} 层（训练有 {} 个流水线 stage）；各 stage 的层编号相同，保"
+       "存时同名的层丢失了"},
+      {"tensor {}: found a name that fsdp_dtensor has not", "张量 {}: fsdp_dtensor 没有这样的名字"},
+      {"tensor {}: its parameter is stored under another name too",
+       "张量 {}: 它的参数还以另一个名字存储"},
+      {"RNG states are left out: they belong to the old ranks",
+       "RNG 状态不写出：它们属于旧的 rank"},
+      {"weights stay float32, the main weights of Megatron-FSDP; --dtype bfloat16 gives what "
+       "such a model usually computes with",
+       "权重仍为 float32，即 Megatron-FSDP 的主权重；--dtype bfloat16 给出这种模型通常的计算类型"},
+      {"optimizer: no parameter group {} weight decay, which {} belongs to",
+       "optimizer: 没有{}权重衰减的参数组，而 {} 属于它"},
+      {"with", "带"},
+      {"without", "不带"},
+      {"common state", "公共状态"},
+      {"tensor {}: found an optimizer state that Megatron-FSDP does not have, expected param, "
+       "exp_avg, exp_avg_sq or momentum_buffer; convert without it (--optimizer drop)",
+       "张量 {}: 发现 Megatron-FSDP 没有的优化器状态，应为 param、exp_avg、exp_avg_sq 或 "
+       "momentum_buffer；请不带它转换（--optimizer drop）"},
+      {"the optimizer's main weights become the model: Megatron-FSDP has no other",
+       "优化器的主权重成为模型：Megatron-FSDP 没有别的权重"},
+      {"tensors {} and {}: found a momentum_buffer of one and an exp_avg of the other, expected "
+       "one optimizer's states: Megatron-FSDP has no second one; convert without them "
+       "(--optimizer drop)",
+       "张量 {} 和 {}: 一个有 momentum_buffer，另一个有 exp_avg，应为同一个优化器的状态："
+       "Megatron-FSDP 没有第二个；请不带它们转换（--optimizer drop）"},
+      {"extra states and RNG states are left out: Megatron-FSDP makes its own",
+       "额外状态和 RNG 状态不写出：Megatron-FSDP 会自己生成"},
+      {"--pp {} does not apply to --to fsdp_dtensor: Megatron-FSDP numbers the layers of each "
+       "pipeline stage alike and loses them; leave it out",
+       "--pp {} 不适用于 --to fsdp_dtensor：Megatron-FSDP 对各流水线 stage 的层采用相同编号，会"
+       "丢失它们；请去掉它"},
+      {"metadata.json names the {} backend", "metadata.json 写明 {} backend"},
+      {"its pickle does not say {}", "它的 pickle 没有说明 {}"},
+      {"how large its device mesh is", "它的 device mesh 有多大"},
+      {"it is placed as {}, expected Shard or Replicate",
+       "它的放置方式是{}，应为 Shard 或 Replicate"},
+      {"something unknown", "未知的"},
+      {"which axis is cut", "切分的是哪个轴"},
+      {"how a strided shard is cut", "跨步分片如何切分"},
+      {"where this rank's piece of it belongs", "该 rank 的那一块属于何处"},
+      {"at which rank it was", "它在哪个 rank 上"},
+      {"which shards of it this rank has", "该 rank 有它的哪些分片"},
+      {"where a shard is", "分片在哪里"},
+      {"which shape it has", "它的形状"},
+      {"it is a {}, expected a tensor, DTensor or ShardedTensor",
+       "它是 {}，应为张量、DTensor 或 ShardedTensor"},
+      {"no {} is there", "没有 {}"},
+      {"files of runs with {} and with {} ranks lie together ({}, {}); move those of one away",
+       "有 {} 个 rank 和 {} 个 rank 的两次运行的文件混在一起（{}，{}）；请移走其中一次的"},
+      {"{} is missing: of {} ranks the files of {} are there",
+       "缺少 {}：{} 个 rank 中有 {} 个的文件"},
+      {"{} names a rank that a run of {} does not have",
+       "{} 所写的 rank 在 {} 个 rank 的运行中不存在"},
+      {"{}: a key of its state dict is not text", "{}: 它的 state dict 中有不是文本的键"},
+      {"found a piece of {}, but its place is {} of {}", "有一块是 {0}，而它的位置是 {2} 中的 {1}"},
+      {"it is a conjugate or negative view", "它是共轭或取负的视图"},
+      {"plain tensors of {} and {} in different ranks' files: this is FSDP1's local state dict, "
+       "in which nothing says where a piece belongs; save with StateDictType.SHARDED_STATE_DICT",
+       "不同 rank 的文件中有 {} 和 {} 的普通张量：这是 FSDP1 的 local state dict，其中没有信息说"
+       "明每块属于何处；请用 StateDictType.SHARDED_STATE_DICT 保存"},
+      {"{} is what one rank of FSDP saved", "{} 是 FSDP 的一个 rank 保存的"},
+      {"{} files of optimizer and random states stay behind: {}",
+       "优化器和随机状态的 {} 个文件不写出：{}"},
+      {"{}: found layers in several stages that do not begin at 0 in each, expected the numbers "
+       "of a stage or those of the model",
+       "{}: 多个 stage 中的层都不从 0 开始，应为 stage 内的编号或模型的编号"},
+      {"the experts of one EP rank only; those of the others were taken for replicas of them",
+       "只有一个 EP rank 的专家；其他 rank 的专家被当成了它们的副本"},
+      {"the rows of one expert data rank only", "只有一个专家数据 rank 的行"},
+      {"the experts of one EP rank or the rows of one expert data rank only",
+       "只有一个 EP rank 的专家，或只有一个专家数据 rank 的行"},
+      {"tensor {}: found {} (MLite before its DTensor placements were right), expected {} "
+       "experts over EP {}; the rest is not in these files",
+       "张量 {0}: {1}（MLite 的 DTensor 放置改正之前保存），应为 EP {3} 上的 {2} 个专家；其余不"
+       "在这些文件中"},
+      {"model_pp{}: found tensors of pipeline stage {}, but none of stage {}",
+       "model_pp{}: 有流水线 stage {} 的张量，但没有 stage {} 的"},
+      {"{}; save again with a corrected MLite, or take what is there with --accept-loss",
+       "{}；请用改正后的 MLite 重新保存，或用 --accept-loss 取现有的部分"},
+      {"{}: no parameters of the model by name; they go along as they are stored, with the "
+       "numbers that experts and layers had on their ranks",
+       "{}: 按名字看不是模型的参数；它们照原样写出，专家和层保持在各 rank 上的编号"},
+      {"{} tensors: no file name tells who wrote which of their pieces, so their rows are taken "
+       "in MLite's own order (data ranks before the others): {}",
+       "{} 个张量：没有文件名说明哪一块由谁写出，因此它们的行按 MLite 自己的顺序（数据 rank 在前"
+       "）排列：{}"},
+      {"tensor {}: found expert {} of a rank in {} pieces, expected one of {} in {} as the "
+       "experts beside it",
+       "张量 {0}: 某 rank 的专家 {1} 分为 {2} 块，应与旁边的专家一样为 {3} 个专家、{4} 块"},
+      {"tensor {}: found {} pieces, expected {} (DP) or {} (DP x TP {}); give --source-tp",
+       "张量 {}: 发现 {} 块，应为 {}（DP）或 {}（DP x TP {}）；请给出 --source-tp"},
+      {"tensor {}: found {}, expected multiples of {} x {} x {}",
+       "张量 {}: 发现 {}，应为 {} x {} x {} 的倍数"},
+      {"tensor {}: found {} and {} in different stages", "张量 {}: 不同 stage 中为 {} 和 {}"},
+      {"--accept-loss: {}; tensors keep their stored names and order of rows",
+       "--accept-loss: {}；张量保持存储的名字和行的顺序"},
+      {"MLite, saved with EP {}, ETP {}, EDP {}, TP {}: experts get their global numbers",
+       "MLite，保存时 EP {}、ETP {}、EDP {}、TP {}：专家改用全局编号"},
+      {"rows of fc1, gate_up and qkv stay in the order of the tensor-parallel ranks that had "
+       "them: nothing in the files says whether they were put in the model's own order",
+       "fc1、gate_up 和 qkv 的行保持原张量并行 rank 的顺序：文件没有说明它们是否已按模型自己的顺"
+       "序排列"},
+      {"found {} files like {} that end with rank {}, expected one for each rank, and rank {} "
+       "has none: it would begin anew; restore the file, or leave all of them behind with "
+       "--optimizer drop",
+       "像 {1} 这样的文件有 {0} 个，最大 rank 为 {2}，应每个 rank 一个，而 rank {3} 没有：它会从"
+       "头开始；请恢复该文件，或用 --optimizer drop 全部不带"},
+      {"they are of a job with all tensors as they are stored, and --include, --exclude or "
+       "--dtype makes another model",
+       "它们属于张量保持原样的作业，而 --include、--exclude 或 --dtype 会得到另一个模型"},
+      {"they belong to {} ranks, and the output to {}; --shards {} takes them along, for a job "
+       "of the same layout",
+       "它们属于 {} 个 rank，而输出属于 {} 个；--shards {} 可为相同布局的作业带上它们"},
+      {"{} go along as they are: only a job of {} ranks with the layout that saved them may "
+       "load them, for they name no parameters",
+       "{} 照原样带上：只有布局与保存时相同、有 {} 个 rank 的作业才能加载它们，因为其中没有参数"
+       "名"},
+      {"{} stay behind: {}", "{} 不写出：{}"},
+      {"found buffer {} of rank {}{}, expected none of a run of these sizes",
+       "发现 rank {1} 的缓冲区 {0}{2}，这种大小的训练应没有"},
+      {" in part {}", "（第 {} 部分）"},
+      {"tensor {}: found {} {}, expected a bucket of Adam's states in float32",
+       "张量 {}: 发现 {} {}，应为 float32 的 Adam 状态分桶"},
+      {"found no parallel sizes in the run's arguments, expected those of its ranks",
+       "训练参数中没有并行大小，应有其各 rank 的大小"},
+      {"found one optimizer for all parameters, expected experts' apart with EP {}",
+       "所有参数共用一个优化器，EP {} 时专家的应分开"},
+      {"found argument {}, expected an even split of layers among pipeline stages",
+       "发现参数 {}，应为各流水线 stage 平均分层"},
+      {"found decoder_last_pipeline_num_layers {}, expected {} of {} layers",
+       "decoder_last_pipeline_num_layers 为 {0}，应为 {2} 层中的 {1} 层"},
+      {"found {} buffer {} of rank {}, expected one for {} of {}",
+       "发现 rank {2} 的{0}缓冲区 {1}，应为 {4} 中的 {3} 有一个"},
+      {"found a buffer of {} states, expected {} as in the others",
+       "发现含 {} 种状态的缓冲区，应与其他的一样为 {}"},
+      {"found bucket {} behind {}, expected all from 0 on",
+       "发现分桶 {} 在 {} 之后，应为从 0 起的全部"},
+      {"tensor {}: found {} elements, expected {} as of its param",
+       "张量 {}: 发现 {} 个元素，应与它的 param 一样为 {}"},
+      {"found a bucket without its {}, expected {}, {} and {}",
+       "发现没有 {} 的分桶，应有 {}、{} 和 {}"},
+      {"tensor {}: found it stored with strides, expected one row",
+       "张量 {}: 是以跨步存储的，应为一行"},
+      {"tensor {}: found optimizer state of shape {}, expected the weight's {} or a grid of its "
+       "cells; convert without it (--optimizer drop)",
+       "张量 {}: 优化器状态的形状为 {}，应为权重的 {} 或其单元的网格；请不带它转换（--optimizer "
+       "drop）"},
+      {"tensor {}: found optimizer state of no tensor of the model; convert without it "
+       "(--optimizer drop)",
+       "张量 {}: 该优化器状态不属于模型的任何张量；请不带它转换（--optimizer drop）"},
+      {"{}: found optimizer states in flat buffers and no common state that tells the run's "
+       "layout; convert without them (--optimizer drop)",
+       "{}: 优化器状态在扁平缓冲区中，而没有公共状态说明训练的布局；请不带它们转换（--optimizer "
+       "drop）"},
+      {"--tp-replicas expand, which --for replicas implies: one tensor rank shares nothing; "
+       "give --tp N, or leave the flag out",
+       "--tp-replicas expand（--for replicas 隐含此项）：只有一个张量 rank 就没有可共享的；请给"
+       "出 --tp N，或去掉该参数"},
+      {"tensors that all {} tensor ranks hold ({} of them) are stored for each rank, as "
+       "NAME.__tp_replica_RANK: unmodified Megatron-Core does not find them under such names",
+       "全部 {} 个张量 rank 都持有的张量（共 {} 个）为每个 rank 各存一份，名为 "
+       "NAME.__tp_replica_RANK：未修改的 Megatron-Core 不会按这样的名字查找"},
+      {"files are laid out for {} ranks that load all of this fully parallel in their "
+       "data-parallel groups: loads of other sizes, or of a part, work and read more files",
+       "文件是为 {} 个 rank 布置的，它们在各自的数据并行组中完全并行地加载全部内容：其他大小或部"
+       "分内容的加载也可以，但会读更多文件"},
+  });
+  return kSentences;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <span>
+
+#include "language/chinese_tables.h"
+
+namespace shardwright {
+
+std::span<const Sentence> chinese_of_legacy() {
+  static constexpr auto kSentences = std::to_array<Sentence>({
+      {"tensor {}: found strides {}, expected row-major", "张量 {}: 步长为 {}，应为行优先"},
+      {"tensor {}: found what makes it {} {}, expected {} {} as in other ranks' files",
+       "张量 {}: 由此它为 {} {}，应与其他 rank 的文件一样为 {} {}"},
+      {"'{}': found dicts nested too deep", "'{}': dict 嵌套过深"},
+      {"its dicts within dicts", "它的嵌套 dict"},
+      {"'{}' is not a dict of tensors", "'{}' 不是张量的 dict"},
+      {"{}: not a dict, as a rank's state is", "{}: 不是 dict，而 rank 的状态应为 dict"},
+      {"the file", "该文件"},
+      {"{} has neither 'model' nor 'model0'", "{} 中既没有 'model' 也没有 'model0'"},
+      {"common_step: found {} {}, expected one float32",
+       "common_step: 发现 {} {}，应为一个 float32"},
+      {"optimizer: {}; convert without it (--optimizer drop)",
+       "optimizer: {}；请不带它转换（--optimizer drop）"},
+      {"found {} master weights in group {}, expected {}", "组 {1} 中有 {0} 个主权重，应为 {2}"},
+      {"found master weights of {} groups, expected {}", "有 {} 组的主权重，应为 {} 组"},
+      {"parameter {} of group {} has no state; each must have one",
+       "组 {1} 的参数 {0} 没有状态；每个都必须有"},
+      {"tensor {}: found {} and no master weight, expected float32",
+       "张量 {}: 发现 {}，没有主权重，应为 float32"},
+      {"tensor {}: found a state '{}', expected a name", "张量 {}: 发现状态 '{}'，应为名字"},
+      {"tensor {}: found the states {}, expected {} as of the others of its group",
+       "张量 {}: 状态为 {}，应与同组的其他参数一样为 {}"},
+      {"tensor {}: found no tensor as its {}, expected one as of the weight",
+       "张量 {}: 它的 {} 不是张量，应与权重一样是张量"},
+      {"tensor {}: found {} as {} {}, expected float32 {} as of the weight",
+       "张量 {}: 它的 {} 为 {} {}，应与权重一样为 float32 {}"},
+      {"tensor {}: found a step that is not a count", "张量 {}: step 不是计数"},
+      {"tensor {}: found step {}, expected {} as of the other parameters",
+       "张量 {}: step 为 {}，应与其他参数一样为 {}"},
+      {"found {} chained optimizers, expected that of experts and of the rest",
+       "发现 {} 个串联的优化器，应为专家的和其余的"},
+      {"found {} buffers, expected {} of the model's {} parameters",
+       "发现 {} 个缓冲区，应为 {} 个，对应模型的 {} 个参数"},
+      {"tensor {}: found a buffer for {}, expected {}", "张量 {}: 发现 {} 的缓冲区，应为 {}"},
+      {"it lacks the parameter groups of Megatron's optimizer", "缺少 Megatron 优化器的参数组"},
+      {"found parameter groups and no states, expected distrib_optim.pt beside the file",
+       "有参数组而没有状态，该文件旁边应有 distrib_optim.pt"},
+      {"common state: the optimizer's parameter groups are missing; convert without it "
+       "(--optimizer drop)",
+       "公共状态: 缺少优化器的参数组；请不带它转换（--optimizer drop）"},
+      {"common state: found '{}' of a parameter group to be a tensor, expected a plain value; "
+       "convert without the optimizer (--optimizer drop)",
+       "公共状态: 参数组的 '{}' 是张量，应为普通值；请不带优化器转换（--optimizer drop）"},
+      {"tensor {}: found the optimizer states {}, expected {} as of {}, which is in the same "
+       "parameter group; convert without them (--optimizer drop)",
+       "张量 {0}: 优化器状态为 {1}，应与同一参数组的 {3} 一样为 {2}；请不带它们转换（"
+       "--optimizer drop）"},
+      {"found mp_rank folders without a model, expected model_optim_rng.pt in each; are these "
+       "an optimizer's or a data loader's?",
+       "发现没有模型的 mp_rank 文件夹，每个中应有 model_optim_rng.pt；这些是优化器或数据加载器的"
+       "吗？"},
+      {"{}: found {} virtual stages, expected {} as in {}",
+       "{0}: 有 {1} 个虚拟 stage，应与 {3} 一样为 {2} 个"},
+      {"keep the files of one save only", "请只保留同一次保存的文件"},
+      {"folders were renamed, swapped or copied: give each file back its rank's folder",
+       "文件夹被改名、互换或复制过：请把每个文件放回它的 rank 的文件夹"},
+      {"found {} experts, expected a multiple of {} expert ranks",
+       "发现 {} 个专家，应为 {} 个专家 rank 的倍数"},
+      {"missing {}: found files of {} pipeline stages, expected {}",
+       "缺少 {}: 有 {} 个流水线 stage 的文件，应为 {} 个"},
+      {"{} is shared out over {} tensor ranks, the language model over {}: its shards repeat "
+       "with period {}, as {}",
+       "{} 由 {} 个张量 rank 分担，语言模型由 {} 个分担：它的分片以 {} 为周期重复，因为{}"},
+      {"the files do not say which ranks they are of: tensor or expert ranks' folders in each "
+       "other's place would not be noticed, but by digests ('hash --manifest', 'verify "
+       "--against')",
+       "文件没有说明自己属于哪个 rank：张量 rank 或专家 rank 的文件夹若互换不会被发现，除非用摘"
+       "要（'hash --manifest'、'verify --against'）"},
+      {"optimizer: found '{}' of a parameter group to be a tensor, expected a plain value; "
+       "convert without it (--optimizer drop)",
+       "optimizer: 参数组的 '{}' 是张量，应为普通值；请不带它转换（--optimizer drop）"},
+      {"{}: found a data-parallel rank's part of an optimizer, expected all of it in "
+       "model_optim_rng.pt or distrib_optim.pt; convert without it (--optimizer drop), or save "
+       "the run as torch_dist (--ckpt-format torch_dist)",
+       "{}: 发现数据并行 rank 的部分优化器，应全部在 model_optim_rng.pt 或 distrib_optim.pt 中；"
+       "请不带它转换（--optimizer drop），或把训练保存为 torch_dist（--ckpt-format torch_dist）"},
+      {"optimizer: found step {}, expected {} as in other ranks' files",
+       "optimizer: step 为 {}，应与其他 rank 的文件一样为 {}"},
+      {"tensor {}: found a state of no weight that is there, expected optimizer.state.KIND and "
+       "the name of one; convert without (--optimizer drop)",
+       "张量 {}: 该状态不属于任何存在的权重，应为 optimizer.state.KIND 加权重名；请不带优化器转"
+       "换（--optimizer drop）"},
+      {"tensor {}: found {}, expected {} as its weight: what is shared out otherwise has no "
+       "place in files of ranks; convert without (--optimizer drop)",
+       "张量 {}: 发现 {}，应与其权重一样为 {}：以其他方式分担的内容在各 rank 的文件中没有位置；"
+       "请不带优化器转换（--optimizer drop）"},
+      {"tensor {}: found this state of {} under another name too",
+       "张量 {}: {} 的这个状态还有另一个名字"},
+      {"--encoder-tp {}: this model is a language model alone and has no encoder; leave it out",
+       "--encoder-tp {}: 该模型只有语言模型，没有编码器；请去掉它"},
+      {"tensor {} has no optimizer state {}, which each parameter of its group needs; convert "
+       "without (--optimizer drop)",
+       "张量 {} 没有优化器状态 {}，而该组的每个参数都需要它；请不带优化器转换（--optimizer drop"
+       "）"},
+      {"{} holds what one rank saved", "{} 含有一个 rank 保存的内容"},
+      {"{} is a rank's folder, without a model", "{} 是一个 rank 的文件夹，其中没有模型"},
+  });
+  return kSentences;
+}
+
+}  // namespace shardwright

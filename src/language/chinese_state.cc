@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <span>
+
+#include "language/chinese_tables.h"
+
+namespace shardwright {
+
+std::span<const Sentence> chinese_of_state() {
+  static constexpr auto kSentences = std::to_array<Sentence>({
+      {"args.{} is stored as plain values: not every Megatron-Core loads its enum",
+       "args.{} 存为多个普通值：并非每个 Megatron-Core 都能加载它的枚举"},
+      {"args.{} is stored as a plain value: not every Megatron-Core loads its enum",
+       "args.{} 存为普通值：并非每个 Megatron-Core 都能加载它的枚举"},
+      {"optimizer parameter groups of dense and expert parameters are joined",
+       "稠密参数和专家参数的优化器参数组合并"},
+      {"optimizer parameter groups are split into dense and expert parameters",
+       "优化器参数组拆分为稠密参数和专家参数"},
+      {"entry {}: found {} {}, expected {} as in {}: one optimizer has one; convert to another "
+       "MIMO layout, or without optimizer states (--optimizer drop)",
+       "条目 {0}: {1} 为 {2}，应与 {4} 一样为 {3}：一个优化器只有一个值；请转换为另一种 MIMO 布"
+       "局，或不带优化器状态（--optimizer drop）"},
+      {"entry {}: found {}, expected a list of parameter groups",
+       "条目 {}: 发现 {}，应为参数组的列表"},
+      {"common state: found optimizer states and no parameter groups, expected those of the "
+       "optimizer; convert without them (--optimizer drop)",
+       "公共状态: 有优化器状态而没有参数组，应有优化器的参数组；请不带它们转换（--optimizer drop"
+       "）"},
+      {"the loss scale is not carried: a run begins with its initial one (--initial-loss-scale)",
+       "不带 loss scale：训练以其初始值开始（--initial-loss-scale）"},
+      {"optimizer: buffer {}: found {}, expected {}; convert without it (--optimizer drop)",
+       "optimizer: 缓冲区 {}: 发现 {}，应为 {}；请不带它转换（--optimizer drop）"},
+      {"no dict", "没有 dict"},
+      {"one dtype's", "一种 dtype 的"},
+      {"states in a form of before 2024", "2024 年之前形式的状态"},
+      {"those of a pair of dtypes", "一对 dtype 的"},
+      {"the states of Adam or Lion, coalesced", "合并的 Adam 或 Lion 状态"},
+      {"a row of float32", "一行 float32"},
+      {"{} of {} elements", "{1} 个元素中的 {0}"},
+      {"{} as of its param", "{}，与它的 param 相同"},
+      {"optimizer: found {} numbered buffers, expected a distributed optimizer's from 0 on; "
+       "convert without it (--optimizer drop)",
+       "optimizer: 有 {} 个带编号的缓冲区，应为分布式优化器从 0 起的；请不带它转换（--optimizer "
+       "drop）"},
+      {"found values nested deeper than {}", "值的嵌套深度超过 {}"},
+      {"found a {}, expected a plain value", "发现 {}，应为普通值"},
+      {"{} is no map", "{} 不是 map"},
+      {"{} has no '{}' section", "{} 没有 '{}' 部分"},
+      {"common state: found {}, expected a dict", "公共状态: 发现 {}，应为 dict"},
+      {"entry {}: its value is not written below or beside its key, which is how it could be "
+       "edited",
+       "条目 {}: 它的值不在键的下方或旁边，因此无法编辑"},
+      {"{} bytes, limit {}", "{} 字节，上限为 {}"},
+      {"shape {} has a negative extent", "形状 {} 有负的范围"},
+      {"shape {} has more elements than int64 holds", "形状 {} 的元素数超过 int64"},
+      {"shape {} has more bytes than int64 holds", "形状 {} 的字节数超过 int64"},
+      {"box at {} of shape {} does not lie inside {}", "位于 {}、形状为 {} 的 box 不在 {} 之内"},
+      {"value {} at element {} of the run does not fit {}", "该段元素 {1} 处的值 {0} 不适合 {2}"},
+      {"tensor {}: chunks have {} axes, expected shape {}",
+       "张量 {}: 各 chunk 有 {} 个轴，形状应为 {}"},
+      {"tensor {}: chunk {} overlaps chunk {}, expected disjoint chunks",
+       "张量 {}: chunk {} 与 chunk {} 重叠，应互不相交"},
+      {"tensor {}: no chunk holds {}, expected every element of {} once",
+       "张量 {}: 没有 chunk 含有 {}，{} 的每个元素应出现一次"},
+  });
+  return kSentences;
+}
+
+}  // namespace shardwright
