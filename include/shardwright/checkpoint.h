@@ -70,8 +70,9 @@ struct Location {
                                                  const FormatChoice& choice = {});
 
 /// A plain value of a training run's arguments or of a config: None, flag, number, text, list.
-using ArgValue = std::variant<std::monostate, bool, std::int64_t, double, std::string,
-                              std::vector<std::int64_t>, std::vector<std::string>>;
+using ArgValue =
+    std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
+                 std::vector<double>, std::vector<std::string>>;
 using Arguments = std::map<std::string, ArgValue, std::less<>>;
 
 /// A checkpoint opened for reading: what it holds, and the state beside its tensors in the parts

@@ -40,6 +40,11 @@ struct ValueWriter {
     for (const std::int64_t value : values) json.number(value);
     json.close();
   }
+  void operator()(const std::vector<double>& values) const {
+    json.open_row();
+    for (const double value : values) json.real(value);
+    json.close();
+  }
   void operator()(const std::vector<std::string>& values) const {
     json.open_row();
     for (const std::string& value : values) json.text(value);

@@ -119,6 +119,11 @@ std::string value_text(const ArgValue& value, std::string_view indent) {
       for (const std::int64_t item : list) text += fmt::format("\n{}- {}", indent, item);
       return text;
     }
+    std::string operator()(const std::vector<double>& list) const {
+      std::string text = list.empty() ? " []" : "";
+      for (const double item : list) text += fmt::format("\n{}- {}", indent, real_text(item));
+      return text;
+    }
     std::string operator()(const std::vector<std::string>& list) const {
       std::string text = list.empty() ? " []" : "";
       for (const std::string& item : list)

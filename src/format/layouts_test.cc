@@ -167,7 +167,7 @@ TEST(RunConfig, KeepsPlainValuesOnly) {
   const Arguments arguments =
       read_run_config(
           "model:\n  num_layers: 4\n  rotary_base: 1.0e4\n  tied: true\n  none: null\n"
-          "  name: '12'\n  freq: [0, 1]\n  fn: {_target_: os.system}\n")
+          "  name: '12'\n  freq: [0, 1]\n  parts: [0.5, 2]\n  fn: {_target_: os.system}\n")
           .value();
   EXPECT_EQ(arguments.at("num_layers"), ArgValue{std::int64_t{4}});
   EXPECT_EQ(arguments.at("rotary_base"), ArgValue{1.0e4});
@@ -175,6 +175,7 @@ TEST(RunConfig, KeepsPlainValuesOnly) {
   EXPECT_EQ(arguments.at("none"), ArgValue{});
   EXPECT_EQ(arguments.at("name"), ArgValue{std::string("12")});
   EXPECT_EQ(arguments.at("freq"), (ArgValue{std::vector<std::int64_t>{0, 1}}));
+  EXPECT_EQ(arguments.at("parts"), (ArgValue{std::vector<double>{0.5, 2.0}}));
   EXPECT_FALSE(arguments.contains("fn"));
   EXPECT_EQ(read_run_config("model: [").error().code, Code::kYamlCorrupt);
   EXPECT_EQ(read_run_config("a: 1").error().code, Code::kYamlCorrupt);

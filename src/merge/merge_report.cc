@@ -40,6 +40,9 @@ std::string value_text(const ArgValue& value) {
     std::string operator()(const std::vector<std::int64_t>& list) const {
       return fmt::format("[{}]", fmt::join(list, ", "));
     }
+    std::string operator()(const std::vector<double>& list) const {
+      return fmt::format("[{}]", fmt::join(list, ", "));
+    }
     std::string operator()(const std::vector<std::string>& list) const {
       return fmt::format("[{}]", fmt::join(list, ", "));
     }

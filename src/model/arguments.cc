@@ -15,6 +15,13 @@ std::optional<double> as_number(const ArgValue& value) {
   return std::nullopt;
 }
 
+std::optional<std::vector<double>> as_numbers(const ArgValue& value) {
+  if (const auto* reals = std::get_if<std::vector<double>>(&value)) return *reals;
+  const auto* whole = std::get_if<std::vector<std::int64_t>>(&value);
+  if (whole == nullptr) return std::nullopt;
+  return std::vector<double>(whole->begin(), whole->end());
+}
+
 struct Printer {
   std::string operator()(std::monostate) const { return "None"; }
   std::string operator()(bool flag) const { return flag ? "True" : "False"; }
@@ -22,6 +29,9 @@ struct Printer {
   std::string operator()(double number) const { return fmt::format("{}", number); }
   std::string operator()(const std::string& text) const { return fmt::format("'{}'", text); }
   std::string operator()(const std::vector<std::int64_t>& list) const {
+    return fmt::format("[{}]", fmt::join(list, ", "));
+  }
+  std::string operator()(const std::vector<double>& list) const {
     return fmt::format("[{}]", fmt::join(list, ", "));
   }
   std::string operator()(const std::vector<std::string>& list) const {
@@ -36,7 +46,9 @@ std::string to_string(const ArgValue& value) { return std::visit(Printer{}, valu
 bool same_value(const ArgValue& a, const ArgValue& b) {
   if (a.index() == b.index()) return a == b;
   const std::optional<double> x = as_number(a);
-  return x && x == as_number(b);
+  if (x) return x == as_number(b);
+  const std::optional<std::vector<double>> list = as_numbers(a);
+  return list && list == as_numbers(b);
 }
 
 const ArgValue* find_set(const Arguments& values, std::string_view name) {

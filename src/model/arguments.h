@@ -15,8 +15,9 @@ namespace shardwright {
 /// None, flag, whole number, number, text, or a list of whole numbers (`moe_layer_freq`) or of
 /// texts
 /// (`layer_types`).
-using ArgValue = std::variant<std::monostate, bool, std::int64_t, double, std::string,
-                              std::vector<std::int64_t>, std::vector<std::string>>;
+using ArgValue =
+    std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
+                 std::vector<double>, std::vector<std::string>>;
 
 /// Megatron's arguments by name, or the leaves of a config.json by dotted path.
 using Arguments = std::map<std::string, ArgValue, std::less<>>;

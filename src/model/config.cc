@@ -41,6 +41,11 @@ std::optional<ArgValue> list_value(const nlohmann::json& list) {
   if (!list.empty() && std::ranges::all_of(list, is_text)) {
     return ArgValue{list.get<std::vector<std::string>>()};
   }
+  const auto is_number = [](const nlohmann::json& element) { return element.is_number(); };
+  const auto is_real = [](const nlohmann::json& element) { return element.is_number_float(); };
+  if (std::ranges::all_of(list, is_number) && std::ranges::any_of(list, is_real)) {
+    return ArgValue{list.get<std::vector<double>>()};
+  }
   std::vector<std::int64_t> numbers;  // of true and false: 1 and 0, as Megatron lists them
   for (const nlohmann::json& element : list) {
     if (element.is_boolean()) {

@@ -29,6 +29,20 @@ std::optional<ArgValue> text_list(Value list) {
   return ArgValue{std::move(texts)};
 }
 
+std::optional<ArgValue> number_list(Value list) {
+  std::vector<std::int64_t> whole;
+  std::vector<double> reals;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::optional<std::int64_t> number = list[i].as_int();
+    const std::optional<double> real = number ? static_cast<double>(*number) : list[i].as_double();
+    if (!real) return std::nullopt;
+    reals.push_back(*real);
+    if (number) whole.push_back(*number);
+  }
+  if (whole.size() == reals.size()) return ArgValue{std::move(whole)};
+  return ArgValue{std::move(reals)};
+}
+
 std::optional<ArgValue> plain_value(Value value) {
   switch (value.kind()) {
     case Kind::kNone:
@@ -41,16 +55,8 @@ std::optional<ArgValue> plain_value(Value value) {
       return ArgValue{*value.as_double()};
     case Kind::kString:
       return ArgValue{std::string(*value.as_string())};
-    case Kind::kList: {
-      if (value.size() > 0 && value[0].as_string()) return text_list(value);
-      std::vector<std::int64_t> numbers;
-      for (std::size_t i = 0; i < value.size(); ++i) {
-        const std::optional<std::int64_t> number = value[i].as_int();
-        if (!number) return std::nullopt;
-        numbers.push_back(*number);
-      }
-      return ArgValue{numbers};
-    }
+    case Kind::kList:
+      return value.size() > 0 && value[0].as_string() ? text_list(value) : number_list(value);
     default:
       return std::nullopt;
   }
@@ -84,6 +90,11 @@ Value make_plain_value(Document& document, const ArgValue& value) {
   if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value)) {
     std::vector<Value> elements;
     for (const std::int64_t number : *numbers) elements.push_back(document.integer(number));
+    return document.list(elements);
+  }
+  if (const auto* reals = std::get_if<std::vector<double>>(&value)) {
+    std::vector<Value> elements;
+    for (const double real : *reals) elements.push_back(document.real(real));
     return document.list(elements);
   }
   if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {

@@ -21,7 +21,8 @@ TEST(PlainArguments, AreAsTheyWereStored) {
                            {"d", 0.5},
                            {"e", std::string("text")},
                            {"f", std::vector<std::int64_t>{1, 2}},
-                           {"g", std::vector<std::string>{"x", "y"}}};
+                           {"g", std::vector<std::string>{"x", "y"}},
+                           {"h", std::vector<double>{0.5, 2.0}}};
   EXPECT_EQ(stored(arguments), Arguments(arguments.begin(), arguments.end()));
 }
 

@@ -35,20 +35,28 @@ std::optional<ArgValue> value_of(const YAML::Node& node) {
   if (node.IsScalar()) return scalar_of(node);
   if (!node.IsSequence()) return std::nullopt;
   std::vector<std::int64_t> numbers;
+  std::vector<double> reals;
   std::vector<std::string> words;
   for (const YAML::Node& element : node) {
     if (!element.IsScalar()) return std::nullopt;
     const ArgValue value = scalar_of(element);
-    if (const auto* number = std::get_if<std::int64_t>(&value)) numbers.push_back(*number);
-    if (const auto* real = std::get_if<double>(&value); real && std::trunc(*real) == *real) {
+    if (const auto* number = std::get_if<std::int64_t>(&value)) {
+      numbers.push_back(*number);
+      reals.push_back(static_cast<double>(*number));
+    }
+    if (const auto* real = std::get_if<double>(&value)) {
+      reals.push_back(*real);
       constexpr double kExact = 9007199254740992.0;
-      if (std::abs(*real) < kExact) numbers.push_back(static_cast<std::int64_t>(*real));
+      if (std::trunc(*real) == *real && std::abs(*real) < kExact) {
+        numbers.push_back(static_cast<std::int64_t>(*real));
+      }
     }
     if (const auto* flag = std::get_if<bool>(&value)) numbers.push_back(*flag ? 1 : 0);
     if (const auto* word = std::get_if<std::string>(&value)) words.push_back(*word);
   }
   // Of numbers (flags are 0 and 1) or of words; others tell us nothing.
   if (numbers.size() == node.size()) return ArgValue{numbers};
+  if (reals.size() == node.size()) return ArgValue{reals};
   if (words.size() == node.size()) return ArgValue{words};
   return std::nullopt;
 }

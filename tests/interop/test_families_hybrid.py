@@ -15,14 +15,15 @@ from safetensors.torch import load_file, save_file
 
 import checkpoints
 import hf_models
+import hf_sizes
 
 # As in hf_models, nothing is a power of two or what another size is; two ranks can share all of it.
-TEXT = dict(hf_models.SIZES, vocab_size=510, num_hidden_layers=4, num_key_value_heads=2)
+TEXT = dict(hf_sizes.SIZES, vocab_size=510, num_hidden_layers=4, num_key_value_heads=2)
 MOE = dict(num_experts_per_tok=2, moe_intermediate_size=40)
 # Rotated by time, height and width: shares of half of what is rotated of a head.
 MROPE = dict(rope_type="default", rope_theta=5000.0, mrope_section=[2, 2, 2])
 KINDS = ["linear_attention", "full_attention", "linear_attention", "full_attention"]
-DELTA = dict(hf_models.LINEAR_ATTENTION, layer_types=KINDS)
+DELTA = dict(hf_sizes.LINEAR_ATTENTION, layer_types=KINDS)
 SHARED = dict(num_experts=6, shared_expert_intermediate_size=28, **MOE)
 TOWER = dict(
     depth=3,
@@ -46,7 +47,7 @@ NEMOTRON = dict(
     moe_shared_expert_intermediate_size=28,
     **MOE,
 )
-VIT = hf_models.VIT
+VIT = hf_sizes.VIT
 CLIP = dict(VIT, model_type="clip_vision_model")
 SIGLIP = dict(VIT, model_type="siglip_vision_model")
 INTERN = dict(VIT, image_size=[28, 28], patch_size=[14, 14])
@@ -58,6 +59,8 @@ FALCON = dict(
     mamba_d_state=12,
     mamba_n_groups=2,
     mamba_d_conv=4,
+    ssm_multipliers=[0.5, 1.0, 0.25, 2.0, 0.75],
+    mlp_multipliers=[0.9, 1.5],
 )
 
 # name: model type, class, configuration
@@ -268,6 +271,8 @@ def test_back_without_what_import_carried(shardwright, tmp_path, name):
     ours = transformers.AutoConfig.from_pretrained(tmp_path / "by_arguments")
     was = transformers.AutoConfig.from_pretrained(tmp_path / "hf")
     assert ours.architectures == was.architectures
+    for factors in ("ssm_multipliers", "mlp_multipliers"):
+        assert getattr(ours, factors, None) == getattr(was, factors, None)
     assert type(ours) is type(was)
     made = as_transformers_5_names(checkpoints.load_hf(tmp_path / "by_arguments"))
     assert made.keys() == source.keys()
