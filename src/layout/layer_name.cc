@@ -97,6 +97,13 @@ bool is_behind_layers(std::string_view name) {
          std::ranges::any_of(kOwnEnds, [&](std::string_view end) { return own.starts_with(end); });
 }
 
+bool is_on_each_stage(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kOfWan = {"text_embedding.", "time_embedder.",
+                                                      "time_proj."};
+  const std::string_view own = unwrapped(of_model(name));
+  return std::ranges::any_of(kOfWan, [&](std::string_view part) { return own.starts_with(part); });
+}
+
 bool is_prediction_layer(std::string_view name) {
   return name.starts_with("mtp.layers.") || name.find(".mtp.layers.") != std::string_view::npos;
 }

@@ -48,6 +48,9 @@ inline constexpr std::string_view kGlobalAttention = "self_attention_global";
 /// the heads of BERT, and those of reward, value and classification models.
 [[nodiscard]] bool is_behind_layers(std::string_view name);
 
+/// Whether every pipeline stage has it: what Wan makes of time and text, which each layer needs.
+[[nodiscard]] bool is_on_each_stage(std::string_view name);
+
 /// Whether that is a tensor of a layer for multi-token prediction (`mtp.layers.N.`), or its state.
 [[nodiscard]] bool is_prediction_layer(std::string_view name);
 

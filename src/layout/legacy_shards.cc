@@ -37,6 +37,7 @@ bool belongs(const TensorDesc& tensor, const StageContents& stage) {
     return layer->index && *layer->index >= stage.first_layer && *layer->index < stage.end_layer;
   }
   const std::string_view name = tensor.name;
+  if (is_on_each_stage(name)) return true;
   if (is_behind_layers(name) || is_prediction_layer(name)) return stage.has_end;
   return name.find("embedding.") != std::string_view::npos ? stage.has_embedding : stage.has_rest;
 }

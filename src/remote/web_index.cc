@@ -21,6 +21,8 @@ constexpr auto kKnownWebNames = std::to_array<std::string_view>({
     "model.safetensors.index.json",
     "diffusion_pytorch_model.safetensors",
     "diffusion_pytorch_model.safetensors.index.json",
+    "diffusion_pytorch_model.bin",
+    "diffusion_pytorch_model.bin.index.json",
     "model_index.json",
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",

@@ -337,7 +337,7 @@ def test_each_tensor_rank_has_its_part(shardwright, tmp_path, pipelines, name):
 
 
 def test_the_last_stage_has_wans_head(shardwright, tmp_path, pipelines):
-    pipeline, _ = pipelines[WAN]
+    pipeline, source = pipelines[WAN]
     shardwright("convert", pipeline, tmp_path / "out", "--to", "legacy", "--pp", 2)
     folder = tmp_path / "out" / "iter_0000000"
     stages = [
@@ -346,6 +346,15 @@ def test_the_last_stage_has_wans_head(shardwright, tmp_path, pipelines):
     ]
     head = {"head.modulation", "head.head.weight", "head.head.bias"}
     assert [head & stage.keys() for stage in stages] == [set(), head]
+    # Each stage computes anew what time and text are to its layers; patches come in at the first.
+    parts = ("text_embedding.", "time_embedder.", "time_proj.")
+    of_all = [{key for key in stage if key.startswith(parts)} for stage in stages]
+    assert len(of_all[0]) == 10 and of_all[0] == of_all[1]
+    assert all(torch.equal(stages[0][key], stages[1][key]) for key in of_all[0])
+    assert ["patch_embedding.weight" in stage for stage in stages] == [True, False]
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf", "--hf-config",
+                pipeline / "transformer")  # fmt: skip
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -403,6 +412,31 @@ def test_several_files_and_their_index(shardwright, tmp_path, pipelines):
     assert index.name in done.stdout + done.stderr
     shardwright("convert", pipeline, out, "--to", "hf", "--overwrite")
     checkpoints.assert_same(checkpoints.load_hf(out), source)
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_torch_files_of_diffusers(shardwright, tmp_path, pipelines, files):
+    """As older pipelines have them, in one file or in two and their index."""
+    pipeline, source = pipelines[WAN]
+    folder = tmp_path / "pipeline" / "transformer"
+    folder.mkdir(parents=True)
+    shutil.copy(pipeline / "model_index.json", folder.parent)
+    shutil.copy(pipeline / "transformer" / "config.json", folder)
+    stem, keys = "diffusion_pytorch_model", sorted(source)
+    names = [f"{stem}.bin"] if files == 1 else [f"{stem}-0000{n}-of-00002.bin" for n in (1, 2)]
+    for number, name in enumerate(names):
+        torch.save({key: source[key] for key in keys[number::files]}, folder / name)
+    if files == 2:
+        places = {key: names[number % 2] for number, key in enumerate(keys)}
+        index = {"metadata": {}, "weight_map": places}
+        (folder / f"{stem}.bin.index.json").write_text(json.dumps(index))
+    shardwright("convert", folder.parent, tmp_path / "out", "--to", "torch_dist")
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
+    if files == 2:
+        (folder / names[1]).unlink()
+        done = shardwright("convert", folder, tmp_path / "no", "--to", "hf", expect=2)
+        assert names[1] in done.stderr
 
 
 def test_two_transformers_are_not_chosen_from(shardwright, tmp_path):

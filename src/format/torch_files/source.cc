@@ -26,7 +26,17 @@
 namespace shardwright {
 namespace {
 
-constexpr std::string_view kIndexFile = "pytorch_model.bin.index.json";
+// Those of transformers, and those of diffusers.
+constexpr std::array<std::string_view, 2> kStems = {"pytorch_model", "diffusion_pytorch_model"};
+
+/// The index that the folder has; empty where it has none.
+template <typename Has>
+std::string index_in(const Has& has) {
+  for (const std::string_view stem : kStems) {
+    if (std::string name = fmt::format("{}.bin.index.json", stem); has(name)) return name;
+  }
+  return {};
+}
 
 // Torch files of other software, or that hold no model.
 constexpr std::array<std::string_view, 12> kNoModels = {
@@ -35,8 +45,10 @@ constexpr std::array<std::string_view, 12> kNoModels = {
     "*_world_size_*", "training_state_*",  "layer_#-model_*",   "module-pipe_*"};
 
 bool is_weights_file(const DirectoryEntry& entry) {
-  return !entry.is_directory && (entry.name == "pytorch_model.bin" ||
-                                 matches_sign(entry.name, "pytorch_model-#-of-#.bin"));
+  return !entry.is_directory && std::ranges::any_of(kStems, [&](std::string_view stem) {
+    return entry.name == fmt::format("{}.bin", stem) ||
+           matches_sign(entry.name, fmt::format("{}-#-of-#.bin", stem));
+  });
 }
 
 bool has_safetensors(const Folder& folder) {
@@ -108,15 +120,16 @@ class TorchFilesSource final : public SourceFormat {
 
   Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
     const DirectoryEntry* weights = folder.first(is_weights_file);
-    const bool has_index = folder.has_file(kIndexFile);
-    if (weights == nullptr && !has_index) return std::optional<Recognition>();
+    const std::string index =
+        index_in([&](const std::string& name) { return folder.has_file(name); });
+    if (weights == nullptr && index.empty()) return std::optional<Recognition>();
     Recognition found;
     // Models are published in both forms: transformers takes the safetensors then.
     if (weights == nullptr || has_safetensors(folder)) {
       found.strength = Recognition::Strength::kRemains;
     }
     found.facts.push_back(weights == nullptr
-                              ? translated("{} names the weight files", kIndexFile)
+                              ? translated("{} names the weight files", index)
                               : translated("{} is a torch file of weights", weights->name));
     return found;
   }
@@ -136,12 +149,14 @@ class TorchFilesSource final : public SourceFormat {
     const Directory& directory = *checkpoint.directory;
     SW_TRY(refuse_rank(checkpoint.location.path));
     std::optional<HfIndex> index;
-    if (directory.exists(kIndexFile)) index = SW_TRY(read_hf_index(directory, kIndexFile));
+    const std::string index_file =
+        index_in([&](const std::string& name) { return directory.exists(name); });
+    if (!index_file.empty()) index = SW_TRY(read_hf_index(directory, index_file));
     Reader reader(checkpoint, defects);
     for (const std::string& file : SW_TRY(weight_files(directory, index))) {
       SW_TRY(defects.report(reader.read(file)));
     }
-    if (index) SW_TRY(defects.report(check_index(checkpoint.catalog, *index)));
+    if (index) SW_TRY(defects.report(check_index(checkpoint.catalog, *index, index_file)));
     return read_hf_artifacts(checkpoint, defects);
   }
 
@@ -165,14 +180,14 @@ class TorchFilesSource final : public SourceFormat {
     return files;
   }
 
-  static Status check_index(const Catalog& catalog, const HfIndex& index) {
+  static Status check_index(const Catalog& catalog, const HfIndex& index, std::string_view file) {
     const HfIndexDifference difference = compare_with_index(catalog, index);
     const std::vector<std::string> ghosts = difference.not_where_listed();
     const std::vector<std::string> unlisted = difference.not_listed_there();
     if (ghosts.empty() && unlisted.empty()) return {};
     const bool is_missing = !ghosts.empty();
     const std::vector<std::string>& names = is_missing ? ghosts : unlisted;
-    return fail(Code::kIndexMismatch, "{}: {} keys {}: {}", kIndexFile, names.size(),
+    return fail(Code::kIndexMismatch, "{}: {} keys {}: {}", file, names.size(),
                 is_missing ? "are not in the files it names" : "of its files are not listed",
                 name_list(names));
   }
