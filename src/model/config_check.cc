@@ -188,9 +188,12 @@ class ConfigCheck {
       if (shown.empty() || !a || shown.contains(*a) || (b && shown.contains(*b))) return;
       contradict(key, translated("no layer's {} shows it", tensor));
     };
-    // Where dense layers have a key of their own, the usual one is about experts (MiniMax-M3).
-    const std::string_view width =
-        stated("dense_intermediate_size") ? "dense_intermediate_size" : "intermediate_size";
+    // Where dense layers have a key of their own, the usual one is about experts.
+    std::string_view width = "intermediate_size";
+    for (const std::string_view own :
+         {"dense_intermediate_size", "prefix_dense_intermediate_size"}) {
+      if (stated(own)) width = own;
+    }
     const Number ffn = stated(width);
     check(width, "mlp.down_proj.weight", 1, ffn, ffn ? Number(*ffn * 2) : ffn);
     const Number heads = stated("num_attention_heads");

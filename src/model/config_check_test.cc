@@ -72,14 +72,15 @@ TEST(ConfigCheck, FindsNumbersThatNoTensorShows) {
 }
 
 TEST(ConfigCheck, TakesTheWidthOfDenseLayersFromTheirOwnKey) {
-  HfConfig config = unknown_config();
-  config.values.insert_or_assign("intermediate_size", std::int64_t{3});
-  config.values.insert_or_assign("dense_intermediate_size", std::int64_t{5});
   const auto tensors = sample().llama(false, false);
-  EXPECT_THAT(keys_of(contradicted_config(config, tensors)), IsEmpty());
-  config.values.insert_or_assign("dense_intermediate_size", std::int64_t{6});
-  EXPECT_THAT(keys_of(contradicted_config(config, tensors)),
-              ElementsAre("dense_intermediate_size"));
+  for (const std::string key : {"dense_intermediate_size", "prefix_dense_intermediate_size"}) {
+    HfConfig config = unknown_config();
+    config.values.insert_or_assign("intermediate_size", std::int64_t{3});
+    config.values.insert_or_assign(key, std::int64_t{5});
+    EXPECT_THAT(keys_of(contradicted_config(config, tensors)), IsEmpty()) << key;
+    config.values.insert_or_assign(key, std::int64_t{6});
+    EXPECT_THAT(keys_of(contradicted_config(config, tensors)), ElementsAre(key));
+  }
 }
 
 TEST(ConfigCheck, KnowsOtherWordsForGroups) {

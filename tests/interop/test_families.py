@@ -14,9 +14,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import checkpoints
-import hf_models
+import family_rounds
+import hf_sizes
 import test_families_diffusers
 import test_families_hybrid
+import test_families_newer
+import test_families_newer_towers
 import test_families_newest
 import test_families_omni
 import test_families_published
@@ -63,7 +66,7 @@ CASES = {
             **UNTIED,
         },
     ),
-    "gemma4_moe": ("gemma4_text", hf_models.GEMMA4_EXPERTS),
+    "gemma4_moe": ("gemma4_text", hf_sizes.GEMMA4_EXPERTS),
     "llama4": ("llama4_text", ONE_GROUP),
     "llama4_tied": ("llama4_text", {"moe_layers": [0, 1, 2], **TIED}),
     "seed_oss": ("seed_oss", ONE_GROUP),
@@ -342,112 +345,27 @@ FINISH = {
 @pytest.fixture(scope="module")
 def imported(shardwright, tmp_path_factory):
     """The folder of a case, with the model in hf/ and its conversion in megatron/."""
-    made = {}
-
-    def convert(name):
-        if name not in made:
-            root = tmp_path_factory.mktemp(name)
-            model_type, settings = CASES[name]
-            settings = {"dtype": torch.bfloat16, **settings}
-            base = "qwen2" if model_type == "mimo" else model_type
-            hf_models.create(root / "hf", base, **settings)
-            if settings.pop("packed", False):
-                hf_models.create(root / "unpacked", base, **settings)
-            if name in FINISH:
-                FINISH[name](root / "hf")
-            parallel = ("--tp", 2, "--pp", 2, "--ep", 2 if has_experts(root) else 1)
-            vocabulary = ("--make-vocab-size-divisible-by", 1)
-            flags = ("--to", "torch_dist", *parallel, *vocabulary)
-            shardwright("convert", root / "hf", root / "megatron", *flags)
-            made[name] = root
-        return made[name]
-
-    return convert
-
-
-def has_experts(root):
-    return any("expert" in name for name in checkpoints.load_hf(root / "hf"))
-
-
-def without_hf(source, target):
-    shutil.copytree(source, target)
-    shutil.rmtree(checkpoints.iteration_folder(target) / "hf")
-
-
-def without_masks(tensors):
-    """GPT-2's, which its code computes; nothing else is left out of any model."""
-    return {name: tensor for name, tensor in tensors.items() if not name.endswith(".attn.bias")}
-
-
-FLOAT32_BIASES = ("e_score_correction_bias", ".expert_bias", ".ffn.gate.bias")
-
-
-def released_name(name):
-    """DeepSeek-V4's, of a name under which transformers saves it."""
-    name = name.removeprefix("model.").replace("embed_tokens.", "embed.").replace("hc_head.hc_", "hc_head_")
-    return name.replace(".attn.norm.", ".attn.kv_norm.")
-
-
-def known_form(root):
-    """The tensors as a conversion writes them that does not know how they were imported."""
-    folder = root / "unpacked" if (root / "unpacked").exists() else root / "hf"
-    tensors = without_masks(checkpoints.load_hf(folder))
-    if "wte.weight" in tensors:
-        tensors = {"transformer." + name: tensor for name, tensor in tensors.items()}
-    if "model.hc_head.hc_fn" in tensors:
-        tensors = {released_name(name): tensor for name, tensor in tensors.items()}
-    # transformers saves Kimi Linear's dense MLP under the name of its experts.
-    for part in ("gate_proj", "up_proj", "down_proj"):
-        tensors = {
-            name.replace(f".block_sparse_moe.{part}.", f".mlp.{part}."): tensor
-            for name, tensor in tensors.items()
-        }
-    # Megatron holds it as float32 always; transformers saves it in the model's dtype.
-    return {
-        name: tensor.float() if name.endswith(FLOAT32_BIASES) else tensor
-        for name, tensor in tensors.items()
-    }
+    return family_rounds.imports(shardwright, tmp_path_factory, CASES, FINISH)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_there_and_back(shardwright, imported, tmp_path, name):
-    root = imported(name)
-    shardwright("convert", root / "megatron", tmp_path / "back", "--to", "hf")
-    original = without_masks(checkpoints.load_hf(root / "hf"))
-    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), original)
+    family_rounds.there_and_back(shardwright, imported(name), tmp_path)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_back_through_legacy_with_a_config_alone(shardwright, imported, tmp_path, name):
     root = imported(name)
-    parallel = ("--tp", 2, "--pp", 3, "--ep", 3 if has_experts(root) else 1)
-    shardwright("convert", root / "megatron", tmp_path / "legacy", "--to", "legacy", *parallel)
-    (tmp_path / "config").mkdir()
-    shutil.copy(root / "hf" / "config.json", tmp_path / "config")
-    config = ("--hf-config", tmp_path / "config")
-    shardwright("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf", *config)
+    family_rounds.through_legacy(shardwright, root, tmp_path)
     # Legacy files have no place for what Megatron has none for, and the conversion says so.
-    expected = {k: v for k, v in known_form(root).items() if ".mtp_" not in k or name == "mimo"}
+    expected = {k: v for k, v in family_rounds.known_form(root).items() if ".mtp_" not in k or name == "mimo"}
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), expected)
-
-
-def logits(folder):
-    model = hf_models.load(folder)
-    # Longer than the windows and than what YaRN starts from.
-    ids = torch.arange(1, 201).reshape(2, 100) * 7 % 500
-    with torch.no_grad():
-        return model(ids).logits
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in REMOTE])
 def test_back_from_arguments_alone(shardwright, imported, tmp_path, name):
-    """The config.json that is made up describes a model that computes the same."""
-    root = imported(name)
-    without_hf(root / "megatron", tmp_path / "megatron")
-    family = ("--family", CASES[name][0]) if name in NAMED else ()
-    shardwright("convert", tmp_path / "megatron", tmp_path / "back", "--to", "hf", *family)
-    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), known_form(root))
-    torch.testing.assert_close(logits(tmp_path / "back"), logits(root / "hf"))
+    flags = ("--family", CASES[name][0]) if name in NAMED else ()
+    family_rounds.from_arguments(shardwright, imported(name), tmp_path, *flags)
 
 
 # What transformers writes for each Llama, and says nothing of the tensors.
@@ -459,10 +377,10 @@ OF_LLAMA |= {"dtype", "pad_token_id", "transformers_version", "rope_parameters"}
 def test_internlm_from_arguments_alone(shardwright, imported, tmp_path, name):
     """The config.json that is made up says what the published one says."""
     root = imported(name)
-    without_hf(root / "megatron", tmp_path / "megatron")
+    family_rounds.without_hf(root / "megatron", tmp_path / "megatron")
     family = ("--family", CASES[name][0])
     shardwright("convert", tmp_path / "megatron", tmp_path / "back", "--to", "hf", *family)
-    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), known_form(root))
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), family_rounds.known_form(root))
     made, was = (
         json.loads((folder / "config.json").read_text()) for folder in (tmp_path / "back", root / "hf")
     )
@@ -474,7 +392,7 @@ def test_a_narrower_expert_bias_is_told_of(shardwright, imported, tmp_path):
     root = imported("minimax_m2")
     done = shardwright("convert", root / "megatron", tmp_path / "back", "--to", "hf")
     assert "are rounded to bfloat16, the dtype that they were imported in" in done.stderr
-    without_hf(root / "megatron", tmp_path / "megatron")
+    family_rounds.without_hf(root / "megatron", tmp_path / "megatron")
     done = shardwright("convert", tmp_path / "megatron", tmp_path / "wide", "--to", "hf")
     assert "rounded" not in done.stderr
 
@@ -545,9 +463,9 @@ def test_deepseek_v4_deals_out_its_scales(imported):
 def test_mimo_v2_flash_says_it_in_both_ways(shardwright, imported, tmp_path):
     """A config.json of arguments alone has the published words and those of transformers."""
     root = imported("mimo_v2_flash_published")
-    without_hf(root / "megatron", tmp_path / "megatron")
+    family_rounds.without_hf(root / "megatron", tmp_path / "megatron")
     shardwright("convert", tmp_path / "megatron", tmp_path / "back", "--to", "hf")
-    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), known_form(root))
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), family_rounds.known_form(root))
     was, made = (
         json.loads((folder / "config.json").read_text()) for folder in (root / "hf", tmp_path / "back")
     )
@@ -572,6 +490,8 @@ def test_every_family_is_here():
     # A library other than transformers tells its models apart by architectures.
     types = {family: mapping.get("model_types", mapping["architectures"]) for family, mapping in mappings.items()}
     tested = {model_type for model_type, _ in CASES.values()}
+    tested |= {model_type for model_type, _ in test_families_newer.CASES.values()}
+    tested |= {model_type for model_type, _, _ in test_families_newer_towers.CASES.values()}
     tested |= {model_type for model_type, _, _ in test_families_hybrid.CASES.values()}
     tested |= test_families_published.MAKERS.keys()
     tested |= {model_type for model_type, _, _ in test_families_towers.CASES.values()}

@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 
 import checkpoints
 import hf_models
+import hf_sizes
 
 TEXT = dict(
     vocab_size=510,
@@ -81,7 +82,7 @@ CASES = {
             text_config=dict(
                 TEXT,
                 **HEADS,
-                **hf_models.LINEAR_ATTENTION,
+                **hf_sizes.LINEAR_ATTENTION,
                 num_experts=6,
                 num_experts_per_tok=2,
                 moe_intermediate_size=40,
@@ -136,11 +137,11 @@ CASES = {
             text_config=dict(
                 TEXT,
                 **HEADS,
-                **hf_models.LINEAR_ATTENTION,
+                **hf_sizes.LINEAR_ATTENTION,
                 model_type="qwen3_5_text",
                 layer_types=["linear_attention", "full_attention"] * 2,
             ),
-            vision_config=dict(hf_models.VIT),
+            vision_config=dict(hf_sizes.VIT),
             insert_layer_id=1,
         ),
     ),
@@ -164,7 +165,7 @@ CASES = {
         dict({**TEXT, "max_position_embeddings": 64}),
     ),
 }
-T5 = dict(hf_models.T5_SIZES, num_layers=4)
+T5 = dict(hf_sizes.T5_SIZES, num_layers=4)
 HAVE_EXPERTS = ("hy_v4", "glm5_next", "qwen4_exp", "kimi_k3")
 TOWERS = ("glm5_next", "qwen4_exp", "muse_glimmer", "minicpmv4_6", "ovis2_5")
 

@@ -12,11 +12,12 @@ from safetensors.torch import save_file
 
 import checkpoints
 import hf_models
-from hf_models import MOE_SIZES, SIZES
+import hf_sizes
+from hf_sizes import MOE_SIZES, SIZES
 from test_families_hybrid import chunks
 from test_families_towers import nemotron_vl
 
-AUDIO = dict(hf_models.AUDIO_ENCODER, output_dim=72)
+AUDIO = dict(hf_sizes.AUDIO_ENCODER, output_dim=72)
 NARROW_AUDIO = dict(AUDIO, downsample_hidden_size=12)
 VISION = dict(
     depth=2, hidden_size=36, intermediate_size=52, num_heads=3, patch_size=4, out_hidden_size=72

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 
 import checkpoints
 import hf_models
+import hf_sizes
 from test_families_hybrid import CASES, MOE, TEXT, build, chunks
 from test_mimo import convert
 
@@ -72,7 +73,7 @@ def text_of(name):
         "qwen3_moe": (dict(TEXT, num_experts=6, **MOE), "qwen3_moe"),
         "deepseek_v3": (
             dict(
-                hf_models.MLA_SIZES,
+                hf_sizes.MLA_SIZES,
                 vocab_size=510,
                 num_hidden_layers=4,
                 n_group=1,

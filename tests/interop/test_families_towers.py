@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 
 import checkpoints
 import hf_models
+import hf_sizes
 import test_families_hybrid
 from test_families_hybrid import chunks
 
@@ -31,22 +32,22 @@ GEMMA_TOWER = dict(
     use_clipped_linears=True,
 )
 PIXTRAL = dict(VISION, image_size=28, patch_size=14, model_type="pixtral")
-GROWING = {**hf_models.YARN, "llama_4_scaling_beta": 0.3}
+GROWING = {**hf_sizes.YARN, "llama_4_scaling_beta": 0.3}
 
 
 def gemma4(**text):
-    sizes = hf_models.FAMILY_SIZES["gemma4_text"]
+    sizes = hf_sizes.FAMILY_SIZES["gemma4_text"]
     return dict(text_config={**sizes, **text}, vision_config=GEMMA_TOWER, audio_config=None)
 
 
 def mistral3(**text):
-    return dict(text_config=dict(hf_models.SIZES, **text), vision_config=PIXTRAL)
+    return dict(text_config=dict(hf_sizes.SIZES, **text), vision_config=PIXTRAL)
 
 
 # name: model type, class, configuration
 CASES = {
     "gemma4_vl": ("gemma4", "Gemma4ForConditionalGeneration", gemma4()),
-    "gemma4_vl_moe": ("gemma4", "Gemma4ForConditionalGeneration", gemma4(**hf_models.GEMMA4_EXPERTS)),
+    "gemma4_vl_moe": ("gemma4", "Gemma4ForConditionalGeneration", gemma4(**hf_sizes.GEMMA4_EXPERTS)),
     "mistral3": (
         "mistral3",
         "Mistral3ForConditionalGeneration",
@@ -56,7 +57,7 @@ CASES = {
         "llama4",
         "Llama4ForConditionalGeneration",
         dict(
-            text_config=hf_models.FAMILY_SIZES["llama4_text"],
+            text_config=hf_sizes.FAMILY_SIZES["llama4_text"],
             vision_config=dict(
                 hidden_size=36,
                 intermediate_size=144,
@@ -75,7 +76,7 @@ CASES = {
         "MiniMaxM3SparseForConditionalGeneration",
         dict(
             text_config=dict(
-                hf_models.PACKED_EXPERT_SIZES,
+                hf_sizes.PACKED_EXPERT_SIZES,
                 intermediate_size=40,
                 dense_intermediate_size=104,
                 shared_intermediate_size=48,
@@ -99,8 +100,8 @@ CASES = {
         "qwen2_audio",
         "Qwen2AudioForConditionalGeneration",
         dict(
-            text_config=dict(hf_models.SIZES, head_dim=12, model_type="qwen2"),
-            audio_config=dict(hf_models.AUDIO_ENCODER, model_type="qwen2_audio_encoder"),
+            text_config=dict(hf_sizes.SIZES, head_dim=12, model_type="qwen2"),
+            audio_config=dict(hf_sizes.AUDIO_ENCODER, model_type="qwen2_audio_encoder"),
         ),
     ),
     "mistral3_tied": (

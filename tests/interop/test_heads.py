@@ -10,6 +10,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import hf_models
+import hf_sizes
 from checkpoints import assert_same, load_dcp, load_hf
 from test_families_hybrid import CASES
 
@@ -32,7 +33,7 @@ MODELS = {
 
 def create(folder, model_type, auto, labels, settings):
     early = model_type in ("gpt2", "bloom", "gpt_neox")
-    sizes = EARLY if early else {**hf_models.FAMILY_SIZES.get(model_type, hf_models.SIZES)}
+    sizes = EARLY if early else {**hf_sizes.FAMILY_SIZES.get(model_type, hf_sizes.SIZES)}
     sizes = {**sizes, "vocab_size": 510, "pad_token_id": 0, **settings}
     if not early:
         sizes["intermediate_size"] = 120

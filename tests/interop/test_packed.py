@@ -9,6 +9,7 @@ import torch
 
 import checkpoints
 import hf_models
+import hf_sizes
 import packed
 from packed import Awq, CompressedTensors, DeepSeekV4, Gptq, ModelOptNvfp4, Packed
 
@@ -53,10 +54,10 @@ SCHEMES = {
 def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     hf_models.create(folder / "qwen3", "qwen3", dtype=torch.bfloat16,
-                     **{**hf_models.SIZES, **SIZES})
+                     **{**hf_sizes.SIZES, **SIZES})
     hf_models.create(folder / "qwen3_moe", "qwen3_moe", dtype=torch.bfloat16,
-                     **{**hf_models.FAMILY_SIZES["qwen3_moe"], **MOE})
-    hf_models.create(folder / "llama", "llama", dtype=torch.bfloat16, **{**hf_models.SIZES, **SIZES})
+                     **{**hf_sizes.FAMILY_SIZES["qwen3_moe"], **MOE})
+    hf_models.create(folder / "llama", "llama", dtype=torch.bfloat16, **{**hf_sizes.SIZES, **SIZES})
     return folder
 
 
@@ -141,7 +142,7 @@ def test_half_precision_is_what_the_package_gives(shardwright, models, tmp_path)
 
 def test_words_that_are_partly_filled(shardwright, models, tmp_path):
     """Rows of 330 columns end inside of a word: only weight_shape tells."""
-    sizes = {**hf_models.SIZES, **SIZES, "intermediate_size": 330}
+    sizes = {**hf_sizes.SIZES, **SIZES, "intermediate_size": 330}
     hf_models.create(tmp_path / "hf", "llama", dtype=torch.bfloat16, **sizes)
     maker = integers(4, strategy="channel", symmetric=False)
     twins = Packed(tmp_path / "hf", tmp_path / "twins", maker.method, maker.store)

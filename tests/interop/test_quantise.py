@@ -8,6 +8,7 @@ from safetensors.torch import save_file
 
 import checkpoints
 import hf_models
+import hf_sizes
 import packed
 import quantised
 
@@ -15,7 +16,7 @@ GOLDEN_HF = checkpoints.GOLDEN / "hf"
 BLOCK = (128, 128)
 # Blocks are partial at every edge.
 SIZES = dict(
-    hf_models.FAMILY_SIZES["deepseek_v3"], hidden_size=200, intermediate_size=330,
+    hf_sizes.FAMILY_SIZES["deepseek_v3"], hidden_size=200, intermediate_size=330,
     moe_intermediate_size=136, kv_lora_rank=140, q_lora_rank=150, qk_nope_head_dim=24,
     v_head_dim=28, vocab_size=510,
 )  # fmt: skip
@@ -201,7 +202,7 @@ def test_groups_of_fp4_are_those_of_gpt_oss(shardwright, tmp_path):
 
 def test_deepseek_v4_as_it_is_released(shardwright, tmp_path):
     """Values of e4m3 and experts of fp4 with `.scale` beside them, in the family that has them."""
-    sizes = {**hf_models.FAMILY_SIZES["deepseek_v4"], "hidden_size": 96, "moe_intermediate_size": 64}
+    sizes = {**hf_sizes.FAMILY_SIZES["deepseek_v4"], "hidden_size": 96, "moe_intermediate_size": 64}
     hf_models.create(tmp_path / "hf", "deepseek_v4", dtype=torch.bfloat16, **sizes)
     maker = packed.DeepSeekV4()
     tensors, plain = {}, {}

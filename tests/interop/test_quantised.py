@@ -8,6 +8,7 @@ from safetensors.torch import load_file, save_file
 
 import checkpoints
 import hf_models
+import hf_sizes
 import quantised
 
 GOLDEN_HF = checkpoints.GOLDEN / "hf"
@@ -40,7 +41,7 @@ def compare(shardwright, twins, folder, *arguments):
     ],
 )
 def test_blocks_of_a_real_model(shardwright, tmp_path, family, sizes, layout):
-    sizes = {**hf_models.FAMILY_SIZES.get(family, hf_models.SIZES), **sizes, "vocab_size": 510}
+    sizes = {**hf_sizes.FAMILY_SIZES.get(family, hf_sizes.SIZES), **sizes, "vocab_size": 510}
     hf_models.create(tmp_path / "hf", family, dtype=torch.bfloat16, **sizes)
     twins = quantised.Twins(tmp_path / "hf", tmp_path, fp8((128, 128)), lambda shape: (128, 128))
     one, other = compare(shardwright, twins, tmp_path, "--to", "torch_dist", *layout)

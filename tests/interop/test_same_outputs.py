@@ -144,6 +144,18 @@ CASES = {
     "internlm2": ("internlm2", {"head_dim": 12}, ("--pp", 3)),
     "internlm2_one_group": ("internlm2", {"head_dim": 12, "num_key_value_heads": 1}, ()),
     "internlm3": ("internlm3", {"attention_bias": True, "mlp_bias": True}, ()),
+    "granitemoe": ("granitemoe", GRANITE_WITHOUT_FACTORS, ("--ep", 2)),
+    "olmo": ("olmo", {}, ("--pp", 3)),
+    "stablelm": ("stablelm", {"use_qkv_bias": True}, ()),
+    "flint": ("flint", {}, ("--pp", 3, "--ep", 2)),
+    "mistral4": (
+        "mistral4",
+        {
+            "rope_parameters": {**MLA_YARN_ROPE, "llama_4_scaling_beta": 0.0},
+            "n_group": 1,
+        },
+        ("--ep", 3),
+    ),
     "starcoder2": ("starcoder2", {}, ("--pp", 3)),
     "starcoder2_window": ("starcoder2", {"use_bias": False, "sliding_window": 7}, ()),
     "gpt_bigcode": ("gpt_bigcode", {}, ("--pp", 3)),
@@ -159,7 +171,7 @@ CASES = {
 
 # Their arguments and tensors are those of other families, so the family has to be named.
 NAMED = {"glm4_moe_lite", "hy_v3", "seed_oss", "cwm", "dots1", "helium", "jais2", "solar_open"}
-NAMED |= {"starcoder2", "gpt_bigcode", "gpt_neox", "falcon"}
+NAMED |= {"starcoder2", "gpt_bigcode", "gpt_neox", "falcon", "olmo", "stablelm"}
 
 
 def tokens(vocab_size):

@@ -12,6 +12,7 @@ import transformers
 
 import checkpoints
 import hf_models
+import hf_sizes
 import megatron_from_args  # makes torch ready for Megatron on a CPU, so it comes before Megatron
 from test_same_outputs import TOLERANCE, difference
 
@@ -21,7 +22,7 @@ from megatron.core.models.T5 import t5_spec
 from megatron.core.models.T5.t5_model import T5Model
 from megatron.core.transformer.dot_product_attention import DotProductAttention
 
-T5 = dict(hf_models.T5_SIZES, num_layers=3, relative_attention_max_distance=50)
+T5 = dict(hf_sizes.T5_SIZES, num_layers=3, relative_attention_max_distance=50)
 BERT = (
     "megatron-bert",
     dict(

@@ -11,12 +11,13 @@ from safetensors.torch import save_file
 
 import checkpoints
 import hf_models
+import hf_sizes
 import staggered
 import test_families_published as published
 from staggered import Layout
 
 TEXT = dict(
-    hf_models.SIZES,
+    hf_sizes.SIZES,
     vocab_size=508,
     num_hidden_layers=4,
     num_attention_heads=8,

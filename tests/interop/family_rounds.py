@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of families do with each model: made, converted, compared with what comes back."""
+import shutil
+
+import torch
+
+import checkpoints
+import hf_models
+
+
+def imports(shardwright, tmp_path_factory, cases, finish):
+    """Makes the folder of a case on demand, with the model in hf/ and its conversion in megatron/;
+    where the model's experts are packed, it is in unpacked/ too, one by one. A case is a model type
+    and settings; what `finish` has of its name changes the model's files."""
+    made = {}
+
+    def convert(name):
+        if name not in made:
+            root = tmp_path_factory.mktemp(name)
+            model_type, settings = cases[name]
+            settings = {"dtype": torch.bfloat16, **settings}
+            base = "qwen2" if model_type == "mimo" else model_type
+            hf_models.create(root / "hf", base, **settings)
+            if settings.pop("packed", False):
+                hf_models.create(root / "unpacked", base, **settings)
+            if name in finish:
+                finish[name](root / "hf")
+            parallel = ("--tp", 2, "--pp", 2, "--ep", 2 if has_experts(root) else 1)
+            vocabulary = ("--make-vocab-size-divisible-by", 1)
+            flags = ("--to", "torch_dist", *parallel, *vocabulary)
+            shardwright("convert", root / "hf", root / "megatron", *flags)
+            made[name] = root
+        return made[name]
+
+    return convert
+
+
+def has_experts(root):
+    return any("expert" in name for name in checkpoints.load_hf(root / "hf"))
+
+
+def without_hf(source, target):
+    shutil.copytree(source, target)
+    shutil.rmtree(checkpoints.iteration_folder(target) / "hf")
+
+
+def without_masks(tensors):
+    """GPT-2's, which its code computes; nothing else is left out of any model."""
+    return {name: tensor for name, tensor in tensors.items() if not name.endswith(".attn.bias")}
+
+
+FLOAT32_BIASES = ("e_score_correction_bias", ".expert_bias", ".ffn.gate.bias")
+
+
+def released_name(name):
+    """DeepSeek-V4's, of a name under which transformers saves it."""
+    name = name.removeprefix("model.").replace("embed_tokens.", "embed.").replace("hc_head.hc_", "hc_head_")
+    return name.replace(".attn.norm.", ".attn.kv_norm.")
+
+
+def known_form(root):
+    """The tensors as a conversion writes them that does not know how they were imported."""
+    folder = root / "unpacked" if (root / "unpacked").exists() else root / "hf"
+    tensors = without_masks(checkpoints.load_hf(folder))
+    if "wte.weight" in tensors:
+        tensors = {"transformer." + name: tensor for name, tensor in tensors.items()}
+    if "model.hc_head.hc_fn" in tensors:
+        tensors = {released_name(name): tensor for name, tensor in tensors.items()}
+    # transformers saves Kimi Linear's dense MLP under the name of its experts.
+    for part in ("gate_proj", "up_proj", "down_proj"):
+        tensors = {
+            name.replace(f".block_sparse_moe.{part}.", f".mlp.{part}."): tensor
+            for name, tensor in tensors.items()
+        }
+    # Megatron holds it as float32 always; transformers saves it in the model's dtype.
+    return {
+        name: tensor.float() if name.endswith(FLOAT32_BIASES) else tensor
+        for name, tensor in tensors.items()
+    }
+
+
+def logits(folder):
+    model = hf_models.load(folder)
+    # Longer than the windows and than what YaRN starts from.
+    ids = torch.arange(1, 201).reshape(2, 100) * 7 % 500
+    with torch.no_grad():
+        return model(ids).logits
+
+
+def there_and_back(shardwright, root, tmp_path):
+    shardwright("convert", root / "megatron", tmp_path / "back", "--to", "hf")
+    original = without_masks(checkpoints.load_hf(root / "hf"))
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), original)
+
+
+def through_legacy(shardwright, root, tmp_path):
+    """Leaves in back/ what a config.json alone lets come back."""
+    parallel = ("--tp", 2, "--pp", 3, "--ep", 3 if has_experts(root) else 1)
+    shardwright("convert", root / "megatron", tmp_path / "legacy", "--to", "legacy", *parallel)
+    (tmp_path / "config").mkdir()
+    shutil.copy(root / "hf" / "config.json", tmp_path / "config")
+    config = ("--hf-config", tmp_path / "config")
+    shardwright("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf", *config)
+
+
+def from_arguments(shardwright, root, tmp_path, *flags):
+    """The config.json that is made up describes a model that computes the same."""
+    without_hf(root / "megatron", tmp_path / "megatron")
+    shardwright("convert", tmp_path / "megatron", tmp_path / "back", "--to", "hf", *flags)
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), known_form(root))
+    torch.testing.assert_close(logits(tmp_path / "back"), logits(root / "hf"))
