@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <string>
 
 #include "testing/temporary_folder.h"
@@ -42,14 +43,13 @@ TEST(RemoveTree, RemovesLinksAndNotWhatTheyLeadTo) {
 
 TEST(RemoveTree, EndsAtFoldersThatAreTooDeepAndTakesTheRest) {
   const TemporaryFolder place;
-  place.put("gone/a", "x");
-  place.put("gone/z", "x");
   std::string deep = place / "gone";
   for (int i = 0; i < 300; ++i) deep += "/d";
   fs::create_directories(deep);
+  for (int i = 0; i < 50; ++i) place.put("gone/" + std::to_string(i), "x");  // before it and behind
   EXPECT_EQ(remove_tree((place / "gone").c_str()), ELOOP);
-  EXPECT_FALSE(fs::exists(place / "gone/a"));
-  EXPECT_FALSE(fs::exists(place / "gone/z"));
+  const auto left = std::distance(fs::directory_iterator(place / "gone"), {});
+  EXPECT_EQ(left, 1);
   EXPECT_TRUE(fs::exists(deep));
 }
 

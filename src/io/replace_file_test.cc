@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "io/in_place.h"
 #include "testing/temporary_folder.h"
 
 namespace shardwright {
@@ -16,7 +17,10 @@ TEST(ReplaceFile, LeavesOnlyTheNewBytes) {
   const TemporaryFolder place;
   const std::string path = place / "index";
   ASSERT_TRUE(replace_file(path, "old and longer"));
+  forget_outputs();
+  EXPECT_FALSE(is_output_in_place());
   ASSERT_TRUE(replace_file(path, "new"));
+  EXPECT_TRUE(is_output_in_place());
   EXPECT_EQ(place.get("index"), "new");
   EXPECT_EQ(place.tree(), "index");
 }
