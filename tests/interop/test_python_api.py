@@ -51,6 +51,15 @@ def test_signatures_say_what_may_be_given():
         assert not any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
 
+def test_exceptions_are_english_in_every_locale(monkeypatch):
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    with pytest.raises(shardwright.MissingError, match="/nowhere: cannot open this folder: No such file"):
+        shardwright.inspect("/nowhere")
+    with pytest.raises(shardwright.Error) as refused:
+        shardwright.open(LLAMA, names="stored", dtype="float32")
+    assert str(refused.value).isascii()
+
+
 def test_inspect_tells_what_a_checkpoint_holds(tmp_path):
     found = shardwright.inspect(LLAMA, tensors="*norm*")
     assert found.format == "hf" and found.totals["tensors"] == 30
