@@ -330,6 +330,37 @@ TEST(FsdpSource, PutsAChainOfOptimizersTogether) {
   EXPECT_EQ(twice.error().code, Code::kDuplicateName);
 }
 
+// A router's bias and frozen weights have no state: nothing was ever trained from a main weight.
+TEST(FsdpSource, MakesMainWeightsOfWhatIsTrained) {
+  Catalog catalog;
+  for (const char* name : {"model.module.a", "model.module.decoder.layers.0.mlp.router.expert_bias",
+                           "optimizer.state.module.module.module.a.exp_avg"}) {
+    catalog.tensors.push_back({{name, DType::kF32, {2}}, ChunkList(1), Encoding::kRaw});
+  }
+  std::vector<std::string> notes;
+  const auto canonical = canonical_from_fsdp(catalog, {}, notes);
+  ASSERT_TRUE(canonical) << canonical.error().text();
+  std::vector<std::string> names;
+  for (const StoredTensor& tensor : canonical->tensors) names.push_back(tensor.desc.name);
+  EXPECT_THAT(names, testing::UnorderedElementsAre("a", "optimizer.state.param.a",
+                                                   "optimizer.state.exp_avg.a",
+                                                   "decoder.layers.0.mlp.router.expert_bias"));
+}
+
+TEST(FsdpSource, RefusesHalvesOfStackedLayers) {
+  Catalog catalog;
+  for (const char* half : {"_w", "_v"}) {
+    const std::string name = "model.module.decoder.layers.mlp.linear_fc1.weight";
+    catalog.tensors.push_back(
+        {{name + half, DType::kF32, {4, 3, 2}}, ChunkList(3), Encoding::kRaw});
+  }
+  std::vector<std::string> notes;
+  const auto refused = canonical_from_fsdp(catalog, {}, notes);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnmatchedSource);
+  EXPECT_THAT(refused.error().message, HasSubstr("halves of all layers"));
+}
+
 TEST(FsdpSource, RefusesExpertsWithGaps) {
   for (const char* number : {"1", "9223372036854775807"}) {
     Catalog catalog;

@@ -28,6 +28,11 @@ bool uses_transformer_engine(const Arguments& arguments, const Catalog& catalog)
     const std::string* impl = std::get_if<std::string>(&found->second);
     return impl != nullptr && *impl == "transformer_engine";
   }
+  // A mixer whose input projection has a norm of its own is made of fused modules.
+  const bool has_fused_mixer = std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+    return tensor.desc.name.ends_with(".in_proj.layer_norm_weight");
+  });
+  if (has_fused_mixer) return true;
   return std::ranges::any_of(catalog.objects, [](const StoredObject& object) {
     return object.name.find("final_layernorm._extra_state/") != std::string::npos;
   });

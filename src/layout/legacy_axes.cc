@@ -2,8 +2,12 @@
 #include "layout/legacy_axes.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "base/fail.h"
+#include "layout/legacy_coverage.h"
+#include "layout/rank_folder.h"
 #include "layout/second_coordinate.h"
 #include "layout/shard_contents.h"
 #include "layout/texts.h"
@@ -83,7 +87,35 @@ Result<std::int64_t> size_of(const LegacyAxesEvidence& evidence, int position,
   return *told;
 }
 
+bool has_experts(const LegacyAxesEvidence& evidence) {
+  return std::ranges::any_of(
+      evidence.samples, [](const RankSample& sample) { return contents_of(sample).has_experts; });
+}
+
+// Megatron takes TP where its arguments name no other size. Files without arguments may be of any.
+void settle_expert_tensor(const LegacyAxesEvidence& evidence, LegacyAxes& axes) {
+  const auto& told = evidence.run.sizes.expert_tensor;
+  axes.set_expert_tensor(told.value_or(axes.config.tensor));
+  if (told || evidence.run.is_present || !has_experts(evidence)) return;
+  const bool has_three = evidence.folders.front().size() == 3;
+  const RankNaming naming =
+      has_three && axes.config.pipeline == 1 ? RankNaming::kTpPpEp : RankNaming::kMegatron;
+  std::set<std::string> names;
+  for (const LegacyRank& rank : axes.ranks) {
+    names.insert(rank_folder_name(rank, axes.config, naming));
+  }
+  const ExpertTensorFit fit = fit_expert_tensor(names, axes.config, naming);
+  axes.set_expert_tensor(fit.nearest);
+  axes.is_expert_tensor_open = fit.fitting.size() > 1;
+}
+
 }  // namespace
+
+void LegacyAxes::set_expert_tensor(std::int64_t size) {
+  config.expert_tensor = size;
+  if (size < 1) return;
+  for (LegacyRank& rank : ranks) rank.expert_tensor = rank.tensor % size;
+}
 
 Result<LegacyAxes> settle_legacy_axes(const LegacyAxesEvidence& evidence) {
   if (evidence.folders.empty()) {
@@ -106,17 +138,16 @@ Result<LegacyAxes> settle_legacy_axes(const LegacyAxesEvidence& evidence) {
       SW_TRY(size_of(evidence, meaning.pipeline, evidence.run.sizes.pipeline, "pipeline"));
   config.expert = SW_TRY(size_of(evidence, meaning.expert, evidence.run.sizes.expert, "expert"));
   config.virtual_pipeline = evidence.virtual_stages;
-  config.expert_tensor = evidence.run.sizes.expert_tensor.value_or(config.tensor);
+  for (const auto& folder : evidence.folders) {
+    axes.ranks.push_back({number_at(folder, 0), number_at(folder, meaning.pipeline),
+                          number_at(folder, meaning.expert), 0});
+  }
+  settle_expert_tensor(evidence, axes);
   if (config.expert_tensor < 1 || config.tensor % config.expert_tensor != 0) {
     return fail(Code::kNotDivisible,
                 "found expert tensor size {} with tensor size {}, expected a divisor of it: such "
                 "ranks overwrote each other's files when they were saved",
                 config.expert_tensor, config.tensor);
-  }
-  for (const auto& folder : evidence.folders) {
-    axes.ranks.push_back({number_at(folder, 0), number_at(folder, meaning.pipeline),
-                          number_at(folder, meaning.expert),
-                          number_at(folder, 0) % config.expert_tensor});
   }
   return axes;
 }

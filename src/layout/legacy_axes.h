@@ -26,13 +26,18 @@ struct LegacyAxesEvidence {
 struct LegacyAxes {
   ParallelConfig config;
   std::vector<LegacyRank> ranks;  ///< of LegacyAxesEvidence::folders
+  /// Neither the run's arguments nor the folders tell config.expert_tensor, which is TP's.
+  bool is_expert_tensor_open = false;
+
+  void set_expert_tensor(std::int64_t size);
 };
 
 /// Settles it: what a second number is, decide_second_coordinate() says, as for a diagnosis; where
 /// the saved arguments contradict the contents or nothing tells, that is an error and not a choice.
 /// A number that only tells copies apart (data-parallel ranks) counts as an expert rank of a model
 /// without experts, whose ranks hold replicas. Sizes are those of the names,
-/// or larger ones that the arguments tell (folders may be missing). Errors: kLegacyLayout,
+/// or larger ones that the arguments tell (folders may be missing). Experts' tensor size is the
+/// recorded one, without arguments the one whose folders these are. Errors: kLegacyLayout,
 /// kNotDivisible (see legacy_grid).
 [[nodiscard]] Result<LegacyAxes> settle_legacy_axes(const LegacyAxesEvidence& evidence);
 

@@ -2,6 +2,7 @@
 #include "layout/legacy_coverage.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "layout/legacy_grid.h"
@@ -71,6 +72,25 @@ Result<LegacyCoverage> legacy_coverage(const std::set<std::string>& names,
   std::ranges::set_difference(names, known, std::back_inserter(coverage.unexpected));
   if (coverage.is_complete) coverage.unwritten = std::move(unwritten);
   return coverage;
+}
+
+ExpertTensorFit fit_expert_tensor(const std::set<std::string>& names, ParallelConfig config,
+                                  RankNaming naming) {
+  ExpertTensorFit fit{{}, config.tensor};
+  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  for (std::int64_t size = 1; size <= config.tensor; ++size) {
+    config.expert_tensor = size;
+    if (config.tensor % size != 0 || !is_believable_grid(config)) continue;
+    const auto coverage = legacy_coverage(names, config, naming);
+    if (!coverage) continue;
+    const bool fits = coverage->is_complete && coverage->unexpected.empty();
+    if (fits) fit.fitting.push_back(size);
+    const std::size_t wrong = fits ? 0 : 1 + coverage->missing.size() + coverage->unexpected.size();
+    if (wrong > fewest) continue;
+    fewest = wrong;
+    fit.nearest = size;
+  }
+  return fit;
 }
 
 }  // namespace shardwright

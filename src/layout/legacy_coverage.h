@@ -24,6 +24,16 @@ struct LegacyCoverage {
   std::vector<std::string> unwritten;  ///< asked for on reload, written by nobody and not there
 };
 
+/// Sizes of experts' tensor parallelism by the folders alone.
+struct ExpertTensorFit {
+  std::vector<std::int64_t> fitting;  ///< whose grid is just what is there
+  std::int64_t nearest = 1;           ///< where nothing fits, the one that least is wrong with
+};
+
+/// Of a run with `config`'s other sizes. Names tell it only where the grid is no other size's.
+[[nodiscard]] ExpertTensorFit fit_expert_tensor(const std::set<std::string>& names,
+                                                ParallelConfig config, RankNaming naming);
+
 /// Error: kNotDivisible, see legacy_grid().
 [[nodiscard]] Result<LegacyCoverage> legacy_coverage(const std::set<std::string>& names,
                                                      const ParallelConfig& config,

@@ -41,4 +41,15 @@ Result<std::vector<LegacyRank>> legacy_grid(const ParallelConfig& config) {
   return ranks;
 }
 
+bool is_believable_grid(const ParallelConfig& config) {
+  constexpr std::int64_t kMostFolders = 1 << 20;
+  for (const std::int64_t size :
+       {config.tensor, config.pipeline, config.expert, config.expert_tensor}) {
+    if (size < 1 || size > kMostRanksOfAnAxis) return false;
+  }
+  // Each size is below 2^17, so that only the last product needs care.
+  const std::int64_t stage = std::lcm(config.tensor, config.expert_tensor * config.expert);
+  return stage <= kMostFolders && stage * config.pipeline <= kMostFolders;
+}
+
 }  // namespace shardwright

@@ -16,4 +16,10 @@ namespace shardwright {
 /// Source: RankGenerator in megatron/core/parallel_state.py, save_checkpoint.
 [[nodiscard]] Result<std::vector<LegacyRank>> legacy_grid(const ParallelConfig& config);
 
+/// Whether a run may have had that many ranks: what a file claims beyond it is not believed.
+[[nodiscard]] bool is_believable_grid(const ParallelConfig& config);
+
+/// The most ranks that an axis of a run may have.
+inline constexpr std::int64_t kMostRanksOfAnAxis = 65'536;
+
 }  // namespace shardwright

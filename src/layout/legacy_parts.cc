@@ -334,6 +334,27 @@ LegacyModules legacy_modules(std::span<const TensorDesc> tensors) {
       modules.mtp_model_layer = false;
     }
   }
+  // Layers of a stage may all have another mixer: then only a norm in front of a dense MLP tells.
+  constexpr std::string_view kMlpNorm = ".pre_mlp_layernorm.weight";
+  constexpr std::string_view kMlp = ".mlp.linear_fc1.weight";
+  const bool is_latent = std::ranges::any_of(tensors, [](const TensorDesc& tensor) {
+    return tensor.name.find(".linear_kv_down_proj.") != std::string::npos;
+  });
+  if (!is_latent) {
+    std::unordered_set<std::string_view> dense;
+    for (const TensorDesc& tensor : tensors) {
+      const std::string_view name = tensor.name;
+      if (ends_with(name, kMlp)) dense.insert(name.substr(0, name.size() - kMlp.size()));
+    }
+    for (const TensorDesc& tensor : tensors) {
+      const std::string_view name = tensor.name;
+      if (!ends_with(name, kMlpNorm)) continue;
+      const std::string_view layer = name.substr(0, name.size() - kMlpNorm.size());
+      if (!dense.contains(layer)) continue;
+      normed.insert(layer);
+      plain.insert(layer);
+    }
+  }
   // Latent attention has an unfused norm in either kind of module, and the same name in both forms;
   // its layers may stand among others.
   modules.plain_norms = std::ranges::any_of(normed, [&](std::string_view layer) {

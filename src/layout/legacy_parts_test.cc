@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/legacy_parts.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -350,6 +351,56 @@ TEST(LegacyAxes, CopiesOfAWholeModelAreExpertRanksOfNoExperts) {
   copies.run.sizes = {};
   copies.run.sizes.pipeline = 2;
   EXPECT_EQ(settle_legacy_axes(copies).error().code, Code::kLegacyLayout);
+}
+
+LegacyAxesEvidence without_arguments(const std::vector<std::vector<std::int64_t>>& folders) {
+  LegacyAxesEvidence evidence;
+  evidence.folders = folders;
+  for (const auto& numbers : folders) {
+    std::string name = fmt::format("mp_rank_{:02}", numbers[0]);
+    for (std::size_t i = 1; i < numbers.size(); ++i) name += fmt::format("_{:03}", numbers[i]);
+    evidence.samples.push_back(sample_of(name, {kEmbedding, kExpertWeight, kNorm}));
+  }
+  return evidence;
+}
+
+TEST(LegacyAxes, FoldersTellExpertTensorSizeWhereArgumentsAreNone) {
+  using Told = std::pair<std::int64_t, bool>;  // the size, and whether it is open
+  const auto size_of = [](const LegacyAxesEvidence& evidence) -> Told {
+    const auto axes = settle_legacy_axes(evidence);
+    EXPECT_TRUE(axes) << axes.error().text();
+    for (const LegacyRank& rank : axes->ranks) {
+      EXPECT_EQ(rank.expert_tensor, rank.tensor % axes->config.expert_tensor);
+    }
+    return Told(axes->config.expert_tensor, axes->is_expert_tensor_open);
+  };
+  LegacyAxesEvidence one = without_arguments({{0, 0}, {1, 1}});
+  EXPECT_EQ(size_of(one), Told(1, false));
+  EXPECT_EQ(size_of(without_arguments({{0, 0}, {0, 1}, {1, 0}, {1, 1}})), Told(2, false));
+  EXPECT_EQ(size_of(without_arguments({{0, 0}, {1, 0}, {2, 1}, {3, 1}})), Told(2, false));
+  EXPECT_EQ(size_of(without_arguments({{0, 0}, {1, 1}, {2, 0}, {3, 1}})), Told(1, false));
+  EXPECT_EQ(size_of(without_arguments({{0, 0, 0}, {0, 1, 0}, {1, 0, 1}, {1, 1, 1}})),
+            Told(1, false));
+  EXPECT_EQ(size_of(without_arguments({{0}, {1}})), Told(2, true)) << "no name tells";
+  one.run.is_present = true;
+  EXPECT_EQ(size_of(one), Told(2, false)) << "Megatron takes TP where no size is named";
+  one.run.sizes.expert_tensor = 1;
+  EXPECT_EQ(size_of(one), Told(1, false));
+}
+
+TEST(LegacyModules, OfAStageWithoutAttentionAreToldByItsMlps) {
+  const std::string layer = "decoder.layers.0.";
+  std::vector<TensorDesc> tensors = {
+      {layer + "self_attention.in_proj.layer_norm_weight", DType::kBF16, {4}},
+      {layer + "pre_mlp_layernorm.weight", DType::kBF16, {4}},
+      {layer + "mlp.linear_fc1.weight", DType::kBF16, {8, 4}},
+  };
+  EXPECT_TRUE(legacy_modules(tensors).plain_norms);
+  tensors[2].name = layer + "mlp.router.weight";
+  EXPECT_FALSE(legacy_modules(tensors).plain_norms) << "layers with experts show it in any spec";
+  tensors[2].name = layer + "mlp.linear_fc1.weight";
+  tensors.push_back({layer + "self_attention.linear_kv_down_proj.weight", DType::kBF16, {4, 4}});
+  EXPECT_FALSE(legacy_modules(tensors).plain_norms) << "latent attention's have one name";
 }
 
 TEST(LegacyAxes, AreNotGuessedWhereNothingTells) {

@@ -2,18 +2,13 @@
 #include "layout/legacy_reading.h"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 
 #include "layout/legacy_coverage.h"
+#include "layout/legacy_grid.h"
 #include "layout/texts.h"
 
 namespace shardwright {
 namespace {
-
-// Beyond any run that there was; what a file claims beyond it is not believed.
-constexpr std::int64_t kMostRanksOfAnAxis = 65'536;
-constexpr std::int64_t kMostFolders = 1 << 20;
 
 std::optional<std::int64_t> believable(const std::optional<std::int64_t>& size) {
   return size && *size >= 1 && *size <= kMostRanksOfAnAxis ? size : std::nullopt;
@@ -187,33 +182,19 @@ class Reader {
     return fits && !reading_.run.sizes.expert ? by_router : shown;
   }
 
-  // Names tell ETP only where its grid of folders is no other size's.
   std::optional<std::int64_t> expert_tensor_size() {
     const bool may_have_experts = reading_.has_experts || reading_.place_of(Coordinate::kExpert);
     if (!may_have_experts) return 1;
     const std::int64_t tp = *reading_.sizes.tensor;
     const auto& recorded = reading_.run.sizes.expert_tensor;
     if (recorded) return recorded;
-    std::vector<std::int64_t> fitting;
-    std::size_t fewest = std::numeric_limits<std::size_t>::max();
-    const std::set<std::string> names = reading_.model_names();
-    std::int64_t nearest = tp;
-    for (std::int64_t etp = 1; etp <= tp; ++etp) {
-      if (tp % etp != 0) continue;
-      reading_.assumed_expert_tensor = etp;
-      const auto config = reading_.config();
-      if (!config) continue;
-      const auto coverage = legacy_coverage(names, *config, reading_.naming);
-      if (!coverage) continue;
-      const bool fits = coverage->is_complete && coverage->unexpected.empty();
-      if (fits) fitting.push_back(etp);
-      const std::size_t wrong =
-          fits ? 0 : 1 + coverage->missing.size() + coverage->unexpected.size();
-      if (wrong > fewest) continue;
-      fewest = wrong;
-      nearest = etp;
-    }
-    reading_.assumed_expert_tensor = nearest;
+    reading_.assumed_expert_tensor = 1;
+    const auto config = reading_.config();
+    const ExpertTensorFit fit =
+        config ? fit_expert_tensor(reading_.model_names(), *config, reading_.naming)
+               : ExpertTensorFit{{}, tp};
+    const std::vector<std::int64_t>& fitting = fit.fitting;
+    reading_.assumed_expert_tensor = fit.nearest;
     // Megatron takes TP where no other size is given.
     const bool fits_default = std::ranges::find(fitting, tp) != fitting.end();
     if (reading_.run.is_present && (fits_default || fitting.empty())) return tp;
@@ -253,14 +234,7 @@ std::optional<ParallelConfig> LegacyReading::config() const {
   if (!sizes.tensor || !sizes.pipeline || !sizes.expert) return std::nullopt;
   const ParallelConfig config{*sizes.tensor, *sizes.pipeline, sizes.virtual_pipeline.value_or(1),
                               *sizes.expert, sizes.expert_tensor.value_or(assumed_expert_tensor)};
-  for (const std::int64_t size :
-       {config.tensor, config.pipeline, config.expert, config.expert_tensor}) {
-    if (size < 1 || size > kMostRanksOfAnAxis) return std::nullopt;
-  }
-  // Each size is below 2^16, so that only the last product needs care.
-  const std::int64_t stage = std::lcm(config.tensor, config.expert_tensor * config.expert);
-  if (stage > kMostFolders || stage * config.pipeline > kMostFolders) return std::nullopt;
-  return config;
+  return is_believable_grid(config) ? std::optional(config) : std::nullopt;
 }
 
 std::string_view short_name(Coordinate coordinate) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/fail.h"
 #include "format/fsdp_dtensor/fsdp_state.h"
@@ -62,6 +63,14 @@ Status check_parts(const std::string& name, const Parts& parts) {
                 "tensor {}: found {} {}, expected {} {} as its other pieces", tensor->desc.name,
                 torch_name(tensor->desc.dtype), to_string(tensor->desc.shape),
                 torch_name(first.dtype), to_string(first.shape));
+  }
+  // Halves of a stack of layers would be put together as if they were more layers.
+  const std::optional<LayerName> layer = split_layer_name(name);
+  if (parts.has_halves && layer && !layer->index) {
+    return fail(Code::kUnmatchedSource,
+                "tensor {}: found halves of all layers in one, expected those of each layer under "
+                "its own number, as Megatron-FSDP saves them",
+                name);
   }
   const int lead = parts.has_experts ? 1 : 0;
   if (first.shape.size() + lead > kMaxAxes || (parts.has_halves && first.shape.empty())) {
@@ -147,7 +156,7 @@ Result<Catalog> canonical_from_fsdp(const Catalog& catalog, const Arguments& arg
 Result<Catalog> named_canonically(const Catalog& catalog, std::vector<std::string>& notes) {
   std::vector<std::string> order;
   std::unordered_map<std::string, Parts> parts;
-  bool has_states = false;
+  std::unordered_set<std::string> trained;  // parameters with a state
   std::size_t rng_states = 0;
   for (const StoredTensor& tensor : catalog.tensors) {
     const std::optional<FsdpName> name = split_fsdp_name(tensor.desc.name);
@@ -159,7 +168,7 @@ Result<Catalog> named_canonically(const Catalog& catalog, std::vector<std::strin
       ++rng_states;
       continue;
     }
-    has_states |= name->role != Role::kModel;
+    if (name->role != Role::kModel) trained.insert(name->parameter);
     if (name->role == Role::kStep) continue;
     const std::string canonical = canonical_name(*name);
     const auto [found, is_new] = parts.try_emplace(canonical);
@@ -178,7 +187,8 @@ Result<Catalog> named_canonically(const Catalog& catalog, std::vector<std::strin
   for (const std::string& name : order) {
     SW_TRY(check_parts(name, parts.at(name)));
     canonical.tensors.push_back(put_together(name, parts.at(name)));
-    if (!has_states || name.starts_with("optimizer.state.")) continue;
+    // Buffers (a router's bias) and frozen weights have no state, hence no main weight.
+    if (!trained.contains(name)) continue;
     StoredTensor main_weight = canonical.tensors.back();
     main_weight.desc.name = "optimizer.state.param." + name;
     canonical.tensors.push_back(std::move(main_weight));

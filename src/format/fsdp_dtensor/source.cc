@@ -9,6 +9,7 @@
 #include "dcp/rank_metadata.h"
 #include "format/dcp/dcp_reader.h"
 #include "format/dcp/recognise_dcp.h"
+#include "format/safetensors/source.h"
 #include "layout/fsdp_name.h"
 #include "layout/texts.h"
 
@@ -32,8 +33,10 @@ class FsdpDtensorSource final : public SourceFormat {
 
   std::string_view usual_target() const override { return "hf"; }
 
+  // Under its own names it may have become safetensors files.
   bool may_lie_in(const SourceTraits& files) const override {
-    return files.has_chunk_list && !files.needs_common_state;
+    return files.has_chunk_list ? !files.needs_common_state
+                                : safetensors_source().may_lie_in(files);
   }
 
   Result<std::optional<Recognition>> recognise(const Folder& folder) const override {
@@ -53,12 +56,19 @@ class FsdpDtensorSource final : public SourceFormat {
 
   // Without metadata.json only names tell it from plain DCP.
   bool is_spoken_in(const Checkpoint& checkpoint) const override {
+    const bool is_list = checkpoint.location.traits.has_chunk_list;
+    if (!is_list && !safetensors_source().is_spoken_in(checkpoint)) return false;
     return std::ranges::any_of(checkpoint.catalog.tensors, [](const StoredTensor& tensor) {
       return is_fsdp_model_name(tensor.desc.name);
     });
   }
 
-  SourceTraits traits_of(const Checkpoint& /*checkpoint*/) const override { return traits(); }
+  SourceTraits traits_of(const Checkpoint& checkpoint) const override {
+    if (checkpoint.location.traits.has_chunk_list) return traits();
+    SourceTraits found = safetensors_source().traits_of(checkpoint);
+    found.holds_extras = false;
+    return found;
+  }
 };
 
 }  // namespace

@@ -4,14 +4,16 @@
 #include <algorithm>
 
 #include "base/fail.h"
-#include "format/fsdp_dtensor/tower_reader.h"
+#include "format/carried_files.h"
 #include "format/legacy/rank_sample.h"
+#include "format/legacy/tower_reader.h"
 #include "io/source_files.h"
 #include "layout/folder_groups.h"
 #include "layout/layer_name.h"
 #include "layout/misplaced_ranks.h"
 #include "layout/texts.h"
 #include "state/recorded_run.h"
+#include "state/run_config.h"
 
 namespace shardwright {
 namespace {
@@ -40,6 +42,14 @@ QkvOrder qkv_order_of(const LegacyFile& file, const LegacyModel& model) {
   return version >= 1.0 ? QkvOrder::kByHead : QkvOrder::kThreeFirst;
 }
 
+// Runs of Megatron-Bridge keep their sizes beside the ranks' files, not in them.
+Result<std::optional<std::int64_t>> bridge_expert_tensor(const Directory& directory) {
+  const std::string text = SW_TRY(read_if_there(directory, "run_config.yaml", kMostTextBytes));
+  if (text.empty()) return std::optional<std::int64_t>();
+  // A file that can't be read is told of where it is carried along.
+  return recorded_run(read_run_config(text).value_or(Arguments())).sizes.expert_tensor;
+}
+
 }  // namespace
 
 std::vector<TensorDesc> descs_of(const LegacyModel& model) {
@@ -62,8 +72,12 @@ Result<LegacyRanks> LegacyRanks::read(Checkpoint& checkpoint, Defects& defects) 
   LegacyRanks ranks;
   SW_TRY(ranks.read_files(checkpoint, defects));
   SW_TRY(ranks.check_virtual_stages(checkpoint.catalog));
-  const LegacyAxesEvidence evidence = ranks.evidence(checkpoint.catalog);
+  LegacyAxesEvidence evidence = ranks.evidence(checkpoint.catalog);
+  if (!evidence.run.is_present) {
+    evidence.run.sizes.expert_tensor = SW_TRY(bridge_expert_tensor(*checkpoint.directory));
+  }
   ranks.axes_ = SW_TRY(settle_legacy_axes(evidence));
+  SW_TRY(ranks.settle_experts(checkpoint));
   SW_TRY(ranks.check_places(evidence, defects));
   SW_TRY(ranks.find_towers(checkpoint));
   ranks.count_layers();
@@ -167,6 +181,17 @@ LegacyAxesEvidence LegacyRanks::evidence(const Catalog& catalog) const {
 RankNaming LegacyRanks::naming() const {
   const bool has_three = files_.front().numbers.size() == 3;
   return has_three && axes_.config.pipeline == 1 ? RankNaming::kTpPpEp : RankNaming::kMegatron;
+}
+
+// Where folders fit several sizes (all of them without expert parallelism), equal bytes tell.
+Status LegacyRanks::settle_experts(Checkpoint& checkpoint) {
+  if (!axes_.is_expert_tensor_open) return {};
+  const auto evidence = SW_TRY(read_expert_evidence(files_, axes_, *checkpoint.files));
+  for (const SettledTower& experts :
+       SW_TRY(settle_towers(evidence, std::nullopt, axes_.config.tensor))) {
+    axes_.set_expert_tensor(experts.size);
+  }
+  return {};
 }
 
 Status LegacyRanks::find_towers(Checkpoint& checkpoint) {

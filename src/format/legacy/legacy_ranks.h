@@ -55,6 +55,7 @@ class LegacyRanks {
   [[nodiscard]] Status check_virtual_stages(const Catalog& catalog) const;
   [[nodiscard]] Status check_places(const LegacyAxesEvidence& evidence, Defects& defects);
   [[nodiscard]] LegacyAxesEvidence evidence(const Catalog& catalog) const;
+  [[nodiscard]] Status settle_experts(Checkpoint& checkpoint);
   [[nodiscard]] Status find_towers(Checkpoint& checkpoint);
   void count_layers();
   void find_heads();

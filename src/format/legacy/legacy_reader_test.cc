@@ -20,20 +20,25 @@ using ::testing::HasSubstr;
 
 using Tensors = std::vector<std::pair<std::string, Dims>>;
 
-std::string archive_of_zeros(const TorchLayout& layout, const std::vector<std::uint64_t>& sizes) {
+// Payloads are zeros, or with a seed bytes that hang on it.
+std::string archive_of(const TorchLayout& layout, const std::vector<std::uint64_t>& sizes,
+                       unsigned seed) {
   std::string bytes = layout.head();
   std::vector<std::uint32_t> crcs;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const std::string zeros(static_cast<std::size_t>(sizes[i]), '\0');
-    bytes += zeros;
-    crcs.push_back(crc32(as_bytes(zeros)));
+    std::string payload(static_cast<std::size_t>(sizes[i]), '\0');
+    for (std::size_t at = 0; at < payload.size(); ++at) {
+      payload[at] = static_cast<char>(seed * (at + 1) % 127);
+    }
+    bytes += payload;
+    crcs.push_back(crc32(as_bytes(payload)));
     if (i + 1 < sizes.size()) bytes += layout.between(i, crcs.back());
   }
   return bytes + layout.tail(crcs);
 }
 
-// A torch.save archive of zeros. `key` is where the state dict lies in it, empty for the root.
-std::string rank_file(const Tensors& tensors, const std::string& key) {
+// A torch.save archive. `key` is where the state dict lies in it, empty for the root.
+std::string rank_file(const Tensors& tensors, const std::string& key, unsigned seed = 0) {
   Document document;
   const Value dict = document.ordered_dict();
   std::vector<std::uint64_t> sizes;
@@ -47,7 +52,7 @@ std::string rank_file(const Tensors& tensors, const std::string& key) {
   document.set_root(key.empty() ? dict : state);
   const TorchLayout layout =
       TorchLayout::make(*pickle::encode(document, pickle::Protocol::kTwo), sizes).value();
-  return archive_of_zeros(layout, sizes);
+  return archive_of(layout, sizes, seed);
 }
 
 Tensors stage(std::int64_t first, std::int64_t layers, bool is_last) {
@@ -124,7 +129,7 @@ TEST(LegacyReader, ReadsModelsFromBeforeMegatronCore) {
   const TorchLayout layout =
       TorchLayout::make(*pickle::encode(document, pickle::Protocol::kTwo), sizes).value();
   const TemporaryFolder place;
-  place.put("mp_rank_00/model_optim_rng.pt", archive_of_zeros(layout, sizes));
+  place.put("mp_rank_00/model_optim_rng.pt", archive_of(layout, sizes, 0));
   const auto checkpoint = open_checkpoint(place.path().string());
   ASSERT_TRUE(checkpoint) << checkpoint.error().text();
   EXPECT_EQ(
@@ -133,6 +138,30 @@ TEST(LegacyReader, ReadsModelsFromBeforeMegatronCore) {
                                 "decoder.layers.0.self_attention.linear_qkv.weight (12, 4) x6",
                                 "decoder.layers.0.self_attention.linear_proj.weight (4, 4) x1",
                                 "decoder.final_layernorm.weight (4,) x1"}));
+}
+
+// Files without arguments of a model with experts: how many tensor ranks share these out.
+TEST(LegacyReader, FindsHowExpertsAreSharedOut) {
+  const Tensors expert = {{"embedding.word_embeddings.weight", {8, 4}},
+                          {"decoder.layers.0.mlp.router.weight", {1, 4}},
+                          {"decoder.layers.0.mlp.experts.linear_fc2.weight0", {4, 6}},
+                          {"decoder.final_layernorm.weight", {4}}};
+  const auto shape_of_experts = [&](unsigned second_seed, const std::string& run_config) {
+    const TemporaryFolder place;
+    place.put("mp_rank_00/model_optim_rng.pt", rank_file(expert, "model", 3));
+    place.put("mp_rank_01/model_optim_rng.pt", rank_file(expert, "model", second_seed));
+    if (!run_config.empty()) place.put("run_config.yaml", run_config);
+    const auto checkpoint = open_checkpoint(place.path().string());
+    EXPECT_TRUE(checkpoint) << checkpoint.error().text();
+    for (const StoredTensor& tensor : checkpoint->catalog.tensors) {
+      if (tensor.desc.name.find(".experts.") != std::string::npos) return tensor.desc.shape;
+    }
+    return Dims();
+  };
+  EXPECT_EQ(shape_of_experts(5, ""), (Dims{1, 4, 12}));
+  EXPECT_EQ(shape_of_experts(3, ""), (Dims{1, 4, 6})) << "the ranks hold the same";
+  EXPECT_EQ(shape_of_experts(5, "model:\n  _target_: a.B\n  expert_tensor_parallel_size: 1\n"),
+            (Dims{1, 4, 6}));
 }
 
 TEST(LegacyReader, NamesAFolderThatIsNotThere) {

@@ -13,4 +13,8 @@ namespace shardwright {
 [[nodiscard]] Result<std::vector<TowerEvidence>> read_tower_evidence(
     const std::vector<LegacyRankFile>& ranks, const LegacyAxes& axes, SourceFiles& files);
 
+/// The same of the experts' weights, as if they were a tower: how many tensor ranks share them out.
+[[nodiscard]] Result<std::vector<TowerEvidence>> read_expert_evidence(
+    const std::vector<LegacyRankFile>& ranks, const LegacyAxes& axes, SourceFiles& files);
+
 }  // namespace shardwright

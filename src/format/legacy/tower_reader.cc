@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/fsdp_dtensor/tower_reader.h"
+#include "format/legacy/tower_reader.h"
 
 #include <algorithm>
 #include <map>
+#include <string>
 
 #include "io/source_files.h"
+#include "layout/shard_contents.h"
 #include "layout/shard_rule.h"
 
 namespace shardwright {
@@ -13,6 +15,7 @@ namespace {
 constexpr std::uint64_t kBlockBytes = 4096;
 // Every weight of a tower says the same; more than one, because a few may be constants or copies.
 constexpr std::size_t kMostWeights = 8;
+const std::string kExpertsAsTower = "experts";
 
 // A weight that names say is cut, as each tensor rank has it.
 struct RankPlace {
@@ -33,6 +36,10 @@ bool is_cut(const LegacyTensor& tensor) {
   return axes >= 2 && rule.axis >= 0 && !rule.is_expert;
 }
 
+bool is_cut_of_expert(const LegacyTensor& tensor) {
+  return is_expert_tensor(tensor.name) && tensor.place.shape.size() >= 2;
+}
+
 bool is_constant(std::span<const std::byte> block, std::size_t element) {
   if (element == 0 || block.size() <= element) return true;
   return std::equal(block.begin() + static_cast<std::ptrdiff_t>(element), block.end(),
@@ -48,6 +55,17 @@ class TowerReader {
     for (const LegacyModel& model : file.contents.models) {
       const std::vector<TensorDesc> descs = descs_of(model);
       for (const LegacyTensor& tensor : model.tensors) add_tensor(tensor, descs, file.file, rank);
+    }
+  }
+
+  void add_experts(const LegacyRankFile& file, std::int64_t rank) {
+    for (const LegacyModel& model : file.contents.models) {
+      for (const LegacyTensor& tensor : model.tensors) {
+        if (!is_cut_of_expert(tensor)) continue;
+        Tower& tower = towers_[kExpertsAsTower];
+        tower.evidence.tower = kExpertsAsTower;
+        tower.weights[tensor.name].emplace(rank, RankPlace{&tensor.place, file.file});
+      }
     }
   }
 
@@ -153,6 +171,16 @@ Result<std::vector<TowerEvidence>> read_tower_evidence(const std::vector<LegacyR
   if (axes.config.tensor < 2) return std::vector<TowerEvidence>();
   TowerReader reader(axes, files);
   for (std::size_t i = 0; i < ranks.size(); ++i) reader.add(ranks[i], axes.ranks[i].tensor);
+  return reader.read();
+}
+
+Result<std::vector<TowerEvidence>> read_expert_evidence(const std::vector<LegacyRankFile>& ranks,
+                                                        const LegacyAxes& axes,
+                                                        SourceFiles& files) {
+  TowerReader reader(axes, files);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    reader.add_experts(ranks[i], axes.ranks[i].tensor);
+  }
   return reader.read();
 }
 
