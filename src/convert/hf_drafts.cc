@@ -127,7 +127,7 @@ Status draft_hf_as_megatron(Drafting& drafting) {
   SW_TRY(take_routes(facts, drafting));
   keep_stored_names(drafting);
   const TargetTraits& traits = drafting.traits();
-  const LayerKeys keys = traits.holds_state_dicts ? LayerKeys::kAllNumbered : layer_keys_of(facts);
+  const LayerKeys keys = traits.has_layers_apart ? LayerKeys::kAllNumbered : layer_keys_of(facts);
   parts.tensors =
       SW_TRY(draft_hf_model(facts, {{request.dtype, keys}, traits.holds_extras}, drafting.catalog,
                             *source.files, result.plan.quantised, result.notes));

@@ -44,7 +44,7 @@ Status draft_as_stored(Drafting& drafting) {
   const Catalog& catalog = drafting.catalog;
   const std::optional<DType> dtype = drafting.request().dtype;
   std::vector<DraftTensor>& tensors = drafting.parts.tensors;
-  if (drafting.traits().holds_state_dicts) {
+  if (drafting.traits().has_layers_apart) {
     SW_TRY(check_piece_count(descs_of(catalog)));
     tensors = draft_layers(catalog, {dtype, LayerKeys::kAllNumbered});
     return {};

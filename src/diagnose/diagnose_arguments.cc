@@ -9,6 +9,7 @@
 #include "canonical/contradictions.h"
 #include "canonical/model_facts.h"
 #include "diagnose/diagnose_contents.h"
+#include "format/attention_kinds.h"
 #include "format/legacy/source.h"
 #include "layout/finding_rules.h"
 
@@ -87,8 +88,11 @@ void add_legacy_contradictions(ReadRanks read, Diagnosis& diagnosis) {
   run.arguments = read.files.front().contents.arguments;
   run.run_config = read.run_config;
   const auto check = [&]() -> Result<ArgumentCheck> {
-    if (SW_TRY(run_arguments(run)).empty()) return ArgumentCheck();
-    return contradictions_of(run, SW_TRY(canonical_of(std::move(read), diagnosis)));
+    const Arguments arguments = SW_TRY(run_arguments(run));
+    if (arguments.empty()) return ArgumentCheck();
+    std::vector<TensorDesc> canonical = SW_TRY(canonical_of(std::move(read), diagnosis));
+    tell_attention_kinds(arguments, canonical);
+    return contradictions_of(run, canonical);
   }();
   add_contradictions(check, diagnosis);
 }

@@ -25,29 +25,39 @@ WindowedLayers windows_of(const Arguments& arguments) {
   return from_window_argument(*told, *layers).value_or(WindowedLayers());
 }
 
+// Empty for other models.
+WindowedLayers kinds_of(const Arguments& arguments) {
+  const auto is_set = [&](std::string_view name) { return find_set(arguments, name) != nullptr; };
+  return std::ranges::any_of(kOwnSizes, is_set) ? windows_of(arguments) : WindowedLayers();
+}
+
+void tell_kind(const WindowedLayers& windows, std::string& tensor) {
+  const std::optional<LayerName> name = split_layer_name(tensor);
+  if (!name || !name->index || !is_main_stack(name->stack)) return;
+  if (!name->rest.starts_with(kOneName) || *name->index >= std::ssize(windows)) return;
+  const bool slides = windows[static_cast<std::size_t>(*name->index)] != 0;
+  tensor = join_layer_name(name->stack, *name->index,
+                           fmt::format("{}.{}", slides ? kSlidingAttention : kGlobalAttention,
+                                       name->rest.substr(kOneName.size())));
+}
+
 }  // namespace
 
 void tell_attention_kinds(Checkpoint& checkpoint) {
   Arguments arguments = checkpoint.arguments;
   // Megatron-Bridge's own say it in run_config.yaml alone.
   if (arguments.empty()) arguments = read_run_config(checkpoint.run_config).value_or(Arguments());
-  const auto is_set = [&](std::string_view name) { return find_set(arguments, name) != nullptr; };
-  if (!std::ranges::any_of(kOwnSizes, is_set)) return;
-  const WindowedLayers windows = windows_of(arguments);
+  const WindowedLayers windows = kinds_of(arguments);
   for (std::size_t layer = 0; layer < windows.size(); ++layer) {
     const std::string kind(windows[layer] != 0 ? kSlidingAttention : kGlobalAttention);
     checkpoint.catalog.kind_stacks[kind].push_back(static_cast<std::int64_t>(layer));
   }
-  for (StoredTensor& tensor : checkpoint.catalog.tensors) {
-    const std::optional<LayerName> name = split_layer_name(tensor.desc.name);
-    if (!name || !name->index || !is_main_stack(name->stack)) continue;
-    if (!name->rest.starts_with(kOneName) || *name->index >= std::ssize(windows)) continue;
-    const bool slides = windows[static_cast<std::size_t>(*name->index)] != 0;
-    tensor.desc.name =
-        join_layer_name(name->stack, *name->index,
-                        fmt::format("{}.{}", slides ? kSlidingAttention : kGlobalAttention,
-                                    name->rest.substr(kOneName.size())));
-  }
+  for (StoredTensor& tensor : checkpoint.catalog.tensors) tell_kind(windows, tensor.desc.name);
+}
+
+void tell_attention_kinds(const Arguments& arguments, std::span<TensorDesc> tensors) {
+  const WindowedLayers windows = kinds_of(arguments);
+  for (TensorDesc& tensor : tensors) tell_kind(windows, tensor.name);
 }
 
 }  // namespace shardwright

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -10,5 +12,8 @@ namespace shardwright {
 /// gives attention that is stored under one name for both the name of its kind. Leaves other
 /// models, and arguments that do not say it, as they are.
 void tell_attention_kinds(Checkpoint& checkpoint);
+
+/// The names alone, where `arguments` are those of such a model.
+void tell_attention_kinds(const Arguments& arguments, std::span<TensorDesc> tensors);
 
 }  // namespace shardwright

@@ -31,7 +31,8 @@ struct TargetTraits {
   bool has_shard_files = false;     ///< files have a greatest size
   bool is_of_fixed_ranks = false;   ///< it loads only at the sizes that it was written for
   bool is_for_a_job = false;        ///< a file for each rank, which may hold what that reads
-  bool holds_state_dicts = false;   ///< those of ranks: a tensor for each layer, never stacks
+  bool holds_state_dicts = false;   ///< those of ranks
+  bool has_layers_apart = false;    ///< a tensor for each layer, whatever the source has
   bool holds_objects = true;        ///< it has a place for entries that are no tensors
   bool holds_extras = true;         ///< it has a place for values that only Hugging Face stores
   bool has_run_config = false;      ///< Megatron-Bridge reads its run_config.yaml

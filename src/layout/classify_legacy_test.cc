@@ -452,6 +452,15 @@ TEST(ClassifyLegacy, BelievesTensorsMoreThanArguments) {
                                   [](const Finding& finding) { return finding.code == "L30"; }));
 }
 
+TEST(ClassifyLegacy, ExpertRanksOfAModelWithoutExpertsHoldCopies) {
+  const Diagnosis diagnosis = classify_legacy(of({1, 1, 1, 2, 1})).diagnosis;
+  EXPECT_FALSE(diagnosis.has_errors());
+  for (const Finding& finding : diagnosis.findings) {
+    EXPECT_NE(finding.code, "L19");
+    EXPECT_NE(finding.code, "L30");
+  }
+}
+
 TEST(ClassifyLegacy, ADataParallelNumberIsNoExpertNumber) {
   const Diagnosis old = classify_legacy(old_optimizer()).diagnosis;
   EXPECT_EQ(old.layout, LayoutClass::kTensor);

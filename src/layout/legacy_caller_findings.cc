@@ -34,7 +34,9 @@ void add_expert_findings(const AxisSizes& believed, const LegacyReading& reading
   if (wants_experts && reading.sizes.expert && is_dense) {
     add_finding(diagnosis, "L32", {{"ep", *believed.expert}});
   }
-  if (!wants_experts && disk > 1) {
+  // Expert ranks of a model without experts hold copies, of which any will do.
+  const bool holds_copies = !reading.samples.empty() && !reading.has_experts;
+  if (!wants_experts && disk > 1 && !holds_copies) {
     const auto percent =
         std::lround(100.0 * static_cast<double>(disk - 1) / static_cast<double>(disk));
     // Who gives no sizes at all believes nothing that could be wrong.

@@ -159,7 +159,10 @@ CoordinateDecision decide_second_coordinate(const CoordinateInput& input) {
   };
   const bool both =
       shown.meaning != SecondCoordinate::kUnknown && recorded.meaning != SecondCoordinate::kUnknown;
-  decision.contradicts_arguments = both && shown.meaning != recorded.meaning;
+  // Expert ranks of a model without experts hold copies.
+  const bool are_copies =
+      shown.meaning == SecondCoordinate::kData && recorded.meaning == SecondCoordinate::kExpert;
+  decision.contradicts_arguments = both && !are_copies && shown.meaning != recorded.meaning;
   // Arguments can be copied along or set by hand; tensors that are in a file are in the file.
   if (shown.confidence == Confidence::kCertain) settle(shown);
   settle(recorded);

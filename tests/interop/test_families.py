@@ -353,6 +353,18 @@ def test_there_and_back(shardwright, imported, tmp_path, name):
     family_rounds.there_and_back(shardwright, imported(name), tmp_path)
 
 
+@pytest.mark.parametrize("to", ["fsdp_dtensor", "legacy"])
+@pytest.mark.parametrize("name", ["gemma4", "gemma4_moe"])
+def test_layers_of_two_kinds_keep_their_numbers(shardwright, imported, tmp_path, name, to):
+    """The stack of a kind counts its own layers; where layers lie apart, all of them count."""
+    root = imported(name)
+    shardwright("convert", root / "megatron", tmp_path / "out", "--to", to)
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "torch_dist", "--dtype", "bfloat16")
+    shardwright("diff", root / "megatron", tmp_path / "back")
+    shardwright("verify", tmp_path / "out")
+    shardwright("diagnose", tmp_path / "out")
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_back_through_legacy_with_a_config_alone(shardwright, imported, tmp_path, name):
     root = imported(name)

@@ -269,6 +269,7 @@ class FsdpTarget : public Target {
                 .keeps_optimizer = true,
                 .has_grid = true,
                 .has_shards = true,
+                .has_layers_apart = true,
                 .holds_extras = false,
                 .backend = "fsdp_dtensor",
                 .hf_folder = "iter_0000000/hf/"}) {}

@@ -445,6 +445,7 @@ class LegacyTarget : public Target {
                 .has_grid = true,
                 .is_of_fixed_ranks = true,
                 .holds_state_dicts = true,
+                .has_layers_apart = true,
                 .holds_extras = false,
                 .backend = "torch",
                 .hf_folder = "iter_0000000/hf/"}) {}
