@@ -12,6 +12,9 @@ std::span<const Sentence> chinese_of_fsdp() {
       {" of each expert from 0 to {}", "，专家 0 到 {} 各有"},
       {"tensor {}: found {} {}, expected {} {} as its other pieces",
        "张量 {}: 发现 {} {}，应与它的其他块一样为 {} {}"},
+      {"tensor {}: found halves of all layers in one, expected those of each layer under its own "
+       "number, as Megatron-FSDP saves them",
+       "张量 {}: 所有层的两半存于一处，应像 Megatron-FSDP 保存的那样，每层的两半在其层号之下"},
       {"tensor {}: found shape {}, expected rows", "张量 {}: 形状为 {}，应有行"},
       {"parameters differ in their steps: {} is kept", "各参数的 step 不同：保留 {}"},
       {"model: found {} layers by name, expected {} of a run with {} pipeline stages; stages "
