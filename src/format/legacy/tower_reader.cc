@@ -18,11 +18,11 @@ constexpr std::size_t kMostWeights = 8;
 const std::string kExpertsAsTower = "experts";
 
 // A weight that names say is cut, as each tensor rank has it.
-struct RankPlace {
+struct HeldWeight {
   const LocatedTensor* tensor = nullptr;
   std::uint32_t file = 0;
 };
-using Weight = std::map<std::int64_t, RankPlace>;
+using Weight = std::map<std::int64_t, HeldWeight>;
 
 struct Tower {
   TowerEvidence evidence;
@@ -64,7 +64,7 @@ class TowerReader {
         if (!is_cut_of_expert(tensor)) continue;
         Tower& tower = towers_[kExpertsAsTower];
         tower.evidence.tower = kExpertsAsTower;
-        tower.weights[tensor.name].emplace(rank, RankPlace{&tensor.place, file.file});
+        tower.weights[tensor.name].emplace(rank, HeldWeight{&tensor.place, file.file});
       }
     }
   }
@@ -96,7 +96,7 @@ class TowerReader {
     if (cuts > 1) tower.evidence.by_patch = TowerClue{tensor.name, cuts};
     if (!is_cut(tensor)) return;
     add_projection(tensor, tower);
-    tower.weights[tensor.name].emplace(rank, RankPlace{&tensor.place, file});
+    tower.weights[tensor.name].emplace(rank, HeldWeight{&tensor.place, file});
   }
 
   static void add_projection(const LegacyTensor& tensor, Tower& tower) {
