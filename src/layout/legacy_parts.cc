@@ -334,23 +334,31 @@ LegacyModules legacy_modules(std::span<const TensorDesc> tensors) {
       modules.mtp_model_layer = false;
     }
   }
-  // Layers of a stage may all have another mixer: then only a norm in front of a dense MLP tells.
+  // Layers of a stage may all have another mixer: then only a norm in front of a dense MLP tells,
+  // and only beside a mixer of Megatron-Core's, which fuses its own norm (in_proj). Other mixers
+  // come with layers whose norms have one name (Kimi's delta attention).
   constexpr std::string_view kMlpNorm = ".pre_mlp_layernorm.weight";
   constexpr std::string_view kMlp = ".mlp.linear_fc1.weight";
   const bool is_latent = std::ranges::any_of(tensors, [](const TensorDesc& tensor) {
     return tensor.name.find(".linear_kv_down_proj.") != std::string::npos;
   });
   if (!is_latent) {
+    constexpr std::string_view kMixer = ".in_proj.weight";
     std::unordered_set<std::string_view> dense;
+    std::unordered_set<std::string_view> projected;
     for (const TensorDesc& tensor : tensors) {
       const std::string_view name = tensor.name;
       if (ends_with(name, kMlp)) dense.insert(name.substr(0, name.size() - kMlp.size()));
+      if (!ends_with(name, kMixer)) continue;
+      const std::string_view module = name.substr(0, name.size() - kMixer.size());
+      projected.insert(module.substr(0, module.rfind('.')));
     }
     for (const TensorDesc& tensor : tensors) {
       const std::string_view name = tensor.name;
       if (!ends_with(name, kMlpNorm)) continue;
       const std::string_view layer = name.substr(0, name.size() - kMlpNorm.size());
-      if (!dense.contains(layer)) continue;
+      const bool is_own = normed.contains(layer) && !projected.contains(layer);
+      if (!dense.contains(layer) || is_own) continue;
       normed.insert(layer);
       plain.insert(layer);
     }

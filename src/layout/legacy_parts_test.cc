@@ -401,6 +401,11 @@ TEST(LegacyModules, OfAStageWithoutAttentionAreToldByItsMlps) {
   tensors[2].name = layer + "mlp.linear_fc1.weight";
   tensors.push_back({layer + "self_attention.linear_kv_down_proj.weight", DType::kBF16, {4, 4}});
   EXPECT_FALSE(legacy_modules(tensors).plain_norms) << "latent attention's have one name";
+  tensors.pop_back();
+  tensors[0].name = layer + "input_layernorm.weight";
+  EXPECT_FALSE(legacy_modules(tensors).plain_norms) << "delta attention's have one name";
+  tensors.push_back({layer + "self_attention.in_proj.weight", DType::kBF16, {4, 4}});
+  EXPECT_TRUE(legacy_modules(tensors).plain_norms);
 }
 
 TEST(LegacyAxes, AreNotGuessedWhereNothingTells) {
