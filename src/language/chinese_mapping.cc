@@ -39,6 +39,7 @@ std::span<const Sentence> chinese_of_mapping() {
       {"one or more", "一个或多个"},
       {"no prefixes", "没有前缀"},
       {"'megatron' and 'hf' with a dot at their ends", "末尾带点的 'megatron' 和 'hf'"},
+      {"an axis, counted from 0", "一个轴，从 0 数起"},
       {"one that 'sizes' defines", "'sizes' 定义的一个"},
       {"one of them", "其中之一"},
       {"other sizes", "其他大小"},

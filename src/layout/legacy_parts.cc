@@ -44,7 +44,9 @@ std::vector<Segment> mixer_segments(const TensorDesc& tensor, const ByName& by_n
     const auto found = by_name.find(mixer + std::string(name));
     return found == by_name.end() ? nullptr : found->second;
   };
-  const std::int64_t heads = extent(find("A_log"), 0);
+  const TensorDesc* decays = find("A_log");
+  if (decays != nullptr && decays->shape.size() == 2) return {};  // Mamba 1, which has no heads
+  const std::int64_t heads = extent(decays, 0);
   const std::int64_t inner = extent(find("out_proj.weight"), 1);
   const std::int64_t rows = tensor.shape[0];
   if (heads == 0 || inner == 0) return {};

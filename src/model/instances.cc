@@ -303,6 +303,13 @@ Result<ModelSizes> observe_sizes(const Mapping& mapping, ModelSizes sizes, Side 
     }
     sizes[index.size] = count;
   }
+  for (const SizeRule& size : mapping.sizes) {
+    if (!size.shown_by) continue;
+    const TensorDesc* tensor =
+        present.find(side == Side::kHf ? size.shown_by->hf : size.shown_by->megatron);
+    if (tensor == nullptr || tensor->shape.size() <= size.shown_by->axis) continue;
+    sizes[size.name] = tensor->shape[size.shown_by->axis];
+  }
   return sizes;
 }
 

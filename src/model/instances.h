@@ -94,7 +94,8 @@ class Selector {
                                                       const Scope& scope,
                                                       const TensorIndex& canonical);
 
-/// The sizes with every observed loop count replaced by what the tensors show.
+/// The sizes with every observed loop count, and every size that a tensor's extent is, replaced by
+/// what the tensors show.
 [[nodiscard]] Result<ModelSizes> observe_sizes(const Mapping& mapping, ModelSizes sizes, Side side,
                                                const TensorIndex& present);
 

@@ -99,12 +99,28 @@ Result<NamedSizes> parse_named_sizes(const JsonNode& node, const KnownNames& kno
   return named;
 }
 
+Result<SizeShown> parse_shown_by(const JsonNode& node) {
+  SW_TRY(node.only({"hf", "megatron", "axis"}));
+  SizeShown shown;
+  const JsonNode hf = SW_TRY(node.at("hf"));
+  shown.hf = SW_TRY(hf.text());
+  const JsonNode megatron = SW_TRY(node.at("megatron"));
+  shown.megatron = SW_TRY(megatron.text());
+  const JsonNode axis = SW_TRY(node.at("axis"));
+  const std::int64_t number = SW_TRY(axis.integer());
+  if (number < 0 || number >= kMaxAxes) {
+    return axis.invalid(fmt::format("{}", number), "an axis, counted from 0");
+  }
+  shown.axis = static_cast<int>(number);
+  return shown;
+}
+
 }  // namespace
 
 Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
                                  const KnownNames& known) {
   SW_TRY(node.only({"hf", "args", "args_if", "named", "default", "optional", "flag", "first_wins",
-                    "each_window", "each_from"}));
+                    "each_window", "each_from", "shown_by"}));
   SizeRule rule;
   rule.name = name;
   rule.hf = SW_TRY(config_paths(node, known));
@@ -130,6 +146,9 @@ Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
   rule.flag = SW_TRY(flag_or(node, "flag", false));
   rule.first_wins = SW_TRY(flag_or(node, "first_wins", false));
   rule.each_window = SW_TRY(flag_or(node, "each_window", false));
+  if (const std::optional<JsonNode> shown = node.find("shown_by")) {
+    rule.shown_by = SW_TRY(parse_shown_by(*shown));
+  }
   if (const std::optional<JsonNode> from = node.find("each_from")) {
     rule.each_from = SW_TRY(from->text());
     if (!known.sizes.contains(rule.each_from)) {

@@ -95,6 +95,13 @@ struct NamedSizes {
   std::vector<std::pair<std::string, std::int64_t>> sizes;
 };
 
+/// Tensors whose extent along an axis a size is, where nothing in config.json leads to it.
+struct SizeShown {
+  std::string hf;
+  std::string megatron;
+  int axis = 0;
+};
+
 struct SizeRule {
   std::string name;
   std::vector<std::string> hf;      ///< the first is the one that is written
@@ -110,6 +117,7 @@ struct SizeRule {
   bool each_window = false;
   /// Likewise: 1 for the layers from that size on.
   std::string each_from;
+  std::optional<SizeShown> shown_by;
 };
 
 /// An argument that must be set, to this value where one is given.

@@ -11,6 +11,7 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
+from hf_further_sizes import FURTHER_SIZES  # noqa: E402
 from hf_newer_sizes import NEWER_SIZES  # noqa: E402
 from hf_sizes import FAMILY_SIZES, SIZES  # noqa: E402
 
@@ -29,6 +30,8 @@ def fill(model):
     generator = torch.Generator().manual_seed(SEED)
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
+            if name.endswith((".slope_rate", "_decay")):
+                continue  # a table that the model computes
             if not tensor.is_floating_point():
                 # Which experts a token has: two different ones of the first six.
                 tensor.copy_(torch.arange(tensor.numel()).view(tensor.shape) % 6)
@@ -147,14 +150,26 @@ def as_bailing_moe(tensors, config):
     return made
 
 
+def as_minicpm(tensors, config):
+    for unknown in ("head_dim", "mlp_bias", "attention_bias"):
+        del config[unknown]
+    config.update(scale_emb=12, scale_depth=1.4, dim_model_base=36)
+    return tensors
+
+
 # Models that transformers lacks compute what one of its own does: its type, how files differ.
 REWRITTEN = {
     "internlm2": ("llama", as_internlm2),
     "internlm3": ("llama", as_internlm3),
     "deepseek_moe": ("glm4_moe", without_bias),
+    "minicpm": ("llama", as_minicpm),
     "bailing_moe": ("glm4_moe", as_bailing_moe),
 }
-ARCHITECTURES = {"deepseek_moe": "DeepseekForCausalLM", "bailing_moe": "BailingMoeForCausalLM"}
+ARCHITECTURES = {
+    "deepseek_moe": "DeepseekForCausalLM",
+    "bailing_moe": "BailingMoeForCausalLM",
+    "minicpm": "MiniCPMForCausalLM",
+}
 
 
 def rewrite(folder, model_type, change):
@@ -185,7 +200,8 @@ def create(folder, model_type, dtype=torch.float32, packed=False, **settings):
     wanted = model_type
     model_type, change = REWRITTEN.get(wanted, (wanted, None))
     # A copy, because transformers adds to what it is given.
-    known = FAMILY_SIZES.get(model_type) or NEWER_SIZES.get(model_type, SIZES)
+    known = FAMILY_SIZES.get(model_type) or FURTHER_SIZES.get(model_type)
+    known = known or NEWER_SIZES.get(model_type, SIZES)
     sizes = copy.deepcopy({**known, **settings})
     config = transformers.AutoConfig.for_model(model_type, **sizes)
     model = auto_class(config).from_config(config, dtype=dtype, **EAGER)
