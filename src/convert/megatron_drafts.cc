@@ -94,13 +94,14 @@ Result<std::int64_t> ranks_of_rows(const Checkpoint& source, const Catalog& cata
   const RecordedRun run = recorded_run(SW_TRY(run_arguments(source)));
   for (const StoredTensor& tensor : catalog.tensors) {
     const Dims& shape = tensor.desc.shape;
-    if (!is_in_rank_order(tensor.desc.name) || shape.size() < 2) continue;
+    const int rows = shape.size() - (tensor.desc.name.ends_with("weight_magnitude") ? 1 : 2);
+    if (!is_in_rank_order(tensor.desc.name) || rows < 0) continue;
     if (!ranks) ranks = run.sizes.tensor;
     std::set<std::int64_t> begins;
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
-      begins.insert(tensor.chunks.box(i).origin[shape.size() - 2]);
+      begins.insert(tensor.chunks.box(i).origin[rows]);
     }
-    const bool has_halves = tensor.desc.name.find(".adapter.") != std::string::npos;
+    const bool has_halves = tensor.desc.name.find(".adapter.adapter_") != std::string::npos;
     const std::size_t pieces = begins.size();
     const auto seen = static_cast<std::int64_t>(has_halves && pieces > 1 ? pieces / 2 : pieces);
     if (!ranks) ranks = seen;

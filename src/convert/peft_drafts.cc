@@ -72,7 +72,9 @@ class PeftForm {
     ModelFacts facts = facts_;
     facts.mapping = &mapping;
     facts.config_text = {};  // what it says of quantised weights is about the base's
-    const DraftOptions options{request.dtype, layer_keys_of(facts_)};
+    const LayerKeys keys =
+        drafting_.traits().has_layers_apart ? LayerKeys::kAllNumbered : layer_keys_of(facts_);
+    const DraftOptions options{request.dtype, keys};
     Notes about_copies;
     std::vector<QuantisedSource> none;
     Catalog catalog = drafting_.catalog;
@@ -127,7 +129,7 @@ Status draft_peft_as_megatron(Drafting& drafting) {
   const ConvertRequest& request = drafting.request();
   PreparedConversion& result = drafting.result;
   const TargetTraits& target = drafting.traits();
-  if (!target.has_run_config || target.has_components) {
+  if (target.has_components || (!target.has_run_config && !target.holds_state_dicts)) {
     return fail(Code::kUsage,
                 "{}: found an adapter in PEFT's files, expected a model for --to {}: 'shardwright "
                 "merge-adapter BASE ADAPTER OUT' adds it to its base model; --to torch_dist makes "

@@ -53,6 +53,21 @@ std::span<const Sentence> chinese_of_adapters() {
        "the base is quantised, --dtype bfloat16 multiplies it out",
        "张量 {}: 发现 {}，要加上 adapter 应为 float32、bfloat16 或 float16；若基础模型是量化的，"
        "--dtype bfloat16 可反量化"},
+      {"tensor {}: found an adapter of {}, which no rule tells the shares of several ranks of; "
+       "keep it in torch_dist",
+       "张量 {}: 发现 {} 的 adapter，没有规则说明多个 rank 各持有它的哪一部分；请保留为 "
+       "torch_dist"},
+      {"routed experts", "路由专家"},
+      {"a mixer's in_proj", "mixer 的 in_proj"},
+      {"tensor {}: found neither linear_fc2.weight nor its adapter beside it, expected one to tell "
+       "whether each of several tensor ranks has rows of gate and of up; keep it in torch_dist",
+       "张量 {}: 旁边既没有 linear_fc2.weight 也没有它的 adapter，应有其一来说明多个张量 rank "
+       "是否各有 gate 和 up 的行；请保留为 torch_dist"},
+      {"--pp {}: found adapters up to layer {}, expected {} layers as the run's arguments say, "
+       "which the stages share out; keep them in torch_dist or give --pp 1",
+       "--pp {}: adapter 只到第 {} 层，而训练参数说应有 {} 层由各流水线段分担；请保留为 "
+       "torch_dist，"
+       "或用 --pp 1"},
       {"use_rslora: Megatron-Bridge divides alpha by the rank, so alpha is {} where it was {}",
        "use_rslora: Megatron-Bridge 用 rank 除 alpha，因此 alpha 写为 {}，原为 {}"},
       {"{}: the checkpoint in {} is given twice; give it once, and --weights for how much each "

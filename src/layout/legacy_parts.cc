@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "layout/adapter_shards.h"
 #include "layout/latent_fusion.h"
 #include "layout/layer_name.h"
 #include "layout/shard_contents.h"
@@ -93,7 +94,7 @@ bool is_gated_first(const TensorDesc& tensor, const ByName& by_name) {
 class Splitter {
  public:
   Splitter(std::span<const TensorDesc> tensors, const LegacyStage& stage)
-      : tensors_(tensors), stage_(stage), modules_(legacy_modules(tensors)) {
+      : tensors_(tensors), stage_(stage), modules_(legacy_modules(tensors)), gated_(tensors) {
     for (const TensorDesc& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
   }
 
@@ -112,6 +113,7 @@ class Splitter {
     const bool is_qkv = canonical.name.find(".linear_qkv.") != std::string::npos &&
                         canonical.name.find("layer_norm") == std::string::npos;
     if (is_qkv && stage_.qkv_order != QkvOrder::kByGroup) return split_qkv(tensor, canonical.name);
+    SW_TRY(check_adapter_shares(tensor, gated_, stage_.config));
     const std::vector<Segment> segments = segments_of(tensor);
     std::vector<LegacyPart> parts;
     std::int64_t row = 0;
@@ -152,7 +154,11 @@ class Splitter {
   [[nodiscard]] std::vector<Segment> segments_of(const TensorDesc& tensor) const {
     if (std::vector<Segment> mixer = mixer_segments(tensor, by_name_); !mixer.empty()) return mixer;
     const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
-    if (!is_gated_first(tensor, by_name_)) return {{"", rows}};
+    const std::optional<AdapterTensor> adapter = adapter_tensor(tensor.name);
+    const bool is_in_two =
+        adapter ? shard_rule(tensor.name, tensor.shape.size(), gated_.has(tensor)).in_two
+                : is_gated_first(tensor, by_name_);
+    if (!is_in_two) return {{"", rows}};
     const std::int64_t ways = ways_of(tensor.name, is_expert_tensor(tensor.name));
     return {{"", rows / 2, 0}, {"", rows / 2, rows / 2 * ways}};
   }
@@ -311,6 +317,7 @@ class Splitter {
   std::span<const TensorDesc> tensors_;
   const LegacyStage& stage_;
   LegacyModules modules_;
+  GatedFirsts gated_;
   ByName by_name_;
 };
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <unordered_map>
 
+#include "layout/adapter_shards.h"
 #include "layout/latent_fusion.h"
 #include "layout/layer_name.h"
 #include "layout/model_head.h"
@@ -51,13 +51,8 @@ class Sharder {
         stage_(stage),
         modules_(modules),
         heads_(canonical),
-        fusion_(modules.fused_latent ? canonical : std::span<const TensorDesc>()) {
-    for (const TensorDesc& tensor : canonical) {
-      if (tensor.name.ends_with("linear_fc2.weight") && !tensor.shape.empty()) {
-        fc2_columns_.emplace(tensor.name, tensor.shape[tensor.shape.size() - 1]);
-      }
-    }
-  }
+        gated_(canonical),
+        fusion_(modules.fused_latent ? canonical : std::span<const TensorDesc>()) {}
 
   std::vector<LegacyShard> run() {
     for (std::size_t i = 0; i < canonical_.size(); ++i) {
@@ -78,20 +73,10 @@ class Sharder {
   }
 
  private:
-  [[nodiscard]] bool is_gated_mlp(const TensorDesc& tensor) const {
-    constexpr std::string_view kFirst = "linear_fc1.";
-    const std::size_t at = tensor.name.rfind(kFirst);
-    if (at == std::string::npos) return false;
-    const auto fc2 = fc2_columns_.find(tensor.name.substr(0, at) + "linear_fc2.weight");
-    if (fc2 == fc2_columns_.end()) return false;
-    const int rows = tensor.shape.size() - (tensor.name.ends_with(".bias") ? 1 : 2);
-    return rows >= 0 && is_gated(tensor.shape[rows], fc2->second);
-  }
-
   void add(std::size_t index, std::string_view name) {
     const TensorDesc& tensor = canonical_[index];
     ShardRule rule =
-        heads_.settled(shard_rule(name, tensor.shape.size(), is_gated_mlp(tensor)), tensor);
+        heads_.settled(shard_rule(name, tensor.shape.size(), gated_.has(tensor)), tensor);
     if (const auto fused = fusion_.place_of(name)) {
       if (fused->is_cut) rule.axis = 0;
       add_runs(index, {fused->name, fused->order}, rule, std::nullopt);
@@ -156,8 +141,8 @@ class Sharder {
   const StageContents& stage_;
   const LegacyModules& modules_;
   OutputHeads heads_;
+  GatedFirsts gated_;
   LatentFusion fusion_;
-  std::unordered_map<std::string, std::int64_t> fc2_columns_;
   std::unordered_map<std::string, std::size_t> by_name_;
   std::vector<LegacyShard> shards_;
 };

@@ -14,14 +14,6 @@
 namespace shardwright {
 namespace {
 
-// The name of the second linear of the MLP that `name`'s first linear belongs to.
-std::string fc2_weight_of(std::string_view name) {
-  constexpr std::string_view kFirst = "linear_fc1.";
-  const std::size_t at = name.rfind(kFirst);
-  if (at == std::string_view::npos) return {};
-  return std::string(name.substr(0, at)) + "linear_fc2.weight";
-}
-
 struct Interval {
   std::int64_t begin = 0;
   std::int64_t length = 0;
@@ -60,15 +52,13 @@ Result<Placement> Placement::make(std::span<const TensorDesc> tensors,
   Placement placement;
   placement.config_ = config;
   placement.heads_ = OutputHeads(tensors);
+  placement.gated_ = GatedFirsts(tensors);
   placement.stage_width_ = std::lcm(config.tensor, config.expert * config.expert_tensor);
   for (const TensorDesc& tensor : tensors) {
     const std::optional<LayerName> layer = split_layer_name(tensor.name);
     if (layer && is_main_stack(layer->stack) && !tensor.shape.empty()) {
       const std::int64_t count = layer->index ? *layer->index + 1 : tensor.shape[0];
       placement.layers_ = std::max(placement.layers_, count);
-    }
-    if (tensor.name.ends_with("linear_fc2.weight") && !tensor.shape.empty()) {
-      placement.fc2_columns_.emplace(tensor.name, tensor.shape[tensor.shape.size() - 1]);
     }
   }
   if (placement.layers_ > 0) {
@@ -88,17 +78,9 @@ std::int64_t Placement::stage_of(std::string_view name, std::int64_t layer) cons
   return is_behind_layers(name) ? config_.pipeline - 1 : 0;
 }
 
-bool Placement::is_gated_mlp(const TensorDesc& tensor) const {
-  const auto fc2 = fc2_columns_.find(fc2_weight_of(tensor.name));
-  if (fc2 == fc2_columns_.end()) return false;
-  const bool is_bias = tensor.name.ends_with(".bias");
-  const int rows = tensor.shape.size() - (is_bias ? 1 : 2);
-  return rows >= 0 && is_gated(tensor.shape[rows], fc2->second);
-}
-
 ShardRule Placement::rule_of(const TensorDesc& tensor, bool stacked) const {
   const int axes = tensor.shape.size() - (stacked ? 1 : 0);
-  return heads_.settled(shard_rule(tensor.name, axes, is_gated_mlp(tensor)), tensor);
+  return heads_.settled(shard_rule(tensor.name, axes, gated_.has(tensor)), tensor);
 }
 
 std::int64_t Placement::copies_of(const TensorDesc& tensor) const {

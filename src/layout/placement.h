@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
-#include <unordered_map>
+#include <string_view>
 
+#include "layout/adapter_shards.h"
 #include "layout/model_head.h"
 #include "layout/owned_chunks.h"
 #include "layout/pipeline_split.h"
@@ -42,14 +42,13 @@ class Placement {
 
  private:
   [[nodiscard]] std::int64_t stage_of(std::string_view name, std::int64_t layer) const;
-  [[nodiscard]] bool is_gated_mlp(const TensorDesc& tensor) const;
 
   ParallelConfig config_;
   OutputHeads heads_;
+  GatedFirsts gated_;
   PipelineSplit pipeline_;
   std::int64_t layers_ = 0;
-  std::int64_t stage_width_ = 1;                               // ranks of one pipeline stage
-  std::unordered_map<std::string, std::int64_t> fc2_columns_;  // by the name of linear_fc2.weight
+  std::int64_t stage_width_ = 1;  // ranks of one pipeline stage
 };
 
 }  // namespace shardwright

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "base/checked.h"
+#include "layout/adapter_shards.h"
 #include "layout/layer_name.h"
 
 namespace shardwright {
@@ -115,6 +116,11 @@ ShardRule shard_rule(std::string_view name, int axes, bool is_gated) {
   ShardRule rule;
   // The adapter of LLaVA-OneVision 1.5 and 2 is built of linears that are not parallel.
   if (is_in_foreign_tower(name) || name.starts_with("adapter.")) return rule;
+  if (const auto adapter = adapter_tensor(name)) {
+    if (is_expert_adapter(name) || axes < 1) return rule;
+    const ShardRule base = shard_rule(std::string(adapter->module) + ".weight", 2, false);
+    return adapter_rule(*adapter, base, axes, is_gated);
+  }
   constexpr std::string_view kExperts = ".experts.experts.";
   const std::size_t experts = name.find(kExperts);
   int first = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "layout/adapter_shards.h"
 
 namespace shardwright {
 namespace {
@@ -125,6 +126,10 @@ class AdapterRules {
       magnitude.hf.push_back(SW_TRY(peft_name(stem, kPeftMagnitude)));
     }
     magnitude.transform = rule.transform;
+    if (is_gated(rule) && tensor_ > 1) {
+      const auto sources = static_cast<int>(rule.hf.size());
+      magnitude.transform = in_rank_order(sources, tensor_, SW_TRY(rows_of_ranks(rule, sources)));
+    }
     magnitude.vocabulary = rule.vocabulary;
     magnitude.shape = {rule.shape[0]};
     for (Rule* each : {&in, &out, &magnitude}) made.push_back({std::move(*each)});
@@ -142,7 +147,8 @@ class AdapterRules {
   }
 
   Status add_canonical(const Rule& rule, std::vector<Item>& made) {
-    for (const NameTemplate& name : rule.hf) {
+    for (std::size_t i = 0; i < rule.hf.size(); ++i) {
+      const NameTemplate& name = rule.hf[i];
       const auto part = std::ranges::find_if(
           kCanonicalNames, [&](const auto& entry) { return name.text().ends_with(entry.first); });
       if (part == kCanonicalNames.end()) continue;
@@ -150,6 +156,7 @@ class AdapterRules {
       Rule in = SW_TRY(named(rule, kInNames, std::span(&stem, 1), part->second));
       in.shape = {rank_, rule.shape[1]};
       Rule out = SW_TRY(named(rule, kOutNames, std::span(&stem, 1), part->second));
+      if (const auto rows = rows_of_source(rule, i)) out.shape = {*rows, rank_};
       if (is_gated(rule) && tensor_ > 1) {
         constexpr int kHalves = 2;
         const auto sources = static_cast<std::int64_t>(rule.hf.size());
@@ -162,6 +169,34 @@ class AdapterRules {
       made.push_back({std::move(out)});
     }
     return {};
+  }
+
+  // How many of the rule's rows are one source's; nullopt where that is no sum of products.
+  static std::optional<SizeExpr> rows_of_source(const Rule& rule, std::size_t source) {
+    std::string sum;
+    const auto add = [&](std::initializer_list<std::string> factors) {
+      if (!sum.empty()) sum += " + ";
+      std::string product;
+      for (const std::string& factor : factors) {
+        if (factor.find_first_of("+-") != std::string::npos) return false;
+        product += (product.empty() ? "" : " * ") + factor;
+      }
+      sum += product;
+      return true;
+    };
+    bool is_known = true;
+    if (const auto* concat = std::get_if<Concat>(&rule.transform)) {
+      if (!concat->extents.empty()) return concat->extents[source];
+      is_known = add({fmt::format("{} / {}", rule.shape[0].text(), rule.hf.size())});
+    } else if (const auto* grouped = std::get_if<Grouped>(&rule.transform)) {
+      for (const GroupPart& part : grouped->parts) {
+        if (part.is_absent || part.source != static_cast<int>(source)) continue;
+        is_known = is_known && add({grouped->count.text(), part.rows.text(), part.repeat.text()});
+      }
+    }
+    if (!is_known || sum.empty()) return std::nullopt;
+    const Result<SizeExpr> rows = SizeExpr::parse(sum);
+    return rows ? std::optional(*rows) : std::nullopt;
   }
 
   static bool is_gated(const Rule& rule) {
@@ -311,12 +346,11 @@ AdapterForm adapter_form(std::span<const TensorDesc> canonical) {
 }
 
 bool is_in_rank_order(std::string_view name) {
-  const std::size_t module = name.find(std::string(kGatedModule) + ".");
-  if (module == std::string_view::npos) return false;
-  const std::string_view rest = name.substr(module + kGatedModule.size());
-  return rest == kOutNames.megatron[1] || rest == kOutNames.megatron[2] ||
-         rest == ".adapter.adapter_gate.linear_out.weight" ||
-         rest == ".adapter.adapter_up.linear_out.weight";
+  const std::optional<AdapterTensor> adapter = adapter_tensor(name);
+  if (!adapter || adapter->part == AdapterTensor::Part::kIn) return false;
+  const bool is_gated = adapter->module.ends_with(kGatedModule);
+  if (!is_gated && !adapter->module.ends_with(".in_proj")) return false;
+  return adapter->is_swift || adapter->is_half || adapter->part == AdapterTensor::Part::kMagnitude;
 }
 
 Result<Mapping> adapter_mapping(const Mapping& family, AdapterForm form, std::int64_t tensor) {

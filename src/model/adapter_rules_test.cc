@@ -69,6 +69,25 @@ TEST(AdapterRules, TheCanonicalFormHasOneForEach) {
                                    stem + "lora_B.weight " + to_string(Dims{sizes.keys, 2})));
 }
 
+// One with too few rows would be added to the wrong ones, or to none.
+TEST(AdapterRules, TheCanonicalFormHasTheRowsOfItsModule) {
+  const Sizes sizes;
+  const std::int64_t inner = SampleModel().sizes().at("ffn");
+  for (const auto& [name, rows] :
+       {std::pair("self_attention.linear_qkv.adapter.adapter_q.", sizes.queries),
+        std::pair("self_attention.linear_qkv.adapter.adapter_k.", sizes.keys),
+        std::pair("mlp.linear_fc1.adapter.adapter_up.", inner)}) {
+    const std::string module = name;
+    const auto made = [&](std::int64_t own) {
+      return made_of({part(module + "linear_in.weight", {2, sizes.hidden}),
+                      part(module + "linear_out.weight", {own, 2})});
+    };
+    EXPECT_EQ(made(rows).size(), 2U) << name;
+    EXPECT_THAT(made(rows - 1), ElementsAre(HasSubstr(module + "linear_out.weight"))) << name;
+    EXPECT_THAT(made(2 * rows), ElementsAre(HasSubstr(module + "linear_out.weight"))) << name;
+  }
+}
+
 TEST(AdapterRules, OtherShapesThanTheBasesAreRefused) {
   const Sizes sizes;
   const std::string module = "self_attention.linear_proj.adapter.";
@@ -78,6 +97,22 @@ TEST(AdapterRules, OtherShapesThanTheBasesAreRefused) {
   EXPECT_THAT(made_of({part("mlp.experts.linear_fc1.adapter.linear_in.weight", {2, sizes.hidden}),
                        part("mlp.experts.linear_fc1.adapter.linear_out.weight", {4, 2})}),
               ElementsAre(HasSubstr("2 tensors without a rule")));
+}
+
+TEST(AdapterRules, SomeRowsAreInTheOrderOfRanks) {
+  const std::string layer = "decoder.layers.mlp.";
+  for (const char* name :
+       {"linear_fc1.lora_B.default.weight", "linear_fc1.lora_B.weight", "in_proj.lora_B.weight",
+        "linear_fc1.adapter.adapter_gate.linear_out.weight",
+        "linear_fc1.adapter.weight_magnitude"}) {
+    EXPECT_TRUE(is_in_rank_order(layer + name)) << name;
+  }
+  for (const char* name :
+       {"linear_fc1.lora_A.default.weight", "linear_fc2.lora_B.weight", "linear_fc1.weight",
+        "linear_fc1.adapter.linear_out.weight", "linear_fc2.adapter.weight_magnitude",
+        "linear_fc1.adapter.adapter_gate.linear_in.weight"}) {
+    EXPECT_FALSE(is_in_rank_order(layer + name)) << name;
+  }
 }
 
 TEST(AdapterRank, IsOneForAllAndHalvesComeInPairs) {

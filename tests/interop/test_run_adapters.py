@@ -35,8 +35,9 @@ def save_run(folder, tensors, peft_section, arguments=None):
     return folder
 
 
-SECTION = "peft:\n  _target_: megatron.bridge.peft.{}\n  dim: 4\n  alpha: {}\n  dropout: 0.1\n"
-HEADS, GROUPS, SIZE, HIDDEN, FFN, LAYERS, RANK = 6, 3, 20, 72, 120, 3, 4
+SECTION = "peft:\n  _target_: megatron.bridge.peft.{}\n  dim: 9\n  alpha: {}\n  dropout: 0.1\n"
+# A rank that three tensor ranks share out, and a whole square root.
+HEADS, GROUPS, SIZE, HIDDEN, FFN, LAYERS, RANK = 6, 3, 20, 72, 120, 3, 9
 
 
 def in_groups(q, k, v):
@@ -118,25 +119,25 @@ def test_adapters_of_megatron_runs_become_pefts(shardwright, tmp_path, run_base,
         section = SECTION.format("lora.LoRA" if fused else "canonical_lora.CanonicalLoRA", 6)
         run = save_run(tmp_path / "run", tensors, section)
     else:
-        arguments = dict(lora_rank=4, lora_alpha=6, use_rslora=kind.endswith("rslora"))
+        arguments = dict(lora_rank=9, lora_alpha=6, use_rslora=kind.endswith("rslora"))
         run = save_run(tmp_path / "run", as_megatron(expected, True, SWIFT), None, arguments)
     out = tmp_path / "adapter"
     told = shardwright("convert", run, out, "--to", "hf", "--hf-config", run_base).stderr
-    assert "a low-rank adapter of rank 4 is written as PEFT's files" in told
+    assert "a low-rank adapter of rank 9 is written as PEFT's files" in told
     assert sorted(file.name for file in out.iterdir()) == [
         "adapter_config.json", "adapter_model.safetensors",
     ]  # fmt: skip
     made = load_file(out / "adapter_model.safetensors")
     assert difference(made, expected) == 0
     config = json.loads((out / "adapter_config.json").read_text())
-    assert (config["r"], config["lora_alpha"]) == (4, 6)
+    assert (config["r"], config["lora_alpha"]) == (9, 6)
     assert config["use_rslora"] == kind.endswith("rslora")
     assert config["target_modules"] == sorted(LINEARS)
     # PEFT merges them, and so does merge-adapter, to the same bits.
     shardwright("merge-adapter", run_base, out, tmp_path / "merged")
     assert difference(tensors_of(tmp_path / "merged"), by_peft(run_base, out)) == 0
     # As Megatron's module computes: the fused product, by its own rows.
-    scale = 6 / math.sqrt(4) if kind.endswith("rslora") else 6 / 4
+    scale = 6 / math.sqrt(9) if kind.endswith("rslora") else 6 / 9
     base, merged = tensors_of(run_base), tensors_of(tmp_path / "merged")
     stem = "model.layers.1.self_attn.{}_proj.weight"
     if fused:
@@ -144,6 +145,26 @@ def test_adapters_of_megatron_runs_become_pefts(shardwright, tmp_path, run_base,
         a, b = (tensors[f"decoder.layers.self_attention.linear_qkv.adapter.linear_{end}.weight"][1] for end in ("in", "out"))
         whole = in_groups(*(base[stem.format(part)] for part in "qkv")) + scale * (b @ a)
         assert torch.equal(whole, in_groups(*(merged[stem.format(part)] for part in "qkv")))
+
+
+def test_magnitudes_of_gate_and_up_rank_by_rank(shardwright, tmp_path, run_base):
+    """Bridge saves what each tensor rank has of them as one run."""
+    expected = {name: t for name, t in random_adapters(True).items() if "gate_proj" in name or "up_proj" in name}
+    generator = torch.Generator().manual_seed(SEED)
+    for name in [name for name in expected if name.endswith("lora_B.weight")]:
+        length = 1 + torch.rand(FFN, generator=generator)
+        expected[name.replace("lora_B.weight", "lora_magnitude_vector")] = length
+    tensors = {name: t for name, t in as_megatron(expected | random_adapters(True), True).items() if "fc1" in name}
+    stem = "base_model.model.model.layers.{}.mlp.{}_proj.lora_magnitude_vector"
+    tensors["decoder.layers.mlp.linear_fc1.adapter.weight_magnitude"] = torch.stack([
+        rank_by_rank(torch.cat([expected[stem.format(n, part)] for part in ("gate", "up")]), 3)
+        for n in range(LAYERS)
+    ])  # fmt: skip
+    run = save_run(tmp_path / "run", tensors, SECTION.format("dora.DoRA", 6), dict(tensor_model_parallel_size=3))
+    shardwright("convert", run, tmp_path / "out", "--to", "hf", "--hf-config", run_base)
+    assert difference(load_file(tmp_path / "out" / "adapter_model.safetensors"), expected) == 0
+    told = shardwright("convert", run, tmp_path / "td", "--to", "torch_dist", "--tp", 2, expect=2).stderr
+    assert "weight_magnitude: its rows are in the order of 3 tensor ranks" in told
 
 
 def test_dora_of_a_megatron_run(shardwright, tmp_path, run_base):
@@ -175,9 +196,9 @@ def test_dora_of_a_megatron_run(shardwright, tmp_path, run_base):
     "fault, message",
     [
         ("no_alpha", "nothing that tells their alpha"),
-        ("other_rank", "found adapters of rank 4, expected 8"),
+        ("other_rank", "found adapters of rank 9, expected 8"),
         ("no_out", "self_attention.linear_proj.adapter.linear_out.weight"),
-        ("ranks", "found rank 2, expected 4"),
+        ("ranks", "found rank 2, expected 9"),
         ("other_model", "experts"),
         ("kind", "found peft of the kind IA3"),
         ("no_config", "--hf-config"),
@@ -190,7 +211,7 @@ def test_adapters_that_are_refused(shardwright, tmp_path, run_base, fault, messa
     if fault == "no_alpha":
         section = None
     elif fault == "other_rank":
-        section = section.replace("dim: 4", "dim: 8")
+        section = section.replace("dim: 9", "dim: 8")
     elif fault == "no_out":
         # In its second layer only: the others are whole.
         for end in ("in", "out"):
@@ -203,7 +224,7 @@ def test_adapters_that_are_refused(shardwright, tmp_path, run_base, fault, messa
         tensors[stem + "linear_in.weight"] = tensors[stem + "linear_in.weight"][:, :2].clone()
         tensors[stem + "linear_out.weight"] = tensors[stem + "linear_out.weight"][..., :2].clone()
     elif fault == "other_model":
-        tensors["decoder.layers.0.mlp.experts.linear_fc1.adapter.linear_in.weight"] = torch.ones(4, 72)
+        tensors["decoder.layers.0.mlp.experts.linear_fc1.adapter.linear_in.weight"] = torch.ones(9, 72)
     elif fault == "kind":
         section = section.replace("lora.LoRA", "ia3.IA3")
     run = save_run(tmp_path / "run", tensors, section)
@@ -266,11 +287,11 @@ def test_pefts_adapters_become_a_megatron_runs(shardwright, tmp_path, run_base, 
     assert_same(load_dcp(run), expected)
     if form == "swift":
         settings = json.loads((run / "args.json").read_text())
-        assert (settings["tuner_type"], settings["lora_rank"], settings["lora_alpha"]) == ("lora", 4, 6)
+        assert (settings["tuner_type"], settings["lora_rank"], settings["lora_alpha"]) == ("lora", 9, 6)
         assert settings["target_modules"] == ["linear_fc1", "linear_fc2", "linear_proj", "linear_qkv"]
     else:
         text = (run / "iter_0000000" / "run_config.yaml").read_text()
-        assert "dim: 4" in text and "alpha: 6" in text
+        assert "dim: 9" in text and "alpha: 6" in text
         wanted = "canonical_lora.CanonicalLoRA" if form == "canonical" else "lora.LoRA"
         assert f"_target_: megatron.bridge.peft.{wanted}" in text
     args = torch.load(run / "iter_0000000" / "common.pt", weights_only=False)["args"]
@@ -285,10 +306,88 @@ def test_pefts_adapters_become_a_megatron_runs(shardwright, tmp_path, run_base, 
     assert "low-rank adapters of a Megatron run" in shardwright("diagnose", run).stdout
 
 
+ROW_PARALLEL = ("linear_proj", "linear_fc2")
+
+
+def part_of_rank(name, adapters, stacked, layer, rank, ranks):
+    """A layer's tensor as the trainer's own module has it on one tensor rank."""
+    whole = stacked[layer]
+    is_row = any(f".{module}." in name for module in ROW_PARALLEL)
+    if ".lora_" in name:
+        if ".lora_A." in name:
+            return whole.chunk(ranks, 1)[rank] if is_row else whole
+        if is_row:
+            return whole
+    elif ".linear_in." in name:
+        return whole.chunk(ranks, 1 if is_row else 0)[rank]
+    if ".linear_fc1." in name:
+        get = lambda part: adapters[  # noqa: E731
+            f"base_model.model.model.layers.{layer}.mlp.{part}_proj.lora_B.weight"
+        ].chunk(ranks)[rank]
+        for part in ("gate", "up"):
+            if f"adapter_{part}." in name:
+                return get(part)
+        return torch.cat([get("gate"), get("up")])
+    return whole.chunk(ranks)[rank]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("form", FORMS)
+def test_legacy_files_of_a_runs_adapters(shardwright, tmp_path, run_base, form, ranks):
+    """Each rank's file has what that rank's modules have, and all of them are the checkpoint again."""
+    fused, spelling, flags = FORMS[form]
+    adapters = random_adapters(fused)
+    source = as_peft(tmp_path / "adapter", adapters)
+    run = tmp_path / "run"
+    shardwright("convert", source, run, "--to", "torch_dist", "--tp", ranks, "--hf-config", run_base, *flags)
+    shardwright("convert", run, tmp_path / "legacy", "--to", "legacy", "--tp", ranks)
+    shardwright("convert", source, tmp_path / "at_once", "--to", "legacy", "--tp", ranks,
+                "--hf-config", run_base, *flags)  # fmt: skip
+    canonical = as_megatron(adapters, fused, spelling)
+    for folder in ("legacy", "at_once"):
+        for rank in range(ranks):
+            file = tmp_path / folder / "iter_0000000" / f"mp_rank_{rank:02d}" / "model_optim_rng.pt"
+            model = torch.load(file, weights_only=False)["model"]
+            expected = {
+                name.replace("layers.", f"layers.{layer}."): part_of_rank(name, adapters, stacked, layer, rank, ranks)
+                for name, stacked in canonical.items() for layer in range(LAYERS)
+            }  # fmt: skip
+            assert_same({name: t for name, t in model.items() if t is not None}, expected)
+        shardwright("verify", tmp_path / folder)
+        shardwright("diff", run, tmp_path / folder)
+        back = tmp_path / f"{folder}_back"
+        shardwright("convert", tmp_path / folder, back, "--to", "torch_dist", "--tp", ranks)
+        assert_same(load_dcp(back), load_dcp(run))
+    again = tmp_path / "peft"
+    shardwright("convert", tmp_path / "at_once", again, "--to", "hf", "--hf-config", run_base)
+    assert_same(load_file(again / "adapter_model.safetensors"), adapters)
+
+
+def test_rows_that_nothing_tells_the_ranks_of(shardwright, tmp_path):
+    """Whether each rank has gate and up of a fused B shows in linear_fc2 only."""
+    tensors = {name: t for name, t in as_megatron(random_adapters(True), True).items() if "fc2" not in name}
+    run = save_run(tmp_path / "run", tensors, SECTION.format("lora.LoRA", 6))
+    told = shardwright("convert", run, tmp_path / "out", "--to", "legacy", "--tp", 3, expect=2).stderr
+    assert "mlp.linear_fc1.adapter.linear_out.weight" in told and "keep it in torch_dist" in told
+    assert not (tmp_path / "out").exists()
+    shardwright("convert", run, tmp_path / "whole", "--to", "legacy")
+    shardwright("diff", run, tmp_path / "whole")
+
+
+def test_adapters_of_the_first_layers_and_pipeline_stages(shardwright, tmp_path, run_base):
+    """Stages share out the model's layers, of which such an adapter has not all."""
+    adapters = {name: t for name, t in random_adapters(True).items() if ".layers.2." not in name}
+    source = as_peft(tmp_path / "adapter", adapters)
+    flags = ["--to", "legacy", "--hf-config", run_base]
+    told = shardwright("convert", source, tmp_path / "out", *flags, "--pp", 2, expect=2).stderr
+    assert "adapters up to layer 1, expected 3 layers" in told and not (tmp_path / "out").exists()
+    shardwright("convert", source, tmp_path / "out", *flags)
+
+
 def test_rows_of_ranks_that_nothing_but_their_chunks_tells(shardwright, tmp_path, run_base):
     """Run arguments of other sizes contradict the chunks; the order would be a guess."""
     tensors = in_order_of(as_megatron(random_adapters(True), True, SWIFT), 3)
-    arguments = dict(lora_rank=4, lora_alpha=6, tensor_model_parallel_size=3)
+    arguments = dict(lora_rank=9, lora_alpha=6, tensor_model_parallel_size=3)
     run = save_run(tmp_path / "run", tensors, None, arguments)
     shardwright("convert", run, tmp_path / "out", "--to", "hf", "--hf-config", run_base)
     made = load_file(tmp_path / "out" / "adapter_model.safetensors")
@@ -321,8 +420,8 @@ def test_some_of_the_modules_that_megatron_fuses(shardwright, tmp_path, run_base
 def test_alpha_of_an_rslora(shardwright, tmp_path, run_base):
     source = as_peft(tmp_path / "adapter", random_adapters(True), use_rslora=True)
     told = shardwright("convert", source, tmp_path / "run", "--to", "torch_dist", "--hf-config", run_base).stderr
-    assert "alpha is 12 where it was 6" in told
-    assert "alpha: 12\n" in (tmp_path / "run" / "iter_0000000" / "run_config.yaml").read_text()
+    assert "alpha is 18 where it was 6" in told
+    assert "alpha: 18\n" in (tmp_path / "run" / "iter_0000000" / "run_config.yaml").read_text()
     shardwright("convert", source, tmp_path / "swift", "--to", "torch_dist", "--hf-config", run_base,
                 "--adapter-names", "ms-swift")  # fmt: skip
     settings = json.loads((tmp_path / "swift" / "args.json").read_text())
@@ -333,7 +432,7 @@ def test_alpha_of_an_rslora(shardwright, tmp_path, run_base):
     "fault, flags, message",
     [
         ("none", ["--to", "hf"], "merge-adapter BASE ADAPTER OUT"),
-        ("none", ["--to", "legacy"], "--to torch_dist makes it one"),
+        ("none", ["--to", "fsdp_dtensor"], "--to torch_dist makes it one"),
         ("none", ["--to", "torch_dist", "--upcycle", "experts=4"], "--upcycle change nothing"),
         ("no_config", ["--to", "torch_dist"], "--hf-config"),
         ("values", ["--to", "torch_dist", "--adapter-names", "ms-swift"], "expected one lora_A for all of them"),

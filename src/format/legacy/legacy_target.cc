@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "format/legacy/legacy_layout.h"
 #include "format/rank_modules.h"
+#include "layout/adapter_shards.h"
 #include "layout/extra_state.h"
 #include "layout/layer_name.h"
 #include "layout/legacy_grid.h"
@@ -24,6 +25,7 @@
 #include "plan/canonical.h"
 #include "state/common_state.h"
 #include "state/loss_scale.h"
+#include "state/recorded_run.h"
 
 namespace shardwright {
 namespace {
@@ -143,10 +145,13 @@ class LegacyPlanner {
   Status run() {
     SW_TRY(find_states());
     const std::vector<LegacyRank> ranks = SW_TRY(legacy_grid(config_));
+    const GatedFirsts gated(descs_);
+    for (const TensorDesc& desc : descs_) SW_TRY(check_adapter_shares(desc, gated, config_));
     const Placement placement = SW_TRY(Placement::make(descs_, config_));
     for (const TensorDesc& desc : descs_) SW_TRY(placement.place(desc));  // all of them divide
     SW_TRY(choose_modules());
     const std::int64_t layers = count_main_layers(descs_);
+    SW_TRY(check_layers(layers));
     for (std::int64_t pipeline = 0; pipeline < config_.pipeline; ++pipeline) {
       LegacyStage stage = SW_TRY(make_stage(pipeline, layers));
       const auto is_of_stage = [&](const LegacyRank& rank) { return rank.pipeline == pipeline; };
@@ -163,6 +168,21 @@ class LegacyPlanner {
 
  private:
   // Which draft is which state of which weight.
+  // Adapters may be of some layers only, and stages share out all of them.
+  [[nodiscard]] Status check_layers(std::int64_t layers) const {
+    const auto is_adapter = [](const TensorDesc& desc) {
+      return adapter_tensor(desc.name).has_value();
+    };
+    if (config_.pipeline == 1 || !std::ranges::any_of(descs_, is_adapter)) return {};
+    const std::optional<std::int64_t> all =
+        shardwright::number_of(parts_.arguments, {"num_layers"});
+    if (!all || *all == layers) return {};
+    return fail(Code::kShapeMismatch,
+                "--pp {}: found adapters up to layer {}, expected {} layers as the run's arguments "
+                "say, which the stages share out; keep them in torch_dist or give --pp 1",
+                config_.pipeline, layers - 1, *all);
+  }
+
   Status find_states() {
     for (std::size_t i = 0; i < parts_.tensors.size(); ++i) {
       const std::string& name = parts_.tensors[i].desc.name;
