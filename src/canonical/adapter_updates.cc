@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unordered_map>
 
 #include "base/fail.h"
@@ -76,6 +77,7 @@ class Matching {
         })) {
       result_.untied = tied_;
     }
+    SW_TRY(check_all_saved());
     return std::move(result_);
   }
 
@@ -115,6 +117,29 @@ class Matching {
     }
     result_.saved.push_back(saved);
     return {};
+  }
+
+  // Trainers list modules that their model has not; of those that it has all was trained. What head
+  // and embedding share may be saved once.
+  [[nodiscard]] Status check_all_saved() const {
+    std::set<std::string_view> saved;
+    for (const SavedTensor& tensor : result_.saved) saved.insert(tensor.name);
+    const auto is_saved = [&](const std::string& name) {
+      if (saved.contains(name)) return true;
+      if (!tied_ || (name != tied_->head && name != tied_->embedding)) return false;
+      return saved.contains(name == tied_->head ? tied_->embedding : tied_->head);
+    };
+    std::vector<std::string> missing;
+    for (const auto& [name, desc] : model_) {
+      const std::string_view module = std::string_view(name).substr(0, name.rfind('.'));
+      if (adapter_.config.saves(module) && !is_saved(name)) missing.push_back(name);
+    }
+    if (missing.empty()) return {};
+    std::ranges::sort(missing);
+    return fail(Code::kUnmatchedSource,
+                "{}: {}: found nothing of {}, which {} lists in modules_to_save and the base model "
+                "has; the values that were trained are not there",
+                adapter_.path, kPeftWeightsFile, name_list(missing), kPeftConfigFile);
   }
 
   Status add_module(const LoraModule& module) {

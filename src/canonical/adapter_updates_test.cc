@@ -45,6 +45,36 @@ TEST(AdapterUpdates, OutputsAreRowsUnlessTheConfigSaysOtherwise) {
   EXPECT_EQ(linear->updates.at(0).out_axis, 0);
 }
 
+TEST(AdapterUpdates, WhatIsListedToBeSavedIsThere) {
+  const std::vector<TensorDesc> model = {{"model.q_proj.weight", DType::kBF16, {6, 8}},
+                                         {"score.weight", DType::kBF16, {2, 8}},
+                                         {"score.bias", DType::kBF16, {2}},
+                                         {"head.weight", DType::kBF16, {30, 8}},
+                                         {"embed.weight", DType::kBF16, {30, 8}}};
+  PeftAdapter adapter = adapter_of();
+  adapter.config.modules_to_save = {"score", "classifier"};  // PEFT lists both
+  const auto message = [&](const std::optional<TiedHead>& tied = std::nullopt) {
+    const auto matched = match(adapter, model, tied);
+    return matched ? std::string() : matched.error().text();
+  };
+  EXPECT_THAT(message(), HasSubstr("dir: adapter_model.safetensors: found nothing of score.bias, "
+                                   "score.weight, which adapter_config.json lists"));
+  adapter.catalog.tensors.push_back(stored("score.weight", {2, 8}));
+  adapter.saved.push_back({"score.weight", 2});
+  EXPECT_THAT(message(), HasSubstr("found nothing of score.bias, which"));
+  adapter.catalog.tensors.push_back(stored("score.bias", {2}));
+  adapter.saved.push_back({"score.bias", 3});
+  EXPECT_EQ(message(), "");
+  // One for both, where they are the same.
+  adapter.config.modules_to_save.push_back("head");
+  EXPECT_THAT(message(), HasSubstr("found nothing of head.weight"));
+  adapter.config.modules_to_save.push_back("embed");
+  adapter.catalog.tensors.push_back(stored("embed.weight", {30, 8}));
+  adapter.saved.push_back({"embed.weight", 4});
+  EXPECT_THAT(message(), HasSubstr("found nothing of head.weight"));
+  EXPECT_EQ(message(TiedHead{"embed.weight", "head.weight", true}), "");
+}
+
 TEST(AdapterUpdates, NamesBothTensorsThatDoNotFit) {
   const auto other = match(adapter_of(), {{"model.q_proj.weight", DType::kBF16, {8, 6}}});
   ASSERT_FALSE(other);

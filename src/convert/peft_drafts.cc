@@ -30,6 +30,10 @@ Status check_plain(const PeftAdapter& adapter) {
   if (!adapter.saved.empty()) {
     return not_for_megatron(adapter, translated("a whole tensor, {}", adapter.saved[0].name));
   }
+  if (!config.modules_to_save.empty()) {
+    return not_for_megatron(adapter, translated("modules_to_save in {}: {}", kPeftConfigFile,
+                                                name_list(config.modules_to_save)));
+  }
   if (config.uses_dora) return not_for_megatron(adapter, "magnitudes of DoRA");
   if (config.is_fan_in_fan_out) return not_for_megatron(adapter, "fan_in_fan_out");
   for (const LoraModule& module : adapter.modules) {

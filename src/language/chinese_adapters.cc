@@ -57,6 +57,11 @@ std::span<const Sentence> chinese_of_adapters() {
        "keep it in torch_dist",
        "张量 {}: 发现 {} 的 adapter，没有规则说明多个 rank 各持有它的哪一部分；请保留为 "
        "torch_dist"},
+      {"modules_to_save in {}: {}", "{} 中的 modules_to_save：{}"},
+      {"{}: {}: found nothing of {}, which {} lists in modules_to_save and the base model has; the "
+       "values that were trained are not there",
+       "{0}: {1}: 没有 {2}，而 {3} 在 modules_to_save "
+       "中列出了它，基础模型也有它；训练得到的值不在其中"},
       {"routed experts", "路由专家"},
       {"a mixer's in_proj", "mixer 的 in_proj"},
       {"tensor {}: found neither linear_fc2.weight nor its adapter beside it, expected one to tell "

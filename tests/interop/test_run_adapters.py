@@ -437,6 +437,7 @@ def test_alpha_of_an_rslora(shardwright, tmp_path, run_base):
         ("no_config", ["--to", "torch_dist"], "--hf-config"),
         ("values", ["--to", "torch_dist", "--adapter-names", "ms-swift"], "expected one lora_A for all of them"),
         ("saved", ["--to", "torch_dist"], "a whole tensor, lm_head.weight"),
+        ("not_saved", ["--to", "torch_dist"], "modules_to_save in adapter_config.json: lm_head"),
         ("pattern", ["--to", "torch_dist"], "a rank or alpha of"),
         ("shape", ["--to", "torch_dist"], "linear_proj.adapter.linear_out.weight"),
         ("unknown", ["--to", "torch_dist"], "model.layers.0.mlp.other_proj"),
@@ -449,6 +450,8 @@ def test_pefts_adapters_that_are_refused(shardwright, tmp_path, run_base, fault,
     stem = "base_model.model.model.layers.0."
     if fault == "saved":
         adapters["base_model.model.lm_head.weight"] = torch.ones(510, HIDDEN)
+        settings["modules_to_save"] = ["lm_head"]
+    elif fault == "not_saved":
         settings["modules_to_save"] = ["lm_head"]
     elif fault == "pattern":
         settings["alpha_pattern"] = {"q_proj": 9}
