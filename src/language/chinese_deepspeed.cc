@@ -43,6 +43,13 @@ std::span<const Sentence> chinese_of_deepspeed() {
       {"its fragments", "它的片段"},
       {"parameter {}: its place in 'param_slice_mappings' is none",
        "参数 {}: 它在 'param_slice_mappings' 中的位置无效"},
+      {"{}: tensor {}: found {} {}, but {} has {} {}; these files are of two saves",
+       "{}: 张量 {}: 发现 {} {}，而 {} 中为 {} {}；这些文件来自两次保存"},
+      {"{}: found no tensor {}, which {} has; these files are of two saves",
+       "{}: 没有张量 {}，而 {} 中有；这些文件来自两次保存"},
+      {"{}: tensor {} {}: its width is not that of {}, which is {}; these files are of two saves",
+       "{}: 张量 {} {}: 它的宽度与 {} 的宽度 {} 不同；这些文件来自两次保存"},
+      {"{}: found iteration {}, but {} is of iteration {}", "{}: 发现迭代 {}，而 {} 属于迭代 {}"},
       {"layer {}: found files of {} tensor-parallel ranks, expected {} as of others; copy the "
        "missing ones too",
        "层 {}: 有 {} 个张量并行 rank 的文件，应与其他层一样为 {} 个；请把缺少的也拷贝过来"},

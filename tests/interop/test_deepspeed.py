@@ -319,6 +319,36 @@ def test_layers_that_are_missing(shardwright, tmp_path):
     refused(shardwright, tmp_path / "end", tmp_path, "2 transformer layers, expected 3")
 
 
+def widened(tensors, name):
+    tensors[name] = torch.cat([tensors[name], tensors[name]], dim=-1)
+
+
+@pytest.mark.parametrize(
+    "file, edit, words",
+    [
+        ("layer_04-model_00", lambda t: t.update({"mlp.dense_4h_to_h.weight": t["mlp.dense_4h_to_h.weight"].float()}),
+         ["layer_04-model_00", "mlp.dense_4h_to_h.weight", "found float32", "layer_03-model_00"]),
+        ("layer_05-model_01", lambda t: widened(t, "mlp.dense_4h_to_h.weight"),
+         ["layer_05-model_01", "mlp.dense_4h_to_h.weight", "layer_05-model_00"]),
+        ("layer_05-model_01", lambda t: t.pop("mlp.dense_4h_to_h.weight"),
+         ["layer_05-model_01", "found no tensor mlp.dense_4h_to_h.weight", "layer_05-model_00"]),
+        ("layer_03-model_01", lambda t: t.update({"mlp.dense_4h_to_h.bias": torch.zeros(3)}),
+         ["layer_03-model_00", "found no tensor mlp.dense_4h_to_h.bias", "layer_03-model_01"]),
+        ("layer_01-model_0#", lambda t: widened(t, "word_embeddings.weight"),
+         ["layer_01-model_00", "word_embeddings.weight", "layer_03-model_00"]),
+        ("layer_07-model_0#", lambda t: widened(t, "weight"), ["layer_07-model_00", "weight", "layer_03-model_00"]),
+        ("mp_rank_01", lambda t: t.update(iteration=6), ["mp_rank_01", "iteration 6", "mp_rank_00", "iteration 5"]),
+    ],
+)  # fmt: skip
+def test_layers_of_two_saves(shardwright, tmp_path, file, edit, words):
+    """A folder that was written again keeps files of the save before."""
+    source = save_pipe(tmp_path / "run", 2)
+    for path in source.glob(f"{file.replace('#', '?')}_model_states.pt" if "mp" in file else
+                            f"{file.replace('#', '?')}-model_states.pt"):  # fmt: skip
+        change(path, edit)
+    refused(shardwright, source, tmp_path, *words)
+
+
 def test_universal_checkpoints_that_are_not_whole(shardwright, saved, tmp_path):
     shutil.copytree(next((saved("zero3") / "universal").iterdir()), tmp_path / "run")
     name = "model.layers.1.mlp.up_proj.weight"

@@ -68,6 +68,7 @@ class PipeReader {
   Status read() {
     SW_TRY(list_files());
     SW_TRY(read_state());
+    SW_TRY(check_states());
     std::vector<LayerTensors> ranks(static_cast<std::size_t>(tensor_ranks_));
     for (std::int64_t rank = 0; rank < tensor_ranks_; ++rank) {
       ranks[static_cast<std::size_t>(rank)] = SW_TRY(read_rank(rank));
@@ -139,18 +140,40 @@ class PipeReader {
     return {};
   }
 
+  // What ranks have beside their layers is of one iteration.
+  [[nodiscard]] Status check_states() {
+    std::optional<std::pair<std::string, std::int64_t>> known;
+    for (std::int64_t rank = 0; rank < tensor_ranks_; ++rank) {
+      const std::string name = fmt::format("mp_rank_{:02}_model_states.pt", rank);
+      if (!checkpoint_.directory->exists(name)) continue;
+      const auto file = SW_TRY(checkpoint_.directory->open(name));
+      const TorchFile torch = SW_TRY(TorchFile::open(*file));
+      std::optional<std::int64_t> step = torch.root().find("iteration").as_int();
+      if (!step) step = torch.root().find("global_steps").as_int();
+      if (!step) continue;
+      if (!known) known.emplace(name, *step);
+      if (known->second == *step) continue;
+      return fail(Code::kZeroLayout, "{}: found iteration {}, but {} is of iteration {}", name,
+                  *step, known->first, known->second);
+    }
+    return {};
+  }
+
   [[nodiscard]] std::int64_t number_of_argument(std::string_view name, std::int64_t other) const {
     return shardwright::number_of(checkpoint_.arguments, {name}).value_or(other);
   }
 
   Result<LayerTensors> read_rank(std::int64_t rank) {
     LayerTensors all;
+    LayerTensors first;  // of the transformer layers
+    std::vector<std::pair<std::string, LayerTensors>> others;
     std::int64_t next_layer = 0;
     std::optional<std::int64_t> last;  // the file's number of the transformer layer before
     for (const auto& [number, files] : layers_) {
       const std::string& path = files.at(rank);
       LayerTensors layer = SW_TRY(read_layer(path));
       if (layer.empty()) continue;
+      SW_TRY(check_alike(first_rank_.try_emplace(number, layer).first->second, layer));
       const std::optional<std::string> stem = stem_of(layer, next_layer);
       if (!stem) {
         return fail(Code::kZeroLayout,
@@ -166,6 +189,10 @@ class PipeReader {
         }
         last = number;
         ++next_layer;
+        if (first.empty()) first = layer;
+        SW_TRY(check_alike(first, layer));
+      } else {
+        others.emplace_back(*stem, layer);
       }
       for (LayerTensor& tensor : layer) {
         tensor.name = core_name_of_early(*stem + leaf_of(*stem, tensor.name));
@@ -175,7 +202,60 @@ class PipeReader {
         if (is_new) all.push_back(std::move(tensor));
       }
     }
+    for (const auto& [stem, layer] : others) SW_TRY(check_width(first, stem, layer));
     return check_layers(next_layer, std::move(all));
+  }
+
+  [[nodiscard]] const std::string& file_of(const LayerTensor& tensor) const {
+    return checkpoint_.catalog.files[tensor.file];
+  }
+
+  // Ranks have equal parts of a layer, and layers are alike. Names of different ones show files
+  // that a save left behind in a folder which was written again.
+  [[nodiscard]] Status check_alike(const LayerTensors& known, const LayerTensors& found) const {
+    const auto in = [](const LayerTensors& tensors, const LayerTensor& wanted) {
+      return std::ranges::find(tensors, wanted.name, &LayerTensor::name);
+    };
+    for (const LayerTensor& tensor : found) {
+      const auto other = in(known, tensor);
+      if (other == known.end()) return lacks(known, tensor);
+      if (other->place.dtype == tensor.place.dtype && other->place.shape == tensor.place.shape) {
+        continue;
+      }
+      return fail(Code::kZeroLayout,
+                  "{}: tensor {}: found {} {}, but {} has {} {}; these files are of two saves",
+                  file_of(tensor), printable(tensor.name), torch_name(tensor.place.dtype),
+                  to_string(tensor.place.shape), file_of(*other), torch_name(other->place.dtype),
+                  to_string(other->place.shape));
+    }
+    for (const LayerTensor& tensor : known) {
+      if (in(found, tensor) == found.end()) return lacks(found, tensor);
+    }
+    return {};
+  }
+
+  [[nodiscard]] Status lacks(const LayerTensors& layer, const LayerTensor& tensor) const {
+    return fail(Code::kZeroLayout,
+                "{}: found no tensor {}, which {} has; these files are of two saves",
+                file_of(layer.front()), printable(tensor.name), file_of(tensor));
+  }
+
+  // Embeddings, the final norm and the head are as wide as the layers' first norm.
+  [[nodiscard]] Status check_width(const LayerTensors& layers, std::string_view stem,
+                                   const LayerTensors& found) const {
+    const auto norm = std::ranges::find(layers, "input_layernorm.weight", &LayerTensor::name);
+    if (norm == layers.end() || norm->place.shape.size() != 1) return {};
+    const std::int64_t width = norm->place.shape[0];
+    const int axes = stem.ends_with("final_layernorm.") ? 1 : 2;
+    for (const LayerTensor& tensor : found) {
+      const Dims& shape = tensor.place.shape;
+      if (shape.size() != axes || shape[axes - 1] == width) continue;
+      return fail(Code::kZeroLayout,
+                  "{}: tensor {} {}: its width is not that of {}, which is {}; these files are of "
+                  "two saves",
+                  file_of(tensor), printable(tensor.name), to_string(shape), file_of(*norm), width);
+    }
+    return {};
   }
 
   Result<LayerTensors> check_layers(std::int64_t found, LayerTensors tensors) const {
@@ -227,6 +307,7 @@ class PipeReader {
   Defects& defects_;
   LegacyChunks chunks_;
   std::map<std::int64_t, std::map<std::int64_t, std::string>> layers_;  // then by tensor rank
+  std::map<std::int64_t, LayerTensors> first_rank_;                     // each of its files
   std::int64_t tensor_ranks_ = 0;
   QkvOrder order_ = QkvOrder::kByGroup;
   bool has_optimizer_ = false;
