@@ -50,7 +50,6 @@ function(sw_layer name)
     target_link_libraries(sw_${name} PRIVATE sw_plain_flags)
   endif()
   sw_balance_unity(sw_${name})
-  sw_check_headers(sw_${name} ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
 
   if(SHARDWRIGHT_TESTS AND ARG_TESTS)
     sw_test(${name}_test SOURCES ${ARG_TESTS} LAYERS ${name})
@@ -67,17 +66,8 @@ function(sw_balance_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${each})
 endfunction()
 
-# Every header of `folder` must compile alone: target all_verify_interface_header_sets.
-function(sw_check_headers target root folder)
-  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${folder}/*.h)
-  if(headers)
-    target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${root} FILES ${headers})
-    set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
-  endif()
-endfunction()
-
 # A GoogleTest program over the named layers; each of its cases becomes one test, labelled unit
-# unless LABEL says otherwise.
+# unless LABEL says otherwise. Under sanitizers, whose processes are slow to start, many cases share one.
 function(sw_test target)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;LAYERS" ${ARGN})
   if(NOT ARG_LABEL)
@@ -90,6 +80,16 @@ function(sw_test target)
                                           GTest::gmock rapidcheck)
   sw_balance_unity(${target})
   sw_reuse_precompiled(${target} sw_test_precompiled)
+  if(SHARDWRIGHT_SANITIZE)
+    set(shards 4)
+    math(EXPR last "${shards} - 1")
+    foreach(shard RANGE ${last})
+      add_test(NAME ${target}.${shard} COMMAND ${target} --gtest_brief=1)
+      set_tests_properties(${target}.${shard} PROPERTIES LABELS ${ARG_LABEL} ENVIRONMENT
+                           "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+    return()
+  endif()
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${ARG_LABEL})
 endfunction()
 

@@ -27,8 +27,8 @@ foreach(item IN LISTS link)
   endif()
   target_link_libraries(sw_library PRIVATE ${item})
 endforeach()
-sw_check_headers(sw_library ${PROJECT_SOURCE_DIR}/include
-                 ${PROJECT_SOURCE_DIR}/include/shardwright)
+file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/shardwright/*.h)
+target_sources(sw_library PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${headers})
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/shardwright)
 install(TARGETS sw_library EXPORT shardwright FILE_SET HEADERS)

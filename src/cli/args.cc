@@ -248,6 +248,7 @@ void add(CommandLine& line, Reading& reading, std::string_view name, void (*decl
 }
 
 void add_commands(CommandLine& line, Reading& reading) {
+  add_console(line.before_commands(), reading.console);
   add(line, reading, "inspect", add_inspect, to_inspect);
   add(line, reading, "plan", add_plan, to_plan);
   add(line, reading, "convert", add_convert, to_conversion);

@@ -478,6 +478,20 @@ TEST(ParseArguments, SaysWhichFlagWhatWasGivenAndWhatIsAllowed) {
             "--tp: found '0', expected a whole number from 1 to 1000000000");
   EXPECT_EQ(message({"map", "check", "x", "--hff", "y"}),
             "map: unknown flag --hff; did you mean --hf?");
+  EXPECT_EQ(message({"--tp", "2", "convert", "a", "b"}),
+            "--tp belongs behind the command: shardwright convert ... --tp");
+}
+
+TEST(ParseArguments, FlagsOfTheConsoleMayStandBeforeTheCommand) {
+  const auto console = [](Words words) { return parse_arguments(words).value().console; };
+  const ConsoleOptions both =
+      console({"-q", "--log-file", "a.log", "inspect", "ckpt", "--progress", "json"});
+  EXPECT_TRUE(both.quiet);
+  EXPECT_EQ(both.log_file, "a.log");
+  EXPECT_EQ(both.progress, ProgressStyle::kJson);
+  EXPECT_EQ(console({"--progress", "plain", "inspect", "ckpt", "--progress", "json"}).progress,
+            ProgressStyle::kJson);
+  EXPECT_EQ(command_of({"--lang", "zh"}).error().code, Code::kUsage);
 }
 
 TEST(ParseArguments, EveryCommandSpeaksTheLanguageThatIsAskedFor) {
@@ -493,6 +507,8 @@ TEST(ParseArguments, EveryCommandSpeaksTheLanguageThatIsAskedFor) {
   EXPECT_EQ(language({"explain", "L07"}), Language::kEnglish);
   EXPECT_EQ(language({"inspect", "ckpt", "--lang=zh"}), Language::kChinese);
   EXPECT_EQ(language({"diff", "--lang", "zh", "zh", "en"}), Language::kChinese);
+  EXPECT_EQ(language({"--lang", "zh", "inspect", "ckpt"}), Language::kChinese);
+  EXPECT_EQ(language({"--lang", "zh", "inspect", "ckpt", "--lang", "en"}), Language::kEnglish);
   EXPECT_EQ(language({"inspect", "--", "--lang=zh"}), Language::kEnglish);
   EXPECT_EQ(asked_language(Words{"nonsense", "--lang", "zh"}), Language::kChinese);
   EXPECT_EQ(asked_language(Words{"inspect", "zh"}), Language::kEnglish);

@@ -112,6 +112,10 @@ std::unexpected<Error> refuse_extra(const CLI::App& app, const std::string& extr
   }
   const std::string flag = extra.substr(0, extra.find('='));
   std::vector<std::string> flags = flags_of(app);
+  if (std::ranges::find(flags, flag) != flags.end()) {
+    return fail(Code::kUsage, "{} belongs behind the command: shardwright {} ... {}", flag,
+                help.name, flag);
+  }
   for (const CLI::App* action : app.get_subcommands({})) {
     std::ranges::copy(flags_of(*action), std::back_inserter(flags));
   }

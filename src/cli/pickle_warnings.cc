@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/translated.h"
 #include "cli/code_label.h"
 
 namespace shardwright::cli {

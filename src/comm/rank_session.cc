@@ -151,7 +151,7 @@ Status RankSession::run(const std::function<Status()>& body) {
   }
   while (!is_done) {
     talk();
-    if (failed_for(2 * options_.patience)) abort_now(*failure());
+    if (failed_for(2 * patience())) abort_now(*failure());
     std::unique_lock lock(mutex_);
     wakes_.wait_for(lock, kPause, [&] { return is_done || !outgoing_.empty(); });
   }
@@ -187,7 +187,7 @@ Result<int> RankSession::settle(Result<int> result) {
   must_abort_ = !was_told_to_end_;
   if (must_abort_) name_leftover();
   tell_others(MessageWriter(kBye).take());
-  const auto deadline = Clock::now() + options_.patience;
+  const auto deadline = Clock::now() + patience();
   talk_until([&] {
     const auto sent = communicator_.has_sent_all();
     return !sent || *sent || Clock::now() > deadline;

@@ -140,6 +140,37 @@ TEST(RankSession, AfterASignalNobodyIsWaitedForLong) {
   EXPECT_TRUE(session.must_abort());
 }
 
+// A call of the system that takes long cannot be stopped: what it leaves is said while there is time.
+TEST(RankSession, AfterASignalACallThatGoesOnIsNotWaitedForLong) {
+  ThreadRanks ranks(2);
+  const auto communicator = ranks.communicator(0);  // of rank 1 nothing is heard
+  std::atomic<bool> is_aborted{false};
+  std::string last_words;
+  SessionOptions options = options_of(0);
+  options.timeout = options.patience = std::chrono::minutes(1);
+  options.last_words = [&](const Error& error) {
+    last_words = error.message;
+    is_aborted = true;
+  };
+  RankSession session(*communicator, std::move(options));
+  session.set_leftover("/out/.x.partial-1-0");
+  const std::atomic<bool> interrupted{true};
+  session.obey(&interrupted);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto in_time = [&] {
+    return std::chrono::steady_clock::now() - begin < std::chrono::seconds(30);
+  };
+  const Status status = session.run([&]() -> Status {
+    while (!is_aborted && in_time()) std::this_thread::sleep_for(milliseconds(1));
+    return fail(Code::kCancelled, "told to stop");
+  });
+  session.obey(nullptr);
+  EXPECT_TRUE(in_time());
+  EXPECT_EQ(status.error().code, Code::kCancelled);
+  EXPECT_THAT(last_words, HasSubstr("remove /out/.x.partial-1-0 if it is left"));
+  EXPECT_EQ(ranks.abort_status(), 2);
+}
+
 TEST(RankSession, WhoWasAskedForSomethingElseIsRefused) {
   ThreadRanks ranks(3);
   const auto results = run_ranks(

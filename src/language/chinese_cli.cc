@@ -154,6 +154,8 @@ std::span<const Sentence> chinese_of_cli() {
        "{}: '{}' 是多余的参数；它接受 {}；{}"},
       {"none", "没有"},
       {"{}: unknown flag {}; {}", "{}: 未知参数 {}；{}"},
+      {"{} belongs behind the command: shardwright {} ... {}",
+       "{} 要写在命令之后：shardwright {} ... {}"},
       {"{} requires {}", "{} 需要 {}"},
       {"{} excludes {}", "{} 与 {} 不能同用"},
       {"{}: given without its value, or more often than once", "{}: 没有给出值，或给出不止一次"},

@@ -6,6 +6,7 @@ import pathlib
 import random
 import struct
 import subprocess
+import tempfile
 import time
 
 PROGRAM = os.environ["SHARDWRIGHT_BIN"]
@@ -135,11 +136,14 @@ def run_ranks(ranks, *arguments, fault=None, mark=None, other_rank=None, notes=N
     command += [RANKED, *map(str, arguments)]
     if other_rank:
         command += [":", "-n", "1", RANKED, *map(str, other_rank)]
-    begin = time.time()
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=100, check=False
-    )
-    end = time.time()
+    # Jobs that share a folder for their sockets make and remove it under one another's feet.
+    with tempfile.TemporaryDirectory(prefix="mpi", ignore_cleanup_errors=True) as sockets:
+        environment["OMPI_MCA_orte_tmpdir_base"] = sockets
+        begin = time.time()
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=100, check=False
+        )
+        end = time.time()
     since = end - mark.stat().st_mtime if mark and mark.exists() else None
     return Ended(done.returncode, done.stdout, done.stderr, end - begin, since)
 
