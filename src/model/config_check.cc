@@ -20,12 +20,19 @@ using Number = std::optional<std::int64_t>;
 // No size of a model is larger; products of a few of them stay within 64 bits.
 constexpr std::int64_t kMostConfigSize = std::int64_t{1} << 30;
 
+// Gemma 3n has tokens of pictures and of sound, which its towers embed.
+bool is_of_a_tower(std::string_view name) {
+  return name.find("embed_vision.") != std::string_view::npos ||
+         name.find("embed_audio.") != std::string_view::npos;
+}
+
 // The layers of a model that are numbered beside its embedding.
 class NumberedLayers {
  public:
   explicit NumberedLayers(std::span<const TensorDesc> hf) {
     for (const TensorDesc& tensor : hf) {
       if (tensor.name.starts_with("talker.")) continue;  // what speaks beside a thinker
+      if (is_of_a_tower(tensor.name)) continue;
       for (const std::string_view name : kEmbeddings) {
         if (!tensor.name.ends_with(name) || tensor.shape.size() != 2) continue;
         const std::size_t at = tensor.name.size() - name.size();

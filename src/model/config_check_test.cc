@@ -108,6 +108,7 @@ TEST(ConfigCheck, ReadsAThinkersSection) {
     tensors.push_back(tensor);
   }
   tensors.push_back({"talker.model.embed_tokens.weight", DType::kBF16, {3, 4}});
+  tensors.push_back({"embed_vision.embedding.weight", DType::kBF16, {3, 4}});
   EXPECT_THAT(contradicted_config(config, tensors), IsEmpty());
   config.values["thinker_config.text_config.hidden_size"] = std::int64_t{12};
   EXPECT_THAT(keys_of(contradicted_config(config, tensors)),

@@ -165,7 +165,7 @@ way stands in [losses.md](losses.md).
   and from Megatron's arguments alone. Of those that transformers lacks (MiMo, InternLM,
   InternVLChatModel, LLaVA in its own code's names, LLaVA-OneVision 1.5 and 2, Kimi-VL, DeepSeek-MoE, Ling,
   Sarvam, LLaDA, MiniCPM, Nemotron Nano V2 VL and 3 Omni, Llama-Nemotron, Step 3.5's prediction layers, Kimi K3, Ovis
-  2.5's visual tokenizer) tensors of the published names come back. Flux and Wan are written by the tests
+  2.5's visual tokenizer, Gemma 3n's towers) tensors of the published names come back. Flux and Wan are written by the tests
   themselves, with the names and shapes that both models of diffusers 0.42.1 had when they were compared.
 * **Same logits**: Megatron-Core, built from the arguments written, computes what transformers does
   (of InternLM, what a Llama of the same weights does).

@@ -15,6 +15,21 @@ FURTHER_SIZES = {
     "lfm2_moe": dict(
         NORM_EPSILON, layer_types=TURNS, moe_intermediate_size=40, num_dense_layers=1, **EXPERTS
     ),
+    "gemma3n_text": dict(
+        {key: FOUR_LAYERS[key] for key in FOUR_LAYERS if key != "rope_parameters"},
+        num_hidden_layers=5,
+        head_dim=12,
+        vocab_size_per_layer_input=400,
+        hidden_size_per_layer_input=16,
+        laurel_rank=6,
+        num_kv_shared_layers=2,
+        altup_num_inputs=3,
+        activation_sparsity_pattern=[0.95, 0.0, 0.0, 0.0, 0.0],
+        sliding_window=7,
+        layer_types=["sliding_attention", "full_attention"] * 2 + ["full_attention"],
+        bos_token_id=1,
+        eos_token_id=2,
+    ),
     "bamba": dict(
         FOUR_LAYERS,
         attn_layer_indices=[1, 3],

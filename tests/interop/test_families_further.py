@@ -22,6 +22,7 @@ CASES = {
     "lfm2_moe": ("lfm2_moe", ONE_GROUP),
     "lfm2_moe_packed": ("lfm2_moe", {"use_expert_bias": False, **UNTIED, **PACKED}),
     "bamba": ("bamba", ONE_GROUP),
+    "gemma3n": ("gemma3n_text", ONE_GROUP),
     "jamba": ("jamba", ONE_GROUP),
     "jamba_packed": (
         "jamba", {"mamba_proj_bias": True, "mamba_conv_bias": False, **TIED, **PACKED}
@@ -119,6 +120,7 @@ ARGUMENTS = {
         "moe_router_score_function": "sigmoid",
     },
     "lfm2_moe_packed": {"moe_router_enable_expert_bias": False},
+    "gemma3n": {"num_kv_shared_layers": 2, "laurel_rank": 6, "window_attn_skip_freq": [1, 0, 1, 0, 0]},
     "bamba": {"mamba_num_heads": 6, "rotary_percent": 0.5, "attn_layer_indices": [1, 3]},
     "jamba": {"position_embedding_type": "none", "mamba_dt_rank": 5, "attn_layer_offset": 1},
     "minimax": {"full_attn_alpha_factor": 1.5, "mlp_alpha_factor": 2, "num_experts": 6},

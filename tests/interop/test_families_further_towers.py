@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that see, of families that came last, in each form in which transformers saves them: there
+and back by torch_dist, legacy and MIMO, with a config.json alone and from arguments."""
+import copy
+import json
+import shutil
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import save_file
+
+import checkpoints
+import hf_models
+from hf_further_sizes import FURTHER_SIZES, HEADS_OF_12
+
+TEXT = dict(HEADS_OF_12, vocab_size=510, bos_token_id=1, eos_token_id=2)
+TOWER = dict(
+    hidden_size=48,
+    intermediate_size=52,
+    num_hidden_layers=2,
+    num_attention_heads=6,
+    image_size=28,
+    patch_size=14,
+)
+SIGLIP = dict(TOWER, model_type="siglip_vision_model", vision_use_head=False)
+GEMMA = dict(TEXT, head_dim=20)
+COHERE = {
+    {"rms_norm_eps": "layer_norm_eps"}.get(key, key): TEXT[key] for key in TEXT
+}
+COHERE.update(
+    model_type="cohere2",
+    sliding_window=7,
+    layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+)
+MLLAMA_TOWER = dict(
+    {key: TOWER[key] for key in TOWER if key != "num_attention_heads"},
+    attention_heads=6,
+    num_global_layers=1,
+    vision_output_dim=96,
+    intermediate_layers_indices=[1],
+    max_num_tiles=2,
+    supported_aspect_ratios=[[1, 1], [1, 2]],
+)
+
+# name: model type, class, configuration
+CASES = {
+    "idefics3": (
+        "idefics3",
+        "Idefics3ForConditionalGeneration",
+        dict(text_config=dict(TEXT, model_type="llama"), vision_config=TOWER, scale_factor=2),
+    ),
+    "smolvlm": (
+        "smolvlm",
+        "SmolVLMForConditionalGeneration",
+        dict(
+            text_config=dict(TEXT, model_type="llama"),
+            vision_config=TOWER,
+            scale_factor=2,
+            tie_word_embeddings=True,
+        ),
+    ),
+    "paligemma": (
+        "paligemma",
+        "PaliGemmaForConditionalGeneration",
+        dict(text_config=dict(GEMMA, model_type="gemma"), vision_config=SIGLIP, projection_dim=72),
+    ),
+    "paligemma2": (
+        "paligemma",
+        "PaliGemmaForConditionalGeneration",
+        dict(
+            text_config=dict(GEMMA, model_type="gemma2", sliding_window=7),
+            vision_config=SIGLIP,
+            projection_dim=72,
+        ),
+    ),
+    "aya_vision": (
+        "aya_vision",
+        "AyaVisionForConditionalGeneration",
+        dict(text_config=COHERE, vision_config=SIGLIP),
+    ),
+    "cohere2_vision": (
+        "cohere2_vision",
+        "Cohere2VisionForConditionalGeneration",
+        dict(text_config=COHERE, vision_config=SIGLIP, alignment_intermediate_size=88),
+    ),
+    "mllama": (
+        "mllama",
+        "MllamaForConditionalGeneration",
+        dict(
+            text_config=dict(
+                TEXT, num_hidden_layers=4, cross_attention_layers=[1, 3], pad_token_id=1
+            ),
+            vision_config=MLLAMA_TOWER,
+        ),
+    ),
+}
+# The tower of transformers' Gemma 3n is another library's.
+WRITTEN = ("gemma3n_vl",)
+FORMS = [(name, form) for name in CASES for form in ("published", "modules")]
+FORMS += [(name, "published") for name in WRITTEN]
+
+
+def gemma3n(folder):
+    """The text model behind another prefix, and some tensors of towers."""
+    config = transformers.AutoConfig.for_model("gemma3n_text", **FURTHER_SIZES["gemma3n_text"])
+    model = transformers.Gemma3nForCausalLM._from_config(config, dtype=torch.bfloat16)
+    hf_models.fill(model)
+    tensors = {
+        name.replace("model.", "model.language_model.", 1): tensor.contiguous()
+        for name, tensor in model.state_dict().items()
+        if name != "lm_head.weight"
+    }
+    generator = torch.Generator().manual_seed(6)
+    for name, shape in {
+        "vision_tower.timm_model.blocks.0.0.conv_exp.weight": (24, 12, 3, 3),
+        "vision_tower.timm_model.blocks.3.1.attn.value.proj.weight": (24, 36, 1, 1),
+        "embed_vision.embedding.weight": (28, 48),
+        "embed_vision.embedding_projection.weight": (72, 48),
+        "audio_tower.conformer.0.attention.attn.q_proj.weight": (36, 36),
+        "audio_tower.conformer.0.attention.post.out_proj.weight": (36, 36),
+        "embed_audio.embedding_projection.weight": (72, 36),
+    }.items():
+        tensors["model." + name] = torch.randn(shape, generator=generator).bfloat16()
+    written = dict(
+        architectures=["Gemma3nForConditionalGeneration"],
+        model_type="gemma3n",
+        text_config=json.loads(config.to_json_string(use_diff=False)),
+        vision_config=dict(model_type="gemma3n_vision", hidden_size=48),
+        audio_config=dict(model_type="gemma3n_audio", hidden_size=36),
+        tie_word_embeddings=True,
+        torch_dtype="bfloat16",
+    )
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(written))
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def by_modules(tensors):
+    """Published towers of SigLIP have a segment more, which transformers 5 does not write."""
+    return {key.replace("vision_tower.vision_model.", "vision_tower."): tensors[key] for key in tensors}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """The folder of a case in one form, and its tensors."""
+    made = {}
+
+    def make(name, form):
+        if (name, form) not in made:
+            folder = tmp_path_factory.mktemp(name) / "hf"
+            if name in WRITTEN:
+                gemma3n(folder)
+            else:
+                model_type, architecture, settings = copy.deepcopy(CASES[name])
+                config = transformers.AutoConfig.for_model(model_type, **settings)
+                model_class = getattr(transformers, architecture)
+                model = model_class._from_config(config, dtype=torch.bfloat16)
+                hf_models.fill(model)
+                model.save_pretrained(folder, save_original_format=form == "published")
+            made[name, form] = folder, checkpoints.load_hf(folder)
+        return made[name, form]
+
+    return make
+
+
+@pytest.mark.parametrize("name, form", FORMS)
+def test_there_and_back(shardwright, tmp_path, models, name, form):
+    hf, source = models(name, form)
+    layout = ("--tp", 2, "--pp", 2, "--make-vocab-size-divisible-by", 1)
+    shardwright("convert", hf, tmp_path / "out", "--to", "torch_dist", *layout)
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_forms_are_one_model(shardwright, tmp_path, models, name):
+    made = []
+    for form in ("published", "modules"):
+        shardwright("convert", models(name, form)[0], tmp_path / form, "--to", "torch_dist")
+        made.append(checkpoints.load_dcp(tmp_path / form))
+    checkpoints.assert_same(made[1], made[0])
+
+
+@pytest.mark.parametrize("name", [*CASES, *WRITTEN])
+def test_through_legacy_with_a_config_alone(shardwright, tmp_path, models, name):
+    hf, source = models(name, "published")
+    flags = ("--to", "legacy", "--tp", 2, "--pp", 2, "--make-vocab-size-divisible-by", 1)
+    shardwright("convert", hf, tmp_path / "legacy", *flags)
+    (tmp_path / "config").mkdir()
+    shutil.copy(hf / "config.json", tmp_path / "config")
+    config = ("--hf-config", tmp_path / "config")
+    shardwright("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf", *config)
+    checkpoints.assert_same(by_modules(checkpoints.load_hf(tmp_path / "back")), by_modules(source))
+
+
+@pytest.mark.parametrize("name", [*CASES, *WRITTEN])
+def test_from_arguments_alone(shardwright, tmp_path, models, name):
+    hf, source = models(name, "published")
+    pad = ("--make-vocab-size-divisible-by", 1)
+    shardwright("convert", hf, tmp_path / "out", "--to", "torch_dist", *pad)
+    shutil.rmtree(checkpoints.iteration_folder(tmp_path / "out") / "hf")
+    flags = ("--to", "hf", "--family", name)
+    shardwright("convert", tmp_path / "out", tmp_path / "back", *flags)
+    checkpoints.assert_same(by_modules(checkpoints.load_hf(tmp_path / "back")), by_modules(source))
+    made, was = (
+        json.loads((folder / "config.json").read_text()) for folder in (tmp_path / "back", hf)
+    )
+    assert made["architectures"] == was["architectures"]
+    assert made["text_config"]["model_type"] == was["text_config"]["model_type"]
+    if name not in WRITTEN:
+        assert made["vision_config"]["model_type"] == was["vision_config"]["model_type"]
+    for key in ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size"):
+        assert made["text_config"][key] == was["text_config"][key]
+
+
+@pytest.mark.parametrize("name", [*CASES, *WRITTEN])
+def test_through_mimo(shardwright, tmp_path, models, name):
+    hf, source = models(name, "published")
+    parts = ("images", "audio") if name == "gemma3n_vl" else ("images",)
+    flags = [word for part in parts for word in ("--component", f"{part}=tp=1")]
+    flags += ["--component", "language=tp=2", "--make-vocab-size-divisible-by", 1]
+    shardwright("convert", hf, tmp_path / "mimo", "--to", "mimo", *flags)
+    held = checkpoints.load_dcp(tmp_path / "mimo")
+    assert any(key.startswith("modality_submodules.images.encoders.") for key in held)
+    shardwright("convert", tmp_path / "mimo", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
+
+
+def test_keys_and_values_of_cross_attention_lie_by_group(shardwright, tmp_path, models):
+    hf, source = models("mllama", "published")
+    pad = ("--make-vocab-size-divisible-by", 1)
+    shardwright("convert", hf, tmp_path / "out", "--to", "torch_dist", *pad)
+    made = checkpoints.load_dcp(tmp_path / "out")
+    theirs = "language_model.model.layers.1.cross_attn."
+    keys, values = (source[f"{theirs}{part}_proj.weight"].view(3, 12, 72) for part in "kv")
+    ours = made["language_model.decoder.layers.1.cross_attention.linear_kv.weight"]
+    assert torch.equal(ours.view(3, 2, 12, 72), torch.stack([keys, values], dim=1))
+    assert made["language_model.embedding.word_embeddings.weight"].shape[0] == 518
+    assert made["language_model.output_layer.weight"].shape[0] == 510
+
+
+def test_unused_keys_and_values_of_gemma3n(shardwright, tmp_path, models):
+    """Published files have them for the layers that share those of earlier ones, too."""
+    hf, source = models("gemma3n_vl", "published")
+    shutil.copytree(hf, tmp_path / "hf")
+    more = {
+        name.replace(".layers.2.", f".layers.{layer}."): tensor.flip(0).contiguous()
+        for name, tensor in source.items()
+        for layer in (3, 4)
+        if ".layers.2.self_attn.k_" in name or ".layers.2.self_attn.v_" in name
+    }
+    assert len(more) == 6
+    save_file(more, tmp_path / "hf" / "more.safetensors")
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist")
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), {**source, **more})
