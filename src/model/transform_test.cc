@@ -174,6 +174,23 @@ TEST(Split, CutsOneTensorIntoSeveral) {
   EXPECT_EQ(result.megatron[1].desc.shape, (Dims{2}));
 }
 
+TEST(Split, ExtentsMustFillTheTensor) {
+  const Sample sample{R"({"megatron": ["a", "b"], "transform": "split",
+                          "hf": "h", "extents": ["heads", "wide"]})",
+                      {{"heads", 1}, {"groups", 1}, {"head_dim", 1}, {"wide", 2}},
+                      {}};
+  for (const std::int64_t rows : {2, 4}) {
+    const auto result =
+        map_from_hf(one_rule(sample.rule), sample.sizes, std::vector{desc("h", {rows})});
+    ASSERT_FALSE(result) << rows;
+    EXPECT_EQ(result.error().code, Code::kShapeMismatch);
+  }
+  const auto back = map_from_megatron(one_rule(sample.rule), sample.sizes,
+                                      std::vector{desc("a", {2}), desc("b", {1})});
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code, Code::kShapeMismatch);
+}
+
 TEST(Split, TheLastPartMayBeWhatIsLeft) {
   const Sample sample{R"({"megatron": ["a", "b"], "transform": "split",
                           "hf": "h", "extents": ["heads"]})",

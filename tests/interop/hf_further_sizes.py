@@ -42,6 +42,19 @@ FURTHER_SIZES = {
             "rope_type": "default", "rope_theta": 5000.0, "partial_rotary_factor": 0.5
         },
     ),
+    "zamba2": dict(
+        FOUR_LAYERS,
+        num_hidden_layers=6,
+        num_key_value_heads=6,
+        n_mamba_heads=6,
+        mamba_d_state=10,
+        mamba_d_conv=3,
+        mamba_ngroups=2,
+        layers_block_type=["mamba", "hybrid"] * 3,
+        num_mem_blocks=2,
+        adapter_rank=7,
+        use_shared_attention_adapter=True,
+    ),
     "jamba": dict(
         {key: FOUR_LAYERS[key] for key in FOUR_LAYERS if key != "rope_parameters"},
         attn_layer_period=2,

@@ -8,6 +8,7 @@ from safetensors.torch import save_file
 
 import checkpoints
 import family_rounds
+import hf_models
 
 TIED, UNTIED = ({"tie_word_embeddings": tied} for tied in (True, False))
 ONE_GROUP = {"num_key_value_heads": 1}
@@ -34,6 +35,11 @@ CASES = {
     "minicpm3_untied": ("minicpm3", UNTIED),
     "nanochat": ("nanochat", ONE_GROUP),
     "nanochat_biases": ("nanochat", {"attention_bias": True, **TIED}),
+    "zamba2": ("zamba2", {}),
+    "zamba2_one_block": (
+        "zamba2",
+        {"num_mem_blocks": 1, "use_shared_attention_adapter": False, "use_mem_rope": True, **UNTIED},
+    ),
     "olmo_hybrid": ("olmo_hybrid", ONE_GROUP),
     "olmo_hybrid_packed": ("olmo_hybrid", {"linear_allow_neg_eigval": False, **TIED, **PACKED}),
 }
@@ -127,6 +133,8 @@ ARGUMENTS = {
     "minicpm": {"scale_emb": 12, "dim_model_base": 36},
     "minicpm3": {"scale_depth": 1.1, "multi_latent_attention": True, "q_lora_rank": 44},
     "nanochat": {"squared_relu": True, "swiglu": False, "final_logit_softcapping": 9.0},
+    "zamba2_one_block": {"use_mem_rope": True, "num_mem_blocks": 1},
+    "zamba2": {"hybrid_layer_ids": [1, 3, 5], "num_mem_blocks": 2, "adapter_rank": 7},
     "olmo_hybrid": {"linear_attention_freq": 4, "linear_allow_neg_eigval": True},
 }
 
@@ -197,3 +205,27 @@ def test_an_mlp_of_another_width_than_config_json_says_is_no_note(shardwright, i
     family_rounds.without_hf(root / "megatron", tmp_path / "megatron")
     shardwright("convert", tmp_path / "megatron", tmp_path / "back", "--to", "hf", *config)
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), checkpoints.load_hf(root / "hf"))
+
+
+def test_other_names_of_norms_behind(shardwright, tmp_path):
+    """Megatron-Bridge's modules of GLM-4 call the norms behind attention and MLP so."""
+    hf_models.create(tmp_path / "hf", "glm4", dtype=torch.bfloat16)
+    pad = ("--make-vocab-size-divisible-by", 1)
+    shardwright("convert", tmp_path / "hf", tmp_path / "megatron", "--to", "torch_dist", *pad)
+    shardwright("convert", tmp_path / "megatron", tmp_path / "own", "--to", "safetensors")
+    tensors = checkpoints.load_hf(tmp_path / "own")
+    other = {
+        name.replace("linear_proj.post_layernorm", "post_self_attn_layernorm").replace(
+            "linear_fc2.post_layernorm", "post_mlp_layernorm"
+        ): tensor
+        for name, tensor in tensors.items()
+    }
+    assert len(other.keys() - tensors.keys()) == 2
+    for file in (tmp_path / "own").glob("*.safetensors*"):
+        file.unlink()
+    save_file(other, tmp_path / "own" / "model.safetensors")
+    config = ("--hf-config", tmp_path / "hf")
+    shardwright("convert", tmp_path / "own", tmp_path / "back", "--to", "hf", *config)
+    checkpoints.assert_same(
+        checkpoints.load_hf(tmp_path / "back"), checkpoints.load_hf(tmp_path / "hf")
+    )

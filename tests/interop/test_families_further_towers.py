@@ -227,6 +227,30 @@ def test_through_mimo(shardwright, tmp_path, models, name):
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
 
 
+ARGUMENTS = {
+    "mllama": {"cross_attention_layers": [1, 3], "rotary_base": 5000},
+    "paligemma2": {"window_attn_skip_freq": 2, "kv_channels": 20, "hidden_size": 72},
+    "aya_vision": {"logit_scale": 0.0625, "no_rope_freq": [0, 1, 0]},
+    "gemma3n_vl": {"altup_num_inputs": 3, "per_layer_embed_vocab_size": 400},
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments_and_parts(shardwright, tmp_path, models, name):
+    hf, _ = models(name, "published")
+    pad = ("--make-vocab-size-divisible-by", 1)
+    shardwright("convert", hf, tmp_path / "out", "--to", "torch_dist", *pad)
+    shown = json.loads(shardwright("inspect", tmp_path / "out", "--json").stdout)
+    expected = ARGUMENTS[name]
+    assert {key: shown["arguments"].get(key) for key in expected} == expected
+    parts = {key.split(".")[0] for key in checkpoints.load_dcp(tmp_path / "out")}
+    if name == "gemma3n_vl":
+        assert parts == {"language_model", *(f"{part}_tower" for part in ("vision", "audio")),
+                         "embed_vision", "embed_audio"}  # fmt: skip
+    else:
+        assert parts == {"language_model", "vision_tower", "multi_modal_projector"}
+
+
 def test_keys_and_values_of_cross_attention_lie_by_group(shardwright, tmp_path, models):
     hf, source = models("mllama", "published")
     pad = ("--make-vocab-size-divisible-by", 1)
