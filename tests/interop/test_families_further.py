@@ -17,18 +17,21 @@ PACKED = {"packed": True}
 # name -> (model_type, settings)
 CASES = {
     "lfm2": ("lfm2", ONE_GROUP),
+    "lfm2_published": ("lfm2", {}),
     "lfm2_as_said": (
         "lfm2", {"block_auto_adjust_ff_dim": False, "conv_bias": True, "layer_types": None, **UNTIED}
     ),
     "lfm2_moe": ("lfm2_moe", ONE_GROUP),
     "lfm2_moe_packed": ("lfm2_moe", {"use_expert_bias": False, **UNTIED, **PACKED}),
     "bamba": ("bamba", ONE_GROUP),
+    "bamba_published": ("bamba", {}),
     "gemma3n": ("gemma3n_text", ONE_GROUP),
     "jamba": ("jamba", ONE_GROUP),
     "jamba_packed": (
         "jamba", {"mamba_proj_bias": True, "mamba_conv_bias": False, **TIED, **PACKED}
     ),
     "minimax": ("minimax", ONE_GROUP),
+    "minimax_published": ("minimax", {}),
     "minimax_packed": ("minimax", {**TIED, **PACKED}),
     "minicpm": ("minicpm", {"head_dim": 12, **ONE_GROUP}),
     "minicpm3": ("minicpm3", {}),
@@ -44,7 +47,7 @@ CASES = {
     "olmo_hybrid_packed": ("olmo_hybrid", {"linear_allow_neg_eigval": False, **TIED, **PACKED}),
 }
 # transformers does not have the model.
-REMOTE = ("minicpm",)
+REMOTE = ("minicpm", "minimax_published")
 # What transformers computes and saves all the same: a legacy file has no place for it.
 TABLES = (".slope_rate", ".query_decay", ".key_decay", ".diagonal_decay")
 
@@ -74,13 +77,52 @@ def finish_olmo_hybrid(folder):
 
 
 def finish_bamba(folder):
-    """As published: nothing says that half of each head is rotated."""
+    """As transformers has it by default, which says nowhere that half of each head is rotated; and
+    with how many channels are."""
     config = json.loads((folder / "config.json").read_text())
     assert config["rope_parameters"].pop("partial_rotary_factor") == 0.5
+    if "bamba_published" in str(folder):
+        config["attn_rotary_emb"] = 3
     (folder / "config.json").write_text(json.dumps(config))
 
 
-FINISH = {"bamba": finish_bamba, "olmo_hybrid": finish_olmo_hybrid}
+def finish_lfm2(folder):
+    """As published: with other words for some settings, and some twice."""
+    config = json.loads((folder / "config.json").read_text())
+    kinds = config.pop("layer_types")
+    config.update(
+        full_attn_idxs=[layer for layer, kind in enumerate(kinds) if kind == "full_attention"],
+        block_ff_dim=config["intermediate_size"],
+        tie_embedding=config.pop("tie_word_embeddings"),
+    )
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def finish_minimax(folder):
+    """As MiniMax-Text-01 is published, without tables."""
+    config = json.loads((folder / "config.json").read_text())
+    kinds = config.pop("layer_types")
+    for ours, theirs in (("full_attn", "full_attention"), ("linear_attn", "linear_attention"), ("mlp", "mlp")):
+        for factor in ("alpha", "beta"):
+            config[f"layernorm_{theirs}_{factor}"] = config.pop(f"{ours}_{factor}_factor")
+    config.update(
+        architectures=["MiniMaxText01ForCausalLM"],
+        model_type="minimax_text_01",
+        attn_type_list=[int(kind == "full_attention") for kind in kinds],
+        rope_theta=config.pop("rope_parameters")["rope_theta"],
+        rotary_dim=10,
+        postnorm=True,
+        shared_intermediate_size=0,
+    )
+    (folder / "config.json").write_text(json.dumps(config))
+    tensors = {k: v for k, v in checkpoints.load_hf(folder).items() if not k.endswith(TABLES)}
+    for file in folder.glob("*.safetensors*"):
+        file.unlink()
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+FINISH = {"bamba_published": finish_bamba, "lfm2_published": finish_lfm2, "minimax_published": finish_minimax}
+FINISH |= {"bamba": finish_bamba, "olmo_hybrid": finish_olmo_hybrid}
 FINISH["olmo_hybrid_packed"] = finish_olmo_hybrid
 
 
@@ -127,8 +169,17 @@ ARGUMENTS = {
     },
     "lfm2_moe_packed": {"moe_router_enable_expert_bias": False},
     "gemma3n": {"num_kv_shared_layers": 2, "laurel_rank": 6, "window_attn_skip_freq": [1, 0, 1, 0, 0]},
+    "bamba_published": {"rotary_percent": 0.25},
     "bamba": {"mamba_num_heads": 6, "rotary_percent": 0.5, "attn_layer_indices": [1, 3]},
     "jamba": {"position_embedding_type": "none", "mamba_dt_rank": 5, "attn_layer_offset": 1},
+    "minimax_published": {
+        "full_attn_alpha_factor": 1.5,
+        "linear_attn_beta_factor": 0.7,
+        "mlp_alpha_factor": 2,
+        "attn_type_list": [0, 1, 0],
+        "rotary_percent": 0.5,
+    },
+    "lfm2_published": {"ffn_hidden_size": 72, "full_attn_idxs": [1, 3]},
     "minimax": {"full_attn_alpha_factor": 1.5, "mlp_alpha_factor": 2, "num_experts": 6},
     "minicpm": {"scale_emb": 12, "dim_model_base": 36},
     "minicpm3": {"scale_depth": 1.1, "multi_latent_attention": True, "q_lora_rank": 44},

@@ -279,3 +279,18 @@ def test_unused_keys_and_values_of_gemma3n(shardwright, tmp_path, models):
     shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist")
     shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), {**source, **more})
+
+
+@pytest.mark.parametrize("name", ["paligemma", "aya_vision"])
+def test_files_that_do_not_say_what_is_tied(shardwright, tmp_path, models, name):
+    """As published: their language models' embeddings are."""
+    hf, source = models(name, "published")
+    shutil.copytree(hf, tmp_path / "hf")
+    config = json.loads((hf / "config.json").read_text())
+    assert config.pop("tie_word_embeddings") and config["text_config"].pop("tie_word_embeddings")
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(config))
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist")
+    shown = json.loads(shardwright("inspect", tmp_path / "out", "--json").stdout)
+    assert not shown["arguments"]["untie_embeddings_and_output_weights"]
+    shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
