@@ -17,7 +17,7 @@ PACKED = {"packed": True}
 # name -> (model_type, settings)
 CASES = {
     "lfm2": ("lfm2", ONE_GROUP),
-    "lfm2_published": ("lfm2", {}),
+    "lfm2_published": ("lfm2", UNTIED),
     "lfm2_as_said": (
         "lfm2", {"block_auto_adjust_ff_dim": False, "conv_bias": True, "layer_types": None, **UNTIED}
     ),

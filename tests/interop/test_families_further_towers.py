@@ -79,6 +79,18 @@ CASES = {
         "AyaVisionForConditionalGeneration",
         dict(text_config=COHERE, vision_config=SIGLIP),
     ),
+    "aya_vision_cohere": (
+        "aya_vision",
+        "AyaVisionForConditionalGeneration",
+        dict(
+            text_config=dict(
+                {key: COHERE[key] for key in COHERE if key not in ("sliding_window", "layer_types")},
+                model_type="cohere",
+                use_qk_norm=True,
+            ),
+            vision_config=SIGLIP,
+        ),
+    ),
     "cohere2_vision": (
         "cohere2_vision",
         "Cohere2VisionForConditionalGeneration",
@@ -230,6 +242,7 @@ def test_through_mimo(shardwright, tmp_path, models, name):
 ARGUMENTS = {
     "mllama": {"cross_attention_layers": [1, 3], "rotary_base": 5000},
     "paligemma2": {"window_attn_skip_freq": 2, "kv_channels": 20, "hidden_size": 72},
+    "aya_vision_cohere": {"qk_layernorm": True, "window_size": None},
     "aya_vision": {"logit_scale": 0.0625, "no_rope_freq": [0, 1, 0]},
     "gemma3n_vl": {"altup_num_inputs": 3, "per_layer_embed_vocab_size": 400},
 }
