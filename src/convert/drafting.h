@@ -75,6 +75,12 @@ void add_torch_dist_prefix(std::string_view prefix, Drafting& drafting);
 /// The tensors of a Hugging Face model, and what goes along, as the target calls them: Hugging
 /// Face's names or Megatron's. Errors: those of finding the family and of its mapping.
 [[nodiscard]] Status draft_hf_as_hf(Drafting& drafting);
+
+/// Before anything is drafted: whether a Hugging Face model that becomes one again has what its
+/// family needs. Notes tell of tensors without a rule and of a family that is not known. Errors:
+/// those of model_tensors and map_from_hf for what is missing or of another shape, unless losses
+/// are accepted.
+[[nodiscard]] Status check_copied_model(Drafting& drafting);
 [[nodiscard]] Status draft_hf_as_megatron(Drafting& drafting);
 
 /// An adapter in PEFT's files as a Megatron run has one. Errors: kUsage for another target than

@@ -127,14 +127,17 @@ Status finish_drafts(Drafting& drafting) {
   return {};
 }
 
-Result<Drafting> draft(const ConvertRequest& request);
+// What is only read, or compared with a model that is, is not held against its family.
+enum class Purpose : std::uint8_t { kConversion, kReading };
+
+Result<Drafting> draft(const ConvertRequest& request, Purpose purpose);
 
 // Each of the others is drafted as the conversion that it would be alone.
 Status draft_average(Drafting& drafting) {
   if (drafting.request().averaged.empty()) return {};
   begin_average(drafting);
   for (const std::string& path : drafting.request().averaged) {
-    Result<Drafting> other = draft(request_for_averaged(drafting, path));
+    Result<Drafting> other = draft(request_for_averaged(drafting, path), Purpose::kReading);
     if (!other) {
       const bool is_named = other.error().message.find(path) != std::string::npos;
       if (is_named) return std::unexpected(std::move(other).error());
@@ -145,7 +148,7 @@ Status draft_average(Drafting& drafting) {
   return {};
 }
 
-Result<Drafting> draft(const ConvertRequest& request) {
+Result<Drafting> draft(const ConvertRequest& request, Purpose purpose) {
   SW_TRY(check_average(request));
   Drafting drafting;
   drafting.result.request = request;
@@ -155,6 +158,7 @@ Result<Drafting> draft(const ConvertRequest& request) {
   SW_TRY(check_upcycling(request, drafting.traits()));
   SW_TRY(find_layout(drafting));
   SW_TRY(take_source(drafting));
+  if (purpose == Purpose::kConversion) SW_TRY(check_copied_model(drafting));
   SW_TRY(take_adapter(drafting));
   SW_TRY(make_drafts(drafting));
   SW_TRY(add_adapter(drafting));
@@ -163,7 +167,7 @@ Result<Drafting> draft(const ConvertRequest& request) {
 }
 
 Result<PreparedConversion> prepare(const ConvertRequest& request) {
-  Drafting drafting = SW_TRY(draft(request));
+  Drafting drafting = SW_TRY(draft(request, Purpose::kConversion));
   PreparedConversion& result = drafting.result;
   SW_TRY(finish_drafts(drafting));
   SW_TRY(drafting.target->lay_out(result.request, drafting.parts, result.plan, result.notes));
@@ -251,7 +255,7 @@ Result<PreparedConversion> prepare_conversion(const ConvertRequest& request) {
 }
 
 Result<Drafting> draft_conversion(const ConvertRequest& request) {
-  Result<Drafting> drafting = draft(request);
+  Result<Drafting> drafting = draft(request, Purpose::kReading);
   if (drafting) return drafting;
   return std::unexpected(why_not_accepted(request, std::move(drafting).error()));
 }

@@ -70,6 +70,9 @@ std::span<const Sentence> chinese_of_convert() {
        "转换，用 'shardwright merge-adapter' 合并到基础模型后再转换"},
       {"{} tensors beside the adapters are left out: they are the base model's",
        "adapter 之外的 {} 个张量不写出：它们属于基础模型"},
+      {"{}; --accept-loss copies what is there", "{}；--accept-loss 复制现有的部分"},
+      {"family {} has no rule for what is copied as it is: {}",
+       "模型族 {} 对以下张量没有规则，按原样复制：{}"},
       {"tensor {}: its rows are in the order of {} tensor ranks and would be read as those of {}"
        "; convert the adapter --to hf --hf-config BASE, and that --to torch_dist",
        "张量 {}: 它的行按 {} 个张量 rank 的顺序排列，会被当作 {} 个的顺序读取；请先用 --to hf "

@@ -241,9 +241,10 @@ Result<Correspondence> map_from_hf(const Mapping& family, const ModelSizes& size
   const Mapping& mapping = headed ? *headed : family;
   const ModelSizes actual = SW_TRY(observe_sizes(mapping, sizes, Side::kHf, index));
   HfClaims claims = SW_TRY(claim_hf(mapping, actual, index));
-  const std::vector<std::string> unmatched = names_outside(hf, [&](const std::string& name) {
+  std::vector<std::string> unmatched = names_outside(hf, [&](const std::string& name) {
     return claims.names.contains(name) || alike_in_megatron(mapping, name);
   });
+  if (options.unknown != nullptr) *options.unknown = std::exchange(unmatched, {});
   std::vector<std::pair<const TensorDesc*, std::string>> alike;
   for (const TensorDesc& tensor : hf) {
     const auto name = alike_in_megatron(mapping, tensor.name);

@@ -4,6 +4,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "model/mapping_file.h"
 #include "shardwright/mapping.h"
@@ -17,6 +18,8 @@ struct FromHfOptions {
   /// Copies (Correspondence::copies of a first call) whose bytes turned out to differ from their
   /// original: they become Megatron tensors of their own, named `hf_extra.<HF name>`.
   std::set<std::string, std::less<>> differing_copies;
+  /// Where given, tensors without a rule are no error, and their names are put here.
+  std::vector<std::string>* unknown = nullptr;
 };
 
 /// Which Megatron tensors an HF checkpoint makes. Every HF tensor is matched by exactly one rule,
