@@ -96,6 +96,20 @@ CASES = {
         "Cohere2VisionForConditionalGeneration",
         dict(text_config=COHERE, vision_config=SIGLIP, alignment_intermediate_size=88),
     ),
+    "lfm2_vl": (
+        "lfm2_vl",
+        "Lfm2VlForConditionalGeneration",
+        dict(
+            text_config=dict(FURTHER_SIZES["lfm2"], model_type="lfm2", vocab_size=510),
+            vision_config=dict(
+                {key: TOWER[key] for key in TOWER if key != "image_size"},
+                model_type="siglip2_vision_model",
+                num_patches=9,
+                vision_use_head=False,
+            ),
+            projector_hidden_size=44,
+        ),
+    ),
     "mllama": (
         "mllama",
         "MllamaForConditionalGeneration",
@@ -240,6 +254,7 @@ def test_through_mimo(shardwright, tmp_path, models, name):
 
 
 ARGUMENTS = {
+    "lfm2_vl": {"ffn_hidden_size": 72, "conv_L_cache": 3},
     "mllama": {"cross_attention_layers": [1, 3], "rotary_base": 5000},
     "paligemma2": {"window_attn_skip_freq": 2, "kv_channels": 20, "hidden_size": 72},
     "aya_vision_cohere": {"qk_layernorm": True, "window_size": None},
