@@ -10,8 +10,8 @@ NORM_EPSILON = {
 TURNS = ["conv", "full_attention"] * 2
 EXPERTS = dict(num_experts=6, num_experts_per_tok=2)
 FURTHER_SIZES = {
-    # An MLP of 72, as 2/3 of 104 is rounded.
-    "lfm2": dict(NORM_EPSILON, layer_types=TURNS, block_multiple_of=8),
+    # An MLP of 80, as 2/3 of 104 is rounded up.
+    "lfm2": dict(NORM_EPSILON, layer_types=TURNS, block_multiple_of=16),
     "lfm2_moe": dict(
         NORM_EPSILON, layer_types=TURNS, moe_intermediate_size=40, num_dense_layers=1, **EXPERTS
     ),

@@ -160,7 +160,7 @@ def test_back_from_arguments_alone(shardwright, imported, tmp_path, name):
 
 
 ARGUMENTS = {
-    "lfm2": {"ffn_hidden_size": 72, "qk_layernorm": True, "conv_L_cache": 3},
+    "lfm2": {"ffn_hidden_size": 80, "qk_layernorm": True, "conv_L_cache": 3},
     "lfm2_as_said": {"ffn_hidden_size": 104},
     "lfm2_moe": {
         "moe_layer_freq": [0, 1, 1, 1],
@@ -179,7 +179,7 @@ ARGUMENTS = {
         "attn_type_list": [0, 1, 0],
         "rotary_percent": 0.5,
     },
-    "lfm2_published": {"ffn_hidden_size": 72, "full_attn_idxs": [1, 3]},
+    "lfm2_published": {"ffn_hidden_size": 80, "full_attn_idxs": [1, 3]},
     "minimax": {"full_attn_alpha_factor": 1.5, "mlp_alpha_factor": 2, "num_experts": 6},
     "minicpm": {"scale_emb": 12, "dim_model_base": 36},
     "minicpm3": {"scale_depth": 1.1, "multi_latent_attention": True, "q_lora_rank": 44},

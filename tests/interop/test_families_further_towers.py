@@ -254,7 +254,7 @@ def test_through_mimo(shardwright, tmp_path, models, name):
 
 
 ARGUMENTS = {
-    "lfm2_vl": {"ffn_hidden_size": 72, "conv_L_cache": 3},
+    "lfm2_vl": {"ffn_hidden_size": 80, "conv_L_cache": 3},
     "mllama": {"cross_attention_layers": [1, 3], "rotary_base": 5000},
     "paligemma2": {"window_attn_skip_freq": 2, "kv_channels": 20, "hidden_size": 72},
     "aya_vision_cohere": {"qk_layernorm": True, "window_size": None},
@@ -322,3 +322,15 @@ def test_files_that_do_not_say_what_is_tied(shardwright, tmp_path, models, name)
     assert not shown["arguments"]["untie_embeddings_and_output_weights"]
     shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
+
+
+@pytest.mark.parametrize("name", [*CASES, *WRITTEN])
+def test_parts_make_the_model_again(shardwright, tmp_path, models, name):
+    hf, source = models(name, "published")
+    shardwright("split", hf, tmp_path / "parts")
+    parts = sorted(part.name for part in (tmp_path / "parts").iterdir() if part.name != "model")
+    audio = ["audio"] if name == "gemma3n_vl" else []
+    assert parts == ["adapter", *audio, "images", "language"]
+    flags = [word for part in parts for word in ("--component", f"{part}={tmp_path / 'parts' / part}")]
+    shardwright("merge", tmp_path / "again", *flags, "--config", tmp_path / "parts" / "model")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "again"), source)
