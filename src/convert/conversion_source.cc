@@ -148,14 +148,31 @@ class Opening {
     return {};
   }
 
-  // Targets that keep the source's names keep its optimizer states as stored.
+  // What a flat buffer holds only the run's common state tells, which stays behind where names are
+  // kept; so its states get the names of their tensors there too.
   Status undo_flat() {
-    if (keeps_names(request_) || is_fsdp(checkpoint()) || !has_flat_states(source_.wanted)) {
-      return {};
-    }
+    if (is_fsdp(checkpoint()) || !has_flat_states(source_.wanted)) return {};
     if (source_.is_mimo) return refuse_flat_states(request_.input);
+    if (keeps_names(request_)) return undo_flat_or_tell();
     SW_TRY(undo_flat_states(source_.checkpoint, source_.wanted));
     source_.checks_master_weights = true;
+    return {};
+  }
+
+  Status undo_flat_or_tell() {
+    Catalog named = source_.wanted;
+    const Status undone = is_mimo(named) ? refuse_flat_states(request_.input)
+                                         : undo_flat_states(source_.checkpoint, named);
+    if (!undone) {
+      notes_.push_back(
+          translated("optimizer states are copied in the flat buffers that they lie in, which "
+                     "nothing in the new checkpoint explains: {}",
+                     undone.error().message));
+      return {};
+    }
+    source_.wanted = std::move(named);
+    source_.checks_master_weights = true;
+    notes_.emplace_back("optimizer states in flat buffers get the names of their tensors");
     return {};
   }
 

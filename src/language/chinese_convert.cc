@@ -70,6 +70,11 @@ std::span<const Sentence> chinese_of_convert() {
        "转换，用 'shardwright merge-adapter' 合并到基础模型后再转换"},
       {"{} tensors beside the adapters are left out: they are the base model's",
        "adapter 之外的 {} 个张量不写出：它们属于基础模型"},
+      {"optimizer states are copied in the flat buffers that they lie in, which nothing in the new "
+       "checkpoint explains: {}",
+       "优化器状态按其所在的平铺缓冲区复制，新检查点中没有信息说明其内容：{}"},
+      {"optimizer states in flat buffers get the names of their tensors",
+       "平铺缓冲区中的优化器状态改用各自张量的名字"},
       {"{}; --accept-loss copies what is there", "{}；--accept-loss 复制现有的部分"},
       {"family {} has no rule for what is copied as it is: {}",
        "模型族 {} 对以下张量没有规则，按原样复制：{}"},
