@@ -71,6 +71,19 @@ TEST(OutputHeads, OfARankAreNoShardsAndNoCopiesOfTheEmbedding) {
   EXPECT_EQ((*parts)[0][0].canonical.shape, Dims({1, 8}));
 }
 
+TEST(OutputHeads, AreCutAlongNoAxisAndHaveNoTokens) {
+  const std::vector<TensorDesc> table = {
+      {"embedding.word_embeddings.weight", DType::kBF16, {64, 8}}};
+  const OutputHeads heads(table);
+  for (const auto& [rows, is_head] :
+       {std::pair(std::int64_t{3}, true), {std::int64_t{64}, false}}) {
+    const TensorDesc output{"output_layer.weight", DType::kBF16, {rows, 8}};
+    const ShardRule rule = heads.settled(shard_rule(output.name, 2, false), output);
+    EXPECT_EQ(rule.axis, is_head ? -1 : 0);
+    EXPECT_EQ(rule.vocabulary, !is_head);
+  }
+}
+
 TEST(OutputHeads, OfALanguageModelInsideLieBehindItsLayers) {
   EXPECT_TRUE(is_behind_layers("language_model.score.0.weight"));
   EXPECT_TRUE(is_behind_layers("optimizer.state.exp_avg.v_head.summary.weight"));

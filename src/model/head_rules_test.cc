@@ -97,6 +97,18 @@ TEST(HeadRules, WhatStandsBesideTheLanguageModelsKeepsItsNames) {
   EXPECT_THAT(names_of(back->hf), IsSupersetOf({"lm_head.weight", "v_head.summary.weight"}));
 }
 
+TEST(HeadRules, AnOutputLayerIsNotReplacedWhereItIsThere) {
+  const SampleModel model;
+  const std::int64_t hidden = model.sizes().at("hidden");
+  const auto there = map_from_hf(shipped("llama"), model.sizes(), model.llama(false, false));
+  ASSERT_TRUE(there) << there.error().message;
+  std::vector<TensorDesc> canonical = tensors_of(there->megatron);
+  canonical.push_back(of("score.0.weight", {4, hidden}));
+  const auto back = map_from_megatron(shipped("llama"), model.sizes(), canonical);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_THAT(names_of(back->hf), IsSupersetOf({"lm_head.weight", "score.0.weight"}));
+}
+
 TEST(HeadRules, SeveralLayersKeepTheirNames) {
   const SampleModel model;
   const std::int64_t hidden = model.sizes().at("hidden");

@@ -125,6 +125,25 @@ TEST(GreatestMagnitude, LooksAtSignsAndNumbersThatAreNone) {
   EXPECT_TRUE(std::isnan(greatest_magnitude(values.data(), 3)));
 }
 
+TEST(QuantiseFp8, ScalesAreOfTheGreatestMagnitude) {
+  EXPECT_EQ(fp8_scale(448.0F * 3, false), 3.0F);
+  EXPECT_EQ(fp8_scale(448.0F * 3, true), 4.0F);
+  EXPECT_EQ(fp8_scale(448.0F * 4, true), 4.0F);
+  for (const float small : {0.0F, 1e-6F}) {
+    EXPECT_EQ(fp8_scale(small, false), 1e-4F / 448.0F);
+    EXPECT_EQ(fp8_scale(small, true), std::exp2(-22.0F));
+  }
+}
+
+TEST(QuantiseFp4, TheLeastExponentsAreOfNumbersToo) {
+  const float values[] = {std::exp2(-126.0F), 0.0F};
+  std::byte pair{};
+  quantise_fp4(values, 2, 1, &pair);
+  EXPECT_EQ(static_cast<int>(pair), 2) << "1.0";
+  quantise_fp4(values, 2, 0, &pair);
+  EXPECT_EQ(static_cast<int>(pair), 0);
+}
+
 // What is read again is off by half a step of its binade at most: 2^-4 of the number itself, or
 // half the least step of the block.
 TEST(QuantiseFp8, IsOffByASixteenthAtMost) {
