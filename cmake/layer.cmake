@@ -81,11 +81,11 @@ function(sw_test target)
   sw_balance_unity(${target})
   sw_reuse_precompiled(${target} sw_test_precompiled)
   if(SHARDWRIGHT_SANITIZE)
-    set(shards 4)
+    set(shards 8)
     math(EXPR last "${shards} - 1")
     foreach(shard RANGE ${last})
       add_test(NAME ${target}.${shard} COMMAND ${target} --gtest_brief=1)
-      set_tests_properties(${target}.${shard} PROPERTIES LABELS ${ARG_LABEL} ENVIRONMENT
+      set_tests_properties(${target}.${shard} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 900 ENVIRONMENT
                            "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
     endforeach()
     return()
