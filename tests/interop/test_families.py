@@ -17,6 +17,8 @@ import checkpoints
 import family_rounds
 import hf_sizes
 import test_families_diffusers
+import test_families_further
+import test_families_further_towers
 import test_families_hybrid
 import test_families_newer
 import test_families_newer_towers
@@ -503,6 +505,9 @@ def test_every_family_is_here():
     types = {family: mapping.get("model_types", mapping["architectures"]) for family, mapping in mappings.items()}
     tested = {model_type for model_type, _ in CASES.values()}
     tested |= {model_type for model_type, _ in test_families_newer.CASES.values()}
+    tested |= {model_type for model_type, _ in test_families_further.CASES.values()}
+    tested |= {model_type for model_type, _, _ in test_families_further_towers.CASES.values()}
+    tested |= set(test_families_further_towers.WRITTEN)
     tested |= {model_type for model_type, _, _ in test_families_newer_towers.CASES.values()}
     tested |= {model_type for model_type, _, _ in test_families_hybrid.CASES.values()}
     tested |= test_families_published.MAKERS.keys()
