@@ -16,6 +16,15 @@ bool is_loss(Code code) {
          code == Code::kShapeMismatch;
 }
 
+// Without optimizer states, which no family names. The copy of the catalog ends here: it would be a
+// tenth of what planning takes.
+Result<ModelTensors> tensors_of(const Checkpoint& source, std::string_view config) {
+  Catalog catalog = source.catalog;
+  std::erase_if(catalog.tensors,
+                [](const StoredTensor& tensor) { return is_optimizer_name(tensor.desc.name); });
+  return model_tensors(catalog, config, source.files.get());
+}
+
 Status refuse(const Error& error, Drafting& drafting) {
   if (!is_loss(error.code)) {
     drafting.tell(translated("the model's tensors are not held against a family: ") +
@@ -47,10 +56,7 @@ Status check_copied_model(Drafting& drafting) {
                   facts.error().message);
     return {};
   }
-  Catalog catalog = source.catalog;
-  std::erase_if(catalog.tensors,
-                [](const StoredTensor& tensor) { return is_optimizer_name(tensor.desc.name); });
-  const auto model = model_tensors(catalog, facts->config_text, source.files.get());
+  const auto model = tensors_of(source, facts->config_text);
   if (!model) return refuse(model.error(), drafting);
   std::vector<std::string> unknown;
   FromHfOptions options;

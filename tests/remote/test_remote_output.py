@@ -254,7 +254,10 @@ class Faults(Target):
             waiting.append(handler)
             handler.connection.settimeout(90)
             with contextlib.suppress(TimeoutError):
-                gone.append(handler.connection.recv(1) == b"")
+                try:
+                    gone.append(handler.connection.recv(1) == b"")
+                except ConnectionResetError:
+                    gone.append(True)
             server.hang_up(handler)
 
         self.bucket.faults = [fault(wait, text, 1, "PUT")]
@@ -268,6 +271,9 @@ class Faults(Target):
         program.send_signal(number)
         message = program.communicate(timeout=200)[1]
         self.assertEqual(len(waiting), 1)
+        patience = time.monotonic() + 90
+        while not gone and time.monotonic() < patience:  # told by the server's thread
+            time.sleep(0.01)
         self.assertEqual(gone, [True])
         return program.returncode, message
 
