@@ -140,7 +140,8 @@ TEST(RankSession, AfterASignalNobodyIsWaitedForLong) {
   EXPECT_TRUE(session.must_abort());
 }
 
-// A call of the system that takes long cannot be stopped: what it leaves is said while there is time.
+// A call of the system that takes long cannot be stopped: what it leaves is said while there is
+// time.
 TEST(RankSession, AfterASignalACallThatGoesOnIsNotWaitedForLong) {
   ThreadRanks ranks(2);
   const auto communicator = ranks.communicator(0);  // of rank 1 nothing is heard
