@@ -254,3 +254,18 @@ def test_the_schemas_would_notice(folder, run):
     for change in ({"digest": 7}, {"more": 1}, {"tensors": [{"name": "w"}]}):
         with pytest.raises(jsonschema.ValidationError):
             validator.validate({**document, **change})
+
+
+MAPPINGS = SCHEMAS.parents[1] / "models"
+
+
+def test_mapping_files_are_what_their_schema_says():
+    schema = json.loads((MAPPINGS / "schema.json").read_text())
+    checks = jsonschema.validators.validator_for(schema)
+    checks.check_schema(schema)
+    files = [path for path in sorted(MAPPINGS.glob("*.json")) if path.name != "schema.json"]
+    wrong = {path.name: error.message for path in files for error in checks(schema).iter_errors(json.loads(path.read_text()))}
+    assert files and not wrong
+    # As an editor tells whoever writes one: an unknown key is found.
+    mapping = json.loads(files[0].read_text())
+    assert [error.validator for error in checks(schema).iter_errors(mapping | {"famly": "x"})] == ["additionalProperties"]
