@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 
+#include "base/crc32.h"
 #include "convert/golden.h"
 #include "convert/unfinished_work.h"
 #include "exec/execute.h"
@@ -234,6 +236,28 @@ TEST(Journal, ReadsWhatWasWrittenAndNoTornEnd) {
     ReadJournal altered = read;
     altered.records[at] = static_cast<char>(altered.records[at] ^ 0x10);
     EXPECT_EQ(journalled_pieces(altered, pieces).finished[2], std::nullopt) << at;
+  }
+}
+
+// Records whose checksum is right, from whoever could write one.
+TEST(Journal, OfPiecesThatThereAreNotIsNotBelieved) {
+  const PreparedConversion conversion = prepared({"hf/llama3/hf", "torch_dist", {2, 1}});
+  const PieceList pieces(conversion.plan, kSmallPiece);
+  const auto found_in = [&](std::uint32_t piece, std::uint32_t count) {
+    std::string record(8, '\0');
+    std::memcpy(record.data(), &piece, 4);
+    std::memcpy(record.data() + 4, &count, 4);
+    const std::uint32_t crc = crc32(std::as_bytes(std::span(record)));
+    record.append(reinterpret_cast<const char*>(&crc), 4);
+    return journalled_pieces({{}, record, 0}, pieces);
+  };
+  EXPECT_EQ(found_in(0, 0).finished[0], PieceCrcs{});
+  for (const auto& [piece, count] :
+       {std::pair(static_cast<std::uint32_t>(pieces.size()), 0U), std::pair(0xfffffffeU, 0U),
+        std::pair(0U, 1U), std::pair(0U, 0x40000000U), std::pair(0U, 0xffffffffU)}) {
+    const JournalledPieces found = found_in(piece, count);
+    EXPECT_EQ(found.finished, FinishedPieces(pieces.size())) << piece << ' ' << count;
+    EXPECT_EQ(found.whole_bytes, 0U);
   }
 }
 
