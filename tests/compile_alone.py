@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles each source of a build folder but tests by itself, and each header that none begins with.
 
-    compile_alone.py BUILD [--compiler CXX] [--jobs N]
+    compile_alone.py BUILD [--jobs N]
 
 A build compiles several sources together, where one's includes hide that another lacks its own. A
 source begins with its header, so that one is compiled alone with it. Sources of tests would double the
-time and hide nothing from users. Nothing is written: a compiler looks at the syntax and types, with
-warnings as errors. Exit status 1 where a file fails, 2 where there is nothing to compile.
+time and hide nothing from users. Nothing is written: the build's compiler looks at the syntax and
+types, with warnings as errors. Exit status 1 where a file fails, 2 where there is nothing to compile.
 """
 
 import argparse
@@ -27,8 +27,8 @@ DROPPED = {"-c", "-MD", "-MMD", "-Winvalid-pch"}
 
 
 def flags_of(command):
-    """The words of a compile command that say how, neither what nor where to."""
-    words = iter(shlex.split(command)[1:-1])
+    """The compiler, and the words of its command that say how, neither what nor where to."""
+    words = iter(shlex.split(command)[:-1])
     flags = []
     for word in words:
         if word in OUTPUT:
@@ -48,8 +48,7 @@ def sources_of(file):
 def compilations(build, root):
     """(file, flags, folder) of all that is to be compiled, sources before headers."""
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    found, first_headers, flags_by_folder = [], set(), {}
-    seen = set()
+    found, first_headers, flags_by_folder, seen = [], set(), {}, set()
     for command in commands:
         flags = flags_of(command["command"])
         for source in sources_of(pathlib.Path(command["file"])):
@@ -73,9 +72,9 @@ def compilations(build, root):
     return found
 
 
-def compile_alone(compiler, compilation):
+def compile_alone(compilation):
     file, flags, directory = compilation
-    command = [compiler, *flags, "-Werror", "-fsyntax-only", "-x", "c++", str(file)]
+    command = [*flags, "-Werror", "-fsyntax-only", "-x", "c++", str(file)]
     if file.suffix == ".h":
         # As an include of an empty source: a header that is compiled itself is told so by a warning.
         command = [*command[:-1], "-include", str(file), os.devnull]
@@ -85,7 +84,6 @@ def compile_alone(compiler, compilation):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--compiler", default="c++")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     root = pathlib.Path(__file__).resolve().parent.parent
@@ -95,7 +93,7 @@ def main():
         return 2
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        for done in pool.map(lambda one: compile_alone(arguments.compiler, one), todo):
+        for done in pool.map(compile_alone, todo):
             if done.returncode:
                 failed += 1
                 print(done.stderr, file=sys.stderr)

@@ -28,7 +28,8 @@ class CommandLine {
   /// `take` is called when the command was chosen and all of its arguments are right.
   CLI::App& add_command(const CommandHelp& help, std::function<void(const CLI::App& app)> take);
 
-  /// Takes flags that may stand before a command's name, as before those of it that come after.
+  /// What is declared on this may stand before a command's name; where the command's own flags say
+  /// otherwise, they win.
   CLI::App& before_commands() { return *root_; }
 
   /// Gives a text where that is all that was asked for: the version, or help, which wins over

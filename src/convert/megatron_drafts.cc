@@ -19,6 +19,7 @@
 #include "convert/upcycle_drafts.h"
 #include "convert/vocabulary_drafts.h"
 #include "format/hf/source_keys.h"
+#include "layout/adapter_shards.h"
 #include "layout/model_head.h"
 #include "layout/piece_limit.h"
 #include "layout/shard_rule.h"
@@ -93,17 +94,19 @@ Result<std::int64_t> ranks_of_rows(const Checkpoint& source, const Catalog& cata
   std::optional<std::int64_t> ranks;
   const RecordedRun run = recorded_run(SW_TRY(run_arguments(source)));
   for (const StoredTensor& tensor : catalog.tensors) {
-    const Dims& shape = tensor.desc.shape;
-    const int rows = shape.size() - (tensor.desc.name.ends_with("weight_magnitude") ? 1 : 2);
-    if (!is_in_rank_order(tensor.desc.name) || rows < 0) continue;
+    if (!is_in_rank_order(tensor.desc.name)) continue;
+    const AdapterTensor adapter = *adapter_tensor(tensor.desc.name);
+    const bool is_vector = adapter.part == AdapterTensor::Part::kMagnitude;
+    const int rows = tensor.desc.shape.size() - (is_vector ? 1 : 2);
+    if (rows < 0) continue;
     if (!ranks) ranks = run.sizes.tensor;
     std::set<std::int64_t> begins;
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
       begins.insert(tensor.chunks.box(i).origin[rows]);
     }
-    const bool has_halves = tensor.desc.name.find(".adapter.adapter_") != std::string::npos;
     const std::size_t pieces = begins.size();
-    const auto seen = static_cast<std::int64_t>(has_halves && pieces > 1 ? pieces / 2 : pieces);
+    const auto seen =
+        static_cast<std::int64_t>(adapter.is_half && pieces > 1 ? pieces / 2 : pieces);
     if (!ranks) ranks = seen;
     if (pieces == 1 || seen == *ranks) continue;
     return fail(Code::kShapeMismatch,

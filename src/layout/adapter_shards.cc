@@ -69,10 +69,9 @@ std::optional<AdapterTensor> adapter_tensor(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_expert_adapter(std::string_view name) {
-  const std::optional<AdapterTensor> adapter = adapter_tensor(name);
-  return adapter && (adapter->module.find(".experts.") != std::string_view::npos ||
-                     adapter->module.find(".local_experts.") != std::string_view::npos);
+bool is_of_experts(const AdapterTensor& adapter) {
+  return adapter.module.find(".experts.") != std::string_view::npos ||
+         adapter.module.find(".local_experts.") != std::string_view::npos;
 }
 
 ShardRule adapter_rule(const AdapterTensor& adapter, const ShardRule& base, int axes,
@@ -144,7 +143,7 @@ Status check_adapter_shares(const TensorDesc& tensor, const GatedFirsts& gated,
   const std::string_view name = tensor.name;
   const std::optional<AdapterTensor> adapter = adapter_tensor(name);
   std::string_view what;
-  if (is_expert_adapter(name)) {
+  if (adapter && is_of_experts(*adapter)) {
     what = "routed experts";
   } else if (name.find(kMixerPart) != std::string_view::npos ||
              (adapter && !adapter->is_swift && adapter->part != Part::kIn &&

@@ -28,7 +28,7 @@ struct AdapterTensor {
 [[nodiscard]] std::optional<AdapterTensor> adapter_tensor(std::string_view name);
 
 /// Whether the adapter is one of experts, for which no rule is known.
-[[nodiscard]] bool is_expert_adapter(std::string_view name);
+[[nodiscard]] bool is_of_experts(const AdapterTensor& adapter);
 
 /// How tensor ranks share an adapter's tensor out. `base`: the rule of its linear's weight;
 /// `is_gated`: that is a gated linear_fc1. Sources: ParallelLinearAdapter of Megatron-Bridge, which

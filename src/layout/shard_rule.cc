@@ -117,7 +117,7 @@ ShardRule shard_rule(std::string_view name, int axes, bool is_gated) {
   // The adapter of LLaVA-OneVision 1.5 and 2 is built of linears that are not parallel.
   if (is_in_foreign_tower(name) || name.starts_with("adapter.")) return rule;
   if (const auto adapter = adapter_tensor(name)) {
-    if (is_expert_adapter(name) || axes < 1) return rule;
+    if (is_of_experts(*adapter) || axes < 1) return rule;
     const ShardRule base = shard_rule(std::string(adapter->module) + ".weight", 2, false);
     return adapter_rule(*adapter, base, axes, is_gated);
   }

@@ -44,10 +44,11 @@ enum class AdapterForm : std::uint8_t {
 [[nodiscard]] AdapterForm adapter_form(std::span<const TensorDesc> canonical);
 
 /// Whether the order of a tensor's rows depends on the tensor parallel size that it was saved at,
-/// where its module is a gated linear. Two forms save what each rank has of gate and up as if it
-/// were one run of rows: ms-swift's B has [gate, up] rank by rank, and CanonicalLoRA's B of gate,
-/// like that of up, the first half of each rank's rows before all second halves. Sources:
-/// LoraParallelLinear of mcore-bridge, ParallelLinearAdapter of Megatron-Bridge.
+/// where its module is a gated linear. Three are saved as if what each rank has of gate and up were
+/// one run of rows: ms-swift's B and DoRA's magnitudes have [gate, up] rank by rank,
+/// CanonicalLoRA's B of gate, like that of up, the first half of each rank's rows before all second
+/// halves. Every such name is one of adapter_tensor(). Sources: LoraParallelLinear of mcore-bridge,
+/// ParallelLinearAdapter of Megatron-Bridge.
 [[nodiscard]] bool is_in_rank_order(std::string_view name);
 
 /// The mapping of the low-rank adapters of a family's linears, made of the rules for their weights:

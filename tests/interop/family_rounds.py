@@ -35,6 +35,34 @@ def imports(shardwright, tmp_path_factory, cases, finish):
     return convert
 
 
+def in_forms(tmp_path_factory, cases, written=None):
+    """Makes the folder of a case in one form on demand, and loads its tensors: `published`, or as
+    transformers' `modules` have them. Cases: hf_models.create_form(); what `written` has of a name
+    writes the files itself."""
+    made = {}
+
+    def make(name, form):
+        if (name, form) not in made:
+            folder = tmp_path_factory.mktemp(name) / "hf"
+            if written and name in written:
+                written[name](folder)
+            else:
+                hf_models.create_form(folder, cases[name], form)
+            made[name, form] = folder, checkpoints.load_hf(folder)
+        return made[name, form]
+
+    return make
+
+
+def both_forms(shardwright, models, tmp_path, name):
+    """They are one model of Megatron's."""
+    made = []
+    for form in ("published", "modules"):
+        shardwright("convert", models(name, form)[0], tmp_path / form, "--to", "torch_dist")
+        made.append(checkpoints.load_dcp(tmp_path / form))
+    checkpoints.assert_same(made[1], made[0])
+
+
 def has_experts(root):
     return any("expert" in name for name in checkpoints.load_hf(root / "hf"))
 

@@ -200,8 +200,7 @@ def create(folder, model_type, dtype=torch.float32, packed=False, **settings):
     wanted = model_type
     model_type, change = REWRITTEN.get(wanted, (wanted, None))
     # A copy, because transformers adds to what it is given.
-    known = FAMILY_SIZES.get(model_type) or FURTHER_SIZES.get(model_type)
-    known = known or NEWER_SIZES.get(model_type, SIZES)
+    known = {**NEWER_SIZES, **FURTHER_SIZES, **FAMILY_SIZES}.get(model_type, SIZES)
     sizes = copy.deepcopy({**known, **settings})
     config = transformers.AutoConfig.for_model(model_type, **sizes)
     model = auto_class(config).from_config(config, dtype=dtype, **EAGER)
@@ -211,6 +210,16 @@ def create(folder, model_type, dtype=torch.float32, packed=False, **settings):
     if change is not None:
         rewrite(folder, wanted, change)
     return model.float().eval()
+
+
+def create_form(folder, case, form):
+    """Writes a model as it was `published`, or as transformers' `modules` have it. A case: a model
+    type, a class, settings of the config."""
+    model_type, architecture, settings = copy.deepcopy(case)
+    config = transformers.AutoConfig.for_model(model_type, **settings)
+    model = getattr(transformers, architecture)._from_config(config, dtype=torch.bfloat16)
+    fill(model)
+    model.save_pretrained(folder, save_original_format=form == "published")
 
 
 def tensors_of(folder):

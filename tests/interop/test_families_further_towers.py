@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that see, of families that came last, in each form in which transformers saves them: there
 and back by torch_dist, legacy and MIMO, with a config.json alone and from arguments."""
-import copy
 import json
 import shutil
 
@@ -11,6 +10,7 @@ import transformers
 from safetensors.torch import save_file
 
 import checkpoints
+import family_rounds
 import hf_models
 from hf_further_sizes import FURTHER_SIZES, HEADS_OF_12
 
@@ -169,25 +169,7 @@ def by_modules(tensors):
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """The folder of a case in one form, and its tensors."""
-    made = {}
-
-    def make(name, form):
-        if (name, form) not in made:
-            folder = tmp_path_factory.mktemp(name) / "hf"
-            if name in WRITTEN:
-                gemma3n(folder)
-            else:
-                model_type, architecture, settings = copy.deepcopy(CASES[name])
-                config = transformers.AutoConfig.for_model(model_type, **settings)
-                model_class = getattr(transformers, architecture)
-                model = model_class._from_config(config, dtype=torch.bfloat16)
-                hf_models.fill(model)
-                model.save_pretrained(folder, save_original_format=form == "published")
-            made[name, form] = folder, checkpoints.load_hf(folder)
-        return made[name, form]
-
-    return make
+    return family_rounds.in_forms(tmp_path_factory, CASES, {"gemma3n_vl": gemma3n})
 
 
 @pytest.mark.parametrize("name, form", FORMS)
@@ -201,11 +183,7 @@ def test_there_and_back(shardwright, tmp_path, models, name, form):
 
 @pytest.mark.parametrize("name", CASES)
 def test_both_forms_are_one_model(shardwright, tmp_path, models, name):
-    made = []
-    for form in ("published", "modules"):
-        shardwright("convert", models(name, form)[0], tmp_path / form, "--to", "torch_dist")
-        made.append(checkpoints.load_dcp(tmp_path / form))
-    checkpoints.assert_same(made[1], made[0])
+    family_rounds.both_forms(shardwright, models, tmp_path, name)
 
 
 @pytest.mark.parametrize("name", [*CASES, *WRITTEN])

@@ -3,11 +3,8 @@
 families whose published names differ by more than packed experts: they are the same model, and come
 back as they were. Step 3.7's tower is not among them: its modules have the rows of queries and keys
 in another order, by halves of each head instead of by pairs."""
-import copy
-
 import pytest
 import torch
-import transformers
 
 import checkpoints
 import hf_models
@@ -59,11 +56,7 @@ def write(folder, name, form):
     if name in TEXT:
         hf_models.create(folder, name, dtype=torch.bfloat16, packed=form == "modules")
     else:
-        model_type, architecture, settings = copy.deepcopy(CASES[name])
-        config = transformers.AutoConfig.for_model(model_type, **settings)
-        model = getattr(transformers, architecture)._from_config(config, dtype=torch.bfloat16)
-        hf_models.fill(model)
-        model.save_pretrained(folder, save_original_format=form == "published")
+        hf_models.create_form(folder, CASES[name], form)
     if (name, form) == ("longcat_flash", "published"):
         test_families.finish_longcat_flash(folder)
 

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that see and hear, of families that came after the others, in each form in which
 transformers saves them: as they were published, and as its modules are."""
-import copy
 import shutil
 
 import pytest
-import torch
 import transformers
 
 import checkpoints
-import hf_models
+import family_rounds
 import hf_sizes
 from hf_newer_sizes import NEWER_SIZES
 from hf_sizes import MOE_SIZES, SIZES
@@ -95,22 +93,7 @@ FORMS = [(name, form) for name in CASES for form in ("published", "modules")]
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """The folder of a case in one form, and its tensors."""
-    made = {}
-
-    def make(name, form):
-        if (name, form) not in made:
-            folder = tmp_path_factory.mktemp(name) / "hf"
-            model_type, architecture, settings = copy.deepcopy(CASES[name])
-            config = transformers.AutoConfig.for_model(model_type, **settings)
-            model_class = getattr(transformers, architecture)
-            model = model_class._from_config(config, dtype=torch.bfloat16)
-            hf_models.fill(model)
-            model.save_pretrained(folder, save_original_format=form == "published")
-            made[name, form] = folder, checkpoints.load_hf(folder)
-        return made[name, form]
-
-    return make
+    return family_rounds.in_forms(tmp_path_factory, CASES)
 
 
 @pytest.mark.parametrize("name, form", FORMS)
@@ -125,11 +108,7 @@ def test_there_and_back(shardwright, tmp_path, models, name, form):
 
 @pytest.mark.parametrize("name", CASES)
 def test_both_forms_are_one_model(shardwright, tmp_path, models, name):
-    made = []
-    for form in ("published", "modules"):
-        shardwright("convert", models(name, form)[0], tmp_path / form, "--to", "torch_dist")
-        made.append(checkpoints.load_dcp(tmp_path / form))
-    checkpoints.assert_same(made[1], made[0])
+    family_rounds.both_forms(shardwright, models, tmp_path, name)
 
 
 @pytest.mark.parametrize("name", CASES)

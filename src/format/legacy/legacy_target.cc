@@ -167,7 +167,6 @@ class LegacyPlanner {
   [[nodiscard]] bool drops_loss_scale() const { return drops_loss_scale_; }
 
  private:
-  // Which draft is which state of which weight.
   // Adapters may be of some layers only, and stages share out all of them.
   [[nodiscard]] Status check_layers(std::int64_t layers) const {
     const auto is_adapter = [](const TensorDesc& desc) {
@@ -183,6 +182,7 @@ class LegacyPlanner {
                 config_.pipeline, layers - 1, *all);
   }
 
+  // Which draft is which state of which weight.
   Status find_states() {
     for (std::size_t i = 0; i < parts_.tensors.size(); ++i) {
       const std::string& name = parts_.tensors[i].desc.name;
