@@ -34,11 +34,15 @@ FolderEntry folder_entry(std::string name, const struct stat& status) {
   return entry;
 }
 
-Result<std::vector<FolderEntry>> list_opened(const std::string& path, int flags) {
+bool any_name(std::string_view) { return true; }
+
+Result<std::vector<FolderEntry>> list_opened(const std::string& path, int flags,
+                                             bool (*is_wanted)(std::string_view) = any_name) {
   const UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags));
   if (!folder.valid()) return cannot_list(errno, path);
   std::vector<FolderEntry> entries;
   for (std::string& name : SW_TRY(names_in(folder.get(), path))) {
+    if (!is_wanted(name)) continue;
     struct stat status{};
     if (::fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
       entries.push_back(folder_entry(std::move(name), status));
@@ -74,6 +78,11 @@ Result<std::vector<std::string>> names_in(int folder, std::string_view shown) {
 
 Result<std::vector<FolderEntry>> list_folder(const std::string& path) {
   return list_opened(path, 0);
+}
+
+Result<std::vector<FolderEntry>> list_folder(const std::string& path,
+                                             bool (*is_wanted)(std::string_view)) {
+  return list_opened(path, 0, is_wanted);
 }
 
 Result<FolderTree> read_tree(const std::string& path) {

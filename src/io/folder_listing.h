@@ -28,6 +28,11 @@ struct FolderEntry {
 /// kPermission, kIo.
 [[nodiscard]] Result<std::vector<FolderEntry>> list_folder(const std::string& path);
 
+/// The same of what has one of the wanted names. The others are not looked at: a shared folder may
+/// hold thousands, and each look asks the server.
+[[nodiscard]] Result<std::vector<FolderEntry>> list_folder(const std::string& path,
+                                                           bool (*is_wanted)(std::string_view));
+
 /// A folder with all that is in it; links are not followed.
 struct FolderTree {
   std::vector<std::string> folders;  ///< paths; itself is the first, each lies behind its parent

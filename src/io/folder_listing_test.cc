@@ -33,6 +33,17 @@ TEST(FolderListing, TellsWhatLiesThereByName) {
   EXPECT_EQ(entries[3].kind, EntryKind::kOther);
 }
 
+TEST(FolderListing, LooksAtWhatHasAWantedNameOnly) {
+  const TemporaryFolder place;
+  place.put("a", "12");
+  place.put("b", "345");
+  const auto entries =
+      list_folder(place.path(), [](std::string_view name) { return name == "b"; }).value();
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_EQ(entries[0].name, "b");
+  EXPECT_EQ(entries[0].bytes, 3U);
+}
+
 TEST(FolderListing, OfATreeHasEachFolderBehindItsParentAndEnterNoLinks) {
   const TemporaryFolder place;
   const TemporaryFolder beside;

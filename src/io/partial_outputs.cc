@@ -79,6 +79,8 @@ std::optional<PartialName> parse_name(std::string_view name) {
   return found ? found : parse_parts_name(name);
 }
 
+bool is_partial(std::string_view name) { return parse_name(name).has_value(); }
+
 bool process_lives(pid_t process) { return ::kill(process, 0) == 0 || errno != ESRCH; }
 
 UniqueFd open_for_lock(const std::string& path) {
@@ -126,7 +128,7 @@ Result<std::vector<PartialOutput>> list_partial_outputs(const std::string& folde
   const fs::path place = fs::canonical(folder, error);
   if (error) return fail_errno(error.value(), folder);
   std::vector<PartialOutput> found;
-  for (const FolderEntry& entry : SW_TRY(list_folder(place.string()))) {
+  for (const FolderEntry& entry : SW_TRY(list_folder(place.string(), is_partial))) {
     const auto name = parse_name(entry.name);
     if (!name) continue;
     // Folders are hidden, files are not; anything else was made by somebody else.
@@ -173,7 +175,7 @@ BeginningTurn::BeginningTurn(const std::string& folder)
 Result<std::optional<PartialOutput>> rival_of(const std::string& target, const BeginningTurn& turn,
                                               const std::string& own) {
   const fs::path wanted(target);
-  const auto entries = list_folder(wanted.parent_path().string());
+  const auto entries = list_folder(wanted.parent_path().string(), is_partial);
   // One may write into a folder that one may not list.
   if (!entries && entries.error().code == Code::kPermission) return std::nullopt;
   if (!entries) return std::unexpected(entries.error());
