@@ -30,6 +30,11 @@ PendingCall::~PendingCall() {
   if (behind_ != nullptr) behind_->before_ = before_;
 }
 
+void PendingCall::renew() noexcept {
+  const std::scoped_lock lock(pending_calls.mutex);
+  begin_ = std::chrono::steady_clock::now();
+}
+
 std::optional<LongCall> longest_call() {
   const std::scoped_lock lock(pending_calls.mutex);
   const PendingCall* longest = pending_calls.first;

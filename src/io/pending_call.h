@@ -25,6 +25,8 @@ class PendingCall {
   ~PendingCall();
   PendingCall(const PendingCall&) = delete;
   PendingCall& operator=(const PendingCall&) = delete;
+  /// The call has returned, and the next of its kind begins.
+  void renew() noexcept;
 
  private:
   friend std::optional<LongCall> longest_call();

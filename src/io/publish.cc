@@ -160,7 +160,8 @@ int PublishCalls::exchange(const std::string& a, const std::string& b) {
 }
 
 int PublishCalls::remove_tree(const std::string& path) {
-  return shardwright::remove_tree(path.c_str());
+  PendingCall pending("a removal of what is in this folder", path);
+  return shardwright::remove_tree(path.c_str(), &pending);
 }
 
 Publication::Publication(PublishOptions options, std::shared_ptr<PublishCalls> calls,

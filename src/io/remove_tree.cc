@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -12,19 +13,43 @@
 #include <cstring>
 #include <string_view>
 
+#include "io/pending_call.h"
 #include "io/unique_fd.h"
 
 namespace shardwright {
 namespace {
 
-/// Of folders in folders, each of which takes a part of the stack and a descriptor.
+/// Of folders in folders, each of which takes a part of the stack and a descriptor. One that lies
+/// deeper is moved up first.
 constexpr int kDeepest = 200;
+constexpr int kMostNames = 1000;              // that are tried for what is moved up
 constexpr std::size_t kEntriesAtOnce = 2048;  // bytes; a name has 255 at most
 
-int remove_entry(int parent, const char* name, int deeper) noexcept;
+struct Removal {
+  PendingCall* pending = nullptr;
+  int top = -1;  // the outermost folder
+  int moved = 0;
+
+  int remove_entry(int parent, const char* name, int deeper) noexcept;
+
+ private:
+  int remove_entries(int folder, int deeper, int& gone) noexcept;
+  int move_up(int parent, const char* name) noexcept;
+};
+
+// The outermost folder is read again as long as something goes from it: so this one is found.
+int Removal::move_up(int parent, const char* name) noexcept {
+  for (int tries = 0; tries < kMostNames; ++tries) {
+    std::array<char, 32> place{};
+    (void)::snprintf(place.data(), place.size(), ".deep-%d", moved++);
+    if (::renameat2(parent, name, top, place.data(), RENAME_NOREPLACE) == 0) return 0;
+    if (errno != EEXIST) break;
+  }
+  return errno;
+}
 
 /// One pass over the entries: how many went, and why others did not.
-int remove_entries(int folder, int deeper, int& gone) noexcept {
+int Removal::remove_entries(int folder, int deeper, int& gone) noexcept {
   std::array<char, kEntriesAtOnce> buffer{};
   int first = 0;
   if (::lseek(folder, 0, SEEK_SET) < 0) return errno;
@@ -45,14 +70,16 @@ int remove_entries(int folder, int deeper, int& gone) noexcept {
   }
 }
 
-int remove_entry(int parent, const char* name, int deeper) noexcept {
+int Removal::remove_entry(int parent, const char* name, int deeper) noexcept {
+  if (pending != nullptr) pending->renew();
   if (::unlinkat(parent, name, 0) == 0 || errno == ENOENT) return 0;
   const int why = errno;
   if (why != EISDIR && why != EPERM) return why;
-  if (deeper == 0) return ELOOP;
   const UniqueFd folder(
       ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!folder.valid()) return errno == ENOTDIR || errno == ELOOP ? why : errno;
+  if (deeper == 0) return move_up(parent, name);
+  if (top < 0) top = folder.get();
   // A file system may pass over entries while others go: until a pass finds none.
   int failed = 0;
   for (int gone = 1; gone > 0 && failed == 0;) {
@@ -65,6 +92,8 @@ int remove_entry(int parent, const char* name, int deeper) noexcept {
 
 }  // namespace
 
-int remove_tree(const char* path) noexcept { return remove_entry(AT_FDCWD, path, kDeepest); }
+int remove_tree(const char* path, PendingCall* pending) noexcept {
+  return Removal{pending}.remove_entry(AT_FDCWD, path, kDeepest);
+}
 
 }  // namespace shardwright

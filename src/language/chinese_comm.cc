@@ -22,6 +22,7 @@ std::span<const Sentence> chinese_of_comm() {
       {"; remove {} if it is left", "；如果 {} 还在，请删除它"},
       {"{}: {} has not returned for {} s; look at its file system, or allow more (--io-timeout)",
        "{}: {} 已有 {} 秒没有返回；请检查它的文件系统，或放宽限制（--io-timeout）"},
+      {"; the new output is complete and in its place", "；新的输出已完整就位"},
       {"this MPI does not allow threads (MPI_THREAD_FUNNELED)",
        "该 MPI 不允许使用线程（MPI_THREAD_FUNNELED）"},
       {"a message to rank {}: found {} bytes, at most {} can be sent",

@@ -26,6 +26,7 @@ std::span<const Sentence> chinese_of_publish() {
        "{}: 旁边有 {} 个未完成的输出（{}*）；请删除它们"},
       {"a sync of this folder", "该文件夹的 sync"},
       {"a rename", "改名"},
+      {"a removal of what is in this folder", "删除该文件夹中内容的调用"},
       {"the target's path is empty; give one", "目标的路径为空；请给出一个"},
       {"{}: found the root folder, expected a new one", "{}: 这是根文件夹，应为新的文件夹"},
       {"a part of another saved plan", "另一个已保存计划的一个部分"},

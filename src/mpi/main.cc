@@ -14,6 +14,7 @@
 #include "cli/run.h"
 #include "cli/stop_signal.h"
 #include "comm/rank_session.h"
+#include "io/in_place.h"
 #include "io/pending_call.h"
 #include "mpi/mpi_communicator.h"
 
@@ -35,11 +36,11 @@ std::string request_text(const std::vector<std::string>& words) {
 std::optional<Error> find_hung_call(std::chrono::milliseconds limit) {
   const std::optional<LongCall> call = longest_call();
   if (!call || call->time < limit) return std::nullopt;
-  return Error{Code::kRankLost,
-               translated("{}: {} has not returned for {} s; look at its file system, or allow "
-                          "more (--io-timeout)",
-                          call->name, call->what, limit.count() / 1000),
-               0};
+  std::string message = translated(
+      "{}: {} has not returned for {} s; look at its file system, or allow more (--io-timeout)",
+      call->name, call->what, limit.count() / 1000);
+  if (is_output_in_place()) message += translated("; the new output is complete and in its place");
+  return Error{Code::kRankLost, std::move(message), 0};
 }
 
 int run_here(std::vector<std::string> words, Communicator& communicator) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preloaded into the ranks of a test: at a certain system call of one of them something happens.
-// FAULT_RANK; FAULT_CALL (open, pread, pwrite, fdatasync, fsync, rename) of a path that contains
-// FAULT_PATH;
-// FAULT_LEAST: of at least so many bytes; FAULT_AT: the how-manieth of them; FAULT_KIND (kill,
-// exit, stop, enospc, eio, hang); FAULT_MARK: a file that appears then. The work is shared out as
-// ranks ask for it, so the others don't write while that rank has yet to do so many writes, or
-// reads of FAULT_LEAST: on a busy machine it would come to none.
-// NOTE_FILE: each rank notes there (with its number behind) what it opens and reads of paths that
-// contain NOTE_PATH.
+// FAULT_RANK; FAULT_CALL (open, pread, pwrite, fdatasync, fsync, rename, unlink) of a path that
+// contains FAULT_PATH; FAULT_LEAST: of at least so many bytes; FAULT_AT: the how-manieth of them;
+// FAULT_KIND (kill, exit, stop, enospc, eio, hang); FAULT_MARK: a file that appears then. The work
+// is shared out as ranks ask for it, so the others don't write while that rank has yet to do so
+// many writes, or reads of FAULT_LEAST: on a busy machine it would come to none. NOTE_FILE: each
+// rank notes there (with its number behind) what it opens and reads of paths that contain
+// NOTE_PATH.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -188,6 +187,13 @@ int fdatasync(int fd) {
 int fsync(int fd) {
   static const auto real = next<int (*)(int)>("fsync");
   return fails("fsync", path_of(fd)) ? -1 : real(fd);
+}
+
+int unlinkat(int folder, const char* name, int flags) noexcept {
+  static const auto real = next<int (*)(int, const char*, int)>("unlinkat");
+  const bool is_whole = name[0] == '/' || folder == AT_FDCWD;
+  const std::string path = is_whole ? name : path_of(folder) + "/" + name;
+  return fails("unlink", path) ? -1 : real(folder, name, flags);
 }
 
 int rename(const char* from, const char* to) noexcept {

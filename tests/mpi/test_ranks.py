@@ -441,6 +441,29 @@ class Faults(Ranks):
             ),
         )
 
+    def test_a_removal_that_hangs(self):
+        """Of what was there before, once the new output is in its place."""
+        out = self.out
+        ranks.run_alone("convert", self.source, out, *TARGETS["torch_dist"])
+        (index,) = out.glob("iter_*/.metadata")
+        old = index.stat().st_ino
+        fault = {"RANK": 0, "CALL": "unlink", "PATH": ".partial-", "AT": 3, "KIND": "hang"}
+        ended = ranks.run_ranks(
+            2, "convert", self.source, out, *TARGETS["torch_dist"], "--overwrite",
+            "--io-timeout", RANK_TIMEOUT, fault=fault, mark=out.with_name(out.name + ".mark"),
+        )
+        self.assertIsNotNone(ended.since_fault, ended.messages)
+        self.assertNotEqual(ended.status, 0)
+        self.assertLess(ended.since_fault, RANK_TIMEOUT + SECONDS_TO_END)
+        self.assertRegex(
+            ended.messages,
+            r"error\[SW0116\]: .*a removal of what is in this folder has not returned",
+        )
+        self.assertIn("the new output is complete and in its place", ended.messages)
+        self.assertNotEqual(index.stat().st_ino, old, "the new output is in its place")
+        for left in self.place.glob(f".{out.name}.partial-*"):
+            self.assertIn(f"remove {left} if it is left", ended.messages)
+
     def test_what_only_reads(self):
         """verify: at its beginning, and in the midst of the records."""
         checkpoint = self.place / "read"
