@@ -25,6 +25,7 @@ struct AdapterRun {
   double dropout = 0.0;
   bool uses_rslora = false;
   bool uses_dora = false;
+  bool has_less_for_experts = false;
   std::string told_by;
 };
 
@@ -58,6 +59,8 @@ Status read_bridge(const std::string& yaml, AdapterRun& run) {
   }
   run.rank = number_of(*section, {"dim"});
   run.alpha = number_in(*section, "alpha");
+  const auto less = section->find("normalize_moe_lora");
+  run.has_less_for_experts = less != section->end() && less->second == ArgValue{true};
   if (const auto dropout = number_in(*section, "dropout")) run.dropout = as_real(*dropout);
   run.told_by = std::string(kRunFile) + translated("'s peft section");
   return {};
@@ -72,23 +75,55 @@ void read_arguments(const Arguments& arguments, AdapterRun& run) {
   run.told_by = "the run's arguments";
 }
 
-// The last word of each module, as PEFT takes a list of them.
-std::set<std::string> target_modules(const std::vector<DraftTensor>& tensors) {
+// The modules that have an adapter of that rank.
+std::set<std::string_view> adapted_modules(const std::vector<DraftTensor>& tensors,
+                                           std::optional<std::int64_t> rank = std::nullopt) {
   constexpr std::string_view kEnd = ".lora_A.weight";
-  std::set<std::string> modules;
+  std::set<std::string_view> modules;
   for (const DraftTensor& tensor : tensors) {
     std::string_view name = tensor.desc.name;
-    if (!name.ends_with(kEnd)) continue;
+    if (!name.ends_with(kEnd) || (rank && tensor.desc.shape[0] != *rank)) continue;
     name.remove_suffix(kEnd.size());
-    modules.emplace(name.substr(name.rfind('.') + 1));
+    modules.insert(name.substr(kPeftPrefix.size()));
   }
   return modules;
 }
 
+// The last word of each module, as PEFT takes a list of them.
+std::set<std::string> target_modules(const std::vector<DraftTensor>& tensors) {
+  std::set<std::string> words;
+  for (const std::string_view module : adapted_modules(tensors)) {
+    words.emplace(module.substr(module.rfind('.') + 1));
+  }
+  return words;
+}
+
+// Of experts with less than the rank of the others.
+PeftJson rank_pattern(const AdapterRanks& ranks, const std::vector<DraftTensor>& tensors) {
+  PeftJson pattern = PeftJson::object();
+  if (!ranks.experts || *ranks.experts == ranks.whole()) return pattern;
+  for (const std::string_view module : adapted_modules(tensors, *ranks.experts)) {
+    pattern["^" + std::string(module)] = *ranks.experts;
+  }
+  return pattern;
+}
+
+Status check_ranks(const Checkpoint& source, const AdapterRun& run, const AdapterRanks& ranks) {
+  const std::int64_t told = run.rank.value_or(ranks.whole());
+  for (const auto& [rank, may_be_less] :
+       {std::pair(ranks.dense, false), std::pair(ranks.experts, run.has_less_for_experts)}) {
+    if (!rank || *rank == told || (may_be_less && *rank < told)) continue;
+    return fail(Code::kShapeMismatch, "{}: found adapters of rank {}, expected {} as {} says",
+                source.location.path, *rank, told,
+                run.rank ? run.told_by : translated("the rank of the other modules"));
+  }
+  return {};
+}
+
 }  // namespace
 
-Status add_adapter_documents(const Checkpoint& source, std::int64_t rank, TargetParts& parts,
-                             Notes& notes) {
+Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks,
+                             TargetParts& parts, Notes& notes) {
   AdapterRun run;
   if (!source.run_config.empty()) SW_TRY(read_bridge(source.run_config, run));
   if (!run.alpha) read_arguments(source.arguments, run);
@@ -99,10 +134,7 @@ Status add_adapter_documents(const Checkpoint& source, std::int64_t rank, Target
                 "run's arguments",
                 source.location.path, kRunFile);
   }
-  if (run.rank && *run.rank != rank) {
-    return fail(Code::kShapeMismatch, "{}: found adapters of rank {}, expected {} as {} says",
-                source.location.path, rank, *run.rank, run.told_by);
-  }
+  SW_TRY(check_ranks(source, run, ranks));
   const bool has_magnitudes = std::ranges::any_of(parts.tensors, [](const DraftTensor& tensor) {
     return tensor.desc.name.ends_with("lora_magnitude_vector");
   });
@@ -115,11 +147,14 @@ Status add_adapter_documents(const Checkpoint& source, std::int64_t rank, Target
   config["peft_type"] = "LORA";
   config["task_type"] = "CAUSAL_LM";
   config["base_model_name_or_path"] = nullptr;
-  config["r"] = rank;
+  config["r"] = ranks.whole();
   if (const auto* whole = std::get_if<std::int64_t>(&*run.alpha)) {
     config["lora_alpha"] = *whole;
   } else {
     config["lora_alpha"] = std::get<double>(*run.alpha);
+  }
+  if (PeftJson pattern = rank_pattern(ranks, parts.tensors); !pattern.empty()) {
+    config["rank_pattern"] = std::move(pattern);
   }
   config["use_rslora"] = run.uses_rslora;
   config["use_dora"] = run.uses_dora;
@@ -134,7 +169,7 @@ Status add_adapter_documents(const Checkpoint& source, std::int64_t rank, Target
   notes.push_back(
       translated("a low-rank adapter of rank {} is written as PEFT's files; its alpha is that of "
                  "{}. Its base model is not in it: 'shardwright merge-adapter' puts both together",
-                 rank, run.told_by));
+                 ranks.whole(), run.told_by));
   return {};
 }
 

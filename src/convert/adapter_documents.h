@@ -7,16 +7,17 @@
 
 #include "base/notes.h"
 #include "format/target_parts.h"
+#include "model/adapter_rules.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
 
 /// Makes what becomes of a Megatron run's low-rank adapters a folder of PEFT's: the tensors' file
-/// and adapter_config.json, whose rank is that of the tensors; alpha and kind are those of the
+/// and adapter_config.json, whose ranks are those of the tensors; alpha and kind are those of the
 /// run's `peft` section in run_config.yaml, or of its arguments. Errors: kConfigMissing where
 /// nothing tells alpha; kShapeMismatch where another rank is told than the tensors have;
 /// kUnsupportedFormat for a kind of adapter that PEFT's LoRA is not.
-[[nodiscard]] Status add_adapter_documents(const Checkpoint& source, std::int64_t rank,
+[[nodiscard]] Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks,
                                            TargetParts& parts, Notes& notes);
 
 }  // namespace shardwright

@@ -43,11 +43,15 @@ std::string peft_section(const AdapterSettings& settings, Notes& notes) {
   }
   const bool is_apart = settings.form == AdapterForm::kCanonical;
   std::string text = fmt::format(
-      "peft:\n  _target_: megatron.bridge.peft.{}\n  dim: {}\n  alpha: {}\n  dropout: 0.0\n"
+      "peft:\n  _target_: megatron.bridge.peft.{}\n  dim: {}\n  alpha: {}\n  dropout: 0.0\n{}"
       "  target_modules:\n",
       is_apart ? "canonical_lora.CanonicalLoRA" : "lora.LoRA", settings.rank,
-      text_of(number_for(alpha)));
-  for (const std::string& module : settings.modules) text += fmt::format("  - {}\n", module);
+      text_of(number_for(alpha)), settings.has_experts ? "  share_expert_adapters: false\n" : "");
+  for (const std::string& module : settings.modules) {
+    // With a dot it is the end of a name, which Bridge takes behind a star.
+    const bool is_end = module.find('.') != std::string::npos;
+    text += is_end ? fmt::format("  - '*.{}'\n", module) : fmt::format("  - {}\n", module);
+  }
   return text;
 }
 

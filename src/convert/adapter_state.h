@@ -20,6 +20,7 @@ struct AdapterSettings {
   double alpha = 0.0;
   bool uses_rslora = false;
   std::set<std::string> modules;  ///< that have adapters, as the run calls them
+  bool has_experts = false;       ///< routed experts are among them, each with its own
 };
 
 /// The state of a Megatron run that holds nothing but adapters: arguments as the base model's

@@ -88,10 +88,17 @@ void carry_files(const Checkpoint& source, TargetParts& parts) {
   }
 }
 
+// Of how many ranks rows are that stand in their order.
+struct RankOrder {
+  std::int64_t tensor = 1;
+  std::int64_t expert_tensor = 1;
+};
+
 // How many ranks' rows stand one after another in those tensors: as the run tells its size, else
 // as its ranks have stored them.
-Result<std::int64_t> ranks_of_rows(const Checkpoint& source, const Catalog& catalog) {
-  std::optional<std::int64_t> ranks;
+Result<RankOrder> ranks_of_rows(const Checkpoint& source, const Catalog& catalog) {
+  std::optional<std::int64_t> dense;
+  std::optional<std::int64_t> experts;
   const RecordedRun run = recorded_run(SW_TRY(run_arguments(source)));
   for (const StoredTensor& tensor : catalog.tensors) {
     if (!is_in_rank_order(tensor.desc.name)) continue;
@@ -99,6 +106,10 @@ Result<std::int64_t> ranks_of_rows(const Checkpoint& source, const Catalog& cata
     const bool is_vector = adapter.part == AdapterTensor::Part::kMagnitude;
     const int rows = tensor.desc.shape.size() - (is_vector ? 1 : 2);
     if (rows < 0) continue;
+    const bool is_expert = is_of_experts(adapter);
+    std::optional<std::int64_t>& ranks = is_expert ? experts : dense;
+    // Experts are shared out as everything else where a run says nothing else.
+    if (!ranks && is_expert) ranks = run.sizes.expert_tensor;
     if (!ranks) ranks = run.sizes.tensor;
     std::set<std::int64_t> begins;
     for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
@@ -114,16 +125,16 @@ Result<std::int64_t> ranks_of_rows(const Checkpoint& source, const Catalog& cata
                 "rows depends on that",
                 tensor.desc.name, seen, *ranks);
   }
-  return ranks.value_or(1);
+  return RankOrder{dense.value_or(1), experts.value_or(1)};
 }
 
 // What a run trains beside its frozen weights, which may be in the checkpoint too. Returns the
-// adapters' rank, where there are any.
-Result<std::optional<std::int64_t>> take_adapters(const ConvertRequest& request, Catalog& catalog,
+// adapters' ranks, where there are any.
+Result<std::optional<AdapterRanks>> take_adapters(const ConvertRequest& request, Catalog& catalog,
                                                   Notes& notes) {
   const std::vector<TensorDesc> descs = SW_TRY(canonical_descs(catalog));
-  const std::optional<std::int64_t> rank = SW_TRY(adapter_rank(descs));
-  if (!rank) return rank;
+  const std::optional<AdapterRanks> ranks = SW_TRY(adapter_ranks(descs));
+  if (!ranks) return ranks;
   if (request.quantise != WeightForm::kPlain || request.extend_vocab || !request.mtp_from.empty()) {
     return fail(
         Code::kUsage,
@@ -139,22 +150,26 @@ Result<std::optional<std::int64_t>> take_adapters(const ConvertRequest& request,
     notes.push_back(
         translated("{} tensors beside the adapters are left out: they are the base model's", left));
   }
-  return rank;
+  return ranks;
 }
 
 // Those keep their order, which a job of another size would misread.
 Status check_rows_of_ranks(const Drafting& drafting) {
-  const auto tensor = std::ranges::find_if(drafting.catalog.tensors, [](const StoredTensor& each) {
-    return is_in_rank_order(each.desc.name);
-  });
-  if (tensor == drafting.catalog.tensors.end()) return {};
-  const std::int64_t ranks = SW_TRY(ranks_of_rows(drafting.source(), drafting.catalog));
-  const std::int64_t wanted = drafting.request().parallel.tensor;
-  if (ranks == wanted) return {};
-  return fail(Code::kUnsupportedFormat,
-              "tensor {}: its rows are in the order of {} tensor ranks and would be read as those "
-              "of {}; convert the adapter --to hf --hf-config BASE, and that --to torch_dist",
-              tensor->desc.name, ranks, wanted);
+  const RankOrder order = SW_TRY(ranks_of_rows(drafting.source(), drafting.catalog));
+  const ParallelConfig& wanted = drafting.request().parallel;
+  for (const StoredTensor& tensor : drafting.catalog.tensors) {
+    if (!is_in_rank_order(tensor.desc.name)) continue;
+    const bool is_expert = is_of_experts(*adapter_tensor(tensor.desc.name));
+    const std::int64_t then = is_expert ? order.expert_tensor : order.tensor;
+    const std::int64_t now = is_expert ? wanted.expert_tensor : wanted.tensor;
+    if (then == now) continue;
+    return fail(Code::kUnsupportedFormat,
+                "tensor {}: its rows are in the order of {} tensor ranks and would be read as "
+                "those of {}; convert the adapter --to hf --hf-config BASE, and that --to "
+                "torch_dist",
+                tensor.desc.name, then, now);
+  }
+  return {};
 }
 
 }  // namespace
@@ -194,13 +209,14 @@ Status draft_megatron_as_hf(Drafting& drafting) {
   Catalog& catalog = drafting.catalog;
   SourceFiles& files = *result.source.files;
   std::vector<DraftTensor>& tensors = drafting.parts.tensors;
-  const std::optional<std::int64_t> rank = SW_TRY(take_adapters(request, catalog, result.notes));
+  const std::optional<AdapterRanks> ranks = SW_TRY(take_adapters(request, catalog, result.notes));
   ModelFacts facts =
       SW_TRY(find_megatron_facts(request, result.source, drafting.mappings, catalog, result.notes));
   result.family = facts.mapping->family;
-  if (rank) {
-    facts.sizes.insert_or_assign(std::string(kAdapterTensor),
-                                 SW_TRY(ranks_of_rows(result.source, catalog)));
+  if (ranks) {
+    const RankOrder order = SW_TRY(ranks_of_rows(result.source, catalog));
+    facts.sizes.insert_or_assign(std::string(kAdapterTensor), order.tensor);
+    facts.sizes.insert_or_assign(std::string(kAdapterExpertTensor), order.expert_tensor);
   }
   const std::vector<CanonicalTensor> canonical = canonical_tensors(catalog);
   const std::vector<TensorDesc> descs = descs_of(canonical);
@@ -222,7 +238,7 @@ Status draft_megatron_as_hf(Drafting& drafting) {
       return tables.contains(tensor.desc.name);
     }));
   }
-  if (rank) return add_adapter_documents(result.source, *rank, drafting.parts, result.notes);
+  if (ranks) return add_adapter_documents(result.source, *ranks, drafting.parts, result.notes);
   QuantiseChoice choice;
   if (request.quantise != WeightForm::kPlain) {
     const ReleasedQuantisation released =

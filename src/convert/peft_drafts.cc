@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/fail.h"
@@ -12,6 +13,7 @@
 #include "convert/adapter_state.h"
 #include "convert/drafting.h"
 #include "format/peft/adapter.h"
+#include "layout/adapter_shards.h"
 #include "model/adapter_rules.h"
 #include "model/apply.h"
 
@@ -50,6 +52,44 @@ Status check_plain(const PeftAdapter& adapter) {
   return {};
 }
 
+// What stands around the number of an expert in a module's name; nullopt for other modules.
+std::optional<std::pair<std::string, std::string>> around_expert(const std::string& module) {
+  constexpr std::string_view kExperts = ".experts.";
+  const std::size_t at = module.find(kExperts);
+  if (at == std::string::npos) return std::nullopt;
+  const std::size_t number = at + kExperts.size();
+  const std::size_t end = module.find_first_not_of("0123456789", number);
+  if (end == number || end == std::string::npos) return std::nullopt;
+  return std::pair(module.substr(0, number), module.substr(end));
+}
+
+// Megatron has one tensor for the experts of a layer, so there is no leaving some out.
+Status check_experts(const PeftAdapter& adapter, const ModelFacts& facts) {
+  const auto count = facts.sizes.find("experts");
+  if (count == facts.sizes.end()) return {};
+  std::map<std::pair<std::string, std::string>, std::int64_t> found;
+  std::set<std::string> names;
+  for (const LoraModule& module : adapter.modules) {
+    const auto around = around_expert(module.name);
+    if (!around) continue;
+    ++found[*around];
+    names.insert(module.name);
+  }
+  for (const auto& [around, experts] : found) {
+    if (experts >= count->second) continue;
+    std::int64_t expert = 0;
+    std::string name;
+    do {
+      name = around.first + std::to_string(expert++) + around.second;
+    } while (names.contains(name));
+    return fail(Code::kUnmatchedTarget,
+                "{}: found nothing for {}, expected adapters for all {} experts or none: Megatron "
+                "has one tensor for them",
+                adapter.path, printable(name), count->second);
+  }
+  return {};
+}
+
 // The names without the adapter's own name, whatever files have.
 void name_plainly(const PeftAdapter& adapter, Catalog& catalog) {
   const auto rename = [&](std::uint32_t tensor, const std::string& name) {
@@ -72,7 +112,8 @@ class PeftForm {
 
   Result<std::vector<DraftTensor>> draft(AdapterForm form) {
     const ConvertRequest& request = drafting_.request();
-    const Mapping mapping = SW_TRY(adapter_mapping(*facts_.mapping, form, request.parallel.tensor));
+    const Mapping mapping = SW_TRY(adapter_mapping(
+        *facts_.mapping, {form, request.parallel.tensor, request.parallel.expert_tensor, {}}));
     ModelFacts facts = facts_;
     facts.mapping = &mapping;
     facts.config_text = {};  // what it says of quantised weights is about the base's
@@ -119,10 +160,25 @@ Result<std::pair<AdapterForm, std::vector<DraftTensor>>> draft_in_a_form(const M
   return std::unexpected(std::move(apart).error());
 }
 
-std::set<std::string> megatron_modules(const std::vector<DraftTensor>& drafts) {
+bool has_experts(const std::vector<DraftTensor>& drafts) {
+  return std::ranges::any_of(drafts, [](const DraftTensor& draft) {
+    const auto adapter = adapter_tensor(draft.desc.name);
+    return adapter && is_of_experts(*adapter);
+  });
+}
+
+// In a model with experts MLPs of three kinds have modules of the same name, of which some may have
+// no adapters.
+std::set<std::string> megatron_modules(const std::vector<DraftTensor>& drafts,
+                                       const ModelFacts& facts) {
+  const auto experts = facts.sizes.find("experts");
+  const bool has_kinds = experts != facts.sizes.end() && experts->second > 0;
   std::set<std::string> modules;
   for (const DraftTensor& draft : drafts) {
-    if (const auto module = adapted_module(draft.desc.name)) modules.insert(*module);
+    const auto adapter = adapter_tensor(draft.desc.name);
+    const bool is_of_mlp = adapter && adapter->module.find(".linear_fc") != std::string_view::npos;
+    const auto module = adapted_module(draft.desc.name, has_kinds && is_of_mlp);
+    if (module) modules.insert(*module);
   }
   return modules;
 }
@@ -158,8 +214,11 @@ Status draft_peft_as_megatron(Drafting& drafting) {
                 "--hf-config gives its folder",
                 request.input);
   }
+  SW_TRY(check_experts(adapter, known));
   ModelFacts facts = known;
-  facts.sizes.insert_or_assign(std::string(kAdapterRank), adapter.config.rank);
+  for (const std::string_view rank : {kAdapterRank, kExpertAdapterRank}) {
+    facts.sizes.insert_or_assign(std::string(rank), adapter.config.rank);
+  }
   auto [form, drafts] = SW_TRY(draft_in_a_form(facts, drafting));
   result.family = facts.mapping->family;
   drafting.parts.tensors = std::move(drafts);
@@ -168,7 +227,8 @@ Status draft_peft_as_megatron(Drafting& drafting) {
   settings.rank = adapter.config.rank;
   settings.alpha = adapter.config.alpha;
   settings.uses_rslora = adapter.config.uses_rslora;
-  settings.modules = megatron_modules(drafting.parts.tensors);
+  settings.modules = megatron_modules(drafting.parts.tensors, known);
+  settings.has_experts = has_experts(drafting.parts.tensors);
   return add_state_of_adapter(request, known, settings, drafting.parts, result.notes);
 }
 

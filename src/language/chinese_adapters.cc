@@ -53,6 +53,15 @@ std::span<const Sentence> chinese_of_adapters() {
        "the base is quantised, --dtype bfloat16 multiplies it out",
        "张量 {}: 发现 {}，要加上 adapter 应为 float32、bfloat16 或 float16；若基础模型是量化的，"
        "--dtype bfloat16 可反量化"},
+      {"tensor {}: found an adapter of routed experts, which trainers save as torch_dist only; "
+       "keep "
+       "it in that",
+       "张量 {}: 发现路由专家的 adapter，训练框架只以 torch_dist 保存它；请保留该格式"},
+      {"the rank of the other modules", "其他模块的 rank"},
+      {"{}: found nothing for {}, expected adapters for all {} experts or none: Megatron has one "
+       "tensor for them",
+       "{}: 没有 {} 的内容，应为全部 {} 个专家都有 adapter，或都没有：Megatron "
+       "把它们放在一个张量中"},
       {"tensor {}: found an adapter of {}, which no rule tells the shares of several ranks of; "
        "keep it in torch_dist",
        "张量 {}: 发现 {} 的 adapter，没有规则说明多个 rank 各持有它的哪一部分；请保留为 "
@@ -62,7 +71,6 @@ std::span<const Sentence> chinese_of_adapters() {
        "values that were trained are not there",
        "{0}: {1}: 没有 {2}，而 {3} 在 modules_to_save "
        "中列出了它，基础模型也有它；训练得到的值不在其中"},
-      {"routed experts", "路由专家"},
       {"a mixer's in_proj", "mixer 的 in_proj"},
       {"tensor {}: found neither linear_fc2.weight nor its adapter beside it, expected one to tell "
        "whether each of several tensor ranks has rows of gate and of up; keep it in torch_dist",

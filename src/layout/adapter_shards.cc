@@ -76,26 +76,31 @@ bool is_of_experts(const AdapterTensor& adapter) {
 
 ShardRule adapter_rule(const AdapterTensor& adapter, const ShardRule& base, int axes,
                        bool is_gated) {
-  constexpr int kAxesOfMatrix = 2;
-  const bool is_row_parallel = base.axis == kAxesOfMatrix - 1;
   ShardRule rule;
+  rule.expert_axis = base.expert_axis;
+  rule.is_expert = base.is_expert;
+  const int rows = base.expert_axis + 1;
+  const bool is_row_parallel = base.axis == rows + 1;
+  // Linears of experts that are shared out themselves have none of ms-swift's.
+  const bool is_whole = adapter.is_swift && base.is_expert;
   switch (adapter.part) {
     case Part::kIn:
       if (is_row_parallel) {
         rule.axis = axes - 1;
       } else if (!adapter.is_swift) {
-        rule.axis = 0;
+        rule.axis = rows;
       }
       break;
     case Part::kOut:
-      if (!adapter.is_swift || base.axis == 0) rule.axis = 0;
+      if (!adapter.is_swift || base.axis == rows) rule.axis = rows;
       rule.in_two =
           adapter.module.ends_with(kFirst) && !adapter.is_swift && (is_gated || adapter.is_half);
       break;
     case Part::kMagnitude:
-      if (!is_row_parallel) rule.axis = 0;
+      if (!is_row_parallel) rule.axis = rows;
       break;
   }
+  if (is_whole) rule.axis = -1;
   return rule;
 }
 
@@ -139,15 +144,19 @@ bool GatedFirsts::is_unknown(const TensorDesc& tensor) const {
 
 Status check_adapter_shares(const TensorDesc& tensor, const GatedFirsts& gated,
                             const ParallelConfig& config) {
-  if (config.tensor * config.expert * config.expert_tensor == 1) return {};
   const std::string_view name = tensor.name;
   const std::optional<AdapterTensor> adapter = adapter_tensor(name);
-  std::string_view what;
   if (adapter && is_of_experts(*adapter)) {
-    what = "routed experts";
-  } else if (name.find(kMixerPart) != std::string_view::npos ||
-             (adapter && !adapter->is_swift && adapter->part != Part::kIn &&
-              adapter->module.ends_with(".in_proj"))) {
+    return fail(Code::kUnsupportedFormat,
+                "tensor {}: found an adapter of routed experts, which trainers save as torch_dist "
+                "only; keep it in that",
+                printable(name));
+  }
+  if (config.tensor * config.expert * config.expert_tensor == 1) return {};
+  std::string_view what;
+  if (name.find(kMixerPart) != std::string_view::npos ||
+      (adapter && !adapter->is_swift && adapter->part != Part::kIn &&
+       adapter->module.ends_with(".in_proj"))) {
     what = "a mixer's in_proj";
   }
   if (!what.empty()) {

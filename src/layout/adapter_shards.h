@@ -27,7 +27,7 @@ struct AdapterTensor {
 /// nullopt for names of other tensors.
 [[nodiscard]] std::optional<AdapterTensor> adapter_tensor(std::string_view name);
 
-/// Whether the adapter is one of experts, for which no rule is known.
+/// Whether the adapter is one of routed experts.
 [[nodiscard]] bool is_of_experts(const AdapterTensor& adapter);
 
 /// How tensor ranks share an adapter's tensor out. `base`: the rule of its linear's weight;
@@ -57,9 +57,10 @@ class GatedFirsts {
   std::unordered_map<std::string, std::int64_t> columns_;  // by what stands before linear_fc2
 };
 
-/// Error: kUnsupportedFormat where it is not known what each rank of a legacy checkpoint has of an
-/// adapter's tensor: of experts, of a mixer's fused projection under Megatron-Bridge's names, and
-/// of an MLP's first linear that nothing beside it says to be gated or not.
+/// Error: kUnsupportedFormat for an adapter of routed experts, which no trainer has in a legacy
+/// checkpoint, and where it is not known what each rank has of an adapter's tensor: of a mixer's
+/// fused projection under Megatron-Bridge's names, and of an MLP's first linear that nothing beside
+/// it says to be gated or not.
 [[nodiscard]] Status check_adapter_shares(const TensorDesc& tensor, const GatedFirsts& gated,
                                           const ParallelConfig& config);
 

@@ -60,6 +60,31 @@ TEST(AdapterShards, FollowTheLinearsOfEachTrainer) {
   EXPECT_FALSE(shard_rule(fc1 + ".adapter.weight_magnitude", 1, true).in_two);
 }
 
+TEST(AdapterShards, ExpertsHaveAnAxisOfTheirOwn) {
+  const std::string fc1 = "decoder.layers.mlp.experts.experts.linear_fc1";
+  const std::string fc2 = "decoder.layers.mlp.experts.experts.linear_fc2";
+  const std::vector<Expected> cases = {
+      {fc1 + ".adapter.linear_in.weight", 1},
+      {fc1 + ".adapter.linear_out.weight", 1, true},
+      {fc1 + ".adapter.adapter_gate.linear_out.weight", 1, true},
+      {fc2 + ".adapter.linear_in.weight", 2},
+      {fc2 + ".adapter.linear_out.weight", 1},
+      {fc1 + ".lora_A.default.weight", -1},
+      {fc1 + ".lora_B.default.weight", -1},
+      {fc2 + ".lora_A.default.weight", -1},
+      {fc2 + ".lora_B.default.weight", -1},
+  };
+  for (const Expected& expected : cases) {
+    const ShardRule rule = shard_rule(expected.name, 3, true);
+    EXPECT_EQ(rule.axis, expected.axis) << expected.name;
+    EXPECT_EQ(rule.in_two, expected.in_two) << expected.name;
+    EXPECT_EQ(rule.expert_axis, 0) << expected.name;
+    EXPECT_TRUE(rule.is_expert) << expected.name;
+    EXPECT_EQ(shard_rule(expected.name, 2, true).axis, -1) << "what all experts have";
+    EXPECT_EQ(shard_rule(expected.name, 2, true).expert_axis, -1);
+  }
+}
+
 std::vector<TensorDesc> adapters_of_mlp(bool is_gated) {
   const std::string mlp = "decoder.layers.0.mlp.";
   return {f32(mlp + "linear_fc1.adapter.linear_in.weight", {4, 8}),
@@ -118,12 +143,15 @@ TEST(AdapterShards, WhatNoRuleTellsIsRefused) {
   EXPECT_EQ(code(tensors[1], {}), std::nullopt);
   EXPECT_EQ(code(tensors[0], {.tensor = 2}), std::nullopt);
   const std::string mixer = "decoder.layers.0.mixer.in_proj.adapter.linear_out.weight";
-  for (const std::string& name :
-       {mixer, mixer + ".z",
-        std::string("decoder.layers.0.mlp.experts.linear_fc1.adapter.linear_in.weight"),
-        std::string("decoder.layers.0.mlp.experts.local_experts.0.linear_fc1.lora_A.weight")}) {
+  for (const std::string& name : {mixer, mixer + ".z"}) {
     EXPECT_EQ(code(f32(name, {24, 4}), {.tensor = 2}), Code::kUnsupportedFormat) << name;
     EXPECT_EQ(code(f32(name, {24, 4}), {}), std::nullopt) << name;
+  }
+  for (const std::string name :
+       {"decoder.layers.0.mlp.experts.linear_fc1.adapter.linear_in.weight",
+        "decoder.layers.0.mlp.experts.local_experts.0.linear_fc1.lora_A.weight"}) {
+    EXPECT_EQ(code(f32(name, {24, 4}), {.tensor = 2}), Code::kUnsupportedFormat) << name;
+    EXPECT_EQ(code(f32(name, {24, 4}), {}), Code::kUnsupportedFormat) << name;
   }
   EXPECT_EQ(code(f32("decoder.layers.0.mlp.experts.linear_fc1.adapter.linear_in.weight", {4, 8}),
                  {.expert = 2}),

@@ -117,8 +117,13 @@ ShardRule shard_rule(std::string_view name, int axes, bool is_gated) {
   // The adapter of LLaVA-OneVision 1.5 and 2 is built of linears that are not parallel.
   if (is_in_foreign_tower(name) || name.starts_with("adapter.")) return rule;
   if (const auto adapter = adapter_tensor(name)) {
-    if (is_of_experts(*adapter) || axes < 1) return rule;
-    const ShardRule base = shard_rule(std::string(adapter->module) + ".weight", 2, false);
+    if (axes < 1) return rule;
+    constexpr int kAxesOfMatrix = 2;
+    const bool is_expert = is_of_experts(*adapter);
+    // What all experts have is whole on every rank.
+    if (is_expert && axes <= kAxesOfMatrix) return rule;
+    const ShardRule base = shard_rule(std::string(adapter->module) + ".weight",
+                                      kAxesOfMatrix + (is_expert ? 1 : 0), false);
     return adapter_rule(*adapter, base, axes, is_gated);
   }
   constexpr std::string_view kExperts = ".experts.experts.";

@@ -54,11 +54,12 @@ Result<std::vector<MergeFinding>> find_lost_heads(const WholeModel& whole, const
   const std::vector<TensorDesc> stored = descs_of(catalog);
   const TensorIndex index = SW_TRY(TensorIndex::make(stored));
   const std::vector<CopyInstance> rules = SW_TRY(copy_instances(*whole.mapping, whole.sizes));
+  const CopyIndex by_name(rules);
   std::vector<HfCopy> copies;
   for (const CopyInstance& copy : rules) {
     const TensorDesc* head = index.find(copy.hf);
-    const auto original =
-        stored_original(rules, copy, [&](const std::string& name) { return index.contains(name); });
+    const auto original = by_name.stored_original(
+        copy, [&](const std::string& name) { return index.contains(name); });
     if (head != nullptr && original) copies.push_back({*head, *original, false});
   }
   std::vector<MergeFinding> findings;

@@ -219,10 +219,11 @@ Result<std::vector<MergeFinding>> add_tied_heads(const std::vector<OpenedPart>& 
   for (const PlacedTensor& tensor : named.tensors) by_name.emplace(tensor.desc.name, tensor);
   std::vector<MergeFinding> findings;
   const std::vector<CopyInstance> copies = SW_TRY(copy_instances(*whole.mapping, as_tied));
+  const CopyIndex index(copies);
   for (const CopyInstance& copy : copies) {
     if (holds(copy.rule->condition, whole.sizes) || by_name.contains(copy.hf)) continue;
-    const auto original = stored_original(
-        copies, copy, [&](const std::string& name) { return by_name.contains(name); });
+    const auto original = index.stored_original(
+        copy, [&](const std::string& name) { return by_name.contains(name); });
     if (!original) continue;
     PlacedTensor head = by_name.at(*original);
     const OpenedPart& part = parts[head.part];

@@ -45,10 +45,21 @@ std::string stem_of(const NameTemplate& name) {
   return text.substr(0, text.size() - kLinearEnd.size());
 }
 
-// A matrix whose rows alone are rearranged: then B's are rearranged alike, and A is as it is.
+// What stands before the name of a linear of routed experts.
+constexpr std::string_view kExperts = ".experts.experts.";
+
+// Behind that; empty for other names.
+std::string_view name_in_experts(std::string_view name) {
+  const std::size_t at = name.find(kExperts);
+  return at == std::string_view::npos ? std::string_view() : name.substr(at + kExperts.size());
+}
+
+// A matrix whose rows alone are rearranged: then B's are rearranged alike, and A is as it is. Those
+// of experts may stand one behind another.
 bool is_linear_rule(const Rule& rule) {
   const bool is_one = rule.megatron.size() == 1 && !rule.hf.empty() && rule.shape.size() == 2;
-  if (!is_one || !rule.stack.empty() || !rule.permute.empty() || rule.offset != 0.0) return false;
+  if (!is_one || !rule.permute.empty() || rule.offset != 0.0) return false;
+  if (!rule.stack.empty() && name_in_experts(rule.megatron[0].text()).empty()) return false;
   const auto is_weight = [](const NameTemplate& name) { return name.text().ends_with(kLinearEnd); };
   if (!is_weight(rule.megatron[0]) || !std::ranges::all_of(rule.hf, is_weight)) return false;
   if (rule.megatron[0].text().ends_with("word_embeddings.weight")) return false;
@@ -74,7 +85,7 @@ Grouped in_rank_order(int sources, std::int64_t tensor, const SizeExpr& rows) {
 
 class AdapterRules {
  public:
-  AdapterRules(AdapterForm form, std::int64_t tensor) : form_(form), tensor_(tensor) {}
+  explicit AdapterRules(const AdapterLayout& layout) : layout_(layout) {}
 
   Result<std::vector<Item>> of(std::span<const Item> items, const std::string& index) {
     std::vector<Item> made;
@@ -82,7 +93,7 @@ class AdapterRules {
       if (const auto* rule = std::get_if<Rule>(&item.value)) {
         if (is_linear_rule(*rule)) SW_TRY(add(*rule, index, made));
       } else if (const auto* section = std::get_if<Section>(&item.value)) {
-        // Experts have adapters of other forms.
+        // A loop in that over layers has names of its own in Megatron too.
         if (!index.empty() && !section->index.empty()) continue;
         Section inner{section->index, section->condition, {}};
         inner.items = SW_TRY(of(section->items, section->index.empty() ? index : section->index));
@@ -102,23 +113,26 @@ class AdapterRules {
 
  private:
   Status add(const Rule& rule, const std::string& index, std::vector<Item>& made) {
-    const bool is_apart = rule.hf.size() > 1 && form_ == AdapterForm::kCanonical;
-    return is_apart ? add_canonical(rule, made) : add_fused(rule, index, made);
+    const bool is_apart = rule.hf.size() > 1 && layout_.form == AdapterForm::kCanonical;
+    return is_apart ? add_canonical(rule, index, made) : add_fused(rule, index, made);
   }
 
   Status add_fused(const Rule& rule, const std::string& index, std::vector<Item>& made) {
     std::vector<std::string> stems;
     for (const NameTemplate& name : rule.hf) stems.push_back(stem_of(name));
     Rule in = SW_TRY(named(rule, kInNames, std::span(stems).first(1), ""));
-    in.shape = {rank_, rule.shape[1]};
+    in.shape = {rank_of(rule), rule.shape[1]};
     Rule out = SW_TRY(named(rule, kOutNames, stems, ""));
     out.transform = rule.transform;
-    if (form_ == AdapterForm::kSwift && is_gated(rule) && tensor_ > 1) {
+    // ms-swift has no experts whose linears are shared out.
+    const bool is_of_experts = !rule.stack.empty();
+    if (layout_.form == AdapterForm::kSwift && is_gated(rule) && layout_.tensor > 1 &&
+        !is_of_experts) {
       const auto sources = static_cast<int>(rule.hf.size());
-      out.transform = in_rank_order(sources, tensor_, SW_TRY(rows_of_ranks(rule, sources)));
+      out.transform = in_rank_order(sources, ranks_of(rule), SW_TRY(rows_of_ranks(rule, sources)));
     }
     out.vocabulary = rule.vocabulary;
-    out.shape = {rule.shape[0], rank_};
+    out.shape = {rule.shape[0], rank_of(rule)};
     Rule magnitude = base_of(rule);
     magnitude.megatron.push_back(
         SW_TRY(NameTemplate::parse(stem_of(rule.megatron[0]) + std::string(kMagnitude))));
@@ -126,27 +140,62 @@ class AdapterRules {
       magnitude.hf.push_back(SW_TRY(peft_name(stem, kPeftMagnitude)));
     }
     magnitude.transform = rule.transform;
-    if (is_gated(rule) && tensor_ > 1) {
+    if (is_gated(rule) && ranks_of(rule) > 1) {
       const auto sources = static_cast<int>(rule.hf.size());
-      magnitude.transform = in_rank_order(sources, tensor_, SW_TRY(rows_of_ranks(rule, sources)));
+      magnitude.transform =
+          in_rank_order(sources, ranks_of(rule), SW_TRY(rows_of_ranks(rule, sources)));
     }
     magnitude.vocabulary = rule.vocabulary;
     magnitude.shape = {rule.shape[0]};
-    for (Rule* each : {&in, &out, &magnitude}) made.push_back({std::move(*each)});
+    if (!is_of_experts) made.push_back({std::move(magnitude)});
     for (const std::string& stem : std::span(stems).subspan(1)) {
-      CopyRule copy;
-      copy.hf = {SW_TRY(peft_name(stem, kInNames.hf)), index};
-      copy.originals.push_back(SW_TRY(peft_name(stems[0], kInNames.hf)));
-      copy.emitted_by_default = true;
-      const auto is_it = [&](const CopyRule& other) {
-        return other.hf.hf.text() == copy.hf.hf.text();
-      };
-      if (std::ranges::none_of(copies, is_it)) copies.push_back(std::move(copy));
+      SW_TRY(add_copy(rule, stem, stems[0], kInNames, index));
+    }
+    SW_TRY(share(rule, kInNames, stems, index, in));
+    SW_TRY(share(rule, kOutNames, stems, index, out));
+    for (Rule* each : {&in, &out}) made.push_back({std::move(*each)});
+    return {};
+  }
+
+  // The copies of one module's tensor that is another's.
+  Status add_copy(const Rule& rule, const std::string& stem, const std::string& original,
+                  const AdapterPartNames& part, const std::string& index) {
+    CopyRule copy;
+    copy.hf = {SW_TRY(peft_name(stem, part.hf)), index};
+    copy.originals.push_back(SW_TRY(peft_name(original, part.hf)));
+    copy.emitted_by_default = true;
+    copy.inner = rule.stack;
+    const auto is_it = [&](const CopyRule& other) {
+      return other.hf.hf.text() == copy.hf.hf.text();
+    };
+    if (std::ranges::none_of(copies, is_it)) copies.push_back(std::move(copy));
+    return {};
+  }
+
+  // Where all experts have one tensor, the first one's is made of it, and the others' repeat that.
+  Status share(const Rule& rule, const AdapterPartNames& part, std::span<const std::string> stems,
+               const std::string& index, Rule& made) {
+    const auto is_shared = [&](const NameTemplate& name) {
+      return layout_.of_all_experts.contains(name_in_experts(name.text()));
+    };
+    if (rule.stack.empty() || !is_shared(made.megatron[0])) return {};
+    made.stack.clear();
+    for (std::size_t i = 0; i < made.hf.size(); ++i) {
+      const std::string first = with_number(stems[i], rule.stack, 0);
+      SW_TRY(add_copy(rule, stems[i], first, part, index));
+      made.hf[i] = SW_TRY(peft_name(first, part.hf));
     }
     return {};
   }
 
-  Status add_canonical(const Rule& rule, std::vector<Item>& made) {
+  static std::string with_number(std::string text, const std::string& variable, int number) {
+    const std::string word = "{" + variable + "}";
+    const std::size_t at = text.find(word);
+    if (at != std::string::npos) text.replace(at, word.size(), std::to_string(number));
+    return text;
+  }
+
+  Status add_canonical(const Rule& rule, const std::string& index, std::vector<Item>& made) {
     for (std::size_t i = 0; i < rule.hf.size(); ++i) {
       const NameTemplate& name = rule.hf[i];
       const auto part = std::ranges::find_if(
@@ -154,17 +203,19 @@ class AdapterRules {
       if (part == kCanonicalNames.end()) continue;
       const std::string stem = stem_of(name);
       Rule in = SW_TRY(named(rule, kInNames, std::span(&stem, 1), part->second));
-      in.shape = {rank_, rule.shape[1]};
+      in.shape = {rank_of(rule), rule.shape[1]};
       Rule out = SW_TRY(named(rule, kOutNames, std::span(&stem, 1), part->second));
-      if (const auto rows = rows_of_source(rule, i)) out.shape = {*rows, rank_};
-      if (is_gated(rule) && tensor_ > 1) {
+      if (const auto rows = rows_of_source(rule, i)) out.shape = {*rows, rank_of(rule)};
+      if (is_gated(rule) && ranks_of(rule) > 1) {
         constexpr int kHalves = 2;
         const auto sources = static_cast<std::int64_t>(rule.hf.size());
         Grouped halves =
-            in_rank_order(kHalves, tensor_, SW_TRY(rows_of_ranks(rule, kHalves * sources)));
+            in_rank_order(kHalves, ranks_of(rule), SW_TRY(rows_of_ranks(rule, kHalves * sources)));
         halves.packed = halves.dealt = true;
         out.transform = std::move(halves);
       }
+      SW_TRY(share(rule, kInNames, std::span(&stem, 1), index, in));
+      SW_TRY(share(rule, kOutNames, std::span(&stem, 1), index, out));
       made.push_back({std::move(in)});
       made.push_back({std::move(out)});
     }
@@ -208,13 +259,23 @@ class AdapterRules {
   // Of a module's rows what each rank has of `parts` equal parts. The rule's number of rows is one
   // product.
   Result<SizeExpr> rows_of_ranks(const Rule& rule, std::int64_t parts) const {
-    return SizeExpr::parse(fmt::format("{} / {} / {}", rule.shape[0].text(), parts, tensor_));
+    return SizeExpr::parse(
+        fmt::format("{} / {} / {}", rule.shape[0].text(), parts, ranks_of(rule)));
+  }
+
+  [[nodiscard]] std::int64_t ranks_of(const Rule& rule) const {
+    return rule.stack.empty() ? layout_.tensor : layout_.expert_tensor;
+  }
+
+  static SizeExpr rank_of(const Rule& rule) {
+    return *SizeExpr::parse(rule.stack.empty() ? kAdapterRank : kExpertAdapterRank);
   }
 
   static Rule base_of(const Rule& rule) {
     Rule made;
     made.condition = rule.condition;
     made.path = rule.path;
+    made.stack = rule.stack;
     made.optional = true;
     return made;
   }
@@ -226,7 +287,7 @@ class AdapterRules {
   // The name that is written first.
   [[nodiscard]] std::array<std::string_view, 3> ends_of(const AdapterPartNames& part) const {
     const auto& [bridge, swift, bare] = part.megatron;
-    if (form_ == AdapterForm::kSwift) return {swift, bridge, bare};
+    if (layout_.form == AdapterForm::kSwift) return {swift, bridge, bare};
     return part.megatron;
   }
 
@@ -250,9 +311,7 @@ class AdapterRules {
     return made;
   }
 
-  AdapterForm form_;
-  std::int64_t tensor_;
-  SizeExpr rank_ = *SizeExpr::parse(kAdapterRank);
+  const AdapterLayout& layout_;
 };
 
 // The other half of what ends so; empty for other names.
@@ -280,7 +339,7 @@ bool is_adapter_name(std::string_view name) {
          name.ends_with(kPeftMagnitude);
 }
 
-Result<std::optional<std::int64_t>> adapter_rank(std::span<const TensorDesc> tensors) {
+Result<std::optional<AdapterRanks>> adapter_ranks(std::span<const TensorDesc> tensors) {
   std::unordered_set<std::string_view> names;
   for (const TensorDesc& tensor : tensors) {
     if (is_adapter_name(tensor.name)) names.insert(tensor.name);
@@ -293,31 +352,40 @@ Result<std::optional<std::int64_t>> adapter_rank(std::span<const TensorDesc> ten
     return fail(Code::kUnmatchedTarget, "tensor {}: found no {} beside it, which is its other half",
                 name, partner);
   }
+  AdapterRanks ranks;
   const TensorDesc* first = nullptr;
-  std::int64_t rank = 0;
+  const TensorDesc* first_of_experts = nullptr;
   for (const TensorDesc& tensor : tensors) {
     const bool is_in = has_end_of(tensor.name, kInNames);
-    if ((!is_in && !has_end_of(tensor.name, kOutNames)) || tensor.shape.size() != 2) continue;
-    const std::int64_t own = tensor.shape[is_in ? 0 : 1];
-    if (first == nullptr) {
-      first = &tensor;
+    const bool is_of_experts = !name_in_experts(tensor.name).empty();
+    const int axes = tensor.shape.size();
+    if (!is_in && !has_end_of(tensor.name, kOutNames)) continue;
+    if (axes != 2 && (!is_of_experts || axes != 3)) continue;
+    const std::int64_t own = tensor.shape[is_in ? axes - 2 : axes - 1];
+    const TensorDesc*& seen = is_of_experts ? first_of_experts : first;
+    std::optional<std::int64_t>& rank = is_of_experts ? ranks.experts : ranks.dense;
+    if (seen == nullptr) {
+      seen = &tensor;
       rank = own;
-    } else if (own != rank) {
+    } else if (own != *rank) {
       return fail(Code::kShapeMismatch,
                   "tensor {}: found rank {}, expected {} as in {}; adapters of one rank can be "
                   "converted, for Megatron has one setting for all",
-                  tensor.name, own, rank, first->name);
+                  tensor.name, own, *rank, seen->name);
     }
   }
-  return first == nullptr ? std::optional<std::int64_t>() : rank;
+  if (first == nullptr && first_of_experts == nullptr) return std::optional<AdapterRanks>();
+  return ranks;
 }
 
-std::optional<std::string> adapted_module(std::string_view name) {
-  const auto last_word = [](std::string_view stem) {
-    return std::string(stem.substr(stem.rfind('.') + 1));
+std::optional<std::string> adapted_module(std::string_view name, bool behind_parent) {
+  const auto module_of = [&](std::string_view stem) {
+    std::size_t dot = stem.rfind('.');
+    if (behind_parent && dot != std::string_view::npos && dot > 0) dot = stem.rfind('.', dot - 1);
+    return std::string(stem.substr(dot + 1));
   };
   for (const std::string_view end : {kOutNames.megatron[1], kOutNames.megatron[2]}) {
-    if (name.ends_with(end)) return last_word(name.substr(0, name.size() - end.size()));
+    if (name.ends_with(end)) return module_of(name.substr(0, name.size() - end.size()));
   }
   const std::size_t adapter = name.find(std::string(kAdapter) + ".");
   if (adapter == std::string_view::npos || !name.ends_with(kOutNames.megatron[0])) {
@@ -325,7 +393,7 @@ std::optional<std::string> adapted_module(std::string_view name) {
   }
   std::string_view rest = name.substr(adapter + kAdapter.size() + 1);
   rest = rest.substr(0, rest.find('.'));
-  std::string module = last_word(name.substr(0, adapter));
+  const std::string module = module_of(name.substr(0, adapter));
   if (rest == "adapter_up") return module + "_up";
   if (rest == "adapter_gate") return module + "_gate";
   constexpr std::string_view kPart = "adapter_";
@@ -333,16 +401,20 @@ std::optional<std::string> adapted_module(std::string_view name) {
   return module;
 }
 
-AdapterForm adapter_form(std::span<const TensorDesc> canonical) {
+AdapterLayout adapter_layout(std::span<const TensorDesc> canonical) {
+  AdapterLayout layout;
   for (const TensorDesc& tensor : canonical) {
-    if (tensor.name.find(".adapter.adapter_") != std::string::npos) return AdapterForm::kCanonical;
+    if (tensor.name.find(".adapter.adapter_") != std::string::npos) {
+      layout.form = AdapterForm::kCanonical;
+    }
     for (const AdapterPartNames& part : {kInNames, kOutNames}) {
-      if (tensor.name.ends_with(part.megatron[1]) || tensor.name.ends_with(part.megatron[2])) {
-        return AdapterForm::kSwift;
-      }
+      if (!has_end_of(tensor.name, part)) continue;
+      if (!tensor.name.ends_with(part.megatron[0])) layout.form = AdapterForm::kSwift;
+      const std::string_view name = name_in_experts(tensor.name);
+      if (!name.empty() && tensor.shape.size() == 2) layout.of_all_experts.emplace(name);
     }
   }
-  return AdapterForm::kFused;
+  return layout;
 }
 
 bool is_in_rank_order(std::string_view name) {
@@ -350,11 +422,12 @@ bool is_in_rank_order(std::string_view name) {
   if (!adapter || adapter->part == AdapterTensor::Part::kIn) return false;
   const bool is_gated = adapter->module.ends_with(kGatedModule);
   if (!is_gated && !adapter->module.ends_with(".in_proj")) return false;
+  if (adapter->is_swift && is_of_experts(*adapter)) return false;
   return adapter->is_swift || adapter->is_half || adapter->part == AdapterTensor::Part::kMagnitude;
 }
 
-Result<Mapping> adapter_mapping(const Mapping& family, AdapterForm form, std::int64_t tensor) {
-  AdapterRules rules(form, tensor);
+Result<Mapping> adapter_mapping(const Mapping& family, const AdapterLayout& layout) {
+  AdapterRules rules(layout);
   Mapping made = family;
   made.items = SW_TRY(rules.of(family.items, ""));
   made.copies = std::move(rules.copies);

@@ -103,31 +103,42 @@ TEST(AdapterRules, SomeRowsAreInTheOrderOfRanks) {
   const std::string layer = "decoder.layers.mlp.";
   for (const char* name :
        {"linear_fc1.lora_B.default.weight", "linear_fc1.lora_B.weight", "in_proj.lora_B.weight",
-        "linear_fc1.adapter.adapter_gate.linear_out.weight",
-        "linear_fc1.adapter.weight_magnitude"}) {
+        "linear_fc1.adapter.adapter_gate.linear_out.weight", "linear_fc1.adapter.weight_magnitude",
+        "experts.experts.linear_fc1.adapter.adapter_up.linear_out.weight"}) {
     EXPECT_TRUE(is_in_rank_order(layer + name)) << name;
   }
   for (const char* name :
        {"linear_fc1.lora_A.default.weight", "linear_fc2.lora_B.weight", "linear_fc1.weight",
         "linear_fc1.adapter.linear_out.weight", "linear_fc2.adapter.weight_magnitude",
-        "linear_fc1.adapter.adapter_gate.linear_in.weight"}) {
+        "linear_fc1.adapter.adapter_gate.linear_in.weight",
+        "experts.experts.linear_fc1.lora_B.default.weight"}) {
     EXPECT_FALSE(is_in_rank_order(layer + name)) << name;
   }
 }
 
 TEST(AdapterRank, IsOneForAllAndHalvesComeInPairs) {
   const std::vector<TensorDesc> none = {part("mlp.linear_fc2.weight", {6, 4})};
-  EXPECT_EQ(adapter_rank(none).value(), std::nullopt);
+  EXPECT_FALSE(adapter_ranks(none).value().has_value());
   std::vector<TensorDesc> tensors = {part("mlp.linear_fc2.adapter.linear_in.weight", {2, 6}),
                                      part("mlp.linear_fc2.adapter.linear_out.weight", {4, 2})};
-  EXPECT_EQ(adapter_rank(tensors).value(), 2);
+  EXPECT_EQ(adapter_ranks(tensors).value()->dense, 2);
+  EXPECT_EQ(adapter_ranks(tensors).value()->experts, std::nullopt);
   tensors[1].shape = {4, 3};
-  EXPECT_EQ(adapter_rank(tensors).error().code, Code::kShapeMismatch);
+  EXPECT_EQ(adapter_ranks(tensors).error().code, Code::kShapeMismatch);
   tensors.pop_back();
-  const auto half = adapter_rank(tensors);
+  const auto half = adapter_ranks(tensors);
   ASSERT_FALSE(half);
   EXPECT_EQ(half.error().code, Code::kUnmatchedTarget);
   EXPECT_THAT(half.error().message, HasSubstr("mlp.linear_fc2.adapter.linear_out.weight"));
+  // Experts may have another one, whatever tells how many there are.
+  const std::string experts = "mlp.experts.experts.linear_fc2.adapter.";
+  std::vector<TensorDesc> routed = {part(experts + "linear_in.weight", {5, 3, 6}),
+                                    part(experts + "linear_out.weight", {4, 3})};
+  EXPECT_EQ(adapter_ranks(routed).value()->experts, 3);
+  EXPECT_EQ(adapter_ranks(routed).value()->dense, std::nullopt);
+  EXPECT_EQ(adapter_ranks(routed).value()->whole(), 3);
+  routed[1].shape = {5, 4, 2};
+  EXPECT_EQ(adapter_ranks(routed).error().code, Code::kShapeMismatch);
   // A linear of that name elsewhere is none.
   EXPECT_FALSE(is_adapter_name("vision_model.linear_in.weight"));
 }

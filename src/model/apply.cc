@@ -126,11 +126,12 @@ Result<NameSet> claim_megatron(const Mapping& mapping, const ModelSizes& sizes,
 Status add_copies_from_hf(const HfClaims& claims, const TensorIndex& hf,
                           const FromHfOptions& options, Assembler& assembler,
                           std::vector<HfCopy>& copies) {
+  const CopyIndex by_name(claims.copies);
   for (const CopyInstance& copy : claims.copies) {
     const TensorDesc* desc = hf.find(copy.hf);
     if (desc == nullptr) continue;
-    const auto original = stored_original(
-        claims.copies, copy, [&](const std::string& name) { return hf.contains(name); });
+    const auto original =
+        by_name.stored_original(copy, [&](const std::string& name) { return hf.contains(name); });
     const TensorDesc* source = original ? hf.find(*original) : nullptr;
     const bool may_repeat = source != nullptr && source->dtype == desc->dtype &&
                             source->shape == desc->shape &&
@@ -150,6 +151,7 @@ Status add_copies_from_hf(const HfClaims& claims, const TensorIndex& hf,
 Status add_copies_from_megatron(const std::vector<CopyInstance>& instances,
                                 const TensorIndex& canonical, const TensorIndex* wanted,
                                 Assembler& assembler, std::vector<HfCopy>& copies) {
+  const CopyIndex by_name(instances);
   for (const CopyInstance& copy : instances) {
     const TensorDesc* extra = canonical.find(std::string(kHfExtraPrefix) + copy.hf);
     if (extra != nullptr) {
@@ -160,9 +162,8 @@ Status add_copies_from_megatron(const std::vector<CopyInstance>& instances,
     }
     const bool is_emitted =
         wanted != nullptr ? wanted->contains(copy.hf) : copy.rule->emitted_by_default;
-    const auto original = stored_original(instances, copy, [&](const std::string& name) {
-      return assembler.find_hf(name) != nullptr;
-    });
+    const auto original = by_name.stored_original(
+        copy, [&](const std::string& name) { return assembler.find_hf(name) != nullptr; });
     if (!is_emitted || !original) continue;
     HfCopy result{*assembler.find_hf(*original), *original, copy.rule->emitted_by_default};
     result.desc.name = copy.hf;
@@ -221,9 +222,14 @@ std::vector<std::string> names_outside(std::span<const TensorDesc> tensors, cons
 // Adapters may stand alone or beside the weights that they belong to.
 Result<Mapping> mapping_with_adapters(const Mapping& family, const ModelSizes& sizes,
                                       std::span<const TensorDesc> canonical) {
-  const auto ranks = sizes.find(kAdapterTensor);
-  Mapping made = SW_TRY(
-      adapter_mapping(family, adapter_form(canonical), ranks == sizes.end() ? 1 : ranks->second));
+  AdapterLayout layout = adapter_layout(canonical);
+  const auto ranks = [&](std::string_view name) {
+    const auto found = sizes.find(name);
+    return found == sizes.end() ? 1 : found->second;
+  };
+  layout.tensor = ranks(kAdapterTensor);
+  layout.expert_tensor = ranks(kAdapterExpertTensor);
+  Mapping made = SW_TRY(adapter_mapping(family, layout));
   if (std::ranges::all_of(canonical, is_adapter_name, &TensorDesc::name)) return made;
   std::ranges::copy(family.items, std::back_inserter(made.items));
   std::ranges::copy(family.copies, std::back_inserter(made.copies));
@@ -280,13 +286,16 @@ Result<Correspondence> map_from_megatron(const Mapping& family, const ModelSizes
   std::optional<TensorIndex> wanted_index;
   if (wanted != nullptr) wanted_index = SW_TRY(TensorIndex::make(wanted->tensors));
   const TensorIndex* wish = wanted_index ? &*wanted_index : nullptr;
-  const std::optional<std::int64_t> rank = SW_TRY(adapter_rank(canonical));
+  const std::optional<AdapterRanks> ranks = SW_TRY(adapter_ranks(canonical));
   const std::optional<Mapping> other =
-      rank ? std::optional(SW_TRY(mapping_with_adapters(family, sizes, canonical)))
-           : SW_TRY(with_head_of_megatron(family, index, wish, options.head));
+      ranks ? std::optional(SW_TRY(mapping_with_adapters(family, sizes, canonical)))
+            : SW_TRY(with_head_of_megatron(family, index, wish, options.head));
   const Mapping& mapping = other ? *other : family;
   ModelSizes known = sizes;
-  if (rank) known.insert_or_assign(std::string(kAdapterRank), *rank);
+  if (ranks && ranks->dense) known.insert_or_assign(std::string(kAdapterRank), *ranks->dense);
+  if (ranks && ranks->experts) {
+    known.insert_or_assign(std::string(kExpertAdapterRank), *ranks->experts);
+  }
   const ModelSizes actual = SW_TRY(observe_sizes(mapping, known, Side::kMegatron, index));
   const Selection selection =
       SW_TRY((Selector(mapping, actual, Side::kMegatron, index, wish).select()));

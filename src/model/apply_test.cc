@@ -198,10 +198,11 @@ TEST(Copies, RepeatTheFirstOfTheirOriginalsThatIsStored) {
       {nullptr, "alone", {}},
   };
   const auto original = [&](std::size_t copy, const Names& stored) {
-    return stored_original(copies, copies[copy],
-                           [&](const std::string& name) {
-                             return std::ranges::find(stored, name) != stored.end();
-                           })
+    return CopyIndex(copies)
+        .stored_original(copies[copy],
+                         [&](const std::string& name) {
+                           return std::ranges::find(stored, name) != stored.end();
+                         })
         .value_or("none");
   };
   EXPECT_EQ(original(1, {"new", "old"}), "old");

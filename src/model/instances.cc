@@ -318,31 +318,41 @@ Result<std::vector<CopyInstance>> copy_instances(const Mapping& mapping, const M
   for (const CopyRule& rule : mapping.copies) {
     if (!holds(rule.condition, sizes)) continue;
     const auto turns = SW_TRY(turns_of(mapping, sizes, rule.hf.index));
-    for (const std::vector<Binding>& bindings : turns) {
-      const Scope scope{sizes, bindings};
-      std::string hf = SW_TRY(rule.hf.hf.render(scope));
-      std::vector<std::string> originals;
-      for (const NameTemplate& name : rule.originals) {
-        originals.push_back(SW_TRY(name.render(scope)));
+    const auto inner = SW_TRY(turns_of(mapping, sizes, rule.inner));
+    for (const std::vector<Binding>& outer : turns) {
+      for (std::vector<Binding> bindings : inner) {
+        bindings.insert(bindings.begin(), outer.begin(), outer.end());
+        const Scope scope{sizes, bindings};
+        std::string hf = SW_TRY(rule.hf.hf.render(scope));
+        std::vector<std::string> originals;
+        for (const NameTemplate& name : rule.originals) {
+          originals.push_back(SW_TRY(name.render(scope)));
+        }
+        // What all experts have is written for the first of them, and the others repeat it.
+        if (std::ranges::find(originals, hf) != originals.end()) continue;
+        copies.push_back(CopyInstance{&rule, std::move(hf), std::move(originals)});
       }
-      copies.push_back(CopyInstance{&rule, std::move(hf), std::move(originals)});
     }
   }
   return copies;
 }
 
-std::optional<std::string> stored_original(
-    std::span<const CopyInstance> copies, const CopyInstance& copy,
-    const std::function<bool(const std::string&)>& is_stored) {
+CopyIndex::CopyIndex(std::span<const CopyInstance> copies) {
+  for (const CopyInstance& copy : copies) by_name_.emplace(copy.hf, &copy);
+}
+
+std::optional<std::string> CopyIndex::stored_original(
+    const CopyInstance& copy, const std::function<bool(const std::string&)>& is_stored) const {
   std::set<std::string> seen{copy.hf};  // copies may name each other in a circle
   std::vector<std::string> names(copy.originals.rbegin(), copy.originals.rend());
   while (!names.empty()) {
     const std::string name = std::move(names.back());
     names.pop_back();
     if (!seen.insert(name).second) continue;
-    const auto again = std::ranges::find(copies, name, &CopyInstance::hf);
-    if (again != copies.end()) {
-      names.insert(names.end(), again->originals.rbegin(), again->originals.rend());
+    const auto again = by_name_.find(name);
+    if (again != by_name_.end()) {
+      const std::vector<std::string>& originals = again->second->originals;
+      names.insert(names.end(), originals.rbegin(), originals.rend());
     } else if (is_stored(name)) {
       return name;
     }

@@ -108,12 +108,20 @@ struct CopyInstance {
 [[nodiscard]] Result<std::vector<CopyInstance>> copy_instances(const Mapping& mapping,
                                                                const ModelSizes& sizes);
 
-/// The tensor that a copy repeats: the first of its originals that `is_stored`, in place of one
-/// that is a copy itself (the head of an MTP layer of a tied model) what that repeats. Nothing
-/// where none of them is.
-[[nodiscard]] std::optional<std::string> stored_original(
-    std::span<const CopyInstance> copies, const CopyInstance& copy,
-    const std::function<bool(const std::string&)>& is_stored);
+/// Copies by their names. Borrows them.
+class CopyIndex {
+ public:
+  explicit CopyIndex(std::span<const CopyInstance> copies);
+
+  /// The tensor that a copy repeats: the first of its originals that `is_stored`, in place of one
+  /// that is a copy itself (the head of an MTP layer of a tied model) what that repeats. Nothing
+  /// where none of them is.
+  [[nodiscard]] std::optional<std::string> stored_original(
+      const CopyInstance& copy, const std::function<bool(const std::string&)>& is_stored) const;
+
+ private:
+  std::unordered_map<std::string_view, const CopyInstance*> by_name_;
+};
 
 /// The names of the mapping's ignore list.
 [[nodiscard]] Result<std::set<std::string, std::less<>>> ignored_names(const Mapping& mapping,

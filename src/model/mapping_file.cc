@@ -267,7 +267,7 @@ Result<NameRule> parse_name_rule(const JsonNode& node, const KnownNames& known) 
 Result<CopyRule> parse_copy(const JsonNode& node, const KnownNames& known) {
   SW_TRY(node.only({"hf", "original", "emitted", "if", "unless"}));
   const JsonNode hf = SW_TRY(node.at("hf"));
-  CopyRule copy{SW_TRY(parse_name_rule(hf, known)), {}, false, {}};
+  CopyRule copy{SW_TRY(parse_name_rule(hf, known)), {}, false, {}, {}};
   if (const std::optional<JsonNode> original = node.find("original")) {
     std::vector<JsonNode> names = {*original};
     if (original->is_array()) names = SW_TRY(original->elements());

@@ -85,6 +85,7 @@ struct CopyRule {
   std::vector<NameTemplate> originals;  ///< the first one stored is meant; empty: none
   bool emitted_by_default = false;
   std::optional<Condition> condition;
+  std::string inner;  ///< a second loop variable of the names, inside that of `hf`; empty: none
 };
 
 /// Where a size comes from, in the words of config.json and of Megatron's arguments.

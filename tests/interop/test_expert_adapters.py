@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adapters of routed experts: one for each, as Megatron-Bridge and ms-swift save them, and PEFT's."""
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import hf_models
+from checkpoints import assert_same, load_dcp
+from hf_models import tensors_of
+from peft_adapters import difference
+from test_run_adapters import SECTION, SWIFT, halves_first, save_run
+
+RANK, EXPERTS, FFN, HIDDEN, LAYERS = 6, 4, 24, 72, 2
+PROJECTIONS = {"gate_proj": (FFN, HIDDEN), "up_proj": (FFN, HIDDEN), "down_proj": (HIDDEN, FFN)}
+BRIDGE = ".adapter{}.linear_in.weight .adapter{}.linear_out.weight"
+
+
+@pytest.fixture(scope="module")
+def moe(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("moe") / "base"
+    hf_models.create(folder, "qwen3_moe", tie_word_embeddings=False, vocab_size=510, num_experts=EXPERTS,
+                     num_experts_per_tok=2, moe_intermediate_size=FFN, hidden_size=HIDDEN,
+                     num_hidden_layers=LAYERS)  # fmt: skip
+    return folder
+
+
+def stem_of(layer, expert, projection):
+    return f"base_model.model.model.layers.{layer}.mlp.experts.{expert}.{projection}"
+
+
+def random_experts(fused, rank=RANK):
+    """A and B of each expert as PEFT has them; where `fused`, gate and up have one A."""
+    generator = torch.Generator().manual_seed(5)
+    made = {}
+    for layer in range(LAYERS):
+        for expert in range(EXPERTS):
+            for projection, (rows, columns) in PROJECTIONS.items():
+                stem = stem_of(layer, expert, projection)
+                a = torch.randn(rank, columns, generator=generator)
+                if fused and projection == "up_proj":
+                    a = made[stem_of(layer, expert, "gate_proj") + ".lora_A.weight"].clone()
+                made[stem + ".lora_A.weight"] = a
+                made[stem + ".lora_B.weight"] = torch.randn(rows, rank, generator=generator)
+    return made
+
+
+def as_megatron(adapters, fused, spelling=BRIDGE, ranks=1):
+    """Stacked as torch_dist has them: layers, experts, and the matrix."""
+    name_in, name_out = spelling.split()
+    stem = "decoder.layers.mlp.experts.experts."
+
+    def stack(projections, end, order=lambda rows: rows):
+        return torch.stack([
+            torch.stack([
+                order(torch.cat([adapters[f"{stem_of(layer, e, p)}.{end}.weight"] for p in projections]))
+                for e in range(EXPERTS)
+            ]) for layer in range(LAYERS)
+        ])  # fmt: skip
+
+    made = {stem + "linear_fc2" + name_in.format(""): stack(["down_proj"], "lora_A"),
+            stem + "linear_fc2" + name_out.format(""): stack(["down_proj"], "lora_B")}  # fmt: skip
+    if fused:
+        made[stem + "linear_fc1" + name_in.format("")] = stack(["gate_proj"], "lora_A")
+        made[stem + "linear_fc1" + name_out.format("")] = stack(["gate_proj", "up_proj"], "lora_B")
+        return made
+    for part in ("gate", "up"):
+        name = stem + "linear_fc1"
+        made[name + name_in.format(f".adapter_{part}")] = stack([f"{part}_proj"], "lora_A")
+        order = (lambda rows: halves_first(rows, ranks)) if ranks > 1 else (lambda rows: rows)
+        made[name + name_out.format(f".adapter_{part}")] = stack([f"{part}_proj"], "lora_B", order)
+    return made
+
+
+def as_peft(folder, adapters, **settings):
+    folder.mkdir()
+    save_file(adapters, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+    config = {"peft_type": "LORA", "r": RANK, "lora_alpha": 6, "target_modules": list(PROJECTIONS), **settings}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    return folder
+
+
+FORMS = {
+    "bridge": (True, BRIDGE, []),
+    "canonical": (False, BRIDGE, []),
+    "swift": (True, SWIFT, ["--adapter-names", "ms-swift"]),
+}
+KINDS = {"bridge": "lora.LoRA", "canonical": "canonical_lora.CanonicalLoRA"}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_experts_of_a_run_become_pefts(shardwright, tmp_path, moe, form):
+    fused, spelling, _ = FORMS[form]
+    expected = random_experts(fused)
+    section = SECTION.format(KINDS[form], 6).replace("dim: 9", f"dim: {RANK}") if form in KINDS else None
+    arguments = None if form in KINDS else dict(lora_rank=RANK, lora_alpha=6)
+    run = save_run(tmp_path / "run", as_megatron(expected, fused, spelling), section, arguments)
+    out = tmp_path / "out"
+    shardwright("convert", run, out, "--to", "hf", "--hf-config", moe)
+    assert_same(load_file(out / "adapter_model.safetensors"), expected)
+    config = json.loads((out / "adapter_config.json").read_text())
+    assert (config["r"], config["target_modules"]) == (RANK, sorted(PROJECTIONS))
+    assert "rank_pattern" not in config
+    # And added to the base: each expert's product.
+    shardwright("merge-adapter", moe, out, tmp_path / "merged")
+    base, merged = tensors_of(moe), tensors_of(tmp_path / "merged")
+    name = "model.layers.1.mlp.experts.3.up_proj"
+    product = expected[f"base_model.model.{name}.lora_B.weight"] @ expected[f"base_model.model.{name}.lora_A.weight"]
+    assert torch.allclose(merged[name + ".weight"], base[name + ".weight"] + product, atol=1e-5)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("form", FORMS)
+def test_experts_of_peft_become_a_runs(shardwright, tmp_path, moe, form, ranks):
+    fused, spelling, flags = FORMS[form]
+    adapters = random_experts(fused)
+    source = as_peft(tmp_path / "adapter", adapters)
+    run = tmp_path / "run"
+    shardwright("convert", source, run, "--to", "torch_dist", "--tp", 1, "--etp", ranks, "--ep", 2,
+                "--hf-config", moe, *flags)  # fmt: skip
+    assert_same(load_dcp(run), as_megatron(adapters, fused, spelling, ranks))
+    if form == "swift":
+        settings = json.loads((run / "args.json").read_text())
+        assert settings["target_modules"] == ["experts.linear_fc1", "experts.linear_fc2"]
+    else:
+        text = (run / "iter_0000000" / "run_config.yaml").read_text()
+        assert "  share_expert_adapters: false\n" in text
+        firsts = ["linear_fc1"] if form == "bridge" else ["linear_fc1_gate", "linear_fc1_up"]
+        listed = "".join(f"  - '*.experts.{module}'\n" for module in [*firsts, "linear_fc2"])
+        assert "  target_modules:\n" + listed in text
+    shardwright("convert", run, tmp_path / "back", "--to", "hf", "--hf-config", moe)
+    assert_same(load_file(tmp_path / "back" / "adapter_model.safetensors"), adapters)
+    shardwright("verify", run)
+    # Rows of CanonicalLoRA's first linear keep the order of their ranks.
+    again = ["convert", run, tmp_path / "again", "--to", "torch_dist", "--tp", 1, "--ep", 4, "--etp"]
+    if form == "canonical" and ranks == 2:
+        assert "in the order of 2 tensor ranks" in shardwright(*again, 1, expect=2).stderr
+    shardwright(*again, ranks)
+    assert_same(load_dcp(tmp_path / "again"), load_dcp(run))
+
+
+@pytest.mark.parametrize("case", ["whole", "outer"])
+def test_what_all_experts_share(shardwright, tmp_path, moe, case):
+    """One tensor for all: Bridge's first form of share_expert_adapters, and experts_shared_outer_loras."""
+    expected = random_experts(True)
+    shared = {"gate_proj": "AB", "up_proj": "AB", "down_proj": "AB"}
+    if case == "outer":
+        shared = {"gate_proj": "A", "up_proj": "A", "down_proj": "B"}
+    for layer in range(LAYERS):
+        for expert in range(EXPERTS):
+            for projection, ends in shared.items():
+                for end in ends:
+                    own, first = (f"{stem_of(layer, e, projection)}.lora_{end}.weight" for e in (expert, 0))
+                    expected[own] = expected[first].clone()
+    tensors = as_megatron(expected, True)
+    one = {"whole": ("fc1.adapter.linear_in", "fc1.adapter.linear_out", "fc2.adapter.linear_in", "fc2.adapter.linear_out"),
+           "outer": ("fc1.adapter.linear_in", "fc2.adapter.linear_out")}[case]  # fmt: skip
+    tensors = {name: t[:, 0].clone() if name.endswith(tuple(f"{end}.weight" for end in one)) else t
+               for name, t in tensors.items()}  # fmt: skip
+    assert sum(t.dim() == 3 for t in tensors.values()) == len(one)
+    run = save_run(tmp_path / "run", tensors, SECTION.format("lora.LoRA", 6).replace("dim: 9", f"dim: {RANK}"))
+    shardwright("convert", run, tmp_path / "out", "--to", "hf", "--hf-config", moe)
+    assert_same(load_file(tmp_path / "out" / "adapter_model.safetensors"), expected)
+
+
+def test_experts_of_a_lower_rank(shardwright, tmp_path, moe):
+    """normalize_moe_lora: alpha is divided by that rank, which is what PEFT does by rank_pattern."""
+    expected = random_experts(True, rank=3)
+    tensors = as_megatron(expected, True)
+    stem = "decoder.layers.self_attention.linear_proj.adapter.linear_"
+    heads = json.loads((moe / "config.json").read_text())
+    inner = heads["num_attention_heads"] * heads["head_dim"]
+    tensors[stem + "in.weight"] = torch.ones(LAYERS, RANK, inner)
+    tensors[stem + "out.weight"] = torch.ones(LAYERS, HIDDEN, RANK)
+    section = SECTION.format("lora.LoRA", 6).replace("dim: 9", f"dim: {RANK}")
+    run = save_run(tmp_path / "plain", tensors, section)
+    told = shardwright("convert", run, tmp_path / "out", "--to", "hf", "--hf-config", moe, expect=2).stderr
+    assert f"found adapters of rank 3, expected {RANK}" in told and not (tmp_path / "out").exists()
+    run = save_run(tmp_path / "run", tensors, section + "  normalize_moe_lora: true\n")
+    shardwright("convert", run, tmp_path / "out", "--to", "hf", "--hf-config", moe)
+    config = json.loads((tmp_path / "out" / "adapter_config.json").read_text())
+    assert config["r"] == RANK and len(config["rank_pattern"]) == LAYERS * EXPERTS * 3
+    shardwright("merge-adapter", moe, tmp_path / "out", tmp_path / "merged")
+    base, merged = tensors_of(moe), tensors_of(tmp_path / "merged")
+    name = "model.layers.0.mlp.experts.1.down_proj"
+    a, b = (expected[f"base_model.model.{name}.lora_{end}.weight"] for end in "AB")
+    assert torch.allclose(merged[name + ".weight"], base[name + ".weight"] + 2 * (b @ a), atol=1e-5)
+
+
+def test_experts_that_are_refused(shardwright, tmp_path, moe):
+    adapters = random_experts(False)
+    source = as_peft(tmp_path / "adapter", adapters)
+    flags = ["--to", "torch_dist", "--hf-config", moe]
+    told = shardwright("convert", source, tmp_path / "no", *flags, "--adapter-names", "ms-swift", expect=2).stderr
+    assert "ms-swift has one adapter for modules that Megatron fuses" in told
+    # Megatron has one tensor for the experts of a layer.
+    some = {name: t for name, t in adapters.items() if ".experts.2." not in name}
+    source = as_peft(tmp_path / "some", some)
+    told = shardwright("convert", source, tmp_path / "no", *flags, expect=2).stderr
+    assert "found nothing for model.layers.0.mlp.experts.2.down_proj" in told and "for all 4 experts or none" in told
+    told = shardwright("convert", tmp_path / "adapter", tmp_path / "no", "--to", "legacy", "--hf-config", moe, expect=2)
+    assert "routed experts" in told.stderr and "keep it in that" in told.stderr
+    assert not (tmp_path / "no").exists()
