@@ -98,6 +98,18 @@ std::set<std::string> target_modules(const std::vector<DraftTensor>& tensors) {
   return words;
 }
 
+// The modules that have a whole tensor, by their whole names: PEFT takes each module that ends so,
+// and `norm` would be all norms.
+std::set<std::string> saved_modules(const std::vector<DraftTensor>& tensors) {
+  std::set<std::string> modules;
+  for (const DraftTensor& tensor : tensors) {
+    const std::string_view name = tensor.desc.name;
+    if (name.find(".lora_") != std::string_view::npos) continue;
+    modules.emplace(name.substr(kPeftPrefix.size(), name.rfind('.') - kPeftPrefix.size()));
+  }
+  return modules;
+}
+
 // Of experts with less than the rank of the others.
 PeftJson rank_pattern(const AdapterRanks& ranks, const std::vector<DraftTensor>& tensors) {
   PeftJson pattern = PeftJson::object();
@@ -159,6 +171,9 @@ Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks
   config["use_rslora"] = run.uses_rslora;
   config["use_dora"] = run.uses_dora;
   config["target_modules"] = target_modules(parts.tensors);
+  if (const std::set<std::string> saved = saved_modules(parts.tensors); !saved.empty()) {
+    config["modules_to_save"] = saved;
+  }
   config["lora_dropout"] = run.dropout;
   config["bias"] = "none";
   config["fan_in_fan_out"] = false;

@@ -70,6 +70,7 @@ std::string swift_settings(const AdapterSettings& settings) {
   json["lora_dropout"] = 0.0;
   json["use_rslora"] = settings.uses_rslora;
   json["target_modules"] = settings.modules;
+  if (!settings.saved.empty()) json["modules_to_save"] = settings.saved;
   return json.dump(2) + "\n";
 }
 

@@ -20,6 +20,7 @@ struct AdapterSettings {
   double alpha = 0.0;
   bool uses_rslora = false;
   std::set<std::string> modules;  ///< that have adapters, as the run calls them
+  std::set<std::string> saved;    ///< likewise, that are trained whole; ms-swift's only
   bool has_experts = false;       ///< routed experts are among them, each with its own
 };
 

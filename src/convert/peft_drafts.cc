@@ -14,6 +14,7 @@
 #include "convert/drafting.h"
 #include "format/peft/adapter.h"
 #include "layout/adapter_shards.h"
+#include "layout/layer_name.h"
 #include "model/adapter_rules.h"
 #include "model/apply.h"
 
@@ -27,15 +28,42 @@ std::unexpected<Error> not_for_megatron(const PeftAdapter& adapter, std::string_
               adapter.path, found);
 }
 
-Status check_plain(const PeftAdapter& adapter) {
+std::unexpected<Error> for_swift_only(const PeftAdapter& adapter, std::string_view found) {
+  return fail(Code::kUnsupportedFormat,
+              "{}: found {}, which Megatron-Bridge's adapters have no place for; ms-swift's have "
+              "one (--adapter-names ms-swift), and 'shardwright merge-adapter' takes it into the "
+              "base model",
+              adapter.path, found);
+}
+
+// What is trained whole.
+Status check_saved(const PeftAdapter& adapter, bool is_swift) {
   const LoraConfig& config = adapter.config;
-  if (!adapter.saved.empty()) {
-    return not_for_megatron(adapter, translated("a whole tensor, {}", adapter.saved[0].name));
+  if (!adapter.saved.empty() && !is_swift) {
+    return for_swift_only(adapter, translated("a whole tensor, {}", adapter.saved[0].name));
   }
-  if (!config.modules_to_save.empty()) {
-    return not_for_megatron(adapter, translated("modules_to_save in {}: {}", kPeftConfigFile,
-                                                name_list(config.modules_to_save)));
+  if (!config.modules_to_save.empty() && !is_swift) {
+    return for_swift_only(adapter, translated("modules_to_save in {}: {}", kPeftConfigFile,
+                                              name_list(config.modules_to_save)));
   }
+  for (const std::string& listed : config.modules_to_save) {
+    LoraConfig alone;
+    alone.modules_to_save = {listed};
+    const auto is_of_it = [&](const SavedTensor& saved) {
+      return alone.saves(saved.name.substr(0, saved.name.rfind('.')));
+    };
+    if (std::ranges::any_of(adapter.saved, is_of_it)) continue;
+    return fail(Code::kUnmatchedSource,
+                "{}: {}: found nothing of {}, which {} lists in modules_to_save; the values that "
+                "were trained are not there",
+                adapter.path, kPeftWeightsFile, printable(listed), kPeftConfigFile);
+  }
+  return {};
+}
+
+Status check_plain(const PeftAdapter& adapter, bool is_swift) {
+  const LoraConfig& config = adapter.config;
+  SW_TRY(check_saved(adapter, is_swift));
   if (config.uses_dora) return not_for_megatron(adapter, "magnitudes of DoRA");
   if (config.is_fan_in_fan_out) return not_for_megatron(adapter, "fan_in_fan_out");
   for (const LoraModule& module : adapter.modules) {
@@ -103,6 +131,9 @@ void name_plainly(const PeftAdapter& adapter, Catalog& catalog) {
     rename(module.in, stem + ".lora_A.weight");
     rename(module.out, stem + ".lora_B.weight");
   }
+  for (const SavedTensor& saved : adapter.saved) {
+    rename(saved.tensor, std::string(kPeftPrefix) + saved.name);
+  }
 }
 
 // An adapter's tensors as Megatron has them in one form.
@@ -167,6 +198,20 @@ bool has_experts(const std::vector<DraftTensor>& drafts) {
   });
 }
 
+// The modules that are trained whole, by names that end in no other: those of layers by what they
+// are called there, for stages number their own.
+std::set<std::string> whole_modules(const std::vector<DraftTensor>& drafts) {
+  std::set<std::string> modules;
+  for (const DraftTensor& draft : drafts) {
+    const auto saved = name_of_saved(draft.desc.name);
+    if (!saved) continue;
+    const std::string module = saved->substr(0, saved->rfind('.'));
+    const auto layer = split_layer_name(module);
+    modules.emplace(layer ? layer->rest : module);
+  }
+  return modules;
+}
+
 // In a model with experts MLPs of three kinds have modules of the same name, of which some may have
 // no adapters.
 std::set<std::string> megatron_modules(const std::vector<DraftTensor>& drafts,
@@ -203,7 +248,7 @@ Status draft_peft_as_megatron(Drafting& drafting) {
                 request.input);
   }
   const PeftAdapter adapter = SW_TRY(open_peft_adapter(drafting.source().location.path));
-  SW_TRY(check_plain(adapter));
+  SW_TRY(check_plain(adapter, request.adapter_names == AdapterNames::kSwift));
   name_plainly(adapter, drafting.catalog);
   SW_TRY(load_mappings(drafting));
   const ModelFacts known =
@@ -228,6 +273,7 @@ Status draft_peft_as_megatron(Drafting& drafting) {
   settings.alpha = adapter.config.alpha;
   settings.uses_rslora = adapter.config.uses_rslora;
   settings.modules = megatron_modules(drafting.parts.tensors, known);
+  settings.saved = whole_modules(drafting.parts.tensors);
   settings.has_experts = has_experts(drafting.parts.tensors);
   return add_state_of_adapter(request, known, settings, drafting.parts, result.notes);
 }

@@ -117,6 +117,13 @@ std::span<const Sentence> chinese_of_adapters() {
        "takes it into the base model",
        "{}: 发现 {}，Megatron 的 adapter 没有存放它的位置；'shardwright merge-adapter' 可把它合"
        "并到基础模型"},
+      {"{}: found {}, which Megatron-Bridge's adapters have no place for; ms-swift's have one "
+       "(--adapter-names ms-swift), and 'shardwright merge-adapter' takes it into the base model",
+       "{}: 发现 {}，Megatron-Bridge 的 adapter 没有存放它的位置；ms-swift 的有（--adapter-names "
+       "ms-swift），'shardwright merge-adapter' 也可把它合并到基础模型"},
+      {"{}: {}: found nothing of {}, which {} lists in modules_to_save; the values that were "
+       "trained are not there",
+       "{0}: {1}: 没有 {2}，而 {3} 在 modules_to_save 中列出了它；训练得到的值不在其中"},
       {"a whole tensor, {}", "完整的张量 {}"},
       {"magnitudes of DoRA", "DoRA 的 magnitude"},
       {"the adapter of an embedding, {}", "embedding 的 adapter {}"},

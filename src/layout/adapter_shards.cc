@@ -69,6 +69,12 @@ std::optional<AdapterTensor> adapter_tensor(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<std::string> name_of_saved(std::string_view name) {
+  const std::size_t at = name.find(kSavedWhole);
+  if (at == 0 || at == std::string_view::npos || name[at - 1] != '.') return std::nullopt;
+  return std::string(name.substr(0, at)) + std::string(name.substr(at + kSavedWhole.size()));
+}
+
 bool is_of_experts(const AdapterTensor& adapter) {
   return adapter.module.find(".experts.") != std::string_view::npos ||
          adapter.module.find(".local_experts.") != std::string_view::npos;

@@ -30,6 +30,13 @@ struct AdapterTensor {
 /// Whether the adapter is one of routed experts.
 [[nodiscard]] bool is_of_experts(const AdapterTensor& adapter);
 
+/// What ms-swift puts in front of the last word of a tensor that is trained whole beside adapters
+/// (PEFT's ModulesToSaveWrapper); of `--modules_to_save all-embedding` in front of the last two.
+inline constexpr std::string_view kSavedWhole = "modules_to_save.default.";
+
+/// The name of the model's tensor that such a one replaces; nullopt for other names.
+[[nodiscard]] std::optional<std::string> name_of_saved(std::string_view name);
+
 /// How tensor ranks share an adapter's tensor out. `base`: the rule of its linear's weight;
 /// `is_gated`: that is a gated linear_fc1. Sources: ParallelLinearAdapter of Megatron-Bridge, which
 /// cuts both its linears whatever the base is; LoraParallelLinear of mcore-bridge, which keeps

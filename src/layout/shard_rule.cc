@@ -116,6 +116,7 @@ ShardRule shard_rule(std::string_view name, int axes, bool is_gated) {
   ShardRule rule;
   // The adapter of LLaVA-OneVision 1.5 and 2 is built of linears that are not parallel.
   if (is_in_foreign_tower(name) || name.starts_with("adapter.")) return rule;
+  if (const auto saved = name_of_saved(name)) return shard_rule(*saved, axes, is_gated);
   if (const auto adapter = adapter_tensor(name)) {
     if (axes < 1) return rule;
     constexpr int kAxesOfMatrix = 2;

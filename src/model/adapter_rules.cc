@@ -92,6 +92,7 @@ class AdapterRules {
     for (const Item& item : items) {
       if (const auto* rule = std::get_if<Rule>(&item.value)) {
         if (is_linear_rule(*rule)) SW_TRY(add(*rule, index, made));
+        if (layout_.form == AdapterForm::kSwift) SW_TRY(add_saved(*rule, made));
       } else if (const auto* section = std::get_if<Section>(&item.value)) {
         // A loop in that over layers has names of its own in Megatron too.
         if (!index.empty() && !section->index.empty()) continue;
@@ -115,6 +116,27 @@ class AdapterRules {
   Status add(const Rule& rule, const std::string& index, std::vector<Item>& made) {
     const bool is_apart = rule.hf.size() > 1 && layout_.form == AdapterForm::kCanonical;
     return is_apart ? add_canonical(rule, index, made) : add_fused(rule, index, made);
+  }
+
+  // A tensor that is trained whole.
+  static Status add_saved(const Rule& rule, std::vector<Item>& made) {
+    if (rule.hf.empty() || !rule.stack.empty() || rule.offset != 0.0) return {};
+    Rule saved = rule;
+    saved.optional = true;
+    for (NameTemplate& name : saved.megatron) name = SW_TRY(saved_name(name.text(), 1));
+    for (NameTemplate& name : saved.aliases) name = SW_TRY(saved_name(name.text(), 1));
+    saved.aliases.push_back(SW_TRY(saved_name(rule.megatron[0].text(), 2)));
+    for (NameTemplate& name : saved.hf) name = SW_TRY(peft_name(name.text(), ""));
+    made.push_back({std::move(saved)});
+    return {};
+  }
+
+  // With the mark in front of so many words.
+  static Result<NameTemplate> saved_name(const std::string& name, int words) {
+    std::size_t dot = name.size();
+    while (words-- > 0 && dot != 0 && dot != std::string::npos) dot = name.rfind('.', dot - 1);
+    const std::size_t at = dot == std::string::npos ? 0 : dot + 1;
+    return NameTemplate::parse(name.substr(0, at) + std::string(kSavedWhole) + name.substr(at));
   }
 
   Status add_fused(const Rule& rule, const std::string& index, std::vector<Item>& made) {
@@ -336,7 +358,7 @@ bool has_end_of(std::string_view name, const AdapterPartNames& part) {
 
 bool is_adapter_name(std::string_view name) {
   return has_end_of(name, kInNames) || has_end_of(name, kOutNames) || name.ends_with(kMagnitude) ||
-         name.ends_with(kPeftMagnitude);
+         name.ends_with(kPeftMagnitude) || name_of_saved(name).has_value();
 }
 
 Result<std::optional<AdapterRanks>> adapter_ranks(std::span<const TensorDesc> tensors) {
@@ -407,6 +429,7 @@ AdapterLayout adapter_layout(std::span<const TensorDesc> canonical) {
     if (tensor.name.find(".adapter.adapter_") != std::string::npos) {
       layout.form = AdapterForm::kCanonical;
     }
+    if (name_of_saved(tensor.name)) layout.form = AdapterForm::kSwift;
     for (const AdapterPartNames& part : {kInNames, kOutNames}) {
       if (!has_end_of(tensor.name, part)) continue;
       if (!tensor.name.ends_with(part.megatron[0])) layout.form = AdapterForm::kSwift;

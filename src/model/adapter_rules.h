@@ -79,7 +79,8 @@ struct AdapterLayout {
 
 /// The mapping of the low-rank adapters of a family's linears, made of the rules for their weights:
 /// `linear_in` is A as it is, `linear_out` is B with the rows of the weight, and of experts a
-/// leading axis counts them. The sizes kAdapterRank and kExpertAdapterRank are the caller's to
+/// leading axis counts them. ms-swift's has any tensor of a layer or of the whole model as one that
+/// is trained whole, too. The sizes kAdapterRank and kExpertAdapterRank are the caller's to
 /// give. What has no adapter on one of the sides (embeddings; experts that Hugging Face has in one
 /// tensor) has no rule. Names: Megatron-Bridge's `peft` and mcore-bridge's. Error: kNotDivisible by
 /// the ranks.

@@ -436,7 +436,10 @@ def test_alpha_of_an_rslora(shardwright, tmp_path, run_base):
         ("none", ["--to", "torch_dist", "--upcycle", "experts=4"], "--upcycle change nothing"),
         ("no_config", ["--to", "torch_dist"], "--hf-config"),
         ("values", ["--to", "torch_dist", "--adapter-names", "ms-swift"], "expected one lora_A for all of them"),
-        ("saved", ["--to", "torch_dist"], "a whole tensor, lm_head.weight"),
+        ("saved", ["--to", "torch_dist"], "a whole tensor, lm_head.weight, which Megatron-Bridge's"),
+        ("not_saved", ["--to", "torch_dist", "--adapter-names", "ms-swift"], "found nothing of lm_head"),
+        ("embedding", ["--to", "torch_dist"], "the adapter of an embedding, model.embed_tokens"),
+        ("embedding", ["--to", "torch_dist", "--adapter-names", "ms-swift"], "the adapter of an embedding"),
         ("not_saved", ["--to", "torch_dist"], "modules_to_save in adapter_config.json: lm_head"),
         ("pattern", ["--to", "torch_dist"], "a rank or alpha of"),
         ("shape", ["--to", "torch_dist"], "linear_proj.adapter.linear_out.weight"),
@@ -451,6 +454,9 @@ def test_pefts_adapters_that_are_refused(shardwright, tmp_path, run_base, fault,
     if fault == "saved":
         adapters["base_model.model.lm_head.weight"] = torch.ones(510, HIDDEN)
         settings["modules_to_save"] = ["lm_head"]
+    elif fault == "embedding":
+        adapters["base_model.model.model.embed_tokens.lora_embedding_A"] = torch.ones(RANK, 510)
+        adapters["base_model.model.model.embed_tokens.lora_embedding_B"] = torch.ones(HIDDEN, RANK)
     elif fault == "not_saved":
         settings["modules_to_save"] = ["lm_head"]
     elif fault == "pattern":
@@ -465,6 +471,76 @@ def test_pefts_adapters_that_are_refused(shardwright, tmp_path, run_base, fault,
     told = shardwright("convert", source, tmp_path / "out", *flags, *config, expect=2).stderr
     assert message in told
     assert not (tmp_path / "out").exists()
+
+
+VOCABULARY = 510
+
+
+# The mark in front of the last word, or of the last two: ms-swift's all-embedding.
+@pytest.mark.parametrize("embedding", ["word_embeddings.modules_to_save.default.weight",
+                                       "modules_to_save.default.word_embeddings.weight"])  # fmt: skip
+def test_whole_tensors_of_ms_swift(shardwright, tmp_path, run_base, embedding):
+    """modules_to_save: embedding, head and a norm are trained beside the adapters."""
+    adapters = random_adapters(True)
+    generator = torch.Generator().manual_seed(SEED)
+    whole = {
+        f"embedding.{embedding}": ("model.embed_tokens.weight", (VOCABULARY, HIDDEN)),
+        "output_layer.modules_to_save.default.weight": ("lm_head.weight", (VOCABULARY, HIDDEN)),
+        "decoder.final_layernorm.modules_to_save.default.weight": ("model.norm.weight", (HIDDEN,)),
+    }
+    tensors = as_megatron(adapters, True, SWIFT)
+    for name, (own, shape) in whole.items():
+        adapters[f"base_model.model.{own}"] = torch.randn(shape, generator=generator)
+        # Padded as a run of several tensor ranks has it.
+        rows = [torch.zeros(18, HIDDEN)] if shape[0] == VOCABULARY else []
+        tensors[name] = torch.cat([adapters[f"base_model.model.{own}"], *rows])
+    run = save_run(tmp_path / "run", tensors, None, dict(lora_rank=9, lora_alpha=6))
+    out = tmp_path / "out"
+    told = shardwright("convert", run, out, "--to", "hf", "--hf-config", run_base).stderr
+    assert "left out" not in told
+    assert_same(load_file(out / "adapter_model.safetensors"), adapters)
+    config = json.loads((out / "adapter_config.json").read_text())
+    assert config["modules_to_save"] == ["lm_head", "model.embed_tokens", "model.norm"]
+    shardwright("merge-adapter", run_base, out, tmp_path / "merged")
+    assert difference(tensors_of(tmp_path / "merged"), by_peft(run_base, out)) == 0
+    # And back: for two tensor ranks, without the padding that nobody asks for.
+    back = tmp_path / "back"
+    shardwright("convert", out, back, "--to", "torch_dist", "--tp", 3, "--hf-config", run_base,
+                "--adapter-names", "ms-swift")  # fmt: skip
+    made = load_dcp(back)
+    expected = {"embedding.word_embeddings" if "embed" in name else name.split(".modules")[0]: own
+                for name, (own, _) in whole.items()}  # fmt: skip
+    for module, own in expected.items():
+        name = f"{module}.modules_to_save.default.weight"
+        assert made[name].equal(adapters[f"base_model.model.{own}"]), name
+    settings = json.loads((back / "args.json").read_text())
+    assert settings["modules_to_save"] == ["decoder.final_layernorm", "embedding.word_embeddings", "output_layer"]
+    shardwright("convert", back, tmp_path / "again", "--to", "hf", "--hf-config", run_base)
+    assert_same(load_file(tmp_path / "again" / "adapter_model.safetensors"), adapters)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_head_with_an_adapter(shardwright, tmp_path, run_base, ranks):
+    """Megatron-Bridge can adapt output_layer, which is a linear; its B has the vocabulary's rows."""
+    generator = torch.Generator().manual_seed(SEED)
+    stem = "base_model.model.lm_head."
+    adapters = {stem + "lora_A.weight": torch.randn(RANK, HIDDEN, generator=generator),
+                stem + "lora_B.weight": torch.randn(VOCABULARY, RANK, generator=generator)}  # fmt: skip
+    source = as_peft(tmp_path / "adapter", adapters, target_modules=["lm_head"])
+    run = tmp_path / "run"
+    shardwright("convert", source, run, "--to", "torch_dist", "--tp", ranks, "--hf-config", run_base)
+    made = load_dcp(run)
+    assert made["output_layer.adapter.linear_in.weight"].equal(adapters[stem + "lora_A.weight"])
+    assert made["output_layer.adapter.linear_out.weight"].equal(adapters[stem + "lora_B.weight"])
+    assert "  - output_layer\n" in (run / "iter_0000000" / "run_config.yaml").read_text()
+    shardwright("convert", run, tmp_path / "back", "--to", "hf", "--hf-config", run_base)
+    assert_same(load_file(tmp_path / "back" / "adapter_model.safetensors"), adapters)
+    # Rows that pad the vocabulary are cut.
+    padded = {"output_layer.adapter.linear_in.weight": adapters[stem + "lora_A.weight"],
+              "output_layer.adapter.linear_out.weight": torch.cat([adapters[stem + "lora_B.weight"], torch.ones(2, RANK)])}
+    run = save_run(tmp_path / "padded", padded, SECTION.format("lora.LoRA", 6))  # fmt: skip
+    shardwright("convert", run, tmp_path / "cut", "--to", "hf", "--hf-config", run_base)
+    assert_same(load_file(tmp_path / "cut" / "adapter_model.safetensors"), adapters)
 
 
 def test_pefts_files_are_named_for_what_they_are(shardwright, tmp_path, run_base):
