@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -57,24 +58,21 @@ class MliteRenaming {
   }
 
  private:
-  Status add(const StoredTensor& tensor, std::string_view name) {
+  Status add(const StoredTensor& stored, std::string_view name) {
     const OwnNameRule* rule = own_.find(name);
     if (rule == nullptr) {
       return fail(
           Code::kUnmatchedSource,
           "tensor {}: found no such name among those of MLite's models of {} ({}); --to dcp "
           "and --to safetensors keep any",
-          tensor.desc.name, fmt::join(own_.families, translated(" and ")), own_.names);
-    }
-    const std::int64_t ranks = rule->stack.empty() ? layout_.tensor : layout_.expert_tensor;
-    if (rule->has_rank_parts && ranks > 1) {
-      return fail(Code::kUsage,
-                  "tensor {}: found rows of {} tensor ranks, each with several parts (as gate and "
-                  "up); nothing says whether MLite put them in the model's order, so they are not "
-                  "converted to other names: --to dcp keeps them",
-                  tensor.desc.name, ranks);
+          stored.desc.name, fmt::join(own_.families, translated(" and ")), own_.names);
     }
     const std::vector<Binding> numbers = *rule->match(name);
+    const std::int64_t ranks = rule->stack.empty() ? layout_.tensor : layout_.expert_tensor;
+    const bool is_in_rank_order = rule->has_rank_parts && ranks > 1;
+    if (is_in_rank_order)
+      in_order_.push_back(SW_TRY(in_model_order(stored, *rule, numbers, ranks)));
+    const StoredTensor& tensor = is_in_rank_order ? in_order_.back() : stored;
     if (rule->megatron.size() > 1) return add_parts(tensor, *rule, numbers);
     const std::string megatron = SW_TRY(rule->megatron[0].render(Scope{sizes_, numbers}));
     if (rule->stack.empty()) {
@@ -94,23 +92,63 @@ class MliteRenaming {
     return {};
   }
 
-  // Rows that Megatron has in several tensors.
-  Status add_parts(const StoredTensor& tensor, const OwnNameRule& rule,
-                   const std::vector<Binding>& numbers) {
+  // How many rows each part of a tensor has: as config.json says, else all alike. One that is a
+  // single tensor of Megatron's has gate and up.
+  Result<std::vector<std::int64_t>> rows_of_parts(const StoredTensor& tensor,
+                                                  const OwnNameRule& rule,
+                                                  const std::vector<Binding>& numbers) const {
+    constexpr std::size_t kGateAndUp = 2;
     const Dims& shape = tensor.desc.shape;
-    const auto count = static_cast<std::int64_t>(rule.megatron.size());
-    std::vector<std::int64_t> rows(rule.extents.empty() ? rule.megatron.size() : 0,
-                                   shape.empty() ? 0 : shape[0] / count);
+    const std::size_t count = rule.megatron.size() > 1 ? rule.megatron.size() : kGateAndUp;
+    std::vector<std::int64_t> rows(rule.extents.empty() ? count : 0,
+                                   shape.empty() ? 0 : shape[0] / static_cast<std::int64_t>(count));
     for (const SizeExpr& extent : rule.extents) {
       rows.push_back(SW_TRY(extent.evaluate(Scope{sizes_, numbers})));
     }
     std::int64_t left = shape.empty() ? -1 : shape[0];
     for (const std::int64_t each : rows) left = each > left ? -1 : left - each;
-    if (left != 0) {
-      return fail(Code::kShapeMismatch, "tensor {}: found {}, expected rows {} by config.json",
-                  tensor.desc.name, to_string(shape), fmt::join(rows, " + "));
+    if (left == 0) return rows;
+    return fail(Code::kShapeMismatch, "tensor {}: found {}, expected rows {} by config.json",
+                tensor.desc.name, to_string(shape), fmt::join(rows, " + "));
+  }
+
+  // Each tensor rank holds its share of every part, one behind the other, and the file has rank
+  // after rank. Source: _split_gate_up and _tp_linear_attn_* of MLite's models, which save what a
+  // rank holds as Shard(0).
+  Result<StoredTensor> in_model_order(const StoredTensor& tensor, const OwnNameRule& rule,
+                                      const std::vector<Binding>& numbers,
+                                      std::int64_t ranks) const {
+    const std::vector<std::int64_t> rows = SW_TRY(rows_of_parts(tensor, rule, numbers));
+    for (const std::int64_t each : rows) {
+      if (each % ranks == 0) continue;
+      return fail(Code::kShapeMismatch,
+                  "tensor {}: found a part of {} rows (as gate or up), expected a multiple of the "
+                  "{} tensor ranks that share it out",
+                  tensor.desc.name, each, ranks);
     }
-    Box piece = Box::whole(shape);
+    StoredTensor result = tensor;
+    result.chunks = ChunkList(tensor.desc.shape.size());
+    Box piece = Box::whole(tensor.desc.shape);
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+      std::int64_t part = 0;
+      for (const std::int64_t each : rows) {
+        const std::int64_t own = each / ranks;
+        piece.shape[0] = own;
+        Dims origin = piece.origin;
+        origin[0] = part + rank * own;
+        append_moved(tensor, piece, origin, result.chunks);
+        piece.origin[0] += own;
+        part += each;
+      }
+    }
+    return result;
+  }
+
+  // Rows that Megatron has in several tensors.
+  Status add_parts(const StoredTensor& tensor, const OwnNameRule& rule,
+                   const std::vector<Binding>& numbers) {
+    const std::vector<std::int64_t> rows = SW_TRY(rows_of_parts(tensor, rule, numbers));
+    Box piece = Box::whole(tensor.desc.shape);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       piece.shape[0] = rows[i];
       const std::string name = SW_TRY(rule.megatron[i].render(Scope{sizes_, numbers}));
@@ -156,6 +194,7 @@ class MliteRenaming {
   const ModelSizes& sizes_;
   const MliteLayout& layout_;
   RenamedCatalog result_;
+  std::deque<StoredTensor> in_order_;       // rows put in the model's order; experts_ points here
   std::map<std::string, Experts> experts_;  // by the Megatron tensor
   std::vector<std::string> order_;          // of those
 };

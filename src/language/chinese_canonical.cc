@@ -92,11 +92,9 @@ std::span<const Sentence> chinese_of_canonical() {
        "张量 {}: 在 MLite 的 {} 模型（{}）的名字中没有这个名字；--to dcp 和 --to safetensors 可"
        "保留任何名字"},
       {" and ", " 和 "},
-      {"tensor {}: found rows of {} tensor ranks, each with several parts (as gate and up); "
-       "nothing says whether MLite put them in the model's order, so they are not converted to "
-       "other names: --to dcp keeps them",
-       "张量 {}: 其行来自 {} 个张量 rank，每个含多个部分（如 gate 与 up）；没有信息说明 MLite 是"
-       "否已按模型顺序排列，因此不改成别的名字：--to dcp 可原样保留"},
+      {"tensor {}: found a part of {} rows (as gate or up), expected a multiple of the {} tensor "
+       "ranks that share it out",
+       "张量 {}: 其中一部分（如 gate 或 up）有 {} 行，应为分担它的 {} 个张量 rank 的倍数"},
       {"tensors {} and {}: both are expert {} of {}", "张量 {0} 和 {1}: 两者都是 {3} 的专家 {2}"},
       {"tensor {}: found {}, expected rows {} by config.json",
        "张量 {}: 发现 {}，按 config.json 行数应为 {}"},

@@ -8,6 +8,12 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_format() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"{}: tensor {} is missing, which {}, the file of another tensor rank, has; keep the files "
+       "of "
+       "one save",
+       "{}: 缺少张量 {}，而另一个张量 rank 的文件 {} 中有；请只用同一次保存的文件"},
+      {"{}: the buffer {} is missing, which {} has; keep the files of one save",
+       "{}: 缺少 buffer {}，而 {} 中有；请只用同一次保存的文件"},
       {"these {} tensors are an adapter in PEFT's files, not a model: 'shardwright "
        "merge-adapter BASE ADAPTER OUT' adds it to its base model, 'convert --to torch_dist "
        "--hf-config BASE' makes it one that Megatron trains on",

@@ -429,7 +429,6 @@ AdapterLayout adapter_layout(std::span<const TensorDesc> canonical) {
     if (tensor.name.find(".adapter.adapter_") != std::string::npos) {
       layout.form = AdapterForm::kCanonical;
     }
-    if (name_of_saved(tensor.name)) layout.form = AdapterForm::kSwift;
     for (const AdapterPartNames& part : {kInNames, kOutNames}) {
       if (!has_end_of(tensor.name, part)) continue;
       if (!tensor.name.ends_with(part.megatron[0])) layout.form = AdapterForm::kSwift;

@@ -207,6 +207,24 @@ def test_a_buffer_that_is_cut_off(shardwright, copied, tmp_path):
     refused(shardwright, run, tmp_path, "rank_1")
 
 
+def test_zero3s_buffers_of_every_rank(shardwright, copied, tmp_path):
+    """Each rank's file has all buffers: they must be there and alike, or one would be a guess."""
+    run, data = copied("zero3")
+    file = data / "zero_pp_rank_1_mp_rank_00_model_states.pt"
+    whole = file.read_bytes()
+    names = torch.load(file, weights_only=False)["buffer_names"]
+    assert names
+
+    def other(value):
+        value["module"][names[0]] += 1
+
+    change(file, other)
+    refused(shardwright, run, tmp_path, names[0], code="SW0411")
+    file.write_bytes(whole)
+    change(file, lambda value: value["module"].pop(names[0]))
+    refused(shardwright, run, tmp_path, "zero_pp_rank_1", names[0], "buffer")
+
+
 def test_a_second_model_parallel_rank(shardwright, copied, tmp_path):
     run, data = copied("zero2")
     shutil.copy(data / "mp_rank_00_model_states.pt", data / "mp_rank_01_model_states.pt")

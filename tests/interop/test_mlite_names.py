@@ -150,17 +150,31 @@ def test_buffers_that_mlite_does_not_save_are_the_models(shardwright, made, tmp_
     assert "2 buffers that MLite does not save" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("tp, ep", [(1, 2), (2, 1)])
-def test_saved_by_several_ranks(shardwright, ranks, made, tmp_path, tp, ep):
-    """Experts of EP ranks are stacked by MLite; rows of gate and up of TP ranks can't be told."""
-    root = made("deepseek_v3")
+@pytest.mark.parametrize(
+    "name, tp, ep, etp",
+    [
+        ("deepseek_v3", 1, 2, 1),
+        ("deepseek_v3", 2, 1, 1),
+        ("deepseek_v3", 2, 1, 2),
+        ("qwen3_moe", 1, 1, 2),
+        ("qwen3_5_moe", 2, 1, 1),
+        ("qwen3_5_moe", 1, 1, 2),
+    ],
+)
+def test_saved_by_several_ranks(shardwright, ranks, made, tmp_path, name, tp, ep, etp):
+    """MLite stacks experts of EP ranks, and has gate and up of each TP or ETP rank."""
+    root = made(name)
     torch.save(dcp_state(root), tmp_path / "state.pt")
     path = tmp_path / "step_3"
-    ranks("mlite_jobs", "save", 2, state=tmp_path / "state.pt", path=path, tp=tp, ep=ep)
+    text = json.loads((root / "hf" / "config.json").read_text())
+    net = text.get("text_config", text)
+    key, value, heads = 0, 0, net.get("linear_num_value_heads", 0)
+    if heads:
+        key = net["linear_num_key_heads"] * net["linear_key_head_dim"]
+        value = heads * net["linear_value_head_dim"]
+    ranks("mlite_jobs", "save", 2, state=tmp_path / "state.pt", path=path, tp=tp, ep=ep, etp=etp,
+          key=key, value=value, heads=heads)  # fmt: skip
     config = ("--hf-config", root / "hf")
-    if tp == 2:
-        told = refused(shardwright, path, tmp_path / "hf", "--to", "hf", *config)
-        assert "rows of 2 tensor ranks" in told and "--to dcp" in told
-        return
-    shardwright("convert", path, tmp_path / "hf", "--to", "hf", *config)
-    assert_same(load_hf(tmp_path / "hf"), load_hf(root / "hf"))
+    shardwright("convert", path, tmp_path / "ranks", "--to", "torch_dist", *config)
+    shardwright("convert", root / "step_3", tmp_path / "one", "--to", "torch_dist", *config)
+    assert_same(load_dcp(tmp_path / "ranks"), load_dcp(tmp_path / "one"))

@@ -193,6 +193,22 @@ def refused(shardwright, source, tmp_path, code, *words):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_tensor_that_one_rank_lacks(shardwright, tmp_path, rank):
+    """Norms are whole in each rank's file: another rank's would be taken, and nobody would notice."""
+    files = members(2)
+    name = f"mp_rank_{rank:02d}/model_weights.ckpt"
+    state = torch.load(io.BytesIO(files[name]))
+    gone = next(key for key in state if key.endswith("pre_mlp_layernorm.weight") or "norm" in key)
+    del state[gone]
+    body = io.BytesIO()
+    torch.save(state, body)
+    files[name] = body.getvalue()
+    source = archive(tmp_path / "lacking.nemo", files)
+    refused(shardwright, source, tmp_path, "SW0313", name, gone.removeprefix("model."))
+    assert "SW0313" in shardwright("verify", source, expect=1).stdout
+
+
 def test_wrong_archives(shardwright, tmp_path):
     files = members(2)
     missing = {name: data for name, data in files.items() if "mp_rank_00" not in name}

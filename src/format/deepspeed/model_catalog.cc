@@ -32,6 +32,11 @@ Status ModelCatalog::take_name(const std::string& name) {
 Status ModelCatalog::add_whole(const std::string& name, std::uint32_t file,
                                const LocatedTensor& place) {
   SW_TRY(take_name(name));
+  return add_replica(name, file, place);
+}
+
+Status ModelCatalog::add_replica(const std::string& name, std::uint32_t file,
+                                 const LocatedTensor& place) {
   const LegacyPart whole{
       {name, place.dtype, place.shape}, Box::whole(place.shape), 0, row_major_strides(place.shape)};
   return chunks_.add("", {file, place, whole, true});

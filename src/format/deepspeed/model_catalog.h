@@ -32,6 +32,10 @@ class ModelCatalog {
   /// A tensor that a file has whole. Error: kDuplicateName.
   [[nodiscard]] Status add_whole(const std::string& name, std::uint32_t file,
                                  const LocatedTensor& place);
+  /// The same tensor in another rank's file: what is compared before anything is written. Error:
+  /// kShapeMismatch.
+  [[nodiscard]] Status add_replica(const std::string& name, std::uint32_t file,
+                                   const LocatedTensor& place);
   /// Error: kDuplicateName.
   [[nodiscard]] Status add_flat(TensorDesc desc, std::span<const FlatElements> pieces);
   /// Another name of a tensor that is there.

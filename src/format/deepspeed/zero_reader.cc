@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -152,8 +153,21 @@ class ZeroReader {
     for (const StateTensor& tensor : first().module) {
       if (!buffers.contains(tensor.name)) continue;
       SW_TRY(model_.add_whole(tensor.name, models_.front().file, tensor.place));
+      for (const RankModel& model : std::span(models_).subspan(1)) {
+        SW_TRY(add_replica(tensor.name, model));
+      }
     }
     return {};
+  }
+
+  // Under ZeRO 3 each rank has a file of the model, with buffers of its own.
+  Status add_replica(const std::string& name, const RankModel& model) {
+    const std::vector<StateTensor>& tensors = model.states.module;
+    const auto found = std::ranges::find(tensors, name, &StateTensor::name);
+    if (found != tensors.end()) return model_.add_replica(name, model.file, found->place);
+    return fail(Code::kZeroLayout,
+                "{}: the buffer {} is missing, which {} has; keep the files of one save",
+                path(model.file), printable(name), path(models_.front().file));
   }
 
   Status add_trained() {

@@ -2,9 +2,13 @@
 #include "format/legacy/legacy_reader.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "format/legacy/legacy_chunks.h"
 #include "format/legacy/legacy_ranks.h"
 #include "format/legacy/legacy_state.h"
@@ -33,6 +37,39 @@ Status add_rank(const Catalog& catalog, const LegacyRanks& ranks, std::size_t in
     if (!status) {
       return std::unexpected(std::move(status).error().within(catalog.files[file.file]));
     }
+  }
+  return {};
+}
+
+// Every tensor rank of a stage has the same modules. What one lacks would not be missed where each
+// has the whole of it (a norm).
+Status check_names(const Catalog& catalog, const LegacyRanks& ranks) {
+  using Names = std::set<std::pair<std::size_t, std::string_view>>;
+  const auto names_of = [](const LegacyFile& file) {
+    Names names;
+    for (std::size_t v = 0; v < file.models.size(); ++v) {
+      for (const LegacyTensor& tensor : file.models[v].tensors) names.emplace(v, tensor.name);
+    }
+    return names;
+  };
+  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<std::uint32_t, Names>> stages;
+  for (std::size_t i = 0; i < ranks.files().size(); ++i) {
+    const LegacyRankFile& file = ranks.files()[i];
+    const LegacyRank& rank = ranks.axes().ranks[i];
+    Names names = names_of(file.contents);
+    const auto [found, is_first] =
+        stages.try_emplace({rank.pipeline, rank.expert}, file.file, names);
+    if (is_first) continue;
+    const auto& [other, expected] = found->second;
+    std::vector<Names::value_type> missing;
+    std::ranges::set_symmetric_difference(expected, names, std::back_inserter(missing));
+    if (missing.empty()) continue;
+    const bool is_here = names.contains(missing.front());
+    return fail(Code::kLegacyLayout,
+                "{}: tensor {} is missing, which {}, the file of another tensor rank, has; keep "
+                "the files of one save",
+                catalog.files[is_here ? other : file.file], printable(missing.front().second),
+                catalog.files[is_here ? file.file : other]);
   }
   return {};
 }
@@ -71,7 +108,7 @@ Status add_ranks(Checkpoint& checkpoint, const LegacyRanks& ranks, Defects& defe
   for (std::size_t i = 0; i < ranks.files().size(); ++i) {
     SW_TRY(defects.report(add_rank(checkpoint.catalog, ranks, i, chunks)));
   }
-  return {};
+  return defects.report(check_names(checkpoint.catalog, ranks));
 }
 
 Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
