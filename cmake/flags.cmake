@@ -20,7 +20,7 @@ if(CMAKE_CXX_FLAGS_${sw_build_type} MATCHES "-O[23]")
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # The compiler's own garbage collection is a sixth of the time and keeps half a GiB: without it, a
-  # compilation takes up to 1.5 GiB.
+  # compilation takes up to 1.7 GiB.
   target_compile_options(sw_flags INTERFACE --param=ggc-min-heapsize=2000000)
   # Among local names only: of several sources in one compilation, one's local name may be another's
   # constant.

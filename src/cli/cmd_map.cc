@@ -14,8 +14,6 @@
 namespace shardwright::cli {
 namespace {
 
-using Kind = MappingProblem::Kind;
-
 std::string names_text(const MappingProblem& problem) {
   return fmt::format("{}", fmt::join(name_patterns(problem.tensors), ", "));
 }
@@ -27,19 +25,19 @@ std::string more_like_it(const MappingProblem& problem) {
 
 std::string sentence(const MappingProblem& problem) {
   switch (problem.kind) {
-    case Kind::kUncovered:
+    case MappingProblem::Kind::kUncovered:
       return translated("no rule takes {}", names_text(problem));
-    case Kind::kMissing:
+    case MappingProblem::Kind::kMissing:
       return translated("{} needs {}, which the model lacks", problem.rule, names_text(problem));
-    case Kind::kCoveredTwice:
+    case MappingProblem::Kind::kCoveredTwice:
       return translated("{} takes {}, and {}", problem.rule, names_text(problem), problem.reason);
-    case Kind::kProducedTwice:
+    case MappingProblem::Kind::kProducedTwice:
       return translated("{} makes {}, and {}", problem.rule, names_text(problem), problem.reason);
-    case Kind::kShape:
+    case MappingProblem::Kind::kShape:
       if (problem.rule.empty()) break;
       return fmt::format("{}: {}{}", problem.rule, problem.reason, more_like_it(problem));
-    case Kind::kConfig:
-    case Kind::kWayBack:
+    case MappingProblem::Kind::kConfig:
+    case MappingProblem::Kind::kWayBack:
       break;
   }
   return in_language(problem.reason);

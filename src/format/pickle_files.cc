@@ -18,7 +18,7 @@ namespace {
 
 // Of one pickle; none that software writes is larger, and a file beyond is no object.
 constexpr std::uint64_t kMostPickleBytes = std::uint64_t{256} << 20;
-constexpr std::size_t kHeadBytes = 64;
+constexpr std::size_t kPickleHeadBytes = 64;
 
 bool may_hold_pickles(std::string_view name) {
   constexpr std::array<std::string_view, 7> kEndings = {".pt",     ".pth",    ".bin", ".pkl",
@@ -151,7 +151,7 @@ std::string PickleReport::warning() const {
 }
 
 Result<pickle::Audit> audit_file(const ReadableFile& file, ByteRange window) {
-  const ByteRange head_range{window.offset, std::min<std::uint64_t>(kHeadBytes, window.length)};
+  const ByteRange head_range{window.offset, std::min<std::uint64_t>(kPickleHeadBytes, window.length)};
   const std::string head = SW_TRY(read_range(file, head_range));
   if (head.starts_with("PK\x03\x04")) return audit_archive(file, window);
   const bool is_torch = TorchStream::begins(head);

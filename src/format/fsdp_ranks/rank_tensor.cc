@@ -59,7 +59,7 @@ Result<Dims> mesh_sizes(Value mesh) {
   return sizes;
 }
 
-std::optional<std::int64_t> number_of(Value placement, std::string_view name, std::size_t index) {
+std::optional<std::int64_t> argument_of(Value placement, std::string_view name, std::size_t index) {
   if (const Value value = placement.attribute(name)) return value.as_int();
   return placement.args()[index].as_int();
 }
@@ -71,10 +71,10 @@ Result<MeshPlacement> read_placement(Value value) {
     return fail(Code::kUnsupportedFormat, "it is placed as {}, expected Shard or Replicate",
                 name.empty() ? "something unknown" : printable(name));
   }
-  const std::optional<std::int64_t> axis = number_of(value, "dim", 0);
+  const std::optional<std::int64_t> axis = argument_of(value, "dim", 0);
   if (!axis || *axis < 0 || *axis >= kMaxAxes) return refuse_spelling("which axis is cut");
   if (name == "Shard") return MeshPlacement::shard(static_cast<int>(*axis));
-  const std::optional<std::int64_t> factor = number_of(value, "split_factor", 1);
+  const std::optional<std::int64_t> factor = argument_of(value, "split_factor", 1);
   if (!factor || *factor < 1) return refuse_spelling("how a strided shard is cut");
   return MeshPlacement::strided_shard(static_cast<int>(*axis), *factor);
 }
