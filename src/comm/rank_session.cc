@@ -23,6 +23,8 @@ constexpr std::uint8_t kFailed = 'f';  // to rank 0: code, errno, message
 constexpr std::uint8_t kStop = 's';    // of rank 0: code, errno, message
 constexpr std::uint8_t kOver = 'o';    // of rank 0: exit status
 constexpr std::uint8_t kBye = 'b';     // to rank 0: this rank does nothing more
+constexpr std::uint8_t kAsk = 'q';     // of rank 0: whether the other is there
+constexpr std::uint8_t kHere = 'y';    // to rank 0: it is
 
 constexpr int kAbortStatus = 2;
 constexpr auto kPause = std::chrono::milliseconds(5);
@@ -59,7 +61,8 @@ RankSession::RankSession(Communicator& communicator, SessionOptions options)
       next_beat_(Clock::now()),
       watch_(communicator.size(), watched_by(communicator.rank(), communicator.size()),
              Clock::now()),
-      hosts_(static_cast<std::size_t>(communicator.size())) {
+      hosts_(static_cast<std::size_t>(communicator.size())),
+      talked_(Clock::now()) {
   hosts_[static_cast<std::size_t>(rank())] = options_.host;
   if (is_first()) return;
   outgoing_.push_back({0, MessageWriter(kHello).text(options_.host).text(options_.request).take()});
@@ -104,6 +107,45 @@ void RankSession::release_others() {
   const std::scoped_lock lock(mutex_);
   for (int other = 0; other < size(); ++other) watch_.leave(other);
   released_ = true;
+}
+
+// Half of the time, as the others count from the last sign that has reached them.
+bool RankSession::may_be_given_up(Clock::time_point now) const {
+  return was_silent_ || now - talked_ > options_.timeout / 2;
+}
+
+// What the others sent meanwhile has not been heard either: that is not their fault.
+void RankSession::note_silence(Clock::time_point now) {
+  const std::scoped_lock lock(mutex_);
+  if (now - talked_ > options_.timeout / 2) {
+    was_silent_ = true;
+    watch_.restart(now);
+  }
+  talked_ = now;
+}
+
+bool RankSession::is_interrupted() const {
+  const std::atomic<bool>* const interrupted = interrupted_;
+  return interrupted != nullptr && *interrupted;
+}
+
+Status RankSession::confirm() {
+  std::unique_lock lock(mutex_);
+  const Clock::time_point begin = Clock::now();
+  if (!may_be_given_up(begin)) return {};
+  answers_ = 0;
+  const std::string question = MessageWriter(kAsk).take();
+  for (int other = 1; other < size(); ++other) outgoing_.push_back({other, question});
+  while (answers_ < size() - 1) {
+    if (is_interrupted() || aborted_ || Clock::now() - begin > options_.timeout) {
+      return shardwright::fail(Code::kRankLost,
+                               "rank 0 was stopped for so long that the others took it for lost; "
+                               "run it again, or allow more (--rank-timeout)");
+    }
+    wakes_.wait_for(lock, kPause);
+  }
+  was_silent_ = false;
+  return {};
 }
 
 std::chrono::milliseconds RankSession::patience() const {
@@ -200,12 +242,12 @@ Result<int> RankSession::settle(Result<int> result) {
 void RankSession::talk() {
   Status status = listen();
   if (!status) fail(std::move(status).error());
-  const std::atomic<bool>* const interrupted = interrupted_;
-  if (interrupted != nullptr && *interrupted && !released_) {
+  if (is_interrupted() && !released_) {
     was_interrupted_ = true;
     fail({Code::kCancelled, translated("stopped before the work was complete"), 0});
   }
   const Clock::time_point now = Clock::now();
+  note_silence(now);
   if (now >= next_beat_) {
     next_beat_ = now + options_.beat;
     tell_others(MessageWriter(kAlive).take());
@@ -289,6 +331,15 @@ Status RankSession::take_in(const ReceivedMessage& message) {
     case kBye: {
       const std::scoped_lock lock(mutex_);
       watch_.leave(message.from);
+      return {};
+    }
+    case kAsk:
+      tell_others(MessageWriter(kHere).take());
+      return {};
+    case kHere: {
+      const std::scoped_lock lock(mutex_);
+      ++answers_;
+      wakes_.notify_all();
       return {};
     }
     default:

@@ -82,6 +82,13 @@ class RankSession {
   void wait_until_others_stopped();
   /// What becomes of the others no longer matters: they have done their part. For any thread.
   void release_others();
+  /// The others end all ranks where rank 0 gives no sign of life, be it only that its process was
+  /// stopped. If that may have happened asks whether they are still there, so that nothing becomes
+  /// visible of a job that has failed. Whoever was told to end by a signal waits for no answer.
+  /// REQUIRES: this is rank 0, and run() talks. For any thread. Error: kRankLost.
+  [[nodiscard]] Status confirm();
+  /// Whether the flag of obey() is set. For any thread.
+  [[nodiscard]] bool is_interrupted() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -111,6 +118,9 @@ class RankSession {
   /// Talks until `is_over` or all patience is gone.
   void talk_until(const std::function<bool()>& is_over);
   [[nodiscard]] bool others_stopped() const;
+  void note_silence(Clock::time_point now);
+  // REQUIRES: the lock.
+  [[nodiscard]] bool may_be_given_up(Clock::time_point now) const;
   [[nodiscard]] std::chrono::milliseconds patience() const;
 
   Communicator& communicator_;
@@ -131,6 +141,9 @@ class RankSession {
   Clock::time_point failed_at_;
   std::string leftover_;
   bool aborted_ = false;
+  Clock::time_point talked_;  // the last turn
+  bool was_silent_ = false;   // for long, and nobody has answered since
+  int answers_ = 0;           // to the question of confirm()
   std::atomic<bool> stopped_{false};
   std::atomic<bool> released_{false};
   std::atomic<bool> was_interrupted_{false};

@@ -336,5 +336,107 @@ TEST(RankSession, WhoIsReleasedCannotFailTheRest) {
   EXPECT_EQ(results[0].value(), 0);
 }
 
+/// Rank 0, whose process is stopped for a while: it neither hears nor says anything.
+class StoppedRank final : public Communicator {
+ public:
+  explicit StoppedRank(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
+
+  void stop_for(milliseconds time) { stop_ = time; }
+  [[nodiscard]] int rank() const override { return inner_->rank(); }
+  [[nodiscard]] int size() const override { return inner_->size(); }
+  [[nodiscard]] Status send(int to, std::string bytes) override {
+    return inner_->send(to, std::move(bytes));
+  }
+  [[nodiscard]] Result<std::optional<ReceivedMessage>> receive() override {
+    std::this_thread::sleep_for(stop_.exchange(milliseconds(0)));
+    return inner_->receive();
+  }
+  [[nodiscard]] Result<bool> has_sent_all() override { return inner_->has_sent_all(); }
+  void abort(int exit_status) override { inner_->abort(exit_status); }
+
+ private:
+  std::unique_ptr<Communicator> inner_;
+  std::atomic<milliseconds> stop_{milliseconds(0)};
+};
+
+struct Confirmed {
+  std::vector<Status> by_rank_0;  // each time that it asked
+  std::vector<Result<int>> ends;
+};
+
+// Three ranks, of which the first is stopped so long and confirms twice.
+Confirmed confirm_after(milliseconds stop, bool is_interrupted) {
+  ThreadRanks ranks(3);
+  std::atomic<bool> interrupted{false};
+  Confirmed confirmed{{}, std::vector<Result<int>>(3, 99)};
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      StoppedRank communicator(ranks.communicator(rank));
+      RankSession session(communicator, options_of(rank));
+      const Status status = session.run([&]() -> Status {
+        if (rank > 0) return {};
+        session.release_others();
+        session.obey(&interrupted);
+        communicator.stop_for(stop);
+        std::this_thread::sleep_for(stop + milliseconds(50));
+        interrupted = is_interrupted;
+        for (int i = 0; i < 2; ++i) confirmed.by_rank_0.push_back(session.confirm());
+        session.obey(nullptr);
+        return confirmed.by_rank_0.front();
+      });
+      confirmed.ends[static_cast<std::size_t>(rank)] = session.settle(status_of(status));
+    });
+  }
+  threads.clear();
+  return confirmed;
+}
+
+// As a scheduler does with jobs that give way to others.
+TEST(RankSession, ThoseThatArePausedTogetherGoOn) {
+  ThreadRanks ranks(3);
+  std::vector<Result<int>> ends(3, 99);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      StoppedRank communicator(ranks.communicator(rank));
+      RankSession session(communicator, options_of(rank));
+      const Status status = session.run([&]() -> Status {
+        communicator.stop_for(2 * kTimeout);
+        std::this_thread::sleep_for(3 * kTimeout);
+        return rank == 0 ? session.confirm() : Status();
+      });
+      ends[static_cast<std::size_t>(rank)] = session.settle(status_of(status));
+    });
+  }
+  threads.clear();
+  for (const auto& end : ends) EXPECT_EQ(end.value_or(-1), 0);
+}
+
+TEST(RankSession, RankZeroGoesOnAfterAPauseWhereTheOthersAreStillThere) {
+  // Without a pause nobody is asked, so nobody waits.
+  for (const auto& status : confirm_after(milliseconds(0), true).by_rank_0) EXPECT_TRUE(status);
+  const Confirmed confirmed = confirm_after(kTimeout * 7 / 10, false);
+  for (const auto& status : confirmed.by_rank_0) EXPECT_TRUE(status) << status.error().message;
+  for (const auto& end : confirmed.ends) EXPECT_EQ(end.value(), 0);
+}
+
+TEST(RankSession, RankZeroThatTheOthersTookForLostIsTold) {
+  const Confirmed confirmed = confirm_after(3 * kTimeout, false);
+  for (const Status& status : confirmed.by_rank_0) {
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code, Code::kRankLost);
+    EXPECT_THAT(status.error().message, HasSubstr("the others took it for lost"));
+  }
+  EXPECT_EQ(confirmed.ends[0].error().code, Code::kRankLost);
+}
+
+// As a launcher does that ends a job: it continues what is stopped, and signals it.
+TEST(RankSession, WhoIsToldToEndAfterAPauseWaitsForNoAnswer) {
+  for (const Status& status : confirm_after(kTimeout * 7 / 10, true).by_rank_0) {
+    EXPECT_FALSE(status);
+  }
+}
+
 }  // namespace
 }  // namespace shardwright

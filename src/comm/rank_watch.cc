@@ -15,6 +15,12 @@ void RankWatch::hear(int rank, Time now) {
   if (heard) heard = now;
 }
 
+void RankWatch::restart(Time now) {
+  for (std::optional<Time>& heard : heard_) {
+    if (heard) heard = now;
+  }
+}
+
 void RankWatch::leave(int rank) { heard_[static_cast<std::size_t>(rank)].reset(); }
 
 bool RankWatch::all_left() const {

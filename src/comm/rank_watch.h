@@ -18,6 +18,8 @@ class RankWatch {
 
   /// A rank gave a sign.
   void hear(int rank, Time now);
+  /// All that are watched get their whole time again: nobody could hear them meanwhile.
+  void restart(Time now);
   /// A rank has ended as it should: its silence means nothing.
   void leave(int rank);
   /// Whether all that are watched have ended.

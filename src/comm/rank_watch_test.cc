@@ -33,5 +33,14 @@ TEST(RankWatch, WhoHasLeftIsNotWatchedAgain) {
   EXPECT_EQ(watch.silent(seconds(1), start + seconds(9)), std::nullopt);
 }
 
+TEST(RankWatch, AfterARestartNobodyWasSilentWhoIsStillThere) {
+  const RankWatch::Time start{};
+  RankWatch watch(3, {1, 2}, start);
+  watch.leave(1);
+  watch.restart(start + seconds(5));
+  EXPECT_EQ(watch.silent(seconds(1), start + seconds(6)), std::nullopt);
+  EXPECT_EQ(watch.silent(seconds(1), start + milliseconds(6001)), 2) << "1 has left for good";
+}
+
 }  // namespace
 }  // namespace shardwright

@@ -165,13 +165,15 @@ Result<std::vector<ListedDigest>> hash_output(const PreparedConversion& conversi
   return digests_of(directory, files, bytes, workers_of(conversion, options));
 }
 
+Status check_not_cancelled(const RunOptions& options) {
+  if (options.cancelled == nullptr || !*options.cancelled) return {};
+  return fail(Code::kCancelled, "stopped before the checkpoint was published");
+}
+
 Status publish_output(const PreparedConversion& conversion, const RunOptions& options,
                       Publication& publication, const PayloadDigests* digests,
                       const std::function<Status()>& remove_journals) {
-  // The last one who follows it may have stopped it.
-  if (options.cancelled != nullptr && *options.cancelled) {
-    return fail(Code::kCancelled, "stopped before the checkpoint was published");
-  }
+  SW_TRY(check_not_cancelled(options));  // the last one who follows it may have stopped it
   begin_phase(options, RunPhase::kPublish, 0);
   SW_TRY(conversion.source.files->check_unchanged());
   // While these are made the journal is still there, should the run be killed.

@@ -49,6 +49,9 @@ void begin_phase(const RunOptions& options, RunPhase phase, std::uint64_t bytes)
                                                             const RunOptions& options,
                                                             const Directory& directory);
 
+/// Whether the work may still be published. Error: kCancelled.
+[[nodiscard]] Status check_not_cancelled(const RunOptions& options);
+
 /// All is written: sees to it that the source is what it was, adds digests where they are asked for
 /// (`digests` has what is known of them, and is null where they are not) and lets the output
 /// appear. `remove_journals` is called just before, when all is read. Errors: kCancelled,

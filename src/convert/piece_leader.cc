@@ -165,6 +165,12 @@ Status PieceLeader::finish() {
   return {};
 }
 
+Status PieceLeader::may_appear() const {
+  SW_TRY(session_.confirm());
+  if (!session_.is_interrupted()) return {};
+  return fail(Code::kCancelled, "stopped before the checkpoint was published");
+}
+
 void PieceLeader::stop(const Error& error) {
   session_.fail(error);
   session_.wait_until_others_stopped();

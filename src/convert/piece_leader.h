@@ -51,6 +51,10 @@ class PieceLeader final : public PieceSharing, private PieceQueue {
   void gather(PayloadDigests* digests) { digests_ = digests; }
   /// What the others have to do is done: what is written is hashed too, if it is to be.
   void release() { session_.release_others(); }
+  /// Asked when all is written. Errors: kRankLost, kCancelled.
+  [[nodiscard]] Status may_appear() const;
+  /// Asked when it is in its place. Error: kRankLost.
+  [[nodiscard]] Status may_stay() const { return session_.confirm(); }
 
   [[nodiscard]] Status begin(const PieceList& pieces, WholeRun& run) override;
   [[nodiscard]] PieceQueue& queue() override { return *this; }

@@ -39,6 +39,7 @@ Result<ConvertReport> publish_parts(const PreparedConversion& conversion, const 
   publish.parts_id = parts_id_of(plan);
   publish.keeps_unfinished = true;
   publish.bytes_needed = 0;
+  publish.may_appear = [&] { return check_not_cancelled(options); };
   const std::unique_ptr<Publication> publication = SW_TRY(Publication::begin(std::move(publish)));
   Directory& folder = publication->directory();
   const std::string& path = publication->partial_path();

@@ -53,6 +53,10 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   PublishOptions publish = publish_options(conversion, leftovers);
   publish.unfinished = work.folder;
   publish.keeps_unfinished = request.resume;
+  publish.may_appear = [&]() -> Status {
+    return leader == nullptr ? check_not_cancelled(options) : leader->may_appear();
+  };
+  if (leader != nullptr) publish.may_stay = [&] { return leader->may_stay(); };
   // Of what goes on the disk has most already.
   if (!work.folder.empty()) publish.bytes_needed = 0;
   const std::unique_ptr<Publication> publication = SW_TRY(Publication::begin(std::move(publish)));

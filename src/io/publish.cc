@@ -122,6 +122,10 @@ Status check_space(const fs::path& parent, std::uint64_t bytes_needed) {
               parent.string(), block * space.f_bavail, bytes_needed);
 }
 
+bool cannot_exchange(int os_errno) {
+  return os_errno == EINVAL || os_errno == ENOSYS || os_errno == EOPNOTSUPP;
+}
+
 std::string partial_prefix(const fs::path& target) {
   return fmt::format(".{}.partial-", target.filename().string());
 }
@@ -347,7 +351,7 @@ Status Publication::swap_in(const std::string& made, const std::string& target,
     replaced = made;
     return {};
   }
-  if (exchanged != EINVAL && exchanged != ENOSYS && exchanged != EOPNOTSUPP) {
+  if (!cannot_exchange(exchanged)) {
     return fail_errno(exchanged, translated("{}: cannot swap in the new folder", target));
   }
   const std::string old = made + "-old";
@@ -368,22 +372,27 @@ Status Publication::swap_in(const std::string& made, const std::string& target,
 
 // Folders before files: what a tracker names is there when it says so. Where one can't be moved,
 // also for want of memory, those before it are moved back.
-Status Publication::insert_entries() {
-  struct Moved {
-    std::string made;
-    std::string target;
-    std::string replaced;
-  };
+Status Publication::insert_entries(std::vector<Moved>& moved) {
   const std::vector<FolderEntry> entries = SW_TRY(list_folder(partial_));
-  std::vector<Moved> moved;
   moved.reserve(entries.size());
   const auto move = [&](const std::string& name, bool is_folder) -> Status {
     Moved one{fs::path(partial_) / name, fs::path(target_) / name, {}};
-    const int renamed = calls_->rename(one.made, one.target);
-    if (renamed != 0 && (!is_folder || (renamed != ENOTEMPTY && renamed != EEXIST))) {
-      return fail_errno(renamed, translated("{}: cannot move it here", one.target));
+    std::error_code ignored;
+    const bool is_there =
+        !is_folder && fs::symlink_status(one.target, ignored).type() != fs::file_type::not_found;
+    const int exchanged = is_there ? calls_->exchange(one.made, one.target) : ENOSYS;
+    if (exchanged == 0) {
+      one.replaced.swap(one.made);
+    } else if (!cannot_exchange(exchanged)) {
+      return fail_errno(exchanged, translated("{}: cannot move it here", one.target));
+    } else {
+      one.is_old_gone = is_there;
+      const int renamed = calls_->rename(one.made, one.target);
+      if (renamed != 0 && (!is_folder || (renamed != ENOTEMPTY && renamed != EEXIST))) {
+        return fail_errno(renamed, translated("{}: cannot move it here", one.target));
+      }
+      if (renamed != 0) SW_TRY(swap_in(one.made, one.target, one.replaced));
     }
-    if (renamed != 0) SW_TRY(swap_in(one.made, one.target, one.replaced));
     moved.push_back(std::move(one));
     return {};
   };
@@ -399,21 +408,33 @@ Status Publication::insert_entries() {
     // Short enough to need no memory of its own.
     status = std::unexpected(Error{Code::kOutOfMemory, "out of memory", ENOMEM});
   }
-  if (status) return {};
+  return status ? Status{} : with_stuck(std::move(status), move_back(moved));
+}
+
+// The last first. Gives the one that could not be moved; null: all are back.
+const Publication::Moved* Publication::move_back(std::vector<Moved>& moved) {
   for (Moved& one : std::views::reverse(moved)) {
+    if (one.is_old_gone) return &one;
     const bool is_back = one.replaced.empty()
                              ? calls_->rename(one.target, one.made) == 0
                              : swap_in(one.replaced, one.target, one.made).has_value();
-    if (!is_back)
-      return fail(status.error().code, "{}; {} is the new one", status.error().message, one.target);
+    if (!is_back) return &one;
   }
-  return status;
+  return nullptr;
 }
 
-Status Publication::move_into_place() {
+Status Publication::with_stuck(Status why, const Moved* stuck) {
+  if (stuck == nullptr) return why;
+  return fail(why.error().code, "{}; {} is the new one", why.error().message, stuck->target);
+}
+
+Status Publication::move_into_place(std::vector<Moved>& moved) {
   if (replace_ != Replace::kEntries) {
+    moved.reserve(1);
+    Moved one{partial_, target_, {}};
     const int renamed = calls_->rename(partial_, target_);
     if (renamed == 0) {
+      moved.push_back(std::move(one));
       partial_.clear();
       return {};
     }
@@ -422,26 +443,42 @@ Status Publication::move_into_place() {
     }
   }
   SW_TRY(check_target());
-  if (replace_ == Replace::kEntries) return insert_entries();
-  return swap_in(std::string(partial_), target_, partial_);
+  if (replace_ == Replace::kEntries) return insert_entries(moved);
+  moved.reserve(1);
+  Moved one{partial_, target_, {}};
+  std::string replaced;
+  SW_TRY(swap_in(one.made, target_, replaced));
+  partial_ = replaced;
+  one.replaced.swap(replaced);
+  moved.push_back(std::move(one));
+  return {};
 }
 
 Status Publication::commit() {
   if (committed_) return fail(Code::kInternal, "{}: found a second commit", target_);
   SW_TRY(sync_tree());
+  if (options_.may_appear) SW_TRY(options_.may_appear());
   // Once the output is in place nothing needs memory: there would be no way back.
   const std::string above = fs::path(target_).parent_path().string();
   std::vector<std::string> above_made;
   for (const std::string& made : made_parents_) {
     above_made.push_back(fs::path(made).parent_path().string());
   }
-  SW_TRY(move_into_place());
+  std::vector<Moved> moved;
+  SW_TRY(move_into_place(moved));
   committed_ = true;
   note_output_in_place();
   const std::string& parent = replace_ == Replace::kEntries ? target_ : above;
   int failed = calls_->sync_folder(parent);
   for (const std::string& folder : above_made) {
     if (failed == 0) failed = calls_->sync_folder(folder);
+  }
+  if (options_.may_stay) {
+    if (Status stays = options_.may_stay(); !stays) {
+      stays = take_back(moved, std::move(stays));
+      (void)calls_->sync_folder(parent);
+      return stays;
+    }
   }
   // The old folder is removed only when the new one is sure to stay.
   if (failed == 0 && !partial_.empty()) remove_or_report(partial_);
@@ -452,6 +489,17 @@ Status Publication::commit() {
   return fail_errno(failed, translated("{}: the new folder {} is in place but may not outlive a "
                                        "power failure",
                                        parent, target_));
+}
+
+// The hidden folder is again what was made: it is not the old one, and goes as after any failure.
+Status Publication::take_back(std::vector<Moved>& moved, Status why) {
+  const Moved* const stuck = move_back(moved);
+  if (stuck == nullptr) {
+    if (replace_ != Replace::kEntries) partial_ = moved.front().made;
+    committed_ = false;
+    forget_outputs();
+  }
+  return with_stuck(std::move(why), stuck);
 }
 
 Status check_may_be_replaced(const std::string& folder) {

@@ -53,6 +53,12 @@ struct PublishOptions {
   /// Asked, before the work and again before replacing, how a target that is not empty may be
   /// replaced; null: not at all.
   std::function<Result<Replace>(const std::string& target)> may_replace;
+  /// Asked just before the result is moved into its place; null: nobody. An error is that of
+  /// commit().
+  std::function<Status()> may_appear = {};
+  /// Asked once it is there and durable, null: nobody. On an error it is taken back, and what was
+  /// there before is there again.
+  std::function<Status()> may_stay = {};
   /// Told the path of a folder that could not be removed, so that the user can.
   std::function<void(const std::string&)> report_leftover;
 };
@@ -101,10 +107,19 @@ class Publication {
   [[nodiscard]] Status check_target();
   [[nodiscard]] Status make_parents();
   [[nodiscard]] std::string shown(const std::string& folder) const;
-  [[nodiscard]] Status move_into_place();
+  struct Moved {
+    std::string made;
+    std::string target;
+    std::string replaced;      ///< where what was in its place is now; empty: nowhere
+    bool is_old_gone = false;  ///< there was a file, which is lost
+  };
+  [[nodiscard]] Status move_into_place(std::vector<Moved>& moved);
   [[nodiscard]] Status swap_in(const std::string& made, const std::string& target,
                                std::string& replaced);
-  [[nodiscard]] Status insert_entries();
+  [[nodiscard]] Status insert_entries(std::vector<Moved>& moved);
+  [[nodiscard]] const Moved* move_back(std::vector<Moved>& moved);
+  [[nodiscard]] static Status with_stuck(Status why, const Moved* stuck);
+  [[nodiscard]] Status take_back(std::vector<Moved>& moved, Status why);
   void clean_up() noexcept;
   void remove_or_report(const std::string& path);
 

@@ -12,6 +12,7 @@
 #include <new>
 
 #include "base/endian.h"
+#include "base/fail.h"
 #include "io/faulty_directory.h"
 #include "io/in_place.h"
 #include "testing/temporary_folder.h"
@@ -20,9 +21,11 @@ namespace shardwright {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 /// Real calls with a log; the nth one, or every one of a kind, gives an errno instead.
 class LoggedCalls final : public PublishCalls {
@@ -358,8 +361,33 @@ TEST_F(EntriesPublicationTest, EveryFailingCallLeavesTheOldOrTheNewWhole) {
       EXPECT_EQ(folder_.get("out/top"), in_place ? "new" : "old");
       ASSERT_LT(nth, 100);
     }
-    EXPECT_EQ(failures, exchange_errno == 0 ? 7 : 9);
+    EXPECT_EQ(failures, exchange_errno == 0 ? 7 : 10);
   }
+}
+
+TEST_F(EntriesPublicationTest, WhatMayNotStayIsTakenBack) {
+  put_run();
+  PublishOptions refused = entries();
+  refused.may_stay = [this]() -> Status {
+    EXPECT_EQ(folder_.get("out/top"), "new");
+    return fail(Code::kRankLost, "the others are gone");
+  };
+  EXPECT_EQ(publish(refused, std::make_shared<PublishCalls>()).error().message,
+            "the others are gone");
+  EXPECT_EQ(folder_.tree(), old_);
+  EXPECT_EQ(folder_.get("out/top"), "old");
+  EXPECT_FALSE(is_output_in_place());
+}
+
+TEST_F(EntriesPublicationTest, AFileThatCannotBeSwappedIsNotTakenBackAndNamed) {
+  put_run();
+  PublishOptions refused = entries();
+  refused.may_stay = [] { return Status(fail(Code::kRankLost, "the others are gone")); };
+  auto calls = std::make_shared<LoggedCalls>();
+  calls->exchange_errno = EINVAL;
+  const std::string message = publish(refused, calls).error().message;
+  EXPECT_EQ(message, "the others are gone; " + (folder_ / "out/top") + " is the new one");
+  EXPECT_EQ(folder_.get("out/top"), "new");
 }
 
 TEST_F(EntriesPublicationTest, WhatWasMovedIsMovedBackWhereMemoryRunsOut) {
@@ -379,6 +407,37 @@ TEST_F(EntriesPublicationTest, WhatWasMovedIsMovedBackWhereMemoryRunsOut) {
   ASSERT_TRUE(publish(entries(), std::make_shared<PublishCalls>()));
   EXPECT_TRUE(is_output_in_place());
   forget_outputs();
+}
+
+TEST_F(PublicationTest, WhatMayNotStayIsTakenBack) {
+  for (const bool is_there : {false, true}) {
+    for (const int exchange_errno : {0, EINVAL}) {
+      fs::remove_all(folder_ / "out");
+      if (is_there) folder_.put("out/old", "old");
+      const std::string before = folder_.tree();
+      PublishOptions refused = options(true);
+      refused.may_stay = [this]() -> Status {
+        EXPECT_EQ(folder_.get("out/top"), "new");
+        return fail(Code::kRankLost, "the others are gone");
+      };
+      auto calls = std::make_shared<LoggedCalls>();
+      calls->exchange_errno = exchange_errno;
+      forget_outputs();
+      EXPECT_EQ(publish(refused, calls).error().message, "the others are gone");
+      EXPECT_EQ(folder_.tree(), before);
+      EXPECT_THAT(leftovers_, IsEmpty());
+      EXPECT_FALSE(is_output_in_place());
+    }
+  }
+}
+
+TEST_F(PublicationTest, WhatMayNotAppearIsNeverMoved) {
+  PublishOptions refused = options();
+  refused.may_appear = [] { return Status(fail(Code::kCancelled, "stopped")); };
+  auto calls = std::make_shared<LoggedCalls>();
+  EXPECT_EQ(publish(refused, calls).error().message, "stopped");
+  EXPECT_THAT(calls->log, Not(Contains("rename")));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
 TEST_F(PublicationTest, NamesTheReplacedFolderThatItCannotRemove) {

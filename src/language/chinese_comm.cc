@@ -23,6 +23,9 @@ std::span<const Sentence> chinese_of_comm() {
       {"{}: {} has not returned for {} s; look at its file system, or allow more (--io-timeout)",
        "{}: {} 已有 {} 秒没有返回；请检查它的文件系统，或放宽限制（--io-timeout）"},
       {"; the new output is complete and in its place", "；新的输出已完整就位"},
+      {"rank 0 was stopped for so long that the others took it for lost; run it again, or allow "
+       "more (--rank-timeout)",
+       "rank 0 被暂停得太久，其他 rank 已认为它丢失；请重新运行，或放宽限制（--rank-timeout）"},
       {"this MPI does not allow threads (MPI_THREAD_FUNNELED)",
        "该 MPI 不允许使用线程（MPI_THREAD_FUNNELED）"},
       {"a message to rank {}: found {} bytes, at most {} can be sent",

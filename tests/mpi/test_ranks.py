@@ -412,6 +412,8 @@ class Faults(Ranks):
                 (2, self.WRITE),
                 (1, self.SYNC),
                 (0, self.WRITE),
+                (0, self.FOLDER),
+                (0, self.COMMIT),
             ),
         )
 
