@@ -3,7 +3,9 @@
 
 #include "compare/integrity_file.h"
 #include "compare/master_weights.h"
+#include "compare/repeated_files.h"
 #include "compare/repeated_shards.h"
+#include "compare/zero_weights.h"
 
 namespace shardwright {
 
@@ -22,6 +24,8 @@ Result<GuardedSource> check_source(const Checkpoint& checkpoint, const Catalog& 
   if (checkpoint.location.traits.is_of_ranks) {
     SW_TRY(check_shards(catalog, guards.replicas, files, defects, untold));
   }
+  result.repeated_files = SW_TRY(check_files(catalog, guards.replicas, files, defects, untold));
+  SW_TRY(check_zero_weights(checkpoint, catalog, guards.replicas, defects, untold));
   if (guards.master_weights) {
     Workers after = guards.workers;
     if (after.on_progress) {
@@ -41,8 +45,11 @@ Status check_source_beside(const Checkpoint& checkpoint, const Catalog& catalog,
   SW_TRY(check_digest_file(checkpoint, untold, defects));
   SW_TRY(check_integrity_file(checkpoint, untold, defects));
   SW_TRY(check_signature_file(checkpoint, guards.signer, untold, defects));
-  if (!checkpoint.location.traits.is_of_ranks) return {};
-  return check_shards(catalog, guards.replicas, *checkpoint.files, defects, untold);
+  if (checkpoint.location.traits.is_of_ranks) {
+    SW_TRY(check_shards(catalog, guards.replicas, *checkpoint.files, defects, untold));
+  }
+  SW_TRY(check_files(catalog, guards.replicas, *checkpoint.files, defects, untold));
+  return check_zero_weights(checkpoint, catalog, guards.replicas, defects, untold);
 }
 
 }  // namespace shardwright

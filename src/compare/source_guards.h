@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "compare/digest_file.h"
 #include "compare/integrity_file.h"
@@ -27,13 +28,15 @@ struct GuardedSource {
   ListedChecked integrity;     ///< by Megatron's integrity.json
   SignatureChecked signature;  ///< by model_signing's model.sig
   DigestsChecked digested;     ///< by the file of digests that `convert --digests` writes
+  /// What hints at files that were copied over others, see check_files().
+  std::vector<std::string> repeated_files;
 };
 
 /// Every check that reads a source's bytes before anything is written of them. This is the only
 /// list: a conversion stops at the first defect, verify collects all, so that it never proves what
 /// a conversion refuses. `catalog`: of the source, located, all of its tensors whole. Errors: those
-/// of check_replicas, check_shards, check_master_weights, check_digest_file,
-/// check_integrity_file and check_signature_file.
+/// of check_replicas, check_shards, check_files, check_zero_weights, check_master_weights,
+/// check_digest_file, check_integrity_file and check_signature_file.
 [[nodiscard]] Result<GuardedSource> check_source(const Checkpoint& checkpoint,
                                                  const Catalog& catalog, const SourceGuards& guards,
                                                  Defects& defects);

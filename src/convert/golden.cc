@@ -64,9 +64,11 @@ void put_model(const std::string& folder, const std::string& config,
   file.replace(0, layout.header.size(), layout.header);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const auto first = static_cast<std::size_t>(layout.ranges[i].offset);
-    std::size_t seed = std::hash<std::string>()(tensors[i].name);
+    std::uint64_t seed = std::hash<std::string>()(tensors[i].name);
     for (std::size_t k = 0; k < layout.ranges[i].length; ++k) {
-      file[first + k] = static_cast<char>((seed = seed * 31 + 7) & 0x3f);
+      // No two pieces of a tensor may be alike, so it must not come round soon.
+      seed = seed * 6'364'136'223'846'793'005U + 1'442'695'040'888'963'407U;
+      file[first + k] = static_cast<char>(seed >> 58);
     }
   }
   std::filesystem::create_directories(folder);

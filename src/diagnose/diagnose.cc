@@ -9,6 +9,7 @@
 #include "diagnose/diagnose_catalog.h"
 #include "diagnose/diagnose_legacy.h"
 #include "diagnose/diagnose_pickles.h"
+#include "diagnose/diagnose_replicas.h"
 #include "format/iteration_folder.h"
 #include "format/legacy/rank_sample.h"
 #include "format/legacy/source.h"
@@ -19,6 +20,7 @@
 #include "layout/finding_rules.h"
 #include "layout/texts.h"
 #include "remote/open_path.h"
+#include "shardwright/checkpoint.h"
 
 namespace shardwright {
 namespace {
@@ -105,6 +107,17 @@ void add_others(const Detection& detection, const std::string& path, Diagnosis& 
                {"chosen", std::string(detection.candidates.front().format->name())}});
 }
 
+// Of what cannot be opened it is told elsewhere why, and so it is of ranks that repeat others.
+void compare_rank_files(const std::string& path, const Candidate& candidate, Diagnosis& diagnosis) {
+  const bool is_told = std::ranges::any_of(diagnosis.findings, [](const Finding& finding) {
+    return finding.code == "L20" || finding.code == "L40";
+  });
+  if (is_told) return;
+  const auto checkpoint =
+      open_checkpoint(path, FormatChoice{std::string(candidate.format->name())});
+  if (checkpoint) add_repeated_files(*checkpoint, diagnosis);
+}
+
 Result<Diagnosis> of_candidate(const Directory& directory, const Detection& detection,
                                const Survey& survey, const std::string& path,
                                const DiagnoseRequest& request) {
@@ -117,6 +130,7 @@ Result<Diagnosis> of_candidate(const Directory& directory, const Detection& dete
   }
   Diagnosis diagnosis = SW_TRY(diagnose_legacy(directory, survey, path, candidate, request));
   add_folder_pickles(directory, survey.data, diagnosis);
+  if (request.check_replicas) compare_rank_files(path, candidate, diagnosis);
   return diagnosis;
 }
 

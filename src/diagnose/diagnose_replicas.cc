@@ -2,7 +2,12 @@
 #include "diagnose/diagnose_replicas.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "compare/repeated_files.h"
 #include "compare/replicas.h"
 #include "dcp/replica_name.h"
 #include "dcp/torch_items.h"
@@ -47,6 +52,14 @@ void add_conventions(const Catalog& catalog, Diagnosis& diagnosis) {
   add_convention("L46", shadows, diagnosis);
 }
 
+void add_texts(std::string_view code, const std::vector<std::string>& texts, TextKey text,
+               Severity severity, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < std::min(texts.size(), kMostReplicasTold); ++i) {
+    diagnosis.findings.push_back(
+        {std::string(code), severity, phrase(text, {{"error", texts[i]}})});
+  }
+}
+
 void add_errors(const Defects& defects, TextKey text, Diagnosis& diagnosis) {
   const std::vector<Error>& found = defects.found();
   for (std::size_t i = 0; i < std::min(found.size(), kMostReplicasTold); ++i) {
@@ -59,19 +72,39 @@ void add_uncompared(const Error& error, Diagnosis& diagnosis) {
   diagnosis.evidence.push_back(phrase("replicas.uncompared", {{"error", error.message}}));
 }
 
-void compare_all(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
+// The catalog with every payload in its place; nothing where that cannot be had, which is told.
+std::optional<Catalog> located_catalog(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
   Catalog catalog = checkpoint.catalog;
   Defects unread(Defects::Policy::kCollect);
-  Defects differing(Defects::Policy::kCollect);
   const auto located = locate_items(catalog, *checkpoint.files, unread);
   add_errors(unread, "replicas.unread", diagnosis);
-  if (!unread.found().empty()) return;
-  if (!located) return add_uncompared(located.error(), diagnosis);
-  const auto report = check_replicas(catalog, ReplicaCheck::kAll, *checkpoint.files, differing);
+  if (!unread.found().empty()) return std::nullopt;
+  if (!located) {
+    add_uncompared(located.error(), diagnosis);
+    return std::nullopt;
+  }
+  return catalog;
+}
+
+void compare_files(const Checkpoint& checkpoint, const Catalog& catalog, Diagnosis& diagnosis) {
+  Defects repeated(Defects::Policy::kCollect);
+  const auto suspected = check_files(catalog, ReplicaCheck::kAll, *checkpoint.files, repeated);
+  add_errors(repeated, "files.repeat", diagnosis);
+  if (!suspected) return add_uncompared(suspected.error(), diagnosis);
+  add_texts(code_name(Code::kRankMisplaced), *suspected, "files.repeat", Severity::kWarning,
+            diagnosis);
+}
+
+void compare_all(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
+  const std::optional<Catalog> catalog = located_catalog(checkpoint, diagnosis);
+  if (!catalog) return;
+  Defects differing(Defects::Policy::kCollect);
+  const auto report = check_replicas(*catalog, ReplicaCheck::kAll, *checkpoint.files, differing);
   add_errors(differing, "replicas.differ", diagnosis);
   if (!report) return add_uncompared(report.error(), diagnosis);
   diagnosis.evidence.push_back(
       phrase("replicas.compared", {{"count", report->compared}, {"bytes", report->bytes}}));
+  compare_files(checkpoint, *catalog, diagnosis);
 }
 
 }  // namespace
@@ -83,6 +116,11 @@ void add_replicas(const Checkpoint& checkpoint, bool compares, Diagnosis& diagno
   add_errors(unclear, "replicas.names", diagnosis);
   if (!checked) add_uncompared(checked.error(), diagnosis);
   if (compares) compare_all(checkpoint, diagnosis);
+}
+
+void add_repeated_files(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
+  const std::optional<Catalog> catalog = located_catalog(checkpoint, diagnosis);
+  if (catalog) compare_files(checkpoint, *catalog, diagnosis);
 }
 
 }  // namespace shardwright

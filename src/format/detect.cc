@@ -27,20 +27,10 @@ struct Step {
   std::string note = {};
 };
 
-// The folder that a tracker names, or a file that DeepSpeed keeps as one.
-Result<std::vector<Step>> named_steps(const Folder& folder, const std::optional<Tracker>& tracker) {
-  if (tracker && tracker->is_there) {
-    return std::vector<Step>{
-        {tracker->folder, fmt::format("{} names {}", kTrackerName, tracker->folder)}};
-  }
-  for (const std::string_view file : {"latest", "latest_universal"}) {
-    if (!folder.has_file(file)) continue;
-    const std::string text = SW_TRY(folder.read(file));
-    const std::string tag(tracker_word(text));
-    if (tag.empty() || folder.folder(tag) == nullptr) continue;
-    return std::vector<Step>{{tag, fmt::format("{} names {}", file, tag)}};
-  }
-  return std::vector<Step>();
+// The folder that a tracker names.
+std::vector<Step> named_steps(const std::optional<Tracker>& tracker) {
+  if (!tracker || !tracker->is_there) return {};
+  return {{tracker->folder, fmt::format("{} names {}", tracker->file, tracker->folder)}};
 }
 
 // The newest of each kind: saves of different software that lie side by side are equally good.
@@ -186,8 +176,12 @@ class Detector {
     nothing.steps = place.steps;
     if (place.steps.size() >= kDeepest || !lone_file_.empty()) return nothing;
     std::optional<Tracker> tracker = SW_TRY(read_tracker(folder));
-    for (const auto& ways : {SW_TRY(named_steps(folder, tracker)), newest_steps(folder),
-                             pipeline_steps(folder), known_steps(folder)}) {
+    if (!tracker || !tracker->is_there) {
+      std::optional<Tracker> other = SW_TRY(read_deepspeed_tracker(folder));
+      if (other && (!tracker || other->is_there)) tracker = std::move(other);
+    }
+    for (const auto& ways : {named_steps(tracker), newest_steps(folder), pipeline_steps(folder),
+                             known_steps(folder)}) {
       if (ways.empty()) continue;
       Detection found = SW_TRY(follow(folder, ways, place));
       // What was to be found may lie beside the newest save.

@@ -188,6 +188,16 @@ TEST(Detect, FollowsTheFileThatDeepSpeedKeepsAsATracker) {
   Files gone = files;
   gone.emplace_back("latest", "global_step7");
   EXPECT_THAT(found(gone), ElementsAre("dcp in global_step9")) << "it names nothing";
+  const Detection broken = detected(gone);
+  ASSERT_TRUE(broken.tracker);
+  EXPECT_FALSE(broken.tracker->is_there);
+  EXPECT_EQ(broken.tracker->file, "latest");
+  EXPECT_EQ(broken.tracker->folder, "global_step7");
+  gone.emplace_back("latest_universal", "global_step5");
+  EXPECT_TRUE(detected(gone).tracker->is_there) << "one of them is enough";
+  Files others = files;
+  others.emplace_back("latest", "a line of somebody's log");
+  EXPECT_FALSE(detected(others).tracker);
   Files folder = files;
   folder.emplace_back("latest/.metadata", "x");
   EXPECT_THAT(found(folder), ElementsAre("dcp in global_step9")) << "a folder is no file";

@@ -26,11 +26,11 @@ bool have_one_format(const std::vector<Candidate>& candidates) {
 std::unexpected<Error> refuse_tracker(const std::string& path, const Tracker& tracker) {
   if (tracker.folder.empty()) {
     return fail(Code::kTrackerBroken, "{}/{}: found '{}', expected an iteration or 'release'", path,
-                kTrackerName, printable(tracker.text));
+                tracker.file, printable(tracker.text));
   }
   return fail(Code::kTrackerBroken,
               "{}/{}: names {}, which is not there or empty; give the iteration's folder itself",
-              path, kTrackerName, tracker.folder);
+              path, tracker.file, printable(tracker.folder));
 }
 
 std::unexpected<Error> refuse_nothing(const Directory& directory, const std::string& path,

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/tracker.h"
 
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "format/iteration_folder.h"
 
 namespace shardwright {
@@ -10,6 +14,7 @@ Result<std::optional<Tracker>> read_tracker(const Folder& folder) {
   const std::string text = SW_TRY(folder.read(kTrackerName));
   const std::string_view word = tracker_word(text);
   Tracker tracker;
+  tracker.file = kTrackerName;
   tracker.text = word.substr(0, 40);
   tracker.folder = iteration_folder(word);
   // verl and VeOmni keep the number and name the folder otherwise.
@@ -22,6 +27,21 @@ Result<std::optional<Tracker>> read_tracker(const Folder& folder) {
   if (named->problem) return std::unexpected(*named->problem);
   tracker.is_there = !SW_TRY(folder.list(tracker.folder)).empty();
   return tracker;
+}
+
+Result<std::optional<Tracker>> read_deepspeed_tracker(const Folder& folder) {
+  std::optional<Tracker> broken;
+  for (const std::string_view file : {"latest", "latest_universal"}) {
+    if (!folder.has_file(file)) continue;
+    const std::string text = SW_TRY(folder.read(file));
+    const std::string tag(tracker_word(text));
+    const bool is_there = !tag.empty() && folder.folder(tag) != nullptr;
+    Tracker tracker{std::string(file), tag.substr(0, 40), tag, is_there};
+    if (is_there) return tracker;
+    // Others keep files of that name too.
+    if (!broken && tag.starts_with("global_step")) broken = std::move(tracker);
+  }
+  return broken;
 }
 
 }  // namespace shardwright

@@ -10,6 +10,17 @@ std::span<const Sentence> chinese_of_deepspeed() {
   static constexpr auto kSentences = std::to_array<Sentence>({
       {"found a tensor without a name", "发现没有名字的张量"},
       {"tensor {}: found twice", "张量 {}: 出现两次"},
+      {"{}: tensor {} is in this file or in {} alone; keep the files of one save",
+       "{0}: 张量 {1} 只在该文件或 {2} 之一中；请只保留同一次保存的文件"},
+      {"{}: found {}, expected {} as in {}; keep the files of one save",
+       "{0}: 发现 {1}，应与 {3} 一样为 {2}；请只保留同一次保存的文件"},
+      {"{}/{}: found no {}{} in it, as {} has one; copy it too",
+       "{0}/{1}: 其中没有 {2}{3}，而 {4} 有；请一并复制"},
+      {"{}: {} of its {} weights are not the optimizer's, rounded (the first: {}); keep the files "
+       "of one save, or take the optimizer's with --check-replicas none",
+       "{0}: 其中 {2} 个权重有 {1} 个不是优化器权重的舍入值（第一个: "
+       "{3}）；请只保留同一次保存的文件，"
+       "或用 --check-replicas none 采用优化器的权重"},
       {"parameter {}: it is shared with {}, which is not there",
        "参数 {}: 它与 {} 共享，而后者不存在"},
       {"all names begin with {}, which is taken off: a wrapper gave it",

@@ -58,6 +58,11 @@ std::span<const Sentence> chinese_of_format() {
       {"there are no name rules '{}'", "没有命名规则 '{}'"},
       {"{} is a part of a Llama as Meta publishes it", "{} 是 Meta 所发布的 Llama 的一部分"},
       {"a .distcp file", ".distcp 文件"},
+      {".metadata: tensor {}: chunks {} and {} both lie at byte {} of {}, expected each in a place "
+       "of its own; the file was damaged, restore it",
+       ".metadata: 张量 {0}: 块 {1} 和 {2} 都位于 {4} 的第 {3} "
+       "字节，应各有自己的位置；文件已损坏，请"
+       "恢复它"},
       {"{}: entry {} ends at byte {}, but the file has {}; it was cut or does not belong to "
        "this metadata",
        "{}: 条目 {} 结束于字节 {}，而文件只有 {} 字节；它被截断，或不属于该元数据"},

@@ -128,6 +128,7 @@ constexpr std::array kChineseTexts = {
     Text{"contents.unloadable", "torch 自身无法正确加载：{error}"},
     Text{"data_in", "数据位于 {steps}"},
     Text{"file.empty", "文件为空"},
+    Text{"files.repeat", "{error}"},
     Text{"folders.beyond", "此外的 {first}（共 {count} 个）"},
     Text{"format.consolidated", "Meta 的 consolidated.*.pth：按模型并行 rank 切分的 Llama"},
     Text{"format.dcp", "只有 .metadata 而无 metadata.json：普通 torch.distributed.checkpoint"},

@@ -143,6 +143,7 @@ inline constexpr std::array kEnglishTexts = {
     Text{"contents.unloadable", "{error}"},
     Text{"data_in", "the data are in {steps}"},
     Text{"file.empty", "it has no bytes"},
+    Text{"files.repeat", "{error}"},
     Text{"folders.beyond", "{first} beyond these ({count} in all)"},
     Text{"format.consolidated", "Meta's consolidated.*.pth: a Llama cut by model-parallel rank"},
     Text{"format.dcp",

@@ -84,6 +84,10 @@ class GuardCheck {
       report_.guarded_files.insert(names->begin(), names->end());
     }
     for (const Error& error : defects_.found()) add_finding(report_, error);
+    for (const std::string& text : guarded.repeated_files) {
+      add_finding(report_, Code::kRankMisplaced, text.substr(0, text.find(": ")), text,
+                  Severity::kWarning);
+    }
     tell(guarded, is_derived);
     tell_signature(guarded.signature);
     if (hub.right > 0 && !has_finding(report_, Code::kDigestMismatch)) {

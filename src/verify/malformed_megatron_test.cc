@@ -49,6 +49,18 @@ constexpr Malformed kMegatronCases[] = {
        p.edit_metadata([](Catalog& c) { edit_chunks(c, kQkv, [](auto& v) { v.pop_back(); }); });
      },
      Code::kHole, "no chunk holds ["},
+    {"ChunksInOnePlace", Base::kTorchDist,
+     [](const Planted& p) {
+       p.edit_metadata([](Catalog& c) {
+         edit_chunks(c, kQkv, [](auto& chunks) {
+           chunks.back().file = chunks.front().file;
+           chunks.back().range = chunks.front().range;
+         });
+       });
+     },
+     Code::kMetadataCorrupt,
+     ".metadata: tensor decoder.layers.self_attention.linear_qkv.weight: chunks [0:1, 0:64, 0:64] "
+     "and ["},
     {"WholeTensorUnstored", Base::kTorchDist,
      [](const Planted& p) {
        p.edit_metadata([](Catalog& c) { edit_chunks(c, kNorm, [](auto& v) { v.clear(); }); });

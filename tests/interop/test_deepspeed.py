@@ -153,6 +153,24 @@ def test_files_of_another_world_size(shardwright, saved, copied, tmp_path):
     refused(shardwright, run, tmp_path, "keep the files of one save")
 
 
+@pytest.mark.parametrize("copied_rank, over", [(0, 1), (1, 2)])
+def test_a_file_that_was_copied_over_another_rank(shardwright, copied, tmp_path, copied_rank, over):
+    """Nothing in ZeRO 3's files says whose they are."""
+    run, data = copied("zero3")
+    name = "bf16_zero_pp_rank_{}_mp_rank_00_optim_states.pt"
+    shutil.copy(data / name.format(copied_rank), data / name.format(over))
+    refused(shardwright, run, tmp_path, name.format(over), name.format(copied_rank),
+            "model.embed_tokens.weight", code="SW0319")  # fmt: skip
+    assert "SW0319" in shardwright("verify", run, expect=1).stdout
+
+
+def test_a_tracker_that_names_no_save(shardwright, copied, tmp_path):
+    run, _ = copied("zero2")
+    (run / "latest").write_text("global_step9")
+    refused(shardwright, run, tmp_path, "latest: names global_step9", code="SW0305")
+    assert "L14" in shardwright("diagnose", run, expect=1).stdout
+
+
 def change(path, edit):
     """Saves a file of DeepSpeed's anew after an edit of what it holds."""
     value = torch.load(path, weights_only=False)
@@ -194,6 +212,27 @@ def test_parameters_in_another_order(shardwright, copied, tmp_path):
 
     change(data / "mp_rank_00_model_states.pt", swap)
     refused(shardwright, run, tmp_path, "param_shapes")
+
+
+@pytest.mark.parametrize("case", ["zero1", "zero2"])
+def test_a_model_file_of_another_run(shardwright, copied, tmp_path, case):
+    """It holds the weights too, as the model computed with them."""
+    run, data = copied(case)
+    name = "model.layers.1.mlp.up_proj.weight"
+    change(data / "mp_rank_00_model_states.pt", lambda value: value["module"][name][3, 4].add_(1))
+    refused(shardwright, run, tmp_path, "mp_rank_00_model_states.pt: 1 of its ", f"tensor {name}")
+    assert name in shardwright("verify", run, expect=1).stdout
+    shardwright("convert", run, tmp_path / "out", "--to", "hf", "--check-replicas", "none")
+
+
+def test_a_rank_whose_model_has_another_tensor(shardwright, copied, tmp_path):
+    run, data = copied("zero3")
+    file = "zero_pp_rank_1_mp_rank_00_model_states.pt"
+    change(data / file, lambda value: value["module"].update({"model.what": torch.ones(3)}))
+    refused(shardwright, run, tmp_path, file, "tensor model.what is in this file")
+    change(data / file, lambda value: value["module"].pop("model.what"))
+    change(data / file, lambda value: value["module"].pop("model.norm.weight"))
+    refused(shardwright, run, tmp_path, file, "tensor model.norm.weight is in this file")
 
 
 def test_a_buffer_that_is_cut_off(shardwright, copied, tmp_path):
@@ -375,5 +414,20 @@ def test_universal_checkpoints_that_are_not_whole(shardwright, saved, tmp_path):
     refused(shardwright, tmp_path / "run", tmp_path, name, "fp32.pt")
     torch.save({"param": torch.zeros(2, 2)}, folder / "fp32.pt")
     refused(shardwright, tmp_path / "run", tmp_path, name, "found shape (2, 2)")
+    (tmp_path / "fp32.pt").rename(folder / "fp32.pt")
+    (folder / "exp_avg.pt").rename(tmp_path / "exp_avg.pt")
+    refused(shardwright, tmp_path / "run", tmp_path, f"zero/{name}: found no exp_avg.pt in it")
+    torch.save(torch.load(tmp_path / "exp_avg.pt").half(), folder / "exp_avg.pt")
+    refused(shardwright, tmp_path / "run", tmp_path, f"{name}/exp_avg.pt: found float16, expected float32")
     shutil.rmtree(folder)
     refused(shardwright, tmp_path / "run", tmp_path, name)
+
+
+def test_a_universal_checkpoint_with_the_model_of_another_run(shardwright, saved, tmp_path):
+    shutil.copytree(next((saved("zero2") / "universal").iterdir()), tmp_path / "run")
+    shutil.copy(saved("zero2") / "run" / "config.json", tmp_path / "run")
+    shardwright("verify", tmp_path / "run")
+    name = "model.layers.1.mlp.up_proj.weight"
+    other = tmp_path / "run" / "zero" / name.replace("up_proj", "gate_proj") / "fp32.pt"
+    shutil.copy(other, tmp_path / "run" / "zero" / name / "fp32.pt")
+    refused(shardwright, tmp_path / "run", tmp_path, "mp_rank_00_model_states.pt: 1 of its ", name)

@@ -75,6 +75,30 @@ def test_a_part_of_a_consolidated_model_is_refused(shardwright, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("axis", [0, 1], ids=["llama3", "llama2"])
+def test_a_file_that_was_copied_over_another_is_refused(shardwright, tmp_path, axis):
+    save_parts(tmp_path / "model", axis, 4)
+    flags = ("--hf-config", LLAMA)
+    assert "SW0319" not in shardwright("verify", tmp_path / "model", *flags).stdout
+    shutil.copy(tmp_path / "model/consolidated.01.pth", tmp_path / "model/consolidated.03.pth")
+    done = shardwright("convert", tmp_path / "model", tmp_path / "out", "--to", "hf", *flags, expect=2)
+    assert "SW0319" in done.stderr and "consolidated.03.pth" in done.stderr
+    assert "consolidated.01.pth" in done.stderr and not (tmp_path / "out").exists()
+    assert "SW0319" in shardwright("verify", tmp_path / "model", *flags, expect=1).stdout
+
+
+def test_a_shard_of_torchtitan_that_was_copied_over_another_is_refused(shardwright, ranks, tmp_path):
+    """Rows of q and k lie in another order there, so that a part is many strided pieces."""
+    ranks("foreign_name_jobs", "save_named", 4, folder=LLAMA, out=tmp_path / "titan", names="titan",
+          newer=True)  # fmt: skip
+    shutil.copy(tmp_path / "titan/__1_0.distcp", tmp_path / "titan/__2_0.distcp")
+    for target in ("hf", "torch_dist"):
+        done = shardwright("convert", tmp_path / "titan", tmp_path / "out", "--to", target,
+                           "--hf-config", LLAMA, expect=2)  # fmt: skip
+        assert "SW0319" in done.stderr and "__2_0.distcp" in done.stderr
+        assert not (tmp_path / "out").exists()
+
+
 def test_one_file_under_prefixes_and_own_names(shardwright, tmp_path):
     tensors = load_hf(LLAMA)
     folder = tmp_path / "model"

@@ -215,6 +215,10 @@ def test_wrong_archives(shardwright, tmp_path):
     refused(shardwright, archive(tmp_path / "m.nemo", missing), tmp_path, "SW0313", "1 ranks")
     zipped = archive(tmp_path / "z.nemo", files, "w:gz")
     refused(shardwright, zipped, tmp_path, "SW0301", "unpack it")
+    copied = members(4)
+    copied["mp_rank_03/model_weights.ckpt"] = copied["mp_rank_01/model_weights.ckpt"]
+    again = archive(tmp_path / "r.nemo", copied)
+    refused(shardwright, again, tmp_path, "SW0319", "mp_rank_03/", "mp_rank_01/")
     escaping = archive(tmp_path / "e.nemo", {**files, "../../evil": b"x"})
     refused(shardwright, escaping, tmp_path, "SW0106", "e.nemo")
     whole = archive(tmp_path / "c.nemo", files).read_bytes()

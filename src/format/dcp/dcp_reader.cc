@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "base/fail.h"
 #include "codec/stand_in.h"
@@ -99,6 +102,38 @@ Status check_ranges(const Checkpoint& checkpoint, Defects& defects) {
   return {};
 }
 
+// Two boxes of a tensor in one place: one of them is not stored.
+Status check_place_of_each(const StoredTensor& tensor, std::span<const std::string> files) {
+  const ChunkList& chunks = tensor.chunks;
+  const auto place_of = [&](std::size_t i) {
+    return std::pair(chunks.file(i), chunks.range(i).offset);
+  };
+  std::vector<std::size_t> order(chunks.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  // Ranks come one after another, and write one item behind the other.
+  if (!std::ranges::is_sorted(order, {}, place_of)) std::ranges::sort(order, {}, place_of);
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const std::size_t a = order[i - 1];
+    const std::size_t b = order[i];
+    if (place_of(a) != place_of(b) || chunks.range(a).length == 0) continue;
+    if (std::ranges::equal(chunks.origin(a), chunks.origin(b))) continue;
+    return fail(Code::kMetadataCorrupt,
+                ".metadata: tensor {}: chunks {} and {} both lie at byte {} of {}, expected each "
+                "in a place of its own; the file was damaged, restore it",
+                tensor.desc.name, to_string(chunks.box(std::min(a, b))),
+                to_string(chunks.box(std::max(a, b))), chunks.range(a).offset,
+                files[chunks.file(a)]);
+  }
+  return {};
+}
+
+Status check_places(const Catalog& catalog, Defects& defects) {
+  for (const StoredTensor& tensor : catalog.tensors) {
+    SW_TRY(defects.report(check_place_of_each(tensor, catalog.files)));
+  }
+  return {};
+}
+
 Status read_common_state(Checkpoint& checkpoint) {
   constexpr std::string_view kFile = "common.pt";
   const Directory& directory = *checkpoint.directory;
@@ -169,6 +204,7 @@ Status read_dcp(Checkpoint& checkpoint, Defects& defects) {
   fold_replicas(checkpoint.catalog);
   for (const std::string& path : checkpoint.catalog.files) checkpoint.files->add(path);
   SW_TRY(check_ranges(checkpoint, defects));
+  SW_TRY(check_places(checkpoint.catalog, defects));
   SW_TRY(decode_objects(metadata.transformed, checkpoint.catalog, *checkpoint.files));
   if (is_rank_local) {
     for (std::string& note : SW_TRY(settle_rank_objects(checkpoint.catalog, *checkpoint.files))) {

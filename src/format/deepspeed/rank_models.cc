@@ -2,6 +2,8 @@
 #include "format/deepspeed/rank_models.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -24,6 +26,16 @@ Status check_number(std::string_view what, std::optional<std::int64_t> found,
   return fail(Code::kZeroLayout,
               "{}: found {} {}, expected {} as in {}; keep the files of one save", file, what,
               found.value_or(0), expected.value_or(0), first);
+}
+
+// A name that one of two state dicts has and the other lacks; empty where there is none.
+std::string lone_name(const std::vector<StateTensor>& a, const std::vector<StateTensor>& b) {
+  std::set<std::string_view> names;
+  for (const StateTensor& tensor : a) names.insert(tensor.name);
+  for (const StateTensor& tensor : b) {
+    if (names.erase(tensor.name) == 0) return tensor.name;
+  }
+  return names.empty() ? "" : std::string(*names.begin());
 }
 
 Result<const StateTensor*> frozen_part(const RankModel& model, const std::string& name,
@@ -92,9 +104,16 @@ Status check_rank_models(std::span<const RankModel> models, const Catalog& catal
     SW_TRY(check_number("a world size of", states.data_ranks, one.data_ranks, file, first));
     const bool is_alike = std::ranges::equal(states.groups, one.groups, have_same_parameters) &&
                           have_same_parameters(states.frozen, one.frozen);
-    if (is_alike) continue;
+    if (!is_alike) {
+      return fail(Code::kZeroLayout,
+                  "{}: its parameters are not those of {}; keep the files of one save", file,
+                  first);
+    }
+    const std::string lone = lone_name(one.module, states.module);
+    if (lone.empty()) continue;
     return fail(Code::kZeroLayout,
-                "{}: its parameters are not those of {}; keep the files of one save", file, first);
+                "{}: tensor {} is in this file or in {} alone; keep the files of one save", file,
+                printable(lone), first);
   }
   return {};
 }

@@ -2,7 +2,10 @@
 #include "format/deepspeed/universal_reader.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -37,6 +40,7 @@ class UniversalReader {
       if (!entry.is_directory || is_repeated) continue;
       SW_TRY(defects_.report(read_parameter(entry.name)));
     }
+    SW_TRY(check_kinds());
     for (const auto& [name, shape] : shapes_) {
       if (model_.has(name)) continue;
       SW_TRY(defects_.report(
@@ -120,6 +124,7 @@ class UniversalReader {
       return fail(Code::kZeroLayout, "{}: found no {}{} in it; copy it too", folder, kMasterWeights,
                   kTorchEnding);
     }
+    std::ranges::sort(kinds_.emplace_back(name, kinds).second);
     std::optional<Dims> shape;
     for (const std::string& kind : kinds) {
       SW_TRY(read_state(name, kind, fmt::format("{}/{}{}", folder, kind, kTorchEnding), shape));
@@ -148,10 +153,35 @@ class UniversalReader {
                   to_string(place->shape), to_string(wanted), printable(name));
     }
     shape = wanted;
+    const auto [known, is_new] = dtypes_.try_emplace(kind, place->dtype, path);
+    if (!is_new && known->second.first != place->dtype) {
+      return fail(Code::kZeroLayout,
+                  "{}: found {}, expected {} as in {}; keep the files of one save", path,
+                  torch_name(place->dtype), torch_name(known->second.first), known->second.second);
+    }
     expect_record(*checkpoint_.files, file, *place, name);
     const std::string called = kind == kMasterWeights ? name : join_state_name(kind, name);
     const FlatElements all{0, elements, file, place->range.offset};
     return model_.add_flat({called, place->dtype, wanted}, std::span(&all, 1));
+  }
+
+  // Optimizers keep different states, and all of each: where a parameter has some of those that
+  // another one has, files are missing.
+  Status check_kinds() {
+    std::map<std::vector<std::string>, std::string> sets;  // to the first parameter
+    for (const auto& [name, kinds] : kinds_) sets.emplace(kinds, name);
+    for (const auto& [name, kinds] : kinds_) {
+      for (const auto& [others, other] : sets) {
+        if (others.size() <= kinds.size() || !std::ranges::includes(others, kinds)) continue;
+        std::vector<std::string> lacking;
+        std::ranges::set_difference(others, kinds, std::back_inserter(lacking));
+        SW_TRY(defects_.report(fail(
+            Code::kZeroLayout, "{}/{}: found no {}{} in it, as {} has one; copy it too",
+            kUniversalFolder, printable(name), lacking.front(), kTorchEnding, printable(other))));
+        break;
+      }
+    }
+    return {};
   }
 
   // What one model-parallel rank lists is the whole where there is no other.
@@ -198,6 +228,8 @@ class UniversalReader {
   std::vector<RankModel> models_;
   std::map<std::int64_t, std::size_t> cut_;  // by data-parallel rank, under ZeRO 3
   std::map<std::string, Dims, std::less<>> shapes_;
+  std::map<std::string, std::pair<DType, std::string>> dtypes_;          // of each kind, and a file
+  std::vector<std::pair<std::string, std::vector<std::string>>> kinds_;  // of each parameter
   bool is_whole_ = true;  // no model-parallel rank has a part of it
 };
 

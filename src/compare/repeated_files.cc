@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/repeated_files.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "base/crc32.h"
+#include "base/fail.h"
+#include "base/translated.h"
+#include "io/same_bytes.h"
+#include "layout/layer_name.h"
+#include "layout/shard_contents.h"
+#include "layout/state_name.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::uint64_t kProbeBytes = 256;
+constexpr std::size_t kProbes = 2;       // of experts, and as many of what is none
+constexpr std::size_t kMostProbed = 16;  // of each, where the first ones are constant
+constexpr std::uint64_t kBlockBytes = 4096;
+constexpr std::size_t kFewestMatrices = 2;
+
+std::uint64_t end_of(ByteRange run) { return run.offset + run.length; }
+
+// What one file holds of a tensor: runs of bytes, in order, that do not touch.
+struct FilePart {
+  std::uint32_t tensor = 0;
+  Dims origin;  // of its first chunk
+  std::vector<ByteRange> runs;
+  std::uint64_t bytes = 0;
+};
+
+struct FileParts {
+  std::uint32_t file = 0;
+  std::vector<FilePart> parts;  // by tensor
+};
+
+// What is strided lies between the runs of others.
+void add_run(FilePart& part, ByteRange run) {
+  const std::uint64_t end = part.runs.empty() ? 0 : end_of(part.runs.back());
+  if (part.runs.empty() || run.offset > end) {
+    part.runs.push_back(run);
+    part.bytes += run.length;
+  } else if (end_of(run) > end) {
+    part.runs.back().length += end_of(run) - end;
+    part.bytes += end_of(run) - end;
+  }
+}
+
+// Whether files have different boxes of a tensor.
+bool is_shared_out(const StoredTensor& tensor) {
+  if (tensor.encoding != Encoding::kRaw || tensor.chunks.size() < 2) return false;
+  const ChunkList& chunks = tensor.chunks;
+  for (std::size_t i = 1; i < chunks.size(); ++i) {
+    if (chunks.file(i) == chunks.file(0)) continue;
+    if (!std::ranges::equal(chunks.origin(i), chunks.origin(0))) return true;
+  }
+  return false;
+}
+
+// By file, those that share tensors with others.
+std::vector<FileParts> parts_of(const Catalog& catalog) {
+  std::map<std::uint32_t, FileParts> by_file;
+  for (std::uint32_t t = 0; t < catalog.tensors.size(); ++t) {
+    const StoredTensor& tensor = catalog.tensors[t];
+    if (!is_shared_out(tensor)) continue;
+    std::vector<std::size_t> order(tensor.chunks.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+      return std::pair(tensor.chunks.file(i), tensor.chunks.range(i).offset);
+    });
+    for (const std::size_t i : order) {
+      if (tensor.chunks.range(i).length == 0) continue;
+      FileParts& of_file = by_file[tensor.chunks.file(i)];
+      of_file.file = tensor.chunks.file(i);
+      if (of_file.parts.empty() || of_file.parts.back().tensor != t) {
+        of_file.parts.push_back({t, tensor.chunks.box(i).origin, {}, 0});
+      }
+      add_run(of_file.parts.back(), tensor.chunks.range(i));
+    }
+  }
+  std::vector<FileParts> files;
+  for (auto& [file, parts] : by_file) files.push_back(std::move(parts));
+  return files;
+}
+
+bool is_constant(std::span<const std::byte> bytes, std::size_t element) {
+  return bytes.size() <= element ||
+         std::ranges::equal(bytes.subspan(element), bytes.first(bytes.size() - element));
+}
+
+// Two files may each lack a byte that the other has to fill: ZeRO 3 cuts off its padding.
+bool may_be_alike(const FilePart& a, const FilePart& b) {
+  if (a.runs.size() == 1 && b.runs.size() == 1) {
+    return std::min(a.bytes, b.bytes) * 2 >= std::max(a.bytes, b.bytes);
+  }
+  return std::ranges::equal(a.runs, b.runs, {}, &ByteRange::length, &ByteRange::length);
+}
+
+// What comparing two files shows.
+struct Likeness {
+  enum class Kind : std::uint8_t { kDiffer, kReplicas, kRepeats } kind = Kind::kDiffer;
+  std::uint32_t first_tensor = 0;  // of those alike
+  std::size_t matrices = 0;        // alike that should not be
+  std::size_t certain = 0;         // of them, that nobody makes alike
+};
+
+class FileComparison {
+ public:
+  FileComparison(const Catalog& catalog, SourceFiles& files) : catalog_(catalog), files_(files) {}
+
+  // A digest of what tells a file from others; empty for one that holds nothing but constants.
+  Result<std::string> probe(const FileParts& file) {
+    std::vector<const FilePart*> parts;
+    for (const FilePart& part : file.parts) {
+      if (is_matrix(part)) parts.push_back(&part);
+    }
+    std::ranges::stable_sort(parts, std::ranges::greater(), [&](const FilePart* part) {
+      return element_count(desc(*part).shape).value_or(0);
+    });
+    std::string digest;
+    for (const bool experts : {false, true}) {
+      std::size_t tried = 0;
+      std::size_t taken = 0;
+      for (const FilePart* part : parts) {
+        if (is_expert(*part) != experts) continue;
+        if (taken == kProbes || tried++ == kMostProbed) break;
+        std::vector<std::byte> bytes(std::min(kProbeBytes, part->runs.front().length));
+        SW_TRY(files_.read_at(file.file, part->runs.front().offset, bytes));
+        if (is_constant(bytes, element_of(*part))) continue;
+        ++taken;
+        digest += fmt::format("{}:{:08x} ", part->tensor, crc32(bytes));
+      }
+    }
+    return digest;
+  }
+
+  Result<Likeness> compare(const FileParts& a, const FileParts& b) {
+    Likeness likeness;
+    if (!std::ranges::equal(a.parts, b.parts, {}, &FilePart::tensor, &FilePart::tensor))
+      return likeness;
+    std::vector<std::pair<const FilePart*, const FilePart*>> others;  // that should differ
+    for (std::size_t i = 0; i < a.parts.size(); ++i) {
+      if (a.parts[i].origin == b.parts[i].origin) continue;
+      if (!may_be_alike(a.parts[i], b.parts[i])) return likeness;
+      others.emplace_back(&a.parts[i], &b.parts[i]);
+    }
+    if (others.empty()) {
+      likeness.kind = Likeness::Kind::kReplicas;
+      return likeness;
+    }
+    // The first blocks of all before the whole of any.
+    for (const std::uint64_t limit : {kBlockBytes, ~std::uint64_t{0}}) {
+      for (const auto& [left, right] : others) {
+        if (!SW_TRY(are_same(a.file, *left, b.file, *right, limit))) return likeness;
+      }
+    }
+    for (const auto& [left, right] : others) SW_TRY(count(a.file, *left, *right, likeness));
+    if (likeness.matrices >= kFewestMatrices) likeness.kind = Likeness::Kind::kRepeats;
+    return likeness;
+  }
+
+ private:
+  [[nodiscard]] const TensorDesc& desc(const FilePart& part) const {
+    return catalog_.tensors[part.tensor].desc;
+  }
+  // Mamba's vectors begin alike on every rank.
+  [[nodiscard]] bool is_matrix(const FilePart& part) const { return desc(part).shape.size() > 1; }
+  [[nodiscard]] bool is_expert(const FilePart& part) const {
+    return is_expert_tensor(desc(part).name);
+  }
+  [[nodiscard]] std::size_t element_of(const FilePart& part) const {
+    return static_cast<std::size_t>(bytes_of(desc(part).dtype));
+  }
+
+  Result<bool> are_same(std::uint32_t a, const FilePart& left, std::uint32_t b,
+                        const FilePart& right, std::uint64_t limit) {
+    for (std::size_t i = 0; i < left.runs.size(); ++i) {
+      const std::uint64_t length = std::min(left.runs[i].length, right.runs[i].length);
+      const auto differs = SW_TRY(first_difference(
+          files_, {a, left.runs[i].offset}, {b, right.runs[i].offset}, std::min(limit, length)));
+      if (differs) return false;
+    }
+    return true;
+  }
+
+  // What comes of gradients is no longer alike where the weights were.
+  [[nodiscard]] bool is_moment(const FilePart& part) const {
+    const auto state = split_state_name(desc(part).name);
+    return state && state->kind != kStateKinds.front();
+  }
+
+  // Whether the parts are of other layers of one stack, and nothing else tells them apart.
+  [[nodiscard]] bool differ_by_layer(const FilePart& left, const FilePart& right) const {
+    const auto layer = split_layer_name(desc(left).name);
+    if (!layer || layer->index || left.origin[0] == right.origin[0]) return false;
+    for (int axis = 1; axis < left.origin.size(); ++axis) {
+      if (left.origin[axis] != right.origin[axis]) return false;
+    }
+    return true;
+  }
+
+  Status count(std::uint32_t file, const FilePart& left, const FilePart& right,
+               Likeness& likeness) {
+    if (!is_matrix(left)) return {};
+    std::vector<std::byte> bytes(std::min(kBlockBytes, left.runs.front().length));
+    SW_TRY(files_.read_at(file, left.runs.front().offset, bytes));
+    if (is_constant(bytes, element_of(left))) return {};
+    if (likeness.matrices++ == 0) likeness.first_tensor = left.tensor;
+    const bool may_be_copied = is_expert(left) || differ_by_layer(left, right);
+    if (!may_be_copied || is_moment(left)) ++likeness.certain;
+    return {};
+  }
+
+  const Catalog& catalog_;
+  SourceFiles& files_;
+};
+
+// A file that repeats another one, as a job tells it.
+struct Repetition {
+  std::uint64_t file = 0;
+  std::uint64_t original = 0;
+  std::uint64_t tensor = 0;
+  std::uint64_t matrices = 0;
+  std::uint64_t is_certain = 0;
+};
+
+void append(std::string& text, const Repetition& repetition) {
+  text += fmt::format("{} {} {} {} {}\n", repetition.file, repetition.original, repetition.tensor,
+                      repetition.matrices, repetition.is_certain);
+}
+
+// Of what append() made.
+std::vector<Repetition> repetitions_in(std::string_view text) {
+  std::vector<Repetition> repetitions;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    Repetition next;
+    for (std::uint64_t* number :
+         {&next.file, &next.original, &next.tensor, &next.matrices, &next.is_certain}) {
+      at = std::from_chars(at, end, *number).ptr + 1;
+    }
+    repetitions.push_back(next);
+  }
+  return repetitions;
+}
+
+// Each of the files with those in front of it that it may be like.
+Result<std::string> find_repetitions(std::span<const FileParts* const> alike,
+                                     FileComparison& comparison) {
+  std::string found;
+  std::vector<const FileParts*> originals;
+  for (const FileParts* file : alike) {
+    bool is_new = true;
+    for (const FileParts* original : originals) {
+      const Likeness likeness = SW_TRY(comparison.compare(*original, *file));
+      if (likeness.kind != Likeness::Kind::kRepeats) continue;
+      append(found, {file->file, original->file, likeness.first_tensor, likeness.matrices,
+                     likeness.certain >= kFewestMatrices ? 1U : 0U});
+      is_new = false;
+      break;
+    }
+    if (is_new) originals.push_back(file);
+  }
+  return found;
+}
+
+// Files that probes do not tell apart, in the order of the first of each.
+std::vector<std::vector<const FileParts*>> alike_by_probe(const std::vector<FileParts>& files,
+                                                          std::span<const std::string> probes) {
+  std::map<std::string_view, std::size_t> places;
+  std::vector<std::vector<const FileParts*>> groups;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (probes[i].empty()) continue;
+    const auto [place, is_new] = places.emplace(probes[i], groups.size());
+    if (is_new) groups.emplace_back();
+    groups[place->second].push_back(&files[i]);
+  }
+  std::erase_if(groups, [](const auto& group) { return group.size() < 2; });
+  return groups;
+}
+
+std::string suspicion(const Catalog& catalog, const Repetition& repetition) {
+  return translated(
+      "{}: its parts of {} tensors are those that {} holds, byte by byte (the first: {}): experts "
+      "or layers that were copied when the model was made, or this file was copied over another "
+      "one",
+      catalog.files[repetition.file], repetition.matrices, catalog.files[repetition.original],
+      catalog.tensors[repetition.tensor].desc.name);
+}
+
+std::unexpected<Error> refuse_copy(const Catalog& catalog, const Repetition& repetition) {
+  return fail(Code::kRankMisplaced,
+              "{}: its parts of {} tensors are those that {} holds, byte by byte (the first: {}), "
+              "expected parts of its own: one file was copied over another; copy it again from "
+              "where it was saved, or take the parts as they are with --check-replicas none",
+              catalog.files[repetition.file], repetition.matrices,
+              catalog.files[repetition.original], catalog.tensors[repetition.tensor].desc.name);
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> check_files(const Catalog& catalog, ReplicaCheck check,
+                                             SourceFiles& files, Defects& defects,
+                                             const Workers& workers) {
+  std::vector<std::string> suspicions;
+  if (check == ReplicaCheck::kNone) return suspicions;
+  const std::vector<FileParts> parts = parts_of(catalog);
+  if (parts.size() < 2) return suspicions;
+
+  const auto make_prober = [&]() -> JobWorker {
+    return [&](std::size_t job) -> Result<JobResult> {
+      return JobResult{SW_TRY(FileComparison(catalog, files).probe(parts[job]))};
+    };
+  };
+  const std::vector<std::uint64_t> probed(parts.size(), 2 * kProbes * kProbeBytes);
+  const auto probes = SW_TRY(run_jobs({"comparing files", probed}, workers, make_prober));
+  const auto groups = alike_by_probe(parts, probes);
+  const auto make_comparer = [&]() -> JobWorker {
+    return [&](std::size_t job) -> Result<JobResult> {
+      FileComparison comparison(catalog, files);
+      return JobResult{SW_TRY(find_repetitions(groups[job], comparison))};
+    };
+  };
+  std::vector<std::uint64_t> compared;
+  for (const auto& group : groups) compared.push_back(2 * kBlockBytes * group.size());
+  const auto results = SW_TRY(run_jobs({"comparing files", compared}, workers, make_comparer));
+  for (const std::string& result : results) {
+    for (const Repetition& repetition : repetitions_in(result)) {
+      if (repetition.is_certain == 0) {
+        suspicions.push_back(suspicion(catalog, repetition));
+      } else {
+        SW_TRY(defects.report(refuse_copy(catalog, repetition)));
+      }
+    }
+  }
+  return suspicions;
+}
+
+}  // namespace shardwright
