@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "base/translated.h"
 #include "format/peft/source.h"
+#include "layout/lost_parts.h"
 #include "layout/state_name.h"
 #include "model/adapter_rules.h"
+#include "state/recorded_run.h"
 
 namespace shardwright {
 
@@ -25,10 +28,14 @@ std::optional<std::string> adapter_note(const Checkpoint& checkpoint) {
         adapters + others);
   }
   if (adapters == 0 || checkpoint.location.traits.is_hf_model) return std::nullopt;
+  const std::vector<std::string> without = layers_without_adapters(
+      descs_of(checkpoint.catalog), number_of(checkpoint.arguments, {"num_layers"}).value_or(0));
+  const std::string some =
+      without.empty() ? "" : translated(" (layers {} have none)", name_list(without));
   return translated(
-      "{} of {} tensors are low-rank adapters of a Megatron run{}: 'shardwright convert --to hf "
+      "{} of {} tensors are low-rank adapters of a Megatron run{}{}: 'shardwright convert --to hf "
       "--hf-config BASE' makes PEFT's files of them, which 'merge-adapter' adds to the base model",
-      adapters, adapters + others, others == 0 ? ", without their base model" : "");
+      adapters, adapters + others, others == 0 ? ", without their base model" : "", some);
 }
 
 }  // namespace shardwright

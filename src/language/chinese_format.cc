@@ -20,12 +20,13 @@ std::span<const Sentence> chinese_of_format() {
        "这 {} 个张量是 PEFT 文件中的 adapter，不是模型：'shardwright merge-adapter BASE ADAPTER "
        "OUT' 把它加到基础模型上，'convert --to torch_dist --hf-config BASE' 使它成为 Megatron 可"
        "以训练的 adapter"},
-      {"{} of {} tensors are low-rank adapters of a Megatron run{}: 'shardwright convert --to "
+      {"{} of {} tensors are low-rank adapters of a Megatron run{}{}: 'shardwright convert --to "
        "hf --hf-config BASE' makes PEFT's files of them, which 'merge-adapter' adds to the base "
        "model",
-       "{1} 个张量中有 {0} 个是 Megatron 训练的低秩 adapter{2}：'shardwright convert --to hf "
+       "{1} 个张量中有 {0} 个是 Megatron 训练的低秩 adapter{2}{3}：'shardwright convert --to hf "
        "--hf-config BASE' 把它们写成 PEFT 的文件，再由 'merge-adapter' 加到基础模型上"},
       {", without their base model", "，没有基础模型"},
+      {" (layers {} have none)", "（第 {} 层没有）"},
       {"what its name says", "它的名字所说的"},
       {"config.json: quantization_config says how weights are stored now",
        "config.json: quantization_config 说明现在权重如何存储"},

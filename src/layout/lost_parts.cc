@@ -12,25 +12,28 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "base/translated.h"
+#include "layout/adapter_shards.h"
 #include "layout/layer_name.h"
 
 namespace shardwright {
 namespace {
 
-std::set<std::int64_t> named_layers(std::span<const TensorDesc> tensors) {
+enum class Counted : std::uint8_t { kModel, kAdapters };
+
+bool is_of_adapter(std::string_view name) { return adapter_tensor(name) || name_of_saved(name); }
+
+std::set<std::int64_t> named_layers(std::span<const TensorDesc> tensors, Counted counted) {
   std::set<std::int64_t> layers;
   for (const TensorDesc& desc : tensors) {
+    if (is_of_adapter(desc.name) != (counted == Counted::kAdapters)) continue;
     const std::optional<LayerName> name = split_layer_name(desc.name);
     if (name && name->index && is_main_stack(name->stack)) layers.insert(*name->index);
   }
   return layers;
 }
 
-void add_lost_layers(std::span<const TensorDesc> tensors, std::int64_t expected,
-                     std::vector<LostPart>& lost) {
-  const std::set<std::int64_t> layers = named_layers(tensors);
-  if (layers.empty()) return;
-  const std::int64_t last = std::max(expected - 1, *layers.rbegin());
+// Those up to the last, which is named or expected, that nothing is of.
+std::vector<std::string> missing_among(const std::set<std::int64_t>& layers, std::int64_t last) {
   // Arguments and names may claim any number: a few of the missing ones say it.
   constexpr std::size_t kMostNamed = 20;
   std::vector<std::string> missing;
@@ -40,6 +43,16 @@ void add_lost_layers(std::span<const TensorDesc> tensors, std::int64_t expected,
   if (!layers.contains(last) && missing.size() < kMostNamed) {
     missing.push_back(std::to_string(last));
   }
+  return missing;
+}
+
+// A run may train adapters of some layers only.
+void add_lost_layers(std::span<const TensorDesc> tensors, std::int64_t expected,
+                     std::vector<LostPart>& lost) {
+  const std::set<std::int64_t> layers = named_layers(tensors, Counted::kModel);
+  if (layers.empty()) return;
+  const std::int64_t last = std::max(expected - 1, *layers.rbegin());
+  const std::vector<std::string> missing = missing_among(layers, last);
   if (missing.empty()) return;
   lost.push_back({"decoder.layers",
                   translated("decoder.layers: found {} layers, none of {}, expected all up to "
@@ -88,7 +101,14 @@ void add_lost_experts(std::span<const TensorDesc> tensors, std::vector<LostPart>
 }  // namespace
 
 std::int64_t count_named_layers(std::span<const TensorDesc> tensors) {
-  return static_cast<std::int64_t>(named_layers(tensors).size());
+  return static_cast<std::int64_t>(named_layers(tensors, Counted::kModel).size());
+}
+
+std::vector<std::string> layers_without_adapters(std::span<const TensorDesc> tensors,
+                                                 std::int64_t layers) {
+  const std::set<std::int64_t> adapted = named_layers(tensors, Counted::kAdapters);
+  if (adapted.empty()) return {};
+  return missing_among(adapted, std::max(layers - 1, *adapted.rbegin()));
 }
 
 std::vector<LostPart> lost_parts(std::span<const TensorDesc> tensors, std::int64_t layers) {

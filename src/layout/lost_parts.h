@@ -16,8 +16,13 @@ struct LostPart {
   std::string what;  ///< a sentence about it, with the name
 };
 
-/// How many layers of the main stack the names show.
+/// How many layers of the main stack the names show, adapters not counted.
 [[nodiscard]] std::int64_t count_named_layers(std::span<const TensorDesc> tensors);
+
+/// The numbers, up to a few, of layers that have no adapter where others have one: no loss, for a
+/// run may train those of some layers. `layers` as for lost_parts().
+[[nodiscard]] std::vector<std::string> layers_without_adapters(std::span<const TensorDesc> tensors,
+                                                               std::int64_t layers);
 
 /// What a Megatron model of these canonical tensors has lost: layers between its first and its last
 /// one (`layers`, 0 where nothing says how many there are), and experts that its routers have.

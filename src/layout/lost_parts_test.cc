@@ -26,6 +26,25 @@ TEST(LostParts, AreLayersBetweenTheFirstAndTheLast) {
   EXPECT_THAT(lost_parts(whole, 4).at(0).what, testing::HasSubstr("none of 2, 3"));
 }
 
+// A run that trains adapters of some layers has lost none.
+TEST(LostParts, AdaptersOfSomeLayersAreWhole) {
+  std::vector<TensorDesc> tensors;
+  for (const char* layer : {"0", "2"}) {
+    const std::string stem = std::string("decoder.layers.") + layer + ".mlp.";
+    tensors.push_back({stem + "linear_fc2.adapter.linear_in.weight", DType::kBF16, {2, 4}});
+    tensors.push_back({stem + "linear_fc1.lora_B.default.weight", DType::kBF16, {4, 2}});
+    tensors.push_back({stem + "router.modules_to_save.default.weight", DType::kBF16, {4, 2}});
+  }
+  EXPECT_THAT(names_of(lost_parts(tensors, 5)), IsEmpty());
+  EXPECT_EQ(count_named_layers(tensors), 0);
+  EXPECT_THAT(layers_without_adapters(tensors, 5), ElementsAre("1", "3", "4"));
+  EXPECT_THAT(layers_without_adapters(tensors, 0), ElementsAre("1"));
+  // The base beside them is held against its layers.
+  tensors.push_back({"decoder.layers.1.w", DType::kBF16, {1}});
+  EXPECT_THAT(names_of(lost_parts(tensors, 0)), ElementsAre("decoder.layers"));
+  EXPECT_THAT(layers_without_adapters({}, 5), IsEmpty());
+}
+
 TEST(LostParts, AreExpertsThatTheRouterHas) {
   const std::string mlp = "decoder.layers.0.mlp.";
   std::vector<TensorDesc> tensors = {

@@ -39,6 +39,8 @@ def save(state, path, tp, ep, etp, key, value, heads):
             is_first = expert[2] == "1"
             rows = local_rows(tensor, len(tensor) // 2, rank) if is_first else tensor.chunk(2, 1)[rank]
             shard(name, rows, 0 if is_first else 1)
+        elif tp == 2 and "gate_up.linear.weight" in name and len(tensor) % 4:
+            shard(name, tensor.chunk(2)[rank], 0)  # such rows no loader of MLite's shares out
         elif tp == 2 and "gate_up.linear.weight" in name:
             shard(name, local_rows(tensor, len(tensor) // 2, rank), 0)
         elif tp == 2 and "in_proj.linear.weight" in name:

@@ -178,3 +178,16 @@ def test_saved_by_several_ranks(shardwright, ranks, made, tmp_path, name, tp, ep
     shardwright("convert", path, tmp_path / "ranks", "--to", "torch_dist", *config)
     shardwright("convert", root / "step_3", tmp_path / "one", "--to", "torch_dist", *config)
     assert_same(load_dcp(tmp_path / "ranks"), load_dcp(tmp_path / "one"))
+
+
+def test_rows_that_ranks_cannot_share_out(shardwright, ranks, made, tmp_path):
+    root = made("deepseek_v3")
+    state = dcp_state(root)
+    name = next(name for name in state if name.endswith("gate_up.linear.weight"))
+    state[name] = torch.ones(66, state[name].shape[1])
+    torch.save(state, tmp_path / "state.pt")
+    path = tmp_path / "step_3"
+    ranks("mlite_jobs", "save", 2, state=tmp_path / "state.pt", path=path, tp=2, ep=1, etp=1,
+          key=0, value=0, heads=0)  # fmt: skip
+    told = refused(shardwright, path, tmp_path / "out", "--to", "hf", "--hf-config", root / "hf")
+    assert name in told and "a part of 33 rows" in told and "2 tensor ranks" in told

@@ -384,6 +384,23 @@ def test_adapters_of_the_first_layers_and_pipeline_stages(shardwright, tmp_path,
     shardwright("convert", source, tmp_path / "out", *flags)
 
 
+def test_adapters_of_some_layers(shardwright, tmp_path, run_base):
+    """PEFT's layers_to_transform, Bridge's wildcards: every command takes such a run as it is."""
+    adapters = {name: t for name, t in random_adapters(True).items() if ".layers.1." not in name}
+    source = as_peft(tmp_path / "adapter", adapters)
+    run = tmp_path / "run"
+    shardwright("convert", source, run, "--to", "torch_dist", "--hf-config", run_base)
+    for command in (["verify"], ["hash"], ["inspect"], ["diff", run]):
+        done = shardwright(command[0], run, *command[1:])
+        if command[0] in ("verify", "inspect"):
+            assert "low-rank adapters of a Megatron run" in done.stdout and "(layers 1 have none)" in done.stdout
+    for target in ("torch_dist", "legacy", "dcp"):
+        shardwright("convert", run, tmp_path / target, "--to", target)
+    assert_same(load_dcp(tmp_path / "torch_dist"), load_dcp(run))
+    shardwright("convert", tmp_path / "legacy", tmp_path / "back", "--to", "hf", "--hf-config", run_base)
+    assert_same(load_file(tmp_path / "back" / "adapter_model.safetensors"), adapters)
+
+
 def test_rows_of_ranks_that_nothing_but_their_chunks_tells(shardwright, tmp_path, run_base):
     """Run arguments of other sizes contradict the chunks; the order would be a guess."""
     tensors = in_order_of(as_megatron(random_adapters(True), True, SWIFT), 3)
