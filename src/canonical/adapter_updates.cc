@@ -142,6 +142,27 @@ class Matching {
                 adapter_.path, kPeftWeightsFile, name_list(missing), kPeftConfigFile);
   }
 
+  // Of a parameter that holds all experts.
+  [[nodiscard]] Status check_experts(const LoraModule& module) const {
+    const std::string tensor = module.name + ".weight";
+    if (!model_.contains(tensor)) {
+      return fail(Code::kUnsupportedFormat,
+                  "{}: tensor {}: the base model has no tensor {}; what is trained of a parameter "
+                  "of all experts (target_parameters) is added to experts that lie one by one in "
+                  "its files; let PEFT merge this adapter (merge_and_unload)",
+                  adapter_.path, printable(module.stored_out), printable(tensor));
+    }
+    const std::string around = module.configured.substr(0, module.configured.rfind('.') + 1);
+    const std::string projection = tensor.substr(tensor.find('.', around.size()));
+    const std::string next = around + std::to_string(module.experts) + projection;
+    if (!model_.contains(next)) return {};
+    return fail(Code::kShapeMismatch,
+                "{}: tensor {}: found {} experts by the rank that {} tells, but the base model has "
+                "{} too{}",
+                adapter_.path, printable(module.stored_out), module.experts, kPeftConfigFile,
+                printable(next), made_for());
+  }
+
   Status add_module(const LoraModule& module) {
     ModelUpdate update{module.name + ".weight",
                        module.out,
@@ -149,7 +170,8 @@ class Matching {
                        module.magnitude,
                        0,
                        1,
-                       adapter_.config.scale_of(module.name)};
+                       adapter_.config.scale_of(module.configured)};
+    if (!module.stored_out.empty()) SW_TRY(check_experts(module));
     const TensorDesc* const model = SW_TRY(find(update.tensor, module.out));
     const std::int64_t outputs = own(module.out).shape[0];
     const std::int64_t inputs = own(module.in).shape[1];

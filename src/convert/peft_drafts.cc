@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -72,8 +73,8 @@ Status check_plain(const PeftAdapter& adapter, bool is_swift) {
       return not_for_megatron(adapter, translated("the adapter of an embedding, {}", name));
     }
     if (module.bias) return not_for_megatron(adapter, translated("a bias of lora_B, {}", name));
-    if (config.rank_of(module.name) != config.rank ||
-        config.scale_of(module.name) != config.scale_of("")) {
+    if (config.rank_of(module.configured) != config.rank ||
+        config.scale_of(module.configured) != config.scale_of("")) {
       return not_for_megatron(adapter, translated("a rank or alpha of {} alone", name));
     }
   }
@@ -118,7 +119,8 @@ Status check_experts(const PeftAdapter& adapter, const ModelFacts& facts) {
   return {};
 }
 
-// The names without the adapter's own name, whatever files have.
+// The names without the adapter's own name, whatever files have; and experts one by one, where a
+// parameter holds all.
 void name_plainly(const PeftAdapter& adapter, Catalog& catalog) {
   const auto rename = [&](std::uint32_t tensor, const std::string& name) {
     const std::string& stored = adapter.catalog.tensors[tensor].desc.name;
@@ -126,7 +128,23 @@ void name_plainly(const PeftAdapter& adapter, Catalog& catalog) {
         catalog.tensors, [&](const StoredTensor& each) { return each.desc.name == stored; });
     if (found != catalog.tensors.end()) found->desc.name = name;
   };
+  std::set<std::string_view> stored;
+  for (const StoredTensor& tensor : catalog.tensors) stored.insert(tensor.desc.name);
+  std::set<std::string_view> of_experts;
+  std::vector<StoredTensor> experts;
   for (const LoraModule& module : adapter.modules) {
+    for (const auto& [whole, part] : {std::pair(std::string_view(module.stored_in), module.in),
+                                      std::pair(std::string_view(module.stored_out), module.out)}) {
+      if (!stored.contains(whole)) continue;  // not selected
+      of_experts.insert(whole);
+      experts.push_back(adapter.catalog.tensors[part]);
+    }
+  }
+  std::erase_if(catalog.tensors,
+                [&](const StoredTensor& tensor) { return of_experts.contains(tensor.desc.name); });
+  std::ranges::move(experts, std::back_inserter(catalog.tensors));
+  for (const LoraModule& module : adapter.modules) {
+    if (!module.stored_in.empty()) continue;
     const std::string stem = std::string(kPeftPrefix) + module.name;
     rename(module.in, stem + ".lora_A.weight");
     rename(module.out, stem + ".lora_B.weight");

@@ -57,6 +57,22 @@ std::span<const Sentence> chinese_of_adapters() {
        "keep "
        "it in that",
        "张量 {}: 发现路由专家的 adapter，训练框架只以 torch_dist 保存它；请保留该格式"},
+      {"{}: found {} in target_parameters, expected gate_up_proj or down_proj of experts; let PEFT "
+       "merge this adapter (merge_and_unload)",
+       "{}: target_parameters 中有 {}，应为专家的 gate_up_proj 或 down_proj；请让 PEFT 合并这个 "
+       "adapter（merge_and_unload）"},
+      {"{}: parameter {}: found {}, expected lora_A and lora_B",
+       "{}: 参数 {}: 发现 {}，应为 lora_A 和 lora_B"},
+      {"{}: tensors {} {} and {} {} are not those of experts of rank {}, as {} says",
+       "{}: 张量 {} {} 和 {} {} 不是 rank 为 {} 的专家的张量，而 {} 如此说明"},
+      {"{}: tensor {}: the base model has no tensor {}; what is trained of a parameter of all "
+       "experts (target_parameters) is added to experts that lie one by one in its files; let PEFT "
+       "merge this adapter (merge_and_unload)",
+       "{}: 张量 {}: 基础模型没有张量 "
+       "{}；对全部专家的参数（target_parameters）的训练结果只能加到文件中"
+       "逐个存放的专家上；请让 PEFT 合并这个 adapter（merge_and_unload）"},
+      {"{}: tensor {}: found {} experts by the rank that {} tells, but the base model has {} too{}",
+       "{0}: 张量 {1}: 按 {3} 中的 rank 有 {2} 个专家，但基础模型还有 {4}{5}"},
       {"the rank of the other modules", "其他模块的 rank"},
       {"{}: found nothing for {}, expected adapters for all {} experts or none: Megatron has one "
        "tensor for them",

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "tensor/strided_copy.h"
 
 namespace shardwright {
 namespace {
@@ -13,12 +14,19 @@ bool fits_float32(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
 }
 
+// An expert's factor may be a part of all experts'.
 bool is_one_chunk(const StoredTensor& tensor) {
-  return tensor.encoding == Encoding::kRaw && tensor.chunks.size() == 1 &&
-         tensor.chunks.box(0) == Box::whole(tensor.desc.shape) &&
-         tensor.chunks[0].strides.empty() &&
-         tensor.chunks.range(0).length == static_cast<std::uint64_t>(tensor.chunks.box(0).volume() *
-                                                                     bytes_of(tensor.desc.dtype));
+  if (tensor.encoding != Encoding::kRaw || tensor.chunks.size() != 1) return false;
+  const Chunk chunk = tensor.chunks[0];
+  const Dims& shape = tensor.desc.shape;
+  if (!(chunk.box == Box::whole(shape))) return false;
+  const int element = bytes_of(tensor.desc.dtype);
+  Dims strides = chunk.strides.empty() ? row_major_strides(shape) : chunk.strides;
+  for (int axis = 0; axis < strides.size(); ++axis) {
+    if (strides[axis] < 1) return false;
+    strides[axis] *= element;
+  }
+  return chunk.range.length == static_cast<std::uint64_t>(span_bytes(shape, strides, element));
 }
 
 bool has_axis(const Dims& shape, int axis) { return axis >= 0 && axis < shape.size(); }

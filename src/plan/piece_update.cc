@@ -26,6 +26,12 @@ PieceFactor factor_of(const StoredTensor& stored, const TensorView& view, int so
   return factor;
 }
 
+// In elements, along a factor's axis.
+std::int64_t stride_of(const StoredTensor& stored, int axis) {
+  const Dims strides = stored.chunks[0].strides;
+  return strides.empty() ? row_major_strides(stored.desc.shape)[axis] : strides[axis];
+}
+
 }  // namespace
 
 PieceUpdate update_of(const AdaptedSource& adapted, const Catalog& source, const TensorView& view,
@@ -34,12 +40,14 @@ PieceUpdate update_of(const AdaptedSource& adapted, const Catalog& source, const
   update.scale = adapted.scale;
   const StoredTensor& out = source.tensors[adapted.out];
   const std::int64_t row = first.origin[adapted.out_axis];
-  update.rank = out.desc.shape.size() < 2 ? 1 : out.desc.shape[1];
-  update.out = factor_of(out, view, adapted.out_axis, row, update.rank, 1);
+  const bool is_matrix = out.desc.shape.size() == 2;
+  update.rank = is_matrix ? out.desc.shape[1] : 1;
+  update.out = factor_of(out, view, adapted.out_axis, row, stride_of(out, 0),
+                         is_matrix ? stride_of(out, 1) : 1);
   if (adapted.in) {
     const StoredTensor& in = source.tensors[*adapted.in];
-    update.in =
-        factor_of(in, view, adapted.in_axis, first.origin[adapted.in_axis], 1, in.desc.shape[1]);
+    update.in = factor_of(in, view, adapted.in_axis, first.origin[adapted.in_axis],
+                          stride_of(in, 1), stride_of(in, 0));
   }
   if (adapted.factors != nullptr) {
     update.factors = adapted.factors->data() + row;

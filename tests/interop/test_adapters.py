@@ -228,6 +228,80 @@ def test_experts_one_by_one(tmp_path, shardwright):
     assert difference(tensors_of(tmp_path / "back"), got) == 0.0
 
 
+def one_by_one(tensors):
+    """Experts as the files have them, of parameters that hold all."""
+    made = {}
+    for name, tensor in tensors.items():
+        module, _, last = name.rpartition(".")
+        if last not in ("gate_up_proj", "down_proj"):
+            made[name] = tensor
+            continue
+        for expert, matrix in enumerate(tensor):
+            parts = {"down_proj": matrix} if last == "down_proj" else dict(zip(("gate_proj", "up_proj"), matrix.chunk(2)))
+            made |= {f"{module}.{expert}.{part}.weight": rows for part, rows in parts.items()}
+    return made
+
+
+# As transformers 5 holds experts; PEFT makes parameters of the modules' names too.
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(target_parameters=["mlp.experts.gate_up_proj", "mlp.experts.down_proj"], r=4),
+        dict(target_parameters=["mlp.experts.down_proj"], alpha_pattern={"experts.down_proj": 3}),
+        dict(target_parameters=["mlp.experts.gate_up_proj"], target_modules=["q_proj"]),
+        dict(target_modules=["gate_proj", "up_proj", "down_proj", "o_proj"]),
+    ],
+    ids=["both", "down", "gate_up", "by_modules"],
+)
+def test_parameters_that_hold_all_experts(settings, tmp_path, shardwright):
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    hf_models.create(base, "qwen3_moe", tie_word_embeddings=False, vocab_size=510)
+    adapt(load(base), adapter, **{"target_modules": [], **settings})
+    assert json.loads((adapter / "adapter_config.json").read_text())["target_parameters"]
+    shardwright("merge-adapter", base, adapter, tmp_path / "merged")
+    got, before = tensors_of(tmp_path / "merged"), tensors_of(base)
+    expected = one_by_one(by_peft(base, adapter))
+    assert difference(got, expected) < 1e-6
+    assert sum(".experts." in name and not before[name].equal(got[name]) for name in got) > 10
+    # Into Megatron's experts, by any number of ranks.
+    shardwright("merge-adapter", base, adapter, tmp_path / "td", "--to", "torch_dist", "--tp", 1, "--ep", 2)
+    shardwright("convert", tmp_path / "td", tmp_path / "back", "--to", "hf", "--hf-config", base)
+    assert difference(tensors_of(tmp_path / "back"), got) == 0.0
+    # And as an adapter that a run trains on, which has one rank and one alpha.
+    if "target_parameters" not in settings:
+        return
+    shardwright("convert", adapter, tmp_path / "run", "--to", "torch_dist", "--ep", 2, "--hf-config", base,
+                expect=2 if "alpha_pattern" in settings else 0)  # fmt: skip
+    if "alpha_pattern" in settings:
+        return
+    shardwright("convert", tmp_path / "run", tmp_path / "peft", "--to", "hf", "--hf-config", base)
+    shardwright("merge-adapter", base, tmp_path / "peft", tmp_path / "again")
+    assert difference(tensors_of(tmp_path / "again"), got) == 0.0
+
+
+def test_parameters_that_are_not_added(tmp_path, shardwright):
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    hf_models.create(base, "qwen3_moe", tie_word_embeddings=False)
+    adapt(load(base), adapter, target_modules=[], target_parameters=["mlp.gate.weight"])
+    told = shardwright("merge-adapter", base, adapter, tmp_path / "no", expect=2).stderr
+    assert "found mlp.gate.weight in target_parameters" in told and "merge_and_unload" in told
+    both = ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]
+    adapt(load(base), tmp_path / "experts", target_modules=[], target_parameters=both)
+    # Experts in one tensor of the files too.
+    hf_models.create(tmp_path / "packed", "qwen3_moe", packed=True, tie_word_embeddings=False)
+    told = shardwright("merge-adapter", tmp_path / "packed", tmp_path / "experts", tmp_path / "no", expect=2).stderr
+    assert "experts that lie one by one" in told and "merge_and_unload" in told
+    hf_models.create(tmp_path / "few", "qwen3_moe", tie_word_embeddings=False, num_experts=3)
+    adapt(load(tmp_path / "few"), tmp_path / "three", target_modules=[], target_parameters=both)
+    told = shardwright("merge-adapter", base, tmp_path / "three", tmp_path / "no", expect=2).stderr
+    assert "found 3 experts" in told and ".experts.3." in told
+    config = json.loads((tmp_path / "experts" / "adapter_config.json").read_text())
+    (tmp_path / "experts" / "adapter_config.json").write_text(json.dumps({**config, "r": 5}))
+    told = shardwright("merge-adapter", base, tmp_path / "experts", tmp_path / "no", expect=2).stderr
+    assert "are not those of experts of rank 5" in told
+    assert not (tmp_path / "no").exists()
+
+
 def test_a_base_in_another_format(llama, tmp_path, shardwright):
     """The same model in the files of a trainer that uses Hugging Face's names."""
     adapter = tmp_path / "adapter"
@@ -262,10 +336,6 @@ def test_what_does_not_fit_is_named(llama, tmp_path, shardwright):
     for name, config in others.items():
         peft.get_peft_model(load(llama), config).save_pretrained(tmp_path / name)
         assert f'peft_type "{config.peft_type.value}"' in refused(folder=tmp_path / name)
-    fused = tmp_path / "fused"
-    hf_models.create(tmp_path / "moe", "qwen3_moe", tie_word_embeddings=False)
-    adapt(load(tmp_path / "moe"), fused, target_parameters=["mlp.experts.down_proj"])
-    assert "target_parameters is not supported" in refused(tmp_path / "moe", fused)
     adapt(load(llama), tmp_path / "pissa", init_lora_weights="pissa")
     assert "pissa" in refused(folder=tmp_path / "pissa")
     half = tmp_path / "half"

@@ -12,6 +12,7 @@
 #include "format/hf/hf_reader.h"
 #include "io/source_files.h"
 #include "remote/open_path.h"
+#include "tensor/strided_copy.h"
 
 namespace shardwright {
 namespace {
@@ -80,7 +81,7 @@ std::optional<AdapterPart> adapter_part_of(std::string_view name) {
     if (lora == words.begin()) return std::nullopt;
     const std::optional<AdapterRole> role = adapter_role_of({lora, words.end()});
     words.erase(lora, words.end());
-    if (!role || words.back() == "base_layer") return std::nullopt;
+    if (!role) return std::nullopt;
     return AdapterPart{*role, joined_words(words)};
   }
   const auto original = std::ranges::find(words, "original_module");
@@ -108,6 +109,14 @@ bool may_be_saved_by(const LoraConfig& config, std::string_view tensor) {
          (config.saves_biases && tensor.ends_with(".bias"));
 }
 
+// What PEFT calls the parameters of all experts of a layer, in the order in which models of
+// transformers have them: the last one's wrapper is the outermost (ParamWrapper).
+constexpr std::array kParameters = {std::string_view("gate_up_proj"),
+                                    std::string_view("down_proj")};
+constexpr std::string_view kInner = ".base_layer";
+
+std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
 // The parts of a module, by role.
 using AdapterParts = std::map<AdapterRole, std::uint32_t>;
 
@@ -119,8 +128,12 @@ class AdapterOpening {
     adapter_.folder = SW_TRY(open_directory(adapter_.path));
     adapter_.config = SW_TRY(read_peft_config(*adapter_.folder));
     SW_TRY(read_header());
+    SW_TRY(check_parameters());
     SW_TRY(sort_tensors());
-    for (const auto& [name, found] : found_) SW_TRY(add_module(name, found));
+    for (const auto& [name, found] : found_) {
+      const std::optional<std::string> parameter = parameter_of(name);
+      SW_TRY(parameter ? add_experts(*parameter, found) : add_module(name, found));
+    }
     if (adapter_.modules.empty() && adapter_.saved.empty()) {
       return fail(Code::kNothingStored, "{}: found no tensors, expected those of an adapter",
                   kPeftWeightsFile);
@@ -151,12 +164,49 @@ class AdapterOpening {
     return adapter_.catalog.tensors[tensor].desc;
   }
 
+  Status check_parameters() const {
+    for (const std::string& name : adapter_.config.target_parameters) {
+      if (std::ranges::find(kParameters, last_word(name)) != kParameters.end()) continue;
+      return fail(Code::kUnsupportedFormat,
+                  "{}: found {} in target_parameters, expected gate_up_proj or down_proj of "
+                  "experts; let PEFT merge this adapter (merge_and_unload)",
+                  kPeftConfigFile, printable(name));
+    }
+    return {};
+  }
+
+  // Those of a module that are targeted.
+  [[nodiscard]] std::vector<std::string_view> parameters_of(std::string_view module) const {
+    std::vector<std::string_view> parameters;
+    if (last_word(module) != "experts") return parameters;
+    for (const std::string_view parameter : kParameters) {
+      const std::string name = fmt::format(".{}.{}", module, parameter);
+      const auto is_it = [&](const std::string& end) { return name.ends_with("." + end); };
+      if (std::ranges::any_of(adapter_.config.target_parameters, is_it)) {
+        parameters.push_back(parameter);
+      }
+    }
+    return parameters;
+  }
+
+  // The parameter that a wrapper's tensors are of, by how deep it lies in the others; nullopt where
+  // it is no wrapper of one.
+  [[nodiscard]] std::optional<std::string> parameter_of(std::string_view module) const {
+    std::size_t depth = 0;
+    for (; module.ends_with(kInner); ++depth) module.remove_suffix(kInner.size());
+    const std::vector<std::string_view> parameters = parameters_of(module);
+    if (depth >= parameters.size()) return std::nullopt;
+    return fmt::format("{}.{}", module, parameters[parameters.size() - 1 - depth]);
+  }
+
   Status sort_tensors() {
     std::vector<std::string> unknown;
     for (std::uint32_t i = 0; i < adapter_.catalog.tensors.size(); ++i) {
       const std::string& name = desc(i).name;
       const std::optional<AdapterPart> part = adapter_part_of(name);
-      if (!part ||
+      const bool is_inner = part && part->role != AdapterRole::kSaved &&
+                            part->target.ends_with(kInner) && !parameter_of(part->target);
+      if (!part || is_inner ||
           (part->role == AdapterRole::kSaved && !may_be_saved_by(adapter_.config, part->target))) {
         unknown.push_back(name);
         continue;
@@ -202,6 +252,7 @@ class AdapterOpening {
     }
     LoraModule module{
         name, is_embedding, *in, *out, find(AdapterRole::kBias), find(AdapterRole::kMagnitude)};
+    module.configured = name;
     SW_TRY(check_ranks(module));
     if (module.magnitude.has_value() != adapter_.config.uses_dora) {
       return fail(Code::kUnmatchedSource, "{}: module {}: found {}, but {} says use_dora {}",
@@ -212,6 +263,68 @@ class AdapterOpening {
     }
     adapter_.modules.push_back(std::move(module));
     return {};
+  }
+
+  // A holds the experts' rows one behind another, the columns of B are dealt out to them: those of
+  // rank 0 of all experts, then those of rank 1. Source: ParamWrapper.get_delta_weight.
+  Status add_experts(const std::string& parameter, const AdapterParts& found) {
+    const auto in = found.find(AdapterRole::kIn);
+    const auto out = found.find(AdapterRole::kOut);
+    if (in == found.end() || out == found.end() || found.size() != 2) {
+      return fail(Code::kUnmatchedSource, "{}: parameter {}: found {}, expected lora_A and lora_B",
+                  kPeftWeightsFile, printable(parameter), names_of(found));
+    }
+    const StoredTensor a = adapter_.catalog.tensors[in->second];
+    const StoredTensor b = adapter_.catalog.tensors[out->second];
+    const std::int64_t rank = adapter_.config.rank_of(parameter);
+    const bool is_gated = last_word(parameter) == kParameters[0];
+    const std::int64_t parts = is_gated ? 2 : 1;
+    const bool fits = a.desc.shape.size() == 2 && b.desc.shape.size() == 2 &&
+                      a.desc.shape[0] == b.desc.shape[1] && a.desc.shape[0] % rank == 0 &&
+                      b.desc.shape[0] % parts == 0;
+    if (!fits) {
+      return fail(Code::kShapeMismatch,
+                  "{}: tensors {} {} and {} {} are not those of experts of rank {}, as {} says",
+                  kPeftWeightsFile, printable(a.desc.name), to_string(a.desc.shape),
+                  printable(b.desc.name), to_string(b.desc.shape), rank, kPeftConfigFile);
+    }
+    const std::int64_t experts = a.desc.shape[0] / rank;
+    const std::int64_t rows = b.desc.shape[0] / parts;
+    const std::string module = parameter.substr(0, parameter.rfind('.'));
+    for (std::int64_t expert = 0; expert < experts; ++expert) {
+      for (std::int64_t part = 0; part < parts; ++part) {
+        const std::string_view projection =
+            !is_gated ? kParameters[1] : (part == 0 ? "gate_proj" : "up_proj");
+        LoraModule made{fmt::format("{}.{}.{}", module, expert, projection), false, 0, 0, {}, {}};
+        made.configured = parameter;
+        made.stored_in = a.desc.name;
+        made.stored_out = b.desc.name;
+        made.experts = experts;
+        made.in = append(a, made.name + ".lora_A.weight", {rank, a.desc.shape[1]},
+                         expert * rank * a.desc.shape[1], {});
+        made.out = append(b, made.name + ".lora_B.weight", {rows, rank},
+                          part * rows * b.desc.shape[1] + expert, {b.desc.shape[1], experts});
+        adapter_.modules.push_back(std::move(made));
+      }
+    }
+    return {};
+  }
+
+  // A part of a stored matrix, from an element on.
+  std::uint32_t append(const StoredTensor& whole, const std::string& name, const Dims& shape,
+                       std::int64_t from, const Dims& strides) {
+    const int bytes = bytes_of(whole.desc.dtype);
+    Dims byte_strides = strides.empty() ? row_major_strides(shape) : strides;
+    for (int axis = 0; axis < byte_strides.size(); ++axis) byte_strides[axis] *= bytes;
+    const ByteRange all = whole.chunks.range(0);
+    const ByteRange range{all.offset + static_cast<std::uint64_t>(from * bytes),
+                          static_cast<std::uint64_t>(span_bytes(shape, byte_strides, bytes))};
+    StoredTensor part{{std::string(kWrapperPrefix) + name, whole.desc.dtype, shape},
+                      ChunkList(shape.size()),
+                      Encoding::kRaw};
+    part.chunks.push_back({Box::whole(shape), whole.chunks.file(0), range, strides});
+    adapter_.catalog.tensors.push_back(std::move(part));
+    return static_cast<std::uint32_t>(adapter_.catalog.tensors.size() - 1);
   }
 
   [[nodiscard]] std::string names_of(const AdapterParts& found) const {
@@ -234,7 +347,7 @@ class AdapterOpening {
                   kPeftWeightsFile, printable(in.name), to_string(in.shape), printable(out.name),
                   to_string(out.shape));
     }
-    const std::int64_t rank = adapter_.config.rank_of(module.name);
+    const std::int64_t rank = adapter_.config.rank_of(module.configured);
     if (in.shape[0] == rank) return {};
     return fail(Code::kShapeMismatch, "{}: tensor {} {}: found rank {}, expected {} as {} says",
                 kPeftWeightsFile, printable(in.name), to_string(in.shape), in.shape[0], rank,

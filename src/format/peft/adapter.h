@@ -23,6 +23,12 @@ struct LoraModule {
   std::uint32_t out = 0;                   ///< lora_B: [outputs, rank]
   std::optional<std::uint32_t> bias;       ///< of lora_B: [outputs]
   std::optional<std::uint32_t> magnitude;  ///< of DoRA: [outputs]
+  std::string configured = {};  ///< what the config's patterns match: the module or the parameter
+  /// Of an expert in a parameter that holds all (target_parameters): the stored tensors that `in`
+  /// and `out` are parts of.
+  std::string stored_in = {};
+  std::string stored_out = {};
+  std::int64_t experts = 0;  ///< how many it holds
 };
 
 /// A tensor of the base model that the adapter has a whole new one for.
@@ -36,7 +42,7 @@ struct PeftAdapter {
   std::string path;
   std::shared_ptr<const Directory> folder;
   LoraConfig config;
-  Catalog catalog;  ///< its one file
+  Catalog catalog;  ///< its one file; behind the stored tensors parts of them, for each expert
   std::vector<LoraModule> modules;
   std::vector<SavedTensor> saved;
 };
@@ -52,7 +58,8 @@ inline constexpr std::string_view kPeftWeightsFile = "adapter_model.safetensors"
 /// Opens an adapter and reads its config and the header of its tensors. Errors: kConfigMissing
 /// without an adapter_config.json; kNotFound without adapter_model.safetensors; kUnsupportedFormat
 /// where it is a pickle; those of read_lora_config; kUnmatchedSource naming tensors whose names
-/// mean nothing, or of which a half is missing; kShapeMismatch with both where lora_A, lora_B and
+/// mean nothing, or of which a half is missing; kUnsupportedFormat naming parameters that are not
+/// those of experts; kShapeMismatch with both where lora_A, lora_B and
 /// the config do not have the same rank.
 [[nodiscard]] Result<PeftAdapter> open_peft_adapter(const std::string& path);
 

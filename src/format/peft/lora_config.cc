@@ -47,7 +47,6 @@ constexpr std::array kUnsupportedLoraKeys = {
     std::string_view("lora_ga_config"),
     std::string_view("megatron_config"),
     std::string_view("monteclora_config"),
-    std::string_view("target_parameters"),
     std::string_view("trainable_token_indices"),
     std::string_view("use_bdlora"),
     std::string_view("use_qalora"),
@@ -102,18 +101,31 @@ bool is_module_name(std::string_view key) {
   });
 }
 
+// `.*\.gate_up_proj`, which PEFT itself writes of the modules that transformers fuses, says what
+// its end says.
+std::string end_of_pattern(std::string_view key) {
+  constexpr std::string_view kAnything = R"(.*\.)";
+  if (!key.starts_with(kAnything)) return std::string(key);
+  std::string end(key.substr(kAnything.size()));
+  for (std::size_t at = end.find("\\."); at != std::string::npos; at = end.find("\\.", at)) {
+    end.erase(at, 1);
+  }
+  return end;
+}
+
 template <class T>
 Status read_pattern(std::string_view key, const LoraJson& value,
                     Result<T> (*read)(std::string_view, const LoraJson&),
                     std::vector<std::pair<std::string, T>>& pattern) {
   if (value.is_null()) return {};
   if (!value.is_object()) return wrong_value(key, value, "an object");
-  for (const auto& [name, number] : value.items()) {
+  for (const auto& [written, number] : value.items()) {
+    const std::string name = end_of_pattern(written);
     if (!is_module_name(name)) {
       return fail(Code::kUnsupportedFormat,
                   "{}: {}: '{}' is a regular expression; only names of modules and their ends are "
                   "supported: write one line for each module",
-                  kLoraConfig, key, printable(name));
+                  kLoraConfig, key, printable(written));
     }
     pattern.emplace_back(name, SW_TRY(read(fmt::format("{}: {}", key, name), number)));
   }
@@ -171,6 +183,7 @@ Status read_lora_key(const std::string& key, const LoraJson& value, LoraConfig& 
   if (key == "rank_pattern") return read_pattern(key, value, rank_in, config.rank_pattern);
   if (key == "alpha_pattern") return read_pattern(key, value, alpha_in, config.alpha_pattern);
   if (key == "modules_to_save") return read_module_names(key, value, config.modules_to_save);
+  if (key == "target_parameters") return read_module_names(key, value, config.target_parameters);
   if (key == "init_lora_weights") return check_first_weights(value);
   if (key == "bias") {
     if (value != "none" && value != "all" && value != "lora_only") {

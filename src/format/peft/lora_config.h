@@ -23,8 +23,9 @@ struct LoraConfig {
   /// counts. A name that begins with `^` is a whole one.
   std::vector<std::pair<std::string, std::int64_t>> rank_pattern;
   std::vector<std::pair<std::string, double>> alpha_pattern;
-  std::vector<std::string> modules_to_save;  ///< ends of names, not only at dots
-  std::string base_model;                    ///< base_model_name_or_path; may be empty
+  std::vector<std::string> modules_to_save;    ///< ends of names, not only at dots
+  std::vector<std::string> target_parameters;  ///< ends of parameters' names, at dots
+  std::string base_model;                      ///< base_model_name_or_path; may be empty
 
   /// Of a module, by its name in the base model.
   [[nodiscard]] std::int64_t rank_of(std::string_view module) const;

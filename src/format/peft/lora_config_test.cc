@@ -82,9 +82,8 @@ TEST(LoraConfig, OtherMethodsAreNamed) {
 
 TEST(LoraConfig, WhatChangesTheMeaningIsRefusedByName) {
   const std::pair<const char*, const char*> cases[] = {
-      {R"(, "target_parameters": ["mlp.experts.down_proj"])", "target_parameters"},
-      {R"(, "alpha_pattern": {"a|b": 1}, "target_parameters": ["mlp.experts.down_proj"])",
-       "target_parameters"},
+      {R"(, "trainable_token_indices": [3])", "trainable_token_indices"},
+      {R"(, "alpha_pattern": {"a|b": 1}, "layer_replication": [[0, 4]])", "layer_replication"},
       {R"(, "layer_replication": [[0, 4], [2, 5]])", "layer_replication"},
       {R"(, "trainable_token_indices": [3])", "trainable_token_indices"},
       {R"(, "use_qalora": true)", "use_qalora"},
