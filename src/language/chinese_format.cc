@@ -8,6 +8,13 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_format() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"found {} beside flat buffers, expected all states in these: nothing tells which parameters "
+       "they hold where a second optimizer (Muon's, layer by layer) has the others; save the run "
+       "with --dist-ckpt-optim-fully-reshardable, whose states have names",
+       "在扁平缓冲区之外发现 {}，应全部状态都在其中：另有一个优化器（按层的 "
+       "Muon）持有其余参数时，没有"
+       "信息说明缓冲区中是哪些参数；请用 --dist-ckpt-optim-fully-reshardable "
+       "保存训练，其状态带有名字"},
       {"{}: tensor {} is missing, which {}, the file of another tensor rank, has; keep the files "
        "of "
        "one save",

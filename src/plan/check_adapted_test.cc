@@ -42,6 +42,29 @@ TEST(CheckAdapted, AcceptsWhatFits) {
   EXPECT_TRUE(check_plan(plan));
 }
 
+// Columns that three experts share out: 4 rows of 2 values, 3 apart, in rows of 6.
+void deal_columns(Plan& plan, const Dims& strides, std::uint64_t bytes) {
+  plan.source.tensors[1].chunks = ChunkList(2);
+  plan.source.tensors[1].chunks.push_back({Box::whole({4, 2}), 0, {4, bytes}, strides});
+}
+
+TEST(CheckAdapted, AFactorMayBeAPartOfAMatrix) {
+  Plan plan = adapted_plan();
+  constexpr std::uint64_t kSpan = (3 * 6 + 3 + 1) * 4;
+  plan.file_sizes = {48};
+  deal_columns(plan, {6, 3}, kSpan);
+  const Status status = check_plan(plan);
+  EXPECT_TRUE(status) << status.error().text();
+  for (const auto& [strides, bytes] :
+       {std::pair(Dims{6, 3}, kSpan - 4), std::pair(Dims{6, 3}, kSpan + 4),
+        std::pair(Dims{-6, 3}, kSpan), std::pair(Dims{6, 0}, std::uint64_t{(3 * 6 + 1) * 4})}) {
+    deal_columns(plan, strides, bytes);
+    const Status refused = check_plan(plan);
+    ASSERT_FALSE(refused) << to_string(strides) << " " << bytes;
+    EXPECT_THAT(refused.error().message, HasSubstr("one whole chunk"));
+  }
+}
+
 TEST(CheckAdapted, RefusesWhatDoesNot) {
   struct Case {
     const char* what;

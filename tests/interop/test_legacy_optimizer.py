@@ -86,6 +86,25 @@ def test_other_states_go_through_megatron_fsdps_format(shardwright, megatron, tm
     assert {n for n in after if "optimizer.state." in n} == set(states)
 
 
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_states_in_targets_that_keep_names(shardwright, megatron, tmp_path, kind):
+    """DCP and plain safetensors hold any state; a Hugging Face model holds none, and that is said."""
+    trained(megatron, "llama3", "te", tmp_path / "in", kind)
+    keep = ("--optimizer", "keep")
+    shardwright("convert", tmp_path / "in", tmp_path / "dist", "--to", "torch_dist", *keep)
+    states = {n: t for n, t in checkpoints.load_dcp(tmp_path / "dist").items() if "optimizer.state." in n}
+    assert len(states) > 8
+    for to, load in (("dcp", checkpoints.load_dcp), ("safetensors", checkpoints.load_hf)):
+        shardwright("convert", tmp_path / "dist", tmp_path / to, "--to", to, *keep)
+        made = load(tmp_path / to)
+        checkpoints.assert_same({n: t for n, t in made.items() if "optimizer.state." in n}, states)
+    done = shardwright("convert", tmp_path / "dist", tmp_path / "hf", "--to", "hf")
+    assert f"{len(states)} optimizer tensors are dropped" in done.stdout + done.stderr
+    done = shardwright("convert", tmp_path / "dist", tmp_path / "no", "--to", "hf", *keep, expect=2)
+    assert "a Hugging Face checkpoint has no optimizer state" in done.stderr
+    assert not (tmp_path / "no").exists()
+
+
 def test_megatron_fsdp_has_one_optimizer(shardwright, megatron, tmp_path):
     trained(megatron, "llama3", "te", tmp_path / "in", "muon")
     flags = ("--to", "fsdp_dtensor", "--optimizer", "keep")

@@ -402,6 +402,14 @@ bool has_buckets(const Catalog& catalog) {
 }
 
 Status undo_buckets(const Checkpoint& source, Catalog& catalog) {
+  for (const StoredTensor& tensor : catalog.tensors) {
+    if (!split_state_name(tensor.desc.name)) continue;
+    return refuse_bucket(
+        "found {} beside flat buffers, expected all states in these: nothing tells which "
+        "parameters they hold where a second optimizer (Muon's, layer by layer) has the others; "
+        "save the run with --dist-ckpt-optim-fully-reshardable, whose states have names",
+        tensor.desc.name);
+  }
   StoredBuffers buffers = SW_TRY(StoredBuffers::read(catalog, *source.files));
   return Unbucketing(source, catalog, std::move(buffers)).run();
 }

@@ -192,6 +192,19 @@ TEST_F(BucketSource, LionHasNoSecondMomentAnywhere) {
   EXPECT_GT(moments, 3U);
 }
 
+// Megatron-Core's layer-wise optimizer has Muon's matrices, a distributed one the rest.
+TEST_F(BucketSource, StatesByNameBesideBucketsAreAnothersOptimizers) {
+  make_dense();
+  const std::string name =
+      "chained_0.optimizer.state.momentum_buffer.decoder.layers.mlp.linear_fc2.weight";
+  catalog_.tensors.push_back({{name, DType::kF32, {2, 4, 6}}, ChunkList(3)});
+  const Status status = undo_buckets(source_, catalog_);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Code::kOptimizerUnsupported);
+  EXPECT_THAT(status.error().message, HasSubstr("found " + name + " beside flat buffers"));
+  EXPECT_THAT(status.error().message, HasSubstr("--optimizer drop"));
+}
+
 TEST_F(BucketSource, RefusesWhatDoesNotFit) {
   make_dense();
   const auto refusal = [&] {
