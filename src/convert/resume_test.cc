@@ -185,6 +185,22 @@ TEST_P(Resume, HasTheSameDigestsAsOneRun) {
   }
 }
 
+// A record is of another plan then, or was made up: one checksum less, or one more.
+TEST_P(Resume, BelievesNoRecordOfOtherRuns) {
+  MemoryDirectory target("target");
+  const FinishedPieces told = run_some(target, pieces_.size());
+  FinishedPieces less = told;
+  less[0]->pop_back();
+  FinishedPieces more = told;
+  more[1]->push_back(0);
+  ASSERT_TRUE(check_finished(plan(), pieces_, target, {}, less));
+  ASSERT_TRUE(check_finished(plan(), pieces_, target, {}, more));
+  EXPECT_FALSE(less[0]);
+  EXPECT_FALSE(more[1]);
+  EXPECT_EQ(missing(less), 1);
+  EXPECT_EQ(missing(more), 1);
+}
+
 TEST_P(Resume, BelievesNoFileThatIsMissing) {
   MemoryDirectory target("target");
   FinishedPieces finished = run_some(target, pieces_.size());

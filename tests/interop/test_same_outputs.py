@@ -156,6 +156,8 @@ CASES = {
         },
         ("--ep", 3),
     ),
+    "granitemoeshared": ("granitemoeshared", GRANITE_WITHOUT_FACTORS, ("--ep", 2)),
+    "hyperclovax": ("hyperclovax", {**GRANITE_WITHOUT_FACTORS, "use_post_norm": False}, ()),
     "starcoder2": ("starcoder2", {}, ("--pp", 3)),
     "starcoder2_window": ("starcoder2", {"use_bias": False, "sliding_window": 7}, ()),
     "gpt_bigcode": ("gpt_bigcode", {}, ("--pp", 3)),
