@@ -66,6 +66,17 @@ std::span<const Sentence> chinese_of_format() {
       {"there are no name rules '{}'", "没有命名规则 '{}'"},
       {"{} is a part of a Llama as Meta publishes it", "{} 是 Meta 所发布的 Llama 的一部分"},
       {"a .distcp file", ".distcp 文件"},
+      {"{}: found state dicts under '{}' and under '{}'; save the one that is meant by itself",
+       "{}: 在 '{}' 和 '{}' 下都有 state dict；请把要用的那个单独保存"},
+      {"{}: of {} state dicts in it ({}) the model's is read, the others are left out",
+       "{}: 其中有 {} 个 state dict（{}），只读取模型的，其余略去"},
+      {"found files of {} tensor ranks and {} pipeline stages, expected {} and {} as {} says; copy "
+       "the missing ones too",
+       "发现 {0} 个张量 rank 和 {1} 个流水线阶段的文件，按 {4} 应为 {2} 和 "
+       "{3}；请把缺少的也复制来"},
+      {"found one rank's folder alone, which NeMo makes where there are several; copy the others "
+       "too",
+       "只有一个 rank 的文件夹，而 NeMo 只在有多个时才建立它；请把其余的也复制来"},
       {".metadata: tensor {}: chunks {} and {} both lie at byte {} of {}, expected each in a place "
        "of its own; the file was damaged, restore it",
        ".metadata: 张量 {0}: 块 {1} 和 {2} 都位于 {4} 的第 {3} "

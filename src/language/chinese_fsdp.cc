@@ -8,6 +8,14 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_fsdp() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"{}: found no tensor {}, of which the other ranks' files have parts; the file is of another "
+       "save, or was cut down",
+       "{}: 没有张量 {}，而其他 rank 的文件有它的部分；该文件属于另一次保存，或被裁剪过"},
+      {"{}: its parts of all tensors are those of the rank of {}, and no file has the others of "
+       "tensor {}: one file was copied over the other; copy it again from where it was saved",
+       "{}: 其中所有张量的部分都是 {} 那个 rank 的，没有文件有张量 {} "
+       "的其余部分：有文件被复制后覆盖了"
+       "另一个文件；请从保存处重新复制"},
       {"tensor {}: found {} of its pieces, expected {}{}", "张量 {}: 发现它的 {} 块，应为 {}{}"},
       {" of each expert from 0 to {}", "，专家 0 到 {} 各有"},
       {"tensor {}: found {} {}, expected {} {} as its other pieces",

@@ -126,7 +126,14 @@ def test_ranks_that_disagree_are_refused(shardwright, fsdp2, tmp_path):
     state = torch.load(run / "model_world_size_2_rank_0.pt", weights_only=False)
     torch.save(state, second)  # rank 0's pieces again: rank 1's are not there
     done = shardwright("convert", run, tmp_path / "out", "--to", "hf", expect=2)
-    assert "model.embed_tokens.weight" in done.stderr
+    assert "SW0319" in done.stderr and "model.embed_tokens.weight" in done.stderr
+    assert "model_world_size_2_rank_1.pt: its parts of all tensors are those" in done.stderr
+    state.pop("model.layers.1.mlp.up_proj.weight")
+    torch.save(state, run / "model_world_size_2_rank_0.pt")
+    shutil.copy(fsdp2 / "verl/global_step_5/actor" / second.name, second)
+    done = shardwright("convert", run, tmp_path / "out", "--to", "hf", expect=2)
+    assert "model_world_size_2_rank_0.pt: found no tensor model.layers.1.mlp.up_proj.weight" in done.stderr
+    shutil.copy(fsdp2 / "verl/global_step_5/actor/model_world_size_2_rank_0.pt", run)
     torch.save({**state, "model.norm.weight": torch.zeros(64, dtype=torch.float16)}, second)
     done = shardwright("convert", run, tmp_path / "out", "--to", "hf", expect=2)
     assert "model_world_size_2_rank_1.pt" in done.stderr and "model.norm.weight" in done.stderr

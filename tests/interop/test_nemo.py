@@ -213,6 +213,13 @@ def test_wrong_archives(shardwright, tmp_path):
     files = members(2)
     missing = {name: data for name, data in files.items() if "mp_rank_00" not in name}
     refused(shardwright, archive(tmp_path / "m.nemo", missing), tmp_path, "SW0313", "1 ranks")
+    first = {name: data for name, data in files.items() if "mp_rank_01" not in name}
+    refused(shardwright, archive(tmp_path / "f.nemo", first), tmp_path, "SW0313", "one rank's folder")
+    more = members(4)
+    del more["mp_rank_03/model_weights.ckpt"], more["mp_rank_02/model_weights.ckpt"]
+    more["model_config.yaml"] += b"tensor_model_parallel_size: 4\n"
+    refused(shardwright, archive(tmp_path / "4.nemo", more), tmp_path, "SW0313", "found files of 2",
+            "expected 4 and 1 as model_config.yaml says")  # fmt: skip
     zipped = archive(tmp_path / "z.nemo", files, "w:gz")
     refused(shardwright, zipped, tmp_path, "SW0301", "unpack it")
     copied = members(4)

@@ -62,6 +62,20 @@ def test_a_file_by_itself(shardwright, model, tmp_path, key, name):
     shardwright("diff", tmp_path / "out", LLAMA)
 
 
+def test_several_state_dicts(shardwright, model, tmp_path):
+    folder, tensors = model
+    others = {name: tensor + 1 for name, tensor in tensors.items()}
+    torch.save({"model": tensors, "ema": others}, folder / "run.pt")
+    done = shardwright("convert", folder / "run.pt", tmp_path / "out", "--to", "hf")
+    assert "of 2 state dicts in it (model, ema) the model's is read" in done.stdout + done.stderr
+    assert_same(load_hf(tmp_path / "out"), tensors)
+    torch.save({"model": tensors, "state_dict": others}, folder / "run.pt")
+    done = shardwright("convert", folder / "run.pt", tmp_path / "two", "--to", "hf", expect=2)
+    assert "SW0323" in done.stderr and "run.pt" in done.stderr
+    assert "under 'state_dict' and under 'model'" in done.stderr
+    assert not (tmp_path / "two").exists()
+
+
 def test_files_of_before_torch_1_6(shardwright, model, tmp_path):
     folder, tensors = model
     torch.save(tensors, folder / "pytorch_model.bin", _use_new_zipfile_serialization=False)

@@ -5,7 +5,11 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/digest.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "format/fsdp_ranks/rank_tensor.h"
@@ -88,6 +92,7 @@ class RankReader {
     SW_TRY(judge_pickles(*file, path, checkpoint_, defects_));
     const TorchFile archive = SW_TRY(TorchFile::open(*file));
     const pickle::Value pairs = SW_TRY(find_state_dict(archive.root(), path));
+    RankParts parts;
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       const std::optional<std::string_view> key = pairs.key(i).as_string();
       if (!key) {
@@ -97,10 +102,36 @@ class RankReader {
         left_out_.insert(std::string(*key));
         continue;
       }
-      const Status added = add(archive, std::string(*key), pairs.value(i), number);
+      const Status added = add(archive, std::string(*key), pairs.value(i), number, parts);
       if (added) continue;
       Error error = Error(added.error()).within(fmt::format("tensor {}", *key));
       SW_TRY(defects_.report(std::unexpected(std::move(error).within(path))));
+    }
+    const auto [first, is_new] = by_parts_.emplace(parts.boxes.text(), path);
+    if (!is_new && twin_.first.empty()) twin_ = {path, first->second};
+    names_.emplace_back(path, std::move(parts.names));
+    return {};
+  }
+
+  // Of a tensor of which a part is in no file: which file ought to have it. Replicas leave no hole.
+  Status check_whole() const {
+    for (const StoredTensor& tensor : checkpoint_.catalog.tensors) {
+      const Status covered = check_coverage(tensor);
+      if (covered || covered.error().code != Code::kHole) continue;
+      const std::string& name = tensor.desc.name;
+      for (const auto& [path, names] : names_) {
+        if (names.contains(name)) continue;
+        return fail(Code::kHole,
+                    "{}: found no tensor {}, of which the other ranks' files have parts; the file "
+                    "is of another save, or was cut down",
+                    path, name);
+      }
+      if (twin_.first.empty()) return {};  // told with its elements
+      return fail(Code::kRankMisplaced,
+                  "{}: its parts of all tensors are those of the rank of {}, and no file has the "
+                  "others of tensor {}: one file was copied over the other; copy it again from "
+                  "where it was saved",
+                  twin_.first, twin_.second, name);
     }
     return {};
   }
@@ -113,9 +144,18 @@ class RankReader {
   }
 
  private:
+  // What one file holds.
+  struct RankParts {
+    Digest boxes;
+    std::set<std::string, std::less<>> names;
+  };
+
   Status add(const TorchFile& archive, const std::string& name, pickle::Value value,
-             std::uint32_t file) {
+             std::uint32_t file, RankParts& parts) {
     const RankTensor tensor = SW_TRY(read_rank_tensor(value));
+    parts.names.insert(name);
+    parts.boxes.add(name);
+    for (const RankPiece& piece : tensor.pieces) parts.boxes.add(to_string(piece.box));
     if (tensor.is_plain) SW_TRY(check_flat(name, tensor.shape));
     const bool holds_nothing = SW_TRY(element_count(tensor.shape)) == 0;
     for (const RankPiece& piece : tensor.pieces) {
@@ -152,6 +192,9 @@ class RankReader {
   LegacyChunks chunks_;
   std::map<std::string, Dims, std::less<>> plain_;
   std::set<std::string> left_out_;
+  std::map<std::string, std::string> by_parts_;  // a file, by the digest of its boxes
+  std::pair<std::string, std::string> twin_;     // the first with another file's boxes, and that
+  std::vector<std::pair<std::string, std::set<std::string, std::less<>>>> names_;  // by file
 };
 
 class FsdpRanksSource final : public SourceFormat {
@@ -182,6 +225,7 @@ class FsdpRanksSource final : public SourceFormat {
     for (std::int64_t rank = 0; rank < world; ++rank) {
       SW_TRY(defects.report(reader.read(rank_file_name(world, rank))));
     }
+    SW_TRY(defects.report(reader.check_whole()));
     reader.tell();
     tell_left(entries, checkpoint);
     return read_near_config(checkpoint, defects);

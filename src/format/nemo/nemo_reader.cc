@@ -22,6 +22,7 @@
 #include "io/source_files.h"
 #include "layout/early_names.h"
 #include "layout/texts.h"
+#include "state/recorded_run.h"
 
 namespace shardwright {
 namespace {
@@ -122,6 +123,7 @@ class NemoReader {
       if (!rank) continue;
       SW_TRY(add(*rank, fmt::format("{}/{}", entry.name, kNemoWeightsFile)));
     }
+    SW_TRY(check_sizes(axes.config, folder.has_file(kNemoWeightsFile), arguments));
     const auto found = static_cast<std::int64_t>(files.size());
     if (found != axes.config.tensor * axes.config.pipeline) {
       return fail(
@@ -136,6 +138,26 @@ class NemoReader {
       SW_TRY(defects_.report(check_coverage(tensor)));
     }
     return add_own_tokenizer(folder.entries());
+  }
+
+  // NeMo makes folders of ranks only where there are several, and its configuration counts them;
+  // one that other software made may not.
+  static Status check_sizes(const ParallelConfig& found, bool is_whole,
+                            const Arguments& arguments) {
+    if (is_whole) return {};
+    const auto told = [&](std::string_view key) { return number_of(arguments, {key}).value_or(1); };
+    const std::int64_t tensor = told("tensor_model_parallel_size");
+    const std::int64_t pipeline = told("pipeline_model_parallel_size");
+    if (tensor * pipeline > 1 && (tensor != found.tensor || pipeline != found.pipeline)) {
+      return fail(Code::kLegacyLayout,
+                  "found files of {} tensor ranks and {} pipeline stages, expected {} and {} as {} "
+                  "says; copy the missing ones too",
+                  found.tensor, found.pipeline, tensor, pipeline, kNemoConfig);
+    }
+    if (found.tensor > 1 || found.pipeline > 1) return {};
+    return fail(Code::kLegacyLayout,
+                "found one rank's folder alone, which NeMo makes where there are several; copy the "
+                "others too");
   }
 
   // Those of Megatron-Core as they are, those from before it by today's; anything else is another

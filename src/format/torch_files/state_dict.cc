@@ -38,6 +38,18 @@ Status add_entry(const TorchFile& archive, const std::string& name, Value value,
   return {};
 }
 
+// Averages and the like that training keeps beside the model.
+std::vector<std::string> state_dicts_beside(Value root) {
+  std::vector<std::string> beside;
+  const Value pairs = dict_pairs(root);
+  if (holds_tensor(pairs)) return beside;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const std::optional<std::string_view> key = pairs.key(i).as_string();
+    if (key && holds_tensor(dict_pairs(pairs.value(i)))) beside.emplace_back(*key);
+  }
+  return beside;
+}
+
 }  // namespace
 
 Result<Value> find_state_dict(Value root, const std::string& file) {
@@ -54,10 +66,19 @@ Result<Value> find_state_dict(Value root, const std::string& file) {
                 file);
   }
   if (holds_tensor(pairs)) return pairs;
+  std::string_view chosen;
   for (const std::string_view key : kKeys) {
     const Value inner = root.find(key);
-    if (inner && holds_tensor(dict_pairs(inner))) return dict_pairs(inner);
+    if (!inner || !holds_tensor(dict_pairs(inner))) continue;
+    if (!chosen.empty()) {
+      return fail(Code::kTwoCheckpoints,
+                  "{}: found state dicts under '{}' and under '{}'; save the one that is meant by "
+                  "itself",
+                  file, chosen, key);
+    }
+    chosen = key;
   }
+  if (!chosen.empty()) return dict_pairs(root.find(chosen));
   return fail(Code::kUnsupportedFormat,
               "{}: no tensors in its dict, nor under state_dict, model, module or "
               "model_state_dict",
@@ -69,6 +90,8 @@ Result<StateDict> read_state_dict(const ReadableFile& file) {
   const Value pairs = SW_TRY(find_state_dict(archive.root(), file.name()));
   Allowance allowance(file.size());
   StateDict dict;
+  dict.beside = state_dicts_beside(archive.root());
+  if (dict.beside.size() < 2) dict.beside.clear();
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const std::optional<std::string_view> key = pairs.key(i).as_string();
     if (!key) {

@@ -19,10 +19,12 @@ struct StateDictTensor {
 struct StateDict {
   std::vector<StateDictTensor> tensors;  ///< in the file's order
   std::vector<std::string> left_out;     ///< keys of what is no tensor
+  std::vector<std::string> beside;  ///< keys of this and other state dicts, where there are others
 };
 
 /// The pairs of the state dict in the value of a file: its outermost dict, or the one under
-/// `state_dict`, `model`, `module` or `model_state_dict`. Error: kUnsupportedFormat.
+/// `state_dict`, `model`, `module` or `model_state_dict`. Errors: kUnsupportedFormat;
+/// kTwoCheckpoints where several of those have tensors.
 [[nodiscard]] Result<pickle::Value> find_state_dict(pickle::Value root, const std::string& file);
 
 /// Reads the state dict of a file: its outermost dict, or the one under `state_dict`, `model`,
