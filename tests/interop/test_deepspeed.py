@@ -423,6 +423,14 @@ def test_universal_checkpoints_that_are_not_whole(shardwright, saved, tmp_path):
     refused(shardwright, tmp_path / "run", tmp_path, name)
 
 
+def test_a_universal_checkpoint_of_two_steps(shardwright, saved, tmp_path):
+    shutil.copytree(next((saved("zero2") / "universal").iterdir()), tmp_path / "run")
+    shutil.copy(saved("zero2") / "run" / "config.json", tmp_path / "run")
+    file = "zero/model.layers.1.mlp.up_proj.weight/step.pt"
+    torch.save(torch.load(tmp_path / "run" / file) + 1, tmp_path / "run" / file)
+    refused(shardwright, tmp_path / "run", tmp_path, "step.pt: found step ", file)
+
+
 def test_a_universal_checkpoint_with_the_model_of_another_run(shardwright, saved, tmp_path):
     shutil.copytree(next((saved("zero2") / "universal").iterdir()), tmp_path / "run")
     shutil.copy(saved("zero2") / "run" / "config.json", tmp_path / "run")

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/fail.h"
 #include "base/text.h"
 #include "codec/torch_file.h"
+#include "codec/torch_number.h"
 #include "codec/torch_tensor.h"
 #include "dcp/guarded_storage.h"
 #include "format/deepspeed/model_catalog.h"
@@ -23,6 +25,7 @@ namespace {
 
 constexpr std::string_view kMasterWeights = "fp32";
 constexpr std::string_view kTorchEnding = ".pt";
+constexpr std::string_view kStep = "step";
 
 class UniversalReader {
  public:
@@ -116,7 +119,11 @@ class UniversalReader {
       if (entry.problem) return std::unexpected(*entry.problem);
       if (entry.is_directory || !entry.name.ends_with(kTorchEnding)) continue;
       const std::string kind = entry.name.substr(0, entry.name.size() - kTorchEnding.size());
-      if (kind != "step" && !kind.contains('.')) kinds.push_back(kind);
+      if (kind == kStep) {
+        SW_TRY(check_step(fmt::format("{}/{}", folder, entry.name)));
+      } else if (!kind.contains('.')) {
+        kinds.push_back(kind);
+      }
     }
     std::ranges::stable_partition(kinds,
                                   [](const std::string& kind) { return kind == kMasterWeights; });
@@ -130,6 +137,19 @@ class UniversalReader {
       SW_TRY(read_state(name, kind, fmt::format("{}/{}{}", folder, kind, kTorchEnding), shape));
     }
     return {};
+  }
+
+  // All parameters have come as far, as they have in the buffers of which this is made.
+  Status check_step(const std::string& path) {
+    const auto file = SW_TRY(checkpoint_.directory->open(path));
+    const TorchFile torch = SW_TRY(TorchFile::open(*file));
+    const auto step = SW_TRY(read_torch_count(*file, torch, torch.root()));
+    if (!step) return {};
+    if (!step_) step_ = {*step, path};
+    if (step_->first == *step) return {};
+    return fail(Code::kZeroLayout,
+                "{}: found {} {}, expected {} as in {}; keep the files of one save", path, kStep,
+                *step, step_->first, step_->second);
   }
 
   Status read_state(const std::string& name, const std::string& kind, const std::string& path,
@@ -230,6 +250,7 @@ class UniversalReader {
   std::map<std::string, Dims, std::less<>> shapes_;
   std::map<std::string, std::pair<DType, std::string>> dtypes_;          // of each kind, and a file
   std::vector<std::pair<std::string, std::vector<std::string>>> kinds_;  // of each parameter
+  std::optional<std::pair<std::int64_t, std::string>> step_;             // the first, and its file
   bool is_whole_ = true;  // no model-parallel rank has a part of it
 };
 
