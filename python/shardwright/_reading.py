@@ -235,6 +235,8 @@ def _box_of(index, shape):
             extent.append((count - 1) * step + 1 if count else 0)
             rest.append(slice(None, None, step))
             continue
+        if isinstance(part, bool) or not hasattr(part, "__index__"):
+            raise TypeError(f"axis {axis}: {part!r} is no whole number, slice or '...'")
         position = operator.index(part)
         if not -size <= position < size:
             raise IndexError(f"axis {axis}: {position} is outside its {size} elements")

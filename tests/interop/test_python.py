@@ -168,6 +168,9 @@ def test_slices_cross_stored_pieces_and_take_steps():
             part[::-1]
         with pytest.raises(IndexError, match="3 indices"):
             part[0, 0, 0]
+        for other in (True, None, 1.0, [0, 1]):  # numpy's meaning is another, or none
+            with pytest.raises(TypeError, match="axis 0: .* is no whole number, slice or '...'"):
+                part[other]
 
 
 def test_metadata_says_what_was_opened():
