@@ -49,6 +49,20 @@ def by_peft(base, adapter, dtype=torch.float32, **settings):
     return model.merge_and_unload().state_dict()
 
 
+def one_by_one(tensors):
+    """Experts as the files have them, of parameters that hold all."""
+    made = {}
+    for name, tensor in tensors.items():
+        module, _, last = name.rpartition(".")
+        if last not in ("gate_up_proj", "down_proj"):
+            made[name] = tensor
+            continue
+        for expert, matrix in enumerate(tensor):
+            parts = {"down_proj": matrix} if last == "down_proj" else dict(zip(("gate_proj", "up_proj"), matrix.chunk(2)))
+            made |= {f"{module}.{expert}.{part}.weight": rows for part, rows in parts.items()}
+    return made
+
+
 def steps_apart(got, expected):
     """The greatest number of float32 values between two tensors' elements."""
 

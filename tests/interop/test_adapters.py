@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 import hf_models
 from hf_models import tensors_of
-from peft_adapters import LLAMA, adapt, by_peft, difference, load, steps_apart
+from peft_adapters import LLAMA, adapt, by_peft, difference, load, one_by_one, steps_apart
 
 
 @pytest.fixture
@@ -226,20 +226,6 @@ def test_experts_one_by_one(tmp_path, shardwright):
     shardwright("merge-adapter", base, adapter, tmp_path / "td", "--to", "torch_dist", *sizes)
     shardwright("convert", tmp_path / "td", tmp_path / "back", "--to", "hf", "--hf-config", base)
     assert difference(tensors_of(tmp_path / "back"), got) == 0.0
-
-
-def one_by_one(tensors):
-    """Experts as the files have them, of parameters that hold all."""
-    made = {}
-    for name, tensor in tensors.items():
-        module, _, last = name.rpartition(".")
-        if last not in ("gate_up_proj", "down_proj"):
-            made[name] = tensor
-            continue
-        for expert, matrix in enumerate(tensor):
-            parts = {"down_proj": matrix} if last == "down_proj" else dict(zip(("gate_proj", "up_proj"), matrix.chunk(2)))
-            made |= {f"{module}.{expert}.{part}.weight": rows for part, rows in parts.items()}
-    return made
 
 
 # As transformers 5 holds experts; PEFT makes parameters of the modules' names too.

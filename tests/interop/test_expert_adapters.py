@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 import hf_models
 from checkpoints import assert_same, load_dcp
 from hf_models import tensors_of
-from peft_adapters import difference
+from peft_adapters import by_peft, difference, one_by_one
 from test_run_adapters import SECTION, SWIFT, halves_first, save_run
 
 RANK, EXPERTS, FFN, HIDDEN, LAYERS = 6, 4, 24, 72, 2
@@ -102,12 +102,13 @@ def test_experts_of_a_run_become_pefts(shardwright, tmp_path, moe, form):
     config = json.loads((out / "adapter_config.json").read_text())
     assert (config["r"], config["target_modules"]) == (RANK, sorted(PROJECTIONS))
     assert "rank_pattern" not in config
-    # And added to the base: each expert's product.
+    # And added to the base: each expert's product, and what PEFT makes of it.
     shardwright("merge-adapter", moe, out, tmp_path / "merged")
     base, merged = tensors_of(moe), tensors_of(tmp_path / "merged")
     name = "model.layers.1.mlp.experts.3.up_proj"
     product = expected[f"base_model.model.{name}.lora_B.weight"] @ expected[f"base_model.model.{name}.lora_A.weight"]
     assert torch.allclose(merged[name + ".weight"], base[name + ".weight"] + product, atol=1e-5)
+    assert difference(merged, one_by_one(by_peft(moe, out))) < 1e-5
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
