@@ -174,7 +174,14 @@ Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks
   if (const std::set<std::string> saved = saved_modules(parts.tensors); !saved.empty()) {
     config["modules_to_save"] = saved;
   }
-  config["lora_dropout"] = run.dropout;
+  // Models of transformers 5 have all experts in one parameter, whose adapters PEFT refuses to
+  // drop.
+  const bool drops = run.dropout != 0.0 && !ranks.experts;
+  if (run.dropout != 0.0 && !drops) {
+    notes.push_back(translated(
+        "lora_dropout is 0, not the run's {}: PEFT has no dropout of experts", run.dropout));
+  }
+  config["lora_dropout"] = drops ? run.dropout : 0.0;
   config["bias"] = "none";
   config["fan_in_fan_out"] = false;
   config["init_lora_weights"] = true;

@@ -73,6 +73,8 @@ std::span<const Sentence> chinese_of_adapters() {
        "逐个存放的专家上；请让 PEFT 合并这个 adapter（merge_and_unload）"},
       {"{}: tensor {}: found {} experts by the rank that {} tells, but the base model has {} too{}",
        "{0}: 张量 {1}: 按 {3} 中的 rank 有 {2} 个专家，但基础模型还有 {4}{5}"},
+      {"lora_dropout is 0, not the run's {}: PEFT has no dropout of experts",
+       "lora_dropout 写为 0，而不是训练所用的 {}：PEFT 的专家没有 dropout"},
       {"the rank of the other modules", "其他模块的 rank"},
       {"{}: found nothing for {}, expected adapters for all {} experts or none: Megatron has one "
        "tensor for them",

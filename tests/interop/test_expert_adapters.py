@@ -97,7 +97,8 @@ def test_experts_of_a_run_become_pefts(shardwright, tmp_path, moe, form):
     arguments = None if form in KINDS else dict(lora_rank=RANK, lora_alpha=6)
     run = save_run(tmp_path / "run", as_megatron(expected, fused, spelling), section, arguments)
     out = tmp_path / "out"
-    shardwright("convert", run, out, "--to", "hf", "--hf-config", moe)
+    told = shardwright("convert", run, out, "--to", "hf", "--hf-config", moe).stderr
+    assert ("lora_dropout is 0, not the run's 0.1" in told) == (form in KINDS)
     assert_same(load_file(out / "adapter_model.safetensors"), expected)
     config = json.loads((out / "adapter_config.json").read_text())
     assert (config["r"], config["target_modules"]) == (RANK, sorted(PROJECTIONS))
