@@ -151,7 +151,8 @@ std::string PickleReport::warning() const {
 }
 
 Result<pickle::Audit> audit_file(const ReadableFile& file, ByteRange window) {
-  const ByteRange head_range{window.offset, std::min<std::uint64_t>(kPickleHeadBytes, window.length)};
+  const ByteRange head_range{window.offset,
+                             std::min<std::uint64_t>(kPickleHeadBytes, window.length)};
   const std::string head = SW_TRY(read_range(file, head_range));
   if (head.starts_with("PK\x03\x04")) return audit_archive(file, window);
   const bool is_torch = TorchStream::begins(head);
