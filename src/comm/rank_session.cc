@@ -31,6 +31,12 @@ constexpr auto kPause = std::chrono::milliseconds(5);
 // Who was told to end by a signal is killed soon.
 constexpr std::chrono::milliseconds kInterruptedPatience{300};
 
+Status given_up() {
+  return fail(Code::kRankLost,
+              "rank 0 was stopped for so long that the others took it for lost; run it again, or "
+              "allow more (--rank-timeout)");
+}
+
 std::string failure_message(std::uint8_t kind, const Error& error) {
   return MessageWriter(kind).error(error).take();
 }
@@ -129,6 +135,11 @@ bool RankSession::is_interrupted() const {
   return interrupted != nullptr && *interrupted;
 }
 
+Status RankSession::check_heard() const {
+  const std::scoped_lock lock(mutex_);
+  return may_be_given_up(Clock::now()) ? given_up() : Status{};
+}
+
 Status RankSession::confirm() {
   std::unique_lock lock(mutex_);
   const Clock::time_point begin = Clock::now();
@@ -138,9 +149,7 @@ Status RankSession::confirm() {
   for (int other = 1; other < size(); ++other) outgoing_.push_back({other, question});
   while (answers_ < size() - 1) {
     if (is_interrupted() || aborted_ || Clock::now() - begin > options_.timeout) {
-      return shardwright::fail(Code::kRankLost,
-                               "rank 0 was stopped for so long that the others took it for lost; "
-                               "run it again, or allow more (--rank-timeout)");
+      return given_up();
     }
     wakes_.wait_for(lock, kPause);
   }

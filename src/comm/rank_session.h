@@ -87,6 +87,9 @@ class RankSession {
   /// visible of a job that has failed. Whoever was told to end by a signal waits for no answer.
   /// REQUIRES: this is rank 0, and run() talks. For any thread. Error: kRankLost.
   [[nodiscard]] Status confirm();
+  /// The same where there is no time to ask: who was silent for so long that it may be taken for
+  /// lost, is. For any thread. Error: kRankLost.
+  [[nodiscard]] Status check_heard() const;
   /// Whether the flag of obey() is set. For any thread.
   [[nodiscard]] bool is_interrupted() const;
 

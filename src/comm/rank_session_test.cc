@@ -431,6 +431,21 @@ TEST(RankSession, RankZeroThatTheOthersTookForLostIsTold) {
   EXPECT_EQ(confirmed.ends[0].error().code, Code::kRankLost);
 }
 
+TEST(RankSession, WhereThereIsNoTimeToAskAPauseIsEnough) {
+  ThreadRanks ranks(1);
+  StoppedRank communicator(ranks.communicator(0));
+  RankSession session(communicator, options_of(0));
+  const Status status = session.run([&]() -> Status {
+    EXPECT_TRUE(session.check_heard());
+    communicator.stop_for(kTimeout * 7 / 10);
+    std::this_thread::sleep_for(kTimeout * 8 / 10);
+    EXPECT_EQ(session.check_heard().error().code, Code::kRankLost);
+    EXPECT_TRUE(session.confirm()) << "there are no others";
+    return session.check_heard();
+  });
+  EXPECT_TRUE(status);
+}
+
 // As a launcher does that ends a job: it continues what is stopped, and signals it.
 TEST(RankSession, WhoIsToldToEndAfterAPauseWaitsForNoAnswer) {
   for (const Status& status : confirm_after(kTimeout * 7 / 10, true).by_rank_0) {

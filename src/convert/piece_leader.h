@@ -54,7 +54,7 @@ class PieceLeader final : public PieceSharing, private PieceQueue {
   /// Asked when all is written. Errors: kRankLost, kCancelled.
   [[nodiscard]] Status may_appear() const;
   /// Asked when it is in its place. Error: kRankLost.
-  [[nodiscard]] Status may_stay() const { return session_.confirm(); }
+  [[nodiscard]] Status may_stay() const { return session_.check_heard(); }
 
   [[nodiscard]] Status begin(const PieceList& pieces, WholeRun& run) override;
   [[nodiscard]] PieceQueue& queue() override { return *this; }

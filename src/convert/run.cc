@@ -82,10 +82,14 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   }
   SW_TRY(execute(conversion.plan, work.pieces, files, publication->directory(), std::move(run),
                  execution));
-  SW_TRY(publish_output(conversion, options, *publication, digests.get(), [&] {
-    if (leader != nullptr) leader->release();
+  const auto remove_journals = [&]() -> Status {
+    if (leader != nullptr) {
+      SW_TRY(leader->may_appear());  // or nothing could go on with what is left
+      leader->release();
+    }
     return remove_journal(publication->partial_path());
-  }));
+  };
+  SW_TRY(publish_output(conversion, options, *publication, digests.get(), remove_journals));
   const PieceLeader::Read by_others = leader == nullptr ? PieceLeader::Read{} : leader->read();
   return ConvertReport{request.output,
                        files.bytes_read() + by_others.bytes,

@@ -469,16 +469,21 @@ Status Publication::commit() {
   committed_ = true;
   note_output_in_place();
   const std::string& parent = replace_ == Replace::kEntries ? target_ : above;
-  int failed = calls_->sync_folder(parent);
-  for (const std::string& folder : above_made) {
-    if (failed == 0) failed = calls_->sync_folder(folder);
-  }
-  if (options_.may_stay) {
-    if (Status stays = options_.may_stay(); !stays) {
-      stays = take_back(moved, std::move(stays));
-      (void)calls_->sync_folder(parent);
-      return stays;
+  const auto stays = [&] { return options_.may_stay ? options_.may_stay() : Status{}; };
+  // At once too: who was told to end by a signal may have a millisecond left.
+  Status status = stays();
+  int failed = 0;
+  if (status) {
+    failed = calls_->sync_folder(parent);
+    for (const std::string& folder : above_made) {
+      if (failed == 0) failed = calls_->sync_folder(folder);
     }
+    status = stays();
+  }
+  if (!status) {
+    status = take_back(moved, std::move(status));
+    (void)calls_->sync_folder(parent);
+    return status;
   }
   // The old folder is removed only when the new one is sure to stay.
   if (failed == 0 && !partial_.empty()) remove_or_report(partial_);

@@ -56,8 +56,8 @@ struct PublishOptions {
   /// Asked just before the result is moved into its place; null: nobody. An error is that of
   /// commit().
   std::function<Status()> may_appear = {};
-  /// Asked once it is there and durable, null: nobody. On an error it is taken back, and what was
-  /// there before is there again.
+  /// Asked once it is there, and again when that is durable; null: nobody. On an error it is taken
+  /// back, and what was there before is there again.
   std::function<Status()> may_stay = {};
   /// Told the path of a folder that could not be removed, so that the user can.
   std::function<void(const std::string&)> report_leftover;

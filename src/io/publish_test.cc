@@ -431,6 +431,20 @@ TEST_F(PublicationTest, WhatMayNotStayIsTakenBack) {
   }
 }
 
+TEST_F(PublicationTest, AsksAtOnceAndWhenItIsDurableWhetherItMayStay) {
+  PublishOptions asking = options();
+  auto calls = std::make_shared<LoggedCalls>();
+  asking.may_stay = [&]() -> Status {
+    calls->log.push_back("asked");
+    return {};
+  };
+  ASSERT_TRUE(publish(asking, calls));
+  const auto& log = calls->log;
+  ASSERT_GE(log.size(), 4U);
+  EXPECT_THAT(std::vector(log.end() - 4, log.end()),
+              ElementsAre("rename", "asked", HasSubstr("sync"), "asked"));
+}
+
 TEST_F(PublicationTest, WhatMayNotAppearIsNeverMoved) {
   PublishOptions refused = options();
   refused.may_appear = [] { return Status(fail(Code::kCancelled, "stopped")); };
