@@ -413,7 +413,7 @@ class Faults(Ranks):
                 (1, self.SYNC),
                 (0, self.WRITE),
                 (0, self.FOLDER),
-                (0, self.COMMIT),
+                # Not in the rename itself: who is killed a millisecond later cannot take it back.
             ),
         )
 
