@@ -359,41 +359,9 @@ class StoppedRank final : public Communicator {
   std::atomic<milliseconds> stop_{milliseconds(0)};
 };
 
-struct Confirmed {
-  std::vector<Status> by_rank_0;  // each time that it asked
-  std::vector<Result<int>> ends;
-};
-
-// Three ranks, of which the first is stopped so long and confirms twice.
-Confirmed confirm_after(milliseconds stop, bool is_interrupted) {
-  ThreadRanks ranks(3);
-  std::atomic<bool> interrupted{false};
-  Confirmed confirmed{{}, std::vector<Result<int>>(3, 99)};
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < 3; ++rank) {
-    threads.emplace_back([&, rank] {
-      StoppedRank communicator(ranks.communicator(rank));
-      RankSession session(communicator, options_of(rank));
-      const Status status = session.run([&]() -> Status {
-        if (rank > 0) return {};
-        session.release_others();
-        session.obey(&interrupted);
-        communicator.stop_for(stop);
-        std::this_thread::sleep_for(stop + milliseconds(50));
-        interrupted = is_interrupted;
-        for (int i = 0; i < 2; ++i) confirmed.by_rank_0.push_back(session.confirm());
-        session.obey(nullptr);
-        return confirmed.by_rank_0.front();
-      });
-      confirmed.ends[static_cast<std::size_t>(rank)] = session.settle(status_of(status));
-    });
-  }
-  threads.clear();
-  return confirmed;
-}
-
-// As a scheduler does with jobs that give way to others.
-TEST(RankSession, ThoseThatArePausedTogetherGoOn) {
+// Does `work` as each of three ranks that may be stopped, and gives what settle() said to each.
+std::vector<Result<int>> run_stoppable(
+    const std::function<Status(StoppedRank&, RankSession&)>& work) {
   ThreadRanks ranks(3);
   std::vector<Result<int>> ends(3, 99);
   std::vector<std::jthread> threads;
@@ -401,15 +369,44 @@ TEST(RankSession, ThoseThatArePausedTogetherGoOn) {
     threads.emplace_back([&, rank] {
       StoppedRank communicator(ranks.communicator(rank));
       RankSession session(communicator, options_of(rank));
-      const Status status = session.run([&]() -> Status {
-        communicator.stop_for(2 * kTimeout);
-        std::this_thread::sleep_for(3 * kTimeout);
-        return rank == 0 ? session.confirm() : Status();
-      });
+      const Status status = session.run([&] { return work(communicator, session); });
       ends[static_cast<std::size_t>(rank)] = session.settle(status_of(status));
     });
   }
   threads.clear();
+  return ends;
+}
+
+struct Confirmed {
+  std::vector<Status> by_rank_0;  // each time that it asked
+  std::vector<Result<int>> ends;
+};
+
+// The first rank is stopped so long and confirms twice.
+Confirmed confirm_after(milliseconds stop, bool is_interrupted) {
+  std::atomic<bool> interrupted{false};
+  std::vector<Status> by_rank_0;
+  auto ends = run_stoppable([&](StoppedRank& communicator, RankSession& session) -> Status {
+    if (!session.is_first()) return {};
+    session.release_others();
+    session.obey(&interrupted);
+    communicator.stop_for(stop);
+    std::this_thread::sleep_for(stop + milliseconds(50));
+    interrupted = is_interrupted;
+    for (int i = 0; i < 2; ++i) by_rank_0.push_back(session.confirm());
+    session.obey(nullptr);
+    return by_rank_0.front();
+  });
+  return {std::move(by_rank_0), std::move(ends)};
+}
+
+// As a scheduler does with jobs that give way to others.
+TEST(RankSession, ThoseThatArePausedTogetherGoOn) {
+  const auto ends = run_stoppable([](StoppedRank& communicator, RankSession& session) {
+    communicator.stop_for(2 * kTimeout);
+    std::this_thread::sleep_for(3 * kTimeout);
+    return session.is_first() ? session.confirm() : Status();
+  });
   for (const auto& end : ends) EXPECT_EQ(end.value_or(-1), 0);
 }
 

@@ -22,6 +22,7 @@
 #include "io/named_directory.h"
 #include "io/partial_outputs.h"
 #include "io/pending_call.h"
+#include "io/placed_entries.h"
 #include "io/remote_path.h"
 #include "io/remove_tree.h"
 
@@ -120,10 +121,6 @@ Status check_space(const fs::path& parent, std::uint64_t bytes_needed) {
               "{}: found {} bytes free, expected at least {}; free some space or choose another "
               "target",
               parent.string(), block * space.f_bavail, bytes_needed);
-}
-
-bool cannot_exchange(int os_errno) {
-  return os_errno == EINVAL || os_errno == ENOSYS || os_errno == EOPNOTSUPP;
 }
 
 std::string partial_prefix(const fs::path& target) {
@@ -342,116 +339,17 @@ Status Publication::sync_tree() const {
   return {};
 }
 
-// Puts a folder in the place of another, which is `replaced` afterwards.
-Status Publication::swap_in(const std::string& made, const std::string& target,
-                            std::string& replaced) {
-  replaced.reserve(made.size());  // what fails later would leave them swapped
-  const int exchanged = calls_->exchange(made, target);
-  if (exchanged == 0) {
-    replaced = made;
-    return {};
-  }
-  if (!cannot_exchange(exchanged)) {
-    return fail_errno(exchanged, translated("{}: cannot swap in the new folder", target));
-  }
-  const std::string old = made + "-old";
-  if (const int failed = calls_->rename(target, old); failed != 0) {
-    return fail_errno(failed, translated("{}: cannot move it aside", target));
-  }
-  if (const int failed = calls_->rename(made, target); failed != 0) {
-    if (calls_->rename(old, target) != 0) {
-      return fail_errno(failed, translated("{}: cannot move the new folder here; the old one is "
-                                           "now {}, move it back",
-                                           target, old));
-    }
-    return fail_errno(failed, translated("{}: cannot move the new folder here", target));
-  }
-  replaced = old;
-  return {};
-}
-
-// Folders before files: what a tracker names is there when it says so. Where one can't be moved,
-// also for want of memory, those before it are moved back.
-Status Publication::insert_entries(std::vector<Moved>& moved) {
-  const std::vector<FolderEntry> entries = SW_TRY(list_folder(partial_));
-  moved.reserve(entries.size());
-  const auto move = [&](const std::string& name, bool is_folder) -> Status {
-    Moved one{fs::path(partial_) / name, fs::path(target_) / name, {}};
-    std::error_code ignored;
-    const bool is_there =
-        !is_folder && fs::symlink_status(one.target, ignored).type() != fs::file_type::not_found;
-    const int exchanged = is_there ? calls_->exchange(one.made, one.target) : ENOSYS;
-    if (exchanged == 0) {
-      one.replaced.swap(one.made);
-    } else if (!cannot_exchange(exchanged)) {
-      return fail_errno(exchanged, translated("{}: cannot move it here", one.target));
-    } else {
-      one.is_old_gone = is_there;
-      const int renamed = calls_->rename(one.made, one.target);
-      if (renamed != 0 && (!is_folder || (renamed != ENOTEMPTY && renamed != EEXIST))) {
-        return fail_errno(renamed, translated("{}: cannot move it here", one.target));
-      }
-      if (renamed != 0) SW_TRY(swap_in(one.made, one.target, one.replaced));
-    }
-    moved.push_back(std::move(one));
-    return {};
-  };
-  Status status;
-  try {
-    for (const bool is_folder : {true, false}) {
-      for (const FolderEntry& entry : entries) {
-        const bool is_next = (entry.kind == EntryKind::kFolder) == is_folder;
-        if (status && is_next) status = move(entry.name, is_folder);
-      }
-    }
-  } catch (const std::bad_alloc&) {
-    // Short enough to need no memory of its own.
-    status = std::unexpected(Error{Code::kOutOfMemory, "out of memory", ENOMEM});
-  }
-  return status ? Status{} : with_stuck(std::move(status), move_back(moved));
-}
-
-// The last first. Gives the one that could not be moved; null: all are back.
-const Publication::Moved* Publication::move_back(std::vector<Moved>& moved) {
-  for (Moved& one : std::views::reverse(moved)) {
-    if (one.is_old_gone) return &one;
-    const bool is_back = one.replaced.empty()
-                             ? calls_->rename(one.target, one.made) == 0
-                             : swap_in(one.replaced, one.target, one.made).has_value();
-    if (!is_back) return &one;
-  }
-  return nullptr;
-}
-
-Status Publication::with_stuck(Status why, const Moved* stuck) {
-  if (stuck == nullptr) return why;
-  return fail(why.error().code, "{}; {} is the new one", why.error().message, stuck->target);
-}
-
-Status Publication::move_into_place(std::vector<Moved>& moved) {
+Status Publication::move_into_place(PlacedEntries& placed) {
   if (replace_ != Replace::kEntries) {
-    moved.reserve(1);
-    Moved one{partial_, target_, {}};
-    const int renamed = calls_->rename(partial_, target_);
-    if (renamed == 0) {
-      moved.push_back(std::move(one));
-      partial_.clear();
-      return {};
-    }
-    if (renamed != ENOTEMPTY && renamed != EEXIST) {
-      return fail_errno(renamed, translated("{}: cannot move the new folder here", target_));
+    const int failed = placed.move(partial_, target_);
+    if (failed == 0) return {};
+    if (failed != ENOTEMPTY && failed != EEXIST) {
+      return fail_errno(failed, translated("{}: cannot move the new folder here", target_));
     }
   }
   SW_TRY(check_target());
-  if (replace_ == Replace::kEntries) return insert_entries(moved);
-  moved.reserve(1);
-  Moved one{partial_, target_, {}};
-  std::string replaced;
-  SW_TRY(swap_in(one.made, target_, replaced));
-  partial_ = replaced;
-  one.replaced.swap(replaced);
-  moved.push_back(std::move(one));
-  return {};
+  return replace_ == Replace::kEntries ? placed.insert(partial_, target_)
+                                       : placed.swap(partial_, target_);
 }
 
 Status Publication::commit() {
@@ -464,8 +362,8 @@ Status Publication::commit() {
   for (const std::string& made : made_parents_) {
     above_made.push_back(fs::path(made).parent_path().string());
   }
-  std::vector<Moved> moved;
-  SW_TRY(move_into_place(moved));
+  PlacedEntries placed(*calls_);
+  SW_TRY(move_into_place(placed));
   committed_ = true;
   note_output_in_place();
   const std::string& parent = replace_ == Replace::kEntries ? target_ : above;
@@ -481,15 +379,14 @@ Status Publication::commit() {
     status = stays();
   }
   if (!status) {
-    status = take_back(moved, std::move(status));
+    status = take_back(placed, std::move(status));
     (void)calls_->sync_folder(parent);
     return status;
   }
   // The old folder is removed only when the new one is sure to stay.
-  if (failed == 0 && !partial_.empty()) remove_or_report(partial_);
-  if (failed != 0 && !partial_.empty() && options_.report_leftover) {
-    options_.report_leftover(partial_);
-  }
+  const std::string& old = replace_ == Replace::kEntries ? partial_ : placed.replaced();
+  if (failed == 0 && !old.empty()) remove_or_report(old);
+  if (failed != 0 && !old.empty() && options_.report_leftover) options_.report_leftover(old);
   if (failed == 0) return {};
   return fail_errno(failed, translated("{}: the new folder {} is in place but may not outlive a "
                                        "power failure",
@@ -497,14 +394,13 @@ Status Publication::commit() {
 }
 
 // The hidden folder is again what was made: it is not the old one, and goes as after any failure.
-Status Publication::take_back(std::vector<Moved>& moved, Status why) {
-  const Moved* const stuck = move_back(moved);
-  if (stuck == nullptr) {
-    if (replace_ != Replace::kEntries) partial_ = moved.front().made;
-    committed_ = false;
-    forget_outputs();
-  }
-  return with_stuck(std::move(why), stuck);
+Status Publication::take_back(PlacedEntries& placed, Status why) {
+  why = placed.take_back(std::move(why));
+  if (!placed.are_back()) return why;
+  if (replace_ != Replace::kEntries) partial_ = placed.release_made();
+  committed_ = false;
+  forget_outputs();
+  return why;
 }
 
 Status check_may_be_replaced(const std::string& folder) {

@@ -14,6 +14,8 @@
 
 namespace shardwright {
 
+class PlacedEntries;
+
 /// The system calls that make a result durable and visible; tests replace them to fail one.
 /// Each returns 0 or an errno.
 class PublishCalls {
@@ -107,19 +109,8 @@ class Publication {
   [[nodiscard]] Status check_target();
   [[nodiscard]] Status make_parents();
   [[nodiscard]] std::string shown(const std::string& folder) const;
-  struct Moved {
-    std::string made;
-    std::string target;
-    std::string replaced;      ///< where what was in its place is now; empty: nowhere
-    bool is_old_gone = false;  ///< there was a file, which is lost
-  };
-  [[nodiscard]] Status move_into_place(std::vector<Moved>& moved);
-  [[nodiscard]] Status swap_in(const std::string& made, const std::string& target,
-                               std::string& replaced);
-  [[nodiscard]] Status insert_entries(std::vector<Moved>& moved);
-  [[nodiscard]] const Moved* move_back(std::vector<Moved>& moved);
-  [[nodiscard]] static Status with_stuck(Status why, const Moved* stuck);
-  [[nodiscard]] Status take_back(std::vector<Moved>& moved, Status why);
+  [[nodiscard]] Status move_into_place(PlacedEntries& placed);
+  [[nodiscard]] Status take_back(PlacedEntries& placed, Status why);
   void clean_up() noexcept;
   void remove_or_report(const std::string& path);
 
