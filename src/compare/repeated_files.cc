@@ -5,9 +5,6 @@
 #include <array>
 #include <charconv>
 #include <map>
-#include <numeric>
-#include <optional>
-#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -15,6 +12,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/translated.h"
+#include "compare/file_parts.h"
 #include "io/same_bytes.h"
 #include "layout/layer_name.h"
 #include "layout/shard_contents.h"
@@ -29,81 +27,19 @@ constexpr std::size_t kMostProbed = 16;  // of each, where the first ones are co
 constexpr std::uint64_t kBlockBytes = 4096;
 constexpr std::size_t kFewestMatrices = 2;
 
-std::uint64_t end_of(ByteRange run) { return run.offset + run.length; }
-
-// What one file holds of a tensor: runs of bytes, in order, that do not touch.
-struct FilePart {
-  std::uint32_t tensor = 0;
-  Dims origin;  // of its first chunk
-  std::vector<ByteRange> runs;
-  std::uint64_t bytes = 0;
-};
-
-struct FileParts {
-  std::uint32_t file = 0;
-  std::vector<FilePart> parts;  // by tensor
-};
-
-// What is strided lies between the runs of others.
-void add_run(FilePart& part, ByteRange run) {
-  const std::uint64_t end = part.runs.empty() ? 0 : end_of(part.runs.back());
-  if (part.runs.empty() || run.offset > end) {
-    part.runs.push_back(run);
-    part.bytes += run.length;
-  } else if (end_of(run) > end) {
-    part.runs.back().length += end_of(run) - end;
-    part.bytes += end_of(run) - end;
-  }
-}
-
-// Whether files have different boxes of a tensor.
-bool is_shared_out(const StoredTensor& tensor) {
-  if (tensor.encoding != Encoding::kRaw || tensor.chunks.size() < 2) return false;
-  const ChunkList& chunks = tensor.chunks;
-  for (std::size_t i = 1; i < chunks.size(); ++i) {
-    if (chunks.file(i) == chunks.file(0)) continue;
-    if (!std::ranges::equal(chunks.origin(i), chunks.origin(0))) return true;
-  }
-  return false;
-}
-
-// By file, those that share tensors with others.
-std::vector<FileParts> parts_of(const Catalog& catalog) {
-  std::map<std::uint32_t, FileParts> by_file;
-  for (std::uint32_t t = 0; t < catalog.tensors.size(); ++t) {
-    const StoredTensor& tensor = catalog.tensors[t];
-    if (!is_shared_out(tensor)) continue;
-    std::vector<std::size_t> order(tensor.chunks.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [&](std::size_t i) {
-      return std::pair(tensor.chunks.file(i), tensor.chunks.range(i).offset);
-    });
-    for (const std::size_t i : order) {
-      if (tensor.chunks.range(i).length == 0) continue;
-      FileParts& of_file = by_file[tensor.chunks.file(i)];
-      of_file.file = tensor.chunks.file(i);
-      if (of_file.parts.empty() || of_file.parts.back().tensor != t) {
-        of_file.parts.push_back({t, tensor.chunks.box(i).origin, {}, 0});
-      }
-      add_run(of_file.parts.back(), tensor.chunks.range(i));
-    }
-  }
-  std::vector<FileParts> files;
-  for (auto& [file, parts] : by_file) files.push_back(std::move(parts));
-  return files;
-}
-
 bool is_constant(std::span<const std::byte> bytes, std::size_t element) {
   return bytes.size() <= element ||
          std::ranges::equal(bytes.subspan(element), bytes.first(bytes.size() - element));
 }
 
 // Two files may each lack a byte that the other has to fill: ZeRO 3 cuts off its padding.
-bool may_be_alike(const FilePart& a, const FilePart& b) {
-  if (a.runs.size() == 1 && b.runs.size() == 1) {
-    return std::min(a.bytes, b.bytes) * 2 >= std::max(a.bytes, b.bytes);
+bool may_be_alike(const FileParts& file, const FilePart& part, const FileParts& other,
+                  const FilePart& theirs) {
+  if (part.run_count == 1 && theirs.run_count == 1) {
+    return std::min(part.bytes, theirs.bytes) * 2 >= std::max(part.bytes, theirs.bytes);
   }
-  return std::ranges::equal(a.runs, b.runs, {}, &ByteRange::length, &ByteRange::length);
+  return std::ranges::equal(file.runs_of(part), other.runs_of(theirs), {}, &ByteRange::length,
+                            &ByteRange::length);
 }
 
 // What comparing two files shows.
@@ -134,8 +70,9 @@ class FileComparison {
       for (const FilePart* part : parts) {
         if (is_expert(*part) != experts) continue;
         if (taken == kProbes || tried++ == kMostProbed) break;
-        std::vector<std::byte> bytes(std::min(kProbeBytes, part->runs.front().length));
-        SW_TRY(files_.read_at(file.file, part->runs.front().offset, bytes));
+        const ByteRange first = file.runs_of(*part).front();
+        std::vector<std::byte> bytes(std::min(kProbeBytes, first.length));
+        SW_TRY(files_.read_at(file.file, first.offset, bytes));
         if (is_constant(bytes, element_of(*part))) continue;
         ++taken;
         digest += fmt::format("{}:{:08x} ", part->tensor, crc32(bytes));
@@ -148,11 +85,11 @@ class FileComparison {
     Likeness likeness;
     if (!std::ranges::equal(a.parts, b.parts, {}, &FilePart::tensor, &FilePart::tensor))
       return likeness;
-    std::vector<std::pair<const FilePart*, const FilePart*>> others;  // that should differ
+    std::vector<std::size_t> others;  // parts that should differ
     for (std::size_t i = 0; i < a.parts.size(); ++i) {
-      if (a.parts[i].origin == b.parts[i].origin) continue;
-      if (!may_be_alike(a.parts[i], b.parts[i])) return likeness;
-      others.emplace_back(&a.parts[i], &b.parts[i]);
+      if (std::ranges::equal(origin_of(a.parts[i]), origin_of(b.parts[i]))) continue;
+      if (!may_be_alike(a, a.parts[i], b, b.parts[i])) return likeness;
+      others.push_back(i);
     }
     if (others.empty()) {
       likeness.kind = Likeness::Kind::kReplicas;
@@ -160,11 +97,11 @@ class FileComparison {
     }
     // The first blocks of all before the whole of any.
     for (const std::uint64_t limit : {kBlockBytes, ~std::uint64_t{0}}) {
-      for (const auto& [left, right] : others) {
-        if (!SW_TRY(are_same(a.file, *left, b.file, *right, limit))) return likeness;
+      for (const std::size_t i : others) {
+        if (!SW_TRY(are_same(a, a.parts[i], b, b.parts[i], limit))) return likeness;
       }
     }
-    for (const auto& [left, right] : others) SW_TRY(count(a.file, *left, *right, likeness));
+    for (const std::size_t i : others) SW_TRY(count(a, a.parts[i], b.parts[i], likeness));
     if (likeness.matrices >= kFewestMatrices) likeness.kind = Likeness::Kind::kRepeats;
     return likeness;
   }
@@ -172,6 +109,9 @@ class FileComparison {
  private:
   [[nodiscard]] const TensorDesc& desc(const FilePart& part) const {
     return catalog_.tensors[part.tensor].desc;
+  }
+  [[nodiscard]] std::span<const std::int64_t> origin_of(const FilePart& part) const {
+    return catalog_.tensors[part.tensor].chunks.origin(part.first_chunk);
   }
   // Mamba's vectors begin alike on every rank.
   [[nodiscard]] bool is_matrix(const FilePart& part) const { return desc(part).shape.size() > 1; }
@@ -182,12 +122,14 @@ class FileComparison {
     return static_cast<std::size_t>(bytes_of(desc(part).dtype));
   }
 
-  Result<bool> are_same(std::uint32_t a, const FilePart& left, std::uint32_t b,
+  Result<bool> are_same(const FileParts& a, const FilePart& left, const FileParts& b,
                         const FilePart& right, std::uint64_t limit) {
-    for (std::size_t i = 0; i < left.runs.size(); ++i) {
-      const std::uint64_t length = std::min(left.runs[i].length, right.runs[i].length);
+    const std::span<const ByteRange> ours = a.runs_of(left);
+    const std::span<const ByteRange> theirs = b.runs_of(right);
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      const std::uint64_t length = std::min(ours[i].length, theirs[i].length);
       const auto differs = SW_TRY(first_difference(
-          files_, {a, left.runs[i].offset}, {b, right.runs[i].offset}, std::min(limit, length)));
+          files_, {a.file, ours[i].offset}, {b.file, theirs[i].offset}, std::min(limit, length)));
       if (differs) return false;
     }
     return true;
@@ -202,18 +144,18 @@ class FileComparison {
   // Whether the parts are of other layers of one stack, and nothing else tells them apart.
   [[nodiscard]] bool differ_by_layer(const FilePart& left, const FilePart& right) const {
     const auto layer = split_layer_name(desc(left).name);
-    if (!layer || layer->index || left.origin[0] == right.origin[0]) return false;
-    for (int axis = 1; axis < left.origin.size(); ++axis) {
-      if (left.origin[axis] != right.origin[axis]) return false;
-    }
-    return true;
+    const auto ours = origin_of(left);
+    const auto theirs = origin_of(right);
+    if (!layer || layer->index || ours.front() == theirs.front()) return false;
+    return std::ranges::equal(ours.subspan(1), theirs.subspan(1));
   }
 
-  Status count(std::uint32_t file, const FilePart& left, const FilePart& right,
+  Status count(const FileParts& file, const FilePart& left, const FilePart& right,
                Likeness& likeness) {
     if (!is_matrix(left)) return {};
-    std::vector<std::byte> bytes(std::min(kBlockBytes, left.runs.front().length));
-    SW_TRY(files_.read_at(file, left.runs.front().offset, bytes));
+    const ByteRange first = file.runs_of(left).front();
+    std::vector<std::byte> bytes(std::min(kBlockBytes, first.length));
+    SW_TRY(files_.read_at(file.file, first.offset, bytes));
     if (is_constant(bytes, element_of(left))) return {};
     if (likeness.matrices++ == 0) likeness.first_tensor = left.tensor;
     const bool may_be_copied = is_expert(left) || differ_by_layer(left, right);
@@ -256,35 +198,36 @@ std::vector<Repetition> repetitions_in(std::string_view text) {
 }
 
 // Each of the files with those in front of it that it may be like.
-Result<std::string> find_repetitions(std::span<const FileParts* const> alike,
+Result<std::string> find_repetitions(const SharedFiles& shared, std::span<const std::size_t> alike,
                                      FileComparison& comparison) {
   std::string found;
-  std::vector<const FileParts*> originals;
-  for (const FileParts* file : alike) {
+  std::vector<std::size_t> originals;
+  for (const std::size_t index : alike) {
+    const FileParts file = shared[index];
     bool is_new = true;
-    for (const FileParts* original : originals) {
-      const Likeness likeness = SW_TRY(comparison.compare(*original, *file));
+    for (const std::size_t earlier : originals) {
+      const FileParts original = shared[earlier];
+      const Likeness likeness = SW_TRY(comparison.compare(original, file));
       if (likeness.kind != Likeness::Kind::kRepeats) continue;
-      append(found, {file->file, original->file, likeness.first_tensor, likeness.matrices,
+      append(found, {file.file, original.file, likeness.first_tensor, likeness.matrices,
                      likeness.certain >= kFewestMatrices ? 1U : 0U});
       is_new = false;
       break;
     }
-    if (is_new) originals.push_back(file);
+    if (is_new) originals.push_back(index);
   }
   return found;
 }
 
 // Files that probes do not tell apart, in the order of the first of each.
-std::vector<std::vector<const FileParts*>> alike_by_probe(const std::vector<FileParts>& files,
-                                                          std::span<const std::string> probes) {
+std::vector<std::vector<std::size_t>> alike_by_probe(std::span<const std::string> probes) {
   std::map<std::string_view, std::size_t> places;
-  std::vector<std::vector<const FileParts*>> groups;
-  for (std::size_t i = 0; i < files.size(); ++i) {
+  std::vector<std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < probes.size(); ++i) {
     if (probes[i].empty()) continue;
     const auto [place, is_new] = places.emplace(probes[i], groups.size());
     if (is_new) groups.emplace_back();
-    groups[place->second].push_back(&files[i]);
+    groups[place->second].push_back(i);
   }
   std::erase_if(groups, [](const auto& group) { return group.size() < 2; });
   return groups;
@@ -315,21 +258,21 @@ Result<std::vector<std::string>> check_files(const Catalog& catalog, ReplicaChec
                                              const Workers& workers) {
   std::vector<std::string> suspicions;
   if (check == ReplicaCheck::kNone) return suspicions;
-  const std::vector<FileParts> parts = parts_of(catalog);
-  if (parts.size() < 2) return suspicions;
+  const SharedFiles shared(catalog);
+  if (shared.size() < 2) return suspicions;
 
   const auto make_prober = [&]() -> JobWorker {
     return [&](std::size_t job) -> Result<JobResult> {
-      return JobResult{SW_TRY(FileComparison(catalog, files).probe(parts[job]))};
+      return JobResult{SW_TRY(FileComparison(catalog, files).probe(shared[job]))};
     };
   };
-  const std::vector<std::uint64_t> probed(parts.size(), 2 * kProbes * kProbeBytes);
+  const std::vector<std::uint64_t> probed(shared.size(), 2 * kProbes * kProbeBytes);
   const auto probes = SW_TRY(run_jobs({"comparing files", probed}, workers, make_prober));
-  const auto groups = alike_by_probe(parts, probes);
+  const auto groups = alike_by_probe(probes);
   const auto make_comparer = [&]() -> JobWorker {
     return [&](std::size_t job) -> Result<JobResult> {
       FileComparison comparison(catalog, files);
-      return JobResult{SW_TRY(find_repetitions(groups[job], comparison))};
+      return JobResult{SW_TRY(find_repetitions(shared, groups[job], comparison))};
     };
   };
   std::vector<std::uint64_t> compared;

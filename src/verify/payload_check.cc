@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/crc32.h"
@@ -128,8 +129,8 @@ class Check {
       message = fmt::format("{}@{}: {}", path_of(item), item.range.offset, message);
     }
     if (!item.name.empty()) message = fmt::format("{}: {}", item.name, message);
-    tally.told.push_back(
-        {error.code, item.name.empty() ? path_of(item) : item.name, std::move(message)});
+    tally.told.push_back({error.code, item.name.empty() ? path_of(item) : std::string(item.name),
+                          std::move(message)});
   }
 
   Status check_item(const PayloadItem& item, std::vector<std::byte>& block, Tally& tally) {
@@ -233,7 +234,7 @@ std::vector<PayloadItem> whole_files(const Checkpoint& checkpoint) {
   std::vector<PayloadItem> items;
   for (const std::uint32_t number : used) {
     const auto file = checkpoint.files->get(number);
-    if (file) items.push_back({number, {0, (*file)->size()}, "", 0});
+    if (file) items.push_back({{0, (*file)->size()}, {}, number, 0});
   }
   return items;
 }
@@ -250,7 +251,7 @@ Status list_torch_files(Checkpoint& checkpoint, Defects& defects, std::vector<Pa
       file = checkpoint.files->add(path);
       checkpoint.catalog.files.push_back(path);
     }
-    items.push_back({file, {0, entry.size_bytes}, "", 0});
+    items.push_back({{0, entry.size_bytes}, {}, file, 0});
     return {};
   };
   for (const DirectoryEntry& entry : SW_TRY(directory.list(""))) {
@@ -264,6 +265,19 @@ Status list_torch_files(Checkpoint& checkpoint, Defects& defects, std::vector<Pa
   return {};
 }
 
+std::pair<std::uint32_t, std::uint64_t> place_of(const PayloadItem& item) {
+  return {item.file, item.range.offset};
+}
+
+// In the order of their places. What several tensors have in common is told of the first by name.
+void keep_one_each(std::vector<PayloadItem>& items) {
+  std::ranges::sort(items, {}, [](const PayloadItem& item) {
+    return std::tuple(item.file, item.range.offset, item.name, item.chunk);
+  });
+  const auto more = std::ranges::unique(items, {}, place_of);
+  items.erase(more.begin(), more.end());
+}
+
 }  // namespace
 
 Result<std::vector<PayloadItem>> list_payloads(Checkpoint& checkpoint, Defects& defects) {
@@ -271,33 +285,29 @@ Result<std::vector<PayloadItem>> list_payloads(Checkpoint& checkpoint, Defects& 
   const Records records = checkpoint.location.traits.records;
   if (records == Records::kFiles) return whole_files(checkpoint);
   if (records == Records::kNone) return items;
-  std::set<std::pair<std::uint32_t, std::uint64_t>> seen;
   for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
     if (tensor.encoding != Encoding::kTorchItem) continue;
-    for (std::size_t c = 0; c < tensor.chunks.size(); ++c) {
-      const ByteRange range = tensor.chunks.range(c);
+    for (std::uint32_t c = 0; c < tensor.chunks.size(); ++c) {
       if (tensor.chunks.box(c).is_empty() || is_safetensors_item(tensor, c)) continue;
-      if (!seen.emplace(tensor.chunks.file(c), range.offset).second) continue;
-      items.push_back({tensor.chunks.file(c), range, tensor.desc.name, c});
+      items.push_back({tensor.chunks.range(c), tensor.desc.name, tensor.chunks.file(c), c});
     }
   }
   for (const StoredObject& object : checkpoint.catalog.objects) {
     const auto file = checkpoint.files->get(object.file);
     const bool is_inside = file && object.range.offset <= (*file)->size() &&
                            object.range.length <= (*file)->size() - object.range.offset;
-    if (!is_inside || !seen.emplace(object.file, object.range.offset).second) continue;
-    items.push_back({object.file, object.range, object.name, 0});
+    if (is_inside) items.push_back({object.range, object.name, object.file, 0});
   }
+  keep_one_each(items);
   SW_TRY(list_torch_files(checkpoint, defects, items));
-  std::ranges::sort(items, [](const PayloadItem& a, const PayloadItem& b) {
-    return a.file != b.file ? a.file < b.file : a.range.offset < b.range.offset;
-  });
+  std::ranges::sort(items, {}, place_of);
   return items;
 }
 
 std::vector<PayloadItem> without_lost(std::vector<PayloadItem> items, const Defects& defects) {
-  std::erase_if(items,
-                [&](const PayloadItem& item) { return defects.is_lost(item.name, item.chunk); });
+  std::erase_if(items, [&](const PayloadItem& item) {
+    return defects.is_lost(std::string(item.name), item.chunk);
+  });
   return items;
 }
 

@@ -136,7 +136,7 @@ class Verification {
     report_.format = checkpoint_.location.format;
     take_defects();
     const bool is_partial = has_unread_tensors();
-    const std::vector<PayloadItem> items = SW_TRY(list_payloads(checkpoint_, defects_));
+    std::vector<PayloadItem> items = SW_TRY(list_payloads(checkpoint_, defects_));
     // Where nothing could be read nothing is named.
     const bool is_unread = is_partial && checkpoint_.catalog.tensors.empty();
     if (!is_unread) SW_TRY(check_files(checkpoint_, report_));
@@ -148,7 +148,7 @@ class Verification {
     for (const std::string& what : metadata_obstacles(checkpoint_)) tell_unloadable(what);
     check_coverage_of_all();
     if (!is_partial) check_emptiness();
-    SW_TRY(check_payloads(checkpoint_, without_lost(items, defects_), options_.proof, report_));
+    SW_TRY(check_payloads(checkpoint_, without_lost(std::move(items), defects_), options_.proof, report_));
     // Each record's CRC-32 was compared; what is wrong with one is a finding, not an end.
     checkpoint_.files->expect_nothing();
     SW_TRY(check_index_total(checkpoint_, report_));

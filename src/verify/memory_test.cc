@@ -4,13 +4,18 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <new>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "compare/repeated_files.h"
 #include "convert/golden.h"
+#include "dcp/torch_items.h"
+#include "shardwright/checkpoint.h"
 #include "testing/temporary_folder.h"
+#include "verify/payload_check.h"
 
 namespace {
 
@@ -121,6 +126,40 @@ class PlanningMemory : public ::testing::Test {
     return (many.peak - few.peak) / more;
   }
 
+  // Tensors that many files hold some rows of each.
+  Checkpoint open_shared() {
+    constexpr std::int64_t kTensors = 64;
+    constexpr std::int64_t kFiles = 128;
+    const std::string folder = place_ / "model";
+    std::vector<TensorDesc> tensors;
+    for (std::int64_t t = 0; t < kTensors; ++t) {
+      tensors.push_back({"shared." + std::to_string(t), DType::kBF16, {kFiles, 8}});
+    }
+    put_model(folder, config_with(1), tensors);
+    ConvertRequest request;
+    request.input = folder;
+    request.output = place_ / "shared";
+    request.format = "dcp";
+    request.shards = kFiles;
+    const auto prepared = prepare_conversion(request);
+    EXPECT_TRUE(prepared && run_conversion(*prepared, {}));
+    Checkpoint checkpoint = open_checkpoint(request.output, defects_).value();
+    EXPECT_EQ(checkpoint.catalog.tensors.size(), kTensors);
+    EXPECT_EQ(checkpoint.catalog.tensors[0].chunks.size(), kFiles);
+    chunks_ = kTensors * kFiles;
+    return checkpoint;
+  }
+
+  // What is allocated at most, for each chunk of open_shared().
+  std::int64_t bytes_per_chunk(const std::function<void()>& work) {
+    allocated_most = allocated_now.load();
+    const std::int64_t before = allocated_now;
+    work();
+    return (allocated_most - before) / chunks_;
+  }
+
+  Defects defects_{Defects::Policy::kCollect};
+  std::int64_t chunks_ = 0;
   TemporaryFolder place_;
 };
 
@@ -143,6 +182,25 @@ TEST_F(PlanningMemory, IsLittleForEachRankOfLegacyFiles) {
 
 TEST_F(PlanningMemory, IsLittleForEachTensorOfHuggingFace) {
   EXPECT_LT(bytes_per_tensor("hf"), 2300);
+}
+
+// A checkpoint of many ranks has a million chunks.
+TEST_F(PlanningMemory, IsLittleForEachRecordToBeChecked) {
+  Checkpoint checkpoint = open_shared();
+  const auto list = [&] {
+    EXPECT_EQ(list_payloads(checkpoint, defects_).value().size(),
+              static_cast<std::size_t>(chunks_));
+  };
+  EXPECT_LT(bytes_per_chunk(list), 80);
+}
+
+TEST_F(PlanningMemory, IsLittleForEachChunkOfFilesThatMayBeCopies) {
+  Checkpoint checkpoint = open_shared();
+  ASSERT_TRUE(locate_items(checkpoint.catalog, *checkpoint.files, defects_));
+  const auto compare = [&] {
+    EXPECT_TRUE(check_files(checkpoint.catalog, ReplicaCheck::kAll, *checkpoint.files, defects_));
+  };
+  EXPECT_LT(bytes_per_chunk(compare), 40);
 }
 
 }  // namespace
