@@ -148,7 +148,8 @@ class Verification {
     for (const std::string& what : metadata_obstacles(checkpoint_)) tell_unloadable(what);
     check_coverage_of_all();
     if (!is_partial) check_emptiness();
-    SW_TRY(check_payloads(checkpoint_, without_lost(std::move(items), defects_), options_.proof, report_));
+    SW_TRY(check_payloads(checkpoint_, without_lost(std::move(items), defects_), options_.proof,
+                          report_));
     // Each record's CRC-32 was compared; what is wrong with one is a finding, not an end.
     checkpoint_.files->expect_nothing();
     SW_TRY(check_index_total(checkpoint_, report_));
