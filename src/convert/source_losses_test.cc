@@ -89,6 +89,19 @@ TEST(SourceLosses, AreLayersThatNamesSkip) {
   EXPECT_THAT(notes_of(*done), HasSubstr("--accept-loss: decoder.layers: found 2 layers"));
 }
 
+// No family need be known for that: neither arguments nor config.json name one here.
+TEST(SourceLosses, AreTensorsThatAModuleNeverLacks) {
+  const TemporaryFolder folder;
+  const std::string part = put_part(folder, "hf/llama3/legacy_tp2pp2ep1", {"*.linear_fc2.*"});
+  for (const std::string_view format : {"dcp", "safetensors", "torch_dist", "legacy"}) {
+    const auto refused = prepare_conversion(losses_request(part, folder / "out", format));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::kLossySource) << refused.error().text();
+    EXPECT_THAT(refused.error().message,
+                HasSubstr("nothing is stored of decoder.layers.0.mlp.linear_fc2.weight"));
+  }
+}
+
 // What a family's mapping refuses is no model.
 TEST(SourceLosses, OfAHuggingFaceTargetAreTheMappings) {
   const TemporaryFolder folder;

@@ -60,6 +60,9 @@ std::span<const Sentence> chinese_of_layout() {
       {"tensor {}: found {} experts, expected {} as the router has; the shards of "
        "expert-parallel ranks were lost",
        "张量 {}: 发现 {} 个专家，应与 router 一样为 {} 个；专家并行 rank 的分片丢失了"},
+      {"{} is there, but nothing is stored of {}, which each such module has; a part of the model "
+       "was lost",
+       "有 {}，但没有存储 {}，而每个这样的模块都有它；模型的一部分丢失了"},
       {"{}: found a module or parameter whose place in torch's list of parameters is not known, "
        "expected those of Megatron's language models: an optimizer numbers its states by it; "
        "convert without (--optimizer drop)",

@@ -65,6 +65,12 @@ std::span<const Sentence> chinese_of_model() {
        "'shardwright map list'）"},
       {", near to {}", "，接近的有 {}"},
       {"no family is called '{}'; {}", "没有叫作 '{}' 的家族；{}"},
+      {"no known family matches these arguments and {} tensors; nearest is {}, which needs {} "
+       "more: "
+       "{}; check that no part was lost, or name the family (--family)",
+       "没有已知家族与这些参数和 {} 个张量相符；最接近的是 {}，它还需要 {} "
+       "个：{}；请检查是否丢失"
+       "了一部分，或用 --family 指定家族"},
       {"no known family matches these arguments and {} tensors (see 'shardwright map list'); "
        "name one with --family to see what does not fit, or give --hf-config",
        "没有已知家族与这些参数和 {} 个张量相符（见 'shardwright map list'）；请用 --family 指定"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -98,6 +99,97 @@ void add_lost_experts(std::span<const TensorDesc> tensors, std::vector<LostPart>
   }
 }
 
+// The name of what a Megatron module never lacks beside the tensor of that name; empty where that
+// depends on the model.
+std::string counterpart_of(const std::string& name) {
+  constexpr std::array<std::array<std::string_view, 2>, 4> kPairs = {{
+      {".linear_fc1.weight", ".linear_fc2.weight"},
+      {".linear_fc2.weight", ".linear_fc1.weight"},
+      {".experts.weight1", ".experts.weight2"},
+      {".experts.weight2", ".experts.weight1"},
+  }};
+  for (const auto& [present, needed] : kPairs) {
+    const std::size_t at = name.find(present);
+    if (at == std::string::npos) continue;
+    const std::string_view rest = std::string_view(name).substr(at + present.size());
+    // Grouped experts are numbered: `linear_fc1.weight12`.
+    if (rest.find_first_not_of("0123456789") != std::string_view::npos) continue;
+    return fmt::format("{}{}{}", name.substr(0, at), needed, rest);
+  }
+  return {};
+}
+
+struct Counterparts {
+  std::string present;               // of the first that is missing
+  std::vector<std::string> missing;  // sorted
+
+  void add(const std::string& name, const std::string& other) {
+    if (missing.empty()) present = name;
+    missing.push_back(other);
+  }
+
+  void tell(std::vector<LostPart>& lost) {
+    if (missing.empty()) return;
+    std::ranges::sort(missing);
+    lost.push_back({missing.front(),
+                    translated("{} is there, but nothing is stored of {}, which each such module "
+                               "has; a part of the model was lost",
+                               present, name_list(missing))});
+  }
+};
+
+// The linear of an attention that never stands alone. Which one is beside it differs between
+// models.
+std::string_view lone_linear_of(std::string_view name) {
+  for (const std::string_view linear : {"linear_qkv.weight", "linear_proj.weight"}) {
+    for (const std::string_view module : {".self_attention.", ".cross_attention."}) {
+      const bool is_it = name.ends_with(linear);
+      if (is_it && name.substr(0, name.size() - linear.size()).ends_with(module)) return linear;
+    }
+  }
+  return {};
+}
+
+std::string_view module_of(std::string_view name, std::string_view tensor) {
+  return name.substr(0, name.size() - tensor.size());
+}
+
+// Modules that lack a tensor without which they compute nothing, whatever the model's family.
+void add_lost_counterparts(std::span<const TensorDesc> tensors, std::vector<LostPart>& lost) {
+  constexpr std::string_view kRouter = "router.weight";
+  std::set<std::string_view> names;
+  for (const TensorDesc& desc : tensors) {
+    if (!is_of_adapter(desc.name)) names.insert(desc.name);
+  }
+  const auto has_any = [&](const std::string& prefix, std::string_view but) {
+    for (auto at = names.lower_bound(prefix); at != names.end() && at->starts_with(prefix); ++at) {
+      if (at->ends_with(".weight") && *at != but) return true;
+    }
+    return false;
+  };
+  Counterparts dense;
+  Counterparts experts;
+  for (const std::string_view view : names) {
+    const std::string name(view);
+    std::string other = counterpart_of(name);
+    if (!other.empty() && !names.contains(other)) {
+      (name.contains(".experts.") ? experts : dense).add(name, other);
+    } else if (const std::string_view linear = lone_linear_of(name); !linear.empty()) {
+      const std::string module(module_of(name, linear));
+      const bool reads = linear == "linear_qkv.weight";
+      if (!has_any(module + "linear_", name)) {
+        dense.add(name, module + (reads ? "linear_proj.weight" : "linear_q*"));
+      }
+    } else if (name.ends_with(".mlp.router.weight")) {
+      other = fmt::format("{}experts.", module_of(name, kRouter));
+      const auto at = names.lower_bound(other);
+      if (at == names.end() || !at->starts_with(other)) experts.add(name, other + "*");
+    }
+  }
+  dense.tell(lost);
+  experts.tell(lost);
+}
+
 }  // namespace
 
 std::int64_t count_named_layers(std::span<const TensorDesc> tensors) {
@@ -115,6 +207,7 @@ std::vector<LostPart> lost_parts(std::span<const TensorDesc> tensors, std::int64
   std::vector<LostPart> lost;
   add_lost_layers(tensors, layers, lost);
   add_lost_experts(tensors, lost);
+  add_lost_counterparts(tensors, lost);
   return lost;
 }
 

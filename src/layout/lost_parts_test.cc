@@ -49,11 +49,78 @@ TEST(LostParts, AreExpertsThatTheRouterHas) {
   const std::string mlp = "decoder.layers.0.mlp.";
   std::vector<TensorDesc> tensors = {
       {mlp + "router.weight", DType::kBF16, {4, 8}},
-      {mlp + "experts.experts.linear_fc1.weight", DType::kBF16, {4, 6, 8}}};
+      {mlp + "experts.experts.linear_fc1.weight", DType::kBF16, {4, 6, 8}},
+      {mlp + "experts.experts.linear_fc2.weight", DType::kBF16, {4, 8, 6}}};
   EXPECT_THAT(names_of(lost_parts(tensors, 0)), IsEmpty());
   tensors[1].shape = {2, 6, 8};
   EXPECT_THAT(names_of(lost_parts(tensors, 0)),
               ElementsAre(mlp + "experts.experts.linear_fc1.weight"));
+}
+
+std::vector<TensorDesc> described(const std::vector<std::string>& names) {
+  std::vector<TensorDesc> tensors;
+  for (const std::string& name : names) tensors.push_back({name, DType::kBF16, {4, 8}});
+  return tensors;
+}
+
+// Nothing but the module itself says so: no family need be known.
+TEST(LostParts, AreTensorsThatAModuleNeverLacks) {
+  const std::string layer = "decoder.layers.0.";
+  struct Case {
+    std::string present;
+    std::string missing;
+  };
+  const std::vector<Case> cases = {
+      {"mlp.linear_fc1.weight", "mlp.linear_fc2.weight"},
+      {"mlp.linear_fc2.weight", "mlp.linear_fc1.weight"},
+      {"mlp.experts.experts.linear_fc1.weight", "mlp.experts.experts.linear_fc2.weight"},
+      {"mlp.experts.linear_fc2.weight12", "mlp.experts.linear_fc1.weight12"},
+      {"mlp.experts.local_experts.3.linear_fc1.weight",
+       "mlp.experts.local_experts.3.linear_fc2.weight"},
+      {"mlp.experts.weight1", "mlp.experts.weight2"},
+      {"mlp.experts.weight2", "mlp.experts.weight1"},
+      {"self_attention.linear_qkv.weight", "self_attention.linear_proj.weight"},
+  };
+  for (const Case& each : cases) {
+    EXPECT_THAT(names_of(lost_parts(described({layer + each.present}), 0)),
+                ElementsAre(layer + each.missing));
+    EXPECT_THAT(lost_parts(described({layer + each.present, layer + each.missing}), 0), IsEmpty());
+  }
+  const std::string output = layer + "self_attention.linear_proj.weight";
+  EXPECT_THAT(names_of(lost_parts(described({output}), 0)),
+              ElementsAre(layer + "self_attention.linear_q*"));
+  for (const char* other : {"linear_q_proj.weight", "linear_kv_down_proj.weight"}) {
+    EXPECT_THAT(lost_parts(described({output, layer + "self_attention." + other}), 0), IsEmpty());
+  }
+  // A module of somebody's own.
+  EXPECT_THAT(lost_parts(described({layer + "self_attention.linear_qkv.weight",
+                                    layer + "self_attention.linear_warp.weight"}),
+                         0),
+              IsEmpty());
+  const std::string router = layer + "mlp.router.weight";
+  EXPECT_THAT(names_of(lost_parts(described({router}), 0)), ElementsAre(layer + "mlp.experts.*"));
+  // Not of adapters: a run may train those of one linear.
+  EXPECT_THAT(lost_parts(described({layer + "mlp.linear_fc1.adapter.linear_in.weight"}), 0),
+              IsEmpty());
+}
+
+// Who leaves experts out does not miss those that are lost.
+TEST(LostParts, OfExpertsAreToldApart) {
+  const std::string layer = "decoder.layers.0.mlp.";
+  EXPECT_THAT(
+      names_of(lost_parts(
+          described({layer + "experts.linear_fc1.weight0", layer + "linear_fc1.weight"}), 0)),
+      ElementsAre(layer + "linear_fc2.weight", layer + "experts.linear_fc2.weight0"));
+}
+
+TEST(LostParts, OfManyLayersAreToldOnce) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 40; ++i) {
+    names.push_back("decoder.layers." + std::to_string(i) + ".mlp.linear_fc1.weight");
+  }
+  const std::vector<LostPart> lost = lost_parts(described(names), 40);
+  ASSERT_EQ(lost.size(), 1U);
+  EXPECT_THAT(lost[0].what, testing::HasSubstr("decoder.layers.0.mlp.linear_fc2.weight, "));
 }
 
 TEST(LostParts, AreExpertsOfRanksThatStackThem) {

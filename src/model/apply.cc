@@ -306,6 +306,7 @@ Result<Correspondence> map_from_megatron(const Mapping& family, const ModelSizes
   });
   std::vector<std::string> missing = selection.missing;
   std::ranges::move(lacking_parts(mapping, Side::kMegatron, index), std::back_inserter(missing));
+  if (options.missing != nullptr && unmatched.empty()) *options.missing = missing;
   SW_TRY(report_unmatched(mapping, actual, unmatched, missing));
   Assembler assembler(mapping, actual);
   for (const Instance& instance : selection.instances) {

@@ -40,6 +40,8 @@ struct HfWanted {
 /// What else is known of the HF model that is made.
 struct FromMegatronOptions {
   std::string head;  ///< the module that its class has for rewards or classes; empty: `score`
+  /// Where given, the names that end it as missing are put here, too.
+  std::vector<std::string>* missing = nullptr;
 };
 
 /// Which HF tensors a Megatron checkpoint makes. `canonical` has one tensor per layer under

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "model/apply.h"
 #include "model/config.h"
 #include "model/head_rules.h"
@@ -64,11 +65,33 @@ bool has_needed_args(const Mapping& mapping, const Arguments& args) {
   });
 }
 
+/// A family that has a rule for each tensor, and what it needs beside them.
+struct Lacking {
+  const Mapping* mapping = nullptr;
+  std::vector<std::string> missing;
+};
+
 bool fits_arguments(const Mapping& mapping, const Arguments& args,
-                    std::span<const TensorDesc> canonical) {
+                    std::span<const TensorDesc> canonical, std::vector<Lacking>& lacking) {
   if (!mapping.inferred || !has_needed_args(mapping, args)) return false;
   const Result<ModelSizes> sizes = sizes_from_args(mapping, args);
-  return sizes && map_from_megatron(mapping, *sizes, canonical).has_value();
+  if (!sizes) return false;
+  Lacking found{&mapping, {}};
+  FromMegatronOptions options;
+  options.missing = &found.missing;
+  if (map_from_megatron(mapping, *sizes, canonical, nullptr, options)) return true;
+  if (!found.missing.empty()) lacking.push_back(std::move(found));
+  return false;
+}
+
+// Which families the model would be of, but for a few tensors that it lacks: the same ones.
+std::vector<Lacking> nearest_of(std::vector<Lacking> lacking, std::size_t tensors) {
+  const auto fewest = std::ranges::min_element(
+      lacking, {}, [](const Lacking& each) { return each.missing.size(); });
+  if (fewest == lacking.end() || fewest->missing.size() * 2 > tensors) return {};
+  const std::vector<std::string> missing = fewest->missing;
+  std::erase_if(lacking, [&](const Lacking& each) { return each.missing != missing; });
+  return lacking;
 }
 
 std::string one_of(std::span<const ArgValue> values) {
@@ -172,8 +195,9 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, std::strin
 Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Arguments& args,
                                    std::span<const TensorDesc> canonical) {
   Candidates candidates;
+  std::vector<Lacking> lacking;
   for (const Mapping& mapping : mappings) {
-    if (fits_arguments(mapping, args, canonical)) candidates.push_back(&mapping);
+    if (fits_arguments(mapping, args, canonical, lacking)) candidates.push_back(&mapping);
   }
   // A family that asks for arguments of its own and gets them describes the model better than one
   // whose tensors merely look the same, and the more it asks for the better.
@@ -182,6 +206,16 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Argu
   std::erase_if(candidates, [&](const Mapping* each) { return each->needs_args.size() < most; });
   if (candidates.size() > 1) return ambiguous(candidates);
   if (candidates.size() == 1) return candidates[0];
+  const std::vector<Lacking> nearest = nearest_of(std::move(lacking), canonical.size());
+  if (!nearest.empty()) {
+    for (const Lacking& each : nearest) candidates.push_back(each.mapping);
+    const std::vector<std::string>& missing = nearest.front().missing;
+    return fail(
+        Code::kUnmatchedTarget,
+        "no known family matches these arguments and {} tensors; nearest is {}, which needs "
+        "{} more: {}; check that no part was lost, or name the family (--family)",
+        canonical.size(), families_of(candidates), missing.size(), name_list(missing));
+  }
   return fail(
       Code::kNoFamily,
       "no known family matches these arguments and {} tensors (see 'shardwright map list'); "

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "layout/lost_parts.h"
 #include "model/apply.h"
 #include "model/golden_family.h"
 
@@ -91,6 +92,28 @@ TEST_P(Golden, IsFoundAgainByItsArgumentsAndTensors) {
   for (const auto& [name, value] : sizes_) {
     EXPECT_EQ(sizes->at(name), value) << name;
   }
+}
+
+TEST_P(Golden, HasLostNothing) {
+  const std::vector<LostPart> lost = lost_parts(golden_.canonical, 0);
+  EXPECT_TRUE(lost.empty()) << lost.front().what;
+}
+
+TEST_P(Golden, IsNearToItselfWithoutATensor) {
+  const auto args = args_from_hf_config(*golden_.mapping, golden_.config);
+  ASSERT_TRUE(args) << args.error().message;
+  const Arguments values(args->values.begin(), args->values.end());
+  std::vector<TensorDesc> part = golden_.canonical;
+  const std::string lost = "decoder.final_layernorm.weight";
+  if (std::erase_if(part, [&](const TensorDesc& desc) { return desc.name == lost; }) == 0) return;
+  const auto family = find_family(shipped_mappings(), values, part);
+  ASSERT_FALSE(family);
+  EXPECT_EQ(family.error().code, Code::kUnmatchedTarget);
+  EXPECT_NE(family.error().message.find("needs 1 more: " + lost), std::string::npos)
+      << family.error().message;
+  // Of which most is missing may be of any family.
+  part.resize(1);
+  EXPECT_EQ(find_family(shipped_mappings(), values, part).error().code, Code::kNoFamily);
 }
 
 TEST_P(Golden, SynthesisesAConfigThatDescribesTheSameModel) {

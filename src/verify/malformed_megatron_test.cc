@@ -236,6 +236,15 @@ constexpr Malformed kMegatronCases[] = {
      Code::kUnmatchedSource, "final_layernorm.weight_new"},
     {"MissingLayer", Base::kTorchDist, [](const Planted& p) { p.edit_metadata(lose_last_layer); },
      Code::kModelIncomplete, "found 2 layers, none of 2, expected all up to 2"},
+    {"LostHalfOfEachMlp", Base::kTorchDist,
+     [](const Planted& p) {
+       p.edit_metadata([](Catalog& c) {
+         std::erase_if(c.tensors, [](const StoredTensor& tensor) {
+           return tensor.desc.name.contains(".mlp.linear_fc2.");
+         });
+       });
+     },
+     Code::kModelIncomplete, "nothing is stored of decoder.layers.0.mlp.linear_fc2.weight"},
     {"LostExperts", Base::kExperts, [](const Planted& p) { p.edit_metadata(lose_experts); },
      Code::kModelIncomplete, "found 2 experts, expected 4 as the router has"},
     // legacy

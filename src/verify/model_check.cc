@@ -74,6 +74,11 @@ class ModelCheck {
       report_.family = facts->mapping->family;
       return std::optional(*std::move(facts));
     }
+    // A model of nobody's but its own may lack what a known one has.
+    if (facts.error().code == Code::kUnmatchedTarget) {
+      add_finding(report_, Code::kUnmatchedTarget, "", facts.error().message, Severity::kWarning);
+      return std::optional<ModelFacts>();
+    }
     report_.notes.push_back(translated("the model's tensors are not held against a family: ") +
                             facts.error().message);
     return std::optional<ModelFacts>();
