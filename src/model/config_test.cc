@@ -258,6 +258,30 @@ TEST(Config, ComesBackFromItsArguments) {
   expect_arg(args_of("mistral", json), "window_size", std::vector<std::int64_t>{4095, 0});
 }
 
+TEST(Config, OfYarnHasTheNamesOfEitherMegatron) {
+  nlohmann::json json = llama31();
+  json["rope_scaling"] = {{"rope_type", "yarn"},
+                          {"factor", 4.0},
+                          {"original_max_position_embeddings", 32768},
+                          {"mscale", 0.75},
+                          {"mscale_all_dim", 0.5}};
+  Arguments args = args_of("qwen3", json);
+  // Megatron-LM has arguments without the prefix since 0.17, and hands those on.
+  const std::vector<std::string> names{"rotary_scaling_factor", "mscale", "mscale_all_dim"};
+  for (const std::string& name : names) {
+    const auto prefixed = args.find("yarn_" + name);
+    ASSERT_NE(prefixed, args.end()) << name;
+    expect_arg(args, name, prefixed->second);
+    args.erase(prefixed);
+  }
+  const auto text = config_from_args(shipped("qwen3"), args);
+  ASSERT_TRUE(text) << text.error().message;
+  const nlohmann::json rope = nlohmann::json::parse(text->json)["rope_scaling"];
+  EXPECT_EQ(rope["factor"], 4.0);
+  EXPECT_EQ(rope["mscale"], 0.75);
+  EXPECT_EQ(rope["mscale_all_dim"], 0.5);
+}
+
 TEST(Config, RefusesBiasesThatMegatronCannotTellApart) {
   for (const char* setting : {"attention_bias", "mlp_bias"}) {
     nlohmann::json json = llama31();

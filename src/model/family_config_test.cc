@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "model/config.h"
 #include "model/golden_family.h"
@@ -94,6 +96,22 @@ std::string refusal_back(const std::string& family, Arguments args) {
                {"padded_vocab_size", ArgValue{std::int64_t{8}}}});
   const auto config = config_from_args(shipped(family), args);
   return config ? "accepted" : config.error().message;
+}
+
+TEST(Families, WithZeroCentredNormsSayItUnderEitherName) {
+  int families = 0;
+  for (const Mapping& mapping : shipped_mappings()) {
+    const auto says = [&](std::string_view name) {
+      return std::ranges::any_of(mapping.config, [&](const ConfigRule& rule) {
+        return rule.args.size() == 1 && rule.args[0] == name && rule.value == ArgValue{true};
+      });
+    };
+    const bool has_flag = says("apply_layernorm_1p");
+    families += has_flag ? 1 : 0;
+    EXPECT_EQ(has_flag, says("layernorm_zero_centered_gamma"))
+        << mapping.family << ": Megatron-LM hands on the second alone since 0.17";
+  }
+  EXPECT_GT(families, 10);
 }
 
 TEST(Gemma2, AlternatesWindowsAndScalesByItsOwnNumber) {

@@ -168,7 +168,8 @@ way stands in [losses.md](losses.md).
   2.5's visual tokenizer, Gemma 3n's towers) tensors of the published names come back. Flux and Wan are written by the tests
   themselves, with the names and shapes that both models of diffusers 0.42.1 had when they were compared.
 * **Same logits**: Megatron-Core, built from the arguments written, computes what transformers does
-  (of InternLM, what a Llama of the same weights does).
+  (of InternLM, what a Llama of the same weights does); where [no argument says](#what-no-argument-of-megatron-core-says)
+  that norms follow, embeddings are scaled and the like, a test adds that to its modules.
 
 | Family | Architectures | Attention | MLP | Norms | More | Import | Round trip | Same logits |
 |---|---|---|---|---|---|---|---|---|

@@ -77,6 +77,24 @@ def ranks(tmp_path_factory, warm_folder):
         process.close()
 
 
+@pytest.fixture(scope="module")
+def newer_ranks(ranks, monkeypatch_module):
+    """As `ranks`, with the later Megatron-Core in front."""
+    folder = os.environ.get("SHARDWRIGHT_NEWER_MEGATRON", "")
+    assert pathlib.Path(folder, "megatron/training").is_dir(), (
+        f"found no Megatron-Core in '{folder}'; './dev test' puts it there"
+    )
+    path = os.pathsep.join([folder, str(HERE / "tools"), os.environ.get("PYTHONPATH", "")])
+    monkeypatch_module.setenv("PYTHONPATH", path)
+    return ranks
+
+
+@pytest.fixture(scope="module")
+def monkeypatch_module():
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
 @pytest.fixture(scope="session")
 def megatron_job(ranks):
     """Saves or loads a golden family on ranks of Megatron, and fails if any of them does."""

@@ -242,3 +242,14 @@ def load(folder):
     model = auto.from_config(config, dtype=torch.float32, **EAGER)
     model.load_state_dict(weights)
     return model.eval()
+
+
+def tokens(vocab_size):
+    """Enough positions for slow rotations to be seen, and for every expert to be chosen."""
+    generator = torch.Generator().manual_seed(2)
+    return torch.randint(0, vocab_size, (2, 150), generator=generator)
+
+
+def logits(model, vocab_size):
+    with torch.no_grad():
+        return model(tokens(vocab_size)).logits[..., :vocab_size]

@@ -1,32 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints that Megatron-LM writes with a later Megatron-Core than the other tests have."""
-import os
-import pathlib
-
 import pytest
 
 import checkpoints
 from newer_cases import CASES, LOADS
 from newer_truth import STATES, weight_of
-
-
-@pytest.fixture(scope="module")
-def newer_ranks(ranks, monkeypatch_module):
-    """As `ranks`, with the later Megatron-Core in front."""
-    folder = os.environ.get("SHARDWRIGHT_NEWER_MEGATRON", "")
-    assert pathlib.Path(folder, "megatron/training").is_dir(), (
-        f"found no Megatron-Core in '{folder}'; './dev test' puts it there"
-    )
-    tools = pathlib.Path(__file__).resolve().parent / "tools"
-    path = os.pathsep.join([folder, str(tools), os.environ.get("PYTHONPATH", "")])
-    monkeypatch_module.setenv("PYTHONPATH", path)
-    return ranks
-
-
-@pytest.fixture(scope="module")
-def monkeypatch_module():
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ import torch
 import checkpoints
 import hf_models
 import megatron_from_args
+from hf_models import logits as hf_logits, tokens
 
 # Measured: what is right differs by at most 3e-5, logits having a standard deviation of 1.5; of the
 # mistakes that are made below on purpose, the least makes 0.18.
@@ -174,17 +175,6 @@ CASES = {
 # Their arguments and tensors are those of other families, so the family has to be named.
 NAMED = {"glm4_moe_lite", "hy_v3", "seed_oss", "cwm", "dots1", "helium", "jais2", "solar_open"}
 NAMED |= {"starcoder2", "gpt_bigcode", "gpt_neox", "falcon", "olmo", "stablelm"}
-
-
-def tokens(vocab_size):
-    """Enough positions for slow rotations to be seen, and for every expert to be chosen."""
-    generator = torch.Generator().manual_seed(2)
-    return torch.randint(0, vocab_size, (2, 150), generator=generator)
-
-
-def hf_logits(model, vocab_size):
-    with torch.no_grad():
-        return model(tokens(vocab_size)).logits[..., :vocab_size]
 
 
 def megatron_logits(model, vocab_size):

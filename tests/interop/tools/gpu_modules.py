@@ -11,8 +11,9 @@ import torch
 class GatedNorm(torch.nn.Module):
     """The parameter of Mamba's gated norm."""
 
-    def __init__(self, width, **_):
+    def __init__(self, width, eps=1e-5, group_size=None, **_):
         super().__init__()
+        self.eps, self.group_size = eps, group_size or width
         self.weight = torch.nn.Parameter(torch.ones(width))
 
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""As test_same_outputs.py, of models that a later Megatron-Core computes: a model is what Megatron-LM's
+own code makes of the checkpoint's arguments, out of the modules that training on GPUs has."""
+import pytest
+import torch
+
+import checkpoints
+import hf_models
+import hf_sizes
+from test_families_hybrid import DELTA, NEMOTRON, SHARED, TEXT
+
+# Measured: what is right differs by at most 7e-4, and so do transformers' logits where the weights'
+# last bits change; of the mistakes that are made on purpose the least makes 0.28.
+TOLERANCE = 2e-3
+NOTICED = 0.1
+
+PLAIN = {"rope_type": "default", "rope_theta": 5000.0}
+YARN = {**hf_sizes.YARN, "mscale": 0.8, "mscale_all_dim": 1.2}
+FACTOR = {"rotary_scaling_factor": 3.0}
+NO_GROWTH = {**hf_sizes.YARN, "llama_4_scaling_beta": 0.0}
+NO_CAPS = {"attn_logit_softcapping": None, "final_logit_softcapping": None}
+TWO_ROTATIONS = {
+    "full_attention": {"rope_type": "default", "rope_theta": 70000.0},
+    "sliding_attention": PLAIN,
+}
+SAME_ROTATION = {"full_attention": PLAIN, "sliding_attention": PLAIN}
+SHARED_CHOICE = {"num_hidden_layers": 5, "index_topk_freq": 2, "index_skip_topk_offset": 2}
+DELTA_NETS = {"layernorm_zero_centered_gamma": False, "rotary_percent": 1.0}
+GEMMA = ("scaled_embeddings", "gelu_by_tanh")
+
+# name -> (model_type, settings, layout, what added_modules.py adds, arguments that are wrong)
+CASES = {
+    "deepseek_v32": (
+        "deepseek_v32", {}, ("--ep", 2), (),
+        {"dsa_indexer_topk": 20, "dsa_indexer_rope_interleaved": True},
+    ),
+    "glm_moe_dsa": (
+        "glm_moe_dsa", {"packed": True}, ("--ep", 3), (), {"dsa_indexer_rope_interleaved": False}
+    ),
+    "glm_moe_dsa_shared": ("glm_moe_dsa", SHARED_CHOICE, (), (), {"dsa_indexer_topk": 20}),
+    "qwen3_next": ("qwen3_next", dict(TEXT, **DELTA, **SHARED), ("--ep", 2), (), DELTA_NETS),
+    "qwen3_5": ("qwen3_5_text", dict(TEXT, **DELTA), ("--pp", 2), (), DELTA_NETS),
+    "qwen3_5_moe": ("qwen3_5_moe_text", dict(TEXT, **DELTA, **SHARED), ("--tp", 2), (), {}),
+    "nemotron_h": ("nemotron_h", NEMOTRON, ("--ep", 2), (), {"squared_relu": False}),
+    "exaone_moe": ("exaone_moe", {}, ("--ep", 2), (), {"no_rope_freq": [1, 0, 1]}),
+    # Megatron-LM has had arguments for it since it has Megatron-Core 0.17.
+    "qwen2_yarn": ("qwen2", {"rope_parameters": YARN}, (), (), {**FACTOR, "mscale": 1.0}),
+    "ministral3": ("ministral3", {"rope_parameters": NO_GROWTH}, (), (), FACTOR),
+    "glm4": ("glm4", {"attention_bias": True}, ("--pp", 3), ("norms_behind",), {}),
+    "gemma2": ("gemma2", NO_CAPS, ("--pp", 3), (*GEMMA, "norms_behind"), {"softmax_scale": 0.2}),
+    "gemma3": (
+        "gemma3_text", {"rope_parameters": TWO_ROTATIONS}, ("--pp", 3),
+        (*GEMMA, "norms_behind", "rotation_of_windows"), {"window_attn_skip_freq": [0, 1, 1]},
+    ),
+    "vaultgemma": ("vaultgemma", NO_CAPS, (), GEMMA, {}),
+    "olmo2": ("olmo2", {}, (), ("no_norms_before", "norms_behind", "norms_of_all_heads"), {}),
+    "olmo3": (
+        "olmo3", {"rope_parameters": SAME_ROTATION}, (),
+        ("no_norms_before", "norms_behind", "norms_of_all_heads"), {},
+    ),
+    "olmoe": (
+        "olmoe", {"norm_topk_prob": True}, ("--ep", 2), ("norms_of_all_heads",),
+        {"moe_router_pre_softmax": True},
+    ),
+    "minimax_m2": ("minimax_m2", {}, ("--ep", 2), ("norms_of_all_heads",), {"rotary_percent": 0.5}),
+    "mellum": ("mellum", {}, (), ("rotation_of_windows",), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_same_logits(shardwright, newer_ranks, tmp_path, name):
+    model_type, settings, layout, additions, wrong = CASES[name]
+    model = hf_models.create(tmp_path / "hf", model_type, **settings)
+    vocab_size = model.config.vocab_size
+    logits = hf_models.logits(model, vocab_size)
+    torch.save((hf_models.tokens(vocab_size), logits), tmp_path / "outputs.pt")
+    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", *layout)
+    newer_ranks(
+        "newer_output_jobs", "compare", 1, folder=checkpoints.iteration_folder(tmp_path / "out"),
+        outputs=tmp_path / "outputs.pt", additions=additions, wrong=wrong, tolerance=TOLERANCE,
+        noticed=NOTICED,
+    )  # fmt: skip
