@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "base/fail.h"
@@ -65,7 +67,9 @@ std::string convert_report_json(const PreparedConversion& conversion, const Fini
   json.number("replicas_equal", conversion.replicas.chunks);
   json.number("replica_bytes", conversion.replicas.bytes);
   json.real("seconds", run.seconds).number("peak_memory_bytes", peak_resident_bytes());
-  json.texts("leftovers", run.report.leftovers).texts("notes", conversion.notes).close();
+  std::vector<std::string> notes = conversion.notes;
+  std::ranges::copy(run.report.notes, std::back_inserter(notes));
+  json.texts("leftovers", run.report.leftovers).texts("notes", notes).close();
   return json.take();
 }
 

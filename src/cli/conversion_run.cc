@@ -83,6 +83,7 @@ Result<FinishedRun> run_with_progress(const PreparedConversion& conversion, Cons
   if (!report) {
     return std::unexpected(with_leftovers(std::move(report).error(), conversion.request));
   }
+  for (const std::string& note : report->notes) console.note(note);
   tell_leftovers(*report, console);
   return FinishedRun{*std::move(report), watched.seconds()};
 }
@@ -91,6 +92,7 @@ Result<FinishedRun> run_part_with_progress(const PreparedConversion& conversion,
                                            const SavedPlan& plan, Part part, Console& console) {
   WatchedRun watched(console);
   ConvertReport report = SW_TRY(run_part(conversion, plan, part, watched.options()));
+  for (const std::string& note : report.notes) console.note(note);
   return FinishedRun{std::move(report), watched.seconds()};
 }
 

@@ -38,8 +38,9 @@ Result<GuardedSource> check_source(const Checkpoint& checkpoint, const Catalog& 
   return result;
 }
 
-Status check_source_beside(const Checkpoint& checkpoint, const Catalog& catalog,
-                           const SourceGuards& guards, Defects& defects) {
+Result<std::vector<std::string>> check_source_beside(const Checkpoint& checkpoint,
+                                                     const Catalog& catalog,
+                                                     const SourceGuards& guards, Defects& defects) {
   Workers untold = guards.workers;
   untold.on_progress = {};
   SW_TRY(check_digest_file(checkpoint, untold, defects));
@@ -48,8 +49,10 @@ Status check_source_beside(const Checkpoint& checkpoint, const Catalog& catalog,
   if (checkpoint.location.traits.is_of_ranks) {
     SW_TRY(check_shards(catalog, guards.replicas, *checkpoint.files, defects, untold));
   }
-  SW_TRY(check_files(catalog, guards.replicas, *checkpoint.files, defects, untold));
-  return check_zero_weights(checkpoint, catalog, guards.replicas, defects, untold);
+  std::vector<std::string> repeated =
+      SW_TRY(check_files(catalog, guards.replicas, *checkpoint.files, defects, untold));
+  SW_TRY(check_zero_weights(checkpoint, catalog, guards.replicas, defects, untold));
+  return repeated;
 }
 
 }  // namespace shardwright

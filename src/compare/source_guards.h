@@ -42,8 +42,11 @@ struct GuardedSource {
                                                  Defects& defects);
 
 /// What of them is looked at in a checkpoint whose tensors are checked with those of another one:
-/// its shards and digests. `catalog`: by the numbers of its own files.
-[[nodiscard]] Status check_source_beside(const Checkpoint& checkpoint, const Catalog& catalog,
-                                         const SourceGuards& guards, Defects& defects);
+/// its shards and digests. `catalog`: by the numbers of its own files. Returns
+/// GuardedSource::repeated_files.
+[[nodiscard]] Result<std::vector<std::string>> check_source_beside(const Checkpoint& checkpoint,
+                                                                   const Catalog& catalog,
+                                                                   const SourceGuards& guards,
+                                                                   Defects& defects);
 
 }  // namespace shardwright

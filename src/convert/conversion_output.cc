@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/conversion_output.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "base/endian.h"
@@ -88,7 +90,8 @@ Workers begin_reading_back(const PreparedConversion& conversion, const RunOption
   return workers;
 }
 
-Status compare_source(const PreparedConversion& conversion, const RunOptions& options) {
+Result<std::vector<std::string>> compare_source(const PreparedConversion& conversion,
+                                                const RunOptions& options) {
   const ConvertRequest& request = conversion.request;
   Defects first;
   const std::uint64_t compared = conversion.replicas.bytes + conversion.master_weight_bytes;
@@ -98,11 +101,14 @@ Status compare_source(const PreparedConversion& conversion, const RunOptions& op
     workers.on_progress = [&](std::uint64_t bytes) { options.on_progress({bytes, compared}); };
   }
   const SourceGuards guards{request.check_replicas, conversion.checks_master_weights, workers};
-  SW_TRY(check_source(conversion.source, conversion.plan.source, guards, first));
+  GuardedSource guarded =
+      SW_TRY(check_source(conversion.source, conversion.plan.source, guards, first));
+  std::vector<std::string> notes = std::move(guarded.repeated_files);
   for (const AveragedSource& averaged : conversion.averaged) {
-    SW_TRY(check_source_beside(averaged.checkpoint, averaged.wanted, guards, first));
+    auto more = SW_TRY(check_source_beside(averaged.checkpoint, averaged.wanted, guards, first));
+    std::ranges::move(more, std::back_inserter(notes));
   }
-  return {};
+  return notes;
 }
 
 PublishOptions publish_options(const PreparedConversion& conversion,

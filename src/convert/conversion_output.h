@@ -24,9 +24,10 @@ void begin_phase(const RunOptions& options, RunPhase phase, std::uint64_t bytes)
                                          const RunOptions& options, const PieceList& pieces,
                                          const FinishedPieces& finished);
 
-/// Compares what guards the source. Errors: those of check_source.
-[[nodiscard]] Status compare_source(const PreparedConversion& conversion,
-                                    const RunOptions& options);
+/// Compares what guards the source. What it returns is ConvertReport::notes. Errors: those of
+/// check_source.
+[[nodiscard]] Result<std::vector<std::string>> compare_source(const PreparedConversion& conversion,
+                                                              const RunOptions& options);
 
 /// How the output is published, but for the hidden folder. Borrows both; `leftovers` gets the paths
 /// that could not be removed.

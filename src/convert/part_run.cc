@@ -113,6 +113,7 @@ Result<ConvertReport> run_in(Publication& publication, const PreparedConversion&
                        work.resumed_bytes,
                        files.opens(),
                        files_written,
+                       {},
                        {}};
 }
 
@@ -124,7 +125,8 @@ Result<ConvertReport> run_part(const PreparedConversion& conversion, const Saved
     return fail(Code::kUsage, "found part {}, expected 1/N to N/N", part_text(part));
   }
   SW_TRY(check_saved_plan(conversion, plan));
-  if (part.number == 1) SW_TRY(compare_source(conversion, options));
+  std::vector<std::string> notes;
+  if (part.number == 1) notes = SW_TRY(compare_source(conversion, options));
   std::vector<std::string> leftovers;
   PublishOptions publish = publish_options(conversion, leftovers);
   publish.parts_id = parts_id_of(plan);
@@ -132,6 +134,7 @@ Result<ConvertReport> run_part(const PreparedConversion& conversion, const Saved
   publish.keeps_unfinished = true;
   const std::unique_ptr<Publication> publication = SW_TRY(Publication::begin(std::move(publish)));
   Result<ConvertReport> report = run_in(*publication, conversion, plan, part, options);
+  if (report) report->notes = std::move(notes);
   if (report || report.error().code == Code::kTargetExists) return report;
   Error error = std::move(report).error();
   error.message += translated("; what is written is kept in {}: the same command goes on",

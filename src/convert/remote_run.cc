@@ -81,7 +81,7 @@ Status check_remote_output(const ConvertRequest& request) {
 Result<ConvertReport> run_to_server(const PreparedConversion& conversion,
                                     const RunOptions& options) {
   const std::string& path = conversion.request.output;
-  SW_TRY(compare_source(conversion, options));
+  std::vector<std::string> notes = SW_TRY(compare_source(conversion, options));
   const std::unique_ptr<RemoteOutput> output = SW_TRY(begin_remote_output(path, options.cancelled));
   const PlanCost cost = cost_of(conversion.plan);
   const Status status = write_to_server(conversion, options, cost, *output);
@@ -102,7 +102,7 @@ Result<ConvertReport> run_to_server(const PreparedConversion& conversion,
   }
   const SourceFiles& files = *conversion.source.files;
   return ConvertReport{path,          files.bytes_read(), cost.bytes_written, 0,
-                       files.opens(), cost.target_files,  output->finish()};
+                       files.opens(), cost.target_files,  output->finish(),   std::move(notes)};
 }
 
 }  // namespace shardwright

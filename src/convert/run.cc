@@ -31,7 +31,7 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   }
   SourceFiles& files = *conversion.source.files;
   if (leader != nullptr) SW_TRY(leader->agree());
-  SW_TRY(compare_source(conversion, options));
+  std::vector<std::string> notes = SW_TRY(compare_source(conversion, options));
   ExecuteOptions execution = SW_TRY(execute_options(conversion, options));
   const PlanCost cost = cost_of(conversion.plan);
   std::uint64_t piece_bytes = default_piece_bytes(cost.bytes_written);
@@ -97,7 +97,8 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
                        work.resumed_bytes,
                        files.opens() + by_others.opens,
                        cost.target_files,
-                       std::move(leftovers)};
+                       std::move(leftovers),
+                       std::move(notes)};
 }
 
 }  // namespace shardwright

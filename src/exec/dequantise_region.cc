@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "base/checked.h"
+#include "base/fail.h"
 #include "plan/quantised.h"
 #include "tensor/bfloat16.h"
 #include "tensor/dequantise.h"
@@ -166,6 +168,12 @@ class Walk {
     return source_.second->divides ? scale / second_ : scale * second_;
   }
 
+  [[nodiscard]] Status refuse_scale(std::int64_t entry) const {
+    const bool is_of_all = source_.second && std::isnan(second_);
+    return std::unexpected(is_of_all ? nan_scale(*quantised_.catalog, source_.second->tensor, 0)
+                                     : nan_scale(*quantised_.catalog, source_.scales, entry));
+  }
+
   [[nodiscard]] float zero_at(std::int64_t entry) const {
     if (!source_.zeros) return static_cast<float>(source_.zero);
     const std::int64_t first = entry - first_zero_ * 8 / source_.bits;
@@ -177,8 +185,10 @@ class Walk {
   // `count` elements along `axis` from number `first` on; of no axis at all there is one.
   Status write(const Place& place, int axis, std::int64_t first, std::int64_t count,
                std::byte* target) {
-    QuantisedRun run{piece_.dtype,          loaded_.values, place.value,        1,
-                     scale_at(place.scale), source_.bits,   zero_at(place.zero)};
+    const float scale = scale_at(place.scale);
+    if (std::isnan(scale)) return refuse_scale(place.scale);
+    QuantisedRun run{piece_.dtype, loaded_.values, place.value,        1,
+                     scale,        source_.bits,   zero_at(place.zero)};
     std::array<std::byte, kRunValues> codes;
     std::int64_t stride = 0;
     if (loaded_.region.axes() > 0) {
@@ -254,6 +264,15 @@ class Walk {
 };
 
 }  // namespace
+
+Error nan_scale(const Catalog& catalog, std::uint32_t scales, std::int64_t number) {
+  const StoredTensor& tensor = catalog.tensors[scales];
+  return {Code::kPayloadDamaged,
+          translated("{}: tensor {}: found NaN as scale number {}, so the weights that it is of "
+                     "mean nothing; get the file anew, or leave the tensor out (--exclude)",
+                     catalog.files[tensor.chunks.file(0)], tensor.desc.name, number),
+          0};
+}
 
 Status dequantise_region(const LoadedRegion& loaded, const Conversion& conversion,
                          std::byte* target, const Dims& strides) {

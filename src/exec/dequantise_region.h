@@ -73,11 +73,15 @@ struct LoadedRegion {
   LoadedWindow groups = {};  ///< as group_window() gives it
 };
 
+/// What is said of a scale that is NaN. The code that released the model makes NaNs or infinities
+/// of all values that it is of, and no quantiser writes one.
+[[nodiscard]] Error nan_scale(const Catalog& catalog, std::uint32_t scales, std::int64_t number);
+
 /// Writes value times scale, or (value - zero) times scale, as float32 rounded to conversion.to;
 /// conversion.add comes before the rounding. A second scale is multiplied with the scale (or
 /// divides it) in float32 first. `target` is the place of region.origin, `strides` are bytes.
-/// Products too large for float32 or bfloat16 are infinite; error: kValueOverflow as convert_run
-/// for other types.
+/// Products too large for float32 or bfloat16 are infinite; errors: kValueOverflow as convert_run
+/// for other types, kPayloadDamaged for a scale that is NaN.
 [[nodiscard]] Status dequantise_region(const LoadedRegion& loaded, const Conversion& conversion,
                                        std::byte* target, const Dims& strides);
 

@@ -26,6 +26,8 @@ std::span<const Sentence> chinese_of_model() {
        "家族 {}: 缺少它需要的{}：{}；请检查家族及其数字（{}）{}"},
       {"tensor {}: found shape {} in the Megatron checkpoint, expected {} as it was imported",
        "张量 {}: 在 Megatron 检查点中的形状为 {}，应与导入时一样为 {}"},
+      {"tensor {}: found dtype {}, expected floating-point numbers: a model computes with them",
+       "张量 {}: dtype 为 {}，应为浮点数：模型用它们计算"},
       {"tensor {}: found dtype {}, expected {} as in {}; both are parts of one tensor",
        "张量 {0}: dtype 为 {1}，应与 {3} 一样为 {2}；两者是同一个张量的部分"},
       {"{}: found tensor {} in a second rule, expected one; change the mapping file",

@@ -33,8 +33,19 @@ std::string list_of_tensors(std::span<const TensorDesc> tensors) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Status check_dtypes(std::span<const TensorDesc> tensors) {
+// Rules state the shapes of what a model computes with; a buffer of numbers has whatever it has.
+bool may_be_integers(const Rule& rule) {
+  return rule.shape.empty() || (rule.dtype && is_integer(*rule.dtype));
+}
+
+Status check_dtypes(const Rule& rule, std::span<const TensorDesc> tensors) {
   for (const TensorDesc& tensor : tensors) {
+    if (is_integer(tensor.dtype) && !may_be_integers(rule)) {
+      return fail(Code::kDtypeUnsupported,
+                  "tensor {}: found dtype {}, expected floating-point numbers: a model computes "
+                  "with them",
+                  tensor.name, torch_name(tensor.dtype));
+    }
     if (tensor.dtype == tensors[0].dtype) continue;
     return fail(Code::kDtypeUnsupported,
                 "tensor {}: found dtype {}, expected {} as in {}; both are parts of one tensor",
@@ -172,7 +183,7 @@ Status Assembler::add_from_hf(const Instance& instance, const TensorIndex& hf) {
     descs.push_back(*desc);
     shapes.push_back(desc->shape);
   }
-  SW_TRY(check_dtypes(descs));
+  SW_TRY(check_dtypes(rule, descs));
   const Scope scope{sizes_, instance.bindings};
   std::vector<std::string> targets;
   for (const NameTemplate& name : rule.megatron) targets.push_back(SW_TRY(name.render(scope)));
@@ -215,7 +226,7 @@ Status Assembler::add_from_megatron(const Instance& instance, const TensorIndex&
     megatron.push_back(*desc);
     shapes.push_back(desc->shape);
   }
-  SW_TRY(check_dtypes(megatron));
+  SW_TRY(check_dtypes(rule, megatron));
   const std::string object = translated("tensor {}", list_of_tensors(megatron));
   if (const auto* constant = std::get_if<Constant>(&rule.transform)) {
     Status shape = check_shape(rule, shapes[0], scope);

@@ -13,9 +13,13 @@ namespace {
 
 using Scales = QuantisationConfig::Scales;
 
-std::string text_of(const nlohmann::json& object, const char* key) {
+// Empty where there is none, or null.
+Result<std::string> text_of(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+  if (found == object.end() || found->is_null()) return std::string();
+  if (found->is_string()) return found->get<std::string>();
+  return fail(Code::kJsonCorrupt, "config.json: quantization_config: found {} {}, expected text",
+              key, found->dump());
 }
 
 Status read_block(const nlohmann::json& object, const char* key, QuantisationConfig& config) {
@@ -77,8 +81,8 @@ class WeightsReader {
 
   Status run() {
     bits_ = SW_TRY(number_of(weights_, "num_bits", 8));
-    type_ = text_of(weights_, "type");
-    strategy_ = text_of(weights_, "strategy");
+    type_ = SW_TRY(text_of(weights_, "type"));
+    strategy_ = SW_TRY(text_of(weights_, "strategy"));
     group_ = SW_TRY(group_size(weights_));
     if (strategy_.empty()) {  // as compressed-tensors fills it in
       strategy_ = group_ > 0 ? "group" : "tensor";
@@ -176,14 +180,14 @@ Status read_groups(const nlohmann::json& object, QuantisationConfig& config) {
                                                         "nvfp4-pack-quantized",
                                                         "mxfp4-pack-quantized",
                                                         "mixed-precision"};
-  const std::string format = text_of(object, "format");
+  const std::string format = SW_TRY(text_of(object, "format"));
   if (std::ranges::find(kFormats, format) == kFormats.end()) {
     config.unsupported = translated("with format '{}'", format);
     return {};
   }
   const auto sparsity = object.find("sparsity_config");
   if (sparsity != object.end() && sparsity->is_object()) {
-    const std::string sparse = text_of(*sparsity, "format");
+    const std::string sparse = SW_TRY(text_of(*sparsity, "format"));
     if (!sparse.empty() && sparse != "dense") {
       config.unsupported = translated("with sparsity_config of format '{}'", sparse);
     }
@@ -203,7 +207,7 @@ Status read_groups(const nlohmann::json& object, QuantisationConfig& config) {
   for (const nlohmann::json& group : *groups) {
     const auto weights = group.is_object() ? group.find("weights") : group.end();
     if (weights == group.end() || !weights->is_object()) continue;
-    const std::string own = text_of(group, "format");
+    const std::string own = SW_TRY(text_of(group, "format"));
     SW_TRY(WeightsReader(*weights, own.empty() ? format : own, config).run());
   }
   if (!config.has_float8 && config.packed.empty() && config.unsupported.empty()) {
@@ -214,9 +218,9 @@ Status read_groups(const nlohmann::json& object, QuantisationConfig& config) {
 
 Status read_gptq(const nlohmann::json& object, QuantisationConfig& config) {
   const std::int64_t bits = SW_TRY(number_of(object, "bits", 0));
-  std::string format = text_of(object, "checkpoint_format");
-  if (format.empty()) format = text_of(object, "format");
-  const std::string words = text_of(object, "pack_dtype");
+  std::string format = SW_TRY(text_of(object, "checkpoint_format"));
+  if (format.empty()) format = SW_TRY(text_of(object, "format"));
+  const std::string words = SW_TRY(text_of(object, "pack_dtype"));
   if (bits != 2 && bits != 4 && bits != 8) {
     config.unsupported = translated("with {} bits", bits);
   } else if (!format.empty() && format != "gptq" && format != "gptq_v2") {
@@ -239,11 +243,11 @@ Status read_gptq(const nlohmann::json& object, QuantisationConfig& config) {
 Status read_awq(const nlohmann::json& object, QuantisationConfig& config) {
   std::int64_t bits = SW_TRY(number_of(object, "bits", 0));
   if (bits == 0) bits = SW_TRY(number_of(object, "w_bit", 0));
-  std::string version = text_of(object, "version");
+  std::string version = SW_TRY(text_of(object, "version"));
   for (const char* key : {"format", "checkpoint_format"}) {
-    if (version.empty()) version = text_of(object, key);
+    if (version.empty()) version = SW_TRY(text_of(object, key));
   }
-  const std::string backend = text_of(object, "backend");
+  const std::string backend = SW_TRY(text_of(object, "backend"));
   if (bits != 4) {
     config.unsupported = translated("with {} bits", bits);
   } else if (!version.empty() && version != "gemm" && version != "GEMM") {
@@ -277,21 +281,23 @@ Status read_modelopt_algorithm(std::string_view algorithm, QuantisationConfig& c
 Status read_modelopt(const nlohmann::json& object, QuantisationConfig& config) {
   config.scales = Scales::kTensor;
   config.has_float8 = false;
-  const std::string algorithm = text_of(object, "quant_algo");
+  const std::string algorithm = SW_TRY(text_of(object, "quant_algo"));
   const auto layers = object.find("quantized_layers");
   if (algorithm != "MIXED_PRECISION" || layers == object.end() || !layers->is_object()) {
     return read_modelopt_algorithm(algorithm, config);
   }
   for (const nlohmann::json& layer : *layers) {
-    if (layer.is_object()) SW_TRY(read_modelopt_algorithm(text_of(layer, "quant_algo"), config));
+    if (!layer.is_object()) continue;
+    const std::string own = SW_TRY(text_of(layer, "quant_algo"));
+    SW_TRY(read_modelopt_algorithm(own, config));
   }
   return {};
 }
 
 Status read_method(const nlohmann::json& object, QuantisationConfig& config) {
-  config.method = text_of(object, "quant_method");
+  config.method = SW_TRY(text_of(object, "quant_method"));
   if (config.method == "fp8") {
-    config.has_exponents = text_of(object, "scale_fmt") == "ue8m0";
+    config.has_exponents = SW_TRY(text_of(object, "scale_fmt")) == "ue8m0";
     return read_block(object, "weight_block_size", config);
   }
   if (config.method == "compressed-tensors") return read_groups(object, config);

@@ -76,6 +76,27 @@ TEST(QuantisationConfig, ReadsTheMethodsThatExist) {
   EXPECT_EQ(nested.value().method, "mxfp4");
 }
 
+// A number where a name belongs would pass for nothing at all, which means the usual.
+TEST(QuantisationConfig, TakesTextOnlyForNames) {
+  for (const std::string_view config :
+       {R"({"quant_method": 8})", R"({"quant_method": "fp8", "scale_fmt": true})",
+        R"({"quant_method": "awq", "bits": 4, "version": 2})",
+        R"({"quant_method": "awq", "bits": 4, "backend": ["llm-awq"]})",
+        R"({"quant_method": "gptq", "bits": 4, "checkpoint_format": 2})",
+        R"({"quant_method": "gptq", "bits": 4, "pack_dtype": 32})",
+        R"({"quant_method": "compressed-tensors", "format": 3, "config_groups": {}})",
+        R"({"quant_method": "modelopt", "quant_algo": {}})"}) {
+    const auto read =
+        read_quantisation_config(fmt::format(R"({{"quantization_config": {}}})", config));
+    ASSERT_FALSE(read) << config;
+    EXPECT_EQ(read.error().code, Code::kJsonCorrupt);
+    EXPECT_NE(read.error().message.find("expected text"), std::string::npos)
+        << read.error().message;
+  }
+  EXPECT_TRUE(read_quantisation_config(
+      R"({"quantization_config": {"quant_method": "fp8", "scale_fmt": null}})"));
+}
+
 PackedWeights only_packed(std::string_view quantisation) {
   const QuantisationConfig config = quantisation_config_of(quantisation);
   EXPECT_EQ(config.unsupported, "");

@@ -20,6 +20,7 @@
 #include "plan/canonical.h"
 #include "state/recorded_run.h"
 #include "verify/findings.h"
+#include "verify/scale_check.h"
 
 namespace shardwright {
 namespace {
@@ -159,6 +160,7 @@ class ModelCheck {
     }
     tell(map_from_hf(*facts->mapping, facts->sizes, model->tensors));
     if (model->quantised.empty()) check_dtype(facts->config_text);
+    check_scales(checkpoint_, catalog, *model, report_);
     return {};
   }
 

@@ -120,7 +120,16 @@ TEST(RepeatedFiles, OfExpertsAreSuspicious) {
       "copied");
   EXPECT_THAT(found_by_verify(planted.path()), ElementsAre(said));
   EXPECT_THAT(found_by_diagnose(planted.path()), ElementsAre(said));
-  EXPECT_TRUE(convert_to(planted.path(), planted.place() / "out", "torch_dist"));
+  ConvertRequest request;
+  request.input = planted.path();
+  request.output = planted.place() / "out";
+  request.format = "torch_dist";
+  const auto conversion = prepare_conversion(request);
+  ASSERT_TRUE(conversion) << conversion.error().text();
+  const auto report = run_conversion(*conversion, {});
+  ASSERT_TRUE(report) << report.error().text();
+  EXPECT_THAT(report->notes,
+              ElementsAre(HasSubstr("mp_rank_00_001/model_optim_rng.pt: its parts of 6 tensors")));
 }
 
 TEST(RepeatedFiles, OfExpertRanksOfTorchDistAreSuspicious) {
