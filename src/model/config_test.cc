@@ -391,6 +391,12 @@ TEST(Args, SayWhichLayersHaveExpertsAndNoRotaryEmbedding) {
   const auto refused = args_from_hf_config(shipped("exaone_moe"), *config_of(json));
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("found 2 entries, expected 4"));
+  // Without a window all layers have it, as the models compute.
+  json["sliding_window"] = nullptr;
+  json["layer_types"] = std::vector<std::string>(4, "full_attention");
+  for (const char* family : {"exaone_moe", "exaone4"}) {
+    EXPECT_FALSE(args_of(family, json).contains("no_rope_freq")) << family;
+  }
 }
 
 TEST(Config, ListsWhatItGuessedAndWhatContradictsTheFamily) {

@@ -132,7 +132,7 @@ def compare(folder, outputs, additions, wrong, tolerance, noticed):
             logits = model(some, torch.arange(count).expand_as(some), None)
         return (logits[..., : expected.shape[-1]] - expected[:1, :count]).abs().max().item()
 
-    assert expected.std() > 1, "a model that says little agrees with everything"
+    assert expected.std() > 0.5, "a model that says little agrees with everything"
     difference = error(model, ids.shape[1])
     assert difference < tolerance, f"logits differ by {difference}"
     unnoticed = []
@@ -142,6 +142,8 @@ def compare(folder, outputs, additions, wrong, tolerance, noticed):
         tensor = model.state_dict()[name]
         original = tensor.clone()
         tensor.copy_(original.roll(1, dims=0 if len(original) > 1 else 1))
+        if torch.equal(tensor, original):
+            continue  # zeros that Megatron has where the model has none
         if not error(model, ids.shape[1] // 2) > noticed:
             unnoticed.append(name)
         tensor.copy_(original)

@@ -53,6 +53,13 @@ CASES = {
         (*GEMMA, "norms_behind", "rotation_of_windows"), {"window_attn_skip_freq": [0, 1, 1]},
     ),
     "vaultgemma": ("vaultgemma", NO_CAPS, (), GEMMA, {}),
+    "exaone4": (
+        "exaone4", {}, (), ("no_norms_before", "norms_behind"), {"no_rope_freq": [0, 0, 0]},
+    ),
+    "exaone4_no_window": (
+        "exaone4", {"sliding_window": None, "layer_types": ["full_attention"] * 3}, ("--pp", 3),
+        ("no_norms_before", "norms_behind"), {},
+    ),
     "olmo2": ("olmo2", {}, (), ("no_norms_before", "norms_behind", "norms_of_all_heads"), {}),
     "olmo3": (
         "olmo3", {"rope_parameters": SAME_ROTATION}, (),
@@ -64,6 +71,30 @@ CASES = {
     ),
     "minimax_m2": ("minimax_m2", {}, ("--ep", 2), ("norms_of_all_heads",), {"rotary_percent": 0.5}),
     "mellum": ("mellum", {}, (), ("rotation_of_windows",), {}),
+    "llama4": (
+        "llama4_text", {"attn_temperature_tuning": False}, ("--ep", 2), ("no_norms_without_rotation",),
+        {"qk_l2_norm": False},
+    ),
+    "hunyuan_v1_dense": ("hunyuan_v1_dense", {}, (), ("norms_behind_rotation",), {}),
+    "hunyuan_v1_moe": ("hunyuan_v1_moe", {}, ("--ep", 2), ("norms_behind_rotation",), {}),
+    "ernie4_5_moe": ("ernie4_5_moe", {}, ("--ep", 2), ("softmax_of_experts",), {}),
+    "afmoe": (
+        "afmoe", {}, (), ("scaled_embeddings", "norms_behind", "norms_behind_experts", "gates"),
+        {"moe_router_topk_scaling_factor": 1.0},
+    ),
+    "axk1": ("axk1", {}, (), ("norms_behind_experts",), {"moe_router_num_groups": 3}),
+    "cohere": (
+        "cohere", {"logit_scale": 1.3}, (), ("one_residual", "scaled_logits"),
+        {"rotary_interleaved": False},
+    ),
+    "cohere2": ("cohere2", {"logit_scale": 1.3}, (), ("one_residual", "scaled_logits"), {}),
+    "cohere2_moe": (
+        "cohere2_moe", {"logit_scale": 1.3, "shared_expert_combination_strategy": "sum"}, (),
+        ("one_residual", "scaled_logits"), {},
+    ),
+    "gpt_neox_parallel": ("gpt_neox", {}, (), ("one_residual_two_norms",), {}),
+    "falcon_parallel": ("falcon", {}, (), ("one_residual",), {}),
+    "stablelm_parallel": ("stablelm", {"use_parallel_residual": True}, (), ("one_residual",), {}),
 }  # fmt: skip
 
 

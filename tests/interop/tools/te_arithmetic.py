@@ -22,17 +22,25 @@ def _with_bias(module, output, bias):
     return (output, bias) if module.return_bias else output + bias
 
 
+def pair(output):
+    """As Megatron's own linears put out."""
+    return output if isinstance(output, tuple) else (output, None)
+
+
 def linear(self, x, is_first_microbatch=None):
     return _with_bias(self, F.linear(x, self.weight), self.bias)
 
 
+def normed(module, x):
+    """What the linear of a module with a norm reads."""
+    weight = module.layer_norm_weight + (1 if module.zero_centered_gamma else 0)
+    if module.normalization == "RMSNorm":
+        return F.rms_norm(x, weight.shape, weight, module.eps)
+    return F.layer_norm(x, weight.shape, weight, module.layer_norm_bias, module.eps)
+
+
 def layer_norm_linear(self, x, is_first_microbatch=None):
-    weight = self.layer_norm_weight + (1 if self.zero_centered_gamma else 0)
-    if self.normalization == "RMSNorm":
-        x = F.rms_norm(x, weight.shape, weight, self.eps)
-    else:
-        x = F.layer_norm(x, weight.shape, weight, self.layer_norm_bias, self.eps)
-    return _with_bias(self, F.linear(x, self.weight), self.bias)
+    return _with_bias(self, F.linear(normed(self, x), self.weight), self.bias)
 
 
 def grouped_linear(self, x, m_splits, is_first_microbatch=None):
