@@ -40,7 +40,7 @@ WORDS = """
   --micro-batch-size 1 --lr 1e-3 --train-iters 10 --distributed-backend gloo --deterministic-mode
   --use-cpu-initialization --no-masked-softmax-fusion --no-gradient-accumulation-fusion
   --no-bias-swiglu-fusion --no-bias-dropout-fusion --no-persist-layer-norm --no-rope-fusion
-  --moe-token-dispatcher-type alltoall
+  --no-bias-gelu-fusion --moe-token-dispatcher-type alltoall
 """
 # How the checkpoint was cut does not matter, and all is computed in float32.
 WHOLE = dict(
