@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <future>
+#include <memory>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -174,6 +176,11 @@ bool RankSession::failed_for(std::chrono::milliseconds time) const {
 bool RankSession::others_stopped() const {
   const std::scoped_lock lock(mutex_);
   return watch_.all_left() || aborted_;
+}
+
+void RankSession::set_withdrawal(std::function<std::string()> withdraw) {
+  const std::scoped_lock lock(mutex_);
+  withdraw_ = std::move(withdraw);
 }
 
 void RankSession::wait_until_others_stopped() {
@@ -405,6 +412,7 @@ void RankSession::watch(Clock::time_point now) {
   // Nobody is left who could tell the others.
   if (!is_first()) {
     announced_ = true;
+    if (*lost == 0) withdraw();
     abort_now(error);
   }
   fail(std::move(error));
@@ -427,6 +435,36 @@ void RankSession::name_leftover() {
   if (path.empty() || rank() != 1 || !options_.last_words) return;
   options_.last_words(
       {Code::kRankLost, translated("rank 0 has ended; remove {} if it is left", path), 0});
+}
+
+void RankSession::withdraw() {
+  std::function<std::string()> work;
+  std::string known;
+  {
+    const std::scoped_lock lock(mutex_);
+    work = withdraw_;
+    known = leftover_;
+  }
+  if (!work) return;
+  // A file system that hangs is left to the end of the process: what the thread has is its own.
+  const auto left = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> told = left->get_future();
+  const auto tell = [left, work, known] {
+    std::string now = known;
+    [[maybe_unused]] const Status ended = run_without_throwing([&]() -> Status {
+      now = work();
+      return {};
+    });
+    left->set_value(now);
+  };
+  try {
+    std::thread(tell).detach();
+  } catch (const std::system_error&) {
+    return;  // no memory for a thread
+  }
+  if (told.wait_for(options_.patience) != std::future_status::ready) return;
+  const std::scoped_lock lock(mutex_);
+  leftover_ = told.get();
 }
 
 void RankSession::abort_now(Error error) {

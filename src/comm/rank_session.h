@@ -77,6 +77,11 @@ class RankSession {
   void obey(const std::atomic<bool>* interrupted) { interrupted_ = interrupted; }
   /// What is left on the disk if this process must end at once; empty: nothing. For any thread.
   void set_leftover(std::string path);
+  /// What is done where rank 0 is lost, before the job ends, so that rank 0 can't go on with what
+  /// is left if it was only stopped. Gives what is left then, instead of what set_leftover() says;
+  /// empty: nothing. It runs on a thread of its own and is not waited for longer than patience. For
+  /// any thread.
+  void set_withdrawal(std::function<std::string()> withdraw);
   /// Waits, when all are to stop, until the others have, as long as that may take. REQUIRES: run()
   /// talks. For any thread.
   void wait_until_others_stopped();
@@ -115,6 +120,7 @@ class RankSession {
   [[nodiscard]] Status send_all();
   void tell_others(const std::string& bytes);
   void name_leftover();
+  void withdraw();
   void abort_now(Error error);
   [[nodiscard]] std::optional<Error> failure() const;
   [[nodiscard]] bool failed_for(std::chrono::milliseconds time) const;
@@ -143,6 +149,7 @@ class RankSession {
   std::optional<Error> error_;
   Clock::time_point failed_at_;
   std::string leftover_;
+  std::function<std::string()> withdraw_;
   bool aborted_ = false;
   Clock::time_point talked_;  // the last turn
   bool was_silent_ = false;   // for long, and nobody has answered since

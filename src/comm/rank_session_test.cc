@@ -8,6 +8,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <future>
+#include <new>
 #include <optional>
 #include <thread>
 
@@ -19,6 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr milliseconds kTimeout{400};
 
@@ -233,7 +236,8 @@ TEST(RankSession, WorkThatHangsInARankThatTalksEndsAll) {
   EXPECT_EQ(results[0].error().message, "rank 1 on host1: in/a: a read has not returned");
 }
 
-TEST(RankSession, WhereRankZeroHangsTheOthersNameWhatIsLeft) {
+// What rank 1 says in the end.
+std::string last_words_where_rank_zero_hangs(const std::function<std::string()>& withdraw = {}) {
   ThreadRanks ranks(2);
   std::string last_words;
   const auto results = run_ranks(
@@ -244,6 +248,7 @@ TEST(RankSession, WhereRankZeroHangsTheOthersNameWhatIsLeft) {
           return 0;
         }
         session.set_leftover("/out/.x.partial-1-0");
+        if (withdraw) session.set_withdrawal(withdraw);
         return status_of(session.run([&]() -> Status {
           while (!session.stopped()) std::this_thread::sleep_for(milliseconds(1));
           return fail(Code::kCancelled, "told to stop");
@@ -253,9 +258,33 @@ TEST(RankSession, WhereRankZeroHangsTheOthersNameWhatIsLeft) {
         if (rank == 1) options.last_words = [&](const Error& error) { last_words = error.message; };
       });
   EXPECT_EQ(results[1].error().code, Code::kRankLost);
-  EXPECT_THAT(last_words, HasSubstr("rank 0"));
-  EXPECT_THAT(last_words, HasSubstr("remove /out/.x.partial-1-0 if it is left"));
   EXPECT_EQ(ranks.abort_status(), 2);
+  EXPECT_THAT(last_words, HasSubstr("rank 0"));
+  return last_words;
+}
+
+TEST(RankSession, WhereRankZeroHangsTheOthersNameWhatIsLeft) {
+  EXPECT_THAT(last_words_where_rank_zero_hangs(),
+              HasSubstr("remove /out/.x.partial-1-0 if it is left"));
+}
+
+TEST(RankSession, WhereRankZeroHangsItsOutputIsTakenAway) {
+  EXPECT_THAT(last_words_where_rank_zero_hangs([] { return "/out/.x.partial-2-0"; }),
+              HasSubstr("remove /out/.x.partial-2-0 if it is left"));
+  EXPECT_THAT(last_words_where_rank_zero_hangs([] { return ""; }), Not(HasSubstr("remove")));
+}
+
+TEST(RankSession, WhatTakesTheOutputAwayMayHangOrFail) {
+  std::promise<void> over;
+  const std::shared_future<void> end(over.get_future());
+  EXPECT_THAT(last_words_where_rank_zero_hangs([end] {
+                end.wait();
+                return "";
+              }),
+              HasSubstr("remove /out/.x.partial-1-0 if it is left"));
+  over.set_value();
+  EXPECT_THAT(last_words_where_rank_zero_hangs([]() -> std::string { throw std::bad_alloc(); }),
+              HasSubstr("remove /out/.x.partial-1-0 if it is left"));
 }
 
 // As where a launcher ends the ranks that are left.

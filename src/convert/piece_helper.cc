@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "convert/shared_messages.h"
 #include "convert/unfinished_work.h"
 #include "exec/execute.h"
+#include "io/withdrawal.h"
 
 namespace shardwright {
 namespace {
@@ -38,6 +40,7 @@ class HandedOut final : public PieceQueue {
   struct Beginning {
     std::string folder;
     std::uint64_t piece_bytes = 0;
+    std::string target = {};  // what it is to be as a whole, if so
   };
   // What is to be read back first, if anything.
   [[nodiscard]] std::optional<Beginning> wait_for_read_back() {
@@ -91,10 +94,11 @@ class HandedOut final : public PieceQueue {
       case SharedMessage::kFolder:
         folder_ = SW_TRY(reader.text());
         session_.set_leftover(folder_);
+        target_ = SW_TRY(reader.text());
         session_.send(0, Channel::kPieces, MessageWriter(kind_of(SharedMessage::kKnown)).take());
         break;
       case SharedMessage::kBegin:
-        beginning_ = Beginning{folder_, SW_TRY(reader.number())};
+        beginning_ = Beginning{folder_, SW_TRY(reader.number()), target_};
         break;
       case SharedMessage::kPieces:
         for (const std::uint32_t piece : SW_TRY(reader.numbers())) pieces_.push_back(piece);
@@ -113,12 +117,20 @@ class HandedOut final : public PieceQueue {
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
   std::string folder_;
+  std::string target_;
   std::optional<Beginning> read_back_;
   std::optional<Beginning> beginning_;
   std::deque<std::uint32_t> pieces_;
   bool has_all_ = false;
   bool is_closed_ = false;
 };
+
+// What appears entry by entry is not taken away from rank 0: it would be left half moved.
+void take_away_if_lost(RankSession& session, const HandedOut::Beginning& beginning) {
+  if (beginning.target.empty()) return;
+  const auto output = std::make_shared<Withdrawal>(beginning.folder, beginning.target);
+  session.set_withdrawal([output] { return output->withdraw().value_or(""); });
+}
 
 Result<std::unique_ptr<Directory>> open_shared_folder(const std::string& folder) {
   auto directory = open_local_directory(folder);
@@ -136,6 +148,7 @@ Status do_pieces(const PreparedConversion& conversion, HandedOut& queue, RankSes
   options.digests = digests;
   const HandedOut::Beginning beginning = SW_TRY(queue.wait_for_beginning());
   const std::unique_ptr<Directory> folder = SW_TRY(open_shared_folder(beginning.folder));
+  take_away_if_lost(session, beginning);
   const PieceList pieces(plan, beginning.piece_bytes);
   TargetFiles target(plan, *folder);
   const TargetFraming framing(plan, target);

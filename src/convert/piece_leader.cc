@@ -68,14 +68,18 @@ void PieceLeader::read_back(const std::string& folder, std::uint64_t piece_bytes
   }
 }
 
-Status PieceLeader::set_output(const std::string& folder, std::uint64_t piece_bytes) {
+Status PieceLeader::set_output(const Publication& output, std::uint64_t piece_bytes) {
   piece_bytes_ = piece_bytes;
+  const std::string& folder = output.partial_path();
+  const std::string target = output.appears_as_a_whole() ? output.target_path() : std::string();
   session_.set_leftover(folder);
   // At once: if this rank hangs, the others name what it leaves.
   for (int rank = 1; rank < session_.size(); ++rank) {
-    session_.send(
-        rank, Channel::kPieces,
-        MessageWriter(static_cast<std::uint8_t>(SharedMessage::kFolder)).text(folder).take());
+    session_.send(rank, Channel::kPieces,
+                  MessageWriter(static_cast<std::uint8_t>(SharedMessage::kFolder))
+                      .text(folder)
+                      .text(target)
+                      .take());
   }
   std::unique_lock lock(mutex_);
   return wait(lock, [&] { return knowing_ == session_.size() - 1; });

@@ -15,6 +15,7 @@
 #include "comm/rank_session.h"
 #include "convert/piece_shares.h"
 #include "exec/piece_sharing.h"
+#include "io/publish.h"
 #include "shardwright/convert.h"
 
 namespace shardwright {
@@ -42,8 +43,9 @@ class PieceLeader final : public PieceSharing, private PieceQueue {
   [[nodiscard]] std::uint64_t most_piece_bytes(std::uint64_t total_bytes) const;
   /// What lies in a folder is read back by all. To be called before set_output(), if at all.
   void read_back(const std::string& folder, std::uint64_t piece_bytes);
-  /// Where all write. Waits until all know. To be called before begin().
-  [[nodiscard]] Status set_output(const std::string& folder, std::uint64_t piece_bytes);
+  /// Where all write, and what they take away if this rank is lost. Waits until all know. To be
+  /// called before begin().
+  [[nodiscard]] Status set_output(const Publication& output, std::uint64_t piece_bytes);
   [[nodiscard]] std::uint64_t bytes_done_by_others() const { return bytes_done_; }
   [[nodiscard]] Read read() const;
   /// Who gets what the others know of digests, when finish() returns; null: nobody. To be called

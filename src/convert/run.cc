@@ -70,7 +70,7 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   }
   begin_phase(options, RunPhase::kCopy, cost.payload_bytes_read);
   if (leader != nullptr) {
-    SW_TRY(leader->set_output(publication->partial_path(), work.head.piece_bytes));
+    SW_TRY(leader->set_output(*publication, work.head.piece_bytes));
   }
   WholeRun run{std::move(work.finished), {}, leader};
   const std::unique_ptr<PieceJournal> journal =

@@ -123,6 +123,17 @@ PartialState state_of(const std::string& path, const PartialName& name) {
 
 }  // namespace
 
+std::string partial_prefix(const std::string& target) {
+  const fs::path path(target);
+  return path.parent_path() / fmt::format(".{}{}", path.filename().string(), kPartial);
+}
+
+std::string partial_path(const std::string& target, int number) {
+  return fmt::format("{}{}-{}", partial_prefix(target), ::getpid(), number);
+}
+
+std::string aside_path(const std::string& partial) { return fmt::format("{}{}", partial, kOld); }
+
 Result<std::vector<PartialOutput>> list_partial_outputs(const std::string& folder) {
   std::error_code error;
   const fs::path place = fs::canonical(folder, error);

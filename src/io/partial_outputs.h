@@ -31,6 +31,15 @@ struct PartialOutput {
   std::uint64_t bytes = 0;  ///< in its files
 };
 
+/// What the paths of hidden folders of outputs begin with that are to be `target` (absolute).
+[[nodiscard]] std::string partial_prefix(const std::string& target);
+
+/// The path of this process's hidden folder of that number for `target` (absolute).
+[[nodiscard]] std::string partial_path(const std::string& target, int number);
+
+/// Where what was in the target's place lies, where the file system can't swap folders.
+[[nodiscard]] std::string aside_path(const std::string& partial);
+
 /// The unfinished outputs that lie in a folder, by name. Errors: kNotFound, kPermission, kIo.
 [[nodiscard]] Result<std::vector<PartialOutput>> list_partial_outputs(const std::string& folder);
 

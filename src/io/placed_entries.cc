@@ -5,18 +5,16 @@
 #include <filesystem>
 #include <new>
 #include <ranges>
-#include <string_view>
 
 #include "base/fail.h"
 #include "io/folder_listing.h"
+#include "io/partial_outputs.h"
 #include "io/publish.h"
 
 namespace shardwright {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kAside = "-old";
 
 bool cannot_exchange(int os_errno) {
   return os_errno == EINVAL || os_errno == ENOSYS || os_errno == EOPNOTSUPP;
@@ -43,7 +41,8 @@ Status PlacedEntries::swap(const std::string& made, const std::string& target) {
 // Puts one in the place of another, which is `replaced` afterwards.
 Status PlacedEntries::swap_in(const std::string& made, const std::string& target,
                               std::string& replaced) {
-  replaced.reserve(made.size() + kAside.size());  // what fails later would leave them swapped
+  const std::string old = aside_path(made);
+  replaced.reserve(old.size());  // what fails later would leave them swapped
   const int exchanged = calls_.exchange(made, target);
   if (exchanged == 0) {
     replaced = made;
@@ -52,7 +51,6 @@ Status PlacedEntries::swap_in(const std::string& made, const std::string& target
   if (!cannot_exchange(exchanged)) {
     return fail_errno(exchanged, translated("{}: cannot swap in the new folder", target));
   }
-  const std::string old = fmt::format("{}{}", made, kAside);
   if (const int failed = calls_.rename(target, old); failed != 0) {
     return fail_errno(failed, translated("{}: cannot move it aside", target));
   }
@@ -113,8 +111,14 @@ Status PlacedEntries::insert(const std::string& made, const std::string& target)
 
 bool PlacedEntries::move_back(Entry& entry) {
   if (entry.is_old_gone) return false;
-  if (entry.replaced.empty()) return calls_.rename(entry.target, entry.made) == 0;
-  return swap_in(entry.replaced, entry.target, entry.made).has_value();
+  // What is not there any more was taken by whoever took this process for lost.
+  std::error_code ignored;
+  if (entry.replaced.empty()) {
+    return calls_.rename(entry.target, entry.made) == 0 ||
+           fs::symlink_status(entry.target, ignored).type() == fs::file_type::not_found;
+  }
+  return swap_in(entry.replaced, entry.target, entry.made).has_value() ||
+         fs::symlink_status(entry.replaced, ignored).type() == fs::file_type::not_found;
 }
 
 Status PlacedEntries::take_back(Status why) {

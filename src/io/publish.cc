@@ -123,15 +123,9 @@ Status check_space(const fs::path& parent, std::uint64_t bytes_needed) {
               parent.string(), block * space.f_bavail, bytes_needed);
 }
 
-std::string partial_prefix(const fs::path& target) {
-  return fmt::format(".{}.partial-", target.filename().string());
-}
-
 Result<std::string> make_partial(const fs::path& target) {
   for (int number = 0; number < kMaxPartials; ++number) {
-    const fs::path path =
-        target.parent_path() / fmt::format("{}{}-{}", partial_prefix(target), ::getpid(), number);
-    const std::string folder = path.string();
+    const std::string folder = partial_path(target.string(), number);
     const PendingCall pending("a call to make this folder", folder);
     if (::mkdir(folder.c_str(), 0777) == 0) return folder;
     if (errno != EEXIST) {
@@ -139,7 +133,7 @@ Result<std::string> make_partial(const fs::path& target) {
     }
   }
   return fail(Code::kTargetExists, "{}: {} unfinished outputs ({}*) lie beside it; remove them",
-              target.string(), kMaxPartials, partial_prefix(target));
+              target.string(), kMaxPartials, partial_prefix(target.string()));
 }
 
 }  // namespace
@@ -362,12 +356,16 @@ Status Publication::commit() {
   for (const std::string& made : made_parents_) {
     above_made.push_back(fs::path(made).parent_path().string());
   }
+  const auto stays = [&] { return options_.may_stay ? options_.may_stay() : Status{}; };
   PlacedEntries placed(*calls_);
-  SW_TRY(move_into_place(placed));
+  if (Status moved = move_into_place(placed); !moved) {
+    // Who takes this process for lost has taken the hidden folder away.
+    SW_TRY(stays());
+    return moved;
+  }
   committed_ = true;
   note_output_in_place();
   const std::string& parent = replace_ == Replace::kEntries ? target_ : above;
-  const auto stays = [&] { return options_.may_stay ? options_.may_stay() : Status{}; };
   // At once too: who was told to end by a signal may have a millisecond left.
   Status status = stays();
   int failed = 0;
@@ -429,8 +427,7 @@ std::vector<std::string> stale_partials(std::string_view target) {
   const auto outputs = list_partial_outputs(resolved->parent_path().string());
   if (!outputs) return stale;
   for (const PartialOutput& output : *outputs) {
-    const bool is_of_target =
-        output.path.starts_with((resolved->parent_path() / partial_prefix(*resolved)).string());
+    const bool is_of_target = output.path.starts_with(partial_prefix(resolved->string()));
     if (is_of_target && output.state == PartialState::kAbandoned) stale.push_back(output.path);
   }
   return stale;

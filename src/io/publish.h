@@ -90,6 +90,10 @@ class Publication {
   /// Where to write. Each file's own sync() is the writer's duty.
   [[nodiscard]] Directory& directory() { return *directory_; }
   [[nodiscard]] const std::string& partial_path() const { return partial_; }
+  /// Where it is to appear: absolute, links resolved.
+  [[nodiscard]] const std::string& target_path() const { return target_; }
+  /// Whether commit() is to move the hidden folder as a whole, as far as is known now.
+  [[nodiscard]] bool appears_as_a_whole() const { return replace_ != Replace::kEntries; }
   /// Whether this process made the hidden folder.
   [[nodiscard]] bool is_new() const { return is_new_; }
   /// Makes the hidden folder durable, and those in it: what a part does once its files are.

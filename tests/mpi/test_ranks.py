@@ -323,6 +323,8 @@ class Faults(Ranks):
     SYNC = {"CALL": "fdatasync", "PATH": ".partial-", "AT": 1}
     FOLDER = {"CALL": "fsync", "PATH": ".partial-", "AT": 1}
     COMMIT = {"CALL": "rename", "PATH": ".partial-", "AT": 1}
+    SWAP = {"CALL": "swap", "PATH": ".partial-", "AT": 1}
+    COMMITTED = {"CALL": "renamed", "PATH": ".partial-", "AT": 1}
 
     def setUp(self):
         super().setUp()
@@ -413,9 +415,30 @@ class Faults(Ranks):
                 (1, self.SYNC),
                 (0, self.WRITE),
                 (0, self.FOLDER),
-                # Not in the rename itself: who is killed a millisecond later cannot take it back.
+                (0, self.COMMIT),
+                (0, self.COMMITTED),
             ),
         )
+
+    def test_a_rank_that_hangs_when_it_replaces(self):
+        """What was there before is there again."""
+        def check(at):
+            out = self.out.with_name(f"{self.out.name}-{at['CALL']}")
+            ranks.run_alone("convert", self.source, out, *TARGETS["torch_dist"])
+            (index,) = out.glob("iter_*/.metadata")
+            old = index.stat().st_ino
+            ended = ranks.run_ranks(
+                2, "convert", self.source, out, *TARGETS["torch_dist"], "--overwrite",
+                "--rank-timeout", RANK_TIMEOUT, fault={"RANK": 0, "KIND": "stop", **at},
+                mark=out.with_name(out.name + ".mark"),
+            )
+            self.assertIsNotNone(ended.since_fault, ended.messages)
+            self.assertNotEqual(ended.status, 0)
+            self.assertEqual(index.stat().st_ino, old, f"{at}: {ended.messages}")
+            for left in self.place.glob(f".{out.name}.partial-*"):
+                self.assertIn(f"remove {left} if it is left", ended.messages)
+
+        self.at_once(check, [(self.SWAP,), (self.COMMITTED,)])
 
     def test_a_call_that_hangs(self):
         def check(rank, at, call):

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/withdrawal.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "io/partial_outputs.h"
+#include "io/pending_call.h"
+
+namespace shardwright {
+
+Withdrawal::Withdrawal(std::string partial, std::string target, std::shared_ptr<PublishCalls> calls)
+    : partial_(std::move(partial)), target_(std::move(target)), calls_(std::move(calls)) {
+  const PendingCall pending("a call to open this folder", partial_);
+  seen_ = UniqueFd(::open(partial_.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat details{};
+  if (seen_.valid() && ::fstat(seen_.get(), &details) == 0) {
+    identity_ = Identity(details.st_dev, details.st_ino);
+  }
+}
+
+std::optional<Withdrawal::Identity> Withdrawal::identity_of(const std::string& path) {
+  struct stat details{};
+  if (::lstat(path.c_str(), &details) != 0) return std::nullopt;
+  return Identity(details.st_dev, details.st_ino);
+}
+
+bool Withdrawal::is_at(const std::string& path) const {
+  return identity_ && identity_of(path) == identity_;
+}
+
+std::optional<std::string> Withdrawal::withdraw() {
+  if (!identity_) return partial_;
+  const std::string aside = free_name();
+  // It may be published between a look and the move: what was moved is looked at.
+  if (is_at(partial_) && move_aside(partial_, aside)) return aside;
+  if (is_at(target_) && take_back(aside)) return aside;
+  return find();
+}
+
+// False: it is not where it was.
+bool Withdrawal::move_aside(const std::string& from, const std::string& aside) {
+  if (calls_->rename(from, aside) != 0) return false;
+  if (is_at(aside)) return true;
+  // What was in the target's place until now.
+  (void)calls_->rename(aside, from);
+  return false;
+}
+
+// What it has replaced lies where it was, or beside.
+bool Withdrawal::take_back(const std::string& aside) {
+  if (identity_of(partial_)) {
+    return calls_->exchange(target_, partial_) == 0 && move_aside(partial_, aside);
+  }
+  if (!move_aside(target_, aside)) return false;
+  const std::string old = aside_path(partial_);
+  if (identity_of(old)) (void)calls_->rename(old, target_);
+  return true;
+}
+
+// Processes of two nodes may have the same number.
+std::string Withdrawal::free_name() const {
+  for (int number = 0;; ++number) {
+    std::string name = partial_path(target_, number);
+    if (name != partial_ && !identity_of(name)) return name;
+  }
+}
+
+std::optional<std::string> Withdrawal::find() const {
+  const auto beside = list_partial_outputs(std::filesystem::path(target_).parent_path().string());
+  if (!beside) return partial_;
+  for (const PartialOutput& output : *beside) {
+    if (is_at(output.path)) return output.path;
+  }
+  return std::nullopt;
+}
+
+}  // namespace shardwright
