@@ -403,8 +403,11 @@ class Faults(Ranks):
             if rank > 0:
                 self.assertEqual(ended.left, [], ended.messages)
             elif at is not self.PLAN:
-                # Rank 0 wakes up when the job is ended, and may still remove it itself.
                 self.assertRegex(ended.messages, r"remove \S+\.partial-\S+ if it is left")
+                # Rank 0 wakes up when the job is ended, and finds it no more
+                # where all have begun.
+                if at in (self.COMMIT, self.COMMITTED):
+                    self.assertEqual(len(ended.left), 1, f"{ended.case}: {ended.messages}")
 
         self.at_once(
             check,
