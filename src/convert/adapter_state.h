@@ -19,9 +19,10 @@ struct AdapterSettings {
   std::int64_t rank = 0;
   double alpha = 0.0;
   bool uses_rslora = false;
-  std::set<std::string> modules;  ///< that have adapters, as the run calls them
-  std::set<std::string> saved;    ///< likewise, that are trained whole; ms-swift's only
-  bool has_experts = false;       ///< routed experts are among them, each with its own
+  std::set<std::string> modules;      ///< that have adapters, as the run calls them
+  std::set<std::string> saved;        ///< likewise, that are trained whole; ms-swift's only
+  bool has_experts = false;           ///< routed experts are among them, each with its own
+  bool has_less_for_experts = false;  ///< they have the rank by as many as a token is routed to
 };
 
 /// The state of a Megatron run that holds nothing but adapters: arguments as the base model's

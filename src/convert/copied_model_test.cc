@@ -105,6 +105,40 @@ TEST(CopiedModel, MayHaveMore) {
   EXPECT_EQ(refused.error().code, Code::kUnmatchedTarget);
 }
 
+// Megatron has no place for what no rule is for, and verify says so too.
+TEST(CopiedModel, OfMegatronHasNoMore) {
+  const TemporaryFolder folder;
+  const std::string more = put_edited(folder, "more", [](std::vector<TensorDesc>& tensors) {
+    tensors.push_back({"model.layers.1.mlp.other.weight", DType::kBF16, {2}});
+  });
+  for (const char* format : {"torch_dist", "legacy"}) {
+    ConvertRequest request = copy_of(more, folder / "out");
+    request.format = format;
+    const auto refused = convert_now(request);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::kUnmatchedSource);
+    EXPECT_THAT(refused.error().message, HasSubstr("rule: model.layers.1.mlp.other.weight"));
+  }
+}
+
+// A loader that follows config.json would round all of them.
+TEST(CopiedModel, OfAnotherDtypeThanItsConfigIsTold) {
+  const TemporaryFolder folder;
+  const std::string source = put_edited(folder, "f32", [](std::vector<TensorDesc>& tensors) {
+    for (TensorDesc& tensor : tensors) tensor.dtype = DType::kF32;
+  });
+  const auto done = convert_now(copy_of(source, folder / "out"));
+  ASSERT_TRUE(done) << done.error().text();
+  const auto told = HasSubstr("config.json: found dtype bfloat16, expected that of some tensor");
+  EXPECT_THAT(told_by(*done), told);
+  EXPECT_THAT(told_by(*done), HasSubstr("; --dtype casts the tensors"));
+  ConvertRequest request = copy_of(source, folder / "cast");
+  request.dtype = DType::kF32;
+  const auto cast = convert_now(request);
+  ASSERT_TRUE(cast) << cast.error().text();
+  EXPECT_THAT(told_by(*cast), Not(told));
+}
+
 TEST(CopiedModel, OfAnUnknownFamilyIsCopied) {
   const TemporaryFolder folder;
   put_model(folder / "source", R"({"architectures": ["NewForCausalLM"], "model_type": "new"})",

@@ -8,6 +8,7 @@
 #include "format/hf/hf_reader.h"
 #include "format/hf/weight_names.h"
 #include "layout/model_head.h"
+#include "model/config_check.h"
 #include "remote/open_path.h"
 
 namespace shardwright {
@@ -84,6 +85,11 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
     if (facts != nullptr || request.dtype) edits.dtype = written_dtype(parts.tensors);
     edits.scope = request.dtype ? DtypeScope::kAll : DtypeScope::kSame;
     edited = SW_TRY(edited_config(config, edits, notes));
+  }
+  // Nothing is cast unasked, but what loads it may.
+  if (facts == nullptr && !request.dtype && !is_quantised && !config.empty()) {
+    const std::string other = contradicted_dtype(config, descs_of(parts.tensors));
+    if (!other.empty()) notes.push_back(other + translated("; --dtype casts the tensors"));
   }
   if (!edited.empty()) {
     std::erase_if(parts.files, [](const TargetFile& file) { return file.path == "config.json"; });

@@ -18,6 +18,7 @@
 #include "layout/layer_name.h"
 #include "model/adapter_rules.h"
 #include "model/apply.h"
+#include "state/recorded_run.h"
 
 namespace shardwright {
 namespace {
@@ -73,10 +74,6 @@ Status check_plain(const PeftAdapter& adapter, bool is_swift) {
       return not_for_megatron(adapter, translated("the adapter of an embedding, {}", name));
     }
     if (module.bias) return not_for_megatron(adapter, translated("a bias of lora_B, {}", name));
-    if (config.rank_of(module.configured) != config.rank ||
-        config.scale_of(module.configured) != config.scale_of("")) {
-      return not_for_megatron(adapter, translated("a rank or alpha of {} alone", name));
-    }
   }
   return {};
 }
@@ -117,6 +114,36 @@ Status check_experts(const PeftAdapter& adapter, const ModelFacts& facts) {
                 adapter.path, printable(name), count->second);
   }
   return {};
+}
+
+// Megatron has one rank and one alpha for all, but Megatron-Bridge may give experts the rank by as
+// many as each token is routed to (normalize_moe_lora). Returns the rank of experts.
+Result<std::int64_t> rank_of_experts(const PeftAdapter& adapter, const ModelFacts& facts,
+                                     bool is_swift) {
+  const LoraConfig& config = adapter.config;
+  std::int64_t rank = config.rank;
+  const ArgsFromConfig made = SW_TRY(args_from_hf_config(*facts.mapping, *facts.config, {}));
+  const Arguments arguments(made.values.begin(), made.values.end());
+  const std::int64_t routed = number_of(arguments, {"moe_router_topk"}).value_or(0);
+  // Divided by the root of a rank, alpha would be another one for experts.
+  if (!is_swift && !config.uses_rslora && routed > 1 && config.rank % routed == 0) {
+    rank /= routed;
+  }
+  std::size_t less = 0;
+  std::size_t whole = 0;
+  for (const LoraModule& module : adapter.modules) {
+    const bool is_expert = around_expert(module.name).has_value();
+    const std::int64_t own = config.rank_of(module.configured);
+    LoraConfig plain = config;
+    plain.alpha_pattern.clear();
+    const bool has_alpha = config.scale_of(module.configured) == plain.scale_of(module.configured);
+    if (is_expert) ++(own == config.rank ? whole : less);
+    const bool fits = own == config.rank || (is_expert && own == rank);
+    if (has_alpha && fits && (less == 0 || whole == 0)) continue;
+    return not_for_megatron(adapter,
+                            translated("a rank or alpha of {} alone", printable(module.name)));
+  }
+  return less > 0 ? rank : config.rank;
 }
 
 // The names without the adapter's own name, whatever files have; and experts one by one, where a
@@ -265,8 +292,9 @@ Status draft_peft_as_megatron(Drafting& drafting) {
                 "nothing; leave them out",
                 request.input);
   }
+  const bool is_swift = request.adapter_names == AdapterNames::kSwift;
   const PeftAdapter adapter = SW_TRY(open_peft_adapter(drafting.source().location.path));
-  SW_TRY(check_plain(adapter, request.adapter_names == AdapterNames::kSwift));
+  SW_TRY(check_plain(adapter, is_swift));
   name_plainly(adapter, drafting.catalog);
   SW_TRY(load_mappings(drafting));
   const ModelFacts known =
@@ -279,9 +307,9 @@ Status draft_peft_as_megatron(Drafting& drafting) {
   }
   SW_TRY(check_experts(adapter, known));
   ModelFacts facts = known;
-  for (const std::string_view rank : {kAdapterRank, kExpertAdapterRank}) {
-    facts.sizes.insert_or_assign(std::string(rank), adapter.config.rank);
-  }
+  const std::int64_t of_experts = SW_TRY(rank_of_experts(adapter, known, is_swift));
+  facts.sizes.insert_or_assign(std::string(kAdapterRank), adapter.config.rank);
+  facts.sizes.insert_or_assign(std::string(kExpertAdapterRank), of_experts);
   auto [form, drafts] = SW_TRY(draft_in_a_form(facts, drafting));
   result.family = facts.mapping->family;
   drafting.parts.tensors = std::move(drafts);
@@ -293,6 +321,7 @@ Status draft_peft_as_megatron(Drafting& drafting) {
   settings.modules = megatron_modules(drafting.parts.tensors, known);
   settings.saved = whole_modules(drafting.parts.tensors);
   settings.has_experts = has_experts(drafting.parts.tensors);
+  settings.has_less_for_experts = of_experts != adapter.config.rank;
   return add_state_of_adapter(request, known, settings, drafting.parts, result.notes);
 }
 

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string_view>
 
 #include "base/translated.h"
+#include "codec/json_text.h"
 
 namespace shardwright {
 namespace {
@@ -230,6 +232,26 @@ class ConfigCheck {
 std::vector<Contradiction> contradicted_config(const HfConfig& config,
                                                std::span<const TensorDesc> hf) {
   return ConfigCheck(config, hf).run();
+}
+
+std::string contradicted_dtype(std::string_view config_json, std::span<const TensorDesc> hf) {
+  const auto config = parse_json(config_json, "config.json");
+  if (!config || !config->is_object()) return {};
+  const char* const key = config->contains("torch_dtype") ? "torch_dtype" : "dtype";
+  if (!config->contains(key) || !(*config)[key].is_string()) return {};
+  const auto dtype = dtype_from_torch((*config)[key].get_ref<const std::string&>());
+  if (!dtype) return {};
+  const TensorDesc* other = nullptr;
+  for (const TensorDesc& desc : hf) {
+    const bool is_plain = is_castable_float(desc.dtype) || is_integer(desc.dtype);
+    if (desc.dtype == *dtype || !is_plain) return {};
+    if (is_castable_float(desc.dtype)) other = &desc;
+  }
+  if (other == nullptr) return {};
+  return translated(
+      "config.json: found dtype {}, expected that of some tensor, but none "
+      "has it: {} is {}",
+      torch_name(*dtype), other->name, torch_name(other->dtype));
 }
 
 }  // namespace shardwright

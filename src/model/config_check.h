@@ -2,6 +2,8 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/argument_check.h"
@@ -21,5 +23,10 @@ namespace shardwright {
 /// to layer is contradicted only if no layer shows it. One contradiction for each key. Pure.
 [[nodiscard]] std::vector<Contradiction> contradicted_config(const HfConfig& config,
                                                              std::span<const TensorDesc> hf);
+
+/// That config.json names a dtype which none of these tensors has, a sentence; empty where one has
+/// it, nothing is named, or some are quantised. Loaders cast all of them to it, unasked.
+[[nodiscard]] std::string contradicted_dtype(std::string_view config_json,
+                                             std::span<const TensorDesc> hf);
 
 }  // namespace shardwright

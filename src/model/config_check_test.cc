@@ -158,5 +158,21 @@ TEST(ConfigCheck, ReadsTheLanguageModelsSection) {
                                           "are of 2 layers"));
 }
 
+TEST(ConfigCheck, OfADtypeThatNoTensorHas) {
+  const std::string bf16 = R"({"torch_dtype": "bfloat16"})";
+  std::vector<TensorDesc> tensors = {{"steps", DType::kI64, {1}}, {"w", DType::kF32, {2}}};
+  EXPECT_THAT(contradicted_dtype(bf16, tensors), HasSubstr("found dtype bfloat16"));
+  EXPECT_THAT(contradicted_dtype(R"({"dtype": "float16"})", tensors), HasSubstr("w is float32"));
+  EXPECT_EQ(contradicted_dtype(R"({"dtype": "float32"})", tensors), "");
+  EXPECT_EQ(contradicted_dtype("{}", tensors), "");
+  EXPECT_EQ(contradicted_dtype(R"({"dtype": 7})", tensors), "");
+  EXPECT_EQ(contradicted_dtype(bf16, std::span(tensors).first(1)), "");
+  // Some may have another, and quantised ones have to.
+  tensors.push_back({"norm", DType::kBF16, {2}});
+  EXPECT_EQ(contradicted_dtype(bf16, tensors), "");
+  tensors.back().dtype = DType::kF8E4M3;
+  EXPECT_EQ(contradicted_dtype(bf16, tensors), "");
+}
+
 }  // namespace
 }  // namespace shardwright

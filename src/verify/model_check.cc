@@ -2,7 +2,6 @@
 #include "verify/model_check.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/fail.h"
 #include "canonical/canonical_model.h"
@@ -11,7 +10,6 @@
 #include "canonical/dequantise.h"
 #include "canonical/families.h"
 #include "canonical/hf_naming.h"
-#include "codec/json_text.h"
 #include "layout/lost_parts.h"
 #include "layout/texts.h"
 #include "model/apply.h"
@@ -164,25 +162,11 @@ class ModelCheck {
     return {};
   }
 
-  // config.json names one dtype; some tensors may be kept in another, but not all of them.
+  // Some tensors may be kept in another dtype, but not all of them.
   void check_dtype(const std::string& config_text) {
-    const auto config = parse_json(config_text, "config.json");
-    if (!config || !config->is_object()) return;
-    const char* const key = config->contains("torch_dtype") ? "torch_dtype" : "dtype";
-    if (!config->contains(key) || !(*config)[key].is_string()) return;
-    const auto dtype = dtype_from_torch((*config)[key].get_ref<const std::string&>());
-    if (!dtype) return;
-    const TensorDesc* other = nullptr;
-    for (const TensorDesc& desc : descs_) {
-      if (desc.dtype == *dtype) return;
-      if (is_castable_float(desc.dtype)) other = &desc;
-    }
-    if (other == nullptr) return;
-    add_finding(report_, Code::kShapeMismatch, "config.json",
-                translated("config.json: found dtype {}, expected that of some tensor, but none "
-                           "has it: {} is {}",
-                           torch_name(*dtype), other->name, torch_name(other->dtype)),
-                Severity::kWarning);
+    std::string what = contradicted_dtype(config_text, descs_);
+    if (what.empty()) return;
+    add_finding(report_, Code::kShapeMismatch, "config.json", std::move(what), Severity::kWarning);
   }
 
   Status check_megatron() {

@@ -183,6 +183,31 @@ def test_experts_of_a_lower_rank(shardwright, tmp_path, moe):
     shardwright("convert", run, tmp_path / "out", "--to", "hf", "--hf-config", moe)
     config = json.loads((tmp_path / "out" / "adapter_config.json").read_text())
     assert config["r"] == RANK and len(config["rank_pattern"]) == LAYERS * EXPERTS * 3
+    # And a run's again, for a token goes to two experts and three is half the rank.
+    flags = ["--to", "torch_dist", "--hf-config", moe]
+    shardwright("convert", tmp_path / "out", tmp_path / "again", *flags)
+    assert_same(load_dcp(tmp_path / "again"), tensors)
+    again = (tmp_path / "again" / "iter_0000000" / "run_config.yaml").read_text()
+    assert f"  dim: {RANK}\n" in again and "  normalize_moe_lora: true\n" in again
+    for case, changed in {
+        "swift": {},
+        "rslora": {"use_rslora": True},
+        "dense": {"rank_pattern": {**config["rank_pattern"], "o_proj": 3}},
+        "alpha": {"alpha_pattern": {"down_proj": 12}},
+        "other": {"r": 9},
+    }.items():
+        settings = dict(config, **changed)
+        source = as_peft(tmp_path / case, load_file(tmp_path / "out" / "adapter_model.safetensors"), **settings)
+        if case in ("dense", "other"):  # the tensors of the linears that are no experts
+            stored = load_file(source / "adapter_model.safetensors")
+            for layer in range(LAYERS):
+                stem = f"base_model.model.model.layers.{layer}.self_attn.o_proj.lora_"
+                rank = 3 if case == "dense" else 9
+                stored[stem + "A.weight"], stored[stem + "B.weight"] = torch.ones(rank, inner), torch.ones(HIDDEN, rank)
+            save_file(stored, source / "adapter_model.safetensors", metadata={"format": "pt"})
+        more = ["--adapter-names", "ms-swift"] if case == "swift" else []
+        told = shardwright("convert", source, tmp_path / "no", *flags, *more, expect=2).stderr
+        assert "a rank or alpha of model.layers." in told and not (tmp_path / "no").exists(), case
     shardwright("merge-adapter", moe, tmp_path / "out", tmp_path / "merged")
     base, merged = tensors_of(moe), tensors_of(tmp_path / "merged")
     name = "model.layers.0.mlp.experts.1.down_proj"
