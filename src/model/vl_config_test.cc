@@ -251,6 +251,39 @@ TEST(QwenOmni, HasItsLanguageModelInsideTheThinker) {
   EXPECT_EQ(back["thinker_config"]["model_type"], "qwen2_5_omni_thinker");
 }
 
+// Megatron-LM does not start without them, and transformers has its own where config.json has none.
+TEST(Vision, HasSectionsWhereverPositionsHaveAxes) {
+  int families = 0;
+  for (const Mapping& mapping : shipped_mappings()) {
+    const ConfigRule* sections = nullptr;
+    bool has_axes = false;
+    for (const ConfigRule& rule : mapping.config) {
+      if (rule.args.empty()) continue;
+      if (rule.args[0] == "mrope_section") sections = &rule;
+      has_axes |= rule.args[0] == "position_embedding_type" &&
+                  std::ranges::any_of(rule.map, [](const auto& pair) {
+                    return pair.second == ArgValue{std::string("mrope")};
+                  });
+    }
+    if (!has_axes) continue;
+    ++families;
+    EXPECT_TRUE(sections != nullptr && sections->fallback.has_value()) << mapping.family;
+  }
+  EXPECT_GT(families, 8);
+  const auto default_of = [](std::string_view family) {
+    const Mapping& mapping = shipped(std::string(family));
+    const auto rule = std::ranges::find_if(mapping.config, [](const ConfigRule& each) {
+      return !each.args.empty() && each.args[0] == "mrope_section";
+    });
+    return *rule->fallback;
+  };
+  using Sections = std::vector<std::int64_t>;
+  EXPECT_EQ(default_of("qwen2_5_vl"), ArgValue(Sections{16, 24, 24}));
+  EXPECT_EQ(default_of("qwen3_vl"), ArgValue(Sections{24, 20, 20}));
+  EXPECT_EQ(default_of("qwen3_5_vl"), ArgValue(Sections{11, 11, 10}));
+  EXPECT_EQ(default_of("glm4_5v"), ArgValue(Sections{8, 12, 12}));
+}
+
 TEST(ErnieVl, HasTwoWidthsOfExpertsInOneList) {
   Json json = Json::parse(R"({"architectures": ["Ernie4_5_VLMoeForConditionalGeneration"],
     "model_type": "ernie4_5_vl_moe", "tie_word_embeddings": true, "dtype": "bfloat16",

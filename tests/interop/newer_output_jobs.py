@@ -75,6 +75,8 @@ def parse(folder, changed):
         setattr(args, name, value)
     with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
         arguments.validate_args(args)
+    if args.position_embedding_type == "mrope":
+        args.position_embedding_type = "rope"  # text has the same place in all dimensions
     return args
 
 
@@ -108,29 +110,33 @@ def tensors(model):
     return {name: value for name, value in state if not name.endswith("_extra_state")}
 
 
-def load(model, folder):
-    """Every tensor of an iteration folder finds its place, and every place its tensor."""
+def load(model, folder, prefix):
+    """Every tensor of an iteration folder whose name begins so finds its place, and every place its
+    tensor."""
     group = parallel_state.get_data_parallel_group(with_context_parallel=True)
-    sharded = {"model": model.sharded_state_dict(metadata={"dp_cp_group": group})}
-    state, extra, lacking = dist_checkpointing.load(sharded, str(folder), strict="return_all")
-    left_over = {key for key in (*extra, *lacking) if "_extra_state" not in key}
+    sharded = model.sharded_state_dict(prefix=prefix, metadata={"dp_cp_group": group})
+    state, *left_over = dist_checkpointing.load(sharded, str(folder), strict="return_all")
+    left_over = {
+        key for key in set.union(*left_over) if key.startswith(prefix) and "_extra_state" not in key
+    }
     assert not left_over, left_over
-    model.load_state_dict(state["model"], strict=False)
+    state = {key.removeprefix(prefix): value for key, value in state.items()}
+    model.load_state_dict(state, strict=False)
 
 
-def compare(folder, outputs, additions, wrong, tolerance, noticed):
+def compare(folder, outputs, prefix, additions, wrong, tolerance, noticed):
     """The model of the checkpoint in `folder` puts out what the file `outputs` has. Where rows of a
     tensor lie in another order, or an argument is `wrong`, it does not."""
     start()
     ids, expected = torch.load(outputs)
     model = build(parse(folder, {}), additions)
-    load(model, folder)
+    load(model, folder, prefix)
 
     def error(model, count):
         some = ids[:1, :count]
         with torch.no_grad():
-            logits = model(some, torch.arange(count).expand_as(some), None)
-        return (logits[..., : expected.shape[-1]] - expected[:1, :count]).abs().max().item()
+            logits = model(some, torch.arange(count)[None], None)[..., : expected.shape[-1]]
+        return (logits - expected[:1, :count]).abs().max().item()
 
     assert expected.std() > 0.5, "a model that says little agrees with everything"
     difference = error(model, ids.shape[1])

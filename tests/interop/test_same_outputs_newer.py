@@ -7,6 +7,7 @@ import torch
 import checkpoints
 import hf_models
 import hf_sizes
+import test_vision_towers
 from test_families_hybrid import DELTA, NEMOTRON, SHARED, TEXT
 
 # Measured: what is right differs by at most 7e-4, and so do transformers' logits where the weights'
@@ -98,16 +99,42 @@ CASES = {
 }  # fmt: skip
 
 
+# Of models that see, those whose language models test_vision_outputs.py leaves out.
+LANGUAGES = {
+    "qwen3_5_vl": ("qwen3_5", (), DELTA_NETS),
+    "qwen3_5_vl_moe": ("qwen3_5_moe", (), {}),
+    "gemma3_vl": ("gemma3", (*GEMMA, "norms_behind", "rotation_of_windows"), {}),
+    "exaone4_5": ("exaone4_5", ("no_norms_before", "norms_behind"), {}),
+}
+
+
+@pytest.fixture
+def same_logits(shardwright, newer_ranks, tmp_path):
+    """Converts the model in hf/, and compares what Megatron computes of it with `logits`."""
+
+    def compare(logits, layout, prefix, additions, wrong):
+        torch.save((hf_models.tokens(logits.shape[-1]), logits), tmp_path / "outputs.pt")
+        shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", *layout)
+        newer_ranks(
+            "newer_output_jobs", "compare", 1, folder=checkpoints.iteration_folder(tmp_path / "out"),
+            outputs=tmp_path / "outputs.pt", prefix=prefix, additions=additions, wrong=wrong,
+            tolerance=TOLERANCE, noticed=NOTICED,
+        )  # fmt: skip
+
+    return compare
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_same_logits(shardwright, newer_ranks, tmp_path, name):
+def test_same_logits(same_logits, tmp_path, name):
     model_type, settings, layout, additions, wrong = CASES[name]
     model = hf_models.create(tmp_path / "hf", model_type, **settings)
-    vocab_size = model.config.vocab_size
-    logits = hf_models.logits(model, vocab_size)
-    torch.save((hf_models.tokens(vocab_size), logits), tmp_path / "outputs.pt")
-    shardwright("convert", tmp_path / "hf", tmp_path / "out", "--to", "torch_dist", *layout)
-    newer_ranks(
-        "newer_output_jobs", "compare", 1, folder=checkpoints.iteration_folder(tmp_path / "out"),
-        outputs=tmp_path / "outputs.pt", additions=additions, wrong=wrong, tolerance=TOLERANCE,
-        noticed=NOTICED,
-    )  # fmt: skip
+    same_logits(hf_models.logits(model, model.config.vocab_size), layout, "", additions, wrong)
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_same_logits_of_text(same_logits, tmp_path, name):
+    model_type, additions, wrong = LANGUAGES[name]
+    model = test_vision_towers.saved(tmp_path / "hf", name)
+    assert model.config.model_type == model_type
+    logits = hf_models.logits(model, model.config.text_config.vocab_size)
+    same_logits(logits, ("--tp", 2), "language_model.", additions, wrong)

@@ -259,12 +259,19 @@ def test_projections_of_llava(converted, name):
     notices(difference, projection, ["linear_fc1.weight", "linear_fc2.bias"])
 
 
-# Those whose language models Megatron-Core 0.16 builds (EXAONE's norms follow attention); text has the same place in all dimensions.
+# Those whose language models Megatron-Core 0.16 builds; test_same_outputs_newer.py has the others. Text
+# has the same place in all dimensions.
 LANGUAGES = [
     name
     for name in CASES
     if "vision_config" in CASES[name][2] and not name.startswith(("qwen3_5", "gemma3", "exaone4_5"))
 ]
+# Their types, which docs/families.md looks for.
+TYPES = {
+    "glm4v_moe", "internvl", "llava", "llava_next", "llava_onevision", "qwen2_5_vl", "qwen2_vl", "qwen3_vl",
+    "qwen3_vl_moe",
+}  # fmt: skip
+assert TYPES == {CASES[name][0] for name in LANGUAGES}
 
 
 @pytest.mark.parametrize("name", LANGUAGES)
