@@ -114,6 +114,18 @@ std::string component_text(const RecordedComponent& component, Language language
   return fmt::format("{}: {}", component.name, text);
 }
 
+std::string certainty_text(Confidence confidence, Language language) {
+  switch (confidence) {
+    case Confidence::kCertain:
+      return phrase("label.certain").in(language);
+    case Confidence::kLikely:
+      return phrase("label.likely").in(language);
+    case Confidence::kAmbiguous:
+      return phrase("label.ambiguous").in(language);
+  }
+  return "";
+}
+
 std::string layout_text(const Diagnosis& diagnosis, Language language) {
   std::string text = diagnosis.format;
   if (diagnosis.layout == LayoutClass::kNone) {
@@ -130,7 +142,7 @@ std::string layout_text(const Diagnosis& diagnosis, Language language) {
   if (!coordinates.empty()) text += fmt::format(" ({})", coordinates);
   const std::string sizes = sizes_text(named_sizes(diagnosis.sizes));
   if (!sizes.empty()) text += ": " + sizes;
-  return text + fmt::format("; {}", confidence_name(diagnosis.confidence));
+  return text + "; " + certainty_text(diagnosis.confidence, language);
 }
 
 }  // namespace
