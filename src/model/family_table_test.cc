@@ -175,7 +175,7 @@ way stands in [losses.md](losses.md).
   themselves, with the names and shapes that both models of diffusers 0.42.1 had when they were compared.
 * **Same logits**: Megatron-Core, built from the arguments written, computes what transformers does
   (of InternLM, what a Llama of the same weights does); where [no argument says](#what-no-argument-of-megatron-core-says)
-  that norms follow, embeddings are scaled and the like, a test adds that to its modules. Of models that see it is the
+  that norms follow, embeddings are scaled and the like, a test adds that to its modules. Of models that see or hear it is the
   language model, with text.
 
 | Family | Architectures | Attention | MLP | Norms | More | Import | Round trip | Same logits |

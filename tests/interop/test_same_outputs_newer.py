@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """As test_same_outputs.py, of models that a later Megatron-Core computes: a model is what Megatron-LM's
 own code makes of the checkpoint's arguments, out of the modules that training on GPUs has."""
+import copy
+
 import pytest
 import torch
+import transformers
 
 import checkpoints
 import hf_models
 import hf_sizes
-import test_vision_towers
+import test_families_further_towers
+import test_families_hybrid
+import test_families_newer_towers
+import test_families_towers
 from test_families_hybrid import DELTA, NEMOTRON, SHARED, TEXT
 
 # Measured: what is right differs by at most 7e-4, and so do transformers' logits where the weights'
@@ -27,6 +33,7 @@ TWO_ROTATIONS = {
 SAME_ROTATION = {"full_attention": PLAIN, "sliding_attention": PLAIN}
 SHARED_CHOICE = {"num_hidden_layers": 5, "index_topk_freq": 2, "index_skip_topk_offset": 2}
 DELTA_NETS = {"layernorm_zero_centered_gamma": False, "rotary_percent": 1.0}
+NO_TUNING = {"attn_temperature_tuning": False}
 GEMMA = ("scaled_embeddings", "gelu_by_tanh")
 
 # name -> (model_type, settings, layout, what added_modules.py adds, arguments that are wrong)
@@ -73,7 +80,7 @@ CASES = {
     "minimax_m2": ("minimax_m2", {}, ("--ep", 2), ("norms_of_all_heads",), {"rotary_percent": 0.5}),
     "mellum": ("mellum", {}, (), ("rotation_of_windows",), {}),
     "llama4": (
-        "llama4_text", {"attn_temperature_tuning": False}, ("--ep", 2), ("no_norms_without_rotation",),
+        "llama4_text", NO_TUNING, ("--ep", 2), ("no_norms_without_rotation",),
         {"qk_l2_norm": False},
     ),
     "hunyuan_v1_dense": ("hunyuan_v1_dense", {}, (), ("norms_behind_rotation",), {}),
@@ -99,12 +106,30 @@ CASES = {
 }  # fmt: skip
 
 
-# Of models that see, those whose language models test_vision_outputs.py leaves out.
+TOWERS = (
+    test_families_hybrid, test_families_towers, test_families_newer_towers,
+    test_families_further_towers,
+)  # fmt: skip
+# Of models that see or hear, those whose language models test_vision_outputs.py leaves out.
+# name: (model_type, changes of the language model, what is added, arguments that are wrong)
 LANGUAGES = {
-    "qwen3_5_vl": ("qwen3_5", (), DELTA_NETS),
-    "qwen3_5_vl_moe": ("qwen3_5_moe", (), {}),
-    "gemma3_vl": ("gemma3", (*GEMMA, "norms_behind", "rotation_of_windows"), {}),
-    "exaone4_5": ("exaone4_5", ("no_norms_before", "norms_behind"), {}),
+    "qwen3_5_vl": ("qwen3_5", {}, (), DELTA_NETS),
+    "qwen3_5_vl_moe": ("qwen3_5_moe", {}, (), {}),
+    "gemma3_vl": ("gemma3", {}, (*GEMMA, "norms_behind", "rotation_of_windows"), {}),
+    "exaone4_5": ("exaone4_5", {}, ("no_norms_before", "norms_behind"), {}),
+    "mistral3": ("mistral3", {"rope_parameters": NO_GROWTH}, (), FACTOR),
+    "llama4_vl": ("llama4", NO_TUNING, ("no_norms_without_rotation",), {}),
+    "glm4v": ("glm4v", {}, ("norms_behind",), {}),
+    "qwen2_audio": ("qwen2_audio", {}, (), {}),
+    "qwen3_omni_moe_thinker": ("qwen3_omni_moe_thinker", {}, (), {}),
+    "idefics3": ("idefics3", {}, (), {}),
+    "smolvlm": ("smolvlm", {}, (), {}),
+    "paligemma": ("paligemma", {}, GEMMA, {}),
+    "paligemma2": ("paligemma", NO_CAPS, (*GEMMA, "norms_behind"), {}),
+    "mistral4_vl": (
+        "mistral3", {"rope_parameters": {**NO_GROWTH, "mscale": 1.0, "mscale_all_dim": 1.0}, "n_group": 1},
+        (), FACTOR,
+    ),
 }
 
 
@@ -133,8 +158,18 @@ def test_same_logits(same_logits, tmp_path, name):
 
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_same_logits_of_text(same_logits, tmp_path, name):
-    model_type, additions, wrong = LANGUAGES[name]
-    model = test_vision_towers.saved(tmp_path / "hf", name)
-    assert model.config.model_type == model_type
-    logits = hf_models.logits(model, model.config.text_config.vocab_size)
-    same_logits(logits, ("--tp", 2), "language_model.", additions, wrong)
+    model_type, changes, additions, wrong = LANGUAGES[name]
+    case = next(module.CASES[name] for module in TOWERS if name in module.CASES)
+    known_type, architecture, settings = copy.deepcopy(case)
+    assert known_type == model_type
+    if changes:
+        settings["text_config"].update(changes)
+    config = transformers.AutoConfig.for_model(model_type, **settings)
+    model = getattr(transformers, architecture)._from_config(
+        config, dtype=torch.float32, **hf_models.EAGER
+    )
+    hf_models.fill(model)
+    model.eval().save_pretrained(tmp_path / "hf")
+    logits = hf_models.logits(model, config.get_text_config().vocab_size)
+    prefix = "thinker." * name.endswith("thinker") + "language_model."
+    same_logits(logits, (), prefix, additions, wrong)
