@@ -158,6 +158,23 @@ TEST(ConfigCheck, ReadsTheLanguageModelsSection) {
                                           "are of 2 layers"));
 }
 
+// As Gemma 3n has them: shorter names than the language model's.
+TEST(ConfigCheck, TakesNoTowersEmbeddingForTheModels) {
+  for (const char* tower : {"embed_vision", "embed_audio"}) {
+    std::vector<TensorDesc> tensors = sample().llama(false, false);
+    for (TensorDesc& tensor : tensors) {
+      const std::string prefix = "model.";
+      if (tensor.name.starts_with(prefix)) tensor.name.insert(prefix.size(), "language_model.");
+    }
+    EXPECT_THAT(keys_of(contradicted_config(unknown_config(), tensors)), IsEmpty());
+    TensorDesc embedding = tensors.front();
+    embedding.name = std::string("model.") + tower + ".embedding.weight";
+    embedding.shape = {3, 6};
+    tensors.push_back(std::move(embedding));
+    EXPECT_THAT(keys_of(contradicted_config(unknown_config(), tensors)), IsEmpty()) << tower;
+  }
+}
+
 TEST(ConfigCheck, OfADtypeThatNoTensorHas) {
   const std::string bf16 = R"({"torch_dtype": "bfloat16"})";
   std::vector<TensorDesc> tensors = {{"steps", DType::kI64, {1}}, {"w", DType::kF32, {2}}};
