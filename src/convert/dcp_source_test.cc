@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -119,6 +120,25 @@ void damage(const std::string& path, std::string_view mark, std::size_t behind,
   text.replace(at + behind, bytes.size(), bytes);
   fs::permissions(path, fs::perms::owner_all, fs::perm_options::add);
   std::ofstream(path, std::ios::binary) << text;
+}
+
+// Ranks that hold nothing of a tensor say where that nothing lies, too.
+TEST(DcpSource, EmptyChunksMayLieInOnePlace) {
+  const TemporaryFolder folder;
+  fs::copy(fixture("noncontiguous") + "/ckpt", folder / "ckpt", fs::copy_options::recursive);
+  edit_metadata(folder / "ckpt", [](Catalog& catalog) {
+    StoredTensor& tensor = *std::ranges::find_if(
+        catalog.tensors, [](const StoredTensor& each) { return each.desc.shape.size() == 2; });
+    for (const std::int64_t column : {0, 1}) {
+      const Box nothing{{tensor.desc.shape[0], column}, {0, 1}};
+      tensor.chunks.push_back({nothing, tensor.chunks.file(0), {0, 0}, {}});
+    }
+  });
+  const auto done = convert_now(to_safetensors(folder / "ckpt", folder / "out"));
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_EQ(difference(read_all_tensors(folder / "out").value(),
+                       read_all_tensors(fixture("noncontiguous")).value()),
+            "");
 }
 
 TEST(DcpSourceRefusal, FindsDamagedZstd) {

@@ -76,8 +76,8 @@ std::optional<std::string> name_of_saved(std::string_view name) {
 }
 
 bool is_of_experts(const AdapterTensor& adapter) {
-  return adapter.module.find(".experts.") != std::string_view::npos ||
-         adapter.module.find(".local_experts.") != std::string_view::npos;
+  // Also where they are numbered: `experts.local_experts.3`.
+  return adapter.module.find(".experts.") != std::string_view::npos;
 }
 
 ShardRule adapter_rule(const AdapterTensor& adapter, const ShardRule& base, int axes,
