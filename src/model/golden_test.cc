@@ -105,7 +105,9 @@ TEST_P(Golden, IsNearToItselfWithoutATensor) {
   const Arguments values(args->values.begin(), args->values.end());
   std::vector<TensorDesc> part = golden_.canonical;
   const std::string lost = "decoder.final_layernorm.weight";
-  if (std::erase_if(part, [&](const TensorDesc& desc) { return desc.name == lost; }) == 0) return;
+  if (std::erase_if(part, [&](const TensorDesc& desc) { return desc.name == lost; }) == 0) {
+    GTEST_SKIP() << "this family has no " << lost;
+  }
   const auto family = find_family(shipped_mappings(), values, part);
   ASSERT_FALSE(family);
   EXPECT_EQ(family.error().code, Code::kUnmatchedTarget);
