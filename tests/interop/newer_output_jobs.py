@@ -30,6 +30,7 @@ from megatron.training import arguments  # noqa: E402
 from megatron.training.models.gpt import GPTModelBuilder, GPTModelConfig  # noqa: E402
 from megatron.training.models.hybrid import HybridModelBuilder, HybridModelConfig  # noqa: E402
 
+import added_further  # noqa: E402
 import added_modules  # noqa: E402
 
 moe_utils.te_general_gemm = None  # without it the router takes torch's
@@ -98,7 +99,8 @@ def build(args, additions):
         builder = GPTModelBuilder(GPTModelConfig(rope_scaling=args.use_rope_scaling, **shared))
     model = builder.build_model(ProcessGroupCollection.use_mpu_process_groups()).eval()
     for name in additions:
-        getattr(added_modules, name)(model, args)
+        add = getattr(added_modules, name, None) or getattr(added_further, name)
+        add(model, args)
     for tensor in tensors(model).values():
         tensor.fill_(float("nan"))
     return model
@@ -114,7 +116,11 @@ def load(model, folder, prefix):
     """Every tensor of an iteration folder whose name begins so finds its place, and every place its
     tensor."""
     group = parallel_state.get_data_parallel_group(with_context_parallel=True)
-    sharded = model.sharded_state_dict(prefix=prefix, metadata={"dp_cp_group": group})
+    metadata = {
+        "dp_cp_group": group,
+        "non_homogeneous_layers": any(hasattr(layer, "mixer") for layer in model.decoder.layers),
+    }
+    sharded = model.sharded_state_dict(prefix=prefix, metadata=metadata)
     state, *left_over = dist_checkpointing.load(sharded, str(folder), strict="return_all")
     left_over = {
         key for key in set.union(*left_over) if key.startswith(prefix) and "_extra_state" not in key

@@ -22,7 +22,7 @@ from megatron.core.models.T5 import t5_spec
 from megatron.core.models.T5.t5_model import T5Model
 from megatron.core.transformer.dot_product_attention import DotProductAttention
 
-T5 = dict(hf_sizes.T5_SIZES, num_layers=3, relative_attention_max_distance=50)
+T5 = ("t5", dict(hf_sizes.T5_SIZES, num_layers=3, relative_attention_max_distance=50))
 BERT = (
     "megatron-bert",
     dict(
@@ -37,7 +37,7 @@ BERT = (
 
 
 def hf_t5(folder):
-    return hf_models.t5_with_a_head(folder, T5)
+    return hf_models.t5_with_a_head(folder, T5[1])
 
 
 def hf_bert(folder):

@@ -13,6 +13,7 @@ import hf_sizes
 import test_families_further_towers
 import test_families_hybrid
 import test_families_newer_towers
+import test_families_omni
 import test_families_towers
 from test_families_hybrid import DELTA, NEMOTRON, SHARED, TEXT
 
@@ -34,6 +35,10 @@ SAME_ROTATION = {"full_attention": PLAIN, "sliding_attention": PLAIN}
 SHARED_CHOICE = {"num_hidden_layers": 5, "index_topk_freq": 2, "index_skip_topk_offset": 2}
 DELTA_NETS = {"layernorm_zero_centered_gamma": False, "rotary_percent": 1.0}
 NO_TUNING = {"attn_temperature_tuning": False}
+# That of norms in mixers; Megatron-Core has no other for them.
+MIXER_NORM = {"rms_norm_eps": 1e-5}
+# transformers writes wrong thirds of its one convolution where they are not.
+AS_WIDE = {"linear_key_head_dim": 12, "linear_value_head_dim": 12}
 GEMMA = ("scaled_embeddings", "gelu_by_tanh")
 
 # name -> (model_type, settings, layout, what added_modules.py adds, arguments that are wrong)
@@ -102,13 +107,49 @@ CASES = {
     ),
     "gpt_neox_parallel": ("gpt_neox", {}, (), ("one_residual_two_norms",), {}),
     "falcon_parallel": ("falcon", {}, (), ("one_residual",), {}),
+    "bloom": ("bloom", {}, ("--pp", 3), ("gelu_by_tanh", "norm_of_embeddings", "bias_by_distance"), {}),
+    "mpt": ("mpt", {}, (), ("bias_by_distance",), {}),
+    "opt": ("opt", {}, ("--pp", 3), ("relu", "places_from_the_third"), {}),
+    "opt_post_norm": (
+        "opt", {"do_layer_norm_before": False, "word_embed_proj_dim": 44}, (),
+        ("relu", "places_from_the_third", "norms_behind_sums", "narrow_embeddings"), {},
+    ),
+    "phi": (
+        "phi", {}, (), ("one_residual", "gelu_by_tanh", "bias_of_head"), {"rotary_percent": 1.0}
+    ),
+    "nanochat": (
+        "nanochat", {}, (),
+        ("norms_of_ones", "norms_behind_rotation", "rotation_backwards", "capped_logits"),
+        {"squared_relu": False},
+    ),
+    "kolibri1": (
+        "kolibri1", {}, ("--ep", 2),
+        ("norms_behind", "norms_behind_experts", "biased_logits_of_experts"), {},
+    ),
+    "kolibri1_normalised": (
+        "kolibri1", {"norm_topk_prob": True}, (),
+        ("norms_behind", "norms_behind_experts", "biased_logits_of_experts"),
+        {"norm_topk_prob": False},
+    ),
+    "granite_swa": (
+        "granite_swa", {}, (), ("factors", "rotations_of_layers"), {"softmax_scale": 0.2},
+    ),
+    "granitemoehybrid": ("granitemoehybrid", MIXER_NORM, ("--ep", 2), ("mixers", "factors"), {}),
+    "bamba": ("bamba", MIXER_NORM, ("--pp", 2), ("mixers",), {"rotary_percent": 1.0}),
+    "olmo_hybrid": ("olmo_hybrid", AS_WIDE, ("--pp", 2), ("olmo2_among_delta_nets",), {}),
+    "beam": (
+        "beam", {}, ("--ep", 2),
+        ("norms_behind", "norms_behind_experts", "biased_gates", "sums_by_depth", "growing_queries",
+         "capped_logits"),
+        {"no_rope_freq": [0, 0, 0]},
+    ),
     "stablelm_parallel": ("stablelm", {"use_parallel_residual": True}, (), ("one_residual",), {}),
 }  # fmt: skip
 
 
 TOWERS = (
     test_families_hybrid, test_families_towers, test_families_newer_towers,
-    test_families_further_towers,
+    test_families_further_towers, test_families_omni,
 )  # fmt: skip
 # Of models that see or hear, those whose language models test_vision_outputs.py leaves out.
 # name: (model_type, changes of the language model, what is added, arguments that are wrong)
@@ -126,11 +167,16 @@ LANGUAGES = {
     "smolvlm": ("smolvlm", {}, (), {}),
     "paligemma": ("paligemma", {}, GEMMA, {}),
     "paligemma2": ("paligemma", NO_CAPS, (*GEMMA, "norms_behind"), {}),
+    "aya_vision": ("aya_vision", {}, ("one_residual",), {}),
+    "aya_vision_cohere": ("aya_vision", {}, ("one_residual", "norms_of_each_head"), {}),
+    "cohere2_vision": ("cohere2_vision", {}, ("one_residual",), {}),
+    "qwen3_asr_hf": ("qwen3_asr", {}, (), {}),
     "mistral4_vl": (
         "mistral3", {"rope_parameters": {**NO_GROWTH, "mscale": 1.0, "mscale_all_dim": 1.0}, "n_group": 1},
         (), FACTOR,
     ),
 }
+THINKERS = ("qwen3_omni_moe_thinker", "qwen3_asr_hf")
 
 
 @pytest.fixture
@@ -171,5 +217,19 @@ def test_same_logits_of_text(same_logits, tmp_path, name):
     hf_models.fill(model)
     model.eval().save_pretrained(tmp_path / "hf")
     logits = hf_models.logits(model, config.get_text_config().vocab_size)
-    prefix = "thinker." * name.endswith("thinker") + "language_model."
+    prefix = "thinker." * (name in THINKERS) + "language_model."
     same_logits(logits, (), prefix, additions, wrong)
+
+
+def test_same_logits_of_published_text(same_logits, tmp_path):
+    """Qwen3-ASR's files have other names than transformers gives them."""
+    test_families_omni.qwen3_asr(tmp_path)
+    made = tmp_path / "made"
+    config = transformers.AutoConfig.from_pretrained(made)
+    model = transformers.Qwen3ASRForConditionalGeneration._from_config(
+        config, dtype=torch.float32, **hf_models.EAGER
+    )
+    model.load_state_dict(hf_models.tensors_of(made), strict=False)
+    model.tie_weights()
+    logits = hf_models.logits(model.eval(), config.get_text_config().vocab_size)
+    same_logits(logits, ("--tp", 2), "thinker.language_model.", (), {})

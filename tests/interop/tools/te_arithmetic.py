@@ -55,7 +55,9 @@ def grouped_linear(self, x, m_splits, is_first_microbatch=None):
     return output, [getattr(self, f"bias{n}") for n in range(self.num_gemms)] if self.use_bias else None
 
 
-def attention(self, query, key, value, *_, attn_mask_type=None, window_size=None, **__):
+def attention(
+    self, query, key, value, *_, attn_mask_type=None, window_size=None, core_attention_bias=None, **__
+):
     """Of tensors (token, batch, head, channel), each token seeing those before it."""
     kind = getattr(attn_mask_type, "name", attn_mask_type)
     assert kind in ("causal", None), kind
@@ -64,6 +66,8 @@ def attention(self, query, key, value, *_, attn_mask_type=None, window_size=None
     k, v = k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1)
     scale = self.softmax_scale or q.shape[-1] ** -0.5
     scores = q @ k.transpose(2, 3) * scale
+    if core_attention_bias is not None:
+        scores = scores + core_attention_bias
     away = torch.arange(q.shape[2])[:, None] - torch.arange(k.shape[2])
     hidden = away < 0
     window = self.window_size if window_size is None else window_size
