@@ -42,8 +42,8 @@ class ArgsBuilder {
       if (rule.args.empty() || is_of_a_list(rule.args[0]) || rule.each_window) continue;
       const auto size = sizes_.find(rule.name);
       // Of layers that a model may lack, Megatron asks whether their number is None, not 0.
-      const bool is_absent =
-          size == sizes_.end() || (size->second == 0 && is_observed(mapping_, rule.name));
+      const bool is_absent = size == sizes_.end() || lacks(rule.none_without) ||
+                             (size->second == 0 && is_observed(mapping_, rule.name));
       if (is_absent) {
         set(rule.args[0], ArgValue{});
       } else if (rule.flag) {
@@ -63,6 +63,12 @@ class ArgsBuilder {
   }
 
  private:
+  /// Whether a size is known to be zero.
+  [[nodiscard]] bool lacks(const std::string& size) const {
+    const auto found = sizes_.find(size);
+    return found != sizes_.end() && found->second == 0;
+  }
+
   void set(const std::string& spelled, ArgValue value) {
     const FlagName flag = flag_name(spelled);
     const auto has_name = [&](const auto& entry) { return entry.first == flag.name; };

@@ -281,6 +281,24 @@ TEST(GptOss, IsYarnOrElseSaysSo) {
               Contains(HasSubstr("rope.type = 'default' has no counter")));
 }
 
+TEST(Granite4, WithoutExpertsHasNoArgumentsOfThem) {
+  Json json = Json::parse(R"({
+    "architectures": ["GraniteMoeHybridForCausalLM"], "model_type": "granitemoehybrid",
+    "hidden_size": 2048, "intermediate_size": 4096, "shared_intermediate_size": 4096,
+    "num_attention_heads": 16, "num_hidden_layers": 40, "num_key_value_heads": 4,
+    "num_local_experts": 0, "num_experts_per_tok": 0, "vocab_size": 100352,
+    "mamba_n_heads": 48, "mamba_d_head": 64, "mamba_n_groups": 1, "mamba_d_state": 128})");
+  EXPECT_EQ(argument(json, "num_experts"), ArgValue{});
+  EXPECT_EQ(argument(json, "moe_ffn_hidden_size"), ArgValue{});
+  const Json back = family_and_back(json);
+  EXPECT_EQ(back["num_local_experts"], 0);
+  EXPECT_EQ(back["intermediate_size"], 4096);
+  json["num_local_experts"] = 62;
+  json["intermediate_size"] = 512;
+  EXPECT_EQ(argument(json, "num_experts"), ArgValue{std::int64_t{62}});
+  EXPECT_EQ(argument(json, "moe_ffn_hidden_size"), ArgValue{std::int64_t{512}});
+}
+
 TEST(FindFamily, PrefersTheOneThatAsksForMore) {
   Json json = Json::parse(R"({
     "architectures": ["GlmForCausalLM"], "model_type": "glm", "hidden_size": 64,

@@ -119,14 +119,21 @@ Result<SizeShown> parse_shown_by(const JsonNode& node) {
 
 Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
                                  const KnownNames& known) {
-  SW_TRY(node.only({"hf", "args", "args_if", "named", "default", "optional", "flag", "first_wins",
-                    "each_window", "each_from", "shown_by"}));
+  SW_TRY(node.only({"hf", "args", "args_if", "none_without", "named", "default", "optional", "flag",
+                    "first_wins", "each_window", "each_from", "shown_by"}));
   SizeRule rule;
   rule.name = name;
   rule.hf = SW_TRY(config_paths(node, known));
   rule.args = SW_TRY(texts_or_none(node, "args"));
   if (const std::optional<JsonNode> args_if = node.find("args_if")) {
     rule.args_if = SW_TRY(args_if->text());
+  }
+  if (const std::optional<JsonNode> needed = node.find("none_without")) {
+    rule.none_without = SW_TRY(needed->text());
+    if (!known.sizes.contains(rule.none_without)) {
+      return needed->invalid(fmt::format("size '{}'", rule.none_without),
+                             "one that 'sizes' defines");
+    }
   }
   if (const std::optional<JsonNode> named = node.find("named")) {
     rule.named = SW_TRY(parse_named_sizes(*named, known));

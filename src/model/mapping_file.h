@@ -108,6 +108,7 @@ struct SizeRule {
   std::vector<std::string> hf;      ///< the first is the one that is written
   std::vector<std::string> args;    ///< likewise; a leading `!` negates a flag
   std::string args_if;              ///< ignore `args` where this argument is false or absent
+  std::string none_without;         ///< the first of `args` is None where that size is 0
   NamedSizes named;                 ///< where no key of `hf` is set
   std::vector<SizeExpr> fallbacks;  ///< the first whose names are known
   bool optional = false;

@@ -153,6 +153,7 @@ ARGUMENTS = {
     "bailing_moe": {"moe_router_pre_softmax": False, "moe_router_score_function": "softmax"},
     "granitemoehybrid": {"position_embedding_type": "rope"},
     "granitemoehybrid_packed": {"position_embedding_type": "none"},
+    "granitemoehybrid_dense": {"num_experts": None, "moe_ffn_hidden_size": None},
     "hunyuan_v1_moe": {"moe_router_topk": 2, "moe_router_pre_softmax": False},
 }
 

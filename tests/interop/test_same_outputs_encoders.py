@@ -4,6 +4,7 @@ does: T5 with relative positions, and Megatron-LM's own BERT, which transformers
 import dataclasses
 import functools
 import math
+import re
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ import checkpoints
 import hf_models
 import hf_sizes
 import megatron_from_args  # makes torch ready for Megatron on a CPU, so it comes before Megatron
-from test_same_outputs import TOLERANCE, difference
+from test_same_outputs import NOTICED, TOLERANCE, difference
 
 from megatron.core.models.bert.bert_layer_specs import bert_layer_local_spec
 from megatron.core.models.bert.bert_model import BertModel
@@ -133,15 +134,36 @@ def converted(shardwright, megatron, tmp_path_factory):
 
 def test_t5(converted):
     theirs, ours = converted(hf_t5, t5)
-    source, target = tokens(90), tokens(40)
-    whole = torch.zeros((2, 1, 90, 90), dtype=torch.bool)
-    causal = torch.ones((40, 40), dtype=torch.bool).triu(1).expand(2, 1, 40, 40)
-    across = torch.zeros((2, 1, 40, 90), dtype=torch.bool)
-    with torch.no_grad():
-        expected = theirs(input_ids=source, decoder_input_ids=target).logits
-        made = ours(source, target, whole, causal, across)
+
+    def wanted(source, target):
+        with torch.no_grad():
+            return theirs(input_ids=source, decoder_input_ids=target).logits
+
+    def error(source, target, expected):
+        read, written = source.shape[1], target.shape[1]
+        whole = torch.zeros((len(source), 1, read, read), dtype=torch.bool)
+        causal = torch.ones((written, written), dtype=torch.bool).triu(1)
+        causal = causal.expand(len(source), 1, written, written)
+        across = torch.zeros((len(source), 1, written, read), dtype=torch.bool)
+        with torch.no_grad():
+            made = ours(source, target, whole, causal, across)
+        return difference(made[..., :510], expected)
+
+    texts = tokens(90), tokens(40)
+    expected = wanted(*texts)
     assert expected.std() > 1
-    assert difference(made[..., :510], expected) < TOLERANCE
+    assert error(*texts, expected) < TOLERANCE
+    # One of each kind; a wrong order of its rows is noticed, with fewer tokens.
+    texts = tokens(20)[:1], tokens(10)[:1]
+    expected = wanted(*texts)
+    kinds = {re.sub(r"\d+", "", name): name for name in megatron_from_args.tensors(ours)}
+    assert len(kinds) > 15
+    for name in kinds.values():
+        tensor = ours.state_dict()[name]
+        original = tensor.clone()
+        tensor.copy_(original.roll(1, dims=0))
+        assert error(*texts, expected) > NOTICED, name
+        tensor.copy_(original)
 
 
 def test_bert(converted):

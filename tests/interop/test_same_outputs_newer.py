@@ -100,6 +100,10 @@ CASES = {
         "cohere", {"logit_scale": 1.3}, (), ("one_residual", "scaled_logits"),
         {"rotary_interleaved": False},
     ),
+    "cohere_norms": (
+        "cohere", {"logit_scale": 1.3, "use_qk_norm": True}, (),
+        ("one_residual", "scaled_logits", "norms_of_each_head"), {},
+    ),
     "cohere2": ("cohere2", {"logit_scale": 1.3}, (), ("one_residual", "scaled_logits"), {}),
     "cohere2_moe": (
         "cohere2_moe", {"logit_scale": 1.3, "shared_expert_combination_strategy": "sum"}, (),
@@ -135,6 +139,10 @@ CASES = {
         "granite_swa", {}, (), ("factors", "rotations_of_layers"), {"softmax_scale": 0.2},
     ),
     "granitemoehybrid": ("granitemoehybrid", MIXER_NORM, ("--ep", 2), ("mixers", "factors"), {}),
+    "granitemoehybrid_dense": (
+        "granitemoehybrid", {"num_local_experts": 0, "position_embedding_type": "nope", **MIXER_NORM},
+        ("--pp", 3), ("mixers", "factors"), {},
+    ),
     "bamba": ("bamba", MIXER_NORM, ("--pp", 2), ("mixers",), {"rotary_percent": 1.0}),
     "olmo_hybrid": ("olmo_hybrid", AS_WIDE, ("--pp", 2), ("olmo2_among_delta_nets",), {}),
     "beam": (
