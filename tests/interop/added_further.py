@@ -175,6 +175,11 @@ def factors(model, args):
         _sums(layer, add, add)
 
 
+def logits_multiplied(model, args):
+    """By the square of what `factors` divides them by, so that it multiplies them."""
+    _change_logits(model, lambda logits: logits * args.logits_scaling**2)
+
+
 def biased_logits_of_experts(model, args):
     """Experts are chosen by logits and a bias; the sigmoids of the chosen ones are their weights."""
 
@@ -276,3 +281,48 @@ def growing_queries(model, args):
     for attention, is_plain in zip(attentions(model), args.no_rope_freq, strict=True):
         if is_plain:
             attention.core_attention.register_forward_pre_hook(grow)
+
+
+class Xielu(torch.nn.Module):
+    """Its numbers are the checkpoint's."""
+
+    def __init__(self):
+        super().__init__()
+        self.alpha_p, self.alpha_n = (torch.nn.Parameter(torch.empty(1)) for _ in range(2))
+        for name in ("beta", "eps"):
+            self.register_buffer(name, torch.empty(()))
+
+    def forward(self, x):
+        below = (torch.expm1(torch.minimum(x, self.eps)) - x) * (self.beta + F.softplus(self.alpha_n))
+        return self.beta * x + torch.where(x > 0, F.softplus(self.alpha_p) * x * x, below)
+
+
+def xielu(model, args):
+    for layer in model.decoder.layers:
+        layer.mlp.activation_func = Xielu()
+
+
+def biases_of_projections(model, args):
+    """Of what attention puts out, where no other linear behind it has one."""
+    for attention in attentions(model):
+        attention.linear_proj.bias = torch.nn.Parameter(torch.empty(args.hidden_size))
+        attention.linear_proj.use_bias = True
+
+
+def one_expert_after_the_other(model, args):
+    """The best one, then the best of the others; each weighs as among those not far below it."""
+
+    def best(logits, candidates):
+        top, chosen = candidates.max(-1, keepdim=True)
+        far = (top - logits) / logits.abs().clamp(min=top) > 0.02
+        return chosen, candidates.masked_fill(far, -torch.inf).softmax(-1).gather(1, chosen)
+
+    def route(logits):
+        first, weight = best(logits, logits)
+        second, other = best(logits, logits.scatter(1, first, -torch.inf))
+        chosen = torch.cat([first, second], 1)
+        probabilities = torch.zeros_like(logits).scatter(1, chosen, torch.cat([weight, other], 1))
+        return probabilities, torch.zeros_like(logits, dtype=torch.bool).scatter(1, chosen, True)
+
+    for layer in model.decoder.layers:
+        layer.mlp.router.routing = lambda logits, padding_mask=None: route(logits.flatten(0, -2))

@@ -151,6 +151,16 @@ CASES = {
          "capped_logits"),
         {"no_rope_freq": [0, 0, 0]},
     ),
+    "granite_factors": ("granite", {}, ("--pp", 3), ("factors",), {"softmax_scale": 0.2}),
+    "granitemoeshared_factors": ("granitemoeshared", {}, ("--ep", 2), ("factors",), {}),
+    "hyperclovax_norms": (
+        "hyperclovax", {}, ("--pp", 3), ("norms_behind", "factors", "logits_multiplied"), {}
+    ),
+    "apertus": ("apertus", {}, ("--pp", 3), ("xielu",), {}),
+    "phimoe": (
+        "phimoe", {}, ("--ep", 2),
+        ("biases_of_projections", "one_expert_after_the_other", "bias_of_head"), {},
+    ),
     "stablelm_parallel": ("stablelm", {"use_parallel_residual": True}, (), ("one_residual",), {}),
 }  # fmt: skip
 
@@ -179,12 +189,15 @@ LANGUAGES = {
     "aya_vision_cohere": ("aya_vision", {}, ("one_residual", "norms_of_each_head"), {}),
     "cohere2_vision": ("cohere2_vision", {}, ("one_residual",), {}),
     "qwen3_asr_hf": ("qwen3_asr", {}, (), {}),
+    "qwen2_5_omni_thinker": (
+        "qwen2_5_omni_thinker", {"rope_parameters": {**PLAIN, "mrope_section": [2, 2, 2]}}, (), {}
+    ),
     "mistral4_vl": (
         "mistral3", {"rope_parameters": {**NO_GROWTH, "mscale": 1.0, "mscale_all_dim": 1.0}, "n_group": 1},
         (), FACTOR,
     ),
 }
-THINKERS = ("qwen3_omni_moe_thinker", "qwen3_asr_hf")
+THINKERS = ("qwen2_5_omni_thinker", "qwen3_omni_moe_thinker", "qwen3_asr_hf")
 
 
 @pytest.fixture
