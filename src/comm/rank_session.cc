@@ -462,7 +462,7 @@ void RankSession::withdraw() {
   } catch (const std::system_error&) {
     return;  // no memory for a thread
   }
-  if (told.wait_for(options_.patience) != std::future_status::ready) return;
+  if (told.wait_for(2 * options_.patience) != std::future_status::ready) return;
   const std::scoped_lock lock(mutex_);
   leftover_ = told.get();
 }

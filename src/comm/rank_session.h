@@ -79,8 +79,8 @@ class RankSession {
   void set_leftover(std::string path);
   /// What is done where rank 0 is lost, before the job ends, so that rank 0 can't go on with what
   /// is left if it was only stopped. Gives what is left then, instead of what set_leftover() says;
-  /// empty: nothing. It runs on a thread of its own and is not waited for longer than patience. For
-  /// any thread.
+  /// empty: nothing. It runs on a thread of its own and is waited for as long as work that still
+  /// runs. For any thread.
   void set_withdrawal(std::function<std::string()> withdraw);
   /// Waits, when all are to stop, until the others have, as long as that may take. REQUIRES: run()
   /// talks. For any thread.

@@ -111,14 +111,8 @@ Status PlacedEntries::insert(const std::string& made, const std::string& target)
 
 bool PlacedEntries::move_back(Entry& entry) {
   if (entry.is_old_gone) return false;
-  // What is not there any more was taken by whoever took this process for lost.
-  std::error_code ignored;
-  if (entry.replaced.empty()) {
-    return calls_.rename(entry.target, entry.made) == 0 ||
-           fs::symlink_status(entry.target, ignored).type() == fs::file_type::not_found;
-  }
-  return swap_in(entry.replaced, entry.target, entry.made).has_value() ||
-         fs::symlink_status(entry.replaced, ignored).type() == fs::file_type::not_found;
+  if (entry.replaced.empty()) return calls_.rename(entry.target, entry.made) == 0;
+  return swap_in(entry.replaced, entry.target, entry.made).has_value();
 }
 
 Status PlacedEntries::take_back(Status why) {

@@ -172,12 +172,21 @@ void Publication::clean_up() noexcept {
   try {
     directory_.reset();
     if (committed_ || (options_.keeps_unfinished && !partial_.empty())) return;
-    if (!partial_.empty()) remove_or_report(partial_);
+    if (!partial_.empty() && is_ours(partial_)) remove_or_report(partial_);
     for (; !made_parents_.empty(); made_parents_.pop_back()) ::rmdir(made_parents_.back().c_str());
   } catch (const std::bad_alloc&) {
     // Without memory nothing more can be done, nor told; the next run names what was left.
     return;
   }
+}
+
+/// Whether the folder of that path is the one that was made, as far as it is known.
+bool Publication::is_ours(const std::string& path) const noexcept {
+  struct stat made{};
+  struct stat there{};
+  if (!lock_.valid() || ::fstat(lock_.get(), &made) != 0) return true;
+  return ::lstat(path.c_str(), &there) == 0 && there.st_dev == made.st_dev &&
+         there.st_ino == made.st_ino;
 }
 
 void Publication::remove_or_report(const std::string& path) {
@@ -377,7 +386,7 @@ Status Publication::commit() {
     status = stays();
   }
   if (!status) {
-    status = take_back(placed, std::move(status));
+    status = take_back(placed, above, std::move(status));
     (void)calls_->sync_folder(parent);
     return status;
   }
@@ -392,7 +401,15 @@ Status Publication::commit() {
 }
 
 // The hidden folder is again what was made: it is not the old one, and goes as after any failure.
-Status Publication::take_back(PlacedEntries& placed, Status why) {
+// Who takes this process for lost withdraws the output in such a turn, too: one after the other.
+Status Publication::take_back(PlacedEntries& placed, const std::string& above, Status why) {
+  const BeginningTurn turn(above);
+  if (replace_ != Replace::kEntries && !is_ours(target_)) {
+    partial_.clear();
+    committed_ = false;
+    forget_outputs();
+    return why;
+  }
   why = placed.take_back(std::move(why));
   if (!placed.are_back()) return why;
   if (replace_ != Replace::kEntries) partial_ = placed.release_made();

@@ -114,7 +114,8 @@ class Publication {
   [[nodiscard]] Status make_parents();
   [[nodiscard]] std::string shown(const std::string& folder) const;
   [[nodiscard]] Status move_into_place(PlacedEntries& placed);
-  [[nodiscard]] Status take_back(PlacedEntries& placed, Status why);
+  [[nodiscard]] Status take_back(PlacedEntries& placed, const std::string& above, Status why);
+  [[nodiscard]] bool is_ours(const std::string& path) const noexcept;
   void clean_up() noexcept;
   void remove_or_report(const std::string& path);
 

@@ -34,6 +34,8 @@ bool Withdrawal::is_at(const std::string& path) const {
 
 std::optional<std::string> Withdrawal::withdraw() {
   if (!identity_) return partial_;
+  // In a turn, as the other process takes back what it may not publish: one after the other.
+  const BeginningTurn turn(std::filesystem::path(target_).parent_path().string());
   const std::string aside = free_name();
   // It may be published between a look and the move: what was moved is looked at.
   if (is_at(partial_) && move_aside(partial_, aside)) return aside;
