@@ -40,7 +40,7 @@ class HandedOut final : public PieceQueue {
   struct Beginning {
     std::string folder;
     std::uint64_t piece_bytes = 0;
-    std::string target = {};  // what it is to be as a whole, if so
+    std::string target = {};  // what it is to be, if nothing is there
   };
   // What is to be read back first, if anything.
   [[nodiscard]] std::optional<Beginning> wait_for_read_back() {
@@ -125,7 +125,7 @@ class HandedOut final : public PieceQueue {
   bool is_closed_ = false;
 };
 
-// What appears entry by entry is not taken away from rank 0: it would be left half moved.
+// What replaces something is not taken away from rank 0, which may have removed the half of that.
 void take_away_if_lost(RankSession& session, const HandedOut::Beginning& beginning) {
   if (beginning.target.empty()) return;
   const auto output = std::make_shared<Withdrawal>(beginning.folder, beginning.target);

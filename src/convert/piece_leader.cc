@@ -71,7 +71,7 @@ void PieceLeader::read_back(const std::string& folder, std::uint64_t piece_bytes
 Status PieceLeader::set_output(const Publication& output, std::uint64_t piece_bytes) {
   piece_bytes_ = piece_bytes;
   const std::string& folder = output.partial_path();
-  const std::string target = output.appears_as_a_whole() ? output.target_path() : std::string();
+  const std::string target = output.replaces() ? std::string() : output.target_path();
   session_.set_leftover(folder);
   // At once: if this rank hangs, the others name what it leaves.
   for (int rank = 1; rank < session_.size(); ++rank) {

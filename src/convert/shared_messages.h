@@ -13,7 +13,7 @@ namespace shardwright {
 enum class SharedMessage : std::uint8_t {
   kPlan = 'p',      ///< to rank 0: plan_summary()
   kReadBack = 'r',  ///< of rank 0: a folder, bytes of a piece: what lies there is read back first
-  kFolder = 'f',    ///< of rank 0: the hidden folder, and what it is to be as a whole, if so
+  kFolder = 'f',    ///< of rank 0: the hidden folder, and what it is to be if nothing is there
   kKnown = 'k',     ///< to rank 0: this rank knows that
   kBegin = 'b',     ///< of rank 0: its files are there too; bytes of a piece
   kPieces = 'w',    ///< of rank 0: pieces to be done

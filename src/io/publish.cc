@@ -251,6 +251,11 @@ Status Publication::join(const std::string& parts) {
   return {};
 }
 
+std::unexpected<Error> Publication::others_came() const {
+  return fail(Code::kTargetExists, "{}: other entries are in it than before the work; try again",
+              target_);
+}
+
 /// Neither a folder with something in it (unless it may be replaced) nor anything else.
 Status Publication::check_target() {
   std::error_code error;
@@ -272,10 +277,7 @@ Status Publication::check_target() {
   }
   SW_TRY(check_may_be_replaced(target_));
   const Replace how = SW_TRY(options_.may_replace(target_));
-  if (replace_ && *replace_ != how) {
-    return fail(Code::kTargetExists, "{}: other entries are in it than before the work; try again",
-                target_);
-  }
+  if (replace_ && *replace_ != how) return others_came();
   replace_ = how;
   return {};
 }
@@ -350,7 +352,9 @@ Status Publication::move_into_place(PlacedEntries& placed) {
       return fail_errno(failed, translated("{}: cannot move the new folder here", target_));
     }
   }
+  const bool was_free = !replace_;
   SW_TRY(check_target());
+  if (was_free && options_.may_stay) return others_came();
   return replace_ == Replace::kEntries ? placed.insert(partial_, target_)
                                        : placed.swap(partial_, target_);
 }

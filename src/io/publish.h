@@ -92,8 +92,9 @@ class Publication {
   [[nodiscard]] const std::string& partial_path() const { return partial_; }
   /// Where it is to appear: absolute, links resolved.
   [[nodiscard]] const std::string& target_path() const { return target_; }
-  /// Whether commit() is to move the hidden folder as a whole, as far as is known now.
-  [[nodiscard]] bool appears_as_a_whole() const { return replace_ != Replace::kEntries; }
+  /// Whether something is to be replaced: if not, and `may_stay` is asked, commit() replaces
+  /// nothing that has come meanwhile.
+  [[nodiscard]] bool replaces() const { return replace_.has_value(); }
   /// Whether this process made the hidden folder.
   [[nodiscard]] bool is_new() const { return is_new_; }
   /// Makes the hidden folder durable, and those in it: what a part does once its files are.
@@ -111,6 +112,7 @@ class Publication {
   [[nodiscard]] Status open_partial();
   [[nodiscard]] Status sync_tree() const;
   [[nodiscard]] Status check_target();
+  [[nodiscard]] std::unexpected<Error> others_came() const;
   [[nodiscard]] Status make_parents();
   [[nodiscard]] std::string shown(const std::string& folder) const;
   [[nodiscard]] Status move_into_place(PlacedEntries& placed);

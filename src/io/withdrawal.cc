@@ -37,30 +37,18 @@ std::optional<std::string> Withdrawal::withdraw() {
   // In a turn, as the other process takes back what it may not publish: one after the other.
   const BeginningTurn turn(std::filesystem::path(target_).parent_path().string());
   const std::string aside = free_name();
-  // It may be published between a look and the move: what was moved is looked at.
-  if (is_at(partial_) && move_aside(partial_, aside)) return aside;
-  if (is_at(target_) && take_back(aside)) return aside;
+  for (const std::string& place : {partial_, target_}) {
+    if (is_at(place) && move_aside(place, aside)) return aside;
+  }
   return find();
 }
 
-// False: it is not where it was.
+// False: it is not where it was. Another folder may be there since the look.
 bool Withdrawal::move_aside(const std::string& from, const std::string& aside) {
   if (calls_->rename(from, aside) != 0) return false;
   if (is_at(aside)) return true;
-  // What was in the target's place until now.
   (void)calls_->rename(aside, from);
   return false;
-}
-
-// What it has replaced lies where it was, or beside.
-bool Withdrawal::take_back(const std::string& aside) {
-  if (identity_of(partial_)) {
-    return calls_->exchange(target_, partial_) == 0 && move_aside(partial_, aside);
-  }
-  if (!move_aside(target_, aside)) return false;
-  const std::string old = aside_path(partial_);
-  if (identity_of(old)) (void)calls_->rename(old, target_);
-  return true;
 }
 
 // Processes of two nodes may have the same number.

@@ -14,8 +14,8 @@ namespace shardwright {
 
 /// Takes an output from a process that was to publish it and is lost, though it may only have been
 /// stopped and go on at any moment: the hidden folder gets another name, so that a rename of it
-/// finds nothing, and what was published already is hidden again. Not for an output whose entries
-/// are moved into a folder one by one. Not thread-safe.
+/// finds nothing, and what was published already is hidden again. Not for an output that replaces
+/// something: that may be half removed by then, so there is no way back. Not thread-safe.
 class Withdrawal {
  public:
   /// Looks at the hidden folder (an absolute path), to know it again under any name.
@@ -32,7 +32,6 @@ class Withdrawal {
   [[nodiscard]] bool is_at(const std::string& path) const;
   [[nodiscard]] std::string free_name() const;
   [[nodiscard]] bool move_aside(const std::string& from, const std::string& aside);
-  [[nodiscard]] bool take_back(const std::string& aside);
   [[nodiscard]] std::optional<std::string> find() const;
 
   std::string partial_;

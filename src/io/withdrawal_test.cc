@@ -25,12 +25,8 @@ class WithdrawalCalls final : public PublishCalls {
     if (before_rename) std::exchange(before_rename, {})();
     return denied ? EACCES : PublishCalls::rename(from, to);
   }
-  int exchange(const std::string& a, const std::string& b) override {
-    return can_exchange ? PublishCalls::exchange(a, b) : EINVAL;
-  }
 
   std::function<void()> before_rename;
-  bool can_exchange = true;
   bool denied = false;
 };
 
@@ -40,18 +36,6 @@ class WithdrawalTest : public ::testing::Test {
   WithdrawalTest() { place_.put(".out.partial-1-0/new", "new"); }
 
   Withdrawal of_other() { return {partial_, target_, calls_}; }
-  void put_old() { place_.put("out/old", "old"); }
-  // As a run does that publishes.
-  void publish() {
-    EXPECT_EQ(fs::exists(target_) ? calls_->PublishCalls::exchange(partial_, target_)
-                                  : calls_->PublishCalls::rename(partial_, target_),
-              0);
-  }
-  // As it does where folders can't be swapped.
-  void publish_in_two_steps() {
-    fs::rename(target_, aside_path(partial_));
-    fs::rename(partial_, target_);
-  }
 
   TemporaryFolder place_;
   const std::string partial_ = place_ / ".out.partial-1-0";
@@ -61,12 +45,10 @@ class WithdrawalTest : public ::testing::Test {
 };
 
 TEST_F(WithdrawalTest, GivesTheHiddenFolderAnotherName) {
-  put_old();
   Withdrawal output = of_other();
   EXPECT_EQ(output.withdraw(), ours_);
   EXPECT_TRUE(fs::exists(ours_ + "/new"));
   EXPECT_FALSE(fs::exists(partial_));
-  EXPECT_TRUE(fs::exists(target_ + "/old"));
 }
 
 TEST_F(WithdrawalTest, TakesANameThatIsFree) {
@@ -77,41 +59,22 @@ TEST_F(WithdrawalTest, TakesANameThatIsFree) {
 
 TEST_F(WithdrawalTest, HidesAgainWhatWasPublished) {
   Withdrawal output = of_other();
-  publish();
+  fs::rename(partial_, target_);
   EXPECT_EQ(output.withdraw(), ours_);
   EXPECT_TRUE(fs::exists(ours_ + "/new"));
   EXPECT_FALSE(fs::exists(target_));
 }
 
-TEST_F(WithdrawalTest, BringsBackWhatWasReplaced) {
-  put_old();
+// Another run may take the place between a look and the move.
+TEST_F(WithdrawalTest, MovesBackWhatItDidNotMean) {
   Withdrawal output = of_other();
-  publish();
-  EXPECT_EQ(output.withdraw(), ours_);
-  EXPECT_TRUE(fs::exists(ours_ + "/new"));
-  EXPECT_TRUE(fs::exists(target_ + "/old"));
-  EXPECT_FALSE(fs::exists(partial_));
-}
-
-TEST_F(WithdrawalTest, BringsBackWhatWasMovedAside) {
-  calls_->can_exchange = false;
-  put_old();
-  Withdrawal output = of_other();
-  publish_in_two_steps();
-  EXPECT_EQ(output.withdraw(), ours_);
-  EXPECT_TRUE(fs::exists(ours_ + "/new"));
-  EXPECT_TRUE(fs::exists(target_ + "/old"));
-  EXPECT_FALSE(fs::exists(aside_path(partial_)));
-}
-
-// It was only stopped, and goes on at the worst moment.
-TEST_F(WithdrawalTest, IsNotMisledByARenameMeanwhile) {
-  put_old();
-  calls_->before_rename = [&] { publish(); };
-  EXPECT_EQ(of_other().withdraw(), ours_);
-  EXPECT_TRUE(fs::exists(ours_ + "/new"));
-  EXPECT_TRUE(fs::exists(target_ + "/old"));
-  EXPECT_FALSE(fs::exists(partial_));
+  fs::rename(partial_, target_);
+  calls_->before_rename = [&] {
+    fs::remove_all(target_);
+    place_.put("out/third", "another run's");
+  };
+  EXPECT_EQ(output.withdraw(), std::nullopt);
+  EXPECT_TRUE(fs::exists(target_ + "/third"));
 }
 
 TEST_F(WithdrawalTest, LeavesTheOutputOfAnotherRun) {
@@ -146,38 +109,46 @@ TEST_F(WithdrawalTest, NamesWhatItNeverSaw) {
 
 // The process that it was taken from goes on: before its rename, or after it.
 TEST_F(WithdrawalTest, WhoseOutputItWasIsToldWhy) {
-  for (const bool is_there : {false, true}) {
-    for (const bool is_published : {false, true}) {
-      fs::remove_all(target_);
-      fs::remove_all(ours_);
-      if (is_there) put_old();
-      std::optional<Withdrawal> output;
-      std::optional<std::string> withdrawn;
-      PublishOptions options;
-      options.target = target_;
-      options.may_replace = [](const std::string&) { return Replace::kWhole; };
-      options.may_appear = [&]() -> Status {
-        if (!is_published) withdrawn = output->withdraw();
-        return {};
-      };
-      options.may_stay = [&]() -> Status {
-        if (!withdrawn) withdrawn = output->withdraw();
-        return fail(Code::kRankLost, "taken for lost");
-      };
-      options.report_leftover = [](const std::string& path) {
-        ADD_FAILURE() << path << " is left";
-      };
-      auto publication = Publication::begin(options).value();
-      output.emplace(publication->partial_path(), target_);
-      EXPECT_EQ(publication->commit().error().message, "taken for lost");
-      publication.reset();
-      ASSERT_TRUE(withdrawn);
-      EXPECT_TRUE(fs::exists(*withdrawn));
-      EXPECT_EQ(fs::exists(target_ + "/old"), is_there);
-      EXPECT_EQ(fs::exists(target_), is_there);
-      fs::remove_all(*withdrawn);
-    }
+  for (const bool is_published : {false, true}) {
+    std::optional<Withdrawal> output;
+    std::optional<std::string> withdrawn;
+    PublishOptions options;
+    options.target = target_;
+    options.may_appear = [&]() -> Status {
+      if (!is_published) withdrawn = output->withdraw();
+      return {};
+    };
+    options.may_stay = [&]() -> Status {
+      if (!withdrawn) withdrawn = output->withdraw();
+      return fail(Code::kRankLost, "taken for lost");
+    };
+    options.report_leftover = [](const std::string& path) { ADD_FAILURE() << path << " is left"; };
+    auto publication = Publication::begin(options).value();
+    EXPECT_FALSE(publication->replaces());
+    output.emplace(publication->partial_path(), target_);
+    EXPECT_EQ(publication->commit().error().message, "taken for lost");
+    publication.reset();
+    ASSERT_TRUE(withdrawn);
+    EXPECT_TRUE(fs::exists(*withdrawn));
+    EXPECT_FALSE(fs::exists(target_));
+    fs::remove_all(*withdrawn);
   }
+}
+
+// What it replaced might be half removed when it is withdrawn.
+TEST_F(WithdrawalTest, AnOutputThatMayBeWithdrawnReplacesNothing) {
+  PublishOptions options;
+  options.target = target_;
+  options.may_replace = [](const std::string&) { return Replace::kWhole; };
+  options.may_stay = [] { return Status(); };
+  auto publication = Publication::begin(options).value();
+  EXPECT_FALSE(publication->replaces());
+  place_.put("out/third", "another run's");
+  EXPECT_EQ(publication->commit().error().code, Code::kTargetExists);
+  EXPECT_TRUE(fs::exists(target_ + "/third"));
+  publication.reset();
+  publication = Publication::begin(options).value();
+  EXPECT_TRUE(publication->replaces());
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preloaded into the ranks of a test: at a certain system call of one of them something happens.
-// FAULT_RANK; FAULT_CALL (open, pread, pwrite, fdatasync, fsync, rename, swap, unlink; renamed:
-// once a rename or swap is done) of a path that contains FAULT_PATH; FAULT_LEAST: of at least so
+// FAULT_RANK; FAULT_CALL (open, pread, pwrite, fdatasync, fsync, rename, unlink; renamed: once
+// that is done) of a path that contains FAULT_PATH; FAULT_LEAST: of at least so
 // many bytes; FAULT_AT: the how-manieth of them; FAULT_KIND (kill, exit, stop, enospc, eio, hang);
 // FAULT_MARK: a file that appears then. The work is shared out as ranks ask for it, so the others
 // don't write while that rank has yet to do so many writes, or reads of FAULT_LEAST: on a busy
@@ -200,14 +200,6 @@ int rename(const char* from, const char* to) noexcept {
   static const auto real = next<int (*)(const char*, const char*)>("rename");
   if (fails("rename", from)) return -1;
   const int result = real(from, to);
-  return result == 0 && fails("renamed", from) ? -1 : result;
-}
-
-int renameat2(int old_folder, const char* from, int new_folder, const char* to,
-              unsigned flags) noexcept {
-  static const auto real = next<int (*)(int, const char*, int, const char*, unsigned)>("renameat2");
-  if (fails("swap", from)) return -1;
-  const int result = real(old_folder, from, new_folder, to, flags);
   return result == 0 && fails("renamed", from) ? -1 : result;
 }
 }

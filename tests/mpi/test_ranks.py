@@ -323,7 +323,6 @@ class Faults(Ranks):
     SYNC = {"CALL": "fdatasync", "PATH": ".partial-", "AT": 1}
     FOLDER = {"CALL": "fsync", "PATH": ".partial-", "AT": 1}
     COMMIT = {"CALL": "rename", "PATH": ".partial-", "AT": 1}
-    SWAP = {"CALL": "swap", "PATH": ".partial-", "AT": 1}
     COMMITTED = {"CALL": "renamed", "PATH": ".partial-", "AT": 1}
 
     def setUp(self):
@@ -423,25 +422,23 @@ class Faults(Ranks):
             ),
         )
 
-    def test_a_rank_that_hangs_when_it_replaces(self):
-        """What was there before is there again."""
-        def check(at):
-            out = self.out.with_name(f"{self.out.name}-{at['CALL']}")
-            ranks.run_alone("convert", self.source, out, *TARGETS["torch_dist"])
-            (index,) = out.glob("iter_*/.metadata")
-            old = index.stat().st_ino
-            ended = ranks.run_ranks(
-                2, "convert", self.source, out, *TARGETS["torch_dist"], "--overwrite",
-                "--rank-timeout", RANK_TIMEOUT, fault={"RANK": 0, "KIND": "stop", **at},
-                mark=out.with_name(out.name + ".mark"),
-            )
-            self.assertIsNotNone(ended.since_fault, ended.messages)
-            self.assertNotEqual(ended.status, 0)
-            self.assertEqual(index.stat().st_ino, old, f"{at}: {ended.messages}")
-            for left in self.place.glob(f".{out.name}.partial-*"):
-                self.assertIn(f"remove {left} if it is left", ended.messages)
-
-        self.at_once(check, [(self.SWAP,), (self.COMMITTED,)])
+    def test_a_rank_that_hangs_when_it_has_replaced(self):
+        """What was there before is half removed: it is not brought back."""
+        out = self.out
+        ranks.run_alone("convert", self.source, out, *TARGETS["torch_dist"])
+        (index,) = out.glob("iter_*/.metadata")
+        old = index.stat().st_ino
+        files = sorted(ranks.contents(out))
+        fault = {"RANK": 0, "CALL": "unlink", "PATH": ".partial-", "AT": 3, "KIND": "stop"}
+        ended = ranks.run_ranks(
+            2, "convert", self.source, out, *TARGETS["torch_dist"], "--overwrite",
+            "--rank-timeout", RANK_TIMEOUT, fault=fault, mark=out.with_name(out.name + ".mark"),
+        )
+        self.assertIsNotNone(ended.since_fault, ended.messages)
+        self.assertNotEqual(ended.status, 0)
+        self.assertNotEqual(index.stat().st_ino, old, ended.messages)
+        self.assertEqual(sorted(ranks.contents(out)), files)
+        ranks.run_alone("verify", out)
 
     def test_a_call_that_hangs(self):
         def check(rank, at, call):
