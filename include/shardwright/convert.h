@@ -231,9 +231,8 @@ struct ConvertReport {
   std::uint64_t files_written = 0;
   /// Folders with what was replaced, or unfinished, that could not be removed.
   std::vector<std::string> leftovers;
-  /// What comparing the source's files has shown, beside PreparedConversion::notes: experts or
-  /// layers that are alike.
-  std::vector<std::string> notes;
+  /// Beside PreparedConversion::notes: experts or layers that are alike.
+  std::vector<std::string> notes = {};
 };
 
 /// What is in the way of a conversion's output and goes when it is published.

@@ -113,7 +113,6 @@ Result<ConvertReport> run_in(Publication& publication, const PreparedConversion&
                        work.resumed_bytes,
                        files.opens(),
                        files_written,
-                       {},
                        {}};
 }
 

@@ -52,14 +52,10 @@ Result<ConvertReport> publish_parts(const PreparedConversion& conversion, const 
   SW_TRY(publish_output(conversion, options, *publication, digests.get(),
                         [&] { return remove_part_journals(folder, path); }));
   const PlanCost cost = cost_of(conversion.plan);
-  return ConvertReport{conversion.request.output,
-                       files.bytes_read(),
-                       cost.bytes_written - pieces.total_bytes(),
-                       pieces.total_bytes(),
-                       files.opens(),
-                       cost.target_files,
-                       std::move(leftovers),
-                       {}};
+  return ConvertReport{
+      conversion.request.output, files.bytes_read(), cost.bytes_written - pieces.total_bytes(),
+      pieces.total_bytes(),      files.opens(),      cost.target_files,
+      std::move(leftovers)};
 }
 
 }  // namespace shardwright

@@ -51,11 +51,10 @@ bool Withdrawal::move_aside(const std::string& from, const std::string& aside) {
   return false;
 }
 
-// Processes of two nodes may have the same number.
 std::string Withdrawal::free_name() const {
   for (int number = 0;; ++number) {
     std::string name = partial_path(target_, number);
-    if (name != partial_ && !identity_of(name)) return name;
+    if (!identity_of(name)) return name;
   }
 }
 

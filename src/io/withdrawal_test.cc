@@ -82,6 +82,7 @@ TEST_F(WithdrawalTest, LeavesTheOutputOfAnotherRun) {
   fs::remove_all(partial_);
   place_.put("out/third", "another run's");
   place_.put(".out.partial-1-0/other", "another run's");
+  calls_->before_rename = [] { ADD_FAILURE() << "moved, if only for a moment"; };
   EXPECT_EQ(output.withdraw(), std::nullopt);
   EXPECT_TRUE(fs::exists(target_ + "/third"));
   EXPECT_TRUE(fs::exists(partial_ + "/other"));

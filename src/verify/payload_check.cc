@@ -265,16 +265,15 @@ Status list_torch_files(Checkpoint& checkpoint, Defects& defects, std::vector<Pa
   return {};
 }
 
-std::pair<std::uint32_t, std::uint64_t> place_of(const PayloadItem& item) {
-  return {item.file, item.range.offset};
-}
-
-// In the order of their places. What several tensors have in common is told of the first by name.
+// In the order of their places. What several tensors have in common is told of the first by name; a
+// whole file is no item of its own.
 void keep_one_each(std::vector<PayloadItem>& items) {
   std::ranges::sort(items, {}, [](const PayloadItem& item) {
     return std::tuple(item.file, item.range.offset, item.name, item.chunk);
   });
-  const auto more = std::ranges::unique(items, {}, place_of);
+  const auto more = std::ranges::unique(items, {}, [](const PayloadItem& item) {
+    return std::tuple(item.file, item.range.offset, item.name.empty());
+  });
   items.erase(more.begin(), more.end());
 }
 
@@ -298,9 +297,8 @@ Result<std::vector<PayloadItem>> list_payloads(Checkpoint& checkpoint, Defects& 
                            object.range.length <= (*file)->size() - object.range.offset;
     if (is_inside) items.push_back({object.range, object.name, object.file, 0});
   }
-  keep_one_each(items);
   SW_TRY(list_torch_files(checkpoint, defects, items));
-  std::ranges::sort(items, {}, place_of);
+  keep_one_each(items);
   return items;
 }
 

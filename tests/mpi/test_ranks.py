@@ -422,23 +422,32 @@ class Faults(Ranks):
             ),
         )
 
-    def test_a_rank_that_hangs_when_it_has_replaced(self):
-        """What was there before is half removed: it is not brought back."""
+    def end_while_removing(self, kind, *more):
+        """How a job ends that has replaced a checkpoint and is about to remove the old one's third
+        file: the new one is in its place, whole."""
         out = self.out
         ranks.run_alone("convert", self.source, out, *TARGETS["torch_dist"])
         (index,) = out.glob("iter_*/.metadata")
-        old = index.stat().st_ino
-        files = sorted(ranks.contents(out))
-        fault = {"RANK": 0, "CALL": "unlink", "PATH": ".partial-", "AT": 3, "KIND": "stop"}
+        old, files = index.stat().st_ino, sorted(ranks.contents(out))
+        fault = {"RANK": 0, "CALL": "unlink", "PATH": ".partial-", "AT": 3, "KIND": kind}
         ended = ranks.run_ranks(
-            2, "convert", self.source, out, *TARGETS["torch_dist"], "--overwrite",
-            "--rank-timeout", RANK_TIMEOUT, fault=fault, mark=out.with_name(out.name + ".mark"),
+            2, "convert", self.source, out, *TARGETS["torch_dist"], "--overwrite", *more,
+            fault=fault, mark=out.with_name(out.name + ".mark"),
         )
         self.assertIsNotNone(ended.since_fault, ended.messages)
         self.assertNotEqual(ended.status, 0)
         self.assertNotEqual(index.stat().st_ino, old, ended.messages)
-        self.assertEqual(sorted(ranks.contents(out)), files)
+        self.assertEqual(sorted(ranks.contents(out)), files, ended.messages)
         ranks.run_alone("verify", out)
+        self.assertLess(ended.since_fault, RANK_TIMEOUT + SECONDS_TO_END)
+        for left in self.place.glob(f".{out.name}.partial-*"):
+            self.assertIn(f"remove {left} if it is left", ended.messages)
+        return ended
+
+    def test_a_rank_that_hangs_when_it_has_replaced(self):
+        """What was there before is half removed: it is not brought back."""
+        ended = self.end_while_removing("stop", "--rank-timeout", RANK_TIMEOUT)
+        self.assertRegex(ended.messages, r"error\[SW0116\]: rank 0.*no sign of life")
 
     def test_a_call_that_hangs(self):
         def check(rank, at, call):
@@ -468,26 +477,12 @@ class Faults(Ranks):
 
     def test_a_removal_that_hangs(self):
         """Of what was there before, once the new output is in its place."""
-        out = self.out
-        ranks.run_alone("convert", self.source, out, *TARGETS["torch_dist"])
-        (index,) = out.glob("iter_*/.metadata")
-        old = index.stat().st_ino
-        fault = {"RANK": 0, "CALL": "unlink", "PATH": ".partial-", "AT": 3, "KIND": "hang"}
-        ended = ranks.run_ranks(
-            2, "convert", self.source, out, *TARGETS["torch_dist"], "--overwrite",
-            "--io-timeout", RANK_TIMEOUT, fault=fault, mark=out.with_name(out.name + ".mark"),
-        )
-        self.assertIsNotNone(ended.since_fault, ended.messages)
-        self.assertNotEqual(ended.status, 0)
-        self.assertLess(ended.since_fault, RANK_TIMEOUT + SECONDS_TO_END)
+        ended = self.end_while_removing("hang", "--io-timeout", RANK_TIMEOUT)
         self.assertRegex(
             ended.messages,
             r"error\[SW0116\]: .*a removal of what is in this folder has not returned",
         )
         self.assertIn("the new output is complete and in its place", ended.messages)
-        self.assertNotEqual(index.stat().st_ino, old, "the new output is in its place")
-        for left in self.place.glob(f".{out.name}.partial-*"):
-            self.assertIn(f"remove {left} if it is left", ended.messages)
 
     def test_what_only_reads(self):
         """verify: at its beginning, and in the midst of the records."""
