@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package against safetensors, torch and the program's own answers."""
+import json
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -14,6 +16,7 @@ import pytest
 import torch
 import torch.distributed.checkpoint as dcp
 from checkpoints import GOLDEN, assert_same, filled_with_garbage, load_dcp, load_hf, same_bits, truth
+from python_jobs import Unwritable
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch.distributed.checkpoint.api import CheckpointException
@@ -299,7 +302,18 @@ def test_what_the_callback_raises_stops_and_leaves_nothing(tmp_path, error):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_signal_stops_and_leaves_nothing(tmp_path):
+@pytest.fixture
+def large(tmp_path_factory):
+    """Takes no disk, but a third of a second at least to convert."""
+    folder, size = tmp_path_factory.mktemp("large"), 1 << 30
+    header = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+    with open(folder / "model.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        file.truncate(8 + len(header) + size)
+    return folder
+
+
+def test_a_signal_stops_and_leaves_nothing(large, tmp_path):
     """It arrives while the conversion runs; its handler raises, as that of Ctrl-C does."""
     def handler(*unused):
         raise KeyboardInterrupt
@@ -307,8 +321,8 @@ def test_a_signal_stops_and_leaves_nothing(tmp_path):
     old = signal.signal(signal.SIGALRM, handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            signal.setitimer(signal.ITIMER_REAL, 0.004)
-            shardwright.convert(LLAMA / "hf", tmp_path / "out", to="torch_dist")
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            shardwright.convert(large, tmp_path / "out", to="dcp")
             time.sleep(1)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -398,11 +412,6 @@ def test_dcp_save_refuses_or_replaces_what_is_there(tmp_path, monkeypatch):
     assert same_bits(all_of(path)["model.w"], state["model"]["w"])
 
 
-class Unwritable:
-    def __reduce__(self):
-        raise RuntimeError("cannot be written")
-
-
 def test_a_failing_save_leaves_nothing(tmp_path):
     with pytest.raises(CheckpointException, match="cannot be written"):
         dcp.save({"w": torch.zeros(3), "x": Unwritable()},
@@ -433,46 +442,10 @@ def test_the_package_is_typed():
         assert f"def {name}(" in stub or f"class {name}" in stub, name
 
 
-RANK = """
-import sys, torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import Shard, distribute_tensor
-from shardwright.torch import StorageReader, StorageWriter
-rank, store, path, broken = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
-dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
-mesh = init_device_mesh("cpu", (2,))
-whole = torch.arange(7 * 3, dtype=torch.float32).reshape(7, 3)
-state = {"w": distribute_tensor(whole, mesh, [Shard(0)])}
-class Unwritable:
-    def __reduce__(self):
-        raise RuntimeError("cannot be written")
-if broken == str(rank):
-    state["x"] = Unwritable()
-dcp.save(state, storage_writer=StorageWriter(path))
-again = {"w": distribute_tensor(torch.zeros(7, 3), mesh, [Shard(1)])}
-dcp.load(again, storage_reader=StorageReader(path))
-assert torch.equal(again["w"].full_tensor(), whole)
-"""
-
-
-def two_ranks(folder, broken):
-    store = folder.parent / f"{folder.name}.store"
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", RANK, str(rank), str(store), str(folder / "step"), broken],
-            stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        for rank in range(2)
-    ]
-    texts = [rank.communicate(timeout=120)[1] for rank in ranks]
-    return [rank.returncode for rank in ranks], texts
-
-
-def test_two_ranks_save_one_checkpoint_and_load_other_shards(tmp_path):
+def test_two_ranks_save_one_checkpoint_and_load_other_shards(ranks, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
-    codes, texts = two_ranks(folder, "none")
-    assert codes == [0, 0], texts
+    ranks("python_jobs", "save_and_load", 2, path=folder / "step")
     assert sorted(os.listdir(folder / "step")) == [".metadata", "__0_0.distcp", "__1_0.distcp"]
     assert os.listdir(folder) == ["step"]
     with shardwright.open(folder / "step") as checkpoint:
@@ -480,9 +453,8 @@ def test_two_ranks_save_one_checkpoint_and_load_other_shards(tmp_path):
         assert numpy.array_equal(checkpoint.get_tensor("w"), whole)
 
 
-def test_a_rank_that_fails_publishes_nothing(tmp_path):
+def test_a_rank_that_fails_publishes_nothing(ranks, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
-    codes, texts = two_ranks(folder, "1")
-    assert codes == [1, 1] and "cannot be written" in texts[0]
+    ranks("python_jobs", "save_what_a_rank_cannot_write", 2, path=folder / "step")
     assert not (folder / "step").exists()
