@@ -10,6 +10,7 @@
 
 #include "base/translated.h"
 #include "layout/layer_name.h"
+#include "model/apply.h"
 
 namespace shardwright {
 namespace {
@@ -35,9 +36,12 @@ std::string_view layer_of(std::string_view name) {
 std::vector<std::string> prediction_tensors(const Correspondence& correspondence) {
   std::vector<bool> is_used(correspondence.hf.size(), false);
   std::vector<bool> predicts(correspondence.hf.size(), false);
+  std::vector<bool> is_extra(correspondence.hf.size(), false);
   for (const Block& block : correspondence.blocks) {
-    const bool is_mtp = is_prediction_layer(correspondence.megatron[block.megatron].desc.name);
-    (is_mtp ? predicts : is_used)[block.hf] = true;
+    const std::string& name = correspondence.megatron[block.megatron].desc.name;
+    const bool is_mtp = is_prediction_layer(name);
+    const bool is_kept = name.starts_with(kHfExtraPrefix);
+    (is_mtp ? predicts : is_kept ? is_extra : is_used)[block.hf] = true;
   }
   std::vector<std::string> names;
   std::set<std::string, std::less<>> layers;
@@ -49,6 +53,11 @@ std::vector<std::string> prediction_tensors(const Correspondence& correspondence
   }
   for (std::size_t i = 0; i < correspondence.hf.size(); ++i) {
     if (is_used[i]) layers.erase(std::string(layer_of(correspondence.hf[i].desc.name)));
+  }
+  // What Megatron has no place for goes with its layer.
+  for (std::size_t i = 0; i < correspondence.hf.size(); ++i) {
+    const std::string& name = correspondence.hf[i].desc.name;
+    if (is_extra[i] && layers.contains(layer_of(name))) names.push_back(name);
   }
   for (const HfCopy& copy : correspondence.copies) {
     if (layers.contains(layer_of(copy.desc.name))) names.push_back(copy.desc.name);

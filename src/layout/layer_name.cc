@@ -63,7 +63,8 @@ std::string_view kind_of_layer(std::string_view rest) {
 }
 
 bool is_stackable(std::string_view stack) {
-  return of_model(stack) == kEncoderLayers || stack.ends_with("decoder.layers") ||
+  return of_model(stack) == kEncoderLayers ||
+         (stack.ends_with("decoder.layers") && !is_prediction_layer(stack)) ||
          stack.ends_with("deepstack_merger_list");
 }
 
@@ -105,7 +106,8 @@ bool is_on_each_stage(std::string_view name) {
 }
 
 bool is_prediction_layer(std::string_view name) {
-  return name.starts_with("mtp.layers.") || name.find(".mtp.layers.") != std::string_view::npos;
+  return name.starts_with("mtp.layers.") || name.find(".mtp.layers.") != std::string_view::npos ||
+         of_model(name).starts_with("dspark.");
 }
 
 std::int64_t count_main_layers(std::span<const TensorDesc> tensors) {

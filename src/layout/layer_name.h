@@ -51,7 +51,8 @@ inline constexpr std::string_view kGlobalAttention = "self_attention_global";
 /// Whether every pipeline stage has it: what Wan makes of time and text, which each layer needs.
 [[nodiscard]] bool is_on_each_stage(std::string_view name);
 
-/// Whether that is a tensor of a layer for multi-token prediction (`mtp.layers.N.`), or its state.
+/// Whether that is a tensor of a layer for multi-token prediction (`mtp.layers.N.`), or of the part
+/// that drafts tokens (`dspark.`), or its state.
 [[nodiscard]] bool is_prediction_layer(std::string_view name);
 
 /// How many layers a stack of numbered names has; 0 without any. Counts the main stack only.

@@ -163,13 +163,23 @@ class Splitter {
     return {{"", rows / 2, 0}, {"", rows / 2, rows / 2 * ways}};
   }
 
+  // Of a rank. Not all layers need have as many (drafts): the router beside them tells.
+  [[nodiscard]] std::int64_t experts_of(std::string_view name) const {
+    const std::size_t at = name.find(".experts.");
+    if (at == std::string_view::npos) return stage_.experts_per_rank;
+    const auto router = by_name_.find(std::string(name.substr(0, at)) + ".router.weight");
+    if (router == by_name_.end()) return stage_.experts_per_rank;
+    const std::int64_t all = extent(router->second, 0);
+    const bool is_shared_out = all > 0 && all % stage_.config.expert == 0;
+    return is_shared_out ? all / stage_.config.expert : stage_.experts_per_rank;
+  }
+
   [[nodiscard]] Result<std::int64_t> expert_number(const TensorDesc& tensor,
                                                    std::int64_t local) const {
-    if (local >= 0 && local < stage_.experts_per_rank) {
-      return stage_.rank.expert * stage_.experts_per_rank + local;
-    }
+    const std::int64_t experts = experts_of(tensor.name);
+    if (local >= 0 && local < experts) return stage_.rank.expert * experts + local;
     return fail(Code::kUnsupportedFormat, "tensor {}: found expert {}, expected {} on each rank",
-                tensor.name, local, stage_.experts_per_rank);
+                tensor.name, local, experts);
   }
 
   Result<LegacyPart> make_part(const TensorDesc& tensor, const CanonicalName& canonical,
@@ -180,7 +190,7 @@ class Splitter {
     part.canonical.dtype = tensor.dtype;
     const Dims row_major = row_major_strides(tensor.shape);
     if (canonical.expert) {
-      part.canonical.shape.push_back(stage_.config.expert * stage_.experts_per_rank);
+      part.canonical.shape.push_back(stage_.config.expert * experts_of(tensor.name));
       part.box.origin.push_back(SW_TRY(expert_number(tensor, *canonical.expert)));
       part.box.shape.push_back(1);
       part.strides.push_back(0);
@@ -268,7 +278,7 @@ class Splitter {
   // [width, hidden] matrix for each. torch_dist has the transposes.
   Result<std::vector<LegacyPart>> split_grouped(const TensorDesc& tensor) const {
     const bool is_first = ends_with(tensor.name, "weight1");
-    const std::int64_t experts = stage_.experts_per_rank;
+    const std::int64_t experts = experts_of(tensor.name);
     const std::string stem = tensor.name.substr(0, tensor.name.size() - 1);
     const TensorDesc* first = find(stem + "1");
     const TensorDesc* second = find(stem + "2");

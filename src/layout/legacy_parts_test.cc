@@ -93,6 +93,23 @@ TEST(LegacyParts, NumberExpertsAcrossRanks) {
       HasSubstr("found expert 2, expected 2 on each rank"));
 }
 
+// Drafts may have experts of their own: here nine on three ranks, where the model has six.
+TEST(LegacyParts, CountExpertsByTheRouterBesideThem) {
+  const LegacyStage stage{{1, 1, 1, 3, 1}, {0, 0, 2, 0}, 0, 2, false};
+  const std::string mlp = "dspark.decoder.layers.1.inner_layer.mlp.";
+  std::vector<TensorDesc> tensors = {tensor(mlp + "experts.linear_fc2.weight2", {4, 3}),
+                                     tensor(mlp + "router.weight", {9, 4}),
+                                     tensor("decoder.layers.1.mlp.router.weight", {6, 4})};
+  EXPECT_EQ(
+      parts_of(tensors, 0, stage),
+      Lines{mlp + "experts.experts.linear_fc2.weight (9, 4, 3) [8:9, 0:4, 0:3] @0 (0, 3, 1)"});
+  tensors[1].shape[0] = 8;
+  EXPECT_THAT(parts_of(tensors, 0, stage)[0], HasSubstr("found expert 2, expected 2"))
+      << "no number that three ranks share out";
+  tensors[1].shape[0] = 0;
+  EXPECT_THAT(parts_of(tensors, 0, stage)[0], HasSubstr("found expert 2, expected 2"));
+}
+
 TEST(LegacyParts, ReadTheMemoryOfOldGroupedExperts) {
   const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 0, 2, false};
   const std::vector<TensorDesc> old = {tensor("decoder.layers.0.mlp.experts.weight1", {5, 12}),

@@ -238,6 +238,26 @@ TEST(Placement, PutsEndsAndObjectsOnTheirStages) {
   EXPECT_EQ(placement.rank_of_object("decoder.final_layernorm._extra_state/shard_0_1"), 2);
 }
 
+// DeepSeek-V4.1's, whose layers have numbers as those of the model.
+TEST(Placement, PutsDraftsOnTheLastStage) {
+  const std::vector<TensorDesc> tensors{
+      {"decoder.layers.0.inner_layer.input_layernorm.weight", DType::kBF16, {4}},
+      {"decoder.layers.1.inner_layer.pre_mlp_layernorm.weight", DType::kBF16, {4}},
+      {"dspark.decoder.layers.0.inner_layer.input_layernorm.weight", DType::kBF16, {4}},
+      {"dspark.main_proj.weight", DType::kBF16, {4, 4}},
+      {"optimizer.state.exp_avg.dspark.norm.weight", DType::kF32, {4}}};
+  const Placement placement = Placement::make(tensors, {.pipeline = 2}).value();
+  EXPECT_EQ(placement.layers(), 2);
+  EXPECT_EQ(placement.place(tensors[0]).value()[0].owner, 0);
+  EXPECT_EQ(placement.place(tensors[1]).value()[0].owner, 1);
+  for (std::size_t i = 2; i < tensors.size(); ++i) {
+    EXPECT_TRUE(is_prediction_layer(tensors[i].name)) << tensors[i].name;
+    EXPECT_EQ(placement.place(tensors[i]).value()[0].owner, 1) << tensors[i].name;
+  }
+  EXPECT_FALSE(is_stackable("dspark.decoder.layers"));
+  EXPECT_FALSE(is_prediction_layer("decoder.dspark.weight"));
+}
+
 TEST(Placement, PutsTheEndsOfAnEncoderBehindItsLayers) {
   const std::vector<TensorDesc> tensors{
       {"embedding.tokentype_embeddings.weight", DType::kBF16, {2, 4}},

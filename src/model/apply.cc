@@ -302,7 +302,8 @@ Result<Correspondence> map_from_megatron(const Mapping& family, const ModelSizes
   const std::vector<CopyInstance> instances = SW_TRY(copy_instances(mapping, actual));
   const NameSet claimed = SW_TRY(claim_megatron(mapping, actual, selection, instances, index));
   const std::vector<std::string> unmatched = names_outside(canonical, [&](const auto& name) {
-    return claimed.contains(name) || alike_in_hf(mapping, name, nullptr);
+    return claimed.contains(name) || alike_in_hf(mapping, name, nullptr) ||
+           std::ranges::find(mapping.computed, name) != mapping.computed.end();
   });
   std::vector<std::string> missing = selection.missing;
   std::ranges::move(lacking_parts(mapping, Side::kMegatron, index), std::back_inserter(missing));

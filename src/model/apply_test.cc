@@ -592,6 +592,59 @@ TEST(Hybrids, NameWhatIsMissingWrongOrTooMuch) {
   }
 }
 
+constexpr std::string_view kSplitLayers = R"({
+  "family": "split", "architectures": ["Split"], "model_types": ["split"],
+  "sizes": {"layers": {"hf": "num_hidden_layers", "default": "halves / 2"},
+            "halves": {"args": "num_layers", "default": "2 * layers"}},
+  "indices": {"layer": {"size": "layers"}},
+  "groups": {"attention": [{"megatron": "proj.weight", "hf": "attn.weight"}],
+             "mlp": [{"megatron": "fc.weight", "hf": "mlp.weight"}]},
+  "computed": ["hash.primes"],
+  "rules": [
+    {"use": "attention", "for": "layer", "megatron": "decoder.layers.{2 * layer}.", "hf": "layers.{layer}."},
+    {"use": "mlp", "for": "layer", "megatron": "decoder.layers.{2 * layer + 1}.", "hf": "layers.{layer}."}
+  ],
+  "config": {}})";
+
+// Hybrid forms have two layers of Megatron's for each one.
+TEST(Hybrids, SplitALayerInTwo) {
+  const Mapping mapping = parse_mapping(kSplitLayers, "split.json").value();
+  const ModelSizes sizes{{"layers", 2}, {"halves", 4}};
+  const std::vector<TensorDesc> hf{{"layers.0.attn.weight", DType::kBF16, {2, 3}},
+                                   {"layers.0.mlp.weight", DType::kBF16, {4, 3}},
+                                   {"layers.1.attn.weight", DType::kBF16, {2, 3}},
+                                   {"layers.1.mlp.weight", DType::kBF16, {4, 3}}};
+  const auto mapped = map_from_hf(mapping, sizes, hf);
+  ASSERT_TRUE(mapped) << mapped.error().message;
+  EXPECT_THAT(
+      names_of_tensors(mapped->megatron),
+      testing::UnorderedElementsAre("decoder.layers.0.proj.weight", "decoder.layers.1.fc.weight",
+                                    "decoder.layers.2.proj.weight", "decoder.layers.3.fc.weight"));
+  const HfConfig config = read_hf_config(R"({"num_hidden_layers": 2})").value();
+  EXPECT_EQ(sizes_from_hf_config(mapping, config).value(), sizes);
+  EXPECT_EQ(sizes_from_args(mapping, {{"num_layers", std::int64_t{4}}}).value(), sizes);
+  EXPECT_THAT(args_from_hf_config(mapping, config).value().values,
+              testing::Contains(testing::Pair("num_layers", ArgValue{std::int64_t{4}})));
+  EXPECT_FALSE(sizes_from_args(mapping, {{"num_layers", std::int64_t{3}}}));
+  EXPECT_FALSE(map_from_hf(mapping, {{"layers", 3}, {"halves", 6}}, hf)) << "one layer is missing";
+}
+
+TEST(MapFromMegatron, ReadsOverWhatMegatronMakesItself) {
+  const Mapping mapping = parse_mapping(kSplitLayers, "split.json").value();
+  const ModelSizes sizes{{"layers", 1}, {"halves", 2}};
+  std::vector<TensorDesc> canonical{{"decoder.layers.0.proj.weight", DType::kBF16, {2, 3}},
+                                    {"decoder.layers.1.fc.weight", DType::kBF16, {4, 3}},
+                                    {"hash.primes", DType::kI64, {5}}};
+  const auto mapped = map_from_megatron(mapping, sizes, canonical, nullptr, {});
+  ASSERT_TRUE(mapped) << mapped.error().message;
+  EXPECT_THAT(names_of_tensors(mapped->hf),
+              testing::UnorderedElementsAre("layers.0.attn.weight", "layers.0.mlp.weight"));
+  canonical.back().name = "hash.offsets";
+  const auto unknown = map_from_megatron(mapping, sizes, canonical, nullptr, {});
+  ASSERT_FALSE(unknown);
+  EXPECT_THAT(unknown.error().message, HasSubstr("hash.offsets"));
+}
+
 // Prediction layers of Nemotron-H: HF numbers their blocks through.
 TEST(Hybrids, NumberTheBlocksOfPredictionLayersThrough) {
   GoldenFamily golden = load_golden("nemotron_h");

@@ -285,6 +285,27 @@ TEST(ArgumentCheck, ReadsAHybridsPattern) {
   EXPECT_THAT(run.with("mamba_state_dim", whole(4)), ElementsAre("mamba_state_dim"));
 }
 
+TEST(ArgumentCheck, LooksIntoLayersThatHyperConnectionsWrap) {
+  const SavedRun run{
+      {{"hybrid_layer_pattern", text("VE")},
+       {"num_layers", whole(2)},
+       {"num_experts", whole(4)},
+       {"moe_ffn_hidden_size", whole(6)}},
+      {{"decoder.layers.0.inner_layer.self_attention.linear_proj.weight", DType::kBF16, {8, 8}},
+       {"decoder.layers.1.inner_layer.mlp.router.weight", DType::kBF16, {4, 8}},
+       {"decoder.layers.1.inner_layer.mlp.experts.experts.linear_fc1.weight",
+        DType::kBF16,
+        {4, 12, 8}},
+       {"decoder.layers.1.inner_layer.mlp.experts.experts.linear_fc2.weight",
+        DType::kBF16,
+        {4, 8, 6}}}};
+  EXPECT_THAT(messages_of(contradicted_arguments(run.args, run.tensors)), IsEmpty());
+  EXPECT_THAT(run.with("num_experts", whole(5)), ElementsAre("num_experts"));
+  EXPECT_THAT(run.with("moe_ffn_hidden_size", whole(7)), ElementsAre("moe_ffn_hidden_size"));
+  EXPECT_THAT(run.with("hybrid_layer_pattern", text("EV")), ElementsAre("hybrid_layer_pattern"));
+  EXPECT_THAT(run.with("num_layers", whole(1)), Contains("num_layers"));
+}
+
 TEST(ArgumentCheck, LooksAtTheLanguageModelOnly) {
   SavedRun run = dense_run();
   for (TensorDesc& tensor : run.tensors) tensor.name.insert(0, "language_model.");

@@ -36,7 +36,11 @@ LanguageTensors::LanguageTensors(std::span<const TensorDesc> canonical) {
     } else if (writes && layer->stack.starts_with("encoder.")) {
       continue;
     } else if (is_main_stack(layer->stack)) {
-      layers_[*layer->index].emplace(layer->rest, &tensor);
+      // Hyper-connections of hybrid models are wrapped around the layer.
+      constexpr std::string_view kWrapped = "inner_layer.";
+      std::string_view rest = layer->rest;
+      if (rest.starts_with(kWrapped)) rest.remove_prefix(kWrapped.size());
+      layers_[*layer->index].emplace(rest, &tensor);
     } else if (layer->stack == "mtp.layers") {
       prediction_layers_ = std::max(prediction_layers_, *layer->index + 1);
     }

@@ -90,6 +90,7 @@ class Traits {
   [[nodiscard]] std::string more() const {
     std::vector<std::string> words;
     if (has("mtp.")) words.emplace_back("MTP");
+    if (has("dspark.")) words.emplace_back("drafts");
     if (has("position_embeddings")) words.emplace_back("learned positions");
     if (has_vision_) words.emplace_back("vision");
     if (!mapping_.inferred) words.emplace_back("needs config.json or `--family`");
@@ -169,7 +170,7 @@ way stands in [losses.md](losses.md).
 * **Import**: equal, bit by bit, to what Megatron-Bridge or mbridge made of the same files.
 * **Round trip**: models that transformers made come back bit by bit, also with a config.json alone
   and from Megatron's arguments alone. Of those that transformers lacks (MiMo, InternLM,
-  InternVLChatModel, LLaVA in its own code's names, LLaVA-OneVision 1.5 and 2, Kimi-VL, DeepSeek-MoE, Ling,
+  InternVLChatModel, LLaVA in its own code's names, LLaVA-OneVision 1.5 and 2, Kimi-VL, DeepSeek-MoE, DeepSeek-V4.1, Ling,
   Sarvam, LLaDA, MiniCPM, Nemotron Nano V2 VL and 3 Omni, Llama-Nemotron, Step 3.5's prediction layers, Kimi K3, Ovis
   2.5's visual tokenizer, Gemma 3n's towers) tensors of the published names come back. Flux and Wan are written by the tests
   themselves, with the names and shapes that both models of diffusers 0.42.1 had when they were compared.
@@ -182,12 +183,14 @@ way stands in [losses.md](losses.md).
 |---|---|---|---|---|---|---|---|---|
 )";
 
-// The architectures that Megatron-Bridge registers, as of August 2026.
+// The architectures that Megatron-Bridge registers, as of August 2026, and DeepSeek-V4.1's, which
+// came later.
 constexpr std::string_view kRegistry[] = {
     "BailingMoeV2ForCausalLM",
     "DeciLMForCausalLM",
     "DeepseekV2ForCausalLM",
     "DeepseekV3ForCausalLM",
+    "DeepseekV41ForCausalLM",
     "DeepseekV4ForCausalLM",
     "Ernie4_5_MoeForCausalLM",
     "Ernie4_5_VLMoeForConditionalGeneration",

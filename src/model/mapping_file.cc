@@ -354,7 +354,8 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
        "architectures", "model_types",    "needs_args", "needs_config", "inferred",
        "beyond_args",   "config_section", "sizes",      "indices",      "groups",
        "rules",         "copies",         "ignore",     "config",       "components",
-       "alike",         "models",         "names_from", "library",      "torch_dist_prefix"}));
+       "alike",         "models",         "names_from", "library",      "torch_dist_prefix",
+       "computed"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));
@@ -373,6 +374,7 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
       mapping.ignore.push_back(SW_TRY(parse_name_rule(node, known)));
     }
   }
+  mapping.computed = SW_TRY(texts_or_none(root, "computed"));
   mapping.alike = SW_TRY(parse_alike(root));
   if (const std::optional<JsonNode> components = root.find("components");
       components && !is_abstract) {

@@ -210,6 +210,7 @@ struct Mapping {
   std::vector<AlikePart> alike;
   std::vector<CopyRule> copies;
   std::vector<NameRule> ignore;
+  std::vector<std::string> computed;  ///< Megatron's buffers that it makes when it starts
   std::vector<ConfigRule> config;
   std::vector<ComponentRoute> components;  ///< empty: no MIMO model is known of this family
   std::vector<ModelPart> parts;            ///< empty: its models are not put together of parts

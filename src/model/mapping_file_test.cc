@@ -424,7 +424,7 @@ TEST(Schema, DefinesEveryFieldThatTheParserKnows) {
         "rows",        "repeat",       "stride",     "offset",        "ways",
         "value",       "original",     "emitted",    "kind",          "args",
         "map",         "else",         "when_set",   "integer",       "inferred",
-        "beyond_args", "inert",        "named",      "none_without"}) {
+        "beyond_args", "inert",        "named",      "none_without",  "computed"}) {
     EXPECT_TRUE(keys.contains(field)) << field;
   }
 }

@@ -159,6 +159,11 @@ class Joiner {
         const int tail = axis - (axes - 2);
         if (tail >= 0) joined.block[axis] = config_.block[static_cast<std::size_t>(tail)];
         fits = grid[axis] == ceil_div(shape[axis], joined.block[axis]);
+        // Tables, of which rows are looked up one by one, have blocks within a row.
+        if (!fits && tail == 0 && grid[axis] == shape[axis]) {
+          joined.block[axis] = 1;
+          fits = true;
+        }
       }
     } else {
       fits = grid.size() <= axes;

@@ -225,6 +225,21 @@ TEST(JoinScales, TakesBlocksWithPartialOnesAtTheEdges) {
   EXPECT_EQ(joined.stride, (Dims{3, 1}));
 }
 
+// The shapes tell: tables, of which single rows are read, have blocks within a row.
+TEST(JoinScales, TakesBlocksWithinRows) {
+  const auto block = [](const Dims& values, const Dims& scales) {
+    const Result<ModelTensors> model =
+        join_scales(pair(values, scales), quantisation_config_of(kFp8));
+    EXPECT_TRUE(model) << model.error().message;
+    return model ? model->quantised[0].block : Dims{};
+  };
+  EXPECT_EQ(block({5, 300}, {5, 3}), (Dims{1, 128}));
+  EXPECT_EQ(block({1, 300}, {1, 3}), (Dims{128, 128})) << "of one row both are the same";
+  EXPECT_EQ(block({8, 200, 128}, {8, 200, 1}), (Dims{1, 1, 128}));
+  EXPECT_REFUSED(pair({5, 300}, {5, 300}), kFp8, kShapeMismatch, "(5, 300)");
+  EXPECT_REFUSED(pair({300, 5}, {3, 5}), kFp8, kShapeMismatch, "(3, 5)");
+}
+
 TEST(JoinScales, PackedExpertsHaveBlocksOfTheirOwn) {
   const std::vector<TensorDesc> stored = {{"e.gate_up_proj", DType::kF8E4M3, {8, 200, 128}},
                                           {"e.gate_up_proj_scale_inv", DType::kF32, {8, 2, 1}}};

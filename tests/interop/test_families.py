@@ -25,6 +25,7 @@ import test_families_newer_towers
 import test_families_newest
 import test_families_omni
 import test_families_published
+import test_families_split
 import test_families_towers
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
@@ -515,4 +516,5 @@ def test_every_family_is_here():
     tested |= test_families_towers.WRITTEN.keys()
     tested |= test_families_omni.CASES.keys() | test_families_omni.WRITTEN.keys()
     tested |= set(test_families_newest.ALL) | test_families_diffusers.CONFIGS.keys()
+    tested.add(test_families_split.CONFIG["model_type"])
     assert not [family for family, names in types.items() if not tested & {family, *names}]
