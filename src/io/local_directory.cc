@@ -28,9 +28,9 @@ class LocalDirectory final : public Directory {
     const std::string shown = full_name(path);
     const PendingCall pending("a call to open it", shown);
     const Parent parent = SW_TRY(parent_of(path));
-    UniqueFd fd(::openat(parent.folder.get(), parent.last.c_str(), kReadingFlags | O_NOFOLLOW));
+    UniqueFd fd(::openat(parent.folder, parent.last.c_str(), kReadingFlags | O_NOFOLLOW));
     const int os_errno = fd.valid() ? 0 : errno;
-    const NamePlace place{root_.get(), parent.folder.get(), parent.last, shown};
+    const NamePlace place{root_.get(), parent.folder, parent.last, shown};
     if (os_errno == ELOOP) fd = SW_TRY(open_link(place, kReadingFlags));
     if (!fd.valid()) return why_not_opened(place, os_errno);
     return make_readable(std::move(fd), place.shown);
@@ -100,7 +100,7 @@ class LocalDirectory final : public Directory {
     const PendingCall pending("a call to look at it", shown);
     const Parent parent = SW_TRY(parent_of(path));
     struct stat status{};
-    if (::fstatat(parent.folder.get(), parent.last.c_str(), &status, 0) != 0) {
+    if (::fstatat(parent.folder, parent.last.c_str(), &status, 0) != 0) {
       return fail_errno(errno, translated("{}: cannot look at it", full_name(path)));
     }
     return version_of(status);
@@ -114,22 +114,25 @@ class LocalDirectory final : public Directory {
     const auto parent = parent_of(path);
     if (!parent) return parent.error().code != Code::kNotFound;
     struct stat status{};
-    return ::fstatat(parent->folder.get(), parent->last.c_str(), &status, AT_SYMLINK_NOFOLLOW) ==
-               0 ||
+    return ::fstatat(parent->folder, parent->last.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ||
            (errno != ENOENT && errno != ENOTDIR);
   }
 
  private:
+  // `opened` keeps `folder` open; of a name in the root it is empty, as that is open already.
   struct Parent {
-    UniqueFd folder;
+    UniqueFd opened;
+    int folder;
     std::string last;
   };
 
   Result<Parent> parent_of(std::string_view path) const {
     SW_TRY(named(check_relative_path(path)));
     const auto [folder_path, last] = split_last(path);
+    if (folder_path.empty()) return Parent{{}, root_.get(), std::string(last)};
     UniqueFd folder = SW_TRY(named(open_folder_beneath(root_.get(), folder_path)));
-    return Parent{std::move(folder), std::string(last)};
+    const int number = folder.get();
+    return Parent{std::move(folder), number, std::string(last)};
   }
 
   static std::unexpected<Error> why_not_opened(const NamePlace& place, int os_errno) {

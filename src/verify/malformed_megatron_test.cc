@@ -61,6 +61,21 @@ constexpr Malformed kMegatronCases[] = {
      Code::kMetadataCorrupt,
      ".metadata: tensor decoder.layers.self_attention.linear_qkv.weight: chunks [0:1, 0:64, 0:64] "
      "and ["},
+    {"NextChunkInOnePlace", Base::kTorchDist,
+     [](const Planted& p) {
+       p.edit_metadata([](Catalog& c) {
+         edit_chunks(c, kQkv, [](auto& chunks) {
+           const auto by_place = [](const Chunk& chunk) {
+             return std::pair(chunk.file, chunk.range.offset);
+           };
+           std::ranges::sort(chunks, {}, by_place);
+           chunks.back().file = chunks[chunks.size() - 2].file;
+           chunks.back().range = chunks[chunks.size() - 2].range;
+         });
+       });
+     },
+     Code::kMetadataCorrupt,
+     ".metadata: tensor decoder.layers.self_attention.linear_qkv.weight: chunks ["},
     {"WholeTensorUnstored", Base::kTorchDist,
      [](const Planted& p) {
        p.edit_metadata([](Catalog& c) { edit_chunks(c, kNorm, [](auto& v) { v.clear(); }); });

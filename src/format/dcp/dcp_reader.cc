@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -102,28 +101,53 @@ Status check_ranges(const Checkpoint& checkpoint, Defects& defects) {
   return {};
 }
 
+// Where a chunk lies, and which it is.
+struct ChunkPlace {
+  std::uint32_t file;
+  std::uint64_t offset;
+  std::size_t chunk;
+
+  bool is_before(const ChunkPlace& other) const {
+    return file != other.file ? file < other.file : offset < other.offset;
+  }
+};
+
+ChunkPlace place_of(const ChunkList& chunks, std::size_t chunk) {
+  return {chunks.file(chunk), chunks.range(chunk).offset, chunk};
+}
+
+// Ranks come one after another, and write one item behind the other: most checkpoints are in order.
+bool lie_behind_one_another(const ChunkList& chunks) {
+  std::optional<ChunkPlace> last;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    if (chunks.range(c).length == 0) continue;
+    const ChunkPlace next = place_of(chunks, c);
+    if (last && !last->is_before(next)) return false;
+    last = next;
+  }
+  return true;
+}
+
 // Two boxes of a tensor in one place: one of them is not stored.
 Status check_place_of_each(const StoredTensor& tensor, std::span<const std::string> files) {
   const ChunkList& chunks = tensor.chunks;
-  const auto place_of = [&](std::size_t i) {
-    return std::pair(chunks.file(i), chunks.range(i).offset);
-  };
-  std::vector<std::size_t> order(chunks.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::erase_if(order, [&](std::size_t i) { return chunks.range(i).length == 0; });
-  // Ranks come one after another, and write one item behind the other.
-  if (!std::ranges::is_sorted(order, {}, place_of)) std::ranges::sort(order, {}, place_of);
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    const std::size_t a = order[i - 1];
-    const std::size_t b = order[i];
-    if (place_of(a) != place_of(b)) continue;
+  if (lie_behind_one_another(chunks)) return {};
+  std::vector<ChunkPlace> places;
+  places.reserve(chunks.size());
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    if (chunks.range(c).length != 0) places.push_back(place_of(chunks, c));
+  }
+  std::sort(places.begin(), places.end(),
+            [](const ChunkPlace& a, const ChunkPlace& b) { return a.is_before(b); });
+  for (std::size_t i = 1; i < places.size(); ++i) {
+    if (places[i - 1].is_before(places[i])) continue;
+    const auto [a, b] = std::minmax(places[i - 1].chunk, places[i].chunk);
     if (std::ranges::equal(chunks.origin(a), chunks.origin(b))) continue;
     return fail(Code::kMetadataCorrupt,
                 ".metadata: tensor {}: chunks {} and {} both lie at byte {} of {}, expected each "
                 "in a place of its own; the file was damaged, restore it",
-                tensor.desc.name, to_string(chunks.box(std::min(a, b))),
-                to_string(chunks.box(std::max(a, b))), chunks.range(a).offset,
-                files[chunks.file(a)]);
+                tensor.desc.name, to_string(chunks.box(a)), to_string(chunks.box(b)),
+                places[i].offset, files[places[i].file]);
   }
   return {};
 }
