@@ -129,7 +129,7 @@ class LocalDirectory final : public Directory {
   Result<Parent> parent_of(std::string_view path) const {
     SW_TRY(named(check_relative_path(path)));
     const auto [folder_path, last] = split_last(path);
-    if (folder_path.empty()) return Parent{{}, root_.get(), std::string(last)};
+    if (folder_path.empty()) return Parent{UniqueFd(), root_.get(), std::string(last)};
     UniqueFd folder = SW_TRY(named(open_folder_beneath(root_.get(), folder_path)));
     const int number = folder.get();
     return Parent{std::move(folder), number, std::string(last)};
