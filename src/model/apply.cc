@@ -211,6 +211,29 @@ void restore_dtypes(Correspondence& made, const TensorIndex& wanted) {
   }
 }
 
+/// What Megatron keeps beside layers that it does not have any more, though the configuration still
+/// counts them.
+Result<NameSet> extras_of_dropped(const Mapping& mapping, const ModelSizes& stated,
+                                  const ModelSizes& actual, const NameSet& claimed,
+                                  std::span<const TensorDesc> canonical) {
+  const auto is_left = [&](const TensorDesc& tensor) {
+    return tensor.name.starts_with(kHfExtraPrefix) && !claimed.contains(tensor.name);
+  };
+  NameSet names;
+  if (!std::ranges::any_of(canonical, is_left)) return names;
+  constexpr std::int64_t kMostDropped = 1024;
+  ModelSizes then = actual;
+  for (const IndexRule& index : mapping.indices) {
+    const auto size = stated.find(index.size);
+    if (!index.observed || size == stated.end()) continue;
+    then.insert_or_assign(index.size, std::min(size->second, kMostDropped));
+  }
+  const std::vector<CopyInstance> copies = SW_TRY(copy_instances(mapping, then));
+  for (const CopyInstance& copy : copies) names.insert(std::string(kHfExtraPrefix) + copy.hf);
+  std::erase_if(names, [&](const std::string& name) { return claimed.contains(name); });
+  return names;
+}
+
 std::vector<std::string> names_outside(std::span<const TensorDesc> tensors, const auto& is_known) {
   std::vector<std::string> names;
   for (const TensorDesc& tensor : tensors) {
@@ -301,8 +324,10 @@ Result<Correspondence> map_from_megatron(const Mapping& family, const ModelSizes
       SW_TRY((Selector(mapping, actual, Side::kMegatron, index, wish).select()));
   const std::vector<CopyInstance> instances = SW_TRY(copy_instances(mapping, actual));
   const NameSet claimed = SW_TRY(claim_megatron(mapping, actual, selection, instances, index));
+  const NameSet dropped = SW_TRY(extras_of_dropped(mapping, known, actual, claimed, canonical));
   const std::vector<std::string> unmatched = names_outside(canonical, [&](const auto& name) {
-    return claimed.contains(name) || alike_in_hf(mapping, name, nullptr) ||
+    return claimed.contains(name) || dropped.contains(name) ||
+           alike_in_hf(mapping, name, nullptr) ||
            std::ranges::find(mapping.computed, name) != mapping.computed.end();
   });
   std::vector<std::string> missing = selection.missing;
@@ -329,6 +354,9 @@ Result<Correspondence> map_from_megatron(const Mapping& family, const ModelSizes
     SW_TRY(check_wanted(mapping, actual, *wish, made, result.ignored));
     SW_TRY(check_wanted_shapes(result, *wish));
     restore_dtypes(result, *wish);
+  }
+  for (const TensorDesc& tensor : canonical) {
+    if (dropped.contains(tensor.name)) result.ignored.push_back(tensor.name);
   }
   SW_TRY(check_blocks(result));
   return result;

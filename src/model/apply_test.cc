@@ -284,6 +284,24 @@ TEST(Mtp, LayersAreCountedFromTheTensors) {
   EXPECT_TRUE(has_named(megatron_of(*mapped), "mtp.layers.0.enorm.weight"));
 }
 
+TEST(Mtp, WhatIsKeptBesideADroppedLayerGoesWithIt) {
+  const GoldenFamily golden = load_golden("deepseek_v3_mtp");
+  const ModelSizes sizes = *sizes_from_hf_config(*golden.mapping, golden.config);
+  std::vector<TensorDesc> canonical = golden.canonical;
+  canonical.push_back({"hf_extra.model.layers.3.embed_tokens.weight", DType::kBF16, {8, 4}});
+  const auto whole = map_from_megatron(*golden.mapping, sizes, canonical);
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_TRUE(has_named(hf_of(*whole), "model.layers.3.embed_tokens.weight"));
+  EXPECT_THAT(whole->ignored, testing::IsEmpty());
+  std::erase_if(canonical, [](const TensorDesc& desc) { return desc.name.starts_with("mtp."); });
+  const auto rest = map_from_megatron(*golden.mapping, sizes, canonical);
+  ASSERT_TRUE(rest) << rest.error().message;
+  EXPECT_FALSE(has_named(hf_of(*rest), "model.layers.3.embed_tokens.weight"));
+  EXPECT_THAT(rest->ignored, ElementsAre("hf_extra.model.layers.3.embed_tokens.weight"));
+  canonical.back().name = "hf_extra.model.layers.4.embed_tokens.weight";
+  EXPECT_FALSE(map_from_megatron(*golden.mapping, sizes, canonical)) << "there was no such layer";
+}
+
 TEST(Mtp, ALayerThatMegatronDroppedIsReported) {
   const GoldenFamily golden = load_golden("deepseek_v3_mtp");
   const ModelSizes sizes = *sizes_from_hf_config(*golden.mapping, golden.config);

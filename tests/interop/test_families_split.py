@@ -356,7 +356,7 @@ def test_hash_tables_that_megatron_makes(shardwright, tmp_path, model, imported)
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), kept)
 
 
-def test_without_drafts(shardwright, tmp_path, model):
+def test_without_drafts(shardwright, tmp_path, model, imported):
     hf, source = model
     shardwright("convert", hf, tmp_path / "out", "--to", "torch_dist", "--mtp", "drop", *LAYOUT)
     full = in_megatron(source, sees=True)
@@ -365,6 +365,9 @@ def test_without_drafts(shardwright, tmp_path, model):
     shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
     kept = {key: value for key, value in source.items() if not key.startswith("mtp.")}
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), kept)
+    # What was kept beside them is of no use then.
+    shardwright("convert", imported, tmp_path / "later", "--to", "hf", "--mtp", "drop")
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "later"), kept)
 
 
 @pytest.mark.parametrize("has_image_bias", (True, False))
@@ -376,6 +379,11 @@ def test_without_a_tower(shardwright, tmp_path, has_image_bias):
     checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "out"), in_megatron(source, sees=False))
     shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), source)
+    # Without drafts only what is kept beside these goes.
+    shardwright("convert", hf, tmp_path / "fewer", "--to", "torch_dist", "--mtp", "drop", *LAYOUT)
+    left = in_megatron(source, sees=False)
+    left = {key: value for key, value in left.items() if not key.startswith(("dspark.", "hf_extra.mtp."))}
+    checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "fewer"), left)
 
 
 def test_a_layer_that_lost_its_experts_is_refused(shardwright, tmp_path, model):
