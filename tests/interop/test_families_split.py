@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepSeek-V4.1, each of whose layers is two in Megatron: tensors of the published names and shapes, there
-and back, also as they are released, by the names that Megatron-Bridge's mappings have for them."""
+"""Families each of whose layers is two in Megatron. DeepSeek-V4.1: tensors of the published names and shapes, there
+and back, also as they are released, by the names that Megatron-Bridge's mappings have for them. DeepSeek-V4: what
+Megatron-Bridge makes of it, back."""
 import json
 import shutil
 
@@ -10,8 +11,10 @@ import torch.distributed.checkpoint as dcp
 from safetensors.torch import save_file
 
 import checkpoints
+import family_rounds
 import packed
 import quantised
+import test_families_prediction
 
 HIDDEN, HEADS, WIDE, QUERY, GROUPS, RANK = 96, 4, 24, 40, 2, 16
 EXPERTS, DRAFT_EXPERTS, FFN, STREAMS, VOCABULARY, MARKOV = 6, 4, 64, 3, 510, 20
@@ -440,3 +443,57 @@ def test_as_it_is_released(shardwright, tmp_path, model):
     checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "out"), in_megatron(plain, sees=True))
     shardwright("convert", tmp_path / "out", tmp_path / "back", "--to", "hf")
     checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), plain)
+
+
+def in_two(name):
+    """DeepSeek-V4's in Megatron-Bridge's hybrid form, of a name in Megatron-Core's GPT."""
+    if name == "decoder.final_layernorm.weight":
+        return "decoder.final_norm.weight"
+    for stem, place in (("decoder.layers.", "{}{}."), ("mtp.layers.", "{}{}.mtp_model_layer.layers.{}.")):
+        if not name.startswith(stem):
+            continue
+        number, rest = name.removeprefix(stem).split(".", 1)
+        if stem == "mtp.layers." and not rest.startswith("transformer_layer."):
+            return name
+        rest = rest.removeprefix("transformer_layer.")
+        half = int(rest.startswith(("mlp", "pre_mlp")))
+        numbers = (2 * int(number) + half,) if stem == "decoder.layers." else (number, half)
+        module, parameter = rest.split(".", 1)
+        inner = parameter if module.endswith("_hyper_connection") else rest
+        wrapper = "hyper_connection." if inner is parameter else "inner_layer."
+        return place.format(stem, *numbers) + wrapper + inner
+    return name
+
+
+def test_deepseek_v4_as_megatron_bridge_has_it(shardwright, tmp_path):
+    source = test_families_prediction.build(tmp_path, "deepseek_v4")
+    hf = tmp_path / "hf"
+    shardwright("convert", hf, tmp_path / "out", "--to", "torch_dist", "--make-vocab-size-divisible-by", 1)
+    tensors = {in_two(name): tensor for name, tensor in checkpoints.load_dcp(tmp_path / "out").items()}
+    names = (
+        "decoder.layers.1.inner_layer.mlp.router.tid2eid",
+        "decoder.layers.4.hyper_connection.alpha_post",
+        "decoder.layers.7.inner_layer.mlp.experts.experts.linear_fc1.weight",
+        "mtp.layers.0.mtp_model_layer.layers.0.inner_layer.self_attention.linear_proj.weight",
+        "mtp.layers.0.mtp_model_layer.layers.1.hyper_connection.bias",
+        "mtp.layers.0.hc_head_fn",
+    )
+    assert not [name for name in names if name not in tensors]
+    # Its routers have a bias wherever a table chooses the experts, too.
+    tensors["decoder.layers.1.inner_layer.mlp.router.expert_bias"] = torch.zeros(6)
+    tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith("hf_extra.")}
+    run = tmp_path / "run"
+    dcp.save(tensors, storage_writer=dcp.FileSystemWriter(str(run)), no_dist=True)
+    shutil.copy(checkpoints.iteration_folder(tmp_path / "out") / "metadata.json", run)
+    shardwright("convert", run, tmp_path / "back", "--to", "hf", "--hf-config", hf)
+    expected = {}
+    for name, tensor in source.items():
+        name = family_rounds.released_name(name)
+        expected[name] = tensor.float() if name.endswith(".ffn.gate.bias") else tensor
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "back"), expected)
+    lost = {name: tensor for name, tensor in tensors.items() if "layers.6.inner_layer.self_attention" not in name}
+    dcp.save(lost, storage_writer=dcp.FileSystemWriter(str(tmp_path / "lost")), no_dist=True)
+    shutil.copy(run / "metadata.json", tmp_path / "lost")
+    refused = ("convert", tmp_path / "lost", tmp_path / "none", "--to", "hf", "--hf-config", hf)
+    assert "error[SW" in shardwright(*refused, expect=2).stderr
+    assert not (tmp_path / "none").exists()
