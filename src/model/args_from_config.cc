@@ -39,7 +39,7 @@ class ArgsBuilder {
 
   Result<ArgsFromConfig> build() {
     for (const SizeRule& rule : mapping_.sizes) {
-      if (rule.args.empty() || is_of_a_list(rule.args[0]) || rule.each_window) continue;
+      if (rule.args.empty() || is_of_a_list(rule.args[0]) || rule.is_of_layers()) continue;
       const auto size = sizes_.find(rule.name);
       // Of layers that a model may lack, Megatron asks whether their number is None, not 0.
       const bool is_absent = size == sizes_.end() || lacks(rule.none_without) ||

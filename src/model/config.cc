@@ -272,7 +272,13 @@ std::optional<std::int64_t> named_size(const NamedSizes& named, const Arguments&
   return found == named.sizes.end() ? std::nullopt : std::optional(found->second);
 }
 
-bool is_of_layers(const SizeRule& rule) { return rule.each_window || !rule.each_from.empty(); }
+// Whether a list of numbers of layers has that one, or a list of layers' numbers one over the
+// bound.
+bool is_marked(const SizeRule& rule, const std::vector<std::int64_t>& list, std::int64_t layer) {
+  if (rule.each_listed) return std::ranges::find(list, layer) != list.end();
+  const auto at = static_cast<std::size_t>(layer);
+  return at < list.size() && list[at] > *rule.each_over;
+}
 
 // A number for each layer, under the name that conditions there ask for.
 Status add_layer_sizes(const SizeRule& rule, const Arguments& values, bool from_args,
@@ -284,6 +290,12 @@ Status add_layer_sizes(const SizeRule& rule, const Arguments& values, bool from_
     const std::int64_t first = SW_TRY((Scope{sizes, {}}.value_of(rule.each_from)));
     for (std::int64_t layer = 0; layer < layers; ++layer) {
       windowed.push_back(layer < first ? 0 : 1);
+    }
+  } else if (rule.each_listed || rule.each_over) {
+    const auto* list = told == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(told);
+    if (list == nullptr) return {};
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      windowed.push_back(is_marked(rule, *list, layer) ? 1 : 0);
     }
   } else if (told != nullptr) {
     windowed = SW_TRY(from_window_argument(*told, layers));
@@ -360,7 +372,7 @@ Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& valu
                                    bool from_args) {
   SizesWithDoubts result;
   for (const SizeRule& rule : mapping.sizes) {
-    if (is_of_layers(rule) || (from_args && is_switched_off(rule, values))) continue;
+    if (rule.is_of_layers() || (from_args && is_switched_off(rule, values))) continue;
     const std::vector<std::string> names =
         from_args ? rule.args : with_top_level(rule.hf, mapping.config_section);
     Found found = SW_TRY(find_size(rule, names, values));
@@ -370,7 +382,7 @@ Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& valu
     if (found.is_doubtful) result.guessed.push_back(rule.name);
   }
   for (const SizeRule& rule : mapping.sizes) {
-    if (result.sizes.contains(rule.name) || is_of_layers(rule)) continue;
+    if (result.sizes.contains(rule.name) || rule.is_of_layers()) continue;
     const auto is_known = [&](const std::string& name) { return result.sizes.contains(name); };
     const auto usable = std::ranges::find_if(rule.fallbacks, [&](const SizeExpr& expr) {
       return std::ranges::all_of(expr.names(), is_known);
@@ -390,7 +402,7 @@ Result<SizesWithDoubts> find_sizes(const Mapping& mapping, const Arguments& valu
     }
   }
   for (const SizeRule& rule : mapping.sizes) {
-    if (is_of_layers(rule)) SW_TRY(add_layer_sizes(rule, values, from_args, result.sizes));
+    if (rule.is_of_layers()) SW_TRY(add_layer_sizes(rule, values, from_args, result.sizes));
   }
   return result;
 }

@@ -46,7 +46,7 @@ class ConfigBuilder {
 
  private:
   void add_size(const SizeRule& rule) {
-    if (rule.hf.empty() || is_of_a_list(rule.hf[0]) || rule.each_window) return;
+    if (rule.hf.empty() || is_of_a_list(rule.hf[0]) || rule.is_of_layers()) return;
     const FlagName flag = flag_name(rule.hf[0]);
     const auto size = sizes_.sizes.find(rule.name);
     if (size == sizes_.sizes.end()) {

@@ -299,6 +299,33 @@ TEST(Granite4, WithoutExpertsHasNoArgumentsOfThem) {
   EXPECT_EQ(argument(json, "moe_ffn_hidden_size"), ArgValue{std::int64_t{512}});
 }
 
+TEST(DeepseekV41, ListsTheLayersThatHaveSourcesOfTheirOwn) {
+  const Json json = Json::parse(R"({
+    "architectures": ["DeepseekV41ForCausalLM"], "model_type": "deepseek_v41", "text_config": {
+    "hidden_size": 64, "moe_intermediate_size": 32, "num_attention_heads": 4, "vocab_size": 128,
+    "num_hidden_layers": 4, "q_lora_rank": 24, "o_groups": 2, "o_lora_rank": 8, "hc_mult": 2,
+    "n_routed_experts": 4, "n_shared_experts": 1, "index_n_heads": 2, "index_head_dim": 8,
+    "kv_source_layer_ids": [1, 2], "index_source_layer_ids": [1, 2, 3], "engram_layer_ids": [],
+    "compress_ratios": [0, 2, 1, 1, 0]}})");
+  const Mapping& mapping = shipped("deepseek_v41");
+  const HfConfig config = read_hf_config(json.dump()).value();
+  const ModelSizes sizes = sizes_from_hf_config(mapping, config).value();
+  const auto of_layers = [&](const std::string& size) {
+    List numbers;
+    for (int layer = 0; layer < 4; ++layer) {
+      const auto found = sizes.find(size + "." + std::to_string(layer));
+      if (found != sizes.end()) numbers.push_back(found->second);
+    }
+    return numbers;
+  };
+  EXPECT_EQ(of_layers("source"), (List{0, 1, 1, 0}));
+  EXPECT_EQ(of_layers("chooser"), (List{0, 1, 1, 1}));
+  EXPECT_EQ(of_layers("pooled"), (List{0, 1, 0, 0}));
+  EXPECT_EQ(sizes.at("split_layers"), 8);
+  EXPECT_EQ(argument(json, "num_layers"), ArgValue{std::int64_t{8}});
+  EXPECT_EQ(argument(json, "kv_source_layer_ids"), ArgValue(List{1, 2}));
+}
+
 TEST(FindFamily, PrefersTheOneThatAsksForMore) {
   Json json = Json::parse(R"({
     "architectures": ["GlmForCausalLM"], "model_type": "glm", "hidden_size": 64,

@@ -120,7 +120,8 @@ Result<SizeShown> parse_shown_by(const JsonNode& node) {
 Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
                                  const KnownNames& known) {
   SW_TRY(node.only({"hf", "args", "args_if", "none_without", "named", "default", "optional", "flag",
-                    "first_wins", "each_window", "each_from", "shown_by"}));
+                    "first_wins", "each_window", "each_from", "each_listed", "each_over",
+                    "shown_by"}));
   SizeRule rule;
   rule.name = name;
   rule.hf = SW_TRY(config_paths(node, known));
@@ -153,6 +154,10 @@ Result<SizeRule> parse_size_rule(const std::string& name, const JsonNode& node,
   rule.flag = SW_TRY(flag_or(node, "flag", false));
   rule.first_wins = SW_TRY(flag_or(node, "first_wins", false));
   rule.each_window = SW_TRY(flag_or(node, "each_window", false));
+  rule.each_listed = SW_TRY(flag_or(node, "each_listed", false));
+  if (const std::optional<JsonNode> over = node.find("each_over")) {
+    rule.each_over = SW_TRY(over->integer());
+  }
   if (const std::optional<JsonNode> shown = node.find("shown_by")) {
     rule.shown_by = SW_TRY(parse_shown_by(*shown));
   }

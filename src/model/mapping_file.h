@@ -119,6 +119,15 @@ struct SizeRule {
   bool each_window = false;
   /// Likewise: 1 for the layers from that size on.
   std::string each_from;
+  /// Likewise: 1 for the layers whose numbers are listed.
+  bool each_listed = false;
+  /// Likewise: 1 for the layers whose entry in a list is over this number.
+  std::optional<std::int64_t> each_over;
+
+  /// Whether it is a number of each layer.
+  [[nodiscard]] bool is_of_layers() const {
+    return each_window || !each_from.empty() || each_listed || each_over.has_value();
+  }
   std::optional<SizeShown> shown_by;
 };
 

@@ -398,6 +398,22 @@ def test_a_layer_that_lost_its_experts_is_refused(shardwright, tmp_path, model):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    "part", ("attn.compressor.wgate.weight", "attn.indexer.wk.weight", "attn.indexer.", "attn.compressor.", "engram.")
+)
+def test_what_a_layer_must_have_by_the_configuration(shardwright, tmp_path, model, part):
+    lost = {key: value for key, value in model[1].items() if not key.startswith("layers.1." + part)}
+    assert len(lost) < len(model[1])
+    broken = write(tmp_path / "hf", lost, CONFIG)
+    done = shardwright("convert", broken, tmp_path / "out", "--to", "torch_dist", expect=2)
+    assert "layers.1." + part in done.stderr
+    # Where the configuration lists nothing, the tensors tell.
+    text = {key: value for key, value in CONFIG["text_config"].items() if not key.endswith(("layer_ids", "ratios"))}
+    hf = write(tmp_path / "other", model[1], {**CONFIG, "text_config": text})
+    shardwright("convert", hf, tmp_path / "out", "--to", "torch_dist", *LAYOUT)
+    checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "out"), in_megatron(model[1], sees=True))
+
+
 class Released(packed.DeepSeekV4):
     """As V4, in blocks of 32 x 32; tables have blocks within their rows."""
 
