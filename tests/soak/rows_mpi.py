@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -105,7 +106,10 @@ def disturbed(ranks, bench, job, source, whole):
     words += ["--rank-timeout", RANK_TIMEOUT] if kind == "stop" else []
     words += ["--resume"] if resumes else []
     fault = {"RANK": rank, "KIND": kind, **PHASES[phase]}
-    ended = ranks.run_ranks(RANKS, *words, fault=fault, mark=mark)
+    try:
+        ended = ranks.run_ranks(RANKS, *words, fault=fault, mark=mark)
+    except subprocess.TimeoutExpired as hang:
+        return f"rank {rank}, {kind} at {phase}: no end within {hang.timeout:.0f} s"
     if ended.since_fault is None:
         shutil.rmtree(folder)
         return None
