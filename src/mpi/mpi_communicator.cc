@@ -18,7 +18,9 @@ namespace shardwright {
 namespace {
 
 constexpr int kTag = 1;
-constexpr unsigned kFinalizeSeconds = 10;
+// Of a call that may wait for a rank that hangs, or for the launcher: then the signal ends this
+// process, and the launcher the job.
+constexpr unsigned kSecondsToEnd = 10;
 constexpr auto kLastSends = std::chrono::seconds(2);
 
 Status checked(int result, std::string_view call) {
@@ -65,8 +67,7 @@ MpiCommunicator::~MpiCommunicator() {
        sent = has_sent_all()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  // It may wait for a rank that hangs: then the signal ends this process, and the launcher the job.
-  ::alarm(kFinalizeSeconds);
+  ::alarm(kSecondsToEnd);
   MPI_Finalize();
   ::alarm(0);
 }
@@ -130,6 +131,9 @@ Result<std::optional<ReceivedMessage>> MpiCommunicator::receive() {
   return std::nullopt;
 }
 
-void MpiCommunicator::abort(int exit_status) { MPI_Abort(MPI_COMM_WORLD, exit_status); }
+void MpiCommunicator::abort(int exit_status) {
+  ::alarm(kSecondsToEnd);
+  MPI_Abort(MPI_COMM_WORLD, exit_status);
+}
 
 }  // namespace shardwright

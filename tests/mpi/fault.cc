@@ -3,10 +3,10 @@
 // FAULT_RANK; FAULT_CALL (open, pread, pwrite, fdatasync, fsync, rename, unlink; renamed: once
 // that is done) of a path that contains FAULT_PATH; FAULT_LEAST: of at least so
 // many bytes; FAULT_AT: the how-manieth of them; FAULT_KIND (kill, exit, stop, enospc, eio, hang);
-// FAULT_MARK: a file that appears then. The work is shared out as ranks ask for it, so the others
-// don't write while that rank has yet to do so many writes, or reads of FAULT_LEAST: on a busy
-// machine it would come to none. NOTE_FILE: each rank notes there (with its number behind) what it
-// opens and reads of paths that contain NOTE_PATH.
+// FAULT_MARK: a file that appears then. FAULT_ABORT: MPI_Abort hangs. The work is shared out as
+// ranks ask for it, so the others don't write while that rank has yet to do so many writes, or
+// reads of FAULT_LEAST: on a busy machine it would come to none. NOTE_FILE: each rank notes there
+// (with its number behind) what it opens and reads of paths that contain NOTE_PATH.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -68,9 +68,13 @@ std::size_t least() {
   return static_cast<std::size_t>(std::atoll(std::string(setting("FAULT_LEAST")).c_str()));
 }
 
+// Once: the faulty rank may have come to an end without its turn, and there are many writes.
 void await_turn(std::string_view ending) {
+  static std::atomic<bool> was_in_vain{false};
   const std::string turn = std::string(setting("FAULT_MARK")).append(ending);
-  for (int waits = 0; waits < 2000 && ::access(turn.c_str(), F_OK) != 0; ++waits) {
+  for (int waits = 0; ::access(turn.c_str(), F_OK) != 0; ++waits) {
+    if (waits == 2000) was_in_vain = true;
+    if (was_in_vain) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
@@ -194,6 +198,13 @@ int unlinkat(int folder, const char* name, int flags) noexcept {
   const bool is_whole = name[0] == '/' || folder == AT_FDCWD;
   const std::string path = is_whole ? name : path_of(folder) + "/" + name;
   return fails("unlink", path) ? -1 : real(folder, name, flags);
+}
+
+// MPI's, which then never comes back.
+int MPI_Abort(void* job, int status) {
+  static const auto real = next<int (*)(void*, int)>("MPI_Abort");
+  while (!setting("FAULT_ABORT").empty()) ::pause();
+  return real(job, status);
 }
 
 int rename(const char* from, const char* to) noexcept {

@@ -16,6 +16,8 @@ import ranks
 
 # The promise is 5 s; this machine may have more to do.
 SECONDS_TO_END = 10
+# After which a rank that waits for its own abort ends.
+SECONDS_TO_ABORT = 10
 # Long enough for a busy machine to let every rank give a sign.
 RANK_TIMEOUT = 4
 # Jobs at once that mostly wait for a timeout.
@@ -394,6 +396,18 @@ class Faults(Ranks):
                 (1, self.LATE, "exit", 0),
             ),
         )
+
+    def test_a_launcher_that_does_not_answer(self):
+        """A rank that can't end the job ends itself: the launcher sees that."""
+        out, mark = self.out, self.out.with_name("mark")
+        fault = {"RANK": 1, "KIND": "stop", "ABORT": "hangs", **self.WRITE}
+        words = ["convert", self.source, out, *TARGETS["torch_dist"], "--rank-timeout", RANK_TIMEOUT]
+        ended = ranks.run_ranks(2, *words, fault=fault, mark=mark)
+        self.assertRegex(ended.messages, r"error\[SW0116\]: rank 1.*no sign of life")
+        self.assertNotEqual(ended.status, 0)
+        self.assertFalse(out.exists())
+        self.assertLess(ended.since_fault, RANK_TIMEOUT + SECONDS_TO_ABORT + SECONDS_TO_END)
+        self.assertEqual(ranks.living(str(out), within=SECONDS_TO_END), [])
 
     def test_a_rank_that_hangs(self):
         def check(rank, at):
