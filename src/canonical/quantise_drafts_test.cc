@@ -53,6 +53,14 @@ TEST(QuantiseDrafts, NamesScalesAsTheFamilyDoes) {
   EXPECT_EQ(choice_of(R"({"model_type": "deepseek_v4"})").name_of_scales("a.weight"), "a.scale");
 }
 
+TEST(QuantiseDrafts, RefusesTablesOfBlocksWithinRows) {
+  const auto choice =
+      choose_quantisation(Quantising::Scheme::kFp8, false, R"({"model_type": "deepseek_v41"})", {});
+  ASSERT_FALSE(choice);
+  EXPECT_EQ(choice.error().code, Code::kUnsupportedFormat);
+  EXPECT_THAT(choice.error().message, HasSubstr("deepseek_v41"));
+}
+
 TEST(QuantiseDrafts, ListsWhatIsLeft) {
   QuantiseChoice choice = choice_of(R"({"model_type": "deepseek_v3"})");
   std::vector<DraftTensor> drafts{draft_of(kName), draft_of("model.embed_tokens.weight")};

@@ -125,6 +125,11 @@ std::span<const Sentence> chinese_of_quantisation() {
       {"which is not read", "（不能读取）"},
       {"config.json: quantization_config: found {}, expected an object",
        "config.json: quantization_config: 发现 {}，应为对象"},
+      {"config.json: found model_type '{}', whose tables are loaded with scales within their rows, "
+       "which --quantise does not write; leave it out for what the numbers mean in bfloat16",
+       "config.json: model_type 为 '{}'，其表加载时的缩放因子位于行内，--quantise "
+       "不写这种形式；请去掉它，"
+       "得到 bfloat16 的数值"},
       {"config.json: found model_type '{}', expected 'gpt_oss': no other model is loaded with "
        "its experts as mxfp4 blocks; --quantise fp8-block is for any model",
        "config.json: model_type 为 '{}'，应为 'gpt_oss'：没有别的模型以 mxfp4 块加载专家；"

@@ -172,6 +172,13 @@ Result<QuantiseChoice> choose_quantisation(Quantising::Scheme wanted, bool wants
                 "with its experts as mxfp4 blocks; --quantise fp8-block is for any model",
                 model_type);
   }
+  if (model_type == "deepseek_v41" || model_type == "deepseek_v4.1") {
+    return fail(Code::kUnsupportedFormat,
+                "config.json: found model_type '{}', whose tables are loaded with scales within "
+                "their rows, which --quantise does not write; leave it out for what the numbers "
+                "mean in bfloat16",
+                model_type);
+  }
   QuantiseChoice choice;
   OrderedJson quantisation = SW_TRY(quantisation_of(config_json));
   const bool is_own = SW_TRY(fits(quantisation));
