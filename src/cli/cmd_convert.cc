@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <algorithm>
-#include <iterator>
 #include <optional>
 
 #include "base/fail.h"
@@ -67,9 +65,7 @@ std::string convert_report_json(const PreparedConversion& conversion, const Fini
   json.number("replicas_equal", conversion.replicas.chunks);
   json.number("replica_bytes", conversion.replicas.bytes);
   json.real("seconds", run.seconds).number("peak_memory_bytes", peak_resident_bytes());
-  std::vector<std::string> notes = conversion.notes;
-  std::ranges::copy(run.report.notes, std::back_inserter(notes));
-  json.texts("leftovers", run.report.leftovers).texts("notes", notes).close();
+  json.texts("leftovers", run.report.leftovers).texts("notes", notes_of(conversion, run)).close();
   return json.take();
 }
 

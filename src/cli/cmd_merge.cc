@@ -49,7 +49,10 @@ std::string merge_report_json(const PreparedMerge& merge, const FinishedRun* run
     json.number("files_written", run->report.files_written).real("seconds", run->seconds);
     json.texts("leftovers", run->report.leftovers);
   }
-  if (merge.conversion) json.texts("notes", merge.conversion->notes);
+  if (merge.conversion) {
+    json.texts("notes",
+               run != nullptr ? notes_of(*merge.conversion, *run) : merge.conversion->notes);
+  }
   json.close();
   return json.take();
 }

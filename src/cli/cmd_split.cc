@@ -20,7 +20,7 @@ std::string split_report_json(const PreparedSplit& split, const FinishedRun& run
   json.number("bytes_written", run.report.bytes_written);
   json.number("files_written", run.report.files_written).real("seconds", run.seconds);
   json.texts("leftovers", run.report.leftovers);
-  json.texts("notes", split.conversion.notes).close();
+  json.texts("notes", notes_of(split.conversion, run)).close();
   return json.take();
 }
 

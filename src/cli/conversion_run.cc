@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <vector>
+#include <iterator>
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -124,6 +125,12 @@ void tell_notes(const PreparedConversion& conversion, Console& console) {
                    "('shardwright clean' does)",
                    path, can_go_on ? "go on with it (--resume) or " : ""));
   }
+}
+
+std::vector<std::string> notes_of(const PreparedConversion& conversion, const FinishedRun& run) {
+  std::vector<std::string> notes = conversion.notes;
+  std::ranges::copy(run.report.notes, std::back_inserter(notes));
+  return notes;
 }
 
 std::string command_line(const ConvertRequest& request) {

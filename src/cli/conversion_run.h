@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/console.h"
 #include "shardwright/convert.h"
@@ -41,6 +42,10 @@ struct FinishedRun {
 /// What a plan is known to need and do, for the reader of messages: notes, and unfinished outputs
 /// that killed runs left beside the target.
 void tell_notes(const PreparedConversion& conversion, Console& console);
+
+/// What a finished run has to say in its document: those notes, and those of the run itself.
+[[nodiscard]] std::vector<std::string> notes_of(const PreparedConversion& conversion,
+                                                const FinishedRun& run);
 
 /// The command line that asks for the same.
 [[nodiscard]] std::string command_line(const ConvertRequest& request);
