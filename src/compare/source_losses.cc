@@ -28,24 +28,37 @@ bool has_experts(const Catalog& catalog) {
   });
 }
 
+Result<std::vector<LostPart>> find_lost_of_megatron(const Catalog& catalog,
+                                                    const Arguments& arguments) {
+  const std::vector<TensorDesc> descs = SW_TRY(canonical_descs(catalog));
+  return lost_parts(descs, number_of(arguments, {"num_layers"}).value_or(0));
+}
+
+Result<std::vector<LostPart>> find_lost_of_fsdp(const Checkpoint& source) {
+  const Status stages = check_fsdp_stages(source.catalog, source.arguments);
+  if (!stages) return std::vector{LostPart{"layers", stages.error().message}};
+  std::vector<std::string> left_out;
+  // Names that a copy may have and a model has not are told where they have to be read.
+  const Result<Catalog> model = named_canonically(source.catalog, left_out);
+  if (!model) return std::vector<LostPart>();
+  return find_lost_of_megatron(*model, source.arguments);
+}
+
 Result<std::vector<LostPart>> find_lost(const Checkpoint& source) {
   const Catalog& catalog = source.catalog;
   if (source.location.traits.is_hf_model || is_mlite(catalog)) return {};
-  if (is_fsdp(source)) {
-    const Status stages = check_fsdp_stages(catalog, source.arguments);
-    if (stages) return std::vector<LostPart>();
-    return std::vector{LostPart{"layers", stages.error().message}};
-  }
+  if (is_fsdp(source)) return find_lost_of_fsdp(source);
   if (!has_megatron_names(catalog)) return lost_local_experts(descs_of(catalog));
-  const std::vector<TensorDesc> descs = SW_TRY(canonical_descs(catalog));
-  return lost_parts(descs, number_of(source.arguments, {"num_layers"}).value_or(0));
+  return find_lost_of_megatron(catalog, source.arguments);
 }
 
-// Where the names change, a family's mapping or the reading of Megatron-FSDP's stages decides
-// whether what is there is a model.
+// Where the names change, a family's mapping or the reading of Megatron-FSDP's stages, whose layers
+// nobody can tell apart, decides whether what is there is a model.
 bool is_checked_later(const ConvertRequest& request, const Checkpoint& source) {
   const TargetNames names = traits_of(request.format).names;
-  return names == TargetNames::kHf || (is_fsdp(source) && names != TargetNames::kStored);
+  if (names == TargetNames::kHf) return true;
+  return is_fsdp(source) && names != TargetNames::kStored &&
+         !check_fsdp_stages(source.catalog, source.arguments);
 }
 
 // Zeros would pass for weights.

@@ -10,9 +10,10 @@
 namespace shardwright {
 
 /// What names, shapes and the run's arguments show that a source has lost, a sentence each: layers
-/// of a Megatron model, experts that its routers count, stages that replaced each other. Of
-/// Hugging Face models the family's mapping knows that, of MLite's checkpoints global_from_mlite.
-/// Error: kLimit for names that claim more than any model has.
+/// of a Megatron model (of Megatron-FSDP too), experts that its routers count, tensors that a
+/// module never lacks, stages that replaced each other. Of Hugging Face models the family's mapping
+/// knows that, of MLite's checkpoints global_from_mlite. Error: kLimit for names that claim more
+/// than any model has.
 [[nodiscard]] Result<std::vector<std::string>> losses_of(const Checkpoint& source);
 
 /// Refuses to convert such a source as if it were whole. `wanted` is what of it is converted: where

@@ -102,6 +102,32 @@ TEST(SourceLosses, AreTensorsThatAModuleNeverLacks) {
   }
 }
 
+// Its names are others, and what they name is the same model.
+TEST(SourceLosses, AreThoseOfMegatronFsdpToo) {
+  const TemporaryFolder folder;
+  ConvertRequest request =
+      losses_request(golden_path("hf/llama3/hf"), folder / "whole", "fsdp_dtensor");
+  ASSERT_TRUE(convert_now(request));
+  request = losses_request(folder / "whole", folder / "part", "dcp");
+  request.exclude = {"*layers.1.self_attention.linear_proj.weight"};
+  ASSERT_TRUE(convert_now(request));
+  const std::vector<std::string_view> formats = {"dcp", "safetensors", "torch_dist", "legacy",
+                                                 "fsdp_dtensor"};
+  for (const std::string_view format : formats) {
+    EXPECT_TRUE(prepare_conversion(losses_request(folder / "whole", folder / "out", format)));
+    request = losses_request(folder / "part", folder / "out", format);
+    const auto refused = prepare_conversion(request);
+    ASSERT_FALSE(refused) << format;
+    EXPECT_EQ(refused.error().code, Code::kLossySource) << refused.error().text();
+    EXPECT_THAT(refused.error().message,
+                HasSubstr("nothing is stored of decoder.layers.1.self_attention.linear_proj."));
+    request.accept_loss = true;
+    const auto accepted = prepare_conversion(request);
+    ASSERT_TRUE(accepted) << format << accepted.error().text();
+    EXPECT_THAT(notes_of(*accepted), HasSubstr("--accept-loss: decoder.layers.1.self_attention."));
+  }
+}
+
 // What a family's mapping refuses is no model.
 TEST(SourceLosses, OfAHuggingFaceTargetAreTheMappings) {
   const TemporaryFolder folder;
