@@ -81,6 +81,11 @@ void add_torch_dist_prefix(std::string_view prefix, Drafting& drafting);
 /// those of model_tensors and map_from_hf for what is missing or of another shape, unless losses
 /// are accepted.
 [[nodiscard]] Status check_copied_model(Drafting& drafting);
+
+/// The same of a Megatron model that becomes one again: a note names what its family, or the
+/// nearest one, needs besides, as `verify` does.
+[[nodiscard]] Status tell_lacking_tensors(Drafting& drafting);
+
 [[nodiscard]] Status draft_hf_as_megatron(Drafting& drafting);
 
 /// An adapter in PEFT's files as a Megatron run has one. Errors: kUsage for another target than

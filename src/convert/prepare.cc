@@ -64,10 +64,13 @@ Status take_source(Drafting& drafting) {
   drafting.parts.has_component_states = source.is_mimo;
   // A target that keeps the optimizer resumes training: wrapper prefixes are restored.
   if (keeps_optimizer(result.request)) drafting.parts.wrappers = std::move(source.wrappers);
-  SW_TRY(drop_prediction_layers(drafting));
+  return {};
+}
+
+void count_replicas(Drafting& drafting) {
+  PreparedConversion& result = drafting.result;
   const ReplicaReport replicas = cost_of_replicas(drafting.catalog, result.request.check_replicas);
   result.replicas = {replicas.compared, replicas.bytes};
-  return {};
 }
 
 Status make_drafts(Drafting& drafting) {
@@ -158,7 +161,12 @@ Result<Drafting> draft(const ConvertRequest& request, Purpose purpose) {
   SW_TRY(check_upcycling(request, drafting.traits()));
   SW_TRY(find_layout(drafting));
   SW_TRY(take_source(drafting));
-  if (purpose == Purpose::kConversion) SW_TRY(check_copied_model(drafting));
+  if (purpose == Purpose::kConversion) {
+    SW_TRY(check_copied_model(drafting));
+    SW_TRY(tell_lacking_tensors(drafting));
+  }
+  SW_TRY(drop_prediction_layers(drafting));
+  count_replicas(drafting);
   SW_TRY(take_adapter(drafting));
   SW_TRY(make_drafts(drafting));
   SW_TRY(add_adapter(drafting));

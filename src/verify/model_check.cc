@@ -6,15 +6,14 @@
 #include "base/fail.h"
 #include "canonical/canonical_model.h"
 #include "canonical/contradictions.h"
-#include "canonical/correspond.h"
 #include "canonical/dequantise.h"
 #include "canonical/families.h"
+#include "canonical/family_fit.h"
 #include "canonical/hf_naming.h"
 #include "layout/lost_parts.h"
 #include "layout/texts.h"
 #include "model/apply.h"
 #include "model/config_check.h"
-#include "model/convolutions.h"
 #include "plan/canonical.h"
 #include "state/recorded_run.h"
 #include "verify/findings.h"
@@ -176,28 +175,16 @@ class ModelCheck {
       add_finding(report_, *unknown_);
       return {};
     }
-    const auto keys = wanted_keys(checkpoint_);
-    if (!keys) {
-      add_finding(report_, keys.error());
-      return {};
-    }
-    const auto flat = flat_convolutions(*facts->mapping, facts->sizes, descs_);
-    if (!flat) {
-      add_finding(report_, flat.error());
-      return {};
-    }
-    for (const TensorDesc& convolution : *flat) {
-      std::ranges::find(descs_, convolution.name, &TensorDesc::name)->shape = convolution.shape;
-    }
-    tell(correspond_from_megatron(*facts, descs_, *keys));
+    tell(check_family_fit(*facts, checkpoint_, descs_));
     return {};
   }
 
-  void tell(const Result<Correspondence>& correspondence) {
-    if (correspondence) {
+  template <class Fit>
+  void tell(const Fit& fit) {
+    if (fit) {
       report_.proven.push_back(phrase("proven.family", {{"family", report_.family}}));
     } else {
-      add_finding(report_, correspondence.error());
+      add_finding(report_, fit.error());
     }
   }
 

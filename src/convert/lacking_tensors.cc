@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canonical/families.h"
+#include "canonical/family_fit.h"
+#include "canonical/model_facts.h"
+#include "convert/drafting.h"
+#include "plan/canonical.h"
+
+namespace shardwright {
+namespace {
+
+Status fit_of(const Drafting& drafting, std::span<const Mapping> mappings) {
+  const std::vector<TensorDesc> canonical = SW_TRY(canonical_descs(drafting.catalog));
+  Notes guesses;  // of a config.json that is not written
+  const ModelFacts facts =
+      SW_TRY(find_model_facts(drafting.request(), drafting.source(), mappings, canonical, guesses));
+  return check_family_fit(facts, drafting.source(), canonical);
+}
+
+}  // namespace
+
+// A part of a model, a pruned one and one of nobody's but its own are converted like any other, so
+// nothing is refused, and of a family that is not known there is nothing to say.
+Status tell_lacking_tensors(Drafting& drafting) {
+  const ConvertRequest& request = drafting.request();
+  const bool is_of_megatron =
+      !drafting.is_from_hf() && drafting.traits().names == TargetNames::kMegatron;
+  const bool is_whole = request.include.empty() && request.exclude.empty();
+  if (!is_of_megatron || !is_whole || !has_megatron_names(drafting.catalog)) return {};
+  // All of them are large; nothing behind this needs them, and where one is, it says what is wrong.
+  const auto mappings = load_mappings(request, drafting.source());
+  if (!mappings) return {};
+  const Status fit = fit_of(drafting, *mappings);
+  if (!fit && fit.error().code == Code::kUnmatchedTarget) drafting.tell(fit.error().message);
+  return {};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Megatron model lacks of its family is named by verify and noted by convert.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "verify/planted_fixture.h"
+
+namespace shardwright {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr const char* kLastNorm = "decoder.final_layernorm.weight";
+
+ConvertRequest torch_dist_of(const std::string& input, const std::string& output) {
+  ConvertRequest request;
+  request.input = input;
+  request.output = output;
+  request.format = "torch_dist";
+  return request;
+}
+
+// A torch_dist checkpoint without its last norm, made of a golden one of that kind.
+std::string put_without_norm(const TemporaryFolder& place, const std::string& golden) {
+  EXPECT_TRUE(convert_now(torch_dist_of(golden_path(golden), place / "whole")));
+  ConvertRequest request = torch_dist_of(place / "whole", place / "part");
+  request.exclude = {kLastNorm};
+  const auto made = convert_now(request);
+  EXPECT_TRUE(made) << made.error().text();
+  EXPECT_THAT(made->notes, Not(Contains(HasSubstr("needs")))) << "who asks for a part gets it";
+  return place / "part";
+}
+
+std::vector<std::string> noted_by_convert(const ConvertRequest& request) {
+  auto prepared = prepare_conversion(request);
+  EXPECT_TRUE(prepared) << prepared.error().text();
+  if (!prepared) return {};
+  std::erase_if(prepared->notes, [](const auto& note) { return !note.contains(kLastNorm); });
+  return prepared->notes;
+}
+
+std::vector<std::string> missing_by_verify(const std::string& path) {
+  std::vector<std::string> messages;
+  const VerifyReport report = verify_checkpoint(path, {}).value();
+  for (const VerifyFinding& finding : report.findings) {
+    if (finding.code == Code::kUnmatchedTarget) messages.push_back(finding.message);
+  }
+  return messages;
+}
+
+class LackingTensors : public testing::TestWithParam<const char*> {};
+
+TEST_P(LackingTensors, OfAMegatronModelAreToldByBoth) {
+  const TemporaryFolder place;
+  const std::string part = put_without_norm(place, GetParam());
+  const std::vector<std::string> found = missing_by_verify(part);
+  EXPECT_THAT(found, ElementsAre(HasSubstr(kLastNorm)));
+  for (const std::string_view format : {"torch_dist", "legacy", "fsdp_dtensor"}) {
+    ConvertRequest request = torch_dist_of(part, place / "out");
+    request.format = format;
+    request.parallel.tensor = format == "fsdp_dtensor" ? 1 : 2;
+    EXPECT_EQ(noted_by_convert(request), found) << format;
+    request.input = place / "whole";
+    EXPECT_THAT(noted_by_convert(request), IsEmpty()) << format;
+  }
+}
+
+// With a config.json, and with arguments only.
+INSTANTIATE_TEST_SUITE_P(Sources, LackingTensors,
+                         testing::Values("hf/llama3/hf", "hf/llama3/legacy_tp2pp2ep1"));
+
+// Prediction layers that are to be left out are none that the model lacks.
+TEST(LackingTensors, AreNoneOfThoseThatAreLeftOut) {
+  const TemporaryFolder place;
+  ASSERT_TRUE(convert_now(torch_dist_of(golden_path("hf/deepseek_v3_mtp/hf"), place / "whole")));
+  ConvertRequest request = torch_dist_of(place / "whole", place / "out");
+  request.mtp = MtpPolicy::kDrop;
+  const auto prepared = prepare_conversion(request);
+  ASSERT_TRUE(prepared) << prepared.error().text();
+  EXPECT_THAT(prepared->notes, Not(Contains(HasSubstr("missing"))));
+}
+
+// Of what no family is like nobody can say what it lacks.
+TEST(LackingTensors, AreNoneOfAnUnknownFamily) {
+  const TemporaryFolder place;
+  put_model(place / "in", "", {{"decoder.layers.0.new.weight", DType::kF32, {4, 4}}});
+  ConvertRequest request = torch_dist_of(place / "in", place / "out");
+  const auto prepared = prepare_conversion(request);
+  ASSERT_TRUE(prepared) << prepared.error().text();
+  EXPECT_THAT(prepared->notes, Not(Contains(HasSubstr("family"))));
+}
+
+}  // namespace
+}  // namespace shardwright
