@@ -72,15 +72,15 @@ std::vector<MappingText> texts_of(const MappingFiles& files) {
   return texts;
 }
 
-// Those that the choice, the record or the config names, and the given ones; all where none is
+// Those that the choice, the record or the config names, and the given ones; none where none is
 // named.
-Result<std::vector<Mapping>> load_for(const FamilyChoice& choice, const RecordedMapping& recorded,
-                                      const std::optional<HfConfig>& config) {
-  const MappingFiles files = SW_TRY(read_mapping_files(choice, recorded));
-  const auto may_be_of = [&](const Mapping& names) {
+Result<std::vector<Mapping>> parse_named(const MappingFiles& files, const FamilyChoice& choice,
+                                         const RecordedMapping& recorded,
+                                         const std::optional<HfConfig>& config) {
+  const auto is_named_family = [&](const Mapping& names) {
     if (!choice.family.empty()) return names.family == choice.family;
-    if (names.family == recorded.family) return true;
-    return !config || names_one_of(*config, {&names, 1});
+    if (!recorded.family.empty() && names.family == recorded.family) return true;
+    return config && names_one_of(*config, {&names, 1});
   };
   const auto is_given = [&](const Mapping& names) {
     return std::ranges::find(recorded.files, names.file, &RecordedFile::first) !=
@@ -89,12 +89,21 @@ Result<std::vector<Mapping>> load_for(const FamilyChoice& choice, const Recorded
   };
   bool is_one_named = false;
   const auto is_wanted = [&](const Mapping& names) {
-    const bool may_be = may_be_of(names);
-    is_one_named |= may_be;
-    return may_be || is_given(names);
+    const bool is_named = is_named_family(names);
+    is_one_named |= is_named;
+    return is_named || is_given(names);
   };
   std::vector<Mapping> named = SW_TRY(parse_mappings(texts_of(files), is_wanted));
-  if (is_one_named) return named;
+  if (!is_one_named) named.clear();
+  return named;
+}
+
+// The same; all where none is named.
+Result<std::vector<Mapping>> load_for(const FamilyChoice& choice, const RecordedMapping& recorded,
+                                      const std::optional<HfConfig>& config) {
+  const MappingFiles files = SW_TRY(read_mapping_files(choice, recorded));
+  std::vector<Mapping> named = SW_TRY(parse_named(files, choice, recorded, config));
+  if (!named.empty()) return named;
   return parse_mappings(texts_of(files));
 }
 
@@ -143,6 +152,14 @@ Result<std::vector<Mapping>> load_all_mappings(const FamilyChoice& choice) {
 Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice, const Checkpoint& source) {
   return load_for(choice, SW_TRY(read_recorded_mapping(source.source_keys)),
                   readable_config(choice, source));
+}
+
+Result<std::vector<Mapping>> load_named_mappings(const FamilyChoice& choice,
+                                                 const Checkpoint& source) {
+  const RecordedMapping recorded = SW_TRY(read_recorded_mapping(source.source_keys));
+  const std::optional<HfConfig> config = readable_config(choice, source);
+  if (choice.family.empty() && recorded.family.empty() && !config) return std::vector<Mapping>();
+  return parse_named(SW_TRY(read_mapping_files(choice, recorded)), choice, recorded, config);
 }
 
 Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice, const HfConfig& config) {

@@ -25,7 +25,12 @@ namespace shardwright {
 [[nodiscard]] Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice,
                                                          const Checkpoint& source);
 
-/// The same for a model that nothing is known of but its config.json.
+/// As load_mappings, but none where nothing is named, or nothing that is known: to read all
+/// families takes longer than to convert a small model.
+[[nodiscard]] Result<std::vector<Mapping>> load_named_mappings(const FamilyChoice& choice,
+                                                               const Checkpoint& source);
+
+/// As load_mappings, for a model that nothing is known of but its config.json.
 [[nodiscard]] Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice,
                                                          const HfConfig& config);
 

@@ -19,7 +19,7 @@ Status fit_of(const Drafting& drafting, std::span<const Mapping> mappings) {
 }  // namespace
 
 // A part of a model, a pruned one and one of nobody's but its own are converted like any other, so
-// nothing is refused, and of a family that is not known there is nothing to say.
+// nothing is refused, and of a family that nothing names there is nothing to say.
 Status tell_lacking_tensors(Drafting& drafting) {
   const ConvertRequest& request = drafting.request();
   const bool is_of_megatron =
@@ -27,8 +27,8 @@ Status tell_lacking_tensors(Drafting& drafting) {
   const bool is_whole = request.include.empty() && request.exclude.empty();
   if (!is_of_megatron || !is_whole || !has_megatron_names(drafting.catalog)) return {};
   // All of them are large; nothing behind this needs them, and where one is, it says what is wrong.
-  const auto mappings = load_mappings(request, drafting.source());
-  if (!mappings) return {};
+  const auto mappings = load_named_mappings(request, drafting.source());
+  if (!mappings || mappings->empty()) return {};
   const Status fit = fit_of(drafting, *mappings);
   if (!fit && fit.error().code == Code::kUnmatchedTarget) drafting.tell(fit.error().message);
   return {};

@@ -53,11 +53,9 @@ std::vector<std::string> missing_by_verify(const std::string& path) {
   return messages;
 }
 
-class LackingTensors : public testing::TestWithParam<const char*> {};
-
-TEST_P(LackingTensors, OfAMegatronModelAreToldByBoth) {
+TEST(LackingTensors, OfAMegatronModelAreToldByBoth) {
   const TemporaryFolder place;
-  const std::string part = put_without_norm(place, GetParam());
+  const std::string part = put_without_norm(place, "hf/llama3/hf");
   const std::vector<std::string> found = missing_by_verify(part);
   EXPECT_THAT(found, ElementsAre(HasSubstr(kLastNorm)));
   for (const std::string_view format : {"torch_dist", "legacy", "fsdp_dtensor"}) {
@@ -70,9 +68,17 @@ TEST_P(LackingTensors, OfAMegatronModelAreToldByBoth) {
   }
 }
 
-// With a config.json, and with arguments only.
-INSTANTIATE_TEST_SUITE_P(Sources, LackingTensors,
-                         testing::Values("hf/llama3/hf", "hf/llama3/legacy_tp2pp2ep1"));
+// Where arguments alone would have to tell the family, all would be tried: verify takes that time.
+TEST(LackingTensors, AreNotedByConvertWhereTheFamilyIsNamed) {
+  const TemporaryFolder place;
+  const std::string part = put_without_norm(place, "hf/llama3/legacy_tp2pp2ep1");
+  const std::vector<std::string> found = missing_by_verify(part);
+  EXPECT_THAT(found, ElementsAre(HasSubstr(kLastNorm)));
+  ConvertRequest request = torch_dist_of(part, place / "out");
+  EXPECT_THAT(noted_by_convert(request), IsEmpty());
+  request.family = "llama";
+  EXPECT_THAT(noted_by_convert(request), ElementsAre(HasSubstr(kLastNorm)));
+}
 
 // Prediction layers that are to be left out are none that the model lacks.
 TEST(LackingTensors, AreNoneOfThoseThatAreLeftOut) {
