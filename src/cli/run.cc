@@ -22,6 +22,7 @@
 #include "cli/locale_language.h"
 #include "comm/rank_session.h"
 #include "convert/rank_jobs.h"
+#include "io/begun_output.h"
 #include "io/in_place.h"
 #include "language/chinese.h"
 
@@ -200,6 +201,7 @@ void tell_out_of_memory() {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
   } catch (const std::bad_alloc&) {
+    BegunOutput::abandon_all();
     tell_out_of_memory();
     ::_exit(kExitFailure);
   } catch (...) {  // NOLINT(bugprone-empty-catch): anything else is a bug, and aborts

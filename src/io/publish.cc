@@ -166,7 +166,10 @@ Publication::Publication(PublishOptions options, std::shared_ptr<PublishCalls> c
       target_(std::move(target)),
       partial_(std::move(partial)) {}
 
-Publication::~Publication() { clean_up(); }
+Publication::~Publication() {
+  forget();
+  clean_up();
+}
 
 void Publication::clean_up() noexcept {
   try {
@@ -177,6 +180,22 @@ void Publication::clean_up() noexcept {
   } catch (const std::bad_alloc&) {
     // Without memory nothing more can be done, nor told; the next run names what was left.
     return;
+  }
+}
+
+void Publication::abandon() noexcept {
+  if (committed_ || partial_.empty()) return;
+  const bool is_removed = !options_.keeps_unfinished && is_ours(partial_) &&
+                          shardwright::remove_tree(partial_.c_str(), nullptr) == 0;
+  if (is_removed) {
+    for (const std::string& made : std::views::reverse(made_parents_)) ::rmdir(made.c_str());
+    return;
+  }
+  struct stat details{};
+  if (::lstat(partial_.c_str(), &details) != 0) return;
+  for (const std::string_view text : {std::string_view("note: "), std::string_view(partial_),
+                                      std::string_view(" is left; remove it\n")}) {
+    static_cast<void>(::write(STDERR_FILENO, text.data(), text.size()));
   }
 }
 

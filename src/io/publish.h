@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io/begun_output.h"
 #include "io/unique_fd.h"
 #include "shardwright/storage.h"
 
@@ -71,7 +72,7 @@ struct PublishOptions {
 /// it is to be kept), and folders above the target that were made for it. Not thread-safe, except
 /// that directory() follows Directory's rules. Other processes may write into partial_path() too,
 /// before commit().
-class Publication {
+class Publication final : private BegunOutput {
  public:
   /// Checks everything that can be checked before the work and makes the hidden folder. Errors:
   /// kTargetInsideSource (the same, or one inside the other, whatever links lie between; of what is
@@ -84,8 +85,6 @@ class Publication {
       PublishOptions options,
       std::shared_ptr<PublishCalls> calls = std::make_shared<PublishCalls>());
   ~Publication();
-  Publication(const Publication&) = delete;
-  Publication& operator=(const Publication&) = delete;
 
   /// Where to write. Each file's own sync() is the writer's duty.
   [[nodiscard]] Directory& directory() { return *directory_; }
@@ -119,6 +118,7 @@ class Publication {
   [[nodiscard]] Status take_back(PlacedEntries& placed, const std::string& above, Status why);
   [[nodiscard]] bool is_ours(const std::string& path) const noexcept;
   void clean_up() noexcept;
+  void abandon() noexcept override;
   void remove_or_report(const std::string& path);
 
   PublishOptions options_;

@@ -126,6 +126,44 @@ TEST_F(PublicationTest, IsHiddenUntilCommit) {
   EXPECT_EQ(folder_.tree(), "") << "without commit nothing stays";
 }
 
+// What a process does that ends at once, with no memory to unwind.
+TEST_F(PublicationTest, IsTakenBackWhereNothingIsDestroyed) {
+  PublishOptions chosen = options();
+  chosen.target = folder_ / "no/such/out";
+  auto publication = Publication::begin(chosen).value();
+  ASSERT_TRUE(write(publication->directory()));
+  BegunOutput::abandon_all();
+  EXPECT_EQ(folder_.tree(), "");
+  publication.reset();
+  ASSERT_TRUE(publish(chosen, std::make_shared<LoggedCalls>()));
+  auto committed = Publication::begin(options()).value();
+  ASSERT_TRUE(write(committed->directory()));
+  ASSERT_TRUE(committed->commit());
+  const std::string whole = folder_.tree();
+  BegunOutput::abandon_all();
+  EXPECT_EQ(folder_.tree(), whole) << "what is in its place stays";
+}
+
+TEST_F(PublicationTest, NamesWhatIsNotTakenBackWhereNothingIsDestroyed) {
+  PublishOptions chosen = options();
+  chosen.keeps_unfinished = true;
+  auto kept = Publication::begin(chosen).value();
+  chosen.target = folder_ / "other";
+  chosen.keeps_unfinished = false;
+  auto moved = Publication::begin(chosen).value();
+  fs::rename(moved->partial_path(), folder_ / "aside");
+  fs::create_directory(moved->partial_path());
+  testing::internal::CaptureStderr();
+  BegunOutput::abandon_all();
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(told, HasSubstr("note: " + kept->partial_path() + " is left; remove it\n"));
+  EXPECT_THAT(told, HasSubstr("note: " + moved->partial_path() + " is left; remove it\n"));
+  EXPECT_TRUE(fs::exists(kept->partial_path()));
+  EXPECT_TRUE(fs::exists(moved->partial_path())) << "somebody else's";
+  fs::remove(moved->partial_path());
+  fs::remove(folder_ / "aside");
+}
+
 TEST_F(PublicationTest, MessagesNameTheTargetOnly) {
   auto publication = Publication::begin(options()).value();
   ASSERT_TRUE(publication->directory().create("a/b", 1));
