@@ -193,8 +193,8 @@ void Publication::abandon() noexcept {
   }
   struct stat details{};
   if (::lstat(partial_.c_str(), &details) != 0) return;
-  for (const std::string_view text : {std::string_view("note: "), std::string_view(partial_),
-                                      std::string_view(" is left; remove it\n")}) {
+  constexpr std::string_view kText = "error[SW0113]: out of memory; remove ";
+  for (const std::string_view text : {kText, std::string_view(partial_), std::string_view("\n")}) {
     static_cast<void>(::write(STDERR_FILENO, text.data(), text.size()));
   }
 }

@@ -156,8 +156,8 @@ TEST_F(PublicationTest, NamesWhatIsNotTakenBackWhereNothingIsDestroyed) {
   testing::internal::CaptureStderr();
   BegunOutput::abandon_all();
   const std::string told = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(told, HasSubstr("note: " + kept->partial_path() + " is left; remove it\n"));
-  EXPECT_THAT(told, HasSubstr("note: " + moved->partial_path() + " is left; remove it\n"));
+  EXPECT_THAT(told, HasSubstr("out of memory; remove " + kept->partial_path() + "\n"));
+  EXPECT_THAT(told, HasSubstr("out of memory; remove " + moved->partial_path() + "\n"));
   EXPECT_TRUE(fs::exists(kept->partial_path()));
   EXPECT_TRUE(fs::exists(moved->partial_path())) << "somebody else's";
   fs::remove(moved->partial_path());
