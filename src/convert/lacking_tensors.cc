@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/notes.h"
 #include "canonical/families.h"
 #include "canonical/family_fit.h"
 #include "canonical/model_facts.h"
