@@ -37,9 +37,13 @@ Result<std::vector<LostPart>> find_lost_of_megatron(const Catalog& catalog,
 Result<std::vector<LostPart>> find_lost_of_fsdp(const Checkpoint& source) {
   const Status stages = check_fsdp_stages(source.catalog, source.arguments);
   if (!stages) return std::vector{LostPart{"layers", stages.error().message}};
+  Catalog pieces;  // without their chunks, of which there may be a million
+  for (const StoredTensor& tensor : source.catalog.tensors) {
+    pieces.tensors.push_back({tensor.desc, ChunkList(tensor.desc.shape.size())});
+  }
   std::vector<std::string> left_out;
   // Names that a copy may have and a model has not are told where they have to be read.
-  const Result<Catalog> model = named_canonically(source.catalog, left_out);
+  const Result<Catalog> model = named_canonically(pieces, left_out);
   if (!model) return std::vector<LostPart>();
   return find_lost_of_megatron(*model, source.arguments);
 }

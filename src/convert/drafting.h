@@ -82,8 +82,8 @@ void add_torch_dist_prefix(std::string_view prefix, Drafting& drafting);
 /// are accepted.
 [[nodiscard]] Status check_copied_model(Drafting& drafting);
 
-/// The same of a Megatron model that becomes one again: a note names what its family, or the
-/// nearest one, needs besides, as `verify` does.
+/// The same of a Megatron model that becomes one again, where a config.json, a flag or a record
+/// names its family: a note says what that needs besides, as `verify` does.
 [[nodiscard]] Status tell_lacking_tensors(Drafting& drafting);
 
 [[nodiscard]] Status draft_hf_as_megatron(Drafting& drafting);

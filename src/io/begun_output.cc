@@ -16,24 +16,25 @@ constinit BegunOutputs begun_outputs;
 
 }  // namespace
 
-BegunOutput::BegunOutput() noexcept : is_listed_(true) {
+BegunOutput::BegunOutput() noexcept {
   const std::scoped_lock lock(begun_outputs.mutex);
-  next_ = begun_outputs.first;
-  if (next_ != nullptr) next_->before_ = this;
+  behind_ = begun_outputs.first;
+  if (behind_ != nullptr) behind_->before_ = this;
   begun_outputs.first = this;
 }
 
 void BegunOutput::forget() noexcept {
   const std::scoped_lock lock(begun_outputs.mutex);
-  if (!is_listed_) return;
-  is_listed_ = false;
-  (before_ != nullptr ? before_->next_ : begun_outputs.first) = next_;
-  if (next_ != nullptr) next_->before_ = before_;
+  const bool is_listed = before_ != nullptr || begun_outputs.first == this;
+  if (!is_listed) return;
+  (before_ != nullptr ? before_->behind_ : begun_outputs.first) = behind_;
+  if (behind_ != nullptr) behind_->before_ = before_;
+  before_ = behind_ = nullptr;
 }
 
 void BegunOutput::abandon_all() noexcept {
   const std::scoped_lock lock(begun_outputs.mutex);
-  for (BegunOutput* one = begun_outputs.first; one != nullptr; one = one->next_) one->abandon();
+  for (BegunOutput* one = begun_outputs.first; one != nullptr; one = one->behind_) one->abandon();
 }
 
 }  // namespace shardwright

@@ -4,8 +4,8 @@
 namespace shardwright {
 
 /// An output that is not in its place yet. The process may have to end without unwinding:
-/// libraries' destructors allocate, and what those throw ends it. Then abandon_all()
-/// takes back what was begun. From several threads.
+/// libraries' destructors allocate, and what those throw ends it. Then abandon_all() takes back
+/// what was begun. From several threads.
 class BegunOutput {
  public:
   BegunOutput(const BegunOutput&) = delete;
@@ -24,9 +24,8 @@ class BegunOutput {
   /// Removes what was begun, or names it on standard error. Has no memory.
   virtual void abandon() noexcept = 0;
 
-  BegunOutput* next_ = nullptr;
   BegunOutput* before_ = nullptr;
-  bool is_listed_ = false;
+  BegunOutput* behind_ = nullptr;
 };
 
 }  // namespace shardwright

@@ -72,10 +72,8 @@ std::int64_t Placement::stage_of(std::string_view name, std::int64_t layer) cons
     if (is_main_stack(parts->stack)) {
       return layers_ > 0 ? pipeline_.stage_of(std::clamp<std::int64_t>(layer, 0, layers_ - 1)) : 0;
     }
-    if (parts->stack.ends_with("mtp.layers") || is_prediction_layer(name)) {
-      return config_.pipeline - 1;
-    }
-    return 0;  // vision towers live on the first stage
+    // Vision towers live on the first stage.
+    return is_prediction_layer(name) ? config_.pipeline - 1 : 0;
   }
   return is_behind_layers(name) || is_prediction_layer(name) ? config_.pipeline - 1 : 0;
 }

@@ -78,7 +78,8 @@ def measure_sanitizers(bench):
         counts[name] += int(total.group(1)) if total else 0
         done += 1
         if ran.status != 0:
-            faults.append(f"{name} {program.name}: {(ran.messages or ran.output)[-300:]}")
+            # A sanitizer speaks on standard error, a test that fails on standard output.
+            faults.append(f"{name} {program.name}: {ran.output[-300:]}{ran.messages[-300:]}")
     said = ", ".join(f"{name}: {count} tests" for name, count in counts.items())
     said = f"{said}, of {done} of {len(jobs) + len(unbuilt)} programs; {len(faults)} with findings"
     if unbuilt:

@@ -137,8 +137,7 @@ Status check_place_of_each(const StoredTensor& tensor, std::span<const std::stri
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     if (chunks.range(c).length != 0) places.push_back(place_of(chunks, c));
   }
-  std::sort(places.begin(), places.end(),
-            [](const ChunkPlace& a, const ChunkPlace& b) { return a.is_before(b); });
+  std::ranges::sort(places, &ChunkPlace::is_before);
   for (std::size_t i = 1; i < places.size(); ++i) {
     if (places[i - 1].is_before(places[i])) continue;
     const auto [a, b] = std::minmax(places[i - 1].chunk, places[i].chunk);
