@@ -35,6 +35,7 @@ struct PartsWay {
   std::string format;
   ParallelConfig parallel;
   bool digests = false;
+  std::string family = {};  // where nothing names it, each part would try them all
 };
 
 std::map<std::string, std::string> files_in(const TemporaryFolder& place, const std::string& name) {
@@ -63,6 +64,7 @@ class PartsOf : public testing::Test {
     request.format = way.format;
     request.parallel = way.parallel;
     request.digests = way.digests;
+    request.family = way.family;
     request.threads = 2;
     plan_ = save_plan(prepare_conversion(request).value()).value();
     plan_.piece_bytes = kSmallPieces;
@@ -166,10 +168,10 @@ TEST_P(PartsOfEach, ShareOutEveryByteOnce) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, PartsOfEach,
-    testing::Values(kReshard,
-                    PartsWay{"legacy", "hf/llama3/hf", "legacy", {.tensor = 2, .pipeline = 2}},
-                    PartsWay{"hf", "mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full", "hf", {}},
-                    PartsWay{"digests", "hf/llama3/hf", "hf", {}, true}),
+    testing::Values(
+        kReshard, PartsWay{"legacy", "hf/llama3/hf", "legacy", {.tensor = 2, .pipeline = 2}},
+        PartsWay{"hf", "mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full", "hf", {}, false, "llama"},
+        PartsWay{"digests", "hf/llama3/hf", "hf", {}, true}),
     [](const auto& way) { return way.param.name; });
 
 class Parts : public PartsOf {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "io/intrusive_list.h"
+
 namespace shardwright {
 
 /// An output that is not in its place yet. The process may have to end without unwinding:
 /// libraries' destructors allocate, and what those throw ends it. Then abandon_all() takes back
 /// what was begun. From several threads.
-class BegunOutput {
+class BegunOutput : public InIntrusiveList<BegunOutput> {
  public:
   BegunOutput(const BegunOutput&) = delete;
   BegunOutput& operator=(const BegunOutput&) = delete;
@@ -23,9 +25,6 @@ class BegunOutput {
  private:
   /// Removes what was begun, or names it on standard error. Has no memory.
   virtual void abandon() noexcept = 0;
-
-  BegunOutput* before_ = nullptr;
-  BegunOutput* behind_ = nullptr;
 };
 
 }  // namespace shardwright

@@ -7,11 +7,11 @@ namespace shardwright {
 namespace {
 
 struct PendingCalls {
-  std::mutex mutex;  // of the list, and what its calls link
-  PendingCall* first = nullptr;
+  std::mutex mutex;
+  IntrusiveList<PendingCall> list;
 };
 
-// Needs no constructor and no destructor: threads may outlive what has one.
+// One list: a thread's own variable would have to be made, and ended with it.
 constinit PendingCalls pending_calls;
 
 }  // namespace
@@ -19,15 +19,12 @@ constinit PendingCalls pending_calls;
 PendingCall::PendingCall(const char* what, const std::string& name)
     : what_(what), name_(&name), begin_(std::chrono::steady_clock::now()) {
   const std::scoped_lock lock(pending_calls.mutex);
-  behind_ = pending_calls.first;
-  if (behind_ != nullptr) behind_->before_ = this;
-  pending_calls.first = this;
+  pending_calls.list.add(*this);
 }
 
 PendingCall::~PendingCall() {
   const std::scoped_lock lock(pending_calls.mutex);
-  (before_ != nullptr ? before_->behind_ : pending_calls.first) = behind_;
-  if (behind_ != nullptr) behind_->before_ = before_;
+  pending_calls.list.remove(*this);
 }
 
 void PendingCall::renew() noexcept {
@@ -37,9 +34,10 @@ void PendingCall::renew() noexcept {
 
 std::optional<LongCall> longest_call() {
   const std::scoped_lock lock(pending_calls.mutex);
-  const PendingCall* longest = pending_calls.first;
+  const auto& list = pending_calls.list;
+  const PendingCall* longest = list.first();
   if (longest == nullptr) return std::nullopt;
-  for (const PendingCall* call = longest; call != nullptr; call = call->behind_) {
+  for (const PendingCall* call = longest; call != nullptr; call = list.behind(*call)) {
     if (call->begin_ < longest->begin_) longest = call;
   }
   const auto now = std::chrono::steady_clock::now();

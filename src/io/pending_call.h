@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "io/intrusive_list.h"
+
 namespace shardwright {
 
 /// A call that has not returned yet.
@@ -18,7 +20,7 @@ struct LongCall {
 [[nodiscard]] std::optional<LongCall> longest_call();
 
 /// While one lives, its thread waits for the file system. It needs no memory of its own.
-class PendingCall {
+class PendingCall : public InIntrusiveList<PendingCall> {
  public:
   /// `what`: `a read`, a literal. Borrows `name`, of a file or folder.
   PendingCall(const char* what, const std::string& name);
@@ -34,10 +36,6 @@ class PendingCall {
   const char* what_;
   const std::string* name_;
   std::chrono::steady_clock::time_point begin_;
-  // All that are pending are a list: a thread's own variable would have to be made, and ended with
-  // it.
-  PendingCall* before_ = nullptr;
-  PendingCall* behind_ = nullptr;
 };
 
 }  // namespace shardwright

@@ -11,14 +11,40 @@
 namespace shardwright {
 namespace {
 
-std::string_view kind_of(const Json& value) { return value.type_name(); }
+// Every node has its path, and hardly one is ever told: no formatting.
+std::string below(std::string_view path, std::string_view key) {
+  std::string whole;
+  whole.reserve(path.size() + 1 + key.size());
+  return whole.append(path).append("/").append(key);
+}
 
 }  // namespace
+
+JsonNode::JsonNode(const JsonMember& member, std::string path)
+    : value_(member.value), path_(std::move(path)) {
+  static const Json kObject = Json::object();
+  if (value_ != nullptr) return;
+  value_ = &kObject;
+  put_together_ = &member.members;
+}
 
 bool JsonNode::is_text() const { return value_->is_string(); }
 bool JsonNode::is_object() const { return value_->is_object(); }
 bool JsonNode::is_array() const { return value_->is_array(); }
 bool JsonNode::is_null() const { return value_->is_null(); }
+
+template <typename Visit>
+void JsonNode::each_member(const Visit& visit) const {
+  if (put_together_ != nullptr) {
+    for (const JsonMember& member : *put_together_) {
+      if (visit(member.key, member)) return;
+    }
+  } else if (value_->is_object()) {
+    for (const auto& [key, value] : value_->get_ref<const Json::object_t&>()) {
+      if (visit(std::string_view(key), value)) return;
+    }
+  }
+}
 
 std::unexpected<Error> JsonNode::invalid(std::string_view found, std::string_view expected) const {
   return fail(Code::kMappingInvalid, "{}: found {}, expected {}; see models/schema.json", path_,
@@ -26,7 +52,7 @@ std::unexpected<Error> JsonNode::invalid(std::string_view found, std::string_vie
 }
 
 std::unexpected<Error> JsonNode::expected(std::string_view what) const {
-  return invalid(kind_of(*value_), what);
+  return invalid(value_->type_name(), what);
 }
 
 Result<std::string> JsonNode::text() const {
@@ -56,8 +82,9 @@ Result<double> JsonNode::number() const {
 Result<std::vector<JsonNode>> JsonNode::elements() const {
   if (!value_->is_array()) return expected("a list");
   std::vector<JsonNode> nodes;
+  nodes.reserve(value_->size());
   for (std::size_t i = 0; i < value_->size(); ++i) {
-    nodes.emplace_back((*value_)[i], fmt::format("{}/{}", path_, i));
+    nodes.emplace_back((*value_)[i], below(path_, std::to_string(i)));
   }
   return nodes;
 }
@@ -65,9 +92,11 @@ Result<std::vector<JsonNode>> JsonNode::elements() const {
 Result<std::vector<std::pair<std::string, JsonNode>>> JsonNode::members() const {
   if (!value_->is_object()) return expected("an object");
   std::vector<std::pair<std::string, JsonNode>> nodes;
-  for (const auto& [key, value] : value_->items()) {
-    nodes.emplace_back(key, JsonNode(value, fmt::format("{}/{}", path_, key)));
-  }
+  nodes.reserve(put_together_ != nullptr ? put_together_->size() : value_->size());
+  each_member([&](std::string_view key, const auto& value) {
+    nodes.emplace_back(key, JsonNode(value, below(path_, key)));
+    return false;
+  });
   return nodes;
 }
 
@@ -81,10 +110,12 @@ Result<std::vector<std::string>> JsonNode::texts() const {
 }
 
 std::optional<JsonNode> JsonNode::find(std::string_view key) const {
-  if (!value_->is_object()) return std::nullopt;
-  const auto found = value_->find(std::string(key));
-  if (found == value_->end()) return std::nullopt;
-  return JsonNode(*found, fmt::format("{}/{}", path_, key));
+  std::optional<JsonNode> found;
+  each_member([&](std::string_view each, const auto& value) {
+    if (each == key) found.emplace(value, below(path_, key));
+    return found.has_value();
+  });
+  return found;
 }
 
 Result<JsonNode> JsonNode::at(std::string_view key) const {
@@ -94,13 +125,15 @@ Result<JsonNode> JsonNode::at(std::string_view key) const {
 }
 
 Status JsonNode::only(std::initializer_list<std::string_view> keys) const {
-  const auto all = SW_TRY(members());
-  for (const auto& [key, node] : all) {
-    if (std::ranges::find(keys, key) == keys.end()) {
-      return node.invalid("an unknown field", translated("one of {}", fmt::join(keys, ", ")));
-    }
-  }
-  return {};
+  if (!value_->is_object()) return expected("an object");
+  Status status;
+  each_member([&](std::string_view key, const auto& value) {
+    if (std::ranges::find(keys, key) != keys.end()) return false;
+    status = JsonNode(value, below(path_, key))
+                 .invalid("an unknown field", translated("one of {}", fmt::join(keys, ", ")));
+    return true;
+  });
+  return status;
 }
 
 }  // namespace shardwright

@@ -3,26 +3,25 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "model/json_member.h"
 #include "shardwright/error.h"
 
 namespace shardwright {
-
-/// JSON whose objects keep the order in which they were written.
-using Json = nlohmann::ordered_json;
 
 /// A value inside a mapping file together with its place (`llama.json#/rules/3`), so that every
 /// complaint can name the offender. Borrows the value.
 class JsonNode {
  public:
   JsonNode(const Json& value, std::string path) : value_(&value), path_(std::move(path)) {}
+  JsonNode(const JsonMember& member, std::string path);
 
+  /// An empty object where that was put together.
   [[nodiscard]] const Json& value() const { return *value_; }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] bool is_text() const;
@@ -54,7 +53,13 @@ class JsonNode {
  private:
   [[nodiscard]] std::unexpected<Error> expected(std::string_view what) const;
 
+  /// Calls `visit(key, value)` for the members, in order, until it returns true. Both are borrowed;
+  /// a value is a Json or a JsonMember.
+  template <typename Visit>
+  void each_member(const Visit& visit) const;
+
   const Json* value_;
+  const std::vector<JsonMember>* put_together_ = nullptr;  ///< the members where `value_` has none
   std::string path_;
 };
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/fail.h"
@@ -45,25 +46,39 @@ bool is_own(std::string_view key) {
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
+bool is_null(const JsonMember& member) {
+  return member.value != nullptr && member.value->is_null();
+}
+
+bool is_object(const JsonMember& member) {
+  return member.value == nullptr || member.value->is_object();
+}
+
+std::vector<JsonMember> entries_of(const JsonMember& member) {
+  return member.value == nullptr ? member.members : members_of(*member.value);
+}
+
 /// Lets `child` add to `result` and change it. A null entry of the child removes; what it removes
 /// from a file that does not have it is kept, for the files that this one is yet merged into.
-void merge_into(Json& result, const Json& child, bool with_own) {
-  for (const auto& [key, value] : child.items()) {
-    if (!with_own && is_own(key)) continue;
-    const auto present = result.find(key);
-    const bool by_entry = is_merged_by_entry(key) && value.is_object() && present != result.end() &&
-                          present->is_object();
-    if (!by_entry) {
-      result[key] = value;
+void merge_into(std::vector<JsonMember>& result, const std::vector<JsonMember>& child,
+                bool with_own) {
+  for (const JsonMember& member : child) {
+    if (!with_own && is_own(member.key)) continue;
+    const JsonMember* const present = find_member(result, member.key);
+    if (present == nullptr || !is_merged_by_entry(member.key) || !is_object(member) ||
+        !is_object(*present)) {
+      put_member(result, member);
       continue;
     }
-    for (const auto& [entry, content] : value.items()) {
-      if (content.is_null()) {
-        present->erase(entry);
+    JsonMember merged{member.key, nullptr, entries_of(*present)};
+    for (JsonMember& entry : entries_of(member)) {
+      if (is_null(entry)) {
+        std::erase_if(merged.members, [&](const auto& each) { return each.key == entry.key; });
       } else {
-        (*present)[entry] = content;
+        put_member(merged.members, std::move(entry));
       }
     }
+    put_member(result, std::move(merged));
   }
 }
 
@@ -72,26 +87,33 @@ class Resolver {
  public:
   explicit Resolver(std::span<Source> all) : all_(all) {}
 
-  /// The file as a whole. Lives as long as the resolver and its sources.
-  Result<const Json*> resolve(Source& source) { return SW_TRY(whole(source, 0)).json; }
+  /// The file as a whole, without the null entries that removed nothing. Borrows of the sources.
+  Result<JsonMember> resolve(Source& source) {
+    JsonMember result{{}, nullptr, SW_TRY(whole(source, 0))->members};
+    for (JsonMember& member : result.members) {
+      if (!is_merged_by_entry(member.key) || !is_object(member)) continue;
+      member = {member.key, nullptr, entries_of(member)};
+      std::erase_if(member.members, is_null);
+    }
+    return result;
+  }
 
  private:
   struct Whole {
-    const Json* json = nullptr;
+    std::vector<JsonMember> members;
     int files_below = 0;  ///< in the longest row of files that extend each other
   };
 
-  Result<Whole> whole(Source& source, int above) {
-    if (const auto done = done_.find(source.heading.family); done != done_.end()) {
-      return Whole{&done->second.first, done->second.second};
+  // What it returns lives as long as this does.
+  Result<const Whole*> whole(Source& source, int above) {
+    if (const auto done = done_.find(family_of(source)); done != done_.end()) {
+      return &done->second;
     }
     const Json* const json = SW_TRY(json_of(source));
     const JsonNode root(*json, source.text->name + "#");
     const std::optional<JsonNode> extends = root.find("extends");
-    if (!extends) return Whole{json, 0};
-    const std::vector<std::string> families = SW_TRY(extends->texts());
-    Json result = Json::object();
-    int files_below = 0;
+    Whole result;
+    const std::vector<std::string> families = SW_TRY(texts_or_none(root, "extends"));
     for (const std::string& family : families) {
       const auto base = std::ranges::find(all_, family, family_of);
       if (base == all_.end()) {
@@ -99,44 +121,20 @@ class Resolver {
       }
       const std::string too_many = translated("no more than {} files in a row", kMaxDepth);
       if (above >= kMaxDepth) return extends->invalid(fmt::format("'{}'", family), too_many);
-      const Whole below = SW_TRY(whole(*base, above + 1));
-      files_below = std::max(files_below, below.files_below + 1);
-      if (files_below > kMaxDepth) {
+      const Whole& below = *SW_TRY(whole(*base, above + 1));
+      result.files_below = std::max(result.files_below, below.files_below + 1);
+      if (result.files_below > kMaxDepth) {
         return extends->invalid(fmt::format("'{}'", family), too_many);
       }
-      merge_into(result, *below.json, false);
+      merge_into(result.members, below.members, false);
     }
-    merge_into(result, *json, true);
-    const auto added =
-        done_.emplace(source.heading.family, std::pair(std::move(result), files_below)).first;
-    return Whole{&added->second.first, files_below};
+    merge_into(result.members, members_of(*json), true);
+    return &done_.emplace(family_of(source), std::move(result)).first->second;
   }
 
   std::span<Source> all_;
-  std::map<std::string, std::pair<Json, int>, std::less<>> done_;
+  std::map<std::string, Whole, std::less<>> done_;
 };
-
-/// Whether a null entry is left that removed nothing.
-bool has_removals(const Json& json) {
-  return std::ranges::any_of(json.items(), [](const auto& item) {
-    if (!is_merged_by_entry(item.key()) || !item.value().is_object()) return false;
-    return std::ranges::any_of(item.value().items(),
-                               [](const auto& entry) { return entry.value().is_null(); });
-  });
-}
-
-/// Without the null entries that removed nothing.
-Json without_removals(Json json) {
-  for (const auto& [key, value] : json.items()) {
-    if (!is_merged_by_entry(key) || !value.is_object()) continue;
-    Json kept = Json::object();
-    for (const auto& [entry, content] : value.items()) {
-      if (!content.is_null()) kept[entry] = content;
-    }
-    value = std::move(kept);
-  }
-  return json;
-}
 
 /// Turns a list of rules, uses of groups and choices into items.
 class ItemParser {
@@ -207,7 +205,39 @@ class ItemParser {
 };
 
 /// The names that items state, each with the condition under which it is stated.
-using SeenNames = std::set<std::string>;
+class SeenNames {
+ public:
+  /// False where it was there before.
+  bool add(std::string name) {
+    const auto [place, is_new] = names_.insert(std::move(name));
+    if (is_new) added_.push_back(place);
+    return is_new;
+  }
+
+  /// What `check` adds for each of `options` is taken out before the next one; then all is there.
+  template <typename Check>
+  Status each_alone(std::span<const std::vector<Item>> options, const Check& check) {
+    std::vector<Names::node_type> aside;
+    for (const std::vector<Item>& option : options) {
+      const std::size_t before = added_.size();
+      SW_TRY(check(option));
+      for (std::size_t i = before; i < added_.size(); ++i) {
+        aside.push_back(names_.extract(added_[i]));
+      }
+      added_.resize(before);
+    }
+    for (Names::node_type& name : aside) {
+      const auto put = names_.insert(std::move(name));
+      if (put.inserted) added_.push_back(put.position);
+    }
+    return {};
+  }
+
+ private:
+  using Names = std::set<std::string>;
+  Names names_;
+  std::vector<Names::iterator> added_;
+};
 
 std::string when_also(const std::string& when, const std::optional<Condition>& condition) {
   if (!condition) return when;
@@ -219,7 +249,7 @@ Status add_names(const Rule& rule, const std::string& outside, SeenNames& seen) 
   for (const auto* names : {&rule.megatron, &rule.hf}) {
     const std::string side = names == &rule.hf ? "hf " : "megatron ";
     for (const NameTemplate& name : *names) {
-      if (seen.insert(side + name.text() + when).second) continue;
+      if (seen.add(side + name.text() + when)) continue;
       return fail(Code::kMappingInvalid,
                   "{}: found a second rule for {}'{}', expected one; see models/schema.json",
                   rule.path, side, name.text());
@@ -237,13 +267,9 @@ Status check_unique(std::span<const Item> items, const std::string& when, SeenNa
       SW_TRY(check_unique(section->items, when_also(when, section->condition), seen));
     }
     if (const auto* choice = std::get_if<Choice>(&item.value)) {
-      SeenNames together = seen;
-      for (const std::vector<Item>& option : choice->options) {
-        SeenNames alone = seen;
-        SW_TRY(check_unique(option, when, alone));
-        together.merge(alone);
-      }
-      seen = std::move(together);
+      SW_TRY(seen.each_alone(choice->options, [&](std::span<const Item> option) {
+        return check_unique(option, when, seen);
+      }));
     }
   }
   return {};
@@ -419,9 +445,8 @@ Result<std::vector<Mapping>> parse_mappings(std::span<const MappingText> texts,
   for (Source& source : sources) {
     if (wanted && !wanted(names_of(source))) continue;
     const std::string& name = source.text->name;
-    const Json* json = SW_TRY(resolver.resolve(source));
-    const Json without = has_removals(*json) ? without_removals(*json) : Json();
-    const JsonNode root(without.is_null() ? *json : without, name + "#");
+    const JsonMember whole = SW_TRY(resolver.resolve(source));
+    const JsonNode root(whole, name + "#");
     const bool is_abstract = SW_TRY(flag_or(root, "abstract", false));
     Mapping mapping = SW_TRY(parse_resolved(root, is_abstract));
     mapping.file = name;

@@ -26,15 +26,17 @@ Result<NameTemplate> NameTemplate::parse(std::string_view text) {
   result.text_ = text;
   Piece piece;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] != '{') {
-      if (!is_literal_char(text[at])) {
-        return fail(Code::kMappingInvalid,
-                    "name '{}': found '{}', expected letters, digits, '.', '_', '-' or {{number}}",
-                    text, text[at]);
-      }
-      piece.literal += text[at];
-      continue;
+    const std::string_view rest = text.substr(at);
+    const std::string_view literal = rest.substr(0, rest.find('{'));
+    const auto other = std::ranges::find_if_not(literal, is_literal_char);
+    if (other != literal.end()) {
+      return fail(Code::kMappingInvalid,
+                  "name '{}': found '{}', expected letters, digits, '.', '_', '-' or {{number}}",
+                  text, *other);
     }
+    piece.literal = literal;
+    at += literal.size();
+    if (at == text.size()) break;
     const std::size_t close = text.find('}', at);
     if (close == std::string_view::npos) {
       return fail(Code::kMappingInvalid, "name '{}': found '{{', expected a matching '}}'", text);
