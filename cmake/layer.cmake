@@ -66,8 +66,9 @@ function(sw_balance_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${each})
 endfunction()
 
-# A GoogleTest program over the named layers; each of its cases becomes one test, labelled unit
-# unless LABEL says otherwise. Under sanitizers, whose processes are slow to start, many cases share one.
+# A GoogleTest program over the named layers, labelled unit unless LABEL says otherwise. Its cases are
+# shared out among a few processes: one for each would read all families' rules again, which takes
+# longer than most cases.
 function(sw_test target)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;LAYERS" ${ARGN})
   if(NOT ARG_LABEL)
@@ -80,17 +81,16 @@ function(sw_test target)
                                           GTest::gmock rapidcheck)
   sw_balance_unity(${target})
   sw_reuse_precompiled(${target} sw_test_precompiled)
-  if(SHARDWRIGHT_SANITIZE)
+  list(LENGTH ARG_SOURCES shards)  # no more: none is without a case
+  if(shards GREATER 8)
     set(shards 8)
-    math(EXPR last "${shards} - 1")
-    foreach(shard RANGE ${last})
-      add_test(NAME ${target}.${shard} COMMAND ${target} --gtest_brief=1)
-      set_tests_properties(${target}.${shard} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 900 ENVIRONMENT
-                           "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
-    endforeach()
-    return()
   endif()
-  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${ARG_LABEL})
+  math(EXPR last "${shards} - 1")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${target}.${shard} COMMAND ${target} --gtest_brief=1)
+    set_tests_properties(${target}.${shard} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 900 ENVIRONMENT
+                         "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
 endfunction()
 
 # fuzz_<name>.cc defines LLVMFuzzerTestOneInput. With SHARDWRIGHT_FUZZ it is a libFuzzer program;

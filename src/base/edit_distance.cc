@@ -10,6 +10,23 @@ namespace shardwright {
 namespace {
 
 constexpr std::size_t kMaxLength = 256;
+constexpr std::size_t kMaxCandidates = 1000;
+
+template <typename Text>
+std::string_view nearest_among(std::string_view name, std::span<const Text> candidates) {
+  if (name.empty() || name.size() > kMaxLength) return {};
+  std::string_view nearest;
+  std::size_t best = std::max<std::size_t>(1, name.size() / 3) + 1;
+  for (const std::string_view candidate :
+       candidates.first(std::min(candidates.size(), kMaxCandidates))) {
+    if (candidate.size() > kMaxLength) continue;
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance >= best || distance >= candidate.size()) continue;
+    best = distance;
+    nearest = candidate;
+  }
+  return nearest;
+}
 
 }  // namespace
 
@@ -34,17 +51,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string_view nearest_of(std::string_view name, std::span<const std::string_view> candidates) {
-  if (name.empty() || name.size() > kMaxLength) return {};
-  std::string_view nearest;
-  std::size_t best = std::max<std::size_t>(1, name.size() / 3) + 1;
-  for (const std::string_view candidate : candidates) {
-    if (candidate.size() > kMaxLength) continue;
-    const std::size_t distance = edit_distance(name, candidate);
-    if (distance >= best || distance >= candidate.size()) continue;
-    best = distance;
-    nearest = candidate;
-  }
-  return nearest;
+  return nearest_among(name, candidates);
+}
+
+std::string_view nearest_of(std::string_view name, std::span<const std::string> candidates) {
+  return nearest_among(name, candidates);
 }
 
 }  // namespace shardwright

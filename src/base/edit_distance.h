@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace shardwright {
@@ -12,8 +13,11 @@ namespace shardwright {
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// The candidate that `name` was probably meant to be, or "" when none is near: at most a third of
-/// its characters may differ. Longer inputs than 256 bytes are not compared.
+/// its characters may differ. Longer inputs than 256 bytes are not compared, nor candidates behind
+/// the first thousand. Borrows of `candidates`.
 [[nodiscard]] std::string_view nearest_of(std::string_view name,
                                           std::span<const std::string_view> candidates);
+[[nodiscard]] std::string_view nearest_of(std::string_view name,
+                                          std::span<const std::string> candidates);
 
 }  // namespace shardwright

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 namespace shardwright {
 namespace {
@@ -27,6 +28,14 @@ RC_GTEST_PROP(EditDistance, IsSymmetricAndBounded, (const std::string& a, const 
   RC_ASSERT((distance == 0) == (a == b));
 }
 
+TEST(NearestOf, LooksAtAThousand) {
+  std::vector<std::string> names(999, "explode");
+  names.push_back("convert");
+  EXPECT_EQ(nearest_of("covnert", names), "convert");
+  names.insert(names.begin(), "explode");
+  EXPECT_EQ(nearest_of("covnert", names), "");
+}
+
 TEST(NearestOf, FindsWhatWasMeant) {
   constexpr std::array<std::string_view, 4> kNames = {"convert", "inspect", "plan", "demo"};
   EXPECT_EQ(nearest_of("covnert", kNames), "convert");
@@ -36,7 +45,7 @@ TEST(NearestOf, FindsWhatWasMeant) {
   EXPECT_EQ(nearest_of("", kNames), "");
   EXPECT_EQ(nearest_of("x", kNames), "");
   EXPECT_EQ(nearest_of(std::string(300, 'a'), kNames), "");
-  EXPECT_EQ(nearest_of("convert", {}), "");
+  EXPECT_EQ(nearest_of("convert", std::vector<std::string>()), "");
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 
 #include <fmt/ranges.h>
 
+#include "base/edit_distance.h"
 #include "base/fail.h"
 #include "model/built_in_models.h"
-#include "model/nearest.h"
 #include "model/placement_file.h"
 
 namespace shardwright {
@@ -27,7 +27,7 @@ Result<PlacementRules> placement_rules_of(std::string_view family) {
     if (stem_of(text.name) == family) return parse_placement_rules(text.json, text.name);
   }
   const std::vector<std::string> families = placement_families();
-  const std::string nearest = nearest_name(family, families);
+  const std::string_view nearest = nearest_of(family, families);
   return fail(Code::kNoFamily, "placements: there are no rules for family {}; there are for {}{}",
               family, fmt::join(families, ", "),
               nearest.empty() ? "" : translated("; did you mean {}?", nearest));

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/edit_distance.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "model/adapter_rules.h"
@@ -16,7 +17,6 @@
 #include "model/head_rules.h"
 #include "model/instances.h"
 #include "model/kept_alike.h"
-#include "model/nearest.h"
 
 namespace shardwright {
 namespace {
@@ -57,7 +57,7 @@ Status report_unmatched(const Mapping& mapping, const ModelSizes& sizes,
                         std::span<const std::string> unmatched,
                         std::span<const std::string> missing, std::string_view advice = {}) {
   if (!unmatched.empty()) {
-    const std::string near = nearest_name(unmatched[0], missing);
+    const std::string_view near = nearest_of(unmatched[0], missing);
     std::string hint = near.empty() ? "" : translated(" (nearest missing name: {})", near);
     return fail(Code::kUnmatchedSource,
                 "family {}: {} without a rule: {}{}; check the family and its numbers ({})",

@@ -5,12 +5,12 @@
 #include <array>
 #include <set>
 
+#include "base/edit_distance.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "model/apply.h"
 #include "model/config.h"
 #include "model/head_rules.h"
-#include "model/nearest.h"
 
 namespace shardwright {
 namespace {
@@ -85,7 +85,7 @@ bool fits_arguments(const Mapping& mapping, const Arguments& args,
 }
 
 // Which families the model would be of, but for a few tensors that it lacks: the same ones.
-std::vector<Lacking> nearest_of(std::vector<Lacking> lacking, std::size_t tensors) {
+std::vector<Lacking> least_lacking(std::vector<Lacking> lacking, std::size_t tensors) {
   const auto fewest = std::ranges::min_element(
       lacking, {}, [](const Lacking& each) { return each.missing.size(); });
   if (fewest == lacking.end() || fewest->missing.size() * 2 > tensors) return {};
@@ -174,7 +174,7 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const HfCo
   }
   const std::string wanted =
       config.architectures.empty() ? config.model_type : config.architectures[0];
-  const std::string near = nearest_name(wanted, known);
+  const std::string_view near = nearest_of(wanted, known);
   return fail(
       Code::kNoFamily,
       "config.json: no known family has the architecture '{}' (model_type '{}'){}; name one "
@@ -187,7 +187,7 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, std::strin
   if (found != mappings.end()) return &*found;
   std::vector<std::string> names;
   for (const Mapping& mapping : mappings) names.push_back(mapping.family);
-  const std::string near = nearest_name(name, names);
+  const std::string_view near = nearest_of(name, names);
   return fail(Code::kNoFamily, "no family is called '{}'; {}", name,
               near.empty() ? "see 'shardwright map list'" : translated("did you mean {}?", near));
 }
@@ -206,7 +206,7 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Argu
   std::erase_if(candidates, [&](const Mapping* each) { return each->needs_args.size() < most; });
   if (candidates.size() > 1) return ambiguous(candidates);
   if (candidates.size() == 1) return candidates[0];
-  const std::vector<Lacking> nearest = nearest_of(std::move(lacking), canonical.size());
+  const std::vector<Lacking> nearest = least_lacking(std::move(lacking), canonical.size());
   if (!nearest.empty()) {
     for (const Lacking& each : nearest) candidates.push_back(each.mapping);
     const std::vector<std::string>& missing = nearest.front().missing;

@@ -8,13 +8,13 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/edit_distance.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "model/apply.h"
 #include "model/assemble.h"
 #include "model/instances.h"
 #include "model/kept_alike.h"
-#include "model/nearest.h"
 
 namespace shardwright {
 namespace {
@@ -134,8 +134,8 @@ class Reporter {
     for (MappingProblem& problem : problems) {
       if (problem.kind != ProblemKind::kUncovered && problem.kind != ProblemKind::kMissing)
         continue;
-      problem.nearest = nearest_name(numberless(problem.tensors[0]),
-                                     problem.kind == ProblemKind::kUncovered ? missing : uncovered);
+      problem.nearest = nearest_of(numberless(problem.tensors[0]),
+                                   problem.kind == ProblemKind::kUncovered ? missing : uncovered);
     }
   }
 

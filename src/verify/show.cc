@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/edit_distance.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "canonical/canonical_model.h"
@@ -12,7 +13,6 @@
 #include "dcp/torch_items.h"
 #include "exec/finish_reading.h"
 #include "io/source_files.h"
-#include "model/nearest.h"
 #include "plan/canonical.h"
 #include "tensor/values.h"
 #include "verify/moments.h"
@@ -38,7 +38,7 @@ std::optional<CanonicalTensor> find_tensor(const Catalog& catalog, const std::st
 }
 
 std::unexpected<Error> refuse_name(const std::string& name, const std::vector<std::string>& names) {
-  const std::string meant = nearest_name(name, names);
+  const std::string_view meant = nearest_of(name, names);
   return fail(Code::kUsage, "the checkpoint has no tensor '{}'; {}", printable(name),
               meant.empty() ? "see 'shardwright inspect'" : translated("did you mean {}?", meant));
 }
