@@ -43,7 +43,10 @@ if(SHARDWRIGHT_WERROR)
   target_compile_options(sw_flags INTERFACE -Werror)
 endif()
 if(SHARDWRIGHT_SANITIZE)
+  # Checks of each pointer before each use take a seventh of the time: what they find, the address
+  # sanitizer finds too.
   target_compile_options(sw_flags INTERFACE -fsanitize=${SHARDWRIGHT_SANITIZE}
+                                            -fno-sanitize=null,object-size
                                             -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(sw_flags INTERFACE -fsanitize=${SHARDWRIGHT_SANITIZE})
 endif()

@@ -17,7 +17,7 @@ SOUND = {"a.h": "int a();\n", "a.cc": '#include "x/a.h"\nint a() { return 1; }\n
 
 
 class CompileAlone(unittest.TestCase):
-    def run_on(self, files):
+    def run_on(self, files, *flags):
         with tempfile.TemporaryDirectory() as place:
             root = pathlib.Path(place).resolve()
             folder, unity = root / "src" / "x", root / "build" / "Unity"
@@ -32,7 +32,7 @@ class CompileAlone(unittest.TestCase):
             entry = {"directory": str(root), "command": command, "file": str(unity / "unity_0.cxx")}
             commands = [entry] if sources else []
             (root / "build" / "compile_commands.json").write_text(json.dumps(commands))
-            done = subprocess.run([sys.executable, root / "tests" / SCRIPT.name, root / "build"],
+            done = subprocess.run([sys.executable, root / "tests" / SCRIPT.name, root / "build", *flags],
                                   capture_output=True, text=True, check=False)
             self.assertEqual(list(root.rglob("*.o")), [])
             return done.returncode, done.stdout + done.stderr
@@ -52,6 +52,13 @@ class CompileAlone(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("lone.h:1", text)
         self.assertIn("3 of 4 files", text)
+
+    def test_turns_that_leave_none_out(self):
+        files = {**SOUND, "d.cc": LACKS}
+        found = [self.run_on(files, "--turn", f"{turn}/3") for turn in range(3)]
+        self.assertEqual([status for status, _ in found], [0, 0, 1])
+        self.assertIn("0 of 1 files", found[2][1])
+        self.assertEqual(self.run_on(files, "--turn", "3/3")[0], 2)
 
     def test_warnings(self):
         self.assertEqual(self.run_on({**SOUND, "d.cc": "bool f(unsigned a, int b) { return a < b; }\n"})[0], 1)

@@ -12,6 +12,7 @@
 #include "format/mlite/mlite_source.h"
 #include "format/mlite/source.h"
 #include "format/targets.h"
+#include "layout/fsdp_name.h"
 #include "layout/lost_parts.h"
 #include "layout/mlite_layout.h"
 #include "plan/canonical.h"
@@ -39,11 +40,15 @@ Result<std::vector<LostPart>> find_lost_of_fsdp(const Checkpoint& source) {
   if (!stages) return std::vector{LostPart{"layers", stages.error().message}};
   Catalog pieces;  // without their chunks, of which there may be a million
   for (const StoredTensor& tensor : source.catalog.tensors) {
+    // Names that a copy may have and a model has not are told where they have to be read.
+    if (!split_fsdp_name(tensor.desc.name)) continue;
     pieces.tensors.push_back({tensor.desc, ChunkList(tensor.desc.shape.size())});
   }
   std::vector<std::string> left_out;
-  // Names that a copy may have and a model has not are told where they have to be read.
   const Result<Catalog> model = named_canonically(pieces, left_out);
+  if (!model && model.error().code == Code::kUnmatchedSource) {  // halves or experts
+    return std::vector{LostPart{"pieces", model.error().message}};
+  }
   if (!model) return std::vector<LostPart>();
   return find_lost_of_megatron(*model, source.arguments);
 }

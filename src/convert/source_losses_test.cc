@@ -128,6 +128,30 @@ TEST(SourceLosses, AreThoseOfMegatronFsdpToo) {
   }
 }
 
+// Each is stored under a name of its own.
+TEST(SourceLosses, AreHalvesOfAGateThatMegatronFsdpStores) {
+  const TemporaryFolder folder;
+  ConvertRequest request =
+      losses_request(golden_path("hf/llama3/hf"), folder / "whole", "fsdp_dtensor");
+  ASSERT_TRUE(convert_now(request));
+  request = losses_request(folder / "whole", folder / "part", "dcp");
+  request.exclude = {"*layers.1.mlp.linear_fc1.weight_v"};
+  ASSERT_TRUE(convert_now(request));
+  for (const std::string_view format : {"dcp", "safetensors", "torch_dist", "legacy"}) {
+    request = losses_request(folder / "part", folder / "out", format);
+    const auto refused = prepare_conversion(request);
+    ASSERT_FALSE(refused) << format;
+    EXPECT_THAT(refused.error().message,
+                HasSubstr("tensor decoder.layers.1.mlp.linear_fc1.weight: found 1 of its pieces"));
+    request.accept_loss = true;
+    const auto accepted = prepare_conversion(request);
+    const bool is_copy = format == "dcp" || format == "safetensors";
+    ASSERT_EQ(accepted.has_value(), is_copy) << format;
+    if (!is_copy) continue;
+    EXPECT_THAT(notes_of(*accepted), HasSubstr("--accept-loss: tensor decoder.layers.1."));
+  }
+}
+
 // What a family's mapping refuses is no model.
 TEST(SourceLosses, OfAHuggingFaceTargetAreTheMappings) {
   const TemporaryFolder folder;
@@ -245,6 +269,9 @@ TEST(SourceLosses, AreStagesThatReplacedEachOther) {
   source.arguments = arguments;
   EXPECT_THAT(losses_of(source).value(), testing::ElementsAre(HasSubstr("found 2 layers by name")));
   source.arguments["num_layers"] = std::int64_t{2};
+  EXPECT_THAT(losses_of(source).value(), testing::IsEmpty());
+  // What another tool has put beside them is no loss.
+  source.catalog.tensors.push_back({{"notes", DType::kF32, {1}}, ChunkList(1), Encoding::kRaw});
   EXPECT_THAT(losses_of(source).value(), testing::IsEmpty());
 }
 
