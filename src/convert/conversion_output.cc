@@ -139,6 +139,10 @@ Result<ExecuteOptions> execute_options(const PreparedConversion& conversion,
   ExecuteOptions execution;
   execution.threads = budget.threads;
   execution.buffer_bytes = budget.buffer_bytes;
+  // A request takes a while before its first byte comes.
+  const ConvertRequest& request = conversion.request;
+  const bool is_remote = is_remote_path(request.input) || is_remote_path(request.output);
+  if (is_remote) execution.tile_bytes = std::uint64_t{4} << 20;
   execution.cancelled = options.cancelled;
   return execution;
 }

@@ -22,8 +22,6 @@ namespace shardwright {
 namespace {
 
 constexpr std::uint64_t kLeastBufferBytes = std::uint64_t{64} << 10;
-// Beyond this a tile gains nothing and falls out of the cache.
-constexpr std::uint64_t kMostTileBytes = std::uint64_t{4} << 20;
 
 // A buffer that no thread shares and nothing resizes. Not cleared: touching it costs page faults.
 struct Arena {
@@ -49,7 +47,7 @@ class Run {
         writer_(plan, target) {
     const std::uint64_t threads = static_cast<std::uint64_t>(std::max(options.threads, 1));
     half_ = std::max(options.buffer_bytes / threads, kLeastBufferBytes) / 2;
-    const std::int64_t tile = static_cast<std::int64_t>(std::min(half_, kMostTileBytes));
+    const std::int64_t tile = static_cast<std::int64_t>(std::min(half_, options.tile_bytes));
     tile_bytes_.reserve(plan.target.tensors.size());
     for (std::size_t i = 0; i < plan.target.tensors.size(); ++i) {
       // A transposed view reads whole source rows for a few target rows, and what is quantised

@@ -26,6 +26,9 @@ struct ExecuteOptions {
   int threads = 1;
   /// Shared by the threads: each gets a tile and a scratch buffer out of it.
   std::uint64_t buffer_bytes = std::uint64_t{64} << 20;
+  /// At most so much is read and then written at a time, where it makes no difference to what has
+  /// to be read: what a processor's own cache holds takes a tenth less of its time than 4 MiB.
+  std::uint64_t tile_bytes = std::uint64_t{1} << 20;
   /// Called a few times a second from the calling thread; may be empty.
   std::function<void(const ExecuteProgress&)> on_progress;
   /// Set from outside (a signal handler) to stop: kCancelled. May be null.

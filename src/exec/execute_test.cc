@@ -157,6 +157,36 @@ RC_GTEST_PROP(Execute, MovesEveryElementToItsPlace, ()) {
   }
 }
 
+TEST(Execute, ReadsAndWritesATileAtATime) {
+  const Dims shape{512, 256};
+  constexpr std::uint64_t kTile = std::uint64_t{16} << 10;
+  Plan plan;
+  std::uint64_t size = 0;
+  std::uint64_t target_size = 0;
+  plan.source.files = {"source"};
+  plan.source.tensors = {cut(shape, {1, 1}, Encoding::kRaw, size)};
+  plan.target.files = {"target"};
+  plan.target.tensors = {cut(shape, {2, 1}, Encoding::kRaw, target_size)};
+  plan.file_sizes = {target_size};
+  plan.tensors = {{{{Box::whole(shape), 0, {0, 0}, {0, 1}, {1, 1}}}, std::nullopt, 0.0}};
+  ASSERT_TRUE(check_plan(plan));
+  MemoryDirectory source("source");
+  write_source(source, plan.source.tensors[0], size, counted(shape[0] * shape[1]));
+  RecordingDirectory read(source);
+  MemoryDirectory target("target");
+  RecordingDirectory written(target);
+  SourceFiles files(read, plan.source.files, 8);
+  ExecuteOptions options;
+  options.tile_bytes = kTile;
+  ASSERT_TRUE(execute(plan, files, written, options));
+  EXPECT_EQ(target.contents("target"), source.contents("source"));
+  const auto most = [](const std::vector<ByteRange>& ranges) {
+    return std::ranges::max(ranges, {}, &ByteRange::length).length;
+  };
+  EXPECT_EQ(most(read.records().at("source").reads), kTile);
+  EXPECT_EQ(most(written.records().at("target").writes), kTile);
+}
+
 // Two ranks' archives: each has a half of the columns in one storage, rows from behind first, and
 // all of a bias in another.
 Plan archived_plan(const TorchLayout& layout, std::int64_t rows, std::int64_t columns) {
