@@ -7,8 +7,9 @@
 A build compiles several sources together, where one's includes hide that another lacks its own. A
 source begins with its header, so that one is compiled alone with it. Sources of tests would double the
 time and hide nothing from users. Nothing is written: the build's compiler looks at the syntax and
-types, with warnings as errors. With --turn, every Nth of the files, from the Kth on (0 is the first):
-all of them take as long as building does. Exit status 1 where a file fails, 2 where there is nothing to compile.
+types, with warnings as errors. All of them take longer than a build: with --turn only every Nth is
+compiled, from the Kth on, where 0 is the first. Exit status 1 where a file fails, 2 where there is
+nothing to compile.
 """
 
 import argparse

@@ -40,15 +40,17 @@ Result<std::vector<LostPart>> find_lost_of_fsdp(const Checkpoint& source) {
   if (!stages) return std::vector{LostPart{"layers", stages.error().message}};
   Catalog pieces;  // without their chunks, of which there may be a million
   for (const StoredTensor& tensor : source.catalog.tensors) {
-    // Names that a copy may have and a model has not are told where they have to be read.
+    // What a copy may have and a model has not is told where it has to be read: such names, pieces
+    // that don't go together.
     if (!split_fsdp_name(tensor.desc.name)) continue;
     pieces.tensors.push_back({tensor.desc, ChunkList(tensor.desc.shape.size())});
   }
+  const Status whole = check_fsdp_pieces(pieces);
+  if (!whole && whole.error().code == Code::kUnmatchedSource) {
+    return std::vector{LostPart{"pieces", whole.error().message}};
+  }
   std::vector<std::string> left_out;
   const Result<Catalog> model = named_canonically(pieces, left_out);
-  if (!model && model.error().code == Code::kUnmatchedSource) {  // halves or experts
-    return std::vector{LostPart{"pieces", model.error().message}};
-  }
   if (!model) return std::vector<LostPart>();
   return find_lost_of_megatron(*model, source.arguments);
 }

@@ -33,13 +33,19 @@ std::string notes_of(const PreparedConversion& done) {
   return text;
 }
 
-// A sound model without some of its tensors, in the names of a torch_dist checkpoint.
+// A sound model without some of its tensors, in the names that it has.
 std::string put_part(const TemporaryFolder& folder, const std::string& model,
                      const std::vector<std::string>& left_out) {
-  ConvertRequest request = losses_request(golden_path(model), folder / "part", "dcp");
+  ConvertRequest request = losses_request(model, folder / "part", "dcp");
   request.exclude = left_out;
   EXPECT_TRUE(convert_now(request));
   return folder / "part";
+}
+
+std::string put_fsdp_model(const TemporaryFolder& folder) {
+  EXPECT_TRUE(
+      convert_now(losses_request(golden_path("hf/llama3/hf"), folder / "whole", "fsdp_dtensor")));
+  return folder / "whole";
 }
 
 class LossyMlite : public testing::TestWithParam<std::string_view> {};
@@ -74,7 +80,8 @@ INSTANTIATE_TEST_SUITE_P(Targets, LossyMlite, testing::Values("dcp", "safetensor
 
 TEST(SourceLosses, AreLayersThatNamesSkip) {
   const TemporaryFolder folder;
-  const std::string part = put_part(folder, "hf/llama3/legacy_tp2pp2ep1", {"decoder.layers.1.*"});
+  const std::string part =
+      put_part(folder, golden_path("hf/llama3/legacy_tp2pp2ep1"), {"decoder.layers.1.*"});
   for (const std::string_view format : {"dcp", "safetensors", "torch_dist", "legacy"}) {
     ConvertRequest request = losses_request(part, folder / "out", format);
     const auto refused = prepare_conversion(request);
@@ -92,7 +99,8 @@ TEST(SourceLosses, AreLayersThatNamesSkip) {
 // No family need be known for that: neither arguments nor config.json name one here.
 TEST(SourceLosses, AreTensorsThatAModuleNeverLacks) {
   const TemporaryFolder folder;
-  const std::string part = put_part(folder, "hf/llama3/legacy_tp2pp2ep1", {"*.linear_fc2.*"});
+  const std::string part =
+      put_part(folder, golden_path("hf/llama3/legacy_tp2pp2ep1"), {"*.linear_fc2.*"});
   for (const std::string_view format : {"dcp", "safetensors", "torch_dist", "legacy"}) {
     const auto refused = prepare_conversion(losses_request(part, folder / "out", format));
     ASSERT_FALSE(refused);
@@ -105,17 +113,13 @@ TEST(SourceLosses, AreTensorsThatAModuleNeverLacks) {
 // Its names are others, and what they name is the same model.
 TEST(SourceLosses, AreThoseOfMegatronFsdpToo) {
   const TemporaryFolder folder;
-  ConvertRequest request =
-      losses_request(golden_path("hf/llama3/hf"), folder / "whole", "fsdp_dtensor");
-  ASSERT_TRUE(convert_now(request));
-  request = losses_request(folder / "whole", folder / "part", "dcp");
-  request.exclude = {"*layers.1.self_attention.linear_proj.weight"};
-  ASSERT_TRUE(convert_now(request));
+  const std::string whole = put_fsdp_model(folder);
+  const std::string part = put_part(folder, whole, {"*layers.1.self_attention.linear_proj.weight"});
   const std::vector<std::string_view> formats = {"dcp", "safetensors", "torch_dist", "legacy",
                                                  "fsdp_dtensor"};
   for (const std::string_view format : formats) {
-    EXPECT_TRUE(prepare_conversion(losses_request(folder / "whole", folder / "out", format)));
-    request = losses_request(folder / "part", folder / "out", format);
+    EXPECT_TRUE(prepare_conversion(losses_request(whole, folder / "out", format)));
+    ConvertRequest request = losses_request(part, folder / "out", format);
     const auto refused = prepare_conversion(request);
     ASSERT_FALSE(refused) << format;
     EXPECT_EQ(refused.error().code, Code::kLossySource) << refused.error().text();
@@ -131,14 +135,10 @@ TEST(SourceLosses, AreThoseOfMegatronFsdpToo) {
 // Each is stored under a name of its own.
 TEST(SourceLosses, AreHalvesOfAGateThatMegatronFsdpStores) {
   const TemporaryFolder folder;
-  ConvertRequest request =
-      losses_request(golden_path("hf/llama3/hf"), folder / "whole", "fsdp_dtensor");
-  ASSERT_TRUE(convert_now(request));
-  request = losses_request(folder / "whole", folder / "part", "dcp");
-  request.exclude = {"*layers.1.mlp.linear_fc1.weight_v"};
-  ASSERT_TRUE(convert_now(request));
+  const std::string part =
+      put_part(folder, put_fsdp_model(folder), {"*layers.1.mlp.linear_fc1.weight_v"});
   for (const std::string_view format : {"dcp", "safetensors", "torch_dist", "legacy"}) {
-    request = losses_request(folder / "part", folder / "out", format);
+    ConvertRequest request = losses_request(part, folder / "out", format);
     const auto refused = prepare_conversion(request);
     ASSERT_FALSE(refused) << format;
     EXPECT_THAT(refused.error().message,
@@ -155,7 +155,8 @@ TEST(SourceLosses, AreHalvesOfAGateThatMegatronFsdpStores) {
 // What a family's mapping refuses is no model.
 TEST(SourceLosses, OfAHuggingFaceTargetAreTheMappings) {
   const TemporaryFolder folder;
-  const std::string part = put_part(folder, "hf/llama3/legacy_tp2pp2ep1", {"decoder.layers.1.*"});
+  const std::string part =
+      put_part(folder, golden_path("hf/llama3/legacy_tp2pp2ep1"), {"decoder.layers.1.*"});
   ConvertRequest request = losses_request(part, folder / "out", "hf");
   request.hf_config_dir = golden_path("hf/llama3/hf");
   const auto refused = prepare_conversion(request);
@@ -270,9 +271,27 @@ TEST(SourceLosses, AreStagesThatReplacedEachOther) {
   EXPECT_THAT(losses_of(source).value(), testing::ElementsAre(HasSubstr("found 2 layers by name")));
   source.arguments["num_layers"] = std::int64_t{2};
   EXPECT_THAT(losses_of(source).value(), testing::IsEmpty());
-  // What another tool has put beside them is no loss.
-  source.catalog.tensors.push_back({{"notes", DType::kF32, {1}}, ChunkList(1), Encoding::kRaw});
+}
+
+// A copy may have what a model has not: what another tool has put beside it, halves that don't go
+// together, those of all layers in one.
+TEST(SourceLosses, AreNotWhatOnlyAModelCannotHave) {
+  Checkpoint source;
+  source.location.format = "fsdp_dtensor";
+  const auto add = [&](const std::string& name, const Dims& shape) {
+    source.catalog.tensors.push_back(
+        {{name, DType::kF32, shape}, ChunkList(shape.size()), Encoding::kRaw});
+  };
+  const std::string decoder = "model.module.module.module.decoder.layers.";
+  add("notes", {1});
+  for (const std::string name : {"mlp.linear_fc1.weight", "0.mlp.linear_fc1.weight"}) {
+    add(decoder + name + "_w", {2, 4});
+    add(decoder + name + "_v", {name.starts_with("0") ? 3 : 2, 4});
+  }
   EXPECT_THAT(losses_of(source).value(), testing::IsEmpty());
+  add(decoder + "1.mlp.linear_fc1.weight_w", {2, 4});
+  EXPECT_THAT(losses_of(source).value(),
+              testing::ElementsAre(HasSubstr("found 1 of its pieces, expected _w and _v")));
 }
 
 }  // namespace

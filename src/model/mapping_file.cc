@@ -113,8 +113,7 @@ class Resolver {
     const JsonNode root(*json, source.text->name + "#");
     const std::optional<JsonNode> extends = root.find("extends");
     Whole result;
-    const std::vector<std::string> families = SW_TRY(texts_or_none(root, "extends"));
-    for (const std::string& family : families) {
+    for (const std::string& family : source.heading.extends) {
       const auto base = std::ranges::find(all_, family, family_of);
       if (base == all_.end()) {
         return extends->invalid(fmt::format("'{}'", family), "a family given too");

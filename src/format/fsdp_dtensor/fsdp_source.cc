@@ -44,8 +44,43 @@ struct Parts {
   [[nodiscard]] std::int64_t experts() const { return by_place.rbegin()->first.first + 1; }
 };
 
-Status check_parts(const std::string& name, const Parts& parts) {
-  const TensorDesc& first = parts.by_place.begin()->second->desc;
+// Every canonical tensor's, in the order in which they are stored.
+struct Pieces {
+  std::vector<std::string> order;
+  std::unordered_map<std::string, Parts> parts;  // by canonical name
+  std::unordered_set<std::string> trained;       // parameters with a state
+  std::size_t rng_states = 0;
+};
+
+Result<Pieces> gather_pieces(const Catalog& catalog) {
+  Pieces pieces;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const std::optional<FsdpName> name = split_fsdp_name(tensor.desc.name);
+    if (!name) {
+      if (!tensor.desc.name.starts_with("rng_state.")) {
+        return fail(Code::kUnmatchedSource, "tensor {}: found a name that fsdp_dtensor has not",
+                    tensor.desc.name);
+      }
+      ++pieces.rng_states;
+      continue;
+    }
+    if (name->role != Role::kModel) pieces.trained.insert(name->parameter);
+    if (name->role == Role::kStep) continue;
+    const std::string canonical = canonical_name(*name);
+    const auto [found, is_new] = pieces.parts.try_emplace(canonical);
+    if (is_new) pieces.order.push_back(canonical);
+    found->second.has_experts |= name->expert.has_value();
+    found->second.has_halves |= name->half != Half::kWhole;
+    const auto place = std::pair(name->expert.value_or(0), name->half);
+    if (!found->second.by_place.emplace(place, &tensor).second) {
+      return fail(Code::kDuplicateName, "tensor {}: its parameter is stored under another name too",
+                  tensor.desc.name);
+    }
+  }
+  return pieces;
+}
+
+Status check_count(const std::string& name, const Parts& parts) {
   const std::size_t halves = parts.has_halves ? 2 : 1;
   const auto last = static_cast<std::size_t>(parts.by_place.rbegin()->first.first);
   if (last >= parts.by_place.size() || parts.by_place.size() != (last + 1) * halves) {
@@ -53,6 +88,12 @@ Status check_parts(const std::string& name, const Parts& parts) {
                 parts.by_place.size(), parts.has_halves ? "_w and _v" : "one",
                 last == 0 ? "" : translated(" of each expert from 0 to {}", last));
   }
+  return {};
+}
+
+Status check_parts(const std::string& name, const Parts& parts) {
+  SW_TRY(check_count(name, parts));
+  const TensorDesc& first = parts.by_place.begin()->second->desc;
   for (const auto& [place, tensor] : parts.by_place) {
     const bool is_half = place.second != Half::kWhole;
     if (is_half == parts.has_halves && tensor->desc.dtype == first.dtype &&
@@ -153,42 +194,25 @@ Result<Catalog> canonical_from_fsdp(const Catalog& catalog, const Arguments& arg
   return canonical;
 }
 
+Status check_fsdp_pieces(const Catalog& catalog) {
+  const Pieces pieces = SW_TRY(gather_pieces(catalog));
+  for (const std::string& name : pieces.order) SW_TRY(check_count(name, pieces.parts.at(name)));
+  return {};
+}
+
 Result<Catalog> named_canonically(const Catalog& catalog, std::vector<std::string>& notes) {
-  std::vector<std::string> order;
-  std::unordered_map<std::string, Parts> parts;
-  std::unordered_set<std::string> trained;  // parameters with a state
-  std::size_t rng_states = 0;
-  for (const StoredTensor& tensor : catalog.tensors) {
-    const std::optional<FsdpName> name = split_fsdp_name(tensor.desc.name);
-    if (!name) {
-      if (!tensor.desc.name.starts_with("rng_state.")) {
-        return fail(Code::kUnmatchedSource, "tensor {}: found a name that fsdp_dtensor has not",
-                    tensor.desc.name);
-      }
-      ++rng_states;
-      continue;
-    }
-    if (name->role != Role::kModel) trained.insert(name->parameter);
-    if (name->role == Role::kStep) continue;
-    const std::string canonical = canonical_name(*name);
-    const auto [found, is_new] = parts.try_emplace(canonical);
-    if (is_new) order.push_back(canonical);
-    found->second.has_experts |= name->expert.has_value();
-    found->second.has_halves |= name->half != Half::kWhole;
-    const auto place = std::pair(name->expert.value_or(0), name->half);
-    if (!found->second.by_place.emplace(place, &tensor).second) {
-      return fail(Code::kDuplicateName, "tensor {}: its parameter is stored under another name too",
-                  tensor.desc.name);
-    }
+  const Pieces pieces = SW_TRY(gather_pieces(catalog));
+  if (pieces.rng_states > 0) {
+    notes.emplace_back("RNG states are left out: they belong to the old ranks");
   }
-  if (rng_states > 0) notes.emplace_back("RNG states are left out: they belong to the old ranks");
   Catalog canonical;
   canonical.files = catalog.files;
-  for (const std::string& name : order) {
-    SW_TRY(check_parts(name, parts.at(name)));
-    canonical.tensors.push_back(put_together(name, parts.at(name)));
+  for (const std::string& name : pieces.order) {
+    const Parts& parts = pieces.parts.at(name);
+    SW_TRY(check_parts(name, parts));
+    canonical.tensors.push_back(put_together(name, parts));
     // Buffers (a router's bias) and frozen weights have no state, hence no main weight.
-    if (!trained.contains(name)) continue;
+    if (!pieces.trained.contains(name)) continue;
     StoredTensor main_weight = canonical.tensors.back();
     main_weight.desc.name = "optimizer.state.param." + name;
     canonical.tensors.push_back(std::move(main_weight));

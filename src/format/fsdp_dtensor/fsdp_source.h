@@ -27,6 +27,10 @@ struct FsdpStages {
 /// Error: kLossySource where layers of an fsdp_dtensor checkpoint replaced each other.
 [[nodiscard]] Status check_fsdp_stages(const Catalog& catalog, const Arguments& arguments);
 
+/// Errors: kUnmatchedSource where halves or experts of a tensor are missing, or a name is none of
+/// Megatron-FSDP's; kDuplicateName.
+[[nodiscard]] Status check_fsdp_pieces(const Catalog& catalog);
+
 /// Megatron's canonical tensors out of those of an fsdp_dtensor checkpoint: halves of a gated
 /// linear_fc1 put together, experts counted along an axis, optimizer states under the names of
 /// torch_dist. The model's weights are the optimizer's main weights too: where states are kept they
