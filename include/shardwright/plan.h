@@ -85,7 +85,8 @@ class ViewList {
 /// A matrix of the source to which a product of two small ones is added as it is read. Element c is
 /// factor[c[out_axis]] * (value + scale * sum over k of out[c[out_axis]][k] * in[k][c[in_axis]]),
 /// in float32 as add_low_rank() rounds. A vector has no in_axis and no `in`, and `out` is a vector
-/// too.
+/// too. Of matrices that lie in one tensor (`each_axis` counts them) each has its own product: both
+/// small tensors count them in front.
 struct AdaptedSource {
   std::uint32_t values = 0;         ///< index into Plan::source.tensors
   std::uint32_t out = 0;            ///< likewise: [extent of out_axis, rank], one row-major chunk
@@ -95,6 +96,7 @@ struct AdaptedSource {
   float scale = 1.0F;
   /// One for each coordinate of out_axis; null: all are 1.
   std::shared_ptr<const std::vector<float>> factors = nullptr;
+  std::optional<int> each_axis = {};
 };
 
 /// A tensor of the source that is multiplied as it is read, and added to others. What reads such

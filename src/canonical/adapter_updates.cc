@@ -2,68 +2,26 @@
 #include "canonical/adapter_updates.h"
 
 #include <algorithm>
-#include <array>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <set>
 #include <unordered_map>
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "codec/json_text.h"
 
 namespace shardwright {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr std::string_view kTied = "tie_word_embeddings";
-constexpr std::array kEmbeddings = {
-    std::string_view("embed_tokens.weight"), std::string_view("wte.weight"),
-    std::string_view("word_embeddings.weight"), std::string_view("embed_in.weight")};
-constexpr std::array kHeads = {std::string_view("lm_head.weight"),
-                               std::string_view("embed_out.weight")};
-
-bool ends_in(std::string_view name, std::string_view end) {
-  return name == end || (name.ends_with(end) && name[name.size() - end.size() - 1] == '.');
-}
-
-std::vector<std::string> names_that_end(std::span<const TensorDesc> model, const auto& ends) {
-  std::vector<std::string> names;
-  for (const TensorDesc& desc : model) {
-    if (std::ranges::any_of(ends, [&](std::string_view end) { return ends_in(desc.name, end); })) {
-      names.push_back(desc.name);
-    }
-  }
-  return names;
-}
-
-// What the config says, at its top or of its language model.
-std::optional<bool> said_of_tying(const Json& config) {
-  if (!config.is_object()) return std::nullopt;
-  const auto own = config.find(kTied);
-  if (own != config.end() && own->is_boolean()) return own->get<bool>();
-  const auto text = config.find("text_config");
-  return text == config.end() ? std::nullopt : said_of_tying(*text);
-}
-
-// Configs leave out what their class has by default, so that nothing is said: a model that
-// generates text and has no head in its files has the embedding for one.
-bool generates_text(const Json& config) {
-  const auto names = config.is_object() ? config.find("architectures") : config.end();
-  if (names == config.end() || !names->is_array() || names->empty()) return false;
-  const Json& name = names->front();
-  if (!name.is_string()) return false;
-  const std::string text = name.get<std::string>();
-  return text.ends_with("ForCausalLM") || text.ends_with("ForConditionalGeneration") ||
-         text.ends_with("LMHeadModel");
-}
-
 class Matching {
  public:
   Matching(const PeftAdapter& adapter, std::span<const TensorDesc> model,
-           const std::optional<TiedHead>& tied)
-      : adapter_(adapter), tied_(tied) {
-    for (const TensorDesc& desc : model) model_.emplace(desc.name, &desc);
+           std::span<const ModelPart> parts, const std::optional<TiedHead>& tied)
+      : adapter_(adapter), parts_(parts), tied_(tied) {
+    for (const TensorDesc& desc : model) {
+      model_.emplace(desc.name, &desc);
+      const PartName name = part_name(parts_, desc.name);
+      if (name.part != nullptr) of_parts_.emplace(std::pair(name.part, name.alone), desc.name);
+    }
     if (tied && !tied->is_stored && model_.contains(tied->embedding)) {
       model_.emplace(tied->head, model_.at(tied->embedding));
     }
@@ -71,7 +29,15 @@ class Matching {
 
   Result<AdapterUpdates> run() {
     for (const SavedTensor& saved : adapter_.saved) SW_TRY(add_saved(saved));
-    for (const LoraModule& module : adapter_.modules) SW_TRY(add_module(module));
+    std::set<std::string_view> added;  // the names of what is stored for them
+    for (const LoraParameter& parameter : adapter_.parameters) {
+      if (!model_.contains(in_base(parameter.name))) continue;
+      SW_TRY(add_parameter(parameter));
+      added.insert(own(parameter.stored_out).name);
+    }
+    for (const LoraModule& module : adapter_.modules) {
+      if (!added.contains(module.stored_out)) SW_TRY(add_module(module));
+    }
     if (tied_ && std::ranges::any_of(changed_, [&](const std::string& name) {
           return name == tied_->embedding || name == tied_->head;
         })) {
@@ -84,6 +50,14 @@ class Matching {
  private:
   [[nodiscard]] const TensorDesc& own(std::uint32_t tensor) const {
     return adapter_.catalog.tensors[tensor].desc;
+  }
+
+  // What the base calls a tensor: as the adapter does, or as the same part of its family.
+  [[nodiscard]] std::string in_base(const std::string& name) const {
+    if (model_.contains(name)) return name;
+    const PartName own = part_name(parts_, name);
+    const auto found = of_parts_.find(std::pair(own.part, own.alone));
+    return found == of_parts_.end() ? name : found->second;
   }
 
   Result<const TensorDesc*> find(const std::string& name, std::uint32_t asked_by) {
@@ -111,11 +85,12 @@ class Matching {
   }
 
   Status add_saved(const SavedTensor& saved) {
-    const TensorDesc* const model = SW_TRY(find(saved.name, saved.tensor));
+    const std::string name = in_base(saved.name);
+    const TensorDesc* const model = SW_TRY(find(name, saved.tensor));
     if (!(own(saved.tensor).shape == model->shape)) {
-      return wrong_shape(saved.tensor, saved.name, *model);
+      return wrong_shape(saved.tensor, name, *model);
     }
-    result_.saved.push_back(saved);
+    result_.saved.push_back({name, saved.tensor});
     return {};
   }
 
@@ -143,18 +118,19 @@ class Matching {
   }
 
   // Of a parameter that holds all experts.
-  [[nodiscard]] Status check_experts(const LoraModule& module) const {
-    const std::string tensor = module.name + ".weight";
+  [[nodiscard]] Status check_experts(const LoraModule& module, const std::string& tensor) const {
     if (!model_.contains(tensor)) {
-      return fail(Code::kUnsupportedFormat,
-                  "{}: tensor {}: the base model has no tensor {}; what is trained of a parameter "
-                  "of all experts (target_parameters) is added to experts that lie one by one in "
-                  "its files; let PEFT merge this adapter (merge_and_unload)",
-                  adapter_.path, printable(module.stored_out), printable(tensor));
+      return fail(Code::kUnmatchedSource,
+                  "{}: tensor {}: the base model has neither {}, which holds all experts of a "
+                  "layer, nor {}{}; is this the adapter of another model?",
+                  adapter_.path, printable(module.stored_out), printable(module.configured),
+                  printable(tensor), made_for());
     }
-    const std::string around = module.configured.substr(0, module.configured.rfind('.') + 1);
-    const std::string projection = tensor.substr(tensor.find('.', around.size()));
-    const std::string next = around + std::to_string(module.experts) + projection;
+    // `...experts.0.up_proj.weight`
+    const std::size_t projection = tensor.rfind('.', tensor.rfind('.') - 1);
+    const std::size_t number = tensor.rfind('.', projection - 1) + 1;
+    const std::string next =
+        tensor.substr(0, number) + std::to_string(module.experts) + tensor.substr(projection);
     if (!model_.contains(next)) return {};
     return fail(Code::kShapeMismatch,
                 "{}: tensor {}: found {} experts by the rank that {} tells, but the base model has "
@@ -163,15 +139,61 @@ class Matching {
                 printable(next), made_for());
   }
 
-  Status add_module(const LoraModule& module) {
-    ModelUpdate update{module.name + ".weight",
-                       module.out,
-                       module.in,
-                       module.magnitude,
-                       0,
+  // Whether the experts' matrices are [inputs, outputs] in the base: of gate and up together, and
+  // of down, the outputs are more then than the inputs.
+  [[nodiscard]] std::optional<bool> stores_transposed(const std::string& parameter) const {
+    const std::size_t dot = parameter.rfind('.') + 1;
+    const bool is_down = parameter.substr(dot) == "down_proj";
+    const auto other =
+        model_.find(parameter.substr(0, dot) + (is_down ? "gate_up_proj" : "down_proj"));
+    if (other == model_.end() || other->second->shape.size() != 3) return std::nullopt;
+    const Dims& shape = other->second->shape;
+    if (shape[1] == shape[2]) return std::nullopt;
+    return shape[1] < shape[2];
+  }
+
+  Status add_parameter(const LoraParameter& parameter) {
+    ModelUpdate update{in_base(parameter.name),
+                       parameter.out,
+                       parameter.in,
+                       std::nullopt,
                        1,
-                       adapter_.config.scale_of(module.configured)};
-    if (!module.stored_out.empty()) SW_TRY(check_experts(module));
+                       2,
+                       adapter_.config.scale_of(parameter.name),
+                       true};
+    const TensorDesc* const model = SW_TRY(find(update.tensor, parameter.stored_out));
+    const std::int64_t experts = own(parameter.out).shape[0];
+    const std::int64_t outputs = own(parameter.out).shape[1];
+    const std::int64_t inputs = own(parameter.in).shape[2];
+    bool is_transposed = model->shape == Dims{experts, inputs, outputs};
+    const bool is_plain = model->shape == Dims{experts, outputs, inputs};
+    if (!is_plain && !is_transposed) {
+      const bool is_out = model->shape.size() != 3 || model->shape[0] != experts ||
+                          (model->shape[1] != outputs && model->shape[2] != outputs);
+      return wrong_shape(is_out ? parameter.stored_out : parameter.stored_in, update.tensor,
+                         *model);
+    }
+    if (is_plain && is_transposed) {
+      const std::optional<bool> said = stores_transposed(update.tensor);
+      if (!said) {
+        return fail(Code::kUnsupportedFormat,
+                    "{}: tensor {}: nothing tells which axis of the base model's {} {} is that of "
+                    "the inputs; let PEFT merge this adapter (merge_and_unload)",
+                    adapter_.path, printable(own(parameter.stored_out).name),
+                    printable(update.tensor), to_string(model->shape));
+      }
+      is_transposed = *said || adapter_.config.is_before_0_19;
+    }
+    if (is_transposed) std::swap(update.out_axis, update.in_axis);
+    result_.updates.push_back(std::move(update));
+    return {};
+  }
+
+  Status add_module(const LoraModule& module) {
+    ModelUpdate update{
+        in_base(module.name + ".weight"),           module.out, module.in, module.magnitude, 0, 1,
+        adapter_.config.scale_of(module.configured)};
+    if (!module.stored_out.empty()) SW_TRY(check_experts(module, update.tensor));
     const TensorDesc* const model = SW_TRY(find(update.tensor, module.out));
     const std::int64_t outputs = own(module.out).shape[0];
     const std::int64_t inputs = own(module.in).shape[1];
@@ -192,7 +214,12 @@ class Matching {
     }
     result_.updates.push_back(update);
     if (!module.bias) return {};
-    ModelUpdate bias{module.name + ".bias", *module.bias, std::nullopt, std::nullopt, 0, -1,
+    ModelUpdate bias{in_base(module.name + ".bias"),
+                     *module.bias,
+                     std::nullopt,
+                     std::nullopt,
+                     0,
+                     -1,
                      update.scale};
     const TensorDesc* const stored = SW_TRY(find(bias.tensor, *module.bias));
     if (stored->shape != own(*module.bias).shape || stored->shape.size() != 1) {
@@ -203,38 +230,20 @@ class Matching {
   }
 
   const PeftAdapter& adapter_;
+  std::span<const ModelPart> parts_;
   const std::optional<TiedHead>& tied_;
   std::unordered_map<std::string, const TensorDesc*> model_;
+  std::map<std::pair<const ModelPart*, std::string>, std::string> of_parts_;  // the base's names
   std::vector<std::string> changed_;
   AdapterUpdates result_;
 };
 
 }  // namespace
 
-Result<std::optional<TiedHead>> find_tied_head(std::string_view config_json,
-                                               std::span<const TensorDesc> model) {
-  const Json config = SW_TRY(parse_ordered_json(config_json, "config.json"));
-  const std::vector<std::string> embeddings = names_that_end(model, kEmbeddings);
-  const std::vector<std::string> heads = names_that_end(model, kHeads);
-  const bool is_tied = said_of_tying(config).value_or(heads.empty() && generates_text(config));
-  if (!is_tied || embeddings.size() != 1 || heads.size() > 1) return std::optional<TiedHead>();
-  const bool is_stored = !heads.empty();
-  return TiedHead{embeddings[0], is_stored ? heads[0] : std::string(kHeads[0]), is_stored};
-}
-
 Result<AdapterUpdates> match_adapter(const PeftAdapter& adapter, std::span<const TensorDesc> model,
+                                     std::span<const ModelPart> parts,
                                      const std::optional<TiedHead>& tied) {
-  return Matching(adapter, model, tied).run();
-}
-
-Result<std::string> untied_config(const std::string& config) {
-  Json document = SW_TRY(parse_ordered_json(config, "config.json"));
-  document[kTied] = false;
-  const auto text = document.find("text_config");
-  if (text != document.end() && text->is_object() && text->contains(kTied)) {
-    (*text)[kTied] = false;
-  }
-  return document.dump(2) + "\n";
+  return Matching(adapter, model, parts, tied).run();
 }
 
 }  // namespace shardwright

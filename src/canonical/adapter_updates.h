@@ -5,10 +5,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "canonical/tied_head.h"
 #include "format/peft/adapter.h"
+#include "model/model_part.h"
 
 namespace shardwright {
 
@@ -22,13 +23,7 @@ struct ModelUpdate {
   int out_axis = 0;
   int in_axis = 1;
   float scale = 1.0F;
-};
-
-/// The output head of a model that has none of its own, because it is the embedding.
-struct TiedHead {
-  std::string embedding;
-  std::string head;
-  bool is_stored = false;  ///< the files have one nevertheless
+  bool is_of_experts = false;  ///< matrices of all experts in one tensor, which axis 0 counts
 };
 
 /// What an adapter does to a model.
@@ -39,18 +34,13 @@ struct AdapterUpdates {
   std::optional<TiedHead> untied;
 };
 
-/// The head that repeats the embedding, by the words of a config.json and the model's names;
-/// nullopt where there is none. Error: kJsonCorrupt.
-[[nodiscard]] Result<std::optional<TiedHead>> find_tied_head(std::string_view config_json,
-                                                             std::span<const TensorDesc> model);
-
-/// Finds the model's tensors for all that an adapter has. Errors: kUnmatchedSource for a module or
-/// tensor that the model lacks; kShapeMismatch naming both tensors.
+/// Finds the model's tensors for all that an adapter has, also by what its family's parts are
+/// called besides: adapters have the names of modules, files of models that see often older ones.
+/// Errors: kUnmatchedSource for a module or tensor that the model lacks; kShapeMismatch naming both
+/// tensors; kUnsupportedFormat for square experts of which nothing tells the axes.
 [[nodiscard]] Result<AdapterUpdates> match_adapter(const PeftAdapter& adapter,
                                                    std::span<const TensorDesc> model,
+                                                   std::span<const ModelPart> parts,
                                                    const std::optional<TiedHead>& tied);
-
-/// config.json that no longer says that head and embedding are one. Error: kJsonCorrupt.
-[[nodiscard]] Result<std::string> untied_config(const std::string& config);
 
 }  // namespace shardwright

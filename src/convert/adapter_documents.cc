@@ -89,11 +89,12 @@ std::set<std::string_view> adapted_modules(const std::vector<DraftTensor>& tenso
   return modules;
 }
 
-// The last word of each module, as PEFT takes a list of them.
-std::set<std::string> target_modules(const std::vector<DraftTensor>& tensors) {
+// The last word of each module, as PEFT takes a list of them; the whole name where other parts of
+// the model have modules that are called so.
+std::set<std::string> target_modules(const std::vector<DraftTensor>& tensors, bool has_others) {
   std::set<std::string> words;
   for (const std::string_view module : adapted_modules(tensors)) {
-    words.emplace(module.substr(module.rfind('.') + 1));
+    words.emplace(has_others ? module : module.substr(module.rfind('.') + 1));
   }
   return words;
 }
@@ -135,7 +136,12 @@ Status check_ranks(const Checkpoint& source, const AdapterRun& run, const Adapte
 }  // namespace
 
 Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks,
-                             TargetParts& parts, Notes& notes) {
+                             std::span<const ModelPart> model_parts, TargetParts& parts,
+                             Notes& notes) {
+  for (DraftTensor& tensor : parts.tensors) {
+    const std::string_view name = std::string_view(tensor.desc.name).substr(kPeftPrefix.size());
+    tensor.desc.name = std::string(kPeftPrefix) + module_name(model_parts, name);
+  }
   AdapterRun run;
   if (!source.run_config.empty()) SW_TRY(read_bridge(source.run_config, run));
   if (!run.alpha) read_arguments(source.arguments, run);
@@ -170,7 +176,9 @@ Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks
   }
   config["use_rslora"] = run.uses_rslora;
   config["use_dora"] = run.uses_dora;
-  config["target_modules"] = target_modules(parts.tensors);
+  // PEFT makes parameters of what it finds of experts by their last words.
+  const bool has_others = !model_parts.empty() && !ranks.experts;
+  config["target_modules"] = target_modules(parts.tensors, has_others);
   if (const std::set<std::string> saved = saved_modules(parts.tensors); !saved.empty()) {
     config["modules_to_save"] = saved;
   }

@@ -6,8 +6,10 @@
 #include "base/text.h"
 #include "canonical/dequantise.h"
 #include "canonical/dora_factors.h"
+#include "canonical/families.h"
 #include "convert/drafting.h"
 #include "exec/threads.h"
+#include "model/config.h"
 #include "model/quantisation_config.h"
 
 namespace shardwright {
@@ -109,7 +111,8 @@ Status check_base(const Drafting& drafting, const std::string& config) {
 
 std::string taken_note(const TakenAdapter& taken) {
   const PeftAdapter& adapter = taken.adapter;
-  const std::size_t modules = adapter.modules.size();
+  const auto modules = std::ranges::count_if(
+      taken.updates.updates, [](const ModelUpdate& update) { return update.in.has_value(); });
   std::string text = translated("the {} adapter {} is added to {} module{}",
                                 adapter.config.uses_dora ? "DoRA" : "LoRA", printable(adapter.path),
                                 modules, modules == 1 ? "" : "s");
@@ -117,6 +120,15 @@ std::string taken_note(const TakenAdapter& taken) {
   std::vector<std::string> names;
   for (const SavedTensor& saved : adapter.saved) names.push_back(saved.name);
   return text + translated("; from it come {}", name_list(names));
+}
+
+// By which other names the base's files may call what the adapter does; none where nothing tells
+// the family.
+std::span<const ModelPart> parts_of_family(const Drafting& drafting, const std::string& text) {
+  const auto config = read_hf_config(text);
+  if (!config) return {};
+  const auto family = chosen_family(drafting.request(), drafting.mappings, *config);
+  return family ? std::span<const ModelPart>((*family)->parts) : std::span<const ModelPart>();
 }
 
 // Steps after which the catalog has the model's names.
@@ -142,11 +154,29 @@ class Adding {
  private:
   [[nodiscard]] Catalog& catalog() { return drafting_.catalog; }
 
+  // Of a tensor of the model; nullopt where it is not selected.
+  [[nodiscard]] Result<std::optional<std::uint32_t>> place_of(const std::string& name) const {
+    const auto at = by_name_.find(name);
+    if (at != by_name_.end()) return std::optional(at->second);
+    const auto packed = taken_.packed.find(name);
+    if (packed == taken_.packed.end()) return std::optional<std::uint32_t>();
+    const auto stored = by_name_.find(packed->second);
+    if (stored == by_name_.end()) return std::optional<std::uint32_t>();
+    return no_float(drafting_.catalog.tensors[stored->second].desc);
+  }
+
+  static std::unexpected<Error> no_float(const TensorDesc& desc) {
+    return fail(Code::kDtypeUnsupported,
+                "tensor {}: found {}, expected float32, bfloat16 or float16 to add the adapter to; "
+                "where the base is quantised, --dtype bfloat16 multiplies it out",
+                printable(desc.name), torch_name(desc.dtype));
+  }
+
   // Of another type than the base's: what is made of it has the base's, and one rounding.
   Status replace(const SavedTensor& saved) {
-    const auto at = by_name_.find(saved.name);
-    if (at == by_name_.end()) return {};  // not selected
-    StoredTensor& base = catalog().tensors[at->second];
+    const std::optional<std::uint32_t> at = SW_TRY(place_of(saved.name));
+    if (!at) return {};
+    StoredTensor& base = catalog().tensors[*at];
     const StoredTensor own = placed(taken_, saved.tensor);
     if (!is_castable_float(own.desc.dtype)) {
       if (own.desc.dtype == base.desc.dtype) return {};  // replaced before
@@ -159,7 +189,7 @@ class Adding {
     for (const DraftTensor& draft : drafting_.parts.tensors) {
       if (draft.recipe.add == 0.0 || own.desc.dtype == base.desc.dtype) continue;
       for (const TensorView& view : draft.recipe.views) {
-        if (view.source != at->second) continue;
+        if (view.source != *at) continue;
         return fail(Code::kDtypeUnsupported,
                     "{}: tensor {} is {}, the base's {} {}, and this target shifts it: merge to hf "
                     "first and convert that",
@@ -168,7 +198,7 @@ class Adding {
       }
     }
     std::erase_if(plan_.quantised,
-                  [&](const QuantisedSource& quantised) { return quantised.values == at->second; });
+                  [&](const QuantisedSource& quantised) { return quantised.values == *at; });
     repoint(own, base);
     return {};
   }
@@ -179,12 +209,14 @@ class Adding {
   }
 
   Status add(const ModelUpdate& update, std::vector<LearnedLengths>& learned) {
-    const auto at = by_name_.find(update.tensor);
-    if (at == by_name_.end()) return {};  // not selected
-    SW_TRY(check_stored(at->second));
-    AdaptedSource adapted{at->second,     append(update.out), std::nullopt, update.out_axis,
-                          update.in_axis, update.scale,       nullptr};
+    const std::optional<std::uint32_t> at = SW_TRY(place_of(update.tensor));
+    if (!at) return {};
+    SW_TRY(check_stored(*at));
+    AdaptedSource adapted{
+        *at,    append(update.out), std::nullopt, update.out_axis, update.in_axis, update.scale,
+        nullptr};
     if (update.in) adapted.in = append(*update.in);
+    if (update.is_of_experts) adapted.each_axis = 0;
     if (update.magnitude) {
       learned.push_back(
           {static_cast<std::uint32_t>(plan_.adapted.size()), append(*update.magnitude)});
@@ -200,10 +232,7 @@ class Adding {
         [&](const QuantisedSource& quantised) { return quantised.values == tensor; });
     const bool is_float = is_castable_float(desc.dtype) && desc.dtype != DType::kF64;
     if (is_multiplied || is_float) return {};
-    return fail(Code::kDtypeUnsupported,
-                "tensor {}: found {}, expected float32, bfloat16 or float16 to add the adapter to; "
-                "where the base is quantised, --dtype bfloat16 multiplies it out",
-                printable(desc.name), torch_name(desc.dtype));
+    return no_float(desc);
   }
 
   Drafting& drafting_;
@@ -225,8 +254,14 @@ Status take_adapter(Drafting& drafting) {
   const ModelTensors model =
       SW_TRY(model_tensors(drafting.source().catalog, config, drafting.source().files.get()));
   const std::optional<TiedHead> tied = SW_TRY(find_tied_head(config, model.tensors));
-  taken.updates = SW_TRY(match_adapter(taken.adapter, model.tensors, tied));
+  SW_TRY(load_mappings(drafting));
+  taken.updates =
+      SW_TRY(match_adapter(taken.adapter, model.tensors, parts_of_family(drafting, config), tied));
   if (taken.updates.untied) SW_TRY(untie(*taken.updates.untied, drafting));
+  for (const QuantisedTensor& joined : model.quantised) {
+    const std::string& stored = drafting.source().catalog.tensors[joined.values].desc.name;
+    if (stored != joined.desc.name) taken.packed.emplace(joined.desc.name, stored);
+  }
   taken.file = add_file(taken.adapter, result.source, drafting.catalog);
   for (const SavedTensor& saved : taken.updates.saved) {
     const StoredTensor own = placed(taken, saved.tensor);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "canonical/adapter_updates.h"
@@ -19,6 +20,8 @@ struct TakenAdapter {
   PeftAdapter adapter;
   AdapterUpdates updates;
   std::uint32_t file = 0;  ///< of its tensors, in the source's catalogs
+  /// What the base's packed tensors are stored as, by the model's names.
+  std::unordered_map<std::string, std::string> packed;
 };
 
 /// A conversion on its way to a plan: what each step hands on to the next.

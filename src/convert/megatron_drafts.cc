@@ -238,7 +238,10 @@ Status draft_megatron_as_hf(Drafting& drafting) {
       return tables.contains(tensor.desc.name);
     }));
   }
-  if (ranks) return add_adapter_documents(result.source, *ranks, drafting.parts, result.notes);
+  if (ranks) {
+    return add_adapter_documents(result.source, *ranks, facts.mapping->parts, drafting.parts,
+                                 result.notes);
+  }
   QuantiseChoice choice;
   if (request.quantise != WeightForm::kPlain) {
     const ReleasedQuantisation released =

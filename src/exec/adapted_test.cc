@@ -171,6 +171,82 @@ RC_GTEST_PROP(Adapted, AnyTilesAndAnyMemoryGiveTheSameBits, ()) {
   }
 }
 
+// Matrices in one tensor, in any order of its axes: each element gets what is added to its own one.
+RC_GTEST_PROP(Adapted, MatricesInOneTensorEachGetTheirOwn, ()) {
+  MemoryDirectory directory("source");
+  const Dims shape{sized(4), sized(6), sized(6)};
+  const std::int64_t rank = sized(3);
+  const bool is_transposed = *rc::gen::arbitrary<bool>();
+  const int out_axis = is_transposed ? 2 : 1;
+  const int in_axis = 3 - out_axis;
+  const std::int64_t outputs = shape[out_axis];
+  const std::int64_t inputs = shape[in_axis];
+  const std::vector<float> values = some_values(shape[0] * outputs * inputs, 1);
+  const std::vector<float> out = some_values(shape[0] * outputs * rank, 2);
+  const std::vector<float> in = some_values(shape[0] * rank * inputs, 3);
+  write_file(directory, "w", DType::kF32, values);
+  write_file(directory, "b", DType::kF32, out);
+  write_file(directory, "a", DType::kF32, in);
+  Plan plan;
+  plan.source.files = {"w", "b", "a"};
+  plan.source.tensors = {stored("w", DType::kF32, shape, 0),
+                         stored("b", DType::kF32, {shape[0], outputs, rank}, 1),
+                         stored("a", DType::kF32, {shape[0], rank, inputs}, 2)};
+  plan.adapted = {{0, 1, 2, out_axis, in_axis, 0.7F, nullptr, 0}};
+  // From some matrix on, every second one or all; one alone has no axis in the target.
+  const std::vector<Dims> orders{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {2, 0, 1}, {1, 2}, {2, 1}};
+  TensorView view;
+  view.axis = *rc::gen::elementOf(orders);
+  view.source_origin = {*rc::gen::inRange<std::int64_t>(0, shape[0]),
+                        *rc::gen::inRange<std::int64_t>(0, shape[1]),
+                        *rc::gen::inRange<std::int64_t>(0, shape[2])};
+  const int axes = view.axis.size();
+  view.box.origin = Dims::filled(axes, 0);
+  for (int axis = 0; axis < axes; ++axis) {
+    const int s = static_cast<int>(view.axis[axis]);
+    view.step.push_back(sized(2));
+    view.box.shape.push_back(ceil_div(shape[s] - view.source_origin[s], view.step[axis]));
+  }
+  const Box whole = view.box;
+  StoredTensor target{{"t", DType::kF32, whole.shape}, ChunkList(axes)};
+  const std::uint64_t bytes = static_cast<std::uint64_t>(whole.volume()) * 4;
+  target.chunks.push_back({whole, 0, {0, bytes}, {}});
+  plan.target.files = {"t"};
+  plan.target.tensors = {target};
+  plan.file_sizes = {bytes};
+  plan.tensors = {{{view}, std::nullopt, 0.0}};
+  const Status checked = check_plan(plan);
+  RC_ASSERT(checked.has_value());
+  SourceFiles files(directory, plan.source.files, 8);
+  std::vector<std::byte> scratch(static_cast<std::size_t>(*rc::gen::inRange<std::int64_t>(16, 90)));
+  Gather gather(files, scratch);
+  std::vector<float> got(static_cast<std::size_t>(whole.volume()), 777);
+  Dims strides = row_major_strides(whole.shape);
+  for (int axis = 0; axis < axes; ++axis) strides[axis] *= 4;
+  const TilePart part{whole, std::as_writable_bytes(std::span(got)).data(), strides};
+  std::vector<SourcePiece> pieces;
+  Lowering(plan).lower(0, whole, pieces);
+  for (const SourcePiece& piece : pieces) {
+    RC_ASSERT(gather.read(piece, {DType::kF32, DType::kF32, 0.0}, std::span(&part, 1)));
+  }
+  for (std::int64_t i = 0; i < whole.volume(); ++i) {
+    Dims at = view.source_origin;
+    std::int64_t rest = i;
+    for (int axis = axes - 1; axis >= 0; --axis) {
+      at[static_cast<int>(view.axis[axis])] += rest % whole.shape[axis] * view.step[axis];
+      rest /= whole.shape[axis];
+    }
+    float sum = 0;
+    for (std::int64_t k = 0; k < rank; ++k) {
+      sum = std::fma(out[static_cast<std::size_t>((at[0] * outputs + at[out_axis]) * rank + k)],
+                     in[static_cast<std::size_t>((at[0] * rank + k) * inputs + at[in_axis])], sum);
+    }
+    const volatile float product = 0.7F * sum;
+    const auto place = static_cast<std::size_t>((at[0] * shape[1] + at[1]) * shape[2] + at[2]);
+    RC_ASSERT(got[static_cast<std::size_t>(i)] == values[place] + product);
+  }
+}
+
 // Wider than a block, so that the right factor is loaded in several pieces: 8 rows of a rank of
 // 40000 leave room for 13 columns.
 TEST(Adapted, BlocksThatDoNotHoldAllColumns) {

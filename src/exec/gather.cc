@@ -63,6 +63,21 @@ int widest_axis(const Dims& shape, const Dims& strides) {
   return widest;
 }
 
+// To the next of the rows or matrices that lie along an axis of the target, which need not be
+// another one of the source.
+void step_along(int axis, SourcePiece& piece) {
+  piece.box.origin[axis] += 1;
+  piece.offset += static_cast<std::uint64_t>(piece.strides[axis]);
+  if (piece.quantised && piece.quantised->axis[axis] >= 0) {
+    QuantisedPiece& quantised = *piece.quantised;
+    quantised.first[static_cast<int>(quantised.axis[axis])] += quantised.step[axis];
+  }
+  if (axis != piece.update->each_axis) return;
+  PieceUpdate& update = *piece.update;
+  update.out.offset += static_cast<std::uint64_t>(update.out.each_stride);
+  if (update.in) update.in->offset += static_cast<std::uint64_t>(update.in->each_stride);
+}
+
 }  // namespace
 
 std::byte* address_of(const TilePart& part, const Box& region) {
@@ -86,7 +101,8 @@ Status Gather::read_factor(const SourcePiece& factor, Dims strides, std::vector<
   return read_region(factor, factor.box, {factor.dtype, DType::kF32, 0.0}, std::span(&part, 1));
 }
 
-// Rows that repeat one source row each get what is added to that one.
+// Rows that repeat one source row each get what is added to that one, matrices that lie one behind
+// another each their own product.
 Status Gather::read_rows_updated(const SourcePiece& piece, const Conversion& conversion,
                                  std::span<const TilePart> parts) {
   const PieceUpdate& update = *piece.update;
@@ -96,8 +112,8 @@ Status Gather::read_rows_updated(const SourcePiece& piece, const Conversion& con
     SourcePiece row = piece;
     row.box.shape[axis] = 1;
     for (std::int64_t i = 0; i < piece.box.shape[axis]; ++i) {
-      row.box.origin[axis] = piece.box.origin[axis] + i;
       SW_TRY(read_rows_updated(row, conversion, parts));
+      step_along(axis, row);
     }
     return {};
   }

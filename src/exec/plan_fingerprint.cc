@@ -109,6 +109,7 @@ void add_adapted(const AdaptedSource& adapted, Summary& summary) {
   summary.signed_number(adapted.in ? std::int64_t{*adapted.in} : -1);
   summary.signed_number(adapted.out_axis);
   summary.signed_number(adapted.in_axis);
+  summary.signed_number(adapted.each_axis.value_or(-1));
   summary.real(adapted.scale);
   summary.number(adapted.factors == nullptr ? 0 : adapted.factors->size());
   if (adapted.factors == nullptr) return;

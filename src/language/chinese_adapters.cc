@@ -65,12 +65,16 @@ std::span<const Sentence> chinese_of_adapters() {
        "{}: 参数 {}: 发现 {}，应为 lora_A 和 lora_B"},
       {"{}: tensors {} {} and {} {} are not those of experts of rank {}, as {} says",
        "{}: 张量 {} {} 和 {} {} 不是 rank 为 {} 的专家的张量，而 {} 如此说明"},
-      {"{}: tensor {}: the base model has no tensor {}; what is trained of a parameter of all "
-       "experts (target_parameters) is added to experts that lie one by one in its files; let PEFT "
-       "merge this adapter (merge_and_unload)",
-       "{}: 张量 {}: 基础模型没有张量 "
-       "{}；对全部专家的参数（target_parameters）的训练结果只能加到文件中"
-       "逐个存放的专家上；请让 PEFT 合并这个 adapter（merge_and_unload）"},
+      {"{}: tensor {}: the base model has neither {}, which holds all experts of a layer, nor "
+       "{}{}; "
+       "is this the adapter of another model?",
+       "{}: 张量 {}: 基础模型既没有存放一层全部专家的 {}，也没有 {}{}；这是否是另一个模型的 "
+       "adapter？"},
+      {"{}: tensor {}: nothing tells which axis of the base model's {} {} is that of the inputs; "
+       "let "
+       "PEFT merge this adapter (merge_and_unload)",
+       "{}: 张量 {}: 没有什么说明基础模型的 {} {} 的哪个轴是输入；请让 PEFT 合并这个 "
+       "adapter（merge_and_unload）"},
       {"{}: tensor {}: found {} experts by the rank that {} tells, but the base model has {} too{}",
        "{0}: 张量 {1}: 按 {3} 中的 rank 有 {2} 个专家，但基础模型还有 {4}{5}"},
       {"lora_dropout is 0, not the run's {}: PEFT has no dropout of experts",

@@ -2,7 +2,9 @@
 #include "model/model_part.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <utility>
 
 #include "base/fail.h"
 #include "base/text.h"
@@ -11,6 +13,7 @@ namespace shardwright {
 namespace {
 
 constexpr std::size_t kMostNamings = 256;
+constexpr std::string_view kLanguagePart = "language";
 
 bool is_word(std::string_view text) { return !text.empty() && !text.starts_with('.'); }
 
@@ -98,6 +101,23 @@ PartName part_name(std::span<const ModelPart> parts, std::string_view whole) {
   }
   if (best == nullptr) return {};
   return {owner, best->alone + std::string(whole.substr(best->whole.size()))};
+}
+
+// Modules that see and those that read lie side by side in `model`, and a head beside it.
+std::string module_name(std::span<const ModelPart> parts, std::string_view whole) {
+  const PartName own = part_name(parts, whole);
+  if (own.part == nullptr || own.part->name != kLanguagePart) return std::string(whole);
+  const PartPrefix* const now = longest(own.part->prefixes, whole, &PartPrefix::whole);
+  const auto rank = [](const PartPrefix& prefix) {
+    const bool is_inside = prefix.whole.starts_with("model.");
+    const auto size = static_cast<std::int64_t>(prefix.whole.size());
+    return std::pair(is_inside, is_inside ? size : -size);
+  };
+  const PartPrefix* best = now;
+  for (const PartPrefix& prefix : own.part->prefixes) {
+    if (prefix.alone == now->alone && rank(prefix) > rank(*best)) best = &prefix;
+  }
+  return best->whole + std::string(whole.substr(now->whole.size()));
 }
 
 std::string PartNaming::whole(std::string_view alone) const {

@@ -31,6 +31,25 @@ TEST(ModelPart, OwnsWhatItsLongestPrefixBegins) {
   EXPECT_EQ(place("audio.x"), "none ");
 }
 
+TEST(ModelPart, ModulesThatReadLieBesideThoseThatSee) {
+  EXPECT_EQ(module_name(kParts, "model.norm.weight"), "model.language_model.norm.weight");
+  EXPECT_EQ(module_name(kParts, "model.language_model.norm.weight"),
+            "model.language_model.norm.weight");
+  EXPECT_EQ(module_name(kParts, "visual.blocks.0.w"), "visual.blocks.0.w") << "a tower's stay";
+  EXPECT_EQ(module_name(kParts, "audio.x"), "audio.x");
+  const std::vector<ModelPart> older = {{"language",
+                                         {{"language_model.model.", "model."},
+                                          {"model.language_model.", "model."},
+                                          {"language_model.lm_head.", "lm_head."},
+                                          {"lm_head.", "lm_head."}},
+                                         {},
+                                         {}}};
+  EXPECT_EQ(module_name(older, "language_model.model.norm.weight"),
+            "model.language_model.norm.weight");
+  EXPECT_EQ(module_name(older, "language_model.lm_head.weight"), "lm_head.weight");
+  EXPECT_EQ(module_name(older, "lm_head.weight"), "lm_head.weight");
+}
+
 std::vector<std::string> named(const ModelPart& part, const std::vector<std::string>& names,
                                std::string_view name) {
   std::vector<std::string> whole;

@@ -35,12 +35,21 @@ bool has_axis(const Dims& shape, int axis) { return axis >= 0 && axis < shape.si
 bool fits(const AdaptedSource& adapted, const Dims& values, const Dims& out, const Dims* in) {
   if (!has_axis(values, adapted.out_axis)) return false;
   const std::int64_t rows = values[adapted.out_axis];
-  if (in == nullptr) return values.size() == 1 && out == Dims{rows};
-  if (values.size() != 2 || !has_axis(values, adapted.in_axis) ||
-      adapted.in_axis == adapted.out_axis || out.size() != 2 || out[1] < 1) {
+  if (in == nullptr) return values.size() == 1 && !adapted.each_axis && out == Dims{rows};
+  const int axes = adapted.each_axis ? 3 : 2;
+  if (values.size() != axes || !has_axis(values, adapted.in_axis) ||
+      adapted.in_axis == adapted.out_axis || out.size() != axes || out[axes - 1] < 1) {
     return false;
   }
-  return out == Dims{rows, out[1]} && *in == Dims{out[1], values[adapted.in_axis]};
+  const std::int64_t rank = out[axes - 1];
+  const std::int64_t columns = values[adapted.in_axis];
+  if (!adapted.each_axis) return out == Dims{rows, rank} && *in == Dims{rank, columns};
+  if (!has_axis(values, *adapted.each_axis) || *adapted.each_axis == adapted.out_axis ||
+      *adapted.each_axis == adapted.in_axis) {
+    return false;
+  }
+  const std::int64_t count = values[*adapted.each_axis];
+  return out == Dims{count, rows, rank} && *in == Dims{count, rank, columns};
 }
 
 Status check_one(const Plan& plan, const AdaptedSource& adapted, bool is_multiplied) {
@@ -75,7 +84,7 @@ Status check_one(const Plan& plan, const AdaptedSource& adapted, bool is_multipl
   }
   if (!std::isfinite(adapted.scale)) return invalid("has no finite scale");
   const auto rows = static_cast<std::size_t>(values.desc.shape[adapted.out_axis]);
-  if (adapted.factors != nullptr && adapted.factors->size() != rows) {
+  if (adapted.factors != nullptr && (adapted.each_axis || adapted.factors->size() != rows)) {
     return invalid("has not one factor for each row");
   }
   return {};

@@ -112,6 +112,50 @@ TEST(CheckAdapted, RefusesWhatDoesNot) {
   }
 }
 
+// Five [4, 6] matrices in one tensor, each with a product of its own.
+Plan plan_of_matrices() {
+  Plan plan = adapted_plan();
+  plan.source.tensors = {stored("w", DType::kBF16, {5, 4, 6}), stored("b", DType::kF32, {5, 4, 2}),
+                         stored("a", DType::kF32, {5, 2, 6})};
+  plan.adapted = {{0, 1, 2, 1, 2, 0.5F, nullptr, 0}};
+  plan.tensors[0].views = ViewList();
+  plan.tensors[0].views.push_back({Box{{0, 0}, {4, 6}}, 0, {3, 0, 0}, {1, 2}, {1, 1}});
+  return plan;
+}
+
+TEST(CheckAdapted, MatricesInOneTensor) {
+  const Plan sound = plan_of_matrices();
+  const Status status = check_plan(sound);
+  EXPECT_TRUE(status) << status.error().text();
+  struct Case {
+    const char* what;
+    std::function<void(Plan&)> edit;
+  };
+  const Case cases[] = {
+      {"counted by no axis", [](Plan& plan) { plan.adapted[0].each_axis.reset(); }},
+      {"counted by rows", [](Plan& plan) { plan.adapted[0].each_axis = 1; }},
+      {"counted by columns", [](Plan& plan) { plan.adapted[0].each_axis = 2; }},
+      {"counted by an axis that is not there", [](Plan& plan) { plan.adapted[0].each_axis = 3; }},
+      {"fewer left factors",
+       [](Plan& plan) { plan.source.tensors[1] = stored("b", DType::kF32, {4, 4, 2}); }},
+      {"fewer right factors",
+       [](Plan& plan) { plan.source.tensors[2] = stored("a", DType::kF32, {4, 2, 6}); }},
+      {"one factor for all",
+       [](Plan& plan) { plan.source.tensors[1] = stored("b", DType::kF32, {4, 2}); }},
+      {"another rank",
+       [](Plan& plan) { plan.source.tensors[2] = stored("a", DType::kF32, {5, 3, 6}); }},
+      {"lengths of DoRA",
+       [](Plan& plan) {
+         plan.adapted[0].factors = std::make_shared<const std::vector<float>>(4, 2.0F);
+       }},
+  };
+  for (const Case& each : cases) {
+    Plan plan = plan_of_matrices();
+    each.edit(plan);
+    EXPECT_EQ(check_plan(plan).error().code, Code::kPlanInvalid) << each.what;
+  }
+}
+
 // Float64 would lose bits, and quantised values mean nothing alone.
 TEST(CheckAdapted, RefusesValuesThatFloat32DoesNotHold) {
   for (const DType dtype : {DType::kF64, DType::kF8E4M3, DType::kI64}) {

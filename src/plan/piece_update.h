@@ -18,6 +18,7 @@ struct PieceFactor {
   int axis = -1;  ///< of the target; -1: the piece has one coordinate only
   std::int64_t stride = 0;
   std::int64_t rank_stride = 0;
+  std::int64_t each_stride = 0;  ///< to the next matrix, along PieceUpdate::each_axis
 };
 
 /// What is added to a piece.
@@ -25,6 +26,7 @@ struct PieceUpdate {
   PieceFactor out;
   std::optional<PieceFactor> in;  ///< absent: ones, and the rank is 1
   std::int64_t rank = 1;
+  int each_axis = -1;  ///< of the target, which counts matrices; -1: the piece is of one
   float scale = 1.0F;
   const float* factors = nullptr;  ///< of the piece's origin; null: all are 1
   std::int64_t factor_step = 0;    ///< to the next along out.axis

@@ -265,6 +265,60 @@ def test_parameters_that_hold_all_experts(settings, tmp_path, shardwright):
     assert difference(tensors_of(tmp_path / "again"), got) == 0.0
 
 
+# The same where the files hold them in one tensor, [experts, outputs, inputs] or [experts, inputs, outputs];
+# GPT-OSS and Llama 4 come so. Square ones have the axes of the others.
+@pytest.mark.parametrize("parameters", [["gate_up_proj", "down_proj"], ["down_proj"]], ids="-".join)
+@pytest.mark.parametrize(
+    "kind, settings",
+    [
+        ("qwen3_moe", {}),
+        ("gpt_oss", {}),
+        ("gpt_oss", dict(hidden_size=64, intermediate_size=64)),
+        ("llama4_text", {}),
+    ],
+    ids=["qwen3_moe", "gpt_oss", "gpt_oss square", "llama4"],
+)
+def test_experts_in_one_tensor(kind, settings, parameters, tmp_path, shardwright):
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    packed = {"packed": True} if kind == "qwen3_moe" else {}
+    hf_models.create(base, kind, **packed, **settings)
+    names = [f"experts.{name}" for name in parameters]
+    adapt(load(base), adapter, target_modules=["q_proj"], target_parameters=names)
+    shardwright("merge-adapter", base, adapter, tmp_path / "merged")
+    got, before = tensors_of(tmp_path / "merged"), tensors_of(base)
+    expected = by_peft(base, adapter)
+    assert set(got) <= set(expected)
+    assert difference(got, {name: expected[name] for name in got}) < 1e-6
+    changed = [name for name in got if "experts." in name and not before[name].equal(got[name])]
+    assert changed and all(name.endswith(tuple(parameters)) for name in changed)
+    sizes = ("--tp", 1, "--pp", 1, "--ep", 2)
+    shardwright("merge-adapter", base, adapter, tmp_path / "td", "--to", "torch_dist", *sizes)
+    shardwright("convert", tmp_path / "td", tmp_path / "back", "--to", "hf", "--hf-config", base)
+    again = tensors_of(tmp_path / "back")
+    assert difference(again, got) == 0.0
+    shardwright("diff", tmp_path / "merged", tmp_path / "td")
+
+
+# As GPT-OSS is released: its experts are multiplied out, and what is trained is added to that.
+def test_experts_that_are_quantised(tmp_path, shardwright):
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    hf_models.create(base, "gpt_oss", torch.bfloat16, hidden_size=64, intermediate_size=32)
+    shardwright("convert", base, tmp_path / "fp4", "--to", "hf", "--quantise", "mxfp4")
+    shardwright("convert", tmp_path / "fp4", tmp_path / "plain", "--to", "hf", "--dtype", "bfloat16")
+    both = ["experts.gate_up_proj", "experts.down_proj"]
+    adapt(load(base, torch.bfloat16), adapter, target_modules=[], target_parameters=both)
+    told = shardwright("merge-adapter", tmp_path / "fp4", adapter, tmp_path / "no", expect=2).stderr
+    assert "--dtype bfloat16 multiplies it out" in told
+    shardwright("merge-adapter", tmp_path / "fp4", adapter, tmp_path / "merged", "--dtype", "bfloat16")
+    shardwright("merge-adapter", tmp_path / "plain", adapter, tmp_path / "expected")
+    got, expected = tensors_of(tmp_path / "merged"), tensors_of(tmp_path / "expected")
+    assert difference(got, expected) == 0.0
+    name = "model.layers.0.mlp.experts.down_proj"
+    assert not got[name].equal(tensors_of(tmp_path / "plain")[name])
+    by_torch = by_peft(tmp_path / "plain", adapter, torch.bfloat16)
+    assert difference(got, {name: by_torch[name] for name in got}) < 0.05
+
+
 def test_parameters_that_are_not_added(tmp_path, shardwright):
     base, adapter = tmp_path / "base", tmp_path / "adapter"
     hf_models.create(base, "qwen3_moe", tie_word_embeddings=False)
@@ -273,10 +327,9 @@ def test_parameters_that_are_not_added(tmp_path, shardwright):
     assert "found mlp.gate.weight in target_parameters" in told and "merge_and_unload" in told
     both = ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]
     adapt(load(base), tmp_path / "experts", target_modules=[], target_parameters=both)
-    # Experts in one tensor of the files too.
-    hf_models.create(tmp_path / "packed", "qwen3_moe", packed=True, tie_word_embeddings=False)
-    told = shardwright("merge-adapter", tmp_path / "packed", tmp_path / "experts", tmp_path / "no", expect=2).stderr
-    assert "experts that lie one by one" in told and "merge_and_unload" in told
+    hf_models.create(tmp_path / "dense", "qwen3", tie_word_embeddings=False)
+    told = shardwright("merge-adapter", tmp_path / "dense", tmp_path / "experts", tmp_path / "no", expect=2).stderr
+    assert "has neither" in told and ".experts.0.down_proj" in told and "of another model" in told
     hf_models.create(tmp_path / "few", "qwen3_moe", tie_word_embeddings=False, num_experts=3)
     adapt(load(tmp_path / "few"), tmp_path / "three", target_modules=[], target_parameters=both)
     told = shardwright("merge-adapter", base, tmp_path / "three", tmp_path / "no", expect=2).stderr

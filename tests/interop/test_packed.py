@@ -11,6 +11,7 @@ import checkpoints
 import hf_models
 import hf_sizes
 import packed
+from peft_adapters import adapt, load
 from packed import Awq, CompressedTensors, DeepSeekV4, Gptq, ModelOptNvfp4, Packed
 
 # Multiples of the groups of 32 and of the words' eight values.
@@ -116,6 +117,28 @@ def test_every_command_sees_the_model(shardwright, models, tmp_path, scheme):
     checkpoints.assert_same(
         checkpoints.load_hf(tmp_path / "copy"), checkpoints.load_hf(twins.quantised)
     )
+
+
+@pytest.mark.parametrize("scheme", ["int4", "gptq", "awq", "modelopt"])
+def test_adapters_are_added_to_what_is_multiplied_out(shardwright, models, tmp_path, scheme):
+    maker = SCHEMES[scheme]()
+    twins = Packed(models / "llama", tmp_path, maker.method, maker.store)
+    adapter = tmp_path / "adapter"
+    adapt(load(models / "llama", torch.bfloat16), adapter, target_modules=["down_proj", "o_proj"])
+    told = shardwright("merge-adapter", twins.quantised, adapter, tmp_path / "no", expect=2).stderr
+    assert "--dtype bfloat16 multiplies it out" in told and not (tmp_path / "no").exists()
+    shardwright("merge-adapter", twins.quantised, adapter, tmp_path / "one", "--dtype", "bfloat16")
+    shardwright("merge-adapter", twins.plain, adapter, tmp_path / "other")
+    one, other, plain = (
+        checkpoints.load_hf(folder) for folder in (tmp_path / "one", tmp_path / "other", twins.plain)
+    )
+    # Here nothing is rounded before the sum: a step of bfloat16 apart at most.
+    for name, tensor in other.items():
+        is_changed = name.endswith(("down_proj.weight", "o_proj.weight"))
+        assert is_changed != plain[name].equal(one[name]), name
+        torch.testing.assert_close(one[name].float(), tensor.float(), rtol=2**-7, atol=2**-8)
+    # What is not selected is not changed, and nothing else is asked of it.
+    shardwright("merge-adapter", twins.quantised, adapter, tmp_path / "some", "--include", "*norm*")
 
 
 def test_python_reads_the_model(models, tmp_path):

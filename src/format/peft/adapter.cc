@@ -290,6 +290,11 @@ class AdapterOpening {
     }
     const std::int64_t experts = a.desc.shape[0] / rank;
     const std::int64_t rows = b.desc.shape[0] / parts;
+    LoraParameter whole{parameter, 0, 0, in->second, out->second};
+    whole.in = append(a, parameter + ".lora_A.weight", {experts, rank, a.desc.shape[1]}, 0, {});
+    whole.out = append(b, parameter + ".lora_B.weight", {experts, b.desc.shape[0], rank}, 0,
+                       {1, b.desc.shape[1], experts});
+    adapter_.parameters.push_back(std::move(whole));
     const std::string module = parameter.substr(0, parameter.rfind('.'));
     for (std::int64_t expert = 0; expert < experts; ++expert) {
       for (std::int64_t part = 0; part < parts; ++part) {

@@ -31,6 +31,17 @@ struct LoraModule {
   std::int64_t experts = 0;  ///< how many it holds
 };
 
+/// What an adapter has for a parameter that holds all experts of a layer (target_parameters), as a
+/// base model has it whose files hold them in one tensor too. `modules` have its experts one by
+/// one.
+struct LoraParameter {
+  std::string name;              ///< in the base model
+  std::uint32_t in = 0;          ///< [experts, rank, inputs]
+  std::uint32_t out = 0;         ///< [experts, outputs, rank]
+  std::uint32_t stored_in = 0;   ///< what they are parts of: [experts · rank, inputs]
+  std::uint32_t stored_out = 0;  ///< [outputs, rank · experts]
+};
+
 /// A tensor of the base model that the adapter has a whole new one for.
 struct SavedTensor {
   std::string name;  ///< in the base model
@@ -44,6 +55,7 @@ struct PeftAdapter {
   LoraConfig config;
   Catalog catalog;  ///< its one file; behind the stored tensors parts of them, for each expert
   std::vector<LoraModule> modules;
+  std::vector<LoraParameter> parameters;
   std::vector<SavedTensor> saved;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -167,6 +168,16 @@ Status check_peft_type(const LoraJson& document) {
       kLoraConfig, printable(type->dump(-1, ' ', true).substr(0, 100)));
 }
 
+// `0.18.2.dev0`; what is no version is taken for a new one's.
+bool is_version_before_0_19(std::string_view version) {
+  constexpr std::string_view kFirst = "0.";
+  if (!version.starts_with(kFirst)) return false;
+  version.remove_prefix(kFirst.size());
+  int minor = 0;
+  const auto read = std::from_chars(version.data(), version.data() + version.size(), minor);
+  return read.ec == std::errc() && minor < 19;
+}
+
 Status read_lora_key(const std::string& key, const LoraJson& value, LoraConfig& config) {
   if (key == "peft_type") return {};
   if (key == "r") {
@@ -191,6 +202,9 @@ Status read_lora_key(const std::string& key, const LoraJson& value, LoraConfig& 
     }
     config.saves_biases = value != "none";
     return {};
+  }
+  if (key == "peft_version" && value.is_string()) {
+    config.is_before_0_19 = is_version_before_0_19(value.get<std::string>());
   }
   if (key == "base_model_name_or_path" && value.is_string()) {
     config.base_model = value.get<std::string>();

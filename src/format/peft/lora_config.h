@@ -26,6 +26,9 @@ struct LoraConfig {
   std::vector<std::string> modules_to_save;    ///< ends of names, not only at dots
   std::vector<std::string> target_parameters;  ///< ends of parameters' names, at dots
   std::string base_model;                      ///< base_model_name_or_path; may be empty
+  /// Written by a PEFT before 0.19, whose lora_A of a parameter of all experts has as many columns
+  /// as the parameter's second axis has coordinates, whichever axis its inputs are.
+  bool is_before_0_19 = false;
 
   /// Of a module, by its name in the base model.
   [[nodiscard]] std::int64_t rank_of(std::string_view module) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/peft/lora_config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,6 +39,20 @@ TEST(LoraConfig, WhatPeftWrites) {
   EXPECT_THAT(config->modules_to_save, ElementsAre("score"));
   EXPECT_EQ(config->base_model, "org/model");
   EXPECT_FALSE(config->uses_dora || config->is_fan_in_fan_out || config->saves_biases);
+}
+
+TEST(LoraConfig, KnowsWhoWroteItBefore0_19) {
+  for (const char* version : {"0.17.0", "0.18.2.dev0", "0.9"}) {
+    EXPECT_TRUE(
+        read_lora_config(with(fmt::format(R"(, "peft_version": "{}")", version)))->is_before_0_19)
+        << version;
+  }
+  for (const char* version : {"0.19.0", "0.21.2", "1.2", "0.", "", "x", "0.x"}) {
+    EXPECT_FALSE(
+        read_lora_config(with(fmt::format(R"(, "peft_version": "{}")", version)))->is_before_0_19)
+        << version;
+  }
+  EXPECT_FALSE(read_lora_config(with(""))->is_before_0_19);
 }
 
 TEST(LoraConfig, ScalesByTheRankOrItsRoot) {

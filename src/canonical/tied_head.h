@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardwright/error.h"
+#include "shardwright/tensor.h"
+
+namespace shardwright {
+
+/// The output head of a model that has none of its own, because it is the embedding.
+struct TiedHead {
+  std::string embedding;
+  std::string head;
+  bool is_stored = false;  ///< the files have one nevertheless
+};
+
+/// The head that repeats the embedding, by the words of a config.json and the model's names;
+/// nullopt where there is none. Error: kJsonCorrupt.
+[[nodiscard]] Result<std::optional<TiedHead>> find_tied_head(std::string_view config_json,
+                                                             std::span<const TensorDesc> model);
+
+/// config.json that no longer says that head and embedding are one. Error: kJsonCorrupt.
+[[nodiscard]] Result<std::string> untied_config(const std::string& config);
+
+}  // namespace shardwright
