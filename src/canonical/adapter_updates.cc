@@ -8,15 +8,18 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "model/adapter_rules.h"
+#include "model/model_part.h"
 
 namespace shardwright {
 namespace {
 
 class Matching {
  public:
-  Matching(const PeftAdapter& adapter, std::span<const TensorDesc> model,
-           std::span<const ModelPart> parts, const std::optional<TiedHead>& tied)
-      : adapter_(adapter), parts_(parts), tied_(tied) {
+  Matching(const PeftAdapter& adapter, std::span<const TensorDesc> model, const Mapping* family,
+           const std::optional<TiedHead>& tied)
+      : adapter_(adapter), family_(family), tied_(tied) {
+    if (family != nullptr) parts_ = family->parts;
     for (const TensorDesc& desc : model) {
       model_.emplace(desc.name, &desc);
       const PartName name = part_name(parts_, desc.name);
@@ -139,17 +142,34 @@ class Matching {
                 printable(next), made_for());
   }
 
-  // Whether the experts' matrices are [inputs, outputs] in the base: of gate and up together, and
-  // of down, the outputs are more then than the inputs.
-  [[nodiscard]] std::optional<bool> stores_transposed(const std::string& parameter) const {
-    const std::size_t dot = parameter.rfind('.') + 1;
-    const bool is_down = parameter.substr(dot) == "down_proj";
+  // The base's tensor for the other parameter of these experts; null where there is none.
+  [[nodiscard]] const TensorDesc* beside(const std::string& tensor) const {
+    const std::size_t dot = tensor.rfind('.') + 1;
+    const bool is_down = std::string_view(tensor).substr(dot) == "down_proj";
     const auto other =
-        model_.find(parameter.substr(0, dot) + (is_down ? "gate_up_proj" : "down_proj"));
-    if (other == model_.end() || other->second->shape.size() != 3) return std::nullopt;
-    const Dims& shape = other->second->shape;
-    if (shape[1] == shape[2]) return std::nullopt;
-    return shape[1] < shape[2];
+        model_.find(tensor.substr(0, dot) + (is_down ? "gate_up_proj" : "down_proj"));
+    const bool is_there = other != model_.end() && other->second->shape.size() == 3;
+    return is_there ? other->second : nullptr;
+  }
+
+  // Whether A lies over the second axis of square matrices: PEFT has it there where it is over the
+  // second axis of the other parameter, before 0.19 everywhere, and since then in modules that say
+  // that they store [inputs, outputs] (is_transposed).
+  [[nodiscard]] std::optional<bool> is_over_second_axis(const std::string& tensor) const {
+    const TensorDesc* const other = beside(tensor);
+    if (other != nullptr && other->shape[1] != other->shape[2]) {
+      for (const LoraParameter& parameter : adapter_.parameters) {
+        if (in_base(parameter.name) != other->name) continue;
+        return own(parameter.in).shape[2] == other->shape[1];
+      }
+    }
+    if (adapter_.config.is_before_0_19) return true;
+    // Of gate and up together, and of down, one axis is the longer one.
+    if (other == nullptr || other->shape[1] == other->shape[2]) return std::nullopt;
+    if (other->shape[1] > other->shape[2]) return false;
+    const auto is_turned = family_ == nullptr ? std::nullopt : stores_turned(family_->items);
+    if (!is_turned) return std::nullopt;
+    return !*is_turned;
   }
 
   Status add_parameter(const LoraParameter& parameter) {
@@ -174,7 +194,7 @@ class Matching {
                          *model);
     }
     if (is_plain && is_transposed) {
-      const std::optional<bool> said = stores_transposed(update.tensor);
+      const std::optional<bool> said = is_over_second_axis(update.tensor);
       if (!said) {
         return fail(Code::kUnsupportedFormat,
                     "{}: tensor {}: nothing tells which axis of the base model's {} {} is that of "
@@ -182,7 +202,7 @@ class Matching {
                     adapter_.path, printable(own(parameter.stored_out).name),
                     printable(update.tensor), to_string(model->shape));
       }
-      is_transposed = *said || adapter_.config.is_before_0_19;
+      is_transposed = *said;
     }
     if (is_transposed) std::swap(update.out_axis, update.in_axis);
     result_.updates.push_back(std::move(update));
@@ -230,6 +250,7 @@ class Matching {
   }
 
   const PeftAdapter& adapter_;
+  const Mapping* family_;
   std::span<const ModelPart> parts_;
   const std::optional<TiedHead>& tied_;
   std::unordered_map<std::string, const TensorDesc*> model_;
@@ -241,9 +262,8 @@ class Matching {
 }  // namespace
 
 Result<AdapterUpdates> match_adapter(const PeftAdapter& adapter, std::span<const TensorDesc> model,
-                                     std::span<const ModelPart> parts,
-                                     const std::optional<TiedHead>& tied) {
-  return Matching(adapter, model, parts, tied).run();
+                                     const Mapping* family, const std::optional<TiedHead>& tied) {
+  return Matching(adapter, model, family, tied).run();
 }
 
 }  // namespace shardwright

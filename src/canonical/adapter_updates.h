@@ -9,7 +9,7 @@
 
 #include "canonical/tied_head.h"
 #include "format/peft/adapter.h"
-#include "model/model_part.h"
+#include "model/mapping_file.h"
 
 namespace shardwright {
 
@@ -36,11 +36,12 @@ struct AdapterUpdates {
 
 /// Finds the model's tensors for all that an adapter has, also by what its family's parts are
 /// called besides: adapters have the names of modules, files of models that see often older ones.
-/// Errors: kUnmatchedSource for a module or tensor that the model lacks; kShapeMismatch naming both
-/// tensors; kUnsupportedFormat for square experts of which nothing tells the axes.
+/// Without a family (null) names are what they are. Errors: kUnmatchedSource for a module or tensor
+/// that the model lacks; kShapeMismatch naming both tensors; kUnsupportedFormat for square experts
+/// of which nothing tells the axes.
 [[nodiscard]] Result<AdapterUpdates> match_adapter(const PeftAdapter& adapter,
                                                    std::span<const TensorDesc> model,
-                                                   std::span<const ModelPart> parts,
+                                                   const Mapping* family,
                                                    const std::optional<TiedHead>& tied);
 
 }  // namespace shardwright

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace shardwright::adapter_updates {
 namespace {
 
@@ -28,7 +30,7 @@ PeftAdapter adapter_of(bool is_transposed = false) {
 
 Result<AdapterUpdates> match(const PeftAdapter& adapter, const std::vector<TensorDesc>& model,
                              const std::optional<TiedHead>& tied = std::nullopt) {
-  return match_adapter(adapter, model, {}, tied);
+  return match_adapter(adapter, model, nullptr, tied);
 }
 
 TEST(AdapterUpdates, OutputsAreRowsUnlessTheConfigSaysOtherwise) {
@@ -86,36 +88,50 @@ TEST(AdapterUpdates, ExpertsInOneTensorHaveTheAxesThatTheirShapeTells) {
   EXPECT_THAT(neither.error().message, HasSubstr("has neither mlp.experts.down_proj, which"));
 }
 
-// As many inputs as outputs: what lies beside it shows how the model stores experts, and PEFT had
-// another rule before 0.19.
+// As many inputs as outputs: the other parameter shows where PEFT has A, and its version.
 TEST(AdapterUpdates, SquareExpertsHaveTheAxesOfTheOthers) {
   const std::string down = "mlp.experts.down_proj";
   const std::string gate_up = "mlp.experts.gate_up_proj";
-  const auto in_axis = [&](const std::string& name, const std::string& beside, const Dims& shape,
-                           bool is_old) {
-    PeftAdapter adapter = adapter_of_experts(name, 6);
-    adapter.config.is_before_0_19 = is_old;
-    const auto matched =
-        match(adapter, {{name, DType::kBF16, {3, 6, 6}}, {beside, DType::kBF16, shape}});
-    return matched ? matched->updates.at(0).in_axis : -1;
+  PeftAdapter adapter = adapter_of_experts(down, 6);
+  const auto in_axis = [&](const std::string& name, const std::vector<TensorDesc>& model) {
+    const auto matched = match(adapter, model);
+    if (!matched) return -1;
+    const auto found = std::ranges::find(matched->updates, name, &ModelUpdate::tensor);
+    return found == matched->updates.end() ? -2 : found->in_axis;
   };
-  EXPECT_EQ(in_axis(down, gate_up, {3, 6, 12}, false), 1);
-  EXPECT_EQ(in_axis(down, gate_up, {3, 6, 12}, true), 1);
-  EXPECT_EQ(in_axis(down, gate_up, {3, 12, 6}, false), 2);
-  EXPECT_EQ(in_axis(down, gate_up, {3, 12, 6}, true), 1);
-  EXPECT_EQ(in_axis(gate_up, down, {3, 6, 3}, false), 2);
-  EXPECT_EQ(in_axis(gate_up, down, {3, 3, 6}, false), 1);
-  const auto untold = match(adapter_of_experts(down, 6), {{down, DType::kBF16, {3, 6, 6}}});
-  ASSERT_FALSE(untold);
-  EXPECT_EQ(untold.error().code, Code::kUnsupportedFormat);
-  EXPECT_THAT(untold.error().message, HasSubstr("nothing tells which axis"));
+  const TensorDesc square{down, DType::kBF16, {3, 6, 6}};
+  const std::vector<TensorDesc> plain = {square, {gate_up, DType::kBF16, {3, 12, 6}}};
+  const std::vector<TensorDesc> turned = {square, {gate_up, DType::kBF16, {3, 6, 12}}};
+  EXPECT_EQ(in_axis(down, plain), 2);
+  EXPECT_EQ(in_axis(down, turned), -1) << "its module may say either";
+  EXPECT_THAT(match(adapter, turned).error().message, HasSubstr("nothing tells which axis"));
+  EXPECT_EQ(match(adapter, {square}).error().code, Code::kUnsupportedFormat);
+  adapter.config.is_before_0_19 = true;
+  EXPECT_EQ(in_axis(down, plain), 1);
+  EXPECT_EQ(in_axis(down, turned), 1);
+  EXPECT_EQ(in_axis(down, {square}), 1);
+  adapter.config.is_before_0_19 = false;
+  // With what was trained of gate and up: A over 6 or over 12 of them.
+  for (const std::int64_t inputs : {6, 12}) {
+    adapter = adapter_of_experts(down, 6);
+    const auto at = static_cast<std::uint32_t>(adapter.catalog.tensors.size());
+    adapter.catalog.tensors.push_back(stored(gate_up + ".lora_A.weight", {3, 2, inputs}));
+    adapter.catalog.tensors.push_back(stored(gate_up + ".lora_B.weight", {3, 18 - inputs, 2}));
+    adapter.parameters.push_back({gate_up, at, at + 1, 0, 1});
+    EXPECT_EQ(in_axis(down, turned), inputs == 6 ? 1 : 2);
+    EXPECT_EQ(in_axis(down, plain), inputs == 6 ? 2 : 1);
+  }
+  // The same of gate and up.
+  adapter = adapter_of_experts(gate_up, 6);
+  EXPECT_EQ(in_axis(gate_up, {{gate_up, DType::kBF16, {3, 6, 6}}, {down, DType::kBF16, {3, 6, 3}}}),
+            2);
 }
 
 // Adapters have the names of modules, files of models that see often older ones.
 TEST(AdapterUpdates, NamesOfTheSamePartMeanTheSame) {
-  const std::vector<ModelPart> parts = {
-      {"language", {{"model.", "model."}, {"model.language_model.", "model."}}, {}, {}},
-      {"images", {{"visual.", ""}, {"model.visual.", ""}}, {}, {}}};
+  Mapping family;
+  family.parts = {{"language", {{"model.", "model."}, {"model.language_model.", "model."}}, {}, {}},
+                  {"images", {{"visual.", ""}, {"model.visual.", ""}}, {}, {}}};
   PeftAdapter adapter = adapter_of();
   adapter.modules[0].name = "model.language_model.q_proj";
   adapter.catalog.tensors.push_back(stored("model.visual.merger.weight", {2, 8}));
@@ -123,7 +139,7 @@ TEST(AdapterUpdates, NamesOfTheSamePartMeanTheSame) {
   const std::vector<TensorDesc> model = {{"model.q_proj.weight", DType::kBF16, {6, 8}},
                                          {"visual.merger.weight", DType::kBF16, {2, 8}},
                                          {"visual.q_proj.weight", DType::kBF16, {6, 8}}};
-  const auto matched = match_adapter(adapter, model, parts, std::nullopt);
+  const auto matched = match_adapter(adapter, model, &family, std::nullopt);
   ASSERT_TRUE(matched) << matched.error().text();
   EXPECT_EQ(matched->updates.at(0).tensor, "model.q_proj.weight");
   EXPECT_EQ(matched->saved.at(0).name, "visual.merger.weight");
@@ -131,7 +147,7 @@ TEST(AdapterUpdates, NamesOfTheSamePartMeanTheSame) {
   // Where the base has a tensor of that very name, it is that one.
   std::vector<TensorDesc> both = model;
   both.push_back({"model.language_model.q_proj.weight", DType::kBF16, {6, 8}});
-  EXPECT_EQ(match_adapter(adapter, both, parts, std::nullopt)->updates.at(0).tensor,
+  EXPECT_EQ(match_adapter(adapter, both, &family, std::nullopt)->updates.at(0).tensor,
             "model.language_model.q_proj.weight");
 }
 

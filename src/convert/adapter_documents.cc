@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "convert/expert_parameters.h"
 #include "model/adapter_rules.h"
 #include "state/recorded_run.h"
 #include "state/run_config.h"
@@ -82,7 +83,8 @@ std::set<std::string_view> adapted_modules(const std::vector<DraftTensor>& tenso
   std::set<std::string_view> modules;
   for (const DraftTensor& tensor : tensors) {
     std::string_view name = tensor.desc.name;
-    if (!name.ends_with(kEnd) || (rank && tensor.desc.shape[0] != *rank)) continue;
+    if (!name.ends_with(kEnd) || is_of_expert_parameter(name)) continue;
+    if (rank && tensor.desc.shape[0] != *rank) continue;
     name.remove_suffix(kEnd.size());
     modules.insert(name.substr(kPeftPrefix.size()));
   }
@@ -112,12 +114,14 @@ std::set<std::string> saved_modules(const std::vector<DraftTensor>& tensors) {
 }
 
 // Of experts with less than the rank of the others.
-PeftJson rank_pattern(const AdapterRanks& ranks, const std::vector<DraftTensor>& tensors) {
+PeftJson rank_pattern(const AdapterRanks& ranks, const std::vector<DraftTensor>& tensors,
+                      const std::set<std::string>& parameters) {
   PeftJson pattern = PeftJson::object();
   if (!ranks.experts || *ranks.experts == ranks.whole()) return pattern;
   for (const std::string_view module : adapted_modules(tensors, *ranks.experts)) {
     pattern["^" + std::string(module)] = *ranks.experts;
   }
+  for (const std::string& parameter : parameters) pattern[parameter] = *ranks.experts;
   return pattern;
 }
 
@@ -171,14 +175,15 @@ Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks
   } else {
     config["lora_alpha"] = std::get<double>(*run.alpha);
   }
-  if (PeftJson pattern = rank_pattern(ranks, parts.tensors); !pattern.empty()) {
-    config["rank_pattern"] = std::move(pattern);
-  }
+  const std::set<std::string> parameters = expert_parameters(parts.tensors);
+  PeftJson pattern = rank_pattern(ranks, parts.tensors, parameters);
+  if (!pattern.empty()) config["rank_pattern"] = std::move(pattern);
   config["use_rslora"] = run.uses_rslora;
   config["use_dora"] = run.uses_dora;
   // PEFT makes parameters of what it finds of experts by their last words.
-  const bool has_others = !model_parts.empty() && !ranks.experts;
+  const bool has_others = !model_parts.empty() && (!ranks.experts || !parameters.empty());
   config["target_modules"] = target_modules(parts.tensors, has_others);
+  if (!parameters.empty()) config["target_parameters"] = parameters;
   if (const std::set<std::string> saved = saved_modules(parts.tensors); !saved.empty()) {
     config["modules_to_save"] = saved;
   }
@@ -189,11 +194,19 @@ Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks
     notes.push_back(translated(
         "lora_dropout is 0, not the run's {}: PEFT has no dropout of experts", run.dropout));
   }
+  if (ranks.experts && parameters.empty()) {
+    notes.push_back(translated(
+        "experts have their adapters one by one; with transformers 5 PEFT finds those of models "
+        "that "
+        "it has rules for (Mixtral, Qwen2-MoE and the like) only, and vLLM or 'shardwright "
+        "merge-adapter' those of any"));
+  }
   config["lora_dropout"] = drops ? run.dropout : 0.0;
   config["bias"] = "none";
   config["fan_in_fan_out"] = false;
   config["init_lora_weights"] = true;
   config["inference_mode"] = true;
+  store_expert_parameters(parts.tensors);
   parts.files.push_back({"adapter_config.json", config.dump(2) + "\n"});
   parts.is_adapter = true;
   notes.push_back(

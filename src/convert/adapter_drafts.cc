@@ -122,13 +122,12 @@ std::string taken_note(const TakenAdapter& taken) {
   return text + translated("; from it come {}", name_list(names));
 }
 
-// By which other names the base's files may call what the adapter does; none where nothing tells
-// the family.
-std::span<const ModelPart> parts_of_family(const Drafting& drafting, const std::string& text) {
+// Null where nothing tells it: names and axes are then what the base's files say.
+const Mapping* family_of(const Drafting& drafting, const std::string& text) {
   const auto config = read_hf_config(text);
-  if (!config) return {};
+  if (!config) return nullptr;
   const auto family = chosen_family(drafting.request(), drafting.mappings, *config);
-  return family ? std::span<const ModelPart>((*family)->parts) : std::span<const ModelPart>();
+  return family ? *family : nullptr;
 }
 
 // Steps after which the catalog has the model's names.
@@ -256,7 +255,7 @@ Status take_adapter(Drafting& drafting) {
   const std::optional<TiedHead> tied = SW_TRY(find_tied_head(config, model.tensors));
   SW_TRY(load_mappings(drafting));
   taken.updates =
-      SW_TRY(match_adapter(taken.adapter, model.tensors, parts_of_family(drafting, config), tied));
+      SW_TRY(match_adapter(taken.adapter, model.tensors, family_of(drafting, config), tied));
   if (taken.updates.untied) SW_TRY(untie(*taken.updates.untied, drafting));
   for (const QuantisedTensor& joined : model.quantised) {
     const std::string& stored = drafting.source().catalog.tensors[joined.values].desc.name;

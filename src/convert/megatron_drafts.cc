@@ -7,6 +7,7 @@
 #include "canonical/correspond.h"
 #include "canonical/correspondence_notes.h"
 #include "canonical/exact_values.h"
+#include "canonical/hf_model.h"
 #include "canonical/layer_numbering.h"
 #include "canonical/quantise_drafts.h"
 #include "canonical/repeated_rows.h"
@@ -153,6 +154,19 @@ Result<std::optional<AdapterRanks>> take_adapters(const ConvertRequest& request,
   return ranks;
 }
 
+// Whether the base's files, where they are given, hold the experts of a layer in one tensor.
+bool packs_experts(const ConvertRequest& request) {
+  if (request.hf_config_dir.empty()) return false;
+  const auto base = open_hf_model(request.hf_config_dir, {}, request.hf_config_dir);
+  if (!base) return false;  // config.json alone is enough
+  return std::ranges::any_of(base->catalog.tensors, [](const StoredTensor& tensor) {
+    return std::ranges::any_of(kExpertParameters, [&](std::string_view end) {
+      return tensor.desc.name.ends_with(end) ||
+             tensor.desc.name.ends_with(std::string(end) + "_blocks");
+    });
+  });
+}
+
 // Those keep their order, which a job of another size would misread.
 Status check_rows_of_ranks(const Drafting& drafting) {
   const RankOrder order = SW_TRY(ranks_of_rows(drafting.source(), drafting.catalog));
@@ -217,6 +231,9 @@ Status draft_megatron_as_hf(Drafting& drafting) {
     const RankOrder order = SW_TRY(ranks_of_rows(result.source, catalog));
     facts.sizes.insert_or_assign(std::string(kAdapterTensor), order.tensor);
     facts.sizes.insert_or_assign(std::string(kAdapterExpertTensor), order.expert_tensor);
+    if (ranks->experts && packs_experts(request)) {
+      facts.sizes.insert_or_assign(std::string(kAdapterPacked), 1);
+    }
   }
   const std::vector<CanonicalTensor> canonical = canonical_tensors(catalog);
   const std::vector<TensorDesc> descs = descs_of(canonical);

@@ -146,9 +146,9 @@ Result<std::int64_t> rank_of_experts(const PeftAdapter& adapter, const ModelFact
   return less > 0 ? rank : config.rank;
 }
 
-// The names without the adapter's own name, whatever files have; and experts one by one, where a
-// parameter holds all.
-void name_plainly(const PeftAdapter& adapter, Catalog& catalog) {
+// The names without the adapter's own name, whatever files have. Of a parameter that holds all
+// experts each gets its own, unless the family has them in one tensor too.
+void name_plainly(const PeftAdapter& adapter, bool are_numbered, Catalog& catalog) {
   const auto rename = [&](std::uint32_t tensor, const std::string& name) {
     const std::string& stored = adapter.catalog.tensors[tensor].desc.name;
     const auto found = std::ranges::find_if(
@@ -159,12 +159,20 @@ void name_plainly(const PeftAdapter& adapter, Catalog& catalog) {
   for (const StoredTensor& tensor : catalog.tensors) stored.insert(tensor.desc.name);
   std::set<std::string_view> of_experts;
   std::vector<StoredTensor> experts;
-  for (const LoraModule& module : adapter.modules) {
-    for (const auto& [whole, part] : {std::pair(std::string_view(module.stored_in), module.in),
-                                      std::pair(std::string_view(module.stored_out), module.out)}) {
-      if (!stored.contains(whole)) continue;  // not selected
-      of_experts.insert(whole);
-      experts.push_back(adapter.catalog.tensors[part]);
+  const auto take = [&](std::string_view whole, std::uint32_t part) {
+    if (!stored.contains(whole)) return;  // not selected
+    of_experts.insert(whole);
+    experts.push_back(adapter.catalog.tensors[part]);
+  };
+  if (are_numbered) {
+    for (const LoraModule& module : adapter.modules) {
+      take(module.stored_in, module.in);
+      take(module.stored_out, module.out);
+    }
+  } else {
+    for (const LoraParameter& parameter : adapter.parameters) {
+      take(adapter.catalog.tensors[parameter.stored_in].desc.name, parameter.in);
+      take(adapter.catalog.tensors[parameter.stored_out].desc.name, parameter.out);
     }
   }
   std::erase_if(catalog.tensors,
@@ -189,7 +197,8 @@ class PeftForm {
   Result<std::vector<DraftTensor>> draft(AdapterForm form) {
     const ConvertRequest& request = drafting_.request();
     const Mapping mapping = SW_TRY(adapter_mapping(
-        *facts_.mapping, {form, request.parallel.tensor, request.parallel.expert_tensor, {}}));
+        *facts_.mapping,
+        {form, request.parallel.tensor, request.parallel.expert_tensor, false, {}}));
     ModelFacts facts = facts_;
     facts.mapping = &mapping;
     facts.config_text = {};  // what it says of quantised weights is about the base's
@@ -295,7 +304,6 @@ Status draft_peft_as_megatron(Drafting& drafting) {
   const bool is_swift = request.adapter_names == AdapterNames::kSwift;
   const PeftAdapter adapter = SW_TRY(open_peft_adapter(drafting.source().location.path));
   SW_TRY(check_plain(adapter, is_swift));
-  name_plainly(adapter, drafting.catalog);
   SW_TRY(load_mappings(drafting));
   const ModelFacts known =
       SW_TRY(find_model_facts(request, drafting.source(), drafting.mappings, {}, result.notes));
@@ -306,6 +314,7 @@ Status draft_peft_as_megatron(Drafting& drafting) {
                 request.input);
   }
   SW_TRY(check_experts(adapter, known));
+  name_plainly(adapter, numbers_experts(known.mapping->items), drafting.catalog);
   ModelFacts facts = known;
   const std::int64_t of_experts = SW_TRY(rank_of_experts(adapter, known, is_swift));
   facts.sizes.insert_or_assign(std::string(kAdapterRank), adapter.config.rank);

@@ -77,6 +77,13 @@ std::span<const Sentence> chinese_of_adapters() {
        "adapter（merge_and_unload）"},
       {"{}: tensor {}: found {} experts by the rank that {} tells, but the base model has {} too{}",
        "{0}: 张量 {1}: 按 {3} 中的 rank 有 {2} 个专家，但基础模型还有 {4}{5}"},
+      {"experts have their adapters one by one; with transformers 5 PEFT finds those of models "
+       "that "
+       "it has rules for (Mixtral, Qwen2-MoE and the like) only, and vLLM or 'shardwright "
+       "merge-adapter' those of any",
+       "每个专家各有自己的 adapter；使用 transformers 5 时，PEFT "
+       "只能找到它有规则的模型（Mixtral、Qwen2-MoE "
+       "等）的这些 adapter，而 vLLM 或 'shardwright merge-adapter' 能找到任何模型的"},
       {"lora_dropout is 0, not the run's {}: PEFT has no dropout of experts",
        "lora_dropout 写为 0，而不是训练所用的 {}：PEFT 的专家没有 dropout"},
       {"the rank of the other modules", "其他模块的 rank"},

@@ -68,6 +68,20 @@ bool is_linear_rule(const Rule& rule) {
   return std::holds_alternative<Rename>(rule.transform) || (grouped != nullptr && !grouped->dealt);
 }
 
+// The experts of a layer in one tensor, of which PEFT has matrices that count them in front; rows
+// may be rearranged.
+bool is_packed_rule(const Rule& rule) {
+  const bool is_one = rule.megatron.size() == 1 && rule.hf.size() == 1 && rule.shape.size() == 3;
+  if (!is_one || !rule.stack.empty() || rule.offset != 0.0) return false;
+  const std::string& megatron = rule.megatron[0].text();
+  if (name_in_experts(megatron).empty() || !megatron.ends_with(kLinearEnd)) return false;
+  const auto is_it = [&](std::string_view end) { return rule.hf[0].text().ends_with(end); };
+  if (std::ranges::none_of(kExpertParameters, is_it)) return false;
+  const auto* interleaved = std::get_if<Interleaved>(&rule.transform);
+  return std::holds_alternative<Rename>(rule.transform) ||
+         (interleaved != nullptr && interleaved->axis == 1);
+}
+
 // Each source's rows are shared out evenly, rank by rank.
 Grouped in_rank_order(int sources, std::int64_t tensor, const SizeExpr& rows) {
   Grouped grouped;
@@ -85,13 +99,15 @@ Grouped in_rank_order(int sources, std::int64_t tensor, const SizeExpr& rows) {
 
 class AdapterRules {
  public:
-  explicit AdapterRules(const AdapterLayout& layout) : layout_(layout) {}
+  AdapterRules(const AdapterLayout& layout, std::span<const Item> family)
+      : layout_(layout), is_turned_(stores_turned(family).value_or(false)) {}
 
   Result<std::vector<Item>> of(std::span<const Item> items, const std::string& index) {
     std::vector<Item> made;
     for (const Item& item : items) {
       if (const auto* rule = std::get_if<Rule>(&item.value)) {
         if (is_linear_rule(*rule)) SW_TRY(add(*rule, index, made));
+        if (is_packed_rule(*rule)) SW_TRY(add_packed(*rule, made));
         if (layout_.form == AdapterForm::kSwift) SW_TRY(add_saved(*rule, made));
       } else if (const auto* section = std::get_if<Section>(&item.value)) {
         // A loop in that over layers has names of its own in Megatron too.
@@ -104,6 +120,8 @@ class AdapterRules {
         for (const std::vector<Item>& option : std::get<Choice>(item.value).options) {
           choice.options.push_back(SW_TRY(of(option, index)));
         }
+        // The first one that fits is written.
+        if (layout_.packs_experts) std::ranges::stable_partition(choice.options, has_packed);
         made.push_back({std::move(choice)});
       }
     }
@@ -116,6 +134,49 @@ class AdapterRules {
   Status add(const Rule& rule, const std::string& index, std::vector<Item>& made) {
     const bool is_apart = rule.hf.size() > 1 && layout_.form == AdapterForm::kCanonical;
     return is_apart ? add_canonical(rule, index, made) : add_fused(rule, index, made);
+  }
+
+  static bool has_packed(const std::vector<Item>& option) {
+    return std::ranges::any_of(option, [](const Item& item) {
+      const auto* rule = std::get_if<Rule>(&item.value);
+      if (rule != nullptr) return rule->shape.size() == 3;
+      const auto* section = std::get_if<Section>(&item.value);
+      if (section != nullptr) return has_packed(section->items);
+      const auto* choice = std::get_if<Choice>(&item.value);
+      return choice != nullptr && std::ranges::any_of(choice->options, has_packed);
+    });
+  }
+
+  // CanonicalLoRA's two of gate and up are not one of both.
+  Status add_packed(const Rule& rule, std::vector<Item>& made) const {
+    const auto is_shared = [&](const AdapterPartNames& part) {
+      const std::string name =
+          stem_of(rule.megatron[0]) + std::string(kAdapter) + std::string(part.megatron[0]);
+      return layout_.of_all_experts.contains(name_in_experts(name));
+    };
+    if (layout_.form == AdapterForm::kCanonical || is_shared(kInNames) || is_shared(kOutNames)) {
+      return {};
+    }
+    const SizeExpr rank = *SizeExpr::parse(kExpertAdapterRank);
+    const std::string& parameter = rule.hf[0].text();
+    Rule in = SW_TRY(named(rule, kInNames, std::span(&parameter, 1), ""));
+    in.shape = {rule.shape[0], rank, rule.shape[2]};
+    Rule out = SW_TRY(named(rule, kOutNames, std::span(&parameter, 1), ""));
+    out.shape = {rule.shape[0], rule.shape[1], rank};
+    out.transform = rule.transform;
+    Choice choice;
+    if (is_turned_) {
+      // A over what the linear gives, B over what it takes.
+      Rule left = out;
+      Rule right = in;
+      left.hf = in.hf;
+      right.hf = out.hf;
+      left.permute = right.permute = {0, 2, 1};
+      choice.options.push_back({{std::move(left)}, {std::move(right)}});
+    }
+    choice.options.push_back({{std::move(in)}, {std::move(out)}});
+    made.push_back({std::move(choice)});
+    return {};
   }
 
   // A tensor that is trained whole.
@@ -334,6 +395,7 @@ class AdapterRules {
   }
 
   const AdapterLayout& layout_;
+  bool is_turned_;
 };
 
 // The other half of what ends so; empty for other names.
@@ -355,6 +417,39 @@ bool has_end_of(std::string_view name, const AdapterPartNames& part) {
 }
 
 }  // namespace
+
+// Files of Llama 4 have no other form.
+std::optional<bool> stores_turned(std::span<const Item> items) {
+  std::optional<bool> all;
+  const auto add = [&](std::optional<bool> one) {
+    if (one) all = all.value_or(true) && *one;
+  };
+  for (const Item& item : items) {
+    if (const auto* rule = std::get_if<Rule>(&item.value)) {
+      if (!is_packed_rule(*rule) || !stem_of(rule->megatron[0]).ends_with(kGatedModule)) continue;
+      add(!rule->permute.empty() && std::holds_alternative<Rename>(rule->transform));
+    } else if (const auto* section = std::get_if<Section>(&item.value)) {
+      add(stores_turned(section->items));
+    } else {
+      for (const auto& option : std::get<Choice>(item.value).options) add(stores_turned(option));
+    }
+  }
+  return all;
+}
+
+bool numbers_experts(std::span<const Item> items) {
+  return std::ranges::any_of(items, [](const Item& item) {
+    if (const auto* rule = std::get_if<Rule>(&item.value)) {
+      return is_linear_rule(*rule) && !rule->stack.empty();
+    }
+    if (const auto* section = std::get_if<Section>(&item.value)) {
+      return numbers_experts(section->items);
+    }
+    const auto& options = std::get<Choice>(item.value).options;
+    return std::ranges::any_of(
+        options, [](const std::vector<Item>& option) { return numbers_experts(option); });
+  });
+}
 
 bool is_adapter_name(std::string_view name) {
   return has_end_of(name, kInNames) || has_end_of(name, kOutNames) || name.ends_with(kMagnitude) ||
@@ -449,7 +544,7 @@ bool is_in_rank_order(std::string_view name) {
 }
 
 Result<Mapping> adapter_mapping(const Mapping& family, const AdapterLayout& layout) {
-  AdapterRules rules(layout);
+  AdapterRules rules(layout, family.items);
   Mapping made = family;
   made.items = SW_TRY(rules.of(family.items, ""));
   made.copies = std::move(rules.copies);

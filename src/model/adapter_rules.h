@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -44,6 +45,23 @@ struct AdapterRanks {
 inline constexpr std::string_view kAdapterTensor = "lora_tensor_ranks";
 inline constexpr std::string_view kAdapterExpertTensor = "lora_expert_tensor_ranks";
 
+/// The size that is 1 where the base's files hold experts in one tensor, see
+/// AdapterLayout::packs_experts.
+inline constexpr std::string_view kAdapterPacked = "lora_packs_experts";
+
+/// What PEFT calls the parameters of all experts of a layer, in the order in which models of
+/// transformers have them.
+inline constexpr std::array<std::string_view, 2> kExpertParameters = {".experts.gate_up_proj",
+                                                                      ".experts.down_proj"};
+
+/// Whether a family's files may have experts one by one.
+[[nodiscard]] bool numbers_experts(std::span<const Item> items);
+
+/// Whether transformers' modules hold experts of this family as [inputs, outputs] and don't say so,
+/// so that PEFT since 0.19 has A over the outputs: Llama 4's. GPT-OSS's, whose gate and up
+/// alternate, say it (is_transposed). nullopt where no rule is of all experts' tensor.
+[[nodiscard]] std::optional<bool> stores_turned(std::span<const Item> items);
+
 /// The module that an adapter's tensor of a Megatron run belongs to, as its settings list it:
 /// `linear_qkv`, and of CanonicalLoRA `linear_q`; nullopt for other names. `behind_parent`: with
 /// the name of what it is in, `experts.linear_fc1`.
@@ -61,6 +79,8 @@ struct AdapterLayout {
   AdapterForm form = AdapterForm::kFused;
   std::int64_t tensor = 1;         ///< of how many ranks rows are, see is_in_rank_order()
   std::int64_t expert_tensor = 1;  ///< likewise of experts
+  /// Where a family's files have experts one by one or in one tensor, they are to be in one.
+  bool packs_experts = false;
   /// Tensors that all experts have in common, by what stands behind `.experts.experts.`: Bridge's
   /// experts_shared_outer_loras, and what it saved of share_expert_adapters at first.
   std::set<std::string, std::less<>> of_all_experts;
@@ -79,11 +99,11 @@ struct AdapterLayout {
 
 /// The mapping of the low-rank adapters of a family's linears, made of the rules for their weights:
 /// `linear_in` is A as it is, `linear_out` is B with the rows of the weight, and of experts a
-/// leading axis counts them. ms-swift's has any tensor of a layer or of the whole model as one that
-/// is trained whole, too. The sizes kAdapterRank and kExpertAdapterRank are the caller's to
-/// give. What has no adapter on one of the sides (embeddings; experts that Hugging Face has in one
-/// tensor) has no rule. Names: Megatron-Bridge's `peft` and mcore-bridge's. Error: kNotDivisible by
-/// the ranks.
+/// leading axis counts them, on both sides where Hugging Face has all in one tensor. ms-swift's has
+/// any tensor of a layer or of the whole model as one that is trained whole, too. The sizes
+/// kAdapterRank and kExpertAdapterRank are the caller's to give. What has no adapter on one of the
+/// sides (embeddings; CanonicalLoRA of experts that Hugging Face has in one tensor) has no rule.
+/// Names: Megatron-Bridge's `peft` and mcore-bridge's. Error: kNotDivisible by the ranks.
 [[nodiscard]] Result<Mapping> adapter_mapping(const Mapping& family, const AdapterLayout& layout);
 
 }  // namespace shardwright

@@ -252,6 +252,7 @@ Result<Mapping> mapping_with_adapters(const Mapping& family, const ModelSizes& s
   };
   layout.tensor = ranks(kAdapterTensor);
   layout.expert_tensor = ranks(kAdapterExpertTensor);
+  layout.packs_experts = sizes.contains(kAdapterPacked);
   Mapping made = SW_TRY(adapter_mapping(family, layout));
   if (std::ranges::all_of(canonical, is_adapter_name, &TensorDesc::name)) return made;
   std::ranges::copy(family.items, std::back_inserter(made.items));

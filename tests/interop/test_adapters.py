@@ -275,8 +275,9 @@ def test_parameters_that_hold_all_experts(settings, tmp_path, shardwright):
         ("gpt_oss", {}),
         ("gpt_oss", dict(hidden_size=64, intermediate_size=64)),
         ("llama4_text", {}),
+        ("llama4_text", dict(hidden_size=72, intermediate_size=72)),
     ],
-    ids=["qwen3_moe", "gpt_oss", "gpt_oss square", "llama4"],
+    ids=["qwen3_moe", "gpt_oss", "gpt_oss square", "llama4", "llama4 square"],
 )
 def test_experts_in_one_tensor(kind, settings, parameters, tmp_path, shardwright):
     base, adapter = tmp_path / "base", tmp_path / "adapter"

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adapters of routed experts: one for each, as Megatron-Bridge and ms-swift save them, and PEFT's."""
 import json
+import warnings
 
+import peft
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -9,7 +11,7 @@ from safetensors.torch import load_file, save_file
 import hf_models
 from checkpoints import assert_same, load_dcp
 from hf_models import tensors_of
-from peft_adapters import by_peft, difference, one_by_one
+from peft_adapters import adapt, by_peft, difference, load, one_by_one
 from test_run_adapters import SECTION, SWIFT, halves_first, save_run
 
 RANK, EXPERTS, FFN, HIDDEN, LAYERS = 6, 4, 24, 72, 2
@@ -213,6 +215,86 @@ def test_experts_of_a_lower_rank(shardwright, tmp_path, moe):
     name = "model.layers.0.mlp.experts.1.down_proj"
     a, b = (expected[f"base_model.model.{name}.lora_{end}.weight"] for end in "AB")
     assert torch.allclose(merged[name + ".weight"], base[name + ".weight"] + 2 * (b @ a), atol=1e-5)
+
+
+BOTH = ["experts.gate_up_proj", "experts.down_proj"]
+
+
+# Where the base's files hold the experts of a layer in one tensor, PEFT has what is trained of that tensor. Those of
+# GPT-OSS alternate gate and up, those of Llama 4 are [inputs, outputs] in PEFT's eyes the wrong way round.
+@pytest.mark.parametrize("form", ["bridge", "swift"])
+@pytest.mark.parametrize(
+    "kind, parameters",
+    [("gpt_oss", BOTH), ("gpt_oss", BOTH[1:]), ("llama4_text", BOTH), ("qwen3_moe", BOTH), ("qwen3_moe", BOTH[:1])],
+    ids=["gpt_oss", "gpt_oss down", "llama4", "qwen3_moe", "qwen3_moe gate_up"],
+)
+def test_experts_in_one_tensor(shardwright, tmp_path, kind, parameters, form):
+    base, source = tmp_path / "base", tmp_path / "adapter"
+    hf_models.create(base, kind, packed=kind == "qwen3_moe")
+    trained = adapt(load(base), source, target_modules=["o_proj"], target_parameters=parameters)
+    sizes = ["--to", "torch_dist", "--hf-config", base, "--tp", 1]
+    flags = ["--adapter-names", "ms-swift"] if form == "swift" else []
+    run = tmp_path / "run"
+    shardwright("convert", source, run, *sizes, "--ep", 2, *flags)
+    shardwright("verify", run)
+    # Whatever PEFT holds, the run adds to its experts what PEFT adds to its own.
+    shardwright("convert", base, tmp_path / "before", *sizes)
+    shardwright("merge-adapter", base, source, tmp_path / "after", *sizes)
+    before, after, adapters = (load_dcp(tmp_path / name) for name in ("before", "after", "run"))
+    ends = (".lora_A.default.weight", ".lora_B.default.weight") if form == "swift" else (
+        ".adapter.linear_in.weight", ".adapter.linear_out.weight")  # fmt: skip
+    stems = {name.removesuffix(ends[0]) for name in adapters if ".experts." in name and name.endswith(ends[0])}
+    assert {stem.rpartition(".")[2] for stem in stems} == {
+        "linear_fc1" if "gate_up" in name else "linear_fc2" for name in parameters
+    }  # fmt: skip
+    for stem in stems:
+        product = adapters[stem + ends[1]] @ adapters[stem + ends[0]] * (6 / 4)
+        assert torch.allclose(after[stem + ".weight"], before[stem + ".weight"] + product, atol=1e-5)
+        assert not after[stem + ".weight"].equal(before[stem + ".weight"])
+    # And back, to what PEFT itself has written.
+    shardwright("convert", run, tmp_path / "back", "--to", "hf", "--hf-config", base)
+    assert_same(tensors_of(tmp_path / "back"), tensors_of(source))
+    config = json.loads((tmp_path / "back" / "adapter_config.json").read_text())
+    assert sorted(config["target_parameters"]) == sorted(
+        f"{'feed_forward' if kind == 'llama4_text' else 'mlp'}.{name}" for name in parameters
+    )
+    assert config["target_modules"] == ["o_proj"]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        loaded = peft.PeftModel.from_pretrained(load(base), tmp_path / "back")
+    assert not [text for text in map(str, told) if "adapter keys" in text]
+    assert difference(dict(loaded.state_dict()), dict(trained.state_dict())) == 0.0
+
+
+def test_experts_in_one_tensor_of_a_lower_rank(shardwright, tmp_path):
+    """Each has the rank by as many as a token is routed to; and what Megatron has no place for."""
+    base, source = tmp_path / "base", tmp_path / "adapter"
+    hf_models.create(base, "gpt_oss", num_experts_per_tok=2)
+    pattern = {"experts.gate_up_proj": 2, "experts.down_proj": 2}
+    adapt(load(base), source, target_modules=["o_proj"], target_parameters=BOTH, rank_pattern=pattern,
+          alpha_pattern={name: 3 for name in pattern})  # fmt: skip
+    flags = ["--to", "torch_dist", "--hf-config", base]
+    told = shardwright("convert", source, tmp_path / "no", *flags, expect=2).stderr
+    assert "a rank or alpha of model.layers." in told and not (tmp_path / "no").exists()
+    config = json.loads((source / "adapter_config.json").read_text())
+    (source / "adapter_config.json").write_text(json.dumps({**config, "alpha_pattern": {}}))
+    shardwright("convert", source, tmp_path / "run", *flags)
+    shardwright("convert", tmp_path / "run", tmp_path / "back", "--to", "hf", "--hf-config", base)
+    assert_same(tensors_of(tmp_path / "back"), tensors_of(source))
+    config = json.loads((tmp_path / "back" / "adapter_config.json").read_text())
+    assert config["rank_pattern"] == {f"mlp.{name}": 2 for name in pattern}
+    for name in ("adapter", "back"):
+        shardwright("merge-adapter", base, tmp_path / name, tmp_path / f"merged {name}")
+    assert_same(tensors_of(tmp_path / "merged back"), tensors_of(tmp_path / "merged adapter"))
+    assert difference(dict(by_peft(base, tmp_path / "back")), dict(by_peft(base, source))) == 0.0
+    # CanonicalLoRA's two of gate and up are not one of both.
+    section = SECTION.format("canonical_lora.CanonicalLoRA", 6).replace("dim: 9", "dim: 4")
+    stem = "decoder.layers.mlp.experts.experts.linear_fc1.adapter.adapter_{}.linear_{}.weight"
+    halves = {stem.format(half, end): torch.ones(3, 6, *shape)
+              for half in ("gate", "up") for end, shape in (("in", (4, 72)), ("out", (104, 4)))}  # fmt: skip
+    run = save_run(tmp_path / "halves", halves, section)
+    told = shardwright("convert", run, tmp_path / "no", "--to", "hf", "--hf-config", base, expect=2).stderr
+    assert "without a rule" in told and not (tmp_path / "no").exists()
 
 
 def test_experts_that_are_refused(shardwright, tmp_path, moe):

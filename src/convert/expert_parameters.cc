@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/expert_parameters.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "model/adapter_rules.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::string_view kIn = ".lora_A.weight";
+constexpr std::string_view kOut = ".lora_B.weight";
+
+// `...mlp.experts` and `.gate_up_proj`, and which half it is.
+struct ParameterName {
+  std::string_view experts;
+  std::string_view parameter;
+  bool is_in = false;
+};
+
+std::optional<ParameterName> parameter_name(std::string_view name) {
+  const bool is_in = name.ends_with(kIn);
+  if (!is_in && !name.ends_with(kOut)) return std::nullopt;
+  name.remove_suffix(kIn.size());
+  for (const std::string_view end : kExpertParameters) {
+    if (!name.ends_with(end)) continue;
+    const std::size_t dot = name.rfind('.');
+    return ParameterName{name.substr(0, dot), name.substr(dot), is_in};
+  }
+  return std::nullopt;
+}
+
+// A view of [experts, a, b] as those of a matrix.
+class Folding {
+ public:
+  Folding(const TensorDesc& desc, bool is_in) : shape_(desc.shape), is_in_(is_in) {}
+
+  [[nodiscard]] Dims shape() const {
+    return is_in_ ? Dims{shape_[0] * shape_[1], shape_[2]} : Dims{shape_[1], shape_[2] * shape_[0]};
+  }
+
+  void add(const TensorView& view, ViewList& views) const {
+    // Of A the experts' rows lie one behind another; of B the experts' columns of a rank do.
+    const int outer = is_in_ ? 0 : 2;
+    for (std::int64_t i = 0; i < view.box.shape[outer]; ++i) {
+      TensorView part = view;
+      if (view.axis[outer] >= 0) {
+        part.source_origin[static_cast<int>(view.axis[outer])] += i * view.step[outer];
+      }
+      const int rows = 1;
+      const int columns = is_in_ ? 2 : 0;
+      const std::int64_t at = view.box.origin[outer] + i;
+      part.box = {{view.box.origin[rows], view.box.origin[columns]},
+                  {view.box.shape[rows], view.box.shape[columns]}};
+      part.box.origin[is_in_ ? 0 : 1] += at * (is_in_ ? shape_[1] : shape_[0]);
+      part.axis = {view.axis[rows], view.axis[columns]};
+      part.step = {view.step[rows], view.step[columns]};
+      views.push_back(part);
+    }
+  }
+
+ private:
+  Dims shape_;
+  bool is_in_;
+};
+
+}  // namespace
+
+bool is_of_expert_parameter(std::string_view name) { return parameter_name(name).has_value(); }
+
+std::set<std::string> expert_parameters(const std::vector<DraftTensor>& tensors) {
+  std::set<std::string> targets;
+  for (const DraftTensor& tensor : tensors) {
+    const auto name = parameter_name(tensor.desc.name);
+    if (!name) continue;
+    const std::size_t dot = name->experts.rfind('.', name->experts.rfind('.') - 1);
+    targets.insert(std::string(name->experts.substr(dot + 1)) + std::string(name->parameter));
+  }
+  return targets;
+}
+
+void store_expert_parameters(std::vector<DraftTensor>& tensors) {
+  std::set<std::string> outer;  // experts whose `down_proj` has an adapter
+  for (const DraftTensor& tensor : tensors) {
+    const auto name = parameter_name(tensor.desc.name);
+    if (name && name->parameter == ".down_proj") outer.emplace(name->experts);
+  }
+  for (DraftTensor& tensor : tensors) {
+    const auto name = parameter_name(tensor.desc.name);
+    if (!name) continue;
+    const Folding folding(tensor.desc, name->is_in);
+    ViewList views;
+    for (const TensorView& view : tensor.recipe.views) folding.add(view, views);
+    std::string stored(name->experts);
+    if (name->parameter == ".gate_up_proj" && outer.contains(stored)) stored += ".base_layer";
+    tensor.desc.name = stored + std::string(name->is_in ? kIn : kOut);
+    tensor.desc.shape = folding.shape();
+    tensor.recipe.views = std::move(views);
+  }
+}
+
+}  // namespace shardwright
