@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """R14: file systems that are full, read-only, or take no larger files."""
 import contextlib
+import errno
 import os
 import resource
 import shutil
@@ -9,7 +10,7 @@ import time
 
 import rows_crash
 from bench import LLAMA
-from row import Outcome
+from row import Lacking, Outcome
 
 PAGE = os.sysconf("SC_PAGESIZE")
 
@@ -110,6 +111,38 @@ def large_files(bench, faults):
             faults.append(f"files of {limit} bytes: status {done.returncode}, left {left}")
 
 
+def over_quota(bench, faults):
+    """Subvolumes of btrfs with limits below what a conversion needs, which free space does not show:
+    (tried, how many ended by EDQUOT)."""
+    reference = bench.fresh("reference")
+    convert_into(bench, reference)
+    need = bytes_in(reference / "out")
+    place = bench.fresh("quota")
+    image = place.with_suffix(".img")
+    with open(image, "wb") as file:
+        file.truncate(300 << 20)
+
+    def btrfs(*words):
+        subprocess.run(["btrfs", *words], check=True, capture_output=True)
+
+    subprocess.run(["mkfs.btrfs", "-q", str(image)], check=True, capture_output=True)
+    told = 0
+    parts = range(1, 9)
+    with mounted(place, "-o", "loop", str(image)):
+        btrfs("quota", "enable", str(place))
+        for part in parts:
+            folder = place / f"part{part}"
+            btrfs("subvolume", "create", str(folder))
+            btrfs("qgroup", "limit", str(need * part // 10), str(folder))
+            ran = convert_into(bench, folder)
+            judge(ran, folder, f"a quota of {part} tenths", faults)
+            told += ran.status == 2 and os.strerror(errno.EDQUOT) in ran.messages
+    image.unlink()
+    if told == 0:
+        faults.append("no quota was exceeded")
+    return len(parts), told
+
+
 def full_later(bench, faults):
     """A disk that others fill up: ENOSPC of every writing call of each writer is R10's; here one."""
     writer = rows_crash.stages(bench).writers()[1]
@@ -130,13 +163,17 @@ def full_later(bench, faults):
 def measure(bench):
     """R14."""
     bench.need_root()
-    bench.need("mount", "mkfs.ext4")
+    bench.need("mount", "mkfs.ext4", "mkfs.btrfs", "btrfs")
     faults = []
     tried, early, late = fill(bench, faults)
     read_only(bench, faults)
     large_files(bench, faults)
     full_later(bench, faults)
+    try:
+        quotas, told = over_quota(bench, faults)
+    except subprocess.CalledProcessError as error:
+        raise Lacking(f"no quotas here: {' '.join(map(str, error.cmd))} failed") from error
     return Outcome(
         f"{tried} full disks (tmpfs, ext4): {early} refused beforehand, {late} clean errors later; "
-        "a read-only one; four limits of file size; EDQUOT by R10 only", faults
+        f"a read-only one; four limits of file size; {told} of {quotas} quotas exceeded (btrfs)", faults
     )  # fmt: skip
