@@ -144,6 +144,13 @@ TEST(CheckAdapted, MatricesInOneTensor) {
        [](Plan& plan) { plan.source.tensors[1] = stored("b", DType::kF32, {4, 2}); }},
       {"another rank",
        [](Plan& plan) { plan.source.tensors[2] = stored("a", DType::kF32, {5, 3, 6}); }},
+      {"counted by rows, as many as there are",
+       [](Plan& plan) {
+         plan.source.tensors = {stored("w", DType::kBF16, {5, 5, 6}),
+                                stored("b", DType::kF32, {5, 5, 2}),
+                                stored("a", DType::kF32, {5, 2, 6})};
+         plan.adapted[0].each_axis = 1;
+       }},
       {"lengths of DoRA",
        [](Plan& plan) {
          plan.adapted[0].factors = std::make_shared<const std::vector<float>>(4, 2.0F);
@@ -152,7 +159,9 @@ TEST(CheckAdapted, MatricesInOneTensor) {
   for (const Case& each : cases) {
     Plan plan = plan_of_matrices();
     each.edit(plan);
-    EXPECT_EQ(check_plan(plan).error().code, Code::kPlanInvalid) << each.what;
+    const Status refused = check_plan(plan);
+    ASSERT_FALSE(refused) << each.what;
+    EXPECT_EQ(refused.error().code, Code::kPlanInvalid) << each.what;
   }
 }
 
@@ -161,7 +170,9 @@ TEST(CheckAdapted, RefusesValuesThatFloat32DoesNotHold) {
   for (const DType dtype : {DType::kF64, DType::kF8E4M3, DType::kI64}) {
     Plan plan = adapted_plan();
     plan.source.tensors[0] = stored("w", dtype, {4, 6});
-    EXPECT_EQ(check_plan(plan).error().code, Code::kDtypeUnsupported) << torch_name(dtype);
+    const Status refused = check_plan(plan);
+    ASSERT_FALSE(refused) << torch_name(dtype);
+    EXPECT_EQ(refused.error().code, Code::kDtypeUnsupported) << torch_name(dtype);
   }
 }
 
