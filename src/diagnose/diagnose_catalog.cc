@@ -179,13 +179,19 @@ void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
   add_contents(checkpoint, diagnosis);
 }
 
-// The next command about a checkpoint at `place`, which is quoted.
+// The next command about a checkpoint. What is merged into a base is found by its folder alone.
 std::string next_command(const Diagnosis& diagnosis, const SourceFormat& format,
-                         const std::string& place, const DiagnoseRequest& request) {
+                         const std::string& path, const Candidate& candidate, bool is_adapter,
+                         const DiagnoseRequest& request) {
+  const std::string place = shell_quoted(path) + flag_of(candidate);
   if (diagnosis.has_errors()) return "shardwright inspect " + place;
+  if (&format == &peft_source()) {
+    return "shardwright merge-adapter BASE " + shell_quoted(path) + " OUT";
+  }
   const std::string_view target = format.usual_target();
-  return convert_command(place, target,
-                         traits_of(target).has_grid ? request.believed : AxisSizes());
+  const std::string command =
+      convert_command(place, target, traits_of(target).has_grid ? request.believed : AxisSizes());
+  return is_adapter ? command + " --hf-config BASE" : command;
 }
 
 }  // namespace
@@ -196,9 +202,9 @@ Diagnosis diagnose_catalog(const Survey& survey, const std::string& path,
   const SourceFormat* format = candidate.format;
   diagnosis.format = format->name();
   diagnosis.confidence = Confidence::kCertain;
-  const std::string place = shell_quoted(path) + flag_of(candidate);
   const auto checkpoint = open_checkpoint(path, FormatChoice{diagnosis.format});
   bool is_confirmed = true;
+  bool is_adapter = false;
   if (!checkpoint) {
     diagnosis.complete = false;
     is_confirmed = contents_agree(survey, path, format->traits());
@@ -208,8 +214,9 @@ Diagnosis diagnose_catalog(const Survey& survey, const std::string& path,
     format = find_source_format(checkpoint->location.format);
     diagnosis.format = format->name();
     add_opened(*checkpoint, request, diagnosis);
+    is_adapter = adapter_note(*checkpoint).has_value();
   }
-  diagnosis.next = next_command(diagnosis, *format, place, request);
+  diagnosis.next = next_command(diagnosis, *format, path, candidate, is_adapter, request);
   for (const std::string& name : survey.leftovers) add_finding(diagnosis, "L28", {{"name", name}});
   diagnosis.reason = is_confirmed ? format->summary() : phrase("format.names_only");
   return diagnosis;

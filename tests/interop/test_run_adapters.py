@@ -122,6 +122,8 @@ def test_adapters_of_megatron_runs_become_pefts(shardwright, tmp_path, run_base,
         arguments = dict(lora_rank=9, lora_alpha=6, use_rslora=kind.endswith("rslora"))
         run = save_run(tmp_path / "run", as_megatron(expected, True, SWIFT), None, arguments)
     out = tmp_path / "adapter"
+    following = json.loads(shardwright("diagnose", run, "--json").stdout)["next"]
+    assert following == f"shardwright convert {run}/iter_0000010 OUT --to hf --hf-config BASE"
     told = shardwright("convert", run, out, "--to", "hf", "--hf-config", run_base).stderr
     assert "a low-rank adapter of rank 9 is written as PEFT's files" in told
     assert sorted(file.name for file in out.iterdir()) == [
