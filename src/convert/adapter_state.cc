@@ -42,14 +42,16 @@ std::string peft_section(const AdapterSettings& settings, Notes& notes) {
         text_of(number_for(alpha)), text_of(number_for(settings.alpha))));
   }
   const bool is_apart = settings.form == AdapterForm::kCanonical;
+  const std::string_view kind = is_apart             ? "canonical_lora.CanonicalLoRA"
+                                : settings.uses_dora ? "dora.DoRA"
+                                                     : "lora.LoRA";
   std::string experts;
   if (settings.has_experts) experts += "  share_expert_adapters: false\n";
   if (settings.has_less_for_experts) experts += "  normalize_moe_lora: true\n";
   std::string text = fmt::format(
       "peft:\n  _target_: megatron.bridge.peft.{}\n  dim: {}\n  alpha: {}\n  dropout: 0.0\n{}"
       "  target_modules:\n",
-      is_apart ? "canonical_lora.CanonicalLoRA" : "lora.LoRA", settings.rank,
-      text_of(number_for(alpha)), experts);
+      kind, settings.rank, text_of(number_for(alpha)), experts);
   for (const std::string& module : settings.modules) {
     // With a dot it is the end of a name, which Bridge takes behind a star.
     const bool is_end = module.find('.') != std::string::npos;

@@ -19,6 +19,7 @@ struct AdapterSettings {
   std::int64_t rank = 0;
   double alpha = 0.0;
   bool uses_rslora = false;
+  bool uses_dora = false;
   std::set<std::string> modules;      ///< that have adapters, as the run calls them
   std::set<std::string> saved;        ///< likewise, that are trained whole; ms-swift's only
   bool has_experts = false;           ///< routed experts are among them, each with its own

@@ -66,7 +66,13 @@ Status check_saved(const PeftAdapter& adapter, bool is_swift) {
 Status check_plain(const PeftAdapter& adapter, bool is_swift) {
   const LoraConfig& config = adapter.config;
   SW_TRY(check_saved(adapter, is_swift));
-  if (config.uses_dora) return not_for_megatron(adapter, "magnitudes of DoRA");
+  if (config.uses_dora && is_swift) {
+    return fail(Code::kUnsupportedFormat,
+                "{}: found magnitudes of DoRA, which ms-swift's adapters have no place for; "
+                "Megatron-Bridge's have one (--adapter-names bridge), and 'shardwright "
+                "merge-adapter' takes them into the base model",
+                adapter.path);
+  }
   if (config.is_fan_in_fan_out) return not_for_megatron(adapter, "fan_in_fan_out");
   for (const LoraModule& module : adapter.modules) {
     const std::string name = printable(module.name);
@@ -183,6 +189,7 @@ void name_plainly(const PeftAdapter& adapter, bool are_numbered, Catalog& catalo
     const std::string stem = std::string(kPeftPrefix) + module.name;
     rename(module.in, stem + ".lora_A.weight");
     rename(module.out, stem + ".lora_B.weight");
+    if (module.magnitude) rename(*module.magnitude, stem + ".lora_magnitude_vector");
   }
   for (const SavedTensor& saved : adapter.saved) {
     rename(saved.tensor, std::string(kPeftPrefix) + saved.name);
@@ -225,8 +232,10 @@ class PeftForm {
   Drafting& drafting_;
 };
 
-// One adapter for a fused module where that can be, else one for each of its parts.
+// One adapter for a fused module where that can be, else one for each of its parts, of which DoRA
+// has none.
 Result<std::pair<AdapterForm, std::vector<DraftTensor>>> draft_in_a_form(const ModelFacts& facts,
+                                                                         bool is_dora,
                                                                          Drafting& drafting) {
   using Made = std::pair<AdapterForm, std::vector<DraftTensor>>;
   PeftForm forms(facts, drafting);
@@ -238,6 +247,11 @@ Result<std::pair<AdapterForm, std::vector<DraftTensor>>> draft_in_a_form(const M
     return fail(fused.error().code,
                 "{}; ms-swift has one adapter for modules that Megatron fuses; '--adapter-names "
                 "bridge' can have one for each",
+                fused.error().message);
+  }
+  if (is_dora) {
+    return fail(fused.error().code,
+                "{}; Megatron-Bridge's DoRA has one adapter for modules that Megatron fuses",
                 fused.error().message);
   }
   Result<std::vector<DraftTensor>> apart = forms.draft(AdapterForm::kCanonical);
@@ -319,7 +333,7 @@ Status draft_peft_as_megatron(Drafting& drafting) {
   const std::int64_t of_experts = SW_TRY(rank_of_experts(adapter, known, is_swift));
   facts.sizes.insert_or_assign(std::string(kAdapterRank), adapter.config.rank);
   facts.sizes.insert_or_assign(std::string(kExpertAdapterRank), of_experts);
-  auto [form, drafts] = SW_TRY(draft_in_a_form(facts, drafting));
+  auto [form, drafts] = SW_TRY(draft_in_a_form(facts, adapter.config.uses_dora, drafting));
   result.family = facts.mapping->family;
   drafting.parts.tensors = std::move(drafts);
   AdapterSettings settings;
@@ -327,6 +341,7 @@ Status draft_peft_as_megatron(Drafting& drafting) {
   settings.rank = adapter.config.rank;
   settings.alpha = adapter.config.alpha;
   settings.uses_rslora = adapter.config.uses_rslora;
+  settings.uses_dora = adapter.config.uses_dora;
   settings.modules = megatron_modules(drafting.parts.tensors, known);
   settings.saved = whole_modules(drafting.parts.tensors);
   settings.has_experts = has_experts(drafting.parts.tensors);

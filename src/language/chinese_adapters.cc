@@ -154,7 +154,16 @@ std::span<const Sentence> chinese_of_adapters() {
        "trained are not there",
        "{0}: {1}: 没有 {2}，而 {3} 在 modules_to_save 中列出了它；训练得到的值不在其中"},
       {"a whole tensor, {}", "完整的张量 {}"},
-      {"magnitudes of DoRA", "DoRA 的 magnitude"},
+      {"{}: found magnitudes of DoRA, which ms-swift's adapters have no place for; "
+       "Megatron-Bridge's "
+       "have one (--adapter-names bridge), and 'shardwright merge-adapter' takes them into the "
+       "base "
+       "model",
+       "{}: 发现 DoRA 的 magnitude，ms-swift 的 adapter 中没有它的位置；Megatron-Bridge "
+       "的有（--adapter-names "
+       "bridge），'shardwright merge-adapter' 可将其并入基础模型"},
+      {"{}; Megatron-Bridge's DoRA has one adapter for modules that Megatron fuses",
+       "{}；对于 Megatron 融合的模块，Megatron-Bridge 的 DoRA 只有一个 adapter"},
       {"the adapter of an embedding, {}", "embedding 的 adapter {}"},
       {"a bias of lora_B, {}", "lora_B 的 bias {}"},
       {"a rank or alpha of {} alone", "单独用于 {} 的 rank 或 alpha"},

@@ -165,6 +165,8 @@ def test_magnitudes_of_gate_and_up_rank_by_rank(shardwright, tmp_path, run_base)
     run = save_run(tmp_path / "run", tensors, SECTION.format("dora.DoRA", 6), dict(tensor_model_parallel_size=3))
     shardwright("convert", run, tmp_path / "out", "--to", "hf", "--hf-config", run_base)
     assert difference(load_file(tmp_path / "out" / "adapter_model.safetensors"), expected) == 0
+    shardwright("convert", tmp_path / "out", tmp_path / "again", "--to", "torch_dist", "--tp", 3, "--hf-config", run_base)
+    assert_same(load_dcp(tmp_path / "again"), tensors)
     told = shardwright("convert", run, tmp_path / "td", "--to", "torch_dist", "--tp", 2, expect=2).stderr
     assert "weight_magnitude: its rows are in the order of 3 tensor ranks" in told
 
@@ -192,6 +194,15 @@ def test_dora_of_a_megatron_run(shardwright, tmp_path, run_base):
     peft_made = by_peft(run_base, tmp_path / "out")
     merged = tensors_of(tmp_path / "merged")
     assert max(steps_apart(merged[name], peft_made[name]) for name in merged) <= 8
+    # And what PEFT holds is a run's again, for any number of ranks.
+    for ranks in (1, 3):
+        again = tmp_path / f"again{ranks}"
+        shardwright("convert", tmp_path / "out", again, "--to", "torch_dist", "--tp", ranks, "--hf-config", run_base)
+        assert_same(load_dcp(again), tensors)
+        text = (again / "iter_0000000" / "run_config.yaml").read_text()
+        assert "_target_: megatron.bridge.peft.dora.DoRA\n" in text
+        shardwright("convert", again, tmp_path / f"back{ranks}", "--to", "hf", "--hf-config", run_base)
+        assert difference(tensors_of(tmp_path / f"back{ranks}"), made) == 0
 
 
 @pytest.mark.parametrize(
