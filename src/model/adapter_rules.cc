@@ -147,16 +147,15 @@ class AdapterRules {
     });
   }
 
-  // CanonicalLoRA's two of gate and up are not one of both.
+  // CanonicalLoRA's two of gate and up, by other names, are not one of both; nor have all experts
+  // one in a parameter.
   Status add_packed(const Rule& rule, std::vector<Item>& made) const {
     const auto is_shared = [&](const AdapterPartNames& part) {
       const std::string name =
           stem_of(rule.megatron[0]) + std::string(kAdapter) + std::string(part.megatron[0]);
       return layout_.of_all_experts.contains(name_in_experts(name));
     };
-    if (layout_.form == AdapterForm::kCanonical || is_shared(kInNames) || is_shared(kOutNames)) {
-      return {};
-    }
+    if (is_shared(kInNames) || is_shared(kOutNames)) return {};
     const SizeExpr rank = *SizeExpr::parse(kExpertAdapterRank);
     const std::string& parameter = rule.hf[0].text();
     Rule in = SW_TRY(named(rule, kInNames, std::span(&parameter, 1), ""));

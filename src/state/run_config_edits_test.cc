@@ -165,6 +165,16 @@ TEST(RunConfigEdits, WrapTheModelForComponentsAndBack) {
                            "  num_layers_in_first_pipeline_stage: null", "  pipeline_dtype:"));
 }
 
+// What would be written is inside of that text, and nothing says it.
+TEST(RunConfigEdits, RefuseAQuoteThatDoesNotEnd) {
+  RunConfigEdits edits;
+  edits.layout = {{"tensor_model_parallel_size", ArgValue(std::int64_t{2})}};
+  edits.format = "torch_dist";
+  const Result<std::string> edited = edited_run_config("model:\n  a: 1\n  b: \"\n", edits);
+  ASSERT_FALSE(edited) << *edited;
+  EXPECT_EQ(edited.error().code, Code::kYamlCorrupt);
+}
+
 TEST(RunConfigEdits, RefuseOtherStyles) {
   const auto flow = edited_run_config("model: {tensor_model_parallel_size: 2}", edits_of(1, 1));
   ASSERT_FALSE(flow);

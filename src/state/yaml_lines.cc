@@ -150,14 +150,21 @@ Status YamlLines::set(const Path& path, std::string_view value) {
   const Entry entry = SW_TRY(find_or_place(path));
   const std::string line =
       fmt::format("{}{}: {}", std::string(entry.indent, ' '), path.back(), value);
-  return replace(entry, {&line, 1});
+  SW_TRY(replace(entry, {&line, 1}));
+  return check_is_there(path);
+}
+
+// What is written behind an open quote is a part of that text.
+Status YamlLines::check_is_there(const Path& path) const {
+  return has(path) ? Status() : other_style(path);
 }
 
 Status YamlLines::set_lines(const Path& path, std::span<const std::string> lines) {
   const Entry entry = SW_TRY(find_or_place(path));
   std::vector<std::string> block = {std::string(entry.indent, ' ') + path.back() + ":"};
   for (const std::string& line : lines) block.push_back(std::string(entry.indent + 2, ' ') + line);
-  return replace(entry, block);
+  SW_TRY(replace(entry, block));
+  return check_is_there(path);
 }
 
 Status YamlLines::erase(const Path& path) {

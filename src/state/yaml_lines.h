@@ -57,6 +57,7 @@ class YamlLines {
 
   [[nodiscard]] Result<std::optional<Entry>> find(const Path& path) const;
   [[nodiscard]] Status replace(const Entry& entry, std::span<const std::string> lines);
+  [[nodiscard]] Status check_is_there(const Path& path) const;
   // Where a new entry of the map at `path` would stand: an entry of no lines.
   [[nodiscard]] Result<Entry> place_in(const Path& path) const;
   [[nodiscard]] Result<Entry> find_or_place(const Path& path) const;
