@@ -8,7 +8,6 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "model/adapter_rules.h"
 #include "model/model_part.h"
 
 namespace shardwright {
@@ -18,7 +17,7 @@ class Matching {
  public:
   Matching(const PeftAdapter& adapter, std::span<const TensorDesc> model, const Mapping* family,
            const std::optional<TiedHead>& tied)
-      : adapter_(adapter), family_(family), tied_(tied) {
+      : adapter_(adapter), tied_(tied) {
     if (family != nullptr) parts_ = family->parts;
     for (const TensorDesc& desc : model) {
       model_.emplace(desc.name, &desc);
@@ -122,6 +121,13 @@ class Matching {
 
   // Of a parameter that holds all experts.
   [[nodiscard]] Status check_experts(const LoraModule& module, const std::string& tensor) const {
+    for (const LoraParameter& parameter : adapter_.parameters) {
+      const bool is_its = own(parameter.stored_out).name == module.stored_out;
+      if (!is_its || !is_square(adapter_, parameter)) continue;
+      const ExpertSide side = side_of_square(adapter_, parameter);
+      const bool is_over_inputs = side == ExpertSide::kInputs || side == ExpertSide::kUnknown;
+      if (!is_over_inputs) return refuse_square(adapter_, parameter);
+    }
     if (!model_.contains(tensor)) {
       return fail(Code::kUnmatchedSource,
                   "{}: tensor {}: the base model has neither {}, which holds all experts of a "
@@ -152,24 +158,19 @@ class Matching {
     return is_there ? other->second : nullptr;
   }
 
-  // Whether A lies over the second axis of square matrices: PEFT has it there where it is over the
-  // second axis of the other parameter, before 0.19 everywhere, and since then in modules that say
-  // that they store [inputs, outputs] (is_transposed).
-  [[nodiscard]] std::optional<bool> is_over_second_axis(const std::string& tensor) const {
+  // The axis that A lies over of square matrices in the base. How the base stores them shows in the
+  // other tensor of these experts: of gate and up together, and of down, one axis is the longer
+  // one.
+  [[nodiscard]] std::optional<int> axis_of_in(const LoraParameter& parameter,
+                                              const std::string& tensor) const {
+    const ExpertSide side = side_of_square(adapter_, parameter);
+    if (side == ExpertSide::kSecondAxis) return 1;
     const TensorDesc* const other = beside(tensor);
-    if (other != nullptr && other->shape[1] != other->shape[2]) {
-      for (const LoraParameter& parameter : adapter_.parameters) {
-        if (in_base(parameter.name) != other->name) continue;
-        return own(parameter.in).shape[2] == other->shape[1];
-      }
-    }
-    if (adapter_.config.is_before_0_19) return true;
-    // Of gate and up together, and of down, one axis is the longer one.
     if (other == nullptr || other->shape[1] == other->shape[2]) return std::nullopt;
-    if (other->shape[1] > other->shape[2]) return false;
-    const auto is_turned = family_ == nullptr ? std::nullopt : stores_turned(family_->items);
-    if (!is_turned) return std::nullopt;
-    return !*is_turned;
+    const int inputs = other->shape[1] < other->shape[2] ? 1 : 2;
+    if (side == ExpertSide::kInputs) return inputs;
+    if (side == ExpertSide::kOutputs) return 3 - inputs;
+    return inputs == 2 ? std::optional(2) : std::nullopt;
   }
 
   Status add_parameter(const LoraParameter& parameter) {
@@ -194,15 +195,9 @@ class Matching {
                          *model);
     }
     if (is_plain && is_transposed) {
-      const std::optional<bool> said = is_over_second_axis(update.tensor);
-      if (!said) {
-        return fail(Code::kUnsupportedFormat,
-                    "{}: tensor {}: nothing tells which axis of the base model's {} {} is that of "
-                    "the inputs; let PEFT merge this adapter (merge_and_unload)",
-                    adapter_.path, printable(own(parameter.stored_out).name),
-                    printable(update.tensor), to_string(model->shape));
-      }
-      is_transposed = *said;
+      const std::optional<int> in_axis = axis_of_in(parameter, update.tensor);
+      if (!in_axis) return refuse_square(adapter_, parameter);
+      is_transposed = *in_axis == 1;
     }
     if (is_transposed) std::swap(update.out_axis, update.in_axis);
     result_.updates.push_back(std::move(update));
@@ -250,7 +245,6 @@ class Matching {
   }
 
   const PeftAdapter& adapter_;
-  const Mapping* family_;
   std::span<const ModelPart> parts_;
   const std::optional<TiedHead>& tied_;
   std::unordered_map<std::string, const TensorDesc*> model_;

@@ -104,7 +104,7 @@ TEST(AdapterUpdates, SquareExpertsHaveTheAxesOfTheOthers) {
   const std::vector<TensorDesc> turned = {square, {gate_up, DType::kBF16, {3, 6, 12}}};
   EXPECT_EQ(in_axis(down, plain), 2);
   EXPECT_EQ(in_axis(down, turned), -1) << "its module may say either";
-  EXPECT_THAT(match(adapter, turned).error().message, HasSubstr("nothing tells which axis"));
+  EXPECT_THAT(match(adapter, turned).error().message, HasSubstr("nothing tells whether lora_A"));
   EXPECT_EQ(match(adapter, {square}).error().code, Code::kUnsupportedFormat);
   adapter.config.is_before_0_19 = true;
   EXPECT_EQ(in_axis(down, plain), 1);
@@ -125,6 +125,24 @@ TEST(AdapterUpdates, SquareExpertsHaveTheAxesOfTheOthers) {
   adapter = adapter_of_experts(gate_up, 6);
   EXPECT_EQ(in_axis(gate_up, {{gate_up, DType::kBF16, {3, 6, 6}}, {down, DType::kBF16, {3, 6, 3}}}),
             2);
+}
+
+// One by one they are [outputs, inputs], which PEFT before 0.19 had A over the outputs of.
+TEST(AdapterUpdates, SquareExpertsOneByOneAreOfANewerPeft) {
+  PeftAdapter adapter = adapter_of_experts("mlp.experts.down_proj", 6);
+  adapter.catalog.tensors.push_back(stored("0.lora_A.weight", {2, 6}));
+  adapter.catalog.tensors.push_back(stored("0.lora_B.weight", {6, 2}));
+  adapter.modules[0].in = 4;
+  adapter.modules[0].out = 5;
+  const std::vector<TensorDesc> model = {{"mlp.experts.0.down_proj.weight", DType::kBF16, {6, 6}}};
+  const auto matched = match(adapter, model);
+  ASSERT_TRUE(matched) << matched.error().text();
+  EXPECT_EQ(matched->updates.size(), 1U);
+  adapter.config.is_before_0_19 = true;
+  const auto refused = match(adapter, model);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnsupportedFormat);
+  EXPECT_THAT(refused.error().message, HasSubstr("parameter mlp.experts.down_proj: nothing tells"));
 }
 
 // Adapters have the names of modules, files of models that see often older ones.

@@ -83,8 +83,9 @@ class Mending {
       return object.name.starts_with("rng_state");
     });
     const Result<std::string> edited = edited_run_config(*yaml, edits);
-    erase_artifact(path);
+    const bool was_carried = erase_artifact(path);
     if (!edited) {
+      if (!was_carried) return {};  // made for the new one, of settings without a model
       notes_.push_back(
           translated("run_config.yaml is left out: it would not be true of the new checkpoint, ") +
           edited.error().message);

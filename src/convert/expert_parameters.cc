@@ -2,6 +2,7 @@
 #include "convert/expert_parameters.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "model/adapter_rules.h"
@@ -70,12 +71,22 @@ class Folding {
 bool is_of_expert_parameter(std::string_view name) { return parameter_name(name).has_value(); }
 
 std::set<std::string> expert_parameters(const std::vector<DraftTensor>& tensors) {
-  std::set<std::string> targets;
+  std::map<std::string_view, std::set<std::string_view>> layers;
   for (const DraftTensor& tensor : tensors) {
-    const auto name = parameter_name(tensor.desc.name);
-    if (!name) continue;
-    const std::size_t dot = name->experts.rfind('.', name->experts.rfind('.') - 1);
-    targets.insert(std::string(name->experts.substr(dot + 1)) + std::string(name->parameter));
+    if (const auto name = parameter_name(tensor.desc.name)) {
+      layers[name->experts].insert(name->parameter);
+    }
+  }
+  // How deep a layer's tensors lie tells which parameter they are of, by what is targeted of it.
+  const bool are_alike = std::ranges::all_of(
+      layers, [&](const auto& layer) { return layer.second == layers.begin()->second; });
+  std::set<std::string> targets;
+  for (const auto& [experts, parameters] : layers) {
+    const std::size_t word = experts.rfind('.', experts.rfind('.') - 1) + 1;
+    const std::string_view module = experts.substr(are_alike ? word : kPeftPrefix.size());
+    for (const std::string_view parameter : parameters) {
+      targets.insert(std::string(module) + std::string(parameter));
+    }
   }
   return targets;
 }

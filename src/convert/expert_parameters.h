@@ -14,7 +14,7 @@ namespace shardwright {
 /// inputs], B [experts, outputs, rank].
 [[nodiscard]] bool is_of_expert_parameter(std::string_view name);
 
-/// What of them PEFT is to target, as `mlp.experts.down_proj`.
+/// What of them PEFT is to target: `mlp.experts.down_proj`, or where layers differ whole names.
 [[nodiscard]] std::set<std::string> expert_parameters(const std::vector<DraftTensor>& tensors);
 
 /// Gives them the form that PEFT stores them in: A [experts · rank, inputs], expert after expert, B

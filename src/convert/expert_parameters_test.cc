@@ -67,7 +67,10 @@ TEST(ExpertParameters, LieInOneAnother) {
                                       draft("a.o_proj.lora_A.weight", {2, 1, 5})};
   EXPECT_THAT(
       expert_parameters(tensors),
-      ElementsAre("a.experts.down_proj", "a.experts.gate_up_proj", "mlp.experts.gate_up_proj"));
+      ElementsAre("a.experts.down_proj", "a.experts.gate_up_proj", "b.mlp.experts.gate_up_proj"))
+      << "whole names, for layers differ";
+  EXPECT_THAT(expert_parameters({tensors[0], tensors[2]}),
+              ElementsAre("a.experts.gate_up_proj", "mlp.experts.gate_up_proj"));
   store_expert_parameters(tensors);
   std::vector<std::string> names;
   for (const DraftTensor& tensor : tensors) names.push_back(tensor.desc.name.substr(17));

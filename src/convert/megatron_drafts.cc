@@ -160,10 +160,9 @@ bool packs_experts(const ConvertRequest& request) {
   const auto base = open_hf_model(request.hf_config_dir, {}, request.hf_config_dir);
   if (!base) return false;  // config.json alone is enough
   return std::ranges::any_of(base->catalog.tensors, [](const StoredTensor& tensor) {
-    return std::ranges::any_of(kExpertParameters, [&](std::string_view end) {
-      return tensor.desc.name.ends_with(end) ||
-             tensor.desc.name.ends_with(std::string(end) + "_blocks");
-    });
+    const std::string& name = tensor.desc.name;
+    const std::string both(kExpertParameters[0]);
+    return name.ends_with(both) || name.ends_with(both + "_blocks");
   });
 }
 

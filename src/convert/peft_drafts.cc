@@ -63,6 +63,17 @@ Status check_saved(const PeftAdapter& adapter, bool is_swift) {
   return {};
 }
 
+// What stands around the number of an expert in a module's name; nullopt for other modules.
+std::optional<std::pair<std::string, std::string>> around_expert(const std::string& module) {
+  constexpr std::string_view kExperts = ".experts.";
+  const std::size_t at = module.find(kExperts);
+  if (at == std::string::npos) return std::nullopt;
+  const std::size_t number = at + kExperts.size();
+  const std::size_t end = module.find_first_not_of("0123456789", number);
+  if (end == number || end == std::string::npos) return std::nullopt;
+  return std::pair(module.substr(0, number), module.substr(end));
+}
+
 Status check_plain(const PeftAdapter& adapter, bool is_swift) {
   const LoraConfig& config = adapter.config;
   SW_TRY(check_saved(adapter, is_swift));
@@ -76,23 +87,15 @@ Status check_plain(const PeftAdapter& adapter, bool is_swift) {
   if (config.is_fan_in_fan_out) return not_for_megatron(adapter, "fan_in_fan_out");
   for (const LoraModule& module : adapter.modules) {
     const std::string name = printable(module.name);
+    if (module.magnitude && around_expert(module.name)) {
+      return not_for_megatron(adapter, translated("the DoRA of an expert, {}", name));
+    }
     if (module.is_embedding) {
       return not_for_megatron(adapter, translated("the adapter of an embedding, {}", name));
     }
     if (module.bias) return not_for_megatron(adapter, translated("a bias of lora_B, {}", name));
   }
   return {};
-}
-
-// What stands around the number of an expert in a module's name; nullopt for other modules.
-std::optional<std::pair<std::string, std::string>> around_expert(const std::string& module) {
-  constexpr std::string_view kExperts = ".experts.";
-  const std::size_t at = module.find(kExperts);
-  if (at == std::string::npos) return std::nullopt;
-  const std::size_t number = at + kExperts.size();
-  const std::size_t end = module.find_first_not_of("0123456789", number);
-  if (end == number || end == std::string::npos) return std::nullopt;
-  return std::pair(module.substr(0, number), module.substr(end));
 }
 
 // Megatron has one tensor for the experts of a layer, so there is no leaving some out.
@@ -118,6 +121,19 @@ Status check_experts(const PeftAdapter& adapter, const ModelFacts& facts) {
                 "{}: found nothing for {}, expected adapters for all {} experts or none: Megatron "
                 "has one tensor for them",
                 adapter.path, printable(name), count->second);
+  }
+  return {};
+}
+
+// A family's experts in one tensor have A over the inputs, turned ones over the outputs.
+Status check_squares(const PeftAdapter& adapter, bool are_numbered, const Mapping& family) {
+  const bool is_turned = !are_numbered && stores_turned(family.items).value_or(false);
+  for (const LoraParameter& parameter : adapter.parameters) {
+    if (!is_square(adapter, parameter)) continue;
+    const ExpertSide side = side_of_square(adapter, parameter);
+    const bool is_meant = side == (is_turned ? ExpertSide::kOutputs : ExpertSide::kInputs) ||
+                          (are_numbered && side == ExpertSide::kUnknown);
+    if (!is_meant) return refuse_square(adapter, parameter);
   }
   return {};
 }
@@ -249,6 +265,8 @@ Result<std::pair<AdapterForm, std::vector<DraftTensor>>> draft_in_a_form(const M
                 "bridge' can have one for each",
                 fused.error().message);
   }
+  const bool is_of_others = fused.error().code != Code::kDuplicateName;
+  if (is_dora && is_of_others) return std::unexpected(std::move(fused).error());
   if (is_dora) {
     return fail(fused.error().code,
                 "{}; Megatron-Bridge's DoRA has one adapter for modules that Megatron fuses",
@@ -328,7 +346,9 @@ Status draft_peft_as_megatron(Drafting& drafting) {
                 request.input);
   }
   SW_TRY(check_experts(adapter, known));
-  name_plainly(adapter, numbers_experts(known.mapping->items), drafting.catalog);
+  const bool are_numbered = numbers_experts(known.mapping->items);
+  SW_TRY(check_squares(adapter, are_numbered, *known.mapping));
+  name_plainly(adapter, are_numbered, drafting.catalog);
   ModelFacts facts = known;
   const std::int64_t of_experts = SW_TRY(rank_of_experts(adapter, known, is_swift));
   facts.sizes.insert_or_assign(std::string(kAdapterRank), adapter.config.rank);

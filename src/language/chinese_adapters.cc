@@ -70,11 +70,12 @@ std::span<const Sentence> chinese_of_adapters() {
        "is this the adapter of another model?",
        "{}: 张量 {}: 基础模型既没有存放一层全部专家的 {}，也没有 {}{}；这是否是另一个模型的 "
        "adapter？"},
-      {"{}: tensor {}: nothing tells which axis of the base model's {} {} is that of the inputs; "
-       "let "
-       "PEFT merge this adapter (merge_and_unload)",
-       "{}: 张量 {}: 没有什么说明基础模型的 {} {} 的哪个轴是输入；请让 PEFT 合并这个 "
+      {"{}: parameter {}: nothing tells whether lora_A is over the inputs or the outputs of its "
+       "square "
+       "matrices; let PEFT merge this adapter (merge_and_unload)",
+       "{}: 参数 {}: 没有什么说明 lora_A 对应其方阵的输入还是输出；请让 PEFT 合并这个 "
        "adapter（merge_and_unload）"},
+      {"the DoRA of an expert, {}", "专家 {} 的 DoRA"},
       {"{}: tensor {}: found {} experts by the rank that {} tells, but the base model has {} too{}",
        "{0}: 张量 {1}: 按 {3} 中的 rank 有 {2} 个专家，但基础模型还有 {4}{5}"},
       {"experts have their adapters one by one; with transformers 5 PEFT finds those of models "

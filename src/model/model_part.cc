@@ -103,15 +103,14 @@ PartName part_name(std::span<const ModelPart> parts, std::string_view whole) {
   return {owner, best->alone + std::string(whole.substr(best->whole.size()))};
 }
 
-// Modules that see and those that read lie side by side in `model`, and a head beside it.
+// Modules that see and those that read lie side by side in `model`, and a head beside that.
 std::string module_name(std::span<const ModelPart> parts, std::string_view whole) {
   const PartName own = part_name(parts, whole);
   if (own.part == nullptr || own.part->name != kLanguagePart) return std::string(whole);
   const PartPrefix* const now = longest(own.part->prefixes, whole, &PartPrefix::whole);
   const auto rank = [](const PartPrefix& prefix) {
-    const bool is_inside = prefix.whole.starts_with("model.");
     const auto size = static_cast<std::int64_t>(prefix.whole.size());
-    return std::pair(is_inside, is_inside ? size : -size);
+    return std::pair(prefix.whole.ends_with("model.language_model."), -size);
   };
   const PartPrefix* best = now;
   for (const PartPrefix& prefix : own.part->prefixes) {

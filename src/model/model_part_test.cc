@@ -48,6 +48,15 @@ TEST(ModelPart, ModulesThatReadLieBesideThoseThatSee) {
             "model.language_model.norm.weight");
   EXPECT_EQ(module_name(older, "language_model.lm_head.weight"), "lm_head.weight");
   EXPECT_EQ(module_name(older, "lm_head.weight"), "lm_head.weight");
+  const std::vector<ModelPart> inside = {
+      {"language",
+       {{"thinker.model.", "model."}, {"thinker.model.language_model.", "model."}},
+       {},
+       {}}};
+  for (const char* name :
+       {"thinker.model.norm.weight", "thinker.model.language_model.norm.weight"}) {
+    EXPECT_EQ(module_name(inside, name), "thinker.model.language_model.norm.weight");
+  }
 }
 
 std::vector<std::string> named(const ModelPart& part, const std::vector<std::string>& names,

@@ -285,6 +285,11 @@ def test_experts_in_one_tensor(kind, settings, parameters, tmp_path, shardwright
     hf_models.create(base, kind, **packed, **settings)
     names = [f"experts.{name}" for name in parameters]
     adapt(load(base), adapter, target_modules=["q_proj"], target_parameters=names)
+    if settings and parameters == ["down_proj"]:
+        # GPT-OSS says that it stores [inputs, outputs] since transformers 5, Llama 4 does not.
+        told = shardwright("merge-adapter", base, adapter, tmp_path / "no", expect=2).stderr
+        assert "nothing tells whether lora_A is over the inputs" in told
+        return
     shardwright("merge-adapter", base, adapter, tmp_path / "merged")
     got, before = tensors_of(tmp_path / "merged"), tensors_of(base)
     expected = by_peft(base, adapter)

@@ -53,7 +53,9 @@ def test_what_a_run_trained_is_found_by_peft(shardwright, tmp_path, name):
     base = tmp_path / "base"
     hf_models.create_form(base, MODELS[name], "published")
     trained = adapt(name, base, tmp_path / "adapter", TEXT)
-    shardwright("convert", tmp_path / "adapter", tmp_path / "run", "--to", "torch_dist", "--hf-config", base)
+    told = shardwright("convert", tmp_path / "adapter", tmp_path / "run", "--to", "torch_dist", "--hf-config", base)
+    assert "run_config.yaml is left out" not in told.stderr
+    assert "peft:" in (tmp_path / "run" / "iter_0000000" / "run_config.yaml").read_text()
     shardwright("convert", tmp_path / "run", tmp_path / "peft", "--to", "hf", "--hf-config", base)
     assert difference(tensors_of(tmp_path / "peft"), tensors_of(tmp_path / "adapter")) == 0.0
     # No tensor is left over and none is missing, also of the tower's modules of the same names.

@@ -266,6 +266,45 @@ def test_experts_in_one_tensor(shardwright, tmp_path, kind, parameters, form):
     assert difference(dict(loaded.state_dict()), dict(trained.state_dict())) == 0.0
 
 
+def test_layers_that_have_other_parameters(shardwright, tmp_path):
+    """How deep PEFT's tensors of a layer lie says of which parameter they are, by what is targeted there."""
+    base, source = tmp_path / "base", tmp_path / "adapter"
+    hf_models.create(base, "gpt_oss")
+    some = [f"0.mlp.{BOTH[0]}", f"0.mlp.{BOTH[1]}", f"1.mlp.{BOTH[0]}"]
+    trained = adapt(load(base), source, target_modules=[], target_parameters=some)
+    shardwright("convert", source, tmp_path / "run", "--to", "torch_dist", "--hf-config", base)
+    shardwright("convert", tmp_path / "run", tmp_path / "back", "--to", "hf", "--hf-config", base)
+    config = json.loads((tmp_path / "back" / "adapter_config.json").read_text())
+    assert config["target_parameters"] == sorted(f"model.layers.{name}" for name in some)
+    assert_same(tensors_of(tmp_path / "back"), tensors_of(source))
+    loaded = peft.PeftModel.from_pretrained(load(base), tmp_path / "back")
+    assert difference(dict(loaded.state_dict()), dict(trained.state_dict())) == 0.0
+    for name in ("adapter", "back"):
+        shardwright("merge-adapter", base, tmp_path / name, tmp_path / f"merged {name}")
+    assert_same(tensors_of(tmp_path / "merged back"), tensors_of(tmp_path / "merged adapter"))
+
+
+def test_square_experts(shardwright, tmp_path):
+    """What A is over shows in the other parameter, else perhaps in PEFT's version."""
+    base, source = tmp_path / "base", tmp_path / "adapter"
+    hf_models.create(base, "gpt_oss", hidden_size=64, intermediate_size=64)
+    flags = ["--to", "torch_dist", "--hf-config", base]
+    adapt(load(base), source, target_modules=[], target_parameters=BOTH)
+    shardwright("convert", source, tmp_path / "run", *flags)
+    shardwright("convert", tmp_path / "run", tmp_path / "back", "--to", "hf", "--hf-config", base)
+    assert_same(tensors_of(tmp_path / "back"), tensors_of(source))
+    hf_models.create(tmp_path / "moe", "qwen3_moe", hidden_size=64, moe_intermediate_size=64)
+    for model, version, is_told in ((base, "0.21.2", False), (base, "0.18.1", False),
+                                    (tmp_path / "moe", "0.21.2", True), (tmp_path / "moe", "0.18.1", False)):  # fmt: skip
+        down = tmp_path / f"{model.name} {version}"
+        adapt(load(model), down, target_modules=[], target_parameters=BOTH[1:])
+        config = json.loads((down / "adapter_config.json").read_text())
+        (down / "adapter_config.json").write_text(json.dumps({**config, "peft_version": version}))
+        said = shardwright("convert", down, tmp_path / f"run {down.name}", "--to", "torch_dist", "--hf-config", model,
+                           expect=0 if is_told else 2).stderr  # fmt: skip
+        assert is_told or "nothing tells whether lora_A is over the inputs" in said
+
+
 def test_experts_in_one_tensor_of_a_lower_rank(shardwright, tmp_path):
     """Each has the rank by as many as a token is routed to; and what Megatron has no place for."""
     base, source = tmp_path / "base", tmp_path / "adapter"
@@ -295,6 +334,17 @@ def test_experts_in_one_tensor_of_a_lower_rank(shardwright, tmp_path):
     run = save_run(tmp_path / "halves", halves, section)
     told = shardwright("convert", run, tmp_path / "no", "--to", "hf", "--hf-config", base, expect=2).stderr
     assert "without a rule" in told and not (tmp_path / "no").exists()
+
+
+def test_dora_of_an_expert_is_refused(shardwright, tmp_path, moe):
+    tensors = random_experts(True)
+    for name in [name for name in tensors if name.endswith("lora_B.weight")]:
+        tensors[name.replace("lora_B.weight", "lora_magnitude_vector")] = torch.ones(len(tensors[name]))
+    source = as_peft(tmp_path / "adapter", tensors)
+    config = json.loads((source / "adapter_config.json").read_text())
+    (source / "adapter_config.json").write_text(json.dumps({**config, "use_dora": True}))
+    told = shardwright("convert", source, tmp_path / "no", "--to", "torch_dist", "--hf-config", moe, expect=2).stderr
+    assert "the DoRA of an expert, model.layers.0.mlp.experts.0." in told and "merge-adapter" in told
 
 
 def test_experts_that_are_refused(shardwright, tmp_path, moe):

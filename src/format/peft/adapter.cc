@@ -114,6 +114,8 @@ bool may_be_saved_by(const LoraConfig& config, std::string_view tensor) {
 constexpr std::array kParameters = {std::string_view("gate_up_proj"),
                                     std::string_view("down_proj")};
 constexpr std::string_view kInner = ".base_layer";
+constexpr std::int64_t kMostExperts = 1
+                                      << 14;  // of a layer; the largest known models have some 500
 
 std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
@@ -281,7 +283,8 @@ class AdapterOpening {
     const std::int64_t parts = is_gated ? 2 : 1;
     const bool fits = a.desc.shape.size() == 2 && b.desc.shape.size() == 2 &&
                       a.desc.shape[0] == b.desc.shape[1] && a.desc.shape[0] % rank == 0 &&
-                      b.desc.shape[0] % parts == 0;
+                      b.desc.shape[0] % parts == 0 && a.desc.shape[1] > 0 && b.desc.shape[0] > 0 &&
+                      a.desc.shape[0] / rank <= kMostExperts;
     if (!fits) {
       return fail(Code::kShapeMismatch,
                   "{}: tensors {} {} and {} {} are not those of experts of rank {}, as {} says",
@@ -364,6 +367,31 @@ class AdapterOpening {
 };
 
 }  // namespace
+
+// Gate and up together have more outputs than their inputs are, or the square ones would not be
+// square; of down it is the other way round.
+ExpertSide side_of_square(const PeftAdapter& adapter, const LoraParameter& parameter) {
+  const auto module = [](const std::string& name) { return name.substr(0, name.rfind('.')); };
+  for (const LoraParameter& other : adapter.parameters) {
+    if (other.name == parameter.name || module(other.name) != module(parameter.name)) continue;
+    const std::int64_t in = adapter.catalog.tensors[other.in].desc.shape[2];
+    const std::int64_t out = adapter.catalog.tensors[other.out].desc.shape[1];
+    if (in != out) return in < out ? ExpertSide::kInputs : ExpertSide::kOutputs;
+  }
+  return adapter.config.is_before_0_19 ? ExpertSide::kSecondAxis : ExpertSide::kUnknown;
+}
+
+bool is_square(const PeftAdapter& adapter, const LoraParameter& parameter) {
+  return adapter.catalog.tensors[parameter.in].desc.shape[2] ==
+         adapter.catalog.tensors[parameter.out].desc.shape[1];
+}
+
+std::unexpected<Error> refuse_square(const PeftAdapter& adapter, const LoraParameter& parameter) {
+  return fail(Code::kUnsupportedFormat,
+              "{}: parameter {}: nothing tells whether lora_A is over the inputs or the outputs of "
+              "its square matrices; let PEFT merge this adapter (merge_and_unload)",
+              adapter.path, printable(parameter.name));
+}
 
 Result<LoraConfig> read_peft_config(const Directory& folder) {
   const Result<std::string> text =

@@ -134,6 +134,31 @@ TEST(PeftAdapter, BiasesAreTakenWhereTheConfigSaysSo) {
   EXPECT_EQ(adapter->saved.at(0).name, "q.bias");
 }
 
+// A file of a few bytes must not make millions of modules.
+TEST(PeftAdapter, ExpertsAreAsManyAsModelsHave) {
+  const char* const config =
+      R"({"peft_type": "LORA", "r": 2, "target_parameters": ["experts.down_proj"]})";
+  const auto opened = [&](const Dims& in, const Dims& out) {
+    const TemporaryFolder folder;
+    put_adapter(folder, {f32("experts.lora_A.weight", in), f32("experts.lora_B.weight", out)},
+                config);
+    return open_peft_adapter(folder.path());
+  };
+  const auto sound = opened({6, 5}, {4, 6});
+  ASSERT_TRUE(sound) << sound.error().text();
+  EXPECT_EQ(sound->modules.size(), 3U);
+  ASSERT_EQ(sound->parameters.size(), 1U);
+  EXPECT_EQ(sound->catalog.tensors[sound->parameters[0].out].desc.shape, (Dims{3, 4, 2}));
+  for (const auto& [in, out] :
+       {std::pair(Dims{std::int64_t{1} << 40, 0}, Dims{0, std::int64_t{1} << 40}),
+        std::pair(Dims{40000, 1}, Dims{1, 40000}), std::pair(Dims{6, 0}, Dims{4, 6}),
+        std::pair(Dims{6, 5}, Dims{0, 6}), std::pair(Dims{5, 5}, Dims{4, 5})}) {
+    const auto refused = opened(in, out);
+    ASSERT_FALSE(refused) << to_string(in);
+    EXPECT_EQ(refused.error().code, Code::kShapeMismatch) << refused.error().text();
+  }
+}
+
 TEST(PeftAdapter, NamesWhatIsMissing) {
   const TemporaryFolder folder;
   const auto refusal = [&] { return open_peft_adapter(folder.path()).error(); };
