@@ -175,6 +175,15 @@ TEST(RunConfigEdits, RefuseAQuoteThatDoesNotEnd) {
   EXPECT_EQ(edited.error().code, Code::kYamlCorrupt);
 }
 
+TEST(RunConfigEdits, RefuseKeysThatAreNoText) {
+  RunConfigEdits edits;
+  edits.layout = {{"tensor_model_parallel_size", ArgValue(std::int64_t{2})}};
+  edits.format = "torch_dist";
+  const Result<std::string> edited = edited_run_config("model:\n:\n_", edits);
+  ASSERT_FALSE(edited) << *edited;
+  EXPECT_EQ(edited.error().code, Code::kYamlCorrupt);
+}
+
 TEST(RunConfigEdits, RefuseOtherStyles) {
   const auto flow = edited_run_config("model: {tensor_model_parallel_size: 2}", edits_of(1, 1));
   ASSERT_FALSE(flow);

@@ -120,6 +120,7 @@ Result<YamlLines::Entry> YamlLines::place_in(const Path& path) const {
   if (!map || !map->second.IsMap() || map->second.size() == 0) return other_style(path);
   // Before the first key that sorts behind it, as PyYAML would write it.
   std::vector<std::string> names = keys(above);
+  if (names.empty()) return other_style(path);  // keys that are no text
   const auto behind =
       std::ranges::find_if(names, [&](const std::string& name) { return name > path.back(); });
   const bool is_last = behind == names.end();
