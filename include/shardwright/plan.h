@@ -96,7 +96,7 @@ struct AdaptedSource {
   float scale = 1.0F;
   /// One for each coordinate of out_axis; null: all are 1.
   std::shared_ptr<const std::vector<float>> factors = nullptr;
-  std::optional<int> each_axis = {};
+  std::optional<int> each_axis = {};  ///< of several matrices, which it counts
 };
 
 /// A tensor of the source that is multiplied as it is read, and added to others. What reads such

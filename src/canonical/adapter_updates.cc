@@ -8,6 +8,8 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "format/peft/square_experts.h"
+#include "model/expert_parameter.h"
 #include "model/model_part.h"
 
 namespace shardwright {
@@ -33,7 +35,10 @@ class Matching {
     for (const SavedTensor& saved : adapter_.saved) SW_TRY(add_saved(saved));
     std::set<std::string_view> added;  // the names of what is stored for them
     for (const LoraParameter& parameter : adapter_.parameters) {
-      if (!model_.contains(in_base(parameter.name))) continue;
+      if (!model_.contains(in_base(parameter.name))) {
+        SW_TRY(check_one_by_one(adapter_, parameter));
+        continue;
+      }
       SW_TRY(add_parameter(parameter));
       added.insert(own(parameter.stored_out).name);
     }
@@ -121,13 +126,6 @@ class Matching {
 
   // Of a parameter that holds all experts.
   [[nodiscard]] Status check_experts(const LoraModule& module, const std::string& tensor) const {
-    for (const LoraParameter& parameter : adapter_.parameters) {
-      const bool is_its = own(parameter.stored_out).name == module.stored_out;
-      if (!is_its || !is_square(adapter_, parameter)) continue;
-      const ExpertSide side = side_of_square(adapter_, parameter);
-      const bool is_over_inputs = side == ExpertSide::kInputs || side == ExpertSide::kUnknown;
-      if (!is_over_inputs) return refuse_square(adapter_, parameter);
-    }
     if (!model_.contains(tensor)) {
       return fail(Code::kUnmatchedSource,
                   "{}: tensor {}: the base model has neither {}, which holds all experts of a "
@@ -151,9 +149,9 @@ class Matching {
   // The base's tensor for the other parameter of these experts; null where there is none.
   [[nodiscard]] const TensorDesc* beside(const std::string& tensor) const {
     const std::size_t dot = tensor.rfind('.') + 1;
-    const bool is_down = std::string_view(tensor).substr(dot) == "down_proj";
-    const auto other =
-        model_.find(tensor.substr(0, dot) + (is_down ? "gate_up_proj" : "down_proj"));
+    const bool is_down = std::string_view(tensor).substr(dot) == kDownParameter;
+    const auto other = model_.find(tensor.substr(0, dot) +
+                                   std::string(is_down ? kGateUpParameter : kDownParameter));
     const bool is_there = other != model_.end() && other->second->shape.size() == 3;
     return is_there ? other->second : nullptr;
   }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "model/built_in_models.h"
+#include "model/model_part.h"
 #include "testing/temporary_folder.h"
 
 namespace shardwright {
@@ -126,6 +127,28 @@ TEST(Families, AllOfThemWhereNoneIsNamed) {
   ConvertRequest unknown;
   unknown.family = "nobody";
   EXPECT_EQ(families(unknown, "").size(), all);
+}
+
+// Those of PEFT are called so. Classes of Llama 4 and Kimi-VL have kept the names of the files.
+TEST(Families, HaveTheNamesOfTransformersModules) {
+  const auto mappings = load_all_mappings(ConvertRequest()).value();
+  const auto named = [&](std::string_view family, std::string_view name) {
+    const auto found = std::ranges::find(mappings, family, &Mapping::family);
+    return found == mappings.end() ? "no family" : module_name(found->parts, name);
+  };
+  EXPECT_EQ(named("llava", "language_model.model.norm.weight"), "model.language_model.norm.weight");
+  EXPECT_EQ(named("llava", "language_model.lm_head.weight"), "lm_head.weight");
+  EXPECT_EQ(named("qwen2_5_vl", "model.norm.weight"), "model.language_model.norm.weight");
+  EXPECT_EQ(named("gemma3_vl", "language_model.model.norm.weight"),
+            "model.language_model.norm.weight");
+  EXPECT_EQ(named("qwen2_5_omni", "thinker.model.norm.weight"),
+            "thinker.model.language_model.norm.weight");
+  EXPECT_EQ(named("llama", "model.norm.weight"), "model.norm.weight");
+  for (const std::string_view family : {"llama4_vl", "kimi_vl"}) {
+    EXPECT_EQ(named(family, "language_model.model.norm.weight"),
+              "language_model.model.norm.weight");
+    EXPECT_EQ(named(family, "language_model.lm_head.weight"), "language_model.lm_head.weight");
+  }
 }
 
 TEST(Families, GivenFilesAreAlwaysRead) {

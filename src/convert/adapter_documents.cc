@@ -197,8 +197,7 @@ Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks
   if (ranks.experts && parameters.empty()) {
     notes.push_back(translated(
         "experts have their adapters one by one; with transformers 5 PEFT finds those of models "
-        "that "
-        "it has rules for (Mixtral, Qwen2-MoE and the like) only, and vLLM or 'shardwright "
+        "that it has rules for (Mixtral, Qwen2-MoE and the like) only, and vLLM or 'shardwright "
         "merge-adapter' those of any"));
   }
   config["lora_dropout"] = drops ? run.dropout : 0.0;

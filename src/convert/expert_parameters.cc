@@ -5,7 +5,8 @@
 #include <map>
 #include <optional>
 
-#include "model/adapter_rules.h"
+#include "model/adapter_tensors.h"
+#include "model/expert_parameter.h"
 
 namespace shardwright {
 namespace {

@@ -25,6 +25,7 @@
 #include "layout/piece_limit.h"
 #include "layout/shard_rule.h"
 #include "model/adapter_rules.h"
+#include "model/expert_parameter.h"
 #include "plan/canonical.h"
 #include "state/recorded_run.h"
 

@@ -13,7 +13,7 @@
 #include "canonical/layer_numbering.h"
 #include "convert/adapter_state.h"
 #include "convert/drafting.h"
-#include "format/peft/adapter.h"
+#include "format/peft/square_experts.h"
 #include "layout/adapter_shards.h"
 #include "layout/layer_name.h"
 #include "model/adapter_rules.h"
@@ -127,13 +127,14 @@ Status check_experts(const PeftAdapter& adapter, const ModelFacts& facts) {
 
 // A family's experts in one tensor have A over the inputs, turned ones over the outputs.
 Status check_squares(const PeftAdapter& adapter, bool are_numbered, const Mapping& family) {
-  const bool is_turned = !are_numbered && stores_turned(family.items).value_or(false);
+  const bool is_turned = stores_turned(family.items).value_or(false);
+  const ExpertSide meant = is_turned ? ExpertSide::kOutputs : ExpertSide::kInputs;
   for (const LoraParameter& parameter : adapter.parameters) {
-    if (!is_square(adapter, parameter)) continue;
-    const ExpertSide side = side_of_square(adapter, parameter);
-    const bool is_meant = side == (is_turned ? ExpertSide::kOutputs : ExpertSide::kInputs) ||
-                          (are_numbered && side == ExpertSide::kUnknown);
-    if (!is_meant) return refuse_square(adapter, parameter);
+    if (are_numbered) {
+      SW_TRY(check_one_by_one(adapter, parameter));
+    } else if (is_square(adapter, parameter) && side_of_square(adapter, parameter) != meant) {
+      return refuse_square(adapter, parameter);
+    }
   }
   return {};
 }
@@ -265,9 +266,8 @@ Result<std::pair<AdapterForm, std::vector<DraftTensor>>> draft_in_a_form(const M
                 "bridge' can have one for each",
                 fused.error().message);
   }
-  const bool is_of_others = fused.error().code != Code::kDuplicateName;
-  if (is_dora && is_of_others) return std::unexpected(std::move(fused).error());
   if (is_dora) {
+    if (fused.error().code != Code::kDuplicateName) return std::unexpected(fused.error());
     return fail(fused.error().code,
                 "{}; Megatron-Bridge's DoRA has one adapter for modules that Megatron fuses",
                 fused.error().message);

@@ -66,21 +66,18 @@ std::span<const Sentence> chinese_of_adapters() {
       {"{}: tensors {} {} and {} {} are not those of experts of rank {}, as {} says",
        "{}: 张量 {} {} 和 {} {} 不是 rank 为 {} 的专家的张量，而 {} 如此说明"},
       {"{}: tensor {}: the base model has neither {}, which holds all experts of a layer, nor "
-       "{}{}; "
-       "is this the adapter of another model?",
+       "{}{}; is this the adapter of another model?",
        "{}: 张量 {}: 基础模型既没有存放一层全部专家的 {}，也没有 {}{}；这是否是另一个模型的 "
        "adapter？"},
       {"{}: parameter {}: nothing tells whether lora_A is over the inputs or the outputs of its "
-       "square "
-       "matrices; let PEFT merge this adapter (merge_and_unload)",
+       "square matrices; let PEFT merge this adapter (merge_and_unload)",
        "{}: 参数 {}: 没有什么说明 lora_A 对应其方阵的输入还是输出；请让 PEFT 合并这个 "
        "adapter（merge_and_unload）"},
       {"the DoRA of an expert, {}", "专家 {} 的 DoRA"},
       {"{}: tensor {}: found {} experts by the rank that {} tells, but the base model has {} too{}",
        "{0}: 张量 {1}: 按 {3} 中的 rank 有 {2} 个专家，但基础模型还有 {4}{5}"},
       {"experts have their adapters one by one; with transformers 5 PEFT finds those of models "
-       "that "
-       "it has rules for (Mixtral, Qwen2-MoE and the like) only, and vLLM or 'shardwright "
+       "that it has rules for (Mixtral, Qwen2-MoE and the like) only, and vLLM or 'shardwright "
        "merge-adapter' those of any",
        "每个专家各有自己的 adapter；使用 transformers 5 时，PEFT "
        "只能找到它有规则的模型（Mixtral、Qwen2-MoE "
@@ -156,10 +153,8 @@ std::span<const Sentence> chinese_of_adapters() {
        "{0}: {1}: 没有 {2}，而 {3} 在 modules_to_save 中列出了它；训练得到的值不在其中"},
       {"a whole tensor, {}", "完整的张量 {}"},
       {"{}: found magnitudes of DoRA, which ms-swift's adapters have no place for; "
-       "Megatron-Bridge's "
-       "have one (--adapter-names bridge), and 'shardwright merge-adapter' takes them into the "
-       "base "
-       "model",
+       "Megatron-Bridge's have one (--adapter-names bridge), and 'shardwright merge-adapter' takes "
+       "them into the base model",
        "{}: 发现 DoRA 的 magnitude，ms-swift 的 adapter 中没有它的位置；Megatron-Bridge "
        "的有（--adapter-names "
        "bridge），'shardwright merge-adapter' 可将其并入基础模型"},

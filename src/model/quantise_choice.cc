@@ -9,6 +9,7 @@
 #include "base/glob.h"
 #include "codec/json_text.h"
 #include "layout/model_head.h"
+#include "model/expert_parameter.h"
 #include "model/quantisation_config.h"
 
 namespace shardwright {
@@ -28,17 +29,13 @@ constexpr std::array<std::string_view, 8> kLeftModules = {
 constexpr std::array<std::string_view, 10> kLeftParts = {"visual", "vision",    "image", "audio",
                                                          "speech", "projector", "embed", "norm",
                                                          "conv",   "compressor"};
-// What the experts of a layer are called where they are one tensor.
-constexpr std::array<std::string_view, 2> kFusedExperts = {".experts.gate_up_proj",
-                                                           ".experts.down_proj"};
-
 std::string_view module_of(std::string_view tensor) {
   if (tensor.ends_with(kWeightEnding)) tensor.remove_suffix(kWeightEnding.size());
   return tensor;
 }
 
 bool is_fused(std::string_view name) {
-  return std::ranges::any_of(kFusedExperts,
+  return std::ranges::any_of(kExpertParameters,
                              [&](std::string_view ending) { return name.ends_with(ending); });
 }
 

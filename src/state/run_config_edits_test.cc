@@ -165,23 +165,14 @@ TEST(RunConfigEdits, WrapTheModelForComponentsAndBack) {
                            "  num_layers_in_first_pipeline_stage: null", "  pipeline_dtype:"));
 }
 
-// What would be written is inside of that text, and nothing says it.
-TEST(RunConfigEdits, RefuseAQuoteThatDoesNotEnd) {
-  RunConfigEdits edits;
-  edits.layout = {{"tensor_model_parallel_size", ArgValue(std::int64_t{2})}};
-  edits.format = "torch_dist";
-  const Result<std::string> edited = edited_run_config("model:\n  a: 1\n  b: \"\n", edits);
-  ASSERT_FALSE(edited) << *edited;
-  EXPECT_EQ(edited.error().code, Code::kYamlCorrupt);
-}
-
-TEST(RunConfigEdits, RefuseKeysThatAreNoText) {
-  RunConfigEdits edits;
-  edits.layout = {{"tensor_model_parallel_size", ArgValue(std::int64_t{2})}};
-  edits.format = "torch_dist";
-  const Result<std::string> edited = edited_run_config("model:\n:\n_", edits);
-  ASSERT_FALSE(edited) << *edited;
-  EXPECT_EQ(edited.error().code, Code::kYamlCorrupt);
+// What is written behind an open quote is inside of that text, and beside keys that are no text
+// there is no place.
+TEST(RunConfigEdits, RefuseWhatWouldNotBeThere) {
+  for (const char* yaml : {"model:\n  a: 1\n  b: \"\n", "model:\n:\n_"}) {
+    const Result<std::string> edited = edited_run_config(yaml, edits_of(2, 1));
+    ASSERT_FALSE(edited) << *edited;
+    EXPECT_EQ(edited.error().code, Code::kYamlCorrupt);
+  }
 }
 
 TEST(RunConfigEdits, RefuseOtherStyles) {

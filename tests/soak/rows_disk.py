@@ -51,11 +51,15 @@ def judge(ran, folder, what, faults):
         faults.append(f"{what}: status {ran.status} and there is {left}")
 
 
-def fill(bench, faults):
-    """Disks of sizes around what a conversion needs: (tried, refused beforehand, failed later)."""
+def bytes_needed(bench):
+    """By a conversion."""
     reference = bench.fresh("reference")
     convert_into(bench, reference)
-    need = bytes_in(reference / "out")
+    return bytes_in(reference / "out")
+
+
+def fill(bench, need, faults):
+    """Disks of sizes around what a conversion needs: (tried, refused beforehand, failed later)."""
     early = late = 0
     sizes = [need * part // 10 for part in range(1, 10)]
     sizes += [need + step * PAGE for step in range(-12, 25)]
@@ -111,12 +115,9 @@ def large_files(bench, faults):
             faults.append(f"files of {limit} bytes: status {done.returncode}, left {left}")
 
 
-def over_quota(bench, faults):
+def over_quota(bench, need, faults):
     """Subvolumes of btrfs with limits below what a conversion needs, which free space does not show:
     (tried, how many ended by EDQUOT)."""
-    reference = bench.fresh("reference")
-    convert_into(bench, reference)
-    need = bytes_in(reference / "out")
     place = bench.fresh("quota")
     image = place.with_suffix(".img")
     with open(image, "wb") as file:
@@ -165,12 +166,13 @@ def measure(bench):
     bench.need_root()
     bench.need("mount", "mkfs.ext4")
     faults = []
-    tried, early, late = fill(bench, faults)
+    need = bytes_needed(bench)
+    tried, early, late = fill(bench, need, faults)
     read_only(bench, faults)
     large_files(bench, faults)
     full_later(bench, faults)
     try:
-        quotas, told = over_quota(bench, faults)
+        quotas, told = over_quota(bench, need, faults)
     except (OSError, subprocess.CalledProcessError) as error:
         if faults:
             return Outcome("no quotas here", faults)

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "format/hf/hf_reader.h"
 #include "io/source_files.h"
+#include "model/expert_parameter.h"
 #include "remote/open_path.h"
 #include "tensor/strided_copy.h"
 
@@ -109,13 +110,10 @@ bool may_be_saved_by(const LoraConfig& config, std::string_view tensor) {
          (config.saves_biases && tensor.ends_with(".bias"));
 }
 
-// What PEFT calls the parameters of all experts of a layer, in the order in which models of
-// transformers have them: the last one's wrapper is the outermost (ParamWrapper).
-constexpr std::array kParameters = {std::string_view("gate_up_proj"),
-                                    std::string_view("down_proj")};
+// The last one's wrapper is the outermost (ParamWrapper).
+constexpr std::array kParameters = {kGateUpParameter, kDownParameter};
 constexpr std::string_view kInner = ".base_layer";
-constexpr std::int64_t kMostExperts = 1
-                                      << 14;  // of a layer; the largest known models have some 500
+constexpr std::int64_t kMostExperts = 1 << 14;  // of a layer; models have some 500
 
 std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
@@ -279,7 +277,7 @@ class AdapterOpening {
     const StoredTensor a = adapter_.catalog.tensors[in->second];
     const StoredTensor b = adapter_.catalog.tensors[out->second];
     const std::int64_t rank = adapter_.config.rank_of(parameter);
-    const bool is_gated = last_word(parameter) == kParameters[0];
+    const bool is_gated = last_word(parameter) == kGateUpParameter;
     const std::int64_t parts = is_gated ? 2 : 1;
     const bool fits = a.desc.shape.size() == 2 && b.desc.shape.size() == 2 &&
                       a.desc.shape[0] == b.desc.shape[1] && a.desc.shape[0] % rank == 0 &&
@@ -302,7 +300,7 @@ class AdapterOpening {
     for (std::int64_t expert = 0; expert < experts; ++expert) {
       for (std::int64_t part = 0; part < parts; ++part) {
         const std::string_view projection =
-            !is_gated ? kParameters[1] : (part == 0 ? "gate_proj" : "up_proj");
+            !is_gated ? kDownParameter : (part == 0 ? "gate_proj" : "up_proj");
         LoraModule made{fmt::format("{}.{}.{}", module, expert, projection), false, 0, 0, {}, {}};
         made.configured = parameter;
         made.stored_in = a.desc.name;
@@ -367,31 +365,6 @@ class AdapterOpening {
 };
 
 }  // namespace
-
-// Gate and up together have more outputs than their inputs are, or the square ones would not be
-// square; of down it is the other way round.
-ExpertSide side_of_square(const PeftAdapter& adapter, const LoraParameter& parameter) {
-  const auto module = [](const std::string& name) { return name.substr(0, name.rfind('.')); };
-  for (const LoraParameter& other : adapter.parameters) {
-    if (other.name == parameter.name || module(other.name) != module(parameter.name)) continue;
-    const std::int64_t in = adapter.catalog.tensors[other.in].desc.shape[2];
-    const std::int64_t out = adapter.catalog.tensors[other.out].desc.shape[1];
-    if (in != out) return in < out ? ExpertSide::kInputs : ExpertSide::kOutputs;
-  }
-  return adapter.config.is_before_0_19 ? ExpertSide::kSecondAxis : ExpertSide::kUnknown;
-}
-
-bool is_square(const PeftAdapter& adapter, const LoraParameter& parameter) {
-  return adapter.catalog.tensors[parameter.in].desc.shape[2] ==
-         adapter.catalog.tensors[parameter.out].desc.shape[1];
-}
-
-std::unexpected<Error> refuse_square(const PeftAdapter& adapter, const LoraParameter& parameter) {
-  return fail(Code::kUnsupportedFormat,
-              "{}: parameter {}: nothing tells whether lora_A is over the inputs or the outputs of "
-              "its square matrices; let PEFT merge this adapter (merge_and_unload)",
-              adapter.path, printable(parameter.name));
-}
 
 Result<LoraConfig> read_peft_config(const Directory& folder) {
   const Result<std::string> text =

@@ -42,14 +42,6 @@ struct LoraParameter {
   std::uint32_t stored_out = 0;  ///< [outputs, rank · experts]
 };
 
-/// Over which axis of a parameter's matrices an adapter has A, where their shapes don't tell.
-enum class ExpertSide : std::uint8_t {
-  kInputs,
-  kOutputs,
-  kSecondAxis,  ///< whatever it is: PEFT before 0.19
-  kUnknown,     ///< the inputs, or the second axis in modules that don't say that this is theirs
-};
-
 /// A tensor of the base model that the adapter has a whole new one for.
 struct SavedTensor {
   std::string name;  ///< in the base model
@@ -70,16 +62,6 @@ struct PeftAdapter {
 /// What PEFT calls the files of an adapter.
 inline constexpr std::string_view kPeftConfigFile = "adapter_config.json";
 inline constexpr std::string_view kPeftWeightsFile = "adapter_model.safetensors";
-
-/// Over what A is of a parameter whose matrices are square. Where the other parameter of these
-/// experts is trained too, which is not square then, that shows it; else the version of PEFT may.
-[[nodiscard]] ExpertSide side_of_square(const PeftAdapter& adapter, const LoraParameter& parameter);
-
-[[nodiscard]] bool is_square(const PeftAdapter& adapter, const LoraParameter& parameter);
-
-/// kUnsupportedFormat: nothing tells over what A is.
-[[nodiscard]] std::unexpected<Error> refuse_square(const PeftAdapter& adapter,
-                                                   const LoraParameter& parameter);
 
 /// Reads a folder's adapter_config.json. Errors: kConfigMissing where there is none; those of
 /// reading and of read_lora_config.

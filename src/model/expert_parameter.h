@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace shardwright {
+
+/// What models of transformers call the parameters that hold all experts of a layer, in the order
+/// in which they have them.
+inline constexpr std::string_view kGateUpParameter = "gate_up_proj";
+inline constexpr std::string_view kDownParameter = "down_proj";
+
+/// The ends of their names.
+inline constexpr std::array<std::string_view, 2> kExpertParameters = {".experts.gate_up_proj",
+                                                                      ".experts.down_proj"};
+
+}  // namespace shardwright
