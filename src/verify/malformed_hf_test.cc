@@ -121,6 +121,11 @@ constexpr Malformed kCases[] = {
        p.edit_json(kIndexFile, [](auto& index) { index["metadata"]["total_size"] = 7; });
      },
      Code::kIndexMismatch, "found total_size 7"},
+    {"TotalBeyondAllFiles", Base::kHfIndexed,
+     [](const Planted& p) {
+       p.edit_json(kIndexFile, [](auto& index) { index["metadata"]["total_size"] = 6.7e86; });
+     },
+     Code::kIndexMismatch, "found total_size 18446744073709551615"},
     {"IndexNamesNoFile", Base::kHfIndexed, [](const Planted& p) { p.remove(indexed_file(p)); },
      Code::kNotFound, ".safetensors"},
     {"IndexLeadsOut", Base::kHfIndexed,

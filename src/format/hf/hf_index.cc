@@ -2,6 +2,7 @@
 #include "format/hf/hf_index.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -18,6 +19,16 @@ std::vector<std::string> sorted_with(std::vector<std::string> names,
   names.insert(names.end(), more.begin(), more.end());
   std::ranges::sort(names);
   return names;
+}
+
+// Some writers put a real number there. What no file can hold stays a total that none agrees with.
+std::optional<std::uint64_t> total_of(const nlohmann::json& value) {
+  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  if (!value.is_number()) return std::nullopt;
+  constexpr double kTooMany = 0x1p64;
+  const double bytes = std::max(value.get<double>(), 0.0);
+  return bytes < kTooMany ? static_cast<std::uint64_t>(bytes)
+                          : std::numeric_limits<std::uint64_t>::max();
 }
 
 }  // namespace
@@ -38,10 +49,7 @@ Result<HfIndex> read_hf_index(const Directory& directory, std::string_view name)
   }
   if (document.contains("metadata") && document["metadata"].is_object()) {
     const auto total = document["metadata"].find("total_size");
-    if (total != document["metadata"].end() && total->is_number()) {
-      index.total_bytes = static_cast<std::uint64_t>(std::max(total->get<double>(), 0.0));
-      if (total->is_number_unsigned()) index.total_bytes = total->get<std::uint64_t>();
-    }
+    if (total != document["metadata"].end()) index.total_bytes = total_of(*total);
   }
   return index;
 }
