@@ -9,7 +9,7 @@
 #include "compare/copies.h"
 #include "format/hf/source_keys.h"
 #include "layout/model_head.h"
-#include "model/adapter_rules.h"
+#include "model/adapter_tensors.h"
 #include "model/apply.h"
 #include "model/head_rules.h"
 

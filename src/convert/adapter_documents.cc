@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "convert/expert_parameters.h"
-#include "model/adapter_rules.h"
+#include "model/adapter_tensors.h"
 #include "state/recorded_run.h"
 #include "state/run_config.h"
 

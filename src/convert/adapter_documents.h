@@ -7,7 +7,7 @@
 
 #include "base/notes.h"
 #include "format/target_parts.h"
-#include "model/adapter_rules.h"
+#include "model/adapter_tensors.h"
 #include "model/model_part.h"
 #include "shardwright/checkpoint.h"
 

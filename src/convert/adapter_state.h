@@ -8,7 +8,7 @@
 #include "base/notes.h"
 #include "canonical/model_facts.h"
 #include "format/target_parts.h"
-#include "model/adapter_rules.h"
+#include "model/adapter_tensors.h"
 #include "shardwright/convert.h"
 
 namespace shardwright {

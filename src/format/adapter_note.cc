@@ -8,7 +8,7 @@
 #include "format/peft/source.h"
 #include "layout/lost_parts.h"
 #include "layout/state_name.h"
-#include "model/adapter_rules.h"
+#include "model/adapter_tensors.h"
 #include "state/recorded_run.h"
 
 namespace shardwright {

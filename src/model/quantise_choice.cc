@@ -29,6 +29,7 @@ constexpr std::array<std::string_view, 8> kLeftModules = {
 constexpr std::array<std::string_view, 10> kLeftParts = {"visual", "vision",    "image", "audio",
                                                          "speech", "projector", "embed", "norm",
                                                          "conv",   "compressor"};
+
 std::string_view module_of(std::string_view tensor) {
   if (tensor.ends_with(kWeightEnding)) tensor.remove_suffix(kWeightEnding.size());
   return tensor;
