@@ -17,6 +17,7 @@
 #include "format/rank_modules.h"
 #include "format/select.h"
 #include "format/targets.h"
+#include "layout/expert_names.h"
 #include "layout/extra_state.h"
 #include "layout/layer_name.h"
 #include "layout/model_head.h"
@@ -244,9 +245,8 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   }
   add_missing(corrected, edits.arguments);
   const bool has_experts =
-      std::any_of(parts.tensors.begin(), parts.tensors.end(), [](const DraftTensor& tensor) {
-        return tensor.desc.name.find(".experts.experts.") != std::string::npos;
-      });
+      std::any_of(parts.tensors.begin(), parts.tensors.end(),
+                  [](const DraftTensor& tensor) { return is_of_routed_experts(tensor.desc.name); });
   edits.has_experts_apart =
       has_experts &&
       (request.parallel.expert > 1 || request.parallel.expert_tensor != request.parallel.tensor);

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "layout/expert_names.h"
 
 namespace shardwright {
 namespace {
@@ -18,7 +19,6 @@ constexpr std::string_view kGroups = "param_to_group_meta.";
 constexpr std::string_view kWrapped = "module.module.module.";
 constexpr std::string_view kGrouped = ".experts.linear_fc";
 constexpr std::string_view kListedExperts = ".experts.local_experts.";
-constexpr std::string_view kModuleExperts = ".experts.experts.";
 
 struct RoleName {
   FsdpName::Role role;
@@ -55,7 +55,7 @@ void take_expert(std::string_view parameter, FsdpName& name) {
     const auto expert = take_number(rest);
     if (!expert || !rest.starts_with('.')) return;
     name.expert = expert;
-    name.parameter = std::string(parameter.substr(0, at)) + std::string(kModuleExperts) +
+    name.parameter = std::string(parameter.substr(0, at)) + std::string(kExpertLinears) +
                      std::string(rest.substr(1));
     return;
   }
@@ -68,7 +68,7 @@ void take_expert(std::string_view parameter, FsdpName& name) {
   name.expert = take_number(number);
   if (!name.expert) return;
   constexpr std::string_view kExperts = ".experts.";
-  name.parameter = std::string(stem.substr(0, at)) + std::string(kModuleExperts) +
+  name.parameter = std::string(stem.substr(0, at)) + std::string(kExpertLinears) +
                    std::string(stem.substr(at + kExperts.size()));
 }
 
@@ -80,10 +80,10 @@ void take_half(std::string_view& parameter, FsdpName& name) {
 }
 
 std::string stored_parameter(std::string_view parameter, std::optional<std::int64_t> expert) {
-  const std::size_t at = parameter.find(kModuleExperts);
+  const std::size_t at = parameter.find(kExpertLinears);
   if (!expert || at == parameter.npos) return std::string(parameter);
   return fmt::format("{}.experts.{}{}", parameter.substr(0, at),
-                     parameter.substr(at + kModuleExperts.size()), *expert);
+                     parameter.substr(at + kExpertLinears.size()), *expert);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "layout/expert_names.h"
 #include "layout/layer_name.h"
 #include "layout/shard_rule.h"
 
@@ -26,11 +27,9 @@ struct ExpertName {
 };
 
 std::optional<ExpertName> numbered_expert(std::string_view name) {
-  constexpr std::string_view kExperts = ".experts.experts.";
-  const std::size_t at = name.find(kExperts);
-  if (at == std::string_view::npos) return std::nullopt;
-  ExpertName result{name.substr(0, at + kExperts.size()), 0};
-  const std::string_view rest = name.substr(result.module.size());
+  const std::string_view rest = name_in_experts(name);
+  if (rest.empty()) return std::nullopt;
+  ExpertName result{name.substr(0, name.size() - rest.size()), 0};
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), result.expert);
   // One more is a count of experts.
   constexpr std::int64_t kMostExperts = std::int64_t{1} << 32;
@@ -210,7 +209,7 @@ std::optional<std::int64_t> JobLayout::rank_of_object(std::string_view name) con
     return part ? rank_of_state(part->place, part->sizes) : std::nullopt;
   }
   const std::int64_t first = placement_.rank_of_object(name) / placement_width_ * stage_ranks();
-  if (name.find(".experts.experts.") == std::string_view::npos) return first;
+  if (!is_of_routed_experts(name)) return first;
   std::int64_t expert_rank = 0;
   if (numbered_expert(name)) {
     expert_rank = expert_rank_of(name).value_or(0);

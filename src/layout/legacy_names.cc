@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "layout/expert_names.h"
 #include "layout/latent_fusion.h"
 #include "layout/layer_name.h"
 
@@ -35,7 +36,6 @@ constexpr std::array kConvolution = {
 };
 // Of an MLP, or of one of the two that ERNIE 4.5 VL has in a layer.
 constexpr std::string_view kExperts = ".experts.";
-constexpr std::string_view kCanonicalExperts = ".experts.experts.";
 constexpr std::string_view kListed = "local_experts.";
 
 std::string shift_layer(std::string_view name, std::int64_t by) {
@@ -85,7 +85,7 @@ CanonicalName canonical_from_legacy(std::string_view legacy, std::int64_t first_
   const std::size_t rest = at + kExperts.size();
   if (const auto expert = split_expert(std::string_view(name).substr(rest))) {
     result.expert = expert->second;
-    name = name.substr(0, at) + std::string(kCanonicalExperts) + expert->first;
+    name = name.substr(0, at) + std::string(kExpertLinears) + expert->first;
   }
   return result;
 }
@@ -105,9 +105,9 @@ std::string legacy_from_canonical(std::string_view canonical, std::int64_t first
     for (const LegacySpelling& spelling : kConvolution)
       replace_first(name, spelling.canonical, spelling.legacy);
   }
-  const std::size_t at = name.find(kCanonicalExperts);
+  const std::size_t at = name.find(kExpertLinears);
   if (at == std::string::npos || !expert) return name;
-  const std::string rest = name.substr(at + kCanonicalExperts.size());
+  const std::string rest = name.substr(at + kExpertLinears.size());
   name.resize(at);
   name += kExperts;
   name += modules.grouped_experts ? fmt::format("{}{}", rest, *expert)

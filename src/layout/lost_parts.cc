@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/translated.h"
 #include "layout/adapter_shards.h"
+#include "layout/expert_names.h"
 #include "layout/layer_name.h"
 
 namespace shardwright {
@@ -84,8 +85,8 @@ void add_lost_experts(std::span<const TensorDesc> tensors, std::vector<LostPart>
     if (at == std::string::npos) continue;
     const auto router = routers.find(std::string_view(desc.name).substr(0, at));
     if (router == routers.end()) continue;
-    const bool is_grouped = desc.name.find(".experts.experts.") != std::string::npos &&
-                            desc.name.ends_with(".weight") && desc.shape.size() == 3;
+    const bool is_grouped =
+        is_of_routed_experts(desc.name) && desc.name.ends_with(".weight") && desc.shape.size() == 3;
     if (is_grouped) compare_experts(desc.name, desc.shape[0], router->second, lost);
     const std::size_t digits = desc.name.find_last_not_of("0123456789") + 1;
     if (digits < desc.name.size()) {

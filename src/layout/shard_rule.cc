@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "layout/adapter_shards.h"
+#include "layout/expert_names.h"
 #include "layout/layer_name.h"
 
 namespace shardwright {
@@ -127,12 +128,10 @@ ShardRule shard_rule(std::string_view name, int axes, bool is_gated) {
                                       kAxesOfMatrix + (is_expert ? 1 : 0), false);
     return adapter_rule(*adapter, base, axes, is_gated);
   }
-  constexpr std::string_view kExperts = ".experts.experts.";
-  const std::size_t experts = name.find(kExperts);
   int first = 0;
-  if (experts != std::string_view::npos) {
+  if (is_of_routed_experts(name)) {
     rule.is_expert = true;
-    const std::string_view rest = name.substr(experts + kExperts.size());
+    const std::string_view rest = name_in_experts(name);
     // A number names one expert (singleton_local_shards); otherwise an axis counts them.
     if (!rest.empty() && std::isdigit(static_cast<unsigned char>(rest.front())) == 0) {
       rule.expert_axis = 0;

@@ -21,14 +21,4 @@ inline constexpr std::string_view kPeftMagnitude = ".lora_magnitude_vector";
 inline constexpr std::string_view kAdapter = ".adapter";
 inline constexpr std::string_view kGatedModule = ".linear_fc1";
 
-/// What stands before the name of a linear of routed experts.
-inline constexpr std::string_view kExpertLinears = ".experts.experts.";
-
-/// Behind that; empty for other names.
-[[nodiscard]] inline std::string_view name_in_experts(std::string_view name) {
-  const std::size_t at = name.find(kExpertLinears);
-  return at == std::string_view::npos ? std::string_view()
-                                      : name.substr(at + kExpertLinears.size());
-}
-
 }  // namespace shardwright

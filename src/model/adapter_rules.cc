@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "layout/adapter_shards.h"
+#include "layout/expert_names.h"
 #include "model/adapter_part_names.h"
 #include "model/expert_parameter.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "layout/adapter_shards.h"
+#include "layout/expert_names.h"
 #include "model/adapter_part_names.h"
 
 namespace shardwright {

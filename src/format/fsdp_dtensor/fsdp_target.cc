@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "format/dcp/dcp_target.h"
 #include "format/fsdp_dtensor/fsdp_state.h"
+#include "layout/expert_names.h"
 #include "layout/fsdp_name.h"
 #include "layout/layer_name.h"
 #include "layout/shard_rule.h"
@@ -29,7 +30,6 @@ constexpr std::array<std::pair<std::string_view, Role>, 4> kRoles = {{
     {"exp_avg_sq", Role::kExpAvgSq},
     {"momentum_buffer", Role::kMomentum},
 }};
-constexpr std::string_view kExperts = ".experts.experts.";
 
 // One tensor on its way: what it is of which parameter.
 struct Piece {
@@ -73,14 +73,14 @@ void split_layers(const Piece& piece, std::vector<Piece>& out) {
 // `experts.experts.3.linear_fc1.weight` is expert 3; without a number an axis counts them.
 void split_experts(Piece piece, std::vector<Piece>& out) {
   std::string& parameter = piece.name.parameter;
-  const std::size_t at = parameter.find(kExperts);
+  const std::size_t at = parameter.find(kExpertLinears);
   if (at == std::string::npos) return out.push_back(std::move(piece));
-  const char* const digits = parameter.data() + at + kExperts.size();
+  const char* const digits = parameter.data() + at + kExpertLinears.size();
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(digits, parameter.data() + parameter.size(), number);
   if (error == std::errc() && *end == '.') {
     piece.name.expert = number;
-    parameter.erase(at + kExperts.size(), static_cast<std::size_t>(end - digits) + 1);
+    parameter.erase(at + kExpertLinears.size(), static_cast<std::size_t>(end - digits) + 1);
     return out.push_back(std::move(piece));
   }
   for (std::int64_t expert = 0; expert < piece.tensor.desc.shape[0]; ++expert) {
