@@ -89,6 +89,12 @@ std::span<const Sentence> chinese_of_arguments() {
       {"no layer's {} shows it", "没有层的 {} 显示它"},
       {"{} has no list {}", "{} 没有列表 {}"},
       {"{} = {} has no counterpart in config.json's {}", "{} = {} 在 config.json 的 {} 中没有对应"},
+      {"the run's arguments say that its MLPs use {}, and config.json of family {} would say {}; "
+       "give "
+       "the true one with --hf-config, or name another family with --family",
+       "训练参数表明其 MLP 使用 {}，而家族 {} 的 config.json 会写成 {}；请用 --hf-config "
+       "给出真实的 "
+       "config.json，或用 --family 指定其他家族"},
       {"{} = {}, where family {} has {}", "{0} = {1}，而家族 {2} 为 {3}"},
       {"{} = {}, where family {} has its dense layers first",
        "{} = {}，而家族 {} 的稠密层在最前面"},

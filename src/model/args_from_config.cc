@@ -95,7 +95,8 @@ class ArgsBuilder {
     if (rule.kind == RuleKind::kInverseSqrt || rule.kind == RuleKind::kFraction) {
       return apply_number(rule);
     }
-    if (rule.args.empty()) {
+    const bool is_constant = rule.value && !rule.hf.empty();
+    if (rule.args.empty() || is_constant) {
       check_constant(rule);
       return {};
     }
@@ -103,7 +104,7 @@ class ArgsBuilder {
       const Scope scope{sizes_, {}};
       const std::int64_t size = SW_TRY(rule.size->evaluate(scope));
       set(rule.args[0], rule.flag ? ArgValue{size != 0} : ArgValue{size});
-    } else if (rule.value && rule.hf.empty()) {
+    } else if (rule.value) {
       set(rule.args[0], *rule.value);
     } else if (!rule.when_set) {
       apply_pair(rule);

@@ -454,6 +454,15 @@ std::string written_path(const std::string& path, const Arguments& values) {
 
 }  // namespace
 
+bool is_of_the_file(std::string_view key) {
+  constexpr std::array kKeys = {
+      "_name_or_path", "architectures", "attn_implementation", "auto_map",
+      "dtype",         "model_type",    "torch_dtype",         "transformers_version"};
+  constexpr std::array kPrefixes = {"rope_parameters", "rope_scaling", "rope_theta"};
+  const auto begins = [&](std::string_view prefix) { return key.starts_with(prefix); };
+  return std::ranges::find(kKeys, key) != kKeys.end() || std::ranges::any_of(kPrefixes, begins);
+}
+
 std::string hf_config_text(const Arguments& values, const std::vector<std::string>& architectures) {
   nlohmann::json root = nlohmann::json::object();
   if (!architectures.empty()) root["architectures"] = architectures;

@@ -26,6 +26,10 @@ struct HfConfig {
 /// Errors: kJsonCorrupt, kLimit, kConfigMissing when two spellings contradict each other.
 [[nodiscard]] Result<HfConfig> read_hf_config(std::string_view json);
 
+/// Whether a key, within its object, says how the file was written and not what the model is, or is
+/// one that HfConfig repeats under one spelling.
+[[nodiscard]] bool is_of_the_file(std::string_view key);
+
 /// The numbers that shapes depend on. Error: kConfigMissing naming the key that is missing, is no
 /// number, or contradicts another.
 [[nodiscard]] Result<ModelSizes> sizes_from_hf_config(const Mapping& mapping,

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "codec/json_text.h"
+#include "model/activation.h"
 #include "model/config.h"
 #include "model/config_rules.h"
 #include "model/config_values.h"
@@ -38,6 +39,7 @@ class ConfigBuilder {
     for (const ConfigRule& rule : mapping_.config) {
       if (conditions_hold(rule, hf_)) SW_TRY(apply(rule));
     }
+    SW_TRY(check_activation());
     const std::vector<std::string> architectures = {mapping_.architectures[0]};
     result_.json =
         hf_config_text(hf_, mapping_.is_of_diffusers ? std::vector<std::string>() : architectures);
@@ -45,6 +47,17 @@ class ConfigBuilder {
   }
 
  private:
+  // Tensors of gated MLPs look alike whatever the gate.
+  [[nodiscard]] Status check_activation() const {
+    const auto run = activation_of_run(args_);
+    const auto config = activation_of_config(mapping_, hf_);
+    if (!run || !config || *run == *config) return {};
+    return fail(Code::kConfigMissing,
+                "the run's arguments say that its MLPs use {}, and config.json of family {} would "
+                "say {}; give the true one with --hf-config, or name another family with --family",
+                *run, mapping_.family, *config);
+  }
+
   void add_size(const SizeRule& rule) {
     if (rule.hf.empty() || is_of_a_list(rule.hf[0]) || rule.is_of_layers()) return;
     const FlagName flag = flag_name(rule.hf[0]);
@@ -101,7 +114,8 @@ class ConfigBuilder {
       const std::int64_t size = SW_TRY(rule.size->evaluate(scope));
       set(rule.hf[0], rule.flag ? ArgValue{size != 0} : ArgValue{size}, false);
     } else if (rule.value) {
-      set(rule.hf[0], *rule.value, false);
+      const ArgValue* found = first_set(args_, rule.args);
+      set(rule.hf[0], found == nullptr ? *rule.value : *found, false);
     } else {
       apply_pair(rule);
     }

@@ -282,6 +282,35 @@ TEST(Config, OfYarnHasTheNamesOfEitherMegatron) {
   EXPECT_EQ(rope["mscale_all_dim"], 0.5);
 }
 
+TEST(Config, HasTheScalingOfPositionsThatTheRunHad) {
+  Arguments args = args_of("llama", llama31());
+  EXPECT_FALSE(args.contains("rope_scaling_low_freq_factor")) << "no argument of Megatron's";
+  args["rope_scaling_low_freq_factor"] = 2.0;
+  args["rope_scaling_high_freq_factor"] = 5.0;
+  args["rope_scaling_original_max_position_embeddings"] = std::int64_t{4096};
+  const auto text = config_from_args(shipped("llama"), args);
+  ASSERT_TRUE(text) << text.error().message;
+  const nlohmann::json rope = nlohmann::json::parse(text->json)["rope_scaling"];
+  EXPECT_EQ(rope["rope_type"], "llama3");
+  EXPECT_EQ(rope["factor"], 8.0);
+  EXPECT_EQ(rope["low_freq_factor"], 2.0);
+  EXPECT_EQ(rope["high_freq_factor"], 5.0);
+  EXPECT_EQ(rope["original_max_position_embeddings"], 4096);
+}
+
+TEST(Config, IsRefusedWhereTheRunComputedSomethingElse) {
+  Arguments args = args_of("llama", llama31());
+  args.erase("swiglu");
+  args["gated_linear_unit"] = true;
+  args["activation_func._target_"] = std::string("torch.nn.functional.gelu");
+  const auto refused = config_from_args(shipped("llama"), args);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kConfigMissing);
+  EXPECT_THAT(refused.error().message, HasSubstr("MLPs use gelu"));
+  args["activation_func._target_"] = std::string("torch.nn.functional.silu");
+  EXPECT_TRUE(config_from_args(shipped("llama"), args));
+}
+
 TEST(Config, RefusesBiasesThatMegatronCannotTellApart) {
   for (const char* setting : {"attention_bias", "mlp_bias"}) {
     nlohmann::json json = llama31();

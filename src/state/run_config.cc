@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "state/provider_arguments.h"
 
 namespace shardwright {
 namespace {
@@ -95,7 +96,9 @@ Result<Arguments> read_model_section(std::string_view yaml, const std::string& s
 }
 
 Result<Arguments> read_run_config(std::string_view yaml) {
-  return read_model_section(yaml, "model", "run_config.yaml");
+  Arguments settings = SW_TRY(read_model_section(yaml, "model", "run_config.yaml"));
+  add_arguments_of_provider(settings);
+  return settings;
 }
 
 Result<Arguments> read_yaml_values(std::string_view yaml, std::string_view file) {

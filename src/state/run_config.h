@@ -15,7 +15,8 @@ namespace shardwright {
                                                    const std::string& section,
                                                    std::string_view file);
 
-/// That of Megatron-Bridge's run_config.yaml.
+/// That of Megatron-Bridge's run_config.yaml, with the arguments of Megatron-LM that its settings
+/// are (add_arguments_of_provider).
 [[nodiscard]] Result<Arguments> read_run_config(std::string_view yaml);
 
 /// All plain values of a YAML map, nested ones by dotted name. Error: kYamlCorrupt.

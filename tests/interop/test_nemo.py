@@ -72,6 +72,15 @@ def put_context(run):
     (tokenizer / "special_tokens_map.json").write_text("{}")
 
 
+# What Llama31Config has besides.
+SCALED_YAML = """\
+  high_freq_factor: 4.0
+  low_freq_factor: 1.0
+  old_context_len: 8192
+  scale_factor: 32.0
+"""
+
+
 @pytest.fixture(scope="module")
 def nemo2(megatron, tmp_path_factory):
     """As MegatronStrategy saves: Megatron-Core's torch_dist, `module.` before every name."""
@@ -98,6 +107,25 @@ def test_nemo2_is_the_model(shardwright, nemo2, tmp_path):
     assert json.loads(shardwright("diagnose", nemo2, "--json").stdout)["format"] == "nemo2"
     shardwright("diff", nemo2, LLAMA)
     shardwright("diff", nemo2 / "weights", LLAMA)
+
+
+def test_nemo2_tells_how_positions_are_scaled(shardwright, nemo2, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(nemo2, run)
+    model = run / "context" / "model.yaml"
+    text = model.read_text()
+    model.write_text(text.replace("optim: null\n", SCALED_YAML + "optim: null\n"))
+    shardwright("convert", run, tmp_path / "hf", "--to", "hf")
+    scaling = json.loads((tmp_path / "hf" / "config.json").read_text())["rope_scaling"]
+    assert scaling == {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0,
+                       "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}  # fmt: skip
+
+    # What MLPs of the same shapes compute is another model.
+    model.write_text(text.replace("functional.silu", "functional.gelu"))
+    done = shardwright("convert", run, tmp_path / "no", "--to", "hf", fails=True)
+    assert "SW0406" in done.stderr and "MLPs use gelu" in done.stderr
+    shardwright("convert", run, tmp_path / "given", "--to", "hf", "--hf-config", LLAMA)
+    assert_same(load_hf(tmp_path / "given"), load_hf(LLAMA))
 
 
 def test_nemo2_tells_its_configuration(shardwright, nemo2, tmp_path):

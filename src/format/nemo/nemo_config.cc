@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "state/provider_arguments.h"
 #include "state/run_config.h"
 
 namespace shardwright {
@@ -24,6 +25,10 @@ constexpr std::array kNemoSettings = {
     NemoSetting{"activation", "fast-swiglu", "swiglu", "true"},
     NemoSetting{"activation", "swiglu", "swiglu", "true"},
     NemoSetting{"activation", "squared-relu", "squared_relu", "true"},
+    NemoSetting{"activation", "fast-geglu", "geglu", "true"},
+    NemoSetting{"activation", "geglu", "geglu", "true"},
+    NemoSetting{"activation", "fast-reglu", "reglu", "true"},
+    NemoSetting{"activation", "reglu", "reglu", "true"},
     NemoSetting{"normalization", "rmsnorm", "normalization", "RMSNorm"},
     NemoSetting{"normalization", "layernorm", "normalization", "LayerNorm"},
     NemoSetting{"normalization", "layernorm1p", "normalization", "LayerNorm"},
@@ -46,6 +51,21 @@ constexpr std::array kNemoNames = {
 ArgValue as_argument(std::string_view text) {
   if (text == "true" || text == "false") return text == "true";
   return std::string(text);
+}
+
+// The scaling of Llama 3.1, whose numbers NeMo 1 has in its code, but for the factor of later
+// versions.
+void scale_positions(Arguments& arguments) {
+  const auto scales = arguments.find("scale_positional_embedding");
+  if (scales != arguments.end() && scales->second == ArgValue{true}) {
+    constexpr double kFactor = 8.0;
+    const auto factor = arguments.find("scale_factor");
+    const bool is_given = factor != arguments.end() && factor->second != ArgValue{};
+    arguments.insert_or_assign("rope_scaling_factor",
+                               is_given ? ArgValue(factor->second) : ArgValue{kFactor});
+    arguments.insert_or_assign("use_rope_scaling", ArgValue{true});
+  }
+  add_arguments_of_provider(arguments);
 }
 
 std::string text_of_value(const ArgValue& value) {
@@ -77,6 +97,10 @@ Result<Arguments> arguments_of_nemo(std::string_view yaml) {
       arguments.insert_or_assign(std::string(setting.argument), as_argument(setting.becomes));
     }
   }
+  for (const std::string_view gate : {"geglu", "reglu"}) {
+    if (arguments.contains(gate)) arguments.insert_or_assign("gated_linear_unit", ArgValue{true});
+  }
+  scale_positions(arguments);
   const auto legacy = arguments.find("megatron_legacy");
   if (legacy != arguments.end() && legacy->second == ArgValue{true}) {
     return fail(

@@ -28,6 +28,35 @@ TEST(NemoConfig, SpeaksMegatronsWords) {
   EXPECT_EQ(arguments.at("untie_embeddings_and_output_weights"), ArgValue{true});
 }
 
+TEST(NemoConfig, SaysHowPositionsAreScaled) {
+  const auto of = [](const std::string& yaml) { return arguments_of_nemo(yaml).value(); };
+  const Arguments scaled = of("scale_positional_embedding: true\n");
+  EXPECT_EQ(scaled.at("use_rope_scaling"), ArgValue{true});
+  EXPECT_EQ(scaled.at("rope_scaling_factor"), ArgValue{8.0});
+  const Arguments later = of("scale_positional_embedding: true\nscale_factor: 32\n");
+  EXPECT_EQ(later.at("rope_scaling_factor"), ArgValue{std::int64_t{32}});
+  const Arguments plain = of("scale_positional_embedding: false\nscale_factor: 32\n");
+  EXPECT_FALSE(plain.contains("use_rope_scaling"));
+  EXPECT_FALSE(plain.contains("rope_scaling_factor"));
+  EXPECT_EQ(of("seq_len_interpolation_factor: 4\n").at("rotary_seq_len_interpolation_factor"),
+            ArgValue{std::int64_t{4}});
+}
+
+TEST(NemoConfig, TellsGatesApart) {
+  for (const char* gate : {"geglu", "fast-geglu"}) {
+    const Arguments arguments = arguments_of_nemo(std::string("activation: ") + gate).value();
+    EXPECT_EQ(arguments.at("geglu"), ArgValue{true}) << gate;
+    EXPECT_EQ(arguments.at("gated_linear_unit"), ArgValue{true}) << gate;
+    EXPECT_FALSE(arguments.contains("swiglu")) << gate;
+  }
+  for (const char* gate : {"reglu", "fast-reglu"}) {
+    const Arguments arguments = arguments_of_nemo(std::string("activation: ") + gate).value();
+    EXPECT_EQ(arguments.at("reglu"), ArgValue{true}) << gate;
+    EXPECT_EQ(arguments.at("gated_linear_unit"), ArgValue{true}) << gate;
+  }
+  EXPECT_FALSE(arguments_of_nemo("activation: gelu").value().contains("gated_linear_unit"));
+}
+
 TEST(NemoConfig, TakesTheVocabularyOfWhatIsStored) {
   Catalog catalog;
   catalog.tensors.push_back({{"embedding.word_embeddings.weight", DType::kBF16, {512, 64}},

@@ -12,6 +12,7 @@
 #include "format/nemo/nemo_config.h"
 #include "io/source_files.h"
 #include "remote/open_path.h"
+#include "state/provider_arguments.h"
 #include "state/run_config.h"
 
 namespace shardwright {
@@ -76,6 +77,7 @@ Status read_nemo_context(Checkpoint& checkpoint, Defects& defects) {
       SW_TRY(defects.report(std::unexpected(config.error())));
     } else {
       checkpoint.arguments = *std::move(config);
+      add_arguments_of_provider(checkpoint.arguments);
     }
     take_vocabulary(checkpoint.catalog, checkpoint.arguments);
   }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/provider_arguments.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace shardwright {
+namespace {
+
+// One setting under two names.
+struct SettingName {
+  std::string_view setting;
+  std::string_view argument;
+};
+
+constexpr std::array kProviderNames = {
+    SettingName{"rope_scaling", "use_rope_scaling"},
+    SettingName{"seq_len_interpolation_factor", "rotary_seq_len_interpolation_factor"},
+};
+
+// Those of NeMo 2's Llama31Config, which scales whatever they are.
+constexpr std::string_view kOldContext = "old_context_len";
+constexpr std::array kLlama31Names = {
+    SettingName{"scale_factor", "rope_scaling_factor"},
+    SettingName{"low_freq_factor", "rope_scaling_low_freq_factor"},
+    SettingName{"high_freq_factor", "rope_scaling_high_freq_factor"},
+    SettingName{kOldContext, "rope_scaling_original_max_position_embeddings"},
+};
+
+// Functions that are flags in Megatron-LM. Gates have none here: `gated_linear_unit` is beside
+// them.
+constexpr std::array kFlagsOfFunctions = {
+    SettingName{"squared_relu", "squared_relu"},
+    SettingName{"fast_gelu", "openai_gelu"},
+    SettingName{"openai_gelu", "openai_gelu"},
+};
+
+void add(const SettingName& name, Arguments& settings) {
+  const auto found = settings.find(name.setting);
+  if (found == settings.end() || std::holds_alternative<std::monostate>(found->second)) return;
+  settings.emplace(name.argument, ArgValue(found->second));
+}
+
+}  // namespace
+
+void add_arguments_of_provider(Arguments& settings) {
+  for (const SettingName& name : kProviderNames) add(name, settings);
+  if (settings.contains(kOldContext)) {
+    for (const SettingName& name : kLlama31Names) add(name, settings);
+    settings.emplace("use_rope_scaling", true);
+  }
+  const auto function = settings.find("activation_func._target_");
+  if (function == settings.end()) return;
+  const auto* const path = std::get_if<std::string>(&function->second);
+  if (path == nullptr) return;
+  const std::string name = path->substr(path->rfind('.') + 1);
+  for (const SettingName& flag : kFlagsOfFunctions) {
+    if (flag.setting == name) settings.emplace(flag.argument, true);
+  }
+}
+
+}  // namespace shardwright
