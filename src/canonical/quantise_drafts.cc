@@ -133,6 +133,8 @@ std::vector<DraftTensor> keep_quantised(const QuantiseChoice& choice, const Cata
     if (!has_names || scales.dtype != choice.scale_dtype || joined.bits != 0) return false;
     if (is_fp4) return joined.dtype == DType::kF4E2M1X2;
     const int axes = joined.block.size();
+    // Scales of any value are no powers of two, whatever their names and blocks.
+    if (choice.form.has_exponents && !choice.was_of_exponents) return false;
     return joined.dtype == DType::kF8E4M3 && axes >= 2 &&
            joined.block[axes - 2] == choice.form.block_rows &&
            joined.block[axes - 1] == choice.form.block_columns;

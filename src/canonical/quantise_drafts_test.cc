@@ -108,6 +108,22 @@ struct StoredPair {
   }
 };
 
+TEST(KeepQuantised, MakesScalesAnewThatAreToBePowersOfTwo) {
+  const auto choice_with_exponents = [](const std::string& config) {
+    const StoredPair stored({128, 128}, {2, 2});
+    const ReleasedQuantisation own = released_quantisation(stored.model, config).value();
+    return choose_quantisation(Quantising::Scheme::kFp8, true, config, own).value();
+  };
+  StoredPair any({128, 128}, {2, 2});
+  const QuantiseChoice fresh = choice_with_exponents(config_with(""));
+  EXPECT_THAT(fresh.config, HasSubstr(R"("scale_fmt":"ue8m0")"));
+  EXPECT_TRUE(keep_quantised(fresh, any.catalog, any.model).empty());
+  EXPECT_EQ(any.model.quantised.size(), 1U);
+  StoredPair powers({128, 128}, {2, 2});
+  const std::string stated = config_with(R"(, "scale_fmt": "ue8m0")");
+  EXPECT_EQ(keep_quantised(choice_with_exponents(stated), powers.catalog, powers.model).size(), 2U);
+}
+
 TEST(KeepQuantised, KeepsBlocksOfTheSizeThatIsWantedOnly) {
   const QuantiseChoice choice = choice_of(config_with(""));
   StoredPair same({128, 128}, {2, 2});

@@ -184,7 +184,10 @@ Result<QuantiseChoice> choose_quantisation(Quantising::Scheme wanted, bool wants
       release.config.empty() ? OrderedJson()
                              : SW_TRY(parse_ordered_json(release.config, "hf/source_keys.json"));
   const bool is_released = SW_TRY(fits(released));
-  if (is_released) choice.released.insert(release.tensors.begin(), release.tensors.end());
+  if (is_released) {
+    choice.released.insert(release.tensors.begin(), release.tensors.end());
+    choice.was_of_exponents = SW_TRY(parsed(released)).has_exponents;
+  }
   if (!is_own) {
     const OrderedJson fresh = is_fp4 ? new_fp4_config() : new_fp8_config();
     quantisation = is_released ? released : fresh;

@@ -27,6 +27,7 @@ struct QuantiseChoice {
   bool replaces_weight = false;  ///< `X.weight` has its scales in `X.scale`
   DType scale_dtype = DType::kF32;
   std::string config;             ///< the quantization_config to be written, as JSON
+  bool was_of_exponents = false;  ///< the scales of the release are powers of two
   bool lists_left = false;        ///< it says nothing of what is left as it is, and should
   std::string expert_dtype;       ///< what config.json calls that of the experts; empty: nothing
   std::vector<std::string> left;  ///< modules that the config leaves as they are

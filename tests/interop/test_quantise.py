@@ -149,6 +149,18 @@ def test_a_release_comes_back(shardwright, deepseek, tmp_path, ue8m0):
                    for pair in ((back[name], found), (tensor, scales)))  # fmt: skip
         assert checkpoints.same_bits(*numbers), name
 
+    # Scales of any value become powers of two where those are asked for.
+    shardwright("convert", release, tmp_path / "powers", "--to", "hf", "--quantise",
+                "fp8-block-ue8m0")  # fmt: skip
+    powers = checkpoints.load_hf(tmp_path / "powers")
+    assert config_of(tmp_path / "powers")["quantization_config"]["scale_fmt"] == "ue8m0"
+    for name in quantised_names(tensors, "_scale_inv"):
+        pair = tensors[name], tensors[name + "_scale_inv"]
+        if not ue8m0:
+            pair = fp8(quantised.dequantise(*pair, BLOCK), True)
+        assert checkpoints.same_bits(powers[name + "_scale_inv"], pair[1]), name
+        assert checkpoints.same_bits(powers[name], pair[0]), name
+
     # Without Megatron in between nothing is rounded.
     done = shardwright("convert", release, tmp_path / "same", "--to", "hf", "--quantise",
                        "fp8-block")  # fmt: skip
