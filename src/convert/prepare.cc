@@ -10,6 +10,7 @@
 #include "compare/signature_file.h"
 #include "compare/source_losses.h"
 #include "convert/average_drafts.h"
+#include "convert/averaged_models.h"
 #include "convert/carried_documents.h"
 #include "convert/carried_pickles.h"
 #include "convert/conversion_source.h"
@@ -147,6 +148,7 @@ Status draft_average(Drafting& drafting) {
       return std::unexpected(std::move(other).error().within(path));
     }
     SW_TRY(add_to_average(*std::move(other), drafting));
+    SW_TRY(check_one_model(drafting, path, drafting.result.averaged.back().checkpoint));
   }
   return {};
 }

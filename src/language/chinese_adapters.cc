@@ -114,6 +114,12 @@ std::span<const Sentence> chinese_of_adapters() {
        "counts",
        "{}: {} 中的检查点给出了两次；请只给一次，并用 --weights 说明各自的权重"},
       {"{} is left out: {} has none", "{} 不写出：{} 中没有它"},
+      {"{}: found {} = {}, expected {}, which {} has; only checkpoints of one model are averaged "
+       "(--hf-config gives a config.json that is true of all)",
+       "{}: {} 为 {}，应为 {}（与 {} 中相同）；只能平均同一模型的检查点（--hf-config 可给出对所有检"
+       "查点都成立的 config.json）"},
+      {"{}: what it says of itself differs in {}; that of {} is kept",
+       "{}: 其自身描述在 {} 上有差异；保留 {} 的描述"},
       {"{}: tensor {} is missing, which {} has; only checkpoints of one model are averaged "
        "(--include and --exclude choose tensors of all)",
        "{}: 缺少张量 {}，而 {} 中有；只能平均同一模型的检查点（--include 和 --exclude 对所有检查"

@@ -19,17 +19,6 @@ namespace {
 
 using Kind = MappingProblem::Kind;
 
-// Settings that say how a file was written, not what the model is; and those that HfConfig repeats
-// under one spelling.
-bool is_beside_the_model(std::string_view key) {
-  constexpr std::array kKeys = {
-      "_name_or_path", "architectures", "attn_implementation", "auto_map",
-      "dtype",         "model_type",    "torch_dtype",         "transformers_version"};
-  constexpr std::array kPrefixes = {"rope_parameters", "rope_scaling", "rope_theta"};
-  const auto begins = [&](std::string_view prefix) { return key.starts_with(prefix); };
-  return std::ranges::find(kKeys, key) != kKeys.end() || std::ranges::any_of(kPrefixes, begins);
-}
-
 std::string value_text(const ArgValue& value) {
   struct Text {
     std::string operator()(std::monostate) const { return "null"; }
@@ -291,7 +280,7 @@ Result<std::vector<MergeFinding>> compare_parts(const std::vector<OpenedPart>& p
     std::vector<std::string> different;
     for (const auto& [key, value] : settings_of(whole, *part.part)) {
       const auto said = config->values.find(key);
-      if (said == config->values.end() || is_beside_the_model(key)) continue;
+      if (said == config->values.end() || is_of_the_file(key)) continue;
       if (are_equal(said->second, value)) continue;
       different.push_back(
           fmt::format("{} {} (here {})", key, value_text(said->second), value_text(value)));
