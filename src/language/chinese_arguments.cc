@@ -89,6 +89,11 @@ std::span<const Sentence> chinese_of_arguments() {
       {"no layer's {} shows it", "没有层的 {} 显示它"},
       {"{} has no list {}", "{} 没有列表 {}"},
       {"{} = {} has no counterpart in config.json's {}", "{} = {} 在 config.json 的 {} 中没有对应"},
+      {"the run's arguments say {} = {}, which no config.json of family {} says; give the true one "
+       "with --hf-config, or name another family with --family",
+       "训练参数中 {} = {}，而家族 {} 的 config.json 无法表达；请用 --hf-config 给出真实的 "
+       "config.json，"
+       "或用 --family 指定其他家族"},
       {"the run's arguments say that its MLPs use {}, and config.json of family {} would say {}; "
        "give "
        "the true one with --hf-config, or name another family with --family",

@@ -13,6 +13,7 @@
 #include "model/expert_layers.h"
 #include "model/indexer_layers.h"
 #include "model/layer_kinds.h"
+#include "model/unsaid_arguments.h"
 #include "model/window_layers.h"
 
 namespace shardwright {
@@ -39,6 +40,7 @@ class ConfigBuilder {
     for (const ConfigRule& rule : mapping_.config) {
       if (conditions_hold(rule, hf_)) SW_TRY(apply(rule));
     }
+    SW_TRY(check_unsaid_arguments(mapping_, args_));
     SW_TRY(check_activation());
     const std::vector<std::string> architectures = {mapping_.architectures[0]};
     result_.json =

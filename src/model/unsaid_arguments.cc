@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/unsaid_arguments.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fail.h"
+#include "base/translated.h"
+#include "model/config_values.h"
+
+namespace shardwright {
+namespace {
+
+// What an argument is where it changes nothing, besides None.
+enum class Neutral : std::uint8_t {
+  kNone,     // there is no such value
+  kOff,      // false, 0 and lists of zeros
+  kOne,      // a factor or a number of groups
+  kNoWindow  // lists of -1 or 0
+};
+
+struct ComputingArgument {
+  std::string_view name;
+  Neutral neutral = Neutral::kNone;
+  bool is_of_experts = false;
+};
+
+// Of Megatron-LM, of Megatron-Core's configuration and of Megatron-Bridge's providers. What tensors
+// show is not among them (check_arguments), nor what rules of all families read.
+constexpr std::array kComputingArguments = {
+    ComputingArgument{"activation_func_clamp_value", Neutral::kOff},
+    ComputingArgument{"apply_layernorm_1p", Neutral::kOff},
+    ComputingArgument{"apply_residual_connection_post_layernorm", Neutral::kOff},
+    ComputingArgument{"attention_output_gate", Neutral::kOff},
+    ComputingArgument{"attn_logit_softcapping", Neutral::kOff},
+    ComputingArgument{"embedding_multiplier", Neutral::kOne},
+    ComputingArgument{"final_logit_softcapping", Neutral::kOff},
+    ComputingArgument{"glu_linear_offset", Neutral::kOff},
+    ComputingArgument{"layernorm_zero_centered_gamma", Neutral::kOff},
+    ComputingArgument{"moe_apply_probs_on_input", Neutral::kOff, true},
+    ComputingArgument{"moe_router_group_topk", Neutral::kOne, true},
+    ComputingArgument{"moe_router_num_groups", Neutral::kOne, true},
+    ComputingArgument{"moe_router_topk_scaling_factor", Neutral::kOne, true},
+    ComputingArgument{"no_rope_freq", Neutral::kOff},
+    ComputingArgument{"qk_l2_norm", Neutral::kOff},
+    ComputingArgument{"residual_multiplier", Neutral::kOne},
+    ComputingArgument{"rotary_interleaved", Neutral::kOff},
+    ComputingArgument{"rotary_seq_len_interpolation_factor", Neutral::kOne},
+    ComputingArgument{"softmax_scale", Neutral::kNone},
+    ComputingArgument{"use_rope_scaling", Neutral::kOff},
+    ComputingArgument{"window_size", Neutral::kNoWindow},
+};
+
+// Flags, numbers and lists of them; texts and what is not a number have none.
+std::optional<std::vector<double>> numbers_of(const ArgValue& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) return std::vector{*flag ? 1.0 : 0.0};
+  if (const auto* number = std::get_if<std::int64_t>(&value)) {
+    return std::vector{static_cast<double>(*number)};
+  }
+  if (const auto* real = std::get_if<double>(&value)) return std::vector{*real};
+  if (const auto* reals = std::get_if<std::vector<double>>(&value)) return *reals;
+  const auto* list = std::get_if<std::vector<std::int64_t>>(&value);
+  if (list == nullptr) return std::nullopt;
+  return std::vector<double>(list->begin(), list->end());
+}
+
+bool is_neutral(Neutral neutral, const ArgValue& value) {
+  const auto numbers = numbers_of(value);
+  if (!numbers || neutral == Neutral::kNone) return false;
+  return std::ranges::all_of(*numbers, [&](double number) {
+    switch (neutral) {
+      case Neutral::kNone:
+        return false;
+      case Neutral::kOff:
+        return number == 0.0;
+      case Neutral::kOne:
+        return number == 1.0;
+      case Neutral::kNoWindow:
+        return number == 0.0 || number == -1.0;
+    }
+    return false;
+  });
+}
+
+// What attention divides by anyway, as a configuration may spell out.
+bool is_usual_scale(const ArgValue& value, const Arguments& args) {
+  const ArgValue* const width = find_set(args, "kv_channels");
+  const auto* const channels = width == nullptr ? nullptr : std::get_if<std::int64_t>(width);
+  const auto* const scale = std::get_if<double>(&value);
+  if (channels == nullptr || scale == nullptr || *channels <= 0) return false;
+  constexpr double kRounding = 1e-6;
+  return std::abs(*scale * std::sqrt(static_cast<double>(*channels)) - 1.0) < kRounding;
+}
+
+bool spells(const std::vector<std::string>& spelled, std::string_view argument) {
+  return std::ranges::any_of(
+      spelled, [&](const std::string& name) { return flag_name(name).name == argument; });
+}
+
+bool has_any_experts(const Arguments& args) {
+  return std::ranges::any_of(std::array{"num_experts", "num_moe_experts"}, [&](const char* name) {
+    const ArgValue* const value = find_set(args, name);
+    return value != nullptr && !is_neutral(Neutral::kOff, *value);
+  });
+}
+
+// The family's own value where it has one and config.json can't say another; `reads` tells whether
+// any rule takes the argument.
+const ArgValue* constant_of(const Mapping& mapping, std::string_view argument, bool& reads) {
+  for (const SizeRule& rule : mapping.sizes) reads |= spells(rule.args, argument);
+  const ArgValue* constant = nullptr;
+  for (const ConfigRule& rule : mapping.config) {
+    if (!spells(rule.args, argument)) continue;
+    reads = true;
+    const bool is_constant = rule.value && rule.hf.empty();
+    if (!is_constant) return nullptr;
+    constant = &*rule.value;
+  }
+  return constant;
+}
+
+}  // namespace
+
+Status check_unsaid_arguments(const Mapping& mapping, const Arguments& args) {
+  const bool has_experts = has_any_experts(args);
+  for (const ComputingArgument& each : kComputingArguments) {
+    const ArgValue* const value = find_set(args, each.name);
+    if (value == nullptr || (each.is_of_experts && !has_experts)) continue;
+    if (each.name == "softmax_scale" && is_usual_scale(*value, args)) continue;
+    bool reads = std::ranges::any_of(
+        mapping.needs_args, [&](const NeededArg& needed) { return needed.name == each.name; });
+    const ArgValue* const constant = constant_of(mapping, each.name, reads);
+    const bool is_off = is_neutral(each.neutral, *value);
+    const bool is_said = constant == nullptr ? reads || is_off
+                                             : same_value(*constant, *value) ||
+                                                   (is_off && is_neutral(each.neutral, *constant));
+    if (is_said) continue;
+    return fail(Code::kConfigMissing,
+                "the run's arguments say {} = {}, which no config.json of family {} says; give the "
+                "true one with --hf-config, or name another family with --family",
+                each.name, to_string(*value), mapping.family);
+  }
+  return {};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/unsaid_arguments.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "model/golden_family.h"
+
+namespace shardwright {
+namespace {
+
+using testing::HasSubstr;
+using Whole = std::vector<std::int64_t>;
+
+Status checked(const std::string& family, Arguments args) {
+  return check_unsaid_arguments(shipped(family), args);
+}
+
+TEST(UnsaidArguments, AreRefused) {
+  const Arguments changing = {{"activation_func_clamp_value", 7.0},
+                              {"apply_layernorm_1p", true},
+                              {"apply_residual_connection_post_layernorm", true},
+                              {"attention_output_gate", true},
+                              {"attn_logit_softcapping", 50.0},
+                              {"embedding_multiplier", 12.0},
+                              {"final_logit_softcapping", 30.0},
+                              {"glu_linear_offset", 1.0},
+                              {"layernorm_zero_centered_gamma", true},
+                              {"no_rope_freq", Whole{1, 1, 0}},
+                              {"qk_l2_norm", true},
+                              {"residual_multiplier", 0.5},
+                              {"rotary_interleaved", true},
+                              {"softmax_scale", 0.5},
+                              {"window_size", Whole{127, 0}}};
+  for (const auto& [name, value] : changing) {
+    const Status status = checked("llama", {{name, value}});
+    ASSERT_FALSE(status) << name;
+    EXPECT_EQ(status.error().code, Code::kConfigMissing) << name;
+    EXPECT_THAT(status.error().message, HasSubstr(name + " = "));
+  }
+}
+
+TEST(UnsaidArguments, AreNotThoseThatChangeNothing) {
+  const Arguments neutral = {{"activation_func_clamp_value", std::monostate{}},
+                             {"attention_output_gate", false},
+                             {"embedding_multiplier", 1.0},
+                             {"glu_linear_offset", 0.0},
+                             {"no_rope_freq", Whole{0, 0, 0}},
+                             {"residual_multiplier", std::int64_t{1}},
+                             {"window_size", Whole{-1, -1}}};
+  for (const auto& [name, value] : neutral) EXPECT_TRUE(checked("llama", {{name, value}})) << name;
+  // What attention divides by anyway.
+  EXPECT_TRUE(checked("llama", {{"softmax_scale", 0.125}, {"kv_channels", std::int64_t{64}}}));
+  EXPECT_FALSE(checked("llama", {{"softmax_scale", 0.126}, {"kv_channels", std::int64_t{64}}}));
+}
+
+TEST(UnsaidArguments, AreNotThoseThatTheFamilyReads) {
+  EXPECT_TRUE(checked("llama", {{"use_rope_scaling", true}}));
+  EXPECT_TRUE(checked("llama", {{"rotary_seq_len_interpolation_factor", std::int64_t{4}}}));
+  EXPECT_TRUE(checked("mistral", {{"window_size", Whole{127, 0}}}));
+  EXPECT_TRUE(checked("gemma", {{"layernorm_zero_centered_gamma", true}}));
+  EXPECT_FALSE(checked("deepseek_v3", {{"use_rope_scaling", true}}));
+}
+
+TEST(UnsaidArguments, AreThoseThatContradictWhatTheFamilyHas) {
+  EXPECT_TRUE(checked("gpt_oss", {{"glu_linear_offset", 1.0}}));
+  EXPECT_FALSE(checked("gpt_oss", {{"glu_linear_offset", 0.0}}));
+}
+
+TEST(UnsaidArguments, OfExpertsCountWhereThereAreAny) {
+  const ArgValue experts = std::int64_t{8};
+  const ArgValue factor = 2.5;
+  EXPECT_TRUE(checked("llama", {{"moe_router_topk_scaling_factor", factor}}));
+  EXPECT_TRUE(
+      checked("mixtral", {{"moe_router_topk_scaling_factor", 1.0}, {"num_experts", experts}}));
+  EXPECT_FALSE(
+      checked("mixtral", {{"moe_router_topk_scaling_factor", factor}, {"num_experts", experts}}));
+  EXPECT_TRUE(checked("deepseek_v3",
+                      {{"moe_router_topk_scaling_factor", factor}, {"num_moe_experts", experts}}));
+}
+
+}  // namespace
+}  // namespace shardwright
