@@ -309,6 +309,10 @@ TEST(Config, IsRefusedWhereTheRunComputedSomethingElse) {
   EXPECT_THAT(refused.error().message, HasSubstr("MLPs use gelu"));
   args["activation_func._target_"] = std::string("torch.nn.functional.silu");
   EXPECT_TRUE(config_from_args(shipped("llama"), args));
+  args["final_logit_softcapping"] = 30.0;
+  const auto capped = config_from_args(shipped("llama"), args);
+  ASSERT_FALSE(capped);
+  EXPECT_THAT(capped.error().message, HasSubstr("final_logit_softcapping = 30"));
 }
 
 TEST(Config, RefusesBiasesThatMegatronCannotTellApart) {
