@@ -19,6 +19,7 @@
 #include "format/peft/source.h"
 #include "format/refused_format.h"
 #include "format/targets.h"
+#include "format/weight_files.h"
 #include "layout/finding_rules.h"
 #include "layout/legacy_findings.h"
 #include "layout/mlite_layout.h"
@@ -171,6 +172,10 @@ void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
     diagnosis.evidence.push_back(phrase("adapter.of_run"));
   }
   add_holes(checkpoint.catalog, diagnosis);
+  if (std::string note = lone_part_note(checkpoint); !note.empty()) {
+    diagnosis.complete = false;
+    diagnosis.evidence.push_back({note, note});
+  }
   if (is_of_components) add_components(checkpoint, diagnosis);
   if (is_fsdp(checkpoint)) add_stages(checkpoint, diagnosis);
   if (is_mlite(checkpoint)) add_mlite(checkpoint.catalog, diagnosis);

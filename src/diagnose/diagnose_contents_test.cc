@@ -15,6 +15,7 @@ namespace {
 
 using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::vector<std::string> codes_of(const std::string& path) {
@@ -189,6 +190,25 @@ TEST(DiagnoseContents, FindsAConfigThatContradictsTheTensors) {
 TEST(DiagnoseContents, FindsShardsThatTorchDescribedWrong) {
   EXPECT_THAT(codes_of(golden_path("dcp/strided_rows7/ckpt")), Contains("SW0321"));
   EXPECT_THAT(codes_of(golden_path("dcp/fsdp2_tp2_uneven/ckpt")), IsEmpty());
+}
+
+TEST(DiagnoseFiles, OneOfTheNumbersIsMissing) {
+  TemporaryFolder place;
+  const std::string part = "model-00001-of-00002.safetensors";
+  place.put(part, read_golden("hf/llama3/hf/model.safetensors"));
+  const Diagnosis folder = diagnose({place.path().string()}).value();
+  EXPECT_EQ(folder.complete, false);
+  ASSERT_EQ(folder.findings.size(), 1U);
+  EXPECT_THAT(folder.findings[0].message.english, HasSubstr("model-00002-of-00002.safetensors"));
+  const Diagnosis alone = diagnose({place / part}).value();
+  EXPECT_EQ(alone.complete, false);
+  ASSERT_FALSE(alone.evidence.empty());
+  EXPECT_EQ(alone.evidence.back().english,
+            part +
+                " is one of 2 files by its name; only this one was given, the others are left "
+                "out");
+  place.put("x.safetensors", place.get(part));
+  EXPECT_EQ(diagnose({place / "x.safetensors"})->complete, true);
 }
 
 }  // namespace

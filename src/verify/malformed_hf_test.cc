@@ -128,6 +128,18 @@ constexpr Malformed kCases[] = {
      Code::kIndexMismatch, "found total_size 18446744073709551615"},
     {"IndexNamesNoFile", Base::kHfIndexed, [](const Planted& p) { p.remove(indexed_file(p)); },
      Code::kNotFound, ".safetensors"},
+    {"OneOfTheNumbersIsMissing", Base::kHfIndexed,
+     [](const Planted& p) {
+       p.remove(indexed_file(p));
+       p.remove(kIndexFile);
+     },
+     Code::kNotFound, "copy the missing ones too: model-0000"},
+    {"NumbersOfTwoSaves", Base::kHfIndexed,
+     [](const Planted& p) {
+       p.put("model-00001-of-00009.safetensors", p.get(indexed_file(p)));
+       p.remove(kIndexFile);
+     },
+     Code::kTwoCheckpoints, "which are of two saves"},
     {"IndexLeadsOut", Base::kHfIndexed,
      [](const Planted& p) {
        p.edit_json(kIndexFile, [](auto& index) {

@@ -7,6 +7,7 @@
 #include "format/hf/hf_index.h"
 #include "format/hf/hf_reader.h"
 #include "format/hf/weight_names.h"
+#include "format/weight_files.h"
 #include "io/replace_file.h"
 #include "io/source_files.h"
 #include "remote/open_path.h"
@@ -78,7 +79,9 @@ Result<IndexReport> rebuild_index(const std::string& path) {
   }
   SourceFiles files(*directory, {}, 1);
   Catalog catalog;
-  for (const std::string& file : choose_files(all, old, report.left_out)) {
+  const std::vector<std::string> chosen = choose_files(all, old, report.left_out);
+  SW_TRY(check_numbered_files(*directory, chosen));
+  for (const std::string& file : chosen) {
     SW_TRY(add_safetensors(*directory, file, files, catalog));
   }
   SW_TRY(refuse_duplicates(catalog));

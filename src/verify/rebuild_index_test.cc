@@ -80,6 +80,15 @@ TEST_F(RebuildIndex, RefusesAKeyInTwoFiles) {
   EXPECT_EQ(planted_.get(kIndex), "");
 }
 
+// The index would hide that anything is missing.
+TEST_F(RebuildIndex, RefusesNumbersWithAGap) {
+  planted_.remove(nlohmann::json::parse(good_)["weight_map"].begin().value());
+  const auto report = rebuild_index(planted_.path());
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, Code::kNotFound);
+  EXPECT_EQ(planted_.get(kIndex), good_);
+}
+
 TEST(RebuildIndexOfNothing, Fails) {
   const Planted planted;
   std::filesystem::create_directories(planted.path());

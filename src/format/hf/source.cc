@@ -9,6 +9,7 @@
 #include "format/hf/hf_reader.h"
 #include "format/hf/weight_names.h"
 #include "format/sibling.h"
+#include "format/weight_files.h"
 #include "layout/texts.h"
 
 namespace shardwright {
@@ -57,7 +58,12 @@ class HfSource final : public SourceFormat {
   bool reads_file(std::string_view name) const override { return name.ends_with(kEnding); }
 
   Status open(Checkpoint& checkpoint, Defects& defects) const override {
-    checkpoint.catalog = SW_TRY(read_hf_catalog(*checkpoint.directory, *checkpoint.files, defects));
+    const Directory& directory = *checkpoint.directory;
+    const std::vector<std::string> files = SW_TRY(list_weight_files(directory));
+    const std::optional<std::string_view> index = index_file_in(directory);
+    if (!index) SW_TRY(check_unindexed_files(files, checkpoint, defects));
+    checkpoint.catalog = SW_TRY(read_hf_catalog(directory, *checkpoint.files, defects));
+    if (index) tell_unnamed_files(*index, files, checkpoint);
     return read_hf_artifacts(checkpoint, defects);
   }
 };

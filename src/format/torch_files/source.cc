@@ -19,6 +19,7 @@
 #include "format/pickle_files.h"
 #include "format/sibling.h"
 #include "format/torch_files/state_dict.h"
+#include "format/weight_files.h"
 #include "layout/rank_folder.h"
 #include "layout/texts.h"
 #include "tensor/strided_copy.h"
@@ -157,32 +158,38 @@ class TorchFilesSource final : public SourceFormat {
     const std::string index_file =
         index_in([&](const std::string& name) { return directory.exists(name); });
     if (!index_file.empty()) index = SW_TRY(read_hf_index(directory, index_file));
+    const std::vector<std::string> files = SW_TRY(weight_files(directory, index.has_value()));
+    if (!index) SW_TRY(check_unindexed_files(files, checkpoint, defects));
     Reader reader(checkpoint, defects);
-    for (const std::string& file : SW_TRY(weight_files(directory, index))) {
+    for (const std::string& file : index ? files_of(*index) : files) {
       SW_TRY(defects.report(reader.read(file)));
     }
-    if (index) SW_TRY(defects.report(check_index(checkpoint.catalog, *index, index_file)));
+    if (index) {
+      SW_TRY(defects.report(check_index(checkpoint.catalog, *index, index_file)));
+      tell_unnamed_files(index_file, files, checkpoint);
+    }
     return read_hf_artifacts(checkpoint, defects);
   }
 
  private:
   // Of a file that was given by itself the directory holds that one only.
-  Result<std::set<std::string>> weight_files(const Directory& directory,
-                                             const std::optional<HfIndex>& index) const {
-    std::set<std::string> files;
-    if (index) {
-      for (const auto& [key, file] : index->files) files.insert(file);
-      return files;
-    }
+  Result<std::vector<std::string>> weight_files(const Directory& directory, bool has_index) const {
+    std::vector<std::string> files;
     const auto entries = SW_TRY(directory.list(""));
     for (const DirectoryEntry& entry : entries) {
-      if (is_weights_file(entry)) files.insert(entry.name);
+      if (is_weights_file(entry)) files.push_back(entry.name);
     }
-    if (!files.empty()) return files;
+    if (has_index || !files.empty()) return files;
     for (const DirectoryEntry& entry : entries) {
-      if (!entry.is_directory && reads_file(entry.name)) files.insert(entry.name);
+      if (!entry.is_directory && reads_file(entry.name)) files.push_back(entry.name);
     }
     return files;
+  }
+
+  static std::vector<std::string> files_of(const HfIndex& index) {
+    std::set<std::string> files;
+    for (const auto& [key, file] : index.files) files.insert(file);
+    return {files.begin(), files.end()};
   }
 
   static Status check_index(const Catalog& catalog, const HfIndex& index, std::string_view file) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "shardwright/checkpoint.h"
+
+namespace shardwright {
+
+/// Whether all files are there that the names of some tell of (`model-00002-of-00003.safetensors`;
+/// numbers begin with 0 or 1), and are of one save. `files`: those of the folder's weights that no
+/// index chooses from. Errors: kNotFound with the names of those that are missing; kTwoCheckpoints
+/// for files of several counts, or beside one without a number.
+[[nodiscard]] Status check_numbered_files(const Directory& directory,
+                                          std::span<const std::string> files);
+
+/// That the checkpoint is a file which was given by itself and by its name is one of several; empty
+/// where that is not so.
+[[nodiscard]] std::string lone_part_note(const Checkpoint& checkpoint);
+
+/// The one or the other: one file of several is read where it alone was asked for, and a note says
+/// so. Told to `defects`: what check_numbered_files() finds.
+[[nodiscard]] Status check_unindexed_files(std::span<const std::string> files,
+                                           Checkpoint& checkpoint, Defects& defects);
+
+/// A note on those of the folder's weights that were not read because `index` does not name them.
+void tell_unnamed_files(std::string_view index, std::span<const std::string> files,
+                        Checkpoint& checkpoint);
+
+}  // namespace shardwright
