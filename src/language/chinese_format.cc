@@ -64,6 +64,24 @@ std::span<const Sentence> chinese_of_format() {
        "按名称 {} 是 {} 个文件之一；只给出了这一个，其余的被略去"},
       {"{}: {} files are not named by it and are left out: {}",
        "{}: 其中没有列出 {} 个文件，它们被略去：{}"},
+      {"found {} of {} files consolidated.NN.pth: {} has {} of {} rows in each; copy the others "
+       "too",
+       "{1} 个 consolidated.NN.pth 文件中只找到 {0} 个：{2} 的 {4} 行中每个文件有 {3} "
+       "行；请把其余的也复制过来"},
+      {"found {} of {} files consolidated.NN.pth: {} has {} of {} rows in each; copy the others "
+       "too, or, if this model's heads are narrower, the params.json that says so",
+       "{1} 个 consolidated.NN.pth 文件中只找到 {0} 个：{2} 的 {4} 行中每个文件有 {3} "
+       "行；请把其余的也复制过来；若此模型的 "
+       "head 更窄，请把说明这一点的 params.json 复制过来"},
+      {"found {} of {} files consolidated.NN.pth: {} has {} of {} columns in each; copy the others "
+       "too",
+       "{1} 个 consolidated.NN.pth 文件中只找到 {0} 个：{2} 的 {4} 列中每个文件有 {3} "
+       "列；请把其余的也复制过来"},
+      {"found {} files consolidated.NN.pth, expected {} by the shapes in them; move the files of "
+       "the other save away",
+       "发现 {} 个 consolidated.NN.pth 文件，按其中的形状应为 {} 个；请移走另一次保存的文件"},
+      {"this is one rank's part of a Llama as Meta publishes it; give the folder that holds {}",
+       "这是 Meta 发布的 Llama 中一个 rank 的部分；请给出 {} 所在的文件夹"},
       {"{} is missing: the numbers of {} files are not 0 to {}",
        "缺少 {}：{} 个文件的编号不是 0 到 {}"},
       {"found {}, which has no axis that ranks share out", "发现 {}，其中没有可由各 rank 分担的轴"},

@@ -124,6 +124,17 @@ WebNames names_on_page(std::string_view html, std::string_view folder_path) {
 
 std::span<const std::string_view> known_web_names() { return kKnownWebNames; }
 
+std::optional<std::string> next_rank_file(std::string_view name) {
+  constexpr std::string_view kBegin = "consolidated.";
+  constexpr std::string_view kEnd = ".pth";
+  constexpr std::int64_t kLastRank = 99;
+  if (!name.starts_with(kBegin)) return std::nullopt;
+  name.remove_prefix(kBegin.size());
+  const auto rank = take_number(name);
+  if (!rank || *rank < 0 || *rank >= kLastRank || name != kEnd) return std::nullopt;
+  return fmt::format("{}{:02}{}", kBegin, *rank + 1, kEnd);
+}
+
 Result<std::vector<std::string>> files_in_index(std::string_view text, std::string_view name) {
   const nlohmann::json index = SW_TRY(parse_json(text, name));
   const auto map = index.is_object() ? index.find("weight_map") : index.end();

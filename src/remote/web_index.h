@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,10 @@ struct WebNames {
 
 /// Names that files of checkpoints have, to be tried where a server shows no list.
 [[nodiscard]] std::span<const std::string_view> known_web_names();
+
+/// The name of the file that Meta's ranks have after this one, `consolidated.01.pth` after
+/// `consolidated.00.pth`: nothing lists them. nullopt for other names, and after the hundredth.
+[[nodiscard]] std::optional<std::string> next_rank_file(std::string_view name);
 
 /// The files that an index of safetensors or torch files names. Error: kJsonCorrupt.
 [[nodiscard]] Result<std::vector<std::string>> files_in_index(std::string_view text,

@@ -52,5 +52,15 @@ TEST(WebIndex, ModelsNameTheirFiles) {
   }
 }
 
+TEST(WebIndex, RanksFilesOfMetaAreNumbered) {
+  EXPECT_EQ(next_rank_file("consolidated.00.pth"), "consolidated.01.pth");
+  EXPECT_EQ(next_rank_file("consolidated.09.pth"), "consolidated.10.pth");
+  EXPECT_EQ(next_rank_file("consolidated.99.pth"), std::nullopt) << "some servers have everything";
+  for (const char* name : {"consolidated.pth", "consolidated.0x.pth", "consolidated.00.pt",
+                           "consolidated.00.pth.md5", "model.00.pth", "consolidated.-1.pth"}) {
+    EXPECT_EQ(next_rank_file(name), std::nullopt) << name;
+  }
+}
+
 }  // namespace
 }  // namespace shardwright

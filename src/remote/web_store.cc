@@ -177,6 +177,17 @@ class WebStore final : public RemoteStore {
     return {};
   }
 
+  // The files of the ranks behind this one's, up to the first that isn't there.
+  Status add_ranks_behind(const std::string& prefix, const std::string& file,
+                          std::vector<DirectoryEntry>& entries) const {
+    for (auto next = next_rank_file(file); next; next = next_rank_file(*next)) {
+      const std::size_t known = entries.size();
+      SW_TRY(look_at(prefix, {*next}, false, entries));
+      if (entries.size() == known) break;
+    }
+    return {};
+  }
+
   // What the files that were found name: shards of an index, the folder of a tracker.
   Status add_named(const std::string& prefix, std::vector<DirectoryEntry>& entries) const {
     const std::vector<DirectoryEntry> known = entries;
@@ -186,6 +197,7 @@ class WebStore final : public RemoteStore {
         const auto files = files_in_index(text, entry.name);
         if (files) SW_TRY(look_at(prefix, *files, false, entries));
       }
+      SW_TRY(add_ranks_behind(prefix, entry.name, entries));
       if (entry.name != kTrackerFile) continue;
       const std::string text = SW_TRY(text_of(prefix + entry.name, kMostTrackerBytes));
       std::string_view rest = text;

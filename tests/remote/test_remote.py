@@ -90,6 +90,13 @@ class WebServer(Remote):
             self.works("diff", f"{web.url}/m", self.model)
             self.assertIn("is right", self.works("index", "rebuild", f"{web.url}/m"))
 
+    def test_ranks_files_of_meta_without_a_list_of_the_folder(self):
+        state = (GOLDEN / "torch_save/2.13.0/01_state_dict.pt").read_bytes()
+        files = {f"m/consolidated.{rank:02d}.pth": state for rank in range(3)}
+        web = self.serve(files, lists=False)
+        self.assertIn("in 3 files", self.works("inspect", f"{web.url}/m"))
+        self.assertNotIn("consolidated.04.pth", " ".join(web.paths()))
+
     def test_megatrons_runs(self):
         with tempfile.TemporaryDirectory() as run:
             self.works("convert", self.model, f"{run}/run", "--to", "torch_dist")

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/checked.h"
 #include "base/fail.h"
 #include "codec/json_text.h"
 
@@ -76,6 +77,19 @@ Result<std::string> config_from_params(std::string_view params, const Catalog& c
       kParams));
   constexpr int kIndent = 2;
   return config.dump(kIndent) + "\n";
+}
+
+std::optional<std::int64_t> told_query_rows(std::string_view settings, std::int64_t width) {
+  const auto json = parse_json(settings, kParams);
+  if (!json || !json->is_object()) return std::nullopt;
+  for (const char* const key : {"n_heads", "num_attention_heads"}) {
+    const auto heads = whole_number(*json, key);
+    if (!heads) continue;
+    const auto head = whole_number(*json, "head_dim");
+    const auto rows = head ? checked_mul(*heads, *head) : width;
+    if (rows && *rows > 0) return rows;
+  }
+  return std::nullopt;
 }
 
 }  // namespace shardwright

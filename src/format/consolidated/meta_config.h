@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,5 +15,10 @@ namespace shardwright {
 /// `notes` say what is guessed. Errors: kJsonCorrupt; kConfigMissing for what neither tells.
 [[nodiscard]] Result<std::string> config_from_params(std::string_view params,
                                                      const Catalog& catalog, Notes& notes);
+
+/// How many rows all heads have for queries, as a params.json or config.json says of a model
+/// `width` wide; nullopt where it doesn't.
+[[nodiscard]] std::optional<std::int64_t> told_query_rows(std::string_view settings,
+                                                          std::int64_t width);
 
 }  // namespace shardwright

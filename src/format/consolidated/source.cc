@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/fail.h"
@@ -27,6 +29,7 @@ namespace {
 constexpr std::string_view kConsolidatedSign = "consolidated.#.pth";
 constexpr std::string_view kParamsFile = "params.json";
 constexpr std::string_view kRulesOfMeta = "llama";
+constexpr std::string_view kEmbedding = "tok_embeddings.weight";
 constexpr std::string_view kLastNorm = "norm.weight";  // which every rank has whole
 
 bool is_consolidated(const DirectoryEntry& entry) {
@@ -52,6 +55,7 @@ class MetaReader {
     const auto entries = SW_TRY(checkpoint_.directory->list(""));
     const auto count = static_cast<std::size_t>(std::ranges::count_if(entries, is_consolidated));
     for (std::size_t rank = 0; rank < count; ++rank) SW_TRY(read(consolidated_name(rank), count));
+    SW_TRY(defects_.report(check_columns()));
     LegacyChunks chunks(checkpoint_.catalog, *checkpoint_.files);
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       for (const StateDictTensor& tensor : ranks_[rank].dict.tensors) {
@@ -65,7 +69,76 @@ class MetaReader {
     return check_all_have_all();
   }
 
+  // 0 where no tensor tells.
+  [[nodiscard]] std::int64_t width() const {
+    const StateDictTensor* const norm = find([](const StateDictTensor& tensor) {
+      return tensor.name == kLastNorm && tensor.place.shape.size() == 1;
+    });
+    return norm == nullptr ? 0 : norm->place.shape[0];
+  }
+
+  // A file for each rank: no rank's shapes say how many there were, but the whole model's do. It
+  // has as many rows of queries as it is wide, unless its settings tell of other heads.
+  Status check_queries(std::optional<std::int64_t> told) const {
+    const StateDictTensor* const queries =
+        find([](const StateDictTensor& tensor) { return tensor.name.ends_with(".wq.weight"); });
+    if (queries == nullptr || queries->place.shape.size() != 2) return {};
+    const std::int64_t whole = told.value_or(width());
+    const std::int64_t rows = queries->place.shape[0];
+    const auto expected = ranks_of(rows, whole);
+    if (!expected || *expected == count()) return {};
+    if (*expected < count()) return told ? refuse_more(*expected) : Status();
+    if (told) {
+      return fail(Code::kNotFound,
+                  "found {} of {} files consolidated.NN.pth: {} has {} of {} rows in each; copy "
+                  "the others too",
+                  count(), *expected, queries->name, rows, whole);
+    }
+    return fail(Code::kNotFound,
+                "found {} of {} files consolidated.NN.pth: {} has {} of {} rows in each; copy the "
+                "others too, or, if this model's heads are narrower, the params.json that says so",
+                count(), *expected, queries->name, rows, whole);
+  }
+
  private:
+  [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(ranks_.size()); }
+
+  [[nodiscard]] const StateDictTensor* find(
+      const std::function<bool(const StateDictTensor&)>& is_it) const {
+    if (ranks_.empty()) return nullptr;
+    const auto& tensors = ranks_.front().dict.tensors;
+    const auto found = std::ranges::find_if(tensors, is_it);
+    return found == tensors.end() ? nullptr : &*found;
+  }
+
+  // How many parts make the whole.
+  static std::optional<std::int64_t> ranks_of(std::int64_t part, std::int64_t whole) {
+    if (part <= 0 || whole <= 0 || whole % part != 0) return std::nullopt;
+    return whole / part;
+  }
+
+  Status refuse_more(std::int64_t expected) const {
+    return fail(Code::kTwoCheckpoints,
+                "found {} files consolidated.NN.pth, expected {} by the shapes in them; move the "
+                "files of the other save away",
+                count(), expected);
+  }
+
+  // Llama 2's ranks have some columns of the embedding each.
+  Status check_columns() const {
+    const StateDictTensor* const embedding =
+        find([](const StateDictTensor& tensor) { return tensor.name == kEmbedding; });
+    if (embedding == nullptr || embedding->place.shape.size() != 2) return {};
+    const std::int64_t columns = embedding->place.shape[1];
+    const auto expected = ranks_of(columns, width());
+    if (!expected || *expected == 1 || *expected == count()) return {};
+    if (*expected < count()) return refuse_more(*expected);
+    return fail(Code::kNotFound,
+                "found {} of {} files consolidated.NN.pth: {} has {} of {} columns in each; copy "
+                "the others too",
+                count(), *expected, embedding->name, columns, width());
+  }
+
   Status read(const std::string& path, std::size_t count) {
     const Directory& directory = *checkpoint_.directory;
     if (!directory.exists(path)) {
@@ -77,13 +150,6 @@ class MetaReader {
     SW_TRY(judge_pickles(*file, path, checkpoint_, defects_));
     ranks_.push_back({number, SW_TRY(read_state_dict(*file))});
     return {};
-  }
-
-  [[nodiscard]] std::int64_t width() const {
-    for (const StateDictTensor& tensor : ranks_.front().dict.tensors) {
-      if (tensor.name == kLastNorm && tensor.place.shape.size() == 1) return tensor.place.shape[0];
-    }
-    return 0;
   }
 
   // The axis that the ranks share out, or -1.
@@ -101,11 +167,10 @@ class MetaReader {
     }
     if (rule->cuts.size() == 1) return rule->cuts.front();
     // Llama 2 cuts the embedding's columns, Llama 3 its rows.
-    const auto ranks = static_cast<std::int64_t>(ranks_.size());
     if (shape[1] == width()) return 0;
-    if (shape[1] <= width() && shape[1] * ranks == width()) return 1;
+    if (ranks_of(shape[1], width())) return 1;
     return fail(Code::kShapeMismatch, "found {} in {} files, which is no share of a model {} wide",
-                to_string(shape), ranks, width());
+                to_string(shape), count(), width());
   }
 
   Status add(const StateDictTensor& tensor, std::size_t rank, LegacyChunks& chunks) {
@@ -169,12 +234,17 @@ class ConsolidatedSource final : public SourceFormat {
 
   Status open(Checkpoint& checkpoint, Defects& defects) const override {
     const NameRules rules = SW_TRY(rules_of_meta());
-    SW_TRY(MetaReader(checkpoint, defects, rules).run());
+    MetaReader reader(checkpoint, defects, rules);
+    SW_TRY(reader.run());
     SW_TRY(read_near_config(checkpoint, defects));
-    if (!checkpoint.hf_config.empty() || !checkpoint.directory->exists(kParamsFile)) return {};
-    const std::string params =
-        SW_TRY(read_if_there(*checkpoint.directory, kParamsFile, kMostTextBytes));
-    auto config = config_from_params(params, checkpoint.catalog, checkpoint.notes);
+    std::string settings = checkpoint.hf_config;
+    const bool has_config = !settings.empty();
+    if (!has_config) {
+      settings = SW_TRY(read_if_there(*checkpoint.directory, kParamsFile, kMostTextBytes));
+    }
+    SW_TRY(defects.report(reader.check_queries(told_query_rows(settings, reader.width()))));
+    if (has_config || settings.empty()) return {};
+    auto config = config_from_params(settings, checkpoint.catalog, checkpoint.notes);
     if (config) {
       checkpoint.hf_config = *std::move(config);
     } else if (config.error().code == Code::kConfigMissing) {

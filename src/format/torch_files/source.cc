@@ -60,7 +60,15 @@ bool has_safetensors(const Folder& folder) {
 
 // A file out of a rank's folder is a part of a model, whatever it is called.
 Status refuse_rank(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const std::filesystem::path file(path);
+  if (matches_sign(file.filename().string(), "consolidated.#.pth")) {
+    return fail(
+        Code::kUnsupportedFormat,
+        "this is one rank's part of a Llama as Meta publishes it; give the folder that holds "
+        "{}",
+        file.filename().string());
+  }
+  const std::filesystem::path folder = file.parent_path();
   if (!parse_rank_folder(folder.filename().string())) return {};
   return fail(Code::kUnsupportedFormat,
               "this is one rank's state of a Megatron run; give the folder that holds {}",
