@@ -146,7 +146,8 @@ bool contents_agree(const Survey& survey, const std::string& path, const SourceT
     const bool is_metadata =
         traits.has_chunk_list && (entry.name == ".metadata" || entry.name == "__0.metadata");
     const bool is_weights = traits.is_hf_model && entry.name.ends_with(".safetensors");
-    const bool is_torch = traits.is_hf_model && entry.name.ends_with(".bin");
+    const bool is_torch =
+        traits.is_hf_model && (entry.name.ends_with(".bin") || entry.name.ends_with(".pth"));
     if (entry.is_directory || (!is_metadata && !is_weights && !is_torch)) continue;
     const auto file = (*directory)->open(entry.name);
     std::array<std::byte, kLengthBytes + 1> head{};
@@ -184,9 +185,16 @@ void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
   add_contents(checkpoint, diagnosis);
 }
 
+// The flag that a conversion of this checkpoint can't be without.
+std::string_view needed_flag(const Checkpoint& checkpoint) {
+  if (adapter_note(checkpoint)) return " --hf-config BASE";
+  const bool needs_names = checkpoint.location.traits.is_named_by_family;
+  return needs_names && checkpoint.hf_config.empty() ? " --hf-config MODEL" : "";
+}
+
 // The next command about a checkpoint. What is merged into a base is found by its folder alone.
 std::string next_command(const Diagnosis& diagnosis, const SourceFormat& format,
-                         const std::string& path, const Candidate& candidate, bool is_adapter,
+                         const std::string& path, const Candidate& candidate, std::string_view flag,
                          const DiagnoseRequest& request) {
   const std::string place = shell_quoted(path) + flag_of(candidate);
   if (diagnosis.has_errors()) return "shardwright inspect " + place;
@@ -194,9 +202,10 @@ std::string next_command(const Diagnosis& diagnosis, const SourceFormat& format,
     return "shardwright merge-adapter BASE " + shell_quoted(path) + " OUT";
   }
   const std::string_view target = format.usual_target();
-  const std::string command =
+  std::string command =
       convert_command(place, target, traits_of(target).has_grid ? request.believed : AxisSizes());
-  return is_adapter ? command + " --hf-config BASE" : command;
+  command += flag;
+  return command;
 }
 
 }  // namespace
@@ -209,7 +218,7 @@ Diagnosis diagnose_catalog(const Survey& survey, const std::string& path,
   diagnosis.confidence = Confidence::kCertain;
   const auto checkpoint = open_checkpoint(path, FormatChoice{diagnosis.format});
   bool is_confirmed = true;
-  bool is_adapter = false;
+  std::string_view flag;
   if (!checkpoint) {
     diagnosis.complete = false;
     is_confirmed = contents_agree(survey, path, format->traits());
@@ -219,9 +228,9 @@ Diagnosis diagnose_catalog(const Survey& survey, const std::string& path,
     format = find_source_format(checkpoint->location.format);
     diagnosis.format = format->name();
     add_opened(*checkpoint, request, diagnosis);
-    is_adapter = adapter_note(*checkpoint).has_value();
+    flag = needed_flag(*checkpoint);
   }
-  diagnosis.next = next_command(diagnosis, *format, path, candidate, is_adapter, request);
+  diagnosis.next = next_command(diagnosis, *format, path, candidate, flag, request);
   for (const std::string& name : survey.leftovers) add_finding(diagnosis, "L28", {{"name", name}});
   diagnosis.reason = is_confirmed ? format->summary() : phrase("format.names_only");
   return diagnosis;

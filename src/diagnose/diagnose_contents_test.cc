@@ -192,6 +192,19 @@ TEST(DiagnoseContents, FindsShardsThatTorchDescribedWrong) {
   EXPECT_THAT(codes_of(golden_path("dcp/fsdp2_tp2_uneven/ckpt")), IsEmpty());
 }
 
+TEST(DiagnoseFiles, WhatOnlyAConfigNamesNeedsOne) {
+  TemporaryFolder place;
+  place.put("consolidated.00.pth", read_golden("torch_save/2.13.0/01_state_dict.pt"));
+  EXPECT_THAT(diagnose({place.path().string()})->next,
+              testing::EndsWith(" OUT --to hf --hf-config MODEL"));
+  place.put("config.json", "{}");
+  EXPECT_THAT(diagnose({place.path().string()})->next, testing::EndsWith(" OUT --to hf"));
+  place.put("consolidated.02.pth", "x");
+  const Diagnosis gap = diagnose({place.path().string()}).value();
+  EXPECT_EQ(gap.complete, false);
+  EXPECT_EQ(gap.confidence, Confidence::kCertain) << "the first file is a torch archive";
+}
+
 TEST(DiagnoseFiles, OneOfTheNumbersIsMissing) {
   TemporaryFolder place;
   const std::string part = "model-00001-of-00002.safetensors";

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMostMissing = 100'000;
 
 // `model-00002-of-00003.safetensors`: what is before the first number, between them, and behind.
-struct NumberedName {
+struct CountedName {
   std::string stem;
   std::string number;
   std::string count;
@@ -36,11 +36,11 @@ std::string take_last_digits(std::string_view& text) {
   return digits;
 }
 
-std::optional<NumberedName> parse_numbered(std::string_view file) {
+std::optional<CountedName> parse_numbered(std::string_view file) {
   constexpr std::string_view kOf = "-of-";
   const std::size_t dot = std::min(file.rfind('.'), file.size());
   std::string_view rest = file.substr(0, dot);
-  NumberedName name;
+  CountedName name;
   name.ending = file.substr(dot);
   name.count = take_last_digits(rest);
   if (!rest.ends_with(kOf)) return std::nullopt;
@@ -66,13 +66,13 @@ std::string of_all_ranks(const std::string& stem) {
 // Files of one stem, ending and count.
 struct NumberedFiles {
   std::string first;  // its name
-  NumberedName parts;
+  CountedName parts;
   std::set<std::int64_t> numbers;
 };
 
 std::vector<std::string> missing_of(const NumberedFiles& files, std::int64_t count) {
   const std::int64_t begin = files.numbers.contains(0) ? 0 : 1;
-  const NumberedName& parts = files.parts;
+  const CountedName& parts = files.parts;
   std::vector<std::string> missing;
   for (std::int64_t i = 0; i < count && missing.size() < kMostMissing; ++i) {
     if (files.numbers.contains(begin + i)) continue;
@@ -105,7 +105,7 @@ std::unexpected<Error> refuse_two_saves(std::string_view one, std::string_view o
 Status check_numbered_files(const Directory& directory, std::span<const std::string> files) {
   std::map<std::pair<std::string, std::string>, NumberedFiles> saves;  // by stem and ending
   for (const std::string& file : files) {
-    std::optional<NumberedName> parts = parse_numbered(file);
+    std::optional<CountedName> parts = parse_numbered(file);
     const auto number = parts ? number_in(parts->number) : std::nullopt;
     if (!number || !number_in(parts->count)) continue;
     parts->stem = of_all_ranks(parts->stem);
@@ -132,7 +132,7 @@ Status check_numbered_files(const Directory& directory, std::span<const std::str
 std::string lone_part_note(const Checkpoint& checkpoint) {
   const std::string& path = checkpoint.location.path;
   const std::string name = path.substr(path.rfind('/') + 1);
-  const std::optional<NumberedName> parts = parse_numbered(name);
+  const std::optional<CountedName> parts = parse_numbered(name);
   const std::int64_t count = parts ? number_in(parts->count).value_or(1) : 1;
   if (count <= 1 || !is_lone_file(path)) return {};
   return translated(

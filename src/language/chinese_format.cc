@@ -53,6 +53,11 @@ std::span<const Sentence> chinese_of_format() {
       {"{}: it says use_scaled_rope, but not by what factor; give the model's config.json with "
        "--hf-config",
        "{}: 其中有 use_scaled_rope，但没有说明系数；请用 --hf-config 给出模型的 config.json"},
+      {"{}: {} is no number", "{}: {} 不是数字"},
+      {"{}: it says {}, which a config.json written from it would lack; give the model's "
+       "config.json with "
+       "--hf-config",
+       "{}: 其中有 {}，据此写出的 config.json 会缺少这些；请用 --hf-config 给出模型的 config.json"},
       {"config.json is written from {}; max_position_embeddings is guessed; --hf-config settles "
        "it",
        "config.json 根据 {} 写出；max_position_embeddings 是猜测的；--hf-config 可以确定它"},

@@ -2,16 +2,26 @@
 #include "format/consolidated/meta_config.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "codec/json_text.h"
 
 namespace shardwright {
 namespace {
 
 constexpr std::string_view kParams = "params.json";
+constexpr const char* kScaledRope = "use_scaled_rope";
+
+// Those that are read, and those that shapes tell too or that say nothing of the model.
+constexpr auto kKnownParams = std::to_array<std::string_view>(
+    {"dim", "n_layers", "n_heads", "n_kv_heads", "head_dim", "norm_eps", "rope_theta",
+     "use_scaled_rope", "vocab_size", "hidden_dim", "multiple_of", "ffn_dim_multiplier",
+     "max_batch_size", "max_seq_len", "model_parallel_size"});
 
 const TensorDesc* desc_of(const Catalog& catalog, std::string_view name) {
   const auto found = std::ranges::find_if(
@@ -26,6 +36,11 @@ Result<std::int64_t> rows_of_tensor(const Catalog& catalog, std::string_view nam
               name);
 }
 
+bool is_given(const nlohmann::json& params, const char* key) {
+  const auto found = params.find(key);
+  return found != params.end() && !found->is_null();
+}
+
 Result<std::int64_t> whole_number(const nlohmann::json& params, const char* key) {
   if (params.contains(key) && params[key].is_number_integer()) {
     return params[key].get<std::int64_t>();
@@ -33,8 +48,41 @@ Result<std::int64_t> whole_number(const nlohmann::json& params, const char* key)
   return fail(Code::kConfigMissing, "{}: {} is missing or no whole number", kParams, key);
 }
 
-double real_number(const nlohmann::json& params, const char* key, double otherwise) {
-  return params.contains(key) && params[key].is_number() ? params[key].get<double>() : otherwise;
+Result<double> real_number(const nlohmann::json& params, const char* key, double otherwise) {
+  if (!is_given(params, key)) return otherwise;
+  if (params[key].is_number()) return params[key].get<double>();
+  return fail(Code::kConfigMissing, "{}: {} is no number", kParams, key);
+}
+
+// `sliding_window = 4096`; of a long value the key alone.
+std::string setting_text(const std::string& key, const nlohmann::json& value) {
+  constexpr std::size_t kMostShown = 32;
+  const std::string text = value.is_structured() ? "" : value.dump();
+  return text.empty() || text.size() > kMostShown ? key : fmt::format("{} = {}", key, text);
+}
+
+// What the config would not say of the model that these settings describe.
+Status refuse_unread(const nlohmann::json& params) {
+  if (is_given(params, kScaledRope) && params[kScaledRope] != false) {
+    return fail(Code::kConfigMissing,
+                "{}: it says use_scaled_rope, but not by what factor; give the model's config.json "
+                "with --hf-config",
+                kParams);
+  }
+  std::vector<std::string> unread;
+  for (const auto& [key, value] : params.items()) {
+    // What is null or false is not there.
+    if (value.is_null() || value == false ||
+        std::ranges::find(kKnownParams, key) != kKnownParams.end())
+      continue;
+    unread.push_back(setting_text(key, value));
+  }
+  if (unread.empty()) return {};
+  return fail(Code::kConfigMissing,
+              "{}: it says {}, which a config.json written from it would lack; give the model's "
+              "config.json "
+              "with --hf-config",
+              kParams, name_list(unread));
 }
 
 }  // namespace
@@ -43,28 +91,23 @@ Result<std::string> config_from_params(std::string_view params, const Catalog& c
                                        Notes& notes) {
   const auto json = SW_TRY(parse_json(params, kParams));
   if (!json.is_object()) return fail(Code::kJsonCorrupt, "{}: it is no object", kParams);
-  const auto scaled = json.find("use_scaled_rope");
-  if (scaled != json.end() && *scaled == true) {
-    return fail(Code::kConfigMissing,
-                "{}: it says use_scaled_rope, but not by what factor; give the model's config.json "
-                "with --hf-config",
-                kParams);
-  }
+  SW_TRY(refuse_unread(json));
   const std::int64_t heads = SW_TRY(whole_number(json, "n_heads"));
-  const double theta = real_number(json, "rope_theta", 10000.0);
+  const double theta = SW_TRY(real_number(json, "rope_theta", 10000.0));
   constexpr double kThetaOfLlama3 = 500000.0;
   const TensorDesc* const head = desc_of(catalog, "output.weight");
+  const std::int64_t width = SW_TRY(whole_number(json, "dim"));
   nlohmann::ordered_json config = {
       {"architectures", {"LlamaForCausalLM"}},
       {"model_type", "llama"},
-      {"hidden_size", SW_TRY(whole_number(json, "dim"))},
+      {"hidden_size", width},
       {"intermediate_size", SW_TRY(rows_of_tensor(catalog, "layers.0.feed_forward.w1.weight"))},
       {"num_hidden_layers", SW_TRY(whole_number(json, "n_layers"))},
       {"num_attention_heads", heads},
       {"num_key_value_heads",
-       json.contains("n_kv_heads") ? SW_TRY(whole_number(json, "n_kv_heads")) : heads},
+       is_given(json, "n_kv_heads") ? SW_TRY(whole_number(json, "n_kv_heads")) : heads},
       {"vocab_size", SW_TRY(rows_of_tensor(catalog, "tok_embeddings.weight"))},
-      {"rms_norm_eps", real_number(json, "norm_eps", 1e-5)},
+      {"rms_norm_eps", SW_TRY(real_number(json, "norm_eps", 1e-5))},
       {"rope_theta", theta},
       {"max_position_embeddings", theta == kThetaOfLlama3 ? 8192 : 4096},
       {"hidden_act", "silu"},
@@ -72,6 +115,10 @@ Result<std::string> config_from_params(std::string_view params, const Catalog& c
       {"attention_bias", false},
       {"mlp_bias", false},
       {"torch_dtype", torch_name(desc_of(catalog, "tok_embeddings.weight")->dtype)}};
+  if (is_given(json, "head_dim")) {
+    const std::int64_t head_dim = SW_TRY(whole_number(json, "head_dim"));
+    if (checked_mul(head_dim, heads) != width) config["head_dim"] = head_dim;
+  }
   notes.push_back(translated(
       "config.json is written from {}; max_position_embeddings is guessed; --hf-config settles it",
       kParams));
