@@ -87,6 +87,11 @@ struct Checkpoint {
   /// empty.
   std::string common_state;
   bool has_unread_optimizer = false;  ///< optimizer state in a form that is not read yet
+  /// A file with optimizer states that no rule reads; empty where there is none.
+  std::string unread_optimizer_file;
+  /// What belongs to the optimizer states and is no tensor, for who takes them along, as a
+  /// sentence; may be empty.
+  std::string beside_states;
   std::string hf_config;   ///< text of config.json (own, or carried under hf/); may be empty
   std::string run_config;  ///< text of Megatron-Bridge's run_config.yaml; may be empty
   /// What all names of a torch_dist checkpoint began with; the catalog has them without it.

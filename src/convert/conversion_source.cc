@@ -38,6 +38,7 @@ class Opening {
       notes_.push_back(SW_TRY(take_replica(source_.checkpoint.catalog, *request_.replica)));
     }
     SW_TRY(check_sizes());
+    SW_TRY(check_optimizer());
     SW_TRY(undo_components());
     SW_TRY(leave_states_of_hf());
     SW_TRY(check_prediction_source(request_, checkpoint().location.traits.is_hf_model));
@@ -77,6 +78,16 @@ class Opening {
                 "{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and "
                 "this is none; leave them out",
                 request_.input);
+  }
+
+  // Who asks for states gets them, or hears why not.
+  [[nodiscard]] Status check_optimizer() const {
+    const std::string& file = checkpoint().unread_optimizer_file;
+    if (file.empty() || request_.optimizer != OptimizerPolicy::kKeep) return {};
+    return fail(Code::kOptimizerUnsupported,
+                "{}: no rule says whose the optimizer states in {} are, and they are not "
+                "converted; leave --optimizer keep out",
+                request_.input, file);
   }
 
   // Everything in between works on an ordinary Megatron model: names of a MIMO source become that

@@ -37,6 +37,9 @@ std::span<const Sentence> chinese_of_convert() {
       {"{}: --source-ep, --source-etp and --source-tp describe an MLite checkpoint, and this is "
        "none; leave them out",
        "{}: --source-ep、--source-etp 和 --source-tp 描述 MLite 检查点，而这不是；请去掉它们"},
+      {"{}: no rule says whose the optimizer states in {} are, and they are not converted; leave "
+       "--optimizer keep out",
+       "{}: 没有规则说明 {} 中的优化器状态属于哪些参数，它们不能转换；请去掉 --optimizer keep"},
       {"{}: its optimizer states have Hugging Face's names and are not converted to Megatron's; "
        "--to dcp and --to safetensors keep them under their names",
        "{}: 它的优化器状态使用 Hugging Face 的名字，不能转换为 Megatron 的；--to dcp 和 --to "

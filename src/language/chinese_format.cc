@@ -119,6 +119,15 @@ std::span<const Sentence> chinese_of_format() {
       {"entry {}: {} bytes, limit {}", "条目 {}: {} 字节，上限为 {}"},
       {"common.pt (arguments, iteration, optimizer groups) stays behind",
        "common.pt（参数、迭代、优化器分组）不写出"},
+      {"the optimizer's step ({}), its parameter groups and loss scale are not written: set them "
+       "in "
+       "the run that loads these states",
+       "优化器的步数（{}）、参数分组和 loss scale 不写出：请在加载这些状态的训练中设置"},
+      {"the optimizer's parameter groups and loss scale are not written: set them in the run that "
+       "loads these states",
+       "优化器的参数分组和 loss scale 不写出：请在加载这些状态的训练中设置"},
+      {"{}: only the model's tensors are read; those under {} are left out",
+       "{}: 只读取模型的张量；{} 下的张量不读取"},
       {"safetensors holds tensors only", "safetensors 只能存放张量"},
       {"{} opaque entries are left out: safetensors holds tensors only",
        "{} 个不透明条目不写出：safetensors 只能存放张量"},

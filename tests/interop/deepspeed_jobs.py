@@ -97,6 +97,16 @@ def save(folder, stage, precision="bf16", tied=False, frozen=False, buffer=False
     dist.barrier()
 
 
+def save_without_zero(folder):
+    """`folder/run`: what DeepSpeed keeps of a run whose optimizer is torch's own."""
+    os.environ["LOCAL_RANK"] = str(dist.get_rank())
+    deepspeed.init_distributed("gloo")
+    model, config = build(tied=False, frozen=False)
+    engine = train(model, 0, "fp16", {})
+    engine.save_checkpoint(pathlib.Path(folder) / "run")
+    config.save_pretrained(pathlib.Path(folder) / "run")
+
+
 def make_universal(run):
     tag = (run / "latest").read_text()
     ds_to_universal.main(

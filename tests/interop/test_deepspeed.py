@@ -50,9 +50,9 @@ def expected_of(folder):
     return expected["weights"], expected["states"]
 
 
-def refused(shardwright, run, tmp_path, *words, code="SW0330"):
+def refused(shardwright, run, tmp_path, *words, code="SW0330", to="hf", more=()):
     """Each of the words is in the message, and nothing is written."""
-    done = shardwright("convert", run, tmp_path / "out", "--to", "hf", expect=2)
+    done = shardwright("convert", run, tmp_path / "out", "--to", to, *more, expect=2)
     assert code in done.stderr, done.stderr
     for word in words:
         assert word in done.stderr, done.stderr
@@ -99,6 +99,23 @@ def test_a_universal_checkpoint_is_the_same(shardwright, saved, tmp_path, case):
     shardwright("convert", universal, tmp_path / "dcp", "--to", "dcp")
     found = load_dcp(tmp_path / "dcp")
     assert_same({n: t for n, t in found.items() if n.startswith("optimizer.")}, states)
+
+
+def test_the_step_of_states_that_go_along_is_told(shardwright, saved, tmp_path):
+    universal = next((saved("zero2") / "universal").iterdir())
+    for source in (saved("zero2") / "run", saved("zero3") / "run", universal):
+        for target in ("dcp", "safetensors"):
+            done = shardwright("plan", source, tmp_path / "out", "--to", target, "--optimizer", "keep")
+            assert "the optimizer's step (2), its parameter groups" in done.stdout, done.stdout
+
+
+def test_a_run_without_zero(shardwright, ranks, tmp_path):
+    """Its optimizer's states are numbered as only the run knows."""
+    ranks("deepspeed_jobs", "save_without_zero", 2, folder=tmp_path)
+    done = shardwright("convert", tmp_path / "run", tmp_path / "dcp", "--to", "dcp")
+    assert "those under optimizer are left out" in done.stderr
+    refused(shardwright, tmp_path / "run", tmp_path, "mp_rank_00_model_states.pt", to="dcp",
+            more=["--optimizer", "keep"], code="SW0311")  # fmt: skip
 
 
 def test_every_command(shardwright, saved, tmp_path):

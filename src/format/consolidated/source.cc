@@ -149,6 +149,7 @@ class MetaReader {
         SW_TRY(open_model_file(directory, path, *checkpoint_.files, checkpoint_.catalog));
     SW_TRY(judge_pickles(*file, path, checkpoint_, defects_));
     ranks_.push_back({number, SW_TRY(read_state_dict(*file))});
+    tell_left_out(ranks_.back().dict, path, checkpoint_);
     return {};
   }
 

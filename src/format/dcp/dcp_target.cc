@@ -11,6 +11,7 @@
 #include "format/mlite/rank_files.h"
 #include "format/targets.h"
 #include "layout/dtensor_placement.h"
+#include "plan/canonical.h"
 
 namespace shardwright {
 namespace {
@@ -79,9 +80,7 @@ class Draft {
       for (const DraftTensor& tensor : parts_.tensors) add_path(tensor.desc.name, example);
       for (const StoredObject& object : parts_.copied_objects) add_path(object.name, {});
     }
-    if (!source_.common_state.empty() && source_.directory->exists("common.pt")) {
-      notes_.emplace_back("common.pt (arguments, iteration, optimizer groups) stays behind");
-    }
+    tell_what_stays(catalog);
     return {};
   }
 
@@ -89,6 +88,7 @@ class Draft {
     SW_TRY(put_in_order(catalog));
     parts_.tensors = draft_identity(catalog, {request_.dtype, LayerKeys::kAutomatic});
     leave_rank_files(source_, "safetensors holds tensors only", notes_);
+    tell_what_stays(catalog);
     const std::size_t objects = catalog.objects.size();
     if (objects > 0) {
       notes_.push_back(
@@ -98,6 +98,17 @@ class Draft {
   }
 
  private:
+  // What goes on with optimizer states needs more than tensors.
+  void tell_what_stays(const Catalog& catalog) {
+    if (!source_.common_state.empty() && source_.directory->exists("common.pt")) {
+      notes_.emplace_back("common.pt (arguments, iteration, optimizer groups) stays behind");
+    }
+    const bool has_states = std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+      return is_optimizer_name(tensor.desc.name);
+    });
+    if (has_states && !source_.beside_states.empty()) notes_.push_back(source_.beside_states);
+  }
+
   // MLite's experts get the model's numbers and their rows its order.
   Status put_in_order(Catalog& catalog) {
     if (!is_mlite(catalog)) return {};

@@ -37,6 +37,7 @@ class ModelStatesReader {
     states_.frozen = SW_TRY(read_shapes("frozen_param_shapes", root.find("frozen_param_shapes")));
     SW_TRY(read_frozen_parts(dict_pairs(root.find("frozen_param_fragments"))));
     SW_TRY(read_shared(dict_pairs(root.find("shared_params"))));
+    SW_TRY(look_beside(dict_pairs(root)));
     if (const Value steps = root.find("global_steps")) states_.steps = steps.as_int();
     if (const Value ranks = root.find("dp_world_size")) states_.data_ranks = ranks.as_int();
     if (const Value ranks = root.find("mp_world_size")) states_.model_ranks = ranks.as_int();
@@ -61,12 +62,23 @@ class ModelStatesReader {
     return {};
   }
 
+  Status look_beside(Value pairs) {
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      const std::string_view key = pairs.key(i).as_string().value_or("");
+      if (key == "module" || key == "frozen_param_fragments") continue;
+      SW_TRY(states_.unread.add(pairs.key(i), pairs.value(i), allowance_));
+    }
+    return {};
+  }
+
   Status read_module(Value module) {
     const Value pairs = dict_pairs(module);
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       std::string name = SW_TRY(key_of(pairs, i, "module"));
       if (!is_tensor(pairs.value(i))) {
-        states_.left_out.push_back(std::move(name));
+        const bool has_tensors =
+            SW_TRY(states_.unread.add(pairs.key(i), pairs.value(i), allowance_));
+        if (!has_tensors) states_.left_out.push_back(std::move(name));
         continue;
       }
       SW_TRY(add_tensor(std::move(name), pairs.value(i), states_.module));

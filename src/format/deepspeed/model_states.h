@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codec/torch_archive.h"
+#include "format/tensors_beside.h"
 #include "layout/zero_partition.h"
 #include "shardwright/storage.h"
 
@@ -28,6 +29,7 @@ struct ModelStates {
   ZeroGroup frozen;                   ///< parameters that are not trained
   std::vector<StateTensor> frozen_parts;  ///< under ZeRO 3 a rank's part of each, flat
   std::vector<std::pair<std::string, std::string>> shared;  ///< a name, and that of its tensor
+  TensorsBeside unread;  ///< further tensors of the file: the optimizer's where there is no ZeRO
   std::optional<std::int64_t> steps;
   std::optional<std::int64_t> data_ranks;
   std::optional<std::int64_t> model_ranks;

@@ -17,6 +17,7 @@
 #include "format/deepspeed/model_catalog.h"
 #include "format/deepspeed/rank_models.h"
 #include "format/deepspeed/zero_file_name.h"
+#include "format/tensors_beside.h"
 #include "io/source_files.h"
 #include "layout/state_name.h"
 
@@ -239,6 +240,9 @@ class UniversalReader {
                      left_out.size(), name_list(left_out)));
     }
     model_.finish(order);
+    tell_beside(models_.front().states.unread, checkpoint_.catalog.files[models_.front().file],
+                checkpoint_);
+    checkpoint_.beside_states = state_beside(step_ ? std::optional(step_->first) : std::nullopt);
     return {};
   }
 

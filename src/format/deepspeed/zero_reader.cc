@@ -13,6 +13,7 @@
 #include "format/deepspeed/optimizer_states.h"
 #include "format/deepspeed/rank_models.h"
 #include "format/deepspeed/zero_files.h"
+#include "format/tensors_beside.h"
 #include "io/source_files.h"
 #include "layout/state_name.h"
 
@@ -340,7 +341,9 @@ class ZeroReader {
       checkpoint_.notes.push_back(translated("{} entries are not tensors and are left out: {}",
                                              left_out.size(), name_list(left_out)));
     }
+    tell_beside(first().unread, path(models_.front().file), checkpoint_);
     if (shares_.empty()) return;
+    checkpoint_.beside_states = state_beside(shares_.front().states.step);
     const std::vector<std::string>& states = shares_.front().states.left_out;
     if (!states.empty()) {
       checkpoint_.notes.push_back(

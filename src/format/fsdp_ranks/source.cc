@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/allowance.h"
 #include "base/digest.h"
 #include "base/fail.h"
 #include "base/text.h"
@@ -18,6 +19,7 @@
 #include "format/near_config.h"
 #include "format/pickle_files.h"
 #include "format/sibling.h"
+#include "format/tensors_beside.h"
 #include "format/torch_files/state_dict.h"
 #include "layout/texts.h"
 #include "tensor/strided_copy.h"
@@ -92,6 +94,9 @@ class RankReader {
     SW_TRY(judge_pickles(*file, path, checkpoint_, defects_));
     const TorchFile archive = SW_TRY(TorchFile::open(*file));
     const pickle::Value pairs = SW_TRY(find_state_dict(archive.root(), path));
+    Allowance allowance(file->size());
+    const TensorsBeside beside = SW_TRY(tensors_beside(archive.root(), pairs, allowance));
+    tell_beside(beside, path, checkpoint_);
     RankParts parts;
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       const std::optional<std::string_view> key = pairs.key(i).as_string();
@@ -244,6 +249,9 @@ class FsdpRanksSource final : public SourceFormat {
     }
     if (left.empty()) return;
     std::ranges::sort(left);
+    const auto optimizer = std::ranges::find_if(
+        left, [](const std::string& name) { return name.starts_with("optim"); });
+    if (optimizer != left.end()) checkpoint.unread_optimizer_file = *optimizer;
     checkpoint.notes.push_back(translated("{} files of optimizer and random states stay behind: {}",
                                           left.size(), name_list(left)));
   }

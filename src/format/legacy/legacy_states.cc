@@ -8,6 +8,7 @@
 #include "format/legacy/legacy_optimizer.h"
 #include "format/legacy/legacy_ranks.h"
 #include "format/legacy/legacy_state.h"
+#include "format/tensors_beside.h"
 #include "io/source_files.h"
 #include "layout/layer_name.h"
 #include "layout/module_order.h"
@@ -169,6 +170,7 @@ Status read_legacy_optimizer(Checkpoint& checkpoint, Defects& defects) {
   LegacyState<std::string> state =
       SW_TRY(read_legacy_state(*file, {LegacyStateParts::Optimizer::kGroups, reader.step()}));
   checkpoint.common_state = std::move(state.state);
+  checkpoint.beside_states = state_beside(reader.step());
   if (state.drops_loss_scale) checkpoint.notes.emplace_back(kLossScaleNote);
   checkpoint.has_unread_optimizer = false;
   return {};

@@ -91,15 +91,7 @@ class Reader {
     for (const StateDictTensor& tensor : dict.tensors) {
       SW_TRY(defects_.report(add(tensor, number)));
     }
-    if (!dict.beside.empty()) {
-      checkpoint_.notes.push_back(translated(
-          "{}: of {} state dicts in it ({}) the model's is read, the others are left out", path,
-          dict.beside.size(), name_list(dict.beside)));
-    }
-    if (!dict.left_out.empty()) {
-      checkpoint_.notes.push_back(translated("{}: {} are not tensors and are left out: {}", path,
-                                             dict.left_out.size(), name_list(dict.left_out)));
-    }
+    tell_left_out(dict, path, checkpoint_);
     return {};
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/torch_files/state_dict.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/allowance.h"
@@ -19,7 +20,9 @@ bool is_of_megatron(Value root) {
   return root.find("checkpoint_version") || (root.find("args") && root.find("iteration"));
 }
 
-Status add_entry(const TorchFile& archive, const std::string& name, Value value, StateDict& dict) {
+Status add_entry(const TorchFile& archive, Value key, Value value, Allowance& allowance,
+                 StateDict& dict) {
+  const std::string name(*key.as_string());
   if (holds_tensor(dict_pairs(value))) {
     return fail(
         Code::kUnsupportedFormat,
@@ -27,7 +30,8 @@ Status add_entry(const TorchFile& archive, const std::string& name, Value value,
         printable(name));
   }
   if (!is_tensor(value)) {
-    dict.left_out.push_back(name);
+    const bool has_tensors = SW_TRY(dict.unread.add(key, value, allowance));
+    if (!has_tensors) dict.left_out.push_back(name);
     return {};
   }
   Result<LocatedTensor> place = archive.locate(value);
@@ -85,6 +89,17 @@ Result<Value> find_state_dict(Value root, const std::string& file) {
               file);
 }
 
+Result<TensorsBeside> tensors_beside(Value root, Value state_dict, Allowance& allowance) {
+  TensorsBeside beside;
+  const Value pairs = dict_pairs(root);
+  if (pairs == state_dict) return beside;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (dict_pairs(pairs.value(i)) == state_dict) continue;
+    SW_TRY(beside.add(pairs.key(i), pairs.value(i), allowance));
+  }
+  return beside;
+}
+
 Result<StateDict> read_state_dict(const ReadableFile& file) {
   const TorchFile archive = SW_TRY(TorchFile::open(file));
   const Value pairs = SW_TRY(find_state_dict(archive.root(), file.name()));
@@ -92,16 +107,33 @@ Result<StateDict> read_state_dict(const ReadableFile& file) {
   StateDict dict;
   dict.beside = state_dicts_beside(archive.root());
   if (dict.beside.size() < 2) dict.beside.clear();
+  dict.unread = SW_TRY(tensors_beside(archive.root(), pairs, allowance));
+  std::erase_if(dict.unread.keys, [&](const std::string& key) {
+    return std::ranges::find(dict.beside, key) != dict.beside.end();
+  });
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const std::optional<std::string_view> key = pairs.key(i).as_string();
     if (!key) {
       return fail(Code::kUnsupportedFormat, "{}: a key of its state dict is not text", file.name());
     }
     SW_TRY(allowance.take(sizeof(StateDictTensor) + key->size(), "its state dict"));
-    const Status added = add_entry(archive, std::string(*key), pairs.value(i), dict);
+    const Status added = add_entry(archive, pairs.key(i), pairs.value(i), allowance, dict);
     if (!added) return std::unexpected(Error(added.error()).within(file.name()));
   }
   return dict;
+}
+
+void tell_left_out(const StateDict& dict, const std::string& path, Checkpoint& checkpoint) {
+  if (!dict.beside.empty()) {
+    checkpoint.notes.push_back(
+        translated("{}: of {} state dicts in it ({}) the model's is read, the others are left out",
+                   path, dict.beside.size(), name_list(dict.beside)));
+  }
+  tell_beside(dict.unread, path, checkpoint);
+  if (!dict.left_out.empty()) {
+    checkpoint.notes.push_back(translated("{}: {} are not tensors and are left out: {}", path,
+                                          dict.left_out.size(), name_list(dict.left_out)));
+  }
 }
 
 }  // namespace shardwright
