@@ -156,6 +156,11 @@ std::span<const Sentence> chinese_of_deepspeed() {
       {"{} tensors are not the optimizer's and are taken as the model has them: {}",
        "{} 个张量不属于优化器，取模型中的值：{}"},
       {"{} entries are not tensors and are left out: {}", "{} 个条目不是张量，不写出：{}"},
+      {"{}: group {} has no {} of its piece of parameter {}, as other groups have; keep the files "
+       "of one save",
+       "{0}: 组 {1} 中参数 {3} 的那一段没有 {2}，而其他组有；请只保留同一次保存的文件"},
+      {"{}: group {} has no {}, as group {} has; keep the files of one save",
+       "{}: 组 {} 没有 {}，而组 {} 有；请只保留同一次保存的文件"},
       {"states of the optimizer that are not like its weights are left out: {}",
        "优化器中与其权重不同形的状态不写出：{}"},
   });

@@ -2,6 +2,8 @@
 #include "format/deepspeed/zero_reader.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 #include <span>
 
@@ -60,6 +62,7 @@ class ZeroReader {
     SW_TRY(add_buffers());
     SW_TRY(add_frozen(models_, is_third(), checkpoint_, model_));
     SW_TRY(add_trained());
+    SW_TRY(check_kinds());
     SW_TRY(add_rest());
     finish();
     return {};
@@ -280,7 +283,7 @@ class ZeroReader {
     };
     SW_TRY(add(parameter.name,
                [](const ZeroBuffers& group) -> const LocatedTensor& { return group.weights; }));
-    for (const std::string& kind : kinds_of(pieces)) {
+    for (const std::string& kind : SW_TRY(kinds_of(parameter, pieces))) {
       SW_TRY(add(join_state_name(kind, parameter.name),
                  [&](const ZeroBuffers& group) -> const LocatedTensor& {
                    return group.states.find(kind)->second;
@@ -289,19 +292,55 @@ class ZeroReader {
     return {};
   }
 
-  // Of the states that every buffer with a piece of the parameter has.
-  [[nodiscard]] std::vector<std::string> kinds_of(std::span<const ZeroPiece> pieces) const {
-    std::vector<std::string> kinds;
-    if (pieces.empty()) return kinds;
+  // The states of a parameter: each buffer with a piece of it has all of them.
+  [[nodiscard]] Result<std::set<std::string>> kinds_of(const ZeroParameter& parameter,
+                                                       std::span<const ZeroPiece> pieces) const {
     const auto states_of = [&](const ZeroPiece& piece) -> const auto& {
       return shares_[piece.rank].states.groups[piece.group].states;
     };
-    for (const auto& [kind, place] : states_of(pieces.front())) {
-      if (std::ranges::all_of(
-              pieces, [&](const ZeroPiece& piece) { return states_of(piece).contains(kind); })) {
-        kinds.push_back(kind);
+    std::set<std::string> kinds;
+    for (const ZeroPiece& piece : pieces) {
+      for (const auto& [kind, place] : states_of(piece)) kinds.insert(kind);
+    }
+    for (const ZeroPiece& piece : pieces) {
+      for (const std::string& kind : kinds) {
+        if (states_of(piece).contains(kind)) continue;
+        return fail(Code::kZeroLayout,
+                    "{}: group {} has no {} of its piece of parameter {}, as other groups have; "
+                    "keep the files of one save",
+                    path(shares_[piece.rank].file), piece.group, kind, printable(parameter.name));
       }
     }
+    return kinds;
+  }
+
+  // Optimizers keep different states, and all of each: where a group has some of those that another
+  // one has, a part of the save is missing. All ranks' groups are alike.
+  Status check_kinds() const {
+    if (shares_.empty()) return {};
+    const RankShare& share = shares_.front();
+    std::map<std::vector<std::string>, std::size_t> sets;  // to the first group
+    for (std::size_t g = 0; g < share.states.groups.size(); ++g) {
+      const ZeroBuffers& group = share.states.groups[g];
+      if (group.weights.shape[0] > 0) sets.emplace(kinds_in(group), g);
+    }
+    for (const auto& [kinds, group] : sets) {
+      for (const auto& [others, other] : sets) {
+        if (others.size() <= kinds.size() || !std::ranges::includes(others, kinds)) continue;
+        std::vector<std::string> lacking;
+        std::ranges::set_difference(others, kinds, std::back_inserter(lacking));
+        return fail(Code::kZeroLayout,
+                    "{}: group {} has no {}, as group {} has; keep the files of one save",
+                    path(share.file), group, lacking.front(), other);
+      }
+    }
+    return {};
+  }
+
+  // In the order of their names.
+  static std::vector<std::string> kinds_in(const ZeroBuffers& group) {
+    std::vector<std::string> kinds;
+    for (const auto& [kind, place] : group.states) kinds.push_back(kind);
     return kinds;
   }
 
