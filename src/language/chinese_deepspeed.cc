@@ -156,6 +156,20 @@ std::span<const Sentence> chinese_of_deepspeed() {
       {"{} tensors are not the optimizer's and are taken as the model has them: {}",
        "{} 个张量不属于优化器，取模型中的值：{}"},
       {"{} entries are not tensors and are left out: {}", "{} 个条目不是张量，不写出：{}"},
+      {"{}: two tensors of it would be {}; only GPT-like models of Megatron-DeepSpeed are read "
+       "this "
+       "way",
+       "{}: 其中有两个张量都会成为 {}；只有 Megatron-DeepSpeed 的类 GPT 模型能这样读取"},
+      {"{}: found {}, which {} has too; these files are of two saves",
+       "{}: 其中有 {}，而 {} 中也有；这些文件来自两次保存"},
+      {"found no layer_NN-model_TT file with {}; copy it too",
+       "没有含{}的 layer_NN-model_TT 文件；请把它也拷贝过来"},
+      {"the embedding", "词嵌入"},
+      {"the final norm", "最后的归一化层"},
+      {"the output layer", "输出层"},
+      {"no file has an output layer, and no arguments say whether the run had one: the embedding "
+       "is taken for it",
+       "没有文件含输出层，也没有参数说明训练时是否有它：以词嵌入作为输出层"},
       {"{}: group {} has no {} of its piece of parameter {}, as other groups have; keep the files "
        "of one save",
        "{0}: 组 {1} 中参数 {3} 的那一段没有 {2}，而其他组有；请只保留同一次保存的文件"},

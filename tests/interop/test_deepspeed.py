@@ -381,6 +381,30 @@ def test_layers_of_a_pipeline(shardwright, tmp_path, tp):
     shardwright("verify", source, "--against", LLAMA)
 
 
+def test_the_outputs_copy_of_a_tied_embedding(shardwright, tmp_path):
+    source = save_pipe(tmp_path / "run", 2)
+    embeddings = torch.load(source / "layer_01-model_01-model_states.pt")
+    copy = {"word_embeddings.weight": embeddings["word_embeddings.weight"].clone()}
+    for rank in range(2):
+        shutil.copy(source / f"layer_01-model_{rank:02d}-model_states.pt",
+                    source / f"layer_09-model_{rank:02d}-model_states.pt")  # fmt: skip
+    shardwright("verify", source, "--against", LLAMA)
+    copy["word_embeddings.weight"][3, 4] += 1
+    torch.save(copy, source / "layer_09-model_01-model_states.pt")
+    refused(shardwright, source, tmp_path, "layer_01-model_01", "layer_09-model_01", code="SW0411",
+            to="torch_dist")  # fmt: skip
+    assert "NOT PROVEN" in shardwright("verify", source, expect=1).stdout
+
+
+@pytest.mark.parametrize(
+    "file, what", [(1, "the embedding"), (7, "the final norm"), (8, "the output layer")]
+)
+def test_modules_that_are_missing(shardwright, tmp_path, file, what):
+    source = save_pipe(tmp_path / "run", 1)
+    (source / f"layer_{file:02d}-model_00-model_states.pt").unlink()
+    refused(shardwright, source, tmp_path, f"no layer_NN-model_TT file with {what}")
+
+
 def test_layers_that_are_missing(shardwright, tmp_path):
     source = save_pipe(tmp_path / "run", 2)
     name = "layer_04-model_01-model_states.pt"

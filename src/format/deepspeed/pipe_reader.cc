@@ -4,13 +4,16 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
+#include "base/allowance.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "codec/torch_file.h"
 #include "codec/torch_tensor.h"
 #include "format/deepspeed/zero_file_name.h"
 #include "format/legacy/legacy_chunks.h"
+#include "format/tensors_beside.h"
 #include "io/source_files.h"
 #include "layout/early_names.h"
 #include "layout/legacy_parts.h"
@@ -28,6 +31,16 @@ struct LayerTensor {
 };
 using LayerTensors = std::vector<LayerTensor>;
 
+// What a tensor-parallel rank has, under Megatron-Core's names.
+struct RankTensors {
+  LayerTensors all;
+  LayerTensors copies;  // of tensors in `all`, by their names
+};
+
+constexpr std::string_view kEmbeddingStem = "language_model.embedding.";
+constexpr std::string_view kHeadStem = "language_model.output_layer.";
+constexpr std::string_view kFinalNormStem = "language_model.encoder.final_layernorm.";
+
 bool has_part(const LayerTensors& tensors, std::string_view part) {
   return std::ranges::any_of(tensors,
                              [&](const LayerTensor& tensor) { return tensor.name.contains(part); });
@@ -39,22 +52,22 @@ std::optional<std::string> stem_of(const LayerTensors& tensors, std::int64_t lay
     return fmt::format("language_model.encoder.layers.{}.", layer);
   }
   if (has_part(tensors, "word_embeddings.weight") || has_part(tensors, "position_embeddings.")) {
-    return "language_model.embedding.";
+    return std::string(kEmbeddingStem);
   }
   if (has_part(tensors, "lm_head.weight") || has_part(tensors, "final_linear.weight")) {
-    return "language_model.output_layer.";
+    return std::string(kHeadStem);
   }
   const bool is_norm = std::ranges::all_of(tensors, [](const LayerTensor& tensor) {
     return tensor.place.shape.size() == 1 &&
            (tensor.name.ends_with("weight") || tensor.name.ends_with("bias"));
   });
-  if (is_norm) return "language_model.encoder.final_layernorm.";
+  if (is_norm) return std::string(kFinalNormStem);
   return std::nullopt;
 }
 
 // Norms and heads are modules of their own there, under whatever name.
 std::string leaf_of(std::string_view stem, std::string_view name) {
-  const bool is_module = stem.ends_with("final_layernorm.") || stem.ends_with("output_layer.");
+  const bool is_module = stem == kFinalNormStem || stem == kHeadStem;
   return std::string(is_module ? name.substr(name.rfind('.') + 1) : name);
 }
 
@@ -69,7 +82,8 @@ class PipeReader {
     SW_TRY(list_files());
     SW_TRY(read_state());
     SW_TRY(check_states());
-    std::vector<LayerTensors> ranks(static_cast<std::size_t>(tensor_ranks_));
+    tell_optimizer();
+    std::vector<RankTensors> ranks(static_cast<std::size_t>(tensor_ranks_));
     for (std::int64_t rank = 0; rank < tensor_ranks_; ++rank) {
       ranks[static_cast<std::size_t>(rank)] = SW_TRY(read_rank(rank));
     }
@@ -91,8 +105,9 @@ class PipeReader {
   Status list_files() {
     for (const DirectoryEntry& entry : SW_TRY(checkpoint_.directory->list(""))) {
       if (entry.is_directory) continue;
-      if (const auto zero = parse_zero_file(entry.name)) {
-        has_optimizer_ |= zero->holds == ZeroFileName::Holds::kOptimizer;
+      const auto zero = parse_zero_file(entry.name);
+      if (zero && zero->holds == ZeroFileName::Holds::kOptimizer && zero_file_.empty()) {
+        zero_file_ = entry.name;
       }
       const auto name = parse_layer_file(entry.name);
       if (!name) continue;
@@ -132,12 +147,15 @@ class PipeReader {
     const pickle::Value version = torch.root().find("checkpoint_version");
     const double number = version ? version.as_double().value_or(3.0) : 3.0;
     if (number < 2.0) order_ = number >= 1.0 ? QkvOrder::kByHead : QkvOrder::kThreeFirst;
-    if (has_optimizer_) {
-      checkpoint_.notes.emplace_back(
-          "the optimizer's state is left out: of such runs only the weights are read; DeepSpeed's "
-          "ds_to_universal.py makes a universal checkpoint of it");
-    }
     return {};
+  }
+
+  void tell_optimizer() {
+    if (zero_file_.empty()) return;
+    checkpoint_.unread_optimizer_file = zero_file_;
+    checkpoint_.notes.emplace_back(
+        "the optimizer's state is left out: of such runs only the weights are read; DeepSpeed's "
+        "ds_to_universal.py makes a universal checkpoint of it");
   }
 
   // What ranks have beside their layers is of one iteration.
@@ -148,6 +166,7 @@ class PipeReader {
       if (!checkpoint_.directory->exists(name)) continue;
       const auto file = SW_TRY(checkpoint_.directory->open(name));
       const TorchFile torch = SW_TRY(TorchFile::open(*file));
+      if (rank == 0) SW_TRY(look_beside(torch.root(), file->size(), name));
       std::optional<std::int64_t> step = torch.root().find("iteration").as_int();
       if (!step) step = torch.root().find("global_steps").as_int();
       if (!step) continue;
@@ -159,12 +178,24 @@ class PipeReader {
     return {};
   }
 
+  // All ranks have the same beside their layers: without ZeRO the optimizer's states.
+  Status look_beside(pickle::Value root, std::uint64_t file_bytes, const std::string& name) {
+    TensorsBeside beside;
+    Allowance allowance(file_bytes);
+    const pickle::Value pairs = dict_pairs(root);
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      SW_TRY(beside.add(pairs.key(i), pairs.value(i), allowance));
+    }
+    tell_beside(beside, name, checkpoint_);
+    return {};
+  }
+
   [[nodiscard]] std::int64_t number_of_argument(std::string_view name, std::int64_t other) const {
     return shardwright::number_of(checkpoint_.arguments, {name}).value_or(other);
   }
 
-  Result<LayerTensors> read_rank(std::int64_t rank) {
-    LayerTensors all;
+  Result<RankTensors> read_rank(std::int64_t rank) {
+    RankTensors tensors;
     LayerTensors first;  // of the transformer layers
     std::vector<std::pair<std::string, LayerTensors>> others;
     std::int64_t next_layer = 0;
@@ -196,14 +227,61 @@ class PipeReader {
       }
       for (LayerTensor& tensor : layer) {
         tensor.name = core_name_of_early(*stem + leaf_of(*stem, tensor.name));
-        const bool is_new = std::ranges::none_of(
-            all, [&](const LayerTensor& other) { return other.name == tensor.name; });
-        // The output's copy of a tied embedding.
-        if (is_new) all.push_back(std::move(tensor));
+        SW_TRY(add(std::move(tensor), *stem == kEmbeddingStem, tensors));
       }
     }
-    for (const auto& [stem, layer] : others) SW_TRY(check_width(first, stem, layer));
-    return check_layers(next_layer, std::move(all));
+    SW_TRY(check_layers(next_layer));
+    std::set<std::string_view> stems;
+    for (const auto& [stem, layer] : others) {
+      SW_TRY(check_width(first, stem, layer));
+      stems.insert(stem);
+    }
+    SW_TRY(check_modules(stems));
+    return tensors;
+  }
+
+  // A second file of the embedding is the output's copy, where the two are tied. Nothing else is
+  // in a model twice.
+  [[nodiscard]] Status add(LayerTensor tensor, bool is_embedding, RankTensors& rank) const {
+    const auto known = std::ranges::find(rank.all, tensor.name, &LayerTensor::name);
+    if (known == rank.all.end()) {
+      rank.all.push_back(std::move(tensor));
+      return {};
+    }
+    if (known->file == tensor.file) {
+      return fail(Code::kZeroLayout,
+                  "{}: two tensors of it would be {}; only GPT-like models of Megatron-DeepSpeed "
+                  "are read this way",
+                  file_of(tensor), printable(tensor.name));
+    }
+    if (!is_embedding) {
+      return fail(Code::kZeroLayout, "{}: found {}, which {} has too; these files are of two saves",
+                  file_of(tensor), printable(tensor.name), file_of(*known));
+    }
+    SW_TRY(check_same(*known, tensor));
+    rank.copies.push_back(std::move(tensor));
+    return {};
+  }
+
+  // What every model has beside its layers.
+  Status check_modules(const std::set<std::string_view>& stems) {
+    const auto untied = checkpoint_.arguments.find("untie_embeddings_and_output_weights");
+    const bool is_untied =
+        untied != checkpoint_.arguments.end() && untied->second == ArgValue{true};
+    const auto lacks_module = [&](std::string_view stem, std::string_view what) -> Status {
+      if (stems.contains(stem)) return {};
+      return fail(Code::kZeroLayout, "found no layer_NN-model_TT file with {}; copy it too", what);
+    };
+    SW_TRY(lacks_module(kEmbeddingStem, "the embedding"));
+    SW_TRY(lacks_module(kFinalNormStem, "the final norm"));
+    if (is_untied) return lacks_module(kHeadStem, "the output layer");
+    if (checkpoint_.arguments.empty() && !stems.contains(kHeadStem) && !is_head_told_) {
+      checkpoint_.notes.emplace_back(
+          "no file has an output layer, and no arguments say whether the run had one: the "
+          "embedding is taken for it");
+      is_head_told_ = true;
+    }
+    return {};
   }
 
   [[nodiscard]] const std::string& file_of(const LayerTensor& tensor) const {
@@ -219,19 +297,22 @@ class PipeReader {
     for (const LayerTensor& tensor : found) {
       const auto other = in(known, tensor);
       if (other == known.end()) return lacks(known, tensor);
-      if (other->place.dtype == tensor.place.dtype && other->place.shape == tensor.place.shape) {
-        continue;
-      }
-      return fail(Code::kZeroLayout,
-                  "{}: tensor {}: found {} {}, but {} has {} {}; these files are of two saves",
-                  file_of(tensor), printable(tensor.name), torch_name(tensor.place.dtype),
-                  to_string(tensor.place.shape), file_of(*other), torch_name(other->place.dtype),
-                  to_string(other->place.shape));
+      SW_TRY(check_same(*other, tensor));
     }
     for (const LayerTensor& tensor : known) {
       if (in(found, tensor) == found.end()) return lacks(found, tensor);
     }
     return {};
+  }
+
+  [[nodiscard]] Status check_same(const LayerTensor& known, const LayerTensor& found) const {
+    const LocatedTensor& a = known.place;
+    const LocatedTensor& b = found.place;
+    if (a.dtype == b.dtype && a.shape == b.shape) return {};
+    return fail(Code::kZeroLayout,
+                "{}: tensor {}: found {} {}, but {} has {} {}; these files are of two saves",
+                file_of(found), printable(found.name), torch_name(b.dtype), to_string(b.shape),
+                file_of(known), torch_name(a.dtype), to_string(a.shape));
   }
 
   [[nodiscard]] Status lacks(const LayerTensors& layer, const LayerTensor& tensor) const {
@@ -246,7 +327,7 @@ class PipeReader {
     const auto norm = std::ranges::find(layers, "input_layernorm.weight", &LayerTensor::name);
     if (norm == layers.end() || norm->place.shape.size() != 1) return {};
     const std::int64_t width = norm->place.shape[0];
-    const int axes = stem.ends_with("final_layernorm.") ? 1 : 2;
+    const int axes = stem == kFinalNormStem ? 1 : 2;
     for (const LayerTensor& tensor : found) {
       const Dims& shape = tensor.place.shape;
       if (shape.size() != axes || shape[axes - 1] == width) continue;
@@ -258,9 +339,9 @@ class PipeReader {
     return {};
   }
 
-  Result<LayerTensors> check_layers(std::int64_t found, LayerTensors tensors) const {
+  [[nodiscard]] Status check_layers(std::int64_t found) const {
     const std::int64_t expected = number_of_argument("num_layers", found);
-    if (found == expected) return tensors;
+    if (found == expected) return {};
     return fail(Code::kZeroLayout,
                 "found files of {} transformer layers, expected {} as the run had; copy the "
                 "missing ones too",
@@ -284,21 +365,29 @@ class PipeReader {
     return tensors;
   }
 
-  Status place_rank(std::int64_t rank, const LayerTensors& tensors) {
+  Status place_rank(std::int64_t rank, const RankTensors& tensors) {
     LegacyStage stage;
     stage.config.tensor = tensor_ranks_;
     stage.rank.tensor = rank;
     stage.qkv_order = order_;
     stage.heads_per_rank = number_of_argument("num_attention_heads", 0) / tensor_ranks_;
     std::vector<TensorDesc> descs;
-    for (const LayerTensor& tensor : tensors) {
+    for (const LayerTensor& tensor : tensors.all) {
       descs.push_back({tensor.name, tensor.place.dtype, tensor.place.shape});
     }
     const auto parts = SW_TRY(legacy_parts(descs, stage));
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      for (const LegacyPart& part : parts[i]) {
-        SW_TRY(chunks_.add("", {tensors[i].file, tensors[i].place, part, parts[i].size() == 1}));
+      SW_TRY(place(tensors.all[i], parts[i]));
+      for (const LayerTensor& copy : tensors.copies) {
+        if (copy.name == tensors.all[i].name) SW_TRY(place(copy, parts[i]));
       }
+    }
+    return {};
+  }
+
+  Status place(const LayerTensor& tensor, const std::vector<LegacyPart>& parts) {
+    for (const LegacyPart& part : parts) {
+      SW_TRY(chunks_.add("", {tensor.file, tensor.place, part, parts.size() == 1}));
     }
     return {};
   }
@@ -310,7 +399,8 @@ class PipeReader {
   std::map<std::int64_t, LayerTensors> first_rank_;                     // each of its files
   std::int64_t tensor_ranks_ = 0;
   QkvOrder order_ = QkvOrder::kByGroup;
-  bool has_optimizer_ = false;
+  std::string zero_file_;  // one of the optimizer's
+  bool is_head_told_ = false;
 };
 
 }  // namespace
