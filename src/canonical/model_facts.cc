@@ -10,6 +10,7 @@
 #include "format/hf/source_keys.h"
 #include "layout/layer_name.h"
 #include "remote/open_path.h"
+#include "state/provider_arguments.h"
 #include "state/run_config.h"
 
 namespace shardwright {
@@ -79,7 +80,9 @@ Result<Arguments> run_arguments(const Checkpoint& source) {
   for (auto& [name, value] : config) {
     if (name.starts_with(kProvider)) inner.emplace(name.substr(kProvider.size()), std::move(value));
   }
-  return inner.empty() ? config : inner;
+  if (inner.empty()) return config;
+  add_arguments_of_provider(inner);
+  return inner;
 }
 
 Result<std::string> config_text_of(const FamilyChoice& choice, const Checkpoint& source) {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "canonical/model_facts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardwright {
+namespace {
+
+using testing::Contains;
+using testing::Pair;
+
+TEST(RunArguments, OfAModelWithComponentsAreThoseOfItsLanguageModel) {
+  Checkpoint source;
+  source.run_config =
+      "model:\n"
+      "  num_layers: 9\n"
+      "  standard_provider:\n"
+      "    num_layers: 2\n"
+      "    rope_scaling: true\n";
+  const Arguments arguments = run_arguments(source).value();
+  EXPECT_THAT(arguments, Contains(Pair("num_layers", ArgValue{std::int64_t{2}})));
+  EXPECT_THAT(arguments, Contains(Pair("use_rope_scaling", ArgValue{true})));
+}
+
+}  // namespace
+}  // namespace shardwright
