@@ -134,6 +134,24 @@ TEST(Detect, SeveralInOneFolderAreAllMeant) {
                      {"mp_rank_00_001/model_optim_rng.pt", "x"}}),
               ElementsAre("torch_dist", "legacy"));
   EXPECT_THAT(found({{".metadata", "x"}, {"model.safetensors", "x"}}), ElementsAre("dcp", "hf"));
+  // A head beside the model is not the model.
+  for (const char* model : {"pytorch_model.bin", "pytorch_model-00001-of-00002.bin"}) {
+    EXPECT_THAT(found({{model, "x"}, {"value_head.safetensors", "x"}}),
+                ElementsAre("hf", "torch_files"));
+  }
+}
+
+TEST(Detect, SafetensorsOfAModelCountBeforeItsTorchFiles) {
+  for (const char* name : {"model.safetensors", "model-00001-of-00002.safetensors",
+                           "model.fp16.safetensors", "gptq_model-4bit-128g.safetensors"}) {
+    EXPECT_THAT(found({{"pytorch_model.bin", "x"}, {name, "x"}}), ElementsAre("hf")) << name;
+  }
+  EXPECT_THAT(
+      found({{"diffusion_pytorch_model.bin", "x"}, {"diffusion_pytorch_model.safetensors", "x"}}),
+      ElementsAre("hf"));
+  for (const char* name : {"adapter_model.safetensors", "model.safetensors.index.json"}) {
+    EXPECT_THAT(found({{"pytorch_model.bin", "x"}, {name, "x"}}), ElementsAre("torch_files"));
+  }
 }
 
 // What goes along with a checkpoint, or is left of one, is no second one.

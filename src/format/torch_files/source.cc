@@ -52,9 +52,16 @@ bool is_weights_file(const DirectoryEntry& entry) {
   });
 }
 
-bool has_safetensors(const Folder& folder) {
+// Not those of a head or an adapter that somebody keeps beside the model.
+constexpr std::array<std::string_view, 3> kSafetensorsOfModels = {
+    "*model.safetensors", "*model-*.safetensors", "*model.*.safetensors"};
+
+bool has_model_as_safetensors(const Folder& folder) {
   return folder.first([](const DirectoryEntry& entry) {
-    return !entry.is_directory && entry.name.ends_with(".safetensors");
+    if (entry.is_directory || entry.name.starts_with("adapter_model")) return false;
+    return std::ranges::any_of(kSafetensorsOfModels, [&](std::string_view sign) {
+      return matches_sign(entry.name, sign);
+    });
   }) != nullptr;
 }
 
@@ -131,7 +138,7 @@ class TorchFilesSource final : public SourceFormat {
     if (weights == nullptr && index.empty()) return std::optional<Recognition>();
     Recognition found;
     // Models are published in both forms: transformers takes the safetensors then.
-    if (weights == nullptr || has_safetensors(folder)) {
+    if (weights == nullptr || has_model_as_safetensors(folder)) {
       found.strength = Recognition::Strength::kRemains;
     }
     found.facts.push_back(weights == nullptr
