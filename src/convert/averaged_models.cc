@@ -22,9 +22,8 @@ namespace shardwright {
 namespace {
 
 // What rules read and no tensor is computed with: how the model is trained, stored and padded.
-constexpr std::array<std::string_view, 17> kOfTraining = {"attention_dropout",
+constexpr std::array<std::string_view, 15> kOfTraining = {"attention_dropout",
                                                           "bf16",
-                                                          "dtype",
                                                           "fp16",
                                                           "hidden_dropout",
                                                           "init_method_std",
@@ -37,7 +36,6 @@ constexpr std::array<std::string_view, 17> kOfTraining = {"attention_dropout",
                                                           "router_aux_loss_coef",
                                                           "seq_length",
                                                           "tokenizer_type",
-                                                          "torch_dtype",
                                                           "vocab_size"};
 
 std::string_view leaf_of_key(std::string_view key) { return key.substr(key.rfind('.') + 1); }
@@ -93,8 +91,7 @@ class ModelComparison {
       } else {
         const Names read = names_of(*mapping_, &SizeRule::hf, &ConfigRule::hf);
         SW_TRY(compare(own.config->values, theirs.config->values, read));
-        // With what the family makes of keys that only one of them has.
-        SW_TRY(compare_arguments(*own.config, *theirs.config));
+        SW_TRY(compare_arguments(own, theirs));
       }
     } else {
       Names read;
@@ -129,13 +126,15 @@ class ModelComparison {
     return Arguments(made->values.begin(), made->values.end());
   }
 
-  Status compare_arguments(const HfConfig& own, const HfConfig& theirs) {
-    const auto mine = args_from_hf_config(*mapping_, own);
-    const auto other = args_from_hf_config(*mapping_, theirs);
+  // What the family makes of keys that only one of them has: of an argument that it makes for one
+  // only, the other has None.
+  Status compare_arguments(const Said& own, const Said& theirs) {
+    std::optional<Arguments> mine = arguments_of(own);
+    std::optional<Arguments> other = arguments_of(theirs);
     if (!mine || !other) return {};
-    const Names read = names_of(*mapping_, &SizeRule::args, &ConfigRule::args);
-    return compare({mine->values.begin(), mine->values.end()},
-                   {other->values.begin(), other->values.end()}, read);
+    for (const auto& [name, value] : *mine) other->emplace(name, std::monostate{});
+    for (const auto& [name, value] : *other) mine->emplace(name, std::monostate{});
+    return compare(*mine, *other, names_of(*mapping_, &SizeRule::args, &ConfigRule::args));
   }
 
   // Keys that both have: what a missing one means is its family's to say.

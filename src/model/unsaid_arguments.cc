@@ -30,8 +30,8 @@ struct ComputingArgument {
   bool is_of_experts = false;
 };
 
-// Of Megatron-LM, of Megatron-Core's configuration and of Megatron-Bridge's providers. What tensors
-// show is not among them (check_arguments), nor what rules of all families read.
+// Of Megatron-LM, of Megatron-Core's configuration and of Megatron-Bridge's providers: what changes
+// the numbers and, as a rule, no name or shape. What rules of all families read is not among them.
 constexpr std::array kComputingArguments = {
     ComputingArgument{"activation_func_clamp_value", Neutral::kOff},
     ComputingArgument{"apply_layernorm_1p", Neutral::kOff},

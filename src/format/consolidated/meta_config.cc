@@ -71,17 +71,14 @@ Status refuse_unread(const nlohmann::json& params) {
   }
   std::vector<std::string> unread;
   for (const auto& [key, value] : params.items()) {
-    // What is null or false is not there.
-    if (value.is_null() || value == false ||
-        std::ranges::find(kKnownParams, key) != kKnownParams.end())
-      continue;
-    unread.push_back(setting_text(key, value));
+    const bool is_there = !value.is_null() && value != false;
+    const bool is_known = std::ranges::find(kKnownParams, key) != kKnownParams.end();
+    if (is_there && !is_known) unread.push_back(setting_text(key, value));
   }
   if (unread.empty()) return {};
   return fail(Code::kConfigMissing,
               "{}: it says {}, which a config.json written from it would lack; give the model's "
-              "config.json "
-              "with --hf-config",
+              "config.json with --hf-config",
               kParams, name_list(unread));
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -103,8 +102,7 @@ class MetaReader {
  private:
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(ranks_.size()); }
 
-  [[nodiscard]] const StateDictTensor* find(
-      const std::function<bool(const StateDictTensor&)>& is_it) const {
+  [[nodiscard]] const StateDictTensor* find(auto&& is_it) const {
     if (ranks_.empty()) return nullptr;
     const auto& tensors = ranks_.front().dict.tensors;
     const auto found = std::ranges::find_if(tensors, is_it);

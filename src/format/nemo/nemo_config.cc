@@ -26,9 +26,13 @@ constexpr std::array kNemoSettings = {
     NemoSetting{"activation", "swiglu", "swiglu", "true"},
     NemoSetting{"activation", "squared-relu", "squared_relu", "true"},
     NemoSetting{"activation", "fast-geglu", "geglu", "true"},
+    NemoSetting{"activation", "fast-geglu", "gated_linear_unit", "true"},
     NemoSetting{"activation", "geglu", "geglu", "true"},
+    NemoSetting{"activation", "geglu", "gated_linear_unit", "true"},
     NemoSetting{"activation", "fast-reglu", "reglu", "true"},
+    NemoSetting{"activation", "fast-reglu", "gated_linear_unit", "true"},
     NemoSetting{"activation", "reglu", "reglu", "true"},
+    NemoSetting{"activation", "reglu", "gated_linear_unit", "true"},
     NemoSetting{"normalization", "rmsnorm", "normalization", "RMSNorm"},
     NemoSetting{"normalization", "layernorm", "normalization", "LayerNorm"},
     NemoSetting{"normalization", "layernorm1p", "normalization", "LayerNorm"},
@@ -96,9 +100,6 @@ Result<Arguments> arguments_of_nemo(std::string_view yaml) {
       if (setting.key != key || setting.value != value) continue;
       arguments.insert_or_assign(std::string(setting.argument), as_argument(setting.becomes));
     }
-  }
-  for (const std::string_view gate : {"geglu", "reglu"}) {
-    if (arguments.contains(gate)) arguments.insert_or_assign("gated_linear_unit", ArgValue{true});
   }
   scale_positions(arguments);
   const auto legacy = arguments.find("megatron_legacy");
