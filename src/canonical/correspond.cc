@@ -12,6 +12,7 @@
 #include "model/adapter_tensors.h"
 #include "model/apply.h"
 #include "model/head_rules.h"
+#include "model/interleaved_gates.h"
 
 namespace shardwright {
 
@@ -56,9 +57,15 @@ Result<Correspondence> correspond_from_megatron(const ModelFacts& facts,
   if (facts.config) options.head = head_module(*facts.config);
   Correspondence made = SW_TRY(map_from_megatron(*facts.mapping, facts.sizes, canonical,
                                                  keys.empty() ? nullptr : &wanted, options));
-  if (options.head.empty() || std::ranges::any_of(canonical, is_adapter_name, &TensorDesc::name)) {
-    return made;
+  const bool is_adapter = std::ranges::any_of(canonical, is_adapter_name, &TensorDesc::name);
+  if (is_adapter && facts.gates.are_any()) {
+    return fail(Code::kUnmatchedSource,
+                "the gates of experts are stored in blocks (moe_mlp_glu_interleave_size), and no "
+                "rule says how the rows of their adapters are; merge the adapter where it was "
+                "trained");
   }
+  SW_TRY(interleave_gates(facts.gates, made));
+  if (options.head.empty() || is_adapter) return made;
   const auto is_of_head = [](const MappedTensor& tensor) {
     return has_head_name(tensor.desc.name);
   };

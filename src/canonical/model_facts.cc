@@ -118,6 +118,7 @@ Result<ModelFacts> find_model_facts(const FamilyChoice& choice, const Checkpoint
   if (!facts.config_text.empty()) facts.config = SW_TRY(read_hf_config(facts.config_text));
   const Mapping* const recorded = SW_TRY(recorded_family(source, mappings));
   const Arguments arguments = with_true_vocabulary(SW_TRY(run_arguments(source)));
+  facts.gates = SW_TRY(interleaved_gates(arguments));
   if (!choice.family.empty()) {
     facts.mapping = SW_TRY(find_family(mappings, choice.family));
   } else if (recorded != nullptr && choice.hf_config_dir.empty()) {

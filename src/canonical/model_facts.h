@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "model/interleaved_gates.h"
 #include "model/mapping_file.h"
 #include "shardwright/convert.h"
 
@@ -20,6 +21,7 @@ struct ModelFacts {
   std::string config_text;         ///< of config.json; written by us if `config_is_ours`
   bool config_is_ours = false;
   bool has_prediction_layers = false;  ///< among the Megatron tensors
+  InterleavedGates gates;              ///< of the Megatron tensors
 };
 
 /// Of --hf-config, else of the checkpoint; empty where neither has one.

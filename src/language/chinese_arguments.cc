@@ -88,7 +88,15 @@ std::span<const Sentence> chinese_of_arguments() {
       {"tensor {} {} shows ", "张量 {} {} 显示 "},
       {"no layer's {} shows it", "没有层的 {} 显示它"},
       {"{} has no list {}", "{} 没有列表 {}"},
-      {"{} = {} has no counterpart in config.json's {}", "{} = {} 在 config.json 的 {} 中没有对应"},
+      {"the gates of experts are stored in blocks (moe_mlp_glu_interleave_size), and no rule says "
+       "how the rows of their adapters are; merge the adapter where it was trained",
+       "专家的门控按块存放（moe_mlp_glu_interleave_size），而没有规则说明其适配器的行如何排列；"
+       "请在训练它的地方合并适配器"},
+      {"argument {}: found {}, expected how many rows of a gate lie together",
+       "参数 {}：值为 {}，应为门控中连续存放的行数"},
+      {"tensor {}: {} rows on {} ranks do not consist of blocks of {} rows of the gate and as many "
+       "of the linear part",
+       "张量 {}：{} 行分布在 {} 个 rank 上，不能分成 {} 行门控与同样多行线性部分的块"},
       {"the run's arguments say {} = {}, which no config.json of family {} says; give the true one "
        "with --hf-config, or name another family with --family",
        "训练参数中 {} = {}，而家族 {} 的 config.json 无法表达；请用 --hf-config 给出真实的 "

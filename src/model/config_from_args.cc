@@ -119,7 +119,7 @@ class ConfigBuilder {
       const ArgValue* found = first_set(args_, rule.args);
       set(rule.hf[0], found == nullptr ? *rule.value : *found, false);
     } else {
-      apply_pair(rule);
+      return apply_pair(rule);
     }
     return {};
   }
@@ -139,32 +139,30 @@ class ConfigBuilder {
     return {};
   }
 
-  void apply_pair(const ConfigRule& rule) {
+  Status apply_pair(const ConfigRule& rule) {
     const ArgValue* found = first_set(args_, rule.args);
     if (rule.when_set) {
       if (found != nullptr) set(rule.hf[0], *rule.when_set, false);
-      return;
+      return {};
     }
     if (found == nullptr) {
       if (rule.fallback) set(rule.hf[0], *rule.fallback, true);
-      return;
+      return {};
     }
     ArgValue value = flag_name(rule.args[0]).negated ? inverse(*found) : *found;
     if (!rule.map.empty()) {
       const auto same = [&](const auto& pair) { return same_value(pair.second, value); };
       const auto pair = std::ranges::find_if(rule.map, same);
       if (pair == rule.map.end()) {
-        if (!rule.otherwise || !same_value(*rule.otherwise, value)) {
-          note(translated("{} = {} has no counterpart in config.json's {}", rule.args[0],
-                          to_string(value), rule.hf[0]));
-        }
-        return;
+        if (rule.otherwise && same_value(*rule.otherwise, value)) return {};
+        return unsaid_argument(rule.args[0], value, mapping_.family);
       }
       value = pair->first;
     }
     const auto* number = std::get_if<std::int64_t>(&value);
     if (rule.integer && number != nullptr) value = static_cast<double>(*number);
     set(rule.hf[0], std::move(value), false);
+    return {};
   }
 
   void check_constant(const ConfigRule& rule) {

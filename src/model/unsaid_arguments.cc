@@ -28,30 +28,65 @@ struct ComputingArgument {
   std::string_view name;
   Neutral neutral = Neutral::kNone;
   bool is_of_experts = false;
+  std::string_view usual = {};  // the text that changes nothing
 };
 
 // Of Megatron-LM, of Megatron-Core's configuration and of Megatron-Bridge's providers: what changes
 // the numbers and, as a rule, no name or shape. What rules of all families read is not among them.
 constexpr std::array kComputingArguments = {
     ComputingArgument{"activation_func_clamp_value", Neutral::kOff},
+    ComputingArgument{"alibi_bias_max", Neutral::kOff},
     ComputingArgument{"apply_layernorm_1p", Neutral::kOff},
     ComputingArgument{"apply_residual_connection_post_layernorm", Neutral::kOff},
+    ComputingArgument{"attention_chunk_size", Neutral::kOff},
+    ComputingArgument{"attention_in_multiplier", Neutral::kOne},
+    ComputingArgument{"attention_out_multiplier", Neutral::kOne},
     ComputingArgument{"attention_output_gate", Neutral::kOff},
+    ComputingArgument{"attention_value_scale", Neutral::kOne},
+    ComputingArgument{"attn_clip_qkv", Neutral::kOff},
     ComputingArgument{"attn_logit_softcapping", Neutral::kOff},
+    ComputingArgument{"clip_qkv", Neutral::kOff},
+    ComputingArgument{"depth_scaled_residual", Neutral::kOff},
     ComputingArgument{"embedding_multiplier", Neutral::kOne},
     ComputingArgument{"final_logit_softcapping", Neutral::kOff},
     ComputingArgument{"glu_linear_offset", Neutral::kOff},
+    ComputingArgument{"key_multiplier", Neutral::kOne},
     ComputingArgument{"layernorm_zero_centered_gamma", Neutral::kOff},
+    ComputingArgument{"llama_4_scaling_beta", Neutral::kOff},
+    ComputingArgument{"lm_head_multiplier", Neutral::kOne},
+    ComputingArgument{"logit_scale", Neutral::kOne},
+    ComputingArgument{"logits_scaling", Neutral::kOne},
     ComputingArgument{"moe_apply_probs_on_input", Neutral::kOff, true},
     ComputingArgument{"moe_router_group_topk", Neutral::kOne, true},
+    ComputingArgument{"moe_router_logit_softcapping", Neutral::kOff, true},
     ComputingArgument{"moe_router_num_groups", Neutral::kOne, true},
+    ComputingArgument{"moe_router_pre_softmax", Neutral::kOff, true},
+    ComputingArgument{"moe_router_score_function", Neutral::kNone, true, "softmax"},
+    ComputingArgument{"moe_router_topk_limited_devices", Neutral::kOff, true},
     ComputingArgument{"moe_router_topk_scaling_factor", Neutral::kOne, true},
+    ComputingArgument{"mup_enabled", Neutral::kOff},
     ComputingArgument{"no_rope_freq", Neutral::kOff},
+    ComputingArgument{"output_multiplier", Neutral::kOne},
+    ComputingArgument{"parallel_attn", Neutral::kOff},
     ComputingArgument{"qk_l2_norm", Neutral::kOff},
+    ComputingArgument{"qk_scale_factor", Neutral::kOne},
     ComputingArgument{"residual_multiplier", Neutral::kOne},
+    ComputingArgument{"rope_local_base_freq", Neutral::kNone},
     ComputingArgument{"rotary_interleaved", Neutral::kOff},
     ComputingArgument{"rotary_seq_len_interpolation_factor", Neutral::kOne},
+    ComputingArgument{"scale_depth", Neutral::kNone},
+    ComputingArgument{"scale_emb", Neutral::kOne},
+    ComputingArgument{"scale_embeddings_by_hidden_size", Neutral::kOff},
+    ComputingArgument{"sliding_window_rope_base", Neutral::kNone},
     ComputingArgument{"softmax_scale", Neutral::kNone},
+    ComputingArgument{"softmax_type", Neutral::kNone, false, "vanilla"},
+    ComputingArgument{"ssm_in_multiplier", Neutral::kOne},
+    ComputingArgument{"ssm_out_multiplier", Neutral::kOne},
+    ComputingArgument{"swa_rotary_base", Neutral::kNone},
+    ComputingArgument{"swiglu_limits", Neutral::kOff},
+    ComputingArgument{"use_bidirectional_attention", Neutral::kOff},
+    ComputingArgument{"use_mup", Neutral::kOff},
+    ComputingArgument{"use_parallel_residual", Neutral::kOff},
     ComputingArgument{"use_rope_scaling", Neutral::kOff},
     ComputingArgument{"window_size", Neutral::kNoWindow},
 };
@@ -87,6 +122,11 @@ bool is_neutral(Neutral neutral, const ArgValue& value) {
   });
 }
 
+bool is_neutral(const ComputingArgument& argument, const ArgValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text == argument.usual;
+  return is_neutral(argument.neutral, value);
+}
+
 // What attention divides by anyway, as a configuration may spell out.
 bool is_usual_scale(const ArgValue& value, const Arguments& args) {
   const ArgValue* const width = find_set(args, "kv_channels");
@@ -109,6 +149,12 @@ bool has_any_experts(const Arguments& args) {
   });
 }
 
+// When the softmax comes says nothing where there is none.
+bool has_other_scores(const Arguments& args) {
+  const ArgValue* const score = find_set(args, "moe_router_score_function");
+  return score != nullptr && !same_value(*score, ArgValue{std::string("softmax")});
+}
+
 // The family's own value where it has one and config.json can't say another; `reads` tells whether
 // any rule takes the argument.
 const ArgValue* constant_of(const Mapping& mapping, std::string_view argument, bool& reads) {
@@ -126,24 +172,30 @@ const ArgValue* constant_of(const Mapping& mapping, std::string_view argument, b
 
 }  // namespace
 
+std::unexpected<Error> unsaid_argument(std::string_view name, const ArgValue& value,
+                                       std::string_view family) {
+  return fail(Code::kConfigMissing,
+              "the run's arguments say {} = {}, which no config.json of family {} says; give the "
+              "true one with --hf-config, or name another family with --family",
+              name, to_string(value), family);
+}
+
 Status check_unsaid_arguments(const Mapping& mapping, const Arguments& args) {
   const bool has_experts = has_any_experts(args);
   for (const ComputingArgument& each : kComputingArguments) {
     const ArgValue* const value = find_set(args, each.name);
     if (value == nullptr || (each.is_of_experts && !has_experts)) continue;
     if (each.name == "softmax_scale" && is_usual_scale(*value, args)) continue;
+    if (each.name == "moe_router_pre_softmax" && has_other_scores(args)) continue;
     bool reads = std::ranges::any_of(
         mapping.needs_args, [&](const NeededArg& needed) { return needed.name == each.name; });
     const ArgValue* const constant = constant_of(mapping, each.name, reads);
-    const bool is_off = is_neutral(each.neutral, *value);
+    const bool is_off = is_neutral(each, *value);
     const bool is_said = constant == nullptr ? reads || is_off
                                              : same_value(*constant, *value) ||
-                                                   (is_off && is_neutral(each.neutral, *constant));
+                                                   (is_off && is_neutral(each, *constant));
     if (is_said) continue;
-    return fail(Code::kConfigMissing,
-                "the run's arguments say {} = {}, which no config.json of family {} says; give the "
-                "true one with --hf-config, or name another family with --family",
-                each.name, to_string(*value), mapping.family);
+    return unsaid_argument(each.name, *value, mapping.family);
   }
   return {};
 }

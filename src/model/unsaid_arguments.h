@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <expected>
+#include <string_view>
+
 #include "model/arguments.h"
 #include "model/mapping_file.h"
 #include "shardwright/error.h"
@@ -13,5 +16,9 @@ namespace shardwright {
 /// reads no such argument, or has another value for it. Sources: megatron/training/arguments.py,
 /// megatron/core/transformer/transformer_config.py.
 [[nodiscard]] Status check_unsaid_arguments(const Mapping& mapping, const Arguments& args);
+
+/// kConfigMissing: this value has no place in the family's config.json.
+[[nodiscard]] std::unexpected<Error> unsaid_argument(std::string_view name, const ArgValue& value,
+                                                     std::string_view family);
 
 }  // namespace shardwright

@@ -23,16 +23,26 @@ TEST(UnsaidArguments, AreRefused) {
                               {"apply_layernorm_1p", true},
                               {"apply_residual_connection_post_layernorm", true},
                               {"attention_output_gate", true},
+                              {"alibi_bias_max", std::int64_t{8}},
+                              {"attention_chunk_size", std::int64_t{8192}},
                               {"attn_logit_softcapping", 50.0},
+                              {"clip_qkv", 8.0},
                               {"embedding_multiplier", 12.0},
                               {"final_logit_softcapping", 30.0},
                               {"glu_linear_offset", 1.0},
                               {"layernorm_zero_centered_gamma", true},
+                              {"logit_scale", 0.0625},
+                              {"logits_scaling", std::int64_t{8}},
                               {"no_rope_freq", Whole{1, 1, 0}},
+                              {"parallel_attn", true},
                               {"qk_l2_norm", true},
                               {"residual_multiplier", 0.5},
                               {"rotary_interleaved", true},
                               {"softmax_scale", 0.5},
+                              {"softmax_type", std::string("off-by-one")},
+                              {"swiglu_limits", Whole{0, 7}},
+                              {"use_mup", true},
+                              {"use_parallel_residual", true},
                               {"window_size", Whole{127, 0}}};
   for (const auto& [name, value] : changing) {
     const Status status = checked("llama", {{name, value}});
@@ -47,8 +57,10 @@ TEST(UnsaidArguments, AreNotThoseThatChangeNothing) {
                              {"attention_output_gate", false},
                              {"embedding_multiplier", 1.0},
                              {"glu_linear_offset", 0.0},
+                             {"logits_scaling", 1.0},
                              {"no_rope_freq", Whole{0, 0, 0}},
                              {"residual_multiplier", std::int64_t{1}},
+                             {"softmax_type", std::string("vanilla")},
                              {"window_size", Whole{-1, -1}}};
   for (const auto& [name, value] : neutral) EXPECT_TRUE(checked("llama", {{name, value}})) << name;
   // What attention divides by anyway.
@@ -60,6 +72,8 @@ TEST(UnsaidArguments, AreNotThoseThatTheFamilyReads) {
   EXPECT_TRUE(checked("llama", {{"use_rope_scaling", true}}));
   EXPECT_TRUE(checked("llama", {{"rotary_seq_len_interpolation_factor", std::int64_t{4}}}));
   EXPECT_TRUE(checked("mistral", {{"window_size", Whole{127, 0}}}));
+  EXPECT_TRUE(checked("granite", {{"logits_scaling", 8.0}}));
+  EXPECT_TRUE(checked("cohere", {{"logit_scale", 0.0625}}));
   EXPECT_TRUE(checked("gemma", {{"layernorm_zero_centered_gamma", true}}));
   EXPECT_FALSE(checked("deepseek_v3", {{"use_rope_scaling", true}}));
 }
@@ -79,6 +93,23 @@ TEST(UnsaidArguments, OfExpertsCountWhereThereAreAny) {
       checked("mixtral", {{"moe_router_topk_scaling_factor", factor}, {"num_experts", experts}}));
   EXPECT_TRUE(checked("deepseek_v3",
                       {{"moe_router_topk_scaling_factor", factor}, {"num_moe_experts", experts}}));
+}
+
+// The time of a softmax says nothing where scores are no softmax.
+TEST(UnsaidArguments, OfRoutersAreWhatTheFamilyHas) {
+  const std::string sigmoid = "sigmoid";
+  const auto routed = [](const std::string& family, Arguments args) {
+    args["num_experts"] = std::int64_t{8};
+    return checked(family, std::move(args));
+  };
+  EXPECT_FALSE(routed("mixtral", {{"moe_router_score_function", sigmoid}}));
+  EXPECT_TRUE(routed("mixtral", {{"moe_router_score_function", std::string("softmax")}}));
+  EXPECT_TRUE(routed("deepseek_v3", {{"moe_router_score_function", sigmoid}}));
+  EXPECT_FALSE(routed("gpt_oss", {{"moe_router_pre_softmax", true}}));
+  EXPECT_TRUE(routed("deepseek_v3",
+                     {{"moe_router_score_function", sigmoid}, {"moe_router_pre_softmax", false}}));
+  EXPECT_FALSE(routed("mixtral", {{"moe_router_topk_limited_devices", std::int64_t{2}}}));
+  EXPECT_FALSE(checked("gpt_oss", {{"softmax_type", std::string("vanilla")}}));
 }
 
 }  // namespace
