@@ -112,7 +112,7 @@ struct PlacedStep {
 };
 
 // What the ranks of a pipeline stage have in common. Runs lie in the shards.
-struct LegacyStage {
+struct WrittenStage {
   std::vector<std::vector<LegacyShard>> shards;  // of each virtual stage
   std::vector<PlacedRun> runs;
   std::vector<PlacedStep> steps;
@@ -153,7 +153,7 @@ class LegacyPlanner {
     const std::int64_t layers = count_main_layers(descs_);
     SW_TRY(check_layers(layers));
     for (std::int64_t pipeline = 0; pipeline < config_.pipeline; ++pipeline) {
-      LegacyStage stage = SW_TRY(make_stage(pipeline, layers));
+      WrittenStage stage = SW_TRY(make_stage(pipeline, layers));
       const auto is_of_stage = [&](const LegacyRank& rank) { return rank.pipeline == pipeline; };
       reserve(stage, static_cast<std::size_t>(std::ranges::count_if(ranks, is_of_stage)));
       for (const LegacyRank& rank : ranks) {
@@ -239,10 +239,10 @@ class LegacyPlanner {
         config_.encoder_tensor);
   }
 
-  Result<LegacyStage> make_stage(std::int64_t pipeline, std::int64_t layers) {
+  Result<WrittenStage> make_stage(std::int64_t pipeline, std::int64_t layers) {
     const std::vector<StageContents> contents =
         SW_TRY(stage_contents(config_, pipeline, layers, has_mtp_, is_tied_));
-    LegacyStage stage;
+    WrittenStage stage;
     std::vector<LegacyStateDict> dicts;
     std::vector<const LegacyShard*> trained;
     std::size_t storages = 0;
@@ -337,7 +337,7 @@ class LegacyPlanner {
 
   // The tensors of a dict take the next storages, empty states among them.
   void add_weights(const std::vector<LegacyShard>& shards, const LegacyStateDict& dict,
-                   std::size_t& storages, LegacyStage& stage) const {
+                   std::size_t& storages, WrittenStage& stage) const {
     std::size_t next = 0;
     for (const LegacyEntry& entry : dict) {
       if (entry.kind != LegacyEntry::Kind::kTensor) continue;
@@ -352,7 +352,7 @@ class LegacyPlanner {
 
   // A tensor of the ranks' optimizer: cut as its weight is, or a step.
   Status add_state(const LegacyShard& shard, const OptimizerStorage& state, std::size_t storage,
-                   LegacyStage& stage) const {
+                   WrittenStage& stage) const {
     if (state.step) {
       stage.steps.push_back({*state.step, storage});
       return {};
@@ -376,7 +376,7 @@ class LegacyPlanner {
 
   // The runs of a shard one behind the other, each of its draft.
   void add_runs(const LegacyShard& shard, const std::vector<std::size_t>& drafts,
-                std::size_t storage, LegacyStage& stage) const {
+                std::size_t storage, WrittenStage& stage) const {
     std::uint64_t begin = 0;
     for (std::size_t i = 0; i < drafts.size(); ++i) {
       const ShardRun& run = shard.runs[i];
@@ -391,7 +391,7 @@ class LegacyPlanner {
   }
 
   // Lists that double would hold the chunks twice.
-  void reserve(const LegacyStage& stage, std::size_t ranks) {
+  void reserve(const WrittenStage& stage, std::size_t ranks) {
     std::unordered_map<std::size_t, std::size_t> runs;
     for (const PlacedRun& placed : stage.runs) ++runs[placed.draft];
     for (const auto& [draft, count] : runs) {
@@ -399,7 +399,7 @@ class LegacyPlanner {
     }
   }
 
-  Status add_rank(const LegacyRank& rank, LegacyStage& stage) {
+  Status add_rank(const LegacyRank& rank, WrittenStage& stage) {
     LegacyFileLayout layout = SW_TRY(stage.files->of_rank(number_of(rank)));
     const auto file = static_cast<std::uint32_t>(plan_.target.files.size());
     for (const PlacedRun& placed : stage.runs) {
