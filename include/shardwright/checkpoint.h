@@ -89,6 +89,8 @@ struct Checkpoint {
   bool has_unread_optimizer = false;  ///< optimizer state in a form that is not read yet
   /// A file with optimizer states that no rule reads; empty where there is none.
   std::string unread_optimizer_file;
+  /// Why no config.json was made of what says the same here, as a sentence; may be empty.
+  std::string why_no_config;
   /// What belongs to the optimizer states and is no tensor, for who takes them along, as a
   /// sentence; may be empty.
   std::string beside_states;

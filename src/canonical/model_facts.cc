@@ -127,6 +127,8 @@ Result<ModelFacts> find_model_facts(const FamilyChoice& choice, const Checkpoint
     const Result<const Mapping*> named = find_family(mappings, *facts.config);
     if (!named && recorded == nullptr) return std::unexpected(named.error());
     facts.mapping = named ? *named : recorded;
+  } else if (canonical.empty() && !source.why_no_config.empty()) {
+    return fail(Code::kConfigMissing, "{}: {}", source.location.path, source.why_no_config);
   } else if (canonical.empty()) {
     return fail(Code::kConfigMissing,
                 "{} has no config.json; give a folder that has it with --hf-config",

@@ -173,10 +173,8 @@ void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
     diagnosis.evidence.push_back(phrase("adapter.of_run"));
   }
   add_holes(checkpoint.catalog, diagnosis);
-  if (std::string note = lone_part_note(checkpoint); !note.empty()) {
-    diagnosis.complete = false;
-    diagnosis.evidence.push_back({note, note});
-  }
+  if (!lone_part_note(checkpoint).empty()) diagnosis.complete = false;
+  for (const std::string& note : checkpoint.notes) diagnosis.evidence.push_back({note, note});
   if (is_of_components) add_components(checkpoint, diagnosis);
   if (is_fsdp(checkpoint)) add_stages(checkpoint, diagnosis);
   if (is_mlite(checkpoint)) add_mlite(checkpoint.catalog, diagnosis);

@@ -2,9 +2,13 @@
 #include "diagnose/diagnose_contents.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "canonical/contradictions.h"
 #include "canonical/dequantise.h"
+#include "compare/source_losses.h"
 #include "dcp/torch_obstacles.h"
 #include "format/nothing_stored.h"
 #include "layout/texts.h"
@@ -32,6 +36,28 @@ Result<ArgumentCheck> hold(const Checkpoint& checkpoint) {
   return contradictions_of(checkpoint, SW_TRY(canonical_of(checkpoint)));
 }
 
+void add_all(std::span<const std::string> found, Code code, TextKey text, Diagnosis& diagnosis) {
+  for (const std::string& each : found.first(std::min(found.size(), kMostTold))) {
+    add(code, Severity::kError, text, each, diagnosis);
+  }
+  if (!found.empty()) diagnosis.complete = false;
+}
+
+// What is not there, or twice, in a checkpoint of which nothing was found to be missing so far.
+void add_losses(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
+  std::vector<std::string> doubled;
+  for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
+    const Status covered = check_coverage(tensor);
+    if (!covered && covered.error().code == Code::kOverlap) {
+      doubled.push_back(covered.error().message);
+    }
+  }
+  add_all(doubled, Code::kOverlap, "contents.doubled", diagnosis);
+  if (const auto lost = losses_of(checkpoint)) {
+    add_all(*lost, Code::kModelIncomplete, "contents.lost", diagnosis);
+  }
+}
+
 }  // namespace
 
 void add_contradictions(const Result<ArgumentCheck>& check, Diagnosis& diagnosis) {
@@ -53,6 +79,11 @@ void add_contents(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
     add(stored.error().code, Severity::kError, "contents.nothing_stored", stored.error().message,
         diagnosis);
     return;
+  }
+  if (diagnosis.complete.value_or(true)) add_losses(checkpoint, diagnosis);
+  if (const Status state = check_common_state(checkpoint); !state) {
+    diagnosis.complete = false;
+    add(state.error().code, Severity::kError, "contents.lost", state.error().message, diagnosis);
   }
   add_contradictions(hold(checkpoint), diagnosis);
   const std::vector<std::string> obstacles = torch_obstacles(checkpoint);

@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
 #include "convert/golden.h"
 #include "dcp/dcp_metadata.h"
 #include "model/arguments.h"
@@ -54,6 +58,51 @@ TEST(DiagnoseContents, FindsThatNothingIsStored) {
   const TemporaryFolder folder;
   folder.put("empty/.metadata", encode_dcp_metadata(Catalog{}).value());
   EXPECT_THAT(codes_of(folder / "empty"), Contains("SW0320"));
+}
+
+// What verify does not call proven is not called complete here.
+TEST(DiagnoseContents, FindsWhatIsLostAndWhatIsThereTwice) {
+  const TemporaryFolder folder;
+  const auto converted = [&](const std::string& input, const char* name,
+                             const std::vector<std::string>& exclude) {
+    ConvertRequest request;
+    request.input = input;
+    request.output = folder / name;
+    request.format = "torch_dist";
+    request.exclude = exclude;
+    request.parallel.tensor = 2;
+    EXPECT_TRUE(convert_now(request));
+    return request.output;
+  };
+  const std::string whole = converted(golden_path("hf/llama3/hf"), "whole", {});
+  EXPECT_EQ(diagnosis_of(whole).complete, true);
+  EXPECT_THAT(codes_of(whole), IsEmpty());
+
+  const std::string part = converted(whole, "part", {"decoder.final_layernorm.weight"});
+  EXPECT_EQ(diagnosis_of(part).complete, false);
+  EXPECT_THAT(codes_of(part), ElementsAre("SW0413"));
+
+  const std::string doubled = converted(whole, "doubled", {});
+  edit_metadata(doubled + "/iter_0000000", [](Catalog& catalog) {
+    StoredTensor& tensor = *std::ranges::find_if(catalog.tensors, [](const StoredTensor& each) {
+      return each.desc.name == "embedding.word_embeddings.weight";
+    });
+    ASSERT_EQ(tensor.chunks.size(), 2U);
+    ChunkList closer(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      Chunk chunk = tensor.chunks[i];
+      if (chunk.box.origin[0] > 0) --chunk.box.origin[0];
+      closer.push_back(chunk);
+    }
+    tensor.chunks = std::move(closer);
+    --tensor.desc.shape[0];
+  });
+  EXPECT_EQ(diagnosis_of(doubled).complete, false);
+  EXPECT_THAT(codes_of(doubled), Contains("SW0308"));
+
+  std::filesystem::remove(whole + "/iter_0000000/common.pt");
+  EXPECT_EQ(diagnosis_of(whole).complete, false);
+  EXPECT_THAT(codes_of(whole), Contains("SW0312"));
 }
 
 TEST(DiagnoseContents, FindsArgumentsThatContradictTheTensors) {

@@ -26,4 +26,12 @@ Status check_something_stored(const Catalog& catalog, std::string_view path) {
               path, what);
 }
 
+Status check_common_state(const Checkpoint& checkpoint) {
+  if (!checkpoint.location.traits.needs_common_state || !checkpoint.common_state.empty()) return {};
+  if (checkpoint.directory->exists("common.pt")) return {};
+  return fail(Code::kStateUnreadable,
+              "common.pt: missing, and no common_state entry replaces it; Megatron loads nothing "
+              "without it, and nothing says which model this is; copy it again");
+}
+
 }  // namespace shardwright

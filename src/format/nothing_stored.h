@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "shardwright/catalog.h"
+#include "shardwright/checkpoint.h"
 
 namespace shardwright {
 
@@ -11,5 +12,9 @@ namespace shardwright {
 /// neither proven nor converted, hashed or equal to anything, whatever its index says. `path` is
 /// for the message. Error: kNothingStored.
 [[nodiscard]] Status check_something_stored(const Catalog& catalog, std::string_view path);
+
+/// Megatron loads nothing without its dict of plain values. Error: kStateUnreadable where nothing
+/// is there for it; what is there and can't be read is told when a checkpoint is opened.
+[[nodiscard]] Status check_common_state(const Checkpoint& checkpoint);
 
 }  // namespace shardwright

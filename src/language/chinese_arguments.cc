@@ -70,6 +70,7 @@ std::span<const Sentence> chinese_of_arguments() {
       {"no layer has a shared expert", "没有层带有共享专家"},
       {"no layer would have experts", "不会有层带有专家"},
       {"has a router", "有 router"},
+      {"layer {} has no {}", "第 {} 层没有 {}"},
       {"has no router", "没有 router"},
       {"no layer's MLP has a bias", "没有层的 MLP 带有 bias"},
       {"config.json: found {} = {}, expected {} as its other spelling says; make them agree",

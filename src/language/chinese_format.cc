@@ -8,6 +8,10 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_format() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"{} is an adapter, and is left out; 'shardwright merge-adapter' merges one into its base",
+       "{} 是适配器，未被读取；用 'shardwright merge-adapter' 把它合并进基座模型"},
+      {"{}: the optimizer's states number parameters as only the run knows, and are left out",
+       "{}：优化器状态中参数的编号只有那次训练知道，未被读取"},
       {"found {} beside flat buffers, expected all states in these: nothing tells which parameters "
        "they hold where a second optimizer (Muon's, layer by layer) has the others; save the run "
        "with --dist-ckpt-optim-fully-reshardable, whose states have names",

@@ -63,6 +63,16 @@ std::span<const Sentence> chinese_of_layout() {
       {"{} is there, but nothing is stored of {}, which each such module has; a part of the model "
        "was lost",
        "有 {}，但没有存储 {}，而每个这样的模块都有它；模型的一部分丢失了"},
+      {"experts are there, but nothing is stored of {}, which chooses among them; a part of the "
+       "model "
+       "was lost",
+       "有专家，但没有存储在它们之中进行选择的 {}；模型的一部分丢失了"},
+      {"{} is there, but nothing is stored of {}, which layers of that kind have; a part of the "
+       "model "
+       "was lost",
+       "有 {}，但没有存储 {}，而同类的层都有它；模型的一部分丢失了"},
+      {"{} and layers are there, but no {}; a part of the model was lost",
+       "有 {} 和各层，但没有 {}；模型的一部分丢失了"},
       {"{}: found a module or parameter whose place in torch's list of parameters is not known, "
        "expected those of Megatron's language models: an optimizer numbers its states by it; "
        "convert without (--optimizer drop)",

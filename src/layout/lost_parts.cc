@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include "layout/adapter_shards.h"
 #include "layout/expert_names.h"
 #include "layout/layer_name.h"
+#include "layout/lost_tensors.h"
 
 namespace shardwright {
 namespace {
@@ -209,6 +211,10 @@ std::vector<LostPart> lost_parts(std::span<const TensorDesc> tensors, std::int64
   add_lost_layers(tensors, layers, lost);
   add_lost_experts(tensors, lost);
   add_lost_counterparts(tensors, lost);
+  std::vector<TensorDesc> own;
+  std::ranges::copy_if(tensors, std::back_inserter(own),
+                       [](const TensorDesc& desc) { return !is_of_adapter(desc.name); });
+  std::ranges::move(lost_tensors(own), std::back_inserter(lost));
   return lost;
 }
 

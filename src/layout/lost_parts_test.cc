@@ -82,9 +82,11 @@ TEST(LostParts, AreTensorsThatAModuleNeverLacks) {
       {"self_attention.linear_qkv.weight", "self_attention.linear_proj.weight"},
   };
   for (const Case& each : cases) {
-    EXPECT_THAT(names_of(lost_parts(described({layer + each.present}), 0)),
-                ElementsAre(layer + each.missing));
-    EXPECT_THAT(lost_parts(described({layer + each.present, layer + each.missing}), 0), IsEmpty());
+    std::vector<std::string> names = {layer + each.present};
+    if (each.present.contains("experts")) names.push_back(layer + "mlp.router.bias");
+    EXPECT_THAT(names_of(lost_parts(described(names), 0)), ElementsAre(layer + each.missing));
+    names.push_back(layer + each.missing);
+    EXPECT_THAT(lost_parts(described(names), 0), IsEmpty());
   }
   const std::string output = layer + "self_attention.linear_proj.weight";
   EXPECT_THAT(names_of(lost_parts(described({output}), 0)),
@@ -107,10 +109,80 @@ TEST(LostParts, AreTensorsThatAModuleNeverLacks) {
 // Who leaves experts out does not miss those that are lost.
 TEST(LostParts, OfExpertsAreToldApart) {
   const std::string layer = "decoder.layers.0.mlp.";
-  EXPECT_THAT(
-      names_of(lost_parts(
-          described({layer + "experts.linear_fc1.weight0", layer + "linear_fc1.weight"}), 0)),
-      ElementsAre(layer + "linear_fc2.weight", layer + "experts.linear_fc2.weight0"));
+  EXPECT_THAT(names_of(lost_parts(described({layer + "experts.linear_fc1.weight0",
+                                             layer + "router.bias", layer + "linear_fc1.weight"}),
+                                  0)),
+              ElementsAre(layer + "linear_fc2.weight", layer + "experts.linear_fc2.weight0"));
+}
+
+TEST(LostParts, AreRoutersOfExpertsThatAreThere) {
+  const std::string layer = "decoder.layers.1.mlp.";
+  const std::vector<std::string> experts = {layer + "experts.experts.linear_fc1.weight",
+                                            layer + "experts.experts.linear_fc2.weight"};
+  const std::vector<LostPart> lost = lost_parts(described(experts), 0);
+  ASSERT_THAT(names_of(lost), ElementsAre("decoder.layers", layer + "experts."));
+  EXPECT_THAT(lost[1].what, testing::HasSubstr(layer + "router.weight"));
+}
+
+// Two layers with all that a layer may have between an embedding and a norm.
+std::vector<std::string> whole_model() {
+  std::vector<std::string> names = {"embedding.word_embeddings.weight",
+                                    "decoder.final_layernorm.weight"};
+  for (const char* number : {"0", "1", "2"}) {
+    for (const char* tensor :
+         {"input_layernorm.weight", "self_attention.linear_qkv.weight",
+          "self_attention.linear_proj.weight", "pre_mlp_layernorm.weight", "mlp.router.weight",
+          "mlp.experts.linear_fc1.weight", "mlp.experts.linear_fc2.weight",
+          "mlp.shared_experts.linear_fc1.weight", "mlp.shared_experts.linear_fc2.weight"}) {
+      names.push_back(std::string("decoder.layers.") + number + "." + tensor);
+    }
+  }
+  return names;
+}
+
+TEST(LostParts, AreEitherEndOfAModelThatHasTheOther) {
+  EXPECT_THAT(names_of(lost_parts(described(whole_model()), 0)), IsEmpty());
+  for (const char* end : {"embedding.word_embeddings.weight", "decoder.final_layernorm.weight"}) {
+    std::vector<std::string> names = whole_model();
+    std::erase(names, end);
+    EXPECT_THAT(names_of(lost_parts(described(names), 0)), ElementsAre(end));
+  }
+  std::vector<std::string> no_ends = whole_model();  // a tower's
+  no_ends.erase(no_ends.begin(), no_ends.begin() + 2);
+  EXPECT_THAT(names_of(lost_parts(described(no_ends), 0)), IsEmpty());
+  // Layers that end with their norms have none behind them.
+  const std::vector<std::string> post_norm = {"embedding.word_embeddings.weight",
+                                              "decoder.layers.0.self_attention.linear_qkv.weight",
+                                              "decoder.layers.0.self_attention.linear_proj.weight"};
+  EXPECT_THAT(names_of(lost_parts(described(post_norm), 0)), IsEmpty());
+}
+
+TEST(LostParts, AreWhatOtherLayersOfTheStackHave) {
+  for (const char* tensor : {"input_layernorm.weight", "pre_mlp_layernorm.weight"}) {
+    std::vector<std::string> names = whole_model();
+    const std::string lost = std::string("decoder.layers.1.") + tensor;
+    std::erase(names, lost);
+    EXPECT_THAT(names_of(lost_parts(described(names), 0)), ElementsAre(lost));
+    // Other software has it in the linear behind it.
+    names.push_back(std::string("decoder.layers.1.") +
+                    (lost.contains("input") ? "self_attention.linear_qkv" : "mlp.linear_fc1") +
+                    ".layer_norm_weight");
+    EXPECT_THAT(names_of(lost_parts(described(names), 0)), IsEmpty());
+  }
+  std::vector<std::string> names = whole_model();
+  std::erase_if(names, [](const std::string& name) { return name.contains("2.mlp.shared"); });
+  EXPECT_THAT(names_of(lost_parts(described(names), 0)),
+              ElementsAre("decoder.layers.2.mlp.shared_experts.linear_fc1.weight"));
+  // Those of a hybrid are of several kinds.
+  std::vector<std::string> hybrid = whole_model();
+  for (std::string& name : hybrid) {
+    if (name == "decoder.layers.1.pre_mlp_layernorm.weight")
+      name = "decoder.layers.1.post_norm.weight";
+  }
+  EXPECT_THAT(names_of(lost_parts(described(hybrid), 0)), IsEmpty());
+  // Layers without experts of their own have no shared ones.
+  std::erase_if(names, [](const std::string& name) { return name.contains("2.mlp."); });
+  EXPECT_THAT(names_of(lost_parts(described(names), 0)), IsEmpty());
 }
 
 TEST(LostParts, OfManyLayersAreToldOnce) {

@@ -124,6 +124,8 @@ constexpr std::array kChineseTexts = {
     Text{"components.empty", "运行中的组件 {name} 在这里没有张量"},
     Text{"components.unrecorded", "没有记录各组件的大小；可按任意大小加载"},
     Text{"contents.contradicted", "记录的参数与张量不符：{error}"},
+    Text{"contents.doubled", "存储有重叠：{error}"},
+    Text{"contents.lost", "模型的一部分丢失：{error}"},
     Text{"contents.nothing_stored", "没有存储任何数据：{error}"},
     Text{"contents.unloadable", "torch 自身无法正确加载：{error}"},
     Text{"data_in", "数据位于 {steps}"},

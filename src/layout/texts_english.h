@@ -139,6 +139,8 @@ inline constexpr std::array kEnglishTexts = {
     Text{"components.empty", "component {name} of the run has no tensors here"},
     Text{"components.unrecorded", "nothing records the components' sizes; they load at any"},
     Text{"contents.contradicted", "{error}"},
+    Text{"contents.doubled", "{error}"},
+    Text{"contents.lost", "{error}"},
     Text{"contents.nothing_stored", "{error}"},
     Text{"contents.unloadable", "{error}"},
     Text{"data_in", "the data are in {steps}"},

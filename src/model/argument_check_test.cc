@@ -224,6 +224,32 @@ TEST(ArgumentCheck, FindsEachSizeOfExperts) {
   EXPECT_THAT(run.with("qk_layernorm", false), ElementsAre("qk_layernorm"));
 }
 
+// Each router has one, but for those that choose by a token's number.
+TEST(ArgumentCheck, FindsBiasesOfExpertsThatAreNotThere) {
+  constexpr const char* kName = "moe_router_enable_expert_bias";
+  SavedRun run = expert_run();
+  EXPECT_THAT(run.with(kName, true), ElementsAre(kName));
+  EXPECT_THAT(run.with(kName, false), IsEmpty());
+  std::vector<TensorDesc> biases;
+  for (const TensorDesc& desc : run.tensors) {
+    if (!desc.name.ends_with("mlp.router.weight")) continue;
+    biases.push_back(
+        {desc.name.substr(0, desc.name.size() - 6) + "expert_bias", DType::kF32, {desc.shape[0]}});
+  }
+  ASSERT_EQ(biases.size(), 2U);
+  run.tensors.push_back(biases[0]);
+  EXPECT_THAT(run.with(kName, true), ElementsAre(kName));
+  EXPECT_THAT(run.with(kName, false), ElementsAre(kName));
+  TensorDesc by_number = biases[1];
+  by_number.name.replace(by_number.name.find("expert_bias"), 11, "tid2eid");
+  SavedRun hashed = run;
+  hashed.tensors.push_back(by_number);
+  EXPECT_THAT(hashed.with(kName, true), IsEmpty());
+  biases[1].name.insert(biases[1].name.find("expert_bias"), "text_balance.");
+  run.tensors.push_back(biases[1]);
+  EXPECT_THAT(run.with(kName, true), IsEmpty());
+}
+
 TEST(ArgumentCheck, FindsEachSizeOfLatentAttention) {
   const SavedRun run = latent_run(4);
   for (const char* const name : {"q_lora_rank", "kv_lora_rank", "qk_head_dim", "v_head_dim",

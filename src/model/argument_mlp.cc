@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/translated.h"
@@ -140,6 +141,33 @@ void check_experts(const LanguageTensors& model, StatedArguments& stated) {
   }
 }
 
+// One, or one for each kind of tokens.
+bool has_expert_bias(const Layer& layer) {
+  return std::ranges::any_of(layer, [](const auto& tensor) {
+    return tensor.first.starts_with("mlp.router.") && tensor.first.ends_with("expert_bias");
+  });
+}
+
+// Layers that choose experts by a token's number have none.
+void check_expert_bias(const LanguageTensors& model, StatedArguments& stated) {
+  constexpr std::string_view kName = "moe_router_enable_expert_bias";
+  const std::optional<bool> has_bias = stated.flag(kName);
+  if (!has_bias) return;
+  const TensorDesc* const found = model.in_some_layer({"mlp.router.expert_bias"});
+  if (model.in_some_layer({kRouters[0]}) == nullptr) return;
+  stated.hold(kName);
+  if (!*has_bias && found != nullptr) {
+    stated.contradict(kName, shown_by(*found) + translated(" is there"));
+  }
+  if (!*has_bias) return;
+  for (const auto& [number, layer] : model.layers()) {
+    const bool is_routed = layer.contains(kRouters[0]) && !layer.contains("mlp.router.tid2eid");
+    if (!is_routed || has_expert_bias(layer)) continue;
+    stated.contradict(kName, translated("layer {} has no {}", number, "mlp.router.expert_bias"));
+    return;
+  }
+}
+
 // Which layers have experts. A hybrid's pattern says it instead.
 void check_frequency(const LanguageTensors& model, StatedArguments& stated) {
   constexpr std::string_view kName = "moe_layer_freq";
@@ -191,6 +219,7 @@ void check_mlp_bias(const LanguageTensors& model, StatedArguments& stated) {
 void check_mlp(const LanguageTensors& model, StatedArguments& stated) {
   check_mlp_bias(model, stated);
   check_experts(model, stated);
+  check_expert_bias(model, stated);
   check_frequency(model, stated);
   if (is_heterogeneous(stated)) return;
   Widths widths(stated);

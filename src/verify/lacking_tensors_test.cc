@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr const char* kLastNorm = "decoder.final_layernorm.weight";
+constexpr const char* kMlpNorm = "mlp.linear_fc1.layer_norm_weight";
 
 ConvertRequest torch_dist_of(const std::string& input, const std::string& output) {
   ConvertRequest request;
@@ -25,11 +25,12 @@ ConvertRequest torch_dist_of(const std::string& input, const std::string& output
   return request;
 }
 
-// A torch_dist checkpoint without its last norm, made of a golden one of that kind.
-std::string put_without_norm(const TemporaryFolder& place, const std::string& golden) {
+// A torch_dist checkpoint without the norms in front of its MLPs, made of a golden one of that
+// kind.
+std::string put_without_norms(const TemporaryFolder& place, const std::string& golden) {
   EXPECT_TRUE(convert_now(torch_dist_of(golden_path(golden), place / "whole")));
   ConvertRequest request = torch_dist_of(place / "whole", place / "part");
-  request.exclude = {kLastNorm};
+  request.exclude = {std::string("*") + kMlpNorm};
   const auto made = convert_now(request);
   EXPECT_TRUE(made) << made.error().text();
   EXPECT_THAT(made->notes, Not(Contains(HasSubstr("needs")))) << "who asks for a part gets it";
@@ -40,7 +41,7 @@ std::vector<std::string> noted_by_convert(const ConvertRequest& request) {
   auto prepared = prepare_conversion(request);
   EXPECT_TRUE(prepared) << prepared.error().text();
   if (!prepared) return {};
-  std::erase_if(prepared->notes, [](const auto& note) { return !note.contains(kLastNorm); });
+  std::erase_if(prepared->notes, [](const auto& note) { return !note.contains(kMlpNorm); });
   return prepared->notes;
 }
 
@@ -55,9 +56,9 @@ std::vector<std::string> missing_by_verify(const std::string& path) {
 
 TEST(LackingTensors, OfAMegatronModelAreToldByBoth) {
   const TemporaryFolder place;
-  const std::string part = put_without_norm(place, "hf/llama3/hf");
+  const std::string part = put_without_norms(place, "hf/llama3/hf");
   const std::vector<std::string> found = missing_by_verify(part);
-  EXPECT_THAT(found, ElementsAre(HasSubstr(kLastNorm)));
+  EXPECT_THAT(found, ElementsAre(HasSubstr(kMlpNorm)));
   for (const std::string_view format : {"torch_dist", "legacy", "fsdp_dtensor"}) {
     ConvertRequest request = torch_dist_of(part, place / "out");
     request.format = format;
@@ -71,13 +72,13 @@ TEST(LackingTensors, OfAMegatronModelAreToldByBoth) {
 // Where arguments alone would have to tell the family, all would be tried: verify takes that time.
 TEST(LackingTensors, AreNotedByConvertWhereTheFamilyIsNamed) {
   const TemporaryFolder place;
-  const std::string part = put_without_norm(place, "hf/llama3/legacy_tp2pp2ep1");
+  const std::string part = put_without_norms(place, "hf/llama3/legacy_tp2pp2ep1");
   const std::vector<std::string> found = missing_by_verify(part);
-  EXPECT_THAT(found, ElementsAre(HasSubstr(kLastNorm)));
+  EXPECT_THAT(found, ElementsAre(HasSubstr(kMlpNorm)));
   ConvertRequest request = torch_dist_of(part, place / "out");
   EXPECT_THAT(noted_by_convert(request), IsEmpty());
   request.family = "llama";
-  EXPECT_THAT(noted_by_convert(request), ElementsAre(HasSubstr(kLastNorm)));
+  EXPECT_THAT(noted_by_convert(request), ElementsAre(HasSubstr(kMlpNorm)));
 }
 
 // Prediction layers that are to be left out are none that the model lacks.

@@ -10,6 +10,7 @@
 #include "canonical/families.h"
 #include "canonical/family_fit.h"
 #include "canonical/hf_naming.h"
+#include "format/nothing_stored.h"
 #include "layout/lost_parts.h"
 #include "layout/texts.h"
 #include "model/apply.h"
@@ -82,14 +83,9 @@ class ModelCheck {
     return std::optional<ModelFacts>();
   }
 
-  // Megatron loads nothing without its dict of plain values.
   void check_state() {
-    if (!checkpoint_.location.traits.needs_common_state || !checkpoint_.common_state.empty())
-      return;
-    if (checkpoint_.directory->exists("common.pt")) return;  // reported when it was opened
-    add_finding(report_, Code::kStateUnreadable, "common.pt",
-                "common.pt: missing, and no common_state entry replaces it; Megatron loads nothing "
-                "without it, and nothing says which model this is; copy it again");
+    const Status state = check_common_state(checkpoint_);
+    if (!state) add_finding(report_, state.error().code, "common.pt", state.error().message);
   }
 
   Status check_arguments() {

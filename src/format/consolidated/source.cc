@@ -248,6 +248,7 @@ class ConsolidatedSource final : public SourceFormat {
       checkpoint.hf_config = *std::move(config);
     } else if (config.error().code == Code::kConfigMissing) {
       checkpoint.notes.push_back(config.error().message);
+      checkpoint.why_no_config = std::move(config).error().message;
     } else {
       SW_TRY(defects.report(std::unexpected(config.error())));
     }

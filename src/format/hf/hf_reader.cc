@@ -92,6 +92,11 @@ Result<std::vector<std::string>> list_weight_files(const Directory& directory) {
   for (const DirectoryEntry& entry : SW_TRY(directory.list(""))) {
     if (!entry.is_directory && entry.name.ends_with(".safetensors")) files.push_back(entry.name);
   }
+  // An adapter beside a model is none of its files.
+  const auto is_of_adapter = [](const std::string& file) {
+    return file.starts_with("adapter_model");
+  };
+  if (!std::ranges::all_of(files, is_of_adapter)) std::erase_if(files, is_of_adapter);
   return files;
 }
 

@@ -19,7 +19,7 @@ namespace shardwright {
 [[nodiscard]] Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files,
                                               Defects& defects);
 
-/// The names of a folder's safetensors files, sorted.
+/// The names of a folder's safetensors files, sorted; those of an adapter only where no others are.
 [[nodiscard]] Result<std::vector<std::string>> list_weight_files(const Directory& directory);
 
 /// Adds one file and its tensors to the catalog; the numbers of `files` and Catalog::files must

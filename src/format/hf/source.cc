@@ -5,6 +5,7 @@
 
 #include "base/translated.h"
 #include "format/carried_files.h"
+#include "format/files_beside.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/hf_reader.h"
 #include "format/hf/weight_names.h"
@@ -64,6 +65,7 @@ class HfSource final : public SourceFormat {
     if (!index) SW_TRY(check_unindexed_files(files, checkpoint, defects));
     checkpoint.catalog = SW_TRY(read_hf_catalog(directory, *checkpoint.files, defects));
     if (index) tell_unnamed_files(*index, files, checkpoint);
+    tell_files_beside(checkpoint);
     return read_hf_artifacts(checkpoint, defects);
   }
 };

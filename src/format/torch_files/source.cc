@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "format/carried_files.h"
+#include "format/files_beside.h"
 #include "format/hf/hf_index.h"
 #include "format/legacy/legacy_chunks.h"
 #include "format/model_file.h"
@@ -175,6 +176,7 @@ class TorchFilesSource final : public SourceFormat {
       SW_TRY(defects.report(check_index(checkpoint.catalog, *index, index_file)));
       tell_unnamed_files(index_file, files, checkpoint);
     }
+    tell_files_beside(checkpoint);
     return read_hf_artifacts(checkpoint, defects);
   }
 

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "shardwright/checkpoint.h"
+
+namespace shardwright {
+
+/// Notes what trainers keep beside the weights of a Hugging Face model and that is not read with
+/// them: an adapter that is not merged in, and the optimizer of transformers' Trainer
+/// (`optimizer.pt`) or of accelerate (`optimizer.bin`); who asks for its states will be refused.
+void tell_files_beside(Checkpoint& checkpoint);
+
+}  // namespace shardwright
