@@ -84,15 +84,18 @@ struct DiffReport {
   std::uint64_t bytes = 0;  ///< of one side
   std::vector<std::string> missing_left;
   std::vector<std::string> missing_right;
+  std::uint64_t not_compared = 0;             ///< optimizer states of either side; a note says why
   std::vector<TensorDifference> differences;  ///< sorted by name
   std::vector<std::string> same;              ///< tensors whose elements are equal
   std::uint64_t differing = 0;                ///< elements, of all tensors
   double max_delta = 0.0;
   std::vector<std::string> notes;
 
-  [[nodiscard]] bool equal() const {
-    return missing_left.empty() && missing_right.empty() && differences.empty();
+  [[nodiscard]] bool differs() const {
+    return !missing_left.empty() || !missing_right.empty() || !differences.empty();
   }
+  /// That all was compared, and is equal.
+  [[nodiscard]] bool equal() const { return !differs() && not_compared == 0; }
 };
 
 /// Compares two checkpoints of any formats and layouts, element by element, bit by bit.

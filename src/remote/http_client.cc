@@ -88,6 +88,11 @@ std::string HttpAnswer::header(const std::string& name) const {
   return found == headers.end() ? std::string() : found->second;
 }
 
+std::string tag_of(const HttpAnswer& answer) {
+  const std::string tag = answer.header("etag");
+  return tag.empty() ? answer.header("last-modified") : tag;
+}
+
 Result<HttpSettings> HttpSettings::from_environment() {
   HttpSettings settings;
   settings.tries = static_cast<int>(SW_TRY(number_from("SHARDWRIGHT_REMOTE_TRIES", 1, 100, 6)));
@@ -142,7 +147,9 @@ class HttpClient::Handle {
 class HttpClient::Exchange {
  public:
   Exchange(const HttpClient& client, const HttpRequest& request, CURL* handle)
-      : client_(client), request_(request), handle_(handle) {}
+      : client_(client), request_(request), handle_(handle) {
+    attempt_.tag = request.tag;
+  }
 
   Result<HttpAnswer> run() {
     const Url origin = SW_TRY(parse_url(request_.url));

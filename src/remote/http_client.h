@@ -57,6 +57,7 @@ struct HttpRequest {
   std::span<std::byte> into;
   std::uint64_t offset = 0;
   std::uint64_t total = 0;
+  std::string tag;  ///< of that file, as `tag_of` tells it; "": the first answer's
   std::uint64_t most_body_bytes = 0;  ///< of a text
   int patience = 1;                   ///< times the usual wait for a server that says nothing
   const std::atomic<bool>* cancelled = nullptr;  ///< set from outside to give up; may be null
@@ -73,6 +74,10 @@ struct HttpAnswer {
   [[nodiscard]] std::string header(const std::string& name) const;
 };
 
+/// What tells a file from itself after a change: its ETag, else the date of its last change; ""
+/// where the server says neither.
+[[nodiscard]] std::string tag_of(const HttpAnswer& answer);
+
 /// Asks web servers, and asks again where that may help (no connection, no progress, 408, 429, 5xx,
 /// a body that ends early), after waits that double. Follows up to five redirections, from https to
 /// https only. Keeps connections open for the next request. Thread-safe.
@@ -85,8 +90,9 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   /// The answer, be it a refusal. Of a part of a file: 206 with exactly that part of a file of
-  /// `total` bytes, or a refusal. Errors: kRemote, kSourceChanged (the file has another size now),
-  /// kCancelled, those of reading what is sent.
+  /// `total` bytes, all of it of the version that `tag` names, or a refusal. Errors: kRemote,
+  /// kSourceChanged (the file has another size or tag now), kCancelled, those of reading what is
+  /// sent.
   [[nodiscard]] Result<HttpAnswer> ask(const HttpRequest& request) const;
 
   [[nodiscard]] const CurlLibrary& curl() const { return *curl_; }

@@ -134,6 +134,29 @@ class Receiver {
     return true;
   }
 
+  // Whether the answer is of the file that was opened, and no other try's bytes are of another.
+  bool check_tag() {
+    const HttpAnswer& answer = attempt_.answer;
+    const std::string tag = tag_of(answer);
+    if (attempt_.tag.empty()) attempt_.tag = tag;
+    // One that says an ETag sometimes may say the date always.
+    if (tag == attempt_.tag || answer.header("last-modified") == attempt_.tag) return true;
+    const std::string opened = printable(attempt_.tag);
+    attempt_.hopeless =
+        tag.empty()
+            ? translated(
+                  "the server no longer tells its ETag or date, which was {} when it was "
+                  "opened; run the command again once nothing writes to this checkpoint any "
+                  "more",
+                  opened)
+            : translated(
+                  "the server calls it {} now, {} when it was opened; run the command again "
+                  "once nothing writes to this checkpoint any more",
+                  printable(tag), opened);
+    attempt_.answer.status = 412;
+    return false;
+  }
+
   // Whether the answer is of the part that was asked for; sets `to_skip_`.
   bool check_part() {
     const HttpAnswer& answer = attempt_.answer;
@@ -155,7 +178,7 @@ class Receiver {
         return false;
       }
       to_skip_ = begin;
-      return true;
+      return check_tag();
     }
     const std::string text = answer.header("content-range");
     const auto range = parse_content_range(text);
@@ -171,7 +194,7 @@ class Receiver {
       attempt_.answer.status = 412;
       return false;
     }
-    return true;
+    return check_tag();
   }
 
   const HttpRequest& request_;

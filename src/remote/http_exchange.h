@@ -16,6 +16,7 @@ struct HttpTry {
   bool is_origin = true;       ///< the server that the request is for: it may see who asks
   std::uint64_t skip = 0;      ///< bytes of the part that an earlier try received
   std::uint64_t received = 0;  ///< what this one received of the part, behind those
+  std::string tag;             ///< of the file that the part is of; set by the first try
   HttpAnswer answer;
   std::string broken;            ///< why there is no answer, or no whole one; another try may help
   bool is_unreachable = false;   ///< there was no connection

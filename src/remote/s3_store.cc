@@ -93,6 +93,7 @@ class S3Store final : public RemoteStore {
     request.into = buffer;
     request.offset = offset;
     request.total = object.size;
+    request.tag = object.tag;
     if (!object.tag.empty()) request.headers.push_back("If-Match: " + object.tag);
     const HttpAnswer answer = SW_TRY(bucket_->ask(request, bucket_->key_of(path), {}));
     if (!answer.is_good())

@@ -29,11 +29,6 @@ std::optional<std::uint64_t> size_in(std::string_view text) {
   return static_cast<std::uint64_t>(*size);
 }
 
-std::string tag_of(const HttpAnswer& answer) {
-  const std::string tag = answer.header("etag");
-  return tag.empty() ? answer.header("last-modified") : tag;
-}
-
 class WebStore final : public RemoteStore {
  public:
   WebStore(std::shared_ptr<HttpClient> client, Url url, std::string shown)
@@ -109,18 +104,20 @@ class WebStore final : public RemoteStore {
     request.into = buffer;
     request.offset = offset;
     request.total = object.size;
+    // Not every server that tags parts of a file tags its answer to HEAD.
+    request.tag = object.tag.empty() ? first_tag(path, "") : object.tag;
     // A weak ETag never matches.
-    if (object.tag.starts_with('"')) request.headers.push_back("If-Match: " + object.tag);
+    if (request.tag.starts_with('"')) request.headers.push_back("If-Match: " + request.tag);
     const HttpAnswer answer = SW_TRY(client_->ask(request));
     if (!answer.is_good()) return std::unexpected(refusal(answer, request.shown, {}));
+    if (!request.tag.empty()) return {};
     const std::string tag = tag_of(answer);
-    if (!object.tag.empty() && !tag.empty() && tag != object.tag) {
-      return fail(Code::kSourceChanged,
-                  "{}: changed while it was read: the server calls it {} now, {} when it was "
-                  "opened; run the command again once nothing writes to this checkpoint any more",
-                  printable(request.shown), printable(tag), printable(object.tag));
-    }
-    return {};
+    const std::string first = first_tag(path, tag);
+    if (tag == first) return {};
+    return fail(Code::kSourceChanged,
+                "{}: changed while it was read: the server calls it {} now, {} when it was "
+                "opened; run the command again once nothing writes to this checkpoint any more",
+                printable(request.shown), printable(tag), printable(first));
   }
 
  private:
@@ -129,6 +126,15 @@ class WebStore final : public RemoteStore {
     request.shown = fmt::format("{}/{}", name_, path);
     request.url = fmt::format("{}{}/{}", url_.origin(), url_.path, percent_encoded(path));
     return request;
+  }
+
+  // The tag of the first part of a file that was read; `tag`, where no part was read before.
+  std::string first_tag(std::string_view path, const std::string& tag) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = first_tags_.find(path);
+    if (found != first_tags_.end()) return found->second;
+    if (!tag.empty()) first_tags_.emplace(path, tag);
+    return tag;
   }
 
   // The server's own list of a folder; nothing where it shows none.
@@ -223,6 +229,7 @@ class WebStore final : public RemoteStore {
   std::string name_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, RemoteObject, std::less<>> seen_;
+  mutable std::map<std::string, std::string, std::less<>> first_tags_;
   mutable std::set<std::string, std::less<>> listed_;  // folders that the server shows a list of
 };
 

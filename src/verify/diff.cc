@@ -83,8 +83,8 @@ class Comparison {
     std::int64_t end;
   };
 
-  // Optimizer states count only where both sides have some of the same kind, and values that only
-  // Hugging Face stores where both sides have them.
+  // Optimizer states count only where both sides have some, and values that only Hugging Face
+  // stores where both sides have them.
   void match() {
     const bool with_states = compares_states();
     const auto is_wanted = [&](const std::string& name) {
@@ -107,6 +107,7 @@ class Comparison {
     }
     for (const auto& [name, index] : at_right) miss(std::string(name), report_.missing_left);
     std::ranges::sort(report_.missing_left);
+    tell_uncompared();
   }
 
   // Where only one side has any, views leave them as they are stored.
@@ -114,23 +115,34 @@ class Comparison {
     const std::size_t left = count_states(left_);
     const std::size_t right = count_states(right_);
     if (left + right == 0) return false;
-    const bool both = left > 0 && right > 0;
-    if (both && left_.has_states_by_tensor == right_.has_states_by_tensor) return true;
-    std::string why = "only one side has any";
-    if (both) {
-      const View& stored = left_.has_states_by_tensor ? right_ : left_;
-      why = stored.checkpoint.location.path +
-            translated(": nothing says which of them belong to which tensor of the model");
-      if (!stored.states_left.empty()) why += ": " + stored.states_left;
-    }
-    report_.notes.push_back(
-        translated("{} optimizer states are not compared: {}", left + right, why));
+    if (left > 0 && right > 0) return true;
+    report_.notes.push_back(translated("{} optimizer states are not compared: {}", left + right,
+                                       "only one side has any"));
     return false;
   }
 
+  // Of states that only one side has by the model's tensors, a name that the other lacks shows
+  // nothing.
+  [[nodiscard]] bool has_states_of_two_kinds() const {
+    return left_.has_states_by_tensor != right_.has_states_by_tensor;
+  }
+
+  void tell_uncompared() {
+    if (report_.not_compared == 0) return;
+    const View& stored = left_.has_states_by_tensor ? right_ : left_;
+    std::string why =
+        stored.checkpoint.location.path +
+        translated(": nothing says which of them belong to which tensor of the model");
+    if (!stored.states_left.empty()) why += ": " + stored.states_left;
+    report_.notes.push_back(
+        translated("{} optimizer states are not compared: {}", report_.not_compared, why));
+  }
+
   void miss(const std::string& name, std::vector<std::string>& missing) {
-    if (left_.naming == Naming::kCanonical && is_beside_the_model(name) &&
-        !is_optimizer_name(name)) {
+    if (is_optimizer_name(name) && has_states_of_two_kinds()) {
+      ++report_.not_compared;
+    } else if (left_.naming == Naming::kCanonical && is_beside_the_model(name) &&
+               !is_optimizer_name(name)) {
       report_.notes.push_back(name + translated(" is not compared: only one side keeps it"));
     } else {
       missing.push_back(name);

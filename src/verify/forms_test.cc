@@ -234,8 +234,32 @@ TEST_F(States, OfUnknownModulesAreComparedAsTheyAreStored) {
       "iter_0000010/");
   const auto same = diff_checkpoints(planted.path(), planted.path(), {}, std::nullopt).value();
   EXPECT_EQ(same.compared, 27 + 6U);
+  EXPECT_TRUE(same.equal());
   const auto other = diff_checkpoints(paths_.at("full"), planted.path(), {}, std::nullopt).value();
   EXPECT_THAT(other.notes, Contains(HasSubstr("linear_warp: found a module")));
+  EXPECT_EQ(other.not_compared, 3 * 27 + 6U);
+}
+
+// One state that is nobody's does not hide what is wrong with the others.
+TEST_F(States, OfEqualNamesAreComparedThoughOthersBelongToNoTensor) {
+  const Planted planted;
+  Planted::copy(kFull, planted);
+  planted.edit_metadata(
+      [](Catalog& catalog) {
+        tensor_of(catalog, "optimizer.state.exp_avg.decoder.final_layernorm.weight").desc.name =
+            "optimizer.state.exp_avg.decoder.other.weight";
+      },
+      "iter_0000010/");
+  for (const auto& [left, right] :
+       {std::pair{planted.path(), paths_.at("full")}, {paths_.at("full"), planted.path()}}) {
+    const auto report = diff_checkpoints(left, right, {}, std::nullopt);
+    ASSERT_TRUE(report) << report.error().text();
+    EXPECT_EQ(report->compared, 4 * 27 - 1U);
+    EXPECT_EQ(report->not_compared, 2U);
+    EXPECT_FALSE(report->differs());
+    EXPECT_FALSE(report->equal());
+    EXPECT_THAT(report->notes, Contains(HasSubstr("2 optimizer states are not compared")));
+  }
 }
 
 // A manifest that was written when buckets had digests of their own still proves them.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <iterator>
-#include <unordered_map>
 
 #include "base/fail.h"
 #include "canonical/canonical_model.h"
@@ -12,11 +10,11 @@
 #include "format/nothing_stored.h"
 #include "format/pickle_files.h"
 #include "io/source_files.h"
-#include "layout/state_name.h"
 #include "layout/texts.h"
 #include "plan/canonical.h"
 #include "remote/open_path.h"
 #include "tensor/coverage.h"
+#include "verify/digest_comparison.h"
 #include "verify/findings.h"
 #include "verify/guard_check.h"
 #include "verify/hash.h"
@@ -55,75 +53,6 @@ std::string coverage_text(const Catalog& catalog, const StoredTensor& tensor,
                         to_string(defect.box), defect.box.volume(), to_string(tensor.desc.shape));
   }
 }
-
-// One list of digests against another.
-class DigestComparison {
- public:
-  DigestComparison(const HashReport& found, const HashReport& expected, VerifyReport& report)
-      : found_(found), expected_(expected), report_(report) {}
-
-  void compare() {
-    compare_lists(found_.model, expected_.model);
-    // What another form need not have is compared where both have it.
-    std::vector<TensorHash> found;
-    std::vector<TensorHash> expected;
-    std::ranges::set_intersection(found_.beside, expected_.beside, std::back_inserter(found), less);
-    std::ranges::set_intersection(expected_.beside, found_.beside, std::back_inserter(expected),
-                                  less);
-    compare_lists(found, expected);
-    if (mismatches_ > 0) return;
-    report_.proven.push_back(
-        phrase("proven.digests",
-               {{"count", compared_}, {"path", expected_.path}, {"digest", found_.model_digest}}));
-  }
-
- private:
-  static bool less(const TensorHash& a, const TensorHash& b) { return a.desc.name < b.desc.name; }
-
-  void compare_lists(std::span<const TensorHash> found, std::span<const TensorHash> expected) {
-    std::unordered_map<std::string_view, const TensorHash*> by_name;
-    for (const TensorHash& tensor : found) by_name.emplace(tensor.desc.name, &tensor);
-    for (const TensorHash& wanted : expected) {
-      const auto at = by_name.find(wanted.desc.name);
-      if (at == by_name.end()) {
-        mismatch(wanted.desc.name, "is not in the checkpoint");
-        continue;
-      }
-      compare_one(*at->second, wanted);
-      by_name.erase(at);
-    }
-    for (const auto& [name, tensor] : by_name) {
-      mismatch(std::string(name), "is in the checkpoint only");
-    }
-  }
-
-  void compare_one(const TensorHash& found, const TensorHash& wanted) {
-    ++compared_;
-    const bool same_type =
-        found.desc.dtype == wanted.desc.dtype && found.desc.shape == wanted.desc.shape;
-    if (!same_type) {
-      mismatch(wanted.desc.name,
-               translated("found {} {}, expected {} {}", torch_name(found.desc.dtype),
-                          to_string(found.desc.shape), torch_name(wanted.desc.dtype),
-                          to_string(wanted.desc.shape)));
-    } else if (found.digest != wanted.digest) {
-      mismatch(wanted.desc.name, translated("found digest {}, expected {}; its elements differ",
-                                            found.digest, wanted.digest));
-    }
-  }
-
-  void mismatch(const std::string& name, std::string_view what) {
-    ++mismatches_;
-    add_finding(report_, Code::kDigestMismatch, name,
-                fmt::format("tensor {}: {} ({})", name, what, expected_.path));
-  }
-
-  const HashReport& found_;
-  const HashReport& expected_;
-  VerifyReport& report_;
-  std::uint64_t compared_ = 0;
-  std::uint64_t mismatches_ = 0;
-};
 
 class Verification {
  public:
@@ -312,16 +241,6 @@ class Verification {
     return manifest;
   }
 
-  // States under other names than those of the model's tensors' states.
-  static bool has_stored_states(const HashReport& manifest) {
-    return std::ranges::any_of(manifest.beside, [](const TensorHash& tensor) {
-      const std::string& name = tensor.desc.name;
-      const std::optional<StateName> state = split_state_name(name);
-      return is_optimizer_name(name) &&
-             (!state || join_state_name(state->kind, state->tensor) != name);
-    });
-  }
-
   // Rows that the hashed model's embedding had.
   static std::optional<std::int64_t> vocabulary_of(const HashReport& manifest) {
     for (const TensorHash& tensor : manifest.model) {
@@ -340,7 +259,7 @@ class Verification {
       if (!report_.has_errors()) add_finding(report_, found.error());
       return {};
     }
-    DigestComparison(*found, expected, report_).compare();
+    compare_digests_of(*found, expected, report_);
     return {};
   }
 

@@ -199,6 +199,86 @@ class WebServer(Remote):
                             -1, "GET")]  # fmt: skip
         self.assertIn("bytes now", self.fails("SW0111", "hash", f"{web.url}/m"))
 
+    def mixed(self, tag_of):
+        """A server whose file changes between the parts: `tag_of(is_head, is_later)`."""
+        files = files_of(self.model, "m/")
+        name = "m/model.safetensors"
+        web = self.serve(files)
+        begun = []
+
+        def act(handler):
+            is_later = len(begun) > 0
+            if handler.command == "GET":
+                begun.append(handler.path)
+            tag = tag_of(handler.command == "HEAD", is_later)
+            data = files[name] if not is_later else files[name][:-1000] + bytes(1000)
+            headers = {"ETag": tag} if tag else {}
+            if handler.command == "HEAD":
+                return handler.answer(200, data, **headers)
+            begin, last = map(int, handler.headers["Range"].removeprefix("bytes=").split("-"))
+            part = data[begin : last + 1]
+            return handler.answer(
+                206, part, Content_Range=f"bytes {begin}-{last}/{len(data)}", **headers
+            )
+
+        web.faults = [fault(act, name, -1)]
+        return web
+
+    def test_a_file_that_changes_between_its_parts(self):
+        # HEAD says nothing, and the parts are of two versions.
+        web = self.mixed(lambda is_head, later: None if is_head else '"B"' if later else '"A"')
+        self.assertIn('calls it "B" now', self.fails("SW0111", "hash", f"{web.url}/m"))
+        # The tag is there no longer.
+        web = self.mixed(lambda is_head, later: '"A"' if is_head else None)
+        self.assertIn("no longer tells", self.fails("SW0111", "hash", f"{web.url}/m"))
+        web = self.mixed(lambda is_head, later: None if is_head or later else '"A"')
+        self.assertIn("no longer tells", self.fails("SW0111", "hash", f"{web.url}/m"))
+        # A server that never tells anything is read.
+        web = self.mixed(lambda is_head, later: None)
+        self.works("hash", f"{web.url}/m")
+
+    def test_no_part_is_made_of_two_versions(self):
+        files = files_of(self.model, "m/")
+        name = "m/model.safetensors"
+        for tag_of_head in ('W/"A"', ""):
+            web = self.serve(files)
+            parts = []
+
+            def act(handler, web=web, parts=parts, tag_of_head=tag_of_head):
+                if handler.command == "HEAD":
+                    headers = {"ETag": tag_of_head} if tag_of_head else {}
+                    return handler.answer(200, files[name], **headers)
+                parts.append(handler.headers["Range"])
+                begin, last = map(int, parts[-1].removeprefix("bytes=").split("-"))
+                data = files[name][begin : last + 1]
+                is_other = len(parts) == 1
+                handler.send_response(206)
+                handler.send_header("Content-Range", f"bytes {begin}-{last}/{len(files[name])}")
+                handler.send_header("Content-Length", str(len(data)))
+                handler.send_header("ETag", 'W/"B"' if is_other else 'W/"A"')
+                handler.end_headers()
+                handler.wfile.write(data[:1000] if is_other else data)
+                handler.close_connection = is_other
+
+            web.faults = [fault(act, name, -1)]
+            self.assertIn("changed", self.fails("SW0111", "hash", f"{web.url}/m"))
+
+    def test_a_date_is_a_tag_too(self):
+        files = files_of(self.model, "m/")
+        name = "m/model.safetensors"
+        for is_changed in (False, True):
+            web = self.serve(files)
+
+            def act(handler, is_changed=is_changed):
+                day = 2 if is_changed and handler.command == "GET" else 1
+                return handler.send_file(files[name], ETag="", Last_Modified=f"Mon, 0{day} Jan 2024 00:00:00 GMT")
+
+            web.faults = [fault(act, name, -1)]
+            if is_changed:
+                self.assertIn("calls it Mon, 02", self.fails("SW0111", "hash", f"{web.url}/m"))
+            else:
+                self.works("hash", f"{web.url}/m")
+
     def test_a_change_after_the_last_byte(self):
         with tempfile.TemporaryDirectory() as out:
             web = self.serve(files_of(self.model, "m/"))
@@ -216,8 +296,9 @@ class WebServer(Remote):
     def test_a_server_without_ranges(self):
         files = files_of(self.model, "m/")
         web = self.serve(files)
-        web.faults = [fault(lambda h: h.answer(200, files[h.path.lstrip("/")]), "m/model.saf", -1,
-                            "GET")]  # fmt: skip
+        web.faults = [fault(lambda h: h.answer(200, files[h.path.lstrip("/")],
+                                               ETag=server.etag(files[h.path.lstrip("/")])),
+                            "m/model.saf", -1, "GET")]  # fmt: skip
         self.works("diff", f"{web.url}/m", self.model)  # a small file
         big = {**files, "m/model.safetensors": files["m/model.safetensors"] + bytes(9 << 20)}
         web.files = big
