@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -21,9 +22,12 @@
 #include "layout/extra_state.h"
 #include "layout/layer_name.h"
 #include "layout/model_head.h"
+#include "layout/object_set.h"
 #include "layout/placement.h"
 #include "layout/shard_contents.h"
 #include "layout/shard_rule.h"
+#include "layout/state_name.h"
+#include "layout/state_sharding.h"
 #include "state/common_state.h"
 #include "state/recorded_run.h"
 
@@ -154,6 +158,35 @@ bool keeps_ranks(const ConvertRequest& request, const Arguments& arguments) {
          same("expert_model_parallel_size", request.parallel.expert);
 }
 
+// Whether the state says that optimizer states are in buckets where the target has those of
+// tensors.
+bool corrects_sharding(const CommonState& common, const TargetParts& parts,
+                       std::vector<std::string>& notes) {
+  std::vector<std::string> names;
+  for (const DraftTensor& tensor : parts.tensors) names.push_back(tensor.desc.name);
+  std::string what = contradicted_sharding(common.sharding(), names);
+  if (what.empty()) return false;
+  notes.push_back(std::move(what));
+  return std::ranges::any_of(names, [](const std::string& name) {
+    return split_state_name(name).has_value() && !name.starts_with("chained_");
+  });
+}
+
+// What the source lacks of what is carried; the output has nothing there, or what a module begins
+// with.
+void tell_lost_objects(const Catalog& source, const TargetParts& parts,
+                       std::vector<std::string>& notes) {
+  std::vector<std::string> names;
+  for (const StoredObject& object : source.objects) names.push_back(object.name);
+  std::set<std::string_view> carried;
+  for (const StoredObject& object : parts.copied_objects) {
+    if (const auto part = object_part_of(object.name)) carried.insert(part->key);
+  }
+  for (LostPart& lost : lost_objects(names)) {
+    if (carried.contains(lost.name)) notes.push_back(std::move(lost.what));
+  }
+}
+
 void carry_objects(const ConvertRequest& request, const Checkpoint& source, const Catalog& selected,
                    TargetParts& parts, std::vector<std::string>& notes) {
   const bool same_ranks = keeps_ranks(request, source.arguments);
@@ -171,6 +204,7 @@ void carry_objects(const ConvertRequest& request, const Checkpoint& source, cons
         "{} RNG and rerun states are dropped: they belong to the ranks of the old layout",
         dropped));
   }
+  tell_lost_objects(source.catalog, parts, notes);
 }
 
 }  // namespace
@@ -261,6 +295,8 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
     complete_extra_states(spec, std::move(empty), parts);
   }
   parts.spec = spec;
+  if (common && !edits.drop_optimizer)
+    edits.says_reshardable = corrects_sharding(*common, parts, notes);
   if (!source.location.traits.is_of_ranks) {
     parts.final_norm_has_state =
         std::any_of(source.catalog.objects.begin(), source.catalog.objects.end(),

@@ -194,7 +194,10 @@ TEST(ReplicaNames, MayLieBesideTheTensor) {
                                                    " the first, is stored without a tensor rank")));
   EXPECT_EQ(difference(read_all_tensors(equal.out()).value(), plain_tensors()), "");
   const Edited different("replica/sound", [](Catalog& catalog) {
-    catalog.tensors.push_back(renamed(find(catalog, copy_name(kOtherNorm, 1)), kNorm));
+    const std::string other = copy_name(kOtherNorm, 1);
+    StoredTensor moved = renamed(find(catalog, other), kNorm);
+    std::erase_if(catalog.tensors, [&](const auto& tensor) { return tensor.desc.name == other; });
+    catalog.tensors.push_back(std::move(moved));
   });
   const auto refused = different.convert();
   ASSERT_FALSE(refused);
@@ -307,7 +310,7 @@ TEST(ReplicaNames, OfStatesAndRoutersAreNotWritten) {
     for (const std::string_view format : {"torch_dist", "legacy"}) {
       const auto converted = copied.convert(format);
       ASSERT_TRUE(converted) << converted.error().text();
-      EXPECT_GT(converted->replicas.chunks, 0U);
+      EXPECT_EQ(converted->replicas.chunks, 0U) << "each copy is the same item";
       ASSERT_TRUE(convert_now(replica_request(golden_path(golden), out / "plain", format)));
       const TensorMap written = read_all_tensors(copied.out()).value();
       EXPECT_EQ(difference(written, read_all_tensors(out / "plain").value()), "") << golden;

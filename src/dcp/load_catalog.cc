@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "dcp/dcp_metadata.h"
 #include "dcp/decoded_items.h"
+#include "dcp/item_places.h"
 #include "dcp/named_replicas.h"
 #include "dcp/replica_name.h"
 #include "io/memory_directory.h"
@@ -61,6 +62,8 @@ Result<LoadCatalog> LoadCatalog::read(std::string contents, std::string name) {
   }
   SW_TRY(mark_transformed(of_tensors, load.catalog_));
   fold_replicas(load.catalog_);
+  Defects first;
+  SW_TRY(check_item_places(load.catalog_, first));
   load.listed_ = load.catalog_.tensors.size();
   load.add_rank_copies();
   load.note_names();

@@ -14,10 +14,10 @@ namespace shardwright {
 namespace {
 
 // Two rows, each in a file of its own.
-StoredTensor two_rows(std::string name, std::uint32_t file) {
+StoredTensor two_rows(std::string name, std::uint32_t file, std::uint64_t begin = 0) {
   StoredTensor tensor{{std::move(name), DType::kF32, {2, 4}}, ChunkList(2), Encoding::kTorchItem};
   for (const std::uint32_t row : {0U, 1U}) {
-    tensor.chunks.push_back({{{row, 0}, {1, 4}}, file + row, {1000 * row, 900}, {}});
+    tensor.chunks.push_back({{{row, 0}, {1, 4}}, file + row, {begin + 1000 * row, 900}, {}});
   }
   return tensor;
 }
@@ -42,7 +42,7 @@ std::size_t chunks_found(const LoadCatalog& load, std::string_view name) {
 TEST(LoadCatalog, ACopyIsFoundByItsNameAndAnyByTheTensors) {
   Catalog catalog;
   catalog.tensors = {two_rows("w.__tp_replica_0", 0), two_rows("w.__tp_replica_1", 2),
-                     two_rows("plain", 0)};
+                     two_rows("plain", 0, 8000)};
   const LoadCatalog load = load_of(std::move(catalog)).value();
   EXPECT_EQ(load.listed(), 2);
   EXPECT_EQ(chunks_found(load, "w"), 4);
@@ -69,6 +69,14 @@ TEST(LoadCatalog, AShadowServesAndACopyThatLacksSomethingDoesNotAlone) {
   EXPECT_EQ(chunks_found(load, "v"), 3);
 }
 
+TEST(LoadCatalog, RefusesAnItemThatTwoTensorsName) {
+  Catalog catalog;
+  catalog.tensors = {two_rows("v", 0), two_rows("w", 0)};
+  const auto load = load_of(std::move(catalog));
+  ASSERT_FALSE(load);
+  EXPECT_EQ(load.error().code, Code::kMetadataCorrupt);
+}
+
 TEST(LoadCatalog, ObjectsAreTensorsOfBytes) {
   Catalog catalog;
   catalog.tensors = {two_rows("w", 0)};
@@ -93,7 +101,7 @@ TEST(LoadCatalog, ObjectsAreDecodedWithinTheAllowanceOfTheirFile) {
   };
   Catalog catalog;
   catalog.tensors = {two_rows("w", 0)};
-  catalog.objects = {{"step", 0, {0, 20}}, {"rng", 0, {20, 30}}};
+  catalog.objects = {{"step", 0, {2000, 20}}, {"rng", 0, {2020, 30}}};
   const LoadCatalog load = load_of(std::move(catalog)).value();
   const std::vector<std::uint32_t> both = {load.find_object("step").value().value(),
                                            load.find_object("rng").value().value()};

@@ -17,6 +17,7 @@
 #include "io/memory_directory.h"
 #include "state/common_state.h"
 #include "state/run_config.h"
+#include "state/state_document.h"
 #include "testing/golden_files.h"
 
 namespace shardwright {
@@ -218,6 +219,25 @@ TEST(CommonState, RegroupsOptimizersBothWays) {
   const std::string dropped = moe.encode(edits, notes).value();
   EXPECT_TRUE(notes.empty());
   EXPECT_EQ(dropped.find("param_groups"), std::string::npos);
+}
+
+TEST(CommonState, SaysWhatTheTargetsStatesAre) {
+  StateDocument edited = StateDocument::read(read_golden(kMoe)).value();
+  pickle::Document& document = edited.document();
+  const pickle::Value content = edited.dict().find("content_metadata");
+  document.set(content, "distrib_optim_sharding_type", document.string("dp_reshardable"));
+  const CommonState wrong = CommonState::read(edited.encode().value()).value();
+  EXPECT_EQ(wrong.sharding().content, "dp_reshardable");
+  EXPECT_THAT(wrong.sharding().optimizers, ElementsAre("fully_reshardable", "fully_reshardable"));
+  CommonStateEdits edits;
+  edits.has_experts_apart = true;
+  std::vector<std::string> notes;
+  const auto said = [&] {
+    return CommonState::read(wrong.encode(edits, notes).value()).value().sharding().content;
+  };
+  EXPECT_EQ(said(), "dp_reshardable");
+  edits.says_reshardable = true;
+  EXPECT_EQ(said(), "fully_reshardable");
 }
 
 TEST(CommonState, NewOnesHoldTheArguments) {

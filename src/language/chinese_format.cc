@@ -12,6 +12,16 @@ std::span<const Sentence> chinese_of_format() {
        "{} 是适配器，未被读取；用 'shardwright merge-adapter' 把它合并进基座模型"},
       {"{}: the optimizer's states number parameters as only the run knows, and are left out",
        "{}：优化器状态中参数的编号只有那次训练知道，未被读取"},
+      {"not there: {}; a rank writes no file for tensors that it has no part of, and if it had "
+       "one, "
+       "parts of tensors are lost",
+       "不存在：{}；某个 rank 若没有这些张量的任何部分就不会写文件，否则张量的部分内容已丢失"},
+      {"{} files hold parts of tensors, and nothing in them says where the tensors end: a loss of "
+       "the "
+       "last parts is noticed only where a config.json tells the shapes",
+       "{} 个文件保存张量的部分内容，其中没有信息说明张量在哪里结束：只有 config.json "
+       "给出形状时才能发现末尾部分的"
+       "丢失"},
       {"found {} beside flat buffers, expected all states in these: nothing tells which parameters "
        "they hold where a second optimizer (Muon's, layer by layer) has the others; save the run "
        "with --dist-ckpt-optim-fully-reshardable, whose states have names",
@@ -112,11 +122,13 @@ std::span<const Sentence> chinese_of_format() {
       {"found one rank's folder alone, which NeMo makes where there are several; copy the others "
        "too",
        "只有一个 rank 的文件夹，而 NeMo 只在有多个时才建立它；请把其余的也复制来"},
-      {".metadata: tensor {}: chunks {} and {} both lie at byte {} of {}, expected each in a place "
-       "of its own; the file was damaged, restore it",
-       ".metadata: 张量 {0}: 块 {1} 和 {2} 都位于 {4} 的第 {3} "
-       "字节，应各有自己的位置；文件已损坏，请"
-       "恢复它"},
+      {".metadata: {} and {} share bytes of {} from byte {} on, expected each in a place of its "
+       "own; "
+       "the file was damaged, restore it",
+       ".metadata: {0} 和 {1} 共用 {2} 自第 {3} "
+       "字节起的内容，应各有自己的位置；文件已损坏，请恢复它"},
+      {"object {}", "对象 {}"},
+      {"tensor {}: chunk {}", "张量 {}: 块 {}"},
       {"{}: entry {} ends at byte {}, but the file has {}; it was cut or does not belong to "
        "this metadata",
        "{}: 条目 {} 结束于字节 {}，而文件只有 {} 字节；它被截断，或不属于该元数据"},

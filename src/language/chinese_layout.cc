@@ -8,6 +8,18 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_layout() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"common state: found distrib_optim_sharding_type {} in content_metadata, expected {} as the "
+       "optimizer's param_state_sharding_type says; Megatron looks for its states by the former, "
+       "restore common.pt",
+       "common state: content_metadata 中的 distrib_optim_sharding_type 为 {}，按优化器的 "
+       "param_state_sharding_type 应为 {}；Megatron 按前者寻找状态，请恢复 common.pt"},
+      {"common state: content_metadata says that the optimizer's states are {}, and {} is none of "
+       "these; Megatron does not find them, restore common.pt",
+       "common state: content_metadata 说优化器状态为 {}，而 {} 不是；Megatron 找不到它们，请恢复 "
+       "common.pt"},
+      {"{0}: found {1} of the objects that are saved together, and {0}/shard_{2}_{3} is not among "
+       "them; copy the checkpoint again from where it is whole",
+       "{0}: 一起保存的对象中只有 {1} 个，缺少 {0}/shard_{2}_{3}；请从完整的地方重新复制检查点"},
       {"a parallel size of {}, expected at most {}", "并行大小 {}，最多应为 {}"},
       {"--tp {} with --pp {} and --dp {}, expected at most {} ranks",
        "--tp {} 与 --pp {}、--dp {}，最多应为 {} 个 rank"},

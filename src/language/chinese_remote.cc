@@ -147,10 +147,12 @@ std::span<const Sentence> chinese_of_remote() {
       {"{}{}{}: the server shows no list of this folder, and none of the files is there that a "
        "checkpoint begins with",
        "{}{}{}: 服务器不列出该文件夹的内容，检查点开头的那些文件也都不在"},
-      {"the server calls it {} now, {} when it was opened; run the command again once nothing writes "
+      {"the server calls it {} now, {} when it was opened; run the command again once nothing "
+       "writes "
        "to this checkpoint any more",
        "服务器现在称它为 {}，打开时为 {}；等不再有程序写入该检查点后，请再次运行该命令"},
-      {"the server no longer tells its ETag or date, which was {} when it was opened; run the command "
+      {"the server no longer tells its ETag or date, which was {} when it was opened; run the "
+       "command "
        "again once nothing writes to this checkpoint any more",
        "服务器不再给出它的 ETag 或日期，打开时为 {}；等不再有程序写入该检查点后，请再次运行该命令"},
       {"{}: changed while it was read: the server calls it {} now, {} when it was opened; run "

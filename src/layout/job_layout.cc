@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "layout/expert_names.h"
 #include "layout/layer_name.h"
+#include "layout/object_set.h"
 #include "layout/shard_rule.h"
 
 namespace shardwright {
@@ -57,45 +58,6 @@ std::unordered_set<std::string> tied_embeddings(std::span<const TensorDesc> tens
     std::erase_if(embeddings, [&](const std::string& name) { return untied.contains(name); });
   }
   return embeddings;
-}
-
-// The digits and dots of `2.5_4.8`, up to the underscore, and what is behind it.
-std::vector<std::int64_t> numbers_of(std::string_view& text) {
-  std::vector<std::int64_t> numbers;
-  while (true) {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || number < 0) return {};
-    numbers.push_back(number);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    if (!text.starts_with('.')) return numbers;
-    text.remove_prefix(1);
-  }
-}
-
-// Which part of an object an entry is: {2, 5} of {4, 8} for `.../shard_2.5_4.8`.
-struct ObjectPart {
-  std::vector<std::int64_t> place;
-  std::vector<std::int64_t> sizes;
-};
-
-std::optional<ObjectPart> part_of(std::string_view name) {
-  constexpr std::string_view kShard = "/shard_";
-  const std::size_t at = name.rfind(kShard);
-  if (at == std::string_view::npos) return std::nullopt;
-  std::string_view rest = name.substr(at + kShard.size());
-  ObjectPart part;
-  part.place = numbers_of(rest);
-  if (!rest.starts_with('_')) return std::nullopt;
-  rest.remove_prefix(1);
-  part.sizes = numbers_of(rest);
-  if (!rest.empty() || part.place.empty() || part.place.size() != part.sizes.size()) {
-    return std::nullopt;
-  }
-  for (std::size_t i = 0; i < part.place.size(); ++i) {
-    if (part.place[i] >= part.sizes[i]) return std::nullopt;
-  }
-  return part;
 }
 
 Status check_sizes(const ParallelConfig& config, std::int64_t data) {
@@ -204,7 +166,7 @@ std::int64_t JobLayout::rank_of(std::int64_t group, std::int64_t member) const {
 }
 
 std::optional<std::int64_t> JobLayout::rank_of_object(std::string_view name) const {
-  const std::optional<ObjectPart> part = part_of(name);
+  const std::optional<ObjectPart> part = object_part_of(name);
   if (name.starts_with("rng_state/") || name.starts_with("rerun_state_machine_state/")) {
     return part ? rank_of_state(part->place, part->sizes) : std::nullopt;
   }

@@ -9,6 +9,7 @@
 #include "codec/torch_archive.h"
 #include "state/param_group.h"
 #include "state/plain_arguments.h"
+#include "state/reshardable_state.h"
 
 namespace shardwright {
 namespace {
@@ -153,6 +154,8 @@ std::optional<std::int64_t> CommonState::iteration() const {
   return iteration ? iteration.as_int() : std::nullopt;
 }
 
+StateSharding CommonState::sharding() const { return sharding_of(state_->dict()); }
+
 Result<std::string> CommonState::encode(const CommonStateEdits& edits,
                                         std::vector<std::string>& notes) const {
   StateDocument edited = SW_TRY(StateDocument::read(bytes_));
@@ -173,6 +176,7 @@ Result<std::string> CommonState::encode(const CommonStateEdits& edits,
     document.erase(state, "optimizer");
   } else {
     regroup_optimizer(document, state, edits.has_experts_apart, notes);
+    if (edits.says_reshardable) say_reshardable(document, state);
   }
   return edited.encode();
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "layout/state_sharding.h"
 #include "shardwright/checkpoint.h"
 #include "state/state_document.h"
 
@@ -21,6 +22,8 @@ struct CommonStateEdits {
   /// Set where the target's entries are not named as the source's were: whether layers are
   /// numbered.
   std::optional<bool> numbered_layers;
+  /// The target's optimizer states are those of tensors, whatever the source says of them.
+  bool says_reshardable = false;
   bool has_experts_apart = false;  ///< the target's optimizer is chained: dense and experts
 };
 
@@ -36,6 +39,8 @@ class CommonState {
   [[nodiscard]] const Arguments& arguments() const { return arguments_; }
   /// `iteration`, if the state has one.
   [[nodiscard]] std::optional<std::int64_t> iteration() const;
+  /// How it says that the optimizer's states were saved.
+  [[nodiscard]] StateSharding sharding() const;
 
   /// Bytes of a common.pt that every Megatron-Core version reads, and what was changed on the way
   /// besides the edits: enums that only newer versions have become plain values.

@@ -54,14 +54,15 @@ Status set_groups(Document& document, Value state, const Catalog& catalog, Sourc
   return {};
 }
 
-// What the state said of itself before.
-void rename_sharding(Document& document, Value state) {
+constexpr std::string_view kContent = "content_metadata";
+constexpr std::string_view kContentSharding = "distrib_optim_sharding_type";
+
+// The dicts that may say how an optimizer's states were saved: of one, or of the parts of a chain.
+std::vector<Value> optimizers_of(Value state) {
   const Value optimizer = state.find("optimizer");
   std::vector<Value> dicts = {optimizer};
   for (std::size_t i = 0; i < optimizer.size(); ++i) dicts.push_back(optimizer.value(i));
-  for (const Value dict : dicts) {
-    if (dict.find(kSharding)) document.set(dict, kSharding, document.string(kReshardable));
-  }
+  return dicts;
 }
 
 }  // namespace
@@ -73,20 +74,35 @@ Value reshardable_optimizer(Document& document, Value inner) {
   return optimizer;
 }
 
+void say_reshardable(Document& document, Value state) {
+  for (const Value dict : optimizers_of(state)) {
+    if (dict.find(kSharding)) document.set(dict, kSharding, document.string(kReshardable));
+  }
+  const Value content = state.find(kContent);
+  document.set(content, kContentSharding, document.string(kReshardable));
+  document.set(content, "chained_optim_avoid_prefix", document.boolean(true));
+}
+
+StateSharding sharding_of(Value state) {
+  const auto text_of = [](Value value) { return std::string(value.as_string().value_or("")); };
+  StateSharding sharding;
+  sharding.content = text_of(state.find(kContent).find(kContentSharding));
+  for (const Value dict : optimizers_of(state)) {
+    if (const Value own = dict.find(kSharding)) sharding.optimizers.push_back(text_of(own));
+  }
+  return sharding;
+}
+
 Result<std::string> make_reshardable(const std::string& common_state, const Catalog& catalog,
                                      SourceFiles& files, bool numbered_layers) {
   StateDocument text = SW_TRY(StateDocument::read(common_state));
   Document& document = text.document();
   const Value state = text.dict();
   SW_TRY(set_groups(document, state, catalog, files));
-  rename_sharding(document, state);
-  Value content = state.find("content_metadata");
-  if (!content.is(Kind::kDict)) {
-    content = make_content_metadata(document, numbered_layers);
-    document.set(state, "content_metadata", content);
+  if (!state.find(kContent).is(Kind::kDict)) {
+    document.set(state, kContent, make_content_metadata(document, numbered_layers));
   }
-  document.set(content, "distrib_optim_sharding_type", document.string(kReshardable));
-  document.set(content, "chained_optim_avoid_prefix", document.boolean(true));
+  say_reshardable(document, state);
   return text.encode();
 }
 

@@ -249,5 +249,27 @@ TEST(ConfigContradiction, IsFoundAndNotCarriedToMegatron) {
   }
 }
 
+// By what content_metadata says Megatron looks for the optimizer's states.
+TEST(ContradictedSharding, IsFoundAndNotRepeated) {
+  constexpr const char* kFile = "iter_0000010/common.pt";
+  const Planted planted;
+  Planted::copy("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full", planted);
+  EXPECT_THAT(objects_of(planted.path(), Code::kArgumentsContradict), IsEmpty());
+  StateDocument state = StateDocument::read(planted.get(kFile)).value();
+  state.document().set(state.dict().find("content_metadata"), "distrib_optim_sharding_type",
+                       state.document().string("dp_reshardable"));
+  planted.put(kFile, state.encode().value());
+  EXPECT_THAT(objects_of(planted.path(), Code::kArgumentsContradict),
+              ElementsAre("content_metadata"));
+  ConvertRequest request;
+  request.input = planted.path();
+  request.output = planted.place() / "out";
+  request.format = "torch_dist";
+  const auto done = convert_now(request);
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_THAT(done->notes, testing::Contains(HasSubstr("distrib_optim_sharding_type")));
+  EXPECT_THAT(objects_of(request.output, Code::kArgumentsContradict), IsEmpty());
+}
+
 }  // namespace
 }  // namespace shardwright

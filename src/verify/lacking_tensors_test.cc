@@ -102,5 +102,33 @@ TEST(LackingTensors, AreNoneOfAnUnknownFamily) {
   EXPECT_THAT(prepared->notes, Not(Contains(HasSubstr("family"))));
 }
 
+// Objects that Megatron saves as one set: a state for each layer, one for each rank.
+TEST(LackingObjects, OfASetAreToldByBoth) {
+  const Planted planted;
+  Planted::copy("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full", planted);
+  const std::string layer = "decoder.layers.mlp.linear_fc1._extra_state/shard_2_4";
+  planted.edit_metadata(
+      [&](Catalog& catalog) {
+        const auto is_lost = [&](const StoredObject& object) {
+          return object.name == layer || object.name == "rng_state/shard_0.0_2.2";
+        };
+        EXPECT_EQ(std::erase_if(catalog.objects, is_lost), 2U);
+      },
+      "iter_0000010/");
+  std::vector<std::string> lost;
+  const VerifyReport report = verify_checkpoint(planted.path(), {}).value();
+  for (const VerifyFinding& finding : report.findings) {
+    if (finding.code == Code::kModelIncomplete) lost.push_back(finding.message);
+  }
+  EXPECT_THAT(lost, ElementsAre(HasSubstr(layer), HasSubstr("rng_state/shard_0.0_2.2")));
+  // Those of ranks do not go along.
+  const TemporaryFolder place;
+  const auto done = convert_now(torch_dist_of(planted.path(), place / "out"));
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_THAT(done->notes, Contains(HasSubstr(layer)));
+  EXPECT_THAT(done->notes, Not(Contains(HasSubstr("rng_state/shard_0.0_2.2"))));
+  EXPECT_FALSE(verify_checkpoint(place / "out", {}).value().has_errors());
+}
+
 }  // namespace
 }  // namespace shardwright

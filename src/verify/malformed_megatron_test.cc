@@ -59,8 +59,8 @@ constexpr Malformed kMegatronCases[] = {
        });
      },
      Code::kMetadataCorrupt,
-     ".metadata: tensor decoder.layers.self_attention.linear_qkv.weight: chunks [0:1, 0:64, 0:64] "
-     "and ["},
+     ".metadata: tensor decoder.layers.self_attention.linear_qkv.weight: chunk [0:1, 0:64, 0:64] "
+     "and tensor decoder.layers.self_attention.linear_qkv.weight: chunk ["},
     {"NextChunkInOnePlace", Base::kTorchDist,
      [](const Planted& p) {
        p.edit_metadata([](Catalog& c) {
@@ -75,7 +75,7 @@ constexpr Malformed kMegatronCases[] = {
        });
      },
      Code::kMetadataCorrupt,
-     ".metadata: tensor decoder.layers.self_attention.linear_qkv.weight: chunks ["},
+     ".metadata: tensor decoder.layers.self_attention.linear_qkv.weight: chunk ["},
     {"WholeTensorUnstored", Base::kTorchDist,
      [](const Planted& p) {
        p.edit_metadata([](Catalog& c) { edit_chunks(c, kNorm, [](auto& v) { v.clear(); }); });

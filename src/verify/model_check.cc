@@ -12,16 +12,25 @@
 #include "canonical/hf_naming.h"
 #include "format/nothing_stored.h"
 #include "layout/lost_parts.h"
+#include "layout/object_set.h"
+#include "layout/state_sharding.h"
 #include "layout/texts.h"
 #include "model/apply.h"
 #include "model/config_check.h"
 #include "plan/canonical.h"
+#include "state/common_state.h"
 #include "state/recorded_run.h"
 #include "verify/findings.h"
 #include "verify/scale_check.h"
 
 namespace shardwright {
 namespace {
+
+std::vector<std::string> object_names(const Catalog& catalog) {
+  std::vector<std::string> names;
+  for (const StoredObject& object : catalog.objects) names.push_back(object.name);
+  return names;
+}
 
 class ModelCheck {
  public:
@@ -39,6 +48,7 @@ class ModelCheck {
     }
     descs_ = SW_TRY(canonical_descs(catalog));
     check_parts();
+    add_lost(lost_objects(object_names(checkpoint_.catalog)));
     check_state();
     SW_TRY(check_arguments());
     return check_megatron();
@@ -86,6 +96,21 @@ class ModelCheck {
   void check_state() {
     const Status state = check_common_state(checkpoint_);
     if (!state) add_finding(report_, state.error().code, "common.pt", state.error().message);
+    if (checkpoint_.location.traits.needs_common_state && !checkpoint_.common_state.empty()) {
+      check_sharding();
+    }
+  }
+
+  void check_sharding() {
+    const auto common = CommonState::read(checkpoint_.common_state);
+    if (!common) return;  // reported when it was opened
+    std::vector<std::string> names = object_names(checkpoint_.catalog);
+    for (const StoredTensor& tensor : checkpoint_.catalog.tensors) {
+      names.push_back(tensor.desc.name);
+    }
+    std::string what = contradicted_sharding(common->sharding(), names);
+    if (what.empty()) return;
+    add_finding(report_, Code::kArgumentsContradict, "content_metadata", std::move(what));
   }
 
   Status check_arguments() {

@@ -125,6 +125,29 @@ TEST(Verify, FindsRanksThatDriftedApart) {
   EXPECT_THAT(report.findings[0].message, HasSubstr("final_layernorm"));
 }
 
+// What is listed twice and stored once repeats nothing.
+TEST(Verify, CountsNoReplicaThatIsTheItemItself) {
+  const Planted planted;
+  Planted::copy("mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full", planted);
+  const auto replicas_of = [&] {
+    std::vector<std::string> told;
+    const VerifyReport report = verify(planted.path());
+    for (const Phrase& phrase : report.proven) {
+      if (phrase.english.contains("replicas")) told.push_back(phrase.english);
+    }
+    return told;
+  };
+  const std::vector<std::string> before = replicas_of();
+  planted.edit_metadata(
+      [](Catalog& catalog) {
+        edit_chunks(catalog, "decoder.final_layernorm.weight",
+                    [](std::vector<Chunk>& chunks) { chunks.push_back(chunks.front()); });
+      },
+      "iter_0000010/");
+  EXPECT_FALSE(verify(planted.path()).has_errors());
+  EXPECT_EQ(replicas_of(), before);
+}
+
 // The same, where each rank's copy has a name of its own.
 TEST(Verify, FindsNamedReplicasThatDriftedApart) {
   EXPECT_FALSE(verify(golden_path("replica/sound")).has_errors());

@@ -12,6 +12,7 @@
 #include "codec/stand_in.h"
 #include "dcp/dcp_metadata.h"
 #include "dcp/decoded_items.h"
+#include "dcp/item_places.h"
 #include "dcp/named_replicas.h"
 #include "dcp/rank_metadata.h"
 #include "format/carried_files.h"
@@ -101,63 +102,6 @@ Status check_ranges(const Checkpoint& checkpoint, Defects& defects) {
   return {};
 }
 
-// Where a chunk lies, and which it is.
-struct ChunkPlace {
-  std::uint32_t file;
-  std::uint64_t offset;
-  std::size_t chunk;
-
-  bool is_before(const ChunkPlace& other) const {
-    return file != other.file ? file < other.file : offset < other.offset;
-  }
-};
-
-ChunkPlace place_of(const ChunkList& chunks, std::size_t chunk) {
-  return {chunks.file(chunk), chunks.range(chunk).offset, chunk};
-}
-
-// Ranks come one after another, and write one item behind the other: most checkpoints are in order.
-bool lie_behind_one_another(const ChunkList& chunks) {
-  std::optional<ChunkPlace> last;
-  for (std::size_t c = 0; c < chunks.size(); ++c) {
-    if (chunks.range(c).length == 0) continue;
-    const ChunkPlace next = place_of(chunks, c);
-    if (last && !last->is_before(next)) return false;
-    last = next;
-  }
-  return true;
-}
-
-// Two boxes of a tensor in one place: one of them is not stored.
-Status check_place_of_each(const StoredTensor& tensor, std::span<const std::string> files) {
-  const ChunkList& chunks = tensor.chunks;
-  if (lie_behind_one_another(chunks)) return {};
-  std::vector<ChunkPlace> places;
-  places.reserve(chunks.size());
-  for (std::size_t c = 0; c < chunks.size(); ++c) {
-    if (chunks.range(c).length != 0) places.push_back(place_of(chunks, c));
-  }
-  std::ranges::sort(places, &ChunkPlace::is_before);
-  for (std::size_t i = 1; i < places.size(); ++i) {
-    if (places[i - 1].is_before(places[i])) continue;
-    const auto [a, b] = std::minmax(places[i - 1].chunk, places[i].chunk);
-    if (std::ranges::equal(chunks.origin(a), chunks.origin(b))) continue;
-    return fail(Code::kMetadataCorrupt,
-                ".metadata: tensor {}: chunks {} and {} both lie at byte {} of {}, expected each "
-                "in a place of its own; the file was damaged, restore it",
-                tensor.desc.name, to_string(chunks.box(a)), to_string(chunks.box(b)),
-                places[i].offset, files[places[i].file]);
-  }
-  return {};
-}
-
-Status check_places(const Catalog& catalog, Defects& defects) {
-  for (const StoredTensor& tensor : catalog.tensors) {
-    SW_TRY(defects.report(check_place_of_each(tensor, catalog.files)));
-  }
-  return {};
-}
-
 Status read_common_state(Checkpoint& checkpoint) {
   constexpr std::string_view kFile = "common.pt";
   const Directory& directory = *checkpoint.directory;
@@ -228,7 +172,7 @@ Status read_dcp(Checkpoint& checkpoint, Defects& defects) {
   fold_replicas(checkpoint.catalog);
   for (const std::string& path : checkpoint.catalog.files) checkpoint.files->add(path);
   SW_TRY(check_ranges(checkpoint, defects));
-  SW_TRY(check_places(checkpoint.catalog, defects));
+  SW_TRY(check_item_places(checkpoint.catalog, defects));
   SW_TRY(decode_objects(metadata.transformed, checkpoint.catalog, *checkpoint.files));
   if (is_rank_local) {
     for (std::string& note : SW_TRY(settle_rank_objects(checkpoint.catalog, *checkpoint.files))) {

@@ -8,6 +8,7 @@
 #include "format/files_beside.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/hf_reader.h"
+#include "format/hf/shard_grid.h"
 #include "format/hf/weight_names.h"
 #include "format/sibling.h"
 #include "format/weight_files.h"
@@ -64,7 +65,13 @@ class HfSource final : public SourceFormat {
     const std::optional<std::string_view> index = index_file_in(directory);
     if (!index) SW_TRY(check_unindexed_files(files, checkpoint, defects));
     checkpoint.catalog = SW_TRY(read_hf_catalog(directory, *checkpoint.files, defects));
-    if (index) tell_unnamed_files(*index, files, checkpoint);
+    if (index) {
+      tell_unnamed_files(*index, files, checkpoint);
+    } else {
+      for (std::string& note : shard_grid_notes(files)) {
+        checkpoint.notes.push_back(std::move(note));
+      }
+    }
     tell_files_beside(checkpoint);
     return read_hf_artifacts(checkpoint, defects);
   }
