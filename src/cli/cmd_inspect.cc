@@ -17,6 +17,7 @@
 #include "cli/tensor_tree.h"
 #include "dcp/torch_obstacles.h"
 #include "format/adapter_note.h"
+#include "format/lone_file.h"
 #include "remote/open_path.h"
 
 namespace shardwright::cli {
@@ -181,7 +182,7 @@ int status_of_globs(const InspectCommand& command, const Catalog& catalog, Conso
 
 Result<int> run_inspect(const InspectCommand& command, Console& console) {
   // What is no plain file is for the readers of checkpoints to name.
-  if (command.as.empty() && is_file(command.path)) {
+  if (command.as.empty() && is_file(command.path) && !is_lone_archive(command.path)) {
     const FileReport report = SW_TRY(inspect_file(
         command.path, TreeLimits{command.depth.value_or(4), command.limit.value_or(1000)}));
     console.print(command.json ? file_json(report, command.tensors)

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/fail.h"
@@ -78,6 +82,44 @@ class Merger {
   std::unordered_map<std::string, std::size_t> by_name_;
 };
 
+// Where a tensor's chunks lie.
+std::vector<std::tuple<std::string_view, std::uint64_t, std::uint64_t>> places_of(
+    const Catalog& catalog, const StoredTensor& tensor) {
+  std::vector<std::tuple<std::string_view, std::uint64_t, std::uint64_t>> places;
+  for (std::size_t i = 0; i < tensor.chunks.size(); ++i) {
+    const ByteRange range = tensor.chunks.range(i);
+    places.emplace_back(catalog.files[tensor.chunks.file(i)], range.offset, range.length);
+  }
+  std::ranges::sort(places);
+  return places;
+}
+
+// A tensor that is not in both alike; an object is held against its name alone, for each rank may
+// have written one.
+std::optional<std::string> first_unlike(const Catalog& all, const Catalog& ranks) {
+  std::map<std::string_view, const StoredTensor*> by_name;
+  for (const StoredTensor& tensor : ranks.tensors) by_name.emplace(tensor.desc.name, &tensor);
+  for (const StoredTensor& tensor : all.tensors) {
+    const auto found = by_name.find(tensor.desc.name);
+    if (found == by_name.end()) return tensor.desc.name;
+    const StoredTensor& other = *found->second;
+    const bool is_alike = tensor.desc.dtype == other.desc.dtype &&
+                          tensor.desc.shape == other.desc.shape &&
+                          places_of(all, tensor) == places_of(ranks, other);
+    if (!is_alike) return tensor.desc.name;
+    by_name.erase(found);
+  }
+  if (!by_name.empty()) return std::string(by_name.begin()->first);
+  std::set<std::string_view> objects;
+  std::set<std::string_view> of_ranks;
+  for (const StoredObject& object : all.objects) objects.insert(object.name);
+  for (const StoredObject& object : ranks.objects) of_ranks.insert(object.name);
+  std::vector<std::string_view> unlike;
+  std::ranges::set_symmetric_difference(objects, of_ranks, std::back_inserter(unlike));
+  if (unlike.empty()) return std::nullopt;
+  return std::string(unlike.front());
+}
+
 Result<bool> are_equal(const StoredObject& a, const StoredObject& b, SourceFiles& files) {
   if (a.range.length != b.range.length) return false;
   const auto difference = SW_TRY(
@@ -128,6 +170,28 @@ Result<DcpMetadata> read_any_metadata(const Directory& directory,
   if (!directory.exists(kDcpMetadata)) return read_rank_metadata(directory, options);
   const std::unique_ptr<ReadableFile> file = SW_TRY(directory.open(kDcpMetadata));
   return read_dcp_metadata(*file, options);
+}
+
+std::string contradicting_ranks(const Directory& directory, const Catalog& catalog) {
+  const auto entries = directory.list("");
+  const bool has_ranks = entries && std::ranges::any_of(*entries, [](const DirectoryEntry& entry) {
+                           return !entry.is_directory && metadata_rank(entry.name).has_value();
+                         });
+  if (!has_ranks) return {};
+  const Result<DcpMetadata> ranks = read_rank_metadata(directory, {});
+  if (!ranks) {
+    return translated(
+        "the ranks' own __N.metadata beside .metadata are not read: {}; move them away if they are "
+        "of another save",
+        ranks.error().message);
+  }
+  const std::optional<std::string> unlike = first_unlike(catalog, ranks->catalog);
+  if (!unlike) return {};
+  return translated(
+      ".metadata is read; the ranks' own __N.metadata beside it say otherwise of {}: they are of "
+      "two "
+      "saves, move the files of the other away",
+      *unlike);
 }
 
 Result<std::vector<std::string>> settle_rank_objects(Catalog& catalog, SourceFiles& files) {

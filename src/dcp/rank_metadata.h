@@ -32,6 +32,10 @@ inline constexpr std::string_view kChunkFiles = ".distcp";
 [[nodiscard]] Result<DcpMetadata> read_any_metadata(const Directory& directory,
                                                     const DcpMetadataOptions& options = {});
 
+/// What `__N.metadata` of ranks say otherwise than the `.metadata` beside them, whose catalog this
+/// is: a sentence; empty where they agree, and where there are none. torch reads `.metadata`.
+[[nodiscard]] std::string contradicting_ranks(const Directory& directory, const Catalog& catalog);
+
 /// Objects that several ranks wrote: one is kept where all are equal byte for byte. Where they
 /// differ none is, and a note says so. Error: those of reading.
 [[nodiscard]] Result<std::vector<std::string>> settle_rank_objects(Catalog& catalog,

@@ -64,6 +64,34 @@ TEST(RankMetadata, OfAllRanksIsOneCatalog) {
   EXPECT_EQ(catalog.objects[1].file, 1U);
 }
 
+TEST(RankMetadata, ThatSayOtherwiseThanTheWholeAreTold) {
+  const auto told = [](const std::string& whole, const std::string& rank) {
+    MemoryDirectory directory;
+    directory.put(".metadata", whole);
+    if (!rank.empty()) directory.put("__0.metadata", rank);
+    const Catalog catalog = read_any_metadata(directory).value().catalog;
+    return contradicting_ranks(directory, catalog);
+  };
+  const std::string whole = encoded({rows_of("w", 0, 4), rows_of("v", 0, 4)}, {{"o", 0, {0, 9}}});
+  EXPECT_EQ(told(whole, ""), "");
+  EXPECT_EQ(told(whole, encoded({rows_of("v", 0, 4), rows_of("w", 0, 4)}, {{"o", 0, {3, 9}}})), "");
+  EXPECT_THAT(told(whole, "rubbish"), HasSubstr("are not read: "));
+  for (const std::string& rank :
+       {encoded({rows_of("w", 0, 4)}, {{"o", 0, {0, 9}}}),
+        encoded({rows_of("w", 0, 4), rows_of("v", 0, 4, DType::kBF16)}, {{"o", 0, {0, 9}}}),
+        encoded({rows_of("w", 0, 4), rows_of("v", 0, 5, DType::kF32, 5)}, {{"o", 0, {0, 9}}})}) {
+    EXPECT_THAT(told(whole, rank), HasSubstr("say otherwise of v"));
+  }
+  EXPECT_THAT(told(whole, encoded({rows_of("w", 0, 4), rows_of("v", 0, 4), rows_of("u", 0, 4)},
+                                  {{"o", 0, {0, 9}}})),
+              HasSubstr("say otherwise of u"));
+  EXPECT_THAT(told(whole, encoded({rows_of("w", 0, 4), rows_of("v", 0, 4)}, {})),
+              HasSubstr("say otherwise of o"));
+  EXPECT_THAT(told(whole, encoded({rows_of("w", 0, 4), rows_of("v", 0, 4)}, {{"o", 0, {0, 9}}},
+                                  "__1_0.distcp")),
+              HasSubstr("say otherwise of"));
+}
+
 TEST(RankMetadata, TheWholesComesBeforeThoseOfRanks) {
   MemoryDirectory directory;
   directory.put("__0.metadata", "rubbish");

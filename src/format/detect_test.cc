@@ -94,6 +94,8 @@ TEST(Detect, EachFormatIsKnownByWhatLiesThere) {
   EXPECT_THAT(found({{".metadata", "x"}, {"metadata.json", kFsdp}}), ElementsAre("fsdp_dtensor"));
   EXPECT_THAT(found({{"metadata.json", R"({"sharded_backend": "zarr"})"}}), ElementsAre("zarr"));
   EXPECT_THAT(found({{"decoder.weight/.zarray", "x"}}), ElementsAre("zarr"));
+  EXPECT_THAT(found({{"a._extra_state/shard_0_1.pt", "x"}, {"b.weight/.zarray", "x"}}),
+              ElementsAre("zarr"));
   EXPECT_THAT(found({{"model_world_size_2_rank_1.pt", "x"}}), ElementsAre("fsdp_ranks"));
   EXPECT_THAT(found({{"consolidated.00.pth", "x"}}), ElementsAre("consolidated"));
   EXPECT_THAT(found({{"adapter_model.safetensors", "x"}}), IsEmpty());

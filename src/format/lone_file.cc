@@ -65,6 +65,10 @@ bool is_lone_file(const std::string& path) {
   return is_read && is_file(path);
 }
 
+bool is_lone_archive(const std::string& path) {
+  return path.ends_with(kArchiveEnding) && is_lone_file(path);
+}
+
 Result<std::unique_ptr<Directory>> open_lone_file(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   if (name.ends_with(kArchiveEnding)) return open_tar_directory(path);

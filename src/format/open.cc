@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/translated.h"
 #include "format/attention_kinds.h"
 #include "format/carried_files.h"
 #include "format/formats.h"
@@ -8,6 +9,7 @@
 #include "io/source_files.h"
 #include "io/watched_directory.h"
 #include "remote/open_path.h"
+#include "remote/unlisted.h"
 
 namespace shardwright {
 namespace {
@@ -30,8 +32,10 @@ Result<Checkpoint> open_checkpoint(std::string_view path, Defects& defects,
   Location& location = checkpoint.location;
   location = SW_TRY(locate_checkpoint(path, choice));
   checkpoint.notes = location.notes;
-  checkpoint.directory = std::make_unique<WatchedDirectory>(SW_TRY(
-      is_lone_file(location.path) ? open_lone_file(location.path) : open_directory(location.path)));
+  std::unique_ptr<Directory> directory = SW_TRY(
+      is_lone_file(location.path) ? open_lone_file(location.path) : open_directory(location.path));
+  const Directory& opened = *directory;
+  checkpoint.directory = std::make_unique<WatchedDirectory>(std::move(directory));
   checkpoint.files = std::make_shared<SourceFiles>(*checkpoint.directory,
                                                    std::vector<std::string>(), most_open_files());
   const SourceFormat& found = *find_source_format(location.format);
@@ -43,6 +47,12 @@ Result<Checkpoint> open_checkpoint(std::string_view path, Defects& defects,
     SW_TRY(check_opened(choice, found, location));
     status = format.settle(checkpoint, defects);
     tell_attention_kinds(checkpoint);
+    if (is_unlisted(opened)) {
+      checkpoint.notes.push_back(
+          translated("{}: the server shows no list of this folder, so only files of usual names "
+                     "were asked for; others (a tokenizer's, code of the model's own) are left out",
+                     location.path));
+    }
     if (status) status = check_carried(checkpoint, defects);
   }
   if (!status) {

@@ -8,6 +8,15 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_dcp() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"the ranks' own __N.metadata beside .metadata are not read: {}; move them away if they are "
+       "of "
+       "another save",
+       ".metadata 旁边各 rank 自己的 __N.metadata 未被读取：{}；若属于另一次保存，请把它们移走"},
+      {".metadata is read; the ranks' own __N.metadata beside it say otherwise of {}: they are of "
+       "two "
+       "saves, move the files of the other away",
+       "读取的是 .metadata；旁边各 rank 自己的 __N.metadata 对 {} "
+       "的说法不同：它们属于两次保存，请把另一次的文件移走"},
       {"{}: tensor {}: its bytes end at {}, but the file has {}; it was cut or does not belong "
        "to this metadata",
        "{}: 张量 {}: 它的数据结束于 {}，而文件只有 {} 字节；它被截断，或不属于该元数据"},

@@ -58,6 +58,7 @@ std::span<const Sentence> chinese_of_remote() {
       {"{}{}{}: not there in commit {}", "{0}{1}{2}: 在 commit {3} 中不存在"},
       {"no list of files", "没有文件列表"},
       {"too many files", "文件过多"},
+      {"pages without an end", "页面没有尽头"},
       {"the next page of its files lies elsewhere", "它的文件列表的下一页在别处"},
       {"no file", "没有文件"},
       {"a file without a path", "没有路径的文件"},
@@ -147,6 +148,11 @@ std::span<const Sentence> chinese_of_remote() {
       {"{}{}{}: the server shows no list of this folder, and none of the files is there that a "
        "checkpoint begins with",
        "{}{}{}: 服务器不列出该文件夹的内容，检查点开头的那些文件也都不在"},
+      {"{}: the server shows no list of this folder, so only files of usual names were asked for; "
+       "others (a tokenizer's, code of the model's own) are left out",
+       "{}: "
+       "服务器不列出该文件夹，因此只请求了常用名称的文件；其他文件（分词器文件、模型自带的代码）不"
+       "包括在内"},
       {"the server calls it {} now, {} when it was opened; run the command again once nothing "
        "writes "
        "to this checkpoint any more",

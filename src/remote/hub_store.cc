@@ -21,6 +21,7 @@ using Json = nlohmann::json;
 
 constexpr std::uint64_t kMostPageBytes = std::uint64_t{16} << 20;
 constexpr std::size_t kMostHubFiles = 200'000;
+constexpr int kMostBarrenPages = 100;  // in a row, without another file
 constexpr std::size_t kCommitDigits = 40;
 constexpr std::uint64_t kMostTokenBytes = 4096;
 
@@ -192,13 +193,18 @@ class HubStore final : public RemoteStore {
         fmt::format("{}/api/models/{}/tree/{}{}{}?recursive=true", settings_.endpoint, path_.model,
                     commit_, folder.empty() ? "" : "/", percent_encoded(folder));
     const Url endpoint = SW_TRY(parse_url(settings_.endpoint));
+    int barren = 0;
     while (!url.empty()) {
       std::string next;
       const Json page = SW_TRY(json_of(url, &next));
       if (!page.is_array()) return malformed("no list of files");
+      const std::size_t known = files_.size();
       for (const Json& entry : page) SW_TRY(add(entry));
       if (files_.size() > kMostHubFiles) return malformed("too many files");
-      if (next.empty() || page.empty()) break;
+      // A page may be empty and have others behind it, but not without an end.
+      barren = files_.size() > known ? 0 : barren + 1;
+      if (barren > kMostBarrenPages) return malformed("pages without an end");
+      if (next.empty()) break;
       const auto target = parse_url(next);
       if (!target || target->origin() != endpoint.origin()) {
         return malformed("the next page of its files lies elsewhere");

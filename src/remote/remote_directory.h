@@ -29,6 +29,8 @@ class RemoteDirectory final : public Directory {
   [[nodiscard]] Result<FileVersion> version(std::string_view path) const override;
   [[nodiscard]] bool exists(std::string_view path) const override;
   [[nodiscard]] const std::string& name() const override { return store_->name(); }
+  /// Whether list() of the root tells all that is there.
+  [[nodiscard]] bool lists_all() const { return list("").has_value() && store_->tells_all(""); }
 
  private:
   std::shared_ptr<RemoteStore> store_;

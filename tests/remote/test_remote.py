@@ -81,6 +81,16 @@ class WebServer(Remote):
             self.converts_alike(url, self.model, "torch_dist")
             self.assertNotIn("", web.paths("//"))
 
+    def test_a_note_tells_that_a_folder_was_not_listed(self):
+        files = {**files_of(self.model, "m/"), "m/qwen.tiktoken": b"x"}
+        for lists in (True, False):
+            web = self.serve(files, lists=lists)
+            with tempfile.TemporaryDirectory() as out:
+                done = self.run_program("convert", f"{web.url}/m", f"{out}/a", "--to", "hf")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(os.path.exists(f"{out}/a/qwen.tiktoken"), lists)
+            self.assertEqual("shows no list of this folder, so only" in done.stderr, not lists)
+
     def test_a_model_of_shards_without_a_list_of_the_folder(self):
         with tempfile.TemporaryDirectory() as cut:
             self.works("convert", self.model, f"{cut}/m", "--to", "hf", "--max-shard-size", "100000")
@@ -379,6 +389,13 @@ class Hub(Remote):
         self.hub.files, self.cdn.files, self.hub.page = files, files, 2
         self.works("diff", "hf://org/model@main/deep/er", self.model)
         self.assertTrue(self.hub.paths("cursor="))
+        # One in between may be empty.
+        later = f'<{self.hub.url}/hub/api/models/org/model/tree/{server.COMMIT}?recursive=true>; rel="next"'
+        self.hub.faults = [fault(lambda h: h.answer(200, "[]", Link=later), "/tree/", 1)]
+        self.works("verify", "hf://org/model@main/deep/er")
+        self.hub.faults = [fault(lambda h: h.answer(200, "[]", Link=later), "/tree/", -1)]
+        self.assertIn("pages without an end", self.fails("SW0119", "verify", "hf://org/model"))
+        self.hub.faults = []
 
     def test_pages_of_another_server_are_not_asked_for(self):
         def lead_away(handler):

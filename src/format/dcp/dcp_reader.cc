@@ -167,6 +167,10 @@ Status read_dcp(Checkpoint& checkpoint, Defects& defects) {
   DcpMetadata metadata = SW_TRY(read_any_metadata(directory, options));
   SW_TRY(judge_metadata(metadata.audit, checkpoint, defects));
   checkpoint.catalog = std::move(metadata.catalog);
+  if (!is_rank_local) {
+    std::string otherwise = contradicting_ranks(directory, checkpoint.catalog);
+    if (!otherwise.empty()) checkpoint.notes.push_back(std::move(otherwise));
+  }
   // By the stored names, which replicas lose.
   SW_TRY(mark_transformed(metadata.transformed, checkpoint.catalog));
   fold_replicas(checkpoint.catalog);

@@ -10,6 +10,9 @@
 namespace shardwright {
 namespace {
 
+// Each may be a request to a server.
+constexpr std::size_t kMostLooks = 32;
+
 class ZarrSource final : public SourceFormat {
  public:
   std::string_view name() const override { return "zarr"; }
@@ -22,15 +25,17 @@ class ZarrSource final : public SourceFormat {
       return Recognition{Recognition::Strength::kSure, {"metadata.json names the zarr backend"}};
     }
     if (backend && !backend->empty()) return std::optional<Recognition>();
-    // It keeps one folder per tensor; one look is enough.
-    const DirectoryEntry* first = folder.first([](const DirectoryEntry& entry) {
-      return entry.is_directory && !entry.problem && !entry.name.starts_with("mp_rank_");
-    });
-    if (first == nullptr || !folder.exists(first->name + "/.zarray")) {
-      return std::optional<Recognition>();
+    // It keeps one folder per tensor, and others of objects; a few looks are enough.
+    std::size_t looks = 0;
+    for (const DirectoryEntry& entry : folder.entries()) {
+      if (!entry.is_directory || entry.problem || entry.name.starts_with("mp_rank_")) continue;
+      if (folder.exists(entry.name + "/.zarray")) {
+        return Recognition{Recognition::Strength::kSure,
+                           {translated("{} holds a .zarray", entry.name)}};
+      }
+      if (++looks == kMostLooks) break;
     }
-    return Recognition{Recognition::Strength::kSure,
-                       {translated("{} holds a .zarray", first->name)}};
+    return std::optional<Recognition>();
   }
 
   Status open(Checkpoint& /*checkpoint*/, Defects& /*defects*/) const override {
