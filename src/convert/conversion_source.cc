@@ -23,6 +23,8 @@
 #include "format/torch_dist/flat_states.h"
 #include "layout/mlite_layout.h"
 #include "plan/canonical.h"
+#include "plan/wrong_states.h"
+#include "state/recorded_run.h"
 
 namespace shardwright {
 namespace {
@@ -63,6 +65,7 @@ class Opening {
     if (!keeps_names(request_) && is_fsdp(checkpoint())) {
       SW_TRY(undo_fsdp(request_, source_.checkpoint, source_.wanted, notes_));
     }
+    SW_TRY(check_states());
     return std::move(source_);
   }
 
@@ -201,6 +204,23 @@ class Opening {
         "{} parameters, {} the first, are float32 and have no master weight apart: nothing proves "
         "whose their states are but shapes, groups and order",
         unproven.size(), unproven.front()));
+    return {};
+  }
+
+  // A run would go on with what is missing as if it were zero.
+  Status check_states() {
+    if (keeps_names(request_) || !keeps_optimizer(request_) || source_.is_mimo) return {};
+    const StateFindings found =
+        find_wrong_states(source_.wanted, trains_with_adam(checkpoint().arguments));
+    for (const WrongState& state : found.wrong) {
+      if (!request_.accept_loss) return fail(Code::kOptimizerUnsupported, "{}", state.what);
+      notes_.push_back("--accept-loss: " + state.what);
+    }
+    if (!found.without.empty()) {
+      notes_.push_back(translated(
+          "parameters without optimizer states ({}, {} the first) are taken to be frozen",
+          found.without.size(), found.without.front()));
+    }
     return {};
   }
 

@@ -264,6 +264,17 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   parts.folder = is_release ? "release/" : fmt::format("iter_{:07}/", iteration);
 
   CommonStateEdits edits;
+  const auto said = common ? common->iteration() : std::nullopt;
+  if (common && !said) {
+    edits.iteration = iteration;
+    notes.push_back(translated("{}: its state does not say which iteration it is of: {} is written",
+                               source.location.path, iteration));
+  } else if (said && *said != iteration) {
+    notes.push_back(translated(
+        "{}: found iteration {} in its state, and {} in the folder's name: a run takes the first, "
+        "the output's folder has the second",
+        source.location.path, *said, iteration));
+  }
   SW_TRY(
       fit_vocabulary(request, number_of(source.arguments, {"vocab_size"}), parts, edits.arguments));
   add_vocabulary_argument(request, edits.arguments);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -238,6 +239,46 @@ TEST(CommonState, SaysWhatTheTargetsStatesAre) {
   EXPECT_EQ(said(), "dp_reshardable");
   edits.says_reshardable = true;
   EXPECT_EQ(said(), "fully_reshardable");
+}
+
+// The groups of a common state by part, whose they are and their rate: `0 dense 0.1`.
+std::vector<std::string> groups_of_state(const std::string& bytes) {
+  StateDocument state = StateDocument::read(bytes).value();
+  const pickle::Value optimizer = state.dict().find("optimizer");
+  std::vector<std::string> found;
+  const auto add = [&](std::string_view part, pickle::Value dict) {
+    const pickle::Value list = dict.find("optimizer").find("param_groups");
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const bool is_expert = list[i].find("is_expert_parallel").as_bool().value_or(false);
+      found.push_back(fmt::format("{} {} {}", part, is_expert ? "expert" : "dense",
+                                  list[i].find("max_lr").as_double().value_or(0)));
+    }
+  };
+  if (!optimizer.find(std::int64_t{0})) add("all", optimizer);
+  add("0", optimizer.find(std::int64_t{0}));
+  add("1", optimizer.find(std::int64_t{1}));
+  return found;
+}
+
+// What experts' groups say otherwise is kept where they are joined with the others, and is theirs
+// where they are split off again.
+TEST(CommonState, KeepsSettingsOfExperts) {
+  StateDocument state = StateDocument::read(read_golden(kMoe)).value();
+  const pickle::Value experts = state.dict().find("optimizer").find(std::int64_t{1});
+  const pickle::Value group = experts.find("optimizer").find("param_groups")[0];
+  state.document().set(group, "max_lr", state.document().real(0.25));
+  const CommonState moe = CommonState::read(state.encode().value()).value();
+  CommonStateEdits edits;
+  std::vector<std::string> notes;
+  const std::string joined = moe.encode(edits, notes).value();
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("those of experts are kept apart")));
+  EXPECT_THAT(groups_of_state(joined),
+              ElementsAre("all dense 0.001", "all dense 0.001", "all expert 0.25"));
+  notes.clear();
+  edits.has_experts_apart = true;
+  const std::string split = CommonState::read(joined).value().encode(edits, notes).value();
+  EXPECT_THAT(groups_of_state(split),
+              ElementsAre("0 dense 0.001", "0 dense 0.001", "1 expert 0.25"));
 }
 
 TEST(CommonState, NewOnesHoldTheArguments) {

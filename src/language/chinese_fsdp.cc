@@ -37,8 +37,55 @@ std::span<const Sentence> chinese_of_fsdp() {
       {"weights stay float32, the main weights of Megatron-FSDP; --dtype bfloat16 gives what "
        "such a model usually computes with",
        "权重仍为 float32，即 Megatron-FSDP 的主权重；--dtype bfloat16 给出这种模型通常的计算类型"},
-      {"optimizer: no parameter group {} weight decay, which {} belongs to",
-       "optimizer: 没有{}权重衰减的参数组，而 {} 属于它"},
+      {"tensor {}: found the optimizer states {}, expected {} as of {}",
+       "张量 {0}: 优化器状态为 {1}，应与 {3} 一样为 {2}"},
+      {"tensor {}: found the optimizer states {}, expected {} of Adam, which the run's arguments "
+       "name",
+       "张量 {}: 优化器状态为 {}，应为训练参数所写的 Adam 的 {}"},
+      {" ({} tensors more lack them too)", "（另有 {} 个张量也缺少它们）"},
+      {"{}{}; convert without them (--optimizer drop)", "{}{}；请不带它们转换（--optimizer drop）"},
+      {"tensor {}: found optimizer state of shape {}, expected the weight's {}; convert without it "
+       "(--optimizer drop)",
+       "张量 {}: 优化器状态的形状为 {}，应为权重的 {}；请不带它转换（--optimizer drop）"},
+      {"parameters without optimizer states ({}, {} the first) are taken to be frozen",
+       "没有优化器状态的参数（{} 个，第一个为 {}）视为冻结"},
+      {"entry {}: its parameter has this setting under another name too",
+       "条目 {}: 它的参数还以另一个名字有这项设置"},
+      {"entry {}: found a Python object, expected a tensor as its name says",
+       "条目 {}: 是 Python 对象，按其名字应为张量"},
+      {"entries that are no part of a training state are left out: {}",
+       "不属于训练状态的条目不写出：{}"},
+      {"entry {}: found {}, expected the number of the optimizer's steps; convert without its "
+       "states (--optimizer drop)",
+       "条目 {}: 发现 {}，应为优化器的步数；请不带其状态转换（--optimizer drop）"},
+      {"a Python object", "Python 对象"},
+      {"{} and its like have no step: the iteration, {}, is taken",
+       "{} 等没有 step：取 iteration {}"},
+      {"{}: found Adam's states and neither a step nor the run's iteration, which tell how far "
+       "they "
+       "are; convert without them (--optimizer drop)",
+       "{}: 有 Adam 的状态，而没有说明其进度的 step 或训练的 "
+       "iteration；请不带它们转换（--optimizer "
+       "drop）"},
+      {"tensor {}: found no optimizer settings of its parameter, expected entries {}.KEY; convert "
+       "without its states (--optimizer drop)",
+       "张量 {}: 没有其参数的优化器设置，应有条目 {}.KEY；请不带其状态转换（--optimizer drop）"},
+      {"the optimizer's settings and steps are left out: the run's arguments (args), which they "
+       "would stand beside, are missing",
+       "优化器的设置和步数不写出：缺少应与它们一起的训练参数（args）"},
+      {"optimizer parameter groups of dense and expert parameters are joined, and those of experts "
+       "are kept apart, for they have other settings or steps; a run without expert parallelism "
+       "asks for no such groups and trains experts as the others",
+       "稠密参数和专家参数的优化器参数组已合并，而专家的参数组因设置或步数不同仍单独保留；没有专家"
+       "并行的训练不会读取这样的组，会像其他参数一样训练专家"},
+      {"{}: its state does not say which iteration it is of: {} is written",
+       "{}: 它的状态没有写明 iteration：写入 {}"},
+      {"{}: found iteration {} in its state, and {} in the folder's name: a run takes the first, "
+       "the output's folder has the second",
+       "{}: 其状态中的 iteration 为 {}，文件夹名字为 {}：训练采用前者，输出的文件夹采用后者"},
+      {"{}: its state does not say which iteration it is of, so the folder's name is not held "
+       "against it",
+       "{}: 它的状态没有写明 iteration，因此未与文件夹的名字核对"},
       {"with", "带"},
       {"without", "不带"},
       {"common state", "公共状态"},

@@ -136,6 +136,18 @@ std::string join_fsdp_group_entry(std::string_view parameter, std::optional<std:
                      stored_parameter(parameter, expert), key);
 }
 
+std::string fsdp_settings_of(const FsdpName& name) {
+  std::string text = join_fsdp_group_entry(name.parameter, name.expert, "");
+  text.pop_back();  // the dot before the setting
+  return text;
+}
+
+std::string fsdp_settings_of(const FsdpGroupEntry& entry) {
+  FsdpName name;
+  take_expert(entry.parameter, name);
+  return fsdp_settings_of(name);
+}
+
 bool is_fsdp_model_name(std::string_view name) { return name.starts_with(kModel); }
 
 }  // namespace shardwright

@@ -38,6 +38,13 @@ struct FsdpGroupEntry {
                                                 std::optional<std::int64_t> expert,
                                                 std::string_view key);
 
+/// The name under which a parameter's settings are kept, without the setting:
+/// `optimizer.param_to_group_meta.module.module.module.PARAMETER`. The halves of one share it.
+[[nodiscard]] std::string fsdp_settings_of(const FsdpName& name);
+/// The same of a setting that is stored under another name: of a chain of optimizers, or of experts
+/// in a list.
+[[nodiscard]] std::string fsdp_settings_of(const FsdpGroupEntry& entry);
+
 /// Whether an entry of that name shows a Megatron-FSDP checkpoint.
 [[nodiscard]] bool is_fsdp_model_name(std::string_view name);
 

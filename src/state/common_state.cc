@@ -2,6 +2,8 @@
 #include "state/common_state.h"
 
 #include <array>
+#include <map>
+#include <set>
 
 #include "base/endian.h"
 #include "base/fail.h"
@@ -88,23 +90,50 @@ Value copy_dict(Document& document, Value from) {
   return copy;
 }
 
-// Parameter groups of the experts' own optimizer: the groups with weight decay, marked as expert
-// parallel (experts have no norms, and biases are rare).
-Value expert_optimizer(Document& document, Value dense) {
-  const Value groups = dense.find("optimizer").find("param_groups");
-  std::vector<Value> expert_groups;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    const std::optional<double> decay = groups[i].find("wd_mult").as_double();
-    if (decay && *decay == 0.0) continue;
-    const Value group = copy_dict(document, groups[i]);
-    document.set(group, "is_expert_parallel", document.boolean(true));
-    expert_groups.push_back(group);
-  }
-  const Value inner = copy_dict(document, dense.find("optimizer"));
-  document.set(inner, "param_groups", document.list(expert_groups));
-  const Value outer = copy_dict(document, dense);
+bool is_of_experts(Value group) { return read_param_group(group).is_expert; }
+
+std::vector<Value> groups_in(Value part) {
+  const Value list = part.find("optimizer").find("param_groups");
+  std::vector<Value> groups;
+  for (std::size_t i = 0; i < list.size(); ++i) groups.push_back(list[i]);
+  return groups;
+}
+
+// The part of an optimizer with other groups.
+Value with_groups(Document& document, Value part, const std::vector<Value>& groups) {
+  const Value inner = copy_dict(document, part.find("optimizer"));
+  document.set(inner, "param_groups", document.list(groups));
+  const Value outer = copy_dict(document, part);
   document.set(outer, "optimizer", inner);
   return outer;
+}
+
+// Parameter groups of the experts' own optimizer where nothing was said of them: the groups with
+// weight decay, marked as expert parallel (experts have no norms, and biases are rare).
+std::vector<Value> groups_for_experts(Document& document, const std::vector<Value>& dense) {
+  std::vector<Value> groups;
+  for (const Value each : dense) {
+    const std::optional<double> decay = each.find("wd_mult").as_double();
+    if (decay && *decay == 0.0) continue;
+    const Value group = copy_dict(document, each);
+    document.set(group, "is_expert_parallel", document.boolean(true));
+    groups.push_back(group);
+  }
+  return groups;
+}
+
+// What a group says but for whose it is.
+Result<std::string> settings_of(const Document& document, Value group) {
+  std::map<std::string, Value> pairs;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const std::string key(group.key(i).text());
+    if (key != "params" && key != "is_expert_parallel") pairs.emplace(key, group.value(i));
+  }
+  std::string text;
+  for (const auto& [key, value] : pairs) {
+    text += key + SW_TRY(pickle::encode(document, value, pickle::Protocol::kTwo));
+  }
+  return text;
 }
 
 // Muon and the Adam beside it are a chain too, which has nothing to do with experts.
@@ -119,26 +148,58 @@ bool is_chain_of_others(Value optimizer) {
   }
 }
 
-// Megatron-Core writes one optimizer's dict as it is, and those of dense and expert parameters
-// under 0 and 1 where experts are sharded apart. Its own loader cannot go from one to the other.
-void regroup_optimizer(Document& document, Value state, bool experts_apart,
-                       std::vector<std::string>& notes) {
+// A run without expert parallelism has its experts among the others: their own groups say nothing
+// where they say the same, and are kept where they do not.
+Status join_experts(Document& document, Value state, std::vector<std::string>& notes) {
   const Value optimizer = state.find("optimizer");
-  if (!optimizer.is(Kind::kDict)) return;
   const Value dense = optimizer.find(std::int64_t{0});
-  const bool is_apart = dense.is(Kind::kDict);
-  if (is_apart == experts_apart || is_chain_of_others(optimizer)) return;
-  if (is_apart) {
+  std::vector<Value> groups = groups_in(dense);
+  std::set<std::string> said;
+  for (const Value group : groups) said.insert(SW_TRY(settings_of(document, group)));
+  std::vector<Value> of_experts;
+  bool differ = false;
+  for (std::int64_t number = 1; const Value part = optimizer.find(number); ++number) {
+    for (const Value group : groups_in(part)) {
+      differ |= !said.contains(SW_TRY(settings_of(document, group)));
+      of_experts.push_back(group);
+    }
+  }
+  if (!differ) {
     document.set(state, "optimizer", dense);
     notes.push_back("optimizer parameter groups of dense and expert parameters are joined");
-    return;
+    return {};
   }
-  if (!optimizer.find("optimizer").find("param_groups").is(Kind::kList)) return;
+  groups.insert(groups.end(), of_experts.begin(), of_experts.end());
+  document.set(state, "optimizer", with_groups(document, dense, groups));
+  notes.push_back(
+      "optimizer parameter groups of dense and expert parameters are joined, and those of experts "
+      "are kept apart, for they have other settings or steps; a run without expert parallelism "
+      "asks for no such groups and trains experts as the others");
+  return {};
+}
+
+// Megatron-Core writes one optimizer's dict as it is, and those of dense and expert parameters
+// under 0 and 1 where experts are sharded apart. Its own loader cannot go from one to the other.
+Status regroup_optimizer(Document& document, Value state, bool experts_apart,
+                         std::vector<std::string>& notes) {
+  const Value optimizer = state.find("optimizer");
+  if (!optimizer.is(Kind::kDict)) return {};
+  const bool is_apart = optimizer.find(std::int64_t{0}).is(Kind::kDict);
+  if (is_apart == experts_apart || is_chain_of_others(optimizer)) return {};
+  if (is_apart) return join_experts(document, state, notes);
+  if (!optimizer.find("optimizer").find("param_groups").is(Kind::kList)) return {};
+  std::vector<Value> dense;
+  std::vector<Value> of_experts;
+  for (const Value group : groups_in(optimizer)) {
+    (is_of_experts(group) ? of_experts : dense).push_back(group);
+  }
+  if (of_experts.empty()) of_experts = groups_for_experts(document, dense);
   const Value both = document.dict();
-  document.add_pair(both, document.integer(0), optimizer);
-  document.add_pair(both, document.integer(1), expert_optimizer(document, optimizer));
+  document.add_pair(both, document.integer(0), with_groups(document, optimizer, dense));
+  document.add_pair(both, document.integer(1), with_groups(document, optimizer, of_experts));
   document.set(state, "optimizer", both);
   notes.push_back("optimizer parameter groups are split into dense and expert parameters");
+  return {};
 }
 
 }  // namespace
@@ -172,10 +233,13 @@ Result<std::string> CommonState::encode(const CommonStateEdits& edits,
     document.set(state, "content_metadata",
                  make_content_metadata(document, *edits.numbered_layers));
   }
+  if (edits.iteration && !state.find("iteration")) {
+    document.set(state, "iteration", document.integer(*edits.iteration));
+  }
   if (edits.drop_optimizer) {
     document.erase(state, "optimizer");
   } else {
-    regroup_optimizer(document, state, edits.has_experts_apart, notes);
+    SW_TRY(regroup_optimizer(document, state, edits.has_experts_apart, notes));
     if (edits.says_reshardable) say_reshardable(document, state);
   }
   return edited.encode();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,7 +25,8 @@ struct CommonStateEdits {
   std::optional<bool> numbered_layers;
   /// The target's optimizer states are those of tensors, whatever the source says of them.
   bool says_reshardable = false;
-  bool has_experts_apart = false;  ///< the target's optimizer is chained: dense and experts
+  std::optional<std::int64_t> iteration;  ///< where the state says none
+  bool has_experts_apart = false;         ///< the target's optimizer is chained: dense and experts
 };
 
 /// Megatron-Core's common state: the dict of common.pt (up to 0.18) or of the DCP entry

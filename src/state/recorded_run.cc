@@ -77,6 +77,11 @@ std::optional<std::int64_t> recorded_bucket_size(const Arguments& arguments,
   return std::max(kLeast, kPerRank * std::min(data, kMostRanks) * std::min(context, kMostRanks));
 }
 
+bool trains_with_adam(const Arguments& arguments) {
+  const auto told = arguments.find("optimizer");
+  return told != arguments.end() && told->second == ArgValue{std::string("adam")};
+}
+
 std::string_view writer_of(const Arguments& arguments) {
   if (arguments.contains("load_platform") || arguments.contains("common_config_path")) {
     return "AIAK (LoongForge, LLaVA-OneVision-2)";

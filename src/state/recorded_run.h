@@ -29,6 +29,9 @@ namespace shardwright {
                                                                std::int64_t pipeline_rank,
                                                                std::int64_t elements);
 
+/// Whether the run names Adam as its optimizer.
+[[nodiscard]] bool trains_with_adam(const Arguments& arguments);
+
 /// The tools that leave arguments of their own: `AIAK's converter`; empty for plain Megatron.
 [[nodiscard]] std::string_view writer_of(const Arguments& arguments);
 

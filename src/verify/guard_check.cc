@@ -21,6 +21,7 @@
 #include "layout/state_name.h"
 #include "layout/texts.h"
 #include "verify/findings.h"
+#include "verify/state_check.h"
 #include "verify/workload.h"
 
 namespace shardwright {
@@ -74,7 +75,10 @@ class GuardCheck {
     bool is_derived = SW_TRY(read_legacy_states());
     Catalog catalog = sound_part(checkpoint_.catalog, lost_);
     const bool is_whole = catalog.tensors.size() == checkpoint_.catalog.tensors.size();
-    if (is_whole && is_flat(catalog)) is_derived |= SW_TRY(name_flat_states(catalog));
+    if (is_whole && is_flat(catalog) && SW_TRY(name_flat_states(catalog))) {
+      is_derived = true;
+      check_named_states(catalog, checkpoint_, report_);
+    }
     drop_lone_states(catalog);
     const SourceGuards guards{ReplicaCheck::kAll, is_derived, workers_, signer_};
     const GuardedSource guarded = SW_TRY(check_source(checkpoint_, catalog, guards, defects_));

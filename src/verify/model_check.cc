@@ -10,7 +10,10 @@
 #include "canonical/families.h"
 #include "canonical/family_fit.h"
 #include "canonical/hf_naming.h"
+#include "format/fsdp_dtensor/source.h"
+#include "format/mimo/source.h"
 #include "format/nothing_stored.h"
+#include "format/torch_dist/flat_states.h"
 #include "layout/lost_parts.h"
 #include "layout/object_set.h"
 #include "layout/state_sharding.h"
@@ -22,6 +25,7 @@
 #include "state/recorded_run.h"
 #include "verify/findings.h"
 #include "verify/scale_check.h"
+#include "verify/state_check.h"
 
 namespace shardwright {
 namespace {
@@ -50,6 +54,7 @@ class ModelCheck {
     check_parts();
     add_lost(lost_objects(object_names(checkpoint_.catalog)));
     check_state();
+    check_states(catalog);
     SW_TRY(check_arguments());
     return check_megatron();
   }
@@ -111,6 +116,14 @@ class ModelCheck {
     std::string what = contradicted_sharding(common->sharding(), names);
     if (what.empty()) return;
     add_finding(report_, Code::kArgumentsContradict, "content_metadata", std::move(what));
+  }
+
+  // Those in flat buffers get their names where they are proven.
+  void check_states(const Catalog& catalog) {
+    if (is_mimo(checkpoint_.catalog)) return;
+    if (!is_fsdp(checkpoint_) && has_flat_states(catalog)) return;
+    check_named_states(catalog, checkpoint_, report_);
+    if (is_fsdp(checkpoint_)) check_fsdp_state(checkpoint_, report_);
   }
 
   Status check_arguments() {

@@ -10,6 +10,8 @@
 #include "base/text.h"
 #include "codec/safetensors_header.h"
 #include "dcp/torch_items.h"
+#include "format/fsdp_dtensor/fsdp_state.h"
+#include "format/fsdp_dtensor/source.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/weight_names.h"
 #include "format/tracker.h"
@@ -23,13 +25,28 @@
 namespace shardwright {
 namespace {
 
+// What the state says; an error where it was reported that it can't be read.
+Result<std::optional<std::int64_t>> iteration_of_state(const Checkpoint& checkpoint) {
+  if (is_fsdp(checkpoint)) return read_fsdp_iteration(checkpoint.catalog, *checkpoint.files);
+  return SW_TRY(CommonState::read(checkpoint.common_state)).iteration();
+}
+
 void check_iteration(const Checkpoint& checkpoint, VerifyReport& report) {
   const std::optional<std::int64_t> folder = checkpoint.location.iteration;
-  if (checkpoint.common_state.empty() || !folder) return;
-  const auto state = CommonState::read(checkpoint.common_state);
-  if (!state) return;  // reported when it was opened
-  const std::optional<std::int64_t> saved = state->iteration();
-  if (!saved) return;
+  const bool has_state = is_fsdp(checkpoint) || !checkpoint.common_state.empty();
+  if (!has_state || !folder) return;
+  const auto state = iteration_of_state(checkpoint);
+  if (!state) return;
+  const std::optional<std::int64_t> saved = *state;
+  if (!saved) {
+    // Legacy files of weights alone need none.
+    if (!checkpoint.location.traits.has_chunk_list) return;
+    report.notes.push_back(
+        translated("{}: its state does not say which iteration it is of, so the folder's name is "
+                   "not held against it",
+                   checkpoint.location.path));
+    return;
+  }
   if (*saved == *folder) {
     report.proven.push_back(phrase("proven.iteration", {{"iteration", *saved}}));
     return;

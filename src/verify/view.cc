@@ -11,12 +11,17 @@
 #include "dcp/named_replicas.h"
 #include "dcp/torch_items.h"
 #include "format/adapter_note.h"
+#include "format/fsdp_dtensor/source.h"
+#include "format/mimo/source.h"
 #include "format/mlite/mlite_source.h"
 #include "format/mlite/source.h"
 #include "format/nothing_stored.h"
+#include "format/torch_dist/flat_states.h"
 #include "io/source_files.h"
 #include "layout/mlite_layout.h"
 #include "layout/shard_rule.h"
+#include "plan/wrong_states.h"
+#include "state/recorded_run.h"
 #include "verify/workload.h"
 
 namespace shardwright {
@@ -122,6 +127,7 @@ class Maker {
   }
 
   Status draft_canonical() {
+    const bool has_components = is_mimo(catalog());
     SourceModel source;
     source.checkpoint = std::move(view_.checkpoint);
     source.states = use_.states;
@@ -139,7 +145,19 @@ class Maker {
     view_.has_states_by_tensor = model.has_states_by_tensor;
     view_.states_left = std::move(model.states_left);
     tensors_ = std::move(model.tensors);
+    if (!has_components) tell_wrong_states();
     return {};
+  }
+
+  // What is there can be compared; that it is not all is said.
+  void tell_wrong_states() {
+    const Checkpoint& checkpoint = view_.checkpoint;
+    if (checkpoint.location.traits.is_hf_model) return;
+    if (!is_fsdp(checkpoint) && has_flat_states(catalog())) return;
+    for (const WrongState& state :
+         find_wrong_states(catalog(), trains_with_adam(checkpoint.arguments)).wrong) {
+      view_.notes.push_back(translated("{}: {}", checkpoint.location.path, state.what));
+    }
   }
 
   void fill_plan() {

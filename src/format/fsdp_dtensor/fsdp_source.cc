@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/fsdp_dtensor/fsdp_source.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <span>
 #include <unordered_map>
@@ -21,6 +24,9 @@ namespace {
 
 using Role = FsdpName::Role;
 using Half = FsdpName::Half;
+
+constexpr std::string_view kRngStates = "rng_state.";
+constexpr std::string_view kExtraState = "_extra_state";
 
 std::string canonical_name(const FsdpName& name) {
   switch (name.role) {
@@ -52,12 +58,48 @@ struct Pieces {
   std::size_t rng_states = 0;
 };
 
+// What has a tensor's name is no object, and a parameter has each of its settings once.
+Status check_object_names(const Catalog& catalog) {
+  std::unordered_set<std::string> settings;
+  for (const StoredObject& object : catalog.objects) {
+    if (const auto entry = split_fsdp_group_entry(object.name)) {
+      if (settings.insert(fmt::format("{}.{}", fsdp_settings_of(*entry), entry->key)).second) {
+        continue;
+      }
+      return fail(Code::kDuplicateName,
+                  "entry {}: its parameter has this setting under another name too", object.name);
+    }
+    const auto name = split_fsdp_name(object.name);
+    if (!name || name->role == Role::kStep || object.name.ends_with(kExtraState)) continue;
+    return fail(Code::kUnmatchedSource,
+                "entry {}: found a Python object, expected a tensor as its name says", object.name);
+  }
+  return {};
+}
+
+// Of objects that belong to no part of such a checkpoint; empty where there are none.
+std::string unknown_objects(const Catalog& catalog) {
+  constexpr std::size_t kMostNamed = 8;
+  std::vector<std::string_view> unknown;
+  for (const StoredObject& object : catalog.objects) {
+    const std::string& name = object.name;
+    const bool is_known = is_fsdp_state_entry(name) || split_fsdp_group_entry(name) ||
+                          split_fsdp_name(name) || name.starts_with(kRngStates);
+    if (!is_known) unknown.push_back(name);
+  }
+  const std::size_t named = std::min(unknown.size(), kMostNamed);
+  std::string text = fmt::to_string(fmt::join(std::span(unknown).first(named), ", "));
+  if (named < unknown.size()) text += ", ...";
+  return text;
+}
+
 Result<Pieces> gather_pieces(const Catalog& catalog) {
+  SW_TRY(check_object_names(catalog));
   Pieces pieces;
   for (const StoredTensor& tensor : catalog.tensors) {
     const std::optional<FsdpName> name = split_fsdp_name(tensor.desc.name);
     if (!name) {
-      if (!tensor.desc.name.starts_with("rng_state.")) {
+      if (!tensor.desc.name.starts_with(kRngStates)) {
         return fail(Code::kUnmatchedSource, "tensor {}: found a name that fsdp_dtensor has not",
                     tensor.desc.name);
       }
@@ -142,28 +184,6 @@ StoredTensor put_together(const std::string& name, const Parts& parts) {
   return whole;
 }
 
-// How many steps the optimizer has made, by its state's own count. Parameters that were added later
-// count fewer: the most counts.
-Result<std::optional<std::int64_t>> optimizer_step(const Catalog& catalog, SourceFiles& files,
-                                                   std::vector<std::string>& notes) {
-  std::optional<float> most;
-  bool differ = false;
-  for (const StoredTensor& tensor : catalog.tensors) {
-    const std::optional<FsdpName> name = split_fsdp_name(tensor.desc.name);
-    const bool is_count = name && name->role == Role::kStep && tensor.desc.shape.empty() &&
-                          tensor.desc.dtype == DType::kF32 && tensor.chunks.size() > 0;
-    if (!is_count) continue;
-    float step = 0;
-    SW_TRY(files.read_at(tensor.chunks.file(0), tensor.chunks.range(0).offset,
-                         std::as_writable_bytes(std::span(&step, 1))));
-    differ |= most && *most != step;
-    most = std::max(most.value_or(step), step);
-  }
-  if (!most || !(*most >= 0) || *most > 1e9F) return std::optional<std::int64_t>();
-  if (differ) notes.push_back(translated("parameters differ in their steps: {} is kept", *most));
-  return static_cast<std::int64_t>(*most);
-}
-
 }  // namespace
 
 Status check_fsdp_stages(const Catalog& catalog, const Arguments& arguments) {
@@ -205,6 +225,10 @@ Result<Catalog> named_canonically(const Catalog& catalog, std::vector<std::strin
   if (pieces.rng_states > 0) {
     notes.emplace_back("RNG states are left out: they belong to the old ranks");
   }
+  if (const std::string unknown = unknown_objects(catalog); !unknown.empty()) {
+    notes.push_back(
+        translated("entries that are no part of a training state are left out: {}", unknown));
+  }
   Catalog canonical;
   canonical.files = catalog.files;
   for (const std::string& name : pieces.order) {
@@ -222,10 +246,17 @@ Result<Catalog> named_canonically(const Catalog& catalog, std::vector<std::strin
 
 Status undo_fsdp(const ConvertRequest& request, Checkpoint& source, Catalog& catalog,
                  std::vector<std::string>& notes) {
-  const auto step = SW_TRY(optimizer_step(catalog, *source.files, notes));
-  source.common_state =
-      SW_TRY(make_common_state(catalog, *source.files, keeps_optimizer(request), step));
-  catalog = SW_TRY(canonical_from_fsdp(catalog, source.arguments, notes));
+  const bool with_optimizer = keeps_optimizer(request);
+  const Catalog stored = std::move(catalog);
+  catalog = SW_TRY(canonical_from_fsdp(stored, source.arguments, notes));
+  if (with_optimizer) SW_TRY(check_fsdp_settings(stored));
+  source.common_state = SW_TRY(make_common_state(stored, *source.files, with_optimizer, notes));
+  // To its own format each parameter's settings go along as they are.
+  if (with_optimizer && request.format == fsdp_dtensor_target().traits().name) {
+    std::ranges::copy_if(
+        stored.objects, std::back_inserter(catalog.objects),
+        [](const auto& object) { return split_fsdp_group_entry(object.name).has_value(); });
+  }
   if (!request.dtype && request.format != fsdp_dtensor_target().traits().name) {
     notes.emplace_back(
         "weights stay float32, the main weights of Megatron-FSDP; --dtype bfloat16 gives what such "

@@ -4,13 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "base/fail.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_archive.h"
+#include "format/fsdp_dtensor/fsdp_steps.h"
 #include "io/memory_directory.h"
 #include "layout/fsdp_name.h"
+#include "layout/optimizer_groups.h"
 #include "state/object_archive.h"
+#include "state/param_group.h"
 #include "state/plain_arguments.h"
 #include "state/plain_value.h"
 #include "state/reshardable_state.h"
@@ -25,7 +29,8 @@ using pickle::Value;
 constexpr std::uint64_t kMostFsdpStateBytes = std::uint64_t{1} << 30;
 constexpr std::string_view kArgs = "args";
 constexpr std::string_view kScheduler = "opt_param_scheduler";
-constexpr std::array<std::string_view, 3> kPlain = {"checkpoint_version", "iteration",
+constexpr std::string_view kIteration = "iteration";
+constexpr std::array<std::string_view, 3> kPlain = {"checkpoint_version", kIteration,
                                                     "num_floating_point_operations_so_far"};
 
 const StoredObject* find_object(const Catalog& catalog, std::string_view name) {
@@ -65,22 +70,26 @@ class Collection {
 
   // Parameters with the same settings make a group; those with weight decay come first, as
   // Megatron-Core orders them.
-  Result<Value> groups() {
+  Result<Value> groups(std::vector<std::string>& notes) {
     std::map<std::string, Value, std::less<>> by_parameter;
     for (const StoredObject& object : catalog_.objects) {
       const auto entry = split_fsdp_group_entry(object.name);
       if (!entry) continue;
-      Value& group = by_parameter.try_emplace(std::string(entry->parameter)).first->second;
+      Value& group = by_parameter.try_emplace(fsdp_settings_of(*entry)).first->second;
       if (!group) group = document_.dict();
       document_.set(group, entry->key, SW_TRY(read(object)));
     }
-    std::map<std::string, Value> distinct;
+    std::map<std::string, SharedGroup> distinct;
     for (const auto& [parameter, group] : by_parameter) {
       const Value sorted = sorted_dict(group);
-      distinct.emplace(SW_TRY(pickle::encode(document_, sorted, pickle::Protocol::kTwo)), sorted);
+      SharedGroup& shared =
+          distinct[SW_TRY(pickle::encode(document_, sorted, pickle::Protocol::kTwo))];
+      shared.settings = sorted;
+      shared.parameters.push_back(parameter);
     }
+    SW_TRY(set_steps(distinct, notes));
     std::vector<Value> groups;
-    for (const auto& [pickled, group] : distinct) groups.push_back(group);
+    for (const auto& [pickled, group] : distinct) groups.push_back(group.settings);
     std::ranges::stable_sort(groups, std::greater<>(), [](Value group) {
       return group.find("wd_mult").as_double().value_or(1.0);
     });
@@ -88,6 +97,52 @@ class Collection {
   }
 
  private:
+  struct SharedGroup {
+    Value settings;
+    std::vector<std::string> parameters;
+  };
+
+  // Parameters that were added later count fewer steps: the most counts.
+  Status set_steps(const std::map<std::string, SharedGroup>& groups,
+                   std::vector<std::string>& notes) {
+    const FsdpSteps steps = SW_TRY(read_fsdp_steps(catalog_, files_));
+    std::string first_uncounted;
+    for (const auto& [pickled, group] : groups) {
+      std::optional<std::int64_t> most;
+      bool differ = steps.halves_differ;
+      const std::string* uncounted = nullptr;
+      for (const std::string& parameter : group.parameters) {
+        const auto found = steps.by_parameter.find(parameter);
+        if (steps.uncounted.contains(parameter) && uncounted == nullptr) uncounted = &parameter;
+        if (found == steps.by_parameter.end()) continue;
+        differ |= most && *most != found->second;
+        most = std::max(most.value_or(0), found->second);
+      }
+      if (most && differ) {
+        notes.push_back(translated("parameters differ in their steps: {} is kept", *most));
+      }
+      if (!most && uncounted != nullptr && !group.settings.find("step").as_int()) {
+        most = SW_TRY(iteration_for(*uncounted));
+        if (first_uncounted.empty()) first_uncounted = *uncounted;
+      }
+      if (most) document_.set(group.settings, "step", document_.integer(*most));
+    }
+    if (!first_uncounted.empty()) {
+      notes.push_back(translated("{} and its like have no step: the iteration, {}, is taken",
+                                 first_uncounted, SW_TRY(iteration_for(first_uncounted))));
+    }
+    return {};
+  }
+
+  Result<std::int64_t> iteration_for(const std::string& parameter) {
+    const auto iteration = SW_TRY(read_fsdp_iteration(catalog_, files_));
+    if (iteration) return *iteration;
+    return fail(Code::kStateUnreadable,
+                "{}: found Adam's states and neither a step nor the run's iteration, which tell "
+                "how far they are; convert without them (--optimizer drop)",
+                parameter);
+  }
+
   Value sorted_dict(Value dict) {
     std::map<std::string, Value> pairs;
     for (std::size_t i = 0; i < dict.size(); ++i) {
@@ -117,18 +172,22 @@ std::vector<Value> param_groups_in(Value optimizer) {
   return groups;
 }
 
-// The group whose settings are those of the parameter: a model without experts of its own kind of
-// group has them in the others.
-Value group_for(const std::vector<Value>& groups, const GroupedParameter& parameter) {
-  Value found;
+// Groups that say the same are one: nothing has to tell them apart.
+Result<std::vector<Value>> distinct_groups(const Document& document, std::vector<Value> groups) {
+  std::set<std::string> known;
+  std::vector<Value> distinct;
   for (const Value group : groups) {
-    const bool has_decay = group.find("wd_mult").as_double().value_or(1.0) != 0.0;
-    if (has_decay != parameter.has_decay) continue;
-    const bool is_expert = group.find("is_expert_parallel").as_bool().value_or(false);
-    if (is_expert == parameter.is_expert) return group;
-    if (!found) found = group;
+    std::string text;
+    std::map<std::string, Value> pairs;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      if (group.key(i).text() != "params") pairs.emplace(group.key(i).text(), group.value(i));
+    }
+    for (const auto& [key, value] : pairs) {
+      text += key + SW_TRY(pickle::encode(document, value, pickle::Protocol::kTwo));
+    }
+    if (known.insert(std::move(text)).second) distinct.push_back(group);
   }
-  return found;
+  return distinct;
 }
 
 class Splitting {
@@ -141,42 +200,63 @@ class Splitting {
     return {};
   }
 
-  Status add_groups(Value optimizer, const std::vector<GroupedParameter>& parameters) {
-    const std::vector<Value> groups = param_groups_in(optimizer);
-    if (groups.empty()) return {};
-    if (const Value count = groups.front().find("step")) step_ = count.as_int();
-    for (const GroupedParameter& parameter : parameters) {
-      const Value group = group_for(groups, parameter);
-      if (!group) {
-        return fail(Code::kStateUnreadable,
-                    "optimizer: no parameter group {} weight decay, which {} belongs to",
-                    parameter.has_decay ? translated("with") : translated("without"),
-                    parameter.name);
-      }
-      const auto entry = split_fsdp_group_entry(parameter.name + ".x");
-      for (std::size_t i = 0; i < group.size(); ++i) {
-        const std::string key(group.key(i).text());
-        if (key == "params" || key == "step" || !entry) continue;
-        const std::string outer = parameter.name.substr(kGroupRoot.size());
-        SW_TRY(add(parameter.name + "." + key, {"optimizer", "param_to_group_meta", outer, key},
-                   group.value(i)));
-      }
+  Status add_groups(Value optimizer, const std::vector<GroupedParameter>& parameters,
+                    DecayRule rule) {
+    const std::vector<Value> groups =
+        SW_TRY(distinct_groups(document_, param_groups_in(optimizer)));
+    for (const Value group : groups) {
+      const auto step = group.find("step").as_int();
+      if (!step) continue;
+      steps_differ_ |= step_ && *step_ != *step;
+      step_ = std::max(step_.value_or(0), *step);
+    }
+    if (groups.empty() || parameters.empty()) return {};
+    std::vector<TensorDesc> descs;
+    for (const GroupedParameter& parameter : parameters) descs.push_back(parameter.desc);
+    std::vector<OptimizerGroup> kinds;
+    for (const Value group : groups) kinds.push_back(read_param_group(group));
+    const auto shares = SW_TRY(share_out(descs, kinds, rule));
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      for (const std::size_t p : shares[g]) SW_TRY(add_settings(parameters[p].name, groups[g]));
     }
     return {};
   }
 
   SplitState take(std::int64_t iteration) {
-    return {std::move(entries_), step_.value_or(iteration), false};
+    return {std::move(entries_), step_.value_or(iteration), std::move(steps_), steps_differ_,
+            false};
   }
 
  private:
-  static constexpr std::string_view kGroupRoot = "optimizer.param_to_group_meta.";
+  Status add_settings(const std::string& parameter, Value group) {
+    if (const auto step = group.find("step").as_int()) steps_.emplace(parameter, *step);
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const std::string key(group.key(i).text());
+      if (key == "params" || key == "step") continue;
+      SW_TRY(add(parameter + "." + key, path_of_setting(parameter, key), group.value(i)));
+    }
+    return {};
+  }
+
   const Document& document_;
   std::vector<StateEntry> entries_;
   std::optional<std::int64_t> step_;
+  std::map<std::string, std::int64_t, std::less<>> steps_;
+  bool steps_differ_ = false;
 };
 
+DecayRule decay_rule_of(Value args) {
+  const bool is_set = args.attribute("apply_wd_to_qk_layernorm").as_bool() == true;
+  return is_set ? DecayRule::kQueryKeyNormsToo : DecayRule::kUsual;
+}
+
 }  // namespace
+
+std::vector<std::string> path_of_setting(std::string_view parameter, std::string_view key) {
+  constexpr std::string_view kRoot = "optimizer.param_to_group_meta.";
+  return {"optimizer", "param_to_group_meta", std::string(parameter.substr(kRoot.size())),
+          std::string(key)};
+}
 
 Result<Arguments> read_fsdp_arguments(const Catalog& catalog, SourceFiles& files) {
   const bool is_fsdp = std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
@@ -188,10 +268,53 @@ Result<Arguments> read_fsdp_arguments(const Catalog& catalog, SourceFiles& files
   return plain_arguments(archive.root());
 }
 
+Result<std::optional<std::int64_t>> read_fsdp_iteration(const Catalog& catalog,
+                                                        SourceFiles& files) {
+  const StoredObject* entry = find_object(catalog, kIteration);
+  if (entry == nullptr) return std::optional<std::int64_t>();
+  const TorchArchive archive = SW_TRY(open_object(*entry, files));
+  return archive.root().as_int();
+}
+
+bool is_fsdp_state_entry(std::string_view name) {
+  return name == kArgs || name.starts_with(kScheduler) ||
+         std::ranges::find(kPlain, name) != kPlain.end();
+}
+
+Status check_fsdp_settings(const Catalog& catalog) {
+  std::set<std::string, std::less<>> with_settings;
+  for (const StoredObject& object : catalog.objects) {
+    if (const auto entry = split_fsdp_group_entry(object.name)) {
+      with_settings.insert(fsdp_settings_of(*entry));
+    }
+  }
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const auto name = split_fsdp_name(tensor.desc.name);
+    if (!name || name->role == FsdpName::Role::kModel) continue;
+    if (with_settings.contains(fsdp_settings_of(*name))) continue;
+    return fail(Code::kStateUnreadable,
+                "tensor {}: found no optimizer settings of its parameter, expected entries {}.KEY; "
+                "convert without its states (--optimizer drop)",
+                tensor.desc.name, fsdp_settings_of(*name));
+  }
+  return {};
+}
+
 Result<std::string> make_common_state(const Catalog& catalog, SourceFiles& files,
-                                      bool with_optimizer, std::optional<std::int64_t> step) {
+                                      bool with_optimizer, std::vector<std::string>& notes) {
   const StoredObject* args = find_object(catalog, kArgs);
-  if (args == nullptr) return std::string();
+  if (args == nullptr) {
+    const bool has_settings =
+        with_optimizer && std::ranges::any_of(catalog.objects, [](const StoredObject& object) {
+          return split_fsdp_group_entry(object.name).has_value();
+        });
+    if (has_settings) {
+      notes.emplace_back(
+          "the optimizer's settings and steps are left out: the run's arguments (args), which "
+          "they would stand beside, are missing");
+    }
+    return std::string();
+  }
   const TorchArchive archive = SW_TRY(open_object(*args, files));
   const std::string text =
       SW_TRY(archive.zip().read(*archive.record("data.pkl"), kMostFsdpStateBytes));
@@ -205,10 +328,7 @@ Result<std::string> make_common_state(const Catalog& catalog, SourceFiles& files
   }
   document.set(state, kScheduler, SW_TRY(collection.scheduler()));
   if (with_optimizer) {
-    const Value groups = SW_TRY(collection.groups());
-    for (std::size_t i = 0; step && i < groups.size(); ++i) {
-      document.set(groups[i], "step", document.integer(*step));
-    }
+    const Value groups = SW_TRY(collection.groups(notes));
     const Value inner = document.dict();
     document.set(inner, "param_groups", groups);
     if (groups.size() > 0) {
@@ -242,7 +362,7 @@ Result<SplitState> split_common_state(const std::string& common_state,
         SW_TRY(splitting.add(key + "." + inner, {key, inner}, value.value(s)));
       }
     } else if (key == "optimizer") {
-      SW_TRY(splitting.add_groups(value, parameters));
+      SW_TRY(splitting.add_groups(value, parameters, decay_rule_of(state.find(kArgs))));
       drops_loss_scale = static_cast<bool>(value.find("grad_scaler"));
     }
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -139,7 +140,7 @@ class FsdpEntries {
     std::unordered_set<std::string> with_states;
     std::unordered_set<std::string> with_steps;  // Adam alone counts, which has two moments
     for (const Piece& piece : pieces) {
-      if (piece.name.role != Role::kModel) with_states.insert(group_name(piece.name));
+      if (piece.name.role != Role::kModel) with_states.insert(fsdp_settings_of(piece.name));
       if (piece.name.role == Role::kExpAvgSq) with_steps.insert(step_name(piece.name));
     }
     SW_TRY(check_one_optimizer(pieces));
@@ -201,20 +202,12 @@ class FsdpEntries {
                 momentum->name.parameter, moment->name.parameter);
   }
 
-  // The settings of a parameter are kept under its name before it was cut in halves.
-  static std::string group_name(const FsdpName& name) {
-    std::string text = join_fsdp_group_entry(name.parameter, name.expert, "");
-    text.pop_back();
-    return text;
-  }
-
   static void add_group(const Piece& piece, const std::unordered_set<std::string>& with_states,
                         std::vector<GroupedParameter>& grouped) {
-    std::string name = group_name(piece.name);
+    std::string name = fsdp_settings_of(piece.name);
     if (!with_states.contains(name) || piece.name.half == FsdpName::Half::kValue) return;
-    // Megatron-Core's own rule: no decay for what has one axis, biases and norms.
-    grouped.push_back(
-        {std::move(name), piece.tensor.desc.shape.size() > 1, piece.name.expert.has_value()});
+    grouped.push_back({std::move(name),
+                       {piece.name.parameter, piece.tensor.desc.dtype, piece.tensor.desc.shape}});
   }
 
   static std::string step_name(const FsdpName& of) {
@@ -228,7 +221,9 @@ class FsdpEntries {
     name.role = Role::kStep;
     const std::string text = step_name(of);
     parts_.planner_paths.push_back(path_of(name, text));
-    return {{text, DType::kF32, {}}, {{}, static_cast<double>(step_), 0.0}, std::nullopt};
+    const auto own = steps_.find(fsdp_settings_of(of));
+    const std::int64_t step = own == steps_.end() ? step_ : own->second;
+    return {{text, DType::kF32, {}}, {{}, static_cast<double>(step), 0.0}, std::nullopt};
   }
 
   DraftTensor finished(Piece piece) {
@@ -240,10 +235,15 @@ class FsdpEntries {
   }
 
   Status make_objects(const std::vector<GroupedParameter>& grouped) {
-    parts_.copied_objects.clear();
     parts_.new_objects.clear();
-    const SplitState state = SW_TRY(split_common_state(parts_.common_state, grouped));
+    const bool has_own = SW_TRY(copy_settings(grouped));
+    const SplitState state = SW_TRY(split_common_state(
+        parts_.common_state, has_own ? std::vector<GroupedParameter>() : grouped));
     step_ = state.step;
+    steps_ = state.steps;
+    if (has_own && state.steps_differ) {
+      notes_.push_back(translated("parameters differ in their steps: {} is kept", step_));
+    }
     if (state.drops_loss_scale) notes_.emplace_back(kLossScaleNote);
     for (const StateEntry& entry : state.entries) {
       parts_.new_objects.emplace_back(entry.name, std::make_shared<const std::string>(entry.bytes));
@@ -254,11 +254,42 @@ class FsdpEntries {
     return {};
   }
 
+  // A source of this format says of each parameter which settings it has, whatever the rule is by
+  // which they were chosen. Whether it does.
+  Result<bool> copy_settings(const std::vector<GroupedParameter>& grouped) {
+    std::multimap<std::string, StoredObject, std::less<>> settings;
+    for (const StoredObject& object : parts_.copied_objects) {
+      const auto entry = split_fsdp_group_entry(object.name);
+      if (entry) settings.emplace(fsdp_settings_of(*entry), object);
+    }
+    parts_.copied_objects.clear();
+    if (settings.empty()) return false;
+    for (const GroupedParameter& parameter : grouped) {
+      const auto [begin, end] = settings.equal_range(parameter.name);
+      if (begin == end) {
+        return fail(Code::kStateUnreadable,
+                    "tensor {}: found no optimizer settings of its parameter, expected entries "
+                    "{}.KEY; convert without its states (--optimizer drop)",
+                    parameter.desc.name, parameter.name);
+      }
+      for (auto setting = begin; setting != end; ++setting) {
+        StoredObject object = setting->second;
+        const std::string key(split_fsdp_group_entry(object.name)->key);
+        object.name = parameter.name + "." + key;
+        const std::vector<std::string> path = path_of_setting(parameter.name, key);
+        parts_.planner_paths.push_back({object.name, {path.begin(), path.end()}});
+        parts_.copied_objects.push_back(std::move(object));
+      }
+    }
+    return true;
+  }
+
   const ConvertRequest& request_;
   TargetParts& parts_;
   std::vector<std::string>& notes_;
   std::vector<Piece> weights_;
   std::int64_t step_ = 0;
+  std::map<std::string, std::int64_t, std::less<>> steps_;  // of parameters that have their own
 };
 
 class FsdpTarget : public Target {

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/fsdp_dtensor/fsdp_steps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+
+#include "codec/pickle_encode.h"
+#include "codec/torch_layout.h"
+#include "io/memory_directory.h"
+
+namespace shardwright {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kStep = "optimizer.state.module.module.module.w.step";
+constexpr const char* kOwner = "optimizer.param_to_group_meta.module.module.module.w";
+
+Result<FsdpSteps> steps_of(Catalog catalog, const std::string& bytes) {
+  MemoryDirectory memory;
+  memory.put("a", bytes);
+  catalog.files = {"a"};
+  SourceFiles files(memory, catalog.files, 4);
+  return read_fsdp_steps(catalog, files);
+}
+
+template <class T>
+Result<FsdpSteps> steps_of_tensor(DType dtype, T value, const Dims& shape = {}) {
+  std::string bytes(sizeof(T), '\0');
+  std::memcpy(bytes.data(), &value, sizeof(T));
+  Catalog catalog;
+  ChunkList chunks(shape.size());
+  chunks.push_back({Box::whole(shape), 0, {0, sizeof(T)}, {}});
+  catalog.tensors.push_back({{kStep, dtype, shape}, std::move(chunks), Encoding::kRaw});
+  return steps_of(std::move(catalog), bytes);
+}
+
+Result<FsdpSteps> steps_of_object(pickle::Document& document, pickle::Value value) {
+  const std::string pickled = pickle::encode(document, value, pickle::Protocol::kTwo).value();
+  const std::string bytes = encode_torch_object(pickled).value();
+  Catalog catalog;
+  catalog.objects.push_back({kStep, 0, {0, bytes.size()}});
+  return steps_of(std::move(catalog), bytes);
+}
+
+TEST(FsdpSteps, AreOfAnyNumberType) {
+  EXPECT_EQ(steps_of_tensor(DType::kF32, 10.0F).value().by_parameter.at(kOwner), 10);
+  EXPECT_EQ(steps_of_tensor(DType::kF64, 11.0).value().by_parameter.at(kOwner), 11);
+  EXPECT_EQ(steps_of_tensor(DType::kI64, std::int64_t{12}).value().by_parameter.at(kOwner), 12);
+  EXPECT_EQ(steps_of_tensor(DType::kI32, 13, Dims{1}).value().by_parameter.at(kOwner), 13);
+  pickle::Document document;
+  EXPECT_EQ(steps_of_object(document, document.integer(14)).value().by_parameter.at(kOwner), 14);
+  EXPECT_EQ(steps_of_object(document, document.real(15)).value().by_parameter.at(kOwner), 15);
+}
+
+TEST(FsdpSteps, AreCounts) {
+  constexpr float kNothing = std::numeric_limits<float>::quiet_NaN();
+  for (const float value : {kNothing, -1.0F, 2e9F, 0.5F}) {
+    const auto refused = steps_of_tensor(DType::kF32, value);
+    ASSERT_FALSE(refused) << value;
+    EXPECT_EQ(refused.error().code, Code::kStateUnreadable);
+    EXPECT_THAT(refused.error().message, HasSubstr(kStep));
+  }
+  EXPECT_FALSE(steps_of_tensor(DType::kI64, std::int64_t{1}, Dims{2}));
+  EXPECT_FALSE(steps_of_tensor(DType::kBF16, std::int16_t{1}));
+  pickle::Document document;
+  const auto refused = steps_of_object(document, document.string("ten"));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("found a Python object"));
+}
+
+TEST(FsdpSteps, AreMissedOfAdam) {
+  Catalog catalog;
+  for (const char* name : {"optimizer.state.module.module.module.w.exp_avg_sq",
+                           "optimizer.state.module.module.module.lion.exp_avg"}) {
+    catalog.tensors.push_back({{name, DType::kF32, {2}}, ChunkList(1), Encoding::kRaw});
+  }
+  const FsdpSteps steps = steps_of(std::move(catalog), "").value();
+  EXPECT_THAT(steps.uncounted, testing::ElementsAre(kOwner));
+}
+
+}  // namespace
+}  // namespace shardwright

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardwright/catalog.h"
+
+namespace shardwright {
+
+/// Something that is wrong with a model's optimizer states.
+struct WrongState {
+  std::string tensor;  ///< the state or, where one is missing, its weight
+  std::string what;    ///< a sentence about it, with the name and the way out
+};
+
+/// A model's optimizer states, held against its weights.
+struct StateFindings {
+  std::vector<WrongState> wrong;
+  /// Parameters without any state, where others have some: they may be frozen.
+  std::vector<std::string> without;
+};
+
+/// Holds the optimizer states of a catalog with Megatron's names against its weights: each has one,
+/// in whose shape it is, and a weight that has any state has those that the others of its optimizer
+/// have. Where Muon or another trains matrices beside Adam, these are two optimizers; the parts of
+/// a chain are, too. `is_adam`: whether the run says that its optimizer is Adam, which has two
+/// moments. States in flat buffers have other names and are not looked at.
+[[nodiscard]] StateFindings find_wrong_states(const Catalog& catalog, bool is_adam);
+
+}  // namespace shardwright

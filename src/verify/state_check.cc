@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/state_check.h"
+
+#include "base/fail.h"
+#include "format/fsdp_dtensor/fsdp_state.h"
+#include "format/fsdp_dtensor/fsdp_steps.h"
+#include "plan/wrong_states.h"
+#include "state/recorded_run.h"
+#include "verify/findings.h"
+
+namespace shardwright {
+
+void check_named_states(const Catalog& named, const Checkpoint& checkpoint, VerifyReport& report) {
+  const StateFindings found = find_wrong_states(named, trains_with_adam(checkpoint.arguments));
+  for (const WrongState& state : found.wrong) {
+    add_finding(report, Code::kOptimizerUnsupported, state.tensor, state.what);
+  }
+  if (found.without.empty()) return;
+  report.notes.push_back(
+      translated("parameters without optimizer states ({}, {} the first) are taken to be frozen",
+                 found.without.size(), found.without.front()));
+}
+
+void check_fsdp_state(const Checkpoint& checkpoint, VerifyReport& report) {
+  const Status settings = check_fsdp_settings(checkpoint.catalog);
+  if (!settings) add_finding(report, settings.error());
+  const auto steps = read_fsdp_steps(checkpoint.catalog, *checkpoint.files);
+  // What can't be read at all was told.
+  if (!steps && steps.error().code == Code::kStateUnreadable) add_finding(report, steps.error());
+}
+
+}  // namespace shardwright

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "shardwright/verify.h"
+
+namespace shardwright {
+
+/// Whether the optimizer states of a checkpoint are those of its weights, all of them: `named` are
+/// its tensors with Megatron's names and shapes.
+void check_named_states(const Catalog& named, const Checkpoint& checkpoint, VerifyReport& report);
+
+/// Whether a Megatron-FSDP checkpoint says what its optimizer's states need: settings of each
+/// parameter, steps.
+void check_fsdp_state(const Checkpoint& checkpoint, VerifyReport& report);
+
+}  // namespace shardwright
