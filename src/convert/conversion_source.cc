@@ -212,7 +212,9 @@ class Opening {
     if (keeps_names(request_) || !keeps_optimizer(request_) || source_.is_mimo) return {};
     const StateFindings found =
         find_wrong_states(source_.wanted, trains_with_adam(checkpoint().arguments));
+    const bool is_part = !request_.include.empty() || !request_.exclude.empty();
     for (const WrongState& state : found.wrong) {
+      if (state.is_lone && is_part) continue;  // its weight may be what was left out
       if (!request_.accept_loss) return fail(Code::kOptimizerUnsupported, "{}", state.what);
       notes_.push_back("--accept-loss: " + state.what);
     }

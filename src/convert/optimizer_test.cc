@@ -237,9 +237,8 @@ TEST(LegacyOptimizerTarget, NeedsAStateForEachParameter) {
   const auto refused = convert_now(request);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kOptimizerUnsupported);
-  EXPECT_THAT(
-      refused.error().message,
-      HasSubstr("found the optimizer states exp_avg_sq, expected exp_avg, exp_avg_sq as of"));
+  EXPECT_THAT(refused.error().message, HasSubstr("found the optimizer states exp_avg_sq, param, "
+                                                 "expected exp_avg, exp_avg_sq, param as of"));
 }
 
 // A copy of a golden torch_dist checkpoint that calls a module otherwise.

@@ -271,7 +271,7 @@ TEST(CommonState, KeepsSettingsOfExperts) {
   CommonStateEdits edits;
   std::vector<std::string> notes;
   const std::string joined = moe.encode(edits, notes).value();
-  EXPECT_THAT(notes, ElementsAre(HasSubstr("those of experts are kept apart")));
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("those of experts, which have other settings")));
   EXPECT_THAT(groups_of_state(joined),
               ElementsAre("all dense 0.001", "all dense 0.001", "all expert 0.25"));
   notes.clear();

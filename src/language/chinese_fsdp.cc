@@ -70,14 +70,21 @@ std::span<const Sentence> chinese_of_fsdp() {
       {"tensor {}: found no optimizer settings of its parameter, expected entries {}.KEY; convert "
        "without its states (--optimizer drop)",
        "张量 {}: 没有其参数的优化器设置，应有条目 {}.KEY；请不带其状态转换（--optimizer drop）"},
+      {"optimizer parameter groups {} and {} are for the same kind of parameters and have "
+       "different "
+       "settings; nothing in the output says whose they are: only fsdp_dtensor does",
+       "优化器参数组 {} 和 {} 属于同一类参数而设置不同；输出中没有信息说明它们各属于谁：只有 "
+       "fsdp_dtensor 有"},
       {"the optimizer's settings and steps are left out: the run's arguments (args), which they "
        "would stand beside, are missing",
        "优化器的设置和步数不写出：缺少应与它们一起的训练参数（args）"},
-      {"optimizer parameter groups of dense and expert parameters are joined, and those of experts "
-       "are kept apart, for they have other settings or steps; a run without expert parallelism "
-       "asks for no such groups and trains experts as the others",
-       "稠密参数和专家参数的优化器参数组已合并，而专家的参数组因设置或步数不同仍单独保留；没有专家"
-       "并行的训练不会读取这样的组，会像其他参数一样训练专家"},
+      {"optimizer parameter groups of dense and expert parameters are joined; those of experts, "
+       "which have other settings or steps, are kept apart, and a run that loads torch_dist "
+       "without "
+       "expert parallelism does not ask for them",
+       "稠密参数和专家参数的优化器参数组已合并；专家的参数组因设置或步数不同而单独保留，没有专家并"
+       "行"
+       "的训练加载 torch_dist 时不会读取它们"},
       {"{}: its state does not say which iteration it is of: {} is written",
        "{}: 它的状态没有写明 iteration：写入 {}"},
       {"{}: found iteration {} in its state, and {} in the folder's name: a run takes the first, "

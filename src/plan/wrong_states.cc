@@ -83,9 +83,11 @@ class StateSurvey {
     const auto weight = weights_.find(state->tensor);
     if (weight == weights_.end()) {
       findings_.wrong.push_back(
-          {desc.name, translated("tensor {}: found optimizer state of no tensor of the model; "
-                                 "convert without it (--optimizer drop)",
-                                 desc.name)});
+          {desc.name,
+           translated("tensor {}: found optimizer state of no tensor of the model; "
+                      "convert without it (--optimizer drop)",
+                      desc.name),
+           true});
       return;
     }
     if (!(weight->second->shape == desc.shape)) {

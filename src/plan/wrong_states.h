@@ -10,8 +10,9 @@ namespace shardwright {
 
 /// Something that is wrong with a model's optimizer states.
 struct WrongState {
-  std::string tensor;  ///< the state or, where one is missing, its weight
-  std::string what;    ///< a sentence about it, with the name and the way out
+  std::string tensor;    ///< the state or, where one is missing, its weight
+  std::string what;      ///< a sentence about it, with the name and the way out
+  bool is_lone = false;  ///< a state without a weight
 };
 
 /// A model's optimizer states, held against its weights.

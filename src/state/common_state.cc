@@ -172,9 +172,9 @@ Status join_experts(Document& document, Value state, std::vector<std::string>& n
   groups.insert(groups.end(), of_experts.begin(), of_experts.end());
   document.set(state, "optimizer", with_groups(document, dense, groups));
   notes.push_back(
-      "optimizer parameter groups of dense and expert parameters are joined, and those of experts "
-      "are kept apart, for they have other settings or steps; a run without expert parallelism "
-      "asks for no such groups and trains experts as the others");
+      "optimizer parameter groups of dense and expert parameters are joined; those of experts, "
+      "which have other settings or steps, are kept apart, and a run that loads torch_dist without "
+      "expert parallelism does not ask for them");
   return {};
 }
 

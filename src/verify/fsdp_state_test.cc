@@ -195,7 +195,10 @@ TEST_F(FsdpState, GivesTablesTheRateOfTheirOwn) {
 
 TEST_F(FsdpState, RefusesGroupsThatNothingTellsApart) {
   plant();
+  EXPECT_THAT(told("torch_dist"), Not(HasSubstr("the same kind of parameters")));
   set(kSettingsRoot + kProjection + ".max_lr", real_value(0.5));
+  EXPECT_THAT(told("torch_dist"), HasSubstr("groups 0 and 1 are for the same kind of parameters"));
+  EXPECT_THAT(told("fsdp_dtensor"), Not(HasSubstr("the same kind of parameters")));
   ASSERT_TRUE(convert("torch_dist", "ckpt", "mcore"));
   const auto refused = convert("fsdp_dtensor", "mcore");
   ASSERT_FALSE(refused);
@@ -209,7 +212,7 @@ TEST_F(FsdpState, KeepsSettingsAndStepsOfExperts) {
     document.set(group, "max_lr", document.real(part == 1 ? 0.3 : 0.1));
     document.set(group, "step", document.integer(part == 1 ? 102 : 100));
   });
-  EXPECT_THAT(told("fsdp_dtensor"), HasSubstr("those of experts are kept apart"));
+  EXPECT_THAT(told("fsdp_dtensor"), HasSubstr("those of experts, which have other settings"));
   const std::string expert = "decoder.layers.0.mlp.experts.linear_fc2.weight0";
   const std::string dense = "decoder.layers.0.self_attention.linear_proj.weight";
   EXPECT_EQ(setting("out", expert + ".max_lr"), 0.3);

@@ -251,13 +251,18 @@ Status undo_fsdp(const ConvertRequest& request, Checkpoint& source, Catalog& cat
   catalog = SW_TRY(canonical_from_fsdp(stored, source.arguments, notes));
   if (with_optimizer) SW_TRY(check_fsdp_settings(stored));
   source.common_state = SW_TRY(make_common_state(stored, *source.files, with_optimizer, notes));
+  const bool stays = request.format == fsdp_dtensor_target().traits().name;
+  if (with_optimizer && !stays) {
+    std::string note = SW_TRY(note_on_like_groups(source.common_state));
+    if (!note.empty()) notes.push_back(std::move(note));
+  }
   // To its own format each parameter's settings go along as they are.
-  if (with_optimizer && request.format == fsdp_dtensor_target().traits().name) {
+  if (with_optimizer && stays) {
     std::ranges::copy_if(
         stored.objects, std::back_inserter(catalog.objects),
         [](const auto& object) { return split_fsdp_group_entry(object.name).has_value(); });
   }
-  if (!request.dtype && request.format != fsdp_dtensor_target().traits().name) {
+  if (!request.dtype && !stays) {
     notes.emplace_back(
         "weights stay float32, the main weights of Megatron-FSDP; --dtype bfloat16 gives what such "
         "a model usually computes with");

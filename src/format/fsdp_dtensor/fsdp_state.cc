@@ -18,6 +18,7 @@
 #include "state/plain_arguments.h"
 #include "state/plain_value.h"
 #include "state/reshardable_state.h"
+#include "state/state_document.h"
 
 namespace shardwright {
 namespace {
@@ -339,6 +340,23 @@ Result<std::string> make_common_state(const Catalog& catalog, SourceFiles& files
   TorchLayoutOptions options;
   options.prefix = "common";
   return encode_torch_object(SW_TRY(pickle::encode(document, pickle::Protocol::kTwo)), options);
+}
+
+Result<std::string> note_on_like_groups(const std::string& common_state) {
+  if (common_state.empty()) return std::string();
+  StateDocument state = SW_TRY(StateDocument::read(common_state));
+  std::vector<OptimizerGroup> groups;
+  for (const Value group : param_groups_in(state.dict().find("optimizer"))) {
+    groups.push_back(read_param_group(group));
+    for (std::size_t other = 0; other + 1 < groups.size(); ++other) {
+      if (!groups[other].is_like(groups.back())) continue;
+      return translated(
+          "optimizer parameter groups {} and {} are for the same kind of parameters and have "
+          "different settings; nothing in the output says whose they are: only fsdp_dtensor does",
+          other, groups.size() - 1);
+    }
+  }
+  return std::string();
 }
 
 Result<SplitState> split_common_state(const std::string& common_state,
