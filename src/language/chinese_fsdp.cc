@@ -70,11 +70,11 @@ std::span<const Sentence> chinese_of_fsdp() {
       {"tensor {}: found no optimizer settings of its parameter, expected entries {}.KEY; convert "
        "without its states (--optimizer drop)",
        "张量 {}: 没有其参数的优化器设置，应有条目 {}.KEY；请不带其状态转换（--optimizer drop）"},
-      {"optimizer parameter groups {} and {} are for the same kind of parameters and have "
-       "different "
-       "settings; nothing in the output says whose they are: only fsdp_dtensor does",
-       "优化器参数组 {} 和 {} 属于同一类参数而设置不同；输出中没有信息说明它们各属于谁：只有 "
-       "fsdp_dtensor 有"},
+      {"optimizer parameter groups {} and {} are for the same kind of parameters and differ in "
+       "their settings: the output does not say which parameters are in which, a run's own "
+       "settings do",
+       "优化器参数组 {} 和 {} 用于同一类参数而设置不同：输出没有写明各参数属于哪一组，由训练自己的"
+       "设置决定"},
       {"the optimizer's settings and steps are left out: the run's arguments (args), which they "
        "would stand beside, are missing",
        "优化器的设置和步数不写出：缺少应与它们一起的训练参数（args）"},

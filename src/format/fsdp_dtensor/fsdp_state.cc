@@ -351,8 +351,9 @@ Result<std::string> note_on_like_groups(const std::string& common_state) {
     for (std::size_t other = 0; other + 1 < groups.size(); ++other) {
       if (!groups[other].is_like(groups.back())) continue;
       return translated(
-          "optimizer parameter groups {} and {} are for the same kind of parameters and have "
-          "different settings; nothing in the output says whose they are: only fsdp_dtensor does",
+          "optimizer parameter groups {} and {} are for the same kind of parameters and differ in "
+          "their settings: the output does not say which parameters are in which, a run's own "
+          "settings do",
           other, groups.size() - 1);
     }
   }

@@ -40,8 +40,8 @@ namespace shardwright {
                                                     std::vector<std::string>& notes);
 
 /// What to say of a common state where two parameter groups are for the same kind of parameters and
-/// have different settings, of which nothing tells whose they are; empty where none are. Errors:
-/// those of the archive reader.
+/// have different settings, so that only a run's own tell whose they are; empty where none are.
+/// Errors: those of the archive reader.
 [[nodiscard]] Result<std::string> note_on_like_groups(const std::string& common_state);
 
 /// An opaque entry of a target: name, place in the nested state dict, bytes.
