@@ -93,7 +93,7 @@ Status interleave(const GateBlocks& blocks, const TensorDesc& tensor, const Bloc
           (row - block.megatron_origin[axis]) * block.hf_step[axis];
     }
     row += part.shape[axis];
-    made.push_back(std::move(part));
+    made.push_back(part);
   }
   return {};
 }
@@ -119,11 +119,11 @@ Status interleave_gates(const InterleavedGates& gates, Correspondence& correspon
   if (!gates.are_any()) return {};
   std::vector<Block> made;
   made.reserve(correspondence.blocks.size());
-  for (Block& block : correspondence.blocks) {
+  for (const Block& block : correspondence.blocks) {
     const TensorDesc& tensor = correspondence.megatron[block.megatron].desc;
     const GateBlocks& blocks = blocks_of(gates, tensor.name);
     if (blocks.rows == 0) {
-      made.push_back(std::move(block));
+      made.push_back(block);
     } else {
       SW_TRY(interleave(blocks, tensor, block, made));
     }
