@@ -22,6 +22,7 @@
 namespace shardwright {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
 
 ConvertRequest keeping(const std::string& input, const std::string& output,
