@@ -96,6 +96,8 @@ struct DiffReport {
   }
   /// That all was compared, and is equal.
   [[nodiscard]] bool equal() const { return !differs() && not_compared == 0; }
+  /// `EQUAL`, `DIFFERENT` or `NOT ALL COMPARED`.
+  [[nodiscard]] std::string_view verdict() const;
 };
 
 /// Compares two checkpoints of any formats and layouts, element by element, bit by bit.

@@ -58,18 +58,13 @@ std::string tensor_lines(const DiffReport& report) {
   return text;
 }
 
-std::string_view verdict_of(const DiffReport& report) {
-  if (report.differs()) return "DIFFERENT";
-  return report.equal() ? "EQUAL" : "NOT ALL COMPARED";
-}
-
 std::string diff_report_text(const DiffReport& report, bool stat) {
   std::string text = stat ? diff_stat_text(report) : tensor_lines(report);
   const Counts counts = count_mismatches(report);
   text += translated(
       "{}: {} compared ({}), missing left {}, missing right {}, shape mismatches {}, "
       "dtype mismatches {}, differing elements {}, max_delta {}\n",
-      verdict_of(report), format_count(report.compared, "tensor"),
+      report.verdict(), format_count(report.compared, "tensor"),
       format_count(report.elements, "element"), report.missing_left.size(),
       report.missing_right.size(), counts.shapes, counts.dtypes, report.differing,
       report.max_delta);

@@ -17,7 +17,7 @@ std::string page_facts_text(const ReportCommand& command, const Report& report,
   std::string text = fmt::format(
       "{}: {}, {}, {}", console.bold(printable(command.output)), format_bytes(report.html.size()),
       format_count(report.tensors, "tensor"), format_count(report.findings, "error"));
-  if (!command.request.other.empty()) text += report.is_equal ? ", EQUAL" : ", DIFFERENT";
+  if (!command.request.other.empty()) text += fmt::format(", {}", report.verdict);
   return text + "\n";
 }
 

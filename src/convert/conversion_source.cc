@@ -218,11 +218,7 @@ class Opening {
       if (!request_.accept_loss) return fail(Code::kOptimizerUnsupported, "{}", state.what);
       notes_.push_back("--accept-loss: " + state.what);
     }
-    if (!found.without.empty()) {
-      notes_.push_back(translated(
-          "parameters without optimizer states ({}, {} the first) are taken to be frozen",
-          found.without.size(), found.without.front()));
-    }
+    if (std::string note = note_on_frozen(found); !note.empty()) notes_.push_back(std::move(note));
     return {};
   }
 

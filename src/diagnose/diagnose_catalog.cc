@@ -47,12 +47,26 @@ std::int64_t covered_percent(const StoredTensor& tensor) {
   return all > 0 ? std::min<std::int64_t>(99, static_cast<std::int64_t>(100 * held / all)) : 0;
 }
 
-void add_holes(const Catalog& catalog, Diagnosis& diagnosis) {
+// Tensors of which something is stored by nobody, and those of which something is stored twice.
+struct Coverage {
   std::vector<const StoredTensor*> holed;
+  std::vector<std::string> doubled;  // what is wrong
+};
+
+Coverage coverage_of(const Catalog& catalog) {
+  Coverage coverage;
   for (const StoredTensor& tensor : catalog.tensors) {
-    const Status status = check_coverage(tensor);
-    if (!status && status.error().code == Code::kHole) holed.push_back(&tensor);
+    Status status = check_coverage(tensor);
+    if (status) continue;
+    if (status.error().code == Code::kHole) coverage.holed.push_back(&tensor);
+    if (status.error().code == Code::kOverlap) {
+      coverage.doubled.push_back(std::move(status).error().message);
+    }
   }
+  return coverage;
+}
+
+void add_holes(const std::vector<const StoredTensor*>& holed, Diagnosis& diagnosis) {
   diagnosis.complete = holed.empty();
   if (holed.empty()) return;
   add_finding(diagnosis, "L22",
@@ -172,7 +186,8 @@ void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
   if (adapter_note(checkpoint) && !is_peft(checkpoint)) {
     diagnosis.evidence.push_back(phrase("adapter.of_run"));
   }
-  add_holes(checkpoint.catalog, diagnosis);
+  const Coverage coverage = coverage_of(checkpoint.catalog);
+  add_holes(coverage.holed, diagnosis);
   if (!lone_part_note(checkpoint).empty()) diagnosis.complete = false;
   for (const std::string& note : checkpoint.notes) diagnosis.evidence.push_back({note, note});
   if (is_of_components) add_components(checkpoint, diagnosis);
@@ -180,7 +195,7 @@ void add_opened(const Checkpoint& checkpoint, const DiagnoseRequest& request,
   if (is_mlite(checkpoint)) add_mlite(checkpoint.catalog, diagnosis);
   add_checkpoint_pickles(checkpoint, diagnosis);
   add_replicas(checkpoint, request.check_replicas, diagnosis);
-  add_contents(checkpoint, diagnosis);
+  add_contents(checkpoint, coverage.doubled, diagnosis);
 }
 
 // The flag that a conversion of this checkpoint can't be without.

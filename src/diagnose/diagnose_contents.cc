@@ -43,21 +43,6 @@ void add_all(std::span<const std::string> found, Code code, TextKey text, Diagno
   if (!found.empty()) diagnosis.complete = false;
 }
 
-// What is not there, or twice, in a checkpoint of which nothing was found to be missing so far.
-void add_losses(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
-  std::vector<std::string> doubled;
-  for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
-    const Status covered = check_coverage(tensor);
-    if (!covered && covered.error().code == Code::kOverlap) {
-      doubled.push_back(covered.error().message);
-    }
-  }
-  add_all(doubled, Code::kOverlap, "contents.doubled", diagnosis);
-  if (const auto lost = losses_of(checkpoint)) {
-    add_all(*lost, Code::kModelIncomplete, "contents.lost", diagnosis);
-  }
-}
-
 }  // namespace
 
 void add_contradictions(const Result<ArgumentCheck>& check, Diagnosis& diagnosis) {
@@ -72,7 +57,8 @@ void add_contradictions(const Result<ArgumentCheck>& check, Diagnosis& diagnosis
   }
 }
 
-void add_contents(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
+void add_contents(const Checkpoint& checkpoint, std::span<const std::string> doubled,
+                  Diagnosis& diagnosis) {
   const Status stored = check_something_stored(checkpoint.catalog, checkpoint.location.path);
   if (!stored) {
     diagnosis.complete = false;
@@ -80,7 +66,13 @@ void add_contents(const Checkpoint& checkpoint, Diagnosis& diagnosis) {
         diagnosis);
     return;
   }
-  if (diagnosis.complete.value_or(true)) add_losses(checkpoint, diagnosis);
+  // Of a checkpoint of which nothing was found to be missing so far.
+  if (diagnosis.complete.value_or(true)) {
+    add_all(doubled, Code::kOverlap, "contents.doubled", diagnosis);
+    if (const auto lost = losses_of(checkpoint)) {
+      add_all(*lost, Code::kModelIncomplete, "contents.lost", diagnosis);
+    }
+  }
   if (const Status state = check_common_state(checkpoint); !state) {
     diagnosis.complete = false;
     add(state.error().code, Severity::kError, "contents.lost", state.error().message, diagnosis);

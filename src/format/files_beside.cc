@@ -2,7 +2,6 @@
 #include "format/files_beside.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "base/translated.h"

@@ -80,6 +80,8 @@ bool is_of_experts(const AdapterTensor& adapter) {
   return adapter.module.find(".experts.") != std::string_view::npos;
 }
 
+bool is_of_adapter(std::string_view name) { return adapter_tensor(name) || name_of_saved(name); }
+
 ShardRule adapter_rule(const AdapterTensor& adapter, const ShardRule& base, int axes,
                        bool is_gated) {
   ShardRule rule;

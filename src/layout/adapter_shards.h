@@ -37,6 +37,9 @@ inline constexpr std::string_view kSavedWhole = "modules_to_save.default.";
 /// The name of the model's tensor that such a one replaces; nullopt for other names.
 [[nodiscard]] std::optional<std::string> name_of_saved(std::string_view name);
 
+/// Whether a tensor is one of those, and none of the model's own.
+[[nodiscard]] bool is_of_adapter(std::string_view name);
+
 /// How tensor ranks share an adapter's tensor out. `base`: the rule of its linear's weight;
 /// `is_gated`: that is a gated linear_fc1. Sources: ParallelLinearAdapter of Megatron-Bridge, which
 /// cuts both its linears whatever the base is; LoraParallelLinear of mcore-bridge, which keeps

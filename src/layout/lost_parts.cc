@@ -24,8 +24,6 @@ namespace {
 
 enum class Counted : std::uint8_t { kModel, kAdapters };
 
-bool is_of_adapter(std::string_view name) { return adapter_tensor(name) || name_of_saved(name); }
-
 std::set<std::int64_t> named_layers(std::span<const TensorDesc> tensors, Counted counted) {
   std::set<std::int64_t> layers;
   for (const TensorDesc& desc : tensors) {
@@ -211,10 +209,7 @@ std::vector<LostPart> lost_parts(std::span<const TensorDesc> tensors, std::int64
   add_lost_layers(tensors, layers, lost);
   add_lost_experts(tensors, lost);
   add_lost_counterparts(tensors, lost);
-  std::vector<TensorDesc> own;
-  std::ranges::copy_if(tensors, std::back_inserter(own),
-                       [](const TensorDesc& desc) { return !is_of_adapter(desc.name); });
-  std::ranges::move(lost_tensors(own), std::back_inserter(lost));
+  std::ranges::move(lost_tensors(tensors), std::back_inserter(lost));
   return lost;
 }
 

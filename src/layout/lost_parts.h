@@ -27,8 +27,8 @@ struct LostPart {
 /// What a Megatron model of these canonical tensors has lost: layers between its first and its last
 /// one (`layers`, 0 where nothing says how many there are), experts that its routers have, and
 /// tensors that a module never lacks where another of its is there (a linear of an MLP or of an
-/// attention without the other, a router without experts), whatever its family, and
-/// what lost_tensors() finds.
+/// attention without the other, a router without experts), whatever its family, and what
+/// lost_tensors() finds.
 [[nodiscard]] std::vector<LostPart> lost_parts(std::span<const TensorDesc> tensors,
                                                std::int64_t layers);
 

@@ -11,9 +11,11 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/text.h"
 #include "base/translated.h"
+#include "layout/adapter_shards.h"
 #include "layout/layer_name.h"
 
 namespace shardwright {
@@ -47,13 +49,15 @@ constexpr std::array kCompanions = {
 
 // What the layers of each main stack have, by their numbers.
 using Layer = std::set<std::string_view>;
-using Stacks = std::map<std::string_view, std::map<std::int64_t, Layer>>;
+using NumberedLayers = std::map<std::int64_t, Layer>;
+using Stacks = std::map<std::string_view, NumberedLayers>;
 
 Stacks stacks_of(std::span<const TensorDesc> tensors) {
   Stacks stacks;
   for (const TensorDesc& desc : tensors) {
     const std::optional<LayerName> name = split_layer_name(desc.name);
     if (!name || !name->index || !is_main_stack(name->stack)) continue;
+    if (is_of_adapter(desc.name)) continue;
     stacks[name->stack][*name->index].insert(name->rest);
   }
   return stacks;
@@ -74,24 +78,17 @@ Layer kind_without(const Layer& layer, const Companion& companion) {
   return kind;
 }
 
-// The layers of each kind that have the companion's module.
-std::map<Layer, std::map<std::int64_t, Layer>> kinds_of(const std::map<std::int64_t, Layer>& layers,
-                                                        const Companion& companion) {
-  std::map<Layer, std::map<std::int64_t, Layer>> kinds;
-  for (const auto& [index, layer] : layers) {
-    if (layer.contains(companion.module)) {
-      kinds[kind_without(layer, companion)].emplace(index, layer);
-    }
-  }
-  return kinds;
-}
-
-void add_uneven_layers(std::string_view stack, const std::map<std::int64_t, Layer>& layers,
+void add_uneven_layers(std::string_view stack, const NumberedLayers& layers,
                        const Companion& companion, std::vector<LostPart>& lost) {
-  for (const auto& [kind, alike] : kinds_of(layers, companion)) {
+  std::map<Layer, std::vector<std::int64_t>> kinds;  // of layers with the module
+  for (const auto& [index, layer] : layers) {
+    if (layer.contains(companion.module)) kinds[kind_without(layer, companion)].push_back(index);
+  }
+  for (const auto& [kind, alike] : kinds) {
     std::string present;
     std::vector<std::string> missing;
-    for (const auto& [index, layer] : alike) {
+    for (const std::int64_t index : alike) {
+      const Layer& layer = layers.at(index);
       if (!has_any(layer, companion)) {
         missing.push_back(join_layer_name(stack, index, companion.names[0]));
       } else if (present.empty()) {
@@ -140,8 +137,8 @@ bool has_norms_in_front(const Stacks& stacks) {
   });
 }
 
-// Layers lie between an embedding and a norm. Models of images have other ends, and those whose
-// layers end with their norms have none behind them.
+// Layers lie between an embedding and a norm. Models of images have other ends, and those
+// whose layers end with their norms have none behind them.
 void add_lost_ends(std::span<const TensorDesc> tensors, const Stacks& stacks,
                    std::vector<LostPart>& lost) {
   if (stacks.empty()) return;

@@ -9,8 +9,9 @@
 namespace shardwright {
 
 /// The embedding of a model that has the norm behind its layers, or that norm where the embedding
-/// is there, and what layers of one stack lack that others of theirs have: the norm in front of an
-/// attention or MLP, shared experts. Of canonical tensors, those of adapters left out.
+/// is there; routers where experts are; and what a layer lacks that another one of its kind has:
+/// the norm in front of an attention or MLP, shared experts. Of canonical tensors; those of
+/// adapters are not looked at.
 [[nodiscard]] std::vector<LostPart> lost_tensors(std::span<const TensorDesc> tensors);
 
 }  // namespace shardwright

@@ -66,4 +66,14 @@ std::optional<std::string_view> activation_of_config(const Mapping& mapping, con
   return std::nullopt;
 }
 
+std::optional<bool> states_gate(const Arguments& args) {
+  std::optional<bool> is_gated;
+  for (const std::string_view name : kGateFlags) {
+    const ArgValue* const value = find_set(args, name);
+    const auto* const flag = value == nullptr ? nullptr : std::get_if<bool>(value);
+    if (flag != nullptr) is_gated = is_gated.value_or(false) || *flag;
+  }
+  return is_gated;
+}
+
 }  // namespace shardwright

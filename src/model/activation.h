@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string_view>
 
@@ -18,5 +19,13 @@ namespace shardwright {
 /// The same by the values of a config.json of the family.
 [[nodiscard]] std::optional<std::string_view> activation_of_config(const Mapping& mapping,
                                                                    const Arguments& hf);
+
+/// Flags of Megatron-LM, its forks and Megatron-Core's configuration that say of an MLP that it is
+/// gated.
+inline constexpr std::array<std::string_view, 5> kGateFlags = {"swiglu", "gated_linear_unit",
+                                                               "quick_geglu", "geglu", "reglu"};
+
+/// Whether a run says that its MLPs are gated; nullopt where it has none of the flags.
+[[nodiscard]] std::optional<bool> states_gate(const Arguments& args);
 
 }  // namespace shardwright

@@ -49,6 +49,7 @@ class StatedArguments {
   /// by any tensor.
   [[nodiscard]] std::optional<std::int64_t> number(std::initializer_list<std::string_view> names);
   [[nodiscard]] std::optional<bool> flag(std::string_view name) const;
+  [[nodiscard]] const Arguments& all() const { return args_; }
   [[nodiscard]] std::optional<std::string> text(std::string_view name) const;
   [[nodiscard]] const ArgValue* find(std::string_view name) const { return find_set(args_, name); }
   /// The first of these that is there, even as None.

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/translated.h"
+#include "model/activation.h"
 #include "model/argument_facts.h"
 
 namespace shardwright {
@@ -24,19 +25,6 @@ const TensorDesc* router_of(const Layer& layer) {
   return nullptr;
 }
 
-// Megatron has a flag for each gated activation, forks have more: `geglu`, `reglu`.
-constexpr std::array<std::string_view, 5> kGates = {"swiglu", "gated_linear_unit", "quick_geglu",
-                                                    "geglu", "reglu"};
-
-std::optional<bool> states_gate(const StatedArguments& stated) {
-  std::optional<bool> is_gated;
-  for (const std::string_view name : kGates) {
-    const std::optional<bool> flag = stated.flag(name);
-    if (flag) is_gated = is_gated.value_or(false) || *flag;
-  }
-  return is_gated;
-}
-
 // What `linear_fc2` takes: its last axis is what the activation gives.
 std::int64_t width_of(const TensorDesc& down) { return down.shape[down.shape.size() - 1]; }
 
@@ -47,7 +35,7 @@ class Widths {
         dense_(stated.number({"ffn_hidden_size"})),
         experts_(stated.number({"moe_ffn_hidden_size"})),
         shared_(stated.number({"moe_shared_expert_intermediate_size"})),
-        is_gated_(states_gate(stated)) {}
+        is_gated_(states_gate(stated.all())) {}
 
   void check(const Layer& layer) {
     for (const auto& [name, down] : layer) {
@@ -86,7 +74,7 @@ class Widths {
     if (up == layer.end() || up->second->shape.size() != down.shape.size()) return;
     const std::int64_t made = up->second->shape[down.shape.size() - 2];
     const bool shows_gate = made == 2 * width_of(down);
-    for (const std::string_view gate : kGates) {
+    for (const std::string_view gate : kGateFlags) {
       if (stated_.flag(gate)) stated_.hold(gate);
     }
     if (shows_gate == *is_gated_ || (!shows_gate && made != width_of(down))) return;
@@ -99,10 +87,10 @@ class Widths {
   }
 
   std::string_view told_flag() const {
-    for (const std::string_view name : kGates) {
+    for (const std::string_view name : kGateFlags) {
       if (stated_.flag(name) == true) return name;
     }
-    return kGates.front();
+    return kGateFlags.front();
   }
 
   std::string_view named_flag() const {

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "layout/expert_names.h"
+#include "model/activation.h"
 #include "model/arguments.h"
 #include "model/config_rules.h"
 
@@ -21,12 +22,6 @@ bool flag_or(const Arguments& args, std::string_view name, bool otherwise) {
   const ArgValue* const value = find_set(args, name);
   const auto* const flag = value == nullptr ? nullptr : std::get_if<bool>(value);
   return flag == nullptr ? otherwise : *flag;
-}
-
-// Megatron-LM's arguments name the gates, a configuration says that there are any.
-bool has_gates(const Arguments& args) {
-  return flag_or(args, "gated_linear_unit",
-                 flag_or(args, "swiglu", true) || flag_or(args, "quick_geglu", false));
 }
 
 Result<std::int64_t> rows_of_block(const Arguments& args, const char* name) {
@@ -102,7 +97,7 @@ Status interleave(const GateBlocks& blocks, const TensorDesc& tensor, const Bloc
 
 Result<InterleavedGates> interleaved_gates(const Arguments& args) {
   InterleavedGates gates;
-  if (!has_gates(args)) return gates;
+  if (!states_gate(args).value_or(true)) return gates;
   const std::int64_t ranks = ranks_of(args, "tensor_model_parallel_size", 1);
   if (flag_or(args, "moe_grouped_gemm", true)) {
     gates.experts = {SW_TRY(rows_of_block(args, "moe_mlp_glu_interleave_size")),

@@ -134,8 +134,11 @@ TEST(InterleavedGates, AreWhatArgumentsSay) {
   EXPECT_FALSE(interleaved_gates(args).value().are_any());
   args["quick_geglu"] = true;
   EXPECT_TRUE(interleaved_gates(args).value().are_any());
+  args["quick_geglu"] = false;
   args["gated_linear_unit"] = false;
   EXPECT_FALSE(interleaved_gates(args).value().are_any());
+  args["geglu"] = true;
+  EXPECT_TRUE(interleaved_gates(args).value().are_any());
   args["gated_linear_unit"] = true;
   args["moe_grouped_gemm"] = false;
   EXPECT_EQ(interleaved_gates(args).value().experts.rows, 0);

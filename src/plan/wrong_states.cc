@@ -177,6 +177,12 @@ class StateSurvey {
 
 }  // namespace
 
+std::string note_on_frozen(const StateFindings& found) {
+  if (found.without.empty()) return {};
+  return translated("parameters without optimizer states ({}, {} the first) are taken to be frozen",
+                    found.without.size(), found.without.front());
+}
+
 StateFindings find_wrong_states(const Catalog& catalog, bool is_adam) {
   return StateSurvey(catalog, is_adam).run(catalog);
 }

@@ -22,6 +22,9 @@ struct StateFindings {
   std::vector<std::string> without;
 };
 
+/// A note on those, in words; empty where there are none.
+[[nodiscard]] std::string note_on_frozen(const StateFindings& found);
+
 /// Holds the optimizer states of a catalog with Megatron's names against its weights: each has one,
 /// in whose shape it is, and a weight that has any state has those that the others of its optimizer
 /// have. Where Muon or another trains matrices beside Adam, these are two optimizers; the parts of

@@ -163,9 +163,11 @@ class Gatherer {
       Json json;
       SW_TRY(add_failure(found.error(), "difference", json));
       report_.is_equal = false;
+      report_.verdict = "DIFFERENT";
       return json["difference"];
     }
     report_.is_equal = found->equal();
+    report_.verdict = found->verdict();
     return difference_section(*found);
   }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shardwright/convert.h"
@@ -27,6 +28,7 @@ struct Report {
   std::uint64_t tensors = 0;   ///< of the first checkpoint
   std::uint64_t findings = 0;  ///< errors of the diagnoses and the proofs
   bool is_equal = true;        ///< with two checkpoints: whether they are
+  std::string_view verdict;    ///< the same as DiffReport::verdict()
   /// Parts of the page that could not be made and say why.
   std::vector<Error> failures;
 };

@@ -85,6 +85,9 @@ TEST(Report, ShowsWhatIsDifferent) {
   EXPECT_FALSE(report.is_equal);
   const Json difference = shown(report.html)["difference"];
   EXPECT_EQ(difference["equal"], false);
+  EXPECT_EQ(report.verdict, "DIFFERENT");
+  EXPECT_EQ(difference["differs"], true);
+  EXPECT_EQ(difference["not_compared"], 0);
   EXPECT_EQ(difference["differing"], 1);
   ASSERT_THAT(difference["delta"], SizeIs(1));
   EXPECT_GT(difference["delta"][0], 0.0);

@@ -154,6 +154,8 @@ Json proof_section(const VerifyReport& report) {
 Json difference_section(const DiffReport& report) {
   Json json;
   json["equal"] = report.equal();
+  json["differs"] = report.differs();
+  json["not_compared"] = report.not_compared;
   json["left"] = report.left;
   json["right"] = report.right;
   json["names_of"] = report.is_canonical ? "canonical" : "stored";

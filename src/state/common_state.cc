@@ -2,7 +2,6 @@
 #include "state/common_state.h"
 
 #include <array>
-#include <map>
 #include <set>
 
 #include "base/endian.h"
@@ -92,13 +91,6 @@ Value copy_dict(Document& document, Value from) {
 
 bool is_of_experts(Value group) { return read_param_group(group).is_expert; }
 
-std::vector<Value> groups_in(Value part) {
-  const Value list = part.find("optimizer").find("param_groups");
-  std::vector<Value> groups;
-  for (std::size_t i = 0; i < list.size(); ++i) groups.push_back(list[i]);
-  return groups;
-}
-
 // The part of an optimizer with other groups.
 Value with_groups(Document& document, Value part, const std::vector<Value>& groups) {
   const Value inner = copy_dict(document, part.find("optimizer"));
@@ -124,16 +116,7 @@ std::vector<Value> groups_for_experts(Document& document, const std::vector<Valu
 
 // What a group says but for whose it is.
 Result<std::string> settings_of(const Document& document, Value group) {
-  std::map<std::string, Value> pairs;
-  for (std::size_t i = 0; i < group.size(); ++i) {
-    const std::string key(group.key(i).text());
-    if (key != "params" && key != "is_expert_parallel") pairs.emplace(key, group.value(i));
-  }
-  std::string text;
-  for (const auto& [key, value] : pairs) {
-    text += key + SW_TRY(pickle::encode(document, value, pickle::Protocol::kTwo));
-  }
-  return text;
+  return settings_of_group(document, group, {"params", "is_expert_parallel"});
 }
 
 // Muon and the Adam beside it are a chain too, which has nothing to do with experts.
@@ -153,13 +136,13 @@ bool is_chain_of_others(Value optimizer) {
 Status join_experts(Document& document, Value state, std::vector<std::string>& notes) {
   const Value optimizer = state.find("optimizer");
   const Value dense = optimizer.find(std::int64_t{0});
-  std::vector<Value> groups = groups_in(dense);
+  std::vector<Value> groups = param_groups_of(dense);
   std::set<std::string> said;
   for (const Value group : groups) said.insert(SW_TRY(settings_of(document, group)));
   std::vector<Value> of_experts;
   bool differ = false;
   for (std::int64_t number = 1; const Value part = optimizer.find(number); ++number) {
-    for (const Value group : groups_in(part)) {
+    for (const Value group : param_groups_of(part)) {
       differ |= !said.contains(SW_TRY(settings_of(document, group)));
       of_experts.push_back(group);
     }
@@ -190,7 +173,7 @@ Status regroup_optimizer(Document& document, Value state, bool experts_apart,
   if (!optimizer.find("optimizer").find("param_groups").is(Kind::kList)) return {};
   std::vector<Value> dense;
   std::vector<Value> of_experts;
-  for (const Value group : groups_in(optimizer)) {
+  for (const Value group : param_groups_of(optimizer)) {
     (is_of_experts(group) ? of_experts : dense).push_back(group);
   }
   if (of_experts.empty()) of_experts = groups_for_experts(document, dense);

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state/param_group.h"
 
+#include <algorithm>
+#include <map>
 #include <string>
+
+#include "base/fail.h"
+#include "codec/pickle_encode.h"
 
 namespace shardwright {
 namespace {
@@ -30,6 +35,28 @@ OptimizerGroup read_param_group(Value group) {
   result.has_betas = static_cast<bool>(group.find("betas")) || !has_momentum;
   result.parameters = group.find("params").size();
   return result;
+}
+
+std::vector<Value> param_groups_of(Value part) {
+  const Value list = part.find("optimizer").find("param_groups");
+  std::vector<Value> groups;
+  for (std::size_t i = 0; i < list.size(); ++i) groups.push_back(list[i]);
+  return groups;
+}
+
+Result<std::string> settings_of_group(const pickle::Document& document, Value group,
+                                      std::initializer_list<std::string_view> but) {
+  std::map<std::string_view, Value> pairs;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const std::string_view key = group.key(i).text();
+    if (std::ranges::find(but, key) == but.end()) pairs.emplace(key, group.value(i));
+  }
+  std::string text;
+  for (const auto& [key, value] : pairs) {
+    text += key;
+    text += SW_TRY(pickle::encode(document, value, pickle::Protocol::kTwo));
+  }
+  return text;
 }
 
 }  // namespace shardwright

@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "codec/pickle_value.h"
 #include "layout/optimizer_groups.h"
+#include "shardwright/error.h"
 
 namespace shardwright {
 
 /// What a group of an optimizer's state dict says of itself. NeMo's spellings are known too.
 [[nodiscard]] OptimizerGroup read_param_group(pickle::Value group);
+
+/// The groups of one optimizer: of `{optimizer: {param_groups: [...]}}`. None where it has none.
+[[nodiscard]] std::vector<pickle::Value> param_groups_of(pickle::Value part);
+
+/// What tells groups with other settings apart: all that a group says but for the keys `but`, as
+/// bytes. Errors: those of pickle::encode.
+[[nodiscard]] Result<std::string> settings_of_group(const pickle::Document& document,
+                                                    pickle::Value group,
+                                                    std::initializer_list<std::string_view> but);
 
 }  // namespace shardwright

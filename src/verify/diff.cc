@@ -278,6 +278,11 @@ Status check_order(const View& left, const View& right, const DiffReport& report
 
 }  // namespace
 
+std::string_view DiffReport::verdict() const {
+  if (differs()) return "DIFFERENT";
+  return equal() ? "EQUAL" : "NOT ALL COMPARED";
+}
+
 Result<DiffReport> diff_checkpoints(const std::string& left, const std::string& right,
                                     const ProofOptions& options, std::optional<double> tolerance) {
   Checkpoint a = SW_TRY(open_checkpoint(left, FormatChoice{options.as}));

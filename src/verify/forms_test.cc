@@ -258,6 +258,7 @@ TEST_F(States, OfEqualNamesAreComparedThoughOthersBelongToNoTensor) {
     EXPECT_EQ(report->not_compared, 2U);
     EXPECT_FALSE(report->differs());
     EXPECT_FALSE(report->equal());
+    EXPECT_EQ(report->verdict(), "NOT ALL COMPARED");
     EXPECT_THAT(report->notes, Contains(HasSubstr("2 optimizer states are not compared")));
   }
 }

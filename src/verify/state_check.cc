@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/state_check.h"
 
-#include "base/fail.h"
 #include "format/fsdp_dtensor/fsdp_state.h"
 #include "format/fsdp_dtensor/fsdp_steps.h"
 #include "plan/wrong_states.h"
@@ -15,10 +14,9 @@ void check_named_states(const Catalog& named, const Checkpoint& checkpoint, Veri
   for (const WrongState& state : found.wrong) {
     add_finding(report, Code::kOptimizerUnsupported, state.tensor, state.what);
   }
-  if (found.without.empty()) return;
-  report.notes.push_back(
-      translated("parameters without optimizer states ({}, {} the first) are taken to be frozen",
-                 found.without.size(), found.without.front()));
+  if (std::string note = note_on_frozen(found); !note.empty()) {
+    report.notes.push_back(std::move(note));
+  }
 }
 
 void check_fsdp_state(const Checkpoint& checkpoint, VerifyReport& report) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -166,10 +167,8 @@ std::vector<Value> param_groups_in(Value optimizer) {
     if (const Value chained = optimizer.find(index)) dicts.push_back(chained);
   }
   std::vector<Value> groups;
-  for (const Value dict : dicts) {
-    const Value list = dict.find("optimizer").find("param_groups");
-    for (std::size_t i = 0; i < list.size(); ++i) groups.push_back(list[i]);
-  }
+  for (const Value dict : dicts)
+    std::ranges::copy(param_groups_of(dict), std::back_inserter(groups));
   return groups;
 }
 
@@ -178,15 +177,8 @@ Result<std::vector<Value>> distinct_groups(const Document& document, std::vector
   std::set<std::string> known;
   std::vector<Value> distinct;
   for (const Value group : groups) {
-    std::string text;
-    std::map<std::string, Value> pairs;
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      if (group.key(i).text() != "params") pairs.emplace(group.key(i).text(), group.value(i));
-    }
-    for (const auto& [key, value] : pairs) {
-      text += key + SW_TRY(pickle::encode(document, value, pickle::Protocol::kTwo));
-    }
-    if (known.insert(std::move(text)).second) distinct.push_back(group);
+    std::string settings = SW_TRY(settings_of_group(document, group, {"params"}));
+    if (known.insert(std::move(settings)).second) distinct.push_back(group);
   }
   return distinct;
 }
@@ -282,6 +274,13 @@ bool is_fsdp_state_entry(std::string_view name) {
          std::ranges::find(kPlain, name) != kPlain.end();
 }
 
+std::unexpected<Error> lacks_settings(std::string_view tensor, std::string_view parameter) {
+  return fail(Code::kStateUnreadable,
+              "tensor {}: found no optimizer settings of its parameter, expected entries {}.KEY; "
+              "convert without its states (--optimizer drop)",
+              tensor, parameter);
+}
+
 Status check_fsdp_settings(const Catalog& catalog) {
   std::set<std::string, std::less<>> with_settings;
   for (const StoredObject& object : catalog.objects) {
@@ -293,10 +292,7 @@ Status check_fsdp_settings(const Catalog& catalog) {
     const auto name = split_fsdp_name(tensor.desc.name);
     if (!name || name->role == FsdpName::Role::kModel) continue;
     if (with_settings.contains(fsdp_settings_of(*name))) continue;
-    return fail(Code::kStateUnreadable,
-                "tensor {}: found no optimizer settings of its parameter, expected entries {}.KEY; "
-                "convert without its states (--optimizer drop)",
-                tensor.desc.name, fsdp_settings_of(*name));
+    return lacks_settings(tensor.desc.name, fsdp_settings_of(*name));
   }
   return {};
 }

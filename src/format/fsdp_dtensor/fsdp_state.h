@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,7 +27,11 @@ namespace shardwright {
 /// iteration, scheduler.
 [[nodiscard]] bool is_fsdp_state_entry(std::string_view name);
 
-/// Whether each parameter with optimizer states has settings. Error: kStateUnreadable.
+/// kStateUnreadable: a tensor with optimizer states whose parameter has no settings.
+[[nodiscard]] std::unexpected<Error> lacks_settings(std::string_view tensor,
+                                                    std::string_view parameter);
+
+/// Whether each parameter with optimizer states has settings. Error: lacks_settings().
 [[nodiscard]] Status check_fsdp_settings(const Catalog& catalog);
 
 /// Bytes of a common.pt with what the entries of an fsdp_dtensor checkpoint say: arguments,

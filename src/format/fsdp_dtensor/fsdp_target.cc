@@ -266,12 +266,7 @@ class FsdpEntries {
     if (settings.empty()) return false;
     for (const GroupedParameter& parameter : grouped) {
       const auto [begin, end] = settings.equal_range(parameter.name);
-      if (begin == end) {
-        return fail(Code::kStateUnreadable,
-                    "tensor {}: found no optimizer settings of its parameter, expected entries "
-                    "{}.KEY; convert without its states (--optimizer drop)",
-                    parameter.desc.name, parameter.name);
-      }
+      if (begin == end) return lacks_settings(parameter.desc.name, parameter.name);
       for (auto setting = begin; setting != end; ++setting) {
         StoredObject object = setting->second;
         const std::string key(split_fsdp_group_entry(object.name)->key);

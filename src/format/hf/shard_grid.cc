@@ -58,7 +58,7 @@ std::vector<std::string> shard_grid_notes(std::span<const std::string> files) {
   if (cells.empty()) return {};
   std::vector<std::string> notes;
   std::vector<std::string> absent;
-  const bool is_countable = ranks <= kMostCells / std::min(count, kMostCells);
+  const bool is_countable = count <= kMostCells && ranks <= kMostCells / count;
   for (std::int64_t rank = 1; is_countable && rank <= ranks; ++rank) {
     for (std::int64_t file = 1; file <= count; ++file) {
       if (cells.contains({rank, file})) continue;

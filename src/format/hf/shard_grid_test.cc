@@ -36,7 +36,11 @@ TEST(ShardGrid, IsNoneOfOtherFiles) {
                 "shard-00001-model-00001-of-00001.bin", "shard-00000-model-1-of-1.safetensors",
                 "shard-1-models-1-of-1.safetensors"}),
       IsEmpty());
-  // Numbers beyond any save's are not counted through.
+  // Numbers beyond any save's are not counted through, of files or of ranks.
+  EXPECT_THAT(notes_on({"shard-1-model-1-of-200000.safetensors"}),
+              ElementsAre(HasSubstr("1 files")));
+  EXPECT_THAT(notes_on({"shard-200000-model-1-of-1.safetensors"}),
+              ElementsAre(HasSubstr("1 files")));
   EXPECT_THAT(notes_on({"shard-1-model-1-of-9223372036854775807.safetensors",
                         "shard-9223372036854775807-model-1-of-1.safetensors"}),
               ElementsAre(HasSubstr("2 files")));

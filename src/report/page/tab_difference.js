@@ -74,8 +74,11 @@ function differenceTab(difference) {
   const compared = new Compared(difference);
   const node = element("div", {});
   const all = compared.names.length;
-  node.append(difference.equal
-    ? element("p", { class: "banner good" }, text("difference.equal", { count: showCount(difference.compared) }))
+  node.append(!difference.differs
+    ? element("p", { class: difference.equal ? "banner good" : "banner bad" }, text(
+      difference.equal ? "difference.equal" : "difference.partly",
+      { count: showCount(difference.compared), left: showCount(difference.not_compared) },
+    ))
     : element("p", { class: "banner bad" }, text("difference.different", {
       count: showCount(compared.differing), all: showCount(all), delta: showNumber(difference.max_delta),
     })));
