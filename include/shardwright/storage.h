@@ -93,6 +93,9 @@ class Directory {
   }
   /// Entries of one folder ("" is the root), sorted by name. Not recursive.
   [[nodiscard]] virtual Result<std::vector<DirectoryEntry>> list(std::string_view path) const = 0;
+  /// Whether list() of the root tells all that is there. A web server may show no list: then only
+  /// files of known names were asked for.
+  [[nodiscard]] virtual bool lists_all() const { return true; }
   /// What a file is now; opens nothing where that can be told otherwise. Errors: those of open().
   [[nodiscard]] virtual Result<FileVersion> version(std::string_view path) const {
     const auto file = open(path);

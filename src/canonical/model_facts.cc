@@ -48,6 +48,30 @@ void tell_ignored(const Checkpoint& source, std::span<const TensorDesc> canonica
                              found.size()));
 }
 
+// A config.json of another model of the same shapes would cut tokens off, or give rows to heads
+// that they are not of. Arguments that contradict the tensors are no evidence against it.
+Status check_differing(const Checkpoint& source, std::span<const TensorDesc> canonical,
+                       const ModelFacts& facts, const Arguments& run) {
+  if (canonical.empty()) return {};
+  const auto check = contradictions_of(source, canonical);
+  if (!check || !check->contradictions.empty()) return {};
+  const auto rows = facts.sizes.find("vocab");
+  const std::optional<std::int64_t> tokens = true_vocabulary(run);
+  if (tokens && rows != facts.sizes.end() && *tokens > rows->second) {
+    return fail(Code::kArgumentsContradict,
+                "{}: config.json says a vocabulary of {} rows, and the training arguments {}, the "
+                "rest of which would be lost; give the model's own config.json (--hf-config)",
+                source.location.path, rows->second, *tokens);
+  }
+  std::vector<DifferingSetting> heads;
+  std::ranges::copy_if(facts.differing, std::back_inserter(heads), &DifferingSetting::orders_rows);
+  if (heads.empty()) return {};
+  return fail(Code::kArgumentsContradict,
+              "{}: the training arguments say otherwise than config.json, by which rows would be "
+              "those of other heads: {}; give the model's own config.json (--hf-config)",
+              source.location.path, text_of(heads));
+}
+
 // Which arguments decided for the family, where it was not named.
 std::string inferred_note(const Mapping& mapping, const Arguments& arguments, std::size_t tensors) {
   std::vector<std::string> told;
@@ -70,6 +94,14 @@ Result<const Mapping*> recorded_family(const Checkpoint& source,
 }
 
 }  // namespace
+
+std::string differing_note(const std::vector<DifferingSetting>& differing) {
+  return translated(
+      "the training arguments say otherwise than config.json, which conversions to Hugging Face "
+      "use: "
+      "{}",
+      text_of(differing));
+}
 
 Result<Arguments> run_arguments(const Checkpoint& source) {
   if (!source.arguments.empty() || source.run_config.empty()) return source.arguments;
@@ -141,6 +173,9 @@ Result<ModelFacts> find_model_facts(const FamilyChoice& choice, const Checkpoint
   if (facts.config) {
     tell_ignored(source, canonical, notes);
     facts.sizes = SW_TRY(sizes_from_hf_config(*facts.mapping, *facts.config));
+    facts.differing = differing_settings(*facts.mapping, *facts.config, arguments);
+    SW_TRY(check_differing(source, canonical, facts, arguments));
+    if (!facts.differing.empty()) notes.push_back(differing_note(facts.differing));
     return facts;
   }
   SW_TRY(check_told(source, canonical));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "model/differing_settings.h"
 #include "model/interleaved_gates.h"
 #include "model/mapping_file.h"
 #include "shardwright/convert.h"
@@ -22,7 +23,12 @@ struct ModelFacts {
   bool config_is_ours = false;
   bool has_prediction_layers = false;  ///< among the Megatron tensors
   InterleavedGates gates;              ///< of the Megatron tensors
+  /// Where config.json says otherwise than the run's arguments; it is used all the same.
+  std::vector<DifferingSetting> differing;
 };
+
+/// A note on those.
+[[nodiscard]] std::string differing_note(const std::vector<DifferingSetting>& differing);
 
 /// Of --hf-config, else of the checkpoint; empty where neither has one.
 [[nodiscard]] Result<std::string> config_text_of(const FamilyChoice& choice,

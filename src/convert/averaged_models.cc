@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,51 +15,15 @@
 #include "canonical/model_facts.h"
 #include "model/config.h"
 #include "model/config_rules.h"
-#include "model/config_values.h"
+#include "model/differing_settings.h"
 
 namespace shardwright {
 namespace {
 
-// What rules read and no tensor is computed with: how the model is trained, stored and padded.
-constexpr std::array<std::string_view, 15> kOfTraining = {"attention_dropout",
-                                                          "bf16",
-                                                          "fp16",
-                                                          "hidden_dropout",
-                                                          "init_method_std",
-                                                          "initializer_range",
-                                                          "make_vocab_size_divisible_by",
-                                                          "max_position_embeddings",
-                                                          "moe_aux_loss_coeff",
-                                                          "padded_vocab_size",
-                                                          "params_dtype",
-                                                          "router_aux_loss_coef",
-                                                          "seq_length",
-                                                          "tokenizer_type",
-                                                          "vocab_size"};
-
 std::string_view leaf_of_key(std::string_view key) { return key.substr(key.rfind('.') + 1); }
-
-bool is_of_training(std::string_view key) {
-  return std::ranges::find(kOfTraining, leaf_of_key(key)) != kOfTraining.end();
-}
 
 bool is_passed_over(std::string_view key) {
   return is_of_the_file(key) || is_of_the_file(leaf_of_key(key));
-}
-
-// Which settings a family's rules read, by one side's names.
-using Names = std::set<std::string, std::less<>>;
-
-void add_names(const std::vector<std::string>& spelled, Names& names) {
-  for (const std::string& name : spelled) names.emplace(flag_name(name).name);
-}
-
-Names names_of(const Mapping& mapping, std::vector<std::string> SizeRule::* of_size,
-               std::vector<std::string> ConfigRule::* of_rule) {
-  Names names;
-  for (const SizeRule& rule : mapping.sizes) add_names(rule.*of_size, names);
-  for (const ConfigRule& rule : mapping.config) add_names(rule.*of_rule, names);
-  return names;
 }
 
 // What one of the checkpoints says of its model.
@@ -89,14 +52,14 @@ class ModelComparison {
       if (mapping_ == nullptr) {
         SW_TRY(compare(own.config->values, theirs.config->values, {}));
       } else {
-        const Names read = names_of(*mapping_, &SizeRule::hf, &ConfigRule::hf);
+        const SettingNames read = settings_read(*mapping_, &SizeRule::hf, &ConfigRule::hf);
         SW_TRY(compare(own.config->values, theirs.config->values, read));
         SW_TRY(compare_arguments(own, theirs));
       }
     } else {
-      Names read;
+      SettingNames read;
       for (const Mapping& mapping : first_.mappings) {
-        read.merge(names_of(mapping, &SizeRule::args, &ConfigRule::args));
+        read.merge(settings_read(mapping, &SizeRule::args, &ConfigRule::args));
       }
       const auto mine = arguments_of(own);
       const auto other = arguments_of(theirs);
@@ -134,11 +97,11 @@ class ModelComparison {
     if (!mine || !other) return {};
     for (const auto& [name, value] : *mine) other->emplace(name, std::monostate{});
     for (const auto& [name, value] : *other) mine->emplace(name, std::monostate{});
-    return compare(*mine, *other, names_of(*mapping_, &SizeRule::args, &ConfigRule::args));
+    return compare(*mine, *other, settings_read(*mapping_, &SizeRule::args, &ConfigRule::args));
   }
 
   // Keys that both have: what a missing one means is its family's to say.
-  Status compare(const Arguments& own, const Arguments& theirs, const Names& read) {
+  Status compare(const Arguments& own, const Arguments& theirs, const SettingNames& read) {
     for (const auto& [key, value] : own) {
       const auto found = theirs.find(key);
       const bool is_in_both = found != theirs.end() && !is_passed_over(key);

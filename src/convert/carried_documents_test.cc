@@ -178,6 +178,22 @@ TEST(DtypeOfHuggingFace, StaysWhereTheTensorsDo) {
   EXPECT_THAT(dtypes_of(folder, "c/config.json"), testing::Each("float16"));
 }
 
+TEST(HfConfigOnTheWayToMegatron, IsWhatLiesBesideTheTensors) {
+  const TemporaryFolder folder;
+  auto config = nlohmann::json::parse(read_golden("hf/llama3/hf/config.json"));
+  config["rms_norm_eps"] = 1e-3;
+  folder.put("given/config.json", config.dump());
+  folder.put("given/tokenizer_config.json", "{}");
+  for (const std::string format : {"torch_dist", "legacy"}) {
+    ConvertRequest request =
+        documents_request(golden_path("hf/llama3/hf"), folder / format, format);
+    request.hf_config_dir = folder / "given";
+    convert_or_fail(request);
+    EXPECT_EQ(folder.get(format + "/iter_0000000/hf/config.json"), config.dump());
+    EXPECT_EQ(folder.get(format + "/iter_0000000/hf/tokenizer_config.json"), "{}");
+  }
+}
+
 TEST(DtypeOfArguments, IsWhatTheTensorsAre) {
   const TemporaryFolder folder;
   const auto flags = [&](const std::string& path) {

@@ -46,18 +46,19 @@ std::optional<ConfigHead> config_head_of(const TargetParts& parts) {
 }
 
 // Files of the user's config folder, by value: they are few and small, and no part of the source.
-Status add_files_of(const std::string& folder_path, std::string_view without, TargetParts& parts,
-                    std::vector<std::string>& notes) {
+Status add_files_of(const std::string& folder_path, std::string_view below,
+                    std::string_view without, TargetParts& parts, std::vector<std::string>& notes) {
   const std::unique_ptr<Directory> folder = SW_TRY(open_directory(folder_path));
   Defects first;
   for (const DirectoryEntry& entry : SW_TRY(list_hf_artifacts(*folder, "", first))) {
-    if (has_file(parts, entry.name)) continue;
+    std::string path = std::string(below) + entry.name;
+    if (has_file(parts, path)) continue;
     if (entry.name == without) {
       tell_left_out(without, notes);
       continue;
     }
     std::string bytes = SW_TRY(read_whole(*folder, entry.name, kMostArtifactBytes));
-    parts.files.push_back({entry.name, std::move(bytes)});
+    parts.files.push_back({std::move(path), std::move(bytes)});
   }
   return {};
 }
@@ -100,7 +101,7 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
   const std::string_view without =
       is_dequantised || is_quantised ? kQuantisationFile : std::string_view();
   if (!request.hf_config_dir.empty()) {
-    return add_files_of(request.hf_config_dir, without, parts, notes);
+    return add_files_of(request.hf_config_dir, "", without, parts, notes);
   }
   for (const auto& [path, object] : source.artifacts) {
     if (has_file(parts, path)) continue;
@@ -119,6 +120,18 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
   return {};
 }
 
+Status add_documents_beside(const ConvertRequest& request, const Checkpoint& source,
+                            TargetParts& parts, std::vector<std::string>& notes) {
+  const std::string below = parts.folder + "hf/";
+  if (!request.hf_config_dir.empty()) {
+    return add_files_of(request.hf_config_dir, below, {}, parts, notes);
+  }
+  for (const auto& [name, object] : source.artifacts) {
+    parts.artifacts.emplace_back(below + name, object);
+  }
+  return {};
+}
+
 Status add_merged_documents(const std::string& config, bool is_quantised, const std::string& folder,
                             TargetParts& parts, std::vector<std::string>& notes) {
   ConfigEdits edits;
@@ -129,7 +142,7 @@ Status add_merged_documents(const std::string& config, bool is_quantised, const 
   parts.files.push_back({"config.json", edited.empty() ? config : edited});
   if (folder.empty()) return {};
   const std::string_view without = is_quantised ? std::string_view() : kQuantisationFile;
-  return add_files_of(folder, without, parts, notes);
+  return add_files_of(folder, "", without, parts, notes);
 }
 
 }  // namespace shardwright

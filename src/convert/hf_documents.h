@@ -15,6 +15,11 @@ namespace shardwright {
                                       const ModelFacts* facts, const QuantiseChoice& choice,
                                       TargetParts& parts, std::vector<std::string>& notes);
 
+/// Puts config.json and the other files of a Hugging Face model, or of the folder that
+/// --hf-config gives, beside a Megatron target's tensors, in `hf/`.
+[[nodiscard]] Status add_documents_beside(const ConvertRequest& request, const Checkpoint& source,
+                                          TargetParts& parts, std::vector<std::string>& notes);
+
 /// The same for a model that was put together of parts: its config.json, which speaks of no
 /// quantisation where nothing is, and the other files of a folder (none where it is empty).
 [[nodiscard]] Status add_merged_documents(const std::string& config, bool is_quantised,

@@ -144,9 +144,7 @@ Status draft_hf_as_megatron(Drafting& drafting) {
   const ModelTensors all =
       SW_TRY(model_tensors(source.catalog, facts.config_text, source.files.get()));
   SW_TRY(add_state_from_hf(request, all, facts, parts, result.notes));
-  for (const auto& [name, object] : source.artifacts) {
-    parts.artifacts.emplace_back(parts.folder + "hf/" + name, object);
-  }
+  SW_TRY(add_documents_beside(request, source, parts, result.notes));
   add_torch_dist_prefix(facts.mapping->torch_dist_prefix, drafting);
   return {};
 }

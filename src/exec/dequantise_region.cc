@@ -169,9 +169,10 @@ class Walk {
   }
 
   [[nodiscard]] Status refuse_scale(std::int64_t entry) const {
-    const bool is_of_all = source_.second && std::isnan(second_);
-    return std::unexpected(is_of_all ? nan_scale(*quantised_.catalog, source_.second->tensor, 0)
-                                     : nan_scale(*quantised_.catalog, source_.scales, entry));
+    const bool is_of_all = source_.second && !is_factor(second_);
+    return std::unexpected(is_of_all
+                               ? unusable_scale(*quantised_.catalog, source_.second->tensor, 0)
+                               : unusable_scale(*quantised_.catalog, source_.scales, entry));
   }
 
   [[nodiscard]] float zero_at(std::int64_t entry) const {
@@ -186,7 +187,7 @@ class Walk {
   Status write(const Place& place, int axis, std::int64_t first, std::int64_t count,
                std::byte* target) {
     const float scale = scale_at(place.scale);
-    if (std::isnan(scale)) return refuse_scale(place.scale);
+    if (!std::isfinite(scale) || !is_factor(second_)) return refuse_scale(place.scale);
     QuantisedRun run{piece_.dtype, loaded_.values, place.value,        1,
                      scale,        source_.bits,   zero_at(place.zero)};
     std::array<std::byte, kRunValues> codes;
@@ -265,13 +266,17 @@ class Walk {
 
 }  // namespace
 
-Error nan_scale(const Catalog& catalog, std::uint32_t scales, std::int64_t number) {
+bool is_factor(float scale_of_all) { return std::isfinite(scale_of_all) && scale_of_all != 0; }
+
+Error unusable_scale(const Catalog& catalog, std::uint32_t scales, std::int64_t number) {
   const StoredTensor& tensor = catalog.tensors[scales];
-  return {Code::kPayloadDamaged,
-          translated("{}: tensor {}: found NaN as scale number {}, so the weights that it is of "
-                     "mean nothing; get the file anew, or leave the tensor out (--exclude)",
-                     catalog.files[tensor.chunks.file(0)], tensor.desc.name, number),
-          0};
+  return {
+      Code::kPayloadDamaged,
+      translated("{}: tensor {}: scale number {} is NaN, infinite or divides by 0, so the "
+                 "weights that it is of mean nothing; get the file anew, or leave the tensor out "
+                 "(--exclude)",
+                 catalog.files[tensor.chunks.file(0)], tensor.desc.name, number),
+      0};
 }
 
 Status dequantise_region(const LoadedRegion& loaded, const Conversion& conversion,

@@ -73,9 +73,14 @@ struct LoadedRegion {
   LoadedWindow groups = {};  ///< as group_window() gives it
 };
 
-/// What is said of a scale that is NaN. The code that released the model makes NaNs or infinities
-/// of all values that it is of, and no quantiser writes one.
-[[nodiscard]] Error nan_scale(const Catalog& catalog, std::uint32_t scales, std::int64_t number);
+/// Whether the scale of all scales of a tensor is a number to multiply by or to divide by. It is
+/// made of the largest value, which is 0 of no tensor that has a scale of this kind.
+[[nodiscard]] bool is_factor(float scale_of_all);
+
+/// What is said of a scale that is NaN or infinite. The code that released the model makes NaNs or
+/// infinities of all values that it is of, and no quantiser writes one.
+[[nodiscard]] Error unusable_scale(const Catalog& catalog, std::uint32_t scales,
+                                   std::int64_t number);
 
 /// Writes value times scale, or (value - zero) times scale, as float32 rounded to conversion.to;
 /// conversion.add comes before the rounding. A second scale is multiplied with the scale (or

@@ -9,7 +9,6 @@
 #include "io/source_files.h"
 #include "io/watched_directory.h"
 #include "remote/open_path.h"
-#include "remote/unlisted.h"
 
 namespace shardwright {
 namespace {
@@ -34,7 +33,6 @@ Result<Checkpoint> open_checkpoint(std::string_view path, Defects& defects,
   checkpoint.notes = location.notes;
   std::unique_ptr<Directory> directory = SW_TRY(
       is_lone_file(location.path) ? open_lone_file(location.path) : open_directory(location.path));
-  const Directory& opened = *directory;
   checkpoint.directory = std::make_unique<WatchedDirectory>(std::move(directory));
   checkpoint.files = std::make_shared<SourceFiles>(*checkpoint.directory,
                                                    std::vector<std::string>(), most_open_files());
@@ -47,7 +45,7 @@ Result<Checkpoint> open_checkpoint(std::string_view path, Defects& defects,
     SW_TRY(check_opened(choice, found, location));
     status = format.settle(checkpoint, defects);
     tell_attention_kinds(checkpoint);
-    if (is_unlisted(opened)) {
+    if (!checkpoint.directory->lists_all()) {
       checkpoint.notes.push_back(
           translated("{}: the server shows no list of this folder, so only files of usual names "
                      "were asked for; others (a tokenizer's, code of the model's own) are left out",

@@ -4,8 +4,11 @@
 
 #include "base/endian.h"
 #include "io/faulty_directory.h"
+#include "io/folder_view.h"
+#include "io/known_directory.h"
 #include "io/memory_directory.h"
 #include "io/recording_directory.h"
+#include "io/watched_directory.h"
 
 namespace shardwright {
 namespace {
@@ -66,6 +69,38 @@ TEST(FaultyDirectory, AShortenedWriteDoesItsFirstHalf) {
   FaultyDirectory faulty(inner, Fault::kShorten, 6);
   EXPECT_EQ(copy(faulty).error().code, Code::kIo);
   EXPECT_EQ(inner.contents("out/copy"), std::string("abcdef\0\0", 8));
+}
+
+/// As a folder of a web server that shows no list of it.
+class Unlisted final : public Directory {
+ public:
+  Result<std::unique_ptr<ReadableFile>> open(std::string_view path) const override {
+    return inner_.open(path);
+  }
+  Result<std::unique_ptr<WritableFile>> create(std::string_view path, std::uint64_t size) override {
+    return inner_.create(path, size);
+  }
+  Result<std::vector<DirectoryEntry>> list(std::string_view path) const override {
+    return inner_.list(path);
+  }
+  bool lists_all() const override { return false; }
+  bool exists(std::string_view path) const override { return inner_.exists(path); }
+  const std::string& name() const override { return inner_.name(); }
+
+ private:
+  MemoryDirectory inner_;
+};
+
+TEST(Directory, IsAsUnlistedAsWhatItStandsFor) {
+  EXPECT_TRUE(FolderView(std::make_shared<MemoryDirectory>(), "a").lists_all());
+  EXPECT_FALSE(FolderView(std::make_shared<Unlisted>(), "a").lists_all());
+  EXPECT_FALSE(WatchedDirectory(std::make_unique<Unlisted>()).lists_all());
+  const auto known = std::make_shared<KnownBytes>();
+  EXPECT_TRUE(noting_directory(std::make_unique<MemoryDirectory>(), known)->lists_all());
+  EXPECT_FALSE(noting_directory(std::make_unique<Unlisted>(), known)->lists_all());
+  EXPECT_FALSE(knowing_directory(std::make_unique<Unlisted>(), known)->lists_all());
+  Unlisted unlisted;
+  EXPECT_FALSE(RecordingDirectory(unlisted).lists_all());
 }
 
 TEST(RecordingDirectory, KeepsWhatWasDoneToEachFile) {

@@ -25,6 +25,7 @@ class FolderView final : public Directory {
     if (path.empty()) return inner_->list(std::string_view(prefix_).substr(0, prefix_.size() - 1));
     return inner_->list(prefix_ + std::string(path));
   }
+  [[nodiscard]] bool lists_all() const override { return inner_->lists_all(); }
   [[nodiscard]] Result<FileVersion> version(std::string_view path) const override {
     return inner_->version(prefix_ + std::string(path));
   }

@@ -108,6 +108,7 @@ class PassingDirectory : public Directory {
   Result<std::vector<DirectoryEntry>> list(std::string_view path) const override {
     return inner_->list(path);
   }
+  bool lists_all() const override { return inner_->lists_all(); }
   Result<FileVersion> version(std::string_view path) const override {
     return inner_->version(path);
   }

@@ -45,6 +45,7 @@ class RecordingDirectory final : public Directory {
   [[nodiscard]] Result<std::vector<DirectoryEntry>> list(std::string_view path) const override {
     return inner_.list(path);
   }
+  [[nodiscard]] bool lists_all() const override { return inner_.lists_all(); }
   [[nodiscard]] Result<FileVersion> version(std::string_view path) const override {
     return inner_.version(path);
   }

@@ -131,6 +131,17 @@ std::span<const Sentence> chinese_of_canonical() {
        "{} 中没有 config.json；请用 --hf-config 给出含有它的文件夹"},
       {"config.json is written from the training arguments", "config.json 根据训练参数写出"},
       {"config.json: {} is guessed", "config.json: {} 是猜测的"},
+      {"{}: config.json says a vocabulary of {} rows, and the training arguments {}, the rest of "
+       "which would be lost; give the model's own config.json (--hf-config)",
+       "{}: config.json 说词表有 {} 行，而训练参数说有 {} 行，其余的行会丢失；请给出该模型自己的 "
+       "config.json（--hf-config）"},
+      {"{}: the training arguments say otherwise than config.json, by which rows would be those of "
+       "other heads: {}; give the model's own config.json (--hf-config)",
+       "{}: 训练参数与 config.json 所说的不一致，按后者各行会属于别的头：{}；请给出该模型自己的 "
+       "config.json（--hf-config）"},
+      {"the training arguments say otherwise than config.json, which conversions to Hugging Face "
+       "use: {}",
+       "训练参数与 config.json 所说的不一致，而转换为 Hugging Face 时使用 config.json：{}"},
       {"placements: there are no rules for family {}; there are for {}{}",
        "placements: 没有家族 {} 的规则；有的是 {}{}"},
       {"; did you mean {}?", "；您是不是要找 {}？"},

@@ -96,11 +96,11 @@ std::span<const Sentence> chinese_of_quantisation() {
        "config.json: quantization_config: {} 为 {}，应为两个正数"},
       {"config.json: quantization_config: found {} {}, expected text",
        "config.json: quantization_config: {} 为 {}，应为文本"},
-      {"{}: tensor {}: found NaN as scale number {}, so the weights that it is of mean nothing; "
-       "get "
-       "the file anew, or leave the tensor out (--exclude)",
-       "{}: 张量 {}: 第 {} 个 scale 是 NaN，它所属的权重没有意义；请重新获取该文件，或用 --exclude "
-       "排除该张量"},
+      {"{}: tensor {}: scale number {} is NaN, infinite or divides by 0, so the weights that it is "
+       "of mean nothing; get the file anew, or leave the tensor out (--exclude)",
+       "{}: 张量 {}: 第 {} 个 scale 是 NaN、无穷大或除以 "
+       "0，它所属的权重没有意义；请重新获取该文件，或用 "
+       "--exclude 排除该张量"},
       {"config.json: quantization_config: found {} {}, expected a whole number",
        "config.json: quantization_config: {} 为 {}，应为整数"},
       {"config.json: quantization_config: found {} {}, expected true or false",

@@ -4,11 +4,8 @@
 #include "io/remote_path.h"
 #include "remote/open_remote.h"
 #include "remote/remote_output.h"
-#include "remote/unlisted.h"
 
 namespace shardwright {
-
-bool is_unlisted(const Directory& /*directory*/) { return false; }
 
 bool is_remote_path(std::string_view /*path*/) { return false; }
 

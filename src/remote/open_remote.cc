@@ -15,7 +15,6 @@
 #include "remote/reach_bucket.h"
 #include "remote/remote_directory.h"
 #include "remote/s3_store.h"
-#include "remote/unlisted.h"
 #include "remote/url.h"
 #include "remote/web_store.h"
 
@@ -66,11 +65,6 @@ Result<std::unique_ptr<S3Bucket>> reach_bucket(const std::string& path) {
   const std::shared_ptr<HttpClient> client = SW_TRY(shared_client());
   return S3Bucket::make(client, SW_TRY(find_aws_settings(variable_of)), SW_TRY(parse_s3_path(path)),
                         without_last_slashes(path));
-}
-
-bool is_unlisted(const Directory& directory) {
-  const auto* remote = dynamic_cast<const RemoteDirectory*>(&directory);
-  return remote != nullptr && !remote->lists_all();
 }
 
 bool is_remote_path(std::string_view path) {

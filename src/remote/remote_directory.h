@@ -26,11 +26,12 @@ class RemoteDirectory final : public Directory {
   [[nodiscard]] Result<std::unique_ptr<WritableFile>> create(std::string_view path,
                                                              std::uint64_t size) override;
   [[nodiscard]] Result<std::vector<DirectoryEntry>> list(std::string_view path) const override;
+  [[nodiscard]] bool lists_all() const override {
+    return list("").has_value() && store_->tells_all("");
+  }
   [[nodiscard]] Result<FileVersion> version(std::string_view path) const override;
   [[nodiscard]] bool exists(std::string_view path) const override;
   [[nodiscard]] const std::string& name() const override { return store_->name(); }
-  /// Whether list() of the root tells all that is there.
-  [[nodiscard]] bool lists_all() const { return list("").has_value() && store_->tells_all(""); }
 
  private:
   std::shared_ptr<RemoteStore> store_;

@@ -99,6 +99,49 @@ TEST_F(Contradiction, IsDeniedOnlyOfArgumentsThatTensorsSpeakOf) {
   EXPECT_THAT(after->notes, testing::Contains(HasSubstr("the run's arguments say nothing that")));
 }
 
+// As after training on with another rope or norm than the config.json beside it says.
+TEST_F(Contradiction, OfConfigAndArgumentsThatNoTensorShowsIsTold) {
+  set("rotary_base", std::int64_t{500000});
+  const auto told = HasSubstr("rotary_base = 500000 (config.json: ");
+  const auto prepared = prepare_conversion(request("hf"));
+  ASSERT_TRUE(prepared) << prepared.error().text();
+  EXPECT_THAT(prepared->notes, testing::Contains(told));
+  const auto report = verify_checkpoint(planted_.path(), {});
+  ASSERT_TRUE(report);
+  EXPECT_THAT(
+      report->findings,
+      ElementsAre(testing::AllOf(testing::Field(&VerifyFinding::code, Code::kArgumentsContradict),
+                                 testing::Field(&VerifyFinding::severity, Severity::kWarning),
+                                 testing::Field(&VerifyFinding::message, told))));
+}
+
+// Of the same shapes, with twice as many heads of half the size.
+TEST_F(Contradiction, OfHeadsIsRefused) {
+  set("num_attention_heads", std::int64_t{8});
+  set("num_query_groups", std::int64_t{4});
+  set("kv_channels", std::int64_t{8});
+  const Error error = refusal("hf");
+  EXPECT_EQ(error.code, Code::kArgumentsContradict);
+  EXPECT_THAT(error.message, HasSubstr("num_attention_heads = 8 (config.json: 4)"));
+  EXPECT_THAT(objects_of(planted_.path(), Code::kArgumentsContradict), testing::SizeIs(1));
+}
+
+TEST_F(Contradiction, OfTokensThatWouldBeCutOffIsRefused) {
+  constexpr const char* kConfig = "iter_0000000/hf/config.json";
+  auto config = nlohmann::json::parse(planted_.get(kConfig));
+  const std::int64_t rows = config.at("vocab_size").get<std::int64_t>();
+  set("padded_vocab_size", rows);
+  set("vocab_size", rows - 3);
+  set("tokenizer_type", std::string("HuggingFaceTokenizer"));
+  EXPECT_TRUE(prepare_conversion(request("hf")));
+  config["vocab_size"] = rows - 4;
+  planted_.put(kConfig, config.dump());
+  const Error error = refusal("hf");
+  EXPECT_EQ(error.code, Code::kArgumentsContradict);
+  EXPECT_THAT(error.message, HasSubstr("the rest of which would be lost"));
+  EXPECT_THAT(objects_of(planted_.path(), Code::kArgumentsContradict), testing::SizeIs(1));
+}
+
 TEST_F(Contradiction, IsToldWhereItGoesAlong) {
   set("ffn_hidden_size", std::int64_t{7});
   for (const std::string_view format : {"torch_dist", "legacy"}) {

@@ -86,11 +86,21 @@ class ModelCheck {
     auto facts = find_model_facts(choice_, checkpoint_, mappings_, canonical, notes);
     if (facts) {
       report_.family = facts->mapping->family;
+      if (!facts->differing.empty()) {
+        add_finding(report_, Code::kArgumentsContradict, "config.json",
+                    differing_note(facts->differing), Severity::kWarning);
+      }
       return std::optional(*std::move(facts));
     }
     // A model of nobody's but its own may lack what a known one has.
     if (facts.error().code == Code::kUnmatchedTarget) {
       add_finding(report_, Code::kUnmatchedTarget, "", facts.error().message, Severity::kWarning);
+      return std::optional<ModelFacts>();
+    }
+    // Without a config.json it repeats what the arguments' own check finds.
+    const bool has_config = !checkpoint_.hf_config.empty() || !choice_.hf_config_dir.empty();
+    if (has_config && facts.error().code == Code::kArgumentsContradict) {
+      add_finding(report_, facts.error());
       return std::optional<ModelFacts>();
     }
     report_.notes.push_back(translated("the model's tensors are not held against a family: ") +

@@ -47,8 +47,8 @@ std::string findings_of(const Planted& planted) {
 }
 
 void expect_told(const Planted& planted, const std::string& tensor, int number) {
-  const auto what = HasSubstr(std::string(kWeights) + ": tensor " + tensor +
-                              ": found NaN as scale number " + std::to_string(number) + ",");
+  const auto what = HasSubstr(std::string(kWeights) + ": tensor " + tensor + ": scale number " +
+                              std::to_string(number) + " is NaN, infinite");
   const auto refused = to_megatron_of(planted);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kPayloadDamaged);
@@ -78,6 +78,8 @@ TEST(Scales, OfBlocksAreNumbers) {
   EXPECT_EQ(findings_of(planted), "");
   const std::string scales = "model.layers.1.mlp.up_proj.weight_scale_inv";
   overwrite(planted, scales, 0, std::string("\0\0\xc0\x7f", 4));
+  expect_told(planted, scales, 0);
+  overwrite(planted, scales, 0, std::string("\0\0\x80\x7f", 4));  // infinite
   expect_told(planted, scales, 0);
 }
 

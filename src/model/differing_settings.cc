@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/differing_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "model/config_values.h"
+
+namespace shardwright {
+namespace {
+
+constexpr std::array<std::string_view, 15> kOfTraining = {"attention_dropout",
+                                                          "bf16",
+                                                          "fp16",
+                                                          "hidden_dropout",
+                                                          "init_method_std",
+                                                          "initializer_range",
+                                                          "make_vocab_size_divisible_by",
+                                                          "max_position_embeddings",
+                                                          "moe_aux_loss_coeff",
+                                                          "padded_vocab_size",
+                                                          "params_dtype",
+                                                          "router_aux_loss_coef",
+                                                          "seq_length",
+                                                          "tokenizer_type",
+                                                          "vocab_size"};
+// Tensors show how many there are, and a run may drop the layers that config.json has.
+constexpr std::string_view kPredictionLayers = "mtp_num_layers";
+
+void add_names(const std::vector<std::string>& spelled, SettingNames& names) {
+  for (const std::string& name : spelled) names.emplace(flag_name(name).name);
+}
+
+bool orders_rows(std::string_view size) {
+  return size.ends_with("heads") || size.ends_with("groups");
+}
+
+// The arguments that say how many heads there are.
+SettingNames names_of_heads(const Mapping& mapping) {
+  SettingNames names;
+  for (const SizeRule& rule : mapping.sizes) {
+    if (orders_rows(rule.name)) add_names(rule.args, names);
+  }
+  return names;
+}
+
+// All names of the settings of which the run says something under one of them.
+SettingNames settings_said(const Mapping& mapping, const Arguments& run) {
+  SettingNames said;
+  const auto add = [&](const std::vector<std::string>& spelled) {
+    const bool is_said = std::ranges::any_of(spelled, [&](const std::string& name) {
+      return find_set(run, flag_name(name).name) != nullptr;
+    });
+    if (is_said) add_names(spelled, said);
+  };
+  for (const SizeRule& rule : mapping.sizes) add(rule.args);
+  for (const ConfigRule& rule : mapping.config) add(rule.args);
+  return said;
+}
+
+std::optional<Arguments> arguments_of(const Mapping& mapping, const HfConfig& config) {
+  auto made = args_from_hf_config(mapping, config);
+  if (!made) return std::nullopt;
+  return Arguments(made->values.begin(), made->values.end());
+}
+
+// None where the family makes no such argument of that side's config.json.
+ArgValue value_in(const Arguments& arguments, const std::string& name) {
+  const auto found = arguments.find(name);
+  return found == arguments.end() ? ArgValue{} : found->second;
+}
+
+}  // namespace
+
+SettingNames settings_read(const Mapping& mapping, std::vector<std::string> SizeRule::* of_size,
+                           std::vector<std::string> ConfigRule::* of_rule) {
+  SettingNames names;
+  for (const SizeRule& rule : mapping.sizes) add_names(rule.*of_size, names);
+  for (const ConfigRule& rule : mapping.config) add_names(rule.*of_rule, names);
+  return names;
+}
+
+bool is_of_training(std::string_view key) {
+  const std::string_view leaf = key.substr(key.rfind('.') + 1);
+  return std::ranges::find(kOfTraining, leaf) != kOfTraining.end();
+}
+
+std::vector<DifferingSetting> differing_settings(const Mapping& mapping, const HfConfig& config,
+                                                 const Arguments& run) {
+  const auto made = config_from_args(mapping, run);
+  if (!made) return {};
+  const auto config_of_run = read_hf_config(made->json);
+  if (!config_of_run) return {};
+  const auto of_run = arguments_of(mapping, *config_of_run);
+  const auto of_config = arguments_of(mapping, config);
+  if (!of_run || !of_config) return {};
+  const SettingNames heads = names_of_heads(mapping);
+  std::vector<DifferingSetting> differing;
+  for (const std::string& name : settings_said(mapping, run)) {
+    if (is_of_training(name) || name == kPredictionLayers) continue;
+    ArgValue theirs = value_in(*of_run, name);
+    ArgValue ours = value_in(*of_config, name);
+    if (same_value(theirs, ours)) continue;
+    differing.push_back({name, std::move(theirs), std::move(ours), heads.contains(name)});
+  }
+  return differing;
+}
+
+std::string text_of(const std::vector<DifferingSetting>& settings) {
+  std::vector<std::string> told;
+  for (const DifferingSetting& each : settings) {
+    told.push_back(fmt::format("{} = {} (config.json: {})", each.argument, to_string(each.of_run),
+                               to_string(each.of_config)));
+  }
+  return name_list(told);
+}
+
+}  // namespace shardwright
