@@ -48,6 +48,9 @@ struct HashReport {
   /// of the same weights need not have. Sorted by name; empty if there are none.
   std::vector<TensorHash> beside;
   std::string beside_digest;
+  /// Why optimizer states that the checkpoint has are not among them; empty where none are left
+  /// out. No manifest has it.
+  std::string states_left;
   std::vector<std::string> notes;
 };
 
@@ -85,6 +88,7 @@ struct DiffReport {
   std::vector<std::string> missing_left;
   std::vector<std::string> missing_right;
   std::uint64_t not_compared = 0;             ///< optimizer states of either side; a note says why
+  bool has_unread_states = false;             ///< of a side; a note says which and why
   std::vector<TensorDifference> differences;  ///< sorted by name
   std::vector<std::string> same;              ///< tensors whose elements are equal
   std::uint64_t differing = 0;                ///< elements, of all tensors
@@ -95,7 +99,7 @@ struct DiffReport {
     return !missing_left.empty() || !missing_right.empty() || !differences.empty();
   }
   /// That all was compared, and is equal.
-  [[nodiscard]] bool equal() const { return !differs() && not_compared == 0; }
+  [[nodiscard]] bool equal() const { return !differs() && not_compared == 0 && !has_unread_states; }
   /// `EQUAL`, `DIFFERENT` or `NOT ALL COMPARED`.
   [[nodiscard]] std::string_view verdict() const;
 };

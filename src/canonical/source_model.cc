@@ -25,7 +25,10 @@ bool is_state(const StoredTensor& tensor) {
 // The states of a checkpoint, tried on a copy of its catalog: half of them would be none.
 class States {
  public:
-  explicit States(SourceModel& source) : source_(source), stored_(source.checkpoint.catalog) {}
+  explicit States(SourceModel& source)
+      : source_(source),
+        stored_(source.checkpoint.catalog),
+        was_unread_(source.checkpoint.has_unread_optimizer) {}
 
   Status run() {
     Defects unsound(Defects::Policy::kCollect);
@@ -34,6 +37,7 @@ class States {
     if (unsound.found().empty()) return {};
     source_.states_left = unsound.found().front().message;
     source_.checkpoint.catalog = std::move(stored_);
+    source_.checkpoint.has_unread_optimizer = was_unread_;
     return {};
   }
 
@@ -64,6 +68,7 @@ class States {
 
   SourceModel& source_;
   Catalog stored_;
+  bool was_unread_;
   bool is_derived_ = false;
 };
 

@@ -31,7 +31,8 @@ struct SourceModel {
 
   // What to_megatron() found:
   Wrappers wrappers;  ///< that the components of a MIMO model had
-  /// Why its states stay as stored although they were wanted by tensor; empty where none do.
+  /// Why its states stay as stored although they were wanted by tensor; empty where none do. Those
+  /// in files of ranks are in no catalog then: Checkpoint::has_unread_optimizer.
   std::string states_left;
 };
 

@@ -9,6 +9,7 @@ namespace shardwright {
 std::span<const Sentence> chinese_of_verify() {
   static constexpr auto kSentences = std::to_array<Sentence>({
       {"comparing tensors", "正在比较张量"},
+      {"{}: its optimizer states are not compared: {}", "{}：它的优化器状态没有比较：{}"},
       {"only one side has any", "只有一侧有"},
       {": nothing says which of them belong to which tensor of the model",
        "：没有信息说明哪些属于模型的哪个张量"},
@@ -41,6 +42,7 @@ std::span<const Sentence> chinese_of_verify() {
        "{} 个主权重与其权重不符，第一个：{}"},
       {"hashing tensors", "正在计算张量的摘要"},
       {"hashed by the stored names, because ", "按存储的名字计算摘要，因为 "},
+      {"optimizer states are left out: ", "优化器状态没有计入："},
       {"optimizer states are taken as they are stored: ", "优化器状态照存储的样子取用："},
       {"manifest: {}; make it with 'hash --manifest'", "manifest: {}；请用 'hash --manifest' 生成"},
       {"found a tensor without name, dtype, shape or digest of 32 hex digits",

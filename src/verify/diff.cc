@@ -114,11 +114,27 @@ class Comparison {
   bool compares_states() {
     const std::size_t left = count_states(left_);
     const std::size_t right = count_states(right_);
+    if (tell_unread()) {
+      report_.not_compared = left + right;
+      return false;
+    }
     if (left + right == 0) return false;
     if (left > 0 && right > 0) return true;
     report_.notes.push_back(translated("{} optimizer states are not compared: {}", left + right,
                                        "only one side has any"));
     return false;
+  }
+
+  // States in files of ranks that no proof let in. Where the other side has none at all, nobody
+  // tried.
+  bool tell_unread() {
+    for (const View* view : {&left_, &right_}) {
+      if (view->states_left.empty() || !view->checkpoint.has_unread_optimizer) continue;
+      report_.has_unread_states = true;
+      report_.notes.push_back(translated("{}: its optimizer states are not compared: {}",
+                                         view->checkpoint.location.path, view->states_left));
+    }
+    return report_.has_unread_states;
   }
 
   // Of states that only one side has by the model's tensors, a name that the other lacks shows
@@ -128,7 +144,7 @@ class Comparison {
   }
 
   void tell_uncompared() {
-    if (report_.not_compared == 0) return;
+    if (report_.not_compared == 0 || report_.has_unread_states) return;
     const View& stored = left_.has_states_by_tensor ? right_ : left_;
     std::string why =
         stored.checkpoint.location.path +

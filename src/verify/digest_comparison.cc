@@ -68,6 +68,7 @@ class DigestComparison {
   void compare_states() {
     HashList found = list_of(found_.beside, is_state);
     HashList expected = list_of(expected_.beside, is_state);
+    if (tell_left_out(found, expected)) return;
     if (found.empty() != expected.empty()) {
       report_.notes.push_back(translated("{} optimizer states are not compared: {}",
                                          found.size() + expected.size(), "only one side has any"));
@@ -84,6 +85,23 @@ class DigestComparison {
                   Severity::kWarning);
     }
     compare_lists(found, expected);
+  }
+
+  // Of two checkpoints that both have states, the one whose states could not be read.
+  bool tell_left_out(const HashList& found, const HashList& expected) {
+    const bool has_found = !found.empty() || !found_.states_left.empty();
+    const bool has_expected = !expected.empty() || !expected_.states_left.empty();
+    if (!has_found || !has_expected) return false;
+    bool is_left_out = false;
+    for (const HashReport* side : {&found_, &expected_}) {
+      if (side->states_left.empty()) continue;
+      is_left_out = true;
+      ++mismatches_;
+      add_finding(report_, Code::kDigestMismatch, side->path,
+                  translated("{}: its optimizer states are not compared: {}", side->path,
+                             side->states_left));
+    }
+    return is_left_out;
   }
 
   // What only Hugging Face stores, another form may have in part.

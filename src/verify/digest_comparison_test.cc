@@ -63,6 +63,23 @@ TEST(CompareDigests, TellsStatesThatOnlyOneSideHas) {
   }
 }
 
+// Both have states, those of one side could not be read: that is not that it has none.
+TEST(CompareDigests, FindsStatesThatWereLeftOut) {
+  HashReport torn = listing({});
+  torn.path = "torn";
+  torn.states_left = "no chunk holds them";
+  for (const auto& [found, expected] :
+       {std::pair{torn, listing({kMoment})}, {listing({kMoment}), torn}, {torn, torn}}) {
+    const VerifyReport report = compared(found, expected);
+    EXPECT_THAT(errors_of(report), ElementsAre("torn"));
+    EXPECT_THAT(report.proven, IsEmpty());
+    ASSERT_FALSE(report.findings.empty());
+    EXPECT_EQ(report.findings[0].message,
+              "torn: its optimizer states are not compared: no chunk holds them");
+  }
+  EXPECT_THAT(compared(torn, listing({})).findings, IsEmpty());
+}
+
 TEST(CompareDigests, WarnsOfStatesOfTwoKinds) {
   for (const auto& [found, expected] : {std::pair{listing({kBucket}), listing({kMoment})},
                                         {listing({kMoment}), listing({kBucket})}}) {

@@ -20,6 +20,7 @@
 #include "format/torch_dist/flat_states.h"
 #include "layout/state_name.h"
 #include "layout/texts.h"
+#include "verify/coverage_check.h"
 #include "verify/findings.h"
 #include "verify/state_check.h"
 #include "verify/workload.h"
@@ -114,10 +115,32 @@ class GuardCheck {
   // Whether there are any, and which is whose was derived.
   Result<bool> read_legacy_states() {
     if (!checkpoint_.has_unread_optimizer) return false;
+    const std::size_t weights = checkpoint_.catalog.tensors.size();
+    const std::size_t told = defects_.found().size();
     const Status read = read_legacy_optimizer(checkpoint_, defects_);
     const bool is_read = read.has_value();
     SW_TRY(defects_.report(read));
+    // That states of a file that could not be read are not there is no second defect.
+    if (defects_.found().size() == told) check_legacy_states(weights);
     return is_read;
+  }
+
+  // As those of other formats were when they were opened: whole, and all there. Where a weight has
+  // holes so have its states, for which the same file is to blame.
+  void check_legacy_states(std::size_t weights) {
+    const Catalog& catalog = checkpoint_.catalog;
+    std::unordered_set<std::string_view> torn;
+    for (std::size_t i = 0; i < weights; ++i) {
+      const StoredTensor& weight = catalog.tensors[i];
+      if (!check_coverage(weight)) torn.insert(weight.desc.name);
+    }
+    for (std::size_t i = weights; i < catalog.tensors.size(); ++i) {
+      const StoredTensor& tensor = catalog.tensors[i];
+      const std::optional<StateName> state = split_state_name(tensor.desc.name);
+      if (state && torn.contains(state->tensor)) continue;
+      check_coverage_of(catalog, tensor, report_);
+    }
+    check_named_states(catalog, checkpoint_, report_);
   }
 
   [[nodiscard]] bool is_flat(const Catalog& catalog) const {

@@ -116,11 +116,17 @@ Result<HashReport> hash_checkpoint(const std::string& path, const ProofOptions& 
   }
   if (!view) return std::unexpected(std::move(view).error());
   if (tells_sizes(options.source) && !view->took_sizes) return refuse_sizes(path);
-  if (!view->states_left.empty()) {
-    view->notes.push_back(translated("optimizer states are taken as they are stored: ") +
-                          view->states_left);
+  const bool is_left_out = view->checkpoint.has_unread_optimizer;
+  const std::string& why = view->states_left;
+  if (!why.empty()) {
+    view->notes.push_back((is_left_out
+                               ? translated("optimizer states are left out: ")
+                               : translated("optimizer states are taken as they are stored: ")) +
+                          why);
   }
-  return hash_view(*view, options);
+  HashReport report = SW_TRY(hash_view(*view, options));
+  if (is_left_out) report.states_left = why;
+  return report;
 }
 
 }  // namespace shardwright

@@ -13,7 +13,7 @@
 #include "layout/texts.h"
 #include "plan/canonical.h"
 #include "remote/open_path.h"
-#include "tensor/coverage.h"
+#include "verify/coverage_check.h"
 #include "verify/digest_comparison.h"
 #include "verify/findings.h"
 #include "verify/guard_check.h"
@@ -26,33 +26,7 @@
 namespace shardwright {
 namespace {
 
-constexpr std::size_t kMostDefectsOfTensor = 20;
 constexpr std::uint64_t kMostManifestBytes = std::uint64_t{1} << 30;
-
-// Where a chunk lies: `__0_0.distcp@1234`.
-std::string place_of(const Catalog& catalog, const ChunkList& chunks, std::size_t chunk) {
-  return fmt::format("{}@{}", catalog.files[chunks.file(chunk)], chunks.range(chunk).offset);
-}
-
-std::string coverage_text(const Catalog& catalog, const StoredTensor& tensor,
-                          const CoverageDefect& defect) {
-  const std::string& name = tensor.desc.name;
-  switch (defect.code) {
-    case Code::kOutOfBounds:
-      return translated("tensor {}: found chunk {} in {}, expected it inside {}", name,
-                        to_string(defect.box), place_of(catalog, tensor.chunks, defect.chunk),
-                        to_string(tensor.desc.shape));
-    case Code::kOverlap:
-      return translated(
-          "tensor {}: found chunk {} in {} and chunk {} in {}, expected disjoint chunks", name,
-          to_string(defect.box), place_of(catalog, tensor.chunks, defect.chunk),
-          to_string(tensor.chunks.box(defect.other)),
-          place_of(catalog, tensor.chunks, defect.other));
-    default:
-      return translated("tensor {}: no chunk holds {} ({} elements) of {}", name,
-                        to_string(defect.box), defect.box.volume(), to_string(tensor.desc.shape));
-  }
-}
 
 class Verification {
  public:
@@ -149,15 +123,8 @@ class Verification {
     for (const StoredTensor& tensor : catalog.tensors) {
       ++report_.tensors;
       report_.chunks += tensor.chunks.size();
-      const auto defects = coverage_defects(tensor, Replicas::kAllowed, kMostDefectsOfTensor);
-      if (!defects) {
-        add_finding(report_, defects.error());
-        continue;
-      }
+      if (!check_coverage_of(catalog, tensor, report_)) continue;
       report_.elements += static_cast<std::uint64_t>(Box::whole(tensor.desc.shape).volume());
-      for (const CoverageDefect& defect : *defects) {
-        add_finding(report_, defect.code, tensor.desc.name, coverage_text(catalog, tensor, defect));
-      }
     }
     report_.files = catalog.files.size();
     if (report_.findings.size() > before || !defects_.found().empty()) return;
