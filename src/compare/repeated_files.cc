@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "base/fail.h"
 #include "base/translated.h"
 #include "compare/file_parts.h"
+#include "compare/stacked_layers.h"
 #include "io/same_bytes.h"
 #include "layout/layer_name.h"
 #include "layout/shard_contents.h"
@@ -113,8 +115,11 @@ class FileComparison {
   [[nodiscard]] std::span<const std::int64_t> origin_of(const FilePart& part) const {
     return catalog_.tensors[part.tensor].chunks.origin(part.first_chunk);
   }
-  // Mamba's vectors begin alike on every rank.
-  [[nodiscard]] bool is_matrix(const FilePart& part) const { return desc(part).shape.size() > 1; }
+  // Mamba's vectors begin alike on every rank, and in every layer.
+  [[nodiscard]] bool is_matrix(const FilePart& part) const {
+    const auto layer = split_layer_name(desc(part).name);
+    return desc(part).shape.size() > (layer && !layer->index ? 2 : 1);
+  }
   [[nodiscard]] bool is_expert(const FilePart& part) const {
     return is_expert_tensor(desc(part).name);
   }
@@ -251,15 +256,12 @@ std::unexpected<Error> refuse_copy(const Catalog& catalog, const Repetition& rep
               catalog.files[repetition.original], catalog.tensors[repetition.tensor].desc.name);
 }
 
-}  // namespace
-
-Result<std::vector<std::string>> check_files(const Catalog& catalog, ReplicaCheck check,
-                                             SourceFiles& files, Defects& defects,
-                                             const Workers& workers) {
-  std::vector<std::string> suspicions;
-  if (check == ReplicaCheck::kNone) return suspicions;
+// The files of a catalog that repeat others.
+Result<std::vector<Repetition>> repetitions_of(const Catalog& catalog, SourceFiles& files,
+                                               const Workers& workers) {
+  std::vector<Repetition> repetitions;
   const SharedFiles shared(catalog);
-  if (shared.size() < 2) return suspicions;
+  if (shared.size() < 2) return repetitions;
 
   const auto make_prober = [&]() -> JobWorker {
     return [&](std::size_t job) -> Result<JobResult> {
@@ -279,14 +281,35 @@ Result<std::vector<std::string>> check_files(const Catalog& catalog, ReplicaChec
   for (const auto& group : groups) compared.push_back(2 * kBlockBytes * group.size());
   const auto results = SW_TRY(run_jobs({"comparing files", compared}, workers, make_comparer));
   for (const std::string& result : results) {
-    for (const Repetition& repetition : repetitions_in(result)) {
+    for (const Repetition& repetition : repetitions_in(result)) repetitions.push_back(repetition);
+  }
+  return repetitions;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> check_files(const Checkpoint& checkpoint, const Catalog& located,
+                                             ReplicaCheck check, Defects& defects,
+                                             const Workers& workers) {
+  std::vector<std::string> suspicions;
+  if (check == ReplicaCheck::kNone) return suspicions;
+  std::set<std::uint64_t> told;
+  const auto look_at = [&](const Catalog& catalog) -> Status {
+    for (const Repetition& repetition :
+         SW_TRY(repetitions_of(catalog, *checkpoint.files, workers))) {
+      if (!told.insert(repetition.file).second) continue;
       if (repetition.is_certain == 0) {
         suspicions.push_back(suspicion(catalog, repetition));
       } else {
         SW_TRY(defects.report(refuse_copy(catalog, repetition)));
       }
     }
-  }
+    return {};
+  };
+  SW_TRY(look_at(located));
+  // A file of a Hugging Face model says itself which layers it has.
+  if (checkpoint.location.traits.is_hf_model) return suspicions;
+  if (const auto stacks = stack_layers(located)) SW_TRY(look_at(*stacks));
   return suspicions;
 }
 

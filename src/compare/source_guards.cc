@@ -24,7 +24,8 @@ Result<GuardedSource> check_source(const Checkpoint& checkpoint, const Catalog& 
   if (checkpoint.location.traits.is_of_ranks) {
     SW_TRY(check_shards(catalog, guards.replicas, files, defects, untold));
   }
-  result.repeated_files = SW_TRY(check_files(catalog, guards.replicas, files, defects, untold));
+  result.repeated_files =
+      SW_TRY(check_files(checkpoint, catalog, guards.replicas, defects, untold));
   SW_TRY(check_zero_weights(checkpoint, catalog, guards.replicas, defects, untold));
   if (guards.master_weights) {
     Workers after = guards.workers;
@@ -50,7 +51,7 @@ Result<std::vector<std::string>> check_source_beside(const Checkpoint& checkpoin
     SW_TRY(check_shards(catalog, guards.replicas, *checkpoint.files, defects, untold));
   }
   std::vector<std::string> repeated =
-      SW_TRY(check_files(catalog, guards.replicas, *checkpoint.files, defects, untold));
+      SW_TRY(check_files(checkpoint, catalog, guards.replicas, defects, untold));
   SW_TRY(check_zero_weights(checkpoint, catalog, guards.replicas, defects, untold));
   return repeated;
 }

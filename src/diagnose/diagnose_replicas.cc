@@ -88,7 +88,7 @@ std::optional<Catalog> located_catalog(const Checkpoint& checkpoint, Diagnosis& 
 
 void compare_files(const Checkpoint& checkpoint, const Catalog& catalog, Diagnosis& diagnosis) {
   Defects repeated(Defects::Policy::kCollect);
-  const auto suspected = check_files(catalog, ReplicaCheck::kAll, *checkpoint.files, repeated);
+  const auto suspected = check_files(checkpoint, catalog, ReplicaCheck::kAll, repeated);
   add_errors(repeated, "files.repeat", diagnosis);
   if (!suspected) return add_uncompared(suspected.error(), diagnosis);
   add_texts(code_name(Code::kRankMisplaced), *suspected, "files.repeat", Severity::kWarning,

@@ -198,7 +198,7 @@ TEST_F(PlanningMemory, IsLittleForEachChunkOfFilesThatMayBeCopies) {
   Checkpoint checkpoint = open_shared();
   ASSERT_TRUE(locate_items(checkpoint.catalog, *checkpoint.files, defects_));
   const auto compare = [&] {
-    EXPECT_TRUE(check_files(checkpoint.catalog, ReplicaCheck::kAll, *checkpoint.files, defects_));
+    EXPECT_TRUE(check_files(checkpoint, checkpoint.catalog, ReplicaCheck::kAll, defects_));
   };
   EXPECT_LT(bytes_per_chunk(compare), 40);
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of ranks of which one was copied over another: all of them sound in themselves.
+#include "compare/repeated_files.h"
+
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -169,6 +171,85 @@ TEST(RepeatedFiles, OfStagesAreSuspicious) {
   planted.put("iter_0000000/__2_0.distcp", planted.get("iter_0000000/__1_0.distcp"));
   EXPECT_THAT(found_by_verify(planted.path()),
               ElementsAre(HasSubstr("warning __2_0.distcp: its parts of")));
+}
+
+// Layers that are tensors of their own, in torch_dist and in files that don't say whose they are.
+TEST(RepeatedFiles, OfStagesWithNumberedLayersAreSuspicious) {
+  const Planted planted;
+  ASSERT_TRUE(
+      convert_to(golden_path("hf/qwen35_vl/hf"), planted.path(), "torch_dist", {.pipeline = 4}));
+  EXPECT_THAT(found_by_verify(planted.path()), IsEmpty());
+  planted.put("iter_0000000/__2_0.distcp", planted.get("iter_0000000/__1_0.distcp"));
+  EXPECT_THAT(found_by_verify(planted.path()),
+              ElementsAre(HasSubstr("warning __2_0.distcp: its parts of")));
+}
+
+// Two files with a layer each, of which one is the other's copy but for its last byte.
+struct TwoLayers {
+  std::vector<std::string> names;  ///< with {} for the layer's number
+  bool is_of_vectors = false;
+  bool is_hf_model = false;
+  bool is_constant = false;
+  bool is_other = false;  ///< that byte
+  std::int64_t columns = 16;
+  std::int64_t other_columns = 16;
+};
+
+// What check_files() says of them: `error` or `warning` and the message.
+std::vector<std::string> found_in_layers(const TwoLayers& layers) {
+  const TemporaryFolder place;
+  constexpr std::int64_t kRows = 16;
+  const std::size_t length = kRows * static_cast<std::size_t>(layers.columns) * 4;
+  std::string bytes;
+  for (std::size_t i = 0; i < layers.names.size() * length; ++i) {
+    bytes += layers.is_constant ? '\0' : static_cast<char>(i * i / 7);
+  }
+  place.put("a", bytes);
+  if (layers.is_other) bytes.back() = static_cast<char>(bytes.back() + 1);
+  place.put("b", bytes);
+  Checkpoint checkpoint;
+  checkpoint.directory = open_local_directory(place.path().string()).value();
+  checkpoint.catalog.files = {"a", "b"};
+  checkpoint.location.traits.is_hf_model = layers.is_hf_model;
+  checkpoint.files =
+      std::make_shared<SourceFiles>(*checkpoint.directory, checkpoint.catalog.files, 4);
+  for (const std::uint32_t file : {0U, 1U}) {
+    const std::int64_t columns = file == 0 ? layers.columns : layers.other_columns;
+    for (std::size_t i = 0; i < layers.names.size(); ++i) {
+      const std::string name = fmt::format(fmt::runtime(layers.names[i]), file + 2);
+      const Dims shape = layers.is_of_vectors ? Dims{kRows * columns} : Dims{kRows, columns};
+      StoredTensor tensor{{name, DType::kF32, shape}, ChunkList(shape.size())};
+      tensor.chunks.push_back({Box::whole(tensor.desc.shape), file, {i * length, length}, {}});
+      checkpoint.catalog.tensors.push_back(std::move(tensor));
+    }
+  }
+  Defects defects(Defects::Policy::kCollect);
+  std::vector<std::string> lines;
+  const auto suspected = check_files(checkpoint, checkpoint.catalog, ReplicaCheck::kAll, defects);
+  if (!suspected) return {suspected.error().text()};
+  for (const std::string& text : *suspected) lines.push_back("warning " + text);
+  for (const Error& error : defects.found()) lines.push_back("error " + error.message);
+  return lines;
+}
+
+// Moments of two layers are never alike, once they are more than what they begin with.
+TEST(RepeatedFiles, OfNumberedLayersWithMomentsAreRefused) {
+  const std::string fc1 = "decoder.layers.{}.mlp.linear_fc1.weight";
+  const std::string fc2 = "decoder.layers.{}.mlp.linear_fc2.weight";
+  const std::string moment = "optimizer.state.exp_avg.";
+  const auto warning = HasSubstr(
+      "warning b: its parts of 2 tensors are those that a holds, byte by byte (the first: "
+      "decoder.layers.mlp.linear_fc1.weight)");
+  EXPECT_THAT(found_in_layers({.names = {fc1, fc2}}), ElementsAre(warning));
+  EXPECT_THAT(found_in_layers({.names = {moment + fc1, moment + fc2}}),
+              ElementsAre(HasSubstr("error b: its parts of 2 tensors")));
+  EXPECT_THAT(found_in_layers({.names = {fc1, fc2}, .is_other = true}), IsEmpty());
+  EXPECT_THAT(found_in_layers({.names = {fc1, fc2}, .is_constant = true}), IsEmpty());
+  EXPECT_THAT(found_in_layers({.names = {fc1, fc2}, .columns = 8}), IsEmpty()) << "another shape";
+  EXPECT_THAT(found_in_layers({.names = {fc1, fc2}, .is_of_vectors = true}), IsEmpty());
+  EXPECT_THAT(found_in_layers({.names = {fc1, fc2}, .is_hf_model = true}), IsEmpty());
+  EXPECT_THAT(found_in_layers({.names = {fc1}}), IsEmpty()) << "one may be so by chance";
+  EXPECT_THAT(found_in_layers({.names = {"a.{}.weight", "b.{}.weight"}}), IsEmpty());
 }
 
 // What is one number all over is alike wherever it is cut, and one matrix may be so by chance.
