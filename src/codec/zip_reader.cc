@@ -19,6 +19,8 @@ namespace {
 
 /// Extra bytes that a local header usually has at most: padding to 64 bytes and a zip64 field.
 constexpr std::uint64_t kUsualExtraBytes = 128;
+// All that stands behind the directory.
+constexpr std::uint64_t kEnds = kEnd64Bytes + kLocatorBytes + kEndBytes;
 
 /// REQUIRES: position + sizeof(T) <= bytes.size().
 template <class T>
@@ -125,7 +127,6 @@ Result<Archive> Archive::open(const ReadableFile& file, ByteRange window, std::u
                 "the file again from its source",
                 file.name(), window.offset, file.size(), window.length);
   }
-  constexpr std::uint64_t kEnds = kEnd64Bytes + kLocatorBytes + kEndBytes;
   std::string tail(std::min(window.length, std::max(tail_guess, kEnds)), '\0');
   const std::uint64_t tail_offset = window.length - tail.size();
   SW_TRY(read_into(file, window.offset + tail_offset, tail));
@@ -141,6 +142,13 @@ Result<Archive> Archive::open(const ReadableFile& file, ByteRange window, std::u
   }
   SW_TRY(archive.index_entries());
   return archive;
+}
+
+Status Archive::check_end(const ReadableFile& file, ByteRange window) {
+  std::string tail(std::min(window.length, kEnds), '\0');
+  SW_TRY(read_into(file, window.offset + window.length - tail.size(), tail));
+  SW_TRY(Archive(file, window, {}).parse_end(tail));
+  return {};
 }
 
 Result<Archive::End> Archive::parse_end(std::string_view tail) const {

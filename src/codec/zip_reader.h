@@ -43,6 +43,11 @@ class Archive {
   [[nodiscard]] static Result<Archive> open(const ReadableFile& file, ByteRange window,
                                             std::uint64_t tail_guess = 4096, Limits limits = {});
 
+  /// Whether the window ends as an archive of its length does: the last record says where the
+  /// directory lies, which must lead there. One small read, so a file that was cut, or copied
+  /// twice, shows without its directory. Errors: kZipCorrupt, kZipUnsupported, kLimit.
+  [[nodiscard]] static Status check_end(const ReadableFile& file, ByteRange window);
+
   /// In directory order, folders left out.
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
   [[nodiscard]] const Entry* find(std::string_view name) const;

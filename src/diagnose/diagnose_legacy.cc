@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "diagnose/padding_rows.h"
 #include "diagnose/replica_bytes.h"
 #include "format/legacy/legacy_file.h"
+#include "format/legacy/rank_file_end.h"
 #include "format/legacy/rank_sample.h"
 #include "format/legacy/tower_reader.h"
 #include "format/refused_format.h"
@@ -48,6 +50,7 @@ class LegacyDiagnosis {
     for (const std::string& name : choose_samples(groups.models, kMostSamples)) {
       read_sample(name, groups);
     }
+    check_unread();
     LegacyVerdict verdict = classify_legacy(evidence_);
     if (verdict.question && settle(*verdict.question, groups)) verdict = classify_legacy(evidence_);
     if (read_stages(verdict.diagnosis, groups)) verdict = classify_legacy(evidence_);
@@ -95,6 +98,26 @@ class LegacyDiagnosis {
     if (writer_.empty()) writer_ = writer_of(contents->arguments);
     const auto found = std::ranges::find(groups.models, folder, &NumberedFolder::name);
     read_.files.push_back({found->numbers, 0, *std::move(contents)});
+  }
+
+  // The files that nobody reads here, of models and optimizers: that one is cut off, or was copied
+  // twice, shows where it ends, which costs an open and a hundred bytes.
+  void check_unread() {
+    std::set<std::string, std::less<>> read;
+    for (const RankSample& sample : evidence_.samples) read.insert(sample.folder);
+    for (const UnreadableFile& file : evidence_.unreadable) {
+      read.insert(file.path.substr(0, file.path.find('/')));
+    }
+    for (const RankFolder& folder : evidence_.folders) {
+      for (const ListedFile& file : folder.files) {
+        const bool is_model = file.name == model_file_of(folder);
+        const bool was_read = is_model && read.contains(folder.name);
+        if (was_read || file.bytes == 0 || !(is_model || is_optimizer_file(file.name))) continue;
+        const Status end = check_rank_file_end(directory_, path_of(folder.name, file.name));
+        if (end) continue;
+        evidence_.unreadable.push_back({folder.name + "/" + file.name, end.error().text()});
+      }
+    }
   }
 
   // Whether more files were read, so that all layers are known: of each pipeline stage of which no
