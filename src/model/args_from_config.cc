@@ -221,10 +221,16 @@ class ArgsBuilder {
     const auto value = [&](std::size_t i) {
       return i < rule.hf.size() ? find_set(hf_, rule.hf[i]) : nullptr;
     };
+    const std::int64_t dense_unsaid = whole_or(rule.fallback ? &*rule.fallback : nullptr, 0);
     if (rule.kind == RuleKind::kExpertTypes) {
       const auto* types =
           value(0) == nullptr ? nullptr : std::get_if<std::vector<std::string>>(value(0));
-      if (types == nullptr) return {};
+      if (types == nullptr) {
+        if (value(0) == nullptr && rule.fallback) {
+          set(rule.args[0], to_layer_frequency(experts_after_dense(dense_unsaid, 1, layers)));
+        }
+        return {};
+      }
       set(rule.args[0], to_layer_frequency(SW_TRY(experts_of_types(rule.hf[0], *types, layers))));
     } else if (rule.kind == RuleKind::kExpertNumbers) {
       const auto* numbers = value(0) == nullptr ? nullptr : std::get_if<Pattern>(value(0));
@@ -233,7 +239,7 @@ class ArgsBuilder {
     } else if (rule.kind == RuleKind::kDenseFirst) {
       const std::int64_t step = whole_or(value(1), 1);
       set(rule.args[0],
-          to_layer_frequency(experts_after_dense(whole_or(value(0), 0), step, layers)));
+          to_layer_frequency(experts_after_dense(whole_or(value(0), dense_unsaid), step, layers)));
     } else if (rule.kind == RuleKind::kSparseStep) {
       const auto* dense = value(1) == nullptr ? nullptr : std::get_if<Pattern>(value(1));
       std::span<const std::int64_t> listed;
@@ -241,7 +247,8 @@ class ArgsBuilder {
       set(rule.args[0],
           to_layer_frequency(experts_each_step(whole_or(value(0), 1), listed, layers)));
     } else {
-      const ExpertRange range{whole_or(value(0), 0), whole_or(value(1), -1), whole_or(value(2), 1)};
+      const ExpertRange range{whole_or(value(0), dense_unsaid), whole_or(value(1), -1),
+                              whole_or(value(2), 1)};
       set(rule.args[0], to_layer_frequency(experts_in(range, layers)));
     }
     return {};
@@ -289,13 +296,22 @@ class ArgsBuilder {
 
   Status apply_inverted(const ConfigRule& rule) {
     const ArgValue* found = find_set(hf_, rule.hf[0]);
-    if (found == nullptr) return {};
+    if (found == nullptr) return apply_inverted_default(rule);
     if (const auto* types = std::get_if<std::vector<std::string>>(found)) {
       const std::int64_t layers = SW_TRY(layers_of(sizes_));
       set(rule.args[0], ArgValue{inverted(SW_TRY(from_layer_types(*types, layers)))});
     } else if (const auto* list = std::get_if<Pattern>(found)) {
       set(rule.args[0], ArgValue{inverted(*list)});
     }
+    return {};
+  }
+
+  /// The default: every how many-th layer is another than the rest.
+  Status apply_inverted_default(const ConfigRule& rule) {
+    const std::int64_t period = whole_or(rule.fallback ? &*rule.fallback : nullptr, 0);
+    if (period < 1) return {};
+    const std::int64_t layers = SW_TRY(layers_of(sizes_));
+    set(rule.args[0], ArgValue{inverted(every_so_many_whole(period, layers))});
     return {};
   }
 
