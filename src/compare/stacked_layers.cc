@@ -65,9 +65,8 @@ std::optional<Catalog> stack_layers(const Catalog& catalog) {
       others.push_back(i);
       continue;
     }
-    std::string name = std::string(layer->stack) + "." + std::string(layer->rest);
-    kinds[{std::move(name), tensor.desc.dtype, {shape.begin(), shape.end()}}].push_back(
-        {*layer->index, i});
+    const std::string name = std::string(layer->stack) + "." + std::string(layer->rest);
+    kinds[{name, tensor.desc.dtype, {shape.begin(), shape.end()}}].push_back({*layer->index, i});
   }
   const bool has_stack =
       std::ranges::any_of(kinds, [](const auto& kind) { return kind.second.size() > 1; });
