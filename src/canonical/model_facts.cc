@@ -38,30 +38,21 @@ Status check_told(const Checkpoint& source, std::span<const TensorDesc> canonica
 }
 
 // Arguments that nothing is made of may say what they like, but not unheard.
-void tell_ignored(const Checkpoint& source, std::span<const TensorDesc> canonical,
-                  std::vector<std::string>& notes) {
-  if (canonical.empty()) return;
-  const auto check = contradictions_of(source, canonical);
-  if (!check || check->contradictions.empty()) return;
-  const std::vector<Contradiction>& found = check->contradictions;
+void tell_ignored(const std::vector<Contradiction>& found, std::vector<std::string>& notes) {
   notes.push_back(translated("{}, {} in all; config.json is used instead", found.front().message,
                              found.size()));
 }
 
 // A config.json of another model of the same shapes would cut tokens off, or give rows to heads
-// that they are not of. Arguments that contradict the tensors are no evidence against it.
-Status check_differing(const Checkpoint& source, std::span<const TensorDesc> canonical,
-                       const ModelFacts& facts, const Arguments& run) {
-  if (canonical.empty()) return {};
-  const auto check = contradictions_of(source, canonical);
-  if (!check || !check->contradictions.empty()) return {};
+// that they are not of.
+Status check_differing(const std::string& path, const ModelFacts& facts, const Arguments& run) {
   const auto rows = facts.sizes.find("vocab");
   const std::optional<std::int64_t> tokens = true_vocabulary(run);
   if (tokens && rows != facts.sizes.end() && *tokens > rows->second) {
     return fail(Code::kArgumentsContradict,
                 "{}: config.json says a vocabulary of {} rows, and the training arguments {}, the "
                 "rest of which would be lost; give the model's own config.json (--hf-config)",
-                source.location.path, rows->second, *tokens);
+                path, rows->second, *tokens);
   }
   std::vector<DifferingSetting> heads;
   std::ranges::copy_if(facts.differing, std::back_inserter(heads), &DifferingSetting::orders_rows);
@@ -69,7 +60,30 @@ Status check_differing(const Checkpoint& source, std::span<const TensorDesc> can
   return fail(Code::kArgumentsContradict,
               "{}: the training arguments say otherwise than config.json, by which rows would be "
               "those of other heads: {}; give the model's own config.json (--hf-config)",
-              source.location.path, text_of(heads));
+              path, text_of(heads));
+}
+
+// Holds the run's arguments against the tensors and against config.json, which is used.
+Status check_said(const Checkpoint& source, std::span<const TensorDesc> canonical,
+                  const Arguments& run, ModelFacts& facts, std::vector<std::string>& notes) {
+  if (run.empty()) return {};
+  auto differing = differing_settings(*facts.mapping, *facts.config, run);
+  if (differing) {
+    facts.differing = *std::move(differing);
+  } else {
+    facts.not_held = translated("config.json is not held against the training arguments: ") +
+                     differing.error().message;
+    notes.push_back(facts.not_held);
+  }
+  const auto check = canonical.empty() ? ArgumentCheck() : contradictions_of(source, canonical);
+  if (check && !check->contradictions.empty()) {
+    // They are no evidence against config.json.
+    tell_ignored(check->contradictions, notes);
+  } else if (check && !canonical.empty()) {
+    SW_TRY(check_differing(source.location.path, facts, run));
+  }
+  if (!facts.differing.empty()) notes.push_back(differing_note(facts.differing));
+  return {};
 }
 
 // Which arguments decided for the family, where it was not named.
@@ -98,8 +112,7 @@ Result<const Mapping*> recorded_family(const Checkpoint& source,
 std::string differing_note(const std::vector<DifferingSetting>& differing) {
   return translated(
       "the training arguments say otherwise than config.json, which conversions to Hugging Face "
-      "use: "
-      "{}",
+      "use: {}",
       text_of(differing));
 }
 
@@ -171,11 +184,8 @@ Result<ModelFacts> find_model_facts(const FamilyChoice& choice, const Checkpoint
     notes.push_back(inferred_note(*facts.mapping, arguments, canonical.size()));
   }
   if (facts.config) {
-    tell_ignored(source, canonical, notes);
     facts.sizes = SW_TRY(sizes_from_hf_config(*facts.mapping, *facts.config));
-    facts.differing = differing_settings(*facts.mapping, *facts.config, arguments);
-    SW_TRY(check_differing(source, canonical, facts, arguments));
-    if (!facts.differing.empty()) notes.push_back(differing_note(facts.differing));
+    SW_TRY(check_said(source, canonical, arguments, facts, notes));
     return facts;
   }
   SW_TRY(check_told(source, canonical));

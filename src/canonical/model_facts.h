@@ -25,6 +25,7 @@ struct ModelFacts {
   InterleavedGates gates;              ///< of the Megatron tensors
   /// Where config.json says otherwise than the run's arguments; it is used all the same.
   std::vector<DifferingSetting> differing;
+  std::string not_held;  ///< why they are not held against it, a sentence; empty where they are
 };
 
 /// A note on those.

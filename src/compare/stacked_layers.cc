@@ -12,12 +12,6 @@
 namespace shardwright {
 namespace {
 
-// A tensor that has the number of its layer in its name.
-struct NumberedLayer {
-  std::int64_t layer = 0;
-  std::size_t tensor = 0;
-};
-
 // What layers have alike: name without number, dtype and shape.
 using LayerKind = std::tuple<std::string, DType, std::vector<std::int64_t>>;
 
@@ -27,23 +21,20 @@ Dims with_axis(std::int64_t first, const Dims& rest) {
   return dims;
 }
 
+// Layers are counted as they come: names may say any number.
 StoredTensor stacked(const Catalog& catalog, const std::string& name,
-                     const std::vector<NumberedLayer>& layers) {
-  const TensorDesc& one = catalog.tensors[layers.front().tensor].desc;
-  std::int64_t count = 0;
+                     const std::vector<std::size_t>& layers) {
+  const TensorDesc& one = catalog.tensors[layers.front()].desc;
   std::size_t chunks = 0;
-  for (const NumberedLayer& each : layers) {
-    count = std::max(count, each.layer + 1);
-    chunks += catalog.tensors[each.tensor].chunks.size();
-  }
-  StoredTensor tensor{{name, one.dtype, with_axis(count, one.shape)},
+  for (const std::size_t each : layers) chunks += catalog.tensors[each].chunks.size();
+  StoredTensor tensor{{name, one.dtype, with_axis(std::ssize(layers), one.shape)},
                       ChunkList(one.shape.size() + 1)};
   tensor.chunks.reserve(chunks);
-  for (const NumberedLayer& each : layers) {
-    const ChunkList& own = catalog.tensors[each.tensor].chunks;
+  for (std::int64_t layer = 0; layer < std::ssize(layers); ++layer) {
+    const ChunkList& own = catalog.tensors[layers[static_cast<std::size_t>(layer)]].chunks;
     for (std::size_t i = 0; i < own.size(); ++i) {
       Chunk chunk = own[i];
-      chunk.box = {with_axis(each.layer, chunk.box.origin), with_axis(1, chunk.box.shape)};
+      chunk.box = {with_axis(layer, chunk.box.origin), with_axis(1, chunk.box.shape)};
       // Nobody steps along an axis of one element.
       if (!chunk.strides.empty()) chunk.strides = with_axis(0, chunk.strides);
       tensor.chunks.push_back(chunk);
@@ -55,7 +46,7 @@ StoredTensor stacked(const Catalog& catalog, const std::string& name,
 }  // namespace
 
 std::optional<Catalog> stack_layers(const Catalog& catalog) {
-  std::map<LayerKind, std::vector<NumberedLayer>> kinds;
+  std::map<LayerKind, std::vector<std::size_t>> kinds;  // their tensors
   std::vector<std::size_t> others;
   for (std::size_t i = 0; i < catalog.tensors.size(); ++i) {
     const StoredTensor& tensor = catalog.tensors[i];
@@ -66,7 +57,7 @@ std::optional<Catalog> stack_layers(const Catalog& catalog) {
       continue;
     }
     const std::string name = std::string(layer->stack) + "." + std::string(layer->rest);
-    kinds[{name, tensor.desc.dtype, {shape.begin(), shape.end()}}].push_back({*layer->index, i});
+    kinds[{name, tensor.desc.dtype, {shape.begin(), shape.end()}}].push_back(i);
   }
   const bool has_stack =
       std::ranges::any_of(kinds, [](const auto& kind) { return kind.second.size() > 1; });

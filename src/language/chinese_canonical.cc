@@ -139,6 +139,8 @@ std::span<const Sentence> chinese_of_canonical() {
        "other heads: {}; give the model's own config.json (--hf-config)",
        "{}: 训练参数与 config.json 所说的不一致，按后者各行会属于别的头：{}；请给出该模型自己的 "
        "config.json（--hf-config）"},
+      {"config.json is not held against the training arguments: ",
+       "config.json 未与训练参数核对："},
       {"the training arguments say otherwise than config.json, which conversions to Hugging Face "
        "use: {}",
        "训练参数与 config.json 所说的不一致，而转换为 Hugging Face 时使用 config.json：{}"},

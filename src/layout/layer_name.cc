@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 
 #include "layout/model_head.h"
 #include "layout/state_name.h"
@@ -49,7 +50,9 @@ std::optional<LayerName> split_layer_name(std::string_view name) {
   const std::string_view first = parts.rest.substr(0, dot);
   std::int64_t index = 0;
   const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), index);
-  if (error == std::errc() && end == first.data() + first.size() && index >= 0 &&
+  // One that can't be counted to is no layer's.
+  const bool is_number = index >= 0 && index < std::numeric_limits<std::int64_t>::max();
+  if (error == std::errc() && end == first.data() + first.size() && is_number &&
       dot != std::string_view::npos) {
     parts.index = index;
     parts.rest.remove_prefix(dot + 1);

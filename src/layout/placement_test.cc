@@ -24,6 +24,8 @@ TEST(LayerName, SplitsStackedAndNumberedNames) {
   EXPECT_EQ(stacked->rest, "mlp.router.weight");
   EXPECT_FALSE(split_layer_name("embedding.word_embeddings.weight"));
   EXPECT_FALSE(split_layer_name("prelayers.0.x"));
+  // Nobody can count the layers up to that one.
+  EXPECT_FALSE(split_layer_name("decoder.layers.9223372036854775807.x").value().index);
 }
 
 TEST(PipelineSplit, FollowsMegatronsOffsets) {

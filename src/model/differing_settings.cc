@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/fail.h"
 #include "base/text.h"
 #include "model/config_values.h"
 
@@ -61,10 +62,9 @@ SettingNames settings_said(const Mapping& mapping, const Arguments& run) {
   return said;
 }
 
-std::optional<Arguments> arguments_of(const Mapping& mapping, const HfConfig& config) {
-  auto made = args_from_hf_config(mapping, config);
-  if (!made) return std::nullopt;
-  return Arguments(made->values.begin(), made->values.end());
+Result<Arguments> arguments_of(const Mapping& mapping, const HfConfig& config) {
+  const ArgsFromConfig made = SW_TRY(args_from_hf_config(mapping, config));
+  return Arguments(made.values.begin(), made.values.end());
 }
 
 // None where the family makes no such argument of that side's config.json.
@@ -88,21 +88,19 @@ bool is_of_training(std::string_view key) {
   return std::ranges::find(kOfTraining, leaf) != kOfTraining.end();
 }
 
-std::vector<DifferingSetting> differing_settings(const Mapping& mapping, const HfConfig& config,
-                                                 const Arguments& run) {
-  const auto made = config_from_args(mapping, run);
-  if (!made) return {};
-  const auto config_of_run = read_hf_config(made->json);
-  if (!config_of_run) return {};
-  const auto of_run = arguments_of(mapping, *config_of_run);
-  const auto of_config = arguments_of(mapping, config);
-  if (!of_run || !of_config) return {};
+Result<std::vector<DifferingSetting>> differing_settings(const Mapping& mapping,
+                                                         const HfConfig& config,
+                                                         const Arguments& run) {
+  const ConfigFromArgs made = SW_TRY(config_from_args(mapping, run));
+  const HfConfig config_of_run = SW_TRY(read_hf_config(made.json));
+  const Arguments of_run = SW_TRY(arguments_of(mapping, config_of_run));
+  const Arguments of_config = SW_TRY(arguments_of(mapping, config));
   const SettingNames heads = names_of_heads(mapping);
   std::vector<DifferingSetting> differing;
   for (const std::string& name : settings_said(mapping, run)) {
     if (is_of_training(name) || name == kPredictionLayers) continue;
-    ArgValue theirs = value_in(*of_run, name);
-    ArgValue ours = value_in(*of_config, name);
+    ArgValue theirs = value_in(of_run, name);
+    ArgValue ours = value_in(of_config, name);
     if (same_value(theirs, ours)) continue;
     differing.push_back({name, std::move(theirs), std::move(ours), heads.contains(name)});
   }

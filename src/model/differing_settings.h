@@ -36,11 +36,12 @@ struct DifferingSetting {
 };
 
 /// What the model computes with the one and not with the other. Both are brought into the family's
-/// arguments, since either may spell a setting in several ways; only what the run says is compared,
-/// and nothing where the family's rules can't make a config.json of its arguments. Pure.
-[[nodiscard]] std::vector<DifferingSetting> differing_settings(const Mapping& mapping,
-                                                               const HfConfig& config,
-                                                               const Arguments& run);
+/// arguments, since either may spell a setting in several ways; only what the run says is compared.
+/// Errors: those of config_from_args, where the run says what no config.json of the family does.
+/// Pure.
+[[nodiscard]] Result<std::vector<DifferingSetting>> differing_settings(const Mapping& mapping,
+                                                                       const HfConfig& config,
+                                                                       const Arguments& run);
 
 /// "rotary_base = 500000 (config.json: 10000)", and how many more.
 [[nodiscard]] std::string text_of(const std::vector<DifferingSetting>& settings);

@@ -22,9 +22,13 @@ class DifferingSettings : public testing::Test {
     run_ = Arguments(made->values.begin(), made->values.end());
   }
 
+  std::vector<DifferingSetting> differing() const {
+    return differing_settings(mapping_, config_, run_).value();
+  }
+
   std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const DifferingSetting& each : differing_settings(mapping_, config_, run_)) {
+    for (const DifferingSetting& each : differing()) {
       names.push_back(each.argument);
     }
     return names;
@@ -47,7 +51,7 @@ TEST_F(DifferingSettings, AreWhatTheRunComputesOtherwise) {
   run_["rotary_base"] = std::int64_t{500000};
   run_["norm_epsilon"] = 1e-3;
   run_["layernorm_epsilon"] = 1e-3;
-  const std::vector<DifferingSetting> found = differing_settings(mapping_, config_, run_);
+  const std::vector<DifferingSetting> found = differing();
   EXPECT_THAT(text_of(found), testing::HasSubstr("rotary_base = 500000 (config.json: 10000"));
   EXPECT_THAT(names(), testing::Contains("layernorm_epsilon"));
   for (const DifferingSetting& each : found) EXPECT_FALSE(each.orders_rows) << each.argument;
@@ -57,7 +61,7 @@ TEST_F(DifferingSettings, SayWhichHeadsRowsAreOf) {
   run_["num_attention_heads"] = std::int64_t{8};
   run_["kv_channels"] = std::int64_t{16};
   bool has_heads = false;
-  for (const DifferingSetting& each : differing_settings(mapping_, config_, run_)) {
+  for (const DifferingSetting& each : differing()) {
     if (each.argument == "num_attention_heads") has_heads = each.orders_rows;
   }
   EXPECT_TRUE(has_heads);
@@ -69,6 +73,13 @@ TEST_F(DifferingSettings, AreNoneOfHowItIsTrainedNorOfWhatItDoesNotSay) {
   run_.erase("rotary_base");
   run_["layernorm_epsilon"] = {};
   EXPECT_THAT(names(), IsEmpty());
+}
+
+TEST_F(DifferingSettings, AreNotToldOfWhatNoConfigOfTheFamilySays) {
+  run_["final_logit_softcapping"] = 30.0;
+  const auto found = differing_settings(mapping_, config_, run_);
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().message, testing::HasSubstr("final_logit_softcapping = 30"));
 }
 
 TEST_F(DifferingSettings, NameARopeScalingThatOnlyTheRunHas) {

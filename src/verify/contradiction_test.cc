@@ -115,6 +115,18 @@ TEST_F(Contradiction, OfConfigAndArgumentsThatNoTensorShowsIsTold) {
                                  testing::Field(&VerifyFinding::message, told))));
 }
 
+TEST_F(Contradiction, OfWhatNoConfigOfTheFamilySaysIsTold) {
+  set("final_logit_softcapping", 30.0);
+  const auto told = testing::Contains(testing::AllOf(HasSubstr("config.json is not held against"),
+                                                     HasSubstr("final_logit_softcapping = 30")));
+  const auto prepared = prepare_conversion(request("hf"));
+  ASSERT_TRUE(prepared) << prepared.error().text();
+  EXPECT_THAT(prepared->notes, told);
+  const auto report = verify_checkpoint(planted_.path(), {});
+  ASSERT_TRUE(report);
+  EXPECT_THAT(report->notes, told);
+}
+
 // Of the same shapes, with twice as many heads of half the size.
 TEST_F(Contradiction, OfHeadsIsRefused) {
   set("num_attention_heads", std::int64_t{8});

@@ -90,6 +90,7 @@ class ModelCheck {
         add_finding(report_, Code::kArgumentsContradict, "config.json",
                     differing_note(facts->differing), Severity::kWarning);
       }
+      if (!facts->not_held.empty()) report_.notes.push_back(facts->not_held);
       return std::optional(*std::move(facts));
     }
     // A model of nobody's but its own may lack what a known one has.

@@ -7,7 +7,6 @@ model is refused, or a note names the key.
 """
 import copy
 import json
-import pathlib
 import re
 
 import pytest
@@ -17,7 +16,6 @@ import transformers
 import checkpoints
 import hf_models
 
-MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 # What keeps a model small; of everything else the class's default is taken.
 SIZE = re.compile(
     r"vocab|hidden_size|intermediate|d_model|d_ff|d_kv|ffn|heads|head_dim|n_embd|n_inner|n_head|n_layer"
@@ -31,14 +29,6 @@ NOT_READ = {"architectures", "model_type", "transformers_version", "dtype", "tor
 
 def known_sizes():
     return {**hf_models.NEWER_SIZES, **hf_models.FURTHER_SIZES, **hf_models.FAMILY_SIZES}
-
-
-def model_types():
-    """Those of all mapping files whose class transformers has."""
-    found = set()
-    for file in MODELS.glob("*.json"):
-        found.update(json.loads(file.read_text()).get("model_types", []))
-    return sorted(found & set(transformers.models.auto.configuration_auto.CONFIG_MAPPING_NAMES))
 
 
 def candidates(model_type):
