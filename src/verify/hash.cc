@@ -105,7 +105,8 @@ Result<HashReport> hash_checkpoint(const std::string& path, const ProofOptions& 
   Checkpoint checkpoint = SW_TRY(open_checkpoint(path, FormatChoice{options.as}));
   const bool may_be_unknown = checkpoint.location.traits.is_hf_model;
   const Naming naming = options.own_names ? Naming::kStored : natural_naming(checkpoint);
-  const ViewUse use{options.keeps_stored_states ? StateUse::kAsStored : StateUse::kByTensor, true};
+  ViewUse use;
+  use.states = options.keeps_stored_states ? StateUse::kAsStored : StateUse::kByTensor;
   Result<View> view = make_view(std::move(checkpoint), naming, options, use);
   if (!view && may_be_unknown && naming == Naming::kCanonical && options.choice.family.empty() &&
       is_about_family(view.error().code)) {

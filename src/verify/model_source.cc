@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "compare/replicas.h"
 #include "convert/drafting.h"
 #include "io/source_files.h"
 #include "plan/canonical.h"
 #include "verify/option_words.h"
+#include "verify/replicas_on_read.h"
 #include "verify/view.h"
 
 namespace shardwright {
@@ -20,7 +20,10 @@ namespace {
 class MegatronSource : public TensorSource {
  public:
   // `listed`: how many of the plan's tensors are those of layers.
-  MegatronSource(View view, std::size_t listed) : view_(std::move(view)), lowering_(view_.plan) {
+  MegatronSource(View view, std::size_t listed)
+      : view_(std::move(view)),
+        lowering_(view_.plan),
+        replicas_(view_.plan, *view_.checkpoint.files) {
     notes_ = view_.notes;
     list(view_.plan.target, listed);
   }
@@ -29,12 +32,14 @@ class MegatronSource : public TensorSource {
 
  protected:
   Status read(std::size_t tensor, const Box& box, std::span<std::byte> bytes) override {
+    SW_TRY(replicas_.compare(tensor));
     return read_box(view_.plan, lowering_, *view_.checkpoint.files, tensor, box, bytes);
   }
 
  private:
   View view_;
   Lowering lowering_;
+  ReplicasOnRead replicas_;
 };
 
 // What torch_dist would stack is found by the names of its stacks too.
@@ -61,11 +66,9 @@ class HfNamesSource : public TensorSource {
         plan_(std::move(plan)),
         files_(std::move(drafting.parts.files)),
         artifacts_(std::move(drafting.parts.artifacts)),
-        lowering_(plan_) {
+        lowering_(plan_),
+        replicas_(plan_, *checkpoint_.files) {
     notes_ = std::move(drafting.result.notes);
-    if (cost_of_replicas(plan_.source, ReplicaCheck::kAll).compared > 0) {
-      is_compared_.resize(plan_.source.tensors.size());
-    }
     list(plan_.target, plan_.target.tensors.size());
   }
   [[nodiscard]] const Checkpoint& checkpoint() const override { return checkpoint_; }
@@ -89,38 +92,19 @@ class HfNamesSource : public TensorSource {
 
  protected:
   Status read(std::size_t tensor, const Box& box, std::span<std::byte> bytes) override {
-    SW_TRY(compare_replicas(tensor));
+    if (const Status alike = replicas_.compare(tensor); !alike) {
+      return std::unexpected(in_words_of_options(alike.error()));
+    }
     return read_box(plan_, lowering_, *checkpoint_.files, tensor, box, bytes);
   }
 
  private:
-  // Of what a tensor is made of.
-  Status compare_replicas(std::size_t target) {
-    if (is_compared_.empty()) return {};
-    const std::scoped_lock lock(mutex_);
-    for (const TensorView& view : plan_.tensors[target].views) {
-      if (is_compared_[view.source]) continue;
-      const StoredTensor& tensor = plan_.source.tensors[view.source];
-      // Each rank's file of the legacy format may repeat all of a model.
-      if (!checkpoint_.location.traits.is_of_ranks || !tensor.copies.empty()) {
-        Catalog one;
-        one.files = plan_.source.files;
-        one.tensors.push_back(tensor);
-        Defects first;
-        const auto alike = check_replicas(one, ReplicaCheck::kAll, *checkpoint_.files, first);
-        if (!alike) return std::unexpected(in_words_of_options(alike.error()));
-      }
-      is_compared_[view.source] = true;
-    }
-    return {};
-  }
-
   Checkpoint checkpoint_;
   Plan plan_;
   std::vector<TargetFile> files_;
   std::vector<std::pair<std::string, StoredObject>> artifacts_;
   Lowering lowering_;
-  std::vector<bool> is_compared_;  // by source tensor; empty where nothing is stored twice
+  ReplicasOnRead replicas_;
 };
 
 ConvertRequest request_of(std::string_view path, const ReadOptions& options) {
@@ -149,8 +133,8 @@ Result<std::unique_ptr<TensorSource>> source_by_megatron_names(std::string_view 
   proof.source = options.source;
   // Padding rows belong to what is loaded: no row is left out, and shapes are those stored.
   proof.vocab_size = std::numeric_limits<std::int64_t>::max();
-  View view = SW_TRY(
-      make_view(std::move(checkpoint), Naming::kCanonical, proof, {StateUse::kAsStored, false}));
+  View view = SW_TRY(make_view(std::move(checkpoint), Naming::kCanonical, proof,
+                               {StateUse::kAsStored, false, false}));
   if (tells_sizes(options.source) && !view.took_sizes) return refuse_sizes(path);
   const std::size_t listed = view.plan.tensors.size();
   SW_TRY(add_stacks(view.plan));

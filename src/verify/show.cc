@@ -8,7 +8,6 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "canonical/canonical_model.h"
-#include "compare/replicas.h"
 #include "dcp/named_replicas.h"
 #include "dcp/torch_items.h"
 #include "exec/finish_reading.h"
@@ -16,6 +15,7 @@
 #include "plan/canonical.h"
 #include "tensor/values.h"
 #include "verify/moments.h"
+#include "verify/replicas_on_read.h"
 #include "verify/tile_buffer.h"
 #include "verify/workload.h"
 
@@ -65,16 +65,6 @@ Status take_shown_replica(Catalog& catalog, const std::string& name, std::int64_
   return {};
 }
 
-Status check_copies(const Checkpoint& checkpoint, const Catalog& catalog) {
-  if (checkpoint.location.traits.is_of_ranks) return {};
-  Defects first;
-  if (!catalog.tensors.front().copies.empty()) {
-    SW_TRY(check_named_replicas(checkpoint, catalog, first));
-  }
-  SW_TRY(check_replicas(catalog, ReplicaCheck::kAll, *checkpoint.files, first));
-  return {};
-}
-
 // Only this one is located and proven.
 Result<View> view_of_stored(Checkpoint checkpoint, CanonicalTensor tensor) {
   View view;
@@ -84,7 +74,10 @@ Result<View> view_of_stored(Checkpoint checkpoint, CanonicalTensor tensor) {
   tensor.stored = 0;
   SW_TRY(locate_items(view.plan.source, *view.checkpoint.files));
   SW_TRY(check_coverage(view.plan.source.tensors.front()));
-  SW_TRY(check_copies(view.checkpoint, view.plan.source));
+  if (!view.plan.source.tensors.front().copies.empty()) {
+    Defects first;
+    SW_TRY(check_named_replicas(view.checkpoint, view.plan.source, first));
+  }
   view.plan.target.tensors.push_back({tensor.desc, ChunkList(tensor.desc.shape.size())});
   view.plan.tensors.push_back({{view_of_canonical(tensor)}, std::nullopt, 0.0});
   return view;
@@ -95,7 +88,7 @@ Result<View> view_of_stored(Checkpoint checkpoint, CanonicalTensor tensor) {
 std::optional<View> view_of_model(Checkpoint checkpoint, const std::string& name,
                                   const ProofOptions& options) {
   const StateUse states = is_optimizer_name(name) ? StateUse::kByTensor : StateUse::kAsStored;
-  auto view = make_view(std::move(checkpoint), Naming::kCanonical, options, {states, true});
+  auto view = make_view(std::move(checkpoint), Naming::kCanonical, options, {states, true, false});
   if (!view) return std::nullopt;
   Plan& plan = view->plan;
   const auto found = std::ranges::find(
@@ -202,6 +195,7 @@ Result<TensorReport> show_tensor(const std::string& path, const std::string& nam
     view = view_of_model(std::move(checkpoint), name, rest);
   }
   if (!view) return refuse_name(name, names);
+  SW_TRY(ReplicasOnRead(view->plan, *view->checkpoint.files).compare(0));
   TensorReport report;
   report.desc = view->plan.target.tensors.front().desc;
   report.elements = static_cast<std::uint64_t>(Box::whole(report.desc.shape).volume());

@@ -123,6 +123,17 @@ TEST(Verify, FindsRanksThatDriftedApart) {
   ASSERT_EQ(report.findings.size(), 1u);
   EXPECT_EQ(report.findings[0].code, Code::kReplicasDiffer);
   EXPECT_THAT(report.findings[0].message, HasSubstr("final_layernorm"));
+  // To compare one of the two with anything would be a guess.
+  const std::string mixed = planted.place() / "mixed";
+  const auto diff = diff_checkpoints(golden_path("hf/llama3/hf"), mixed, {}, std::nullopt);
+  ASSERT_FALSE(diff);
+  EXPECT_EQ(diff.error().code, Code::kReplicasDiffer);
+  const auto digests = hash_checkpoint(mixed, {});
+  ASSERT_FALSE(digests);
+  EXPECT_EQ(digests.error().code, Code::kReplicasDiffer);
+  const auto shown = show_tensor(mixed, "decoder.final_layernorm.weight", {});
+  ASSERT_FALSE(shown);
+  EXPECT_EQ(shown.error().code, Code::kReplicasDiffer);
 }
 
 // What is listed twice and stored once repeats nothing.
@@ -235,6 +246,24 @@ TEST(Verify, ComparesNoStatesThatCannotBeReadAndSaysSo) {
     options.against = right;
     EXPECT_THAT(codes_of(verify(left, options)), Contains(Code::kDigestMismatch));
   }
+}
+
+// A moment of a norm that one tensor rank has otherwise.
+TEST(Verify, ComparesNoStatesOfWhichReplicasDiffer) {
+  const Planted planted;
+  unpack("tp2pp2vpp2-torch-fp16opt", planted.path());
+  const std::string file = "iter_0000010/mp_rank_01_001/model_optim_rng.pt";
+  const std::string name = "optimizer.state.exp_avg.decoder.final_layernorm.weight";
+  const auto shown = show_tensor(planted.path(), name, {});
+  ASSERT_TRUE(shown) << shown.error().text();
+  for (std::size_t i = 0; i < shown->chunks.size(); ++i) {
+    if (!file.ends_with(shown->files.at(i))) continue;
+    alter_sealed(planted.path() + "/" + file, shown->chunks.at(i).range, 3, '\x33');
+  }
+  const auto diff = diff_checkpoints(golden_path(kFullRun), planted.path(), {}, std::nullopt);
+  ASSERT_FALSE(diff);
+  EXPECT_EQ(diff.error().code, Code::kReplicasDiffer);
+  EXPECT_THAT(diff.error().message, HasSubstr(name));
 }
 
 TEST(Verify, FindsEachBufferOfTheOptimizerThatWasCut) {

@@ -52,7 +52,7 @@ class Maker {
     SW_TRY(take_given_replica());
     SW_TRY(check_losses());
     SW_TRY(locate_items(view_.checkpoint.catalog, *view_.checkpoint.files));
-    SW_TRY(check_all_replicas());
+    SW_TRY(check_names_of_replicas());
     SW_TRY(put_in_order());
     const bool is_hf = view_.checkpoint.location.traits.is_hf_model;
     if (view_.naming == Naming::kStored) {
@@ -60,6 +60,8 @@ class Maker {
     } else {
       SW_TRY(draft_canonical());
     }
+    // Now with the optimizer's states, which the files of ranks have among the objects.
+    if (use_.compares_replicas) SW_TRY(check_all_replicas());
     fill_plan();
     if (view_.naming == Naming::kCanonical && !is_hf) cut_padding();
     SW_TRY(check_plan(view_.plan));
@@ -88,13 +90,16 @@ class Maker {
   }
 
   // Seen by their own names, copies that are not alike are tensors of their own.
-  Status check_all_replicas() {
+  Status check_names_of_replicas() {
     Defects first;
     if (view_.naming == Naming::kCanonical && !view_.checkpoint.location.traits.is_hf_model) {
       SW_TRY(check_named_replicas(view_.checkpoint, catalog(), first));
     }
-    // A rank's folder of the legacy format may repeat all of a model; elsewhere replicas are few.
-    if (view_.checkpoint.location.traits.is_of_ranks) return {};
+    return {};
+  }
+
+  Status check_all_replicas() {
+    Defects first;
     SW_TRY(check_replicas(catalog(), ReplicaCheck::kAll, *view_.checkpoint.files, first,
                           workers_of(options_)));
     return {};

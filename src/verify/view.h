@@ -37,6 +37,8 @@ struct ViewUse {
   StateUse states = StateUse::kAsStored;
   /// Whether weights of convolutions that are stored as those of linears get the family's shapes.
   bool unfolds_convolutions = true;
+  /// Whether all replicas are compared; else ReplicasOnRead compares those of what is read.
+  bool compares_replicas = true;
 };
 
 /// Makes drafts the targets of a plan without files, sorted by name, each in one piece.
@@ -53,9 +55,9 @@ void take_whole(std::vector<DraftTensor> tensors, Plan& plan);
 
 /// Makes the view of an opened checkpoint. Payloads are located and, for copies in a Hugging Face
 /// model, compared. An MLite checkpoint is put in order first, with the sizes of its run that
-/// `options` give where it has such sizes. Replicas are compared, but those of the legacy format.
-/// Errors: kReplicasDiffer, kReplicaKeys, those of reading, of the proof, of finding the
-/// family (kCanonical of a Hugging Face model only).
+/// `options` give where it has such sizes. Replicas are compared, optimizer states among them,
+/// where `use` says so. Errors: kReplicasDiffer, kReplicaKeys, those of reading, of the proof, of
+/// finding the family (kCanonical of a Hugging Face model only).
 [[nodiscard]] Result<View> make_view(Checkpoint checkpoint, Naming naming,
                                      const ProofOptions& options, const ViewUse& use = {});
 
