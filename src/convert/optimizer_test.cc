@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "base/endian.h"
 #include "codec/pickle_decode.h"
@@ -351,6 +353,16 @@ class DamagedLegacy : public testing::Test {
     lines.replace(a + 1, first.size(), second);
   }
 
+  void change(const std::string& file, const std::function<void(pickle::Document&)>& how) {
+    pickle::Document document = pickle::decode(as_bytes(packed_.at(file))).value();
+    how(document);
+    packed_.at(file) = pickle::encode(document, pickle::Protocol::kTwo).value();
+  }
+
+  static pickle::Value inner_optimizer(const pickle::Document& document) {
+    return document.root().find("optimizer").find("optimizer");
+  }
+
   Error refusal(const ConvertRequest& request) {
     const auto converted = convert_now(request);
     EXPECT_FALSE(converted);
@@ -444,6 +456,76 @@ TEST_F(DamagedLegacy, StepsThatDifferAreRefused) {
   EXPECT_EQ(error.code, Code::kOptimizerUnsupported);
   EXPECT_THAT(error.message, HasSubstr("mp_rank_01_000/model_optim_rng.pt: optimizer: found step "
                                        "2, expected 1 as in other ranks' files"));
+}
+
+TEST_F(DamagedLegacy, SettingsThatDifferAreRefused) {
+  const std::string file = "iter_0000010/mp_rank_01_000/model_optim_rng.pkl";
+  const std::string whole = packed_.at(file);
+  change(file, [](pickle::Document& document) {
+    const pickle::Value groups = inner_optimizer(document).find("param_groups");
+    document.set(groups[0], "lr", document.real(0.5));
+  });
+  Error error = refusal(unpacked());
+  EXPECT_EQ(error.code, Code::kOptimizerMismatch);
+  EXPECT_THAT(error.message,
+              HasSubstr("mp_rank_01_000/model_optim_rng.pt: found lr 0.5, expected "));
+  EXPECT_THAT(error.message, HasSubstr(" as in mp_rank_00_000/model_optim_rng.pt"));
+  packed_.at(file) = whole;
+  change(file, [](pickle::Document& document) {
+    document.set(document.root().find("opt_param_scheduler"), "num_steps", document.integer(77));
+  });
+  error = refusal(unpacked());
+  EXPECT_EQ(error.code, Code::kOptimizerMismatch);
+  EXPECT_THAT(error.message, HasSubstr("found num_steps 77, expected "));
+}
+
+TEST_F(DamagedLegacy, ArgumentsThatDifferAreTold) {
+  change("iter_0000010/mp_rank_01_001/model_optim_rng.pkl", [](pickle::Document& document) {
+    document.set_attribute(document.root().find("args"), "rotary_base", document.integer(77));
+  });
+  const auto converted = convert_now(unpacked());
+  ASSERT_TRUE(converted) << converted.error().text();
+  EXPECT_THAT(converted->notes,
+              testing::Contains(HasSubstr("mp_rank_01_001/model_optim_rng.pt: rotary_base is "
+                                          "another than in mp_rank_00_000/model_optim_rng.pt")));
+}
+
+// A pipeline stage has groups, and of a chain optimizers, that the first has no parameters for.
+TEST_F(DamagedLegacy, GroupsOfLaterRanksAreKept) {
+  change("iter_0000010/mp_rank_01_000/model_optim_rng.pkl", [](pickle::Document& document) {
+    const pickle::Value groups = inner_optimizer(document).find("param_groups");
+    document.set(groups[1], "lr_mult", document.real(2.0));
+  });
+  change("iter_0000010/mp_rank_01_001/model_optim_rng.pkl", [](pickle::Document& document) {
+    const pickle::Value group = document.dict();
+    document.set(group, "params", document.list());
+    document.set(group, "is_expert_parallel", document.boolean(true));
+    document.set(group, "betas", document.list());
+    const std::array<pickle::Value, 1> groups = {group};
+    const pickle::Value inner = document.dict();
+    document.set(inner, "param_groups", document.list(groups));
+    document.set(inner, "state", document.dict());
+    const pickle::Value experts = document.dict();
+    document.set(experts, "optimizer", inner);
+    const std::array<pickle::Value, 1> masters = {document.list()};
+    document.set(experts, "fp32_from_fp16_params", document.list(masters));
+    const std::array<pickle::Value, 2> chain = {document.root().find("optimizer"), experts};
+    document.set(document.root(), "optimizer", document.list(chain));
+  });
+  const auto converted = convert_now(unpacked());
+  ASSERT_TRUE(converted) << converted.error().text();
+  const auto file = make_memory_file("common.pt", place_.get("out/iter_0000010/common.pt"));
+  const TorchArchive archive = TorchArchive::open(*file).value();
+  // A dense model's are one optimizer's.
+  const pickle::Value list =
+      archive.root().find("optimizer").find("optimizer").find("param_groups");
+  std::vector<std::string> groups;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    groups.push_back(fmt::format("{} {} {}", *list[i].find("is_expert_parallel").as_bool(),
+                                 list[i].find("lr_mult").as_double().value_or(0.0),
+                                 list[i].find("step").as_int().value_or(-1)));
+  }
+  EXPECT_THAT(groups, testing::ElementsAre("false 1 1", "false 1 1", "false 2 1", "true 0 1"));
 }
 
 TEST_F(DamagedLegacy, MayLeaveItsOptimizerBehind) {

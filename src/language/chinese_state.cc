@@ -16,10 +16,15 @@ std::span<const Sentence> chinese_of_state() {
        "稠密参数和专家参数的优化器参数组合并"},
       {"optimizer parameter groups are split into dense and expert parameters",
        "优化器参数组拆分为稠密参数和专家参数"},
-      {"entry {}: found {} {}, expected {} as in {}: one optimizer has one; convert to another "
-       "MIMO layout, or without optimizer states (--optimizer drop)",
-       "条目 {0}: {1} 为 {2}，应与 {4} 一样为 {3}：一个优化器只有一个值；请转换为另一种 MIMO 布"
-       "局，或不带优化器状态（--optimizer drop）"},
+      {"{}: found {} {}, expected {} as in {}: one optimizer has one; {}",
+       "{0}: {1} 为 {2}，应与 {4} 一样为 {3}：一个优化器只有一个值；{5}"},
+      {"convert to another MIMO layout, or without optimizer states (--optimizer drop)",
+       "请转换为另一种 MIMO 布局，或不带优化器状态（--optimizer drop）"},
+      {"{}: {} is another than in {}, whose arguments are taken; see that all files are of one "
+       "save",
+       "{}: {} 与 {} 中的不同，采用后者的参数；请确认所有文件出自同一次保存"},
+      {"keep the files of one save only, or convert without optimizer states (--optimizer drop)",
+       "请只保留同一次保存的文件，或不带优化器状态转换（--optimizer drop）"},
       {"entry {}: found {}, expected a list of parameter groups",
        "条目 {}: 发现 {}，应为参数组的列表"},
       {"common state: found optimizer states and no parameter groups, expected those of the "

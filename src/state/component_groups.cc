@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_layout.h"
+#include "state/group_agreement.h"
 #include "state/object_archive.h"
 #include "state/plain_value.h"
 #include "state/reshardable_state.h"
@@ -24,60 +25,21 @@ using pickle::Value;
 constexpr std::string_view kGroups = "param_groups";
 constexpr std::string_view kComponentSharding = "param_state_sharding_type";
 
-// By these Megatron finds a group in a checkpoint; what else a group has is its state.
-// Source: param_group_identifier_keys in megatron/core/optimizer/optimizer.py.
-constexpr std::array<std::string_view, 9> kIdentifiers = {
-    "max_lr",  "min_lr",    "start_wd",           "end_wd",         "wd_mult",
-    "lr_mult", "optimizer", "is_expert_parallel", "is_decoupled_lr"};
-
-// One text for equal values and different ones for others; empty for a missing one.
-Result<std::string> text_of(const Document& document, Value value) {
-  if (!value) return std::string();
-  return pickle::encode(document, value, pickle::Protocol::kTwo);
-}
-
-// A missing identifier and one that is None are the same to Megatron; NeMo calls some `pre_…`.
-Result<std::string> identity_of(const Document& document, Value group) {
-  std::string identity;
-  for (const std::string_view key : kIdentifiers) {
-    Value value = group.find(key);
-    if (!value) value = group.find("pre_" + std::string(key));
-    identity += value.is_none() ? "" : SW_TRY(text_of(document, value));
-    identity += '\n';
-  }
-  return identity;
-}
-
-// What a group says of itself, for messages: plain values as Python writes them.
-std::string shown(Value value) {
-  if (!value) return "nothing";
-  if (const auto flag = value.is(Kind::kBool) ? value.as_bool() : std::nullopt) {
-    return *flag ? "True" : "False";
-  }
-  if (const auto number = value.as_int()) return std::to_string(*number);
-  if (const auto number = value.as_double()) return fmt::format("{}", *number);
-  if (const auto text = value.as_string()) return fmt::format("'{}'", *text);
-  return std::string(pickle::kind_name(value.kind()));
-}
-
 // The groups of several components' optimizers, as one optimizer has them.
 class JoinedGroups {
  public:
-  explicit JoinedGroups(Document& document) : document_(document) {}
+  explicit JoinedGroups(Document& document)
+      : document_(document),
+        agreement_(translated("convert to another MIMO layout, or without optimizer states "
+                              "(--optimizer drop)")) {}
 
   // `list` is of the document.
   Status add(Value list, const std::string& entry) {
-    for (std::size_t g = 0; g < list.size(); ++g) {
+    for (const std::size_t g : SW_TRY(agreement_.add(document_, list, entry))) {
       document_.erase(list[g], "params");  // numbers of the component's own parameters
-      SW_TRY(check_step(list[g], entry));
-      const std::string identity = SW_TRY(identity_of(document_, list[g]));
-      const auto [known, is_new] = by_identity_.emplace(identity, Known{list[g], entry});
-      if (is_new) {
-        groups_.push_back(list[g]);
-      } else {
-        SW_TRY(check_alike(known->second, list[g], entry));
-      }
+      groups_.push_back(list[g]);
     }
+    for (std::size_t g = 0; g < list.size() && !step_; ++g) step_ = list[g].find("step");
     return {};
   }
 
@@ -90,47 +52,10 @@ class JoinedGroups {
   }
 
  private:
-  struct Known {
-    Value group;
-    std::string entry;
-  };
-
-  Status check_step(Value group, const std::string& entry) {
-    const Value step = group.find("step");
-    if (!step) return {};
-    if (!step_) {
-      step_ = step;
-      step_entry_ = entry;
-    }
-    return check_value(step_, step_entry_, step, entry, "step");
-  }
-
-  Status check_alike(const Known& known, Value group, const std::string& entry) {
-    for (const auto& [one, other] :
-         {std::pair(known.group, group), std::pair(group, known.group)}) {
-      for (std::size_t i = 0; i < one.size(); ++i) {
-        const auto key = one.key(i).as_string();
-        if (!key || *key == "step") continue;
-        SW_TRY(check_value(known.group.find(*key), known.entry, group.find(*key), entry, *key));
-      }
-    }
-    return {};
-  }
-
-  Status check_value(Value known, const std::string& known_entry, Value value,
-                     const std::string& entry, std::string_view key) {
-    if (SW_TRY(text_of(document_, known)) == SW_TRY(text_of(document_, value))) return {};
-    return fail(Code::kOptimizerMismatch,
-                "entry {}: found {} {}, expected {} as in {}: one optimizer has one; convert to "
-                "another MIMO layout, or without optimizer states (--optimizer drop)",
-                entry, key, shown(value), shown(known), known_entry);
-  }
-
   Document& document_;
-  std::map<std::string, Known> by_identity_;
+  GroupAgreement agreement_;
   std::vector<Value> groups_;
   Value step_;
-  std::string step_entry_;
 };
 
 Result<Value> read_component_groups(Document& document, const StoredObject& object,
@@ -212,7 +137,8 @@ Result<std::string> join_component_groups(const std::string& common_state, const
     const std::optional<ComponentEntry> entry = split_component_entry(object.name);
     if (!entry || entry->content != kGroups) continue;
     const Value list = SW_TRY(read_component_groups(document, object, files));
-    SW_TRY(parts.try_emplace(entry->part, document).first->second.add(list, object.name));
+    SW_TRY(parts.try_emplace(entry->part, document)
+               .first->second.add(list, translated("entry {}", object.name)));
   }
   const Value optimizer = document.dict();
   for (auto& [part, groups] : parts) {

@@ -117,7 +117,7 @@ TEST(ComponentGroups, ThatDisagreeAreRefused) {
   ASSERT_FALSE(by_step);
   EXPECT_EQ(by_step.error().code, Code::kOptimizerMismatch);
   EXPECT_THAT(by_step.error().message, HasSubstr("entry " + entry_name("language", "param_groups") +
-                                                 ": found step 4, expected 3 as in " +
+                                                 ": found step 4, expected 3 as in entry " +
                                                  entry_name("images", "param_groups")));
   const auto by_rate = joined({kDecay}, {{.lr = 0.5}});
   ASSERT_FALSE(by_rate);

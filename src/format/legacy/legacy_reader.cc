@@ -101,6 +101,38 @@ Status check_folders(const LegacyRanks& ranks, const Catalog& catalog) {
   return {};
 }
 
+// Ranks of one run differ in their numbers alone.
+bool is_of_one_rank(std::string_view argument) { return argument.find("rank") != argument.npos; }
+
+std::vector<std::string> differing_names(const Arguments& one, const Arguments& other) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : one) {
+    const auto found = other.find(name);
+    if (is_of_one_rank(name) || (found != other.end() && found->second == value)) continue;
+    names.push_back(name);
+  }
+  for (const auto& [name, value] : other) {
+    if (!is_of_one_rank(name) && !one.contains(name)) names.push_back(name);
+  }
+  return names;
+}
+
+// Of files of other saves, as far as their sizes and iterations don't tell.
+void tell_differing_arguments(Checkpoint& checkpoint, const LegacyRanks& ranks) {
+  const LegacyRankFile& first = ranks.files().front();
+  for (const LegacyRankFile& file : ranks.files()) {
+    const std::vector<std::string> names =
+        differing_names(first.contents.arguments, file.contents.arguments);
+    if (names.empty()) continue;
+    checkpoint.notes.push_back(translated(
+        "{}: {} is another than in {}, whose arguments are taken; see that all files are of one "
+        "save",
+        checkpoint.catalog.files[file.file], fmt::join(names, ", "),
+        checkpoint.catalog.files[first.file]));
+    return;
+  }
+}
+
 }  // namespace
 
 Status add_ranks(Checkpoint& checkpoint, const LegacyRanks& ranks, Defects& defects) {
@@ -129,6 +161,7 @@ Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
   }
   const LegacyRankFile& first = ranks.files().front();
   checkpoint.arguments = first.contents.arguments;
+  tell_differing_arguments(checkpoint, ranks);
   if (std::ranges::find(first.contents.keys, "args") == first.contents.keys.end()) return {};
   const auto read_state = [&]() -> Status {
     const auto file = SW_TRY(checkpoint.files->get(first.file));

@@ -8,6 +8,7 @@
 #include "format/legacy/legacy_optimizer.h"
 #include "format/legacy/legacy_ranks.h"
 #include "format/legacy/legacy_state.h"
+#include "format/legacy/rank_groups.h"
 #include "format/tensors_beside.h"
 #include "io/source_files.h"
 #include "layout/layer_name.h"
@@ -169,7 +170,9 @@ Status read_legacy_optimizer(Checkpoint& checkpoint, Defects& defects) {
   const auto file = SW_TRY(checkpoint.files->get(ranks.files().front().file));
   LegacyState<std::string> state =
       SW_TRY(read_legacy_state(*file, {LegacyStateParts::Optimizer::kGroups, reader.step()}));
-  checkpoint.common_state = std::move(state.state);
+  const auto joined = join_rank_groups(state.state, checkpoint, ranks, reader.step());
+  SW_TRY(defects.report(joined ? Status() : std::unexpected(joined.error())));
+  checkpoint.common_state = joined.value_or(std::move(state.state));
   checkpoint.beside_states = state_beside(reader.step());
   if (state.drops_loss_scale) checkpoint.notes.emplace_back(kLossScaleNote);
   checkpoint.has_unread_optimizer = false;
