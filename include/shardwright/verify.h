@@ -90,13 +90,16 @@ struct DiffReport {
   std::uint64_t not_compared = 0;             ///< optimizer states of either side; a note says why
   bool has_unread_states = false;             ///< of a side; a note says which and why
   std::vector<TensorDifference> differences;  ///< sorted by name
-  std::vector<std::string> same;              ///< tensors whose elements are equal
-  std::uint64_t differing = 0;                ///< elements, of all tensors
+  /// Settings of training that both sides say, and not alike: sentences.
+  std::vector<std::string> settings;
+  std::vector<std::string> same;  ///< tensors whose elements are equal
+  std::uint64_t differing = 0;    ///< elements, of all tensors
   double max_delta = 0.0;
   std::vector<std::string> notes;
 
   [[nodiscard]] bool differs() const {
-    return !missing_left.empty() || !missing_right.empty() || !differences.empty();
+    return !missing_left.empty() || !missing_right.empty() || !differences.empty() ||
+           !settings.empty();
   }
   /// That all was compared, and is equal.
   [[nodiscard]] bool equal() const { return !differs() && not_compared == 0 && !has_unread_states; }

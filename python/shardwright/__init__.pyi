@@ -238,6 +238,7 @@ class Difference(_Result):
     missing_right: list[str]
     differing_elements: int
     max_delta: float
+    settings: list[str]
     notes: list[str]
     differences: list[TensorDifference]
     def __bool__(self) -> bool: ...

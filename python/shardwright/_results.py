@@ -233,6 +233,7 @@ class Difference(_Result):
     missing_right: list
     differing_elements: int
     max_delta: float = _real()
+    settings: list
     notes: list
     differences: typing.List[TensorDifference] = _list_of(TensorDifference)
 

@@ -7,11 +7,13 @@
 #include "canonical/families.h"
 #include "compare/master_weights.h"
 #include "format/fsdp_dtensor/fsdp_source.h"
+#include "format/fsdp_dtensor/fsdp_state.h"
 #include "format/legacy/legacy_states.h"
 #include "format/torch_dist/bucket_source.h"
 #include "format/torch_dist/flat_states.h"
 #include "layout/fsdp_name.h"
 #include "plan/canonical.h"
+#include "state/component_groups.h"
 
 namespace shardwright {
 namespace {
@@ -72,6 +74,26 @@ class States {
   bool is_derived_ = false;
 };
 
+// The settings of training that entries of their own hold, as a common state has them.
+Result<std::string> settings_of(const Checkpoint& checkpoint, Notes& notes) {
+  if (is_fsdp(checkpoint)) {
+    return make_common_state(checkpoint.catalog, *checkpoint.files, true, notes);
+  }
+  return join_component_groups(checkpoint.common_state, checkpoint.catalog, *checkpoint.files);
+}
+
+void read_settings(Checkpoint& checkpoint, Notes& notes) {
+  if (!is_fsdp(checkpoint) && checkpoint.common_state.empty()) return;
+  Result<std::string> settings = settings_of(checkpoint, notes);
+  if (settings) {
+    checkpoint.common_state = *std::move(settings);
+    return;
+  }
+  checkpoint.common_state.clear();
+  notes.push_back(translated("{}: its settings of training are not compared: {}",
+                             checkpoint.location.path, settings.error().message));
+}
+
 }  // namespace
 
 bool has_states(const Checkpoint& checkpoint) {
@@ -107,6 +129,7 @@ Status to_megatron(SourceModel& source, const FamilyChoice& choice, Notes& notes
   const bool is_of_components = is_mimo(source.checkpoint.catalog);
   const bool has_derived_states = !is_fsdp(source.checkpoint);
   if (is_disguised(source.checkpoint)) {
+    if (source.reads_settings) read_settings(source.checkpoint, notes);
     source.checkpoint.catalog = SW_TRY(
         megatron_catalog(source.checkpoint, choice, source.wrappers, notes, source.accepts_loss));
   }

@@ -26,6 +26,8 @@ struct SourceModel {
   StateUse states = StateUse::kAsStored;
   /// Whether weights of convolutions that are stored as those of linears get the family's shapes.
   bool unfolds_convolutions = true;
+  /// Whether Checkpoint::common_state gets the parameter groups that other entries hold.
+  bool reads_settings = false;
   bool accepts_loss = false;  ///< layers of Megatron-FSDP's stages may be lost
   Workers workers;            ///< that compare master weights
 

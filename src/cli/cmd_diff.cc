@@ -60,6 +60,7 @@ std::string tensor_lines(const DiffReport& report) {
 
 std::string diff_report_text(const DiffReport& report, bool stat) {
   std::string text = stat ? diff_stat_text(report) : tensor_lines(report);
+  for (const std::string& setting : report.settings) text += setting + "\n";
   const Counts counts = count_mismatches(report);
   text += translated(
       "{}: {} compared ({}), missing left {}, missing right {}, shape mismatches {}, "
@@ -97,7 +98,7 @@ std::string diff_report_json(const DiffReport& report) {
     write_dims(json, "first", difference.first);
     json.real("max_delta", difference.max_delta).close();
   }
-  json.close().texts("notes", report.notes).close();
+  json.close().texts("settings", report.settings).texts("notes", report.notes).close();
   return json.take();
 }
 

@@ -18,6 +18,10 @@ std::span<const Sentence> chinese_of_state() {
        "优化器参数组拆分为稠密参数和专家参数"},
       {"{}: found {} {}, expected {} as in {}: one optimizer has one; {}",
        "{0}: {1} 为 {2}，应与 {4} 一样为 {3}：一个优化器只有一个值；{5}"},
+      {"{}: {} is {}, and on the right {}", "{}: {} 为 {}，右侧为 {}"},
+      {"{}: its settings of training are not compared: {}", "{}: 不比较其训练设置：{}"},
+      {"entry {}: {}, and on the right {}", "条目 {}: {}，右侧为 {}"},
+      {"parameter group {} of the optimizer", "优化器的参数组 {}"},
       {"convert to another MIMO layout, or without optimizer states (--optimizer drop)",
        "请转换为另一种 MIMO 布局，或不带优化器状态（--optimizer drop）"},
       {"{}: {} is another than in {}, whose arguments are taken; see that all files are of one "

@@ -168,6 +168,7 @@ Json difference_section(const DiffReport& report) {
   json["missing_left"] = report.missing_left;
   json["missing_right"] = report.missing_right;
   json["notes"] = report.notes;
+  for (const std::string& setting : report.settings) json["notes"].push_back(setting);
   std::vector<std::string> names;
   PlaceColumns places;
   Json delta = Json::array();

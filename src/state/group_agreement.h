@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "codec/pickle_value.h"
 #include "shardwright/error.h"
+#include "state/group_settings.h"
 
 namespace shardwright {
 
@@ -15,7 +15,6 @@ namespace shardwright {
 /// one optimizer against each other. Megatron tells groups apart by what they say of themselves:
 /// those that say alike are one group, of which all settings are equal, and all groups have made
 /// the same steps.
-/// Source: param_group_identifier_keys in megatron/core/optimizer/optimizer.py.
 class GroupAgreement {
  public:
   /// `way_out` ends the message of a disagreement.
@@ -27,20 +26,11 @@ class GroupAgreement {
                                                      pickle::Value list, const std::string& holder);
 
  private:
-  // A setting in a form that is equal for equal values, and as messages show it.
-  struct Setting {
-    std::string bytes;
-    std::string shown = "nothing";
-  };
-  using Settings = std::map<std::string, Setting, std::less<>>;
   struct Group {
-    std::string identity;
-    Settings settings;
+    GroupSettings said;
     std::string holder;
   };
 
-  [[nodiscard]] static Result<Group> read(const pickle::Document& document, pickle::Value group,
-                                          const std::string& holder);
   [[nodiscard]] Status check_step(const Group& group);
   [[nodiscard]] Status check_alike(const Group& known, const Group& group) const;
   [[nodiscard]] Status check_setting(const Group& known, const Group& group,

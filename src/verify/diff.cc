@@ -14,6 +14,7 @@
 #include "plan/source_place.h"
 #include "verify/element_difference.h"
 #include "verify/tile_buffer.h"
+#include "verify/training_settings.h"
 #include "verify/workload.h"
 
 namespace shardwright {
@@ -305,7 +306,8 @@ Result<DiffReport> diff_checkpoints(const std::string& left, const std::string& 
   Checkpoint b = SW_TRY(open_checkpoint(right, FormatChoice{options.other_as, "--other-as"}));
   const Naming naming = common_naming(a, b, options);
   ViewUse use;
-  if (has_states(a) && has_states(b)) use.states = StateUse::kByTensor;
+  use.reads_settings = has_states(a) && has_states(b);
+  if (use.reads_settings) use.states = StateUse::kByTensor;
   // One that has no copies of tensor ranks is what the other's are compared with.
   ProofOptions of_one = options;
   ProofOptions of_other = options;
@@ -332,6 +334,7 @@ Result<DiffReport> diff_checkpoints(const std::string& left, const std::string& 
   }
   DiffReport report = SW_TRY(Comparison(of_left, of_right, options, tolerance).run());
   if (!tells_sizes(options.source)) SW_TRY(check_order(of_left, of_right, report));
+  report.settings = SW_TRY(differing_training_settings(of_left, of_right));
   report.left = of_left.checkpoint.location.path;
   report.right = of_right.checkpoint.location.path;
   report.is_canonical = naming == Naming::kCanonical;

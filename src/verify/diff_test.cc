@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "state/state_document.h"
 #include "verify/element_difference.h"
 #include "verify/planted_fixture.h"
 
@@ -113,6 +115,70 @@ TEST(Diff, TellsMissingTensorsAndOtherShapes) {
   EXPECT_NE(report.differences[0].left.shape, report.differences[0].right.shape);
   EXPECT_NE(report.differences[1].left.dtype, report.differences[1].right.dtype);
   EXPECT_TRUE(report.differences[1].is_mismatch());
+}
+
+// What a run goes on with and is no tensor: in another form too, whose groups have entries.
+TEST(Diff, NamesSettingsOfTrainingThatDiffer) {
+  const std::string full = "mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full";
+  const std::string state = "iter_0000010/common.pt";
+  const Planted planted;
+  Planted::copy(full, planted);
+  StateDocument document = StateDocument::read(planted.get(state)).value();
+  const pickle::Value optimizer = document.dict().find("optimizer");
+  document.document().set(optimizer.find("optimizer").find("param_groups")[1], "lr",
+                          document.document().real(0.5));
+  document.document().set(document.dict().find("opt_param_scheduler"), "num_steps",
+                          document.document().integer(7));
+  planted.put(state, document.encode().value());
+  const auto expect_both = [&](const std::string& left, const std::string& right) {
+    const DiffReport report = diff(left, right);
+    EXPECT_THAT(report.settings,
+                ElementsAre("opt_param_scheduler: num_steps is 80, and on the right 7",
+                            "parameter group 1 of the optimizer: lr is 0, and on the right "
+                            "0.5"))
+        << left << " " << right;
+    EXPECT_THAT(report.differences, IsEmpty());
+    EXPECT_EQ(report.verdict(), "DIFFERENT");
+  };
+  expect_both(golden(full), planted.path());
+  for (const std::string_view format : {"legacy", "fsdp_dtensor"}) {
+    const auto made = [&](const std::string& from, const std::string& name) {
+      ConvertRequest request;
+      request.input = from;
+      request.output = planted.place() / name;
+      request.format = format;
+      request.optimizer = OptimizerPolicy::kKeep;
+      const auto done = convert_now(request);
+      EXPECT_TRUE(done) << done.error().text();
+      return request.output;
+    };
+    const std::string of_whole = made(golden(full), fmt::format("whole_{}", format));
+    const std::string of_planted = made(planted.path(), fmt::format("planted_{}", format));
+    expect_both(of_whole, of_planted);
+    if (format == "legacy") expect_both(of_whole, planted.path());
+  }
+}
+
+// Without a common state each value is an entry.
+TEST(Diff, NamesValuesOfEntriesThatDiffer) {
+  const Planted planted;
+  Planted::copy("dcp/optimizer/ckpt", planted);
+  planted.edit_metadata(
+      [](Catalog& catalog) {
+        const auto named = [&](std::string_view end) {
+          return std::ranges::find_if(catalog.objects, [&](const StoredObject& object) {
+            return object.name.ends_with(end);
+          });
+        };
+        std::swap(named(".lr")->range, named(".eps")->range);
+        std::swap(named(".lr")->file, named(".eps")->file);
+      },
+      "");
+  const DiffReport report = diff(golden("dcp/optimizer/ckpt"), planted.path());
+  EXPECT_THAT(report.differences, IsEmpty());
+  ASSERT_EQ(report.settings.size(), 2u);
+  EXPECT_THAT(report.settings[0], HasSubstr("and on the right "));
+  EXPECT_FALSE(report.equal());
 }
 
 TEST(Diff, ComparesOptimizerStatesOfBothAndSaysWhereItCannot) {

@@ -137,6 +137,7 @@ class Maker {
     source.checkpoint = std::move(view_.checkpoint);
     source.states = use_.states;
     source.unfolds_convolutions = use_.unfolds_convolutions;
+    source.reads_settings = use_.reads_settings;
     source.accepts_loss = options_.source.accept_loss;
     source.workers = workers_of(options_);
     CanonicalModel model = SW_TRY(canonical_model(std::move(source), options_.choice, view_.notes));

@@ -39,6 +39,8 @@ struct ViewUse {
   bool unfolds_convolutions = true;
   /// Whether all replicas are compared; else ReplicasOnRead compares those of what is read.
   bool compares_replicas = true;
+  /// Whether Checkpoint::common_state gets the parameter groups that other entries hold.
+  bool reads_settings = false;
 };
 
 /// Makes drafts the targets of a plan without files, sorted by name, each in one piece.

@@ -8,6 +8,7 @@
 #include "format/legacy/legacy_state.h"
 #include "io/source_files.h"
 #include "state/group_agreement.h"
+#include "state/group_settings.h"
 #include "state/param_group.h"
 #include "state/plain_value.h"
 #include "state/state_document.h"
@@ -23,14 +24,6 @@ std::string way_out() {
       "keep the files of one save only, or convert without optimizer states (--optimizer drop)");
 }
 
-// Of a chained optimizer those that it is made of, which a common state numbers.
-std::vector<Value> optimizers_of(Value optimizer) {
-  std::vector<Value> parts;
-  for (std::int64_t i = 0; optimizer.find(i); ++i) parts.push_back(optimizer.find(i));
-  if (parts.empty() && optimizer) parts.push_back(optimizer);
-  return parts;
-}
-
 class Joining {
  public:
   explicit Joining(StateDocument& state) : state_(state) {}
@@ -41,7 +34,7 @@ class Joining {
       const std::array<Value, 1> one = {scheduler};
       SW_TRY(scheduler_.add(rank, rank.list(one), path));
     }
-    const std::vector<Value> parts = optimizers_of(rank.root().find("optimizer"));
+    const std::vector<Value> parts = chained_optimizers(rank.root().find("optimizer"));
     for (std::size_t p = 0; p < parts.size(); ++p) {
       const bool is_new = p == agreements_.size();
       if (is_new) agreements_.emplace_back(way_out());
@@ -52,7 +45,7 @@ class Joining {
         SW_TRY(add_optimizer(parts[p]));
         continue;
       }
-      const Value known = optimizers_of(optimizer())[p].find("optimizer").find("param_groups");
+      const Value known = chained_optimizers(optimizer())[p].find("optimizer").find("param_groups");
       for (const std::size_t g : fresh) {
         state_.document().append(known, SW_TRY(copy_plain_value(state_.document(), groups[g])));
       }
@@ -66,7 +59,7 @@ class Joining {
   // Megatron chains optimizers where a rank has parameters for several.
   Status add_optimizer(Value part) {
     Document& document = state_.document();
-    const std::vector<Value> parts = optimizers_of(optimizer());
+    const std::vector<Value> parts = chained_optimizers(optimizer());
     const Value chained = document.dict();
     for (std::size_t i = 0; i < parts.size(); ++i) {
       document.add_pair(chained, document.integer(static_cast<std::int64_t>(i)), parts[i]);
