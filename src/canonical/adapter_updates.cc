@@ -11,6 +11,7 @@
 #include "format/peft/square_experts.h"
 #include "model/expert_parameter.h"
 #include "model/model_part.h"
+#include "model/turned_weights.h"
 
 namespace shardwright {
 namespace {
@@ -19,7 +20,7 @@ class Matching {
  public:
   Matching(const PeftAdapter& adapter, std::span<const TensorDesc> model, const Mapping* family,
            const std::optional<TiedHead>& tied)
-      : adapter_(adapter), tied_(tied) {
+      : adapter_(adapter), family_(family), tied_(tied) {
     if (family != nullptr) parts_ = family->parts;
     for (const TensorDesc& desc : model) {
       model_.emplace(desc.name, &desc);
@@ -212,9 +213,15 @@ class Matching {
     const std::int64_t inputs = own(module.in).shape[1];
     const Dims plain{outputs, inputs};
     const Dims transposed{inputs, outputs};
-    // Linears of a model whose other weights are stored transposed are not.
+    // The flag is of all modules, and of a model that also has linears PEFT goes by each module's
+    // class, as the family does; shapes tell for themselves, but square ones.
+    const std::optional<bool> is_turned =
+        family_ == nullptr ? std::nullopt : is_stored_turned(family_->items, update.tensor);
     const bool may_be_plain = !module.is_embedding;
-    const bool may_be_transposed = module.is_embedding || adapter_.config.is_fan_in_fan_out;
+    const bool may_be_transposed =
+        module.is_embedding ||
+        (plain == transposed && is_turned ? *is_turned
+                                          : adapter_.config.is_fan_in_fan_out || is_turned == true);
     if (may_be_transposed && model->shape == transposed) {
       update.out_axis = 1;
       update.in_axis = 0;
@@ -243,6 +250,7 @@ class Matching {
   }
 
   const PeftAdapter& adapter_;
+  const Mapping* family_;
   std::span<const ModelPart> parts_;
   const std::optional<TiedHead>& tied_;
   std::unordered_map<std::string, const TensorDesc*> model_;

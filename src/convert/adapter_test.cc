@@ -183,6 +183,24 @@ TEST_F(Adapter, TransposedWeights) {
   EXPECT_THAT(floats("c.weight"), ElementsAre(11, 16, 103, 144));
 }
 
+// PEFT goes by a module's class, whatever the flag says: Llama has linears, GPT-2 Conv1Ds.
+TEST_F(Adapter, SquareWeightsLieAsTheFamilyHasThem) {
+  const std::string q = "model.layers.0.self_attn.q_proj";
+  put_base({{{q + ".weight", DType::kF32, {2, 2}}, {1, 2, 3, 4}}},
+           R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama"})");
+  put_adapter({a(q, {1, 10}), b(q, {5, 7})}, R"(, "fan_in_fan_out": true)");
+  merge(request());
+  EXPECT_THAT(floats(q + ".weight"), ElementsAre(11, 102, 17, 144));
+  const std::string proj = "h.3.attn.c_proj";
+  put_base({{{proj + ".weight", DType::kF32, {2, 2}}, {1, 2, 3, 4}}},
+           R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2"})");
+  put_adapter({a(proj, {1, 10}), b(proj, {5, 7})}, R"(, "fan_in_fan_out": false)");
+  ConvertRequest again = request();
+  again.output = folder_ / "again";
+  merge(again);
+  EXPECT_THAT(floats(proj + ".weight"), ElementsAre(11, 16, 103, 144));
+}
+
 TEST_F(Adapter, TransposedWeightsWithDora) {
   // Columns after adding: 3 4 and 0 2.
   put_base({{{"c.weight", DType::kF32, {2, 2}}, {1, -2, 4, 2}}});
