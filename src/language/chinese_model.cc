@@ -67,6 +67,14 @@ std::span<const Sentence> chinese_of_model() {
        "'shardwright map list'）"},
       {", near to {}", "，接近的有 {}"},
       {"no family is called '{}'; {}", "没有叫作 '{}' 的家族；{}"},
+      {"family {}: other tensors", "家族 {}: 张量不同"},
+      {"no known family matches these arguments and {} tensors; nearest is {}: {}",
+       "没有已知家族与这些参数和 {} 个张量相符；最接近的是 {}：{}"},
+      {"no known family matches these arguments and {} tensors; nearest is {}, which has no rule "
+       "for {} and lacks {}; check their names, or name the family (--family)",
+       "没有已知家族与这些参数和 {} 个张量相符；最接近的是 {}，它没有 {} 的规则，并缺少 "
+       "{}；请检查其名称，"
+       "或用 --family 指定家族"},
       {"no known family matches these arguments and {} tensors; nearest is {}, which needs {} "
        "more: "
        "{}; check that no part was lost, or name the family (--family)",

@@ -73,6 +73,19 @@ Status report_unmatched(const Mapping& mapping, const ModelSizes& sizes,
   return {};
 }
 
+/// With a trial every shape that does not fit is counted there, and the first is the error.
+Status add_instances(std::span<const Instance> instances, const TensorIndex& canonical,
+                     Assembler& assembler, MappingTrial* trial) {
+  for (const Instance& instance : instances) {
+    const Status status = assembler.add_from_megatron(instance, canonical);
+    if (status) continue;
+    if (trial == nullptr || status.error().code != Code::kShapeMismatch) return status;
+    if (++trial->mismatches == 1) trial->mismatch = status.error();
+  }
+  if (trial != nullptr && trial->mismatch) return std::unexpected(*trial->mismatch);
+  return {};
+}
+
 /// What a mapping with these sizes says about a set of HF names.
 struct HfClaims {
   Selection selection;
@@ -326,22 +339,25 @@ Result<Correspondence> map_from_megatron(const Mapping& family, const ModelSizes
   const std::vector<CopyInstance> instances = SW_TRY(copy_instances(mapping, actual));
   const NameSet claimed = SW_TRY(claim_megatron(mapping, actual, selection, instances, index));
   const NameSet dropped = SW_TRY(extras_of_dropped(mapping, known, actual, claimed, canonical));
-  const std::vector<std::string> unmatched = names_outside(canonical, [&](const auto& name) {
+  std::vector<std::string> unmatched = names_outside(canonical, [&](const auto& name) {
     return claimed.contains(name) || dropped.contains(name) ||
            alike_in_hf(mapping, name, nullptr) ||
            std::ranges::find(mapping.computed, name) != mapping.computed.end();
   });
   std::vector<std::string> missing = selection.missing;
   std::ranges::move(lacking_parts(mapping, Side::kMegatron, index), std::back_inserter(missing));
-  if (options.missing != nullptr && unmatched.empty()) *options.missing = missing;
-  // Who tries one family after the other reads no hints: they take a tenth of the time.
-  const bool is_trial = options.missing != nullptr && !unmatched.empty();
-  SW_TRY(report_unmatched(mapping, actual, unmatched,
-                          is_trial ? std::span<const std::string>() : missing));
   Assembler assembler(mapping, actual);
-  for (const Instance& instance : selection.instances) {
-    SW_TRY(assembler.add_from_megatron(instance, index));
+  if (options.trial != nullptr && !(unmatched.empty() && missing.empty())) {
+    // Hints for one family after the other would take a tenth of the time.
+    const bool is_near = (unmatched.size() + missing.size()) * 2 <= canonical.size();
+    *options.trial = {std::move(missing), std::move(unmatched), 0, {}};
+    if (is_near) {
+      SW_TRY(add_instances(selection.instances, index, assembler, options.trial));
+    }
+    return fail(Code::kUnmatchedSource, "family {}: other tensors", mapping.family);
   }
+  SW_TRY(report_unmatched(mapping, actual, unmatched, missing));
+  SW_TRY(add_instances(selection.instances, index, assembler, options.trial));
   for (const TensorDesc& tensor : canonical) {
     const auto name = alike_in_hf(mapping, tensor.name, wish);
     if (!name || claimed.contains(tensor.name)) continue;

@@ -37,11 +37,19 @@ struct HfWanted {
   std::span<const TensorDesc> tensors;
 };
 
+/// What stands in a family's way, for who tries one after the other.
+struct MappingTrial {
+  std::vector<std::string> missing;  ///< names that it needs
+  std::vector<std::string> surplus;  ///< tensors that it has no rule for
+  std::size_t mismatches = 0;        ///< rules whose tensors have another shape
+  std::optional<Error> mismatch;     ///< the first of them
+};
+
 /// What else is known of the HF model that is made.
 struct FromMegatronOptions {
   std::string head;  ///< the module that its class has for rewards or classes; empty: `score`
-  /// Where given, the names that end it as missing are put here, too.
-  std::vector<std::string>* missing = nullptr;
+  /// Where given, what ends it is put here, and the error says nothing then.
+  MappingTrial* trial = nullptr;
 };
 
 /// Which HF tensors a Megatron checkpoint makes. `canonical` has one tensor per layer under

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/checked.h"
@@ -53,11 +56,22 @@ void check_width(const LanguageTensors& model, StatedArguments& stated) {
   } else if (table != nullptr) {
     stated.expect("hidden_size", hidden, table->shape[1], *table);
   }
-  for (const std::string_view name :
-       {"self_attention.linear_qkv.weight", "mlp.linear_fc1.weight", "mlp.router.weight"}) {
-    const TensorDesc* const reader = model.in_some_layer({name});
-    if (reader == nullptr || reader->shape.size() != 2) continue;
-    stated.expect("hidden_size", hidden, reader->shape[1], *reader);
+  // What reads the residual stream, in every layer.
+  constexpr std::array<std::string_view, 3> kReaders = {
+      "self_attention.linear_qkv.weight", "mlp.linear_fc1.weight", "mlp.router.weight"};
+  constexpr std::array<std::string_view, 5> kNorms = {
+      "self_attention.linear_qkv.layer_norm_weight", "mixer.in_proj.layer_norm_weight",
+      "mlp.linear_fc1.layer_norm_weight", "input_layernorm.weight", "pre_mlp_layernorm.weight"};
+  const auto check = [&](std::span<const std::string_view> names, const auto& layer, int axes) {
+    for (const std::string_view name : names) {
+      const auto found = layer.find(name);
+      if (found == layer.end() || found->second->shape.size() != axes) continue;
+      stated.expect("hidden_size", hidden, found->second->shape[axes - 1], *found->second);
+    }
+  };
+  for (const auto& [number, layer] : model.layers()) {
+    check(kReaders, layer, 2);
+    check(kNorms, layer, 1);
   }
 }
 

@@ -498,8 +498,29 @@ TEST(FindFamily, ReportsSeveralAndNone) {
   ASSERT_FALSE(several);
   EXPECT_EQ(several.error().code, Code::kAmbiguousFamily);
   std::vector<TensorDesc> other = golden.canonical;
-  other[0].name = "something.else";
+  for (TensorDesc& tensor : other) tensor.name = "else." + tensor.name;
   EXPECT_EQ(find_family(twice, values, other).error().code, Code::kNoFamily);
+}
+
+// A tensor under another name, or of another shape: what is near is told, and what is not that.
+TEST(FindFamily, NamesTheNearestAndWhatDoesNotFit) {
+  const GoldenFamily golden = load_golden("llama3");
+  const auto args = args_from_hf_config(*golden.mapping, golden.config);
+  const Arguments values(args->values.begin(), args->values.end());
+  const auto error_of = [&](std::string_view name, const auto& change) {
+    std::vector<TensorDesc> other = golden.canonical;
+    change(*std::ranges::find(other, name, &TensorDesc::name));
+    const auto found = find_family(shipped_mappings(), values, other);
+    return found ? Error{} : found.error();
+  };
+  const std::string norm = "decoder.layers.1.self_attention.linear_qkv.layer_norm_weight";
+  const Error renamed = error_of(norm, [](TensorDesc& tensor) { tensor.name += "s"; });
+  EXPECT_EQ(renamed.code, Code::kUnmatchedSource);
+  EXPECT_THAT(renamed.message, HasSubstr("nearest is llama, which has no rule for " + norm +
+                                         "s and lacks " + norm + "; check"));
+  const Error cut = error_of(norm, [](TensorDesc& tensor) { tensor.shape[0] -= 8; });
+  EXPECT_EQ(cut.code, Code::kShapeMismatch);
+  EXPECT_THAT(cut.message, HasSubstr("nearest is llama: tensor " + norm + " (56,)"));
 }
 
 TEST(Config, CountsOptionalLayersByTheTensors) {

@@ -11,6 +11,7 @@
 #include "model/apply.h"
 #include "model/config.h"
 #include "model/head_rules.h"
+#include "model/mapping_report.h"
 
 namespace shardwright {
 namespace {
@@ -65,33 +66,83 @@ bool has_needed_args(const Mapping& mapping, const Arguments& args) {
   });
 }
 
-/// A family that has a rule for each tensor, and what it needs beside them.
-struct Lacking {
+/// A family that arguments and tensors don't fit, and what stands in its way.
+struct NearMiss {
   const Mapping* mapping = nullptr;
-  std::vector<std::string> missing;
+  MappingTrial found;
+
+  [[nodiscard]] std::size_t count() const {
+    return found.missing.size() + found.surplus.size() + found.mismatches;
+  }
+  [[nodiscard]] bool is_like(const NearMiss& other) const {
+    return found.missing == other.found.missing && found.surplus == other.found.surplus &&
+           found.mismatches == other.found.mismatches;
+  }
 };
 
+// What a family has in all layers and the model in none tells of another family; what other layers
+// have, or stands outside them, was lost where something else is in its place.
+bool seems_renamed(const MappingTrial& found, std::span<const TensorDesc> canonical) {
+  if (found.surplus.size() > found.missing.size()) return false;
+  std::set<std::string, std::less<>> kinds;
+  for (const TensorDesc& tensor : canonical) kinds.insert(numberless(tensor.name));
+  return std::ranges::all_of(found.missing, [&](const std::string& name) {
+    const std::string kind = numberless(name);
+    return kind == name || kinds.contains(kind);
+  });
+}
+
 bool fits_arguments(const Mapping& mapping, const Arguments& args,
-                    std::span<const TensorDesc> canonical, std::vector<Lacking>& lacking) {
+                    std::span<const TensorDesc> canonical, std::vector<NearMiss>& misses) {
+  // More of them are another model's; of one that only lacks tensors half may be lost.
+  constexpr std::size_t kLeastPerSurplus = 4;
   if (!mapping.inferred || !has_needed_args(mapping, args)) return false;
   const Result<ModelSizes> sizes = sizes_from_args(mapping, args);
   if (!sizes) return false;
-  Lacking found{&mapping, {}};
+  NearMiss miss{&mapping, {}};
   FromMegatronOptions options;
-  options.missing = &found.missing;
+  options.trial = &miss.found;
   if (map_from_megatron(mapping, *sizes, canonical, nullptr, options)) return true;
-  if (!found.missing.empty()) lacking.push_back(std::move(found));
+  if (!miss.found.surplus.empty() && !seems_renamed(miss.found, canonical)) return false;
+  const std::size_t least = miss.found.surplus.empty() ? 2 : kLeastPerSurplus;
+  if (miss.count() > 0 && miss.count() * least <= canonical.size()) {
+    misses.push_back(std::move(miss));
+  }
   return false;
 }
 
-// Which families the model would be of, but for a few tensors that it lacks: the same ones.
-std::vector<Lacking> least_lacking(std::vector<Lacking> lacking, std::size_t tensors) {
-  const auto fewest = std::ranges::min_element(
-      lacking, {}, [](const Lacking& each) { return each.missing.size(); });
-  if (fewest == lacking.end() || fewest->missing.size() * 2 > tensors) return {};
-  const std::vector<std::string> missing = fewest->missing;
-  std::erase_if(lacking, [&](const Lacking& each) { return each.missing != missing; });
-  return lacking;
+// Which families the model would be of but for the fewest tensors: the same ones.
+std::vector<NearMiss> nearest_misses(std::vector<NearMiss> misses) {
+  const auto fewest = std::ranges::min_element(misses, {}, &NearMiss::count);
+  if (fewest == misses.end()) return {};
+  const NearMiss nearest = *fewest;
+  std::erase_if(misses, [&](const NearMiss& each) { return !each.is_like(nearest); });
+  return misses;
+}
+
+std::unexpected<Error> near_miss(const std::vector<NearMiss>& nearest, std::size_t tensors) {
+  Candidates candidates;
+  for (const NearMiss& each : nearest) candidates.push_back(each.mapping);
+  const std::string families = families_of(candidates);
+  const MappingTrial& found = nearest.front().found;
+  const auto& missing = found.missing;
+  if (!found.surplus.empty()) {
+    return fail(
+        Code::kUnmatchedSource,
+        "no known family matches these arguments and {} tensors; nearest is {}, which has no "
+        "rule for {} and lacks {}; check their names, or name the family (--family)",
+        tensors, families, name_list(found.surplus), name_list(missing));
+  }
+  if (!missing.empty()) {
+    return fail(
+        Code::kUnmatchedTarget,
+        "no known family matches these arguments and {} tensors; nearest is {}, which needs "
+        "{} more: {}; check that no part was lost, or name the family (--family)",
+        tensors, families, missing.size(), name_list(missing));
+  }
+  return fail(Code::kShapeMismatch,
+              "no known family matches these arguments and {} tensors; nearest is {}: {}", tensors,
+              families, found.mismatch->message);
 }
 
 std::string one_of(std::span<const ArgValue> values) {
@@ -195,9 +246,9 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, std::strin
 Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Arguments& args,
                                    std::span<const TensorDesc> canonical) {
   Candidates candidates;
-  std::vector<Lacking> lacking;
+  std::vector<NearMiss> misses;
   for (const Mapping& mapping : mappings) {
-    if (fits_arguments(mapping, args, canonical, lacking)) candidates.push_back(&mapping);
+    if (fits_arguments(mapping, args, canonical, misses)) candidates.push_back(&mapping);
   }
   // A family that asks for arguments of its own and gets them describes the model better than one
   // whose tensors merely look the same, and the more it asks for the better.
@@ -206,16 +257,8 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Argu
   std::erase_if(candidates, [&](const Mapping* each) { return each->needs_args.size() < most; });
   if (candidates.size() > 1) return ambiguous(candidates);
   if (candidates.size() == 1) return candidates[0];
-  const std::vector<Lacking> nearest = least_lacking(std::move(lacking), canonical.size());
-  if (!nearest.empty()) {
-    for (const Lacking& each : nearest) candidates.push_back(each.mapping);
-    const std::vector<std::string>& missing = nearest.front().missing;
-    return fail(
-        Code::kUnmatchedTarget,
-        "no known family matches these arguments and {} tensors; nearest is {}, which needs "
-        "{} more: {}; check that no part was lost, or name the family (--family)",
-        canonical.size(), families_of(candidates), missing.size(), name_list(missing));
-  }
+  const std::vector<NearMiss> nearest = nearest_misses(std::move(misses));
+  if (!nearest.empty()) return near_miss(nearest, canonical.size());
   return fail(
       Code::kNoFamily,
       "no known family matches these arguments and {} tensors (see 'shardwright map list'); "

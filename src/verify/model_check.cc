@@ -93,14 +93,16 @@ class ModelCheck {
       if (!facts->not_held.empty()) report_.notes.push_back(facts->not_held);
       return std::optional(*std::move(facts));
     }
-    // A model of nobody's but its own may lack what a known one has.
-    if (facts.error().code == Code::kUnmatchedTarget) {
-      add_finding(report_, Code::kUnmatchedTarget, "", facts.error().message, Severity::kWarning);
+    // A model of nobody's but its own may be near to a known one.
+    const Code code = facts.error().code;
+    if (code == Code::kUnmatchedTarget || code == Code::kUnmatchedSource ||
+        code == Code::kShapeMismatch) {
+      add_finding(report_, code, "", facts.error().message, Severity::kWarning);
       return std::optional<ModelFacts>();
     }
     // Without a config.json it repeats what the arguments' own check finds.
     const bool has_config = !checkpoint_.hf_config.empty() || !choice_.hf_config_dir.empty();
-    if (has_config && facts.error().code == Code::kArgumentsContradict) {
+    if (has_config && code == Code::kArgumentsContradict) {
       add_finding(report_, facts.error());
       return std::optional<ModelFacts>();
     }
