@@ -198,6 +198,10 @@ Result<ModelFacts> find_model_facts(const FamilyChoice& choice, const Checkpoint
     notes.push_back(translated("config.json: {} is guessed", key));
   }
   for (std::string& note : made.notes) notes.push_back(std::move(note));
+  // None may have no words in it, and then means what the model's class has.
+  const HfConfig written = SW_TRY(read_hf_config(facts.config_text));
+  facts.differing = SW_TRY(differing_settings(*facts.mapping, written, arguments));
+  if (!facts.differing.empty()) notes.push_back(differing_note(facts.differing));
   return facts;
 }
 

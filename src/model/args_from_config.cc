@@ -112,8 +112,14 @@ class ArgsBuilder {
     return {};
   }
 
+  [[nodiscard]] bool says_null(const std::vector<std::string>& keys) const {
+    return std::ranges::any_of(keys, [&](const std::string& key) { return hf_.contains(key); });
+  }
+
   void apply_pair(const ConfigRule& rule) {
     const ArgValue* found = first_set(hf_, rule.hf);
+    // Where None may be said, null says it, and only what is left out has the default.
+    if (found == nullptr && rule.unset && says_null(rule.hf)) return;
     if (found == nullptr && rule.fallback) found = &*rule.fallback;
     if (found == nullptr) return;
     ArgValue value = *found;
@@ -136,7 +142,9 @@ class ArgsBuilder {
       }
       value = *number;
     }
-    if (rule.inert && !(rule.fallback && same_value(*rule.fallback, value))) {
+    // What computes nothing, or what every model of the family has.
+    const std::optional<ArgValue>& usual = rule.unset ? rule.unset : rule.fallback;
+    if (rule.inert && !(usual && same_value(*usual, value))) {
       note(translated("{} = {} is kept as argument {}, with which Megatron-Core computes nothing",
                       rule.hf[0], to_string(value), rule.args[0]));
     }

@@ -146,7 +146,11 @@ class ConfigBuilder {
       return {};
     }
     if (found == nullptr) {
-      if (rule.fallback) set(rule.hf[0], *rule.fallback, true);
+      if (rule.unset) {
+        set(rule.hf[0], *rule.unset, false);
+      } else if (rule.fallback) {
+        set(rule.hf[0], *rule.fallback, true);
+      }
       return {};
     }
     ArgValue value = flag_name(rule.args[0]).negated ? inverse(*found) : *found;

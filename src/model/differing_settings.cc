@@ -62,6 +62,37 @@ SettingNames settings_said(const Mapping& mapping, const Arguments& run) {
   return said;
 }
 
+// Whether None says something, rather than that the run does not say it.
+bool may_be_none(const ConfigRule& rule) {
+  return rule.unset || rule.kind == ConfigRule::Kind::kInverted;
+}
+
+// Of the settings that the run says are None, all names.
+SettingNames settings_none(const Mapping& mapping, const Arguments& run) {
+  SettingNames none;
+  const auto add = [&](const std::vector<std::string>& spelled) {
+    bool is_none = false;
+    for (const std::string& name : spelled) {
+      const auto found = run.find(flag_name(name).name);
+      if (found == run.end()) continue;
+      if (!std::holds_alternative<std::monostate>(found->second)) return;
+      is_none = true;
+    }
+    if (is_none) add_names(spelled, none);
+  };
+  for (const ConfigRule& rule : mapping.config) {
+    if (may_be_none(rule)) add(rule.args);
+  }
+  return none;
+}
+
+// What computes nothing: as None, or by one.
+bool is_neutral(const ArgValue& value) {
+  return std::holds_alternative<std::monostate>(value) || same_value(value, ArgValue{false}) ||
+         same_value(value, ArgValue{std::int64_t{0}}) ||
+         same_value(value, ArgValue{std::int64_t{1}});
+}
+
 Result<Arguments> arguments_of(const Mapping& mapping, const HfConfig& config) {
   const ArgsFromConfig made = SW_TRY(args_from_hf_config(mapping, config));
   return Arguments(made.values.begin(), made.values.end());
@@ -103,6 +134,11 @@ Result<std::vector<DifferingSetting>> differing_settings(const Mapping& mapping,
     ArgValue ours = value_in(of_config, name);
     if (same_value(theirs, ours)) continue;
     differing.push_back({name, std::move(theirs), std::move(ours), heads.contains(name)});
+  }
+  for (const std::string& name : settings_none(mapping, run)) {
+    ArgValue ours = value_in(of_config, name);
+    if (is_of_training(name) || is_neutral(ours)) continue;
+    differing.push_back({name, ArgValue{}, std::move(ours), false});
   }
   return differing;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "model/config.h"
+#include "model/differing_settings.h"
 #include "model/golden_family.h"
 
 namespace shardwright {
@@ -135,6 +136,27 @@ TEST(Gemma2, SaysWhatMegatronCoreDoesNotCompute) {
   Json uncapped = gemma2_2b();
   uncapped["attn_logit_softcapping"] = nullptr;
   EXPECT_THAT(converted_family(uncapped).notes, Not(Contains(HasSubstr("attn_logit_softcapping"))));
+  EXPECT_EQ(family_and_back(uncapped)["attn_logit_softcapping"], nullptr);
+  uncapped.erase("attn_logit_softcapping");  // the class has a default
+  EXPECT_EQ(argument(uncapped, "attn_logit_softcapping"), ArgValue{50.0});
+}
+
+// A run without groups of experts is not one that says nothing of them.
+TEST(DeepseekV3, WithoutGroupsOfExpertsSaysSo) {
+  const Mapping& family = **find_family(shipped_mappings(), "deepseek_v3");
+  const GoldenFamily golden = load_golden("deepseek_v3");
+  const ArgsFromConfig made = args_from_hf_config(family, golden.config).value();
+  Arguments run(made.values.begin(), made.values.end());
+  run["moe_router_num_groups"] = run["moe_router_group_topk"] = ArgValue{};
+  const Json config = Json::parse(config_from_args(family, run)->json);
+  EXPECT_EQ(config["n_group"], 1);
+  EXPECT_EQ(config["topk_group"], 1);
+  const auto differing = differing_settings(family, golden.config, run);
+  ASSERT_TRUE(differing) << differing.error().text();
+  ASSERT_EQ(differing->size(), 1u);  // one chosen group of two is as none
+  EXPECT_EQ(differing->front().argument, "moe_router_num_groups");
+  EXPECT_EQ(differing->front().of_config, ArgValue{std::int64_t{2}});
+  EXPECT_TRUE(differing_settings(family, *read_hf_config(config.dump()), run)->empty());
 }
 
 TEST(Gemma2, TheScaleAloneGivesTheNumberBack) {

@@ -283,7 +283,7 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
 Result<ConfigRule> parse_config_rule(const std::string& name, const JsonNode& node,
                                      const KnownNames& known) {
   SW_TRY(node.only({"kind", "hf", "args", "value", "size", "default", "map", "else", "when_set",
-                    "if", "integer", "flag", "shown_by", "inert"}));
+                    "unset", "if", "integer", "flag", "shown_by", "inert"}));
   ConfigRule rule;
   rule.name = name;
   rule.kind = SW_TRY(parse_kind(node));
@@ -293,6 +293,7 @@ Result<ConfigRule> parse_config_rule(const std::string& name, const JsonNode& no
   rule.fallback = SW_TRY(value_of(node, "default"));
   rule.otherwise = SW_TRY(value_of(node, "else"));
   rule.when_set = SW_TRY(value_of(node, "when_set"));
+  rule.unset = SW_TRY(value_of(node, "unset"));
   rule.integer = SW_TRY(flag_or(node, "integer", false));
   rule.flag = SW_TRY(flag_or(node, "flag", false));
   rule.inert = SW_TRY(flag_or(node, "inert", false));

@@ -176,6 +176,7 @@ struct ConfigRule {
   std::vector<std::pair<ArgValue, ArgValue>> map;  ///< HF value, argument
   std::optional<ArgValue> otherwise;               ///< the argument for HF values that `map` lacks
   std::optional<ArgValue> when_set;  ///< the HF value that a non-null argument implies
+  std::optional<ArgValue> unset;     ///< the HF value that an argument which is None implies
   std::vector<std::pair<std::string, ArgValue>> conditions;  ///< HF key, value it must have
   bool integer = false;                                      ///< Megatron wants a whole number
   bool flag = false;  ///< `size` is written as whether it is not zero

@@ -8,6 +8,7 @@ model is refused, or a note names the key.
 import copy
 import json
 import re
+import shutil
 
 import pytest
 import torch
@@ -101,13 +102,10 @@ def differences(one, other):
 
 # Families that the test holds now, and what is known to be otherwise: to be shortened.
 HELD = (
-    "axk1", "cohere", "cohere2", "exaone4", "gemma2", "glm4", "glm4_moe", "gpt_oss", "mixtral", "olmo3",
-    "phi3", "smollm3",
+    "axk1", "cohere", "cohere2", "deepseek_v32", "exaone4", "gemma2", "glm4", "glm4_moe", "glm_moe_dsa",
+    "gpt_oss", "minimax_m2", "mixtral", "olmo3", "olmoe", "phi3", "qwen2_moe", "qwen3_moe", "smollm3",
 )
-LEFT = {
-    "gemma2": {"attn_logit_softcapping", "final_logit_softcapping"},
-    "gpt_oss": {"rope_parameters"},
-}
+LEFT = {"gpt_oss": {"rope_parameters"}}
 
 
 @pytest.mark.parametrize("model_type", HELD)
@@ -140,3 +138,45 @@ def test_what_is_left_out_is_the_default_of_the_class(shardwright, tmp_path, mod
             wrong[".".join(path)] = differs
     assert tried > 5
     assert not wrong
+
+
+# What a run says by None, and the class has otherwise where config.json does not say it.
+NONE = {
+    "deepseek_v3": {"moe_router_num_groups": ("n_group", 1), "moe_router_group_topk": ("topk_group", 1)},
+    "gemma2": {
+        "attn_logit_softcapping": ("attn_logit_softcapping", None),
+        "final_logit_softcapping": ("final_logit_softcapping", None),
+    },
+}
+
+
+@pytest.mark.parametrize("model_type", NONE)
+def test_none_is_not_the_default_of_the_class(shardwright, tmp_path, model_type):
+    cls, full = next(make(tmp_path / "hf", model_type))
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(full))
+    shardwright("convert", tmp_path / "hf", tmp_path / "run", "--to", "torch_dist")
+    folder = checkpoints.iteration_folder(tmp_path / "run")
+    shutil.rmtree(folder / "hf")
+    common = torch.load(folder / "common.pt", weights_only=False)
+    for argument in NONE[model_type]:
+        assert getattr(common["args"], argument) is not None
+        setattr(common["args"], argument, None)
+    torch.save(common, folder / "common.pt")
+    shardwright("convert", tmp_path / "run", tmp_path / "back", "--to", "hf")
+    written = json.loads((tmp_path / "back" / "config.json").read_text())
+    meant = cls.from_dict(written).to_dict()
+    for key, value in NONE[model_type].values():
+        assert meant[key] == value, key
+
+
+def test_a_run_that_rotates_all_layers_is_told_where_config_json_has_no_words_for_it(shardwright, tmp_path):
+    _, full = next(make(tmp_path / "hf", "cohere2"))
+    (tmp_path / "hf" / "config.json").write_text(json.dumps(full))
+    shardwright("convert", tmp_path / "hf", tmp_path / "run", "--to", "torch_dist")
+    folder = checkpoints.iteration_folder(tmp_path / "run")
+    shutil.rmtree(folder / "hf")
+    common = torch.load(folder / "common.pt", weights_only=False)
+    common["args"].no_rope_freq = None
+    torch.save(common, folder / "common.pt")
+    done = shardwright("convert", tmp_path / "run", tmp_path / "back", "--to", "hf")
+    assert "no_rope_freq = None (config.json: " in done.stderr
