@@ -115,14 +115,19 @@ Status quantise_drafts(QuantiseChoice& choice, std::vector<DraftTensor>& drafts,
   if (kept > 0) {
     notes.push_back(translated("{} tensors are quantised so already and copied", kept));
   }
-  if (!choice.lists_left) return {};
+  if (!choice.lists_left && !choice.adds_left) return {};
   nlohmann::ordered_json config = SW_TRY(parse_ordered_json(choice.config, "config.json"));
-  config["modules_to_not_convert"] = left_modules_of(drafts);
+  std::vector<std::string> left = choice.lists_left ? std::vector<std::string>() : choice.left;
+  for (std::string& module : left_modules_of(drafts)) {
+    if (std::ranges::find(left, module) == left.end()) left.push_back(std::move(module));
+  }
+  config["modules_to_not_convert"] = std::move(left);
   choice.config = config.dump();
   return {};
 }
 
 std::vector<DraftTensor> keep_quantised(const QuantiseChoice& choice, const Catalog& catalog,
+                                        const std::set<std::string, std::less<>>& changed,
                                         ModelTensors& model) {
   const bool is_fp4 = choice.form.scheme == Quantising::Scheme::kMxfp4;
   const auto is_kept = [&](const QuantisedTensor& joined) {
@@ -130,6 +135,7 @@ std::vector<DraftTensor> keep_quantised(const QuantiseChoice& choice, const Cata
     const TensorDesc& scales = catalog.tensors[joined.scales].desc;
     const bool has_names = values.name == choice.name_of_values(joined.desc.name) &&
                            scales.name == choice.name_of_scales(joined.desc.name);
+    if (changed.contains(joined.desc.name)) return false;
     if (!has_names || scales.dtype != choice.scale_dtype || joined.bits != 0) return false;
     if (is_fp4) return joined.dtype == DType::kF4E2M1X2;
     const int axes = joined.block.size();

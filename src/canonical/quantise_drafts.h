@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,9 +21,10 @@ namespace shardwright {
 
 /// Takes what is stored in the chosen form already out of the quantised tensors of `model`: values
 /// and scales are plain tensors of it then. Gives drafts that copy them. REQUIRES: the model is
-/// that of `catalog`.
-[[nodiscard]] std::vector<DraftTensor> keep_quantised(const QuantiseChoice& choice,
-                                                      const Catalog& catalog, ModelTensors& model);
+/// that of `catalog`. `changed`: tensors whose numbers are others than those stored.
+[[nodiscard]] std::vector<DraftTensor> keep_quantised(
+    const QuantiseChoice& choice, const Catalog& catalog,
+    const std::set<std::string, std::less<>>& changed, ModelTensors& model);
 
 /// Puts these drafts in the places of those of their names, whatever became of them.
 void restore_kept(std::vector<DraftTensor> kept, std::vector<DraftTensor>& drafts);

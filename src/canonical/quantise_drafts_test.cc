@@ -61,6 +61,45 @@ TEST(QuantiseDrafts, RefusesTablesOfBlocksWithinRows) {
   EXPECT_THAT(choice.error().message, HasSubstr("deepseek_v41"));
 }
 
+// transformers makes modules of fp8 of what is nn.Linear, and reads its own list as expressions.
+TEST(QuantiseDrafts, TakesNoMoreThanIsLoadedAsFp8) {
+  for (const char* type : {"gpt2", "gpt_oss", "llama4_text", "falcon"}) {
+    const auto choice = choose_quantisation(Quantising::Scheme::kFp8, false,
+                                            fmt::format(R"({{"model_type": "{}"}})", type), {});
+    ASSERT_FALSE(choice) << type;
+    EXPECT_EQ(choice.error().code, Code::kUnsupportedFormat);
+    EXPECT_THAT(choice.error().message, HasSubstr("not loaded from blocks of fp8"));
+  }
+  const QuantiseChoice choice = choice_of(R"({"model_type": "granitemoe"})");
+  EXPECT_TRUE(choice.takes(matrix(kName)));
+  for (const char* left :
+       {"model.layers.0.block_sparse_moe.router.layer.weight", "model.layers.0.router.proj.weight",
+        "model.layers.0.mlp.gate.wg.weight",
+        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"}) {
+    EXPECT_FALSE(choice.takes(matrix(left))) << left;
+  }
+  const auto expression = choose_quantisation(
+      Quantising::Scheme::kFp8, false,
+      config_with(R"(, "modules_to_not_convert": ["model.layers.[0-9]+.mlp"])"), {});
+  ASSERT_FALSE(expression);
+  EXPECT_THAT(expression.error().message, HasSubstr("a regular expression"));
+}
+
+TEST(QuantiseDrafts, OfDeepseekV4HasScalesThatAreRead) {
+  const QuantiseChoice choice = choice_of(R"({"model_type": "deepseek_v4"})");
+  EXPECT_TRUE(choice.form.has_exponents);
+  EXPECT_THAT(choice.config, HasSubstr("ue8m0"));
+}
+
+TEST(QuantiseDrafts, AddsWhatIsLeftToAListOfItsOwn) {
+  QuantiseChoice choice = choice_of(config_with(R"(, "modules_to_not_convert": ["lm_head"])"));
+  std::vector<DraftTensor> drafts{draft_of(kName), draft_of("model.layers.0.mlp.gate.weight")};
+  Notes notes;
+  ASSERT_TRUE(quantise_drafts(choice, drafts, notes));
+  EXPECT_THAT(choice.config,
+              HasSubstr(R"("modules_to_not_convert":["lm_head","model.layers.0.mlp.gate"])"));
+}
+
 TEST(QuantiseDrafts, ListsWhatIsLeft) {
   QuantiseChoice choice = choice_of(R"({"model_type": "deepseek_v3"})");
   std::vector<DraftTensor> drafts{draft_of(kName), draft_of("model.embed_tokens.weight")};
@@ -117,22 +156,27 @@ TEST(KeepQuantised, MakesScalesAnewThatAreToBePowersOfTwo) {
   StoredPair any({128, 128}, {2, 2});
   const QuantiseChoice fresh = choice_with_exponents(config_with(""));
   EXPECT_THAT(fresh.config, HasSubstr(R"("scale_fmt":"ue8m0")"));
-  EXPECT_TRUE(keep_quantised(fresh, any.catalog, any.model).empty());
+  EXPECT_TRUE(keep_quantised(fresh, any.catalog, {}, any.model).empty());
   EXPECT_EQ(any.model.quantised.size(), 1U);
   StoredPair powers({128, 128}, {2, 2});
   const std::string stated = config_with(R"(, "scale_fmt": "ue8m0")");
-  EXPECT_EQ(keep_quantised(choice_with_exponents(stated), powers.catalog, powers.model).size(), 2U);
+  EXPECT_EQ(keep_quantised(choice_with_exponents(stated), powers.catalog, {}, powers.model).size(),
+            2U);
 }
 
 TEST(KeepQuantised, KeepsBlocksOfTheSizeThatIsWantedOnly) {
   const QuantiseChoice choice = choice_of(config_with(""));
   StoredPair same({128, 128}, {2, 2});
-  EXPECT_EQ(keep_quantised(choice, same.catalog, same.model).size(), 2U);
+  auto changed = same;
+  EXPECT_TRUE(
+      keep_quantised(choice, changed.catalog, {changed.model.quantised[0].desc.name}, changed.model)
+          .empty());
+  EXPECT_EQ(keep_quantised(choice, same.catalog, {}, same.model).size(), 2U);
   EXPECT_TRUE(same.model.quantised.empty());
   EXPECT_EQ(same.model.tensors.size(), 2U);
   for (auto [block, scales] : {std::pair{Dims{64, 128}, Dims{4, 2}}, {{128, 64}, {2, 4}}}) {
     StoredPair other(block, scales);
-    EXPECT_TRUE(keep_quantised(choice, other.catalog, other.model).empty());
+    EXPECT_TRUE(keep_quantised(choice, other.catalog, {}, other.model).empty());
     EXPECT_EQ(other.model.quantised.size(), 1U);
   }
 }

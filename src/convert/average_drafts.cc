@@ -15,6 +15,7 @@
 #include "format/config_edits.h"
 #include "io/source_files.h"
 #include "layout/shard_rule.h"
+#include "model/adapter_tensors.h"
 #include "model/apply.h"
 
 namespace shardwright {
@@ -102,6 +103,7 @@ class Averaging {
   Status run() {
     SW_TRY(check_place());
     leave_extras();
+    SW_TRY(check_no_adapters());
     SW_TRY(match());
     add_files();
     add_sources();
@@ -156,6 +158,21 @@ class Averaging {
     const auto found = std::ranges::find(drafting.parts.tensors, name,
                                          [](const DraftTensor& draft) { return draft.desc.name; });
     return found == drafting.parts.tensors.end() ? nullptr : &*found;
+  }
+
+  // The mean of two products is not the product of the means.
+  [[nodiscard]] Status check_no_adapters() const {
+    for (const Drafting* drafting : {&std::as_const(first_), &other_}) {
+      for (const DraftTensor& tensor : drafting->parts.tensors) {
+        if (!is_adapter_name(tensor.desc.name)) continue;
+        return fail(Code::kUsage,
+                    "{}: tensor {} is part of a low-rank adapter, and the mean of its factors is "
+                    "not that of what they add; merge each into its base (merge-adapter) and "
+                    "average these",
+                    drafting->request().input, printable(tensor.desc.name));
+      }
+    }
+    return {};
   }
 
   // Where the other has each of the first one's tensors.

@@ -48,6 +48,7 @@ class ModelComparison {
     const Said own = SW_TRY(said_by(first_.source()));
     const Said theirs = SW_TRY(said_by(checkpoint));
     SW_TRY(find_family_of(own.config ? own : theirs));
+    if (own.config && theirs.config) SW_TRY(check_family(*own.config, *theirs.config));
     if (own.config && theirs.config) {
       if (mapping_ == nullptr) {
         SW_TRY(compare(own.config->values, theirs.config->values, {}));
@@ -79,6 +80,19 @@ class ModelComparison {
                                      : Result<const Mapping*>(nullptr);
     mapping_ = found ? *found : nullptr;
     return {};
+  }
+
+  // Families whose tensors look the same compute otherwise with them, by rules of their own that no
+  // key of config.json says.
+  Status check_family(const HfConfig& own, const HfConfig& theirs) {
+    if (own.model_type == theirs.model_type || !first_.request().family.empty()) return {};
+    const auto mine = find_family(first_.mappings, own);
+    const auto other = find_family(first_.mappings, theirs);
+    if (mine && other && *mine == *other) return {};
+    return fail(Code::kConfigMissing,
+                "{}: found {} = {}, expected {}, which {} has; only checkpoints of one model "
+                "are averaged (--hf-config gives a config.json that is true of all)",
+                path_, "model_type", theirs.model_type, own.model_type, first_.request().input);
   }
 
   [[nodiscard]] std::optional<Arguments> arguments_of(const Said& said) const {

@@ -48,6 +48,26 @@ void keep_stored_names(Drafting& drafting) {
 }
 
 // Which tensors have a row for each token only the family tells.
+// A packed table (GPTQ, AWQ) has other names than the model's tensor, and no rows to add to.
+Status check_stored_plainly(const std::set<std::string>& tables,
+                            const std::vector<DraftTensor>& drafts) {
+  constexpr std::string_view kWeight = ".weight";
+  for (const std::string& table : tables) {
+    if (!table.ends_with(kWeight)) continue;
+    const std::string module = table.substr(0, table.size() - kWeight.size() + 1);
+    const auto is_of_it = [&](const DraftTensor& draft) {
+      return draft.desc.name.starts_with(module);
+    };
+    const auto is_it = [&](const DraftTensor& draft) { return draft.desc.name == table; };
+    if (!std::ranges::any_of(drafts, is_of_it) || std::ranges::any_of(drafts, is_it)) continue;
+    return fail(Code::kUnsupportedFormat,
+                "--extend-vocab: tensor {} is stored quantised, and no rows can be added to it; "
+                "--dtype bfloat16 writes what its numbers mean",
+                table);
+  }
+  return {};
+}
+
 Status extend_vocabulary_of_hf(Drafting& drafting) {
   if (!drafting.request().extend_vocab) return {};
   SW_TRY(load_mappings(drafting));
@@ -60,9 +80,19 @@ Status extend_vocabulary_of_hf(Drafting& drafting) {
   const Correspondence correspondence =
       SW_TRY(correspond_from_hf(facts, model, source.catalog, *source.files, told_elsewhere));
   const std::set<std::string> tables = hf_tables(correspondence);
+  SW_TRY(check_stored_plainly(tables, drafting.parts.tensors));
   const std::int64_t rows = SW_TRY(vocabulary_of(facts));
   return extend_vocabulary(
       drafting, rows, [&](const DraftTensor& tensor) { return tables.contains(tensor.desc.name); });
+}
+
+// What they are multiplied to is not what is stored.
+std::set<std::string, std::less<>> changed_by_adapter(const Drafting& drafting) {
+  std::set<std::string, std::less<>> changed;
+  if (!drafting.adapter) return changed;
+  for (const ModelUpdate& update : drafting.adapter->updates.updates) changed.insert(update.tensor);
+  for (const SavedTensor& saved : drafting.adapter->updates.saved) changed.insert(saved.name);
+  return changed;
 }
 
 }  // namespace
@@ -94,8 +124,7 @@ Status draft_hf_as_hf(Drafting& drafting) {
     const ReleasedQuantisation released =
         SW_TRY(released_quantisation(model, drafting.source().hf_config));
     choice = SW_TRY(choose_quantisation(request, config, released));
-    // An adapter changes what they are multiplied to.
-    if (!drafting.adapter) kept = keep_quantised(choice, catalog, model);
+    kept = keep_quantised(choice, catalog, changed_by_adapter(drafting), model);
   }
   const DType dtype = request.dtype.value_or(DType::kBF16);
   declare_quantised(model, dtype, catalog, result.plan.quantised, result.notes);

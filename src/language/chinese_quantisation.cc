@@ -125,15 +125,32 @@ std::span<const Sentence> chinese_of_quantisation() {
       {"which is not read", "（不能读取）"},
       {"config.json: quantization_config: found {}, expected an object",
        "config.json: quantization_config: 发现 {}，应为对象"},
+      {"config.json: quantization_config leaves out {}, a regular expression; name the "
+       "modules instead (`*` stands for anything)",
+       "config.json: quantization_config 以正则表达式 {} 排除模块；请改为写出模块名（`*` "
+       "代表任意内容）"},
+      {"config.json: found model_type '{}', whose modules are not loaded from blocks of "
+       "fp8; leave --quantise out{}",
+       "config.json: model_type 为 '{}'，其模块无法从 fp8 分块加载；请去掉 --quantise{}"},
+      {", or use --quantise mxfp4", "，或使用 --quantise mxfp4"},
+      {"--extend-vocab: tensor {} is stored quantised, and no rows can be added to it; "
+       "--dtype bfloat16 writes what its numbers mean",
+       "--extend-vocab: 张量 {} 以量化形式存储，无法添加行；--dtype bfloat16 写出其数值"},
+      {"{}: tensor {} is part of a low-rank adapter, and the mean of its factors is "
+       "not that of what they add; merge each into its base (merge-adapter) and "
+       "average these",
+       "{}: 张量 {} 属于低秩 adapter，其因子的平均不等于增量的平均；请先用 merge-adapter "
+       "合并到各自的"
+       "基座，再对结果求平均"},
       {"config.json: found model_type '{}', whose tables are loaded with scales within their rows, "
        "which --quantise does not write; leave it out for what the numbers mean in bfloat16",
        "config.json: model_type 为 '{}'，其表加载时的缩放因子位于行内，--quantise "
        "不写这种形式；请去掉它，"
        "得到 bfloat16 的数值"},
       {"config.json: found model_type '{}', expected 'gpt_oss': no other model is loaded with "
-       "its experts as mxfp4 blocks; --quantise fp8-block is for any model",
+       "its experts as mxfp4 blocks; --quantise fp8-block is for other models",
        "config.json: model_type 为 '{}'，应为 'gpt_oss'：没有别的模型以 mxfp4 块加载专家；"
-       "--quantise fp8-block 适用于任何模型"},
+       "--quantise fp8-block 适用于其他模型"},
   });
   return kSentences;
 }

@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/glob.h"
+#include "base/text.h"
 #include "codec/json_text.h"
 #include "layout/model_head.h"
 #include "model/expert_parameter.h"
@@ -26,9 +27,23 @@ constexpr std::int64_t kFp4GroupValues = 32;  // values of fp4 with one exponent
 constexpr std::array<std::string_view, 8> kLeftModules = {
     "gate", "router", "shared_expert_gate", "eh_proj", "weights_proj", "wg", "head", "lm_head"};
 // Parts of a module's name that stand for what is no linear of a language model's layer.
-constexpr std::array<std::string_view, 10> kLeftParts = {"visual", "vision",    "image", "audio",
-                                                         "speech", "projector", "embed", "norm",
-                                                         "conv",   "compressor"};
+constexpr std::array<std::string_view, 11> kLeftParts = {"visual",
+                                                         "vision",
+                                                         "image",
+                                                         "audio",
+                                                         "speech",
+                                                         "projector",
+                                                         "embed",
+                                                         "norm",
+                                                         "conv",
+                                                         "compressor",
+                                                         "relative_attention_bias"};
+// Routers, whatever module of theirs holds the matrix.
+constexpr std::array<std::string_view, 2> kLeftParents = {".gate.", ".router."};
+// transformers replaces modules of class nn.Linear, and of experts those without biases and stored
+// [outputs, inputs]: of these models it would read codes as if they were weights.
+constexpr std::array<std::string_view, 5> kNoFp8 = {"falcon", "gpt2", "gpt_oss", "llama4",
+                                                    "llama4_text"};
 
 std::string_view module_of(std::string_view tensor) {
   if (tensor.ends_with(kWeightEnding)) tensor.remove_suffix(kWeightEnding.size());
@@ -62,6 +77,7 @@ bool is_linear_of_layer(const TensorDesc& desc) {
   };
   return has_number(name) && !has_head_name(name) &&
          std::ranges::find(kLeftModules, last) == kLeftModules.end() &&
+         std::ranges::none_of(kLeftParents, stands_in) &&
          std::ranges::none_of(kLeftParts, stands_in);
 }
 
@@ -108,6 +124,19 @@ std::vector<std::string> left_modules(const OrderedJson& quantisation) {
     }
   }
   return left;
+}
+
+// Of names and globs it is the same whether they are read as such or as regular expressions, which
+// transformers takes them for.
+Status check_left(const std::vector<std::string>& left) {
+  for (const std::string& entry : left) {
+    if (entry.find_first_of("\\[(+?^$|{") == std::string::npos) continue;
+    return fail(Code::kUnsupportedFormat,
+                "config.json: quantization_config leaves out {}, a regular expression; name the "
+                "modules instead (`*` stands for anything)",
+                printable(entry));
+  }
+  return {};
 }
 
 OrderedJson new_fp8_config() {
@@ -167,8 +196,14 @@ Result<QuantiseChoice> choose_quantisation(Quantising::Scheme wanted, bool wants
   if (is_fp4 && model_type != "gpt_oss") {
     return fail(Code::kUnsupportedFormat,
                 "config.json: found model_type '{}', expected 'gpt_oss': no other model is loaded "
-                "with its experts as mxfp4 blocks; --quantise fp8-block is for any model",
+                "with its experts as mxfp4 blocks; --quantise fp8-block is for other models",
                 model_type);
+  }
+  if (!is_fp4 && std::ranges::find(kNoFp8, model_type) != kNoFp8.end()) {
+    return fail(Code::kUnsupportedFormat,
+                "config.json: found model_type '{}', whose modules are not loaded from blocks of "
+                "fp8; leave --quantise out{}",
+                model_type, model_type == "gpt_oss" ? ", or use --quantise mxfp4" : "");
   }
   if (model_type == "deepseek_v41" || model_type == "deepseek_v4.1") {
     return fail(Code::kUnsupportedFormat,
@@ -194,6 +229,10 @@ Result<QuantiseChoice> choose_quantisation(Quantising::Scheme wanted, bool wants
     choice.lists_left = !is_fp4 && !is_released;
   }
   choice.left = left_modules(quantisation);
+  if (choice.released.empty()) {
+    SW_TRY(check_left(choice.left));
+    choice.adds_left = is_own && !choice.left.empty();
+  }
   if (is_fp4) {
     choice.form = {
         Quantising::Scheme::kMxfp4, Quantising::Part::kValues, {}, 1, kFp4GroupValues, true};
@@ -201,12 +240,17 @@ Result<QuantiseChoice> choose_quantisation(Quantising::Scheme wanted, bool wants
     choice.scale_ending = "_scales";
     choice.scale_dtype = DType::kU8;
   } else {
-    if (wants_exponents) quantisation["scale_fmt"] = "ue8m0";
+    const bool is_deepseek_v4 = model_type == "deepseek_v4";
+    // Its scales have one byte, or nobody takes them for scales.
+    if (wants_exponents || (is_deepseek_v4 && !is_own)) quantisation["scale_fmt"] = "ue8m0";
+    if (is_deepseek_v4 && quantisation.contains("expert_dtype")) {
+      quantisation["expert_dtype"] = "fp8";
+    }
     const QuantisationConfig config = SW_TRY(parsed(quantisation));
     choice.form = {Quantising::Scheme::kFp8, Quantising::Part::kValues, {},
                    config.block[0],          config.block[1],           config.has_exponents};
     choice.scale_ending = "_scale_inv";
-    if (model_type == "deepseek_v4") {
+    if (is_deepseek_v4) {
       choice.replaces_weight = true;
       choice.scale_ending = ".scale";
       choice.expert_dtype = "fp8";

@@ -175,6 +175,33 @@ def test_another_model_is_refused(case, three, tmp_path, shardwright):
     assert not (tmp_path / "mean").exists()
 
 
+# Their tensors look the same; smollm3 has layers without rotary embedding.
+def test_another_family_is_refused(three, tmp_path, shardwright):
+    other = tmp_path / "other"
+    shutil.copytree(three[1], other)
+    config = json.loads((other / "config.json").read_text())
+    config.update(model_type="smollm3", architectures=["SmolLM3ForCausalLM"])
+    (other / "config.json").write_text(json.dumps(config))
+    done = shardwright("average", three[0], other, tmp_path / "mean", expect=2)
+    assert "found model_type = smollm3, expected llama" in done.stderr
+    shardwright("average", three[0], other, tmp_path / "mean", "--hf-config", three[0])
+
+
+def test_factors_of_adapters_are_refused(tmp_path, shardwright):
+    for name in ("one", "two"):
+        tensors = {
+            "base_model.model.q_proj.lora_A.weight": torch.randn(2, 8),
+            "base_model.model.q_proj.lora_B.weight": torch.randn(6, 2),
+        }
+        (tmp_path / name).mkdir()
+        save_file(tensors, tmp_path / name / "adapter_model.safetensors", metadata={"format": "pt"})
+        config = {"peft_type": "LORA", "r": 2, "lora_alpha": 8, "target_modules": ["q_proj"]}
+        (tmp_path / name / "adapter_config.json").write_text(json.dumps(config))
+    flags = ("--to", "safetensors")
+    done = shardwright("average", tmp_path / "one", tmp_path / "two", tmp_path / "mean", *flags, expect=2)
+    assert "low-rank adapter" in done.stderr and "merge-adapter" in done.stderr
+
+
 def test_one_checkpoint_twice_is_refused(three, tmp_path, shardwright):
     (tmp_path / "again").symlink_to(three[0])
     for again in (three[0], tmp_path / "again"):

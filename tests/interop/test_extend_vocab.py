@@ -8,6 +8,7 @@ import torch
 import transformers
 
 import hf_models
+import packed
 from hf_models import tensors_of
 
 SIZES = dict(vocab_size=500, intermediate_size=128)
@@ -93,3 +94,24 @@ def test_what_makes_no_sense_is_refused(llama, tmp_path, shardwright):
         done = shardwright("convert", llama, tmp_path / "no", *flags, expect=2)
         assert message in done.stderr, flags
         assert not (tmp_path / "no").exists()
+
+
+# A packed head has no rows to add to, and config.json would say that it has.
+def test_a_packed_head_is_refused(tmp_path, shardwright):
+    base = tmp_path / "base"
+    heads = dict(num_attention_heads=4, num_key_value_heads=2, head_dim=16)
+    sizes = dict(vocab_size=512, hidden_size=64, intermediate_size=128, **heads)
+    hf_models.create(base, "llama", torch.float16, tie_word_embeddings=False, **sizes)
+    gptq = packed.Gptq(4, 32)
+    model = packed.Packed(base, tmp_path / "gptq", gptq.method, gptq.store)
+
+    def pack_head(tensors):
+        stored, _ = gptq.store("lm_head.weight", tensors.pop("lm_head.weight"))
+        tensors.update({f"lm_head.{key}": value for key, value in stored.items()})
+
+    model.change(pack_head)
+    flags = ("--to", "hf", "--extend-vocab", ROWS)
+    done = shardwright("convert", model.quantised, tmp_path / "no", *flags, expect=2)
+    assert "tensor lm_head.weight is stored quantised" in done.stderr
+    shardwright("convert", model.quantised, tmp_path / "out", *flags, "--dtype", "bfloat16")
+    assert tensors_of(tmp_path / "out")["lm_head.weight"].shape[0] == ROWS

@@ -271,7 +271,7 @@ def test_what_has_no_such_form_is_refused(shardwright, deepseek, tmp_path):
     said = refusal(deepseek, out, "--to", "torch_dist", "--quantise", "fp8-block")
     assert "--quantise does not apply to --to torch_dist" in said
     said = refusal(deepseek, out, "--to", "hf", "--quantise", "mxfp4")
-    assert "expected 'gpt_oss'" in said and "fp8-block is for any model" in said
+    assert "expected 'gpt_oss'" in said and "fp8-block is for other models" in said
     said = refusal(deepseek, out, "--to", "hf", "--quantise", "fp8-block", "--include", "*norm*")
     assert "found no linear of a layer to quantise" in said
     tensors = checkpoints.load_hf(deepseek)
