@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "base/fail.h"
+#include "canonical/contradictions.h"
 #include "canonical/correspond.h"
 #include "canonical/dequantise.h"
 #include "canonical/families.h"
@@ -13,7 +14,9 @@
 #include "convert/megatron_state.h"
 #include "convert/upcycle_drafts.h"
 #include "convert/vocabulary_drafts.h"
+#include "model/argument_check.h"
 #include "model/nearest_family.h"
+#include "plan/canonical.h"
 
 namespace shardwright {
 namespace {
@@ -38,6 +41,25 @@ Result<ModelFacts> facts_of_hf(Drafting& drafting) {
               "shows; {}; a mapping file of your own (--map) can extend that family: "
               "docs/mapping.md says how, 'shardwright map check' tries it",
               fmt::join(config.architectures, ", "), nearest);
+}
+
+// Biases that config.json denies, widths that are others: the run's arguments would repeat it.
+Status tell_contradictions(const ModelFacts& facts, std::span<const TensorDesc> hf,
+                           Drafting& drafting) {
+  Catalog made;
+  for (const DraftTensor& tensor : drafting.parts.tensors) {
+    made.tensors.push_back({tensor.desc, ChunkList(tensor.desc.shape.size())});
+  }
+  const auto args = args_from_hf_config(*facts.mapping, *facts.config, hf);
+  if (!args || !has_megatron_names(made)) return {};
+  const std::vector<Contradiction> found = contradicted_arguments(
+      Arguments(args->values.begin(), args->values.end()), SW_TRY(canonical_descs(made)));
+  if (found.empty()) return {};
+  drafting.tell(contradiction_error(drafting.source().location.path, "what config.json says", found,
+                                    "the run's arguments repeat it; correct it, or give the true "
+                                    "one with --hf-config")
+                    .message);
+  return {};
 }
 
 // From here on the catalog has the names and shapes of the model.
@@ -160,6 +182,9 @@ Status draft_hf_as_megatron(Drafting& drafting) {
   parts.tensors =
       SW_TRY(draft_hf_model(facts, {{request.dtype, keys}, traits.holds_extras}, drafting.catalog,
                             *source.files, result.plan.quantised, result.notes));
+  const ModelTensors all =
+      SW_TRY(model_tensors(source.catalog, facts.config_text, source.files.get()));
+  SW_TRY(tell_contradictions(facts, all.tensors, drafting));
   if (request.extend_vocab) {
     const std::int64_t rows = SW_TRY(vocabulary_of(facts));
     SW_TRY(extend_vocabulary(
@@ -170,8 +195,6 @@ Status draft_hf_as_megatron(Drafting& drafting) {
     SW_TRY(upcycle(drafting, Arguments(dense.values.begin(), dense.values.end())));
   }
   finish_megatron_drafts(drafting);
-  const ModelTensors all =
-      SW_TRY(model_tensors(source.catalog, facts.config_text, source.files.get()));
   SW_TRY(add_state_from_hf(request, all, facts, parts, result.notes));
   SW_TRY(add_documents_beside(request, source, parts, result.notes));
   add_torch_dist_prefix(facts.mapping->torch_dist_prefix, drafting);

@@ -32,6 +32,8 @@ std::span<const Sentence> chinese_of_canonical() {
       {"{}: {} contradicts the tensors: {}; {}", "{}: {}与张量矛盾：{}；{}"},
       {"the run's arguments are not held against the tensors: ", "训练参数没有与张量核对："},
       {"what the run's arguments say", "训练参数所说的"},
+      {"the run's arguments repeat it; correct it, or give the true one with --hf-config",
+       "训练参数会重复它；请改正，或用 --hf-config 给出真实的 config.json"},
       {"run_config.yaml goes along with it; correct it", "run_config.yaml 会随之写出；请改正它"},
       {"the target repeats it; with the model's true config.json (--hf-config) they are written "
        "from that",

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `convert HF --to torch_dist` writes, read by torch and by Megatron-Core."""
+import json
+
 import pytest
 
 import checkpoints
+import hf_models
 
 GOLDEN_HF = checkpoints.GOLDEN / "hf"
 
@@ -69,3 +72,16 @@ def test_two_processes_load(shardwright, megatron_job, tmp_path, family, layout,
     source, out = GOLDEN_HF / family / "hf", tmp_path / "out"
     shardwright("convert", source, out, "--to", "torch_dist", *layout)
     megatron_job("load", family, out, **sizes)
+
+
+def test_biases_that_config_json_denies_are_told(shardwright, tmp_path):
+    source = tmp_path / "hf"
+    hf_models.create(source, "llama", attention_bias=True, mlp_bias=True)
+    done = shardwright("convert", source, tmp_path / "right", "--to", "torch_dist")
+    assert "contradicts" not in done.stderr
+    config = json.loads((source / "config.json").read_text())
+    config.update(attention_bias=False, mlp_bias=False)
+    (source / "config.json").write_text(json.dumps(config))
+    done = shardwright("convert", source, tmp_path / "out", "--to", "torch_dist")
+    assert "what config.json says contradicts the tensors: argument add_" in done.stderr
+    assert "repeat it" in done.stderr
