@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <set>
+#include <span>
+
 #include "base/fail.h"
 #include "canonical/contradictions.h"
 #include "canonical/correspond.h"

@@ -112,12 +112,13 @@ bool fits_arguments(const Mapping& mapping, const Arguments& args,
 }
 
 // Which families the model would be of but for the fewest tensors: the same ones.
-std::vector<NearMiss> nearest_misses(std::vector<NearMiss> misses) {
+std::vector<NearMiss> nearest_misses(const std::vector<NearMiss>& misses) {
   const auto fewest = std::ranges::min_element(misses, {}, &NearMiss::count);
   if (fewest == misses.end()) return {};
-  const NearMiss nearest = *fewest;
-  std::erase_if(misses, [&](const NearMiss& each) { return !each.is_like(nearest); });
-  return misses;
+  std::vector<NearMiss> nearest;
+  std::ranges::copy_if(misses, std::back_inserter(nearest),
+                       [&](const NearMiss& each) { return each.is_like(*fewest); });
+  return nearest;
 }
 
 std::unexpected<Error> near_miss(const std::vector<NearMiss>& nearest, std::size_t tensors) {
@@ -257,7 +258,7 @@ Result<const Mapping*> find_family(std::span<const Mapping> mappings, const Argu
   std::erase_if(candidates, [&](const Mapping* each) { return each->needs_args.size() < most; });
   if (candidates.size() > 1) return ambiguous(candidates);
   if (candidates.size() == 1) return candidates[0];
-  const std::vector<NearMiss> nearest = nearest_misses(std::move(misses));
+  const std::vector<NearMiss> nearest = nearest_misses(misses);
   if (!nearest.empty()) return near_miss(nearest, canonical.size());
   return fail(
       Code::kNoFamily,

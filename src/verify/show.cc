@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "canonical/canonical_model.h"
+#include "compare/replicas.h"
 #include "dcp/named_replicas.h"
 #include "dcp/torch_items.h"
 #include "exec/finish_reading.h"
