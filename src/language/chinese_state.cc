@@ -22,6 +22,9 @@ std::span<const Sentence> chinese_of_state() {
       {"{}: its settings of training are not compared: {}", "{}: 不比较其训练设置：{}"},
       {"entry {}: {}, and on the right {}", "条目 {}: {}，右侧为 {}"},
       {"parameter group {} of the optimizer", "优化器的参数组 {}"},
+      {"tensor {}: found optimizer states without the parameter groups of that optimizer; "
+       "convert without them (--optimizer drop)",
+       "张量 {}: 有优化器状态，却没有该优化器的参数组；请不带它们转换（--optimizer drop）"},
       {"convert to another MIMO layout, or without optimizer states (--optimizer drop)",
        "请转换为另一种 MIMO 布局，或不带优化器状态（--optimizer drop）"},
       {"{}: {} is another than in {}, whose arguments are taken; see that all files are of one "

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_layout.h"
-#include "state/group_agreement.h"
+#include "state/joined_groups.h"
 #include "state/object_archive.h"
 #include "state/plain_value.h"
 #include "state/reshardable_state.h"
@@ -25,38 +25,10 @@ using pickle::Value;
 constexpr std::string_view kGroups = "param_groups";
 constexpr std::string_view kComponentSharding = "param_state_sharding_type";
 
-// The groups of several components' optimizers, as one optimizer has them.
-class JoinedGroups {
- public:
-  explicit JoinedGroups(Document& document)
-      : document_(document),
-        agreement_(translated("convert to another MIMO layout, or without optimizer states "
-                              "(--optimizer drop)")) {}
-
-  // `list` is of the document.
-  Status add(Value list, const std::string& entry) {
-    for (const std::size_t g : SW_TRY(agreement_.add(document_, list, entry))) {
-      document_.erase(list[g], "params");  // numbers of the component's own parameters
-      groups_.push_back(list[g]);
-    }
-    for (std::size_t g = 0; g < list.size() && !step_; ++g) step_ = list[g].find("step");
-    return {};
-  }
-
-  // Who had no parameters for a group may have no step there.
-  [[nodiscard]] Value take() {
-    for (const Value group : groups_) {
-      if (step_) document_.set(group, "step", step_);
-    }
-    return document_.list(groups_);
-  }
-
- private:
-  Document& document_;
-  GroupAgreement agreement_;
-  std::vector<Value> groups_;
-  Value step_;
-};
+std::string way_out() {
+  return translated(
+      "convert to another MIMO layout, or without optimizer states (--optimizer drop)");
+}
 
 Result<Value> read_component_groups(Document& document, const StoredObject& object,
                                     SourceFiles& files) {
@@ -137,7 +109,7 @@ Result<std::string> join_component_groups(const std::string& common_state, const
     const std::optional<ComponentEntry> entry = split_component_entry(object.name);
     if (!entry || entry->content != kGroups) continue;
     const Value list = SW_TRY(read_component_groups(document, object, files));
-    SW_TRY(parts.try_emplace(entry->part, document)
+    SW_TRY(parts.try_emplace(entry->part, document, way_out())
                .first->second.add(list, translated("entry {}", object.name)));
   }
   const Value optimizer = document.dict();

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "layout/bucket_name.h"
+#include "state/joined_groups.h"
 #include "state/object_archive.h"
 #include "state/plain_value.h"
 #include "state/state_document.h"
@@ -31,16 +32,54 @@ Result<Value> read_reshardable_groups(Document& document, const StoredObject& ob
   return std::unexpected(std::move(groups).error().within(translated("entry {}", object.name)));
 }
 
-// The entries of the first rank of each part: all ranks have the same groups.
+// Each part's entries, by the ranks of its model-parallel group.
+using DomainEntries = std::map<std::int64_t, std::map<std::int64_t, const StoredObject*>>;
+
+// A rank without parameters for a group has it without a step, or not at all.
+Result<Value> join_domains(Document& document,
+                           const std::map<std::int64_t, const StoredObject*>& ranks,
+                           SourceFiles& files) {
+  constexpr std::string_view groups = "param_groups";
+  JoinedGroups joined(document,
+                      translated("keep the files of one save only, or convert without optimizer "
+                                 "states (--optimizer drop)"));
+  Value inner;
+  for (const auto& [rank, object] : ranks) {
+    const Value own = SW_TRY(read_reshardable_groups(document, *object, files));
+    SW_TRY(joined.add(own.find(groups), translated("entry {}", object->name)));
+    if (!inner) inner = own;
+  }
+  if (inner.find(groups)) document.set(inner, groups, joined.take());
+  return inner;
+}
+
+// States whose groups are lost would be those of no optimizer.
+Status check_parts(const DomainEntries& entries, const Catalog& catalog) {
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const auto domain = split_domain_name(tensor.desc.name);
+    if (!domain || entries.contains(domain->part)) continue;
+    return fail(Code::kStateUnreadable,
+                "tensor {}: found optimizer states without the parameter groups of that optimizer; "
+                "convert without them (--optimizer drop)",
+                tensor.desc.name);
+  }
+  return {};
+}
+
 Status set_groups(Document& document, Value state, const Catalog& catalog, SourceFiles& files) {
-  std::map<std::int64_t, Value> parts;
+  DomainEntries entries;
   bool is_chained = false;
   for (const StoredObject& object : catalog.objects) {
     const auto domain = split_domain_name(object.name);
-    if (!domain || domain->group != 0 || !domain->rest.starts_with("optimizer/")) continue;
+    if (!domain || !domain->rest.starts_with("optimizer/")) continue;
     is_chained |= domain->is_chained;
-    const Value groups = SW_TRY(read_reshardable_groups(document, object, files));
-    parts.emplace(domain->part, reshardable_optimizer(document, groups));
+    entries[domain->part].emplace(domain->group, &object);
+  }
+  SW_TRY(check_parts(entries, catalog));
+  std::map<std::int64_t, Value> parts;
+  for (const auto& [part, ranks] : entries) {
+    const Value groups = SW_TRY(join_domains(document, ranks, files));
+    parts.emplace(part, reshardable_optimizer(document, groups));
   }
   if (!parts.empty() && !is_chained) {
     document.set(state, "optimizer", parts.begin()->second);
