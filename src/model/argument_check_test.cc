@@ -158,6 +158,19 @@ TEST(ArgumentCheck, FindsNothingInWhatTheOriginalSoftwareImported) {
   }
 }
 
+// In any layer: the first one's may be right.
+TEST(ArgumentCheck, FindsANormThatIsNotOfTheModelsWidth) {
+  SavedRun run = dense_run();
+  const auto norm =
+      std::ranges::find(run.tensors, "decoder.layers.1.self_attention.linear_qkv.layer_norm_weight",
+                        &TensorDesc::name);
+  ASSERT_NE(norm, run.tensors.end());
+  --norm->shape[0];
+  const std::vector<Contradiction> found = contradicted_arguments(run.args, run.tensors);
+  EXPECT_THAT(names_of_arguments(found), ElementsAre("hidden_size"));
+  EXPECT_THAT(messages_of(found), ElementsAre(HasSubstr(norm->name)));
+}
+
 TEST(ArgumentCheck, FindsEachSizeOfADenseModel) {
   const SavedRun run = dense_run();
   for (const auto& [name, value] :
