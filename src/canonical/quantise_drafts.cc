@@ -115,11 +115,11 @@ Status quantise_drafts(QuantiseChoice& choice, std::vector<DraftTensor>& drafts,
   if (kept > 0) {
     notes.push_back(translated("{} tensors are quantised so already and copied", kept));
   }
-  if (!choice.lists_left && !choice.adds_left) return {};
+  if (!choice.lists_left) return {};
   nlohmann::ordered_json config = SW_TRY(parse_ordered_json(choice.config, "config.json"));
-  std::vector<std::string> left = choice.lists_left ? std::vector<std::string>() : choice.left;
+  std::vector<std::string> left = choice.left;
   for (std::string& module : left_modules_of(drafts)) {
-    if (std::ranges::find(left, module) == left.end()) left.push_back(std::move(module));
+    if (!choice.leaves(module)) left.push_back(std::move(module));
   }
   config["modules_to_not_convert"] = std::move(left);
   choice.config = config.dump();

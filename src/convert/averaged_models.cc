@@ -48,8 +48,8 @@ class ModelComparison {
     const Said own = SW_TRY(said_by(first_.source()));
     const Said theirs = SW_TRY(said_by(checkpoint));
     SW_TRY(find_family_of(own.config ? own : theirs));
-    if (own.config && theirs.config) SW_TRY(check_family(*own.config, *theirs.config));
     if (own.config && theirs.config) {
+      SW_TRY(check_family(*own.config, *theirs.config));
       if (mapping_ == nullptr) {
         SW_TRY(compare(own.config->values, theirs.config->values, {}));
       } else {

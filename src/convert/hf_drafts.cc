@@ -73,7 +73,6 @@ void keep_stored_names(Drafting& drafting) {
   }
 }
 
-// Which tensors have a row for each token only the family tells.
 // A packed table (GPTQ, AWQ) has other names than the model's tensor, and no rows to add to.
 Status check_stored_plainly(const std::set<std::string>& tables,
                             const std::vector<DraftTensor>& drafts) {
@@ -94,6 +93,7 @@ Status check_stored_plainly(const std::set<std::string>& tables,
   return {};
 }
 
+// Which tensors have a row for each token only the family tells.
 Status extend_vocabulary_of_hf(Drafting& drafting) {
   if (!drafting.request().extend_vocab) return {};
   SW_TRY(load_mappings(drafting));

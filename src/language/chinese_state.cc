@@ -32,8 +32,7 @@ std::span<const Sentence> chinese_of_state() {
        "{}: {} 与 {} 中的不同，采用后者的参数；请确认所有文件出自同一次保存"},
       {"keep the files of one save only, or convert without optimizer states (--optimizer drop)",
        "请只保留同一次保存的文件，或不带优化器状态转换（--optimizer drop）"},
-      {"entry {}: found {}, expected a list of parameter groups",
-       "条目 {}: 发现 {}，应为参数组的列表"},
+      {"{}: found {}, expected a list of parameter groups", "{}: 发现 {}，应为参数组的列表"},
       {"common state: found optimizer states and no parameter groups, expected those of the "
        "optimizer; convert without them (--optimizer drop)",
        "公共状态: 有优化器状态而没有参数组，应有优化器的参数组；请不带它们转换（--optimizer drop"

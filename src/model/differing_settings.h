@@ -36,7 +36,8 @@ struct DifferingSetting {
 };
 
 /// What the model computes with the one and not with the other. Both are brought into the family's
-/// arguments, since either may spell a setting in several ways; only what the run says is compared.
+/// arguments, since either may spell a setting in several ways; only what the run says is compared,
+/// None where that says something.
 /// Errors: those of config_from_args, where the run says what no config.json of the family does.
 /// Pure.
 [[nodiscard]] Result<std::vector<DifferingSetting>> differing_settings(const Mapping& mapping,

@@ -103,11 +103,10 @@ bool fits_arguments(const Mapping& mapping, const Arguments& args,
   FromMegatronOptions options;
   options.trial = &miss.found;
   if (map_from_megatron(mapping, *sizes, canonical, nullptr, options)) return true;
-  if (!miss.found.surplus.empty() && !seems_renamed(miss.found, canonical)) return false;
-  const std::size_t least = miss.found.surplus.empty() ? 2 : kLeastPerSurplus;
-  if (miss.count() > 0 && miss.count() * least <= canonical.size()) {
-    misses.push_back(std::move(miss));
-  }
+  const bool has_surplus = !miss.found.surplus.empty();
+  const std::size_t least = has_surplus ? kLeastPerSurplus : 2;
+  if (miss.count() == 0 || miss.count() * least > canonical.size()) return false;
+  if (!has_surplus || seems_renamed(miss.found, canonical)) misses.push_back(std::move(miss));
   return false;
 }
 

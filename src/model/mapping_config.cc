@@ -253,6 +253,11 @@ Status check_config_rule(const ConfigRule& rule, const JsonNode& node) {
   if (rule.inert && (!is_pair || rule.kind != ConfigRule::Kind::kPair)) {
     return node.invalid("'inert' without a pair", "names of both sides");
   }
+  const bool is_plain_pair = is_pair && rule.kind == ConfigRule::Kind::kPair;
+  if (rule.unset && (!is_plain_pair || rule.value || rule.size || rule.when_set)) {
+    return node.invalid("'unset' without a pair",
+                        "names of both sides, without 'value', 'size' and 'when_set'");
+  }
   if (rule.kind == ConfigRule::Kind::kExpertRange && rule.hf.size() != 3) {
     return node.invalid(translated("{} HF names", rule.hf.size()), "first, last and interval");
   }

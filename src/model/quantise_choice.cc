@@ -169,10 +169,12 @@ bool QuantiseChoice::takes(const TensorDesc& desc) const {
   if (form.scheme == Quantising::Scheme::kMxfp4) {
     return desc.shape.size() == 3 && is_fused(desc.name);
   }
-  const auto is_left = [&](const std::string& entry) {
-    return names_module(entry, module_of(desc.name));
-  };
-  return is_linear_of_layer(desc) && std::ranges::none_of(left, is_left);
+  return is_linear_of_layer(desc) && !leaves(module_of(desc.name));
+}
+
+bool QuantiseChoice::leaves(std::string_view module) const {
+  return std::ranges::any_of(left,
+                             [&](const std::string& entry) { return names_module(entry, module); });
 }
 
 std::string QuantiseChoice::name_of_values(const std::string& name) const {
@@ -226,12 +228,12 @@ Result<QuantiseChoice> choose_quantisation(Quantising::Scheme wanted, bool wants
   if (!is_own) {
     const OrderedJson fresh = is_fp4 ? new_fp4_config() : new_fp8_config();
     quantisation = is_released ? released : fresh;
-    choice.lists_left = !is_fp4 && !is_released;
   }
   choice.left = left_modules(quantisation);
-  if (choice.released.empty()) {
+  if (!is_released) {
     SW_TRY(check_left(choice.left));
-    choice.adds_left = is_own && !choice.left.empty();
+    // A config of its own without a list is one of a family whose loader knows.
+    choice.lists_left = !is_fp4 && (!is_own || !choice.left.empty());
   }
   if (is_fp4) {
     choice.form = {

@@ -28,12 +28,13 @@ struct QuantiseChoice {
   DType scale_dtype = DType::kF32;
   std::string config;             ///< the quantization_config to be written, as JSON
   bool was_of_exponents = false;  ///< the scales of the release are powers of two
-  bool lists_left = false;        ///< it says nothing of what is left as it is, and should
-  bool adds_left = false;         ///< its list is to name all that is left as it is
+  bool lists_left = false;        ///< it is to name all that is left as it is
   std::string expert_dtype;       ///< what config.json calls that of the experts; empty: nothing
   std::vector<std::string> left;  ///< modules that the config leaves as they are
   std::set<std::string, std::less<>> released;  ///< not empty: these are quantised and no others
 
+  /// Whether the config leaves a module as it is.
+  [[nodiscard]] bool leaves(std::string_view module) const;
   /// Whether a tensor of the model is quantised.
   [[nodiscard]] bool takes(const TensorDesc& desc) const;
   [[nodiscard]] std::string name_of_values(const std::string& name) const;

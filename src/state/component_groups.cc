@@ -11,7 +11,6 @@
 #include "codec/torch_layout.h"
 #include "state/joined_groups.h"
 #include "state/object_archive.h"
-#include "state/plain_value.h"
 #include "state/reshardable_state.h"
 #include "state/state_document.h"
 
@@ -28,22 +27,6 @@ constexpr std::string_view kComponentSharding = "param_state_sharding_type";
 std::string way_out() {
   return translated(
       "convert to another MIMO layout, or without optimizer states (--optimizer drop)");
-}
-
-Result<Value> read_component_groups(Document& document, const StoredObject& object,
-                                    SourceFiles& files) {
-  const TorchArchive archive = SW_TRY(open_object(object, files));
-  const Value root = archive.root();
-  const Value list = root.is(Kind::kList) && root.size() == 1 ? root[0] : Value();
-  bool is_list = list.is(Kind::kList);
-  for (std::size_t g = 0; g < list.size(); ++g) is_list = is_list && list[g].is(Kind::kDict);
-  if (!is_list) {
-    return fail(Code::kStateUnreadable, "entry {}: found {}, expected a list of parameter groups",
-                object.name, pickle::kind_name(list ? list.kind() : root.kind()));
-  }
-  Result<Value> copy = copy_plain_value(document, list);
-  if (copy) return copy;
-  return std::unexpected(std::move(copy).error().within(translated("entry {}", object.name)));
 }
 
 // An entry has its value in a list of one, for it is one shard.
@@ -108,9 +91,11 @@ Result<std::string> join_component_groups(const std::string& common_state, const
   for (const StoredObject& object : catalog.objects) {
     const std::optional<ComponentEntry> entry = split_component_entry(object.name);
     if (!entry || entry->content != kGroups) continue;
-    const Value list = SW_TRY(read_component_groups(document, object, files));
+    const TorchArchive archive = SW_TRY(open_object(object, files));
+    const Value root = archive.root();
+    const Value list = root.is(Kind::kList) && root.size() == 1 ? root[0] : root;
     SW_TRY(parts.try_emplace(entry->part, document, way_out())
-               .first->second.add(list, translated("entry {}", object.name)));
+               .first->second.add(archive.document(), list, translated("entry {}", object.name)));
   }
   const Value optimizer = document.dict();
   for (auto& [part, groups] : parts) {

@@ -13,12 +13,14 @@ namespace shardwright {
 /// optimizer that they are parts of.
 class JoinedGroups {
  public:
-  /// The groups are of `document`, which outlives this. `way_out` as for GroupAgreement.
+  /// The groups become those of `document`, which outlives this. `way_out` as for GroupAgreement.
   JoinedGroups(pickle::Document& document, std::string way_out)
       : document_(document), agreement_(std::move(way_out)) {}
 
-  /// `list` is of the document. Errors: those of GroupAgreement::add.
-  [[nodiscard]] Status add(pickle::Value list, const std::string& holder);
+  /// `list` is of `from`: groups of another document are copied. Errors: kStateUnreadable for
+  /// anything but a list of dicts, and where a group can't be copied; those of GroupAgreement::add.
+  [[nodiscard]] Status add(const pickle::Document& from, pickle::Value list,
+                           const std::string& holder);
 
   /// All of them, in the order in which they came. Who had no parameters for a group may have no
   /// step there, and gets that of the others.

@@ -2,6 +2,7 @@
 #include "state/param_group.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 
@@ -35,6 +36,15 @@ OptimizerGroup read_param_group(Value group) {
   result.has_betas = static_cast<bool>(group.find("betas")) || !has_momentum;
   result.parameters = group.find("params").size();
   return result;
+}
+
+std::optional<std::int64_t> step_of_group(Value group) {
+  constexpr double most = 9007199254740992.0;  // up to there each whole number is a double
+  const Value step = group.find("step");
+  if (const auto count = step.as_int()) return count;
+  const double count = step.as_double().value_or(-1.0);
+  if (!(count >= 0.0 && count <= most) || std::trunc(count) != count) return {};
+  return static_cast<std::int64_t>(count);
 }
 
 std::vector<Value> param_groups_of(Value part) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,10 @@ namespace shardwright {
 
 /// What a group of an optimizer's state dict says of itself. NeMo's spellings are known too.
 [[nodiscard]] OptimizerGroup read_param_group(pickle::Value group);
+
+/// How many steps a group's parameters have made; nothing where it says none. Megatron-Core 0.15
+/// counts them in whole floats.
+[[nodiscard]] std::optional<std::int64_t> step_of_group(pickle::Value group);
 
 /// The groups of one optimizer: of `{optimizer: {param_groups: [...]}}`. None where it has none.
 [[nodiscard]] std::vector<pickle::Value> param_groups_of(pickle::Value part);

@@ -8,7 +8,6 @@
 #include "layout/bucket_name.h"
 #include "state/joined_groups.h"
 #include "state/object_archive.h"
-#include "state/plain_value.h"
 #include "state/state_document.h"
 
 namespace shardwright {
@@ -21,17 +20,6 @@ using pickle::Value;
 constexpr std::string_view kSharding = "param_state_sharding_type";
 constexpr std::string_view kReshardable = "fully_reshardable";
 
-// The dict of one optimizer as its entry has it, in a list of one.
-Result<Value> read_reshardable_groups(Document& document, const StoredObject& object,
-                                      SourceFiles& files) {
-  const TorchArchive archive = SW_TRY(open_object(object, files));
-  Value root = archive.root();
-  if (root.is(Kind::kList) && root.size() == 1) root = root[0];
-  Result<Value> groups = copy_plain_value(document, root);
-  if (groups) return groups;
-  return std::unexpected(std::move(groups).error().within(translated("entry {}", object.name)));
-}
-
 // Each part's entries, by the ranks of its model-parallel group.
 using DomainEntries = std::map<std::int64_t, std::map<std::int64_t, const StoredObject*>>;
 
@@ -43,13 +31,16 @@ Result<Value> join_domains(Document& document,
   JoinedGroups joined(document,
                       translated("keep the files of one save only, or convert without optimizer "
                                  "states (--optimizer drop)"));
-  Value inner;
   for (const auto& [rank, object] : ranks) {
-    const Value own = SW_TRY(read_reshardable_groups(document, *object, files));
-    SW_TRY(joined.add(own.find(groups), translated("entry {}", object->name)));
-    if (!inner) inner = own;
+    const TorchArchive archive = SW_TRY(open_object(*object, files));
+    // The dict of one optimizer is in a list of one.
+    const Value root = archive.root();
+    const Value inner = root.is(Kind::kList) && root.size() == 1 ? root[0] : root;
+    SW_TRY(
+        joined.add(archive.document(), inner.find(groups), translated("entry {}", object->name)));
   }
-  if (inner.find(groups)) document.set(inner, groups, joined.take());
+  const Value inner = document.dict();
+  document.set(inner, groups, joined.take());
   return inner;
 }
 

@@ -160,6 +160,24 @@ TEST(Diff, NamesSettingsOfTrainingThatDiffer) {
   }
 }
 
+// By these Megatron finds a group: one that has another is in no group of the other side.
+TEST(Diff, NamesAnIdentifierOfAGroupThatDiffers) {
+  const std::string full = "mcore/dense_te/v0.16.1/tp2pp2-torch_dist-full";
+  const std::string state = "iter_0000010/common.pt";
+  const Planted planted;
+  Planted::copy(full, planted);
+  StateDocument document = StateDocument::read(planted.get(state)).value();
+  const pickle::Value groups =
+      document.dict().find("optimizer").find("optimizer").find("param_groups");
+  document.document().set(groups[0], "max_lr", document.document().real(0.25));
+  planted.put(state, document.encode().value());
+  const DiffReport report = diff(golden(full), planted.path());
+  EXPECT_THAT(report.settings,
+              ElementsAre(HasSubstr("group 0 of the optimizer: max_lr is 0.001, and on the right "
+                                    "0.25")));
+  EXPECT_FALSE(report.equal());
+}
+
 // Without a common state each value is an entry.
 TEST(Diff, NamesValuesOfEntriesThatDiffer) {
   const Planted planted;

@@ -227,6 +227,16 @@ TEST_F(FsdpState, KeepsSettingsAndStepsOfExperts) {
   EXPECT_EQ(setting("again", expert + ".max_lr"), 0.3);
 }
 
+// As Megatron-Core 0.15 counts them.
+TEST_F(FsdpState, KeepsStepsThatAreWholeFloats) {
+  Planted::copy(kDenseRun, planted_);
+  edit_groups([](Document& document, Value group, std::int64_t) {
+    document.set(group, "step", document.real(100.0));
+  });
+  ASSERT_TRUE(convert("fsdp_dtensor"));
+  EXPECT_EQ(step("out", kProjection), 100);
+}
+
 TEST_F(FsdpState, MissesMoments) {
   plant();
   EXPECT_THAT(found(), IsEmpty());

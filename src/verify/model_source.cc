@@ -17,6 +17,12 @@
 namespace shardwright {
 namespace {
 
+Status compare(ReplicasOnRead& replicas, std::size_t tensor) {
+  const Status alike = replicas.compare(tensor);
+  if (alike) return {};
+  return std::unexpected(in_words_of_options(alike.error()));
+}
+
 class MegatronSource : public TensorSource {
  public:
   // `listed`: how many of the plan's tensors are those of layers.
@@ -32,7 +38,7 @@ class MegatronSource : public TensorSource {
 
  protected:
   Status read(std::size_t tensor, const Box& box, std::span<std::byte> bytes) override {
-    SW_TRY(replicas_.compare(tensor));
+    SW_TRY(compare(replicas_, tensor));
     return read_box(view_.plan, lowering_, *view_.checkpoint.files, tensor, box, bytes);
   }
 
@@ -92,9 +98,7 @@ class HfNamesSource : public TensorSource {
 
  protected:
   Status read(std::size_t tensor, const Box& box, std::span<std::byte> bytes) override {
-    if (const Status alike = replicas_.compare(tensor); !alike) {
-      return std::unexpected(in_words_of_options(alike.error()));
-    }
+    SW_TRY(compare(replicas_, tensor));
     return read_box(plan_, lowering_, *checkpoint_.files, tensor, box, bytes);
   }
 
@@ -133,8 +137,8 @@ Result<std::unique_ptr<TensorSource>> source_by_megatron_names(std::string_view 
   proof.source = options.source;
   // Padding rows belong to what is loaded: no row is left out, and shapes are those stored.
   proof.vocab_size = std::numeric_limits<std::int64_t>::max();
-  View view = SW_TRY(make_view(std::move(checkpoint), Naming::kCanonical, proof,
-                               {StateUse::kAsStored, false, false}));
+  const ViewUse use{.unfolds_convolutions = false, .compares_replicas = false};
+  View view = SW_TRY(make_view(std::move(checkpoint), Naming::kCanonical, proof, use));
   if (tells_sizes(options.source) && !view.took_sizes) return refuse_sizes(path);
   const std::size_t listed = view.plan.tensors.size();
   SW_TRY(add_stacks(view.plan));

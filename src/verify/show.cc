@@ -88,8 +88,9 @@ Result<View> view_of_stored(Checkpoint checkpoint, CanonicalTensor tensor) {
 // nothing where the model has none of that name.
 std::optional<View> view_of_model(Checkpoint checkpoint, const std::string& name,
                                   const ProofOptions& options) {
-  const StateUse states = is_optimizer_name(name) ? StateUse::kByTensor : StateUse::kAsStored;
-  auto view = make_view(std::move(checkpoint), Naming::kCanonical, options, {states, true, false});
+  ViewUse use{.compares_replicas = false};
+  if (is_optimizer_name(name)) use.states = StateUse::kByTensor;
+  auto view = make_view(std::move(checkpoint), Naming::kCanonical, options, use);
   if (!view) return std::nullopt;
   Plan& plan = view->plan;
   const auto found = std::ranges::find(

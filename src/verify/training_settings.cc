@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include "base/fail.h"
@@ -24,7 +25,9 @@ void compare(std::string_view holder, const GroupSettings& left, const GroupSett
              std::vector<std::string>& differing) {
   for (const auto& [name, setting] : left.settings) {
     const auto other = right.settings.find(name);
-    if (other == right.settings.end() || other->second.bytes == setting.bytes) continue;
+    const bool is_of_parts = name == "is_expert_parallel";  // which layouts join and divide
+    if (is_of_parts || other == right.settings.end()) continue;
+    if (other->second.bytes == setting.bytes) continue;
     differing.push_back(translated("{}: {} is {}, and on the right {}", holder, name, setting.shown,
                                    other->second.shown));
   }
@@ -40,20 +43,42 @@ Result<std::vector<GroupSettings>> groups_of(const Document& document, Value sta
   return groups;
 }
 
-// Those that are one to Megatron are compared; of several the one that is nearest.
-void compare_groups(const std::vector<GroupSettings>& left, const std::vector<GroupSettings>& right,
-                    std::vector<std::string>& differing) {
-  for (std::size_t g = 0; g < left.size(); ++g) {
-    std::vector<std::string> fewest;
-    bool is_first = true;
-    for (const GroupSettings& other : right) {
-      if (other.identity != left[g].identity) continue;
-      std::vector<std::string> found;
-      compare(translated("parameter group {} of the optimizer", g), left[g], other, found);
-      if (is_first || found.size() < fewest.size()) fewest = std::move(found);
-      is_first = false;
+using Groups = std::vector<GroupSettings>;
+
+// The fewest differences of a group from one of the others: of those that are one with it to
+// Megatron, or of all where none is. Experts' groups may have been joined with others then.
+template <class Compare>
+std::vector<std::string> fewest_differences(const GroupSettings& group, const Groups& others,
+                                            const Compare& differences_from) {
+  const auto is_one = [&](const GroupSettings& other) { return other.identity == group.identity; };
+  const bool has_one = std::ranges::any_of(others, is_one);
+  std::optional<std::vector<std::string>> fewest;
+  for (const GroupSettings& other : others) {
+    if (has_one && !is_one(other)) continue;
+    std::vector<std::string> found = differences_from(other);
+    if (!fewest || found.size() < fewest->size()) fewest = std::move(found);
+  }
+  return fewest.value_or(std::vector<std::string>());
+}
+
+void compare_groups(const Groups& left, const Groups& right, std::vector<std::string>& differing) {
+  const auto differences = [&](const GroupSettings& one, const GroupSettings& other) {
+    std::vector<std::string> found;
+    compare(translated("parameter group {} of the optimizer", &one - left.data()), one, other,
+            found);
+    return found;
+  };
+  const auto add = [&](std::vector<std::string> found) {
+    for (std::string& sentence : found) {
+      if (std::ranges::find(differing, sentence) != differing.end()) continue;
+      differing.push_back(std::move(sentence));
     }
-    std::ranges::move(fewest, std::back_inserter(differing));
+  };
+  for (const GroupSettings& one : left) {
+    add(fewest_differences(one, right, [&](const auto& other) { return differences(one, other); }));
+  }
+  for (const GroupSettings& other : right) {
+    add(fewest_differences(other, left, [&](const auto& one) { return differences(one, other); }));
   }
 }
 
@@ -87,8 +112,9 @@ Result<std::optional<Setting>> plain_setting(const StoredObject& object, SourceF
 // Of checkpoints without a common state, whose optimizers have a value of each kind for itself.
 Status compare_objects(const View& left, const View& right, std::vector<std::string>& differing) {
   std::map<std::string_view, const StoredObject*> at_right;
-  for (const StoredObject& object : right.plan.source.objects)
+  for (const StoredObject& object : right.plan.source.objects) {
     at_right.emplace(object.name, &object);
+  }
   for (const StoredObject& object : left.plan.source.objects) {
     const auto other = at_right.find(object.name);
     if (other == at_right.end()) continue;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "codec/pickle_decode.h"
+#include "codec/pickle_encode.h"
 #include "codec/sha256.h"
 #include "convert/legacy_golden.h"
 #include "verify/planted_fixture.h"
@@ -207,6 +209,18 @@ TEST(Verify, FindsBuffersOfTheOptimizerThatWereSwapped) {
   const VerifyReport report = verify(planted.path());
   EXPECT_TRUE(report.has_errors());
   EXPECT_GT(std::ranges::count(codes_of(report), Code::kOptimizerMismatch), 5);
+}
+
+// What the others say of their groups is then held against nothing.
+TEST(Verify, FindsAFirstRankWithoutAnOptimizer) {
+  PackedLegacy packed = read_packed_legacy(kRunDir + "tp2pp2vpp2-torch-fp16opt.zst");
+  std::string& first = packed.at("iter_0000010/mp_rank_00_000/model_optim_rng.pkl");
+  pickle::Document document = pickle::decode(as_bytes(first)).value();
+  ASSERT_TRUE(document.erase(document.root(), "optimizer"));
+  first = pickle::encode(document, pickle::Protocol::kTwo).value();
+  const Planted planted;
+  unpack_legacy(packed, read_all_tensors(golden_path(kFullRun)).value(), planted.path());
+  EXPECT_THAT(codes_of(verify(planted.path())), Contains(Code::kOptimizerUnsupported));
 }
 
 // The second moments of one tensor rank are lost, or those of all.

@@ -53,6 +53,8 @@ class Maker {
     SW_TRY(check_losses());
     SW_TRY(locate_items(view_.checkpoint.catalog, *view_.checkpoint.files));
     SW_TRY(check_names_of_replicas());
+    const bool is_of_ranks = view_.checkpoint.location.traits.is_of_ranks;
+    if (!is_of_ranks) SW_TRY(check_all_replicas());
     SW_TRY(put_in_order());
     const bool is_hf = view_.checkpoint.location.traits.is_hf_model;
     if (view_.naming == Naming::kStored) {
@@ -61,7 +63,7 @@ class Maker {
       SW_TRY(draft_canonical());
     }
     // Now with the optimizer's states, which the files of ranks have among the objects.
-    if (use_.compares_replicas) SW_TRY(check_all_replicas());
+    if (is_of_ranks) SW_TRY(check_all_replicas());
     fill_plan();
     if (view_.naming == Naming::kCanonical && !is_hf) cut_padding();
     SW_TRY(check_plan(view_.plan));
@@ -99,6 +101,7 @@ class Maker {
   }
 
   Status check_all_replicas() {
+    if (!use_.compares_replicas) return {};
     Defects first;
     SW_TRY(check_replicas(catalog(), ReplicaCheck::kAll, *view_.checkpoint.files, first,
                           workers_of(options_)));

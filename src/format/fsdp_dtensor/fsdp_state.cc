@@ -123,7 +123,7 @@ class Collection {
       if (most && differ) {
         notes.push_back(translated("parameters differ in their steps: {} is kept", *most));
       }
-      if (!most && uncounted != nullptr && !group.settings.find("step").as_int()) {
+      if (!most && uncounted != nullptr && !step_of_group(group.settings)) {
         most = SW_TRY(iteration_for(*uncounted));
         if (first_uncounted.empty()) first_uncounted = *uncounted;
       }
@@ -198,7 +198,7 @@ class Splitting {
     const std::vector<Value> groups =
         SW_TRY(distinct_groups(document_, param_groups_in(optimizer)));
     for (const Value group : groups) {
-      const auto step = group.find("step").as_int();
+      const auto step = step_of_group(group);
       if (!step) continue;
       steps_differ_ |= step_ && *step_ != *step;
       step_ = std::max(step_.value_or(0), *step);
@@ -222,7 +222,7 @@ class Splitting {
 
  private:
   Status add_settings(const std::string& parameter, Value group) {
-    if (const auto step = group.find("step").as_int()) steps_.emplace(parameter, *step);
+    if (const auto step = step_of_group(group)) steps_.emplace(parameter, *step);
     for (std::size_t i = 0; i < group.size(); ++i) {
       const std::string key(group.key(i).text());
       if (key == "params" || key == "step") continue;

@@ -104,7 +104,10 @@ Status check_folders(const LegacyRanks& ranks, const Catalog& catalog) {
 }
 
 // Ranks of one run differ in their numbers alone.
-bool is_of_one_rank(std::string_view argument) { return argument.find("rank") != argument.npos; }
+bool is_of_one_rank(std::string_view argument) {
+  const bool is_size = argument.ends_with("lora_rank");
+  return argument == "rank" || (argument.ends_with("_rank") && !is_size);
+}
 
 std::vector<std::string> differing_names(const Arguments& one, const Arguments& other) {
   std::vector<std::string> names;

@@ -2,6 +2,9 @@
 #include "format/legacy/rank_groups.h"
 
 #include <array>
+#include <deque>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/fail.h"
@@ -9,7 +12,7 @@
 #include "io/source_files.h"
 #include "state/group_agreement.h"
 #include "state/group_settings.h"
-#include "state/param_group.h"
+#include "state/joined_groups.h"
 #include "state/plain_value.h"
 #include "state/state_document.h"
 
@@ -19,6 +22,8 @@ namespace {
 using pickle::Document;
 using pickle::Value;
 
+constexpr std::string_view kGroups = "param_groups";
+
 std::string way_out() {
   return translated(
       "keep the files of one save only, or convert without optimizer states (--optimizer drop)");
@@ -26,53 +31,48 @@ std::string way_out() {
 
 class Joining {
  public:
-  explicit Joining(StateDocument& state) : state_(state) {}
+  explicit Joining(Document& document) : document_(document) {}
 
-  Status add(Document& rank, const std::string& path) {
-    const bool is_first = agreements_.empty();
-    if (const Value scheduler = rank.root().find("opt_param_scheduler")) {
+  // `state`: a common state of `from`, the first one's of the document itself.
+  Status add(Document& from, Value state, const std::string& path) {
+    if (const Value scheduler = state.find("opt_param_scheduler")) {
       const std::array<Value, 1> one = {scheduler};
-      SW_TRY(scheduler_.add(rank, rank.list(one), path));
+      SW_TRY(scheduler_.add(from, from.list(one), path));
     }
-    const std::vector<Value> parts = chained_optimizers(rank.root().find("optimizer"));
-    for (std::size_t p = 0; p < parts.size(); ++p) {
-      const bool is_new = p == agreements_.size();
-      if (is_new) agreements_.emplace_back(way_out());
-      const Value groups = parts[p].find("optimizer").find("param_groups");
-      const std::vector<std::size_t> fresh = SW_TRY(agreements_[p].add(rank, groups, path));
-      if (is_first) continue;
-      if (is_new) {
-        SW_TRY(add_optimizer(parts[p]));
-        continue;
+    const std::vector<Value> optimizers = chained_optimizers(state.find("optimizer"));
+    for (std::size_t i = 0; i < optimizers.size(); ++i) {
+      if (i == optimizers_.size()) {
+        const bool is_own = &from == &document_;
+        optimizers_.push_back(is_own ? optimizers[i]
+                                     : SW_TRY(copy_plain_value(document_, optimizers[i])));
+        groups_.emplace_back(document_, way_out());
       }
-      const Value known = chained_optimizers(optimizer())[p].find("optimizer").find("param_groups");
-      for (const std::size_t g : fresh) {
-        state_.document().append(known, SW_TRY(copy_plain_value(state_.document(), groups[g])));
-      }
+      SW_TRY(groups_[i].add(from, optimizers[i].find("optimizer").find(kGroups), path));
     }
     return {};
+  }
+
+  // Megatron chains optimizers where a rank has parameters for several.
+  void finish(Value state) {
+    for (std::size_t i = 0; i < optimizers_.size(); ++i) {
+      document_.set(optimizers_[i].find("optimizer"), kGroups, groups_[i].take());
+    }
+    if (optimizers_.size() == chained_optimizers(state.find("optimizer")).size()) return;
+    Value joined = optimizers_.front();
+    if (optimizers_.size() > 1) {
+      joined = document_.dict();
+      for (std::size_t i = 0; i < optimizers_.size(); ++i) {
+        document_.add_pair(joined, document_.integer(static_cast<std::int64_t>(i)), optimizers_[i]);
+      }
+    }
+    document_.set(state, "optimizer", joined);
   }
 
  private:
-  [[nodiscard]] Value optimizer() const { return state_.dict().find("optimizer"); }
-
-  // Megatron chains optimizers where a rank has parameters for several.
-  Status add_optimizer(Value part) {
-    Document& document = state_.document();
-    const std::vector<Value> parts = chained_optimizers(optimizer());
-    const Value chained = document.dict();
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      document.add_pair(chained, document.integer(static_cast<std::int64_t>(i)), parts[i]);
-    }
-    document.add_pair(chained, document.integer(static_cast<std::int64_t>(parts.size())),
-                      SW_TRY(copy_plain_value(document, part)));
-    document.set(state_.dict(), "optimizer", chained);
-    return {};
-  }
-
-  StateDocument& state_;
+  Document& document_;
   GroupAgreement scheduler_{way_out()};
-  std::vector<GroupAgreement> agreements_;  // of each optimizer of a chain
+  std::vector<Value> optimizers_;
+  std::deque<JoinedGroups> groups_;  // of each
 };
 
 }  // namespace
@@ -80,12 +80,15 @@ class Joining {
 Result<std::string> join_rank_groups(const std::string& common_state, const Checkpoint& checkpoint,
                                      const LegacyRanks& ranks, std::optional<std::int64_t> step) {
   StateDocument state = SW_TRY(StateDocument::read(common_state));
-  Joining joining(state);
-  for (const LegacyRankFile& rank : ranks.files()) {
+  Joining joining(state.document());
+  const std::vector<LegacyRankFile>& files = ranks.files();
+  SW_TRY(joining.add(state.document(), state.dict(), checkpoint.catalog.files[files.front().file]));
+  for (const LegacyRankFile& rank : std::span(files).subspan(1)) {
     const auto file = SW_TRY(checkpoint.files->get(rank.file));
     auto plain = SW_TRY(plain_state(*file, {LegacyStateParts::Optimizer::kGroups, step}));
-    SW_TRY(joining.add(plain.state, checkpoint.catalog.files[rank.file]));
+    SW_TRY(joining.add(plain.state, plain.state.root(), checkpoint.catalog.files[rank.file]));
   }
+  joining.finish(state.dict());
   return state.encode();
 }
 
