@@ -2,9 +2,13 @@
 #include "canonical/source_model.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "base/fail.h"
 #include "canonical/families.h"
+#include "canonical/model_facts.h"
 #include "compare/master_weights.h"
 #include "format/fsdp_dtensor/fsdp_source.h"
 #include "format/fsdp_dtensor/fsdp_state.h"
@@ -94,6 +98,42 @@ void read_settings(Checkpoint& checkpoint, Notes& notes) {
                              checkpoint.location.path, settings.error().message));
 }
 
+// Whether the run's arguments and the tensors, named by one family's routes, are a known model, or
+// one but for what was lost of it.
+enum class ComponentFit : std::uint8_t { kNone, kNear, kWhole };
+
+ComponentFit fit_of(const Mapping& routes, const Checkpoint& source,
+                    std::span<const Mapping> mappings, const Arguments& arguments) {
+  Catalog named = source.catalog;
+  if (!to_standard_names(routes.components, named)) return ComponentFit::kNone;
+  const auto canonical = canonical_descs(named);
+  if (!canonical) return ComponentFit::kNone;
+  const auto family = find_family(mappings, arguments, *canonical);
+  const Code code = family ? Code::kAmbiguousFamily : family.error().code;
+  if (code == Code::kAmbiguousFamily) return ComponentFit::kWhole;
+  return code == Code::kNoFamily ? ComponentFit::kNone : ComponentFit::kNear;
+}
+
+// Of families whose components lie in the same places, the one whose rules the named tensors fit.
+Result<const Mapping*> family_of_components(const Checkpoint& source,
+                                            std::span<const Mapping> mappings,
+                                            const std::vector<const Mapping*>& families) {
+  if (families.size() == 1) return families.front();
+  const Arguments arguments = SW_TRY(run_arguments(source));
+  std::map<ComponentFit, std::vector<const Mapping*>> by_fit;
+  for (const Mapping* family : families) {
+    by_fit[fit_of(*family, source, mappings, arguments)].push_back(family);
+  }
+  for (const ComponentFit fit : {ComponentFit::kWhole, ComponentFit::kNear}) {
+    if (by_fit[fit].size() == 1) return by_fit[fit].front();
+    if (!by_fit[fit].empty()) break;
+  }
+  return fail(Code::kAmbiguousFamily,
+              "family: the components may be those of {} or of {}, and the training arguments "
+              "don't tell which; name it with --family, or give config.json with --hf-config",
+              families[0]->family, families[1]->family);
+}
+
 }  // namespace
 
 bool has_states(const Checkpoint& checkpoint) {
@@ -108,7 +148,11 @@ bool is_disguised(const Checkpoint& checkpoint) {
 Result<Wrappers> name_components(const FamilyChoice& choice, const Checkpoint& source,
                                  std::span<const Mapping> mappings, Catalog& catalog) {
   const std::string family = SW_TRY(told_family(choice, source));
-  return to_standard_names(mappings, family, catalog);
+  const std::vector<const Mapping*> families =
+      SW_TRY(families_with_routes(mappings, family, catalog));
+  if (families.empty()) return Wrappers();
+  const Mapping& chosen = *SW_TRY(family_of_components(source, mappings, families));
+  return to_standard_names(chosen.components, catalog);
 }
 
 Result<Catalog> megatron_catalog(const Checkpoint& checkpoint, const FamilyChoice& choice,

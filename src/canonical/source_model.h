@@ -46,13 +46,15 @@ struct SourceModel {
 [[nodiscard]] bool is_disguised(const Checkpoint& checkpoint);
 
 /// Gives a MIMO model's tensors an ordinary model's names; the wrappers that its components had.
-/// Errors: those of told_family and to_standard_names.
+/// Where components of several families lie in the same places, it is the one whose rules fit the
+/// run's arguments and the tensors, which may be a damaged model's. Errors: those of told_family,
+/// run_arguments, families_with_routes and to_standard_names; kAmbiguousFamily where nothing tells.
 [[nodiscard]] Result<Wrappers> name_components(const FamilyChoice& choice, const Checkpoint& source,
                                                std::span<const Mapping> mappings, Catalog& catalog);
 
 /// The catalog of a Megatron checkpoint of any kind with the names and shapes that an ordinary
 /// Megatron model's tensors have. `wrappers`: that the components of a MIMO model had. Reads no
-/// payload. Errors: those of to_standard_names and canonical_from_fsdp.
+/// payload. Errors: those of name_components and canonical_from_fsdp.
 [[nodiscard]] Result<Catalog> megatron_catalog(const Checkpoint& checkpoint,
                                                const FamilyChoice& choice, Wrappers& wrappers,
                                                Notes& notes, bool accepts_loss = false);

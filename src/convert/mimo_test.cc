@@ -23,6 +23,7 @@ namespace shardwright {
 namespace {
 
 using testing::HasSubstr;
+using testing::SizeIs;
 
 const std::string kVision = "vision_model.";
 const std::string kVisionRoot = "modality_submodules.images.encoders.qwen_visual.";
@@ -257,6 +258,27 @@ TEST(PredictionLayers, NeedAFamilyToBeDropped) {
   }
 }
 
+// As Megatron-Bridge's trainer leaves a folder: no config.json, no common.pt. Families whose towers
+// are Hugging Face's own modules have components in the same places.
+TEST(MimoSource, FamilyIsTheOneThatArgumentsAndTensorsFit) {
+  const std::string golden = golden_path("hf/qwen35_vl/hf");
+  const TemporaryFolder folder;
+  const std::vector<std::string> layout = {"language=tp=2", "images=tp=1,dp=2"};
+  const auto made = convert_now(to_mimo(golden, folder / "in", layout));
+  ASSERT_TRUE(made) << made.error().text();
+  for (const std::string ours : {"hf", "common.pt", "components.json"}) {
+    ASSERT_GT(std::filesystem::remove_all(folder / ("in/iter_0000000/" + ours)), 0U) << ours;
+  }
+  const auto back = convert_now(to_hf(folder / "in", folder / "hf"));
+  ASSERT_TRUE(back) << back.error().text();
+  expect_same(read_all_tensors(folder / "hf").value(), read_all_tensors(golden).value());
+  ASSERT_TRUE(std::filesystem::remove(folder / "in/iter_0000000/run_config.yaml"));
+  const auto untold = convert_now(to_hf(folder / "in", folder / "untold"));
+  ASSERT_FALSE(untold);
+  EXPECT_EQ(untold.error().code, Code::kAmbiguousFamily);
+  EXPECT_THAT(untold.error().message, HasSubstr("--family"));
+}
+
 StoredTensor named(std::string name) {
   StoredTensor tensor;
   tensor.desc = {std::move(name), DType::kBF16, {1}};
@@ -279,7 +301,7 @@ TEST(MimoSource, NamesLoseTheirWrappers) {
       named("modality_submodules.images.module.encoders.qwen_visual.pos_embed.weight"),
       named("mimo.language.optimizer.state.exp_avg.language_model.module.x")};
   ASSERT_TRUE(is_mimo(catalog));
-  const Wrappers wrappers = to_standard_names(std::span(&family, 1), "", catalog).value();
+  const Wrappers wrappers = to_standard_names(family.components, catalog).value();
   EXPECT_EQ(with_wrappers(wrappers, "language_model.x"), "language_model.module.x");
   EXPECT_EQ(with_wrappers(wrappers, kVisionRoot + "x"),
             "modality_submodules.images.module.encoders.qwen_visual.x");
@@ -289,16 +311,15 @@ TEST(MimoSource, NamesLoseTheirWrappers) {
   EXPECT_EQ(catalog.tensors[2].desc.name, "optimizer.state.exp_avg.language_model.x");
 
   catalog.tensors = {named("modality_submodules.audio.encoders.whisper.x")};
-  EXPECT_EQ(to_standard_names(std::span(&family, 1), "", catalog).error().code, Code::kNoFamily);
+  EXPECT_EQ(families_with_routes(std::span(&family, 1), "", catalog).error().code, Code::kNoFamily);
+  EXPECT_EQ(to_standard_names(family.components, catalog).error().code, Code::kNoFamily);
   catalog.tensors = {named("language_model.module.x"), named("language_model.x")};
-  EXPECT_EQ(to_standard_names(std::span(&family, 1), "", catalog).error().code,
-            Code::kDuplicateName);
+  EXPECT_EQ(to_standard_names(family.components, catalog).error().code, Code::kDuplicateName);
   catalog.tensors = {named("language_model.module.x"), named("language_model.y")};
-  EXPECT_EQ(to_standard_names(std::span(&family, 1), "", catalog).error().code,
-            Code::kMetadataCorrupt);
+  EXPECT_EQ(to_standard_names(family.components, catalog).error().code, Code::kMetadataCorrupt);
   catalog.tensors = {named("language_model.x"),
                      named("mimo.images.optimizer.state.exp_avg.language_model.x")};
-  EXPECT_THAT(to_standard_names(std::span(&family, 1), "", catalog).error().message,
+  EXPECT_THAT(to_standard_names(family.components, catalog).error().message,
               HasSubstr("found the state of a tensor of language in the optimizer of images"));
 }
 
@@ -318,19 +339,23 @@ TEST(MimoSource, RoutesAreThoseOfOneFamily) {
     Catalog catalog;
     catalog.tensors = {named("language_model.x"), named(projection + "x"),
                        named(fmt::format("modality_submodules.images.encoders.{}.x", name))};
-    ASSERT_TRUE(to_standard_names(families, "", catalog));
+    const auto fitting = families_with_routes(families, "", catalog).value();
+    ASSERT_THAT(fitting, SizeIs(1));
+    ASSERT_TRUE(to_standard_names(fitting[0]->components, catalog));
     EXPECT_EQ(catalog.tensors[1].desc.name, fmt::format("{}_projection.x", name));
     EXPECT_EQ(catalog.tensors[2].desc.name, fmt::format("{}_vision.x", name));
   }
   Catalog either;
   either.tensors = {named(projection + "x")};
-  EXPECT_EQ(to_standard_names(families, "", either).error().code, Code::kAmbiguousFamily);
-  ASSERT_TRUE(to_standard_names(families, "b", either));
+  EXPECT_THAT(families_with_routes(families, "", either).value(), SizeIs(2));
+  const auto named_one = families_with_routes(families, "b", either).value();
+  ASSERT_THAT(named_one, SizeIs(1));
+  ASSERT_TRUE(to_standard_names(named_one[0]->components, either));
   EXPECT_EQ(either.tensors[0].desc.name, "b_projection.x");
   Catalog mixed;
   mixed.tensors = {named("modality_submodules.images.encoders.a.x"),
                    named("modality_submodules.images.encoders.b.y")};
-  const auto refused = to_standard_names(families, "", mixed);
+  const auto refused = families_with_routes(families, "", mixed);
   EXPECT_EQ(refused.error().code, Code::kNoFamily);
   EXPECT_THAT(refused.error().message, HasSubstr("encoders.b.y: no family has this component"));
 }

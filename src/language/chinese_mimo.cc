@@ -28,8 +28,10 @@ std::span<const Sentence> chinese_of_mimo() {
       {"{} get an optimizer each, with the parameter groups of the source; names have '{}' "
        "behind each component, as those of a training run whose components are wrapped once",
        "{} 各有一个优化器，带有源的参数组；名字中每个组件之后有 '{}'，与组件包装一次的训练相同"},
-      {"family: found the components of {} and of {}, expected one; name it with --family",
-       "family: 发现 {} 和 {} 的组件，应为一个；请用 --family 指定"},
+      {"family: the components may be those of {} or of {}, and the training arguments don't tell "
+       "which; name it with --family, or give config.json with --hf-config",
+       "family: 组件可能属于 {} 或 {}，训练参数说明不了是哪一个；请用 --family 指定，或用 "
+       "--hf-config 给出 config.json"},
       {"tensor {}: {}; known are {}; --map takes a family's file",
        "张量 {}: {}；已知的有 {}；--map 接受家族的文件"},
       {"no family has this component", "没有家族有这个组件"},

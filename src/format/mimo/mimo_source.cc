@@ -59,33 +59,9 @@ bool is_renamed_alike(const Mapping& a, const Mapping& b, const std::vector<std:
          });
 }
 
-// Families may give one path to different parts (their projections lie in the same place), so the
-// routes are those of one family that has all of the components.
-Result<std::span<const ComponentRoute>> routes_for(std::span<const Mapping> mappings,
-                                                   std::string_view family,
-                                                   const std::vector<std::string>& names) {
-  const Mapping* fitting = nullptr;
-  std::size_t longest = 0;  // how many names the nearest family has routes for, up to the first
-  const std::string* missing = nullptr;
-  for (const Mapping& mapping : mappings) {
-    if (mapping.components.empty() || (!family.empty() && mapping.family != family)) continue;
-    if (const std::string* name = first_without_route(mapping, names); name != nullptr) {
-      const auto before = static_cast<std::size_t>(name - names.data());
-      if (missing == nullptr || before > longest) missing = name;
-      longest = std::max(longest, before);
-      continue;
-    }
-    if (fitting != nullptr && !is_renamed_alike(*fitting, mapping, names)) {
-      return fail(Code::kAmbiguousFamily,
-                  "family: found the components of {} and of {}, expected one; name it with "
-                  "--family",
-                  fitting->family, mapping.family);
-    }
-    if (fitting == nullptr) fitting = &mapping;
-  }
-  if (fitting != nullptr) return std::span<const ComponentRoute>(fitting->components);
-  return fail(Code::kNoFamily, "tensor {}: {}; known are {}; --map takes a family's file",
-              missing == nullptr ? names.front() : *missing,
+std::unexpected<Error> no_routes(std::span<const Mapping> mappings, std::string_view family,
+                                 std::string_view name) {
+  return fail(Code::kNoFamily, "tensor {}: {}; known are {}; --map takes a family's file", name,
               family.empty() ? "no family has this component"
                              : translated("family {} has no such component", family),
               known_paths(mappings));
@@ -181,11 +157,35 @@ std::string with_wrappers(const Wrappers& wrappers, std::string_view name) {
   return std::string(root) + wrapper->second + std::string(name.substr(root.size()));
 }
 
-Result<Wrappers> to_standard_names(std::span<const Mapping> mappings, std::string_view family,
-                                   Catalog& catalog) {
+// Families may give one path to different parts (their projections lie in the same place), so the
+// routes are those of one family that has all of the components.
+Result<std::vector<const Mapping*>> families_with_routes(std::span<const Mapping> mappings,
+                                                         std::string_view family,
+                                                         const Catalog& catalog) {
   const std::vector<std::string> names = names_in_components(catalog);
-  if (names.empty()) return Wrappers();
-  Renaming renaming(SW_TRY(routes_for(mappings, family, names)));
+  std::vector<const Mapping*> fitting;
+  if (names.empty()) return fitting;
+  std::size_t longest = 0;  // how many names the nearest family has routes for, up to the first
+  const std::string* missing = nullptr;
+  for (const Mapping& mapping : mappings) {
+    if (mapping.components.empty() || (!family.empty() && mapping.family != family)) continue;
+    if (const std::string* name = first_without_route(mapping, names); name != nullptr) {
+      const auto before = static_cast<std::size_t>(name - names.data());
+      if (missing == nullptr || before > longest) missing = name;
+      longest = std::max(longest, before);
+      continue;
+    }
+    const auto is_alike = [&](const Mapping* other) {
+      return is_renamed_alike(*other, mapping, names);
+    };
+    if (std::ranges::none_of(fitting, is_alike)) fitting.push_back(&mapping);
+  }
+  if (!fitting.empty()) return fitting;
+  return no_routes(mappings, family, missing == nullptr ? names.front() : *missing);
+}
+
+Result<Wrappers> to_standard_names(std::span<const ComponentRoute> routes, Catalog& catalog) {
+  Renaming renaming(routes);
   for (StoredTensor& tensor : catalog.tensors) SW_TRY(renaming.rename(tensor.desc.name));
   for (StoredObject& object : catalog.objects) SW_TRY(renaming.rename(object.name));
   return std::move(renaming).take_wrappers();

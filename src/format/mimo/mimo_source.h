@@ -33,16 +33,20 @@ inline constexpr std::string_view kMimoStates = "mimo.";
 /// What wrappers add to the names of each component, by its root: `module.` by `language_model.`.
 using Wrappers = std::map<std::string, std::string, std::less<>>;
 
+/// The families that have routes for all components of a MIMO catalog, one of each way to name its
+/// tensors; `family` (may be empty) is the caller's word which one it is. None where no tensor is a
+/// component's. Error: kNoFamily with the name that no family has a route for.
+[[nodiscard]] Result<std::vector<const Mapping*>> families_with_routes(
+    std::span<const Mapping> mappings, std::string_view family, const Catalog& catalog);
+
 /// Gives the tensors and opaque entries of a MIMO catalog the names of an ordinary Megatron model,
-/// by the routes of the family that has all of its components, and says which wrappers they had;
-/// `family` (may be empty) is the caller's word which one that is. The states of a component's
-/// optimizer (`mimo.language.optimizer.state.exp_avg.…`) become those of one optimizer; its other
-/// entries and RNG states are left alone. Errors: kNoFamily where no family has a route for a name;
-/// kAmbiguousFamily where several have and disagree; kDuplicateName where two names become one;
-/// kMetadataCorrupt for names of one component with and without a wrapper, and for a state in
-/// another component's optimizer.
-[[nodiscard]] Result<Wrappers> to_standard_names(std::span<const Mapping> mappings,
-                                                 std::string_view family, Catalog& catalog);
+/// and says which wrappers they had. The states of a component's optimizer
+/// (`mimo.language.optimizer.state.exp_avg.…`) become those of one optimizer; its other entries and
+/// RNG states are left alone. Errors: kNoFamily for a name without a route; kDuplicateName where
+/// two names become one; kMetadataCorrupt for names of one component with and without a wrapper,
+/// and for a state in another component's optimizer.
+[[nodiscard]] Result<Wrappers> to_standard_names(std::span<const ComponentRoute> routes,
+                                                 Catalog& catalog);
 
 /// A MIMO name with the wrappers that its component has. Names without a root stay.
 [[nodiscard]] std::string with_wrappers(const Wrappers& wrappers, std::string_view name);
