@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "canonical/contradictions.h"
 #include "format/hf/source_keys.h"
+#include "format/model_config.h"
 #include "layout/layer_name.h"
 #include "remote/open_path.h"
 #include "state/provider_arguments.h"
@@ -133,7 +134,10 @@ Result<Arguments> run_arguments(const Checkpoint& source) {
 Result<std::string> config_text_of(const FamilyChoice& choice, const Checkpoint& source) {
   if (choice.hf_config_dir.empty()) return source.hf_config;
   const std::unique_ptr<Directory> folder = SW_TRY(open_directory(choice.hf_config_dir));
-  return read_whole(*folder, "config.json", kConfigBytes);
+  Notes told;
+  std::string text = SW_TRY(read_model_config(*folder, "", told));
+  // Who names a folder is told that it has none.
+  return text.empty() ? read_whole(*folder, "config.json", kConfigBytes) : std::move(text);
 }
 
 std::optional<std::int64_t> true_vocabulary(const Arguments& arguments) {

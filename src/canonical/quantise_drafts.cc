@@ -121,6 +121,10 @@ Status quantise_drafts(QuantiseChoice& choice, std::vector<DraftTensor>& drafts,
   for (std::string& module : left_modules_of(drafts)) {
     if (!choice.leaves(module)) left.push_back(std::move(module));
   }
+  // A tied head is no tensor, and a module all the same.
+  constexpr std::string_view kHead = "lm_head";
+  const auto names_head = [&](const std::string& module) { return module.ends_with(kHead); };
+  if (!choice.leaves(kHead) && std::ranges::none_of(left, names_head)) left.emplace_back(kHead);
   config["modules_to_not_convert"] = std::move(left);
   choice.config = config.dump();
   return {};

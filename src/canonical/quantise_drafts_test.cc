@@ -63,14 +63,14 @@ TEST(QuantiseDrafts, RefusesTablesOfBlocksWithinRows) {
 
 // transformers makes modules of fp8 of what is nn.Linear, and reads its own list as expressions.
 TEST(QuantiseDrafts, TakesNoMoreThanIsLoadedAsFp8) {
-  for (const char* type : {"gpt2", "gpt_oss", "llama4_text", "falcon"}) {
+  for (const char* type : {"gpt2", "gpt_oss", "llama4_text", "falcon", "granitemoe", "zamba2"}) {
     const auto choice = choose_quantisation(Quantising::Scheme::kFp8, false,
                                             fmt::format(R"({{"model_type": "{}"}})", type), {});
     ASSERT_FALSE(choice) << type;
     EXPECT_EQ(choice.error().code, Code::kUnsupportedFormat);
     EXPECT_THAT(choice.error().message, HasSubstr("not loaded from blocks of fp8"));
   }
-  const QuantiseChoice choice = choice_of(R"({"model_type": "granitemoe"})");
+  const QuantiseChoice choice = choice_of(R"({"model_type": "mixtral"})");
   EXPECT_TRUE(choice.takes(matrix(kName)));
   for (const char* left :
        {"model.layers.0.block_sparse_moe.router.layer.weight", "model.layers.0.router.proj.weight",
@@ -107,7 +107,8 @@ TEST(QuantiseDrafts, ListsWhatIsLeft) {
   ASSERT_TRUE(quantise_drafts(choice, drafts, notes));
   ASSERT_EQ(drafts.size(), 3U);
   EXPECT_EQ(drafts[1].desc.name, std::string(kName) + "_scale_inv");
-  EXPECT_THAT(choice.config, HasSubstr(R"("modules_to_not_convert":["model.embed_tokens"])"));
+  EXPECT_THAT(choice.config,
+              HasSubstr(R"("modules_to_not_convert":["model.embed_tokens","lm_head"])"));
 }
 
 TEST(QuantiseDrafts, RefusesANameThatScalesWouldHave) {

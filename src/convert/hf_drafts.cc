@@ -112,6 +112,45 @@ Status extend_vocabulary_of_hf(Drafting& drafting) {
       drafting, rows, [&](const DraftTensor& tensor) { return tables.contains(tensor.desc.name); });
 }
 
+// The tensors that the family's model computes with in float32, whatever its weights are: routers'
+// biases, decays of state space models. None where the family is not known.
+Result<std::set<std::string, std::less<>>> names_in_own_dtype(const Drafting& drafting,
+                                                              const ModelTensors& model) {
+  std::set<std::string, std::less<>> names;
+  const std::vector<Mapping> mappings =
+      SW_TRY(load_named_mappings(drafting.request(), drafting.source()));
+  if (mappings.empty()) return names;
+  Notes told_elsewhere;
+  const auto facts =
+      find_model_facts(drafting.request(), drafting.source(), mappings, {}, told_elsewhere);
+  if (!facts) return names;
+  const auto found = map_from_hf(*facts->mapping, facts->sizes, model.tensors);
+  if (!found) return names;
+  for (const Block& block : found->blocks) {
+    if (found->megatron[block.megatron].pinned_dtype) names.insert(found->hf[block.hf].desc.name);
+  }
+  return names;
+}
+
+// A dtype that would round them is not for those.
+Status restore_own_dtypes(const ModelTensors& model, Drafting& drafting) {
+  const auto own = SW_TRY(names_in_own_dtype(drafting, model));
+  std::vector<std::string> kept;
+  for (DraftTensor& tensor : drafting.parts.tensors) {
+    const DType stored = drafting.catalog.tensors[tensor.recipe.views[0].source].desc.dtype;
+    const bool is_cast = stored != tensor.desc.dtype && is_castable_float(stored);
+    if (!is_cast || !own.contains(tensor.desc.name)) continue;
+    tensor.desc.dtype = stored;
+    kept.push_back(tensor.desc.name);
+  }
+  if (kept.empty()) return {};
+  drafting.tell(
+      translated("--dtype: {} tensors ({} the first) keep their dtype: the model computes with "
+                 "them in float32",
+                 kept.size(), kept.front()));
+  return {};
+}
+
 // What they are multiplied to is not what is stored.
 std::set<std::string, std::less<>> changed_by_adapter(const Drafting& drafting) {
   std::set<std::string, std::less<>> changed;
@@ -156,6 +195,9 @@ Status draft_hf_as_hf(Drafting& drafting) {
   declare_quantised(model, dtype, catalog, result.plan.quantised, result.notes);
   parts.tensors = draft_identity(catalog, {request.dtype, LayerKeys::kAutomatic});
   keep_model_tensors(model, dtype, parts.tensors);
+  if (request.dtype && dtype != DType::kF32 && dtype != DType::kF64) {
+    SW_TRY(restore_own_dtypes(model, drafting));
+  }
   if (!is_quantised) {
     SW_TRY(extend_vocabulary_of_hf(drafting));
     return add_hf_documents(request, drafting.source(), nullptr, {}, parts, result.notes);

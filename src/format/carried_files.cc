@@ -8,6 +8,7 @@
 #include "codec/stand_in.h"
 #include "format/hf/hf_reader.h"
 #include "format/mlite/rank_files.h"
+#include "format/model_config.h"
 #include "io/source_files.h"
 
 namespace shardwright {
@@ -64,7 +65,7 @@ StoredObject add_file(Checkpoint& checkpoint, const std::string& path, std::uint
 Status read_hf_artifacts(Checkpoint& checkpoint, Defects& defects, std::string_view folder) {
   const Directory& directory = *checkpoint.directory;
   const std::string before = folder.empty() ? "" : std::string(folder) + "/";
-  checkpoint.hf_config = SW_TRY(read_if_there(directory, before + "config.json", kMostTextBytes));
+  checkpoint.hf_config = SW_TRY(read_model_config(directory, before, checkpoint.notes));
   for (const DirectoryEntry& entry : SW_TRY(list_hf_artifacts(directory, folder, defects))) {
     checkpoint.artifacts.emplace_back(entry.name,
                                       add_file(checkpoint, before + entry.name, entry.size_bytes));
@@ -74,7 +75,7 @@ Status read_hf_artifacts(Checkpoint& checkpoint, Defects& defects, std::string_v
 
 Status read_carried(Checkpoint& checkpoint, Defects& defects) {
   const Directory& directory = *checkpoint.directory;
-  checkpoint.hf_config = SW_TRY(read_if_there(directory, "hf/config.json", kMostTextBytes));
+  checkpoint.hf_config = SW_TRY(read_model_config(directory, "hf/", checkpoint.notes));
   checkpoint.source_keys = SW_TRY(read_if_there(directory, "hf/source_keys.json", kMostTextBytes));
   checkpoint.run_config = SW_TRY(read_if_there(directory, "run_config.yaml", kMostTextBytes));
   return list_companions(checkpoint, defects);

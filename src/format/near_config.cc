@@ -8,6 +8,7 @@
 #include "format/added_document.h"
 #include "format/carried_files.h"
 #include "format/folder.h"
+#include "format/model_config.h"
 #include "format/model_files.h"
 #include "remote/open_path.h"
 
@@ -32,7 +33,7 @@ Result<bool> take_from(const std::string& folder, Checkpoint& checkpoint, Defect
     auto opened = open_directory(path);
     if (!opened || !(*opened)->exists(kConfigFile)) continue;
     const std::shared_ptr<const Directory> directory = *std::move(opened);
-    checkpoint.hf_config = SW_TRY(read_if_there(*directory, kConfigFile, kMostTextBytes));
+    checkpoint.hf_config = SW_TRY(read_model_config(*directory, "", checkpoint.notes));
     for (const DirectoryEntry& entry : SW_TRY(directory->list(""))) {
       if (entry.is_directory || !describes_model(entry.name)) continue;
       if (entry.problem) {

@@ -49,6 +49,8 @@ std::span<const Sentence> chinese_of_format() {
       {", without their base model", "，没有基础模型"},
       {" (layers {} have none)", "（第 {} 层没有）"},
       {"what its name says", "它的名字所说的"},
+      {"config.json: quantization_config is what {} says",
+       "config.json: quantization_config 取自 {}"},
       {"config.json: quantization_config says how weights are stored now",
        "config.json: quantization_config 说明现在权重如何存储"},
       {"config.json: architecture {} becomes {}: {} is no language model's head",

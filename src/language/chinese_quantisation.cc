@@ -133,6 +133,9 @@ std::span<const Sentence> chinese_of_quantisation() {
        "fp8; leave --quantise out{}",
        "config.json: model_type 为 '{}'，其模块无法从 fp8 分块加载；请去掉 --quantise{}"},
       {", or use --quantise mxfp4", "，或使用 --quantise mxfp4"},
+      {"--dtype: {} tensors ({} the first) keep their dtype: the model computes with them in "
+       "float32",
+       "--dtype: {} 个张量（第一个为 {}）保持其 dtype：模型以 float32 用它们计算"},
       {"--extend-vocab: tensor {} is stored quantised, and no rows can be added to it; "
        "--dtype bfloat16 writes what its numbers mean",
        "--extend-vocab: 张量 {} 以量化形式存储，无法添加行；--dtype bfloat16 写出其数值"},

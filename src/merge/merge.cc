@@ -10,6 +10,7 @@
 #include "convert/hf_documents.h"
 #include "convert/memory_budget.h"
 #include "format/hf/source_keys.h"
+#include "format/model_config.h"
 #include "format/safetensors/safetensors_target.h"
 #include "merge/merge_report.h"
 #include "model/instances.h"
@@ -39,7 +40,11 @@ Result<ConfigSource> open_config(const std::string& path) {
     source.text = SW_TRY(read_named(path, kMostConfigBytes));
     return source;
   }
-  source.text = SW_TRY(read_whole(**folder, "config.json", kMostConfigBytes));
+  Notes told;
+  source.text = SW_TRY(read_model_config(**folder, "", told));
+  if (source.text.empty()) {  // who names a folder is told that it has none
+    source.text = SW_TRY(read_whole(**folder, "config.json", kMostConfigBytes));
+  }
   if ((*folder)->exists(kSourceKeysFile)) {
     const std::string keys = SW_TRY(read_whole(**folder, kSourceKeysFile, kMostConfigBytes));
     source.keys = SW_TRY(read_source_keys(keys));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -14,5 +15,11 @@ inline constexpr std::string_view kDownParameter = "down_proj";
 /// The ends of their names.
 inline constexpr std::array<std::string_view, 2> kExpertParameters = {".experts.gate_up_proj",
                                                                       ".experts.down_proj"};
+
+/// Whether a tensor is such a parameter, by its name.
+[[nodiscard]] inline bool is_expert_parameter(std::string_view name) {
+  return std::ranges::any_of(kExpertParameters,
+                             [&](std::string_view ending) { return name.ends_with(ending); });
+}
 
 }  // namespace shardwright

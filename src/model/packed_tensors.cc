@@ -365,9 +365,12 @@ class PackedJoiner {
   [[nodiscard]] Result<std::int64_t> group_of_gptq(std::int64_t columns,
                                                    std::uint32_t scales) const {
     const std::int64_t stated = config_.packed.front().group;
-    if (!config_.is_varied) return stated == 0 ? columns : stated;
+    const std::int64_t usual = stated == 0 ? columns : stated;
+    if (!config_.is_varied) return usual;
     const Dims& shape = stored_[scales].shape;
     if (shape.size() == 2 && shape[0] > 0 && columns % shape[0] == 0) return columns / shape[0];
+    // The last group may be shorter where it is of the usual size.
+    if (shape.size() == 2 && shape[0] == ceil_div(columns, at_least_one(usual))) return usual;
     return fail(Code::kShapeMismatch,
                 "{}: found shape {}, expected groups of equal size of {} columns",
                 stored_.where(scales), to_string(shape), columns);

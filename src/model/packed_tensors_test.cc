@@ -390,6 +390,27 @@ TEST(JoinPacked, FollowsGptqModulesThatDiffer) {
   expect_refused(stored, gptq(), Code::kShapeMismatch, {"a."});
 }
 
+// 80 columns in groups of 32: the last one has 16.
+TEST(JoinPacked, LeavesTheLastGroupOfGptqShort) {
+  Stored stored = gptq_tensors();
+  stored.at("a.qweight").shape = {10, 24};
+  stored.at("a.qzeros").shape = {3, 3};
+  stored.at("a.scales").shape = {3, 24};
+  stored.at("a.g_idx").shape = {80};
+  stored.numbers["a.g_idx"].insert(stored.numbers["a.g_idx"].end(), 16, 2);
+  for (const std::string_view rules :
+       {R"(, "dynamic": {"-:.*gate.*": {}})", R"(, "dynamic": {"+:.*down.*": {"bits": 8}})", ""}) {
+    SCOPED_TRACE(rules);
+    const ModelTensors model = join(stored, gptq(rules)).value();
+    EXPECT_EQ(model.tensors[0].shape, (Dims{24, 80}));
+    EXPECT_EQ(model.quantised[0].block, (Dims{1, 32}));
+  }
+  stored.at("a.scales").shape = {4, 24};
+  stored.at("a.qzeros").shape = {4, 3};
+  expect_refused(stored, gptq(R"(, "dynamic": {"-:.*gate.*": {}})"), Code::kShapeMismatch,
+                 {"a.scales"});
+}
+
 TEST(JoinPacked, InterleavesAwq) {
   constexpr std::string_view kAwq =
       R"({"quant_method": "awq", "bits": 4, "group_size": 32, "version": "gemm"})";

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "model/expert_parameter.h"
 #include "model/packed_tensors.h"
 
 namespace shardwright {
@@ -23,9 +24,22 @@ constexpr std::string_view kFp4Values = "_blocks";
 constexpr std::string_view kFp4Scales = "_scales";
 constexpr std::int64_t kFp4Group = 32;  // values that share an exponent, in 16 bytes
 // What serving software multiplies activations and caches with: no part of the weights.
-constexpr std::array<std::string_view, 8> kOfActivations = {
-    ".input_scale", ".activation_scale", ".output_scale",       ".q_scale",
-    ".k_scale",     ".v_scale",          ".input_global_scale", ".input_zero_point"};
+constexpr std::array<std::string_view, 9> kOfActivations = {
+    ".input_scale", ".activation_scale", ".output_scale",       ".q_scale",         ".k_scale",
+    ".v_scale",     ".kv_scale",         ".input_global_scale", ".input_zero_point"};
+// The same behind the name of a parameter that holds all experts.
+constexpr std::array<std::string_view, 2> kOfExpertActivations = {"_input_scale",
+                                                                  "_activation_scale"};
+// What ModelOpt calls the scales of such a parameter.
+constexpr std::string_view kModelOptScale = "_weight_scale";
+
+bool is_of_activations(std::string_view name) {
+  const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
+  if (std::ranges::any_of(kOfActivations, ends)) return true;
+  return std::ranges::any_of(kOfExpertActivations, [&](std::string_view ending) {
+    return ends(ending) && is_expert_parameter(name.substr(0, name.size() - ending.size()));
+  });
+}
 
 bool is_f8(DType dtype) {
   return dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2 || dtype == DType::kF8E4M3Fnuz ||
@@ -143,6 +157,7 @@ class Joiner {
     if (config_.has_exponents && values.ends_with(kWeight)) {
       names.push_back(values.substr(0, values.size() - kWeight.size()) + std::string(kOwnScale));
     }
+    if (is_expert_parameter(values)) names.push_back(values + std::string(kModelOptScale));
     return names;
   }
 
@@ -270,7 +285,7 @@ class Joiner {
       const TensorDesc& desc = stored_[i];
       if (part_of_[i] != Part::kPlain) continue;
       const auto ends = [&](std::string_view ending) { return desc.name.ends_with(ending); };
-      if (!config_.method.empty() && std::ranges::any_of(kOfActivations, ends)) {
+      if (!config_.method.empty() && is_of_activations(desc.name)) {
         part_of_[i] = Part::kIgnored;
         continue;
       }

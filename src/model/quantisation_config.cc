@@ -236,7 +236,11 @@ Status read_gptq(const nlohmann::json& object, QuantisationConfig& config) {
   config.packed = {packed};
   config.packing = QuantisationConfig::Packing::kGptq;
   config.zero_offset = format == "gptq_v2" ? 0 : 1;
-  config.is_varied = is_filled(object, "dynamic");
+  // Keys with a minus leave modules out, which are not packed then.
+  const auto rules = object.find("dynamic");
+  if (rules != object.end() && rules->is_object()) {
+    for (const auto& rule : rules->items()) config.is_varied |= !rule.key().starts_with("-");
+  }
   return {};
 }
 

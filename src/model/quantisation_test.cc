@@ -333,6 +333,30 @@ std::vector<TensorDesc> fp4_pair() {
           {"e.down_proj_scales", DType::kU8, {4, 64, 3}}};
 }
 
+// Experts in one parameter, as Mistral Small 4's FP8 release and ModelOpt have them.
+TEST(JoinScales, TakesScalesOfParametersOfExperts) {
+  constexpr std::string_view kModelOptFp8 = R"({"quant_method": "modelopt", "quant_algo": "FP8"})";
+  const std::string experts = "model.layers.0.mlp.experts.down_proj";
+  const std::vector<TensorDesc> modelopt = {{experts, DType::kF8E4M3, {4, 8, 16}},
+                                            {experts + "_weight_scale", DType::kF32, {}},
+                                            {experts + "_input_scale", DType::kF32, {}}};
+  const ModelTensors one = join_scales(modelopt, quantisation_config_of(kModelOptFp8)).value();
+  ASSERT_EQ(one.tensors.size(), 1U);
+  EXPECT_EQ(one.tensors[0].name, experts);
+  EXPECT_EQ(one.quantised[0].scales, 1U);
+  const std::vector<TensorDesc> release = {{experts, DType::kF8E4M3, {4, 8, 16}},
+                                           {experts + "_scale_inv", DType::kF32, {4, 1, 1}},
+                                           {experts + "_activation_scale", DType::kF32, {4}},
+                                           {"model.layers.0.self_attn.kv_scale", DType::kF32, {}}};
+  const ModelTensors other =
+      join_scales(release, quantisation_config_of(R"({"quant_method": "fp8"})")).value();
+  ASSERT_EQ(other.tensors.size(), 1U);
+  EXPECT_EQ(other.quantised[0].scales, 1U);
+  const std::vector<TensorDesc> alike = {{"model.a_input_scale", DType::kF32, {1}}};
+  EXPECT_EQ(join_scales(alike, quantisation_config_of(kModelOptFp8))->tensors.size(), 1U)
+      << "behind experts only";
+}
+
 TEST(JoinScales, TurnsFp4GroupsAround) {
   const ModelTensors model = join_scales(fp4_pair(), quantisation_config_of(kFp4)).value();
   ASSERT_EQ(model.tensors.size(), 1U);

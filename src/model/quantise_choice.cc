@@ -41,18 +41,17 @@ constexpr std::array<std::string_view, 11> kLeftParts = {"visual",
 // Routers, whatever module of theirs holds the matrix.
 constexpr std::array<std::string_view, 2> kLeftParents = {".gate.", ".router."};
 // transformers replaces modules of class nn.Linear, and of experts those without biases and stored
-// [outputs, inputs]: of these models it would read codes as if they were weights.
-constexpr std::array<std::string_view, 5> kNoFp8 = {"falcon", "gpt2", "gpt_oss", "llama4",
-                                                    "llama4_text"};
+// [outputs, inputs]: of these models it would read codes as if they were weights. So it would of
+// GraniteMoE, whose experts it renames behind the list of what is left, and of Zamba 2, whose
+// shared blocks have weights of their first place only.
+constexpr std::array<std::string_view, 9> kNoFp8 = {
+    "falcon",      "gpt2",       "gpt_oss",          "llama4",
+    "llama4_text", "granitemoe", "granitemoehybrid", "granitemoeshared",
+    "zamba2"};
 
 std::string_view module_of(std::string_view tensor) {
   if (tensor.ends_with(kWeightEnding)) tensor.remove_suffix(kWeightEnding.size());
   return tensor;
-}
-
-bool is_fused(std::string_view name) {
-  return std::ranges::any_of(kExpertParameters,
-                             [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
 // A number between dots: a tensor of a layer.
@@ -69,7 +68,7 @@ bool is_linear_of_layer(const TensorDesc& desc) {
   const std::string& name = desc.name;
   const bool are_experts = axes == 3 && name.find(".experts.") != std::string::npos;
   if (axes != 2 && !are_experts) return false;
-  if (!name.ends_with(kWeightEnding) && !(are_experts && is_fused(name))) return false;
+  if (!name.ends_with(kWeightEnding) && !(are_experts && is_expert_parameter(name))) return false;
   const std::string_view module = module_of(name);
   const std::string_view last = module.substr(module.rfind('.') + 1);
   const auto stands_in = [&](std::string_view part) {
@@ -167,7 +166,7 @@ bool QuantiseChoice::takes(const TensorDesc& desc) const {
   if (!is_castable_float(desc.dtype) || desc.shape.size() < 2) return false;
   if (!released.empty()) return released.contains(desc.name);
   if (form.scheme == Quantising::Scheme::kMxfp4) {
-    return desc.shape.size() == 3 && is_fused(desc.name);
+    return desc.shape.size() == 3 && is_expert_parameter(desc.name);
   }
   return is_linear_of_layer(desc) && !leaves(module_of(desc.name));
 }

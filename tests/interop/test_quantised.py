@@ -106,6 +106,38 @@ def test_scales_of_rows_and_tensors(shardwright, tmp_path, method, block_of, sto
     checkpoints.assert_same(checkpoints.load_dcp(one), checkpoints.load_dcp(other))
 
 
+@pytest.mark.parametrize("place", ["hf_quant_config.json", "compression_config"])
+def test_older_tools_say_it_elsewhere(shardwright, tmp_path, place):
+    """ModelOpt before 0.29 beside config.json, compressed-tensors before 0.7 under another key."""
+    is_beside = place == "hf_quant_config.json"
+    method = {"quant_method": "modelopt", "quant_algo": "FP8"} if is_beside else groups("tensor")
+    twins = quantised.Twins(
+        GOLDEN_HF / "qwen3" / "hf", tmp_path, method, whole, "_scale", torch.float32
+    )
+    config = json.loads((twins.quantised / "config.json").read_text())
+    said = config.pop("quantization_config")
+    if is_beside:
+        told = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8"}}
+        (twins.quantised / place).write_text(json.dumps(told))
+    else:
+        config[place] = said
+    (twins.quantised / "config.json").write_text(json.dumps(config))
+    one, other = compare(shardwright, twins, tmp_path, "--to", "torch_dist", "--tp", 2)
+    checkpoints.assert_same(checkpoints.load_dcp(one), checkpoints.load_dcp(other))
+    shardwright("convert", one, tmp_path / "back", "--to", "hf")
+    config = json.loads((tmp_path / "back" / "config.json").read_text())
+    assert place not in config and "quantization_config" not in config
+    assert not (tmp_path / "back" / "hf_quant_config.json").exists()
+    told = shardwright("convert", twins.quantised, tmp_path / "copy", "--to", "hf").stderr
+    assert f"quantization_config is what {place} says" in told
+    shardwright("convert", tmp_path / "copy", tmp_path / "again", "--to", "torch_dist")
+    checkpoints.assert_same(
+        checkpoints.load_dcp(tmp_path / "again"), checkpoints.load_dcp(other)
+    )
+    shardwright("convert", twins.quantised, tmp_path / "named", "--to", "torch_dist",
+                "--hf-config", twins.quantised)
+
+
 def test_hf_to_hf_with_a_dtype_multiplies(shardwright, tmp_path):
     block = (16, 40)
     source = GOLDEN_HF / "mixtral" / "hf"
