@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 
 #include "base/fail.h"
@@ -15,6 +16,7 @@
 #include "layout/fsdp_name.h"
 #include "layout/lost_parts.h"
 #include "layout/mlite_layout.h"
+#include "layout/uneven_modules.h"
 #include "plan/canonical.h"
 #include "state/recorded_run.h"
 
@@ -72,6 +74,15 @@ bool is_checked_later(const ConvertRequest& request, const Checkpoint& source) {
          !check_fsdp_stages(source.catalog, source.arguments);
 }
 
+// Where nothing but the tensors themselves says what the model has.
+Status tell_uneven(const Checkpoint& source, std::vector<std::string>& notes) {
+  const bool is_known = source.location.traits.is_hf_model || !source.hf_config.empty();
+  if (is_known || is_fsdp(source) || !has_megatron_names(source.catalog)) return {};
+  const std::vector<TensorDesc> descs = SW_TRY(canonical_descs(source.catalog));
+  std::ranges::move(uneven_modules(descs), std::back_inserter(notes));
+  return {};
+}
+
 // Zeros would pass for weights.
 Status refuse_holes(const Catalog& wanted) {
   constexpr std::size_t kMostNamed = 8;
@@ -124,7 +135,7 @@ Status check_losses(const ConvertRequest& request, const Checkpoint& source, con
   if (!has_experts(wanted)) {
     std::erase_if(lost, [](const LostPart& part) { return part.name.contains(kExperts); });
   }
-  if (lost.empty()) return {};
+  if (lost.empty()) return is_later ? Status() : tell_uneven(source, notes);
   if (request.accept_loss) {
     for (const LostPart& part : lost) notes.push_back("--accept-loss: " + part.what);
     return {};

@@ -7,74 +7,14 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "convert/adapter_run.h"
 #include "convert/expert_parameters.h"
 #include "model/adapter_tensors.h"
-#include "state/recorded_run.h"
-#include "state/run_config.h"
 
 namespace shardwright {
 namespace {
 
 using PeftJson = nlohmann::ordered_json;
-
-constexpr std::string_view kRunFile = "run_config.yaml";
-
-/// What a run says of its adapters.
-struct AdapterRun {
-  std::optional<std::int64_t> rank;
-  std::optional<ArgValue> alpha;
-  double dropout = 0.0;
-  bool uses_rslora = false;
-  bool uses_dora = false;
-  bool has_less_for_experts = false;
-  std::string told_by;
-};
-
-std::optional<ArgValue> number_in(const Arguments& arguments, std::string_view name) {
-  const auto found = arguments.find(name);
-  if (found == arguments.end()) return std::nullopt;
-  const bool is_number = std::holds_alternative<std::int64_t>(found->second) ||
-                         std::holds_alternative<double>(found->second);
-  return is_number ? std::optional(found->second) : std::nullopt;
-}
-
-double as_real(const ArgValue& value) {
-  const auto* whole = std::get_if<std::int64_t>(&value);
-  return whole != nullptr ? static_cast<double>(*whole) : std::get<double>(value);
-}
-
-// Megatron-Bridge's: the class, its rank and alpha.
-Status read_bridge(const std::string& yaml, AdapterRun& run) {
-  const Result<Arguments> section = read_model_section(yaml, "peft", kRunFile);
-  if (!section) return {};  // a run without adapters of Bridge's
-  const auto kind = section->find("_target_");
-  const auto* text = kind == section->end() ? nullptr : std::get_if<std::string>(&kind->second);
-  if (text != nullptr) {
-    const std::string name = text->substr(text->rfind('.') + 1);
-    if (name != "LoRA" && name != "CanonicalLoRA" && name != "DoRA" && name != "VLMLoRA") {
-      return fail(Code::kUnsupportedFormat,
-                  "{}: found peft of the kind {}, expected LoRA, CanonicalLoRA or DoRA", kRunFile,
-                  printable(name));
-    }
-    run.uses_dora = name == "DoRA";
-  }
-  run.rank = number_of(*section, {"dim"});
-  run.alpha = number_in(*section, "alpha");
-  const auto less = section->find("normalize_moe_lora");
-  run.has_less_for_experts = less != section->end() && less->second == ArgValue{true};
-  if (const auto dropout = number_in(*section, "dropout")) run.dropout = as_real(*dropout);
-  run.told_by = std::string(kRunFile) + translated("'s peft section");
-  return {};
-}
-
-// ms-swift's arguments are called as PEFT's settings.
-void read_arguments(const Arguments& arguments, AdapterRun& run) {
-  run.rank = number_of(arguments, {"lora_rank"});
-  run.alpha = number_in(arguments, "lora_alpha");
-  const auto scale = arguments.find("use_rslora");
-  run.uses_rslora = scale != arguments.end() && scale->second == ArgValue{true};
-  run.told_by = "the run's arguments";
-}
 
 // The modules that have an adapter of that rank.
 std::set<std::string_view> adapted_modules(const std::vector<DraftTensor>& tensors,
@@ -146,15 +86,13 @@ Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks
     const std::string_view name = std::string_view(tensor.desc.name).substr(kPeftPrefix.size());
     tensor.desc.name = std::string(kPeftPrefix) + module_name(model_parts, name);
   }
-  AdapterRun run;
-  if (!source.run_config.empty()) SW_TRY(read_bridge(source.run_config, run));
-  if (!run.alpha) read_arguments(source.arguments, run);
+  const AdapterRun run = SW_TRY(read_adapter_run(source));
   if (!run.alpha) {
     return fail(Code::kConfigMissing,
                 "{}: found adapters and nothing that tells their alpha, expected a peft section "
                 "with dim and alpha in {}, as Megatron-Bridge writes it, or lora_alpha among the "
                 "run's arguments",
-                source.location.path, kRunFile);
+                source.location.path, kRunConfigFile);
   }
   SW_TRY(check_ranks(source, run, ranks));
   const bool has_magnitudes = std::ranges::any_of(parts.tensors, [](const DraftTensor& tensor) {

@@ -87,7 +87,7 @@ Status add_state_of_adapter(const ConvertRequest& request, const ModelFacts& fac
   ArgsFromConfig made = SW_TRY(args_from_hf_config(*facts.mapping, *facts.config, {}));
   Arguments arguments(made.values.begin(), made.values.end());
   for (std::string& note : made.notes) notes.push_back(std::move(note));
-  SW_TRY(add_layout_arguments(request.parallel, parts));
+  SW_TRY(add_layout_arguments(request.parallel, arguments, parts));
   for (const auto& [name, value] : parts.layout) arguments.insert_or_assign(name, value);
   const bool is_swift = settings.form == AdapterForm::kSwift;
   if (is_swift) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/carried_documents.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@
 #include "layout/component_spec.h"
 #include "model/arguments.h"
 #include "model/built_in_models.h"
+#include "state/common_state.h"
 #include "state/run_config.h"
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
@@ -210,6 +212,36 @@ TEST(DtypeOfArguments, IsWhatTheTensorsAre) {
   EXPECT_EQ(flags("c"), std::pair(false, false));
   EXPECT_THAT(folder.get("b/iter_0000010/common.pt"), HasSubstr("bfloat16"));
   EXPECT_THAT(folder.get("c/iter_0000010/common.pt"), Not(HasSubstr("bfloat16")));
+}
+
+// Megatron takes a hybrid model's stages from the bars in its pattern, and nothing beside them.
+TEST(LayoutOfArguments, OfHybridModelsIsInTheirPattern) {
+  const TemporaryFolder folder;
+  convert_or_fail(documents_request(golden_path("hf/nemotron_h/hf"), folder / "hf", "torch_dist"));
+  const std::string state = "hf/iter_0000000/common.pt";
+  const CommonState made = CommonState::read(folder.get(state)).value();
+  const std::string kinds = std::get<std::string>(made.arguments().at("hybrid_override_pattern"));
+  CommonStateEdits edits;
+  edits.arguments = {{"hybrid_override_pattern", ArgValue{}},
+                     {"hybrid_layer_pattern", kinds.substr(0, 1) + "|" + kinds.substr(1)},
+                     {"account_for_loss_in_pipeline_split", true}};
+  std::vector<std::string> notes;
+  folder.put(state, made.encode(edits, notes).value());
+  const auto said = [&](const std::string& name, const ParallelConfig& parallel) {
+    ConvertRequest request = documents_request(folder / "hf", folder / name, "torch_dist");
+    request.parallel = parallel;
+    convert_or_fail(request);
+    return open_checkpoint(folder / name).value().arguments;
+  };
+  const Arguments one = said("one", {});
+  EXPECT_EQ(one.at("hybrid_layer_pattern"), ArgValue{kinds});
+  EXPECT_EQ(one.at("account_for_loss_in_pipeline_split"), ArgValue{false});
+  for (const std::int64_t stages : {2, 3}) {
+    const Arguments more = said(fmt::format("of{}", stages), {.pipeline = stages});
+    const auto& staged = std::get<std::string>(more.at("hybrid_layer_pattern"));
+    EXPECT_EQ(std::ranges::count(staged, '|'), stages - 1) << staged;
+    EXPECT_EQ(more.at("decoder_last_pipeline_num_layers"), ArgValue{}) << "beside bars";
+  }
 }
 
 constexpr const char* kRunConfig = R"(checkpoint:

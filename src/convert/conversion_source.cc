@@ -2,6 +2,7 @@
 #include "convert/conversion_source.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/fail.h"
 #include "canonical/families.h"
@@ -24,6 +25,7 @@
 #include "layout/mlite_layout.h"
 #include "plan/canonical.h"
 #include "plan/wrong_states.h"
+#include "state/lost_settings.h"
 #include "state/recorded_run.h"
 
 namespace shardwright {
@@ -211,7 +213,7 @@ class Opening {
   Status check_states() {
     if (keeps_names(request_) || !keeps_optimizer(request_) || source_.is_mimo) return {};
     const StateFindings found =
-        find_wrong_states(source_.wanted, trains_with_adam(checkpoint().arguments));
+        find_wrong_states(source_.wanted, named_optimizer(checkpoint().arguments));
     const bool is_part = !request_.include.empty() || !request_.exclude.empty();
     for (const WrongState& state : found.wrong) {
       if (state.is_lone && is_part) continue;  // its weight may be what was left out
@@ -219,6 +221,16 @@ class Opening {
       notes_.push_back("--accept-loss: " + state.what);
     }
     if (std::string note = note_on_frozen(found); !note.empty()) notes_.push_back(std::move(note));
+    return check_settings();
+  }
+
+  Status check_settings() {
+    LostSettings lost = SW_TRY(find_lost_settings(checkpoint(), source_.wanted));
+    if (!lost.groups.empty()) {
+      if (!request_.accept_loss) return fail(Code::kStateUnreadable, "{}", lost.groups);
+      notes_.push_back("--accept-loss: " + lost.groups);
+    }
+    std::ranges::move(lost.others, std::back_inserter(notes_));
     return {};
   }
 

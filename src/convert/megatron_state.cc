@@ -20,6 +20,7 @@
 #include "format/targets.h"
 #include "layout/expert_names.h"
 #include "layout/extra_state.h"
+#include "layout/hybrid_stages.h"
 #include "layout/layer_name.h"
 #include "layout/model_head.h"
 #include "layout/object_set.h"
@@ -207,9 +208,29 @@ void carry_objects(const ConvertRequest& request, const Checkpoint& source, cons
   tell_lost_objects(source.catalog, parts, notes);
 }
 
+// Bars in its pattern say which layers a stage of a hybrid model has; Megatron refuses what says
+// the same beside them.
+void add_hybrid_stages(const Placement& placement, const Arguments& model, ArgumentEdits& edits) {
+  const auto pattern = model.find("hybrid_layer_pattern");
+  const auto* text = pattern == model.end() ? nullptr : std::get_if<std::string>(&pattern->second);
+  if (text == nullptr || text->empty()) return;
+  std::string staged = with_stages(*text, placement.layers(), placement.pipeline());
+  if (staged.substr(0, staged.find('/')).find('|') != std::string::npos) {
+    for (auto& [name, value] : edits) {
+      if (name == "decoder_last_pipeline_num_layers" ||
+          name == "num_layers_per_virtual_pipeline_stage" ||
+          name == "num_virtual_stages_per_pipeline_rank") {
+        value = ArgValue{};
+      }
+    }
+  }
+  edits.emplace_back("hybrid_layer_pattern", std::move(staged));
+}
+
 }  // namespace
 
-Status add_layout_arguments(const ParallelConfig& parallel, TargetParts& parts) {
+Status add_layout_arguments(const ParallelConfig& parallel, const Arguments& model,
+                            TargetParts& parts) {
   ArgumentEdits& edits = parts.layout;
   const std::vector<TensorDesc> descs = descs_of(parts.tensors);
   const Placement placement = SW_TRY(Placement::make(descs, parallel));
@@ -236,6 +257,9 @@ Status add_layout_arguments(const ParallelConfig& parallel, TargetParts& parts) 
   edits.emplace_back("decoder_last_pipeline_num_layers",
                      pipeline.uneven_last() > 0 ? ArgValue{pipeline.uneven_last()} : ArgValue{});
   edits.emplace_back("pipeline_model_parallel_layout", ArgValue{});
+  edits.emplace_back("account_for_embedding_in_pipeline_split", false);
+  edits.emplace_back("account_for_loss_in_pipeline_split", false);
+  add_hybrid_stages(placement, model, edits);
   return {};
 }
 
@@ -278,7 +302,8 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   SW_TRY(
       fit_vocabulary(request, number_of(source.arguments, {"vocab_size"}), parts, edits.arguments));
   add_vocabulary_argument(request, edits.arguments);
-  SW_TRY(add_layout_arguments(request.parallel, parts));
+  const Arguments run = SW_TRY(run_arguments(source));
+  SW_TRY(add_layout_arguments(request.parallel, run, parts));
   std::ranges::copy(parts.layout, std::back_inserter(edits.arguments));
   std::ranges::copy(parts.model_edits, std::back_inserter(edits.arguments));
   if (request.dtype) edits.dtype = written_dtype(parts.tensors);
@@ -295,6 +320,9 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
   edits.has_experts_apart =
       has_experts &&
       (request.parallel.expert > 1 || request.parallel.expert_tensor != request.parallel.tensor);
+  edits.has_chained_names = std::ranges::any_of(parts.tensors, [](const DraftTensor& tensor) {
+    return tensor.desc.name.starts_with("chained_");
+  });
 
   carry_objects(request, source, selected, parts, notes);
   ModuleSpec spec = request.spec;
@@ -348,7 +376,8 @@ Status add_state_from_hf(const ConvertRequest& request, const ModelTensors& mode
   SW_TRY(fit_vocabulary(request, std::nullopt, parts, edits));
   add_vocabulary_argument(request, edits);
   add_head_argument(parts, edits);
-  SW_TRY(add_layout_arguments(request.parallel, parts));
+  SW_TRY(
+      add_layout_arguments(request.parallel, Arguments(arguments.begin(), arguments.end()), parts));
   std::ranges::copy(parts.layout, std::back_inserter(edits));
   std::ranges::copy(parts.model_edits, std::back_inserter(edits));
   add_dtype_arguments(parts, edits);

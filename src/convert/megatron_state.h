@@ -12,8 +12,10 @@ namespace shardwright {
 void settle_expert_sizes(const TargetParts& parts, ParallelConfig& parallel);
 
 /// The layout that Megatron's --use-checkpoint-args would take over, as arguments in
-/// TargetParts::layout. Errors: those of Placement::make.
-[[nodiscard]] Status add_layout_arguments(const ParallelConfig& parallel, TargetParts& parts);
+/// TargetParts::layout; `model`: the model's, of which some say which layers a stage has. Errors:
+/// those of Placement::make.
+[[nodiscard]] Status add_layout_arguments(const ParallelConfig& parallel, const Arguments& model,
+                                          TargetParts& parts);
 
 /// Whether layers of the main stack have numbers in their names.
 [[nodiscard]] bool has_numbered_layers(const TargetParts& parts);

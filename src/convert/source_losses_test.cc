@@ -110,6 +110,24 @@ TEST(SourceLosses, AreTensorsThatAModuleNeverLacks) {
   }
 }
 
+// Nothing proves it of a run whose family is not known, so it is told.
+TEST(SourceLosses, AreToldWhereOneLayerLacksWhatOthersHave) {
+  const TemporaryFolder folder;
+  const auto made = [&](const std::string& from, const std::string& name,
+                        const std::vector<std::string>& exclude) {
+    ConvertRequest request = losses_request(from, folder / name, "torch_dist");
+    request.exclude = exclude;
+    const auto done = convert_now(request);
+    EXPECT_TRUE(done) << done.error().text();
+    std::filesystem::remove_all(folder / (name + "/iter_0000000/hf"));
+    return done ? notes_of(*done) : "";
+  };
+  const std::string lost = "decoder.layers.1.self_attention.linear_q_down_proj.weight";
+  made(golden_path("hf/deepseek_v3/hf"), "whole", {});
+  EXPECT_THAT(made(folder / "whole", "part", {lost}), Not(HasSubstr("is stored of")));
+  EXPECT_THAT(made(folder / "part", "again", {}), HasSubstr("nothing is stored of " + lost));
+}
+
 // Its names are others, and what they name is the same model.
 TEST(SourceLosses, AreThoseOfMegatronFsdpToo) {
   const TemporaryFolder folder;

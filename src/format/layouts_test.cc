@@ -255,9 +255,72 @@ std::vector<std::string> groups_of_state(const std::string& bytes) {
     }
   };
   if (!optimizer.find(std::int64_t{0})) add("all", optimizer);
-  add("0", optimizer.find(std::int64_t{0}));
-  add("1", optimizer.find(std::int64_t{1}));
+  for (std::int64_t part = 0; part < 3; ++part) {
+    add(std::to_string(part), optimizer.find(part));
+  }
   return found;
+}
+
+// A chain as Megatron-Core 0.19 writes it for an optimizer of matrices with Adam beside it.
+CommonState chain_of(std::string_view main_setting, bool has_experts_apart,
+                     double rate_of_experts = 0.5) {
+  pickle::Document document;
+  const auto group = [&](bool is_adam, bool is_expert, double decay) {
+    const pickle::Value made = document.dict();
+    document.set(made, "wd_mult", document.real(decay));
+    document.set(made, "is_expert_parallel", document.boolean(is_expert));
+    document.set(made, is_adam ? "betas" : main_setting, document.real(0.9));
+    if (is_adam) document.set(made, "optimizer", document.string("adam"));
+    const double rate = is_expert ? rate_of_experts : 0.5;
+    document.set(made, "max_lr", document.real(is_adam ? 0.25 : rate));
+    return made;
+  };
+  const auto part = [&](const std::vector<pickle::Value>& groups) {
+    const pickle::Value inner = document.dict();
+    document.set(inner, "param_groups", document.list(groups));
+    const pickle::Value made = document.dict();
+    document.set(made, "optimizer", inner);
+    return made;
+  };
+  std::vector<pickle::Value> parts = {part({group(false, false, 1.0)})};
+  if (has_experts_apart) parts.push_back(part({group(false, true, 1.0)}));
+  parts.push_back(part({group(true, false, 1.0), group(true, false, 0.0)}));
+  const pickle::Value chain = document.dict();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    document.add_pair(chain, document.integer(static_cast<std::int64_t>(i)), parts[i]);
+  }
+  const pickle::Value state = document.dict();
+  document.set(state, "optimizer", chain);
+  return CommonState::read(
+             encode_torch_object(pickle::encode(document, state, pickle::Protocol::kTwo).value())
+                 .value())
+      .value();
+}
+
+// Megatron asks for {Muon, Muon of experts, Adam} where experts are sharded apart, else {Muon,
+// Adam}; Lion, which has betas as Adam has, is no half of it.
+TEST(CommonState, RegroupsOnlyOptimizersOfOneKind) {
+  const std::vector<std::string> together = {"0 dense 0.5", "1 dense 0.25", "1 dense 0.25"};
+  const std::vector<std::string> apart = {"0 dense 0.5", "1 expert 0.5", "2 dense 0.25",
+                                          "2 dense 0.25"};
+  for (const std::string_view main_setting : {"momentum", "betas"}) {
+    SCOPED_TRACE(main_setting);
+    for (const bool is_apart : {false, true}) {
+      for (const bool wants_apart : {false, true}) {
+        CommonStateEdits edits;
+        edits.has_experts_apart = wants_apart;
+        std::vector<std::string> notes;
+        const std::string made = chain_of(main_setting, is_apart).encode(edits, notes).value();
+        EXPECT_EQ(groups_of_state(made), wants_apart ? apart : together);
+        EXPECT_EQ(notes.size(), is_apart == wants_apart ? 0U : 1U);
+      }
+    }
+  }
+  CommonStateEdits edits;
+  std::vector<std::string> notes;
+  const std::string joined = chain_of("momentum", true, 0.125).encode(edits, notes).value();
+  EXPECT_EQ(groups_of_state(joined), together) << "Muon has one group";
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("had other settings")));
 }
 
 // What experts' groups say otherwise is kept where they are joined with the others, and is theirs

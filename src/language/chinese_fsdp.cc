@@ -209,6 +209,8 @@ std::span<const Sentence> chinese_of_fsdp() {
        "训练参数中没有并行大小，应有其各 rank 的大小"},
       {"found one optimizer for all parameters, expected experts' apart with EP {}",
        "所有参数共用一个优化器，EP {} 时专家的应分开"},
+      {"found hybrid_layer_pattern '{}', expected an even split of layers among pipeline stages",
+       "hybrid_layer_pattern 为 '{}'，应把各层均分到流水线阶段"},
       {"found argument {}, expected an even split of layers among pipeline stages",
        "发现参数 {}，应为各流水线 stage 平均分层"},
       {"found decoder_last_pipeline_num_layers {}, expected {} of {} layers",

@@ -48,6 +48,11 @@ std::span<const Sentence> chinese_of_legacy() {
       {"common state: the optimizer's parameter groups are missing; convert without it "
        "(--optimizer drop)",
        "公共状态: 缺少优化器的参数组；请不带它转换（--optimizer drop）"},
+      {"common state: no parameter group of the optimizer is for {}, which has states",
+       "公共状态: 优化器没有适合 {} 的参数组，而它有状态"},
+      {"common state: opt_param_scheduler is missing, so a run that goes on begins its learning "
+       "rate schedule anew",
+       "公共状态: 缺少 opt_param_scheduler，因此继续训练时学习率计划会从头开始"},
       {"common state: found '{}' of a parameter group to be a tensor, expected a plain value; "
        "convert without the optimizer (--optimizer drop)",
        "公共状态: 参数组的 '{}' 是张量，应为普通值；请不带优化器转换（--optimizer drop）"},

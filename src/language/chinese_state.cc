@@ -12,6 +12,14 @@ std::span<const Sentence> chinese_of_state() {
        "args.{} 存为多个普通值：并非每个 Megatron-Core 都能加载它的枚举"},
       {"args.{} is stored as a plain value: not every Megatron-Core loads its enum",
        "args.{} 存为普通值：并非每个 Megatron-Core 都能加载它的枚举"},
+      {"optimizer parameter groups of dense and expert parameters are joined; those of experts "
+       "had other settings or steps, and get those of the others, as Muon has one group for both",
+       "稠密参数和专家参数的优化器参数组合并；专家的设置或步数不同，改用其余参数的：Muon "
+       "对两者只有一个参数组"},
+      {"optimizer states keep the names that they had in the old layout's chain of optimizers "
+       "(chained_0, ...), and the new one's is another: Megatron-Core may not find them",
+       "优化器状态保留旧布局的优化器链中的名字（chained_0 等），而新布局的链不同：Megatron-Core "
+       "可能找不到它们"},
       {"optimizer parameter groups of dense and expert parameters are joined",
        "稠密参数和专家参数的优化器参数组合并"},
       {"optimizer parameter groups are split into dense and expert parameters",
@@ -21,6 +29,11 @@ std::span<const Sentence> chinese_of_state() {
       {"{}: {} is {}, and on the right {}", "{}: {} 为 {}，右侧为 {}"},
       {"{}: its settings of training are not compared: {}", "{}: 不比较其训练设置：{}"},
       {"entry {}: {}, and on the right {}", "条目 {}: {}，右侧为 {}"},
+      {"adapter: {} is {}, and on the right {}", "适配器: {} 为 {}，右侧为 {}"},
+      {"{}: its settings as an adapter are not compared: {}", "{}: 不比较其适配器设置：{}"},
+      {"{}: on the left only", "{}: 只在左侧有"},
+      {"{}: on the right only", "{}: 只在右侧有"},
+      {"parameter groups of the optimizer", "优化器的参数组"},
       {"parameter group {} of the optimizer", "优化器的参数组 {}"},
       {"tensor {}: found optimizer states without the parameter groups of that optimizer; "
        "convert without them (--optimizer drop)",

@@ -29,16 +29,33 @@ class Sorting {
     return Sorting(groups);
   }
 
+  // What a parameter's group has to say.
+  [[nodiscard]] OptimizerGroup wanted_group(const TensorDesc& parameter, DecayRule rule) const {
+    OptimizerGroup wanted = group_of(parameter, rule);
+    wanted.is_expert = wanted.is_expert && tells_experts_;
+    wanted.has_own_rate = wanted.has_own_rate && tells_rates_;
+    wanted.is_beside = wanted.has_betas;
+    if (groups_.empty()) return wanted;
+    if (!tells_matrices_) wanted.has_betas = groups_.front().has_betas;
+    if (!tells_beside_) wanted.is_beside = groups_.front().is_beside;
+    return wanted;
+  }
+
+  [[nodiscard]] auto find(const OptimizerGroup& wanted) const {
+    return std::ranges::find_if(groups_,
+                                [&](const OptimizerGroup& each) { return each.is_like(wanted); });
+  }
+
+  [[nodiscard]] bool has_group(const TensorDesc& parameter, DecayRule rule) const {
+    return find(wanted_group(parameter, rule)) != groups_.end();
+  }
+
   // An error where a parameter has no group.
   [[nodiscard]] Result<Shares> sort(std::span<const TensorDesc> parameters, DecayRule rule) const {
     Shares shares(groups_.size());
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      OptimizerGroup wanted = group_of(parameters[i], rule);
-      wanted.is_expert = wanted.is_expert && tells_experts_;
-      wanted.has_own_rate = wanted.has_own_rate && tells_rates_;
-      if (!tells_matrices_ && !groups_.empty()) wanted.has_betas = groups_.front().has_betas;
-      const auto group = std::ranges::find_if(
-          groups_, [&](const OptimizerGroup& each) { return each.is_like(wanted); });
+      const OptimizerGroup wanted = wanted_group(parameters[i], rule);
+      const auto group = find(wanted);
       if (group == groups_.end()) {
         return fail(
             Code::kOptimizerUnsupported,
@@ -66,6 +83,7 @@ class Sorting {
       tells_experts_ |= group.is_expert;
       tells_rates_ |= group.has_own_rate;
       tells_matrices_ |= group.has_betas != groups.front().has_betas;
+      tells_beside_ |= group.is_beside != groups.front().is_beside;
     }
   }
 
@@ -73,6 +91,7 @@ class Sorting {
   bool tells_experts_ = false;
   bool tells_rates_ = false;
   bool tells_matrices_ = false;
+  bool tells_beside_ = false;
 };
 
 std::string sizes_of(std::span<const OptimizerGroup> groups) {
@@ -129,6 +148,17 @@ Result<Shares> parameters_of_groups(std::span<const TensorDesc> parameters,
 Result<Shares> share_out(std::span<const TensorDesc> parameters,
                          std::span<const OptimizerGroup> groups, DecayRule rule) {
   return SW_TRY(Sorting::make(groups)).sort(parameters, rule);
+}
+
+const TensorDesc* first_without_group(std::span<const TensorDesc> parameters,
+                                      std::span<const OptimizerGroup> groups) {
+  const Result<Sorting> sorting = Sorting::make(groups);
+  if (!sorting) return nullptr;
+  const auto first = std::ranges::find_if(parameters, [&](const TensorDesc& parameter) {
+    return !sorting->has_group(parameter, DecayRule::kUsual) &&
+           !sorting->has_group(parameter, DecayRule::kQueryKeyNormsToo);
+  });
+  return first == parameters.end() ? nullptr : &*first;
 }
 
 }  // namespace shardwright

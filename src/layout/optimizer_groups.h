@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -18,12 +19,24 @@ struct OptimizerGroup {
   std::size_t parameters = 0;
   /// `betas`, which the groups of Muon have not: beside others, those are for matrices.
   bool has_betas = true;
+  /// `optimizer`, which groups of Adam beside Lion or Muon have; those of the first have none.
+  bool is_beside = false;
 
   /// Whether both hold the same kind of parameter.
   [[nodiscard]] bool is_like(const OptimizerGroup& other) const {
     return is_expert == other.is_expert && has_decay == other.has_decay &&
-           has_own_rate == other.has_own_rate && has_betas == other.has_betas;
+           has_own_rate == other.has_own_rate && is_same_optimizer(other);
   }
+  [[nodiscard]] bool is_same_optimizer(const OptimizerGroup& other) const {
+    return has_betas == other.has_betas && is_beside == other.is_beside;
+  }
+};
+
+/// What a run names as its optimizer.
+enum class NamedOptimizer : std::uint8_t {
+  kUntold,    ///< nothing, or one that says nothing of the states (SGD)
+  kAdam,      ///< two moments for each parameter
+  kOfLinears  ///< Muon, Lion and the like: of matrices; Adam trains the rest
 };
 
 /// Whether the norms of queries and keys decay too (`--apply-wd-to-qk-layernorm`).
@@ -46,5 +59,10 @@ enum class DecayRule : bool { kUsual, kQueryKeyNormsToo };
 /// for.
 [[nodiscard]] Result<std::vector<std::vector<std::size_t>>> share_out(
     std::span<const TensorDesc> parameters, std::span<const OptimizerGroup> groups, DecayRule rule);
+
+/// The first of a model's parameters that none of a run's groups is for, by either rule; null where
+/// each has one, or where groups are alike, which says nothing of whose they are.
+[[nodiscard]] const TensorDesc* first_without_group(std::span<const TensorDesc> parameters,
+                                                    std::span<const OptimizerGroup> groups);
 
 }  // namespace shardwright

@@ -50,6 +50,19 @@ TEST(OptimizerGroups, OfMuonAreForMatrices) {
   EXPECT_THAT(shares.error().message, HasSubstr("decoder.layers.0.input_layernorm.weight"));
 }
 
+// Lion's have betas as Adam's have, which say what they are by a key of their own.
+TEST(OptimizerGroups, OfLionAreForMatrices) {
+  const Groups groups = {{false, true, false, 2, true, false},
+                         {false, true, false, 2, true, true},
+                         {false, false, false, 4, true, true}};
+  EXPECT_THAT(parameters_of_groups(kParameters, groups).value(),
+              ElementsAre(ElementsAre(2, 5), ElementsAre(0, 7), ElementsAre(1, 3, 4, 6)));
+  const Groups all_adam = {{false, true, false, 4, true, true},
+                           {false, false, false, 4, true, true}};
+  EXPECT_THAT(parameters_of_groups(kParameters, all_adam).value(),
+              ElementsAre(ElementsAre(0, 2, 5, 7), ElementsAre(1, 3, 4, 6)));
+}
+
 // Versions before 0.16 put the group first whose first parameter comes first.
 TEST(OptimizerGroups, AreFoundByWhatTheySayNotByTheirPlace) {
   const Groups decay_first = {{false, true, false, 4}, {false, false, false, 4}};

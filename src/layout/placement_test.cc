@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "layout/hybrid_stages.h"
 #include "layout/layer_name.h"
 #include "layout/shard_rule.h"
 #include "shardwright/catalog.h"
@@ -57,6 +58,19 @@ std::int64_t nearest_last_stage(std::int64_t layers, std::int64_t pipeline) {
     if (best == 0 || distance(last) < distance(best)) best = last;
   }
   return best;
+}
+
+TEST(HybridStages, BeginWhereTheSplitDoes) {
+  const auto staged = [](std::string_view pattern, std::int64_t layers,
+                         const ParallelConfig& config) {
+    return with_stages(pattern, layers, PipelineSplit::make(layers, config).value());
+  };
+  EXPECT_EQ(staged("M*G|-", 4, {}), "M*G-");
+  EXPECT_EQ(staged("M*G|-", 4, {.pipeline = 2}), "M*|G-");
+  EXPECT_EQ(staged("M*G-/MM/MM", 4, {.pipeline = 2}), "M*|G-/MM/MM");
+  EXPECT_EQ(staged("M*|G-", 4, {.pipeline = 2, .virtual_pipeline = 2}), "M|*|G|-");
+  EXPECT_EQ(staged("M*G-M", 5, {.pipeline = 2}), "M*G|-M");
+  EXPECT_EQ(staged("M*|G", 4, {}), "M*|G") << "of other layers than the model has";
 }
 
 TEST(PipelineSplit, GivesTheLastStageWhatIsNearestToAnEvenShare) {

@@ -51,16 +51,19 @@ std::string listed(const StateKinds& kinds) { return fmt::to_string(fmt::join(ki
 
 class StateSurvey {
  public:
-  StateSurvey(const Catalog& catalog, bool is_adam) : is_adam_(is_adam) {
+  StateSurvey(const Catalog& catalog, NamedOptimizer named)
+      : is_adam_(named == NamedOptimizer::kAdam) {
     for (const StoredTensor& tensor : catalog.tensors) {
       const std::string& name = tensor.desc.name;
       if (!is_optimizer_name(name)) weights_.emplace(name, &tensor.desc);
     }
     for (const StoredTensor& tensor : catalog.tensors) add(tensor.desc);
-    // Adam and Lion know of no other states: whoever has some is trained beside them.
-    has_others_ = std::ranges::any_of(all_kinds_, [](std::string_view kind) {
-      return std::ranges::find(kStateKinds, kind) == kStateKinds.end();
-    });
+    // Adam and Lion know of no other states: whoever has some is trained beside them. Lion's are a
+    // part of Adam's.
+    has_others_ = named == NamedOptimizer::kOfLinears ||
+                  std::ranges::any_of(all_kinds_, [](std::string_view kind) {
+                    return std::ranges::find(kStateKinds, kind) == kStateKinds.end();
+                  });
   }
 
   StateFindings run(const Catalog& catalog) {
@@ -183,8 +186,8 @@ std::string note_on_frozen(const StateFindings& found) {
                     found.without.size(), found.without.front());
 }
 
-StateFindings find_wrong_states(const Catalog& catalog, bool is_adam) {
-  return StateSurvey(catalog, is_adam).run(catalog);
+StateFindings find_wrong_states(const Catalog& catalog, NamedOptimizer named) {
+  return StateSurvey(catalog, named).run(catalog);
 }
 
 }  // namespace shardwright

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "layout/optimizer_groups.h"
 #include "shardwright/catalog.h"
 
 namespace shardwright {
@@ -28,8 +29,8 @@ struct StateFindings {
 /// Holds the optimizer states of a catalog with Megatron's names against its weights: each has one,
 /// in whose shape it is, and a weight that has any state has those that the others of its optimizer
 /// have. Where Muon or another trains matrices beside Adam, these are two optimizers; the parts of
-/// a chain are, too. `is_adam`: whether the run says that its optimizer is Adam, which has two
-/// moments. States in flat buffers have other names and are not looked at.
-[[nodiscard]] StateFindings find_wrong_states(const Catalog& catalog, bool is_adam);
+/// a chain are, too. `named`: what the run says of its optimizer. States in flat buffers have other
+/// names and are not looked at.
+[[nodiscard]] StateFindings find_wrong_states(const Catalog& catalog, NamedOptimizer named);
 
 }  // namespace shardwright

@@ -18,13 +18,14 @@ struct Entry {
   DType dtype = DType::kF32;
 };
 
-StateFindings findings_of(const std::vector<Entry>& entries, bool is_adam = false) {
+StateFindings findings_of(const std::vector<Entry>& entries,
+                          NamedOptimizer named = NamedOptimizer::kUntold) {
   Catalog catalog;
   for (const Entry& entry : entries) {
     catalog.tensors.push_back(
         {{entry.name, entry.dtype, entry.shape}, ChunkList(entry.shape.size()), Encoding::kRaw});
   }
-  return find_wrong_states(catalog, is_adam);
+  return find_wrong_states(catalog, named);
 }
 
 // A weight in bfloat16 with these states.
@@ -51,10 +52,23 @@ TEST(WrongStates, AreNoneOfAWholeOptimizer) {
   add_weight(kProj, {4, 8, 8}, kAdam, entries);
   add_weight(kNorm, {8}, kAdam, entries);
   entries.push_back({"decoder.layers.mlp.router.expert_bias", {4, 2}});
-  const StateFindings found = findings_of(entries, true);
+  const StateFindings found = findings_of(entries, NamedOptimizer::kAdam);
   EXPECT_THAT(found.wrong, IsEmpty());
   EXPECT_THAT(found.without, IsEmpty());
   EXPECT_THAT(findings_of({{kProj, {4, 8, 8}}}).without, IsEmpty()) << "nothing is trained";
+}
+
+// Megatron-Core 0.19: Lion for matrices, Adam for the rest.
+TEST(WrongStates, AreNoneOfLionBesideAdam) {
+  std::vector<Entry> entries;
+  add_weight(kProj, {4, 8, 8}, {"param", "exp_avg"}, entries);
+  add_weight(kNorm, {8}, kAdam, entries);
+  add_weight("embedding.word_embeddings.weight", {32, 8}, kAdam, entries);
+  EXPECT_THAT(findings_of(entries, NamedOptimizer::kOfLinears).wrong, IsEmpty());
+  EXPECT_THAT(tensors_of(findings_of(entries)), ElementsAre(kProj));
+  add_weight("decoder.layers.mlp.linear_fc2.weight", {4, 8, 8}, {"param"}, entries);
+  EXPECT_THAT(tensors_of(findings_of(entries, NamedOptimizer::kOfLinears)),
+              ElementsAre("decoder.layers.mlp.linear_fc2.weight"));
 }
 
 TEST(WrongStates, AreMissingOnes) {
@@ -131,7 +145,7 @@ TEST(WrongStates, AreSecondMomentsOfAdamIfItIsNamed) {
   std::vector<Entry> entries;
   add_weight(kProj, {4, 8, 8}, {"param", "exp_avg"}, entries);
   EXPECT_THAT(findings_of(entries).wrong, IsEmpty());
-  const StateFindings found = findings_of(entries, true);
+  const StateFindings found = findings_of(entries, NamedOptimizer::kAdam);
   ASSERT_EQ(found.wrong.size(), 1U);
   EXPECT_THAT(found.wrong[0].what, HasSubstr("of Adam, which the run's arguments name"));
 }

@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "codec/pickle_encode.h"
 #include "codec/torch_archive.h"
-#include "state/param_group.h"
+#include "state/optimizer_chain.h"
 #include "state/plain_arguments.h"
 #include "state/reshardable_state.h"
 
@@ -81,110 +81,6 @@ void set_dtype(Document& document, Value args, DType dtype) {
   document.set_attribute(args, "params_dtype", document.global("torch", torch_name(dtype)));
 }
 
-Value copy_dict(Document& document, Value from) {
-  const Value copy = document.dict();
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    document.add_pair(copy, from.key(i), from.value(i));
-  }
-  return copy;
-}
-
-bool is_of_experts(Value group) { return read_param_group(group).is_expert; }
-
-// The part of an optimizer with other groups.
-Value with_groups(Document& document, Value part, const std::vector<Value>& groups) {
-  const Value inner = copy_dict(document, part.find("optimizer"));
-  document.set(inner, "param_groups", document.list(groups));
-  const Value outer = copy_dict(document, part);
-  document.set(outer, "optimizer", inner);
-  return outer;
-}
-
-// Parameter groups of the experts' own optimizer where nothing was said of them: the groups with
-// weight decay, marked as expert parallel (experts have no norms, and biases are rare).
-std::vector<Value> groups_for_experts(Document& document, const std::vector<Value>& dense) {
-  std::vector<Value> groups;
-  for (const Value each : dense) {
-    const std::optional<double> decay = each.find("wd_mult").as_double();
-    if (decay && *decay == 0.0) continue;
-    const Value group = copy_dict(document, each);
-    document.set(group, "is_expert_parallel", document.boolean(true));
-    groups.push_back(group);
-  }
-  return groups;
-}
-
-// What a group says but for whose it is.
-Result<std::string> settings_of(const Document& document, Value group) {
-  return settings_of_group(document, group, {"params", "is_expert_parallel"});
-}
-
-// Muon and the Adam beside it are a chain too, which has nothing to do with experts.
-bool is_chain_of_others(Value optimizer) {
-  for (std::int64_t number = 0;; ++number) {
-    const Value part = optimizer.find(number);
-    if (!part) return false;
-    const Value groups = part.find("optimizer").find("param_groups");
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      if (!read_param_group(groups[i]).has_betas) return true;
-    }
-  }
-}
-
-// A run without expert parallelism has its experts among the others: their own groups say nothing
-// where they say the same, and are kept where they do not.
-Status join_experts(Document& document, Value state, std::vector<std::string>& notes) {
-  const Value optimizer = state.find("optimizer");
-  const Value dense = optimizer.find(std::int64_t{0});
-  std::vector<Value> groups = param_groups_of(dense);
-  std::set<std::string> said;
-  for (const Value group : groups) said.insert(SW_TRY(settings_of(document, group)));
-  std::vector<Value> of_experts;
-  bool differ = false;
-  for (std::int64_t number = 1; const Value part = optimizer.find(number); ++number) {
-    for (const Value group : param_groups_of(part)) {
-      differ |= !said.contains(SW_TRY(settings_of(document, group)));
-      of_experts.push_back(group);
-    }
-  }
-  if (!differ) {
-    document.set(state, "optimizer", dense);
-    notes.push_back("optimizer parameter groups of dense and expert parameters are joined");
-    return {};
-  }
-  groups.insert(groups.end(), of_experts.begin(), of_experts.end());
-  document.set(state, "optimizer", with_groups(document, dense, groups));
-  notes.push_back(
-      "optimizer parameter groups of dense and expert parameters are joined; those of experts, "
-      "which have other settings or steps, are kept apart, and a run that loads torch_dist without "
-      "expert parallelism does not ask for them");
-  return {};
-}
-
-// Megatron-Core writes one optimizer's dict as it is, and those of dense and expert parameters
-// under 0 and 1 where experts are sharded apart. Its own loader cannot go from one to the other.
-Status regroup_optimizer(Document& document, Value state, bool experts_apart,
-                         std::vector<std::string>& notes) {
-  const Value optimizer = state.find("optimizer");
-  if (!optimizer.is(Kind::kDict)) return {};
-  const bool is_apart = optimizer.find(std::int64_t{0}).is(Kind::kDict);
-  if (is_apart == experts_apart || is_chain_of_others(optimizer)) return {};
-  if (is_apart) return join_experts(document, state, notes);
-  if (!optimizer.find("optimizer").find("param_groups").is(Kind::kList)) return {};
-  std::vector<Value> dense;
-  std::vector<Value> of_experts;
-  for (const Value group : param_groups_of(optimizer)) {
-    (is_of_experts(group) ? of_experts : dense).push_back(group);
-  }
-  if (of_experts.empty()) of_experts = groups_for_experts(document, dense);
-  const Value both = document.dict();
-  document.add_pair(both, document.integer(0), with_groups(document, optimizer, dense));
-  document.add_pair(both, document.integer(1), with_groups(document, optimizer, of_experts));
-  document.set(state, "optimizer", both);
-  notes.push_back("optimizer parameter groups are split into dense and expert parameters");
-  return {};
-}
-
 }  // namespace
 
 Result<CommonState> CommonState::read(std::string bytes) {
@@ -222,7 +118,13 @@ Result<std::string> CommonState::encode(const CommonStateEdits& edits,
   if (edits.drop_optimizer) {
     document.erase(state, "optimizer");
   } else {
-    SW_TRY(regroup_optimizer(document, state, edits.has_experts_apart, notes));
+    const bool regroups =
+        SW_TRY(regroup_optimizer(document, state, edits.has_experts_apart, notes));
+    if (regroups && edits.has_chained_names) {
+      notes.emplace_back(
+          "optimizer states keep the names that they had in the old layout's chain of optimizers "
+          "(chained_0, ...), and the new one's is another: Megatron-Core may not find them");
+    }
     if (edits.says_reshardable) say_reshardable(document, state);
   }
   return edited.encode();

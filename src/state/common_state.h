@@ -27,6 +27,7 @@ struct CommonStateEdits {
   bool says_reshardable = false;
   std::optional<std::int64_t> iteration;  ///< where the state says none
   bool has_experts_apart = false;         ///< the target's optimizer is chained: dense and experts
+  bool has_chained_names = false;         ///< states are named by their part of the chain
 };
 
 /// Megatron-Core's common state: the dict of common.pt (up to 0.18) or of the DCP entry

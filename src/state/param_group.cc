@@ -34,6 +34,7 @@ OptimizerGroup read_param_group(Value group) {
   const bool has_momentum =
       static_cast<bool>(group.find("momentum")) || static_cast<bool>(group.find("momentum_beta"));
   result.has_betas = static_cast<bool>(group.find("betas")) || !has_momentum;
+  result.is_beside = group.find("optimizer").as_string().has_value();
   result.parameters = group.find("params").size();
   return result;
 }

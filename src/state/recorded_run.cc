@@ -77,9 +77,11 @@ std::optional<std::int64_t> recorded_bucket_size(const Arguments& arguments,
   return std::max(kLeast, kPerRank * std::min(data, kMostRanks) * std::min(context, kMostRanks));
 }
 
-bool trains_with_adam(const Arguments& arguments) {
+NamedOptimizer named_optimizer(const Arguments& arguments) {
   const auto told = arguments.find("optimizer");
-  return told != arguments.end() && told->second == ArgValue{std::string("adam")};
+  const auto* name = told == arguments.end() ? nullptr : std::get_if<std::string>(&told->second);
+  if (name == nullptr || name->empty() || *name == "sgd") return NamedOptimizer::kUntold;
+  return *name == "adam" ? NamedOptimizer::kAdam : NamedOptimizer::kOfLinears;
 }
 
 std::string_view writer_of(const Arguments& arguments) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "layout/legacy_evidence.h"
+#include "layout/optimizer_groups.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -29,8 +30,9 @@ namespace shardwright {
                                                                std::int64_t pipeline_rank,
                                                                std::int64_t elements);
 
-/// Whether the run names Adam as its optimizer.
-[[nodiscard]] bool trains_with_adam(const Arguments& arguments);
+/// What the run names as its optimizer. Source: get_megatron_optimizer in
+/// megatron/core/optimizer/__init__.py, where all but Adam and SGD are for linears.
+[[nodiscard]] NamedOptimizer named_optimizer(const Arguments& arguments);
 
 /// The tools that leave arguments of their own: `AIAK's converter`; empty for plain Megatron.
 [[nodiscard]] std::string_view writer_of(const Arguments& arguments);

@@ -20,11 +20,18 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kOtherNam
     std::pair{"decoder_last_pipeline_num_layers", "num_layers_in_last_pipeline_stage"},
     std::pair{"num_experts", "num_moe_experts"},
 };
-constexpr std::array<std::string_view, 8> kSizes = {
-    "tensor_model_parallel_size",           "pipeline_model_parallel_size",
-    "expert_model_parallel_size",           "expert_tensor_parallel_size",
-    "virtual_pipeline_model_parallel_size", "num_layers_in_first_pipeline_stage",
-    "num_layers_in_last_pipeline_stage",    "pipeline_model_parallel_layout",
+constexpr std::array<std::string_view, 11> kSizes = {
+    "tensor_model_parallel_size",
+    "pipeline_model_parallel_size",
+    "expert_model_parallel_size",
+    "expert_tensor_parallel_size",
+    "virtual_pipeline_model_parallel_size",
+    "num_layers_in_first_pipeline_stage",
+    "num_layers_in_last_pipeline_stage",
+    "pipeline_model_parallel_layout",
+    "account_for_embedding_in_pipeline_split",
+    "account_for_loss_in_pipeline_split",
+    "hybrid_layer_pattern",
 };
 
 std::string_view flag(bool value) { return value ? "true" : "false"; }
@@ -133,9 +140,10 @@ class Editor {
       if (std::ranges::find(kSizes, name) == kSizes.end()) continue;
       const bool is_number = std::holds_alternative<std::int64_t>(value);
       // What a provider does not name has its default, which is None.
-      if (is_number || yaml_.has(provider_ / name)) {
-        SW_TRY(set_size(name, plain(value)));
-      }
+      if (!is_number && !yaml_.has(provider_ / name)) continue;
+      // A pattern may begin with what means something else in YAML.
+      const bool is_text = std::holds_alternative<std::string>(value);
+      SW_TRY(set_size(name, is_text ? fmt::format("'{}'", plain(value)) : plain(value)));
     }
     return {};
   }

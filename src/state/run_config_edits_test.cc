@@ -97,6 +97,23 @@ TEST(RunConfigEdits, SayTheNewSizesAndLeaveTheRest) {
                 "  sequence_parallel: true", "  tensor_model_parallel_size: 2"}));
 }
 
+// What a hybrid model's pattern says of its stages, and rules by which the old layout was split.
+TEST(RunConfigEdits, SayTheSplitOfStages) {
+  std::string before(kOrdinary);
+  before.replace(before.find("  tensor_model_parallel_size: 2\n"), 0,
+                 "  account_for_embedding_in_pipeline_split: true\n"
+                 "  hybrid_layer_pattern: 'M*G|-'\n");
+  RunConfigEdits edits = edits_of(1, 2);
+  edits.layout.emplace_back("account_for_embedding_in_pipeline_split", false);
+  edits.layout.emplace_back("account_for_loss_in_pipeline_split", false);
+  edits.layout.emplace_back("hybrid_layer_pattern", "*M|G-");
+  const std::string text = edited(before, edits);
+  const Arguments model = read_run_config(text).value();
+  EXPECT_EQ(model.at("account_for_embedding_in_pipeline_split"), ArgValue{false});
+  EXPECT_EQ(model.at("hybrid_layer_pattern"), ArgValue{std::string("*M|G-")});
+  EXPECT_THAT(text, Not(HasSubstr("account_for_loss"))) << "which the provider does not name";
+}
+
 TEST(RunConfigEdits, SayTheSizesOfExpertsTheTokenizersAndThePaddings) {
   std::string before(kOrdinary);
   before.replace(before.find("rng:\n"), 0,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <numeric>
 #include <set>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 #include "exec/finish_reading.h"
 #include "plan/canonical.h"
 #include "plan/source_place.h"
+#include "verify/adapter_settings.h"
 #include "verify/element_difference.h"
 #include "verify/tile_buffer.h"
 #include "verify/training_settings.h"
@@ -335,6 +337,9 @@ Result<DiffReport> diff_checkpoints(const std::string& left, const std::string& 
   DiffReport report = SW_TRY(Comparison(of_left, of_right, options, tolerance).run());
   if (!tells_sizes(options.source)) SW_TRY(check_order(of_left, of_right, report));
   report.settings = SW_TRY(differing_training_settings(of_left, of_right));
+  std::ranges::move(
+      differing_adapter_settings(of_left.checkpoint, of_right.checkpoint, report.notes),
+      std::back_inserter(report.settings));
   report.left = of_left.checkpoint.location.path;
   report.right = of_right.checkpoint.location.path;
   report.is_canonical = naming == Naming::kCanonical;

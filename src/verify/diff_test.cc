@@ -178,6 +178,52 @@ TEST(Diff, NamesAnIdentifierOfAGroupThatDiffers) {
   EXPECT_FALSE(report.equal());
 }
 
+// Of two adapters the same factors mean other weights where alpha is another, or its rule.
+TEST(Diff, NamesSettingsOfAdaptersThatDiffer) {
+  const Planted usual;
+  const Planted other;
+  const auto put = [](const Planted& planted, const std::string& config) {
+    planted.put_header("adapter_model.safetensors",
+                       R"({"base_model.model.q.lora_A.weight":)"
+                       R"({"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}})",
+                       std::string(8, '\0'));
+    planted.put("adapter_config.json", config);
+  };
+  put(usual, R"({"peft_type": "LORA", "r": 1, "lora_alpha": 2})");
+  put(other, R"({"lora_alpha": 2.0, "r": 1, "peft_type": "LORA"})");
+  EXPECT_TRUE(diff(usual.path(), other.path()).equal());
+  put(other, R"({"peft_type": "LORA", "r": 1, "lora_alpha": 4, "use_rslora": true,
+                 "alpha_pattern": {"q": 8}})");
+  const DiffReport report = diff(usual.path(), other.path());
+  EXPECT_THAT(report.differences, IsEmpty());
+  EXPECT_THAT(report.settings,
+              ElementsAre("adapter: lora_alpha is 2, and on the right 4",
+                          "adapter: use_rslora is false, and on the right true",
+                          HasSubstr("adapter: alpha_pattern is [], and on the right [(\"q\", 8")));
+  EXPECT_EQ(report.verdict(), "DIFFERENT");
+}
+
+// Megatron-Bridge says it in run_config.yaml.
+TEST(Diff, NamesSettingsOfARunsAdaptersThatDiffer) {
+  const Planted left;
+  const Planted right;
+  for (const auto& [planted, alpha] : {std::pair(&left, 16), std::pair(&right, 32)}) {
+    Planted::convert("hf/llama3/hf", "torch_dist", {}, planted->path());
+    planted->put("iter_0000000/run_config.yaml",
+                 fmt::format("peft:\n  _target_: megatron.bridge.peft.lora.LoRA\n  dim: 8\n"
+                             "  alpha: {}\n",
+                             alpha));
+  }
+  EXPECT_THAT(diff(left.path(), right.path()).settings,
+              ElementsAre("adapter: lora_alpha is 16, and on the right 32"));
+  right.put("iter_0000000/run_config.yaml",
+            "peft:\n  _target_: somebody.Prompts\n  dim: 8\n  alpha: 16\n");
+  const DiffReport unlike = diff(left.path(), right.path());
+  EXPECT_THAT(unlike.settings, IsEmpty());
+  EXPECT_THAT(unlike.notes, Contains(HasSubstr("as an adapter are not compared: run_config.yaml: "
+                                               "found peft of the kind Prompts")));
+}
+
 // Without a common state each value is an entry.
 TEST(Diff, NamesValuesOfEntriesThatDiffer) {
   const Planted planted;

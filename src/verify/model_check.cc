@@ -18,6 +18,7 @@
 #include "layout/object_set.h"
 #include "layout/state_sharding.h"
 #include "layout/texts.h"
+#include "layout/uneven_modules.h"
 #include "model/apply.h"
 #include "model/config_check.h"
 #include "plan/canonical.h"
@@ -107,7 +108,10 @@ class ModelCheck {
       return std::optional<ModelFacts>();
     }
     report_.notes.push_back(translated("the model's tensors are not held against a family: ") +
-                            facts.error().message);
+                            (unknown_ ? *unknown_ : facts.error()).message);
+    for (std::string& what : uneven_modules(canonical)) {
+      add_finding(report_, Code::kModelIncomplete, "", std::move(what), Severity::kWarning);
+    }
     return std::optional<ModelFacts>();
   }
 

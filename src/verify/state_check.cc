@@ -4,18 +4,28 @@
 #include "format/fsdp_dtensor/fsdp_state.h"
 #include "format/fsdp_dtensor/fsdp_steps.h"
 #include "plan/wrong_states.h"
+#include "state/lost_settings.h"
 #include "state/recorded_run.h"
 #include "verify/findings.h"
 
 namespace shardwright {
 
 void check_named_states(const Catalog& named, const Checkpoint& checkpoint, VerifyReport& report) {
-  const StateFindings found = find_wrong_states(named, trains_with_adam(checkpoint.arguments));
+  const StateFindings found = find_wrong_states(named, named_optimizer(checkpoint.arguments));
   for (const WrongState& state : found.wrong) {
     add_finding(report, Code::kOptimizerUnsupported, state.tensor, state.what);
   }
   if (std::string note = note_on_frozen(found); !note.empty()) {
     report.notes.push_back(std::move(note));
+  }
+  if (!checkpoint.location.traits.needs_common_state) return;
+  const auto lost = find_lost_settings(checkpoint, named);
+  if (!lost) return;  // reported when it was opened
+  if (!lost->groups.empty()) {
+    add_finding(report, Code::kStateUnreadable, "common.pt", lost->groups);
+  }
+  for (const std::string& what : lost->others) {
+    add_finding(report, Code::kStateUnreadable, "common.pt", what, Severity::kWarning);
   }
 }
 

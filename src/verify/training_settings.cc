@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "io/source_files.h"
+#include "plan/canonical.h"
 #include "state/group_settings.h"
 #include "state/object_archive.h"
 #include "state/param_group.h"
@@ -82,7 +83,22 @@ void compare_groups(const Groups& left, const Groups& right, std::vector<std::st
   }
 }
 
-Status compare_common_states(const Checkpoint& left, const Checkpoint& right,
+// Of what both sides should have, as both have states.
+void add_one_sided(std::string_view what, bool is_left, bool is_right,
+                   std::vector<std::string>& differing) {
+  if (is_left == is_right) return;
+  differing.push_back(is_left ? translated("{}: on the left only", what)
+                              : translated("{}: on the right only", what));
+}
+
+// The view has taken the checkpoint's catalog.
+bool has_states_in(const View& view) {
+  return std::ranges::any_of(view.plan.source.tensors, [](const StoredTensor& tensor) {
+    return is_optimizer_name(tensor.desc.name);
+  });
+}
+
+Status compare_common_states(const Checkpoint& left, const Checkpoint& right, bool both_have_states,
                              std::vector<std::string>& differing) {
   StateDocument one = SW_TRY(StateDocument::read(left.common_state));
   StateDocument other = SW_TRY(StateDocument::read(right.common_state));
@@ -97,6 +113,10 @@ Status compare_common_states(const Checkpoint& left, const Checkpoint& right,
   const auto left_groups = SW_TRY(groups_of(one.document(), one.dict()));
   const auto right_groups = SW_TRY(groups_of(other.document(), other.dict()));
   compare_groups(left_groups, right_groups, differing);
+  if (!both_have_states) return {};
+  add_one_sided(scheduler, static_cast<bool>(left_plan), static_cast<bool>(right_plan), differing);
+  add_one_sided(translated("parameter groups of the optimizer"), !left_groups.empty(),
+                !right_groups.empty(), differing);
   return {};
 }
 
@@ -135,7 +155,8 @@ Result<std::vector<std::string>> differing_training_settings(const View& left, c
   const bool left_has_state = !left.checkpoint.common_state.empty();
   const bool right_has_state = !right.checkpoint.common_state.empty();
   if (left_has_state && right_has_state) {
-    SW_TRY(compare_common_states(left.checkpoint, right.checkpoint, differing));
+    SW_TRY(compare_common_states(left.checkpoint, right.checkpoint,
+                                 has_states_in(left) && has_states_in(right), differing));
   } else if (!left_has_state && !right_has_state) {
     SW_TRY(compare_objects(left, right, differing));
   }

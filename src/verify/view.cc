@@ -164,7 +164,7 @@ class Maker {
     if (checkpoint.location.traits.is_hf_model) return;
     if (!is_fsdp(checkpoint) && has_flat_states(catalog())) return;
     for (const WrongState& state :
-         find_wrong_states(catalog(), trains_with_adam(checkpoint.arguments)).wrong) {
+         find_wrong_states(catalog(), named_optimizer(checkpoint.arguments)).wrong) {
       view_.notes.push_back(translated("{}: {}", checkpoint.location.path, state.what));
     }
   }

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "format/rank_modules.h"
 #include "layout/bucket_name.h"
+#include "layout/hybrid_stages.h"
 #include "layout/layer_name.h"
 #include "layout/legacy_shards.h"
 #include "layout/module_order.h"
@@ -176,12 +177,28 @@ class Unbucketing {
           "found one optimizer for all parameters, expected experts' apart with EP {}",
           config_.expert);
     }
+    layers_ = count_main_layers(descs_);
+    SW_TRY(check_stages());
     const Placement placement = SW_TRY(Placement::make(descs_, config_));
     for (const TensorDesc& desc : descs_) SW_TRY(placement.place(desc));  // all of them divide
-    layers_ = count_main_layers(descs_);
     modules_ = rank_modules(descs_, source_.arguments,
                             !uses_transformer_engine(source_.arguments, catalog_));
     return check_split(placement.pipeline());
+  }
+
+  // Bars in a hybrid model's pattern say which layers a stage has.
+  [[nodiscard]] Status check_stages() const {
+    const auto pattern = source_.arguments.find("hybrid_layer_pattern");
+    if (pattern == source_.arguments.end()) return {};
+    const auto* text = std::get_if<std::string>(&pattern->second);
+    const bool has_bars =
+        text != nullptr && text->substr(0, text->find('/')).find('|') != std::string::npos;
+    if (!has_bars) return {};
+    const auto split = PipelineSplit::make(layers_, config_);
+    if (split && with_stages(*text, layers_, *split) == *text) return {};
+    return refuse_bucket(
+        "found hybrid_layer_pattern '{}', expected an even split of layers among pipeline stages",
+        *text);
   }
 
   // Which layers a stage has must be known: only even splits and a shorter or longer last stage

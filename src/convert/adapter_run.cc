@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/adapter_run.h"
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "state/recorded_run.h"
+#include "state/run_config.h"
+
+namespace shardwright {
+namespace {
+
+std::optional<ArgValue> number_in(const Arguments& arguments, std::string_view name) {
+  const auto found = arguments.find(name);
+  if (found == arguments.end()) return std::nullopt;
+  const bool is_number = std::holds_alternative<std::int64_t>(found->second) ||
+                         std::holds_alternative<double>(found->second);
+  return is_number ? std::optional(found->second) : std::nullopt;
+}
+
+double as_real(const ArgValue& value) {
+  const auto* whole = std::get_if<std::int64_t>(&value);
+  return whole != nullptr ? static_cast<double>(*whole) : std::get<double>(value);
+}
+
+// Megatron-Bridge's: the class, its rank and alpha.
+Status read_bridge(const std::string& yaml, AdapterRun& run) {
+  const Result<Arguments> section = read_model_section(yaml, "peft", kRunConfigFile);
+  if (!section) return {};  // a run without adapters of Bridge's
+  const auto kind = section->find("_target_");
+  const auto* text = kind == section->end() ? nullptr : std::get_if<std::string>(&kind->second);
+  if (text != nullptr) {
+    const std::string name = text->substr(text->rfind('.') + 1);
+    if (name != "LoRA" && name != "CanonicalLoRA" && name != "DoRA" && name != "VLMLoRA") {
+      return fail(Code::kUnsupportedFormat,
+                  "{}: found peft of the kind {}, expected LoRA, CanonicalLoRA or DoRA",
+                  kRunConfigFile, printable(name));
+    }
+    run.uses_dora = name == "DoRA";
+  }
+  run.rank = number_of(*section, {"dim"});
+  run.alpha = number_in(*section, "alpha");
+  const auto less = section->find("normalize_moe_lora");
+  run.has_less_for_experts = less != section->end() && less->second == ArgValue{true};
+  if (const auto dropout = number_in(*section, "dropout")) run.dropout = as_real(*dropout);
+  run.told_by = std::string(kRunConfigFile) + translated("'s peft section");
+  return {};
+}
+
+// ms-swift's arguments are called as PEFT's settings.
+void read_arguments(const Arguments& arguments, AdapterRun& run) {
+  run.rank = number_of(arguments, {"lora_rank"});
+  run.alpha = number_in(arguments, "lora_alpha");
+  const auto scale = arguments.find("use_rslora");
+  run.uses_rslora = scale != arguments.end() && scale->second == ArgValue{true};
+  run.told_by = "the run's arguments";
+}
+
+}  // namespace
+
+Result<AdapterRun> read_adapter_run(const Checkpoint& source) {
+  AdapterRun run;
+  if (!source.run_config.empty()) SW_TRY(read_bridge(source.run_config, run));
+  if (!run.alpha) read_arguments(source.arguments, run);
+  return run;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/lost_settings.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "base/translated.h"
+#include "layout/expert_names.h"
+#include "layout/layer_name.h"
+#include "layout/optimizer_groups.h"
+#include "layout/state_name.h"
+#include "state/group_settings.h"
+#include "state/param_group.h"
+#include "state/recorded_run.h"
+#include "state/state_document.h"
+
+namespace shardwright {
+namespace {
+
+// Without the axes that count layers and experts: a vector of each layer is no matrix.
+TensorDesc parameter_of(const StateName& state, const TensorDesc& stored) {
+  const auto layer = split_layer_name(state.tensor);
+  int counting = layer && !layer->index ? 1 : 0;
+  if (is_of_routed_experts(state.tensor)) ++counting;
+  TensorDesc parameter{std::string(state.tensor), stored.dtype, {}};
+  counting = std::clamp(stored.shape.size() - 1, 0, counting);
+  for (int axis = counting; axis < stored.shape.size(); ++axis) {
+    parameter.shape.push_back(stored.shape[axis]);
+  }
+  return parameter;
+}
+
+std::vector<TensorDesc> trained_parameters(const Catalog& catalog) {
+  std::vector<TensorDesc> parameters;
+  for (const StoredTensor& tensor : catalog.tensors) {
+    const std::optional<StateName> state = split_state_name(tensor.desc.name);
+    if (!state || state->kind == "step" || state->kind == kStateKinds[0]) continue;
+    parameters.push_back(parameter_of(*state, tensor.desc));
+  }
+  return parameters;
+}
+
+}  // namespace
+
+Result<LostSettings> find_lost_settings(const Checkpoint& checkpoint, const Catalog& catalog) {
+  LostSettings lost;
+  if (checkpoint.common_state.empty()) return lost;
+  const std::vector<TensorDesc> parameters = trained_parameters(catalog);
+  if (parameters.empty()) return lost;
+  const StateDocument state = SW_TRY(StateDocument::read(checkpoint.common_state));
+  std::vector<OptimizerGroup> groups;
+  for (const pickle::Value optimizer : chained_optimizers(state.dict().find("optimizer"))) {
+    for (const pickle::Value group : param_groups_of(optimizer)) {
+      groups.push_back(read_param_group(group));
+    }
+  }
+  if (groups.empty()) {
+    lost.groups =
+        "common state: the optimizer's parameter groups are missing; convert without it "
+        "(--optimizer drop)";
+  } else if (const TensorDesc* first = first_without_group(parameters, groups)) {
+    lost.others.push_back(
+        translated("common state: no parameter group of the optimizer is for {}, which has states",
+                   first->name));
+  }
+  if (!state.dict().find("opt_param_scheduler")) {
+    lost.others.emplace_back(
+        "common state: opt_param_scheduler is missing, so a run that goes on begins its learning "
+        "rate schedule anew");
+  }
+  return lost;
+}
+
+}  // namespace shardwright

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/optimizer_chain.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "state/group_settings.h"
+#include "state/param_group.h"
+
+namespace shardwright {
+namespace {
+
+using pickle::Document;
+using pickle::Kind;
+using pickle::Value;
+
+Value copy_dict(Document& document, Value from) {
+  const Value copy = document.dict();
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    document.add_pair(copy, from.key(i), from.value(i));
+  }
+  return copy;
+}
+
+bool is_of_experts(Value group) { return read_param_group(group).is_expert; }
+
+/// One optimizer of a chain, or the only one.
+struct ChainPart {
+  Value dict;
+  std::vector<Value> groups;
+
+  [[nodiscard]] bool is_of_experts() const {
+    return !groups.empty() && std::ranges::all_of(groups, shardwright::is_of_experts);
+  }
+  [[nodiscard]] bool trains_like(const ChainPart& other) const {
+    return !groups.empty() && !other.groups.empty() &&
+           read_param_group(groups[0]).is_same_optimizer(read_param_group(other.groups[0]));
+  }
+};
+
+// With other groups.
+ChainPart with_groups(Document& document, const ChainPart& part, std::vector<Value> groups) {
+  const Value inner = copy_dict(document, part.dict.find("optimizer"));
+  document.set(inner, "param_groups", document.list(groups));
+  const Value outer = copy_dict(document, part.dict);
+  document.set(outer, "optimizer", inner);
+  return {outer, std::move(groups)};
+}
+
+// Parameter groups of the experts' own optimizer where nothing was said of them: the groups with
+// weight decay, marked as expert parallel (experts have no norms, and biases are rare).
+std::vector<Value> groups_for_experts(Document& document, const std::vector<Value>& dense) {
+  std::vector<Value> groups;
+  for (const Value each : dense) {
+    const std::optional<double> decay = each.find("wd_mult").as_double();
+    if (decay && *decay == 0.0) continue;
+    const Value group = copy_dict(document, each);
+    document.set(group, "is_expert_parallel", document.boolean(true));
+    groups.push_back(group);
+  }
+  return groups;
+}
+
+// What a group says but for whose it is.
+Result<std::string> settings_of(const Document& document, Value group) {
+  return settings_of_group(document, group, {"params", "is_expert_parallel"});
+}
+
+// A run without expert parallelism has its experts among the others: their own groups say nothing
+// where they say the same, and are kept where they do not.
+// Muon's are told apart by nothing then, and Megatron loads a list of as many as it has only.
+Result<ChainPart> joined_part(Document& document, const ChainPart& dense, const ChainPart& experts,
+                              bool& differ) {
+  std::set<std::string> said;
+  for (const Value group : dense.groups) said.insert(SW_TRY(settings_of(document, group)));
+  bool is_other = false;
+  for (const Value group : experts.groups) {
+    is_other |= !said.contains(SW_TRY(settings_of(document, group)));
+  }
+  if (!is_other) return dense;
+  differ = true;
+  if (!read_param_group(dense.groups.front()).has_betas) return dense;
+  std::vector<Value> groups = dense.groups;
+  groups.insert(groups.end(), experts.groups.begin(), experts.groups.end());
+  return with_groups(document, dense, std::move(groups));
+}
+
+// Each optimizer of experts becomes a part of the one that trains like it.
+Result<bool> join_experts(Document& document, std::vector<ChainPart>& parts,
+                          std::vector<std::string>& notes) {
+  bool has_joined = false;
+  bool differ = false;
+  for (std::size_t i = 0; i < parts.size();) {
+    const auto dense = std::ranges::find_if(parts, [&](const ChainPart& other) {
+      return !other.is_of_experts() && other.trains_like(parts[i]);
+    });
+    if (!parts[i].is_of_experts() || dense == parts.end()) {
+      ++i;
+      continue;
+    }
+    *dense = SW_TRY(joined_part(document, *dense, parts[i], differ));
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i));
+    has_joined = true;
+  }
+  if (!has_joined) return false;
+  const bool has_muon = std::ranges::any_of(parts, [](const ChainPart& part) {
+    return !part.groups.empty() && !read_param_group(part.groups.front()).has_betas;
+  });
+  std::string_view what = "optimizer parameter groups of dense and expert parameters are joined";
+  if (differ && has_muon) {
+    what =
+        "optimizer parameter groups of dense and expert parameters are joined; those of experts "
+        "had other settings or steps, and get those of the others, as Muon has one group for both";
+  } else if (differ) {
+    what =
+        "optimizer parameter groups of dense and expert parameters are joined; those of experts, "
+        "which have other settings or steps, are kept apart, and a run that loads torch_dist "
+        "without expert parallelism does not ask for them";
+  }
+  notes.emplace_back(what);
+  return true;
+}
+
+// Experts are matrices, which the first optimizer trains.
+void split_experts(Document& document, std::vector<ChainPart>& parts,
+                   std::vector<std::string>& notes) {
+  std::vector<Value> dense;
+  std::vector<Value> of_experts;
+  for (const Value group : parts.front().groups) {
+    (is_of_experts(group) ? of_experts : dense).push_back(group);
+  }
+  if (of_experts.empty()) of_experts = groups_for_experts(document, dense);
+  const ChainPart whole = parts.front();
+  parts.front() = with_groups(document, whole, std::move(dense));
+  parts.insert(parts.begin() + 1, with_groups(document, whole, std::move(of_experts)));
+  notes.push_back("optimizer parameter groups are split into dense and expert parameters");
+}
+
+void put_chain(Document& document, Value state, const std::vector<ChainPart>& parts) {
+  if (parts.size() == 1) {
+    document.set(state, "optimizer", parts.front().dict);
+    return;
+  }
+  const Value chain = document.dict();
+  std::int64_t number = 0;
+  for (const ChainPart& part : parts) {
+    document.add_pair(chain, document.integer(number++), part.dict);
+  }
+  document.set(state, "optimizer", chain);
+}
+
+}  // namespace
+
+Result<bool> regroup_optimizer(Document& document, Value state, bool experts_apart,
+                               std::vector<std::string>& notes) {
+  const Value layer_wise = state.find("args").attribute("use_layer_wise_distributed_optimizer");
+  if (layer_wise.as_bool() == true) return false;
+  std::vector<ChainPart> parts;
+  for (const Value dict : chained_optimizers(state.find("optimizer"))) {
+    parts.push_back({dict, param_groups_of(dict)});
+  }
+  if (parts.empty() || !parts.front().dict.find("optimizer").find("param_groups").is(Kind::kList)) {
+    return false;
+  }
+  const bool are_apart = std::ranges::any_of(parts, &ChainPart::is_of_experts);
+  if (are_apart == experts_apart) return false;
+  bool changed = true;
+  if (experts_apart) {
+    split_experts(document, parts, notes);
+  } else {
+    changed = SW_TRY(join_experts(document, parts, notes));
+  }
+  if (changed) put_chain(document, state, parts);
+  return changed;
+}
+
+}  // namespace shardwright
