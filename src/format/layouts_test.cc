@@ -291,6 +291,7 @@ CommonState chain_of(std::string_view main_setting, bool has_experts_apart,
   }
   const pickle::Value state = document.dict();
   document.set(state, "optimizer", chain);
+  document.set(state, "args", document.object(document.global("argparse", "Namespace")));
   return CommonState::read(
              encode_torch_object(pickle::encode(document, state, pickle::Protocol::kTwo).value())
                  .value())
@@ -320,6 +321,11 @@ TEST(CommonState, RegroupsOnlyOptimizersOfOneKind) {
   std::vector<std::string> notes;
   const std::string joined = chain_of("momentum", true, 0.125).encode(edits, notes).value();
   EXPECT_EQ(groups_of_state(joined), together) << "Muon has one group";
+  // One that shares out whole layers has no part of experts.
+  edits.has_experts_apart = true;
+  edits.arguments = {{"optimizer", std::string("dist_muon")}};
+  const CommonState layer_wise = chain_of("momentum", false);
+  EXPECT_EQ(groups_of_state(layer_wise.encode(edits, notes).value()), together);
   EXPECT_THAT(notes, ElementsAre(HasSubstr("had other settings")));
 }
 

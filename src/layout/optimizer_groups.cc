@@ -114,6 +114,12 @@ std::string sizes_of(const Result<Shares>& shares, std::span<const OptimizerGrou
 
 }  // namespace
 
+bool has_muon(std::span<const OptimizerGroup> groups) {
+  return std::ranges::any_of(groups, [&](const OptimizerGroup& group) {
+    return group.has_betas != groups.front().has_betas;
+  });
+}
+
 OptimizerGroup group_of(const TensorDesc& parameter, DecayRule rule) {
   const std::string_view name = parameter.name;
   const bool is_small = parameter.shape.size() == 1 || name.ends_with(".bias");

@@ -39,6 +39,9 @@ enum class NamedOptimizer : std::uint8_t {
   kOfLinears  ///< Muon, Lion and the like: of matrices; Adam trains the rest
 };
 
+/// Whether groups are Muon's, without betas, with Adam's beside them.
+[[nodiscard]] bool has_muon(std::span<const OptimizerGroup> groups);
+
 /// Whether the norms of queries and keys decay too (`--apply-wd-to-qk-layernorm`).
 enum class DecayRule : bool { kUsual, kQueryKeyNormsToo };
 

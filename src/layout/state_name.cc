@@ -15,8 +15,8 @@ std::optional<StateName> split_state_name(std::string_view name) {
   const std::size_t dot = name.find('.', begin);
   if (dot == std::string_view::npos || dot + 1 == name.size()) return std::nullopt;
   const std::string_view kind = name.substr(begin, dot - begin);
-  return StateName{name.substr(0, dot + 1), name.substr(at), kind == "fp32_param" ? "param" : kind,
-                   name.substr(dot + 1)};
+  return StateName{name.substr(0, dot + 1), name.substr(at),
+                   kind == kOwnMasters ? kStateKinds[0] : kind, name.substr(dot + 1)};
 }
 
 std::string join_state_name(std::string_view kind, std::string_view tensor) {

@@ -13,6 +13,9 @@ namespace shardwright {
 /// the first moment only, SGD and Muon a `momentum_buffer`.
 inline constexpr std::array<std::string_view, 3> kStateKinds = {"param", "exp_avg", "exp_avg_sq"};
 
+/// What Megatron calls the master weights of optimizers that are not distributed.
+inline constexpr std::string_view kOwnMasters = "fp32_param";
+
 /// The name of an optimizer state that is named like a tensor of the model:
 /// `chained_0.optimizer.state.exp_avg.decoder.x`, split. Borrows the name.
 struct StateName {

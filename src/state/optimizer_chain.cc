@@ -151,12 +151,18 @@ void put_chain(Document& document, Value state, const std::vector<ChainPart>& pa
   document.set(state, "optimizer", chain);
 }
 
+// Megatron-Core 0.16 calls it `dist_muon`.
+bool shares_out_layers(Value args) {
+  const Value flag = args.attribute("use_layer_wise_distributed_optimizer");
+  const auto name = args.attribute("optimizer").as_string();
+  return flag.as_bool() == true || (name && name->starts_with("dist_"));
+}
+
 }  // namespace
 
 Result<bool> regroup_optimizer(Document& document, Value state, bool experts_apart,
                                std::vector<std::string>& notes) {
-  const Value layer_wise = state.find("args").attribute("use_layer_wise_distributed_optimizer");
-  if (layer_wise.as_bool() == true) return false;
+  if (shares_out_layers(state.find("args"))) return false;
   std::vector<ChainPart> parts;
   for (const Value dict : chained_optimizers(state.find("optimizer"))) {
     parts.push_back({dict, param_groups_of(dict)});

@@ -131,20 +131,31 @@ def test_a_loss_scale_is_told_of(shardwright, megatron, tmp_path):
     assert kept["scale"].tolist() == [4096.0] and kept["growth_tracker"] == 3
 
 
-def test_groups_of_muon_and_adam_stay_two(shardwright, megatron, tmp_path):
-    """Where experts are shared out otherwise, as where they are not."""
+def test_muon_of_experts_is_apart_where_they_are(shardwright, megatron, tmp_path):
+    """As get_megatron_muon_optimizer chains them; Adam beside it stays one."""
     trained(megatron, "qwen3_moe", "te", tmp_path / "in", "muon")
     keep = ("--to", "torch_dist", "--optimizer", "keep")
     shardwright("convert", tmp_path / "in", tmp_path / "dist", *keep)
     shardwright("convert", tmp_path / "dist", tmp_path / "out", *keep, "--ep", 2)
-    for name in ("dist", "out"):
+    shardwright("convert", tmp_path / "out", tmp_path / "back", *keep)
+
+    def parts_of(name):
         common = checkpoints.iteration_folder(tmp_path / name) / "common.pt"
         parts = torch.load(common, weights_only=False)["optimizer"]
-        assert sorted(parts) == [0, 1]
-        groups = [part["optimizer"]["param_groups"] for part in (parts[0], parts[1])]
-        assert ["betas" in group for group in groups[0]] == [False] * len(groups[0])
-        assert all("betas" in group for group in groups[1]) and groups[1]
-        assert ["step" in group for group in groups[0] + groups[1]].count(True) == len(groups[1])
+        return [parts[i]["optimizer"]["param_groups"] for i in range(len(parts))]
+
+    apart = [[False], [True], [False, False]]
+    for name, experts in (("dist", apart[::2]), ("out", apart), ("back", apart[::2])):
+        parts = parts_of(name)
+        assert [[g["is_expert_parallel"] for g in groups] for groups in parts] == experts, name
+        for groups in parts[:-1]:
+            assert not any("betas" in group or "step" in group for group in groups)
+        assert all("betas" in group and "step" in group for group in parts[-1])
+    # Nor does it have a distributed optimizer's names.
+    for name in ("dist", "out"):
+        kinds = {key.split(".")[2] for key in checkpoints.load_dcp(tmp_path / name)
+                 if key.startswith("optimizer.state.")}  # fmt: skip
+        assert "fp32_param" in kinds and "param" not in kinds
 
 
 def test_a_state_of_another_shape_is_refused(shardwright, megatron, tmp_path):

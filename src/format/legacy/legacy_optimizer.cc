@@ -57,6 +57,7 @@ class MixedReader {
       }
     }
     result.step = step_;
+    result.has_muon = has_muon(groups_);
     return result;
   }
 

@@ -26,7 +26,7 @@ constexpr std::uint64_t kMostLegacyPickleBytes = std::uint64_t{1} << 30;
 
 // The dict of one optimizer with its groups and without states: those are tensors of their own.
 Result<Value> plain_optimizer(Document& document, Value optimizer, std::optional<std::int64_t> step,
-                              bool& drops_loss_scale) {
+                              bool is_distributed, bool& drops_loss_scale) {
   Value inner = optimizer.find("optimizer");
   if (!inner) inner = optimizer.find("optimizer_state_dict");
   if (!inner) inner = optimizer;
@@ -60,7 +60,9 @@ Result<Value> plain_optimizer(Document& document, Value optimizer, std::optional
   } else if (scaler) {
     document.set(plain, "grad_scaler", scaler);
   }
-  document.set(plain, "param_state_sharding_type", document.string("fully_reshardable"));
+  if (is_distributed) {
+    document.set(plain, "param_state_sharding_type", document.string("fully_reshardable"));
+  }
   return plain;
 }
 
@@ -68,11 +70,18 @@ Result<Value> plain_optimizer(Document& document, Value optimizer, std::optional
 Result<Value> plain_optimizers(Document& document, Value optimizer,
                                std::optional<std::int64_t> step, bool& drops_loss_scale) {
   if (!optimizer.is(Kind::kList))
-    return plain_optimizer(document, optimizer, step, drops_loss_scale);
+    return plain_optimizer(document, optimizer, step, true, drops_loss_scale);
+  std::vector<OptimizerGroup> all;
+  for (std::size_t i = 0; i < optimizer.size(); ++i) {
+    for (const Value group : param_groups_of(optimizer[i])) all.push_back(read_param_group(group));
+  }
+  // States get names of a distributed optimizer's, but for Muon, which has none.
+  const bool is_distributed = !has_muon(all);
   const Value numbered = document.dict();
   for (std::size_t i = 0; i < optimizer.size(); ++i) {
-    document.add_pair(numbered, document.integer(static_cast<std::int64_t>(i)),
-                      SW_TRY(plain_optimizer(document, optimizer[i], step, drops_loss_scale)));
+    document.add_pair(
+        numbered, document.integer(static_cast<std::int64_t>(i)),
+        SW_TRY(plain_optimizer(document, optimizer[i], step, is_distributed, drops_loss_scale)));
   }
   return numbered;
 }
