@@ -16,6 +16,10 @@ std::span<const Sentence> chinese_of_state() {
        "had other settings or steps, and get those of the others, as Muon has one group for both",
        "稠密参数和专家参数的优化器参数组合并；专家的设置或步数不同，改用其余参数的：Muon "
        "对两者只有一个参数组"},
+      {"optimizer states get the names of a distributed optimizer's, and the run had none: load "
+       "them with --use-distributed-optimizer and --dist-ckpt-optim-fully-reshardable",
+       "优化器状态使用分布式优化器的名字，而该训练没有使用它：请用 --use-distributed-optimizer 和 "
+       "--dist-ckpt-optim-fully-reshardable 加载"},
       {"optimizer states keep the names that they had in the old layout's chain of optimizers "
        "(chained_0, ...), and the new one's is another: Megatron-Core may not find them",
        "优化器状态保留旧布局的优化器链中的名字（chained_0 等），而新布局的链不同：Megatron-Core "

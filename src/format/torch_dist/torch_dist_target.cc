@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/torch_dist/torch_dist_target.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -21,6 +22,20 @@ Status check_tensor_ranks(const ParallelConfig& parallel) {
               "shares nothing; give --tp N, or leave the flag out");
 }
 
+// A run without a distributed optimizer asks for other names of master weights.
+void tell_names_of_states(const TargetParts& parts, std::vector<std::string>& notes) {
+  const auto said = parts.arguments.find("use_distributed_optimizer");
+  if (said == parts.arguments.end() || said->second != ArgValue{false}) return;
+  const std::string masters = join_state_name(kStateKinds[0], "");
+  const bool has_masters = std::ranges::any_of(parts.tensors, [&](const DraftTensor& tensor) {
+    return tensor.desc.name.starts_with(masters);
+  });
+  if (!has_masters) return;
+  notes.emplace_back(
+      "optimizer states get the names of a distributed optimizer's, and the run had none: load "
+      "them with --use-distributed-optimizer and --dist-ckpt-optim-fully-reshardable");
+}
+
 class TorchDistTarget : public Target {
  public:
   TorchDistTarget()
@@ -35,6 +50,7 @@ class TorchDistTarget : public Target {
 
   Status lay_out(const ConvertRequest& request, TargetParts& parts, Plan& plan,
                  std::vector<std::string>& notes) const override {
+    tell_names_of_states(parts, notes);
     std::vector<TensorDesc> descs = descs_of(parts.tensors);
     const Placement placement = SW_TRY(Placement::make(descs, request.parallel));
     std::optional<JobLayout> job;
