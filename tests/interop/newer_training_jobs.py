@@ -7,8 +7,10 @@ import sys
 import threading
 
 import newer_jobs
+import torch
 import torch.distributed as dist
 from megatron.core import dist_checkpointing
+from megatron.core.dist_checkpointing.mapping import ShardedTensor
 from megatron.training import async_utils, checkpointing
 from newer_cases import BUCKETS, EP, GROUPED, MOE, PP, SHARED, TP, WHOLE
 from training_steps import Training, same
@@ -132,6 +134,39 @@ def refuse_strategies(root):
                 assert error.code == "SW0900" and strategy in error.message, error
                 assert "--async-strategy mcore" in error.message, error
         assert ours.last_save() is None
+
+
+def replace_older(root):
+    """What an earlier version saved, whose common.pt would be loaded before what is saved now."""
+    from shardwright.megatron import _save
+
+    def state(number):
+        tensor = torch.full((2, 4), float(number))
+        cut = ShardedTensor.from_rank_offsets("decoder.w", tensor, (0, dist.get_rank(), 2))
+        return {"w": cut, "iteration": number}
+
+    def found():
+        loaded = dist_checkpointing.load(state(0), folder)
+        return loaded["iteration"], loaded["w"].unique().tolist()
+
+    def no_space(*_):
+        raise OSError(28, "No space left on device")
+
+    folder = new_folder(f"{root}/step")
+    dist_checkpointing.save(state(1), folder, ours.SaveStrategy())
+    if dist.get_rank() == 0:
+        torch.save({"iteration": 2}, f"{folder}/common.pt")
+    dist.barrier()
+    assert found() == (2, [1.0])
+    write, _save.ItemFile.write = _save.ItemFile.write, no_space
+    try:
+        dist_checkpointing.save(state(3), folder, ours.SaveStrategy())
+        raise AssertionError("it was saved")
+    except OSError:
+        _save.ItemFile.write = write
+    assert found() == (2, [1.0]), "the checkpoint that was there is not what it was"
+    dist_checkpointing.save(state(4), folder, ours.SaveStrategy())
+    assert found() == (4, [4.0])
 
 
 def load(root):

@@ -62,6 +62,11 @@ def test_saves_of_the_default_strategy_run_in_threads(ranks, newer_path, tmp_pat
     ranks("newer_training_jobs", "save_by_default", 2, root=tmp_path)
 
 
+def test_the_common_state_of_an_earlier_version_goes(ranks, newer_path, tmp_path):
+    ranks("newer_training_jobs", "replace_older", 2, root=tmp_path)
+    assert not (tmp_path / "step" / "common.pt").exists()
+
+
 def test_a_strategy_that_is_not_there_is_refused_before_anything_begins(ranks, newer_path, tmp_path):
     ranks("newer_training_jobs", "refuse_strategies", 2, root=tmp_path)
     assert not list(tmp_path.rglob("*.distcp"))

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """StorageWriter(overwrite=True) replaces a checkpoint and nothing else; leftovers are told."""
+import ctypes
+import errno
 import os
 import shutil
+import types
 
 import pytest
 import torch
@@ -9,7 +12,8 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.api import CheckpointException
 
 import shardwright
-from shardwright.torch import StorageWriter
+from shardwright.torch import StorageReader, StorageWriter
+from shardwright.torch import _published
 
 
 def save(path, value, **flags):
@@ -41,6 +45,99 @@ def test_a_save_replaces_nothing_but_a_checkpoint(tmp_path, monkeypatch):
     save(path, 2, overwrite=True)
     assert sorted(os.listdir(path.parent)) == [".step.old", "step"]
     assert (path.parent / ".step.old" / "notes").read_text() == "precious"
+
+
+def calls_of(monkeypatch, act, stop=None):
+    """How many calls of renames `act` makes; `stop`: the number of the one in front of which the
+    process ends, counted with those behind which it does."""
+    seen = []
+    for owner, name in ((os, "rename"), (os, "replace"), (_published, "exchange")):
+
+        def call(*arguments, real=getattr(owner, name)):
+            for step in (lambda: None, lambda: real(*arguments)):
+                if stop is not None and len(seen) == stop:
+                    os._exit(9)
+                seen.append(1)
+                result = step()
+            return result
+
+        monkeypatch.setattr(owner, name, call)
+    act()
+    return len(seen)
+
+
+def loaded(path):
+    state = {"w": torch.zeros(3)}
+    dcp.load(state, storage_reader=StorageReader(path), no_dist=True)
+    return state["w"].tolist()
+
+
+@pytest.mark.parametrize("can_exchange", (True, False))
+def test_who_is_killed_leaves_the_old_or_the_new(tmp_path, monkeypatch, can_exchange):
+    if not can_exchange:
+        monkeypatch.setattr(_published, "exchange", lambda a, b: False)
+    path, lost = tmp_path / "step", 0
+    save(path, 1)
+    with monkeypatch.context() as patch:
+        count = calls_of(patch, lambda: save(path, 2, overwrite=True))
+    assert count >= 4
+    for stop in range(count):
+        save(path, 1, overwrite=True)
+        child = os.fork()
+        if child == 0:
+            try:
+                calls_of(monkeypatch, lambda: save(path, 2, overwrite=True), stop)
+            finally:
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+        if not path.exists():
+            lost += 1
+            continue
+        assert loaded(path) in ([1.0] * 3, [2.0] * 3)
+    assert lost == 0 or not can_exchange
+    save(path, 3, overwrite=True)
+    assert loaded(path) == [3.0] * 3 and os.listdir(tmp_path) == ["step"], "something is left"
+
+
+@pytest.mark.parametrize("number", (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, None))
+def test_file_systems_that_cannot_exchange(tmp_path, monkeypatch, number):
+    """Or a C library that has no such call."""
+
+    def renameat2(*_):
+        ctypes.set_errno(number)
+        return -1
+
+    library = types.SimpleNamespace(**({} if number is None else {"renameat2": renameat2}))
+    path = tmp_path / "step"
+    save(path, 1)
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **named: library)
+    save(path, 2, overwrite=True)
+    assert loaded(path) == [2.0] * 3 and os.listdir(tmp_path) == ["step"]
+
+
+@pytest.mark.parametrize("can_exchange", (True, False))
+def test_what_was_there_stays_where_the_new_cannot_be_moved(tmp_path, monkeypatch, can_exchange):
+    path = tmp_path / "step"
+    save(path, 1)
+    if not can_exchange:
+        monkeypatch.setattr(_published, "exchange", lambda a, b: False)
+    with monkeypatch.context() as patch:
+        count = calls_of(patch, lambda: save(path, 1, overwrite=True)) // 2
+    for failing in range(count):
+        seen = []
+        with monkeypatch.context() as patch:
+            for owner, name in ((os, "rename"), (os, "replace"), (_published, "exchange")):
+
+                def call(*arguments, real=getattr(owner, name)):
+                    seen.append(1)
+                    if len(seen) == failing + 1:
+                        raise OSError(errno.EIO, "Input/output error")
+                    return real(*arguments)
+
+                patch.setattr(owner, name, call)
+            with pytest.raises(CheckpointException, match="Input/output error"):
+                save(path, 2, overwrite=True)
+        assert loaded(path) == [1.0] * 3 and os.listdir(tmp_path) == ["step"]
 
 
 def test_what_cannot_be_removed_is_told(tmp_path, monkeypatch):

@@ -25,6 +25,7 @@ from megatron.core.dist_checkpointing.mapping import ShardedTensor, apply_factor
 from megatron.core.dist_checkpointing.strategies import fully_parallel, torch as stock  # noqa: E402
 from megatron.core.dist_checkpointing.strategies.async_utils import AsyncCallsQueue  # noqa: E402
 from torch.distributed import distributed_c10d  # noqa: E402
+from computed_tensors import Float8Tensor  # noqa: E402
 
 import shardwright.megatron as ours  # noqa: E402
 import shardwright  # noqa: E402
@@ -45,6 +46,7 @@ class Trained:
         megatron_cpu.fill(self.model, self.truth)
         self.args = megatron_cpu.arguments_of(self.model, hf, 10)
         self.args.moe_ffn_hidden_size = self.model.config.moe_ffn_hidden_size
+        self.iteration = 10
         self.optimizer = None
         if optimizer:
             self.optimizer = megatron_optimizer.build(self.model)
@@ -63,7 +65,7 @@ class Trained:
 
     def state(self):
         model = megatron_cpu.sharded(self.model)
-        state = dict(args=self.args, checkpoint_version=3.0, iteration=10, model=model)
+        state = dict(args=self.args, checkpoint_version=3.0, iteration=self.iteration, model=model)
         if self.optimizer is not None:
             state["optimizer"] = self.optimizer.sharded_state_dict(model)
         return state
@@ -176,19 +178,24 @@ def fail(root, where, how, is_async):
         assert type(problem) is expected and "No space left" in str(problem), problem
         assert expected is OSError or problem.code == "SW0114"
     after = flat_tensors(trained.state())
-    dist_checkpointing.load(trained.state(), folder)
-    assert trained.holds(before), "the checkpoint that was there is not what it was"
+    load_whole(trained, folder, before, iteration=10)
     spoil(trained)
     if dist.get_rank() == 0:
         # Of files that are no more, once it is replaced.
         for name in ("shardwright-digests.jsonl", "integrity.json", "model.sig"):
             pathlib.Path(folder, name).write_text("{}")
     save(trained, folder, strategy, is_async)
-    dist_checkpointing.load(trained.state(), folder)
-    assert trained.holds(after), "it was not replaced"
+    load_whole(trained, folder, after, iteration=11)
+
+
+def load_whole(trained, folder, state, iteration):
+    """Tensors and common state are of the same save."""
+    loaded = dist_checkpointing.load(trained.state(), folder)
+    assert trained.holds(state) and loaded["iteration"] == iteration, loaded["iteration"]
 
 
 def spoil(trained):
+    trained.iteration = 11
     with torch.no_grad():
         for parameter in trained.model.parameters():
             parameter.fill_(1.0)
@@ -199,8 +206,7 @@ def load_first(root):
     trained = Trained("llama3_4l", "local", dict(tp=2))
     before = flat_tensors(trained.state())
     spoil(trained)
-    dist_checkpointing.load(trained.state(), f"{root}/first")
-    assert trained.holds(before)
+    load_whole(trained, f"{root}/first", before, iteration=10)
 
 
 def save(trained, folder, strategy, is_async):
@@ -312,6 +318,108 @@ def repeat(root):
         keys.append(distributed_c10d._get_default_store().num_keys())
         dist.barrier()
     assert keys[3] - keys[1] <= 0, f"messages of saves that are over: {keys}"
+
+
+class OwnWrapper(fully_parallel.FullyParallelSaveStrategyWrapper):
+    """Somebody's own, which does not ask the strategy that it is given."""
+
+    def save(self, sharded_state_dict, checkpoint_dir):
+        SaveStrategy().save(sharded_state_dict, checkpoint_dir)
+
+    def async_save(self, sharded_state_dict, checkpoint_dir):
+        return SaveStrategy().async_save(sharded_state_dict, checkpoint_dir)
+
+
+class OwnStrategy(SaveStrategy):
+    """Likewise."""
+
+    save, async_save = OwnWrapper.save, OwnWrapper.async_save
+
+
+def common_states(root):
+    """Whoever saves, the common state is of the save that was published last, also after one that
+    failed; where it is not known that ours saves, it is written as Megatron-Core writes it."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    megatron_cpu.join(tp=1)
+    group = parallel_state.get_data_parallel_group(with_context_parallel=True)
+    wrapper = fully_parallel.FullyParallelSaveStrategyWrapper
+    single = stock.TorchDistSaveShardedStrategy
+    ours_at_once = {
+        "ours": SaveStrategy,
+        "ours wrapped": lambda: wrapper(SaveStrategy(), group),
+        "default": lambda: None,
+        "single": lambda: single("torch_dist", 1),
+        "wrapped": lambda: wrapper(single("torch_dist", 1), group),
+    }
+    others = {
+        "own wrapper": lambda: OwnWrapper(single("torch_dist", 1), group),
+        "own wrapper of ours": lambda: OwnWrapper(SaveStrategy(), group),
+        "own strategy": OwnStrategy,
+    }
+
+    def state(number):
+        tensor = torch.full((2, 4), float(number))
+        cut = ShardedTensor.from_rank_offsets("decoder.w", tensor, (0, rank, world))
+        return {"w": cut, "iteration": number}
+
+    def saved(number, folder, strategy, is_async):
+        options = dict(async_sharded_save=True) if is_async else {}
+        request = dist_checkpointing.save(state(number), folder, strategy, **options)
+        if is_async:
+            request.execute_sync()
+
+    def check(number, folder, what):
+        loaded = dist_checkpointing.load(state(0), folder)
+        found = loaded["iteration"], loaded["w"].unique().tolist()
+        assert found == (number, [float(number)]), (what, found)
+        dist.barrier()
+
+    def fails(number, folder, strategy, is_async):
+        try:
+            with Faulty("commit", "raised"):
+                saved(number, folder, strategy, is_async)
+        except OSError:
+            return
+        raise AssertionError("it was saved")
+
+    for is_async in (False, True):
+        folder = new_folder(f"{root}/{is_async}")
+        with ours.enabled():
+            for number, (name, strategy) in enumerate(ours_at_once.items()):
+                saved(2 * number, folder, strategy(), is_async)
+                check(2 * number, folder, name)
+                fails(2 * number + 1, folder, strategy(), is_async)
+                check(2 * number, folder, name)
+            for number, (name, strategy) in enumerate(others.items(), 10):
+                saved(number, folder, strategy(), is_async)
+                check(number, folder, name)
+        for name in ("default", "single", "wrapped"):  # switched off
+            saved(20, folder, ours_at_once[name](), False)
+            check(20, folder, name)
+        left = os.listdir(folder)
+        assert not [name for name in left if name.endswith((".partial", ".old"))], left
+    end_stock_saver()
+
+
+def save_float8(root, is_async):
+    """Weights that are kept in FP8 alone: their values are what Megatron-Core saves of them too."""
+    rank, strategy = dist.get_rank(), SaveStrategy()
+    torch.manual_seed(rank)
+    weight = Float8Tensor.random(4, 8)
+
+    def state(tensor):
+        cut = ShardedTensor.from_rank_offsets("decoder.w", tensor, (0, rank, dist.get_world_size()))
+        return {"w": cut, "iteration": 3}
+
+    folder, options = new_folder(f"{root}/ours"), dict(async_sharded_save=True)
+    if not is_async:
+        dist_checkpointing.save(state(weight), folder, strategy)
+    else:
+        dist_checkpointing.save(state(weight), folder, strategy, **options).execute_sync()
+    for loader in (None, LoadStrategy()):
+        empty = torch.zeros(4, 8, dtype=torch.bfloat16)
+        loaded = dist_checkpointing.load(state(empty), folder, loader)
+        assert torch.equal(loaded["w"], weight.dequantize()), loader
 
 
 def component_state(component, tp_rank):

@@ -8,6 +8,7 @@ from megatron.core.dist_checkpointing.strategies import fully_parallel
 from megatron.core.dist_checkpointing.strategies import torch as torch_dist
 
 from ._background import take_threads
+from ._common import hold_common_once
 from ._hooks import Hooks
 from ._load import LoadStrategy
 from ._save import SaveStrategy
@@ -40,6 +41,7 @@ def enable(replicas=True, locality=True, async_save=True):
     global _on
     disable()
     take_threads()
+    hold_common_once()
     hooks = Hooks()
     _on = _Switch(hooks, replicas, async_save, weakref.WeakKeyDictionary())
     single, wrapper = (
@@ -82,7 +84,7 @@ def enabled(replicas=True, locality=True, async_save=True):
 
 def _saving(stock):
     def save(self, sharded_state_dict, checkpoint_dir):
-        ours = _stand_in(self, checkpoint_dir)
+        ours = stand_in(self, checkpoint_dir)
         return (ours.save if ours else stock.__get__(self))(sharded_state_dict, checkpoint_dir)
 
     return save
@@ -90,7 +92,7 @@ def _saving(stock):
 
 def _async_saving(stock):
     def async_save(self, sharded_state_dict, checkpoint_dir, *strategy):
-        ours = _stand_in(self, checkpoint_dir)
+        ours = stand_in(self, checkpoint_dir)
         if not ours:
             return stock(self, sharded_state_dict, checkpoint_dir, *strategy)
         request = ours.async_save(sharded_state_dict, checkpoint_dir, *strategy)
@@ -129,8 +131,11 @@ def _is_taken(strategy, checkpoint_dir):
     return is_plain and not _is_remote(checkpoint_dir)
 
 
-def _stand_in(strategy, checkpoint_dir):
-    """Ours for a strategy or wrapper of Megatron's; None where it must do its work itself."""
+def stand_in(strategy, checkpoint_dir):
+    """Ours for a strategy or wrapper of Megatron's; None where it must do its work itself, or
+    nothing is switched on."""
+    if _on is None:
+        return None
     base = getattr(strategy, "base_strategy", strategy)
     if type(base) is not torch_dist.TorchDistSaveShardedStrategy:
         return None

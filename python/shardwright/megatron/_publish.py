@@ -8,7 +8,9 @@ import re
 from torch.distributed.checkpoint.filesystem import _StorageInfo
 
 from .._errors import make
+from ._common import COMMON, OBJECT
 from ._exchange import pickled
+from ._file_set import FileSet, make_durable, unfinished
 
 _METADATA = ".metadata"
 _DATA = re.compile(r"__\d+_(\d+)\.distcp")
@@ -28,11 +30,12 @@ class Publication:
     """A checkpoint whose files all ranks have written, until `appear`.
 
     `planner` is torch's; it checks that the pieces cover each tensor. `written`: what each rank
-    tells of its file.
+    tells of its file. `common`: what is to be in common.pt, None where Megatron-Core has written it
+    itself, or stores it among the objects.
     """
 
-    def __init__(self, folder, planner, written):
-        self._folder, self.is_visible = folder, False
+    def __init__(self, folder, planner, written, common=None):
+        self._folder, self._files = folder, FileSet(folder)
         plans, metadata = planner.create_global_plan([one.plan for one in written])
         metadata.storage_data = {}
         for one, plan in zip(written, plans):
@@ -42,31 +45,29 @@ class Publication:
                 metadata.storage_data[item.index] = info
         self._used = {info.relative_path for info in metadata.storage_data.values()}
         _sync_others(folder)
-        with open(self._partial, "wb") as file:
-            file.write(pickled(metadata))
-            file.flush()
-            os.fsync(file.fileno())
-        _sync(folder)
+        self._files.add(_METADATA, pickled(metadata))
+        if common is not None:
+            self._files.add(COMMON, common)
+        elif any(name.partition("/")[0] == OBJECT for name in metadata.state_dict_metadata):
+            self._files.drop(COMMON)  # of an earlier version, which would be loaded instead
+
+    @property
+    def is_visible(self):
+        return self._files.is_visible
 
     def appear(self):
         """The one step. Data files of what was there before go afterwards, their digests before:
         beside other files they would be wrong, and without them those are as whole as they were."""
         _forget_guards(self._folder)
-        os.replace(self._partial, os.path.join(self._folder, _METADATA))
-        self.is_visible = True
-        _sync(self._folder)
+        self._files.appear()
         old = [name for name in os.listdir(self._folder) if _DATA.fullmatch(name)]
         _remove(self._folder, [name for name in old if name not in self._used])
-
-    @property
-    def _partial(self):
-        return os.path.join(self._folder, f"{_METADATA}.partial")
 
 
 def clear_failed(folder, own, rank, generation):
     """Removes this rank's file of a save that failed; rank 0 removes those of all, for some rank
     may be dead. What can't be removed is in nobody's way."""
-    names = [own, f"{_METADATA}.partial"] if rank == 0 else [own]
+    names = [own, *unfinished((_METADATA, COMMON))] if rank == 0 else [own]
     if rank == 0:
         names += [name for name in os.listdir(folder) if _generation(name) == generation]
     _remove(folder, names)
@@ -96,19 +97,11 @@ def _forget_guards(folder):
     for name in guards:
         os.unlink(os.path.join(folder, name))
     if guards:
-        _sync(folder)
+        make_durable(folder)
 
 
 def _sync_others(folder):
     """What Megatron itself wrote (common.pt) must be durable as well."""
     for path in pathlib.Path(folder).iterdir():
         if path.is_file() and not _DATA.fullmatch(path.name):
-            _sync(path)
-
-
-def _sync(path):
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            make_durable(path)

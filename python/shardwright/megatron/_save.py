@@ -18,6 +18,7 @@ from megatron.core.dist_checkpointing.strategies.torch import (
 from ..torch._items import ItemFile, Staging
 from ..torch._replicas import Group
 from ._background import Background, request_class, requested, take_threads
+from ._common import hold_common_once
 from ._exchange import Exchange
 from ._hooks import balance_once
 from ._publish import Publication, clear_failed, next_generation
@@ -64,6 +65,7 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
     ):
         balance_once()
         take_threads()
+        hold_common_once()
         super().__init__(backend, version, **options)
         self.replicas = replicas
         self.tp_group, self.dp_group = tp_group, dp_group
@@ -72,6 +74,7 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
         self._staging = Staging(max_staging_bytes)
         self._background = None
         self._saved_before = None
+        self._common = {}  # by folder
 
     def save(self, sharded_state_dict, checkpoint_dir):
         """Returns once the checkpoint is published; only metadata.json is Megatron's to write."""
@@ -101,9 +104,14 @@ class SaveStrategy(TorchDistSaveShardedStrategy):
         if self._background is not None:
             self._background.join()
 
+    def hold_common(self, checkpoint_dir, contents):
+        """What is to be in common.pt of the next save to that folder; rank 0 is told."""
+        self._common[os.fspath(checkpoint_dir)] = contents
+
     def _begin(self, sharded_state_dict, checkpoint_dir):
         self.wait()  # for the staging that is still read
-        job = _Job(self, sharded_state_dict, os.fspath(checkpoint_dir))
+        folder = os.fspath(checkpoint_dir)
+        job = _Job(self, folder, self._common.pop(folder, None))
         job.plan(sharded_state_dict)
         return job
 
@@ -119,8 +127,8 @@ class _Written(NamedTuple):
 class _Job:
     """One save on this rank, from its plan until it is published."""
 
-    def __init__(self, strategy, sharded_state_dict, folder):
-        self._strategy, self._folder = strategy, folder
+    def __init__(self, strategy, folder, common):
+        self._strategy, self._folder, self._common = strategy, folder, common
         self._begun = time.monotonic()
         self._exchange = Exchange(folder, strategy.silent_seconds)
         self._file = self._plan = self._generation = None
@@ -161,7 +169,7 @@ class _Job:
             if self._exchange.rank == 0:
                 written = self._exchange.receive("written", range(self._exchange.world))
                 planner = MCoreSavePlanner(flatten_state_dict=False)
-                self._publication = Publication(self._folder, planner, written)
+                self._publication = Publication(self._folder, planner, written, self._common)
                 self._publication.appear()
                 self._exchange.send("published", True)
             # Should rank 0 die now, this file may be of a checkpoint. If it fails, it removes it.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One `.distcp` file, written out of memory by the library's threads."""
-import io
 import os
 
 import torch
 import torch.distributed as dist
 
 from .. import _core
+from ._values import Value, nothing
 
 _ALIGNMENT = 64  # of what is staged; every dtype's element divides it
 _MOST_THREADS = 16
@@ -26,11 +26,8 @@ class ItemFile:
     def __init__(self, folder, name, items, threads=0):
         self.path = os.path.join(os.fspath(folder), name)
         self._threads = threads or share_of_processors()
-        plain = [_plain(value) for _, value in items]
-        self._values = [tensor for tensor, _ in plain]
-        described = [
-            (item, dtype, list(tensor.shape)) for (item, _), (tensor, dtype) in zip(items, plain)
-        ]
+        self._values = [Value.of(item, value) for item, value in items]
+        described = [(one.name, one.dtype, list(one.tensor.shape)) for one in self._values]
         self._pending = range(len(self._values))
         self._writer = _core.ItemWriter(os.fsencode(folder), name, described)
         self.places = self._writer.places()
@@ -60,10 +57,10 @@ class ItemFile:
         while start < which.stop:
             end, copied = start, 0
             while end < which.stop and copied < _COPIED_BYTES:
-                on_host = self._values[end].device.type == "cpu"
+                on_host = self._values[end].tensor.device.type == "cpu"
                 copied += 0 if on_host else self._values[end].nbytes
                 end += 1
-            payloads = [_bytes_of(value.cpu()) for value in self._values[start:end]]
+            payloads = [_bytes_of(value.dense().cpu()) for value in self._values[start:end]]
             self._writer.write(start, payloads, self._threads)
             start = end
 
@@ -73,29 +70,29 @@ class Staging:
 
     def __init__(self, max_bytes):
         self._max_bytes = max_bytes
-        self._memory = _nothing()
+        self._memory = nothing()
 
-    def take(self, tensors):
-        """Replaces the first tensors of a list by copies, as many as fit; returns how many."""
+    def take(self, values):
+        """Replaces the first of a list of `Value` by copies, as many as fit; returns how many."""
         places, end = [], 0
-        for tensor in tensors:
+        for value in values:
             start = -(-end // _ALIGNMENT) * _ALIGNMENT
-            if start + tensor.nbytes > self._max_bytes:
+            if start + value.nbytes > self._max_bytes:
                 break
             places.append(start)
-            end = start + tensor.nbytes
+            end = start + value.nbytes
         if self._memory.nbytes < end:
-            self._memory = _nothing()  # freed before there is a larger one
+            self._memory = nothing()  # freed before there is a larger one
             pinned = torch.cuda.is_available()
             self._memory = torch.empty(end, dtype=torch.uint8, pin_memory=pinned)
         on_gpu = False
         for index, start in enumerate(places):
-            source = tensors[index]
+            source = values[index].dense()
             copy = self._memory[start : start + source.nbytes].view(source.dtype)
             copy = copy.view(source.shape)
             copy.copy_(source, non_blocking=True)
             on_gpu |= source.device.type != "cpu"
-            tensors[index] = copy
+            values[index] = values[index]._replace(tensor=copy)
         if on_gpu:
             torch.cuda.synchronize()
         return len(places)
@@ -114,32 +111,5 @@ def share_of_processors():
     return min(share, len(os.sched_getaffinity(0)), _MOST_THREADS)
 
 
-def _plain(value):
-    """A dense tensor without history and the name of its type; of a `BytesIO` its bytes and ""."""
-    if not isinstance(value, torch.Tensor):
-        buffer = value.getbuffer()
-        bytes_ = torch.frombuffer(buffer, dtype=torch.uint8) if buffer.nbytes else _nothing()
-        return bytes_, ""
-    tensor = value.detach().resolve_conj().resolve_neg()
-    if _is_known(tensor):
-        return tensor.contiguous(), _name_of(tensor.dtype)
-    archive = io.BytesIO()
-    torch.save(tensor, archive)  # quantised types and the like: torch knows how
-    return _plain(archive)
-
-
-def _is_known(tensor):
-    is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
-    return is_plain and tensor.layout == torch.strided and _core.knows_dtype(_name_of(tensor.dtype))
-
-
-def _name_of(dtype):
-    return str(dtype).partition(".")[2]
-
-
 def _bytes_of(tensor):
     return tensor.reshape(-1).view(torch.uint8)
-
-
-def _nothing():
-    return torch.empty(0, dtype=torch.uint8)

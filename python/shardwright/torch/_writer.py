@@ -4,7 +4,6 @@ import dataclasses
 import os
 import pathlib
 import shutil
-import warnings
 
 from torch.distributed.checkpoint import DefaultSavePlanner, FileSystemWriter
 from torch.distributed.checkpoint.filesystem import _StorageInfo
@@ -14,7 +13,9 @@ from torch.futures import Future
 
 from .. import _core
 from .._errors import Error, make
+from ._claim import Claim
 from ._items import ItemFile
+from ._published import publish, sync_folder
 from ._replicas import Copies, Group, are_told, tell
 
 
@@ -44,8 +45,12 @@ class StorageWriter(FileSystemWriter):
     `thread_count` threads (0: a share of the processors), into a hidden folder beside `path`, which
     the coordinator renames at the end; all ranks must see the same file system. Where `path` exists
     the save is refused (SW0107) unless `overwrite`, which replaces a checkpoint and nothing that is
-    not known to be of one: see `--overwrite` of `shardwright convert`. Refused is also a save where
-    a piece has another shape than its metadata says (SW0405).
+    not known to be of one: see `--overwrite` of `shardwright convert`. Refused is also a save to a
+    path to which another is under way (SW0107), and one where a piece has another shape than its
+    metadata says (SW0405) or is a tensor that nobody could load (SW0409).
+
+    Of tensors whose class has a `dequantize` of its own (FP8 weights of Transformer Engine) the
+    values are stored.
 
     `replicas` names the ranks that this rank is a replica of, by a process group or a mesh of one
     dimension (`mesh["tp"]`, HSDP's `mesh["replicate"]`): what all of them hold alike is saved by
@@ -68,6 +73,7 @@ class StorageWriter(FileSystemWriter):
         self._target = pathlib.Path(os.fsdecode(path))
         self._replicas = None if replicas is None else Group.of(replicas)
         self._copies = None
+        self._claim = None  # of the coordinator, of the hidden folder
 
     def reset(self, checkpoint_id=None):
         if checkpoint_id:
@@ -82,22 +88,18 @@ class StorageWriter(FileSystemWriter):
         super().set_up_storage_writer(is_coordinator, *args, **kwargs)
         if kwargs.get("use_collectives", True) is False:
             raise make("SW0900", f"{self._target}: use_collectives=False is not supported")
-        # The folder is the coordinator's to make, before anyone writes: of two ranks one would find
-        # what the other removes.
         if is_coordinator:
             self._refuse_existing()
-            shutil.rmtree(self.path, ignore_errors=True)
-            self.fs.mkdir(self.path)
 
     def prepare_local_plan(self, plan):
         return plan if self._replicas is None else tell(plan, self._replicas)
 
     def prepare_global_plan(self, plans):
-        try:
-            self._copies = Copies(plans) if are_told(plans) else None
-        except Error:
-            shutil.rmtree(self.path, ignore_errors=True)
-            raise
+        self._copies = Copies(plans) if are_told(plans) else None
+        # The folder is the coordinator's to make, before anyone writes: of two ranks one would find
+        # what the other removes. And once nothing is left to be planned: of a plan that fails the
+        # writer is not told, and would be in the way of the next.
+        self._claim = Claim(self.path, self._target)
         if self._copies is None:
             return super().prepare_global_plan(plans)
         plain = [dataclasses.replace(plan, storage_data=None) for plan in plans]
@@ -113,7 +115,7 @@ class StorageWriter(FileSystemWriter):
             if isinstance(error, (OSError, Error)) and not self.path.exists():
                 text = f"{self._target}: found its hidden folder removed by a rank that failed"
                 raise make("SW0109", text + ", expected it while writing") from None
-            shutil.rmtree(self.path, ignore_errors=True)
+            self._clear_away()
             raise
 
     def _write_file(self, plan, planner):
@@ -150,11 +152,21 @@ class StorageWriter(FileSystemWriter):
                 self._copies.describe(metadata)
             super().finish(metadata, results)
             self._refuse_existing()
-            _sync_folder(self.path)
-            _publish(self.path, self._target)
+            sync_folder(self.path)
+            publish(self.path, self._target)
         except BaseException:
-            shutil.rmtree(self.path, ignore_errors=True)
+            self._clear_away()
             raise
+        self._end_claim()
+
+    def _clear_away(self):
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._end_claim()
+
+    def _end_claim(self):
+        if self._claim is not None:
+            self._claim.end()
+        self._claim = None
 
     def storage_meta(self):
         # It would hold a path and a random number: the same state gives the same files.
@@ -189,43 +201,3 @@ def _check_pieces(plan, planner):
 def _hidden(path):
     path = pathlib.Path(os.fsdecode(path))
     return path.parent / f".{path.name}.partial"
-
-
-def _sync_folder(path):
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _publish(made, target):
-    old = _free_name(target)
-    if target.exists():
-        target.rename(old)
-    try:
-        made.rename(target)
-    except OSError:
-        if old.exists():
-            old.rename(target)
-        raise
-    _sync_folder(target.parent)
-    shutil.rmtree(old, ignore_errors=True)
-    if old.exists():
-        warnings.warn(f"what was replaced could not be removed: {old}; remove it", stacklevel=2)
-
-
-def _free_name(target):
-    """Where a replaced checkpoint is kept until the new one is in place; what a killed save left
-    there goes."""
-    for number in range(1000):
-        old = target.parent / f".{target.name}.old{number or ''}"
-        try:
-            if old.exists():
-                _core.check_replaceable(os.fsencode(old))
-                shutil.rmtree(old, ignore_errors=True)
-        except Error:
-            continue
-        if not os.path.lexists(old):
-            return old
-    raise make("SW0107", f"{target}: too many old copies lie beside it; remove .{target.name}.old*")
