@@ -18,6 +18,7 @@
 #include "convert/megatron_state.h"
 #include "convert/upcycle_drafts.h"
 #include "convert/vocabulary_drafts.h"
+#include "model/apply.h"
 #include "model/argument_check.h"
 #include "model/nearest_family.h"
 #include "plan/canonical.h"
