@@ -80,7 +80,8 @@ Result<GroupSettings> read_group_settings(const Document& document, Value group)
 std::vector<Value> chained_optimizers(Value optimizer) {
   std::vector<Value> parts;
   for (std::int64_t i = 0; optimizer.find(i); ++i) parts.push_back(optimizer.find(i));
-  if (parts.empty() && optimizer.find("optimizer")) parts.push_back(optimizer);
+  const bool is_one = optimizer.find("optimizer") || optimizer.find("param_groups");
+  if (parts.empty() && is_one) parts.push_back(optimizer);
   return parts;
 }
 

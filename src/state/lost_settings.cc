@@ -41,6 +41,29 @@ std::vector<TensorDesc> trained_parameters(const Catalog& catalog) {
   return parameters;
 }
 
+// NeMo lists its optimizers, of which there is one, and has schedulers of another kind.
+pickle::Value stored_optimizers(pickle::Value state) {
+  const pickle::Value optimizer = state.find("optimizer");
+  return optimizer ? optimizer : state.find("optimizer_states");
+}
+
+std::vector<OptimizerGroup> groups_of_all(pickle::Value optimizers) {
+  std::vector<pickle::Value> chains = {optimizers};
+  if (optimizers.is(pickle::Kind::kList)) {
+    chains.clear();
+    for (std::size_t i = 0; i < optimizers.size(); ++i) chains.push_back(optimizers[i]);
+  }
+  std::vector<OptimizerGroup> groups;
+  for (const pickle::Value chain : chains) {
+    for (const pickle::Value optimizer : chained_optimizers(chain)) {
+      for (const pickle::Value group : param_groups_of(optimizer)) {
+        groups.push_back(read_param_group(group));
+      }
+    }
+  }
+  return groups;
+}
+
 }  // namespace
 
 Result<LostSettings> find_lost_settings(const Checkpoint& checkpoint, const Catalog& catalog) {
@@ -49,12 +72,10 @@ Result<LostSettings> find_lost_settings(const Checkpoint& checkpoint, const Cata
   const std::vector<TensorDesc> parameters = trained_parameters(catalog);
   if (parameters.empty()) return lost;
   const StateDocument state = SW_TRY(StateDocument::read(checkpoint.common_state));
-  std::vector<OptimizerGroup> groups;
-  for (const pickle::Value optimizer : chained_optimizers(state.dict().find("optimizer"))) {
-    for (const pickle::Value group : param_groups_of(optimizer)) {
-      groups.push_back(read_param_group(group));
-    }
-  }
+  const pickle::Value optimizers = stored_optimizers(state.dict());
+  const std::vector<OptimizerGroup> groups = groups_of_all(optimizers);
+  const bool is_listed = optimizers.is(pickle::Kind::kList);
+  if (is_listed && groups.empty()) return lost;  // in no form that is known
   if (groups.empty()) {
     lost.groups =
         "common state: the optimizer's parameter groups are missing; convert without it "
@@ -64,7 +85,7 @@ Result<LostSettings> find_lost_settings(const Checkpoint& checkpoint, const Cata
         translated("common state: no parameter group of the optimizer is for {}, which has states",
                    first->name));
   }
-  if (!state.dict().find("opt_param_scheduler")) {
+  if (!is_listed && !state.dict().find("opt_param_scheduler")) {
     lost.others.emplace_back(
         "common state: opt_param_scheduler is missing, so a run that goes on begins its learning "
         "rate schedule anew");

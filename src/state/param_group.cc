@@ -49,7 +49,8 @@ std::optional<std::int64_t> step_of_group(Value group) {
 }
 
 std::vector<Value> param_groups_of(Value part) {
-  const Value list = part.find("optimizer").find("param_groups");
+  Value list = part.find("optimizer").find("param_groups");
+  if (!list) list = part.find("param_groups");
   std::vector<Value> groups;
   for (std::size_t i = 0; i < list.size(); ++i) groups.push_back(list[i]);
   return groups;

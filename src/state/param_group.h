@@ -21,7 +21,8 @@ namespace shardwright {
 /// counts them in whole floats.
 [[nodiscard]] std::optional<std::int64_t> step_of_group(pickle::Value group);
 
-/// The groups of one optimizer: of `{optimizer: {param_groups: [...]}}`. None where it has none.
+/// The groups of one optimizer: of `{optimizer: {param_groups: [...]}}`, of an FP32Optimizer, which
+/// is torch's own dict, `{param_groups: [...]}`. None where it has none.
 [[nodiscard]] std::vector<pickle::Value> param_groups_of(pickle::Value part);
 
 /// What tells groups with other settings apart: all that a group says but for the keys `but`, as

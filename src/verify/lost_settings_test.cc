@@ -100,6 +100,30 @@ TEST_F(LostSettingsTest, ALostKindOfGroupIsTold) {
   EXPECT_THAT(convert()->notes, Contains(told));
 }
 
+// NeMo lists its optimizers, and its schedulers have another name.
+TEST_F(LostSettingsTest, AListOfOptimizersIsNeMos) {
+  edit([](pickle::Document& document, pickle::Value state) {
+    const std::array<pickle::Value, 1> one = {state.find("optimizer")};
+    document.set(state, "optimizer", document.list(one));
+    ASSERT_TRUE(document.erase(state, "opt_param_scheduler"));
+  });
+  EXPECT_THAT(found(Severity::kError), IsEmpty());
+  EXPECT_THAT(found(Severity::kWarning), IsEmpty());
+  const auto converted = convert();
+  ASSERT_TRUE(converted) << converted.error().text();
+  EXPECT_THAT(converted->notes, Each(Not(HasSubstr("common state"))));
+}
+
+// Of a run in float32 it is torch's own dict.
+TEST_F(LostSettingsTest, GroupsOfAnFp32OptimizerLieNoDeeper) {
+  edit([](pickle::Document& document, pickle::Value state) {
+    document.set(state, "optimizer", state.find("optimizer").find("optimizer"));
+  });
+  EXPECT_THAT(found(Severity::kError), IsEmpty());
+  EXPECT_THAT(found(Severity::kWarning), IsEmpty());
+  EXPECT_TRUE(convert());
+}
+
 TEST_F(LostSettingsTest, ALostSchedulerIsTold) {
   edit([](pickle::Document& document, pickle::Value state) {
     ASSERT_TRUE(document.erase(state, "opt_param_scheduler"));
