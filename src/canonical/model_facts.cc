@@ -17,8 +17,6 @@
 namespace shardwright {
 namespace {
 
-constexpr std::uint64_t kConfigBytes = std::uint64_t{16} << 20;
-
 // Arguments have the vocabulary's height with padding, and without it where the run knew it. The
 // latter is the model's.
 Arguments with_true_vocabulary(Arguments arguments) {
@@ -134,10 +132,7 @@ Result<Arguments> run_arguments(const Checkpoint& source) {
 Result<std::string> config_text_of(const FamilyChoice& choice, const Checkpoint& source) {
   if (choice.hf_config_dir.empty()) return source.hf_config;
   const std::unique_ptr<Directory> folder = SW_TRY(open_directory(choice.hf_config_dir));
-  Notes told;
-  std::string text = SW_TRY(read_model_config(*folder, "", told));
-  // Who names a folder is told that it has none.
-  return text.empty() ? read_whole(*folder, "config.json", kConfigBytes) : std::move(text);
+  return read_named_config(*folder);
 }
 
 std::optional<std::int64_t> true_vocabulary(const Arguments& arguments) {

@@ -31,15 +31,20 @@ bool has_experts(const Catalog& catalog) {
   });
 }
 
-Result<std::vector<LostPart>> find_lost_of_megatron(const Catalog& catalog,
-                                                    const Arguments& arguments) {
-  const std::vector<TensorDesc> descs = SW_TRY(canonical_descs(catalog));
-  return lost_parts(descs, number_of(arguments, {"num_layers"}).value_or(0));
+struct Losses {
+  std::vector<LostPart> lost;
+  std::vector<TensorDesc> canonical;  // of a Megatron model
+};
+
+Result<Losses> find_lost_of_megatron(const Catalog& catalog, const Arguments& arguments) {
+  std::vector<TensorDesc> descs = SW_TRY(canonical_descs(catalog));
+  std::vector<LostPart> lost = lost_parts(descs, number_of(arguments, {"num_layers"}).value_or(0));
+  return Losses{std::move(lost), std::move(descs)};
 }
 
-Result<std::vector<LostPart>> find_lost_of_fsdp(const Checkpoint& source) {
+Result<Losses> find_lost_of_fsdp(const Checkpoint& source) {
   const Status stages = check_fsdp_stages(source.catalog, source.arguments);
-  if (!stages) return std::vector{LostPart{"layers", stages.error().message}};
+  if (!stages) return Losses{{{"layers", stages.error().message}}, {}};
   Catalog pieces;  // without their chunks, of which there may be a million
   for (const StoredTensor& tensor : source.catalog.tensors) {
     // What a copy may have and a model has not is told where it has to be read: such names, pieces
@@ -49,19 +54,19 @@ Result<std::vector<LostPart>> find_lost_of_fsdp(const Checkpoint& source) {
   }
   const Status whole = check_fsdp_pieces(pieces);
   if (!whole && whole.error().code == Code::kUnmatchedSource) {
-    return std::vector{LostPart{"pieces", whole.error().message}};
+    return Losses{{{"pieces", whole.error().message}}, {}};
   }
   std::vector<std::string> left_out;
   const Result<Catalog> model = named_canonically(pieces, left_out);
-  if (!model) return std::vector<LostPart>();
+  if (!model) return Losses();
   return find_lost_of_megatron(*model, source.arguments);
 }
 
-Result<std::vector<LostPart>> find_lost(const Checkpoint& source) {
+Result<Losses> find_lost(const Checkpoint& source) {
   const Catalog& catalog = source.catalog;
-  if (source.location.traits.is_hf_model || is_mlite(catalog)) return {};
+  if (source.location.traits.is_hf_model || is_mlite(catalog)) return Losses();
   if (is_fsdp(source)) return find_lost_of_fsdp(source);
-  if (!has_megatron_names(catalog)) return lost_local_experts(descs_of(catalog));
+  if (!has_megatron_names(catalog)) return Losses{lost_local_experts(descs_of(catalog)), {}};
   return find_lost_of_megatron(catalog, source.arguments);
 }
 
@@ -72,15 +77,6 @@ bool is_checked_later(const ConvertRequest& request, const Checkpoint& source) {
   if (names == TargetNames::kHf) return true;
   return is_fsdp(source) && names != TargetNames::kStored &&
          !check_fsdp_stages(source.catalog, source.arguments);
-}
-
-// Where nothing but the tensors themselves says what the model has.
-Status tell_uneven(const Checkpoint& source, std::vector<std::string>& notes) {
-  const bool is_known = source.location.traits.is_hf_model || !source.hf_config.empty();
-  if (is_known || is_fsdp(source) || !has_megatron_names(source.catalog)) return {};
-  const std::vector<TensorDesc> descs = SW_TRY(canonical_descs(source.catalog));
-  std::ranges::move(uneven_modules(descs), std::back_inserter(notes));
-  return {};
 }
 
 // Zeros would pass for weights.
@@ -121,7 +117,8 @@ bool may_be_loss(Code code) {
 
 Result<std::vector<std::string>> losses_of(const Checkpoint& source) {
   std::vector<std::string> losses;
-  for (const LostPart& part : SW_TRY(find_lost(source))) losses.push_back(part.what);
+  const Losses found = SW_TRY(find_lost(source));
+  for (const LostPart& part : found.lost) losses.push_back(part.what);
   return losses;
 }
 
@@ -131,11 +128,17 @@ Status check_losses(const ConvertRequest& request, const Checkpoint& source, con
   const bool is_later = is_checked_later(request, source);
   if (is_later && !request.accept_loss) return {};
   if (!is_later && is_mlite(source) && is_mlite(wanted)) return check_mlite(wanted, request);
-  std::vector<LostPart> lost = SW_TRY(find_lost(source));
+  Losses found = SW_TRY(find_lost(source));
+  std::vector<LostPart>& lost = found.lost;
   if (!has_experts(wanted)) {
     std::erase_if(lost, [](const LostPart& part) { return part.name.contains(kExperts); });
   }
-  if (lost.empty()) return is_later ? Status() : tell_uneven(source, notes);
+  if (lost.empty()) {
+    // Where nothing but the tensors themselves says what the model has.
+    const bool is_known = is_later || is_fsdp(source) || !source.hf_config.empty();
+    if (!is_known) std::ranges::move(uneven_modules(found.canonical), std::back_inserter(notes));
+    return {};
+  }
   if (request.accept_loss) {
     for (const LostPart& part : lost) notes.push_back("--accept-loss: " + part.what);
     return {};

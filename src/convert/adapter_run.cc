@@ -17,11 +17,6 @@ std::optional<ArgValue> number_in(const Arguments& arguments, std::string_view n
   return is_number ? std::optional(found->second) : std::nullopt;
 }
 
-double as_real(const ArgValue& value) {
-  const auto* whole = std::get_if<std::int64_t>(&value);
-  return whole != nullptr ? static_cast<double>(*whole) : std::get<double>(value);
-}
-
 // Megatron-Bridge's: the class, its rank and alpha.
 Status read_bridge(const std::string& yaml, AdapterRun& run) {
   const Result<Arguments> section = read_model_section(yaml, "peft", kRunConfigFile);
@@ -56,6 +51,11 @@ void read_arguments(const Arguments& arguments, AdapterRun& run) {
 }
 
 }  // namespace
+
+double as_real(const ArgValue& number) {
+  const auto* whole = std::get_if<std::int64_t>(&number);
+  return whole != nullptr ? static_cast<double>(*whole) : std::get<double>(number);
+}
 
 Result<AdapterRun> read_adapter_run(const Checkpoint& source) {
   AdapterRun run;

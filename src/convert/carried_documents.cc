@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "format/config_edits.h"
+#include "format/model_config.h"
 #include "format/targets.h"
 #include "layout/layer_name.h"
 #include "plan/canonical.h"
@@ -52,7 +53,7 @@ class Mending {
     ConfigEdits edits;
     edits.is_dequantised = !has_quantised(parts_.tensors);
     edits.vocabulary = request_.extend_vocab;
-    if (edits.is_dequantised) leave_out(parts_.folder + "hf/hf_quant_config.json");
+    if (edits.is_dequantised) leave_out(fmt::format("{}hf/{}", parts_.folder, kModelOptFile));
     if (request_.dtype || !is_from_hf_) edits.dtype = written_dtype(parts_.tensors);
     edits.scope = request_.dtype ? DtypeScope::kAll : DtypeScope::kSame;
     const std::string edited = SW_TRY(edited_config(*config, edits, notes_));

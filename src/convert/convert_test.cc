@@ -404,6 +404,13 @@ TEST(Casts, LeaveRoutersBiasesAlone) {
       EXPECT_THAT(told, Not(HasSubstr("--dtype")));
     }
   }
+  ConvertRequest part = request_of(golden_path("hf/deepseek_v3/hf"), folder / "part", "hf");
+  part.dtype = DType::kF16;
+  part.include = {"*layers.1.mlp.gate.*"};
+  ASSERT_TRUE(convert_now(part));
+  const TensorMap tensors = read_all_tensors(part.output).value();
+  EXPECT_EQ(tensors.at("model.layers.1.mlp.gate.weight").dtype, DType::kF16);
+  EXPECT_EQ(tensors.at("model.layers.1.mlp.gate.e_score_correction_bias").dtype, DType::kF32);
 }
 
 TEST(Targets, AreGivenByAName) {

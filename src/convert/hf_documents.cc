@@ -7,6 +7,7 @@
 #include "format/config_edits.h"
 #include "format/hf/hf_reader.h"
 #include "format/hf/weight_names.h"
+#include "format/model_config.h"
 #include "layout/model_head.h"
 #include "model/config_check.h"
 #include "remote/open_path.h"
@@ -14,8 +15,6 @@
 namespace shardwright {
 namespace {
 
-// Where NVIDIA's ModelOpt repeats what config.json says.
-constexpr std::string_view kQuantisationFile = "hf_quant_config.json";
 constexpr std::uint64_t kMostArtifactBytes = std::uint64_t{256} << 20;
 
 bool has_file(const TargetParts& parts, std::string_view path) {
@@ -99,7 +98,7 @@ Status add_hf_documents(const ConvertRequest& request, const Checkpoint& source,
     parts.files.push_back({"config.json", config});
   }
   const std::string_view without =
-      is_dequantised || is_quantised ? kQuantisationFile : std::string_view();
+      is_dequantised || is_quantised ? kModelOptFile : std::string_view();
   if (!request.hf_config_dir.empty()) {
     return add_files_of(request.hf_config_dir, "", without, parts, notes);
   }
@@ -141,7 +140,7 @@ Status add_merged_documents(const std::string& config, bool is_quantised, const 
   const std::string edited = SW_TRY(edited_config(config, edits, notes));
   parts.files.push_back({"config.json", edited.empty() ? config : edited});
   if (folder.empty()) return {};
-  const std::string_view without = is_quantised ? std::string_view() : kQuantisationFile;
+  const std::string_view without = is_quantised ? std::string_view() : kModelOptFile;
   return add_files_of(folder, "", without, parts, notes);
 }
 

@@ -114,9 +114,9 @@ Status extend_vocabulary_of_hf(Drafting& drafting) {
 }
 
 // The tensors that the family's model computes with in float32, whatever its weights are: routers'
-// biases, decays of state space models. None where the family is not known.
-Result<std::set<std::string, std::less<>>> names_in_own_dtype(const Drafting& drafting,
-                                                              const ModelTensors& model) {
+// biases, decays of state space models. None where the family is not known. The whole model's, of
+// which a part may be converted.
+Result<std::set<std::string, std::less<>>> names_in_own_dtype(const Drafting& drafting) {
   std::set<std::string, std::less<>> names;
   const std::vector<Mapping> mappings =
       SW_TRY(load_named_mappings(drafting.request(), drafting.source()));
@@ -125,6 +125,9 @@ Result<std::set<std::string, std::less<>>> names_in_own_dtype(const Drafting& dr
   const auto facts =
       find_model_facts(drafting.request(), drafting.source(), mappings, {}, told_elsewhere);
   if (!facts) return names;
+  const Checkpoint& source = drafting.source();
+  const ModelTensors model =
+      SW_TRY(model_tensors(source.catalog, source.hf_config, source.files.get()));
   const auto found = map_from_hf(*facts->mapping, facts->sizes, model.tensors);
   if (!found) return names;
   for (const Block& block : found->blocks) {
@@ -134,8 +137,8 @@ Result<std::set<std::string, std::less<>>> names_in_own_dtype(const Drafting& dr
 }
 
 // A dtype that would round them is not for those.
-Status restore_own_dtypes(const ModelTensors& model, Drafting& drafting) {
-  const auto own = SW_TRY(names_in_own_dtype(drafting, model));
+Status restore_own_dtypes(Drafting& drafting) {
+  const auto own = SW_TRY(names_in_own_dtype(drafting));
   std::vector<std::string> kept;
   for (DraftTensor& tensor : drafting.parts.tensors) {
     const DType stored = drafting.catalog.tensors[tensor.recipe.views[0].source].desc.dtype;
@@ -197,7 +200,7 @@ Status draft_hf_as_hf(Drafting& drafting) {
   parts.tensors = draft_identity(catalog, {request.dtype, LayerKeys::kAutomatic});
   keep_model_tensors(model, dtype, parts.tensors);
   if (request.dtype && dtype != DType::kF32 && dtype != DType::kF64) {
-    SW_TRY(restore_own_dtypes(model, drafting));
+    SW_TRY(restore_own_dtypes(drafting));
   }
   if (!is_quantised) {
     SW_TRY(extend_vocabulary_of_hf(drafting));

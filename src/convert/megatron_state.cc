@@ -208,23 +208,11 @@ void carry_objects(const ConvertRequest& request, const Checkpoint& source, cons
   tell_lost_objects(source.catalog, parts, notes);
 }
 
-// Bars in its pattern say which layers a stage of a hybrid model has; Megatron refuses what says
-// the same beside them.
-void add_hybrid_stages(const Placement& placement, const Arguments& model, ArgumentEdits& edits) {
+// A hybrid model's pattern with the stages of the target; empty where the model has none.
+std::string staged_pattern(const Placement& placement, const Arguments& model) {
   const auto pattern = model.find("hybrid_layer_pattern");
   const auto* text = pattern == model.end() ? nullptr : std::get_if<std::string>(&pattern->second);
-  if (text == nullptr || text->empty()) return;
-  std::string staged = with_stages(*text, placement.layers(), placement.pipeline());
-  if (staged.substr(0, staged.find('/')).find('|') != std::string::npos) {
-    for (auto& [name, value] : edits) {
-      if (name == "decoder_last_pipeline_num_layers" ||
-          name == "num_layers_per_virtual_pipeline_stage" ||
-          name == "num_virtual_stages_per_pipeline_rank") {
-        value = ArgValue{};
-      }
-    }
-  }
-  edits.emplace_back("hybrid_layer_pattern", std::move(staged));
+  return text == nullptr ? "" : with_stages(*text, placement.layers(), placement.pipeline());
 }
 
 }  // namespace
@@ -244,22 +232,27 @@ Status add_layout_arguments(const ParallelConfig& parallel, const Arguments& mod
   edits.emplace_back("pipeline_model_parallel_size", parallel.pipeline);
   edits.emplace_back("expert_model_parallel_size", parallel.expert);
   edits.emplace_back("expert_tensor_parallel_size", parallel.expert_tensor);
+  std::string staged = staged_pattern(placement, model);
+  // Megatron refuses what says the same beside bars.
+  const bool has_bars = tells_stages(staged);
   const bool is_virtual = parallel.virtual_pipeline > 1;
+  const auto said = [](bool is_said, std::int64_t value) {
+    return is_said ? ArgValue{value} : ArgValue{};
+  };
   edits.emplace_back("virtual_pipeline_model_parallel_size",
-                     is_virtual ? ArgValue{parallel.virtual_pipeline} : ArgValue{});
-  edits.emplace_back(
-      "num_layers_per_virtual_pipeline_stage",
-      is_virtual ? ArgValue{placement.layers() / (parallel.pipeline * parallel.virtual_pipeline)}
-                 : ArgValue{});
+                     said(is_virtual, parallel.virtual_pipeline));
+  edits.emplace_back("num_layers_per_virtual_pipeline_stage",
+                     said(is_virtual && !has_bars,
+                          placement.layers() / (parallel.pipeline * parallel.virtual_pipeline)));
   edits.emplace_back("num_virtual_stages_per_pipeline_rank",
-                     is_virtual ? ArgValue{parallel.virtual_pipeline} : ArgValue{});
+                     said(is_virtual && !has_bars, parallel.virtual_pipeline));
   edits.emplace_back("decoder_first_pipeline_num_layers", ArgValue{});
   edits.emplace_back("decoder_last_pipeline_num_layers",
-                     pipeline.uneven_last() > 0 ? ArgValue{pipeline.uneven_last()} : ArgValue{});
+                     said(pipeline.uneven_last() > 0 && !has_bars, pipeline.uneven_last()));
   edits.emplace_back("pipeline_model_parallel_layout", ArgValue{});
   edits.emplace_back("account_for_embedding_in_pipeline_split", false);
   edits.emplace_back("account_for_loss_in_pipeline_split", false);
-  add_hybrid_stages(placement, model, edits);
+  if (!staged.empty()) edits.emplace_back("hybrid_layer_pattern", std::move(staged));
   return {};
 }
 

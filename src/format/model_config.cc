@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kQuantisation = "quantization_config";
 constexpr const char* kCompression = "compression_config";
-constexpr std::string_view kModelOptFile = "hf_quant_config.json";
+constexpr std::string_view kConfig = "config.json";
 
 bool says_quantisation(const Json& config) {
   if (config.contains(kQuantisation)) return true;
@@ -45,7 +45,7 @@ Result<Json> modelopt_quantisation(const Directory& directory, std::string_view 
 Result<std::string> read_model_config(const Directory& directory, std::string_view folder,
                                       Notes& notes) {
   std::string text =
-      SW_TRY(read_if_there(directory, std::string(folder) + "config.json", kMostTextBytes));
+      SW_TRY(read_if_there(directory, std::string(folder) + std::string(kConfig), kMostTextBytes));
   if (text.empty()) return text;
   const bool has_file = directory.exists(std::string(folder) + std::string(kModelOptFile));
   if (!has_file && text.find(kCompression) == std::string::npos) return text;
@@ -62,6 +62,12 @@ Result<std::string> read_model_config(const Directory& directory, std::string_vi
   (*config)[kQuantisation] = std::move(quantisation);
   notes.push_back(translated("config.json: quantization_config is what {} says", from));
   return config->dump(2) + "\n";
+}
+
+Result<std::string> read_named_config(const Directory& folder) {
+  if (!folder.exists(kConfig)) return read_whole(folder, std::string(kConfig), kMostTextBytes);
+  Notes told;
+  return read_model_config(folder, "", told);
 }
 
 }  // namespace shardwright

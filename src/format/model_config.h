@@ -9,6 +9,9 @@
 
 namespace shardwright {
 
+/// Where ModelOpt says how weights are quantised, beside config.json.
+inline constexpr std::string_view kModelOptFile = "hf_quant_config.json";
+
 /// The text of a folder's config.json, empty where there is none; `folder` is below the directory,
 /// empty or with a slash at its end. Where the config has no `quantization_config`, it gets the one
 /// that older tools wrote elsewhere, and a note tells: `compression_config` of compressed-tensors
@@ -17,5 +20,8 @@ namespace shardwright {
 /// hf_quant_config.json that is none.
 [[nodiscard]] Result<std::string> read_model_config(const Directory& directory,
                                                     std::string_view folder, Notes& notes);
+
+/// The same of a folder that was named for its config.json. Error: kNotFound where it has none.
+[[nodiscard]] Result<std::string> read_named_config(const Directory& folder);
 
 }  // namespace shardwright

@@ -6,6 +6,10 @@
 
 namespace shardwright {
 
+bool tells_stages(std::string_view pattern) {
+  return pattern.substr(0, pattern.find('/')).contains('|');
+}
+
 std::string with_stages(std::string_view pattern, std::int64_t layers, const PipelineSplit& split) {
   const std::size_t slash = std::min(pattern.find('/'), pattern.size());
   std::string kinds(pattern.substr(0, slash));

@@ -9,6 +9,9 @@
 
 namespace shardwright {
 
+/// Whether a `hybrid_layer_pattern` says by bars which layers a stage of the pipeline has.
+[[nodiscard]] bool tells_stages(std::string_view pattern);
+
 /// A `hybrid_layer_pattern` whose bars are where a split begins another stage of the pipeline:
 /// `M*G-/MM` of two stages is `M*|G-/MM`. What stands behind a slash is not of the decoder and
 /// stays. A pattern of another number of layers stays as it is. Source: select_pipeline_segment in

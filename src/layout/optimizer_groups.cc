@@ -78,11 +78,11 @@ class Sorting {
   }
 
  private:
-  explicit Sorting(std::span<const OptimizerGroup> groups) : groups_(groups) {
+  explicit Sorting(std::span<const OptimizerGroup> groups)
+      : groups_(groups), tells_matrices_(has_muon(groups)) {
     for (const OptimizerGroup& group : groups) {
       tells_experts_ |= group.is_expert;
       tells_rates_ |= group.has_own_rate;
-      tells_matrices_ |= group.has_betas != groups.front().has_betas;
       tells_beside_ |= group.is_beside != groups.front().is_beside;
     }
   }
@@ -90,7 +90,7 @@ class Sorting {
   std::span<const OptimizerGroup> groups_;
   bool tells_experts_ = false;
   bool tells_rates_ = false;
-  bool tells_matrices_ = false;
+  bool tells_matrices_;
   bool tells_beside_ = false;
 };
 

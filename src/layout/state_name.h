@@ -13,7 +13,8 @@ namespace shardwright {
 /// the first moment only, SGD and Muon a `momentum_buffer`.
 inline constexpr std::array<std::string_view, 3> kStateKinds = {"param", "exp_avg", "exp_avg_sq"};
 
-/// What Megatron calls the master weights of optimizers that are not distributed.
+/// What Megatron calls the master weights of optimizers that are not distributed, and before 0.16
+/// of distributed ones too.
 inline constexpr std::string_view kOwnMasters = "fp32_param";
 
 /// The name of an optimizer state that is named like a tensor of the model:

@@ -40,11 +40,7 @@ Result<ConfigSource> open_config(const std::string& path) {
     source.text = SW_TRY(read_named(path, kMostConfigBytes));
     return source;
   }
-  Notes told;
-  source.text = SW_TRY(read_model_config(**folder, "", told));
-  if (source.text.empty()) {  // who names a folder is told that it has none
-    source.text = SW_TRY(read_whole(**folder, "config.json", kMostConfigBytes));
-  }
+  source.text = SW_TRY(read_named_config(**folder));
   if ((*folder)->exists(kSourceKeysFile)) {
     const std::string keys = SW_TRY(read_whole(**folder, kSourceKeysFile, kMostConfigBytes));
     source.keys = SW_TRY(read_source_keys(keys));

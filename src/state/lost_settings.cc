@@ -12,7 +12,6 @@
 #include "layout/state_name.h"
 #include "state/group_settings.h"
 #include "state/param_group.h"
-#include "state/recorded_run.h"
 #include "state/state_document.h"
 
 namespace shardwright {

@@ -68,28 +68,32 @@ Result<std::string> settings_of(const Document& document, Value group) {
   return settings_of_group(document, group, {"params", "is_expert_parallel"});
 }
 
-// A run without expert parallelism has its experts among the others: their own groups say nothing
-// where they say the same, and are kept where they do not.
-// Muon's are told apart by nothing then, and Megatron loads a list of as many as it has only.
-Result<ChainPart> joined_part(Document& document, const ChainPart& dense, const ChainPart& experts,
-                              bool& differ) {
+bool trains_with_muon(const std::vector<ChainPart>& parts) {
+  std::vector<OptimizerGroup> groups;
+  for (const ChainPart& part : parts) {
+    for (const Value group : part.groups) groups.push_back(read_param_group(group));
+  }
+  return has_muon(groups);
+}
+
+Result<bool> says_otherwise(const Document& document, const ChainPart& experts,
+                            const ChainPart& dense) {
   std::set<std::string> said;
   for (const Value group : dense.groups) said.insert(SW_TRY(settings_of(document, group)));
   bool is_other = false;
   for (const Value group : experts.groups) {
     is_other |= !said.contains(SW_TRY(settings_of(document, group)));
   }
-  if (!is_other) return dense;
-  differ = true;
-  if (!read_param_group(dense.groups.front()).has_betas) return dense;
-  std::vector<Value> groups = dense.groups;
-  groups.insert(groups.end(), experts.groups.begin(), experts.groups.end());
-  return with_groups(document, dense, std::move(groups));
+  return is_other;
 }
 
-// Each optimizer of experts becomes a part of the one that trains like it.
+// Each optimizer of experts becomes a part of the one that trains like it: a run without expert
+// parallelism has its experts among the others. Their own groups say nothing where they say the
+// same. Where they do not they are kept, but for those of a chain with Muon: Megatron loads a list
+// of as many as it has only.
 Result<bool> join_experts(Document& document, std::vector<ChainPart>& parts,
                           std::vector<std::string>& notes) {
+  const bool has_muon = trains_with_muon(parts);
   bool has_joined = false;
   bool differ = false;
   for (std::size_t i = 0; i < parts.size();) {
@@ -100,14 +104,17 @@ Result<bool> join_experts(Document& document, std::vector<ChainPart>& parts,
       ++i;
       continue;
     }
-    *dense = SW_TRY(joined_part(document, *dense, parts[i], differ));
+    const bool is_other = SW_TRY(says_otherwise(document, parts[i], *dense));
+    if (is_other && !has_muon) {
+      std::vector<Value> groups = dense->groups;
+      groups.insert(groups.end(), parts[i].groups.begin(), parts[i].groups.end());
+      *dense = with_groups(document, *dense, std::move(groups));
+    }
     parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i));
+    differ |= is_other;
     has_joined = true;
   }
   if (!has_joined) return false;
-  const bool has_muon = std::ranges::any_of(parts, [](const ChainPart& part) {
-    return !part.groups.empty() && !read_param_group(part.groups.front()).has_betas;
-  });
   std::string_view what = "optimizer parameter groups of dense and expert parameters are joined";
   if (differ && has_muon) {
     what =

@@ -6,7 +6,6 @@
 
 #include <optional>
 #include <utility>
-#include <variant>
 
 #include "base/translated.h"
 #include "convert/adapter_run.h"
@@ -15,37 +14,31 @@
 namespace shardwright {
 namespace {
 
-struct AdapterSettings {
-  double alpha = 0.0;
-  bool uses_rslora = false;
-  bool uses_dora = false;
-  LoraConfig config;  // of PEFT; patterns are its own
-  bool is_peft = false;
+struct SaidOfAdapter {
+  LoraConfig config;
+  bool is_peft = false;  // else patterns are not said
 };
 
-Result<std::optional<AdapterSettings>> read_settings_of(const Checkpoint& checkpoint) {
-  std::optional<AdapterSettings> settings;
+Result<std::optional<SaidOfAdapter>> read_said(const Checkpoint& checkpoint) {
   if (checkpoint.directory->exists(kPeftConfigFile)) {
-    const LoraConfig config = SW_TRY(read_peft_config(*checkpoint.directory));
-    settings = {config.alpha, config.uses_rslora, config.uses_dora, config, true};
-    return settings;
+    return SaidOfAdapter{SW_TRY(read_peft_config(*checkpoint.directory)), true};
   }
   const AdapterRun run = SW_TRY(read_adapter_run(checkpoint));
-  if (!run.alpha) return settings;
-  const auto* whole = std::get_if<std::int64_t>(&*run.alpha);
-  settings.emplace();
-  settings->alpha = whole != nullptr ? static_cast<double>(*whole) : std::get<double>(*run.alpha);
-  settings->uses_rslora = run.uses_rslora;
-  settings->uses_dora = run.uses_dora;
-  return settings;
+  std::optional<SaidOfAdapter> said;
+  if (!run.alpha) return said;
+  said.emplace();
+  said->config.alpha = as_real(*run.alpha);
+  said->config.uses_rslora = run.uses_rslora;
+  said->config.uses_dora = run.uses_dora;
+  return said;
 }
 
 // What can't be read is no difference.
-std::optional<AdapterSettings> settings_or_note(const Checkpoint& checkpoint, Notes& notes) {
-  auto settings = read_settings_of(checkpoint);
-  if (settings) return *std::move(settings);
+std::optional<SaidOfAdapter> said_or_note(const Checkpoint& checkpoint, Notes& notes) {
+  auto said = read_said(checkpoint);
+  if (said) return *std::move(said);
   notes.push_back(translated("{}: its settings as an adapter are not compared: {}",
-                             checkpoint.location.path, settings.error().message));
+                             checkpoint.location.path, said.error().message));
   return std::nullopt;
 }
 
@@ -68,18 +61,19 @@ class Differing {
 
 std::vector<std::string> differing_adapter_settings(const Checkpoint& left, const Checkpoint& right,
                                                     Notes& notes) {
-  const auto one = settings_or_note(left, notes);
-  const auto other = settings_or_note(right, notes);
+  const auto one = said_or_note(left, notes);
+  const auto other = said_or_note(right, notes);
+  if (!one || !other) return {};
+  const LoraConfig& a = one->config;
+  const LoraConfig& b = other->config;
   Differing differing;
-  if (one && other) {
-    differing.add("lora_alpha", one->alpha, other->alpha);
-    differing.add("use_rslora", one->uses_rslora, other->uses_rslora);
-    differing.add("use_dora", one->uses_dora, other->uses_dora);
-  }
-  if (one && other && one->is_peft && other->is_peft) {
-    differing.add("alpha_pattern", one->config.alpha_pattern, other->config.alpha_pattern);
-    differing.add("rank_pattern", one->config.rank_pattern, other->config.rank_pattern);
-    differing.add("fan_in_fan_out", one->config.is_fan_in_fan_out, other->config.is_fan_in_fan_out);
+  differing.add("lora_alpha", a.alpha, b.alpha);
+  differing.add("use_rslora", a.uses_rslora, b.uses_rslora);
+  differing.add("use_dora", a.uses_dora, b.uses_dora);
+  if (one->is_peft && other->is_peft) {
+    differing.add("alpha_pattern", a.alpha_pattern, b.alpha_pattern);
+    differing.add("rank_pattern", a.rank_pattern, b.rank_pattern);
+    differing.add("fan_in_fan_out", a.is_fan_in_fan_out, b.is_fan_in_fan_out);
   }
   return std::move(differing).take();
 }

@@ -3,6 +3,8 @@
 import contextlib
 import os
 
+from ..torch._durable import make_durable
+
 _NEW, _OLD = ".partial", ".old"  # what a name ends with meanwhile
 
 
@@ -70,12 +72,3 @@ class FileSet:
 def unfinished(names):
     """What these files are called before they appear."""
     return [name + _NEW for name in names]
-
-
-def make_durable(path):
-    """Of a folder the names in it, of a file its contents."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

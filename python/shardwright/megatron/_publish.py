@@ -8,9 +8,10 @@ import re
 from torch.distributed.checkpoint.filesystem import _StorageInfo
 
 from .._errors import make
+from ..torch._durable import make_durable
 from ._common import COMMON, OBJECT
 from ._exchange import pickled
-from ._file_set import FileSet, make_durable, unfinished
+from ._file_set import FileSet, unfinished
 
 _METADATA = ".metadata"
 _DATA = re.compile(r"__\d+_(\d+)\.distcp")

@@ -9,6 +9,7 @@ import warnings
 
 from .. import _core
 from .._errors import Error, make
+from ._durable import make_durable
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
 _CANNOT = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -21,20 +22,12 @@ def publish(made, target):
         _replace(made, target)
     else:
         os.rename(made, target)
-    sync_folder(target.parent)
+    make_durable(target.parent)
     for old in _old_copies(target):
         shutil.rmtree(old, ignore_errors=True)
         if old.exists():
             text = f"what was replaced could not be removed: {old}; remove it"
             warnings.warn(text, stacklevel=2)
-
-
-def sync_folder(path):
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def exchange(one, other):

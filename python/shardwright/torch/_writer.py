@@ -14,8 +14,9 @@ from torch.futures import Future
 from .. import _core
 from .._errors import Error, make
 from ._claim import Claim
+from ._durable import make_durable
 from ._items import ItemFile
-from ._published import publish, sync_folder
+from ._published import publish
 from ._replicas import Copies, Group, are_told, tell
 
 
@@ -152,7 +153,7 @@ class StorageWriter(FileSystemWriter):
                 self._copies.describe(metadata)
             super().finish(metadata, results)
             self._refuse_existing()
-            sync_folder(self.path)
+            make_durable(self.path)
             publish(self.path, self._target)
         except BaseException:
             self._clear_away()

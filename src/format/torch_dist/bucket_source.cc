@@ -191,9 +191,7 @@ class Unbucketing {
     const auto pattern = source_.arguments.find("hybrid_layer_pattern");
     if (pattern == source_.arguments.end()) return {};
     const auto* text = std::get_if<std::string>(&pattern->second);
-    const bool has_bars =
-        text != nullptr && text->substr(0, text->find('/')).find('|') != std::string::npos;
-    if (!has_bars) return {};
+    if (text == nullptr || !tells_stages(*text)) return {};
     const auto split = PipelineSplit::make(layers_, config_);
     if (split && with_stages(*text, layers_, *split) == *text) return {};
     return refuse_bucket(
