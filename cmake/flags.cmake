@@ -17,6 +17,9 @@ string(TOUPPER "${CMAKE_BUILD_TYPE}" sw_build_type)
 if(CMAKE_CXX_FLAGS_${sw_build_type} MATCHES "-O[23]")
   target_compile_options(sw_plain_flags INTERFACE -O1)
   target_compile_options(sw_cold_flags INTERFACE -Og)
+elseif(SHARDWRIGHT_SANITIZE)
+  # With sanitizers it takes three times as long to optimise as to compile, for one run of the tests.
+  target_compile_options(sw_cold_flags INTERFACE -O0)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # The compiler's own garbage collection is a sixth of the time and keeps half a GiB: without it, a

@@ -40,7 +40,7 @@ class Making {
 
   Status take_hf() {
     SW_TRY(name_as_hf(choice_, source_.checkpoint, {&catalog()}, notes_));
-    const std::vector<Mapping> mappings = SW_TRY(load_mappings(choice_, source_.checkpoint));
+    const Mappings mappings = SW_TRY(load_mappings(choice_, source_.checkpoint));
     const ModelFacts facts =
         SW_TRY(find_model_facts(choice_, source_.checkpoint, mappings, {}, notes_));
     model_.family = facts.mapping->family;

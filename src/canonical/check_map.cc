@@ -40,7 +40,7 @@ Result<MapCheck> check_map(const MapCheckRequest& request) {
   FamilyChoice files;
   files.map_files = {request.file};
   files.models_dir = request.models_dir;
-  const std::vector<Mapping> mappings = SW_TRY(load_all_mappings(files));
+  const Mappings mappings = SW_TRY(load_all_mappings(files));
   const std::string name = request.file.substr(request.file.find_last_of('/') + 1);
   const auto mapping = std::ranges::find(mappings, name, &Mapping::file);
   if (mapping == mappings.end()) {

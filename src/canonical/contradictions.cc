@@ -74,7 +74,7 @@ Result<ArgumentList> corrected_arguments(const ConvertRequest& request, const Ch
             .message);
     return ArgumentList();
   }
-  const std::vector<Mapping> mappings = SW_TRY(load_mappings(request, source));
+  const Mappings mappings = SW_TRY(load_mappings(request, source));
   std::vector<std::string> told;
   const ModelFacts facts = SW_TRY(find_model_facts(request, source, mappings, canonical, told));
   ArgsFromConfig made = SW_TRY(args_from_hf_config(*facts.mapping, *facts.config));

@@ -72,11 +72,28 @@ std::vector<MappingText> texts_of(const MappingFiles& files) {
   return texts;
 }
 
+Result<Mappings> parse_all(std::span<const MappingText> texts) {
+  return Mappings(SW_TRY(parse_mappings(texts)));
+}
+
+// Read once in a process. Never freed: that would only hold up its end.
+const Result<Mappings>& all_built_in() {
+  static const auto& all = *new Result<Mappings>(parse_all(built_in_models()));
+  return all;
+}
+
+Result<Mappings> all_of(const MappingFiles& files, const FamilyChoice& choice,
+                        const RecordedMapping& recorded = {}) {
+  const bool is_built_in =
+      choice.models_dir.empty() && choice.map_files.empty() && recorded.files.empty();
+  return is_built_in ? all_built_in() : parse_all(texts_of(files));
+}
+
 // Those that the choice, the record or the config names, and the given ones; none where none is
 // named.
-Result<std::vector<Mapping>> parse_named(const MappingFiles& files, const FamilyChoice& choice,
-                                         const RecordedMapping& recorded,
-                                         const std::optional<HfConfig>& config) {
+Result<Mappings> parse_named(const MappingFiles& files, const FamilyChoice& choice,
+                             const RecordedMapping& recorded,
+                             const std::optional<HfConfig>& config) {
   const auto is_named_family = [&](const Mapping& names) {
     if (!choice.family.empty()) return names.family == choice.family;
     if (!recorded.family.empty() && names.family == recorded.family) return true;
@@ -94,17 +111,15 @@ Result<std::vector<Mapping>> parse_named(const MappingFiles& files, const Family
     return is_named || is_given(names);
   };
   std::vector<Mapping> named = SW_TRY(parse_mappings(texts_of(files), is_wanted));
-  if (!is_one_named) named.clear();
-  return named;
+  return is_one_named ? Mappings(std::move(named)) : Mappings();
 }
 
 // The same; all where none is named.
-Result<std::vector<Mapping>> load_for(const FamilyChoice& choice, const RecordedMapping& recorded,
-                                      const std::optional<HfConfig>& config) {
+Result<Mappings> load_for(const FamilyChoice& choice, const RecordedMapping& recorded,
+                          const std::optional<HfConfig>& config) {
   const MappingFiles files = SW_TRY(read_mapping_files(choice, recorded));
-  std::vector<Mapping> named = SW_TRY(parse_named(files, choice, recorded, config));
-  if (!named.empty()) return named;
-  return parse_mappings(texts_of(files));
+  Mappings named = SW_TRY(parse_named(files, choice, recorded, config));
+  return named.empty() ? all_of(files, choice, recorded) : std::move(named);
 }
 
 }  // namespace
@@ -144,25 +159,23 @@ Result<RecordedMapping> mapping_to_record(const FamilyChoice& choice, const Mapp
   return record;
 }
 
-Result<std::vector<Mapping>> load_all_mappings(const FamilyChoice& choice) {
-  const MappingFiles files = SW_TRY(read_mapping_files(choice));
-  return parse_mappings(texts_of(files));
+Result<Mappings> load_all_mappings(const FamilyChoice& choice) {
+  return all_of(SW_TRY(read_mapping_files(choice)), choice);
 }
 
-Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice, const Checkpoint& source) {
+Result<Mappings> load_mappings(const FamilyChoice& choice, const Checkpoint& source) {
   return load_for(choice, SW_TRY(read_recorded_mapping(source.source_keys)),
                   readable_config(choice, source));
 }
 
-Result<std::vector<Mapping>> load_named_mappings(const FamilyChoice& choice,
-                                                 const Checkpoint& source) {
+Result<Mappings> load_named_mappings(const FamilyChoice& choice, const Checkpoint& source) {
   const RecordedMapping recorded = SW_TRY(read_recorded_mapping(source.source_keys));
   const std::optional<HfConfig> config = readable_config(choice, source);
-  if (choice.family.empty() && recorded.family.empty() && !config) return std::vector<Mapping>();
+  if (choice.family.empty() && recorded.family.empty() && !config) return Mappings();
   return parse_named(SW_TRY(read_mapping_files(choice, recorded)), choice, recorded, config);
 }
 
-Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice, const HfConfig& config) {
+Result<Mappings> load_mappings(const FamilyChoice& choice, const HfConfig& config) {
   return load_for(choice, {}, config);
 }
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <span>
-#include <vector>
+#include <string>
 
 #include "format/hf/source_keys.h"
 #include "model/config.h"
-#include "model/mapping_file.h"
+#include "model/mappings.h"
 #include "shardwright/checkpoint.h"
 #include "shardwright/convert.h"
 
@@ -14,7 +14,7 @@ namespace shardwright {
 
 /// The families of all mapping files that a request may use: the built-in ones or those of
 /// models_dir, and its map_files, which win over built-in ones of the same family.
-[[nodiscard]] Result<std::vector<Mapping>> load_all_mappings(const FamilyChoice& choice);
+[[nodiscard]] Result<Mappings> load_all_mappings(const FamilyChoice& choice);
 
 /// Of those, and of what a Megatron checkpoint records of the mapping that it was made with: the
 /// ones that `source` can be of by the request's family, the recorded one or the model's
@@ -22,17 +22,15 @@ namespace shardwright {
 /// named, or nothing that is known. Recorded files stand for built-in ones of the same name, and
 /// those that the request gives stand for both. Errors: kJsonCorrupt for a record that can't be
 /// read.
-[[nodiscard]] Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice,
-                                                         const Checkpoint& source);
+[[nodiscard]] Result<Mappings> load_mappings(const FamilyChoice& choice, const Checkpoint& source);
 
 /// As load_mappings, but none where nothing is named, or nothing that is known: to read all
 /// families takes longer than to convert a small model.
-[[nodiscard]] Result<std::vector<Mapping>> load_named_mappings(const FamilyChoice& choice,
-                                                               const Checkpoint& source);
+[[nodiscard]] Result<Mappings> load_named_mappings(const FamilyChoice& choice,
+                                                   const Checkpoint& source);
 
 /// As load_mappings, for a model that nothing is known of but its config.json.
-[[nodiscard]] Result<std::vector<Mapping>> load_mappings(const FamilyChoice& choice,
-                                                         const HfConfig& config);
+[[nodiscard]] Result<Mappings> load_mappings(const FamilyChoice& choice, const HfConfig& config);
 
 /// The family that a request names, else the one that `source` records; may be empty. Error:
 /// kJsonCorrupt.

@@ -54,7 +54,7 @@ Names originals_of(const CopyRule& copy) {
 // for a copy under each, or a trained embedding would be exported beside the old head.
 TEST(Families, AHeadMayRepeatTheEmbeddingUnderEachOfItsNames) {
   std::size_t tied = 0;
-  const std::vector<Mapping> mappings = load_all_mappings({}).value();
+  const Mappings mappings = load_all_mappings({}).value();
   for (const Mapping& mapping : mappings) {
     Names embeddings;
     Names heads;

@@ -227,7 +227,7 @@ Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
                   std::initializer_list<Catalog*> catalogs, Notes& notes) {
   const SourceTraits& traits = checkpoint.location.traits;
   if (!traits.is_hf_model || traits.records == Records::kNone) return {};
-  const std::vector<Mapping> mappings = SW_TRY(load_mappings(choice, checkpoint));
+  const Mappings mappings = SW_TRY(load_mappings(choice, checkpoint));
   Notes told_later;
   const auto facts = find_model_facts(choice, checkpoint, mappings, {}, told_later);
   if (!facts) return traits.is_named_by_family ? Status(std::unexpected(facts.error())) : Status();

@@ -323,7 +323,7 @@ Status name_mlite_as_megatron(const ConvertRequest& request, Checkpoint& checkpo
                 request.input);
   }
   const HfConfig config = SW_TRY(read_hf_config(text));
-  const std::vector<Mapping> mappings = SW_TRY(load_mappings(request, config));
+  const Mappings mappings = SW_TRY(load_mappings(request, config));
   const Mapping* const mapping = SW_TRY(chosen_family(request, mappings, config));
   const OwnNames own = SW_TRY(names_of_family(request.input, mapping->family));
   const ModelSizes sizes = SW_TRY(sizes_from_hf_config(*mapping, config));

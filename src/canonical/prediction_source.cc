@@ -83,7 +83,7 @@ Result<PredictionSource> open_prediction_source(const ConvertRequest& request,
   from.folder = std::move(from.checkpoint.directory);
   FamilyChoice reference = request;
   reference.hf_config_dir.clear();
-  const std::vector<Mapping> mappings = SW_TRY(load_mappings(reference, from.checkpoint));
+  const Mappings mappings = SW_TRY(load_mappings(reference, from.checkpoint));
   std::vector<std::string> unused;
   const ModelFacts other =
       SW_TRY(find_model_facts(reference, from.checkpoint, mappings, {}, unused));

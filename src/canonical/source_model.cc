@@ -163,7 +163,7 @@ Result<Catalog> megatron_catalog(const Checkpoint& checkpoint, const FamilyChoic
                         : canonical_from_fsdp(stored, checkpoint.arguments, notes);
   }
   if (!is_mimo(stored)) return stored;
-  const std::vector<Mapping> mappings = SW_TRY(load_mappings(choice, checkpoint));
+  const Mappings mappings = SW_TRY(load_mappings(choice, checkpoint));
   Catalog named = stored;
   wrappers = SW_TRY(name_components(choice, checkpoint, mappings, named));
   return named;

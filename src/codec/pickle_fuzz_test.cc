@@ -17,8 +17,9 @@ const std::vector<std::string> kSamples = {
     "pickle/05_containers_torch_2.13.pkl", "pickle/07_numpy_torch_2.13.pkl",
     "metadata/torch_2.13_plain.metadata"};
 
-// Of the large sample not each byte, which would take most of a test run's time.
-std::size_t step_of(const std::string& pickle) { return pickle.size() > 10'000 ? 5 : 1; }
+// Of each sample a thousand places and more: to read it anew takes longer too the larger it is, and
+// all bytes of the large ones would take most of a test run's time.
+std::size_t step_of(const std::string& pickle) { return pickle.size() / 2'000 + 1; }
 
 // A damaged pickle is an error or a tree of bounded size that can be written again.
 void expect_survival(const std::string& bytes, const std::string& what) {
@@ -36,7 +37,7 @@ void expect_survival(const std::string& bytes, const std::string& what) {
   ASSERT_EQ(difference(*document, *again), "") << what;
 }
 
-TEST(PickleFuzz, EveryTruncationIsRefused) {
+TEST(PickleFuzz, TruncationsAreRefused) {
   for (const std::string& sample : kSamples) {
     const std::string pickle = read_golden(sample);
     ASSERT_TRUE(decode(as_bytes(pickle))) << sample;
@@ -48,7 +49,7 @@ TEST(PickleFuzz, EveryTruncationIsRefused) {
   }
 }
 
-TEST(PickleFuzz, EveryFlippedByteIsSurvived) {
+TEST(PickleFuzz, FlippedBytesAreSurvived) {
   for (const std::string& sample : kSamples) {
     std::string pickle = read_golden(sample);
     for (std::size_t at = 0; at < pickle.size(); at += step_of(pickle)) {

@@ -6,7 +6,7 @@
 
 #include "base/notes.h"
 #include "format/mimo/mimo_source.h"
-#include "model/mapping_file.h"
+#include "model/mappings.h"
 #include "shardwright/checkpoint.h"
 #include "shardwright/convert.h"
 
@@ -15,11 +15,11 @@ namespace shardwright {
 /// The source of a conversion, with an ordinary Megatron model's names and states where the target
 /// needs them.
 struct ConversionSource {
-  Checkpoint checkpoint;          ///< all of it
-  Catalog wanted;                 ///< what of it is converted, located
-  bool is_mimo = false;           ///< and its names have become an ordinary model's
-  Wrappers wrappers;              ///< that its components had
-  std::vector<Mapping> mappings;  ///< where they were needed already
+  Checkpoint checkpoint;  ///< all of it
+  Catalog wanted;         ///< what of it is converted, located
+  bool is_mimo = false;   ///< and its names have become an ordinary model's
+  Wrappers wrappers;      ///< that its components had
+  Mappings mappings;      ///< where they were needed already
   /// Which states are whose was derived; master weights prove it.
   bool checks_master_weights = false;
   std::uint64_t master_weight_bytes = 0;  ///< read for that

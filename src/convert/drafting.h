@@ -9,7 +9,7 @@
 #include "canonical/adapter_updates.h"
 #include "canonical/model_facts.h"
 #include "format/target_format.h"
-#include "model/mapping_file.h"
+#include "model/mappings.h"
 #include "model/quantise_choice.h"
 #include "shardwright/convert.h"
 
@@ -29,7 +29,7 @@ struct Drafting {
   const Target* target = nullptr;
   PreparedConversion result;  ///< request, source, family, notes and `plan.quantised`
   Catalog catalog;            ///< what of the source is wanted
-  std::vector<Mapping> mappings;
+  Mappings mappings;
   std::vector<std::string> stored_names;  ///< of its tensors, where the model has others
   std::optional<TakenAdapter> adapter;
   TargetParts parts;

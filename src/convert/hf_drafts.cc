@@ -35,7 +35,7 @@ Result<ModelFacts> facts_of_hf(Drafting& drafting) {
   const HfConfig config = SW_TRY(read_hf_config(source.hf_config));
   const ModelTensors model =
       SW_TRY(model_tensors(source.catalog, source.hf_config, source.files.get()));
-  const std::vector<Mapping> mappings = SW_TRY(load_all_mappings(drafting.request()));
+  const Mappings mappings = SW_TRY(load_all_mappings(drafting.request()));
   const std::string nearest = nearest_family(mappings, config, model.tensors);
   if (nearest.empty()) return facts;
   if (names_one_of(config, mappings)) {  // of which this is a variant that is not known
@@ -118,8 +118,7 @@ Status extend_vocabulary_of_hf(Drafting& drafting) {
 // which a part may be converted.
 Result<std::set<std::string, std::less<>>> names_in_own_dtype(const Drafting& drafting) {
   std::set<std::string, std::less<>> names;
-  const std::vector<Mapping> mappings =
-      SW_TRY(load_named_mappings(drafting.request(), drafting.source()));
+  const Mappings mappings = SW_TRY(load_named_mappings(drafting.request(), drafting.source()));
   if (mappings.empty()) return names;
   Notes told_elsewhere;
   const auto facts =

@@ -132,7 +132,7 @@ TEST(RecordedMapping, IsWhatItWasAndYieldsToFlags) {
   Checkpoint source;
   source.source_keys = write_source_keys({}, {"mine", {{"mine.json", file("recorded")}}});
   const auto types_of = [&](const ConvertRequest& request) {
-    const std::vector<Mapping> mappings = load_mappings(request, source).value();
+    const Mappings mappings = load_mappings(request, source).value();
     for (const Mapping& mapping : mappings) {
       if (mapping.family == "mine") return mapping.model_types[0];
     }

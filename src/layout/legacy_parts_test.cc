@@ -271,7 +271,8 @@ RC_GTEST_PROP(LegacyShards, AreWhatPartsUndo, ()) {
   for (const TensorDesc& desc : canonical) stored.push_back({desc, ChunkList(desc.shape.size())});
   const auto grid = legacy_grid(config).value();
   for (const LegacyRank& rank : grid) {
-    const auto stages = stage_contents(config, rank.pipeline, layers, false, false).value();
+    const PipelineSplit split = PipelineSplit::make(layers, config).value();
+    const auto stages = stage_contents(config, split, rank.pipeline, layers, false, false);
     for (const StageContents& stage : stages) {
       const std::vector<LegacyShard> shards = legacy_shards(canonical, config, stage, modules);
       std::vector<TensorDesc> own;

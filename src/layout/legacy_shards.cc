@@ -159,10 +159,9 @@ Box box_of(const ShardRun& run, const LegacyRank& rank) {
   return box;
 }
 
-Result<std::vector<StageContents>> stage_contents(const ParallelConfig& config,
-                                                  std::int64_t pipeline_rank, std::int64_t layers,
-                                                  bool has_mtp, bool is_tied) {
-  const PipelineSplit split = SW_TRY(PipelineSplit::make(layers, config));
+std::vector<StageContents> stage_contents(const ParallelConfig& config, const PipelineSplit& split,
+                                          std::int64_t pipeline_rank, std::int64_t layers,
+                                          bool has_mtp, bool is_tied) {
   std::vector<StageContents> stages(static_cast<std::size_t>(config.virtual_pipeline));
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     if (split.stage_of(layer) != pipeline_rank) continue;

@@ -8,6 +8,7 @@
 
 #include "layout/legacy_names.h"
 #include "layout/legacy_parts.h"
+#include "layout/pipeline_split.h"
 #include "shardwright/parallel.h"
 #include "shardwright/tensor.h"
 
@@ -44,12 +45,13 @@ struct StageContents {
   bool copies_embedding = false;  ///< the output layer is tied and the embedding elsewhere
 };
 
-/// What each virtual stage of one pipeline rank holds. `layers` are those of the decoder.
-/// Error: kNotDivisible.
-[[nodiscard]] Result<std::vector<StageContents>> stage_contents(const ParallelConfig& config,
-                                                                std::int64_t pipeline_rank,
-                                                                std::int64_t layers, bool has_mtp,
-                                                                bool is_tied);
+/// What each virtual stage of one pipeline rank holds. `layers` are those of the decoder, `split`
+/// says where they are.
+[[nodiscard]] std::vector<StageContents> stage_contents(const ParallelConfig& config,
+                                                        const PipelineSplit& split,
+                                                        std::int64_t pipeline_rank,
+                                                        std::int64_t layers, bool has_mtp,
+                                                        bool is_tied);
 
 /// The tensors of a rank's state dict, the reverse of legacy_parts: all ranks of a pipeline stage
 /// have the same ones, and box_of() says what of each. `canonical` are all of the model's tensors,

@@ -3,19 +3,19 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <numeric>
 
 #include "base/fail.h"
 
 namespace shardwright {
 
 Result<PipelineSplit> PipelineSplit::make(std::int64_t layers, const ParallelConfig& config) {
-  PipelineSplit split;
-  split.stages_ = config.pipeline;
+  if (layers == 0) return of_counts({}, config.pipeline);
   const std::int64_t chunks = config.pipeline * config.virtual_pipeline;
   if (layers % chunks == 0) {
-    split.per_stage_ = layers / config.pipeline;
-    split.per_chunk_ = std::max<std::int64_t>(layers / chunks, 1);
-    return split;
+    return of_counts(std::vector(static_cast<std::size_t>(chunks), layers / chunks),
+                     config.pipeline);
   }
   if (config.virtual_pipeline > 1) {
     return fail(Code::kNotDivisible,
@@ -39,20 +39,32 @@ Result<PipelineSplit> PipelineSplit::make(std::int64_t layers, const ParallelCon
   const bool take_above =
       below < 1 || (above <= layers - others && distance(above) < distance(below));
   const std::int64_t best = take_above ? above : below;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(others), (layers - best) / others);
+  counts.push_back(best);
+  PipelineSplit split = of_counts(counts, config.pipeline);
   split.uneven_last_ = best;
-  split.per_stage_ = (layers - best) / others;
-  split.per_chunk_ = split.per_stage_;
   return split;
 }
 
-std::int64_t PipelineSplit::stage_of(std::int64_t layer) const {
-  const std::int64_t chunk = layer / per_chunk_;
-  // Virtual stages go round the ranks; an uneven last stage may be the longest and keeps its rest.
-  return uneven_last_ > 0 ? std::min(chunk, stages_ - 1) : chunk % stages_;
+PipelineSplit PipelineSplit::of_counts(const std::vector<std::int64_t>& counts,
+                                       std::int64_t stages) {
+  PipelineSplit split;
+  split.stages_ = stages;
+  std::partial_sum(counts.begin(), counts.end(), std::back_inserter(split.ends_));
+  return split;
 }
 
+std::int64_t PipelineSplit::chunk_of(std::int64_t layer) const {
+  const auto above = std::ranges::upper_bound(ends_, layer);
+  const auto chunk = above - ends_.begin();
+  return std::max<std::int64_t>(std::min<std::int64_t>(chunk, std::ssize(ends_) - 1), 0);
+}
+
+// Virtual stages go round the ranks.
+std::int64_t PipelineSplit::stage_of(std::int64_t layer) const { return chunk_of(layer) % stages_; }
+
 std::int64_t PipelineSplit::virtual_stage_of(std::int64_t layer) const {
-  return uneven_last_ > 0 ? 0 : layer / per_chunk_ / stages_;
+  return chunk_of(layer) / stages_;
 }
 
 }  // namespace shardwright

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "shardwright/error.h"
 #include "shardwright/parallel.h"
@@ -17,17 +18,23 @@ class PipelineSplit {
   [[nodiscard]] static Result<PipelineSplit> make(std::int64_t layers,
                                                   const ParallelConfig& config);
 
+  /// `counts`: of each virtual stage in turn, how many layers each pipeline stage has, 0 where
+  /// none. REQUIRES: a multiple of `stages` of them, none negative, their sum does not overflow.
+  [[nodiscard]] static PipelineSplit of_counts(const std::vector<std::int64_t>& counts,
+                                               std::int64_t stages);
+
+  /// The last stage for what lies behind all layers.
   [[nodiscard]] std::int64_t stage_of(std::int64_t layer) const;
   /// Which of its stage's virtual stages holds a layer; 0 without them.
   [[nodiscard]] std::int64_t virtual_stage_of(std::int64_t layer) const;
-  [[nodiscard]] std::int64_t layers_per_stage() const { return per_stage_; }
   /// Layers of the last stage, or 0 when the split is even.
   [[nodiscard]] std::int64_t uneven_last() const { return uneven_last_; }
 
  private:
+  [[nodiscard]] std::int64_t chunk_of(std::int64_t layer) const;
+
   std::int64_t stages_ = 1;
-  std::int64_t per_stage_ = 0;
-  std::int64_t per_chunk_ = 0;  // layers of one virtual stage
+  std::vector<std::int64_t> ends_;  ///< behind the last layer of each virtual stage of each stage
   std::int64_t uneven_last_ = 0;
 };
 

@@ -194,7 +194,7 @@ class Merge {
   }
 
   const MergeRequest& request_;
-  std::vector<Mapping> mappings_;
+  Mappings mappings_;
   WholeModel whole_;
   bool has_config_folder_ = false;
   std::vector<OpenedPart> parts_;

@@ -136,7 +136,7 @@ bool says_tied(const HfConfig& config, const Mapping* family) {
 Result<bool> says_tied(const HfConfig& config, const FamilyChoice& choice) {
   FamilyChoice own = choice;
   own.family.clear();
-  const std::vector<Mapping> mappings = SW_TRY(load_mappings(own, config));
+  const Mappings mappings = SW_TRY(load_mappings(own, config));
   const Result<const Mapping*> family = find_family(mappings, config);
   return says_tied(config, family ? *family : nullptr);
 }

@@ -747,7 +747,7 @@ TEST(Split, GivesALanguageModelThatConverts) {
 
 // Every multimodal family says what its parts are called.
 TEST(Split, KnowsThePartsOfEveryFamilyWithComponents) {
-  const std::vector<Mapping> mappings = load_all_mappings({}).value();
+  const Mappings mappings = load_all_mappings({}).value();
   for (const Mapping& mapping : mappings) {
     if (mapping.components.empty()) continue;
     std::set<std::string> parts;

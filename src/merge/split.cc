@@ -174,7 +174,7 @@ class Splitter {
   };
 
   const SplitRequest& request_;
-  std::vector<Mapping> mappings_;
+  Mappings mappings_;
   HfConfig config_;
   const Mapping* mapping_ = nullptr;
   std::map<const ModelPart*, std::vector<Member>> members_;

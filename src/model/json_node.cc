@@ -9,23 +9,30 @@
 #include "base/fail.h"
 
 namespace shardwright {
-namespace {
 
-// Every node has its path, and hardly one is ever told: no formatting.
-std::string below(std::string_view path, std::string_view key) {
-  std::string whole;
-  whole.reserve(path.size() + 1 + key.size());
-  return whole.append(path).append("/").append(key);
+std::string JsonNode::Step::text() const {
+  if (!above) return *root;
+  const std::string below = key.data() == nullptr ? std::to_string(index) : std::string(key);
+  return above->text() + "/" + below;
 }
 
-}  // namespace
+JsonNode::JsonNode(const Json& value, std::string path)
+    : JsonNode(value, Step{nullptr, std::make_shared<const std::string>(std::move(path))}) {}
 
 JsonNode::JsonNode(const JsonMember& member, std::string path)
-    : value_(member.value), path_(std::move(path)) {
+    : JsonNode(member, Step{nullptr, std::make_shared<const std::string>(std::move(path))}) {}
+
+JsonNode::JsonNode(const JsonMember& member, Step step)
+    : value_(member.value), step_(std::move(step)) {
   static const Json kObject = Json::object();
   if (value_ != nullptr) return;
   value_ = &kObject;
   put_together_ = &member.members;
+}
+
+const std::shared_ptr<const JsonNode::Step>& JsonNode::here() const {
+  if (!here_) here_ = std::make_shared<const Step>(step_);
+  return here_;
 }
 
 bool JsonNode::is_text() const { return value_->is_string(); }
@@ -47,7 +54,7 @@ void JsonNode::each_member(const Visit& visit) const {
 }
 
 std::unexpected<Error> JsonNode::invalid(std::string_view found, std::string_view expected) const {
-  return fail(Code::kMappingInvalid, "{}: found {}, expected {}; see models/schema.json", path_,
+  return fail(Code::kMappingInvalid, "{}: found {}, expected {}; see models/schema.json", path(),
               found, expected);
 }
 
@@ -84,7 +91,7 @@ Result<std::vector<JsonNode>> JsonNode::elements() const {
   std::vector<JsonNode> nodes;
   nodes.reserve(value_->size());
   for (std::size_t i = 0; i < value_->size(); ++i) {
-    nodes.emplace_back((*value_)[i], below(path_, std::to_string(i)));
+    nodes.push_back({(*value_)[i], Step{here(), {}, {}, i}});
   }
   return nodes;
 }
@@ -94,7 +101,7 @@ Result<std::vector<std::pair<std::string, JsonNode>>> JsonNode::members() const 
   std::vector<std::pair<std::string, JsonNode>> nodes;
   nodes.reserve(put_together_ != nullptr ? put_together_->size() : value_->size());
   each_member([&](std::string_view key, const auto& value) {
-    nodes.emplace_back(key, JsonNode(value, below(path_, key)));
+    nodes.emplace_back(key, JsonNode(value, Step{here(), {}, key}));
     return false;
   });
   return nodes;
@@ -112,7 +119,7 @@ Result<std::vector<std::string>> JsonNode::texts() const {
 std::optional<JsonNode> JsonNode::find(std::string_view key) const {
   std::optional<JsonNode> found;
   each_member([&](std::string_view each, const auto& value) {
-    if (each == key) found.emplace(value, below(path_, key));
+    if (each == key) found = JsonNode(value, Step{here(), {}, each});
     return found.has_value();
   });
   return found;
@@ -121,7 +128,7 @@ std::optional<JsonNode> JsonNode::find(std::string_view key) const {
 Result<JsonNode> JsonNode::at(std::string_view key) const {
   std::optional<JsonNode> node = find(key);
   if (!node) return invalid(fmt::format("no '{}'", key), "one");
-  return *node;
+  return *std::move(node);
 }
 
 Status JsonNode::only(std::initializer_list<std::string_view> keys) const {
@@ -129,7 +136,7 @@ Status JsonNode::only(std::initializer_list<std::string_view> keys) const {
   Status status;
   each_member([&](std::string_view key, const auto& value) {
     if (std::ranges::find(keys, key) != keys.end()) return false;
-    status = JsonNode(value, below(path_, key))
+    status = JsonNode(value, Step{here(), {}, key})
                  .invalid("an unknown field", translated("one of {}", fmt::join(keys, ", ")));
     return true;
   });

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,15 +17,16 @@
 namespace shardwright {
 
 /// A value inside a mapping file together with its place (`llama.json#/rules/3`), so that every
-/// complaint can name the offender. Borrows the value.
+/// complaint can name the offender. Borrows the value, and its keys with it. Not for several
+/// threads.
 class JsonNode {
  public:
-  JsonNode(const Json& value, std::string path) : value_(&value), path_(std::move(path)) {}
+  JsonNode(const Json& value, std::string path);
   JsonNode(const JsonMember& member, std::string path);
 
   /// An empty object where that was put together.
   [[nodiscard]] const Json& value() const { return *value_; }
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string path() const { return step_.text(); }
   [[nodiscard]] bool is_text() const;
   [[nodiscard]] bool is_object() const;
   [[nodiscard]] bool is_array() const;
@@ -58,9 +61,27 @@ class JsonNode {
   template <typename Visit>
   void each_member(const Visit& visit) const;
 
+  /// A place as a step from the one above: there are a hundred thousand nodes, and hardly one is
+  /// told.
+  struct Step {
+    std::shared_ptr<const Step> above;
+    std::shared_ptr<const std::string> root = nullptr;  ///< the whole place where nothing is above
+    std::string_view key = {};                          ///< of an object's member
+    std::size_t index = 0;                              ///< of a list's element, which has no key
+
+    [[nodiscard]] std::string text() const;
+  };
+
+  JsonNode(const Json& value, Step step) : value_(&value), step_(std::move(step)) {}
+  JsonNode(const JsonMember& member, Step step);
+
+  /// That of this node, which those below it share.
+  [[nodiscard]] const std::shared_ptr<const Step>& here() const;
+
   const Json* value_;
   const std::vector<JsonMember>* put_together_ = nullptr;  ///< the members where `value_` has none
-  std::string path_;
+  Step step_;
+  mutable std::shared_ptr<const Step> here_;  ///< once it was asked for
 };
 
 }  // namespace shardwright

@@ -284,6 +284,33 @@ TEST(Vision, HasSectionsWhereverPositionsHaveAxes) {
   EXPECT_EQ(default_of("glm4_5v"), ArgValue(Sections{8, 12, 12}));
 }
 
+// Its class has no such setting, but published files do.
+TEST(Qwen3VlMoe, NormalisesTheWeightsOfExperts) {
+  Json json = Json::parse(R"({"architectures": ["Qwen3VLMoeForConditionalGeneration"],
+    "model_type": "qwen3_vl_moe", "tie_word_embeddings": false,
+    "text_config": {"model_type": "qwen3_vl_moe_text", "hidden_size": 2048, "head_dim": 128,
+      "intermediate_size": 6144, "moe_intermediate_size": 768, "num_attention_heads": 32,
+      "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 48,
+      "num_key_value_heads": 4, "norm_topk_prob": true, "rms_norm_eps": 1e-06,
+      "rope_scaling": {"mrope_section": [24, 20, 20], "rope_type": "default"},
+      "rope_theta": 5000000, "vocab_size": 151936},
+    "vision_config": {"model_type": "qwen3_vl_moe", "depth": 27, "hidden_size": 1152,
+      "intermediate_size": 4304, "num_heads": 16, "in_channels": 3, "out_hidden_size": 2048,
+      "patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2,
+      "num_position_embeddings": 2304, "deepstack_visual_indexes": [8, 16, 24]}})");
+  ArgsFromConfig args = converted(json);
+  EXPECT_THAT(args.values, has("moe_router_pre_softmax", ArgValue{false}));
+  EXPECT_EQ(there_and_back(json)["text_config"]["norm_topk_prob"], true);
+  Arguments run(args.values.begin(), args.values.end());
+  run["moe_router_pre_softmax"] = ArgValue{true};
+  const auto back = config_from_args(shipped("qwen3_vl_moe"), run);
+  ASSERT_FALSE(back) << "transformers would compute something else";
+  EXPECT_THAT(back.error().message, HasSubstr("moe_router_pre_softmax"));
+  json["text_config"]["norm_topk_prob"] = false;
+  args = converted(json);
+  EXPECT_THAT(args.notes, Contains(HasSubstr("norm_topk_prob = False has no counterpart")));
+}
+
 TEST(ErnieVl, HasTwoWidthsOfExpertsInOneList) {
   Json json = Json::parse(R"({"architectures": ["Ernie4_5_VLMoeForConditionalGeneration"],
     "model_type": "ernie4_5_vl_moe", "tie_word_embeddings": true, "dtype": "bfloat16",

@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <iterator>
+#include <sstream>
+#include <utility>
 
 namespace shardwright {
 
@@ -17,8 +18,9 @@ std::string golden_path(const std::string& relative) {
 }
 
 std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream file;
+  file << std::ifstream(path, std::ios::binary).rdbuf();
+  std::string bytes = std::move(file).str();
   EXPECT_FALSE(bytes.empty()) << path;
   return bytes;
 }

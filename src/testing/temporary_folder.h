@@ -5,9 +5,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
+#include <sstream>
 #include <string>
+#include <utility>
 
 namespace shardwright {
 
@@ -35,8 +36,9 @@ class TemporaryFolder {
   }
   /// The bytes of a file; empty if it is missing.
   [[nodiscard]] std::string get(const std::string& name) const {
-    std::ifstream file(path_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::ostringstream bytes;
+    bytes << std::ifstream(path_ / name, std::ios::binary).rdbuf();
+    return std::move(bytes).str();
   }
   /// Everything below, as relative paths, sorted.
   [[nodiscard]] std::string tree() const {

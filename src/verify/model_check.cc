@@ -260,7 +260,7 @@ class ModelCheck {
   const Checkpoint& checkpoint_;
   VerifyReport& report_;
   const FamilyChoice& choice_;
-  std::vector<Mapping> mappings_;
+  Mappings mappings_;
   std::optional<Catalog> named_;  ///< where the checkpoint has other names than the model
   std::optional<Error> unknown_;  ///< why a MIMO model's tensors could not be named so
   std::vector<TensorDesc> descs_;

@@ -50,6 +50,7 @@ CASES = {
     "fused_buckets": TP + FUSED + BUCKETS,
     "fused_rank_files": TP + FUSED + PREDICTION + RANK_FILES,
     "hybrid_buckets": HYBRID + DELTA + BUCKETS,
+    "layout_buckets": PP + GROUPED + " --pipeline-model-parallel-layout Et|tt|t|L" + BUCKETS,
     "hybrid_rank_files": TP + HYBRID + DELTA + RANK_FILES,
     "gated_rank_files": PP + GATED + RANK_FILES + BUCKETS,
 }
@@ -61,6 +62,7 @@ LOADS = {
     "fused_buckets": ("legacy --tp 2", TP + FUSED + RANK_FILES),
     "fused_rank_files": ("torch_dist --tp 1", LATENT + PREDICTION + WHOLE),
     "hybrid_buckets": ("legacy --tp 2", TP + HYBRID + DELTA + RANK_FILES),
+    "layout_buckets": ("torch_dist --tp 2", TP + GROUPED + WHOLE),
     "hybrid_rank_files": ("torch_dist --tp 1", HYBRID + DELTA + WHOLE),
     "gated_rank_files": ("torch_dist --tp 2", TP + GATED + WHOLE),
 }

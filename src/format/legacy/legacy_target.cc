@@ -153,7 +153,7 @@ class LegacyPlanner {
     const std::int64_t layers = count_main_layers(descs_);
     SW_TRY(check_layers(layers));
     for (std::int64_t pipeline = 0; pipeline < config_.pipeline; ++pipeline) {
-      WrittenStage stage = SW_TRY(make_stage(pipeline, layers));
+      WrittenStage stage = SW_TRY(make_stage(pipeline, layers, placement.pipeline()));
       const auto is_of_stage = [&](const LegacyRank& rank) { return rank.pipeline == pipeline; };
       reserve(stage, static_cast<std::size_t>(std::ranges::count_if(ranks, is_of_stage)));
       for (const LegacyRank& rank : ranks) {
@@ -239,9 +239,10 @@ class LegacyPlanner {
         config_.encoder_tensor);
   }
 
-  Result<WrittenStage> make_stage(std::int64_t pipeline, std::int64_t layers) {
+  Result<WrittenStage> make_stage(std::int64_t pipeline, std::int64_t layers,
+                                  const PipelineSplit& split) {
     const std::vector<StageContents> contents =
-        SW_TRY(stage_contents(config_, pipeline, layers, has_mtp_, is_tied_));
+        stage_contents(config_, split, pipeline, layers, has_mtp_, is_tied_);
     WrittenStage stage;
     std::vector<LegacyStateDict> dicts;
     std::vector<const LegacyShard*> trained;

@@ -10,8 +10,8 @@
 #include "base/fail.h"
 #include "format/rank_modules.h"
 #include "layout/bucket_name.h"
-#include "layout/hybrid_stages.h"
 #include "layout/layer_name.h"
+#include "layout/legacy_grid.h"
 #include "layout/legacy_shards.h"
 #include "layout/module_order.h"
 #include "layout/optimizer_buckets.h"
@@ -23,6 +23,7 @@
 #include "state/object_archive.h"
 #include "state/param_state.h"
 #include "state/recorded_run.h"
+#include "state/run_split.h"
 #include "tensor/chunk_part.h"
 #include "tensor/flat_chunks.h"
 
@@ -139,7 +140,7 @@ class Unbucketing {
   Status run() {
     SW_TRY(read_layout());
     for (std::int64_t p = 0; p < config_.pipeline; ++p) {
-      stages_ = SW_TRY(stage_contents(config_, p, layers_, has_mtp_, is_tied_));
+      stages_ = stage_contents(config_, split_, p, layers_, has_mtp_, is_tied_);
       for (std::int64_t t = 0; t < config_.tensor; ++t) {
         SW_TRY(add_rank({0, t + config_.tensor * p, 0}, {t, p, 0, t % config_.expert_tensor}));
       }
@@ -165,6 +166,9 @@ class Unbucketing {
     }
     config_ = {*sizes.tensor, *sizes.pipeline, sizes.virtual_pipeline.value_or(1),
                sizes.expert.value_or(1), sizes.expert_tensor.value_or(*sizes.tensor)};
+    if (!is_believable_grid(config_) || config_.virtual_pipeline < 1) {
+      return refuse_bucket("found parallel sizes in the run's arguments that no run can have had");
+    }
     for (const CanonicalTensor& tensor : canonical_tensors(catalog_)) {
       if (!is_parameter(tensor.desc.name, tensor.desc.dtype)) continue;
       has_mtp_ |= is_prediction_layer(tensor.desc.name);
@@ -178,45 +182,31 @@ class Unbucketing {
           config_.expert);
     }
     layers_ = count_main_layers(descs_);
-    SW_TRY(check_stages());
-    const Placement placement = SW_TRY(Placement::make(descs_, config_));
+    SW_TRY(read_split());
+    const Placement placement = SW_TRY(Placement::make(descs_, tensor_sizes()));
     for (const TensorDesc& desc : descs_) SW_TRY(placement.place(desc));  // all of them divide
     modules_ = rank_modules(descs_, source_.arguments,
                             !uses_transformer_engine(source_.arguments, catalog_));
-    return check_split(placement.pipeline());
+    return {};
   }
 
-  // Bars in a hybrid model's pattern say which layers a stage has.
-  [[nodiscard]] Status check_stages() const {
-    const auto pattern = source_.arguments.find("hybrid_layer_pattern");
-    if (pattern == source_.arguments.end()) return {};
-    const auto* text = std::get_if<std::string>(&pattern->second);
-    if (text == nullptr || !tells_stages(*text)) return {};
-    const auto split = PipelineSplit::make(layers_, config_);
-    if (split && with_stages(*text, layers_, *split) == *text) return {};
-    return refuse_bucket(
-        "found hybrid_layer_pattern '{}', expected an even split of layers among pipeline stages",
-        *text);
+  // Those that cut tensors, of one stage.
+  [[nodiscard]] ParallelConfig tensor_sizes() const {
+    ParallelConfig sizes = config_;
+    sizes.pipeline = sizes.virtual_pipeline = 1;
+    return sizes;
   }
 
-  // Which layers a stage has must be known: only even splits and a shorter or longer last stage
-  // are.
-  [[nodiscard]] Status check_split(const PipelineSplit& split) const {
-    const Arguments& arguments = source_.arguments;
-    for (const std::string_view name :
-         {"pipeline_model_parallel_layout", "decoder_first_pipeline_num_layers",
-          "account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split"}) {
-      const auto found = arguments.find(name);
-      if (config_.pipeline == 1 || found == arguments.end()) continue;
-      if (found->second == ArgValue{} || found->second == ArgValue{false}) continue;
-      return refuse_bucket(
-          "found argument {}, expected an even split of layers among pipeline stages", name);
-    }
-    const std::int64_t last =
-        number_of(arguments, {"decoder_last_pipeline_num_layers"}).value_or(0);
-    if (config_.pipeline > 1 && last != split.uneven_last()) {
-      return refuse_bucket("found decoder_last_pipeline_num_layers {}, expected {} of {} layers",
-                           last, split.uneven_last(), layers_);
+  // Which layers each stage had, without which nothing says what lies where in its buckets.
+  Status read_split() {
+    auto split = split_of_run(source_.arguments, layers_, config_);
+    if (!split) return refuse_bucket("{}", split.error().message);
+    split_ = *std::move(split);
+    const std::int64_t last = layers_ - 1;
+    // There Megatron has the norm behind all layers.
+    if (has_mtp_ && (split_.stage_of(last) != config_.pipeline - 1 ||
+                     split_.virtual_stage_of(last) != config_.virtual_pipeline - 1)) {
+      return refuse_bucket("found MTP layers in a stage without layers of the decoder");
     }
     return {};
   }
@@ -392,6 +382,7 @@ class Unbucketing {
   Catalog& catalog_;
   StoredBuffers buffers_;
   ParallelConfig config_;
+  PipelineSplit split_;
   std::vector<CanonicalTensor> tensors_;  // the model's parameters
   std::vector<TensorDesc> descs_;         // of them
   LegacyModules modules_;

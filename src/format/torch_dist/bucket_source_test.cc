@@ -11,6 +11,7 @@
 namespace shardwright {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -119,6 +120,20 @@ TEST_F(BucketSource, GivesRanksAndStagesTheirParts) {
   EXPECT_FALSE(has_buckets(catalog_));
 }
 
+// Stages of a layout that says what is so anyway, and of one by which MTP layers stand alone.
+TEST_F(BucketSource, TakesTheStagesThatTheRunsArgumentsSay) {
+  make_dense();
+  source_.arguments["pipeline_model_parallel_layout"] = std::string("Et|tL");
+  Catalog same = catalog_;
+  const Status undone = undo_buckets(source_, same);
+  EXPECT_TRUE(undone) << undone.error().text();
+  source_.arguments["pipeline_model_parallel_layout"] = std::string("Ett|L");
+  add_weight("mtp.layers.0.enorm.weight", {4});
+  const Status alone = undo_buckets(source_, catalog_);
+  ASSERT_FALSE(alone);
+  EXPECT_THAT(alone.error().message, HasSubstr("a stage without layers of the decoder"));
+}
+
 // The fused weight of a rank is one parameter of 3 + 2 rows of 3, from 0 on; behind it, at 64, is
 // the norm, at 128 proj.
 TEST_F(BucketSource, TakesFusedLatentProjectionsApart) {
@@ -213,12 +228,16 @@ TEST_F(BucketSource, RefusesWhatDoesNotFit) {
     EXPECT_FALSE(undone);
     return undone ? std::string() : undone.error().message;
   };
-  source_.arguments["pipeline_model_parallel_layout"] = std::string("Et|tL");
-  EXPECT_THAT(refusal(), HasSubstr("found argument pipeline_model_parallel_layout"));
+  source_.arguments["pipeline_model_parallel_layout"] = std::string("Et|t|L");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("found pipeline_model_parallel_layout"),
+                               HasSubstr("expected 2 stages; convert without it")));
   source_.arguments["pipeline_model_parallel_layout"] = ArgValue{};
   source_.arguments["decoder_last_pipeline_num_layers"] = std::int64_t{2};
-  EXPECT_THAT(refusal(), HasSubstr("found decoder_last_pipeline_num_layers 2, expected 0"));
+  EXPECT_THAT(refusal(), HasSubstr("found 144 elements in bucket 0"))
+      << "all layers would be in the last stage";
   source_.arguments.erase("decoder_last_pipeline_num_layers");
+  set_sizes(2, 0);
+  EXPECT_THAT(refusal(), HasSubstr("no run can have had"));
   set_sizes(2, 1);
   EXPECT_THAT(refusal(), HasSubstr("linear_proj.weight: found 0 elements left"));
   set_sizes(4, 1);
