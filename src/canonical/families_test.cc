@@ -50,6 +50,23 @@ Names originals_of(const CopyRule& copy) {
   return names;
 }
 
+// Those that are built in are read once for all requests: what one request adds is its own.
+TEST(Families, OfARequestsOwnFileAreNotEveryones) {
+  TemporaryFolder folder;
+  folder.put("own.json", R"({"family": "own", "extends": "llama",
+    "architectures": ["OwnForCausalLM"], "model_types": ["own"]})");
+  ConvertRequest request;
+  request.map_files = {folder / "own.json"};
+  const auto has_own = [](const ConvertRequest& choice) {
+    const Mappings all = load_all_mappings(choice).value();
+    return std::ranges::find(all, "own", &Mapping::family) != all.end();
+  };
+  EXPECT_FALSE(has_own({}));
+  EXPECT_TRUE(has_own(request));
+  EXPECT_THAT(families(request, ""), testing::Contains("own"));
+  EXPECT_FALSE(has_own({}));
+}
+
 // Models of one family spell the embedding in several ways; a head that repeats it must be known
 // for a copy under each, or a trained embedding would be exported beside the old head.
 TEST(Families, AHeadMayRepeatTheEmbeddingUnderEachOfItsNames) {
