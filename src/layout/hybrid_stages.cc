@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/hybrid_stages.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace shardwright {
 
-bool tells_stages(std::string_view pattern) {
-  return pattern.substr(0, pattern.find('/')).contains('|');
+std::string_view decoder_pattern(std::string_view pattern) {
+  return pattern.substr(0, pattern.find('/'));
 }
 
+bool tells_stages(std::string_view pattern) { return decoder_pattern(pattern).contains('|'); }
+
 std::string with_stages(std::string_view pattern, std::int64_t layers, const PipelineSplit& split) {
-  const std::size_t slash = std::min(pattern.find('/'), pattern.size());
-  std::string kinds(pattern.substr(0, slash));
+  const std::string_view decoder = decoder_pattern(pattern);
+  std::string kinds(decoder);
   std::erase(kinds, '|');
   if (static_cast<std::int64_t>(kinds.size()) != layers) return std::string(pattern);
   const auto place_of = [&](std::int64_t layer) {
@@ -23,7 +24,7 @@ std::string with_stages(std::string_view pattern, std::int64_t layers, const Pip
     if (layer > 0 && place_of(layer) != place_of(layer - 1)) staged += '|';
     staged += kinds[static_cast<std::size_t>(layer)];
   }
-  return staged + std::string(pattern.substr(slash));
+  return staged + std::string(pattern.substr(decoder.size()));
 }
 
 }  // namespace shardwright

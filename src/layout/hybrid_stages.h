@@ -9,6 +9,9 @@
 
 namespace shardwright {
 
+/// What of a `hybrid_layer_pattern` is the decoder's: all before the slash.
+[[nodiscard]] std::string_view decoder_pattern(std::string_view pattern);
+
 /// Whether a `hybrid_layer_pattern` says by bars which layers a stage of the pipeline has.
 [[nodiscard]] bool tells_stages(std::string_view pattern);
 

@@ -272,7 +272,7 @@ RC_GTEST_PROP(LegacyShards, AreWhatPartsUndo, ()) {
   const auto grid = legacy_grid(config).value();
   for (const LegacyRank& rank : grid) {
     const PipelineSplit split = PipelineSplit::make(layers, config).value();
-    const auto stages = stage_contents(config, split, rank.pipeline, layers, false, false);
+    const auto stages = stage_contents(config, split, rank.pipeline, false, false);
     for (const StageContents& stage : stages) {
       const std::vector<LegacyShard> shards = legacy_shards(canonical, config, stage, modules);
       std::vector<TensorDesc> own;

@@ -160,14 +160,11 @@ Box box_of(const ShardRun& run, const LegacyRank& rank) {
 }
 
 std::vector<StageContents> stage_contents(const ParallelConfig& config, const PipelineSplit& split,
-                                          std::int64_t pipeline_rank, std::int64_t layers,
-                                          bool has_mtp, bool is_tied) {
-  std::vector<StageContents> stages(static_cast<std::size_t>(config.virtual_pipeline));
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    if (split.stage_of(layer) != pipeline_rank) continue;
-    StageContents& stage = stages[static_cast<std::size_t>(split.virtual_stage_of(layer))];
-    if (stage.end_layer == 0) stage.first_layer = layer;
-    stage.end_layer = layer + 1;
+                                          std::int64_t pipeline_rank, bool has_mtp, bool is_tied) {
+  std::vector<StageContents> stages;
+  for (std::int64_t v = 0; v < config.virtual_pipeline; ++v) {
+    const LayerRange layers = split.layers_of(pipeline_rank, v);
+    stages.push_back({.first_layer = layers.first, .end_layer = layers.end});
   }
   const bool is_last = pipeline_rank == config.pipeline - 1;
   stages.front().has_embedding = pipeline_rank == 0;

@@ -45,12 +45,10 @@ struct StageContents {
   bool copies_embedding = false;  ///< the output layer is tied and the embedding elsewhere
 };
 
-/// What each virtual stage of one pipeline rank holds. `layers` are those of the decoder, `split`
-/// says where they are.
+/// What each virtual stage of one pipeline rank holds; `split` is that of `config`.
 [[nodiscard]] std::vector<StageContents> stage_contents(const ParallelConfig& config,
                                                         const PipelineSplit& split,
-                                                        std::int64_t pipeline_rank,
-                                                        std::int64_t layers, bool has_mtp,
+                                                        std::int64_t pipeline_rank, bool has_mtp,
                                                         bool is_tied);
 
 /// The tensors of a rank's state dict, the reverse of legacy_parts: all ranks of a pipeline stage

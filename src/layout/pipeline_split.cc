@@ -67,4 +67,10 @@ std::int64_t PipelineSplit::virtual_stage_of(std::int64_t layer) const {
   return chunk_of(layer) / stages_;
 }
 
+LayerRange PipelineSplit::layers_of(std::int64_t stage, std::int64_t virtual_stage) const {
+  if (ends_.empty()) return {};
+  const auto chunk = static_cast<std::size_t>(virtual_stage * stages_ + stage);
+  return {chunk == 0 ? 0 : ends_[chunk - 1], ends_[chunk]};
+}
+
 }  // namespace shardwright

@@ -9,6 +9,12 @@
 
 namespace shardwright {
 
+/// Layers from `first` on, before `end`.
+struct LayerRange {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+};
+
 /// Which pipeline stage holds which decoder layer (Megatron-Core's get_transformer_layer_offset).
 class PipelineSplit {
  public:
@@ -27,6 +33,8 @@ class PipelineSplit {
   [[nodiscard]] std::int64_t stage_of(std::int64_t layer) const;
   /// Which of its stage's virtual stages holds a layer; 0 without them.
   [[nodiscard]] std::int64_t virtual_stage_of(std::int64_t layer) const;
+  /// The layers of a virtual stage of a stage, which may be none. REQUIRES: both exist.
+  [[nodiscard]] LayerRange layers_of(std::int64_t stage, std::int64_t virtual_stage) const;
   /// Layers of the last stage, or 0 when the split is even.
   [[nodiscard]] std::int64_t uneven_last() const { return uneven_last_; }
 

@@ -2,7 +2,6 @@
 #include "state/run_split.h"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "layout/hybrid_stages.h"
 #include "model/arguments.h"
 
@@ -22,11 +22,6 @@ constexpr std::string_view kPattern = "hybrid_layer_pattern";
 constexpr std::size_t kMostLayoutBytes = 1 << 16;  // expanded
 
 using Counts = std::vector<std::int64_t>;
-
-const ArgValue* said(const Arguments& arguments, std::string_view name) {
-  const auto found = arguments.find(name);
-  return found == arguments.end() || found->second == ArgValue{} ? nullptr : &found->second;
-}
 
 std::unexpected<Error> unfit(std::string_view name, const ArgValue& value,
                              std::string_view expected) {
@@ -43,48 +38,47 @@ std::vector<std::string_view> parts_of(std::string_view text) {
   }
 }
 
-// The number behind `*N` at a place, which it leaves behind; nothing where there is none.
-std::optional<std::size_t> take_factor(std::string_view text, std::size_t& at) {
-  if (at >= text.size() || text[at] != '*') return std::nullopt;
-  std::size_t factor = 0;
-  const char* const begin = text.data() + at + 1;
-  const auto read = std::from_chars(begin, text.data() + text.size(), factor);
-  if (read.ec != std::errc() || read.ptr == begin) return std::nullopt;
-  at += 1 + static_cast<std::size_t>(read.ptr - begin);
-  return factor;
+// Takes `*N` off the front of the text: N, or 1 where there is none.
+std::int64_t take_factor(std::string_view& text) {
+  std::string_view behind = text.substr(std::min<std::size_t>(text.size(), 1));
+  const auto factor = text.starts_with('*') ? take_number(behind) : std::nullopt;
+  if (factor) text = behind;
+  return factor.value_or(1);
 }
 
-bool repeat(std::string_view text, std::size_t times, std::string& whole) {
-  if (!text.empty() && times > (kMostLayoutBytes - whole.size()) / text.size()) return false;
-  for (std::size_t i = 0; i < times; ++i) whole += text;
-  return true;
-}
-
-// Groups `(tt|)*3` and then letters `t*3` written out, commas left out; nothing where that is too
-// long. What is no group stays, as an unknown letter.
-std::optional<std::string> written_out(std::string text) {
-  std::erase(text, ',');
-  for (const bool of_groups : {true, false}) {
-    std::string whole;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t close = of_groups && text[at] == '(' ? text.find(')', at) : at;
-      std::size_t behind = close == std::string::npos ? text.size() : close + 1;
-      const std::size_t first = behind;
-      const std::optional<std::size_t> factor =
-          of_groups && text[at] != '(' ? std::nullopt : take_factor(text, behind);
-      std::string_view part = std::string_view(text).substr(at, first - at);
-      if (factor && of_groups) part = part.substr(1, part.size() - 2);
-      if (!repeat(part, factor.value_or(1), whole)) return std::nullopt;
-      at = behind;
+// The text with what `*N` stands behind written out, be it groups in parentheses or letters;
+// nothing where that is too long. What is neither stays, for others to refuse.
+std::optional<std::string> written_out(std::string_view text, bool of_groups) {
+  std::string whole;
+  while (!text.empty()) {
+    const std::size_t close =
+        of_groups && text.starts_with('(') ? text.find(')') : std::string_view::npos;
+    const bool is_group = close != std::string_view::npos;
+    std::string_view unit = text.substr(0, is_group ? close + 1 : 1);
+    text.remove_prefix(unit.size());
+    const std::size_t before = text.size();
+    const std::int64_t factor = is_group || !of_groups ? take_factor(text) : 1;
+    if (is_group && text.size() < before) unit = unit.substr(1, unit.size() - 2);
+    for (std::int64_t i = 0; i < factor && !unit.empty(); ++i) {
+      if (unit.size() > kMostLayoutBytes - whole.size()) return std::nullopt;
+      whole += unit;
     }
-    text = std::move(whole);
   }
-  return text;
+  return whole;
+}
+
+// `Et|(tt|)*2,L` as Megatron writes it out: commas left out, first the groups and then the letters.
+std::optional<std::string> layout_text(const ArgValue& value) {
+  const auto* said = std::get_if<std::string>(&value);
+  if (said == nullptr) return std::nullopt;
+  std::string text = *said;
+  std::erase(text, ',');
+  const std::optional<std::string> letters = written_out(text, true);
+  return letters ? written_out(*letters, false) : std::nullopt;
 }
 
 Result<Counts> counts_of_layout(const ArgValue& value, std::size_t chunks) {
-  const auto* text = std::get_if<std::string>(&value);
-  const std::optional<std::string> whole = text == nullptr ? std::nullopt : written_out(*text);
+  const std::optional<std::string> whole = layout_text(value);
   const bool is_known = whole && whole->find_first_not_of("EtmL|") == std::string::npos;
   if (!is_known) return unfit(kLayout, value, "stages of E, t, m and L between bars");
   const std::vector<std::string_view> stages = parts_of(*whole);
@@ -98,7 +92,7 @@ Result<Counts> counts_of_layout(const ArgValue& value, std::size_t chunks) {
     if (count('E') != (i == 0 ? 1 : 0) || count('L') != (is_last ? 1 : 0)) {
       return unfit(kLayout, value, "E once in the first stage, L once in the last");
     }
-    if (count('m') > 0 && (!is_last || count('t') == 0)) {
+    if (count('m') > 0 && !is_last) {
       return fail(Code::kUnsupportedFormat,
                   "found {} {}: MTP layers apart from the decoder's last layer are not supported",
                   kLayout, to_string(value));
@@ -111,7 +105,7 @@ Result<Counts> counts_of_layout(const ArgValue& value, std::size_t chunks) {
 Result<Counts> counts_of_pattern(const ArgValue& value, std::size_t chunks) {
   const std::string_view pattern = std::get<std::string>(value);
   Counts counts;
-  for (const std::string_view stage : parts_of(pattern.substr(0, pattern.find('/')))) {
+  for (const std::string_view stage : parts_of(decoder_pattern(pattern))) {
     counts.push_back(std::ssize(stage));
   }
   if (counts.size() == chunks) return counts;
@@ -121,7 +115,7 @@ Result<Counts> counts_of_pattern(const ArgValue& value, std::size_t chunks) {
 // A whole number of an argument, from 0 to `most`.
 Result<std::optional<std::int64_t>> number_said(const Arguments& arguments, std::string_view name,
                                                 std::int64_t most) {
-  const ArgValue* const value = said(arguments, name);
+  const ArgValue* const value = find_set(arguments, name);
   if (value == nullptr) return std::nullopt;
   const auto* number = std::get_if<std::int64_t>(value);
   if (number != nullptr && *number >= 0 && *number <= most) return *number;
@@ -175,15 +169,16 @@ Result<Counts> counts_of_even(std::int64_t layers, std::size_t chunks, bool with
 Result<Counts> counts_of_run(const Arguments& arguments, std::int64_t layers,
                              const ParallelConfig& config) {
   const auto chunks = static_cast<std::size_t>(config.pipeline * config.virtual_pipeline);
-  if (const ArgValue* layout = said(arguments, kLayout)) return counts_of_layout(*layout, chunks);
-  const ArgValue* const pattern = said(arguments, kPattern);
+  const ArgValue* const pattern = find_set(arguments, kPattern);
   const auto* text = pattern == nullptr ? nullptr : std::get_if<std::string>(pattern);
   if (text != nullptr && tells_stages(*text)) return counts_of_pattern(*pattern, chunks);
+  if (chunks == 1) return Counts{layers};  // whatever is said of stages
+  if (const auto* layout = find_set(arguments, kLayout)) return counts_of_layout(*layout, chunks);
   const auto first = SW_TRY(number_said(arguments, "decoder_first_pipeline_num_layers", layers));
   const auto last = SW_TRY(number_said(arguments, "decoder_last_pipeline_num_layers", layers));
   if (first || last) return counts_of_ends(layers, config, first, last);
   const auto is_set = [&](std::string_view name) {
-    const ArgValue* const value = said(arguments, name);
+    const ArgValue* const value = find_set(arguments, name);
     return value != nullptr && *value == ArgValue{true};
   };
   return counts_of_even(layers, chunks, is_set("account_for_embedding_in_pipeline_split"),
@@ -196,16 +191,18 @@ Result<PipelineSplit> split_of_run(const Arguments& arguments, std::int64_t laye
                                    const ParallelConfig& config) {
   // Stages without layers are few; more are a mistake of whoever recorded them.
   constexpr std::int64_t kMostEmpty = 4096;
-  const std::int64_t most = layers + kMostEmpty;
-  if (config.pipeline > most || config.virtual_pipeline > most / config.pipeline) {
-    return fail(Code::kNotDivisible, "found {} layers, expected one per stage of --pp {}", layers,
-                config.pipeline);
+  constexpr std::int64_t kMostLayers = 1 << 20;
+  const std::int64_t most = std::min(layers, kMostLayers) + kMostEmpty;
+  if (layers > kMostLayers || config.pipeline > most ||
+      config.virtual_pipeline > most / config.pipeline) {
+    return fail(Code::kNotDivisible,
+                "found {} layers for {} pipeline stages times {} virtual ones, expected fewer",
+                layers, config.pipeline, config.virtual_pipeline);
   }
-  if (config.pipeline == 1) return PipelineSplit::make(layers, config);
   const Counts counts = SW_TRY(counts_of_run(arguments, layers, config));
   const std::int64_t all = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   if (all != layers || std::ranges::min(counts) < 0) {
-    return fail(Code::kNotDivisible, "found {} layers, expected {}, which pipeline stages have",
+    return fail(Code::kNotDivisible, "found {} layers, expected the {} of all pipeline stages",
                 layers, all);
   }
   return PipelineSplit::of_counts(counts, config.pipeline);

@@ -42,6 +42,7 @@ TEST(RunSplit, IsEvenWhereNothingIsSaid) {
   EXPECT_EQ(split({}, 4, 2), "0 0 1 1");
   EXPECT_EQ(split({}, 4, 2, 2), "0.0 1.0 0.1 1.1");
   EXPECT_EQ(split({}, 3, 1), "0 0 0");
+  EXPECT_EQ(split({{kLast, number(1)}}, 3, 1), "0 0 0") << "there is but one";
   EXPECT_EQ(split({{kLayout, ArgValue{}}, {kFirst, ArgValue{}}, {kLoss, ArgValue{false}}}, 4, 4),
             "0 1 2 3");
   EXPECT_THAT(split({}, 5, 2), HasSubstr("found 5 layers, expected a multiple of 2"));
@@ -60,7 +61,7 @@ TEST(RunSplit, RefusesLayoutsThatAreNone) {
     return split({{kLayout, text(std::move(layout))}}, layers, 2);
   };
   EXPECT_THAT(refused("Et|t|tt|L"), HasSubstr("expected 2 stages"));
-  EXPECT_THAT(refused("Ett|tL"), HasSubstr("found 4 layers, expected 3"));
+  EXPECT_THAT(refused("Ett|tL"), HasSubstr("found 4 layers, expected the 3 of all"));
   EXPECT_THAT(refused("tt|EttL"), HasSubstr("E once in the first stage"));
   EXPECT_THAT(refused("EttL|tt"), HasSubstr("L once in the last"));
   EXPECT_THAT(refused("Ettttm|L"), HasSubstr("MTP layers apart"));
@@ -78,6 +79,8 @@ TEST(RunSplit, FollowsTheBarsOfAPattern) {
   EXPECT_EQ(split({{pattern, text("M*|G|-M|-/MM")}}, 6, 2, 2), "0.0 0.0 1.0 0.1 0.1 1.1");
   EXPECT_EQ(split({{pattern, text("M*G-")}}, 4, 2), "0 0 1 1");
   EXPECT_THAT(split({{pattern, text("M*|G|-")}}, 4, 2), HasSubstr("expected 2 stages"));
+  EXPECT_THAT(split({{pattern, text("M*|G-")}}, 4, 1), HasSubstr("expected 1 stages"));
+  EXPECT_EQ(split({{pattern, text("M*G|-")}}, 4, 1, 2), "0.0 0.0 0.0 0.1");
 }
 
 TEST(RunSplit, GivesTheFirstAndTheLastStageTheirOwnNumbers) {
@@ -100,8 +103,10 @@ TEST(RunSplit, CountsEmbeddingAndLossWhereTheRunDid) {
 }
 
 TEST(RunSplit, BoundsHowManyStagesThereMayBe) {
-  EXPECT_THAT(split({}, 4, std::int64_t{1} << 40), HasSubstr("expected one per stage"));
-  EXPECT_THAT(split({}, 4, 2, std::int64_t{1} << 62), HasSubstr("expected one per stage"));
+  EXPECT_THAT(split({}, 4, std::int64_t{1} << 40),
+              HasSubstr("4 layers for 1099511627776 pipeline"));
+  EXPECT_FALSE(split_of_run({}, std::int64_t{1} << 62, {.pipeline = 2}));
+  EXPECT_THAT(split({}, 4, 2, std::int64_t{1} << 62), HasSubstr("virtual ones, expected fewer"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "layout/folder_groups.h"
 #include "layout/layer_name.h"
 #include "layout/misplaced_ranks.h"
+#include "layout/pipeline_split.h"
 #include "layout/texts.h"
 #include "state/recorded_run.h"
 #include "state/run_config.h"
@@ -19,11 +20,6 @@ namespace shardwright {
 namespace {
 
 // The numbers of the decoder's layers in a state dict: [first, end), both 0 without layers.
-struct LayerRange {
-  std::int64_t first = 0;
-  std::int64_t end = 0;
-};
-
 LayerRange layers_in(const LegacyModel& model) {
   LayerRange range;
   for (const LegacyTensor& tensor : model.tensors) {

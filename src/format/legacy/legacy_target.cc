@@ -150,10 +150,9 @@ class LegacyPlanner {
     const Placement placement = SW_TRY(Placement::make(descs_, config_));
     for (const TensorDesc& desc : descs_) SW_TRY(placement.place(desc));  // all of them divide
     SW_TRY(choose_modules());
-    const std::int64_t layers = count_main_layers(descs_);
-    SW_TRY(check_layers(layers));
+    SW_TRY(check_layers(count_main_layers(descs_)));
     for (std::int64_t pipeline = 0; pipeline < config_.pipeline; ++pipeline) {
-      WrittenStage stage = SW_TRY(make_stage(pipeline, layers, placement.pipeline()));
+      WrittenStage stage = SW_TRY(make_stage(pipeline, placement.pipeline()));
       const auto is_of_stage = [&](const LegacyRank& rank) { return rank.pipeline == pipeline; };
       reserve(stage, static_cast<std::size_t>(std::ranges::count_if(ranks, is_of_stage)));
       for (const LegacyRank& rank : ranks) {
@@ -239,10 +238,9 @@ class LegacyPlanner {
         config_.encoder_tensor);
   }
 
-  Result<WrittenStage> make_stage(std::int64_t pipeline, std::int64_t layers,
-                                  const PipelineSplit& split) {
+  Result<WrittenStage> make_stage(std::int64_t pipeline, const PipelineSplit& split) {
     const std::vector<StageContents> contents =
-        stage_contents(config_, split, pipeline, layers, has_mtp_, is_tied_);
+        stage_contents(config_, split, pipeline, has_mtp_, is_tied_);
     WrittenStage stage;
     std::vector<LegacyStateDict> dicts;
     std::vector<const LegacyShard*> trained;

@@ -140,7 +140,7 @@ class Unbucketing {
   Status run() {
     SW_TRY(read_layout());
     for (std::int64_t p = 0; p < config_.pipeline; ++p) {
-      stages_ = stage_contents(config_, split_, p, layers_, has_mtp_, is_tied_);
+      stages_ = stage_contents(config_, split_, p, has_mtp_, is_tied_);
       for (std::int64_t t = 0; t < config_.tensor; ++t) {
         SW_TRY(add_rank({0, t + config_.tensor * p, 0}, {t, p, 0, t % config_.expert_tensor}));
       }
@@ -181,7 +181,6 @@ class Unbucketing {
           "found one optimizer for all parameters, expected experts' apart with EP {}",
           config_.expert);
     }
-    layers_ = count_main_layers(descs_);
     SW_TRY(read_split());
     const Placement placement = SW_TRY(Placement::make(descs_, tensor_sizes()));
     for (const TensorDesc& desc : descs_) SW_TRY(placement.place(desc));  // all of them divide
@@ -199,13 +198,12 @@ class Unbucketing {
 
   // Which layers each stage had, without which nothing says what lies where in its buckets.
   Status read_split() {
-    auto split = split_of_run(source_.arguments, layers_, config_);
+    auto split = split_of_run(source_.arguments, count_main_layers(descs_), config_);
     if (!split) return refuse_bucket("{}", split.error().message);
     split_ = *std::move(split);
-    const std::int64_t last = layers_ - 1;
-    // There Megatron has the norm behind all layers.
-    if (has_mtp_ && (split_.stage_of(last) != config_.pipeline - 1 ||
-                     split_.virtual_stage_of(last) != config_.virtual_pipeline - 1)) {
+    const LayerRange last = split_.layers_of(config_.pipeline - 1, config_.virtual_pipeline - 1);
+    // Beside MTP layers Megatron has the norm behind the decoder's last layer, wherever that is.
+    if (has_mtp_ && last.first == last.end) {
       return refuse_bucket("found MTP layers in a stage without layers of the decoder");
     }
     return {};
@@ -387,7 +385,6 @@ class Unbucketing {
   std::vector<TensorDesc> descs_;         // of them
   LegacyModules modules_;
   std::vector<StageContents> stages_;  // of the pipeline rank at hand
-  std::int64_t layers_ = 0;
   bool has_mtp_ = false;
   bool is_tied_ = true;
   std::map<std::pair<std::uint32_t, std::size_t>, StoredTensor> states_;
