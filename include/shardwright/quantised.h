@@ -9,9 +9,9 @@
 
 namespace shardwright {
 
-/// How unsigned integers share words of 32 bits.
+/// How neighbours along an axis share words: unsigned integers 32 bits, two values of fp4 a byte.
 struct WordPacking {
-  /// The axis whose neighbours share a word, the first one in its lowest bits. -1: integers follow
+  /// The axis whose neighbours share a word, the first one in its lowest bits. -1: values follow
   /// each other without words, the lowest bits of a byte first.
   int axis = -1;
   bool is_interleaved = false;  ///< of eight in a word, from the lowest: 0 2 4 6 1 3 5 7
@@ -52,7 +52,7 @@ struct QuantisedSource {
   Dims stride;               ///< per axis of the values: scales from a block to the next
   /// 0: values are of their tensor's type (e4m3, fp4). 2, 4, 8: unsigned integers of so many bits.
   int bits = 0;
-  /// Of integers. The stride of this axis is from a word to the next.
+  /// Of integers and fp4. The stride of this axis is from a word to the next.
   WordPacking words = {};
   int zero = 0;  ///< subtracted from each integer; beside `zeros` nothing is
   std::optional<ZeroPoints> zeros = {};

@@ -35,7 +35,7 @@ class Walk {
         source_(*quantised_.source),
         conversion_(conversion),
         strides_(strides),
-        per_word_(source_.bits != 0 ? values_per_word(source_) : 1) {
+        per_word_(values_per_word(source_)) {
     const StoredTensor& scales = quantised_.catalog->tensors[source_.scales];
     scale_type_ = scales.desc.dtype;
     scale_bytes_ = bytes_of(scale_type_);
@@ -105,8 +105,7 @@ class Walk {
   }
 
   [[nodiscard]] bool has_words_along(int axis) const {
-    return source_.bits != 0 && source_.words.axis >= 0 &&
-           quantised_.axis[axis] == source_.words.axis;
+    return source_.words.axis >= 0 && quantised_.axis[axis] == source_.words.axis;
   }
 
   Status visit(int axis, const Place& place, std::byte* target) {
@@ -198,7 +197,8 @@ class Walk {
         unpack(place.value, axis, first, count, codes.data());
         run.bytes = codes.data();
         run.first = 0;
-        run.bits = 8;
+        run.stride = source_.bits != 0 ? 1 : 2;  // a code of fp4 has the lower half of its byte
+        run.bits = source_.bits != 0 ? 8 : 0;
       } else {
         run.first += value_entry(axis, first);
         run.stride = piece_.strides[axis];
@@ -207,20 +207,22 @@ class Walk {
     return write_run(run, count, target, stride);
   }
 
-  // Integers of words that lie apart, as bytes.
+  // Integers, or codes of fp4, of words that lie apart, as bytes.
   void unpack(std::int64_t value, int axis, std::int64_t first, std::int64_t count,
               std::byte* codes) const {
     const std::int64_t base = coordinate(axis, 0) / per_word_;
     std::int64_t c = coordinate(axis, first);
-    const std::uint32_t mask = (1U << source_.bits) - 1U;
+    const int bits = bits_in_words(source_);
+    const std::uint32_t mask = (1U << bits) - 1U;
+    const auto word_bytes = static_cast<std::size_t>(per_word_ * bits / 8);
     for (std::int64_t i = 0; i < count;) {
       const std::int64_t word = c / per_word_;
       const std::int64_t at = value + (word - base) * piece_.strides[axis];
-      std::uint32_t bits = 0;
-      std::memcpy(&bits, loaded_.values + at * source_.bits / 8, sizeof bits);
+      std::uint32_t loaded = 0;
+      std::memcpy(&loaded, loaded_.values + at * bits / 8, word_bytes);
       for (; i < count && c / per_word_ == word; ++i, c += quantised_.step[axis]) {
         const std::int64_t slot = slot_of(source_.words, per_word_, c);
-        codes[i] = static_cast<std::byte>(bits >> (slot * source_.bits) & mask);
+        codes[i] = static_cast<std::byte>(loaded >> (slot * bits) & mask);
       }
     }
   }

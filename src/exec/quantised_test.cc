@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "plan/quantised.h"
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -36,18 +38,33 @@ float stored_value(const Model& model, std::int64_t at) {
 std::uint16_t element(const Model& model, std::int64_t row, std::int64_t column) {
   const Dims& shape = model.plan.source.tensors[0].desc.shape;
   const QuantisedSource& quantised = model.plan.quantised[0];
-  const std::int64_t at = model.transposed ? column * shape[0] + row : row * shape[1] + column;
+  std::int64_t at = model.transposed ? column * shape[0] + row : row * shape[1] + column;
+  if (quantised.words.axis == 0) {
+    at = (model.transposed ? column * (shape[0] / 2) + row / 2 : row / 2 * shape[1] + column) * 2 +
+         row % 2;
+  } else if (quantised.words.axis == 1) {
+    at = (model.transposed ? column / 2 * shape[0] + row : row * (shape[1] / 2) + column / 2) * 2 +
+         column % 2;
+  }
   const std::int64_t scale = row / quantised.block[0] * quantised.stride[0] +
                              column / quantised.block[1] * quantised.stride[1];
   return bf16_from_f32(stored_value(model, at) * model.scales[static_cast<std::size_t>(scale)]);
+}
+
+// Steps of fp4 to the next row and column where neighbours along one of them share a byte.
+Dims strides_of_pairs(const Dims& shape, int axis, bool is_transposed) {
+  if (axis == 0) return is_transposed ? Dims{2, shape[0]} : Dims{2 * shape[1], 2};
+  return is_transposed ? Dims{2, 2 * shape[0]} : Dims{shape[1], 2};
 }
 
 // A [rows, columns] tensor of random codes in random blocks: files `v` and `s`, both with some
 // bytes in front.
 Model random_model(std::int64_t most) {
   Model model;
-  const Dims shape{sized(most), sized(most)};
+  Dims shape{sized(most), sized(most)};
   const bool is_fp4 = *rc::gen::arbitrary<bool>();
+  const int words_axis = is_fp4 ? *rc::gen::element(-1, 0, 1) : -1;
+  if (words_axis >= 0) shape[words_axis] *= 2;
   model.transposed = *rc::gen::arbitrary<bool>();
   const Dims block{sized(shape[0] + 3), sized(shape[1] + 3)};
   const Dims grid{ceil_div(shape[0], block[0]), ceil_div(shape[1], block[1])};
@@ -65,10 +82,14 @@ Model random_model(std::int64_t most) {
   StoredTensor values{{"w", is_fp4 ? DType::kF4E2M1X2 : DType::kF8E4M3, shape}, ChunkList(2)};
   values.chunks.push_back({Box::whole(shape), 0, {3, static_cast<std::uint64_t>(bytes)}, {}});
   if (model.transposed) values.chunks.set_strides(0, {1, shape[0]});
+  if (words_axis >= 0) {
+    values.chunks.set_strides(0, strides_of_pairs(shape, words_axis, model.transposed));
+  }
   StoredTensor scales{{"s", DType::kF32, grid}, ChunkList(2)};
   scales.chunks.push_back({Box::whole(grid), 1, {8, 4 * model.scales.size()}, {}});
   source.tensors = {values, scales};
   model.plan.quantised = {{0, 1, block, {grid[1], 1}}};
+  model.plan.quantised[0].words.axis = words_axis;
   return model;
 }
 
@@ -170,6 +191,25 @@ RC_GTEST_PROP(Quantised, ThreadsMakeNoDifference, ()) {
   const std::vector<std::uint16_t> expected = expected_of(model);
   RC_ASSERT(bytes.size() == 2 * expected.size());
   RC_ASSERT(std::memcmp(bytes.data(), expected.data(), bytes.size()) == 0);
+}
+
+TEST(Quantised, OnlyFp4SharesBytesAlongAnAxis) {
+  const auto code = [](DType dtype, const Dims& strides, bool is_interleaved) {
+    Plan plan;
+    plan.source.files = {"v", "s"};
+    plan.source.tensors = {{{"w", dtype, {4, 3}}, ChunkList(2)},
+                           {{"s", DType::kF32, {}}, ChunkList(0)}};
+    plan.source.tensors[0].chunks.push_back({Box::whole({4, 3}), 0, {0, 6}, strides});
+    plan.source.tensors[1].chunks.push_back({Box::whole({}), 1, {0, 4}, {}});
+    plan.quantised = {{0, 1, {4, 3}, {0, 0}}};
+    plan.quantised[0].words = {0, is_interleaved};
+    const Status status = check_quantised(plan.source, plan.quantised[0]);
+    return status ? Code::kInternal : status.error().code;
+  };
+  EXPECT_EQ(code(DType::kF4E2M1X2, {6, 2}, false), Code::kInternal);
+  EXPECT_EQ(code(DType::kF4E2M1X2, {8, 2}, false), Code::kPlanInvalid) << "ends before the tensor";
+  EXPECT_EQ(code(DType::kF4E2M1X2, {6, 2}, true), Code::kPlanInvalid);
+  EXPECT_EQ(code(DType::kF8E4M3, {6, 2}, false), Code::kPlanInvalid);
 }
 
 TEST(Quantised, RoundsOnceToOtherTypesAndRefusesWhatHalfPrecisionCannotHold) {

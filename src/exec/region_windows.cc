@@ -35,8 +35,7 @@ Coordinates coordinates(const SourcePiece& piece, const Box& region, int source_
 }
 
 bool has_words(const SourcePiece& piece) {
-  return piece.quantised && piece.quantised->source->bits != 0 &&
-         piece.quantised->source->words.axis >= 0;
+  return piece.quantised && piece.quantised->source->words.axis >= 0;
 }
 
 // Entries of a grid that a region has, from the first to the last.
@@ -70,9 +69,8 @@ Window bytes_of_entries(const StoredTensor& tensor, const Entries& entries, int 
 }  // namespace
 
 int axis_of_words(const SourcePiece& piece) {
-  if (!piece.quantised || piece.quantised->source->bits == 0) return -1;
+  if (!has_words(piece)) return -1;
   const int words_axis = piece.quantised->source->words.axis;
-  if (words_axis < 0) return -1;
   for (int axis = 0; axis < piece.quantised->axis.size(); ++axis) {
     if (piece.quantised->axis[axis] == words_axis) return axis;
   }

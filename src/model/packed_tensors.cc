@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "model/expert_parameter.h"
 
 namespace shardwright {
 namespace {
@@ -21,6 +22,9 @@ using Kind = PackedWeights::Kind;
 
 constexpr std::string_view kPacked = "_packed";
 constexpr std::string_view kQWeight = ".qweight";
+// Of the parameter that holds all experts of a layer.
+constexpr std::string_view kExpertScale = "_weight_scale";
+constexpr std::string_view kSecondExpertScale = "_weight_scale_2";
 constexpr std::int64_t kNvfp4Group = 16;  // values that share an e4m3 scale
 constexpr std::int64_t kMxfp4Group = 32;  // values that share an exponent
 
@@ -100,27 +104,23 @@ class PackedJoiner {
                   stored_.where(index_), shape_text(values_.dtype, values_.shape));
     }
     const std::int64_t rows = values_.shape[0];
-    const std::uint32_t scales = SW_TRY(companion(scale_ending));
-    if (*columns % group != 0) {
+    return fp4_in_groups({rows, *columns}, 1, group, scale_types, scale_ending, scheme);
+  }
+
+  // [experts, in / 2, out] bytes of two neighbours along `in`, along which groups run too.
+  Result<QuantisedTensor> nvfp4_of_experts() {
+    const auto in =
+        values_.shape.size() == 3 ? checked_mul<std::int64_t>(values_.shape[1], 2) : std::nullopt;
+    if (!in) {
       return fail(Code::kShapeMismatch,
-                  "{}: found {} columns, expected a multiple of {}, as {} has",
-                  stored_.where(index_), *columns, group, scheme);
+                  "{}: found {}, expected bytes of two fp4 values in three axes",
+                  stored_.where(index_), shape_text(values_.dtype, values_.shape));
     }
-    const TensorDesc& factors = stored_[scales];
-    const Dims grid{rows, *columns / group};
-    const bool has_type = std::ranges::find(scale_types, factors.dtype) != scale_types.end();
-    if (!has_type || !(factors.shape == grid)) {
-      return fail(has_type ? Code::kShapeMismatch : Code::kDtypeUnsupported,
-                  "{}: found {}, expected {} as the groups of {} of {}", stored_.where(scales),
-                  shape_text(factors.dtype, factors.shape), shape_text(*scale_types.begin(), grid),
-                  group, values_.name);
-    }
-    QuantisedTensor joined = SW_TRY(make({rows, *columns}, 0));
-    joined.scales = scales;
-    joined.block = {1, group};
-    joined.stride = {grid[1], 1};
-    joined.dtype = DType::kF4E2M1X2;
-    joined.scheme = scheme;
+    const Dims shape{values_.shape[0], *in, values_.shape[2]};
+    QuantisedTensor joined =
+        SW_TRY(fp4_in_groups(shape, 1, kNvfp4Group, {DType::kF8E4M3}, kExpertScale, "nvfp4"));
+    joined.words.axis = 1;
+    joined.strides = {*in * shape[2], 2 * shape[2], 2};
     return joined;
   }
 
@@ -189,6 +189,36 @@ class PackedJoiner {
   }
 
  private:
+  // Groups of values along an axis of `shape` share a scale; nothing is said yet of where they lie.
+  Result<QuantisedTensor> fp4_in_groups(const Dims& shape, int axis, std::int64_t group,
+                                        std::initializer_list<DType> scale_types,
+                                        std::string_view scale_ending, std::string_view scheme) {
+    const std::uint32_t scales = SW_TRY(companion(scale_ending));
+    if (shape[axis] % group != 0) {
+      return fail(Code::kShapeMismatch,
+                  "{}: found {} columns, expected a multiple of {}, as {} has",
+                  stored_.where(index_), shape[axis], group, scheme);
+    }
+    const TensorDesc& factors = stored_[scales];
+    Dims grid = shape;
+    grid[axis] /= group;
+    const bool has_type = std::ranges::find(scale_types, factors.dtype) != scale_types.end();
+    if (!has_type || !(factors.shape == grid)) {
+      return fail(has_type ? Code::kShapeMismatch : Code::kDtypeUnsupported,
+                  "{}: found {}, expected {} as the groups of {} of {}", stored_.where(scales),
+                  shape_text(factors.dtype, factors.shape), shape_text(*scale_types.begin(), grid),
+                  group, values_.name);
+    }
+    QuantisedTensor joined = SW_TRY(make(shape, 0));
+    joined.scales = scales;
+    joined.block = Dims::filled(shape.size(), 1);
+    joined.block[axis] = group;
+    joined.stride = row_major_strides(grid);
+    joined.dtype = DType::kF4E2M1X2;
+    joined.scheme = scheme;
+    return joined;
+  }
+
   static std::int64_t at_least_one(std::int64_t extent) {
     return std::max<std::int64_t>(extent, 1);
   }
@@ -435,6 +465,7 @@ std::string base_of(const StoredTensors& stored, const QuantisationConfig& confi
     case Packing::kAwq:
       return name.ends_with(kQWeight) ? without(name, kQWeight) : "";
     case Packing::kModelOpt:
+      if (are_bytes && is_expert_parameter(name)) return name;
       return are_bytes && stored.find(name + "_scale") ? name : "";
     case Packing::kNone:
       break;
@@ -464,8 +495,10 @@ Result<std::optional<QuantisedTensor>> join_packed(const StoredTensors& stored,
   } else if (config.packing == Packing::kAwq) {
     joined = SW_TRY(joiner.awq());
   } else if (config.packing == Packing::kModelOpt) {
-    joined = SW_TRY(joiner.fp4(kNvfp4Group, {DType::kF8E4M3}, "_scale", "nvfp4"));
-    SW_TRY(joiner.add_second_scale("_scale_2", false, joined));
+    const bool are_experts = is_expert_parameter(base);
+    joined = are_experts ? SW_TRY(joiner.nvfp4_of_experts())
+                         : SW_TRY(joiner.fp4(kNvfp4Group, {DType::kF8E4M3}, "_scale", "nvfp4"));
+    SW_TRY(joiner.add_second_scale(are_experts ? kSecondExpertScale : "_scale_2", false, joined));
   } else if (config.packing == Packing::kCompressedTensors) {
     const auto scales = stored.find(base + "_scale");
     joined = SW_TRY(join_by_scheme(joiner, stored, index,
@@ -485,7 +518,10 @@ bool is_part_of_packed(std::string_view name) {
       ".weight_packed",       ".weight_shape",   ".weight_zero_point", ".weight_g_idx",
       ".weight_global_scale", ".weight_scale_2", ".qweight",           ".qzeros",
       ".pre_quant_scale"};
-  return std::ranges::any_of(kEndings, [&](std::string_view end) { return name.ends_with(end); });
+  const bool is_of_experts =
+      name.ends_with(kSecondExpertScale) && is_expert_parameter(without(name, kSecondExpertScale));
+  return is_of_experts ||
+         std::ranges::any_of(kEndings, [&](std::string_view end) { return name.ends_with(end); });
 }
 
 }  // namespace shardwright

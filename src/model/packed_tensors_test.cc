@@ -281,6 +281,36 @@ TEST(JoinPacked, MultipliesWithTheSecondScaleOfModelOpt) {
   expect_refused(stored, kModelOpt, Code::kUnmatchedSource, {"a.pre_quant_scale"});
 }
 
+// Llama 4's and GPT-OSS's: bytes of two neighbours along the inputs, which are not the last axis.
+TEST(JoinPacked, TakesParametersOfExpertsOfModelOpt) {
+  const std::string experts = "model.layers.0.mlp.experts.down_proj";
+  Stored stored{{{experts, DType::kU8, {2, 16, 24}},
+                 {experts + "_weight_scale", DType::kF8E4M3, {2, 2, 24}},
+                 {experts + "_weight_scale_2", DType::kF32, {}},
+                 {experts + "_input_scale", DType::kF32, {}}},
+                {}};
+  const ModelTensors model = join(stored, kModelOpt).value();
+  ASSERT_EQ(model.tensors.size(), 1U);
+  EXPECT_EQ(model.tensors[0].name, experts);
+  EXPECT_EQ(model.tensors[0].shape, (Dims{2, 32, 24}));
+  const QuantisedTensor& joined = model.quantised[0];
+  EXPECT_EQ(joined.words.axis, 1);
+  EXPECT_EQ(joined.strides, (Dims{768, 48, 2}));
+  EXPECT_EQ(joined.block, (Dims{1, 16, 1}));
+  EXPECT_EQ(joined.stride, (Dims{48, 24, 1}));
+  ASSERT_TRUE(joined.second);
+  EXPECT_FALSE(joined.second->divides);
+  stored.at(experts + "_weight_scale_2").shape = {2};
+  expect_refused(stored, kModelOpt, Code::kShapeMismatch, {"down_proj_weight_scale_2", "(2,)"});
+  stored.at(experts + "_weight_scale").shape = {2, 24, 2};
+  expect_refused(stored, kModelOpt, Code::kShapeMismatch,
+                 {"down_proj_weight_scale", "(2, 24, 2)", "(2, 2, 24)"});
+  stored.erase(experts + "_weight_scale");
+  expect_refused(stored, kModelOpt, Code::kUnmatchedSource, {"without", "down_proj_weight_scale"});
+  stored.erase(experts);
+  expect_refused(stored, kModelOpt, Code::kUnmatchedSource, {"down_proj_weight_scale_2"});
+}
+
 TEST(JoinPacked, TakesExponentsOfCompressedTensors) {
   Stored stored{
       {{"a.weight_packed", DType::kU8, {12, 32}}, {"a.weight_scale", DType::kU8, {12, 2}}}, {}};

@@ -105,11 +105,11 @@ void Lowering::lower_view(const TensorView& view, const Box& region,
   if (!wanted) return;
   const StoredTensor& source = plan_->source.tensors[view.source];
   const QuantisedSource* quantised = quantised_[view.source];
-  const bool has_integers = quantised != nullptr && quantised->bits != 0;
   int per_byte = 1;
-  if (quantised != nullptr) per_byte = values_per_byte(source.desc.dtype);
-  if (has_integers) per_byte = 8 / quantised->bits;
-  const int words_axis = has_integers ? quantised->words.axis : -1;
+  if (quantised != nullptr) {
+    per_byte = quantised->bits != 0 ? 8 / quantised->bits : values_per_byte(source.desc.dtype);
+  }
+  const int words_axis = quantised != nullptr ? quantised->words.axis : -1;
   const int element_size = per_byte > 1 ? 1 : bytes_of(source.desc.dtype);  // bytes, or values
   const Box needed = source_box(view, *wanted, source.desc.shape.size());
   std::vector<std::uint32_t> found;

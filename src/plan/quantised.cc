@@ -79,20 +79,23 @@ class Check {
   }
 
   [[nodiscard]] Status check_values() const {
-    const int bits = quantised_.bits;
-    if (bits == 0 ? !is_quantised(values_.desc.dtype) : !is_integer_width(bits)) {
+    const DType dtype = values_.desc.dtype;
+    const bool is_integer = quantised_.bits != 0;
+    if (is_integer ? !is_integer_width(quantised_.bits) : !is_quantised(dtype)) {
       return invalid(values_, "multiply values that are not quantised");
     }
     const std::string_view no_chunk = "or the values are not one whole chunk";
     if (!is_whole_chunk(values_)) return invalid(values_, no_chunk);
     const std::uint64_t bytes = values_.chunks.range(0).length;
-    if (bits == 0) {
+    const WordPacking& words = quantised_.words;
+    if (!is_integer && words.axis < 0) {
       const std::int64_t whole =
           stored_value_bytes(catalog_, quantised_, values_.chunks.box(0).volume());
       return bytes == static_cast<std::uint64_t>(whole) ? Status() : invalid(values_, no_chunk);
     }
-    const WordPacking& words = quantised_.words;
-    if (words.axis >= shape_.size() || (words.is_interleaved && bits != 4)) {
+    const bool can_share = is_integer || dtype == DType::kF4E2M1X2;
+    if (!can_share || words.axis >= shape_.size() ||
+        (words.is_interleaved && quantised_.bits != 4)) {
       return invalid(values_, "have no such words");
     }
     if (Box::whole(shape_).is_empty()) return {};
@@ -101,7 +104,7 @@ class Check {
     Dims strides = values_.chunks[0].strides;
     if (strides.empty()) strides = row_major_strides(shape_);
     const Count count = entries_of(shape_, block, strides, words.axis, values_per_word(quantised_));
-    const std::uint64_t per_byte = static_cast<std::uint64_t>(8 / bits);
+    const auto per_byte = static_cast<std::uint64_t>(8 / bits_in_words(quantised_));
     if (!count || static_cast<std::uint64_t>(*count) > bytes * per_byte) {
       return invalid(values_, "belong to values that end before the tensor does");
     }

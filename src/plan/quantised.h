@@ -7,9 +7,14 @@
 
 namespace shardwright {
 
-/// Integers in a word of 32 bits. REQUIRES: quantised.bits is 2, 4 or 8.
+/// Bits of each value in words: of fp4 four. REQUIRES: quantised.bits is 0, 2, 4 or 8.
+[[nodiscard]] inline int bits_in_words(const QuantisedSource& quantised) {
+  return quantised.bits != 0 ? quantised.bits : 4;
+}
+
+/// Integers in a word of 32 bits, or values of fp4 in a byte. REQUIRES: as bits_in_words.
 [[nodiscard]] inline int values_per_word(const QuantisedSource& quantised) {
-  return 32 / quantised.bits;
+  return (quantised.bits != 0 ? 32 : 8) / bits_in_words(quantised);
 }
 
 /// Which of a word's integers, from the lowest bits on, has the coordinate along words.axis.

@@ -21,14 +21,14 @@ class Packed:
     """`quantised` and `plain`: folders with the same model, in the latter multiplied out.
 
     `store(name, weight)` gives the stored tensors of `weight`, by the endings of their names behind
-    the module's, and the plain one."""
+    the module's, and the plain one; `takes(name, weight)` says of which there are any."""
 
-    def __init__(self, source, folder, method, store):
+    def __init__(self, source, folder, method, store, takes=quantised.is_linear):
         self.quantised, self.plain = folder / "quantised", folder / "plain"
         self.count = 0
         tensors, multiplied = {}, {}
         for name, tensor in checkpoints.load_hf(source).items():
-            if not quantised.is_linear(name, tensor):
+            if not takes(name, tensor):
                 tensors[name] = multiplied[name] = tensor
                 continue
             stored, plain = store(name, tensor)
@@ -207,6 +207,28 @@ class ModelOptNvfp4:
             "input_scale": torch.tensor(0.5),
         }
         return stored, (spread_e2m1(bytes) * factors).to(torch.bfloat16)
+
+
+def holds_experts(name, tensor):
+    return tensor.dim() == 3 and name.endswith((".experts.gate_up_proj", ".experts.down_proj"))
+
+
+class ModelOptNvfp4Experts(ModelOptNvfp4):
+    """Of one parameter for all experts, [experts, inputs, outputs]: each is quantised with its inputs
+    last, then axes are put back, those of bytes and scales too."""
+
+    def store(self, name, weight):
+        stored, plain = super().store(name, weight.mT.flatten(0, 1))
+
+        def back(part):
+            return part.unflatten(0, (weight.shape[0], -1)).mT.contiguous()
+
+        return {
+            "": back(stored["weight"]),
+            "_weight_scale": back(stored["weight_scale"].view(torch.uint8)).view(torch.float8_e4m3fn),
+            "_weight_scale_2": stored["weight_scale_2"],
+            "_input_scale": stored["input_scale"],
+        }, back(plain)
 
 
 class DeepSeekV4:

@@ -12,7 +12,16 @@ import hf_models
 import hf_sizes
 import packed
 from peft_adapters import adapt, load
-from packed import Awq, CompressedTensors, DeepSeekV4, Gptq, ModelOptNvfp4, Packed
+from packed import (
+    Awq,
+    CompressedTensors,
+    DeepSeekV4,
+    Gptq,
+    ModelOptNvfp4,
+    ModelOptNvfp4Experts,
+    Packed,
+    holds_experts,
+)
 
 # Multiples of the groups of 32 and of the words' eight values.
 SIZES = dict(hidden_size=192, intermediate_size=320, num_attention_heads=4, num_key_value_heads=2,
@@ -117,6 +126,34 @@ def test_every_command_sees_the_model(shardwright, models, tmp_path, scheme):
     checkpoints.assert_same(
         checkpoints.load_hf(tmp_path / "copy"), checkpoints.load_hf(twins.quantised)
     )
+
+
+@pytest.mark.parametrize("kind", ["llama4_text", "gpt_oss"])
+def test_parameters_of_experts(shardwright, tmp_path, kind):
+    """Whose bytes hold neighbours along an axis that is not the last one."""
+    sizes = {**hf_sizes.FAMILY_SIZES[kind], "hidden_size": 64, "vocab_size": 510}
+    for key in ("intermediate_size", "intermediate_size_mlp"):
+        if key in sizes:
+            sizes[key] = 96
+    hf_models.create(tmp_path / "hf", kind, dtype=torch.bfloat16, **sizes)
+    maker = ModelOptNvfp4Experts()
+    twins = Packed(tmp_path / "hf", tmp_path, maker.method, maker.store, holds_experts)
+    layouts = {"torch_dist": ("--tp", 2, "--ep", 2, "--etp", 1), "legacy": ("--tp", 2, "--ep", 1)}
+    for format, layout in layouts.items():
+        for name, source in (("one", twins.quantised), ("other", twins.plain)):
+            folder = tmp_path / f"{name}-{format}"
+            done = shardwright("convert", source, folder, "--to", format, *layout)
+            assert name == "other" or f"dequantised {twins.count} tensors: nvfp4" in done.stderr
+        shardwright("diff", tmp_path / f"one-{format}", tmp_path / f"other-{format}")
+    checkpoints.assert_same(
+        checkpoints.load_dcp(tmp_path / "one-torch_dist"),
+        checkpoints.load_dcp(tmp_path / "other-torch_dist"),
+    )
+    shardwright("convert", twins.quantised, tmp_path / "back", "--to", "hf", "--dtype", "bfloat16")
+    checkpoints.assert_same(
+        checkpoints.load_hf(tmp_path / "back"), checkpoints.load_hf(twins.plain)
+    )
+    shardwright("verify", twins.quantised)
 
 
 @pytest.mark.parametrize("scheme", ["int4", "gptq", "awq", "modelopt"])
