@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import shlex
 import struct
 import subprocess
 import tempfile
@@ -140,9 +141,15 @@ def run_ranks(ranks, *arguments, fault=None, mark=None, other_rank=None, notes=N
     with tempfile.TemporaryDirectory(prefix="mpi", ignore_cleanup_errors=True) as sockets:
         environment["OMPI_MCA_orte_tmpdir_base"] = sockets
         begin = time.time()
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=100, check=False
-        )
+        try:
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=100, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            came = "its fault came" if mark and mark.exists() else "no fault came"
+            raise AssertionError(
+                f"{shlex.join(command)} has not ended, {came} ({fault}): {error.stderr}"
+            ) from error
         end = time.time()
     since = end - mark.stat().st_mtime if mark and mark.exists() else None
     return Ended(done.returncode, done.stdout, done.stderr, end - begin, since)
