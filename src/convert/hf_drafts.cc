@@ -110,7 +110,8 @@ Status extend_vocabulary_of_hf(Drafting& drafting) {
   SW_TRY(check_stored_plainly(tables, drafting.parts.tensors));
   const std::int64_t rows = SW_TRY(vocabulary_of(facts));
   return extend_vocabulary(
-      drafting, rows, [&](const DraftTensor& tensor) { return tables.contains(tensor.desc.name); });
+      drafting, rows, [&](const DraftTensor& tensor) { return tables.contains(tensor.desc.name); },
+      facts.mapping->token_tables);
 }
 
 // The tensors that the family's model computes with in float32, whatever its weights are: routers'
@@ -237,7 +238,8 @@ Status draft_hf_as_megatron(Drafting& drafting) {
   if (request.extend_vocab) {
     const std::int64_t rows = SW_TRY(vocabulary_of(facts));
     SW_TRY(extend_vocabulary(
-        drafting, rows, [](const DraftTensor& tensor) { return tensor.true_rows.has_value(); }));
+        drafting, rows, [](const DraftTensor& tensor) { return tensor.true_rows.has_value(); },
+        facts.mapping->token_tables));
   }
   if (request.upcycle) {
     const ArgsFromConfig dense = SW_TRY(args_from_hf_config(*facts.mapping, *facts.config));

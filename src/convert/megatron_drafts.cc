@@ -69,12 +69,25 @@ Status extend_vocabulary_of_megatron(Drafting& drafting) {
                 "--to hf --hf-config, extend that and convert it back",
                 drafting.request().input);
   }
+  // Whose family isn't known has no other tables that we know.
+  SW_TRY(load_mappings(drafting));
+  Notes told_elsewhere;
+  const auto facts = find_megatron_facts(drafting.request(), drafting.source(), drafting.mappings,
+                                         drafting.catalog, told_elsewhere);
+  const std::vector<std::string> others =
+      facts ? facts->mapping->token_tables : std::vector<std::string>();
   const OutputHeads heads(descs_of(drafting.parts.tensors));
-  return extend_vocabulary(drafting, *rows, [&](const DraftTensor& tensor) {
-    const TensorDesc& desc = tensor.desc;
-    const int axes = desc.shape.size();
-    return axes > 0 && heads.settled(shard_rule(desc.name, axes, false), desc).vocabulary;
-  });
+  return extend_vocabulary(
+      drafting, *rows,
+      [&](const DraftTensor& tensor) {
+        const TensorDesc& desc = tensor.desc;
+        const int axes = desc.shape.size();
+        const bool is_other = std::ranges::any_of(
+            others, [&](const std::string& end) { return desc.name.ends_with(end); });
+        return axes > 0 && !is_other &&
+               heads.settled(shard_rule(desc.name, axes, false), desc).vocabulary;
+      },
+      others);
 }
 
 // What lies beside the source's tensors.
@@ -251,9 +264,10 @@ Status draft_megatron_as_hf(Drafting& drafting) {
   if (request.extend_vocab) {
     const std::set<std::string> tables = hf_tables(correspondence);
     const std::int64_t rows = SW_TRY(vocabulary_of(facts));
-    SW_TRY(extend_vocabulary(drafting, rows, [&](const DraftTensor& tensor) {
-      return tables.contains(tensor.desc.name);
-    }));
+    SW_TRY(extend_vocabulary(
+        drafting, rows,
+        [&](const DraftTensor& tensor) { return tables.contains(tensor.desc.name); },
+        facts.mapping->token_tables));
   }
   if (ranks) {
     return add_adapter_documents(result.source, *ranks, facts.mapping->parts, drafting.parts,

@@ -21,7 +21,7 @@ class Extending {
   Extending(Drafting& drafting, std::int64_t rows)
       : drafting_(drafting), rows_(rows), wanted_(*drafting.request().extend_vocab) {}
 
-  Status run(const IsTable& is_table) {
+  Status run(const IsTable& is_table, std::span<const std::string> others) {
     if (wanted_ <= rows_) {
       return fail(Code::kUsage,
                   "--extend-vocab {}: the vocabulary has {} rows already, expected fewer; rows are "
@@ -35,7 +35,18 @@ class Extending {
                     "{}: its optimizer has no states of new rows; --optimizer drop leaves all out",
                     drafting_.request().input);
       }
-      if (is_table(tensor)) tables.push_back(&tensor);
+      if (is_table(tensor)) {
+        tables.push_back(&tensor);
+        continue;
+      }
+      const std::string& name = tensor.desc.name;
+      if (std::ranges::none_of(others, [&](const auto& end) { return name.ends_with(end); }))
+        continue;
+      return fail(Code::kShapeMismatch,
+                  "--extend-vocab {}: tensor {} of shape {} has an entry for each token too, and "
+                  "nobody can say what those of new tokens are; extend the model with the software "
+                  "that trains it",
+                  wanted_, printable(name), to_string(tensor.desc.shape));
     }
     if (tables.empty()) {
       return fail(Code::kUsage,
@@ -167,9 +178,10 @@ Result<std::int64_t> vocabulary_of(const ModelFacts& facts) {
               facts.mapping->family);
 }
 
-Status extend_vocabulary(Drafting& drafting, std::int64_t rows, const IsTable& is_table) {
+Status extend_vocabulary(Drafting& drafting, std::int64_t rows, const IsTable& is_table,
+                         std::span<const std::string> others) {
   if (!drafting.request().extend_vocab) return {};
-  return Extending(drafting, rows).run(is_table);
+  return Extending(drafting, rows).run(is_table, others);
 }
 
 }  // namespace shardwright

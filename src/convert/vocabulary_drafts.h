@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 
 #include "convert/drafting.h"
@@ -24,8 +25,10 @@ using IsTable = std::function<bool(const DraftTensor& tensor)>;
 /// something now. A new row is the mean of those: sums in float64, row by row, divided by their
 /// number and rounded once to the type that the table is written in. Rows behind the new ones are
 /// zero. Reads the tables. Errors: kUsage where there are as many rows already, or no table;
-/// kOptimizerUnsupported where optimizer states are kept; those of reading.
+/// kOptimizerUnsupported where optimizer states are kept; kShapeMismatch for a tensor that is no
+/// such table and whose name ends as one of `others`, the family's token_tables; those of reading.
 [[nodiscard]] Status extend_vocabulary(Drafting& drafting, std::int64_t rows,
-                                       const IsTable& is_table);
+                                       const IsTable& is_table,
+                                       std::span<const std::string> others);
 
 }  // namespace shardwright

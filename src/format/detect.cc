@@ -25,6 +25,7 @@ struct Step {
   std::string folder;
   std::string reason;
   std::string note = {};
+  std::string unread_optimizer = {};  // beside the folder
 };
 
 // The folder that a tracker names.
@@ -46,11 +47,28 @@ std::vector<Step> newest_steps(const Folder& folder) {
   return steps;
 }
 
+// accelerate numbers the models and the optimizers of a save.
+std::vector<Step> accelerate_steps(const Folder& folder) {
+  constexpr std::string_view kModel = "pytorch_model_fsdp_";
+  std::vector<Step> steps;
+  for (const DirectoryEntry& entry : folder.entries()) {
+    const std::string_view name = entry.name;
+    if (!name.starts_with(kModel) || !entry.is_directory || entry.problem) continue;
+    Step& step = steps.emplace_back(Step{entry.name, translated("the data lie in {}", name)});
+    const std::string optimizer = fmt::format("optimizer_{}", name.substr(kModel.size()));
+    if (folder.folder(optimizer) == nullptr) continue;
+    step.note = translated(
+        "{} beside {} holds the optimizer, which is left out: it is a checkpoint of its own",
+        optimizer, name);
+    step.unread_optimizer = optimizer;
+  }
+  return steps;
+}
+
 std::vector<Step> known_steps(const Folder& folder) {
-  constexpr std::array<std::string_view, 11> kNames = {
-      "release",    "sharded",     "actor",   "critic",     "policy",
-      "dist_ckpt",  "huggingface", "hf_ckpt", "checkpoint", "pytorch_model_fsdp_0",
-      "checkpoints"};
+  constexpr std::array<std::string_view, 10> kNames = {
+      "release",   "sharded",     "actor",   "critic",     "policy",
+      "dist_ckpt", "huggingface", "hf_ckpt", "checkpoint", "checkpoints"};
   std::vector<Step> steps;
   const auto add = [&](std::string_view name) {
     const DirectoryEntry* entry = folder.folder(name);
@@ -59,6 +77,7 @@ std::vector<Step> known_steps(const Folder& folder) {
   };
   if (folder.folder("context") != nullptr) add("weights");
   for (const std::string_view name : kNames) add(name);
+  for (Step& step : accelerate_steps(folder)) steps.push_back(std::move(step));
   return steps;
 }
 
@@ -96,6 +115,7 @@ struct Place {
   Names steps;
   Names reasons;
   Names notes;
+  std::string unread_optimizer;
 
   [[nodiscard]] Place below(const Step& step) const {
     Place place = *this;
@@ -103,6 +123,7 @@ struct Place {
     place.steps.push_back(step.folder);
     place.reasons.push_back(step.reason);
     if (!step.note.empty()) place.notes.push_back(step.note);
+    if (!step.unread_optimizer.empty()) place.unread_optimizer = step.unread_optimizer;
     return place;
   }
 };
@@ -139,7 +160,7 @@ class Detector {
       const bool is_sure = recognition->strength == Recognition::Strength::kSure;
       (is_sure ? sure : remains)
           .push_back({format, place.path, place.steps, place.reasons, std::move(recognition->facts),
-                      place.notes});
+                      place.notes, place.unread_optimizer});
     }
     const std::size_t meant = sure.empty() ? remains.size() : sure.size();
     for (Candidate& candidate : sure) candidate.needs_name = meant > 1;

@@ -237,6 +237,11 @@ std::span<const Sentence> chinese_of_adapters() {
        "--extend-vocab {}: 词表已有 {} 行，应少于此数；只增加行，不减少"},
       {"{}: its optimizer has no states of new rows; --optimizer drop leaves all out",
        "{}: 它的优化器没有新行的状态；--optimizer drop 可全部不写出"},
+      {"--extend-vocab {}: tensor {} of shape {} has an entry for each token too, and nobody can "
+       "say "
+       "what those of new tokens are; extend the model with the software that trains it",
+       "--extend-vocab {}: 张量 {}（形状 {}）也为每个 token 存有一项，新 token "
+       "的项无从得知；请用训练该模型的软件扩展词表"},
       {"--extend-vocab {}: no tensor with a row for each token is converted",
        "--extend-vocab {}: 要转换的内容中没有每个 token 一行的张量"},
       {"the vocabulary gets {} rows instead of {}: new rows of {} are the mean of the others; "

@@ -10,6 +10,8 @@ std::span<const Sentence> chinese_of_format() {
   static constexpr auto kSentences = std::to_array<Sentence>({
       {"{} is an adapter, and is left out; 'shardwright merge-adapter' merges one into its base",
        "{} 是适配器，未被读取；用 'shardwright merge-adapter' 把它合并进基座模型"},
+      {"{} beside {} holds the optimizer, which is left out: it is a checkpoint of its own",
+       "{1} 旁的 {0} 存有优化器，未被读取：它是一个单独的 checkpoint"},
       {"{}: the optimizer's states number parameters as only the run knows, and are left out",
        "{}：优化器状态中参数的编号只有那次训练知道，未被读取"},
       {"not there: {}; a rank writes no file for tensors that it has no part of, and if it had "

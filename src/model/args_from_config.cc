@@ -27,13 +27,23 @@ bool is_observed(const Mapping& mapping, std::string_view size) {
   });
 }
 
+// What is left out has the window of the model's class; null says that there is none.
+Arguments with_windows(const Mapping& mapping, Arguments said) {
+  for (const ConfigRule& rule : mapping.config) {
+    if (rule.kind != RuleKind::kWindow || !rule.fallback || !conditions_hold(rule, said)) continue;
+    const auto is_said = [&](const std::string& key) { return said.contains(key); };
+    if (std::ranges::none_of(rule.hf, is_said)) said.emplace(rule.hf[0], *rule.fallback);
+  }
+  return said;
+}
+
 /// Builds the argument list. `present` (may be null): the model's HF tensors.
 class ArgsBuilder {
  public:
   ArgsBuilder(const Mapping& mapping, const HfConfig& config, const ModelSizes& sizes,
               const TensorIndex* present)
       : mapping_(mapping),
-        hf_(in_section(config.values, mapping.config_section)),
+        hf_(with_windows(mapping, in_section(config.values, mapping.config_section))),
         sizes_(sizes),
         present_(present) {}
 
@@ -309,6 +319,8 @@ class ArgsBuilder {
       const std::int64_t layers = SW_TRY(layers_of(sizes_));
       set(rule.args[0], ArgValue{inverted(SW_TRY(from_layer_types(*types, layers)))});
     } else if (const auto* list = std::get_if<Pattern>(found)) {
+      // Llama 4 Scout's is empty, which means the default.
+      if (list->empty()) return apply_inverted_default(rule);
       set(rule.args[0], ArgValue{inverted(*list)});
     }
     return {};

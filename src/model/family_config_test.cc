@@ -284,6 +284,35 @@ TEST(SmolLm3, SaysWhichLayersLackRotaryEmbeddingTheOtherWayRound) {
   EXPECT_EQ(family_and_back(json)["no_rope_layers"], (Json{1, 1, 1, 0}));
 }
 
+TEST(Llama4, AnEmptyListOfLayersWithoutRotaryEmbeddingMeansEveryFourth) {
+  Json json = Json::parse(R"({
+    "architectures": ["Llama4ForCausalLM"], "model_type": "llama4_text", "hidden_size": 64,
+    "intermediate_size": 96, "intermediate_size_mlp": 128, "num_attention_heads": 4,
+    "num_hidden_layers": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 128,
+    "num_local_experts": 4, "num_experts_per_tok": 1, "no_rope_layers": []})");
+  EXPECT_EQ(argument(json, "no_rope_freq"), ArgValue(List{0, 0, 0, 1}));
+  json.erase("no_rope_layers");
+  EXPECT_EQ(argument(json, "no_rope_freq"), ArgValue(List{0, 0, 0, 1}));
+}
+
+TEST(SlidingWindow, ThatIsLeftOutIsTheClassesOwn) {
+  Json json = Json::parse(R"({
+    "architectures": ["MistralForCausalLM"], "model_type": "mistral", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 4,
+    "num_key_value_heads": 2, "vocab_size": 128})");
+  EXPECT_EQ(argument(json, "window_size"), ArgValue(List{4095, 0}));
+  json["sliding_window"] = nullptr;
+  EXPECT_EQ(argument(json, "window_size"), ArgValue());
+  // Layers that attend to everything don't rotate, where there is a window.
+  json = Json::parse(R"({
+    "architectures": ["Exaone4ForCausalLM"], "model_type": "exaone4", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 4,
+    "num_key_value_heads": 2, "vocab_size": 128, "layer_types": ["sliding_attention",
+    "sliding_attention", "sliding_attention", "full_attention"]})");
+  EXPECT_EQ(argument(json, "window_size"), ArgValue(List{4095, 0}));
+  EXPECT_EQ(argument(json, "no_rope_freq"), ArgValue(List{0, 0, 0, 1}));
+}
+
 TEST(GptOss, IsYarnOrElseSaysSo) {
   Json json = Json::parse(R"({
     "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "hidden_size": 2880,

@@ -363,6 +363,7 @@ Status parse_identity(const JsonNode& root, bool is_abstract, Mapping& mapping) 
   mapping.needs_config = SW_TRY(parse_needed_config(root));
   mapping.inferred = SW_TRY(flag_or(root, "inferred", true));
   mapping.beyond_args = SW_TRY(texts_or_none(root, "beyond_args"));
+  mapping.token_tables = SW_TRY(texts_or_none(root, "token_tables"));
   if (is_abstract) return {};
   if (mapping.architectures.empty()) return root.invalid("no 'architectures'", "one or more");
   if (mapping.is_of_diffusers != mapping.model_types.empty()) {
@@ -380,7 +381,7 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
        "beyond_args",   "config_section", "sizes",      "indices",      "groups",
        "rules",         "copies",         "ignore",     "config",       "components",
        "alike",         "models",         "names_from", "library",      "torch_dist_prefix",
-       "computed"}));
+       "computed",      "token_tables"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));

@@ -211,6 +211,9 @@ struct Mapping {
   /// same.
   bool inferred = true;
   std::vector<std::string> beyond_args;  ///< what its models compute and no argument says
+  /// How the names of tensors end, on either side, that have an entry for each token which nobody
+  /// can make up for a new one, or not where new rows go.
+  std::vector<std::string> token_tables;
   /// The object of config.json that has the language model's keys; empty: the top level. Paths of
   /// `sizes` and `config` begin with it already.
   std::string config_section;

@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <climits>
+#include <cstdlib>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -131,7 +132,12 @@ Result<std::optional<ReceivedMessage>> MpiCommunicator::receive() {
   return std::nullopt;
 }
 
+// Open MPI's mpirun ends a job of which a rank ends unasked as it ends an aborted one. Where it is
+// told by MPI_Abort instead, it may then wait for itself for ever, when all ranks have ended: about
+// one aborted job in a hundred with the PMIx 4.2 of Debian 12, in PMIx_server_finalize.
 void MpiCommunicator::abort(int exit_status) {
+  const bool is_watched_by_mpirun = std::getenv("OMPI_MCA_orte_hnp_uri") != nullptr;
+  if (is_watched_by_mpirun) ::_exit(exit_status);
   ::alarm(kSecondsToEnd);
   MPI_Abort(MPI_COMM_WORLD, exit_status);
 }

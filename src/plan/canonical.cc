@@ -2,6 +2,9 @@
 #include "plan/canonical.h"
 
 #include <algorithm>
+#include <array>
+#include <ranges>
+#include <string_view>
 #include <utility>
 
 #include "layout/layer_name.h"
@@ -9,9 +12,43 @@
 
 namespace shardwright {
 
+namespace {
+
+// What trainers call an optimizer in what they save with torch DCP, `optimizers.0` among them.
+constexpr std::array<std::string_view, 6> kOptimizerKeys = {
+    "optimizer", "optimizers", "optim", "opt", "optimizer_state_dict", "optim_state_dict"};
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// `app.optim.state.W.exp_avg`, `opt.param_groups.0.lr`: one of those keys, perhaps its number, and
+// one of the two parts of torch's state dict of an optimizer.
+bool has_optimizer_key(std::string_view name) {
+  bool is_below = false;
+  for (const auto part : std::views::split(name, '.')) {
+    const std::string_view key(part.begin(), part.end());
+    if (is_below && (key == "state" || key == "param_groups")) return true;
+    is_below = std::ranges::find(kOptimizerKeys, key) != kOptimizerKeys.end() ||
+               (is_below && is_number(key));
+  }
+  return false;
+}
+
+// The same without any key: nothing else of a model is called so.
+bool is_bare_state(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kKinds = {
+      ".exp_avg", ".exp_avg_sq", ".max_exp_avg_sq", ".step", ".momentum_buffer", ".master_param"};
+  if (name.starts_with("param_groups.")) return true;
+  return name.starts_with("state.") &&
+         std::ranges::any_of(kKinds, [&](std::string_view kind) { return name.ends_with(kind); });
+}
+
+}  // namespace
+
 bool is_optimizer_name(std::string_view name) {
   return name.starts_with("optimizer.") || name.starts_with("chained_") ||
-         name.starts_with("mimo.");
+         name.starts_with("mimo.") || is_bare_state(name) || has_optimizer_key(name);
 }
 
 bool has_megatron_names(const Catalog& catalog) {

@@ -39,7 +39,9 @@ void append_canonical(const Catalog& catalog, std::uint32_t index, std::string_v
 /// The whole of a canonical tensor as a view of the tensor it is stored in.
 [[nodiscard]] TensorView view_of_canonical(const CanonicalTensor& tensor);
 
-/// Whether the entry belongs to the optimizer, by the prefixes that Megatron-Core uses.
+/// Whether the entry belongs to an optimizer, by its name: one of the prefixes that Megatron-Core
+/// uses, or what trainers call theirs in torch's state dict (`app.optim.state.W.exp_avg`,
+/// `optimizers.0.param_groups.…`, `state.W.exp_avg` alone).
 [[nodiscard]] bool is_optimizer_name(std::string_view name);
 
 }  // namespace shardwright

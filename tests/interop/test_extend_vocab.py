@@ -10,6 +10,7 @@ import transformers
 import hf_models
 import packed
 from hf_models import tensors_of
+from test_families_further_towers import CASES as TOWERS
 
 SIZES = dict(vocab_size=500, intermediate_size=128)
 ROWS = 513
@@ -93,6 +94,30 @@ def test_what_makes_no_sense_is_refused(llama, tmp_path, shardwright):
     ):
         done = shardwright("convert", llama, tmp_path / "no", *flags, expect=2)
         assert message in done.stderr, flags
+        assert not (tmp_path / "no").exists()
+
+
+# Nobody knows which experts a new token hashes to, or what Gemma 4's layers add for it; where Mllama's
+# tokens of its own begin, new ones can't stand behind the others.
+@pytest.mark.parametrize(
+    "kind, table",
+    [
+        ("deepseek_v4", "tid2eid"),
+        ("gemma4_text", "embed_tokens_per_layer.weight"),
+        ("mllama", "embed_tokens.weight"),
+    ],
+)
+def test_other_tables_with_an_entry_for_each_token_are_refused(tmp_path, shardwright, kind, table):
+    base = tmp_path / "base"
+    if kind == "mllama":
+        hf_models.create_form(base, TOWERS[kind], "published")
+    else:
+        hf_models.create(base, kind, torch.bfloat16)
+    shardwright("convert", base, tmp_path / "run", "--to", "torch_dist")
+    grow = ("--extend-vocab", 4096)
+    for source, to in ((base, "hf"), (base, "torch_dist"), ("run", "hf"), ("run", "torch_dist")):
+        said = shardwright("convert", tmp_path / source, tmp_path / "no", "--to", to, *grow, expect=2)
+        assert "has an entry for each token too" in said.stderr, (source, to)
         assert not (tmp_path / "no").exists()
 
 

@@ -21,7 +21,7 @@ import hf_models
 SIZE = re.compile(
     r"vocab|hidden_size|intermediate|d_model|d_ff|d_kv|ffn|heads|head_dim|n_embd|n_inner|n_head|n_layer"
     r"|max_position|num_local_experts$|num_experts$|n_routed_experts|shared_expert|lora_rank|rope_head_dim"
-    r"|_size|_dim$|_token|num_hidden_layers|num_layers|nextn|use_cache|window"
+    r"|_size|_dim$|_token|num_hidden_layers|num_layers|nextn|use_cache"
 )
 # The cases' own: their values decide which tensors a model has, or no model is made without them.
 KEPT = {"layer_types", "tie_word_embeddings", "block_types", "mlp_layer_types"}
@@ -104,6 +104,7 @@ def differences(one, other):
 HELD = (
     "axk1", "cohere", "cohere2", "deepseek_v32", "exaone4", "gemma2", "glm4", "glm4_moe", "glm_moe_dsa",
     "gpt_oss", "minimax_m2", "mixtral", "olmo3", "olmoe", "phi3", "qwen2_moe", "qwen3_moe", "smollm3",
+    "dots1", "gemma3_text", "lfm2_moe", "mistral", "nanochat",
 )
 LEFT = {"gpt_oss": {"rope_parameters"}}
 

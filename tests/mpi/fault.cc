@@ -3,7 +3,8 @@
 // FAULT_RANK; FAULT_CALL (open, pread, pwrite, fdatasync, fsync, rename, unlink; renamed: once
 // that is done) of a path that contains FAULT_PATH; FAULT_LEAST: of at least so
 // many bytes; FAULT_AT: the how-manieth of them; FAULT_KIND (kill, exit, stop, enospc, eio, hang);
-// FAULT_MARK: a file that appears then. FAULT_ABORT: MPI_Abort hangs. The work is shared out as
+// FAULT_MARK: a file that appears then. FAULT_ABORT: MPI_Abort hangs, and
+// no mpirun is to be seen. The work is shared out as
 // ranks ask for it, so the others don't write while that rank has yet to do so many writes, or
 // reads of FAULT_LEAST: on a busy machine it would come to none. NOTE_FILE: each rank notes there
 // (with its number behind) what it opens and reads of paths that contain NOTE_PATH.
@@ -37,6 +38,11 @@ std::string path_of(int fd) {
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
   const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
   return length < 0 ? "" : std::string(path, static_cast<std::size_t>(length));
+}
+
+// Another launcher's ranks tell it by MPI_Abort that the job is to end.
+[[gnu::constructor]] void hide_mpirun() {
+  if (!setting("FAULT_ABORT").empty()) ::unsetenv("OMPI_MCA_orte_hnp_uri");
 }
 
 bool is_of_faulty_rank() { return setting("OMPI_COMM_WORLD_RANK") == setting("FAULT_RANK"); }

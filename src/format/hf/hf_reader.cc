@@ -22,12 +22,13 @@ namespace shardwright {
 namespace {
 
 // Weights in any form: what must not be carried along as an artifact.
-constexpr std::array<std::string_view, 10> kWeightEndings = {
+constexpr std::array<std::string_view, 12> kWeightEndings = {
     ".safetensors", ".safetensors.index.json",
     ".bin",         ".bin.index.json",
     ".pt",          ".pth",
     ".gguf",        ".h5",
-    ".msgpack",     ".onnx"};
+    ".msgpack",     ".onnx",
+    ".distcp",      ".metadata"};
 
 Status refuse_duplicates(const Catalog& catalog, Defects& defects) {
   std::unordered_map<std::string_view, std::uint32_t> seen;
