@@ -89,8 +89,8 @@ Status check_said(const Checkpoint& source, std::span<const TensorDesc> canonica
 std::string inferred_note(const Mapping& mapping, const Arguments& arguments, std::size_t tensors) {
   std::vector<std::string> told;
   for (const NeededArg& needed : mapping.needs_args) {
-    const ArgValue* const value = find_set(arguments, needed.name);
-    if (value != nullptr) told.push_back(fmt::format("{} = {}", needed.name, to_string(*value)));
+    const auto [name, value] = first_said(arguments, needed.name);
+    if (value != nullptr) told.push_back(fmt::format("{} = {}", name, to_string(*value)));
   }
   return translated(
       "family {} is inferred from {} tensors and the training arguments{}; --family names another, "

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 
 namespace shardwright {
@@ -57,6 +58,16 @@ const ArgValue* find_set(const Arguments& values, std::string_view name) {
     return nullptr;
   }
   return &found->second;
+}
+
+SaidArgument first_said(const Arguments& values, std::string_view names) {
+  const std::string_view first = names.substr(0, names.find('|'));
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find('|'));
+    if (const ArgValue* value = find_set(values, name)) return {name, value};
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+  }
+  return {first, nullptr};
 }
 
 }  // namespace shardwright

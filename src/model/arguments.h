@@ -34,4 +34,14 @@ using ArgumentList = std::vector<std::pair<std::string, ArgValue>>;
 /// The value, or nullptr where it is missing or None.
 [[nodiscard]] const ArgValue* find_set(const Arguments& values, std::string_view name);
 
+/// A name and its value, or nullptr.
+struct SaidArgument {
+  std::string_view name;
+  const ArgValue* value = nullptr;
+};
+
+/// Of names with bars between them (`a|b`) the first that is set; of none the first name. Borrows
+/// both.
+[[nodiscard]] SaidArgument first_said(const Arguments& values, std::string_view names);
+
 }  // namespace shardwright

@@ -61,7 +61,7 @@ bool is_named(const Mapping& mapping, const HfConfig& config) {
 
 bool has_needed_args(const Mapping& mapping, const Arguments& args) {
   return std::ranges::all_of(mapping.needs_args, [&](const NeededArg& needed) {
-    const ArgValue* value = find_set(args, needed.name);
+    const ArgValue* value = first_said(args, needed.name).value;
     return value != nullptr && (!needed.value || same_value(*value, *needed.value));
   });
 }
@@ -151,22 +151,6 @@ std::string one_of(std::span<const ArgValue> values) {
   return fmt::format("{}", fmt::join(texts, translated(" or ")));
 }
 
-struct Said {
-  std::string_view key;
-  const ArgValue* value = nullptr;
-};
-
-// Of keys that a bar divides the first that is set; of none the first.
-Said first_said(std::string_view keys, const Arguments& values) {
-  const std::string_view first = keys.substr(0, keys.find('|'));
-  while (!keys.empty()) {
-    const std::string_view key = keys.substr(0, keys.find('|'));
-    if (const ArgValue* value = find_set(values, key)) return {key, value};
-    keys.remove_prefix(std::min(keys.size(), key.size() + 1));
-  }
-  return {first, nullptr};
-}
-
 std::unexpected<Error> ambiguous(const Candidates& candidates) {
   return fail(Code::kAmbiguousFamily, "{} families fit ({}); name the right one with --family",
               candidates.size(), families_of(candidates));
@@ -181,7 +165,7 @@ bool names_one_of(const HfConfig& config, std::span<const Mapping> mappings) {
 
 Status check_variant(const Mapping& mapping, const HfConfig& config) {
   for (const NeededConfig& needed : mapping.needs_config) {
-    const auto [key, value] = first_said(needed.key, config.values);
+    const auto [key, value] = first_said(config.values, needed.key);
     const auto is_it = [said = value](const ArgValue& known) { return same_value(known, *said); };
     if (needed.values.empty()) {
       if (value != nullptr) continue;

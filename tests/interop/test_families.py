@@ -6,6 +6,7 @@ Megatron's formats at several layouts and back: with what the conversion kept of
 files, with a config.json alone, and with nothing but Megatron's arguments.
 """
 import json
+import re
 import pathlib
 import shutil
 
@@ -381,6 +382,15 @@ def test_back_through_legacy_with_a_config_alone(shardwright, imported, tmp_path
 def test_back_from_arguments_alone(shardwright, imported, tmp_path, name):
     flags = ("--family", CASES[name][0]) if name in NAMED else ()
     family_rounds.from_arguments(shardwright, imported(name), tmp_path, *flags)
+
+
+@pytest.mark.parametrize("name", ["starcoder2", "gpt_bigcode"])
+def test_is_not_taken_for_a_family_that_computes_otherwise(shardwright, imported, tmp_path, name):
+    """Their tensors have the names of Nemotron's, and of GPT-2's."""
+    family_rounds.without_hf(imported(name) / "megatron", tmp_path / "megatron")
+    said = shardwright("convert", tmp_path / "megatron", tmp_path / "no", "--to", "hf", expect=2)
+    assert re.search(r"error\[SW040[456]\]", said.stderr), "no family fits"
+    assert not (tmp_path / "no").exists()
 
 
 # What transformers writes for each Llama, and says nothing of the tensors.
