@@ -6,8 +6,8 @@ Megatron's formats at several layouts and back: with what the conversion kept of
 files, with a config.json alone, and with nothing but Megatron's arguments.
 """
 import json
-import re
 import pathlib
+import re
 import shutil
 
 import pytest
