@@ -61,7 +61,6 @@ struct Location {
   std::optional<std::int64_t> iteration;  ///< from the directory's name; absent for `release`
   std::vector<std::string> reasons;       ///< what on disk says so, one fact each
   std::vector<std::string> notes = {};    ///< what on the way there is left, as sentences
-  std::string unread_optimizer = {};      ///< a folder with its optimizer, beside one on the way
 };
 
 /// Follows run roots, trackers and `iter_*` folders down to the data. Errors: kNotFound,

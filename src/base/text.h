@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -39,6 +40,12 @@ struct CodePoint {
 
 /// Replaces the first `from` in the text; false where there is none.
 bool replace_first(std::string& text, std::string_view from, std::string_view to);
+
+/// Whether the text ends as one of `endings` does.
+template <typename Endings>
+[[nodiscard]] bool ends_as_any(std::string_view text, const Endings& endings) {
+  return std::ranges::any_of(endings, [&](std::string_view end) { return text.ends_with(end); });
+}
 
 /// `a, b, c`, cut after twenty with the number of the rest.
 [[nodiscard]] std::string name_list(std::span<const std::string> names);

@@ -12,6 +12,7 @@
 #include "base/glob.h"
 #include "base/text.h"
 #include "base/translated.h"
+#include "plan/canonical.h"
 
 namespace shardwright::cli {
 namespace {
@@ -21,7 +22,7 @@ void add_tensor(const StoredTensor& tensor, CatalogSummary& summary) {
   const auto elements = static_cast<std::uint64_t>(element_count(tensor.desc.shape).value_or(0));
   const std::uint64_t bytes = elements * static_cast<std::uint64_t>(bytes_of(tensor.desc.dtype));
   ++summary.tensors;
-  if (tensor.desc.name.starts_with("optimizer.")) ++summary.optimizer_tensors;
+  if (is_optimizer_name(tensor.desc.name)) ++summary.optimizer_tensors;
   summary.elements += elements;
   summary.bytes += bytes;
   summary.chunks += tensor.chunks.size();

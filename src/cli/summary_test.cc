@@ -29,6 +29,9 @@ TEST(Summarize, CountsWhatIsThere) {
   const CatalogSummary summary = summarize(example());
   EXPECT_EQ(summary.tensors, 3u);
   EXPECT_EQ(summary.optimizer_tensors, 1u);
+  Catalog of_a_trainer = example();
+  of_a_trainer.tensors.push_back(tensor("app.optim.state.x.exp_avg", DType::kF32, {}, 1));
+  EXPECT_EQ(summarize(of_a_trainer).optimizer_tensors, 2u);
   EXPECT_EQ(summary.elements, 11u);
   EXPECT_EQ(summary.bytes, 32u);
   EXPECT_EQ(summary.chunks, 3u);

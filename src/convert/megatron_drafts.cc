@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "canonical/constants.h"
 #include "canonical/correspond.h"
 #include "canonical/correspondence_notes.h"
@@ -82,9 +83,7 @@ Status extend_vocabulary_of_megatron(Drafting& drafting) {
       [&](const DraftTensor& tensor) {
         const TensorDesc& desc = tensor.desc;
         const int axes = desc.shape.size();
-        const bool is_other = std::ranges::any_of(
-            others, [&](const std::string& end) { return desc.name.ends_with(end); });
-        return axes > 0 && !is_other &&
+        return axes > 0 && !ends_as_any(desc.name, others) &&
                heads.settled(shard_rule(desc.name, axes, false), desc).vocabulary;
       },
       others);

@@ -40,8 +40,7 @@ class Extending {
         continue;
       }
       const std::string& name = tensor.desc.name;
-      if (std::ranges::none_of(others, [&](const auto& end) { return name.ends_with(end); }))
-        continue;
+      if (!ends_as_any(name, others)) continue;
       return fail(Code::kShapeMismatch,
                   "--extend-vocab {}: tensor {} of shape {} has an entry for each token too, and "
                   "nobody can say what those of new tokens are; extend the model with the software "

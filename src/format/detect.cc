@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/translated.h"
+#include "format/files_beside.h"
 #include "format/hf/weight_names.h"
 #include "format/iteration_folder.h"
 
@@ -25,7 +26,6 @@ struct Step {
   std::string folder;
   std::string reason;
   std::string note = {};
-  std::string unread_optimizer = {};  // beside the folder
 };
 
 // The folder that a tracker names.
@@ -47,24 +47,6 @@ std::vector<Step> newest_steps(const Folder& folder) {
   return steps;
 }
 
-// accelerate numbers the models and the optimizers of a save.
-std::vector<Step> accelerate_steps(const Folder& folder) {
-  constexpr std::string_view kModel = "pytorch_model_fsdp_";
-  std::vector<Step> steps;
-  for (const DirectoryEntry& entry : folder.entries()) {
-    const std::string_view name = entry.name;
-    if (!name.starts_with(kModel) || !entry.is_directory || entry.problem) continue;
-    Step& step = steps.emplace_back(Step{entry.name, translated("the data lie in {}", name)});
-    const std::string optimizer = fmt::format("optimizer_{}", name.substr(kModel.size()));
-    if (folder.folder(optimizer) == nullptr) continue;
-    step.note = translated(
-        "{} beside {} holds the optimizer, which is left out: it is a checkpoint of its own",
-        optimizer, name);
-    step.unread_optimizer = optimizer;
-  }
-  return steps;
-}
-
 std::vector<Step> known_steps(const Folder& folder) {
   constexpr std::array<std::string_view, 10> kNames = {
       "release",   "sharded",     "actor",   "critic",     "policy",
@@ -77,7 +59,9 @@ std::vector<Step> known_steps(const Folder& folder) {
   };
   if (folder.folder("context") != nullptr) add("weights");
   for (const std::string_view name : kNames) add(name);
-  for (Step& step : accelerate_steps(folder)) steps.push_back(std::move(step));
+  for (const DirectoryEntry& entry : folder.entries()) {
+    if (entry.name.starts_with(kAccelerateModel)) add(entry.name);
+  }
   return steps;
 }
 
@@ -115,7 +99,6 @@ struct Place {
   Names steps;
   Names reasons;
   Names notes;
-  std::string unread_optimizer;
 
   [[nodiscard]] Place below(const Step& step) const {
     Place place = *this;
@@ -123,7 +106,6 @@ struct Place {
     place.steps.push_back(step.folder);
     place.reasons.push_back(step.reason);
     if (!step.note.empty()) place.notes.push_back(step.note);
-    if (!step.unread_optimizer.empty()) place.unread_optimizer = step.unread_optimizer;
     return place;
   }
 };
@@ -160,7 +142,7 @@ class Detector {
       const bool is_sure = recognition->strength == Recognition::Strength::kSure;
       (is_sure ? sure : remains)
           .push_back({format, place.path, place.steps, place.reasons, std::move(recognition->facts),
-                      place.notes, place.unread_optimizer});
+                      place.notes});
     }
     const std::size_t meant = sure.empty() ? remains.size() : sure.size();
     for (Candidate& candidate : sure) candidate.needs_name = meant > 1;

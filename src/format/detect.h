@@ -19,7 +19,6 @@ struct Candidate {
   std::vector<std::string> reasons;  ///< why each of these steps
   std::vector<std::string> facts;    ///< what there shows the format
   std::vector<std::string> notes;    ///< what a conversion of it leaves, as sentences
-  std::string unread_optimizer;      ///< a folder with its optimizer, beside one on the way
   bool needs_name = false;           ///< its folder holds others that would be meant before it
 };
 

@@ -457,22 +457,12 @@ TEST(OnlyCandidate, OnceOpenedADialectCountsToo) {
   EXPECT_EQ(check_opened({"mimo"}, dcp, location).error().code, Code::kUsage);
 }
 
-TEST(Detect, NamesEachModelOfASaveOfAcceleratesAndTheOptimizerBeside) {
-  const Files save = {
-      {"pytorch_model_fsdp_0/.metadata", "x"},
-      {"pytorch_model_fsdp_0/__0_0.distcp", ""},
-      {"optimizer_0/.metadata", "x"},
-      {"optimizer_0/__0_0.distcp", ""},
-  };
-  const Detection one = detected(save);
-  ASSERT_EQ(one.candidates.size(), 1U);
-  EXPECT_EQ(one.candidates[0].folder, "pytorch_model_fsdp_0");
-  EXPECT_EQ(one.candidates[0].unread_optimizer, "optimizer_0");
-  EXPECT_THAT(one.candidates[0].notes, ElementsAre(HasSubstr("optimizer_0 beside")));
-  Files two = save;
-  two.emplace_back("pytorch_model_fsdp_1/.metadata", "x");
-  two.emplace_back("pytorch_model_fsdp_1/__0_0.distcp", "");
-  EXPECT_EQ(detected(two).candidates.size(), 2U);
+TEST(Detect, NamesEachModelOfASaveOfAccelerates) {
+  Files save = {{"pytorch_model_fsdp_0/.metadata", "x"}, {"optimizer_0/.metadata", "x"}};
+  EXPECT_THAT(found(save), ElementsAre("dcp in pytorch_model_fsdp_0"));
+  save.emplace_back("pytorch_model_fsdp_1/.metadata", "x");
+  EXPECT_THAT(found(save),
+              ElementsAre("dcp in pytorch_model_fsdp_0", "dcp in pytorch_model_fsdp_1"));
 }
 
 TEST(Detect, LeadsFromAPipelineToItsTransformer) {

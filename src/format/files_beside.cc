@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/files_beside.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
 #include "base/translated.h"
+#include "format/folder.h"
+#include "remote/open_path.h"
 
 namespace shardwright {
 
@@ -28,6 +32,20 @@ void tell_files_beside(Checkpoint& checkpoint) {
                    optimizer));
     if (checkpoint.unread_optimizer_file.empty()) checkpoint.unread_optimizer_file = optimizer;
   }
+}
+
+void tell_optimizer_beside(Checkpoint& checkpoint) {
+  const std::string path = whole_path(checkpoint.location.path);
+  const std::string model = path.substr(path.find_last_of('/') + 1);
+  const std::optional<std::string> above = folder_above(path);
+  if (!model.starts_with(kAccelerateModel) || !above) return;
+  const std::string optimizer = fmt::format("optimizer_{}", model.substr(kAccelerateModel.size()));
+  const auto beside = open_directory(*above);
+  if (!beside || !(*beside)->exists(path_in(optimizer, ".metadata"))) return;
+  checkpoint.notes.push_back(translated(
+      "{} beside {} holds the optimizer, which is left out: it is a checkpoint of its own",
+      optimizer, model));
+  checkpoint.unread_optimizer_file = optimizer;
 }
 
 }  // namespace shardwright

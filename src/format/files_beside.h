@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -9,5 +11,11 @@ namespace shardwright {
 /// them: an adapter that is not merged in, and the optimizer of transformers' Trainer
 /// (`optimizer.pt`) or of accelerate (`optimizer.bin`); who asks for its states will be refused.
 void tell_files_beside(Checkpoint& checkpoint);
+
+/// What the folders of models in a save of accelerate's FSDP begin with; a number follows.
+inline constexpr std::string_view kAccelerateModel = "pytorch_model_fsdp_";
+
+/// The same of the optimizer that accelerate saves beside such a folder, in `optimizer_N`.
+void tell_optimizer_beside(Checkpoint& checkpoint);
 
 }  // namespace shardwright

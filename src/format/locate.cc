@@ -53,7 +53,6 @@ Result<Location> locate_checkpoint(std::string_view path, const FormatChoice& ch
   location.iteration = iteration_of(location.path);
   location.reasons = std::move(found.reasons);
   location.notes = std::move(found.notes);
-  location.unread_optimizer = std::move(found.unread_optimizer);
   std::ranges::move(found.facts, std::back_inserter(location.reasons));
   return location;
 }

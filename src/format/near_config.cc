@@ -2,7 +2,6 @@
 #include "format/near_config.h"
 
 #include <array>
-#include <filesystem>
 
 #include "base/fail.h"
 #include "format/added_document.h"
@@ -17,13 +16,6 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kPlaces = {"", "huggingface", "hf_assets"};
 constexpr std::string_view kConfigFile = "config.json";
-
-// A local path has folders above it that it need not name.
-std::string whole_path(const std::string& path) {
-  std::error_code ignored;
-  if (is_remote_path(path)) return path;
-  return std::filesystem::absolute(path, ignored).lexically_normal().string();
-}
 
 // Whether a folder above holds a config, which is taken then, and what describes the model beside
 // it. That it can't be looked into is no error of this model's.

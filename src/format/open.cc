@@ -31,7 +31,6 @@ Result<Checkpoint> open_checkpoint(std::string_view path, Defects& defects,
   Location& location = checkpoint.location;
   location = SW_TRY(locate_checkpoint(path, choice));
   checkpoint.notes = location.notes;
-  checkpoint.unread_optimizer_file = location.unread_optimizer;
   std::unique_ptr<Directory> directory = SW_TRY(
       is_lone_file(location.path) ? open_lone_file(location.path) : open_directory(location.path));
   checkpoint.directory = std::make_unique<WatchedDirectory>(std::move(directory));

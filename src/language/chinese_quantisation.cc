@@ -14,10 +14,8 @@ std::span<const Sentence> chinese_of_quantisation() {
       {"{}: found zero points of weights that are symmetric by quantization_config in "
        "config.json",
        "{}: 有零点，而按 config.json 的 quantization_config 权重是对称的"},
-      {"{}: found {}, expected bytes of two fp4 values in two axes",
-       "{}: 发现 {}，应为两个轴、每字节两个 fp4 值"},
-      {"{}: found {}, expected bytes of two fp4 values in three axes",
-       "{}: 发现 {}，应为三个轴、每字节两个 fp4 值"},
+      {"{}: found {}, expected bytes of two fp4 values in {} axes",
+       "{}: 发现 {}，应为 {} 个轴、每字节两个 fp4 值"},
       {"{}: found {} columns, expected a multiple of {}, as {} has",
        "{0}: 发现 {1} 列，应与 {3} 一样为 {2} 的倍数"},
       {"{}: found {}, expected {} as the groups of {} of {}",

@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "model/expert_parameter.h"
 
 namespace shardwright {
@@ -22,6 +23,7 @@ using Kind = PackedWeights::Kind;
 
 constexpr std::string_view kPacked = "_packed";
 constexpr std::string_view kQWeight = ".qweight";
+constexpr std::string_view kScale = "_scale";
 // Of the parameter that holds all experts of a layer.
 constexpr std::string_view kExpertScale = "_weight_scale";
 constexpr std::string_view kSecondExpertScale = "_weight_scale_2";
@@ -93,34 +95,48 @@ class PackedJoiner {
     return joined;
   }
 
-  // [rows, columns / 2] bytes, the first value of a pair in its lower half.
-  Result<QuantisedTensor> fp4(std::int64_t group, std::initializer_list<DType> scale_types,
+  // [rows, columns / 2] bytes, the first value of a pair in its lower half. Of the parameter of all
+  // experts [experts, in / 2, out]: pairs and groups run along `in`.
+  Result<QuantisedTensor> fp4(int axes, std::int64_t group,
+                              std::initializer_list<DType> scale_types,
                               std::string_view scale_ending, std::string_view scheme) {
-    const auto columns =
-        values_.shape.size() == 2 ? checked_mul<std::int64_t>(values_.shape[1], 2) : std::nullopt;
-    if (!columns || (values_.dtype != DType::kU8 && values_.dtype != DType::kI8)) {
-      return fail(Code::kShapeMismatch,
-                  "{}: found {}, expected bytes of two fp4 values in two axes",
-                  stored_.where(index_), shape_text(values_.dtype, values_.shape));
+    const bool are_bytes = values_.dtype == DType::kU8 || values_.dtype == DType::kI8;
+    const auto columns = values_.shape.size() == axes
+                             ? checked_mul<std::int64_t>(values_.shape[1], 2)
+                             : std::nullopt;
+    if (!columns || !are_bytes) {
+      return fail(Code::kShapeMismatch, "{}: found {}, expected bytes of two fp4 values in {} axes",
+                  stored_.where(index_), shape_text(values_.dtype, values_.shape), axes);
     }
-    const std::int64_t rows = values_.shape[0];
-    return fp4_in_groups({rows, *columns}, 1, group, scale_types, scale_ending, scheme);
-  }
-
-  // [experts, in / 2, out] bytes of two neighbours along `in`, along which groups run too.
-  Result<QuantisedTensor> nvfp4_of_experts() {
-    const auto in =
-        values_.shape.size() == 3 ? checked_mul<std::int64_t>(values_.shape[1], 2) : std::nullopt;
-    if (!in) {
+    Dims shape = values_.shape;
+    shape[1] = *columns;
+    const std::uint32_t scales = SW_TRY(companion(scale_ending));
+    if (*columns % group != 0) {
       return fail(Code::kShapeMismatch,
-                  "{}: found {}, expected bytes of two fp4 values in three axes",
-                  stored_.where(index_), shape_text(values_.dtype, values_.shape));
+                  "{}: found {} columns, expected a multiple of {}, as {} has",
+                  stored_.where(index_), *columns, group, scheme);
     }
-    const Dims shape{values_.shape[0], *in, values_.shape[2]};
-    QuantisedTensor joined =
-        SW_TRY(fp4_in_groups(shape, 1, kNvfp4Group, {DType::kF8E4M3}, kExpertScale, "nvfp4"));
-    joined.words.axis = 1;
-    joined.strides = {*in * shape[2], 2 * shape[2], 2};
+    const TensorDesc& factors = stored_[scales];
+    Dims grid = shape;
+    grid[1] /= group;
+    const bool has_type = std::ranges::find(scale_types, factors.dtype) != scale_types.end();
+    if (!has_type || !(factors.shape == grid)) {
+      return fail(has_type ? Code::kShapeMismatch : Code::kDtypeUnsupported,
+                  "{}: found {}, expected {} as the groups of {} of {}", stored_.where(scales),
+                  shape_text(factors.dtype, factors.shape), shape_text(*scale_types.begin(), grid),
+                  group, values_.name);
+    }
+    QuantisedTensor joined = SW_TRY(make(shape, 0));
+    joined.scales = scales;
+    joined.block = Dims::filled(axes, 1);
+    joined.block[1] = group;
+    joined.stride = row_major_strides(grid);
+    joined.dtype = DType::kF4E2M1X2;
+    joined.scheme = scheme;
+    if (axes == 3) {
+      joined.words.axis = 1;
+      joined.strides = {*columns * shape[2], 2 * shape[2], 2};
+    }
     return joined;
   }
 
@@ -189,36 +205,6 @@ class PackedJoiner {
   }
 
  private:
-  // Groups of values along an axis of `shape` share a scale; nothing is said yet of where they lie.
-  Result<QuantisedTensor> fp4_in_groups(const Dims& shape, int axis, std::int64_t group,
-                                        std::initializer_list<DType> scale_types,
-                                        std::string_view scale_ending, std::string_view scheme) {
-    const std::uint32_t scales = SW_TRY(companion(scale_ending));
-    if (shape[axis] % group != 0) {
-      return fail(Code::kShapeMismatch,
-                  "{}: found {} columns, expected a multiple of {}, as {} has",
-                  stored_.where(index_), shape[axis], group, scheme);
-    }
-    const TensorDesc& factors = stored_[scales];
-    Dims grid = shape;
-    grid[axis] /= group;
-    const bool has_type = std::ranges::find(scale_types, factors.dtype) != scale_types.end();
-    if (!has_type || !(factors.shape == grid)) {
-      return fail(has_type ? Code::kShapeMismatch : Code::kDtypeUnsupported,
-                  "{}: found {}, expected {} as the groups of {} of {}", stored_.where(scales),
-                  shape_text(factors.dtype, factors.shape), shape_text(*scale_types.begin(), grid),
-                  group, values_.name);
-    }
-    QuantisedTensor joined = SW_TRY(make(shape, 0));
-    joined.scales = scales;
-    joined.block = Dims::filled(shape.size(), 1);
-    joined.block[axis] = group;
-    joined.stride = row_major_strides(grid);
-    joined.dtype = DType::kF4E2M1X2;
-    joined.scheme = scheme;
-    return joined;
-  }
-
   static std::int64_t at_least_one(std::int64_t extent) {
     return std::max<std::int64_t>(extent, 1);
   }
@@ -433,8 +419,8 @@ Result<QuantisedTensor> join_by_scheme(PackedJoiner& joiner, const StoredTensors
     Result<QuantisedTensor> joined = [&]() -> Result<QuantisedTensor> {
       if (are_integers) return joiner.integers_of_compressed_tensors(packed);
       if (!is_nvfp4)
-        return joiner.fp4(kMxfp4Group, {DType::kU8, DType::kF8E8M0}, "_scale", "mxfp4");
-      QuantisedTensor fp4 = SW_TRY(joiner.fp4(kNvfp4Group, {DType::kF8E4M3}, "_scale", "nvfp4"));
+        return joiner.fp4(2, kMxfp4Group, {DType::kU8, DType::kF8E8M0}, "_scale", "mxfp4");
+      QuantisedTensor fp4 = SW_TRY(joiner.fp4(2, kNvfp4Group, {DType::kF8E4M3}, "_scale", "nvfp4"));
       SW_TRY(joiner.add_second_scale("_global_scale", true, fp4));
       return fp4;
     }();
@@ -496,16 +482,16 @@ Result<std::optional<QuantisedTensor>> join_packed(const StoredTensors& stored,
     joined = SW_TRY(joiner.awq());
   } else if (config.packing == Packing::kModelOpt) {
     const bool are_experts = is_expert_parameter(base);
-    joined = are_experts ? SW_TRY(joiner.nvfp4_of_experts())
-                         : SW_TRY(joiner.fp4(kNvfp4Group, {DType::kF8E4M3}, "_scale", "nvfp4"));
-    SW_TRY(joiner.add_second_scale(are_experts ? kSecondExpertScale : "_scale_2", false, joined));
+    const std::string scale(are_experts ? kExpertScale : kScale);
+    joined = SW_TRY(joiner.fp4(are_experts ? 3 : 2, kNvfp4Group, {DType::kF8E4M3}, scale, "nvfp4"));
+    SW_TRY(joiner.add_second_scale(scale + "_2", false, joined));
   } else if (config.packing == Packing::kCompressedTensors) {
     const auto scales = stored.find(base + "_scale");
     joined = SW_TRY(join_by_scheme(joiner, stored, index,
                                    scales ? stored[*scales].dtype : DType::kF32, config));
   } else {
     PackedJoiner exponents(stored, config, index, without(base, ".weight"));
-    joined = SW_TRY(exponents.fp4(kMxfp4Group, {DType::kF8E8M0, DType::kU8}, ".scale", "fp4"));
+    joined = SW_TRY(exponents.fp4(2, kMxfp4Group, {DType::kF8E8M0, DType::kU8}, ".scale", "fp4"));
     joined.desc.name = base;
   }
   const DType scales = stored[joined.scales].dtype;
@@ -520,8 +506,7 @@ bool is_part_of_packed(std::string_view name) {
       ".pre_quant_scale"};
   const bool is_of_experts =
       name.ends_with(kSecondExpertScale) && is_expert_parameter(without(name, kSecondExpertScale));
-  return is_of_experts ||
-         std::ranges::any_of(kEndings, [&](std::string_view end) { return name.ends_with(end); });
+  return is_of_experts || ends_as_any(name, kEndings);
 }
 
 }  // namespace shardwright

@@ -3,34 +3,37 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 #include <string_view>
 #include <utility>
 
+#include "base/text.h"
 #include "layout/layer_name.h"
 #include "layout/piece_limit.h"
 
 namespace shardwright {
-
 namespace {
 
 // What trainers call an optimizer in what they save with torch DCP, `optimizers.0` among them.
 constexpr std::array<std::string_view, 6> kOptimizerKeys = {
     "optimizer", "optimizers", "optim", "opt", "optimizer_state_dict", "optim_state_dict"};
 
-bool is_number(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+// `app.optim.`, `optimizers.0.`: what stands before a part of torch's state dict of an optimizer.
+bool is_optimizer_key(std::string_view path) {
+  const auto last = [&] { return path.substr(path.find_last_of('.') + 1); };
+  const bool is_numbered = last().find_first_not_of("0123456789") == std::string_view::npos;
+  if (is_numbered && path.contains('.')) path = path.substr(0, path.find_last_of('.'));
+  return std::ranges::find(kOptimizerKeys, last()) != kOptimizerKeys.end();
 }
 
-// `app.optim.state.W.exp_avg`, `opt.param_groups.0.lr`: one of those keys, perhaps its number, and
-// one of the two parts of torch's state dict of an optimizer.
+// `app.optim.state.W.exp_avg`, `opt.param_groups.0.lr`, `optim.param_groups`.
 bool has_optimizer_key(std::string_view name) {
-  bool is_below = false;
-  for (const auto part : std::views::split(name, '.')) {
-    const std::string_view key(part.begin(), part.end());
-    if (is_below && (key == "state" || key == "param_groups")) return true;
-    is_below = std::ranges::find(kOptimizerKeys, key) != kOptimizerKeys.end() ||
-               (is_below && is_number(key));
+  for (const std::string_view part : {".state", ".param_groups"}) {
+    for (std::size_t at = name.find(part); at != std::string_view::npos;
+         at = name.find(part, at + 1)) {
+      const std::string_view behind = name.substr(at + part.size());
+      const bool is_whole = behind.empty() || behind.front() == '.';
+      if (is_whole && is_optimizer_key(name.substr(0, at))) return true;
+    }
   }
   return false;
 }
@@ -39,9 +42,8 @@ bool has_optimizer_key(std::string_view name) {
 bool is_bare_state(std::string_view name) {
   constexpr std::array<std::string_view, 6> kKinds = {
       ".exp_avg", ".exp_avg_sq", ".max_exp_avg_sq", ".step", ".momentum_buffer", ".master_param"};
-  if (name.starts_with("param_groups.")) return true;
-  return name.starts_with("state.") &&
-         std::ranges::any_of(kKinds, [&](std::string_view kind) { return name.ends_with(kind); });
+  if (name == "param_groups" || name.starts_with("param_groups.")) return true;
+  return name.starts_with("state.") && ends_as_any(name, kKinds);
 }
 
 }  // namespace

@@ -26,9 +26,10 @@ TEST(OptimizerNames, AreThoseOfTorchsStateDictsToo) {
   for (const char* name :
        {"optimizer.state.exp_avg.decoder.x", "optimizer.param_groups.W.lr",
         "chained_0.param_groups", "app.optim.state.model.norm.weight.step",
-        "app.optim.param_groups.0.lr", "optim.state.W.exp_avg", "opt.param_groups.W.lr",
-        "optimizers.0.state.W.exp_avg_sq", "optimizer_state_dict.state.0.step",
-        "state.model.norm.weight.exp_avg", "state.W.step", "param_groups.W.betas.0"}) {
+        "app.optim.param_groups.0.lr", "app.optim.param_groups", "optim.state.W.exp_avg",
+        "opt.param_groups.W.lr", "optimizers.0.state.W.exp_avg_sq",
+        "optimizer_state_dict.state.0.step", "state.model.norm.weight.exp_avg", "state.W.step",
+        "param_groups.W.betas.0"}) {
     EXPECT_TRUE(is_optimizer_name(name)) << name;
   }
   // Modules may have such names.

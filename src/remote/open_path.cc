@@ -137,4 +137,11 @@ std::optional<std::string> folder_above(const std::string& path) {
   return std::string(slash == 0 ? "/" : whole.substr(0, slash));
 }
 
+std::string whole_path(const std::string& path) {
+  std::error_code ignored;
+  if (is_remote_path(path)) return path;
+  const auto whole = std::filesystem::absolute(path, ignored).lexically_normal();
+  return std::string(without_slashes_behind(whole.string()));
+}
+
 }  // namespace shardwright

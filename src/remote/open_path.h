@@ -59,4 +59,7 @@ class KnownPaths {
 /// model.
 [[nodiscard]] std::optional<std::string> folder_above(const std::string& path);
 
+/// A local path with the folders above it that it need not name; a remote one as it is.
+[[nodiscard]] std::string whole_path(const std::string& path);
+
 }  // namespace shardwright

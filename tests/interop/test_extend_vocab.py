@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vocabularies that grow: each new row is the mean of the rows that are there, as numpy makes it."""
 import json
+import re
+import shutil
 
 import numpy
 import pytest
 import torch
 import transformers
+from safetensors.torch import save_file
 
+import checkpoints
 import hf_models
 import packed
 from hf_models import tensors_of
@@ -100,25 +104,42 @@ def test_what_makes_no_sense_is_refused(llama, tmp_path, shardwright):
 # Nobody knows which experts a new token hashes to, or what Gemma 4's layers add for it; where Mllama's
 # tokens of its own begin, new ones can't stand behind the others.
 @pytest.mark.parametrize(
-    "kind, table",
+    "kind, hf_table, megatron_table",
     [
-        ("deepseek_v4", "tid2eid"),
-        ("gemma4_text", "embed_tokens_per_layer.weight"),
-        ("mllama", "embed_tokens.weight"),
+        ("deepseek_v4", "tid2eid", "tid2eid"),
+        ("gemma4_text", "embed_tokens_per_layer.weight", "per_layer_embedding.weight"),
+        ("mllama", "embed_tokens.weight", "word_embeddings.weight"),
     ],
 )
-def test_other_tables_with_an_entry_for_each_token_are_refused(tmp_path, shardwright, kind, table):
+def test_other_tables_of_tokens_are_refused(tmp_path, shardwright, kind, hf_table, megatron_table):
     base = tmp_path / "base"
     if kind == "mllama":
         hf_models.create_form(base, TOWERS[kind], "published")
     else:
         hf_models.create(base, kind, torch.bfloat16)
     shardwright("convert", base, tmp_path / "run", "--to", "torch_dist")
-    grow = ("--extend-vocab", 4096)
-    for source, to in ((base, "hf"), (base, "torch_dist"), ("run", "hf"), ("run", "torch_dist")):
-        said = shardwright("convert", tmp_path / source, tmp_path / "no", "--to", to, *grow, expect=2)
-        assert "has an entry for each token too" in said.stderr, (source, to)
-        assert not (tmp_path / "no").exists()
+    for source in ("base", "run"):
+        for to, table in (("hf", hf_table), ("torch_dist", megatron_table)):
+            flags = ("--to", to, "--extend-vocab", 4096)
+            said = shardwright("convert", tmp_path / source, tmp_path / "no", *flags, expect=2)
+            assert re.search(rf"{re.escape(table)} of shape .* an entry for each token", said.stderr)
+            assert not (tmp_path / "no").exists()
+
+
+def test_a_prediction_layer_with_a_head_of_its_own_is_refused(tmp_path, shardwright):
+    shutil.copytree(checkpoints.GOLDEN / "hf/deepseek_v3_mtp/hf", tmp_path / "base")
+    rows = json.loads((tmp_path / "base/config.json").read_text())["vocab_size"] + 8
+    flags = ("--to", "hf", "--extend-vocab", rows)
+    shardwright("convert", tmp_path / "base", tmp_path / "out", *flags)
+    tensors = tensors_of(tmp_path / "base")
+    (head,) = (name for name in tensors if name.endswith("shared_head.head.weight"))
+    assert len(tensors_of(tmp_path / "out")[head]) == rows, "a copy of the model's grows with it"
+    tensors[head] = tensors[head] * 1.5
+    for file in (tmp_path / "base").glob("*.safetensors*"):
+        file.unlink()
+    save_file(tensors, tmp_path / "base/model.safetensors", metadata={"format": "pt"})
+    said = shardwright("convert", tmp_path / "base", tmp_path / "no", *flags, expect=2)
+    assert f"{head} of shape" in said.stderr
 
 
 # A packed head has no rows to add to, and config.json would say that it has.

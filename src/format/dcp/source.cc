@@ -11,6 +11,7 @@
 #include "dcp/rank_metadata.h"
 #include "format/dcp/dcp_reader.h"
 #include "format/dcp/recognise_dcp.h"
+#include "format/files_beside.h"
 #include "layout/texts.h"
 
 namespace shardwright {
@@ -54,6 +55,11 @@ class DcpSource final : public SourceFormat {
                 "metadata.json names {}; torch_dist and fsdp_dtensor are read; move the file away "
                 "if it does not belong to this checkpoint",
                 named);
+  }
+
+  Status settle(Checkpoint& checkpoint, Defects& /*defects*/) const override {
+    tell_optimizer_beside(checkpoint);
+    return {};
   }
 };
 

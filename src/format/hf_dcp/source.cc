@@ -6,6 +6,7 @@
 
 #include "dcp/rank_metadata.h"
 #include "format/dcp/dcp_reader.h"
+#include "format/files_beside.h"
 #include "format/near_config.h"
 #include "layout/texts.h"
 #include "plan/canonical.h"
@@ -46,6 +47,7 @@ class HfDcpSource final : public SourceFormat {
   SourceTraits traits_of(const Checkpoint& /*checkpoint*/) const override { return traits(); }
 
   Status settle(Checkpoint& checkpoint, Defects& defects) const override {
+    tell_optimizer_beside(checkpoint);
     return read_near_config(checkpoint, defects);
   }
 };

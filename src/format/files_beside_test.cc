@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/files_beside.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "testing/temporary_folder.h"
+
+namespace shardwright {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(OptimizerBeside, IsThatOfTheSameNumber) {
+  TemporaryFolder folder;
+  folder.put("run/pytorch_model_fsdp_0/.metadata", "x");
+  folder.put("run/pytorch_model_fsdp_1/.metadata", "x");
+  folder.put("run/optimizer_0/.metadata", "x");
+  folder.put("run/optimizer_1/other", "x");
+  Checkpoint first;
+  first.location.path = folder / "run/pytorch_model_fsdp_0";
+  tell_optimizer_beside(first);
+  EXPECT_EQ(first.unread_optimizer_file, "optimizer_0");
+  EXPECT_THAT(first.notes, ElementsAre(HasSubstr("optimizer_0 beside pytorch_model_fsdp_0")));
+  Checkpoint second;
+  second.location.path = folder / "run/pytorch_model_fsdp_1/";
+  tell_optimizer_beside(second);
+  EXPECT_EQ(second.unread_optimizer_file, "");
+  EXPECT_THAT(second.notes, IsEmpty());
+}
+
+}  // namespace
+}  // namespace shardwright
