@@ -117,6 +117,24 @@ Arguments rope_by_layer(const Arguments& values, const std::string& section) {
   return rope;
 }
 
+/// What transformers takes for YaRN's settings that are left out: the model's own positions are those
+/// of its first training, and the factor is by how much they have grown. (transformers
+/// modeling_rope_utils.py, `standardize_rope_params` and `_compute_yarn_parameters`.)
+void complete_yarn(const Arguments& values, const std::string& section, Arguments& rope) {
+  const ArgValue* type = find_set(rope, "type");
+  if (type == nullptr || !same_value(*type, ArgValue{std::string("yarn")})) return;
+  const ArgValue* positions = find_set(values, section + "max_position_embeddings");
+  if (positions == nullptr) return;
+  const ArgValue* own = find_set(values, section + "original_max_position_embeddings");
+  const ArgValue& original =
+      rope.emplace("original_max_position_embeddings", own != nullptr ? *own : *positions)
+          .first->second;
+  const std::int64_t first = whole_or(&original, 0);
+  if (first < 1) return;
+  const std::int64_t now = whole_or(positions, 0);
+  rope.emplace("factor", plain_number(static_cast<double>(now) / static_cast<double>(first)));
+}
+
 /// Adds `rope.*` for whichever spelling of the rotary settings the file uses. `section` is where to
 /// look, with a dot at its end; empty for the top level, which always gets a type.
 Status add_rope_values(const std::string& section, Arguments& values) {
@@ -141,6 +159,7 @@ Status add_rope_values(const std::string& section, Arguments& values) {
   if (section.empty() || !rope.empty() || old_type) {
     rope.emplace("type", old_type.value_or(ArgValue{std::string("default")}));
   }
+  if (!by_layer) complete_yarn(values, section, rope);
   for (auto& [key, value] : rope) values[section + "rope." + key] = std::move(value);
   return {};
 }

@@ -222,6 +222,44 @@ TEST(Rope, KindsThatMegatronLacksAreNoted) {
   EXPECT_THAT(constant->notes, ElementsAre(HasSubstr("rope.high_freq_factor = 5, where Megatron")));
 }
 
+Arguments arguments_of(const nlohmann::json& json) {
+  const auto args = args_from_hf_config(shipped("llama"), *config_of(json));
+  EXPECT_TRUE(args);
+  if (!args) return {};
+  return Arguments(args->values.begin(), args->values.end());
+}
+
+TEST(Rope, YarnTakesTheModelsOwnPositionsForWhatIsLeftOut) {
+  nlohmann::json json = llama31();
+  json["max_position_embeddings"] = 131072;
+  json["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}};
+  Arguments args = arguments_of(json);
+  EXPECT_EQ(to_string(args["yarn_original_max_position_embeddings"]), "131072");
+  json["rope_scaling"] = {{"rope_type", "yarn"}, {"original_max_position_embeddings", 32768}};
+  args = arguments_of(json);
+  EXPECT_EQ(to_string(args["yarn_rotary_scaling_factor"]), "4");
+  json["original_max_position_embeddings"] = 16384;
+  json["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", nullptr}};
+  args = arguments_of(json);
+  EXPECT_EQ(to_string(args["yarn_original_max_position_embeddings"]), "16384");
+  EXPECT_EQ(to_string(args["yarn_rotary_scaling_factor"]), "8");
+  EXPECT_FALSE(args.contains("yarn_attention_factor"));
+  EXPECT_FALSE(args.contains("yarn_correction_range_round_to_int"));
+}
+
+TEST(Rope, YarnsOwnAttentionFactorAndBoundsAreKept) {
+  nlohmann::json json = llama31();
+  json["rope_scaling"] = {
+      {"rope_type", "yarn"}, {"factor", 4.0}, {"attention_factor", 1.5}, {"truncate", false}};
+  const auto args = args_from_hf_config(shipped("llama"), *config_of(json));
+  ASSERT_TRUE(args);
+  EXPECT_THAT(args->notes,
+              ElementsAre(HasSubstr("rope.attention_factor = 1.5 is kept as argument yarn_att")));
+  Arguments values(args->values.begin(), args->values.end());
+  EXPECT_EQ(values["yarn_attention_factor"], ArgValue{1.5});
+  EXPECT_EQ(values["yarn_correction_range_round_to_int"], ArgValue{false});
+}
+
 /// config.json -> arguments -> config.json must say the same about everything it mentions.
 void expect_round_trip(const std::string& family, const nlohmann::json& json) {
   const Arguments args = args_of(family, json);
