@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "codec/pickle_encode.h"
@@ -179,6 +180,25 @@ TEST_F(TorchFiles, ANameInTwoFilesIsRefused) {
   place_.put("m/pytorch_model-00001-of-00002.bin", golden("01_state_dict.pt"));
   place_.put("m/pytorch_model-00002-of-00002.bin", golden("01_state_dict.pt"));
   EXPECT_EQ(open_checkpoint(place_ / "m").error().code, Code::kDuplicateName);
+}
+
+TEST_F(TorchFiles, AcceleratesModelsAreReadOneByOne) {
+  for (const std::string stem : {"pytorch_model", "pytorch_model_fsdp"}) {
+    const std::string first = "m/" + stem + ".bin";
+    const std::string second = "m/" + stem + "_1.bin";
+    place_.put(first, golden("01_state_dict.pt"));
+    place_.put("m/random_states_0.pkl", "x");
+    const Checkpoint one = open_checkpoint(place_ / "m").value();
+    EXPECT_EQ(one.location.format, "torch_files");
+    EXPECT_THAT(one.artifacts, IsEmpty());
+    place_.put(second, golden("01_state_dict.pt"));
+    const Error two = open_checkpoint(place_ / "m").error();
+    EXPECT_EQ(two.code, Code::kTwoCheckpoints);
+    EXPECT_THAT(two.message, HasSubstr(stem + ".bin and " + stem + "_1.bin, which are two models"));
+    EXPECT_TRUE(open_checkpoint(place_ / second));
+    std::filesystem::remove(place_ / first);
+    std::filesystem::remove(place_ / second);
+  }
 }
 
 // Published models have both; safetensors count, as transformers has it.

@@ -100,9 +100,33 @@ std::unexpected<Error> refuse_two_saves(std::string_view one, std::string_view o
               other);
 }
 
+// accelerate's `save_state` numbers the models behind the first: `model_1.safetensors`,
+// `pytorch_model_1.bin`, `pytorch_model_fsdp_1.bin`.
+std::string first_model_of(std::string_view file) {
+  const std::size_t dot = std::min(file.rfind('.'), file.size());
+  std::string_view stem = file.substr(0, dot);
+  if (take_last_digits(stem).empty() || !stem.ends_with('_')) return {};
+  stem.remove_suffix(1);
+  const bool is_accelerates = stem.ends_with("model") || stem.ends_with("model_fsdp");
+  return is_accelerates ? std::string(stem) + std::string(file.substr(dot)) : std::string();
+}
+
+Status check_one_model(std::span<const std::string> files) {
+  for (const std::string& file : files) {
+    const std::string first = first_model_of(file);
+    if (first.empty() || std::ranges::find(files, first) == files.end()) continue;
+    return fail(Code::kTwoCheckpoints,
+                "found {} and {}, which are two models of one save; give the path of the one that "
+                "you mean",
+                first, file);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_numbered_files(const Directory& directory, std::span<const std::string> files) {
+  SW_TRY(check_one_model(files));
   std::map<std::pair<std::string, std::string>, NumberedFiles> saves;  // by stem and ending
   for (const std::string& file : files) {
     std::optional<CountedName> parts = parse_numbered(file);

@@ -12,7 +12,8 @@ namespace shardwright {
 /// Whether all files are there that the names of some tell of (`model-00002-of-00003.safetensors`;
 /// numbers begin with 0 or 1), and are of one save. `files`: those of the folder's weights that no
 /// index chooses from. Errors: kNotFound with the names of those that are missing; kTwoCheckpoints
-/// for files of several counts, or beside one without a number.
+/// for files of several counts, or beside one without a number, and for several models of one save
+/// of accelerate (`model.safetensors` and `model_1.safetensors`).
 [[nodiscard]] Status check_numbered_files(const Directory& directory,
                                           std::span<const std::string> files);
 

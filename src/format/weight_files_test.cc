@@ -98,6 +98,22 @@ TEST_F(WeightFiles, AWholeModelBesideNumberedFilesIsRefused) {
   EXPECT_THAT(whole.message, HasSubstr("model-00001-of-00001.safetensors and model.safetensors"));
 }
 
+TEST_F(WeightFiles, AcceleratesSecondModelIsNoPartOfTheFirst) {
+  put({"model.safetensors", "model_1.safetensors"});
+  const Error two = refused();
+  EXPECT_EQ(two.code, Code::kTwoCheckpoints);
+  EXPECT_THAT(two.message, HasSubstr("found model.safetensors and model_1.safetensors, which"));
+  const auto alone = open_checkpoint(place_ / "model_1.safetensors");
+  ASSERT_TRUE(alone) << alone.error().text();
+  ASSERT_EQ(alone->catalog.tensors.size(), 1U);
+  EXPECT_EQ(alone->catalog.tensors[0].desc.name, "model_1.safetensors");
+}
+
+TEST_F(WeightFiles, NumbersBehindOtherNamesArePartsOfTheModel) {
+  put({"model.safetensors", "tower.safetensors", "tower_1.safetensors", "model_a.safetensors"});
+  EXPECT_EQ(tensors(), 4U);
+}
+
 TEST_F(WeightFiles, WhateverANameCountsEndsSoon) {
   put({"model-7-of-9223372036854775807.safetensors"});
   EXPECT_THAT(refused().message, AllOf(HasSubstr("found 1 of the 9223372036854775807 files"),

@@ -81,6 +81,8 @@ std::span<const Sentence> chinese_of_format() {
        "config.json 根据 {} 写出；max_position_embeddings 是猜测的；--hf-config 可以确定它"},
       {"{}: found {} of the {} files that its name tells of; copy the missing ones too: {}",
        "{0}: 其名称表明共有 {2} 个文件，只找到 {1} 个；请把缺少的文件也复制过来：{3}"},
+      {"found {} and {}, which are two models of one save; give the path of the one that you mean",
+       "找到 {} 和 {}，它们是同一次保存中的两个模型；请给出所需那一个的路径"},
       {"found {} and {}, which are of two saves; move the files of the other away",
        "发现 {} 和 {}，它们属于两次保存；请移走另一次保存的文件"},
       {"{} is one of {} files by its name; only this one was given, the others are left out",

@@ -21,14 +21,16 @@
 namespace shardwright {
 namespace {
 
-// Weights in any form: what must not be carried along as an artifact.
-constexpr std::array<std::string_view, 12> kWeightEndings = {
+// Weights in any form, and states of a run (`random_states_0.pkl` of accelerate): what must not be
+// carried along as an artifact.
+constexpr std::array<std::string_view, 14> kWeightEndings = {
     ".safetensors", ".safetensors.index.json",
     ".bin",         ".bin.index.json",
     ".pt",          ".pth",
     ".gguf",        ".h5",
     ".msgpack",     ".onnx",
-    ".distcp",      ".metadata"};
+    ".distcp",      ".metadata",
+    ".ckpt",        ".pkl"};
 
 Status refuse_duplicates(const Catalog& catalog, Defects& defects) {
   std::unordered_map<std::string_view, std::uint32_t> seen;

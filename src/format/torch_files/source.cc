@@ -28,8 +28,9 @@
 namespace shardwright {
 namespace {
 
-// Those of transformers, and those of diffusers.
-constexpr std::array<std::string_view, 2> kStems = {"pytorch_model", "diffusion_pytorch_model"};
+// Those of transformers and diffusers, and of accelerate's saves of a whole model trained by FSDP.
+constexpr std::array<std::string_view, 3> kStems = {"pytorch_model", "diffusion_pytorch_model",
+                                                    "pytorch_model_fsdp"};
 
 /// The index that the folder has; empty where it has none.
 template <typename Has>
@@ -49,7 +50,8 @@ constexpr std::array<std::string_view, 12> kNoModels = {
 bool is_weights_file(const DirectoryEntry& entry) {
   return !entry.is_directory && std::ranges::any_of(kStems, [&](std::string_view stem) {
     return entry.name == fmt::format("{}.bin", stem) ||
-           matches_sign(entry.name, fmt::format("{}-#-of-#.bin", stem));
+           matches_sign(entry.name, fmt::format("{}-#-of-#.bin", stem)) ||
+           matches_sign(entry.name, fmt::format("{}_#.bin", stem));
   });
 }
 
