@@ -42,8 +42,9 @@ class NamingSearch {
       if (best == nullptr || candidate.matched > best->matched) best = &candidate;
     }
     if (whole.size() > 1) {
-      return fail(Code::kUsage,
-                  "a whole {} model lies under each of '{}' and '{}'; --include '{}*' takes one",
+      return fail(Code::kTwoCheckpoints,
+                  "a whole {} model lies under each of '{}' and '{}'; convert takes one of them by "
+                  "--include '{}*'",
                   facts_.mapping->family, whole[0].prefix_, whole[1].prefix_, whole[0].prefix_);
     }
     if (!whole.empty()) return std::move(whole.front());

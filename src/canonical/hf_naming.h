@@ -25,7 +25,7 @@ enum class OtherTensors : std::uint8_t { kLeftOut, kKept };
 class HfNaming {
  public:
   /// Looks for the naming of a catalog's tensors; the one that fits best where none does. Error:
-  /// kUsage where several models of the family are there (a model and its average).
+  /// kTwoCheckpoints where several models of the family are there (a model and its average).
   [[nodiscard]] static Result<HfNaming> find(const ModelFacts& facts, const Catalog& catalog);
 
   /// What keeps the tensors from being a model of the family under these names; nothing where every

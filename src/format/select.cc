@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/select.h"
 
+#include <set>
+#include <string>
+#include <string_view>
+
 #include "base/fail.h"
 #include "base/glob.h"
 #include "format/nothing_stored.h"
@@ -22,6 +26,32 @@ std::vector<std::string_view> names_in(const Catalog& catalog) {
   for (const StoredTensor& tensor : catalog.tensors) names.push_back(tensor.desc.name);
   for (const StoredObject& object : catalog.objects) names.push_back(object.name);
   return names;
+}
+
+using Names = std::set<std::string_view>;
+
+Names tensor_names(const Catalog& catalog) {
+  Names names;
+  for (const StoredTensor& tensor : catalog.tensors) names.insert(tensor.desc.name);
+  return names;
+}
+
+bool has_any_below(const Names& names, std::string_view module) {
+  const std::string prefix = std::string(module) + ".";
+  const auto found = names.lower_bound(prefix);
+  return found != names.end() && found->starts_with(prefix);
+}
+
+// A module's extra state goes where its tensors go; those of a module without any (attention's
+// core) where those around it go.
+bool is_of_what_is_left_out(std::string_view object, const Names& all, const Names& kept) {
+  const std::size_t end = object.find("._extra_state");
+  std::string_view module = end == std::string_view::npos ? "" : object.substr(0, end);
+  while (!module.empty() && !has_any_below(all, module)) {
+    const std::size_t dot = module.rfind('.');
+    module = dot == std::string_view::npos ? "" : module.substr(0, dot);
+  }
+  return !module.empty() && !has_any_below(kept, module);
 }
 
 }  // namespace
@@ -63,9 +93,12 @@ Result<Catalog> select_entries(const Catalog& catalog, const ConvertRequest& req
       selected.tensors.push_back(tensor);
     }
   }
+  const Names all = filtered > 0 ? tensor_names(catalog) : Names();
+  const Names kept = filtered > 0 ? tensor_names(selected) : Names();
   for (const StoredObject& object : catalog.objects) {
     if (is_optimizer_name(object.name) && !keep_optimizer) continue;
-    if (!matches_any(request.exclude, object.name)) selected.objects.push_back(object);
+    if (matches_any(request.exclude, object.name)) continue;
+    if (!is_of_what_is_left_out(object.name, all, kept)) selected.objects.push_back(object);
   }
   if (dropped > 0) notes.push_back(translated("{} optimizer tensors are dropped", dropped));
   if (filtered > 0) {

@@ -59,7 +59,9 @@ def test_without_a_config_it_is_asked_for(shardwright, fsdp2, tmp_path):
 def test_of_two_models_one_must_be_named(shardwright, fsdp2, tmp_path):
     flags = ("--to", "hf", "--hf-config", LLAMA)
     done = shardwright("convert", fsdp2 / "two", tmp_path / "out", *flags, expect=2)
-    assert "SW0900" in done.stderr and "'ema.'" in done.stderr and "--include" in done.stderr
+    assert "SW0323" in done.stderr and "'ema.'" in done.stderr and "--include" in done.stderr
+    whole = shardwright("verify", fsdp2 / "two", "--hf-config", LLAMA)
+    assert "lies under each of 'ema.'" in whole.stdout
     shardwright("convert", fsdp2 / "two", tmp_path / "out", *flags, "--include", "ema.*")
     assert_same(load_hf(tmp_path / "out"), load_hf(LLAMA))
 
