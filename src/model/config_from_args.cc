@@ -87,6 +87,7 @@ class ConfigBuilder {
       check_constant(rule);
       return {};
     }
+    if (rule.kind == RuleKind::kInverted) return apply_inverted(rule);
     if (hf_.contains(rule.hf[0])) return {};
     if (rule.kind == RuleKind::kWindow) {
       const ArgValue* found = first_set(args_, rule.args);
@@ -106,10 +107,6 @@ class ConfigBuilder {
       return {};
     }
     if (rule.kind == RuleKind::kIndexerLayers) return apply_indexers(rule);
-    if (rule.kind == RuleKind::kInverted) {
-      apply_inverted(rule);
-      return {};
-    }
     if (rule.kind == RuleKind::kEncoded) return apply_encoded(rule);
     if (rule.size) {
       const Scope scope{sizes_.sizes, {}};
@@ -292,10 +289,33 @@ class ConfigBuilder {
     return {};
   }
 
-  void apply_inverted(const ConfigRule& rule) {
+  // Megatron says which layers do without rotary embedding: by a list, or by the number of layers
+  // of which the last does (megatron/core/transformer/transformer_config.py, `no_rope_freq`).
+  Status apply_inverted(const ConfigRule& rule) {
+    const std::int64_t layers = SW_TRY(layers_of(sizes_.sizes));
     const ArgValue* found = first_set(args_, rule.args);
-    const auto* list = found == nullptr ? nullptr : std::get_if<Pattern>(found);
-    if (list != nullptr) set(rule.hf[0], ArgValue{inverted(*list)}, false);
+    Pattern rotary(static_cast<std::size_t>(layers), 1);
+    if (const auto* list = found == nullptr ? nullptr : std::get_if<Pattern>(found)) {
+      rotary = inverted(*list);
+    } else if (const std::int64_t period = whole_or(found, 0); period > 0) {
+      rotary = every_so_many_whole(period, layers);
+    }
+    if (std::ssize(rotary) != layers) {
+      return fail(Code::kArgumentsContradict,
+                  "{}: found {} entries, expected one for each of {} "
+                  "layers",
+                  rule.args[0], rotary.size(), layers);
+    }
+    const auto types = hf_.find(rule.hf[0]);
+    if (types == hf_.end()) {
+      if (rule.hf[0] != "layer_types") set(rule.hf[0], ArgValue{std::move(rotary)}, false);
+      return {};
+    }
+    // Where the layers' windows say it, config.json has no other place for it.
+    const auto* windows = std::get_if<std::vector<std::string>>(&types->second);
+    const bool is_said = found == nullptr || windows == nullptr ||
+                         SW_TRY(from_layer_types(*windows, layers)) == rotary;
+    return is_said ? Status() : unsaid_argument(rule.args[0], *found, mapping_.family);
   }
 
   void note(std::string text) { result_.notes.push_back(std::move(text)); }

@@ -284,6 +284,60 @@ TEST(SmolLm3, SaysWhichLayersLackRotaryEmbeddingTheOtherWayRound) {
   EXPECT_EQ(family_and_back(json)["no_rope_layers"], (Json{1, 1, 1, 0}));
 }
 
+// What config.json says of a run whose arguments say this of layers without rotary embedding.
+Result<Json> with_no_rope(const Json& json, std::optional<ArgValue> frequency) {
+  const Mapping& mapping = shipped(json["model_type"].get<std::string>());
+  const auto made = args_from_hf_config(mapping, *read_hf_config(json.dump()));
+  Arguments args(made->values.begin(), made->values.end());
+  args.erase("no_rope_freq");
+  if (frequency) args["no_rope_freq"] = *frequency;
+  auto config = config_from_args(mapping, args);
+  if (!config) return std::unexpected(config.error());
+  return Json::parse(config->json);
+}
+
+TEST(SmolLm3, LayersWithoutRotaryEmbeddingMayBeCounted) {
+  const Json json = Json::parse(R"({
+    "architectures": ["SmolLM3ForCausalLM"], "model_type": "smollm3", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 4,
+    "num_key_value_heads": 2, "vocab_size": 128})");
+  const auto layers = [&](std::optional<ArgValue> frequency) {
+    return (*with_no_rope(json, std::move(frequency)))["no_rope_layers"];
+  };
+  EXPECT_EQ(layers(ArgValue{std::int64_t{2}}), (Json{1, 0, 1, 0}));
+  EXPECT_EQ(layers(ArgValue{std::int64_t{1}}), (Json{0, 0, 0, 0}));
+  EXPECT_EQ(layers(ArgValue{}), (Json{1, 1, 1, 1}));
+  EXPECT_EQ(layers(std::nullopt), (Json{1, 1, 1, 1}));
+  const auto few = with_no_rope(json, ArgValue{List{0, 1}});
+  ASSERT_FALSE(few);
+  EXPECT_THAT(few.error().message, HasSubstr("no_rope_freq: found 2 entries, expected one for"));
+}
+
+TEST(Exaone4, WindowsSayWhichLayersRotate) {
+  const Json json = Json::parse(R"({
+    "architectures": ["Exaone4ForCausalLM"], "model_type": "exaone4", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 4,
+    "num_key_value_heads": 2, "vocab_size": 128, "sliding_window": 8,
+    "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention",
+                    "full_attention"]})");
+  EXPECT_EQ((*with_no_rope(json, ArgValue{std::int64_t{4}}))["layer_types"], json["layer_types"]);
+  const auto other = with_no_rope(json, ArgValue{std::int64_t{2}});
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message, HasSubstr("no_rope_freq = 2, which no config.json"));
+}
+
+TEST(RotaryShare, IsOnlySaidOfModelsThatReadIt) {
+  Json json = Json::parse(R"({
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
+    "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 4,
+    "num_key_value_heads": 2, "vocab_size": 128, "partial_rotary_factor": 0.5})");
+  EXPECT_EQ(argument(json, "rotary_percent"), ArgValue{1.0}) << "transformers passes it over";
+  json.update({{"architectures", {"Phi3ForCausalLM"}}, {"model_type", "phi3"}});
+  EXPECT_EQ(argument(json, "rotary_percent"), ArgValue{0.5});
+  json.erase("partial_rotary_factor");
+  EXPECT_EQ(argument(json, "rotary_percent"), ArgValue{1.0});
+}
+
 TEST(Llama4, AnEmptyListOfLayersWithoutRotaryEmbeddingMeansEveryFourth) {
   Json json = Json::parse(R"({
     "architectures": ["Llama4ForCausalLM"], "model_type": "llama4_text", "hidden_size": 64,

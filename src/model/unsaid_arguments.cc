@@ -73,6 +73,7 @@ constexpr std::array kComputingArguments = {
     ComputingArgument{"residual_multiplier", Neutral::kOne},
     ComputingArgument{"rope_local_base_freq", Neutral::kNone},
     ComputingArgument{"rotary_interleaved", Neutral::kOff},
+    ComputingArgument{"rotary_percent", Neutral::kOne},
     ComputingArgument{"rotary_seq_len_interpolation_factor", Neutral::kOne},
     ComputingArgument{"scale_depth", Neutral::kNone},
     ComputingArgument{"scale_emb", Neutral::kOne},
@@ -190,6 +191,7 @@ Status check_unsaid_arguments(const Mapping& mapping, const Arguments& args) {
     bool reads = std::ranges::any_of(
         mapping.needs_args, [&](const NeededArg& needed) { return needed.name == each.name; });
     const ArgValue* const constant = constant_of(mapping, each.name, reads);
+    if (each.name == "rotary_percent" && !reads) continue;  // families without rotary embedding
     const bool is_off = is_neutral(each, *value);
     const bool is_said = constant == nullptr ? reads || is_off
                                              : same_value(*constant, *value) ||

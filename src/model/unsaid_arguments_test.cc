@@ -38,6 +38,7 @@ TEST(UnsaidArguments, AreRefused) {
                               {"qk_l2_norm", true},
                               {"residual_multiplier", 0.5},
                               {"rotary_interleaved", true},
+                              {"rotary_percent", 0.5},
                               {"softmax_scale", 0.5},
                               {"softmax_type", std::string("off-by-one")},
                               {"swiglu_limits", Whole{0, 7}},
@@ -60,6 +61,7 @@ TEST(UnsaidArguments, AreNotThoseThatChangeNothing) {
                              {"logits_scaling", 1.0},
                              {"no_rope_freq", Whole{0, 0, 0}},
                              {"residual_multiplier", std::int64_t{1}},
+                             {"rotary_percent", std::int64_t{1}},
                              {"softmax_type", std::string("vanilla")},
                              {"window_size", Whole{-1, -1}}};
   for (const auto& [name, value] : neutral) EXPECT_TRUE(checked("llama", {{name, value}})) << name;
@@ -72,6 +74,8 @@ TEST(UnsaidArguments, AreNotThoseThatTheFamilyReads) {
   EXPECT_TRUE(checked("llama", {{"use_rope_scaling", true}}));
   EXPECT_TRUE(checked("llama", {{"rotary_seq_len_interpolation_factor", std::int64_t{4}}}));
   EXPECT_TRUE(checked("mistral", {{"window_size", Whole{127, 0}}}));
+  EXPECT_TRUE(checked("phi3", {{"rotary_percent", 0.75}}));
+  EXPECT_TRUE(checked("gpt2", {{"rotary_percent", 0.5}})) << "it has no rotary embedding";
   EXPECT_TRUE(checked("granite", {{"logits_scaling", 8.0}}));
   EXPECT_TRUE(checked("cohere", {{"logit_scale", 0.0625}}));
   EXPECT_TRUE(checked("gemma", {{"layernorm_zero_centered_gamma", true}}));

@@ -56,6 +56,7 @@ std::optional<ArgValue> plain_value(Value value) {
     case Kind::kString:
       return ArgValue{std::string(*value.as_string())};
     case Kind::kList:
+    case Kind::kTuple:  // --window-size
       return value.size() > 0 && value[0].as_string() ? text_list(value) : number_list(value);
     default:
       return std::nullopt;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "state/common_state.h"
 
 namespace shardwright {
@@ -24,6 +26,16 @@ TEST(PlainArguments, AreAsTheyWereStored) {
                            {"g", std::vector<std::string>{"x", "y"}},
                            {"h", std::vector<double>{0.5, 2.0}}};
   EXPECT_EQ(stored(arguments), Arguments(arguments.begin(), arguments.end()));
+}
+
+// `--window-size 127,0` is one.
+TEST(PlainArguments, TuplesAreLists) {
+  pickle::Document document;
+  const std::array numbers = {document.integer(127), document.integer(0)};
+  const pickle::Value args = document.object(document.global("argparse", "Namespace"));
+  document.set_attribute(args, "window_size", document.sequence(pickle::Kind::kTuple, numbers));
+  EXPECT_EQ(plain_arguments(args).value().at("window_size"),
+            (ArgValue{std::vector<std::int64_t>{127, 0}}));
 }
 
 // Stages and depths of prediction have no place in the older ones.
