@@ -2,9 +2,11 @@
 // The JSON and YAML texts that lie beside weights: index, config, source keys, run config.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "codec/json_text.h"
 #include "codec/safetensors_header.h"
@@ -30,21 +32,26 @@ void parse(std::string_view text) {
 
 // A model of one small file beside an index that may say anything.
 void read_index(std::string_view text) {
-  MemoryDirectory directory;
+  auto directory = std::make_unique<MemoryDirectory>();
   const std::vector<TensorDesc> tensors = {{"a", DType::kBF16, {2}}, {"b", DType::kF32, {1, 2}}};
   const Result<SafetensorsLayout> layout = layout_safetensors(tensors);
   expect(layout.has_value(), "the file of this test is one");
   std::string file = layout->header;
   file.resize(static_cast<std::size_t>(layout->file_bytes));
-  directory.put("model.safetensors", std::move(file));
-  directory.put("model.safetensors.index.json", std::string(text));
-  SourceFiles files(directory, {}, 4);
+  directory->put("model.safetensors", std::move(file));
+  directory->put("model.safetensors.index.json", std::string(text));
+  Checkpoint checkpoint;
+  checkpoint.directory = std::move(directory);
+  const auto read = [&](Defects& defects) -> Result<Catalog> {
+    SourceFiles files(*checkpoint.directory, {}, 4);
+    WeightChoice choice = SW_TRY(choose_weights(checkpoint, defects));
+    return read_hf_catalog(*checkpoint.directory, std::move(choice), files, defects);
+  };
   Defects first;
-  const Result<Catalog> catalog = read_hf_catalog(directory, files, first);
+  const Result<Catalog> catalog = read(first);
   if (catalog) expect(catalog->tensors.size() == tensors.size(), "index and files agree");
   Defects all(Defects::Policy::kCollect);
-  SourceFiles again(directory, {}, 4);
-  const Result<Catalog> collected = read_hf_catalog(directory, again, all);
+  const Result<Catalog> collected = read(all);
   expect(!catalog || (collected && all.found().empty()), "a sound index has no defects");
 }
 

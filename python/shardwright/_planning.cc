@@ -2,12 +2,15 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,9 +21,11 @@
 #include "_values.h"
 #include "dcp/chunk_reader.h"
 #include "dcp/load_catalog.h"
+#include "dcp/rank_metadata.h"
 #include "dcp/replica_name.h"
 #include "io/process_memory.h"
 #include "layout/asked_plan.h"
+#include "remote/open_path.h"
 
 namespace nb = nanobind;
 
@@ -122,9 +127,26 @@ void read_memory_of(int process, std::uint64_t address, const Memory& memory) {
   take(read_process_memory(process, address, bytes));
 }
 
+// Where each flattened name was in the nested state dict.
+std::vector<std::pair<std::string, std::vector<PathStep>>> planner_paths(const nb::bytes& folder) {
+  const std::string place(folder.c_str(), folder.size());
+  DcpMetadata metadata;
+  {
+    const nb::gil_scoped_release unlocked;
+    const std::unique_ptr<Directory> directory = take(open_directory(place));
+    metadata = take(read_any_metadata(*directory, {.planner_paths = true}));
+  }
+  std::vector<std::pair<std::string, std::vector<PathStep>>> paths;
+  for (PlannerPath& path : metadata.planner_paths) {
+    paths.emplace_back(std::move(path.name), std::move(path.path));
+  }
+  return paths;
+}
+
 }  // namespace
 
 void bind_planning(nb::module_& module) {
+  module.def("planner_paths", &planner_paths, nb::arg("folder"));
   module.def("replica_name", &replica_name, nb::arg("tensor"), nb::arg("replica"));
   module.def("has_replica_mark", &has_replica_mark, nb::arg("name"));
   module.def("read_memory_of", &read_memory_of, nb::arg("process"), nb::arg("address"),

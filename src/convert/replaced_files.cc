@@ -84,7 +84,7 @@ class StrangerSearch {
       return look_into_parts(folder, entries);
     }
     is_checkpoint_ = false;
-    for (const DirectoryEntry& entry : entries) add(folder, entry);
+    for (const DirectoryEntry& entry : entries) SW_TRY(add(folder, entry));
     return {};
   }
 
@@ -92,7 +92,7 @@ class StrangerSearch {
   Status look_into_side_folder(const std::string& folder) {
     for (const DirectoryEntry& entry : SW_TRY(directory_.list(folder))) {
       const bool is_known = !entry.is_directory && is_usual_in_model(entry.name);
-      if (!is_known) add(folder, entry);
+      if (!is_known) SW_TRY(add(folder, entry));
     }
     return {};
   }
@@ -106,8 +106,18 @@ class StrangerSearch {
     return found == entries.end() || !found->is_directory ? nullptr : &*found;
   }
 
-  void add(const std::string& folder, const DirectoryEntry& entry) {
-    if (!written_.contains(joined(folder, entry.name))) strangers_.push_back(shown(folder, entry));
+  // Of a folder that is written into (a model's `1_Pooling`) only what is not written again.
+  Status add(const std::string& folder, const DirectoryEntry& entry) {
+    const std::string path = joined(folder, entry.name);
+    if (written_.contains(path)) return {};
+    const auto inside = written_.lower_bound(path + "/");
+    const bool is_written_into = inside != written_.end() && inside->starts_with(path + "/");
+    if (!entry.is_directory || entry.problem || !is_written_into) {
+      strangers_.push_back(shown(folder, entry));
+      return {};
+    }
+    for (const DirectoryEntry& inner : SW_TRY(directory_.list(path))) SW_TRY(add(path, inner));
+    return {};
   }
 
   // A run of one iteration is one checkpoint; of several ones each is.
@@ -120,7 +130,7 @@ class StrangerSearch {
           iterations == 1) {
         SW_TRY(look_into(joined(folder, entry.name)));
       } else if (entry.is_directory || entry.name != kTrackerName) {
-        add(folder, entry);
+        SW_TRY(add(folder, entry));
       }
     }
     return {};
@@ -131,13 +141,13 @@ class StrangerSearch {
       const std::string path = joined(folder, entry.name);
       const bool is_side = entry.name == "hf" || entry.name == "tokenizer";
       if (entry.problem || !entry.is_directory) {
-        if (entry.is_directory || !is_usual_in_iteration(entry.name)) add(folder, entry);
+        if (entry.is_directory || !is_usual_in_iteration(entry.name)) SW_TRY(add(folder, entry));
       } else if (parse_rank_folder(entry.name)) {
         SW_TRY(look_into_rank(path));
       } else if (is_side) {
         SW_TRY(look_into_side_folder(path));
       } else {
-        add(folder, entry);
+        SW_TRY(add(folder, entry));
       }
     }
     return {};
@@ -146,7 +156,7 @@ class StrangerSearch {
   Status look_into_rank(const std::string& folder) {
     for (const DirectoryEntry& entry : SW_TRY(directory_.list(folder))) {
       const bool is_known = is_usual_in_rank(entry.name);
-      if (entry.is_directory || !is_known) add(folder, entry);
+      if (entry.is_directory || !is_known) SW_TRY(add(folder, entry));
     }
     return {};
   }
@@ -157,7 +167,7 @@ class StrangerSearch {
     for (const DirectoryEntry& entry : entries) {
       const bool is_weight = is_weights(entry) && (!has_index || named.contains(entry.name));
       const bool is_known = !entry.is_directory && (is_weight || is_usual_in_model(entry.name));
-      if (!is_known) add(folder, entry);
+      if (!is_known) SW_TRY(add(folder, entry));
     }
     return {};
   }
@@ -167,7 +177,7 @@ class StrangerSearch {
     for (const DirectoryEntry& entry : entries) {
       const std::string path = joined(folder, entry.name);
       if (!entry.is_directory || entry.problem) {
-        add(folder, entry);
+        SW_TRY(add(folder, entry));
       } else if (entry.name == kWholeModelFolder) {
         SW_TRY(look_into_side_folder(path));
       } else {

@@ -50,6 +50,17 @@ class ReplacedFiles : public ::testing::Test {
 const std::string kTorchDist = "mcore/dense/v0.15.3/tp2pp1dp2-torch_dist-zero";
 const std::string kLegacy = "hf/llama3/legacy_tp2pp2ep1";
 
+TEST_F(ReplacedFiles, AFolderThatIsWrittenIntoMayHoldWhatIsWrittenAgain) {
+  copy("hf/llama3/hf", "out");
+  place_.put("out/1_Pooling/config.json", "{}");
+  std::vector<std::string> written = kModel;
+  EXPECT_THAT(refusal(written), HasSubstr("would also remove 1_Pooling/,"));
+  written.emplace_back("1_Pooling/config.json");
+  EXPECT_THAT(refusal(written), IsEmpty());
+  place_.put("out/1_Pooling/mine.txt", "x");
+  EXPECT_THAT(refusal(written), HasSubstr("would also remove 1_Pooling/mine.txt,"));
+}
+
 TEST_F(ReplacedFiles, AreThoseOfOneCheckpointOfAnyFormat) {
   for (const std::string& golden :
        {std::string("hf/llama3/hf"), std::string("hf/gpt_oss/hf"), kTorchDist,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/text.h"
 #include "base/translated.h"
 #include "format/folder.h"
 #include "remote/open_path.h"
@@ -32,6 +33,21 @@ void tell_files_beside(Checkpoint& checkpoint) {
                    optimizer));
     if (checkpoint.unread_optimizer_file.empty()) checkpoint.unread_optimizer_file = optimizer;
   }
+}
+
+Status tell_folders_beside(Checkpoint& checkpoint) {
+  std::vector<std::string> folders;
+  for (const DirectoryEntry& entry : SW_TRY(checkpoint.directory->list(""))) {
+    const auto is_in_it = [&](const auto& artifact) {
+      return artifact.first.starts_with(entry.name + "/");
+    };
+    if (!entry.is_directory || entry.name.starts_with(".")) continue;
+    if (std::ranges::none_of(checkpoint.artifacts, is_in_it)) folders.push_back(entry.name);
+  }
+  if (folders.empty()) return {};
+  checkpoint.notes.push_back(translated("{} folders beside the model are left out: {}",
+                                        folders.size(), name_list(folders)));
+  return {};
 }
 
 void tell_optimizer_beside(Checkpoint& checkpoint) {

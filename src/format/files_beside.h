@@ -12,6 +12,10 @@ namespace shardwright {
 /// (`optimizer.pt`) or of accelerate (`optimizer.bin`); who asks for its states will be refused.
 void tell_files_beside(Checkpoint& checkpoint);
 
+/// Notes the folders of a model that no conversion takes along.
+/// REQUIRES: its artifacts have been read.
+[[nodiscard]] Status tell_folders_beside(Checkpoint& checkpoint);
+
 /// What the folders of models in a save of accelerate's FSDP begin with; a number follows.
 inline constexpr std::string_view kAccelerateModel = "pytorch_model_fsdp_";
 

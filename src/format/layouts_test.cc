@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -41,7 +42,15 @@ std::string file_of(const HfLayout& layout, std::uint32_t index) {
 Result<Catalog> read_catalog(const Directory& directory) {
   SourceFiles files(directory, {}, 4);
   Defects first;
-  return read_hf_catalog(directory, files, first);
+  WeightChoice choice;
+  choice.files = SW_TRY(list_weight_files(directory));
+  if (directory.exists(std::string(kHfIndexFile))) {
+    choice.index = SW_TRY(read_hf_index(directory, kHfIndexFile));
+    choice.files.clear();
+    for (const auto& [key, file] : choice.index->files) choice.files.push_back(file);
+    choice.files.erase(std::unique(choice.files.begin(), choice.files.end()), choice.files.end());
+  }
+  return read_hf_catalog(directory, std::move(choice), files, first);
 }
 
 TEST(HfLayout, ShardsAndIndexReadBackAsWritten) {
@@ -100,6 +109,29 @@ TEST(HfReader, CarriesFilesThatAreNoWeights) {
   const auto artifacts = list_hf_artifacts(directory, "", defects).value();
   for (const DirectoryEntry& entry : artifacts) names.push_back(entry.name);
   EXPECT_THAT(names, ElementsAre("config.json", "tokenizer.model"));
+}
+
+TEST(HfReader, CarriesTheFoldersThatGoAlongWithAModel) {
+  MemoryDirectory directory;
+  for (const char* name : {"config.json", "additional_chat_templates/tool_use.jinja",
+                           "1_Pooling/config.json", "2_Dense/model.safetensors", "onnx/a.onnx"}) {
+    directory.put(name, "x");
+  }
+  const auto carried = [&](const std::string& modules) {
+    directory.put("modules.json", modules);
+    std::vector<std::string> names;
+    Defects defects;
+    const auto artifacts = list_hf_artifacts(directory, "", defects).value();
+    for (const DirectoryEntry& entry : artifacts) names.push_back(entry.name);
+    return names;
+  };
+  EXPECT_THAT(carried(R"([{"path": ""}, {"path": "1_Pooling"}, {"path": "2_Dense"},
+                          {"path": "../out"}, {"path": 3}, "onnx"])"),
+              ElementsAre("config.json", "modules.json", "1_Pooling/config.json",
+                          "2_Dense/model.safetensors", "additional_chat_templates/tool_use.jinja"));
+  directory.put("modules.json", "{");
+  Defects defects;
+  EXPECT_EQ(list_hf_artifacts(directory, "", defects).error().code, Code::kJsonCorrupt);
 }
 
 TEST(TorchDistLayout, PutsObjectsFirstWithoutGapsAndAlignsPayloads) {

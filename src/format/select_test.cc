@@ -14,9 +14,9 @@ using ::testing::ElementsAre;
 // Names of the objects that stay beside the tensors which a pattern includes.
 std::vector<std::string> objects_with(const std::string& pattern) {
   Catalog catalog;
-  for (const char* name : {"embedding.word_embeddings.weight",
-                           "decoder.layers.0.self_attention.linear_qkv.weight",
-                           "decoder.layers.1.self_attention.linear_qkv.weight"}) {
+  for (const char* name :
+       {"embedding.word_embeddings.weight", "decoder.layers.0.self_attention.linear_qkv.weight",
+        "decoder.layers.1.self_attention.linear_qkv.weight"}) {
     catalog.tensors.push_back({{name, DType::kF32, {2, 2}}, ChunkList(2)});
   }
   for (const char* name : {"decoder.layers.0.self_attention.linear_qkv._extra_state/shard_0_1",

@@ -129,6 +129,11 @@ TEST_F(TorchFiles, WhatIsNoTensorIsLeftOutAndTold) {
     document.set_root(outer);
     place_.put(kFile, archive());
     EXPECT_THAT(names_in_file(open_checkpoint(place_ / "m").value()), ElementsAre("w")) << key;
+    document.set(outer, "rng", make_torch_tensor(document, DType::kF32, {2}, "0"));
+    place_.put(kFile, archive());
+    const Checkpoint trained = open_checkpoint(place_ / "m").value();
+    EXPECT_THAT(names_in_file(trained), ElementsAre("w")) << key;
+    EXPECT_THAT(trained.notes, Contains(HasSubstr("rng"))) << key;
   }
   const pickle::Value rank = document.dict();
   document.set(rank, "model", dict);
@@ -174,6 +179,17 @@ TEST_F(TorchFiles, TheIndexIsHeldAgainstTheFiles) {
   index(map);
   EXPECT_THAT(open_checkpoint(place_ / "m").error().message,
               HasSubstr("1 keys of its files are not listed"));
+}
+
+TEST_F(TorchFiles, AWholeModelCountsBeforeAStaleIndex) {
+  place_.put(kFile, golden("01_state_dict.pt"));
+  place_.put("m/pytorch_model.bin.index.json",
+             R"({"weight_map": {"a": "pytorch_model-00001-of-00001.bin"}})");
+  const Checkpoint whole = open_checkpoint(place_ / "m").value();
+  EXPECT_THAT(whole.catalog.files, ElementsAre("pytorch_model.bin"));
+  EXPECT_THAT(whole.notes, Contains(HasSubstr("index.json names files that are not there")));
+  place_.put("m/pytorch_model-00001-of-00001.bin", golden("01_state_dict.pt"));
+  EXPECT_EQ(open_checkpoint(place_ / "m").error().code, Code::kTwoCheckpoints);
 }
 
 TEST_F(TorchFiles, ANameInTwoFilesIsRefused) {

@@ -2,6 +2,7 @@
 #include "format/weight_files.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -123,6 +124,16 @@ Status check_one_model(std::span<const std::string> files) {
   return {};
 }
 
+bool is_variant(std::string_view file, std::string_view whole) {
+  if (file.starts_with("consolidated")) return true;
+  const std::string_view stem = whole.substr(0, whole.rfind('.') + 1);
+  return file != whole && file.starts_with(stem);
+}
+
+// transformers' names of models in one file, and diffusers'.
+constexpr std::array<std::string_view, 2> kWholeModels = {"model.safetensors",
+                                                          "diffusion_pytorch_model.safetensors"};
+
 }  // namespace
 
 Status check_numbered_files(const Directory& directory, std::span<const std::string> files) {
@@ -153,6 +164,44 @@ Status check_numbered_files(const Directory& directory, std::span<const std::str
   return {};
 }
 
+Result<bool> is_stale_index(const Directory& directory, std::string_view index_file,
+                            const HfIndex& index) {
+  constexpr std::string_view kEnding = ".index.json";
+  const std::string whole(index_file.substr(0, index_file.size() - kEnding.size()));
+  if (!directory.exists(whole)) return false;
+  for (const auto& [key, file] : index.files) {
+    if (file == whole) return false;
+    if (!directory.exists(file)) continue;
+    return fail(Code::kTwoCheckpoints,
+                "found {} and {}, which {} names: models of two saves; move the files of the "
+                "other away",
+                whole, file, index_file);
+  }
+  return true;
+}
+
+std::string stale_index_note(std::string_view index_file) {
+  return translated(
+      "{} names files that are not there; the model is read from the file beside it, as "
+      "transformers does",
+      index_file);
+}
+
+std::string take_variants(std::vector<std::string>& files) {
+  std::vector<std::string> variants;
+  for (const std::string_view whole : kWholeModels) {
+    if (std::ranges::find(files, whole) == files.end()) continue;
+    std::erase_if(files, [&](const std::string& file) {
+      if (!is_variant(file, whole)) return false;
+      variants.push_back(file);
+      return true;
+    });
+  }
+  if (variants.empty()) return {};
+  return translated("{} files beside the whole model are other forms of it and are left out: {}",
+                    variants.size(), name_list(variants));
+}
+
 std::string lone_part_note(const Checkpoint& checkpoint) {
   const std::string& path = checkpoint.location.path;
   const std::string name = path.substr(path.rfind('/') + 1);
@@ -172,17 +221,15 @@ Status check_unindexed_files(std::span<const std::string> files, Checkpoint& che
   return {};
 }
 
-void tell_unnamed_files(std::string_view index, std::span<const std::string> files,
-                        Checkpoint& checkpoint) {
+std::string unnamed_files_note(std::string_view index, std::span<const std::string> files,
+                               std::span<const std::string> read) {
   std::vector<std::string> unnamed;
   for (const std::string& file : files) {
-    const bool is_read =
-        std::ranges::find(checkpoint.catalog.files, file) != checkpoint.catalog.files.end();
-    if (!is_read) unnamed.push_back(file);
+    if (std::ranges::find(read, file) == read.end()) unnamed.push_back(file);
   }
-  if (unnamed.empty()) return;
-  checkpoint.notes.push_back(translated("{}: {} files are not named by it and are left out: {}",
-                                        index, unnamed.size(), name_list(unnamed)));
+  if (unnamed.empty()) return {};
+  return translated("{}: {} files are not named by it and are left out: {}", index, unnamed.size(),
+                    name_list(unnamed));
 }
 
 }  // namespace shardwright

@@ -4,7 +4,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "format/hf/hf_index.h"
 #include "shardwright/checkpoint.h"
 
 namespace shardwright {
@@ -26,8 +28,25 @@ namespace shardwright {
 [[nodiscard]] Status check_unindexed_files(std::span<const std::string> files,
                                            Checkpoint& checkpoint, Defects& defects);
 
-/// A note on those of the folder's weights that were not read because `index` does not name them.
-void tell_unnamed_files(std::string_view index, std::span<const std::string> files,
-                        Checkpoint& checkpoint);
+/// Whether `index_file` was left behind by an earlier save: the folder holds the model in the one
+/// file that transformers reads before any index (`model.safetensors`), and none of those that the
+/// index names. Error: kTwoCheckpoints where some of them are there too.
+[[nodiscard]] Result<bool> is_stale_index(const Directory& directory, std::string_view index_file,
+                                          const HfIndex& index);
+
+/// A note that such an index is passed over.
+[[nodiscard]] std::string stale_index_note(std::string_view index_file);
+
+/// Takes those files away that lie beside a whole model and are none of its parts: its variants
+/// (`model.fp16.safetensors` beside `model.safetensors`), and Mistral's own form of it
+/// (`consolidated.safetensors`). transformers reads the whole model alone. A note names them; it is
+/// empty where there are none.
+[[nodiscard]] std::string take_variants(std::vector<std::string>& files);
+
+/// A note on those of the folder's weights that are not `read` because `index` does not name them;
+/// empty where there are none.
+[[nodiscard]] std::string unnamed_files_note(std::string_view index,
+                                             std::span<const std::string> files,
+                                             std::span<const std::string> read);
 
 }  // namespace shardwright

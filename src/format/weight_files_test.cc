@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "testing/golden_files.h"
 #include "testing/temporary_folder.h"
 
@@ -107,6 +109,47 @@ TEST_F(WeightFiles, AcceleratesSecondModelIsNoPartOfTheFirst) {
   ASSERT_TRUE(alone) << alone.error().text();
   ASSERT_EQ(alone->catalog.tensors.size(), 1U);
   EXPECT_EQ(alone->catalog.tensors[0].desc.name, "model_1.safetensors");
+}
+
+// transformers leaves the one file of an earlier save where it is, and reads it before the index.
+TEST_F(WeightFiles, AWholeModelBesideAnIndexedOneIsRefused) {
+  put({"model.safetensors", "model-00001-of-00001.safetensors"});
+  place_.put("model.safetensors.index.json", R"({"weight_map":{"model-00001-of-00001.safetensors":)"
+                                             R"("model-00001-of-00001.safetensors"}})");
+  const Error two = refused();
+  EXPECT_EQ(two.code, Code::kTwoCheckpoints);
+  EXPECT_THAT(two.message,
+              HasSubstr("model.safetensors and model-00001-of-00001.safetensors, which "
+                        "model.safetensors.index.json names: models of two saves"));
+  EXPECT_TRUE(open_checkpoint(place_ / "model.safetensors"));
+}
+
+// It leaves the index of an earlier save too, and deletes that save's files.
+TEST_F(WeightFiles, AnIndexThatNamesNothingIsPassedOverBesideAWholeModel) {
+  const std::string index = R"({"weight_map":{"a":"model-00001-of-00001.safetensors"}})";
+  put({"model.safetensors"});
+  place_.put("model.safetensors.index.json", index);
+  const auto opened = open_checkpoint(place_.path().string());
+  ASSERT_TRUE(opened) << opened.error().text();
+  EXPECT_EQ(opened->catalog.files, std::vector<std::string>{"model.safetensors"});
+  EXPECT_THAT(opened->notes, Contains(HasSubstr("index.json names files that are not there")));
+  std::filesystem::remove(place_ / "model.safetensors");
+  EXPECT_EQ(refused().code, Code::kNotFound);
+}
+
+TEST_F(WeightFiles, OtherFormsOfAWholeModelAreLeftOut) {
+  put({"model.safetensors", "model.fp16.safetensors", "model.fp32-00001-of-00002.safetensors",
+       "consolidated.safetensors", "tower.safetensors"});
+  const auto opened = open_checkpoint(place_.path().string());
+  ASSERT_TRUE(opened) << opened.error().text();
+  EXPECT_THAT(opened->catalog.files, ElementsAre("model.safetensors", "tower.safetensors"));
+  EXPECT_THAT(opened->notes, Contains("3 files beside the whole model are other forms of it and "
+                                      "are left out: consolidated.safetensors, "
+                                      "model.fp16.safetensors, "
+                                      "model.fp32-00001-of-00002.safetensors"));
+  std::filesystem::remove(place_ / "model.safetensors");
+  put({"model.fp32-00002-of-00002.safetensors"});
+  EXPECT_EQ(tensors(), 5U) << "nothing says which of them is meant";
 }
 
 TEST_F(WeightFiles, NumbersBehindOtherNamesArePartsOfTheModel) {

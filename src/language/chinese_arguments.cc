@@ -23,6 +23,7 @@ std::span<const Sentence> chinese_of_arguments() {
        "{0} = {1}，而 Megatron 对家族 {3} 的 {2} 是固定的"},
       {"{}: found {}, expected a number from 1; give {}, a list with one entry per layer",
        "{}: 发现 {}，应为从 1 起的数；请给出 {}，即每层一项的列表"},
+      {"{}: found {} entries, expected one for each of {} layers", "{}: 有 {} 项，应为 {} 层各一项"},
       {"{} are no whole numbers, which Megatron's {} lists",
        "{} 不是整数，而 Megatron 的 {} 列出整数"},
       {"{} has layers that no {} and {} of Megatron give",

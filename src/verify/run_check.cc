@@ -13,6 +13,7 @@
 #include "format/fsdp_dtensor/fsdp_state.h"
 #include "format/fsdp_dtensor/source.h"
 #include "format/hf/hf_index.h"
+#include "format/weight_files.h"
 #include "format/hf/weight_names.h"
 #include "format/tracker.h"
 #include "io/file_window.h"
@@ -174,6 +175,7 @@ Status check_index_total(const Checkpoint& checkpoint, VerifyReport& report) {
   if (!name) return {};
   const auto index = read_hf_index(*checkpoint.directory, *name);
   if (!index) return {};  // reported when it was opened
+  if (is_stale_index(*checkpoint.directory, *name, *index).value_or(false)) return {};
   std::uint64_t bytes = 0;
   for (const StoredTensor& tensor : checkpoint.catalog.tensors) {
     bytes += tensor.chunks.range(0).length;

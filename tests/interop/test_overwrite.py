@@ -5,6 +5,7 @@ import errno
 import os
 import shutil
 import types
+import warnings
 
 import pytest
 import torch
@@ -45,6 +46,19 @@ def test_a_save_replaces_nothing_but_a_checkpoint(tmp_path, monkeypatch):
     save(path, 2, overwrite=True)
     assert sorted(os.listdir(path.parent)) == [".step.old", "step"]
     assert (path.parent / ".step.old" / "notes").read_text() == "precious"
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path):
+    real, link = tmp_path / "store" / "step", tmp_path / "latest"
+    link.symlink_to(real)
+    real.parent.mkdir()
+    for value in (1, 2, 3):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message="what was replaced")
+            save(link, value, overwrite=True)
+        assert link.is_symlink() and loaded(real) == [value] * 3
+        assert sorted(os.listdir(tmp_path)) == ["latest", "store"]
+        assert os.listdir(real.parent) == ["step"]
 
 
 def calls_of(monkeypatch, act, stop=None):

@@ -20,6 +20,11 @@ from python_jobs import Unwritable
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner
+from torch.distributed.checkpoint.state_dict_loader import (
+    _load_state_dict,
+    _load_state_dict_from_keys,
+)
 
 import shardwright
 from shardwright.torch import StorageReader, StorageWriter
@@ -392,6 +397,32 @@ def test_dcp_save_is_read_by_torch_and_by_us(tmp_path):
     assert_same(loaded["model"], state["model"])
     assert_same(all_of(path), {f"model.{name}": t for name, t in state["model"].items()})
     assert shardwright.verify(path).proven
+
+
+def test_a_nested_state_dict_comes_back_nested(tmp_path):
+    state = {**state_of(3), "optim": {"param_groups": [{"lr": 0.1}], "state": {"w": torch.ones(2)}}}
+    path = tmp_path / "step"
+    dcp.save(state, storage_writer=StorageWriter(path), no_dist=True)
+    loaded = {}
+    planner = _EmptyStateDictLoadPlanner()
+    _load_state_dict(loaded, storage_reader=StorageReader(path), planner=planner, no_dist=True)
+    assert loaded["optim"]["param_groups"] == [{"lr": 0.1}] and loaded["step"] == 3
+    assert_same(loaded["model"], state["model"])
+    part = _load_state_dict_from_keys({"optim"}, storage_reader=StorageReader(path))
+    assert part.keys() == {"optim"} and torch.equal(part["optim"]["state"]["w"], torch.ones(2))
+    # What is flat, or has other names than are stored, has no such places.
+    for reader in (StorageReader(LLAMA / "hf"), StorageReader(MCORE, names="hf")):
+        assert reader.read_metadata().planner_data is None
+    (folder,) = (path.parent for path in MCORE.rglob(".metadata"))
+    stored = dcp.FileSystemReader(folder).read_metadata().planner_data
+    assert StorageReader(MCORE).read_metadata().planner_data == stored
+
+
+def test_a_quantised_tensor_is_not_saved(tmp_path):
+    state = {"x": torch.quantize_per_tensor(torch.ones(4), 0.5, 0, torch.qint8)}
+    with pytest.raises(CheckpointException, match="SW0409.*x: found qint8"):
+        dcp.save(state, storage_writer=StorageWriter(tmp_path / "step"), no_dist=True)
+    assert os.listdir(tmp_path) == []
 
 
 def test_dcp_save_refuses_or_replaces_what_is_there(tmp_path, monkeypatch):

@@ -91,3 +91,7 @@ def test_a_flipped_byte_is_told_on_every_rank(ranks, checkpoint, tmp_path):
         ranks(JOBS, "refused", 4, path=checkpoint, text=info.relative_path)
     finally:
         path.write_bytes(contents)
+
+
+def test_files_of_a_group_are_named_after_its_ranks(ranks, tmp_path):
+    ranks("together_jobs", "in_a_group", 3, path=tmp_path / "step")

@@ -115,6 +115,10 @@ def test_the_job_goes_on_while_threads_write(ranks, tmp_path, max_staging_bytes)
     ranks("training_jobs", "save_in_background", 4, **job)
 
 
+def test_a_rank_that_missed_a_save_takes_part_in_the_next(ranks, tmp_path):
+    ranks("training_jobs", "miss", 2, root=tmp_path)
+
+
 def test_it_is_switched_on_and_off(ranks, tmp_path):
     ranks("training_jobs", "switch", 4, root=tmp_path)
 

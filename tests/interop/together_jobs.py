@@ -9,7 +9,7 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from safetensors.torch import load_file
 from torch.distributed.checkpoint.state_dict import get_state_dict
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 from shardwright._loading import _exchange, _host_memory
@@ -217,3 +217,23 @@ def exchange(path):
         assert exchanges_of(path) > 0, "one rank alone cannot look at the others"
     finally:
         os.open = open_file
+
+
+def in_a_group(path):
+    """Files are named after the ranks of the group that saves."""
+    group = dist.new_group([1, 2])
+    rank = dist.get_rank(group)
+    if rank < 0:
+        return
+    mesh = DeviceMesh.from_group(group, "cpu")
+    state = {"w": distribute_tensor(torch.arange(8.0), mesh, (Shard(0),)), "same": torch.ones(4)}
+    dcp.save(
+        state, storage_writer=StorageWriter(path, replicas=group), process_group=group
+    )
+    loaded = {"w": distribute_tensor(torch.zeros(8), mesh, (Shard(0),)), "same": torch.zeros(4)}
+    reader = StorageReader(path, locality=True, process_group=group, replicas=group)
+    dcp.load(loaded, storage_reader=reader, process_group=group)
+    assert torch.equal(loaded["w"].to_local(), torch.arange(8.0)[4 * rank : 4 * rank + 4])
+    assert torch.equal(loaded["same"], torch.ones(4))
+    report = reader.last_load
+    assert (report.opens, report.foreign_opens) == (1, 0) and report.own_bytes > 0, report

@@ -16,6 +16,7 @@ gpu_modules.install()
 import checkpoints  # noqa: E402
 import megatron_cpu  # noqa: E402
 import megatron_optimizer  # noqa: E402
+import pytest  # noqa: E402
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 import megatron.core  # noqa: E402
@@ -29,7 +30,7 @@ from computed_tensors import Float8Tensor  # noqa: E402
 
 import shardwright.megatron as ours  # noqa: E402
 import shardwright  # noqa: E402
-from shardwright.megatron import LoadStrategy, SaveStrategy, _save  # noqa: E402
+from shardwright.megatron import LoadStrategy, SaveStrategy, _exchange, _save  # noqa: E402
 
 
 class Trained:
@@ -475,3 +476,27 @@ def refuse(version):
         except shardwright.ModelError as error:
             assert error.code == "SW0416" and version in error.message, error
     assert dict(vars(stock.TorchDistSaveShardedStrategy)) == methods
+
+
+def miss(root):
+    """A rank that fails before it comes to a save must not be out of step for good."""
+    megatron_cpu.join()
+    _exchange._ARRIVAL_SECONDS, _exchange._NEWER_SECONDS = 3.0, 1.0
+    rank, folder = dist.get_rank(), new_folder(os.path.join(root, "step"))
+
+    def save_as(value):
+        mine = torch.full((2,), float(value))
+        part = ShardedTensor.from_rank_offsets("w", mine, (0, rank, dist.get_world_size()))
+        SaveStrategy().save({"w": part}, folder)
+
+    for absent in (1, 0):
+        if rank != absent:
+            with pytest.raises(shardwright.StorageError, match=f"rank {absent}: gave no sign"):
+                save_as(7)
+        dist.barrier()
+        # Whoever comes first: a rank may be there before rank 0 begins another attempt.
+        time.sleep(0.5 * (rank == 0))
+        save_as(absent)
+        with shardwright.open(folder, framework="pt") as saved:
+            assert saved.get_tensor("w").tolist() == [float(absent)] * 4
+        dist.barrier()

@@ -25,8 +25,15 @@ class Job:
 
     @property
     def rank(self):
-        """This process among all of the default group, which files are named after."""
-        return 0 if self._is_alone else dist.get_rank()
+        """This process among those of the job, which files are named after."""
+        return 0 if self._is_alone else dist.get_rank(self.group)
+
+    def ranks_of(self, group):
+        """The ranks of `group`, by their places in the job's."""
+        if self._is_alone:
+            return [0]
+        ranks = dist.get_process_group_ranks(dist.group.WORLD if group is None else group)
+        return [dist.get_group_rank(self.group, rank) for rank in ranks]
 
     def attempt(self, step, number_of=None):
         """Calls `step` and gives its value, once no rank failed in it. With `number_of`, a function

@@ -87,7 +87,9 @@ class Loading:
         if not isinstance(self._limit, int) or self._limit < 1:
             raise make("SW0900", f"round_bytes: found {self._limit!r}, expected one or more")
         return [
-            Phase(Exchange(group), self._name, of_objects=of_objects)
+            Phase(
+                Exchange(group), self._name, ranks=self._job.ranks_of(group), of_objects=of_objects
+            )
             for group, of_objects in ((self._group, False), (self._job.group, True))
         ]
 

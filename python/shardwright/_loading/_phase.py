@@ -39,10 +39,11 @@ class Read(NamedTuple):
 
 class Phase:
     """What the group of an exchange wants: tensors, or objects. `where`: the checkpoint, for
-    messages."""
+    messages. `ranks`: those of the group, as files are named after them."""
 
-    def __init__(self, exchange, where, *, of_objects):
+    def __init__(self, exchange, where, *, ranks, of_objects):
         self.exchange = exchange
+        self._ranks = ranks
         self._where = where
         self._of_objects = of_objects
         self._scratch = None
@@ -64,7 +65,7 @@ class Phase:
         asked = self._asked
         self._catalog = catalog
         planned, parts = catalog.plan(
-            self.exchange.ranks, asked, *self._facts, by_owner=self._of_objects
+            self._ranks, asked, *self._facts, by_owner=self._of_objects
         )
         self._reads = [Read(*read) for read in planned]
         limit = self.exchange.most_bytes(self._limit)

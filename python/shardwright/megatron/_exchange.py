@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages between the ranks of one save, through the job's store: nobody waits for a dead rank."""
 import hashlib
+import json
 import pickle
 import threading
 import time
@@ -20,7 +21,59 @@ _PAUSE_SHARE, _LONGEST_PAUSE, _STORE_SECONDS = 0.05, 0.05, 1e-4
 # For a rank to come at all: others may be behind, with another step or a slow disk.
 _ARRIVAL_SECONDS = 120.0
 
-_attempts = {}  # how often a path was begun, by this process
+# What rank 0 began last may have failed before this rank came: it waits so long for a newer one.
+_NEWER_SECONDS = 5.0
+
+# Saves to so many paths may be under way at once; who comes later to an older one waits in vain.
+_MOST_PATHS = 64
+
+
+class _Attempts:
+    """The saves that the processes of a job began together. Rank 0 counts them, for another rank may
+    have missed some."""
+
+    _of_job = None
+
+    def __init__(self, store):
+        self._job = store
+        self._last = 0  # that this process took part in
+        self._begun = {}  # of rank 0, by path: the one that it began last
+
+    @classmethod
+    def of_job(cls):
+        store = distributed_c10d._get_default_store()
+        if cls._of_job is None or cls._of_job._job is not store:
+            cls._of_job = cls(store)
+        return cls._of_job
+
+    def begin(self, path):
+        """Rank 0 begins one; the number of it."""
+        name = _name_of(path, "")
+        self._last += 1
+        self._begun.pop(name, None)
+        self._begun[name] = self._last
+        if len(self._begun) > _MOST_PATHS:
+            del self._begun[next(iter(self._begun))]
+        _store_of("attempts").set("begun", json.dumps(self._begun))
+        return self._last
+
+    def join(self, path):
+        """The number of the one that rank 0 began."""
+        name, store = _name_of(path, ""), _store_of("attempts")
+        begun = time.monotonic()
+        while True:
+            told = json.loads(store.get("begun")) if store.check(["begun"]) else {}
+            number = told.get(name, 0)
+            waited = time.monotonic() - begun
+            if number > self._last:
+                has_failed = _store_of(_name_of(path, number)).check(["failed"])
+                if not has_failed or waited > _NEWER_SECONDS:
+                    self._last = number
+                    return number
+            if waited > _ARRIVAL_SECONDS:
+                text = f"rank 0: gave no sign of life for {waited:.0f} s"
+                raise make("SW0114", f"{path}: not saved; {text}")
+            time.sleep(max(min(0.001 + _PAUSE_SHARE * waited, _LONGEST_PAUSE), _STORE_SECONDS))
 
 
 class Exchange:
@@ -35,8 +88,9 @@ class Exchange:
         self.rank, self.world = dist.get_rank(), dist.get_world_size()
         self._path = path
         self._silent = silent_seconds
-        attempt = _attempts[path] = _attempts.get(path, 0) + 1
-        name = hashlib.sha256(f"{path}\0{attempt}".encode()).hexdigest()[:24]
+        attempts = _Attempts.of_job()
+        attempt = attempts.begin(path) if self.rank == 0 else attempts.join(path)
+        name = _name_of(path, attempt)
         self._store = _store_of(name)
         self._heart = _Heart(_store_of(name), self.rank)
         self._heard = {}  # by rank: what its heart said last, and when that changed
@@ -154,6 +208,10 @@ def pickled(message):
     parts = _Parts()
     pickle.Pickler(parts, protocol=4).dump(message)
     return b"".join(parts)
+
+
+def _name_of(path, attempt):
+    return hashlib.sha256(f"{path}\0{attempt}".encode()).hexdigest()[:24]
 
 
 def _store_of(name):

@@ -23,6 +23,9 @@ from .._reading import Checkpoint
 from ._replicas import Group
 from ._together import Together, check_size, is_together, mark_together
 
+# Formats whose `.metadata` may say where names were in a nested state dict.
+_NESTED = ("dcp", "hf_dcp", "torch_dist", "fsdp_dtensor")
+
 
 class StorageReader(_StorageReader):
     """Lets `dcp.load` read a checkpoint of any format.
@@ -102,7 +105,7 @@ class StorageReader(_StorageReader):
         return True
 
     def read_metadata(self, *args, **kwargs):
-        return Metadata(state_dict_metadata=_Described(self._open()))
+        return _Metadata(self._open(), self._names == "stored")
 
     def set_up_storage_reader(self, metadata, is_coordinator, *args, **kwargs):
         self._open()
@@ -159,6 +162,29 @@ class StorageReader(_StorageReader):
                 self._path, "pt", self._as, names=self._names, **self._options
             )
         return self._checkpoint
+
+
+class _Metadata(Metadata):
+    """What torch's loading knows of a checkpoint. Where names were in a nested state dict is read
+    when it is asked for: `dcp.load` never does, and it is of the size of `.metadata`."""
+
+    def __init__(self, checkpoint, is_stored):
+        self._told = checkpoint.metadata()
+        self._paths = None
+        super().__init__(state_dict_metadata=_Described(checkpoint))
+        self._may_be_nested = is_stored and self._told["format"] in _NESTED
+
+    @property
+    def planner_data(self):
+        if self._may_be_nested:
+            self._may_be_nested = False
+            paths = _core.planner_paths(os.fsencode(self._told["path"]))
+            self._paths = {name: tuple(path) for name, path in paths} or None
+        return self._paths
+
+    @planner_data.setter
+    def planner_data(self, paths):
+        self._paths = paths
 
 
 class _Described(dict):

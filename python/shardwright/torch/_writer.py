@@ -71,14 +71,14 @@ class StorageWriter(FileSystemWriter):
             thread_count=thread_count,
             overwrite=True,
         )
-        self._target = pathlib.Path(os.fsdecode(path))
+        self._target = _resolved(path)
         self._replicas = None if replicas is None else Group.of(replicas)
         self._copies = None
         self._claim = None  # of the coordinator, of the hidden folder
 
     def reset(self, checkpoint_id=None):
         if checkpoint_id:
-            self._target = pathlib.Path(os.fsdecode(checkpoint_id))
+            self._target = _resolved(checkpoint_id)
         super().reset(_hidden(self._target))
 
     @property
@@ -199,6 +199,12 @@ def _check_pieces(plan, planner):
             )
 
 
-def _hidden(path):
+def _resolved(path):
+    """Where a save to `path` puts its folder: behind a link, which stays."""
     path = pathlib.Path(os.fsdecode(path))
+    return path.resolve() if path.is_symlink() else path
+
+
+def _hidden(path):
+    path = _resolved(path)
     return path.parent / f".{path.name}.partial"

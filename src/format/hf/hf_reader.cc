@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,10 +14,12 @@
 #include "base/text.h"
 #include "codec/json_text.h"
 #include "codec/safetensors_header.h"
+#include "format/folder.h"
 #include "format/hf/hf_index.h"
 #include "format/hf/hf_shards.h"
 #include "format/hf/weight_names.h"
 #include "format/model_file.h"
+#include "format/weight_files.h"
 
 namespace shardwright {
 namespace {
@@ -88,6 +91,36 @@ Status check_against_index(const Catalog& catalog, const HfIndex& index, std::st
   return {};
 }
 
+// Folders of files that go along with a model: the templates that a tokenizer has besides its first
+// (transformers), and the modules that sentence-transformers puts behind the model, weights
+// included: `1_Pooling`, `2_Dense`.
+Result<std::vector<std::string>> folders_of_model(const Directory& directory,
+                                                  std::string_view folder, Defects& defects) {
+  constexpr const char* kTemplates = "additional_chat_templates";
+  const std::string list = path_in(folder, "modules.json");
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
+  std::set<std::string> named = {kTemplates};
+  if (directory.exists(list)) {
+    const std::string text = SW_TRY(read_whole(directory, list, kMostBytes));
+    const auto modules = parse_json(text, list, JsonLimits{kMostBytes, 16});
+    if (!modules) {
+      SW_TRY(defects.report(std::unexpected(modules.error())));
+    } else if (modules->is_array()) {
+      for (const nlohmann::json& module : *modules) {
+        const auto path = module.is_object() ? module.find("path") : module.end();
+        if (path != module.end() && path->is_string()) named.insert(path->get<std::string>());
+      }
+    }
+  }
+  std::vector<std::string> folders;
+  for (const DirectoryEntry& entry : SW_TRY(directory.list(folder))) {
+    if (entry.is_directory && !entry.problem && named.contains(entry.name)) {
+      folders.push_back(entry.name);
+    }
+  }
+  return folders;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> list_weight_files(const Directory& directory) {
@@ -118,41 +151,60 @@ Status add_safetensors(const Directory& directory, const std::string& path, Sour
               path);
 }
 
-Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files, Defects& defects) {
-  HfIndex index;
+Result<WeightChoice> choose_weights(Checkpoint& checkpoint, Defects& defects) {
+  const Directory& directory = *checkpoint.directory;
+  WeightChoice choice;
+  std::vector<std::string> all = SW_TRY(list_weight_files(directory));
   const std::optional<std::string_view> index_file = index_file_in(directory);
-  bool has_index = index_file.has_value();
-  if (has_index) {
-    Result<HfIndex> read = read_hf_index(directory, *index_file);
-    has_index = read.has_value();
-    if (has_index) {
-      index = *std::move(read);
+  if (index_file) {
+    Result<HfIndex> index = read_hf_index(directory, *index_file);
+    if (!index) {
+      SW_TRY(defects.report(std::unexpected(index.error())));
+    } else if (!SW_TRY(is_stale_index(directory, *index_file, *index))) {
+      choice.index = *std::move(index);
+      choice.index_file = *index_file;
     } else {
-      SW_TRY(defects.report(std::unexpected(read.error())));
+      choice.notes.push_back(stale_index_note(*index_file));
     }
   }
-  std::vector<std::string> names;
-  if (has_index) {
-    for (const auto& [key, file] : index.files) names.push_back(file);
-    std::sort(names.begin(), names.end());
-    names.erase(std::unique(names.begin(), names.end()), names.end());
-  } else {
-    names = SW_TRY(list_weight_files(directory));
+  if (!choice.index) {
+    if (std::string note = take_variants(all); !note.empty()) {
+      choice.notes.push_back(std::move(note));
+    }
+    SW_TRY(check_unindexed_files(all, checkpoint, defects));
+    choice.files = std::move(all);
+    return choice;
   }
+  std::set<std::string> named;
+  for (const auto& [key, file] : choice.index->files) named.insert(file);
+  choice.files.assign(named.begin(), named.end());
+  if (std::string note = unnamed_files_note(choice.index_file, all, choice.files); !note.empty()) {
+    choice.notes.push_back(std::move(note));
+  }
+  return choice;
+}
+
+Result<Catalog> read_hf_catalog(const Directory& directory, WeightChoice choice, SourceFiles& files,
+                                Defects& defects) {
   Catalog catalog;
   std::vector<Dims> offsets;
   std::unordered_set<std::string_view> unread;  // of names
-  for (const std::string& name : names) {
+  for (const std::string& name : choice.files) {
     const Status added = add_tensors(directory, name, files, catalog, offsets);
     SW_TRY(defects.report(added));
     if (!added) unread.insert(name);
   }
   // What an unreadable file would have held is not missing besides.
-  std::erase_if(index.files, [&](const auto& entry) { return unread.contains(entry.second); });
+  if (choice.index) {
+    std::erase_if(choice.index->files,
+                  [&](const auto& entry) { return unread.contains(entry.second); });
+  }
   catalog.tensors.shrink_to_fit();
   if (!offsets.empty()) SW_TRY(join_shards(offsets, catalog));
   SW_TRY(refuse_duplicates(catalog, defects));
-  if (has_index) SW_TRY(check_against_index(catalog, index, *index_file, defects));
+  if (choice.index) {
+    SW_TRY(check_against_index(catalog, *choice.index, choice.index_file, defects));
+  }
   SW_TRY(defects.report(check_consolidated_scalars(directory, catalog, files)));
   return catalog;
 }
@@ -161,9 +213,7 @@ Result<std::vector<DirectoryEntry>> list_hf_artifacts(const Directory& directory
                                                       std::string_view folder, Defects& defects) {
   std::vector<DirectoryEntry> artifacts;
   for (DirectoryEntry& entry : SW_TRY(directory.list(folder))) {
-    const bool is_weight =
-        std::any_of(kWeightEndings.begin(), kWeightEndings.end(),
-                    [&](std::string_view ending) { return entry.name.ends_with(ending); });
+    const bool is_weight = ends_as_any(entry.name, kWeightEndings);
     // Digests are of these very files: beside others they would be wrong.
     const bool is_digests = entry.name == "integrity.json" ||
                             entry.name == "shardwright-digests.jsonl" || entry.name == "model.sig";
@@ -173,6 +223,13 @@ Result<std::vector<DirectoryEntry>> list_hf_artifacts(const Directory& directory
       continue;
     }
     artifacts.push_back(std::move(entry));
+  }
+  for (const std::string& module : SW_TRY(folders_of_model(directory, folder, defects))) {
+    for (DirectoryEntry& entry : SW_TRY(directory.list(path_in(folder, module)))) {
+      if (entry.is_directory || entry.problem || entry.name.starts_with(".")) continue;
+      entry.name = module + "/" + entry.name;
+      artifacts.push_back(std::move(entry));
+    }
   }
   return artifacts;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "format/hf/hf_index.h"
 #include "io/source_files.h"
 #include "shardwright/catalog.h"
 #include "shardwright/checkpoint.h"
@@ -11,13 +13,24 @@
 
 namespace shardwright {
 
-/// The tensors of a folder of safetensors files: of those that its index names,
-/// or of all where there is no index. Adds them to `files`, which must have none yet, and reads
-/// their headers only. Told to `defects`: kIndexMismatch with all names when the index and the
-/// files' headers disagree, kDuplicateName, files that are not there or whose header is broken. A
-/// collection without a usable index gets all files.
-[[nodiscard]] Result<Catalog> read_hf_catalog(const Directory& directory, SourceFiles& files,
-                                              Defects& defects);
+/// The files of a folder that hold its model, and the index that names them where one counts.
+struct WeightChoice {
+  std::vector<std::string> files;  ///< sorted
+  std::optional<HfIndex> index;
+  std::string index_file;          ///< its name; empty without an index
+  std::vector<std::string> notes;  ///< on what lies beside them
+};
+
+/// Those that the folder's index names, or all where there is none, without other forms of a whole
+/// model. Told to `defects`: an index that can't be read (all files are taken then), files that are
+/// missing or of two saves.
+[[nodiscard]] Result<WeightChoice> choose_weights(Checkpoint& checkpoint, Defects& defects);
+
+/// The tensors of the chosen safetensors files. Adds them to `files`, which must have none yet, and
+/// reads their headers only. Told to `defects`: kIndexMismatch with all names when the index and
+/// the files' headers disagree, kDuplicateName, files that are not there or whose header is broken.
+[[nodiscard]] Result<Catalog> read_hf_catalog(const Directory& directory, WeightChoice choice,
+                                              SourceFiles& files, Defects& defects);
 
 /// The names of a folder's safetensors files, sorted; those of an adapter only where no others are.
 [[nodiscard]] Result<std::vector<std::string>> list_weight_files(const Directory& directory);
@@ -27,7 +40,9 @@ namespace shardwright {
 [[nodiscard]] Status add_safetensors(const Directory& directory, const std::string& path,
                                      SourceFiles& files, Catalog& catalog);
 
-/// The files of an HF model that are not weights (config, tokenizer, code, licences), in order.
+/// The files of an HF model that are not its weights (config, tokenizer, code, licences), in order;
+/// behind them those of the folders that go along with it, by their paths
+/// (`additional_chat_templates/tool_use.jinja`, `1_Pooling/config.json`).
 /// Names that can't be read are told to `defects` and left out.
 [[nodiscard]] Result<std::vector<DirectoryEntry>> list_hf_artifacts(const Directory& directory,
                                                                     std::string_view folder,

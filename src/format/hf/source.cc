@@ -52,28 +52,29 @@ class HfSource final : public SourceFormat {
     Recognition found;
     // An index without any of its files is what a deleted or unfinished model leaves.
     if (weights == nullptr) found.strength = Recognition::Strength::kRemains;
-    found.facts.push_back(has_index ? translated("{} names the weight files", *index)
-                                    : translated("{} holds weights", weights->name));
+    // A model in one file counts before an index.
+    const bool is_whole = folder.has_file("model.safetensors");
+    found.facts.push_back(is_whole    ? translated("{} holds weights", "model.safetensors")
+                          : has_index ? translated("{} names the weight files", *index)
+                                      : translated("{} holds weights", weights->name));
     return found;
   }
 
   bool reads_file(std::string_view name) const override { return name.ends_with(kEnding); }
 
   Status open(Checkpoint& checkpoint, Defects& defects) const override {
-    const Directory& directory = *checkpoint.directory;
-    const std::vector<std::string> files = SW_TRY(list_weight_files(directory));
-    const std::optional<std::string_view> index = index_file_in(directory);
-    if (!index) SW_TRY(check_unindexed_files(files, checkpoint, defects));
-    checkpoint.catalog = SW_TRY(read_hf_catalog(directory, *checkpoint.files, defects));
-    if (index) {
-      tell_unnamed_files(*index, files, checkpoint);
-    } else {
-      for (std::string& note : shard_grid_notes(files)) {
+    WeightChoice choice = SW_TRY(choose_weights(checkpoint, defects));
+    for (std::string& note : choice.notes) checkpoint.notes.push_back(std::move(note));
+    if (!choice.index) {
+      for (std::string& note : shard_grid_notes(choice.files)) {
         checkpoint.notes.push_back(std::move(note));
       }
     }
+    checkpoint.catalog = SW_TRY(
+        read_hf_catalog(*checkpoint.directory, std::move(choice), *checkpoint.files, defects));
     tell_files_beside(checkpoint);
-    return read_hf_artifacts(checkpoint, defects);
+    SW_TRY(read_hf_artifacts(checkpoint, defects));
+    return tell_folders_beside(checkpoint);
   }
 };
 

@@ -167,19 +167,23 @@ class TorchFilesSource final : public SourceFormat {
     std::optional<HfIndex> index;
     const std::string index_file =
         index_in([&](const std::string& name) { return directory.exists(name); });
-    if (!index_file.empty()) index = SW_TRY(read_hf_index(directory, index_file));
+    if (!index_file.empty()) {
+      index = SW_TRY(read_hf_index(directory, index_file));
+      if (SW_TRY(is_stale_index(directory, index_file, *index))) index.reset();
+    }
     const std::vector<std::string> files = SW_TRY(weight_files(directory, index.has_value()));
     if (!index) SW_TRY(check_unindexed_files(files, checkpoint, defects));
     Reader reader(checkpoint, defects);
-    for (const std::string& file : index ? files_of(*index) : files) {
-      SW_TRY(defects.report(reader.read(file)));
-    }
-    if (index) {
-      SW_TRY(defects.report(check_index(checkpoint.catalog, *index, index_file)));
-      tell_unnamed_files(index_file, files, checkpoint);
-    }
+    const std::vector<std::string> read = index ? files_of(*index) : files;
+    for (const std::string& file : read) SW_TRY(defects.report(reader.read(file)));
+    if (index) SW_TRY(defects.report(check_index(checkpoint.catalog, *index, index_file)));
+    std::string note = index                ? unnamed_files_note(index_file, files, read)
+                       : index_file.empty() ? ""
+                                            : stale_index_note(index_file);
+    if (!note.empty()) checkpoint.notes.push_back(std::move(note));
     tell_files_beside(checkpoint);
-    return read_hf_artifacts(checkpoint, defects);
+    SW_TRY(read_hf_artifacts(checkpoint, defects));
+    return tell_folders_beside(checkpoint);
   }
 
  private:

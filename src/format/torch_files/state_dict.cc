@@ -43,10 +43,10 @@ Status add_entry(const TorchFile& archive, Value key, Value value, Allowance& al
 }
 
 // Averages and the like that training keeps beside the model.
-std::vector<std::string> state_dicts_beside(Value root) {
+std::vector<std::string> state_dicts_beside(Value root, Value state_dict) {
   std::vector<std::string> beside;
   const Value pairs = dict_pairs(root);
-  if (holds_tensor(pairs)) return beside;
+  if (pairs == state_dict) return beside;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const std::optional<std::string_view> key = pairs.key(i).as_string();
     if (key && holds_tensor(dict_pairs(pairs.value(i)))) beside.emplace_back(*key);
@@ -69,7 +69,6 @@ Result<Value> find_state_dict(Value root, const std::string& file) {
                 "mp_rank_* folders",
                 file);
   }
-  if (holds_tensor(pairs)) return pairs;
   std::string_view chosen;
   for (const std::string_view key : kKeys) {
     const Value inner = root.find(key);
@@ -82,7 +81,9 @@ Result<Value> find_state_dict(Value root, const std::string& file) {
     }
     chosen = key;
   }
+  // A training checkpoint may hold further tensors: the state of the random numbers.
   if (!chosen.empty()) return dict_pairs(root.find(chosen));
+  if (holds_tensor(pairs)) return pairs;
   return fail(Code::kUnsupportedFormat,
               "{}: no tensors in its dict, nor under state_dict, model, module or "
               "model_state_dict",
@@ -105,7 +106,7 @@ Result<StateDict> read_state_dict(const ReadableFile& file) {
   const Value pairs = SW_TRY(find_state_dict(archive.root(), file.name()));
   Allowance allowance(file.size());
   StateDict dict;
-  dict.beside = state_dicts_beside(archive.root());
+  dict.beside = state_dicts_beside(archive.root(), pairs);
   if (dict.beside.size() < 2) dict.beside.clear();
   dict.unread = SW_TRY(tensors_beside(archive.root(), pairs, allowance));
   std::erase_if(dict.unread.keys, [&](const std::string& key) {
