@@ -17,6 +17,11 @@
 #include "model/apply.h"
 
 namespace shardwright {
+namespace {
+
+std::string_view root_of(std::string_view name) { return name.substr(0, name.find('.')); }
+
+}  // namespace
 
 /// The ways in which names may be the family's, and how well each fits.
 class NamingSearch {
@@ -52,6 +57,29 @@ class NamingSearch {
     HfNaming as_stored;
     as_stored.fit_ = fit_of(as_stored);
     return as_stored;
+  }
+
+  std::optional<HfNaming> run_bare() {
+    collect_shapes(facts_.mapping->items);
+    std::set<std::string> bases;
+    for (const std::string& shape : shapes_) {
+      const std::size_t dot = shape.find('.');
+      if (dot != std::string::npos && shape.find('#') > dot) bases.insert(shape.substr(0, dot + 1));
+    }
+    for (const std::string& base : bases) {
+      HfNaming naming;
+      naming.missing_ = base;
+      naming.sizes_ = facts_.sizes;
+      for (const std::string& name : names_) {
+        const bool is_whole = shapes_.contains(shape_of(name));
+        if (!is_whole && shapes_.contains(shape_of(base + name))) {
+          naming.roots_.emplace(root_of(name));
+        }
+      }
+      naming.fit_ = fit_of(naming);
+      if (!naming.roots_.empty() && naming.fit_) return naming;
+    }
+    return std::nullopt;
   }
 
  private:
@@ -127,7 +155,7 @@ class NamingSearch {
           candidate.prefix = prefix;
           candidate.rules = rules;
           ++candidate.matched;
-          candidate.roots.emplace(rest.substr(0, rest.find('.')));
+          candidate.roots.emplace(root_of(rest));
         }
         const std::size_t dot = name.find('.', at);
         at = dot == std::string::npos ? name.size() : dot + 1;
@@ -174,6 +202,10 @@ Result<HfNaming> HfNaming::find(const ModelFacts& facts, const Catalog& catalog)
   return NamingSearch(facts, catalog).run(rules);
 }
 
+std::optional<HfNaming> HfNaming::find_bare(const ModelFacts& facts, const Catalog& catalog) {
+  return NamingSearch(facts, catalog).run_bare();
+}
+
 Result<Catalog> HfNaming::apply(const Catalog& catalog, OtherTensors others, Notes& notes) const {
   RenamedCatalog renamed(catalog, sizes_);
   std::vector<std::string> left_out;
@@ -181,13 +213,14 @@ Result<Catalog> HfNaming::apply(const Catalog& catalog, OtherTensors others, Not
   for (const StoredTensor& tensor : catalog.tensors) {
     const std::string name = without_module_wrappers(tensor.desc.name);
     if (takes_all_) {
-      SW_TRY(renamed.add(tensor, name));
+      const bool is_bare = !missing_.empty() && roots_.contains(root_of(name));
+      SW_TRY(renamed.add(tensor, is_bare ? missing_ + name : name));
       continue;
     }
     const std::string_view rest =
         name.starts_with(prefix_) ? std::string_view(name).substr(prefix_.size()) : "";
     const bool is_ignored = rules_ != nullptr && rules_->ignores(rest);
-    if (is_ignored || rest.empty() || !roots_.contains(rest.substr(0, rest.find('.')))) {
+    if (is_ignored || rest.empty() || !roots_.contains(root_of(rest))) {
       if (others == OtherTensors::kKept && prefix_.empty() && rules_ == nullptr) {
         SW_TRY(renamed.add(tensor, name));
       } else {
@@ -209,6 +242,9 @@ Result<Catalog> HfNaming::apply(const Catalog& catalog, OtherTensors others, Not
     moves_rows |= found->has_rotary_pairs;
     SW_TRY(renamed.add(tensor, *found, *std::move(numbers)));
   }
+  if (!missing_.empty()) {
+    notes.push_back(translated("names lack '{}', which is put before them", missing_));
+  }
   if (!prefix_.empty()) {
     notes.push_back(translated("names are taken without '{}', which stands before them", prefix_));
   }
@@ -224,14 +260,41 @@ Result<Catalog> HfNaming::apply(const Catalog& catalog, OtherTensors others, Not
   return renamed.take();
 }
 
+bool may_be_bare(const Catalog& catalog) {
+  return std::ranges::any_of(catalog.tensors, [](const StoredTensor& tensor) {
+    return tensor.desc.name.starts_with("layers.") || tensor.desc.name.starts_with("h.");
+  });
+}
+
+namespace {
+
+Status rename(const HfNaming& naming, std::initializer_list<Catalog*> catalogs, OtherTensors others,
+              Notes& notes) {
+  Notes again;  // of the catalogs behind the first
+  Notes* told = &notes;
+  for (Catalog* catalog : catalogs) {
+    *catalog = SW_TRY(naming.apply(*catalog, others, *told));
+    told = &again;
+  }
+  return {};
+}
+
+}  // namespace
+
 Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
                   std::initializer_list<Catalog*> catalogs, Notes& notes) {
   const SourceTraits& traits = checkpoint.location.traits;
-  if (!traits.is_hf_model || traits.records == Records::kNone) return {};
+  if (!traits.is_hf_model) return {};
+  const bool is_plain = traits.records == Records::kNone;
+  if (is_plain && !may_be_bare(checkpoint.catalog)) return {};
   const Mappings mappings = SW_TRY(load_mappings(choice, checkpoint));
   Notes told_later;
   const auto facts = find_model_facts(choice, checkpoint, mappings, {}, told_later);
   if (!facts) return traits.is_named_by_family ? Status(std::unexpected(facts.error())) : Status();
+  if (is_plain) {
+    const std::optional<HfNaming> bare = HfNaming::find_bare(*facts, checkpoint.catalog);
+    return bare ? rename(*bare, catalogs, OtherTensors::kKept, notes) : Status();
+  }
   HfNaming naming = SW_TRY(HfNaming::find(*facts, **catalogs.begin()));
   // What is wanted may be a part of the model, which has the names of all of it.
   if (!naming.fit()) {
@@ -242,12 +305,7 @@ Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
   // Files of a model's weights hold what is of the model: its buffers too. A job's hold anything.
   const OtherTensors others =
       traits.is_named_by_family ? OtherTensors::kLeftOut : OtherTensors::kKept;
-  Notes* told = &notes;
-  for (Catalog* catalog : catalogs) {
-    *catalog = SW_TRY(naming.apply(*catalog, others, *told));
-    told = &told_later;
-  }
-  return {};
+  return rename(naming, catalogs, others, notes);
 }
 
 }  // namespace shardwright

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -28,6 +29,12 @@ class HfNaming {
   /// kTwoCheckpoints where several models of the family are there (a model and its average).
   [[nodiscard]] static Result<HfNaming> find(const ModelFacts& facts, const Catalog& catalog);
 
+  /// That of a model which was saved without its head's class: where the family's names begin with
+  /// `model.` the file's may lack it, and transformers puts it before them. Nothing where this is
+  /// not so, or no such names give a model.
+  [[nodiscard]] static std::optional<HfNaming> find_bare(const ModelFacts& facts,
+                                                         const Catalog& catalog);
+
   /// What keeps the tensors from being a model of the family under these names; nothing where every
   /// tensor has its place and every place its tensor.
   [[nodiscard]] const Status& fit() const { return fit_; }
@@ -45,15 +52,20 @@ class HfNaming {
   std::shared_ptr<const NameRules> rules_;    ///< null: Hugging Face's names
   bool takes_all_ = true;                     ///< nothing was found: every tensor stays what it is
   std::set<std::string, std::less<>> roots_;  ///< first parts of the names of the model's tensors
+  std::string missing_;                       ///< goes before the names of `roots_`
   ModelSizes sizes_;
   Status fit_;
 
   friend class NamingSearch;
 };
 
+/// Whether layers are numbered in the first part of names, where a family may have `model.`.
+[[nodiscard]] bool may_be_bare(const Catalog& catalog);
+
 /// Gives a checkpoint that was opened as a Hugging Face model, whatever its files are, that model's
 /// names: `catalogs` are the part of it that is wanted, and others that are to have the same names.
-/// Does nothing to safetensors, which nobody names otherwise. Names that are no model of the family
+/// Of safetensors, which nobody names otherwise, only names without the model's part are mended.
+/// Names that are no model of the family
 /// stay, and where SourceTraits::is_named_by_family are an error: those of map_from_hf. Errors
 /// besides: there those of finding the family; those of HfNaming.
 [[nodiscard]] Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,

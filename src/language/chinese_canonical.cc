@@ -80,6 +80,7 @@ std::span<const Sentence> chinese_of_canonical() {
        "--map {}: 有两个文件叫这个名字；请给其中一个改名"},
       {"{}: found {}, expected a Hugging Face model with its config.json",
        "{}: 发现 {}，应为带 config.json 的 Hugging Face 模型"},
+      {"names lack '{}', which is put before them", "名称缺少 '{}'，已补在前面"},
       {"a whole {} model lies under each of '{}' and '{}'; convert takes one of them by --include "
        "'{}*'",
        "'{1}' 和 '{2}' 之下各有一个完整的 {0} 模型；convert 用 --include '{3}*' 选取其中一个"},

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/fail.h"
+#include "canonical/hf_naming.h"
 #include "canonical/canonical_model.h"
 #include "compare/replicas.h"
 #include "compare/source_losses.h"
@@ -215,7 +216,8 @@ bool compare_as_hf(const Checkpoint& left, const Checkpoint& right, const Family
   const SourceTraits& one = left.location.traits;
   const SourceTraits& other = right.location.traits;
   if (!one.is_hf_model || !other.is_hf_model) return false;
-  const bool may_differ = one.records != Records::kNone || other.records != Records::kNone;
+  const bool may_differ = one.records != Records::kNone || other.records != Records::kNone ||
+                          may_be_bare(left.catalog) || may_be_bare(right.catalog);
   const bool is_told =
       !choice.hf_config_dir.empty() || (!left.hf_config.empty() && !right.hf_config.empty());
   if (!may_differ || !is_told) return true;

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `convert HF --to torch_dist` writes, read by torch and by Megatron-Core."""
 import json
+import shutil
 
 import pytest
+import transformers
+from safetensors.torch import save_file
 
 import checkpoints
 import hf_models
@@ -85,3 +88,29 @@ def test_biases_that_config_json_denies_are_told(shardwright, tmp_path):
     done = shardwright("convert", source, tmp_path / "out", "--to", "torch_dist")
     assert "what config.json says contradicts the tensors: argument add_" in done.stderr
     assert "repeat it" in done.stderr
+
+
+def test_names_may_lack_the_part_of_the_model(shardwright, tmp_path):
+    """As `AutoModel` saves them, and as embedding models are published: transformers puts `model.`
+    before them."""
+    source, bare = GOLDEN_HF / "qwen2" / "hf", tmp_path / "bare"
+    bare.mkdir()
+    shutil.copy(source / "config.json", bare)
+    tensors = checkpoints.load_hf(source)
+    renamed = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
+    save_file(renamed, bare / "model.safetensors", {"format": "pt"})
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(bare, dtype="auto").state_dict()
+    checkpoints.assert_same({name: loaded[name] for name in tensors}, tensors)
+    note = "names lack 'model.', which is put before them"
+    for target in ("hf", "torch_dist"):
+        out = tmp_path / target
+        assert note in shardwright("convert", bare, out, "--to", target).stderr
+        assert "EQUAL" in shardwright("diff", source, out).stdout
+        assert "EQUAL" in shardwright("diff", bare, out).stdout
+    checkpoints.assert_same(checkpoints.load_hf(tmp_path / "hf"), tensors)
+    checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "torch_dist"), checkpoints.truth("qwen2"))
+    assert "family" in shardwright("verify", bare, "--json").stdout
+    del renamed["norm.weight"]
+    save_file(renamed, bare / "model.safetensors", {"format": "pt"})
+    refused = shardwright("convert", bare, tmp_path / "no", "--to", "torch_dist", expect=2)
+    assert "SW0403" in refused.stderr or "SW0404" in refused.stderr
