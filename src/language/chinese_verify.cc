@@ -8,6 +8,8 @@ namespace shardwright {
 
 std::span<const Sentence> chinese_of_verify() {
   static constexpr auto kSentences = std::to_array<Sentence>({
+      {"the models compute with other settings, which are not compared (left | right): {}",
+       "两个模型计算所用的设置不同，这里不比较（左 | 右）：{}"},
       {"comparing tensors", "正在比较张量"},
       {"{}: its optimizer states are not compared: {}", "{}：它的优化器状态没有比较：{}"},
       {"only one side has any", "只有一侧有"},

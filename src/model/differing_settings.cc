@@ -143,6 +143,32 @@ Result<std::vector<DifferingSetting>> differing_settings(const Mapping& mapping,
   return differing;
 }
 
+Result<ModelSettings> settings_of_config(const Mapping& mapping, const HfConfig& config) {
+  ModelSettings settings{SW_TRY(arguments_of(mapping, config)), {}};
+  for (const auto& [name, value] : settings.values) settings.said.insert(name);
+  return settings;
+}
+
+Result<ModelSettings> settings_of_run(const Mapping& mapping, const Arguments& run) {
+  const ConfigFromArgs made = SW_TRY(config_from_args(mapping, run));
+  const HfConfig config = SW_TRY(read_hf_config(made.json));
+  return ModelSettings{SW_TRY(arguments_of(mapping, config)), settings_said(mapping, run)};
+}
+
+std::vector<DifferingSetting> differing_models(const ModelSettings& one,
+                                               const ModelSettings& other) {
+  std::vector<DifferingSetting> differing;
+  for (const std::string& name : one.said) {
+    if (!other.said.contains(name) || is_of_training(name) || name == kPredictionLayers) continue;
+    ArgValue first = value_in(one.values, name);
+    ArgValue second = value_in(other.values, name);
+    if (!same_value(first, second)) {
+      differing.push_back({name, std::move(first), std::move(second), false});
+    }
+  }
+  return differing;
+}
+
 std::string text_of(const std::vector<DifferingSetting>& settings) {
   std::vector<std::string> told;
   for (const DifferingSetting& each : settings) {

@@ -44,6 +44,24 @@ struct DifferingSetting {
                                                                        const HfConfig& config,
                                                                        const Arguments& run);
 
+/// A model's settings as arguments of its family, and those that its source says anything of.
+struct ModelSettings {
+  Arguments values;
+  SettingNames said;
+};
+
+/// Of a config.json, which says all. Errors: those of args_from_hf_config. Pure.
+[[nodiscard]] Result<ModelSettings> settings_of_config(const Mapping& mapping,
+                                                       const HfConfig& config);
+
+/// Of a run's arguments. Errors: those of config_from_args, where the run says what no config.json
+/// of the family does. Pure.
+[[nodiscard]] Result<ModelSettings> settings_of_run(const Mapping& mapping, const Arguments& run);
+
+/// What both models say and compute with differently; `of_run` is the first one's. Pure.
+[[nodiscard]] std::vector<DifferingSetting> differing_models(const ModelSettings& one,
+                                                             const ModelSettings& other);
+
 /// "rotary_base = 500000 (config.json: 10000)", and how many more.
 [[nodiscard]] std::string text_of(const std::vector<DifferingSetting>& settings);
 

@@ -16,6 +16,7 @@
 #include "verify/adapter_settings.h"
 #include "verify/element_difference.h"
 #include "verify/tile_buffer.h"
+#include "verify/model_settings.h"
 #include "verify/training_settings.h"
 #include "verify/workload.h"
 
@@ -340,6 +341,9 @@ Result<DiffReport> diff_checkpoints(const std::string& left, const std::string& 
   std::ranges::move(
       differing_adapter_settings(of_left.checkpoint, of_right.checkpoint, report.notes),
       std::back_inserter(report.settings));
+  if (std::string note = differing_model_note(of_left, of_right, options.choice); !note.empty()) {
+    report.notes.push_back(std::move(note));
+  }
   report.left = of_left.checkpoint.location.path;
   report.right = of_right.checkpoint.location.path;
   report.is_canonical = naming == Naming::kCanonical;
