@@ -448,8 +448,31 @@ TEST(ClassifyLegacy, BelievesTensorsMoreThanArguments) {
   const Diagnosis diagnosis = classify_legacy(evidence).diagnosis;
   EXPECT_THAT(diagnosis.coordinates, ElementsAre("tp", "pp"));
   EXPECT_EQ(diagnosis.confidence, Confidence::kLikely);
+  EXPECT_EQ(diagnosis.sizes.pipeline, 2);
   EXPECT_TRUE(std::ranges::any_of(diagnosis.findings,
                                   [](const Finding& finding) { return finding.code == "L30"; }));
+}
+
+// One that was left over has the arguments of the run too.
+TEST(ClassifyLegacy, RanksBeyondTheRecordedSizesAreOfAnotherSave) {
+  for (const auto& [beyond, like] :
+       {std::pair{"mp_rank_02", "mp_rank_00"}, std::pair{"mp_rank_02_001", "mp_rank_00_001"}}) {
+    const bool is_staged = std::string_view(beyond).size() > 10;
+    LegacyEvidence evidence = of({2, is_staged ? 2 : 1, 1, 1, 1});
+    evidence.folders.push_back(rank_folder(beyond));
+    const auto sample = std::ranges::find(evidence.samples, like, &RankSample::folder);
+    if (sample != evidence.samples.end()) {
+      RankSample again = *sample;
+      again.folder = beyond;
+      evidence.samples.push_back(again);
+    }
+    const Diagnosis diagnosis = classify_legacy(evidence).diagnosis;
+    EXPECT_EQ(diagnosis.sizes.tensor, 2) << beyond;
+    EXPECT_THAT(diagnosis.unexpected, ElementsAre(beyond));
+    EXPECT_TRUE(std::ranges::any_of(diagnosis.findings, [](const Finding& finding) {
+      return finding.code == "L27";
+    })) << beyond;
+  }
 }
 
 TEST(ClassifyLegacy, ExpertRanksOfAModelWithoutExpertsHoldCopies) {

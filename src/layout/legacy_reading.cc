@@ -126,14 +126,15 @@ class Reader {
         knows ? Confidence::kCertain : Confidence::kLikely, phrase("numbers.three"));
   }
 
-  // Recorded where that agrees with the names, so that shards missing at the end are missed.
+  // As recorded, so that shards missing at the end are missed and those of another save stand out;
+  // unless the tensors show that what was recorded is of another run.
   std::optional<std::int64_t> size_of(Coordinate coordinate,
                                       const std::optional<std::int64_t>& recorded) {
     const auto place = reading_.place_of(coordinate);
     if (!place) return 1;
     const std::int64_t shown = count_at(models(), *place);
-    if (recorded && *recorded >= shown && *recorded > 1) return recorded;
-    return shown;
+    if (!recorded || *recorded < 1) return shown;
+    return reading_.contradicts_arguments ? std::max(*recorded, shown) : *recorded;
   }
 
   void read_sizes() {
