@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "format/peft/square_experts.h"
+#include "layout/model_head.h"
 #include "model/expert_parameter.h"
 #include "model/model_part.h"
 #include "model/turned_weights.h"
@@ -24,6 +25,7 @@ class Matching {
     if (family != nullptr) parts_ = family->parts;
     for (const TensorDesc& desc : model) {
       model_.emplace(desc.name, &desc);
+      roots_.insert(desc.name.substr(0, desc.name.find('.')) + ".");
       const PartName name = part_name(parts_, desc.name);
       if (name.part != nullptr) of_parts_.emplace(std::pair(name.part, name.alone), desc.name);
     }
@@ -65,7 +67,13 @@ class Matching {
     if (model_.contains(name)) return name;
     const PartName own = part_name(parts_, name);
     const auto found = of_parts_.find(std::pair(own.part, own.alone));
-    return found == of_parts_.end() ? name : found->second;
+    if (found != of_parts_.end()) return found->second;
+    // One that was trained on the model without its head's class lacks that class's `model.`.
+    std::vector<std::string> longer;
+    for (const std::string& root : roots_) {
+      if (model_.contains(root + name)) longer.push_back(root + name);
+    }
+    return longer.size() == 1 ? longer[0] : name;
   }
 
   Result<const TensorDesc*> find(const std::string& name, std::uint32_t asked_by) {
@@ -94,6 +102,13 @@ class Matching {
 
   Status add_saved(const SavedTensor& saved) {
     const std::string name = in_base(saved.name);
+    if (!model_.contains(name) && has_head_name(name)) {
+      return fail(Code::kUnmatchedSource,
+                  "{}: tensor {}: a head that was trained with the adapter, and the base model has "
+                  "none; save the base with such a head (AutoModelForSequenceClassification of "
+                  "transformers) and give that folder",
+                  adapter_.path, printable(own(saved.tensor).name));
+    }
     const TensorDesc* const model = SW_TRY(find(name, saved.tensor));
     if (!(own(saved.tensor).shape == model->shape)) {
       return wrong_shape(saved.tensor, name, *model);
@@ -255,6 +270,7 @@ class Matching {
   const std::optional<TiedHead>& tied_;
   std::unordered_map<std::string, const TensorDesc*> model_;
   std::map<std::pair<const ModelPart*, std::string>, std::string> of_parts_;  // the base's names
+  std::set<std::string> roots_;  // what the base's names begin with, with the dot
   std::vector<std::string> changed_;
   AdapterUpdates result_;
 };

@@ -219,6 +219,26 @@ TEST(AdapterUpdates, NamesWhatTheModelLacks) {
   EXPECT_THAT(lacking.error().message, HasSubstr("made for org/base"));
 }
 
+// A task of features is trained on the model without the class that has its head.
+TEST(AdapterUpdates, NamesMayLackWhatTheBaseHasBeforeThem) {
+  PeftAdapter adapter = adapter_of();
+  adapter.modules[0].name = "q_proj";
+  const TensorDesc own{"model.q_proj.weight", DType::kBF16, {6, 8}};
+  const auto matched = match(adapter, {own, {"lm_head.weight", DType::kBF16, {9, 8}}});
+  ASSERT_TRUE(matched) << matched.error().text();
+  EXPECT_EQ(matched->updates.at(0).tensor, "model.q_proj.weight");
+  EXPECT_FALSE(match(adapter, {own, {"tower.q_proj.weight", DType::kBF16, {6, 8}}})) << "which?";
+}
+
+TEST(AdapterUpdates, SaysThatTheBaseLacksATrainedHead) {
+  PeftAdapter adapter = adapter_of();
+  adapter.catalog.tensors.push_back(stored("score.weight", {2, 8}));
+  adapter.saved.push_back({"score.weight", 2});
+  const auto matched = match(adapter, {{"model.q_proj.weight", DType::kBF16, {6, 8}}});
+  ASSERT_FALSE(matched);
+  EXPECT_THAT(matched.error().message, HasSubstr("score.weight: a head that was trained with"));
+}
+
 TEST(AdapterUpdates, BiasesAndLengthsAreAddedToTheirOwn) {
   PeftAdapter adapter = adapter_of();
   adapter.catalog.tensors.push_back(stored("model.q_proj.lora_B.bias", {6}));
