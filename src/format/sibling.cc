@@ -88,7 +88,6 @@ struct FileRule {
 
 constexpr std::array kFileRules = {
     FileRule{&kDeepSpeed, "*_model_states.pt"},
-    FileRule{&kNemoOne, "*.ckpt"},
     FileRule{&kGradients, "mp_rank_#*.pth"},
     FileRule{&kTensorRt, "rank#.engine"},
     FileRule{&kPaddle, "*.pdparams"},

@@ -192,6 +192,17 @@ TEST_F(TorchFiles, AWholeModelCountsBeforeAStaleIndex) {
   EXPECT_EQ(open_checkpoint(place_ / "m").error().code, Code::kTwoCheckpoints);
 }
 
+TEST_F(TorchFiles, AFileOfLightningIsOne) {
+  place_.put("runs/epoch=3-last.ckpt", golden("01_state_dict.pt"));
+  const Checkpoint found = open_checkpoint(place_ / "runs/epoch=3-last.ckpt").value();
+  EXPECT_EQ(found.location.format, "torch_files");
+  // One rank's of NeMo is a part of a model.
+  place_.put("mp_rank_00/model_weights.ckpt", golden("01_state_dict.pt"));
+  const auto rank = open_checkpoint(place_ / "mp_rank_00/model_weights.ckpt");
+  ASSERT_FALSE(rank);
+  EXPECT_THAT(rank.error().message, HasSubstr("one rank's state"));
+}
+
 TEST_F(TorchFiles, ANameInTwoFilesIsRefused) {
   place_.put("m/pytorch_model-00001-of-00002.bin", golden("01_state_dict.pt"));
   place_.put("m/pytorch_model-00002-of-00002.bin", golden("01_state_dict.pt"));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/aws_settings.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "base/fail.h"
 #include "base/text.h"
 #include "io/named_file.h"
@@ -44,6 +47,9 @@ std::optional<std::map<std::string, std::string>> profile_in(std::string_view te
                                                              std::string_view section) {
   std::optional<std::map<std::string, std::string>> profile;
   bool is_inside = false;
+  std::string above;  // the key that indented lines belong to
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view whole = text.substr(0, end);
@@ -55,14 +61,18 @@ std::optional<std::map<std::string, std::string>> profile_in(std::string_view te
       if (is_inside && !profile) profile.emplace();
       continue;
     }
+    const std::size_t sign = line.find_first_of("=:");
+    if (!is_inside || sign == std::string_view::npos) continue;
+    std::string key(without_blanks(line.substr(0, sign)));
+    std::ranges::transform(key, key.begin(), [](unsigned char c) { return std::tolower(c); });
     // An indented line belongs to the one above (`s3 =`).
-    const std::size_t equals = line.find('=');
-    if (!is_inside || kBlanks.find(whole.front()) != std::string_view::npos ||
-        equals == std::string_view::npos) {
-      continue;
+    const bool is_indented = kBlanks.find(whole.front()) != std::string_view::npos;
+    if (is_indented) {
+      key = fmt::format("{}.{}", above, key);
+    } else {
+      above = key;
     }
-    (*profile)[std::string(without_blanks(line.substr(0, equals)))] =
-        without_blanks(line.substr(equals + 1));
+    (*profile)[std::move(key)] = without_blanks(line.substr(sign + 1));
   }
   return profile;
 }
@@ -99,8 +109,14 @@ Result<AwsSettings> find_aws_settings(const Variables& variables) {
       take(*profile, "aws_access_key_id", settings.key_id);
       take(*profile, "aws_secret_access_key", settings.secret);
       take(*profile, "aws_session_token", settings.session_token);
+      take(*profile, "aws_security_token", settings.session_token);  // as it was called first
     }
     take(*profile, "region", settings.region);
+    // Of this service before of all.
+    if (const auto services = profile->find("services"); services != profile->end()) {
+      const auto listed = profile_in(config, "services " + services->second);
+      if (listed) take(*listed, "s3.endpoint_url", settings.endpoint);
+    }
     take(*profile, "endpoint_url", settings.endpoint);
   }
   return settings;

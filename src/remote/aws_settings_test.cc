@@ -32,7 +32,11 @@ TEST(AwsProfile, IsTheSectionOfItsName) {
   ASSERT_TRUE(found);
   EXPECT_THAT(*found,
               testing::ElementsAre(testing::Pair("key", "v = w"), testing::Pair("more", "1"),
-                                   testing::Pair("nested", "")));
+                                   testing::Pair("nested", ""),
+                                   testing::Pair("nested.key", "inner")));
+  // As Python's configparser reads it.
+  EXPECT_THAT(*profile_in("\xEF\xBB\xBF[one]\nKEY: v=w\nOther=a:b\n", "one"),
+              testing::ElementsAre(testing::Pair("key", "v=w"), testing::Pair("other", "a:b")));
   EXPECT_FALSE(profile_in("[one]\nkey=1\n", "on"));
   EXPECT_FALSE(profile_in("", "one"));
   EXPECT_TRUE(profile_in("[one", "one"));
@@ -86,6 +90,18 @@ TEST(AwsSettings, AreNobodysWhereNothingSaysWho) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kUsage);
   EXPECT_THAT(refused.error().message, testing::HasSubstr("no profile 'lab'"));
+}
+
+TEST(AwsSettings, MayNameAnEndpointOfTheService) {
+  const TemporaryFolder home;
+  home.put(".aws/credentials",
+           "[default]\nAWS_ACCESS_KEY_ID=D\naws_secret_access_key: DS\naws_security_token=DT\n");
+  home.put(".aws/config",
+           "[default]\nservices = own\nendpoint_url = https://all\n[services own]\n"
+           "sts =\n  endpoint_url = https://sts\ns3 =\n  endpoint_url = https://s3\n");
+  const AwsSettings settings = find_aws_settings(variables_of({{"HOME", home.path()}})).value();
+  EXPECT_EQ(settings.key_id + settings.secret + settings.session_token, "DDSDT");
+  EXPECT_EQ(settings.endpoint, "https://s3");
 }
 
 TEST(AwsSettings, MayLieInOtherFiles) {

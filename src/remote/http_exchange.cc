@@ -28,7 +28,7 @@ constexpr long kMostIdleConnections = 4;
 struct ContentRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;  // behind the last one
-  std::uint64_t total = 0;
+  std::optional<std::uint64_t> total;  // a server need not know it: RFC 9110, 14.4
 };
 
 std::optional<ContentRange> parse_content_range(std::string_view text) {
@@ -40,6 +40,10 @@ std::optional<ContentRange> parse_content_range(std::string_view text) {
   const auto last = take_number(text);
   if (!last || !text.starts_with('/') || *last < *begin) return std::nullopt;
   text.remove_prefix(1);
+  if (text == "*") {
+    return ContentRange{static_cast<std::uint64_t>(*begin), static_cast<std::uint64_t>(*last) + 1,
+                        std::nullopt};
+  }
   const auto total = take_number(text);
   if (!total || !text.empty() || *last >= *total) return std::nullopt;
   return ContentRange{static_cast<std::uint64_t>(*begin), static_cast<std::uint64_t>(*last) + 1,
@@ -188,9 +192,9 @@ class Receiver {
           translated("found bytes '{}', expected {}-{}", printable(text), begin, end - 1);
       return false;
     }
-    if (range->total != request_.total) {
+    if (range->total && *range->total != request_.total) {
       attempt_.hopeless = translated("the file has {} bytes now, {} when it was opened",
-                                     range->total, request_.total);
+                                     *range->total, request_.total);
       attempt_.answer.status = 412;
       return false;
     }

@@ -305,6 +305,7 @@ Result<HubSettings> HubSettings::from_environment() {
   while (settings.endpoint.ends_with('/')) settings.endpoint.pop_back();
   static_cast<void>(SW_TRY(parse_url(settings.endpoint)));
   settings.token = variable("HF_TOKEN");
+  if (settings.token.empty()) settings.token = variable("HUGGING_FACE_HUB_TOKEN");  // its old name
   if (settings.token.empty()) {
     std::string path = variable("HF_TOKEN_PATH");
     if (path.empty() && !variable("HF_HOME").empty()) path = variable("HF_HOME") + "/token";

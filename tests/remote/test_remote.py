@@ -273,6 +273,29 @@ class WebServer(Remote):
             web.faults = [fault(act, name, -1)]
             self.assertIn("changed", self.fails("SW0111", "hash", f"{web.url}/m"))
 
+    def test_a_server_need_not_tell_how_long_a_file_is_with_each_part(self):
+        files = files_of(self.model, "m/")
+        name = "m/model.safetensors"
+        for wrong in (0, 1):
+            web = self.serve(files)
+
+            def act(handler, wrong=wrong):
+                if handler.command == "HEAD":
+                    return handler.answer(200, files[name])
+                begin, last = map(int, handler.headers["Range"].removeprefix("bytes=").split("-"))
+                data = files[name][begin : last + 1]
+                handler.send_response(206)
+                handler.send_header("Content-Range", f"bytes {begin + wrong}-{last}/*")
+                handler.send_header("Content-Length", str(len(data)))
+                handler.end_headers()
+                handler.wfile.write(data)
+
+            web.faults = [fault(act, name, -1)]
+            if wrong:
+                self.assertIn("found bytes", self.fails("SW0119", "hash", f"{web.url}/m"))
+            else:
+                self.works("hash", f"{web.url}/m")
+
     def test_a_date_is_a_tag_too(self):
         files = files_of(self.model, "m/")
         name = "m/model.safetensors"
@@ -427,6 +450,7 @@ class Hub(Remote):
         self.assertIn("restricted", message)
         self.assertIn("HF_TOKEN", message)
         self.works("diff", "hf://org/model", self.model, HF_TOKEN=server.HUB_TOKEN)
+        self.works("inspect", "hf://org/model", HUGGING_FACE_HUB_TOKEN=server.HUB_TOKEN)
         kept = pathlib.Path(self.home.name, ".cache/huggingface/token")
         kept.parent.mkdir(parents=True)
         kept.write_text(server.HUB_TOKEN + "\n")

@@ -151,7 +151,7 @@ class TorchFilesSource final : public SourceFormat {
   }
 
   bool reads_file(std::string_view name) const override {
-    constexpr std::array<std::string_view, 3> kEndings = {".bin", ".pt", ".pth"};
+    constexpr std::array<std::string_view, 4> kEndings = {".bin", ".ckpt", ".pt", ".pth"};
     const bool may_be = std::ranges::any_of(
         kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
     // verl calls a rank's file model.pt, as everybody calls a model's.
