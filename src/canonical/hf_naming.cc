@@ -293,7 +293,7 @@ Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,
   if (!facts) return traits.is_named_by_family ? Status(std::unexpected(facts.error())) : Status();
   if (is_plain) {
     const std::optional<HfNaming> bare = HfNaming::find_bare(*facts, checkpoint.catalog);
-    return bare ? rename(*bare, catalogs, OtherTensors::kKept, notes) : Status();
+    if (bare) return rename(*bare, catalogs, OtherTensors::kKept, notes);
   }
   HfNaming naming = SW_TRY(HfNaming::find(*facts, **catalogs.begin()));
   // What is wanted may be a part of the model, which has the names of all of it.

@@ -64,8 +64,8 @@ class HfNaming {
 
 /// Gives a checkpoint that was opened as a Hugging Face model, whatever its files are, that model's
 /// names: `catalogs` are the part of it that is wanted, and others that are to have the same names.
-/// Of safetensors, which nobody names otherwise, only names without the model's part are mended.
-/// Names that are no model of the family
+/// Of safetensors only such whose names begin with their layers are looked at: they lack the model's
+/// part, or are the trainer's own. Names that are no model of the family
 /// stay, and where SourceTraits::is_named_by_family are an error: those of map_from_hf. Errors
 /// besides: there those of finding the family; those of HfNaming.
 [[nodiscard]] Status name_as_hf(const FamilyChoice& choice, const Checkpoint& checkpoint,

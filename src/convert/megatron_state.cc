@@ -230,6 +230,8 @@ Status add_layout_arguments(const ParallelConfig& parallel, const Arguments& mod
   const PipelineSplit& pipeline = placement.pipeline();
   edits.emplace_back("tensor_model_parallel_size", parallel.tensor);
   edits.emplace_back("pipeline_model_parallel_size", parallel.pipeline);
+  constexpr const char* kSame = "transformer_pipeline_model_parallel_size";  // of Megatron 0.19
+  if (model.contains(kSame)) edits.emplace_back(kSame, parallel.pipeline);
   edits.emplace_back("expert_model_parallel_size", parallel.expert);
   edits.emplace_back("expert_tensor_parallel_size", parallel.expert_tensor);
   std::string staged = staged_pattern(placement, model);

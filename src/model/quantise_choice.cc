@@ -43,11 +43,12 @@ constexpr std::array<std::string_view, 2> kLeftParents = {".gate.", ".router."};
 // transformers replaces modules of class nn.Linear, and of experts those without biases and stored
 // [outputs, inputs]: of these models it would read codes as if they were weights. So it would of
 // GraniteMoE, whose experts it renames behind the list of what is left, and of Zamba 2, whose
-// shared blocks have weights of their first place only.
-constexpr std::array<std::string_view, 9> kNoFp8 = {
-    "falcon",      "gpt2",       "gpt_oss",          "llama4",
-    "llama4_text", "granitemoe", "granitemoehybrid", "granitemoeshared",
-    "zamba2"};
+// shared blocks have weights of their first place only; and it asks for scales of Step 3.7's towers
+// and of the head of Megatron's BERT. Experts of Qwen3-VL-MoE are stored [inputs, outputs].
+constexpr std::array<std::string_view, 12> kNoFp8 = {
+    "falcon",       "gpt2",       "gpt_oss",          "llama4",
+    "llama4_text",  "granitemoe", "granitemoehybrid", "granitemoeshared",
+    "qwen3_vl_moe", "step3p7",    "megatron-bert",    "zamba2"};
 
 std::string_view module_of(std::string_view tensor) {
   if (tensor.ends_with(kWeightEnding)) tensor.remove_suffix(kWeightEnding.size());
@@ -200,12 +201,6 @@ Result<QuantiseChoice> choose_quantisation(Quantising::Scheme wanted, bool wants
                 "with its experts as mxfp4 blocks; --quantise fp8-block is for other models",
                 model_type);
   }
-  if (!is_fp4 && std::ranges::find(kNoFp8, model_type) != kNoFp8.end()) {
-    return fail(Code::kUnsupportedFormat,
-                "config.json: found model_type '{}', whose modules are not loaded from blocks of "
-                "fp8; leave --quantise out{}",
-                model_type, model_type == "gpt_oss" ? ", or use --quantise mxfp4" : "");
-  }
   if (model_type == "deepseek_v41" || model_type == "deepseek_v4.1") {
     return fail(Code::kUnsupportedFormat,
                 "config.json: found model_type '{}', whose tables are loaded with scales within "
@@ -220,6 +215,12 @@ Result<QuantiseChoice> choose_quantisation(Quantising::Scheme wanted, bool wants
       release.config.empty() ? OrderedJson()
                              : SW_TRY(parse_ordered_json(release.config, "hf/source_keys.json"));
   const bool is_released = SW_TRY(fits(released));
+  if (!is_fp4 && !is_own && !is_released && std::ranges::find(kNoFp8, model_type) != kNoFp8.end()) {
+    return fail(Code::kUnsupportedFormat,
+                "config.json: found model_type '{}', whose modules are not loaded from blocks of "
+                "fp8; leave --quantise out{}",
+                model_type, model_type == "gpt_oss" ? ", or use --quantise mxfp4" : "");
+  }
   if (is_released) {
     choice.released.insert(release.tensors.begin(), release.tensors.end());
     choice.was_of_exponents = SW_TRY(parsed(released)).has_exponents;

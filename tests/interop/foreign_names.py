@@ -108,7 +108,7 @@ def titan(tensors, config, newer=False):
     ends = dict(TITAN_ENDS, **({"lm_head.weight": "lm_head.weight"} if newer else {}))
     experts = "moe.routed_experts.inner_experts." if newer else "moe.experts."
     rest, stacks = stacked(tensors, experts)
-    head_dim = config["head_dim"] if family == "llama" else None
+    head_dim = config["head_dim"] if family in ("llama", "mistral") else None
     return {**renamed(rest, ends, layer, head_dim), **stacks}
 
 

@@ -56,6 +56,19 @@ def test_consolidated(shardwright, tmp_path, axis):
     assert written["rope_theta"] == 10000.0
 
 
+def test_consolidated_safetensors(shardwright, tmp_path):
+    """Mistral's own form of its models: Meta's names and rows, in one file."""
+    model, own = GOLDEN / "hf" / "mistral" / "hf", tmp_path / "model"
+    own.mkdir()
+    config = json.loads((model / "config.json").read_text())
+    (whole,) = foreign_names.consolidated(load_hf(model), config, 1, 0)
+    whole = {name: tensor.contiguous() for name, tensor in whole.items()}
+    save_file(whole, own / "consolidated.safetensors")
+    is_the_model(shardwright, own, tmp_path, model, "--hf-config", model)
+    missing = shardwright("convert", own, tmp_path / "no", "--to", "torch_dist", expect=2)
+    assert "SW0406" in missing.stderr and "--hf-config" in missing.stderr
+
+
 def test_a_part_of_a_consolidated_model_is_refused(shardwright, tmp_path):
     save_parts(tmp_path / "model", 0)
     flags = ("--to", "hf", "--hf-config", LLAMA)
@@ -112,13 +125,15 @@ def test_one_file_under_prefixes_and_own_names(shardwright, tmp_path):
         is_the_model(shardwright, folder / file, tmp_path / file, LLAMA)
 
 
-def test_safetensors_keep_their_names(shardwright, tmp_path):
-    """Nobody publishes a model in safetensors under another trainer's names."""
+def test_a_trainers_names_in_safetensors(shardwright, tmp_path):
     config = json.loads((LLAMA / "config.json").read_text())
     folder = tmp_path / "model"
     folder.mkdir()
     shutil.copy(LLAMA / "config.json", folder)
-    save_file({k: v.contiguous() for k, v in foreign_names.titan(load_hf(LLAMA), config).items()},
-              folder / "model.safetensors")  # fmt: skip
+    tensors = {k: v.contiguous() for k, v in foreign_names.titan(load_hf(LLAMA), config).items()}
+    save_file(tensors, folder / "model.safetensors")
+    is_the_model(shardwright, folder, tmp_path, LLAMA)
+    del tensors["layers.1.attention.wk.weight"]
+    save_file(tensors, folder / "model.safetensors")
     done = shardwright("convert", folder, tmp_path / "out", "--to", "torch_dist", expect=2)
     assert "SW04" in done.stderr

@@ -418,13 +418,6 @@ def test_a_nested_state_dict_comes_back_nested(tmp_path):
     assert StorageReader(MCORE).read_metadata().planner_data == stored
 
 
-def test_a_quantised_tensor_is_not_saved(tmp_path):
-    state = {"x": torch.quantize_per_tensor(torch.ones(4), 0.5, 0, torch.qint8)}
-    with pytest.raises(CheckpointException, match="SW0409.*x: found qint8"):
-        dcp.save(state, storage_writer=StorageWriter(tmp_path / "step"), no_dist=True)
-    assert os.listdir(tmp_path) == []
-
-
 def test_dcp_save_refuses_or_replaces_what_is_there(tmp_path, monkeypatch):
     path = tmp_path / "step"
     dcp.save(state_of(1), storage_writer=StorageWriter(path), no_dist=True)

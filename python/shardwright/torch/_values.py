@@ -77,12 +77,6 @@ def _archive_of(name, tensor):
             f"tensor {name}: found layout {_name_of(tensor.layout)}, which dcp.load does not fill, "
             "expected a dense tensor; save to_dense()",
         )
-    if tensor.is_quantized:
-        raise make(
-            "SW0409",
-            f"tensor {name}: found {_name_of(tensor.dtype)}, which no other reader than torch's own "
-            "knows, expected plain numbers; save dequantize(), or int_repr() and its scales",
-        )
     archive = io.BytesIO()
     try:
         torch.save(tensor, archive)
