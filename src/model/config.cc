@@ -117,8 +117,8 @@ Arguments rope_by_layer(const Arguments& values, const std::string& section) {
   return rope;
 }
 
-/// What transformers takes for YaRN's settings that are left out: the model's own positions are those
-/// of its first training, and the factor is by how much they have grown. (transformers
+/// What transformers takes for YaRN's settings that are left out: the model's own positions are
+/// those of its first training, and the factor is by how much they have grown. (transformers
 /// modeling_rope_utils.py, `standardize_rope_params` and `_compute_yarn_parameters`.)
 void complete_yarn(const Arguments& values, const std::string& section, Arguments& rope) {
   const ArgValue* type = find_set(rope, "type");

@@ -30,10 +30,9 @@ TEST(AwsProfile, IsTheSectionOfItsName) {
       "\tkey = inner\nnothing\n[two]\nkey = z\n[one]\nmore=1",
       "one");
   ASSERT_TRUE(found);
-  EXPECT_THAT(*found,
-              testing::ElementsAre(testing::Pair("key", "v = w"), testing::Pair("more", "1"),
-                                   testing::Pair("nested", ""),
-                                   testing::Pair("nested.key", "inner")));
+  EXPECT_THAT(*found, testing::ElementsAre(testing::Pair("key", "v = w"),
+                                           testing::Pair("more", "1"), testing::Pair("nested", ""),
+                                           testing::Pair("nested.key", "inner")));
   // As Python's configparser reads it.
   EXPECT_THAT(*profile_in("\xEF\xBB\xBF[one]\nKEY: v=w\nOther=a:b\n", "one"),
               testing::ElementsAre(testing::Pair("key", "v=w"), testing::Pair("other", "a:b")));

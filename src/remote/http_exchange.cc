@@ -27,7 +27,7 @@ constexpr long kMostIdleConnections = 4;
 // `bytes 0-99/1000`.
 struct ContentRange {
   std::uint64_t begin = 0;
-  std::uint64_t end = 0;  // behind the last one
+  std::uint64_t end = 0;               // behind the last one
   std::optional<std::uint64_t> total;  // a server need not know it: RFC 9110, 14.4
 };
 

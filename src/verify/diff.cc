@@ -15,8 +15,8 @@
 #include "plan/source_place.h"
 #include "verify/adapter_settings.h"
 #include "verify/element_difference.h"
-#include "verify/tile_buffer.h"
 #include "verify/model_settings.h"
+#include "verify/tile_buffer.h"
 #include "verify/training_settings.h"
 #include "verify/workload.h"
 

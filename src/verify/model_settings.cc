@@ -51,9 +51,10 @@ std::string differing_model_note(const View& left, const View& right, const Fami
                                to_string(each.of_config)));
   }
   if (told.empty()) return {};
-  return translated("the models compute with other settings, which are not compared (left | right): "
-                    "{}",
-                    name_list(told));
+  return translated(
+      "the models compute with other settings, which are not compared (left | right): "
+      "{}",
+      name_list(told));
 }
 
 }  // namespace shardwright

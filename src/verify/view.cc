@@ -5,8 +5,8 @@
 #include <set>
 
 #include "base/fail.h"
-#include "canonical/hf_naming.h"
 #include "canonical/canonical_model.h"
+#include "canonical/hf_naming.h"
 #include "compare/replicas.h"
 #include "compare/source_losses.h"
 #include "dcp/named_replicas.h"

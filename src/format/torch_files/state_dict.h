@@ -24,8 +24,8 @@ struct StateDict {
   TensorsBeside unread;             ///< further tensors of the file
 };
 
-/// The pairs of the state dict in the value of a file: the one under `state_dict`, `model`, `module`
-/// or `model_state_dict`, or its outermost dict. Errors: kUnsupportedFormat;
+/// The pairs of the state dict in the value of a file: the one under `state_dict`, `model`,
+/// `module` or `model_state_dict`, or its outermost dict. Errors: kUnsupportedFormat;
 /// kTwoCheckpoints where several of those have tensors.
 [[nodiscard]] Result<pickle::Value> find_state_dict(pickle::Value root, const std::string& file);
 
