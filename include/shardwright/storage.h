@@ -20,8 +20,10 @@ struct FileVersion {
   std::uint64_t device = 0;
   std::uint64_t number = 0;  ///< of the file on the device (inode)
   std::uint64_t size_bytes = 0;
-  std::int64_t modified_ns = 0;  ///< since 1970; of the contents
-  std::int64_t changed_ns = 0;   ///< of the contents or of what is known about the file
+  /// Since 1970, of the contents; where they have no time (what a server calls by a tag, what is
+  /// made in memory) a number that is another for others.
+  std::int64_t modified_ns = 0;
+  std::int64_t changed_ns = 0;  ///< of the contents or of what is known about the file
   friend bool operator==(const FileVersion&, const FileVersion&) = default;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -54,6 +55,14 @@ class RouterFile final : public ReadableFile {
 
   [[nodiscard]] std::uint64_t size() const override {
     return keys_.size() * static_cast<std::uint64_t>(weights_.per_layer) * width_;
+  }
+
+  // Others for another seed and deviation: a run that is resumed must not mix them.
+  [[nodiscard]] FileVersion version() const override {
+    const auto deviation = std::bit_cast<std::uint64_t>(weights_.deviation);
+    const std::uint64_t mixed =
+        static_cast<std::uint64_t>(weights_.seed) * 0x9e3779b97f4a7c15U ^ deviation;
+    return {.size_bytes = size(), .modified_ns = static_cast<std::int64_t>(mixed)};
   }
 
   [[nodiscard]] Status read_at(std::uint64_t offset, std::span<std::byte> buffer) const override {

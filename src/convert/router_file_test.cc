@@ -67,7 +67,12 @@ TEST(RouterFile, IsOtherwiseOfAnotherSeedAndLayer) {
   RouterWeights weights = some_weights(DType::kF32);
   const std::string one = bytes_of_file(*make_router_file("router", weights), 0, 8008);
   EXPECT_NE(one.substr(0, 4004), one.substr(4004));
+  const FileVersion version = make_router_file("router", weights)->version();
+  weights.deviation *= 2;
+  EXPECT_NE(make_router_file("router", weights)->version().modified_ns, version.modified_ns);
+  weights.deviation /= 2;
   weights.seed = 1235;
+  EXPECT_NE(make_router_file("router", weights)->version().modified_ns, version.modified_ns);
   EXPECT_NE(bytes_of_file(*make_router_file("router", weights), 0, 8008), one);
 }
 

@@ -80,10 +80,12 @@ FileVersion RemoteObject::version() const {
   if (tag.empty()) return version;
   Digest digest;
   digest.add(tag);
+  std::uint64_t number = 0;
   for (const char c : digest.text().substr(0, 16)) {
     const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
-    version.number = version.number << 4U | static_cast<std::uint64_t>(digit);
+    number = number << 4U | static_cast<std::uint64_t>(digit);
   }
+  version.modified_ns = static_cast<std::int64_t>(number);
   return version;
 }
 

@@ -203,7 +203,9 @@ TEST(RemoteObject, VersionsDifferWithTheTagAndTheSize) {
   EXPECT_EQ(one.version(), (RemoteObject{5, "\"a\""}).version());
   EXPECT_NE(one.version(), (RemoteObject{5, "\"b\""}).version());
   EXPECT_NE(one.version(), (RemoteObject{6, "\"a\""}).version());
-  EXPECT_EQ((RemoteObject{5, ""}).version().number, 0U);
+  EXPECT_EQ((RemoteObject{5, ""}).version().modified_ns, 0);
+  // What a journal and other ranks go by.
+  EXPECT_NE(one.version().modified_ns, (RemoteObject{5, "\"b\""}).version().modified_ns);
 }
 
 TEST(BlockCache, ForgetsWhatWasUnusedForLongest) {

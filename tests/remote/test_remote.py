@@ -387,6 +387,19 @@ class WebServer(Remote):
             self.works("diff", f"{out}/y", self.model)
 
 
+    def test_parts_of_two_versions_are_not_put_together(self):
+        web = self.serve(files_of(self.model, "m/"))
+        with tempfile.TemporaryDirectory() as out:
+            plan = f"{out}/p"
+            self.works("plan", f"{web.url}/m", f"{out}/x", "--to", "torch_dist", "--save", plan)
+            self.works("convert", "--plan", plan, "--part", "1/2")
+            name = "m/model.safetensors"
+            data = bytearray(web.files[name])
+            data[-1] ^= 1  # another model of the same names and sizes
+            web.files[name] = bytes(data)
+            self.fails("SW0115", "convert", "--plan", plan, "--part", "2/2")
+
+
 class Hub(Remote):
     def setUp(self):
         super().setUp()

@@ -72,6 +72,17 @@ void scale_positions(Arguments& arguments) {
   add_arguments_of_provider(arguments);
 }
 
+// Arguments of Megatron-Core that NeMo 1 has no key of its own for (Gemma 2's caps), which it hands
+// on as they are.
+void lift_customization(Arguments& arguments) {
+  constexpr std::string_view kSection = "mcore_customization_config.";
+  Arguments lifted;
+  for (const auto& [name, value] : arguments) {
+    if (name.starts_with(kSection)) lifted.emplace(name.substr(kSection.size()), value);
+  }
+  for (auto& [name, value] : lifted) arguments.insert_or_assign(name, std::move(value));
+}
+
 std::string text_of_value(const ArgValue& value) {
   const auto* const text = std::get_if<std::string>(&value);
   return text == nullptr ? std::string() : *text;
@@ -81,6 +92,7 @@ std::string text_of_value(const ArgValue& value) {
 
 Result<Arguments> arguments_of_nemo(std::string_view yaml) {
   Arguments arguments = SW_TRY(read_yaml_values(yaml, "model_config.yaml"));
+  lift_customization(arguments);
   for (const NemoName& name : kNemoNames) {
     const auto found = arguments.find(name.key);
     if (found != arguments.end())

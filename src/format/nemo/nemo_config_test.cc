@@ -28,6 +28,19 @@ TEST(NemoConfig, SpeaksMegatronsWords) {
   EXPECT_EQ(arguments.at("untie_embeddings_and_output_weights"), ArgValue{true});
 }
 
+TEST(NemoConfig, HandsOnWhatItHasNoKeyFor) {
+  const Arguments arguments =
+      arguments_of_nemo(
+          "num_layers: 2\n"
+          "mcore_customization_config: {\"attn_logit_softcapping\": 50.0}\n")
+          .value();
+  EXPECT_EQ(arguments.at("attn_logit_softcapping"), ArgValue{50.0});
+  EXPECT_EQ(arguments_of_nemo("mcore_customization_config:\n  query_pre_attn_scalar: 144\n")
+                .value()
+                .at("query_pre_attn_scalar"),
+            ArgValue{std::int64_t{144}});
+}
+
 TEST(NemoConfig, SaysHowPositionsAreScaled) {
   const auto of = [](const std::string& yaml) { return arguments_of_nemo(yaml).value(); };
   const Arguments scaled = of("scale_positional_embedding: true\n");
