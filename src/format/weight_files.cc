@@ -2,7 +2,6 @@
 #include "format/weight_files.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "format/hf/weight_names.h"
 #include "format/lone_file.h"
 #include "format/unfinished_download.h"
 
@@ -130,10 +130,6 @@ bool is_variant(std::string_view file, std::string_view whole) {
   return file != whole && file.starts_with(stem);
 }
 
-// transformers' names of models in one file, and diffusers'.
-constexpr std::array<std::string_view, 2> kWholeModels = {"model.safetensors",
-                                                          "diffusion_pytorch_model.safetensors"};
-
 }  // namespace
 
 Status check_numbered_files(const Directory& directory, std::span<const std::string> files) {
@@ -164,10 +160,14 @@ Status check_numbered_files(const Directory& directory, std::span<const std::str
   return {};
 }
 
+std::string whole_model_of(std::string_view index_file) {
+  constexpr std::string_view kEnding = ".index.json";
+  return std::string(index_file.substr(0, index_file.size() - kEnding.size()));
+}
+
 Result<bool> is_stale_index(const Directory& directory, std::string_view index_file,
                             const HfIndex& index) {
-  constexpr std::string_view kEnding = ".index.json";
-  const std::string whole(index_file.substr(0, index_file.size() - kEnding.size()));
+  const std::string whole = whole_model_of(index_file);
   if (!directory.exists(whole)) return false;
   for (const auto& [key, file] : index.files) {
     if (file == whole) return false;
@@ -189,7 +189,8 @@ std::string stale_index_note(std::string_view index_file) {
 
 std::string take_variants(std::vector<std::string>& files) {
   std::vector<std::string> variants;
-  for (const std::string_view whole : kWholeModels) {
+  for (const std::string_view index_file : kHfIndexFiles) {
+    const std::string whole = whole_model_of(index_file);
     if (std::ranges::find(files, whole) == files.end()) continue;
     std::erase_if(files, [&](const std::string& file) {
       if (!is_variant(file, whole)) return false;

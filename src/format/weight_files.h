@@ -28,8 +28,11 @@ namespace shardwright {
 [[nodiscard]] Status check_unindexed_files(std::span<const std::string> files,
                                            Checkpoint& checkpoint, Defects& defects);
 
-/// Whether `index_file` was left behind by an earlier save: the folder holds the model in the one
-/// file that transformers reads before any index (`model.safetensors`), and none of those that the
+/// The one file that transformers reads before that index: `model.safetensors`.
+[[nodiscard]] std::string whole_model_of(std::string_view index_file);
+
+/// Whether `index_file` was left behind by an earlier save: the folder holds the model in one
+/// file too, and none of those that the
 /// index names. Error: kTwoCheckpoints where some of them are there too.
 [[nodiscard]] Result<bool> is_stale_index(const Directory& directory, std::string_view index_file,
                                           const HfIndex& index);

@@ -302,9 +302,8 @@ class ConfigBuilder {
     }
     if (std::ssize(rotary) != layers) {
       return fail(Code::kArgumentsContradict,
-                  "{}: found {} entries, expected one for each of {} "
-                  "layers",
-                  rule.args[0], rotary.size(), layers);
+                  "{}: found {} entries, expected one for each of {} layers", rule.args[0],
+                  rotary.size(), layers);
     }
     const auto types = hf_.find(rule.hf[0]);
     if (types == hf_.end()) {

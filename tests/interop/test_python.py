@@ -410,12 +410,19 @@ def test_a_nested_state_dict_comes_back_nested(tmp_path):
     assert_same(loaded["model"], state["model"])
     part = _load_state_dict_from_keys({"optim"}, storage_reader=StorageReader(path))
     assert part.keys() == {"optim"} and torch.equal(part["optim"]["state"]["w"], torch.ones(2))
-    # What is flat, or has other names than are stored, has no such places.
-    for reader in (StorageReader(LLAMA / "hf"), StorageReader(MCORE, names="hf")):
+    told = dcp.FileSystemReader(path).read_metadata().planner_data
+    assert told and StorageReader(path).read_metadata().planner_data == told
+
+
+def test_what_is_flat_or_seen_under_other_names_has_no_places(tmp_path):
+    path = tmp_path / "step"
+    state = {"model": load_hf(LLAMA / "hf")}
+    dcp.save(state, storage_writer=StorageWriter(path), no_dist=True)
+    (path / "config.json").write_bytes((LLAMA / "hf" / "config.json").read_bytes())
+    assert StorageReader(path).read_metadata().planner_data
+    for reader in (StorageReader(LLAMA / "hf"), StorageReader(MCORE),
+                   StorageReader(path, names="hf")):  # fmt: skip
         assert reader.read_metadata().planner_data is None
-    (folder,) = (path.parent for path in MCORE.rglob(".metadata"))
-    stored = dcp.FileSystemReader(folder).read_metadata().planner_data
-    assert StorageReader(MCORE).read_metadata().planner_data == stored
 
 
 def test_dcp_save_refuses_or_replaces_what_is_there(tmp_path, monkeypatch):

@@ -226,14 +226,19 @@ def in_a_group(path):
     if rank < 0:
         return
     mesh = DeviceMesh.from_group(group, "cpu")
-    state = {"w": distribute_tensor(torch.arange(8.0), mesh, (Shard(0),)), "same": torch.ones(4)}
-    dcp.save(
-        state, storage_writer=StorageWriter(path, replicas=group), process_group=group
-    )
-    loaded = {"w": distribute_tensor(torch.zeros(8), mesh, (Shard(0),)), "same": torch.zeros(4)}
-    reader = StorageReader(path, locality=True, process_group=group, replicas=group)
+
+    def state(whole, value):
+        # Each of these is stored by one rank, and the other needs it too.
+        alike = {f"same{number}": torch.full((64,), value * number) for number in range(1, 9)}
+        return {"w": distribute_tensor(whole, mesh, (Shard(0),)), **alike}
+
+    dcp.save(state(torch.arange(8.0), 1.0), storage_writer=StorageWriter(path), process_group=group)
+    loaded = state(torch.zeros(8), 0.0)
+    reader = StorageReader(path, locality=True, process_group=group)
     dcp.load(loaded, storage_reader=reader, process_group=group)
     assert torch.equal(loaded["w"].to_local(), torch.arange(8.0)[4 * rank : 4 * rank + 4])
-    assert torch.equal(loaded["same"], torch.ones(4))
+    for number in range(1, 9):
+        assert torch.equal(loaded[f"same{number}"], torch.full((64,), float(number)))
     report = reader.last_load
     assert (report.opens, report.foreign_opens) == (1, 0) and report.own_bytes > 0, report
+    assert report.received_bytes > 0, "both have stored something that the other needs"

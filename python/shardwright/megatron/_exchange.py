@@ -60,20 +60,21 @@ class _Attempts:
     def join(self, path):
         """The number of the one that rank 0 began."""
         name, store = _name_of(path, ""), _store_of("attempts")
-        begun = time.monotonic()
+        begun, seen, of_seen = time.monotonic(), 0, None
         while True:
             told = json.loads(store.get("begun")) if store.check(["begun"]) else {}
             number = told.get(name, 0)
             waited = time.monotonic() - begun
             if number > self._last:
-                has_failed = _store_of(_name_of(path, number)).check(["failed"])
-                if not has_failed or waited > _NEWER_SECONDS:
+                if number != seen:
+                    seen, of_seen = number, _store_of(_name_of(path, number))
+                if not of_seen.check(["failed"]) or waited > _NEWER_SECONDS:
                     self._last = number
                     return number
             if waited > _ARRIVAL_SECONDS:
                 text = f"rank 0: gave no sign of life for {waited:.0f} s"
                 raise make("SW0114", f"{path}: not saved; {text}")
-            time.sleep(max(min(0.001 + _PAUSE_SHARE * waited, _LONGEST_PAUSE), _STORE_SECONDS))
+            _pause(waited)
 
 
 class Exchange:
@@ -147,8 +148,7 @@ class Exchange:
         while not self._store.check([key]):
             self.check()
             self._listen(ranks)
-            pause = 0.001 + _PAUSE_SHARE * (time.monotonic() - begun)
-            time.sleep(max(min(pause, _LONGEST_PAUSE), self.world * _STORE_SECONDS))
+            _pause(time.monotonic() - begun)
 
     def _listen(self, ranks):
         now = time.monotonic()
@@ -208,6 +208,11 @@ def pickled(message):
     parts = _Parts()
     pickle.Pickler(parts, protocol=4).dump(message)
     return b"".join(parts)
+
+
+def _pause(waited):
+    pause = min(0.001 + _PAUSE_SHARE * waited, _LONGEST_PAUSE)
+    time.sleep(max(pause, dist.get_world_size() * _STORE_SECONDS))
 
 
 def _name_of(path, attempt):

@@ -63,15 +63,15 @@ class StorageWriter(FileSystemWriter):
 
     def __init__(self, path, *, replicas=None, overwrite=False, thread_count=0):
         self._replace = overwrite
+        self._target = _resolved(path)
         # What is left in the hidden folder by a save that failed is no checkpoint.
         super().__init__(
-            _hidden(path),
+            _hidden(self._target),
             single_file_per_rank=True,
             sync_files=True,
             thread_count=thread_count,
             overwrite=True,
         )
-        self._target = _resolved(path)
         self._replicas = None if replicas is None else Group.of(replicas)
         self._copies = None
         self._claim = None  # of the coordinator, of the hidden folder
@@ -205,6 +205,5 @@ def _resolved(path):
     return path.resolve() if path.is_symlink() else path
 
 
-def _hidden(path):
-    path = _resolved(path)
-    return path.parent / f".{path.name}.partial"
+def _hidden(target):
+    return target.parent / f".{target.name}.partial"

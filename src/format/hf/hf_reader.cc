@@ -164,12 +164,12 @@ Result<WeightChoice> choose_weights(Checkpoint& checkpoint, Defects& defects) {
       choice.index = *std::move(index);
       choice.index_file = *index_file;
     } else {
-      choice.notes.push_back(stale_index_note(*index_file));
+      checkpoint.notes.push_back(stale_index_note(*index_file));
     }
   }
   if (!choice.index) {
     if (std::string note = take_variants(all); !note.empty()) {
-      choice.notes.push_back(std::move(note));
+      checkpoint.notes.push_back(std::move(note));
     }
     SW_TRY(check_unindexed_files(all, checkpoint, defects));
     choice.files = std::move(all);
@@ -179,7 +179,7 @@ Result<WeightChoice> choose_weights(Checkpoint& checkpoint, Defects& defects) {
   for (const auto& [key, file] : choice.index->files) named.insert(file);
   choice.files.assign(named.begin(), named.end());
   if (std::string note = unnamed_files_note(choice.index_file, all, choice.files); !note.empty()) {
-    choice.notes.push_back(std::move(note));
+    checkpoint.notes.push_back(std::move(note));
   }
   return choice;
 }
@@ -226,7 +226,11 @@ Result<std::vector<DirectoryEntry>> list_hf_artifacts(const Directory& directory
   }
   for (const std::string& module : SW_TRY(folders_of_model(directory, folder, defects))) {
     for (DirectoryEntry& entry : SW_TRY(directory.list(path_in(folder, module)))) {
-      if (entry.is_directory || entry.problem || entry.name.starts_with(".")) continue;
+      if (entry.is_directory || entry.name.starts_with(".")) continue;
+      if (entry.problem) {
+        SW_TRY(defects.report(std::unexpected(*std::move(entry.problem))));
+        continue;
+      }
       entry.name = module + "/" + entry.name;
       artifacts.push_back(std::move(entry));
     }

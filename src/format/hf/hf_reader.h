@@ -17,13 +17,12 @@ namespace shardwright {
 struct WeightChoice {
   std::vector<std::string> files;  ///< sorted
   std::optional<HfIndex> index;
-  std::string index_file;          ///< its name; empty without an index
-  std::vector<std::string> notes;  ///< on what lies beside them
+  std::string index_file;  ///< its name; empty without an index
 };
 
 /// Those that the folder's index names, or all where there is none, without other forms of a whole
-/// model. Told to `defects`: an index that can't be read (all files are taken then), files that are
-/// missing or of two saves.
+/// model; notes tell what lies beside them. Told to `defects`: an index that can't be read (all
+/// files are taken then), files that are missing or of two saves.
 [[nodiscard]] Result<WeightChoice> choose_weights(Checkpoint& checkpoint, Defects& defects);
 
 /// The tensors of the chosen safetensors files. Adds them to `files`, which must have none yet, and

@@ -52,11 +52,12 @@ class HfSource final : public SourceFormat {
     Recognition found;
     // An index without any of its files is what a deleted or unfinished model leaves.
     if (weights == nullptr) found.strength = Recognition::Strength::kRemains;
-    // A model in one file counts before an index.
-    const bool is_whole = folder.has_file("model.safetensors");
-    found.facts.push_back(is_whole    ? translated("{} holds weights", "model.safetensors")
-                          : has_index ? translated("{} names the weight files", *index)
-                                      : translated("{} holds weights", weights->name));
+    const std::string whole = has_index ? whole_model_of(*index) : "";
+    if (has_index && !folder.has_file(whole)) {
+      found.facts.push_back(translated("{} names the weight files", *index));
+    } else {
+      found.facts.push_back(translated("{} holds weights", has_index ? whole : weights->name));
+    }
     return found;
   }
 
@@ -64,7 +65,6 @@ class HfSource final : public SourceFormat {
 
   Status open(Checkpoint& checkpoint, Defects& defects) const override {
     WeightChoice choice = SW_TRY(choose_weights(checkpoint, defects));
-    for (std::string& note : choice.notes) checkpoint.notes.push_back(std::move(note));
     if (!choice.index) {
       for (std::string& note : shard_grid_notes(choice.files)) {
         checkpoint.notes.push_back(std::move(note));
