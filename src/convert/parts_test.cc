@@ -365,6 +365,14 @@ TEST_F(Parts, OfAnotherPlanAreNotMixedIn) {
   EXPECT_TRUE(fs::exists(first));
 }
 
+// Two models whose files have equal names, sizes and times: only where they lie tells them apart.
+TEST_F(Parts, OfAnotherSourceHaveAnotherFolder) {
+  const std::string before = parts_id_of(plan_);
+  SavedPlan other = plan_;
+  other.request.input += "-of-the-next-step";
+  EXPECT_NE(parts_id_of(other), before);
+}
+
 TEST_F(Parts, AreListedAndRemovedAsLeftovers) {
   do_parts(2, {1});
   const auto outputs = list_partial_outputs(place_.path()).value();

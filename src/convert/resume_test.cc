@@ -426,6 +426,22 @@ TEST_F(ResumeFromDisk, RefusesASourceThatChanged) {
   EXPECT_THAT(report.error().message, HasSubstr("files of the source changed"));
 }
 
+// As archives and `rsync -t` make them: two models whose files have equal names, sizes and times.
+TEST_F(ResumeFromDisk, RefusesAnotherSourceOfEqualTimes) {
+  const std::string other = place_ / "other";
+  fs::copy(source_, other, fs::copy_options::recursive);
+  for (const auto& entry : fs::directory_iterator(source_)) {
+    fs::last_write_time(other / entry.path().filename(), fs::last_write_time(entry));
+  }
+  ConvertRequest from_other = request();
+  from_other.input = other;
+  const auto report = convert_now(from_other);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, Code::kCannotResume);
+  EXPECT_THAT(report.error().message, HasSubstr("others of the same names"));
+  EXPECT_TRUE(fs::exists(folder_));
+}
+
 TEST_F(ResumeFromDisk, RefusesAnotherVersion) {
   const std::string path = folder_ + "/" + std::string(kJournalName);
   std::ifstream in(path, std::ios::binary);

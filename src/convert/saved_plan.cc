@@ -125,7 +125,8 @@ Result<SavedPlan> save_plan(const PreparedConversion& conversion) {
   SW_TRY(check_texts(saved.request));  // the current directory's name is in it now
   saved.version = SHARDWRIGHT_VERSION;
   saved.plan = fingerprint_of(plan);
-  saved.source = SW_TRY(source_fingerprint(plan, *conversion.source.files));
+  saved.source =
+      SW_TRY(source_fingerprint(plan, *conversion.source.files, SourceIdentity::kContents));
   saved.piece_bytes = shared_piece_bytes(cost_of(plan).bytes_written);
   return saved;
 }
@@ -185,7 +186,8 @@ Status check_saved_plan(const PreparedConversion& conversion, const SavedPlan& p
                 "{}: this plan can't be carried out: {}; save it again and run all parts again",
                 plan.file, why);
   };
-  if (SW_TRY(source_fingerprint(conversion.plan, *conversion.source.files)) != plan.source) {
+  if (SW_TRY(source_fingerprint(conversion.plan, *conversion.source.files,
+                                SourceIdentity::kContents)) != plan.source) {
     return refuse("files of the source changed since it was saved");
   }
   if (fingerprint_of(conversion.plan) != plan.plan) {
@@ -204,8 +206,8 @@ JournalHead head_of(const SavedPlan& plan) {
 std::string parts_id_of(const SavedPlan& plan) {
   constexpr std::size_t kDigits = 16;
   Digest digest;
-  digest.add(
-      fmt::format("{}\n{}\n{}\n{}\n", plan.version, plan.source, plan.plan, plan.piece_bytes));
+  digest.add(fmt::format("{}\n{}\n{}\n{}\n{}\n", plan.version, plan.source, plan.plan,
+                         plan.piece_bytes, plan.request.input));
   return digest.text().substr(0, kDigits);
 }
 

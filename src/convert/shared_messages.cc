@@ -6,7 +6,8 @@
 namespace shardwright {
 
 Result<std::string> plan_summary(const PreparedConversion& conversion) {
-  const std::string source = SW_TRY(source_fingerprint(conversion.plan, *conversion.source.files));
+  const std::string source = SW_TRY(
+      source_fingerprint(conversion.plan, *conversion.source.files, SourceIdentity::kContents));
   return SHARDWRIGHT_VERSION " " + fingerprint_of(conversion.plan) + " " + source;
 }
 

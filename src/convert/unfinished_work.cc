@@ -25,7 +25,8 @@ std::string journal_path(const std::string& partial) {
 std::optional<std::string_view> difference(const JournalHead& found, const JournalHead& now) {
   if (found.version != now.version) return "another version of this program wrote it";
   if (found.plan != now.plan) return "it is of another conversion: flags or source differ";
-  if (found.source != now.source) return "files of the source changed since";
+  if (found.source != now.source)
+    return "files of the source changed since, or are others of the same names";
   return std::nullopt;
 }
 
@@ -70,7 +71,8 @@ Result<UnfinishedWork> begin_or_resume(const PreparedConversion& conversion,
   work.head.piece_bytes = piece_bytes;
   work.is_journalled = conversion.request.resume || work.pieces.size() > 1;
   if (!work.is_journalled) return work;
-  work.head = {SHARDWRIGHT_VERSION, SW_TRY(source_fingerprint(plan, *conversion.source.files)),
+  work.head = {SHARDWRIGHT_VERSION,
+               SW_TRY(source_fingerprint(plan, *conversion.source.files, SourceIdentity::kFiles)),
                fingerprint_of(plan), piece_bytes};
   if (!conversion.request.resume) return work;
 

@@ -178,13 +178,15 @@ std::string fingerprint_of(const Plan& plan) {
   return summary.take();
 }
 
-Result<std::string> source_fingerprint(const Plan& plan, SourceFiles& files) {
+Result<std::string> source_fingerprint(const Plan& plan, SourceFiles& files,
+                                       SourceIdentity identity) {
   Summary summary;
   for (std::uint32_t i = 0; i < plan.source.files.size(); ++i) {
     const FileVersion version = SW_TRY(files.version(i));
     summary.text(plan.source.files[i]);
     summary.number(version.size_bytes);
     summary.signed_number(version.modified_ns);
+    if (identity == SourceIdentity::kFiles) summary.signed_number(version.changed_ns);
   }
   return summary.take();
 }

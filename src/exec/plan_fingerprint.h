@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "io/source_files.h"
@@ -12,8 +13,16 @@ namespace shardwright {
 /// the same sources. Host and paths of the checkpoints' folders are not in it.
 [[nodiscard]] std::string fingerprint_of(const Plan& plan);
 
-/// A digest of names, sizes and times of change of the files that a plan reads. Opens nothing.
-/// Errors: those of looking at them.
-[[nodiscard]] Result<std::string> source_fingerprint(const Plan& plan, SourceFiles& files);
+/// What of a source's files must be equal.
+enum class SourceIdentity : std::uint8_t {
+  /// When the contents were written: copies that keep this time are alike, as nodes may have them.
+  kContents,
+  /// When anything of the file was changed, too: a copy, whatever times it kept, is another file.
+  kFiles,
+};
+/// A digest of names, sizes and times of the files that a plan reads. Opens nothing. Errors: those
+/// of looking at them.
+[[nodiscard]] Result<std::string> source_fingerprint(const Plan& plan, SourceFiles& files,
+                                                     SourceIdentity identity);
 
 }  // namespace shardwright

@@ -213,7 +213,8 @@ std::span<const Sentence> chinese_of_convert() {
       {"stopped before anything was to be done", "在做任何工作之前被中止"},
       {"another version of this program wrote it", "它是本程序的另一个版本写的"},
       {"it is of another conversion: flags or source differ", "它属于另一次转换：参数或源不同"},
-      {"files of the source changed since", "源文件此后有改动"},
+      {"files of the source changed since, or are others of the same names",
+       "源文件此后有改动，或是同名的其他文件"},
       {"{}: cannot go on with this unfinished output: {}; remove it to begin anew",
        "{}: 无法接着写这个未完成的输出：{}；要从头开始请删除它"},
   });
