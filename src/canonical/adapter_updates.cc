@@ -12,6 +12,7 @@
 #include "layout/model_head.h"
 #include "model/expert_parameter.h"
 #include "model/model_part.h"
+#include "model/module_names.h"
 #include "model/turned_weights.h"
 
 namespace shardwright {
@@ -28,6 +29,8 @@ class Matching {
       roots_.insert(desc.name.substr(0, desc.name.find('.')) + ".");
       const PartName name = part_name(parts_, desc.name);
       if (name.part != nullptr) of_parts_.emplace(std::pair(name.part, name.alone), desc.name);
+      if (family == nullptr || family->modules.empty()) continue;
+      of_modules_.emplace(with_module_words(family->modules, desc.name), desc.name);
     }
     if (tied && !tied->is_stored && model_.contains(tied->embedding)) {
       model_.emplace(tied->head, model_.at(tied->embedding));
@@ -62,12 +65,15 @@ class Matching {
     return adapter_.catalog.tensors[tensor].desc;
   }
 
-  // What the base calls a tensor: as the adapter does, or as the same part of its family.
+  // What the base calls a tensor: as the adapter does, as the same part of its family, or as files
+  // of its family call what is named so in modules.
   [[nodiscard]] std::string in_base(const std::string& name) const {
     if (model_.contains(name)) return name;
     const PartName own = part_name(parts_, name);
     const auto found = of_parts_.find(std::pair(own.part, own.alone));
     if (found != of_parts_.end()) return found->second;
+    const auto of_module = of_modules_.find(name);
+    if (of_module != of_modules_.end()) return of_module->second;
     // One that was trained on the model without its head's class lacks that class's `model.`.
     std::vector<std::string> longer;
     for (const std::string& root : roots_) {
@@ -270,6 +276,7 @@ class Matching {
   const std::optional<TiedHead>& tied_;
   std::unordered_map<std::string, const TensorDesc*> model_;
   std::map<std::pair<const ModelPart*, std::string>, std::string> of_parts_;  // the base's names
+  std::unordered_map<std::string, std::string> of_modules_;                   // likewise
   std::set<std::string> roots_;  // what the base's names begin with, with the dot
   std::vector<std::string> changed_;
   AdapterUpdates result_;

@@ -35,7 +35,7 @@ struct AdapterUpdates {
 };
 
 /// Finds the model's tensors for all that an adapter has, also by what its family's parts are
-/// called besides: adapters have the names of modules, files of models that see often older ones.
+/// called besides: adapters have the names of modules, files often older ones (module_name).
 /// Without a family (null) names are what they are. Errors: kUnmatchedSource for a module or tensor
 /// that the model lacks; kShapeMismatch naming both tensors; kUnsupportedFormat for square experts
 /// of which nothing tells the axes.

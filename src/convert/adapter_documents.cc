@@ -10,11 +10,27 @@
 #include "convert/adapter_run.h"
 #include "convert/expert_parameters.h"
 #include "model/adapter_tensors.h"
+#include "model/expert_parameter.h"
+#include "model/module_names.h"
 
 namespace shardwright {
 namespace {
 
 using PeftJson = nlohmann::ordered_json;
+
+// What PEFT finds a tensor by. Models of transformers 5 have no experts one by one, but PEFT makes
+// what they have of the names of files.
+std::string peft_module(const Mapping& family, std::string_view name) {
+  if (!is_numbered_expert(name)) return module_name(family, name);
+  std::vector<ModuleWords> beginnings = family.modules;
+  std::erase_if(beginnings, [](const ModuleWords& entry) { return !entry.is_of_beginning(); });
+  return with_module_words(beginnings, module_name(family.parts, name));
+}
+
+// Routers are no linears in transformers but modules with a parameter.
+bool is_router(std::string_view module) {
+  return module.ends_with(".gate") || module.ends_with(".router");
+}
 
 // The modules that have an adapter of that rank.
 std::set<std::string_view> adapted_modules(const std::vector<DraftTensor>& tensors,
@@ -36,9 +52,20 @@ std::set<std::string_view> adapted_modules(const std::vector<DraftTensor>& tenso
 std::set<std::string> target_modules(const std::vector<DraftTensor>& tensors, bool has_others) {
   std::set<std::string> words;
   for (const std::string_view module : adapted_modules(tensors)) {
+    if (is_router(module)) continue;
     words.emplace(has_others ? module : module.substr(module.rfind('.') + 1));
   }
   return words;
+}
+
+std::set<std::string> router_parameters(const std::vector<DraftTensor>& tensors) {
+  std::set<std::string> parameters;
+  for (const std::string_view module : adapted_modules(tensors)) {
+    if (!is_router(module)) continue;
+    const std::size_t word = module.rfind('.', module.rfind('.') - 1) + 1;
+    parameters.insert(std::string(module.substr(word)) + ".weight");
+  }
+  return parameters;
 }
 
 // The modules that have a whole tensor, by their whole names: PEFT takes each module that ends so,
@@ -80,11 +107,10 @@ Status check_ranks(const Checkpoint& source, const AdapterRun& run, const Adapte
 }  // namespace
 
 Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks,
-                             std::span<const ModelPart> model_parts, TargetParts& parts,
-                             Notes& notes) {
+                             const Mapping& family, TargetParts& parts, Notes& notes) {
   for (DraftTensor& tensor : parts.tensors) {
     const std::string_view name = std::string_view(tensor.desc.name).substr(kPeftPrefix.size());
-    tensor.desc.name = std::string(kPeftPrefix) + module_name(model_parts, name);
+    tensor.desc.name = std::string(kPeftPrefix) + peft_module(family, name);
   }
   const AdapterRun run = SW_TRY(read_adapter_run(source));
   if (!run.alpha) {
@@ -113,26 +139,29 @@ Status add_adapter_documents(const Checkpoint& source, const AdapterRanks& ranks
   } else {
     config["lora_alpha"] = std::get<double>(*run.alpha);
   }
-  const std::set<std::string> parameters = expert_parameters(parts.tensors);
+  std::set<std::string> parameters = expert_parameters(parts.tensors);
   PeftJson pattern = rank_pattern(ranks, parts.tensors, parameters);
   if (!pattern.empty()) config["rank_pattern"] = std::move(pattern);
   config["use_rslora"] = run.uses_rslora;
   config["use_dora"] = run.uses_dora;
   // PEFT makes parameters of what it finds of experts by their last words.
-  const bool has_others = !model_parts.empty() && (!ranks.experts || !parameters.empty());
+  const bool has_others = !family.parts.empty() && (!ranks.experts || !parameters.empty());
   config["target_modules"] = target_modules(parts.tensors, has_others);
+  const bool has_experts_in_one = !parameters.empty();
+  parameters.merge(router_parameters(parts.tensors));
   if (!parameters.empty()) config["target_parameters"] = parameters;
   if (const std::set<std::string> saved = saved_modules(parts.tensors); !saved.empty()) {
     config["modules_to_save"] = saved;
   }
-  // Models of transformers 5 have all experts in one parameter, whose adapters PEFT refuses to
-  // drop.
-  const bool drops = run.dropout != 0.0 && !ranks.experts;
+  // Models of transformers 5 have all experts in one parameter, and routers are parameters, whose
+  // adapters PEFT refuses to drop.
+  const bool drops = run.dropout != 0.0 && !ranks.experts && parameters.empty();
   if (run.dropout != 0.0 && !drops) {
-    notes.push_back(translated(
-        "lora_dropout is 0, not the run's {}: PEFT has no dropout of experts", run.dropout));
+    notes.push_back(
+        translated("lora_dropout is 0, not the run's {}: PEFT has no dropout of experts or routers",
+                   run.dropout));
   }
-  if (ranks.experts && parameters.empty()) {
+  if (ranks.experts && !has_experts_in_one) {
     notes.push_back(translated(
         "experts have their adapters one by one; with transformers 5 PEFT finds those of models "
         "that it has rules for (Mixtral, Qwen2-MoE and the like) only, and vLLM or 'shardwright "

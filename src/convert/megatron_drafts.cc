@@ -269,7 +269,7 @@ Status draft_megatron_as_hf(Drafting& drafting) {
         facts.mapping->token_tables));
   }
   if (ranks) {
-    return add_adapter_documents(result.source, *ranks, facts.mapping->parts, drafting.parts,
+    return add_adapter_documents(result.source, *ranks, *facts.mapping, drafting.parts,
                                  result.notes);
   }
   QuantiseChoice choice;

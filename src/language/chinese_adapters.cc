@@ -57,10 +57,10 @@ std::span<const Sentence> chinese_of_adapters() {
        "keep "
        "it in that",
        "张量 {}: 发现路由专家的 adapter，训练框架只以 torch_dist 保存它；请保留该格式"},
-      {"{}: found {} in target_parameters, expected gate_up_proj or down_proj of experts; let PEFT "
-       "merge this adapter (merge_and_unload)",
-       "{}: target_parameters 中有 {}，应为专家的 gate_up_proj 或 down_proj；请让 PEFT 合并这个 "
-       "adapter（merge_and_unload）"},
+      {"{}: found {} in target_parameters, expected gate_up_proj or down_proj of experts, or the "
+       "weight of a module; let PEFT merge this adapter (merge_and_unload)",
+       "{}: target_parameters 中有 {}，应为专家的 gate_up_proj 或 down_proj，或某个模块的 weight；"
+       "请让 PEFT 合并这个 adapter（merge_and_unload）"},
       {"{}: parameter {}: found {}, expected lora_A and lora_B",
        "{}: 参数 {}: 发现 {}，应为 lora_A 和 lora_B"},
       {"{}: tensors {} {} and {} {} are not those of experts of rank {}, as {} says",
@@ -82,8 +82,8 @@ std::span<const Sentence> chinese_of_adapters() {
        "每个专家各有自己的 adapter；使用 transformers 5 时，PEFT "
        "只能找到它有规则的模型（Mixtral、Qwen2-MoE "
        "等）的这些 adapter，而 vLLM 或 'shardwright merge-adapter' 能找到任何模型的"},
-      {"lora_dropout is 0, not the run's {}: PEFT has no dropout of experts",
-       "lora_dropout 写为 0，而不是训练所用的 {}：PEFT 的专家没有 dropout"},
+      {"lora_dropout is 0, not the run's {}: PEFT has no dropout of experts or routers",
+       "lora_dropout 写为 0，而不是训练所用的 {}：PEFT 的专家和路由器没有 dropout"},
       {"the rank of the other modules", "其他模块的 rank"},
       {"{}: found nothing for {}, expected adapters for all {} experts or none: Megatron has one "
        "tensor for them",

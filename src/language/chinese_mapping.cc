@@ -138,6 +138,8 @@ std::span<const Sentence> chinese_of_mapping() {
        "组件 {}: 这个名字是 split 为整个模型的其他文件保留的，应为别的名字"},
       {"component '{}' cannot name a folder; it must be a word of letters, digits, _ and -",
        "组件 '{}' 不能作为文件夹名；它必须是由字母、数字、_ 和 - 组成的词"},
+      {"found '{}' and '{}', expected words with dots between them, and as many * in both",
+       "发现 '{}' 和 '{}'，应为以点分隔的词，且两边 * 的个数相同"},
       {"component {}: found the prefixes '{}' and '{}', expected words that each end with a "
        "dot, or two whole names",
        "组件 {}: 前缀为 '{}' 和 '{}'，应为每个都以点结尾的词，或两个完整的名字"},

@@ -19,12 +19,14 @@ constexpr std::string_view kLinearEnd = ".weight";
 
 // Of a module that is one of several in Megatron: the end of its name, and what the canonical form
 // calls its adapter.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kCanonicalNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kCanonicalNames = {{
     {".q_proj.weight", ".adapter_q"},
     {".k_proj.weight", ".adapter_k"},
     {".v_proj.weight", ".adapter_v"},
     {".gate_proj.weight", ".adapter_gate"},
     {".up_proj.weight", ".adapter_up"},
+    {".w1.weight", ".adapter_gate"},
+    {".w3.weight", ".adapter_up"},
 }};
 
 std::string stem_of(const NameTemplate& name) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 namespace shardwright {
@@ -20,6 +21,15 @@ inline constexpr std::array<std::string_view, 2> kExpertParameters = {".experts.
 [[nodiscard]] inline bool is_expert_parameter(std::string_view name) {
   return std::ranges::any_of(kExpertParameters,
                              [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+/// Whether a tensor or module is of one of the experts that have theirs one by one.
+[[nodiscard]] inline bool is_numbered_expert(std::string_view name) {
+  constexpr std::string_view kExperts = ".experts.";
+  const std::size_t at = name.find(kExperts);
+  if (at == std::string_view::npos) return false;
+  const std::string_view rest = name.substr(at + kExperts.size());
+  return !rest.empty() && rest[0] >= '0' && rest[0] <= '9';
 }
 
 }  // namespace shardwright

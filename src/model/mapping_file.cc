@@ -312,6 +312,20 @@ Result<CopyRule> parse_copy(const JsonNode& node, const KnownNames& known) {
   return copy;
 }
 
+Result<std::vector<ModuleWords>> parse_modules(const JsonNode& root) {
+  std::vector<ModuleWords> modules;
+  const std::optional<JsonNode> words = root.find("modules");
+  if (!words) return modules;
+  const auto nodes = SW_TRY(words->members());
+  for (const auto& [files, node] : nodes) {
+    const std::string module = SW_TRY(node.text());
+    Result<ModuleWords> entry = parse_module_words(files, module);
+    if (!entry) return refused(node, std::move(entry).error());
+    modules.push_back(*std::move(entry));
+  }
+  return modules;
+}
+
 /// Reads `sizes` and `indices` and returns the names that the rest may use.
 Result<KnownNames> parse_numbers(const JsonNode& root, Mapping& mapping) {
   KnownNames known;
@@ -381,7 +395,7 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
        "beyond_args",   "config_section", "sizes",      "indices",      "groups",
        "rules",         "copies",         "ignore",     "config",       "components",
        "alike",         "models",         "names_from", "library",      "torch_dist_prefix",
-       "computed",      "token_tables"}));
+       "computed",      "token_tables",   "modules"}));
   Mapping mapping;
   SW_TRY(parse_identity(root, is_abstract, mapping));
   const KnownNames known = SW_TRY(parse_numbers(root, mapping));
@@ -402,6 +416,7 @@ Result<Mapping> parse_resolved(const JsonNode& root, bool is_abstract) {
   }
   mapping.computed = SW_TRY(texts_or_none(root, "computed"));
   mapping.alike = SW_TRY(parse_alike(root));
+  mapping.modules = SW_TRY(parse_modules(root));
   if (const std::optional<JsonNode> components = root.find("components");
       components && !is_abstract) {
     Components parsed = SW_TRY(parse_components(*components, known));

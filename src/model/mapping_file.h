@@ -14,6 +14,7 @@
 #include "model/component_route.h"
 #include "model/mapping_heading.h"
 #include "model/model_part.h"
+#include "model/module_names.h"
 #include "model/name_template.h"
 #include "model/transform.h"
 #include "shardwright/mapping.h"
@@ -227,6 +228,7 @@ struct Mapping {
   std::vector<ConfigRule> config;
   std::vector<ComponentRoute> components;  ///< empty: no MIMO model is known of this family
   std::vector<ModelPart> parts;            ///< empty: its models are not put together of parts
+  std::vector<ModuleWords> modules;        ///< where modules are called otherwise than in files
 };
 
 /// Whether a mapping is needed, of which only file, family, architectures and model types are known

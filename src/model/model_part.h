@@ -47,8 +47,8 @@ struct PartName {
 };
 [[nodiscard]] PartName part_name(std::span<const ModelPart> parts, std::string_view whole);
 
-/// What transformers' modules call a tensor of the language model, whatever files of its family do:
-/// those of models that see have often older names. Other names, also of towers, stay.
+/// What modules call a tensor of the language model as far as its prefix goes, see module_name of
+/// a family.
 [[nodiscard]] std::string module_name(std::span<const ModelPart> parts, std::string_view whole);
 
 /// A choice of prefixes that turns names of a part alone into names of the whole model.

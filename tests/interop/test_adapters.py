@@ -328,9 +328,10 @@ def test_experts_that_are_quantised(tmp_path, shardwright):
 def test_parameters_that_are_not_added(tmp_path, shardwright):
     base, adapter = tmp_path / "base", tmp_path / "adapter"
     hf_models.create(base, "qwen3_moe", tie_word_embeddings=False)
-    adapt(load(base), adapter, target_modules=[], target_parameters=["mlp.gate.weight"])
-    told = shardwright("merge-adapter", base, adapter, tmp_path / "no", expect=2).stderr
-    assert "found mlp.gate.weight in target_parameters" in told and "merge_and_unload" in told
+    hf_models.create(tmp_path / "biases", "gpt_oss")
+    adapt(load(tmp_path / "biases"), adapter, target_modules=[], target_parameters=["experts.down_proj_bias"])
+    told = shardwright("merge-adapter", tmp_path / "biases", adapter, tmp_path / "no", expect=2).stderr
+    assert "found experts.down_proj_bias in target_parameters" in told and "merge_and_unload" in told
     both = ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]
     adapt(load(base), tmp_path / "experts", target_modules=[], target_parameters=both)
     hf_models.create(tmp_path / "dense", "qwen3", tie_word_embeddings=False)

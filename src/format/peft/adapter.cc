@@ -113,6 +113,7 @@ bool may_be_saved_by(const LoraConfig& config, std::string_view tensor) {
 // The last one's wrapper is the outermost (ParamWrapper).
 constexpr std::array kParameters = {kGateUpParameter, kDownParameter};
 constexpr std::string_view kInner = ".base_layer";
+constexpr std::string_view kWeight = "weight";
 constexpr std::int64_t kMostExperts = 1 << 14;  // of a layer; models have some 500
 
 std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
@@ -167,12 +168,20 @@ class AdapterOpening {
   Status check_parameters() const {
     for (const std::string& name : adapter_.config.target_parameters) {
       if (std::ranges::find(kParameters, last_word(name)) != kParameters.end()) continue;
+      if (last_word(name) == kWeight) continue;
       return fail(Code::kUnsupportedFormat,
                   "{}: found {} in target_parameters, expected gate_up_proj or down_proj of "
-                  "experts; let PEFT merge this adapter (merge_and_unload)",
+                  "experts, or the weight of a module; let PEFT merge this adapter "
+                  "(merge_and_unload)",
                   kPeftConfigFile, printable(name));
     }
     return {};
+  }
+
+  [[nodiscard]] bool is_targeted(std::string_view module, std::string_view parameter) const {
+    const std::string name = fmt::format(".{}.{}", module, parameter);
+    const auto is_it = [&](const std::string& end) { return name.ends_with("." + end); };
+    return std::ranges::any_of(adapter_.config.target_parameters, is_it);
   }
 
   // Those of a module that are targeted.
@@ -180,11 +189,7 @@ class AdapterOpening {
     std::vector<std::string_view> parameters;
     if (last_word(module) != "experts") return parameters;
     for (const std::string_view parameter : kParameters) {
-      const std::string name = fmt::format(".{}.{}", module, parameter);
-      const auto is_it = [&](const std::string& end) { return name.ends_with("." + end); };
-      if (std::ranges::any_of(adapter_.config.target_parameters, is_it)) {
-        parameters.push_back(parameter);
-      }
+      if (is_targeted(module, parameter)) parameters.push_back(parameter);
     }
     return parameters;
   }
@@ -252,7 +257,9 @@ class AdapterOpening {
     }
     LoraModule module{
         name, is_embedding, *in, *out, find(AdapterRole::kBias), find(AdapterRole::kMagnitude)};
-    module.configured = name;
+    // A router is a module with a parameter, which PEFT adapts as it does a linear's weight.
+    const bool is_parameter = is_targeted(name, kWeight);
+    module.configured = is_parameter ? fmt::format("{}.{}", name, kWeight) : name;
     SW_TRY(check_ranks(module));
     if (module.magnitude.has_value() != adapter_.config.uses_dora) {
       return fail(Code::kUnmatchedSource, "{}: module {}: found {}, but {} says use_dora {}",

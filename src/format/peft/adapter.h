@@ -70,9 +70,9 @@ inline constexpr std::string_view kPeftWeightsFile = "adapter_model.safetensors"
 /// Opens an adapter and reads its config and the header of its tensors. Errors: kConfigMissing
 /// without an adapter_config.json; kNotFound without adapter_model.safetensors; kUnsupportedFormat
 /// where it is a pickle; those of read_lora_config; kUnmatchedSource naming tensors whose names
-/// mean nothing, or of which a half is missing; kUnsupportedFormat naming parameters that are not
-/// those of experts; kShapeMismatch with both where lora_A, lora_B and
-/// the config do not have the same rank.
+/// mean nothing, or of which a half is missing; kUnsupportedFormat naming parameters that are
+/// neither those of experts nor a module's weight; kShapeMismatch with both where lora_A, lora_B
+/// and the config do not have the same rank.
 [[nodiscard]] Result<PeftAdapter> open_peft_adapter(const std::string& path);
 
 }  // namespace shardwright
