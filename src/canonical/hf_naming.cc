@@ -14,6 +14,7 @@
 #include "canonical/dequantise.h"
 #include "canonical/families.h"
 #include "canonical/renamed_catalog.h"
+#include "layout/model_head.h"
 #include "model/apply.h"
 
 namespace shardwright {
@@ -46,6 +47,16 @@ class NamingSearch {
       if (naming.fit_) whole.push_back(std::move(naming));
       if (best == nullptr || candidate.matched > best->matched) best = &candidate;
     }
+    // A family that knows its names with and without a first word (GPT-2's `transformer.`) finds
+    // one model twice: with that word it has all of it.
+    std::erase_if(whole, [&](const HfNaming& inner) {
+      return std::ranges::any_of(whole, [&](const HfNaming& outer) {
+        if (inner.prefix_.size() <= outer.prefix_.size()) return false;
+        if (!inner.prefix_.starts_with(outer.prefix_)) return false;
+        const auto rest = std::string_view(inner.prefix_).substr(outer.prefix_.size());
+        return outer.roots_.contains(root_of(rest));
+      });
+    });
     if (whole.size() > 1) {
       return fail(Code::kTwoCheckpoints,
                   "a whole {} model lies under each of '{}' and '{}'; convert takes one of them by "
@@ -166,11 +177,25 @@ class NamingSearch {
     }
   }
 
+  // Heads for rewards, values and classes are no family's; trl's wrapper has its own beside the
+  // model that it wraps.
+  void add_heads(HfNaming& naming) const {
+    for (const std::string& name : names_) {
+      const bool is_inside = name.starts_with(naming.prefix_);
+      const auto rest = std::string_view(name).substr(is_inside ? naming.prefix_.size() : 0);
+      if (!is_in_head(rest)) continue;
+      (is_inside ? naming.roots_ : naming.roots_beside_).emplace(root_of(rest));
+    }
+    std::erase_if(naming.roots_beside_,
+                  [&](const std::string& root) { return naming.roots_.contains(root); });
+  }
+
   HfNaming naming_of(const Candidate& candidate) const {
     HfNaming naming;
     naming.prefix_ = candidate.prefix;
     naming.rules_ = candidate.rules;
     naming.roots_ = candidate.roots;
+    add_heads(naming);
     naming.sizes_ = facts_.sizes;
     naming.takes_all_ = false;
     naming.fit_ = fit_of(naming);
@@ -215,6 +240,10 @@ Result<Catalog> HfNaming::apply(const Catalog& catalog, OtherTensors others, Not
     if (takes_all_) {
       const bool is_bare = !missing_.empty() && roots_.contains(root_of(name));
       SW_TRY(renamed.add(tensor, is_bare ? missing_ + name : name));
+      continue;
+    }
+    if (roots_beside_.contains(root_of(name))) {
+      SW_TRY(renamed.add(tensor, name));
       continue;
     }
     const std::string_view rest =

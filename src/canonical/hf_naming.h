@@ -52,7 +52,8 @@ class HfNaming {
   std::shared_ptr<const NameRules> rules_;    ///< null: Hugging Face's names
   bool takes_all_ = true;                     ///< nothing was found: every tensor stays what it is
   std::set<std::string, std::less<>> roots_;  ///< first parts of the names of the model's tensors
-  std::string missing_;                       ///< goes before the names of `roots_`
+  std::set<std::string, std::less<>> roots_beside_;  ///< likewise, of what stands without `prefix_`
+  std::string missing_;                              ///< goes before the names of `roots_`
   ModelSizes sizes_;
   Status fit_;
 

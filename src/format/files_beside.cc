@@ -18,7 +18,8 @@ void tell_files_beside(Checkpoint& checkpoint) {
     const std::vector<std::string>& read = checkpoint.catalog.files;
     return std::ranges::find(read, file) == read.end() && checkpoint.directory->exists(file);
   };
-  for (const char* adapter : {"adapter_model.safetensors", "adapter_model.bin"}) {
+  for (const char* adapter :
+       {"adapter_model.safetensors", "adapter_model.bin", "adapter_model.pt"}) {
     if (!is_unread(adapter)) continue;
     checkpoint.notes.push_back(
         translated("{} is an adapter, and is left out; 'shardwright merge-adapter' merges one into "

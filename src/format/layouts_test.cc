@@ -99,9 +99,10 @@ TEST(HfReader, RefusesATensorInTwoFiles) {
 
 TEST(HfReader, CarriesFilesThatAreNoWeights) {
   MemoryDirectory directory;
-  for (const char* name : {"config.json", "tokenizer.model", "model.safetensors", "old.bin",
-                           "model.safetensors.index.json", ".gitattributes", "w.gguf",
-                           "__0_0.distcp", ".metadata", "__1.metadata"}) {
+  for (const char* name :
+       {"config.json", "tokenizer.model", "model.safetensors", "old.bin",
+        "model.safetensors.index.json", ".gitattributes", "w.gguf", "__0_0.distcp", ".metadata",
+        "__1.metadata", "adapter_config.json", "adapter_model.bin"}) {
     directory.put(name, "x");
   }
   std::vector<std::string> names;

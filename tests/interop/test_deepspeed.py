@@ -9,7 +9,7 @@ import torch
 from checkpoints import GOLDEN, assert_same, llama_shards, load_dcp, load_hf
 
 CASES = {
-    "zero1": dict(world=2, stage=1, precision="fp16", frozen=True, buffer=True),
+    "zero1": dict(world=2, stage=1, precision="fp16", frozen=True, buffer=True, universal=True),
     "zero2": dict(world=3, stage=2, tied=True, frozen=True, universal=True),
     "zero2_aligned": dict(world=2, stage=2, zero={"parameter_alignment": True}),
     "zero2_round_robin": dict(world=2, stage=2, zero={"round_robin_gradients": True}),
@@ -59,18 +59,23 @@ def refused(shardwright, run, tmp_path, *words, code="SW0330", to="hf", more=())
     assert not (tmp_path / "out").exists()
 
 
+def as_zero_to_fp32(case, converted):
+    if case != "zero1":
+        return converted
+    # It leaves frozen parameters out of such a save.
+    frozen = {n: t for n, t in converted.items() if "layers.0." in n}
+    assert frozen and all(t.dtype == torch.float16 for t in frozen.values())
+    converted = {n: t for n, t in converted.items() if n not in frozen}
+    # It makes float32 of buffers too, which here keep what is stored.
+    return {**converted, "steps_seen": converted["steps_seen"].float()}
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_weights_are_those_of_zero_to_fp32(shardwright, saved, tmp_path, case):
     run = saved(case) / "run"
     weights, _ = expected_of(saved(case))
     shardwright("convert", run, tmp_path / "hf", "--to", "hf")
-    converted = load_hf(tmp_path / "hf")
-    if case == "zero1":  # zero_to_fp32 leaves frozen parameters out of such a save
-        frozen = {n: t for n, t in converted.items() if "layers.0." in n}
-        assert frozen and all(t.dtype == torch.float16 for t in frozen.values())
-        converted = {n: t for n, t in converted.items() if n not in frozen}
-        # It makes float32 of buffers too, which here keep what is stored.
-        converted["steps_seen"] = converted["steps_seen"].float()
+    converted = as_zero_to_fp32(case, load_hf(tmp_path / "hf"))
     assert_same(converted, {n: t.contiguous() for n, t in weights.items()})
     assert json.loads((tmp_path / "hf" / "config.json").read_text())["num_hidden_layers"] == 2
 
@@ -85,7 +90,7 @@ def test_states_are_those_of_the_optimizer(shardwright, saved, tmp_path, case):
     assert weights.keys() <= found.keys()
 
 
-@pytest.mark.parametrize("case", ["zero2", "zero3"])
+@pytest.mark.parametrize("case", ["zero1", "zero2", "zero3"])
 def test_a_universal_checkpoint_is_the_same(shardwright, saved, tmp_path, case):
     universal = next((saved(case) / "universal").iterdir())
     shutil.copy(saved(case) / "run" / "config.json", universal)
@@ -94,7 +99,7 @@ def test_a_universal_checkpoint_is_the_same(shardwright, saved, tmp_path, case):
     )
     weights, states = expected_of(saved(case))
     shardwright("convert", universal, tmp_path / "hf", "--to", "hf")
-    converted = load_hf(tmp_path / "hf")
+    converted = as_zero_to_fp32(case, load_hf(tmp_path / "hf"))
     assert_same(converted, {n: t.contiguous() for n, t in weights.items()})
     shardwright("convert", universal, tmp_path / "dcp", "--to", "dcp")
     found = load_dcp(tmp_path / "dcp")

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 import torch
+import torch.distributed.checkpoint as dcp
 import transformers
 from safetensors.torch import load_file, save_file
 
@@ -46,6 +47,33 @@ def create(folder, model_type, auto, labels, settings):
 
 def read_config(folder):
     return json.loads((folder / "config.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2_tied", "mistral_tokens", "gpt2"])
+@pytest.mark.parametrize("form", ["verl", "dcp", "trl"])
+def test_a_head_in_what_a_job_saved(shardwright, tmp_path, name, form):
+    """Whose files have names of all kinds; trl's wrapper has a head beside the model in it."""
+    model = create(tmp_path / "model", *MODELS[name])
+    tensors = load_hf(tmp_path / "model")
+    heads = {key for key in tensors if key.startswith(("score.", "classifier."))}
+    source = tmp_path / "run"
+    source.mkdir()
+    model.config.save_pretrained(source)
+    if form == "verl":
+        torch.save(tensors, source / "model_world_size_1_rank_0.pt")
+    elif form == "dcp":
+        dcp.save({"model": tensors}, checkpoint_id=source, no_dist=True)
+    else:
+        named = {key if key in heads else f"pretrained_model.{key}": tensors[key] for key in tensors}
+        dcp.save(named, checkpoint_id=source, no_dist=True)
+    for target in ("hf", "torch_dist"):
+        told = shardwright("convert", source, tmp_path / target, "--to", target).stderr
+        assert "left out: " not in told, told
+    shardwright("convert", tmp_path / "torch_dist", tmp_path / "back", "--to", "hf")
+    for made in (tmp_path / "hf", tmp_path / "back"):
+        assert_same(load_hf(made), tensors)
+        assert read_config(made)["architectures"] == read_config(tmp_path / "model")["architectures"]
+    assert "PROVEN" in shardwright("verify", source).stdout
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "format/carried_files.h"
 #include "format/consolidated/meta_config.h"
+#include "format/files_beside.h"
 #include "format/legacy/legacy_chunks.h"
 #include "format/model_file.h"
 #include "format/near_config.h"
@@ -26,6 +27,7 @@ namespace shardwright {
 namespace {
 
 constexpr std::string_view kConsolidatedSign = "consolidated.#.pth";
+constexpr std::string_view kOneFile = "consolidated.pth";
 constexpr std::string_view kParamsFile = "params.json";
 constexpr std::string_view kRulesOfMeta = "llama";
 constexpr std::string_view kEmbedding = "tok_embeddings.weight";
@@ -232,6 +234,12 @@ class ConsolidatedSource final : public SourceFormat {
   }
 
   Status open(Checkpoint& checkpoint, Defects& defects) const override {
+    if (checkpoint.directory->exists(kOneFile)) {
+      return fail(Code::kTwoCheckpoints,
+                  "found {} and {}, which are of two saves; move the files of the other away",
+                  kOneFile, consolidated_name(0));
+    }
+    tell_files_beside(checkpoint);
     const NameRules rules = SW_TRY(rules_of_meta());
     MetaReader reader(checkpoint, defects, rules);
     SW_TRY(reader.run());

@@ -144,6 +144,22 @@ TEST_F(Consolidated, FilesOfTwoSaves) {
   expect_whole();
 }
 
+TEST_F(Consolidated, AFileOfAnotherSaveBesideThem) {
+  put({.ranks = 1}, 1);
+  place_.put("consolidated.pth", rank_file({.ranks = 1}));
+  const Error error = refused();
+  EXPECT_EQ(error.code, Code::kTwoCheckpoints);
+  EXPECT_THAT(error.message, HasSubstr("consolidated.pth and consolidated.00.pth"));
+}
+
+TEST_F(Consolidated, AnAdapterBesideThem) {
+  put({.ranks = 1}, 1);
+  place_.put("adapter_model.pt", "x");
+  const auto opened = open_checkpoint(place_.path().string());
+  ASSERT_TRUE(opened.has_value()) << opened.error().text();
+  EXPECT_THAT(opened->notes, Contains(HasSubstr("adapter_model.pt is an adapter")));
+}
+
 TEST_F(Consolidated, SettingsThatMakeNoSenseTellNothing) {
   put({.ranks = 2}, 2);
   for (const char* params : {R"({"n_heads": 4611686018427387904, "head_dim": 4})",

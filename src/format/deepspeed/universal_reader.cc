@@ -38,9 +38,11 @@ class UniversalReader {
     if (is_whole_) SW_TRY(add_frozen(models_, !cut_.empty(), checkpoint_, model_));
     for (const DirectoryEntry& entry : SW_TRY(checkpoint_.directory->list(kUniversalFolder))) {
       if (entry.problem) return std::unexpected(*entry.problem);
-      // A frozen parameter's folder repeats what the model states have of it, that of another name
+      // A frozen parameter's folder repeats what the model states have of it, and so does a
+      // buffer's (ds_to_universal --inject_missing_state), in another dtype; that of another name
       // of a parameter what the model computed with.
-      const bool is_repeated = model_.has(entry.name) || is_other_name(entry.name);
+      const bool is_repeated =
+          model_.has(entry.name) || is_other_name(entry.name) || is_of_module_alone(entry.name);
       if (!entry.is_directory || is_repeated) continue;
       SW_TRY(defects_.report(read_parameter(entry.name)));
     }
@@ -64,6 +66,13 @@ class UniversalReader {
     return std::ranges::any_of(models_.front().states.shared, [&](const auto& shared) {
       return shared.first == name && shapes_.contains(shared.second);
     });
+  }
+
+  // What was not trained: the model states have it whole, and as the model computed with it.
+  [[nodiscard]] bool is_of_module_alone(std::string_view name) const {
+    if (!is_whole_ || !cut_.empty() || shapes_.contains(name)) return false;
+    const auto& module = models_.front().states.module;
+    return std::ranges::any_of(module, [&](const auto& tensor) { return tensor.name == name; });
   }
 
   // Under ZeRO 3 all ranks' files list the same; model-parallel ranks have parameters of their own,
@@ -192,6 +201,7 @@ class UniversalReader {
     std::map<std::vector<std::string>, std::string> sets;  // to the first parameter
     for (const auto& [name, kinds] : kinds_) sets.emplace(kinds, name);
     for (const auto& [name, kinds] : kinds_) {
+      if (!shapes_.contains(name)) continue;  // nothing that was trained
       for (const auto& [others, other] : sets) {
         if (others.size() <= kinds.size() || !std::ranges::includes(others, kinds)) continue;
         std::vector<std::string> lacking;

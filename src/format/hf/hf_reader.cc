@@ -217,7 +217,10 @@ Result<std::vector<DirectoryEntry>> list_hf_artifacts(const Directory& directory
     // Digests are of these very files: beside others they would be wrong.
     const bool is_digests = entry.name == "integrity.json" ||
                             entry.name == "shardwright-digests.jsonl" || entry.name == "model.sig";
-    if (entry.is_directory || is_weight || is_digests || entry.name.starts_with(".")) continue;
+    // With this file transformers looks for an adapter's weights, which no model carries along.
+    const bool is_of_adapter = entry.name == "adapter_config.json";
+    if (entry.is_directory || is_weight || is_digests || is_of_adapter) continue;
+    if (entry.name.starts_with(".")) continue;
     if (entry.problem) {
       SW_TRY(defects.report(std::unexpected(*std::move(entry.problem))));
       continue;
