@@ -146,6 +146,38 @@ TEST(Families, AllOfThemWhereNoneIsNamed) {
   EXPECT_EQ(families(unknown, "").size(), all);
 }
 
+// Of names that the rules have for the language model's tensors, and those that its part has, the
+// first are written: by convert, and by merge. Gemma 3's are Google's and transformers', which
+// either reads.
+void expect_parts_write(const Mapping& family, const std::vector<Item>& items) {
+  for (const Item& item : items) {
+    if (const auto* section = std::get_if<Section>(&item.value)) {
+      expect_parts_write(family, section->items);
+    } else if (const auto* choice = std::get_if<Choice>(&item.value)) {
+      expect_parts_write(family, choice->options.front());
+    }
+    const auto* rule = std::get_if<Rule>(&item.value);
+    if (rule == nullptr || rule->hf.empty()) continue;
+    const std::string& name = rule->hf.front().text();
+    const PartName own = part_name(family.parts, name);
+    if (own.part == nullptr || own.part->name != "language") continue;
+    std::vector<PartPrefix> first;
+    for (const PartPrefix& prefix : own.part->prefixes) {
+      const bool is_known = std::ranges::any_of(
+          first, [&](const PartPrefix& other) { return other.alone == prefix.alone; });
+      if (!is_known) first.push_back(prefix);
+    }
+    EXPECT_EQ(PartNaming(first).whole(own.alone), name) << family.family;
+  }
+}
+
+TEST(Families, HaveTheSameNamesInRulesAndParts) {
+  const auto mappings = load_all_mappings(ConvertRequest()).value();
+  for (const Mapping& family : mappings) {
+    if (family.family != "gemma3_vl") expect_parts_write(family, family.items);
+  }
+}
+
 // Those of PEFT are called so. Classes of Llama 4 and Kimi-VL have kept the names of the files.
 TEST(Families, HaveTheNamesOfTransformersModules) {
   const auto mappings = load_all_mappings(ConvertRequest()).value();

@@ -111,7 +111,7 @@ TEST(AdapterShards, AGateShowsInTheColumnsOfTheSecondLinear) {
 TEST(AdapterShards, LegacyRanksAreReadAsTheyAreWritten) {
   const std::vector<TensorDesc> canonical = adapters_of_mlp(true);
   const ParallelConfig config{.tensor = 2};
-  const StageContents stage{.first_layer = 0, .end_layer = 1};
+  const StageContents stage{.layers = {0, 1}};
   const std::vector<LegacyShard> shards = legacy_shards(canonical, config, stage, {});
   ASSERT_EQ(shards.size(), canonical.size());
   for (std::int64_t t = 0; t < 2; ++t) {

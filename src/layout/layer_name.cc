@@ -77,6 +77,10 @@ bool is_main_stack(std::string_view stack) {
          stack == kEncoderLayers;
 }
 
+bool is_encoder_stack(std::string_view stack) {
+  return unwrapped(of_model(stack)) == kEncoderLayers;
+}
+
 bool is_in_foreign_tower(std::string_view name) {
   constexpr std::array<std::string_view, 8> kTowers = {
       "visual.",          "vision_tower.", "embed_vision.",
@@ -102,15 +106,27 @@ bool is_behind_layers(std::string_view name) {
 }
 
 bool is_on_each_stage(std::string_view name) {
-  constexpr std::array<std::string_view, 3> kOfWan = {"text_embedding.", "time_embedder.",
-                                                      "time_proj."};
+  constexpr std::array<std::string_view, 5> kParts = {
+      "text_embedding.", "time_embedder.", "time_proj.",          // Wan's
+      "encoder_relative_pos_emb.", "decoder_relative_pos_emb."};  // T5's
   const std::string_view own = unwrapped(of_model(name));
-  return std::ranges::any_of(kOfWan, [&](std::string_view part) { return own.starts_with(part); });
+  return std::ranges::any_of(kParts, [&](std::string_view part) { return own.starts_with(part); });
 }
 
 bool is_prediction_layer(std::string_view name) {
   return name.starts_with("mtp.layers.") || name.find(".mtp.layers.") != std::string_view::npos ||
          of_model(name).starts_with("dspark.");
+}
+
+MainLayers main_layers(std::span<const TensorDesc> tensors) {
+  MainLayers layers;
+  for (const TensorDesc& tensor : tensors) {
+    const std::optional<LayerName> layer = split_layer_name(tensor.name);
+    if (!layer || !is_main_stack(layer->stack) || tensor.shape.empty()) continue;
+    std::int64_t& count = is_encoder_stack(layer->stack) ? layers.encoder : layers.decoder;
+    count = std::max(count, layer->index ? *layer->index + 1 : tensor.shape[0]);
+  }
+  return layers;
 }
 
 std::int64_t count_main_layers(std::span<const TensorDesc> tensors) {

@@ -40,6 +40,10 @@ inline constexpr std::string_view kGlobalAttention = "self_attention_global";
 /// vision tower's layers (`vision_model.decoder.layers`) lie whole on one stage.
 [[nodiscard]] bool is_main_stack(std::string_view stack);
 
+/// Whether that is the stack of a main one whose layers read: BERT's only one, and T5's beside its
+/// decoder's. Stages share out each of the two by itself.
+[[nodiscard]] bool is_encoder_stack(std::string_view stack);
+
 /// Whether a tensor belongs to a vision tower that Megatron takes from HF as it is: it keeps its
 /// names, is never stacked and every rank has the whole of it.
 [[nodiscard]] bool is_in_foreign_tower(std::string_view name);
@@ -48,14 +52,22 @@ inline constexpr std::string_view kGlobalAttention = "self_attention_global";
 /// the heads of BERT, and those of reward, value and classification models.
 [[nodiscard]] bool is_behind_layers(std::string_view name);
 
-/// Whether every pipeline stage has it: what Wan makes of time and text, which each layer needs.
+/// Whether every pipeline stage has it: what Wan makes of time and text, which each layer needs,
+/// and T5's relative positions.
 [[nodiscard]] bool is_on_each_stage(std::string_view name);
 
 /// Whether that is a tensor of a layer for multi-token prediction (`mtp.layers.N.`), or of the part
 /// that drafts tokens (`dspark.`), or its state.
 [[nodiscard]] bool is_prediction_layer(std::string_view name);
 
-/// How many layers a stack of numbered names has; 0 without any. Counts the main stack only.
+/// How many layers the main stacks have, numbered or stacked; 0 without any.
+struct MainLayers {
+  std::int64_t decoder = 0;
+  std::int64_t encoder = 0;
+};
+[[nodiscard]] MainLayers main_layers(std::span<const TensorDesc> tensors);
+
+/// How many layers a stack of numbered names has; 0 without any. Of both main ones that with more.
 [[nodiscard]] std::int64_t count_main_layers(std::span<const TensorDesc> tensors);
 
 /// `decoder.layers` + 7 + `mlp.router.weight`.

@@ -38,9 +38,10 @@ constexpr std::array kConvolution = {
 constexpr std::string_view kExperts = ".experts.";
 constexpr std::string_view kListed = "local_experts.";
 
-std::string shift_layer(std::string_view name, std::int64_t by) {
+std::string shift_layer(std::string_view name, FirstLayers first, int sign) {
   const std::optional<LayerName> layer = split_layer_name(name);
   if (!layer || !layer->index || !is_main_stack(layer->stack)) return std::string(name);
+  const std::int64_t by = sign * (is_encoder_stack(layer->stack) ? first.encoder : first.decoder);
   return join_layer_name(layer->stack, *layer->index + by, layer->rest);
 }
 
@@ -66,9 +67,8 @@ std::optional<std::pair<std::string, std::int64_t>> split_expert(std::string_vie
 
 }  // namespace
 
-CanonicalName canonical_from_legacy(std::string_view legacy, std::int64_t first_layer,
-                                    bool plain_norms) {
-  CanonicalName result{unfused_latent_norm(shift_layer(legacy, first_layer)), std::nullopt};
+CanonicalName canonical_from_legacy(std::string_view legacy, FirstLayers first, bool plain_norms) {
+  CanonicalName result{unfused_latent_norm(shift_layer(legacy, first, 1)), std::nullopt};
   std::string& name = result.name;
   // A hybrid model's is a stack of blocks and keeps its name.
   if (name.find(".mtp_model_layer.layers.") == std::string::npos) {
@@ -90,10 +90,10 @@ CanonicalName canonical_from_legacy(std::string_view legacy, std::int64_t first_
   return result;
 }
 
-std::string legacy_from_canonical(std::string_view canonical, std::int64_t first_layer,
+std::string legacy_from_canonical(std::string_view canonical, FirstLayers first,
                                   std::optional<std::int64_t> expert,
                                   const LegacyModules& modules) {
-  std::string name = shift_layer(canonical, -first_layer);
+  std::string name = shift_layer(canonical, first, -1);
   if (modules.mtp_model_layer) replace_first(name, kMtpLayer.canonical, kMtpLayer.legacy);
   for (const LegacySpelling& spelling : kKindsOfAttention)
     replace_first(name, spelling.canonical, spelling.legacy);

@@ -25,6 +25,13 @@ struct LegacyModules {
   bool fused_latent = false;
 };
 
+/// The model's numbers of the layers that are 0 in a stage. A model with two stacks (T5) has one of
+/// each; of another only its own stack's counts.
+struct FirstLayers {
+  std::int64_t decoder = 0;
+  std::int64_t encoder = 0;
+};
+
 /// A name of torch_dist, for a name of a legacy file.
 struct CanonicalName {
   std::string name;
@@ -34,14 +41,13 @@ struct CanonicalName {
 
 /// `decoder.layers.0.mlp.experts.linear_fc1.weight2` on a stage whose first layer is 4 is expert 2
 /// (of the rank) of `decoder.layers.4.mlp.experts.experts.linear_fc1.weight`. Names outside the
-/// decoder's layers keep their numbers. Source: sharded_state_dict and its keys maps in
+/// main stacks keep their numbers. Source: sharded_state_dict and its keys maps in
 /// megatron/core/transformer/{transformer_block,moe/experts,multi_token_prediction}.py.
-[[nodiscard]] CanonicalName canonical_from_legacy(std::string_view legacy, std::int64_t first_layer,
+[[nodiscard]] CanonicalName canonical_from_legacy(std::string_view legacy, FirstLayers first,
                                                   bool plain_norms);
 
 /// The reverse. `expert` is the rank's own number of it, for tensors with an axis of experts.
-[[nodiscard]] std::string legacy_from_canonical(std::string_view canonical,
-                                                std::int64_t first_layer,
+[[nodiscard]] std::string legacy_from_canonical(std::string_view canonical, FirstLayers first,
                                                 std::optional<std::int64_t> expert,
                                                 const LegacyModules& modules);
 

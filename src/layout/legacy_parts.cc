@@ -103,7 +103,7 @@ class Splitter {
       return split_grouped(tensor);
     }
     CanonicalName canonical =
-        canonical_from_legacy(tensor.name, stage_.first_layer, modules_.plain_norms);
+        canonical_from_legacy(tensor.name, stage_.first_layers, modules_.plain_norms);
     if (stage_.output_is_embedding && ends_with(canonical.name, "output_layer.weight") &&
         !stage_.heads.has(tensor)) {
       const std::size_t at = canonical.name.rfind("output_layer.weight");
@@ -293,7 +293,7 @@ class Splitter {
     const std::int64_t ways = stage_.config.expert_tensor;
     const std::int64_t rank = stage_.rank.expert_tensor;
     const CanonicalName layer =
-        canonical_from_legacy(stem, stage_.first_layer, modules_.plain_norms);
+        canonical_from_legacy(stem, stage_.first_layers, modules_.plain_norms);
     const std::string module = layer.name.substr(0, layer.name.size() - 6) + "experts.";
     const std::int64_t all = stage_.config.expert * experts;
     std::vector<LegacyPart> parts;

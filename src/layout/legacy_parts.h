@@ -26,7 +26,7 @@ enum class QkvOrder : std::uint8_t {
 struct LegacyStage {
   ParallelConfig config;
   LegacyRank rank;
-  std::int64_t first_layer = 0;       ///< the model's number of the layer that is 0 here
+  FirstLayers first_layers;
   std::int64_t experts_per_rank = 0;  ///< 0 without experts
   /// `output_layer.weight` is a copy of the word embeddings (tied, and on another stage).
   bool output_is_embedding = false;

@@ -37,7 +37,7 @@ std::vector<std::string> parts_of(const std::vector<TensorDesc>& tensors, std::s
 using Lines = std::vector<std::string>;
 
 TEST(LegacyParts, GiveLayersTheirGlobalNumber) {
-  LegacyStage stage{{2, 2, 1, 1, 2}, {1, 1, 0, 1}, 3, 0, false};
+  LegacyStage stage{{2, 2, 1, 1, 2}, {1, 1, 0, 1}, {3}, 0, false};
   EXPECT_EQ(
       parts_of({tensor("decoder.layers.1.self_attention.linear_qkv.weight", {4, 6})}, 0, stage),
       Lines{"decoder.layers.4.self_attention.linear_qkv.weight (8, 6) [4:8, 0:6] @0 (6, 1)"});
@@ -55,7 +55,7 @@ TEST(LegacyParts, GiveLayersTheirGlobalNumber) {
 }
 
 TEST(LegacyParts, TakeGatedMlpsApart) {
-  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 0, 0, false};
+  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, {0}, 0, false};
   const std::vector<TensorDesc> gated = {tensor("decoder.layers.0.mlp.linear_fc1.weight", {6, 4}),
                                          tensor("decoder.layers.0.mlp.linear_fc1.bias", {6}),
                                          tensor("decoder.layers.0.mlp.linear_fc2.weight", {4, 3})};
@@ -72,7 +72,7 @@ TEST(LegacyParts, TakeGatedMlpsApart) {
 }
 
 TEST(LegacyParts, NumberExpertsAcrossRanks) {
-  const LegacyStage stage{{2, 1, 1, 3, 1}, {1, 0, 2, 0}, 0, 2, false};
+  const LegacyStage stage{{2, 1, 1, 3, 1}, {1, 0, 2, 0}, {0}, 2, false};
   const std::vector<TensorDesc> grouped = {
       tensor("decoder.layers.0.mlp.experts.linear_fc1.weight1", {6, 4}),
       tensor("decoder.layers.0.mlp.experts.linear_fc2.weight1", {4, 3})};
@@ -95,7 +95,7 @@ TEST(LegacyParts, NumberExpertsAcrossRanks) {
 
 // Drafts may have experts of their own: here nine on three ranks, where the model has six.
 TEST(LegacyParts, CountExpertsByTheRouterBesideThem) {
-  const LegacyStage stage{{1, 1, 1, 3, 1}, {0, 0, 2, 0}, 0, 2, false};
+  const LegacyStage stage{{1, 1, 1, 3, 1}, {0, 0, 2, 0}, {0}, 2, false};
   const std::string mlp = "dspark.decoder.layers.1.inner_layer.mlp.";
   std::vector<TensorDesc> tensors = {tensor(mlp + "experts.linear_fc2.weight2", {4, 3}),
                                      tensor(mlp + "router.weight", {9, 4}),
@@ -111,7 +111,7 @@ TEST(LegacyParts, CountExpertsByTheRouterBesideThem) {
 }
 
 TEST(LegacyParts, ReadTheMemoryOfOldGroupedExperts) {
-  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 0, 2, false};
+  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, {0}, 2, false};
   const std::vector<TensorDesc> old = {tensor("decoder.layers.0.mlp.experts.weight1", {5, 12}),
                                        tensor("decoder.layers.0.mlp.experts.weight2", {6, 5})};
   const std::string first = "decoder.layers.0.mlp.experts.experts.linear_fc1.weight (2, 12, 5) ";
@@ -126,7 +126,7 @@ TEST(LegacyParts, ReadTheMemoryOfOldGroupedExperts) {
 
 // Two heads of two rows on rank 1 of two: [q0 k0 v0 q1 k1 v1] is what each order means.
 TEST(LegacyParts, PutOldQueryKeyValueOrdersRight) {
-  LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 0, 0, false, QkvOrder::kThreeFirst, 2};
+  LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, {0}, 0, false, QkvOrder::kThreeFirst, 2};
   const std::vector<TensorDesc> qkv = {
       tensor("decoder.layers.0.self_attention.linear_qkv.weight", {12, 4}),
       tensor("decoder.layers.0.self_attention.linear_qkv.layer_norm_weight", {4})};
@@ -175,7 +175,7 @@ TEST(EarlyNames, BecomeThoseOfToday) {
 }
 
 TEST(LegacyParts, TakeMixersApart) {
-  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 0, 0, false};
+  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, {0}, 0, false};
   const std::string mixer = "decoder.layers.0.mixer.";
   const std::vector<TensorDesc> tensors = {
       tensor(mixer + "in_proj.weight", {16, 5}), tensor(mixer + "conv1d_weight", {10, 1, 4}),
@@ -192,7 +192,7 @@ TEST(LegacyParts, TakeMixersApart) {
 
 // Six rows of queries and four of keys and values, on rank 1 of two.
 TEST(LegacyParts, TakeFusedLatentProjectionsApart) {
-  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 2, 0, false};
+  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, {2}, 0, false};
   const std::string attention = "decoder.layers.0.self_attention.";
   std::vector<TensorDesc> tensors = {
       tensor(attention + "linear_qkv_down_proj.layer_norm_weight", {3}),
@@ -215,7 +215,7 @@ TEST(LegacyParts, TakeFusedLatentProjectionsApart) {
 }
 
 TEST(LegacyParts, NameNormsOfPlainModulesAsTorchDistDoes) {
-  const LegacyStage stage{{1, 1, 1, 1, 1}, {}, 0, 0, false};
+  const LegacyStage stage{{1, 1, 1, 1, 1}, {}, {0}, 0, false};
   const std::vector<TensorDesc> plain = {
       tensor("decoder.layers.0.input_layernorm.weight", {4}),
       tensor("decoder.layers.0.self_attention.linear_qkv.weight", {6, 4}),
@@ -271,13 +271,14 @@ RC_GTEST_PROP(LegacyShards, AreWhatPartsUndo, ()) {
   for (const TensorDesc& desc : canonical) stored.push_back({desc, ChunkList(desc.shape.size())});
   const auto grid = legacy_grid(config).value();
   for (const LegacyRank& rank : grid) {
-    const PipelineSplit split = PipelineSplit::make(layers, config).value();
-    const auto stages = stage_contents(config, split, rank.pipeline, false, false);
+    const auto splits = StackSplits::of_one(PipelineSplit::make(layers, config).value());
+    const auto stages = stage_contents(config, splits, rank.pipeline, false, false);
     for (const StageContents& stage : stages) {
       const std::vector<LegacyShard> shards = legacy_shards(canonical, config, stage, modules);
       std::vector<TensorDesc> own;
       for (const LegacyShard& shard : shards) own.push_back(shard.desc);
-      const LegacyStage place{config, rank, stage.first_layer, 2, false};
+      const LegacyStage place{
+          config, rank, {stage.layers.first, stage.encoder_layers.first}, 2, false};
       const auto parts = legacy_parts(own, place).value();
       for (std::size_t i = 0; i < shards.size(); ++i) {
         RC_ASSERT(parts[i].size() == shards[i].runs.size());
@@ -316,13 +317,15 @@ TEST(LegacyNames, GoBackToWhatTheyWere) {
       {"vision_model.decoder.layers.3.mlp.linear_fc1.weight", {}},
   };
   for (const Case& c : cases) {
-    const CanonicalName canonical = canonical_from_legacy(c.legacy, 5, c.modules.plain_norms);
-    EXPECT_EQ(legacy_from_canonical(canonical.name, 5, canonical.expert, c.modules), c.legacy)
+    const CanonicalName canonical = canonical_from_legacy(c.legacy, {5, 3}, c.modules.plain_norms);
+    EXPECT_EQ(legacy_from_canonical(canonical.name, {5, 3}, canonical.expert, c.modules), c.legacy)
         << canonical.name;
   }
-  EXPECT_EQ(canonical_from_legacy("vision_model.decoder.layers.3.x", 5, false).name,
+  EXPECT_EQ(canonical_from_legacy("vision_model.decoder.layers.3.x", {5, 3}, false).name,
             "vision_model.decoder.layers.3.x")
       << "pipeline stages don't share out a vision tower";
+  EXPECT_EQ(canonical_from_legacy("decoder.layers.1.x", {5, 3}, false).name, "decoder.layers.6.x");
+  EXPECT_EQ(canonical_from_legacy("encoder.layers.1.x", {5, 3}, false).name, "encoder.layers.4.x");
 }
 
 RankSample sample_of(std::string folder, std::vector<std::string> names) {
@@ -451,7 +454,7 @@ TEST(LegacyAxes, RefuseMixesAndOverwrittenFiles) {
 
 // Rank 1 of two: each part of the projection and of the convolution is cut for itself.
 TEST(LegacyParts, TakeGatedDeltaNetsApart) {
-  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, 0, 0, false};
+  const LegacyStage stage{{2, 1, 1, 1, 2}, {1, 0, 0, 1}, {0}, 0, false};
   const std::string net = "decoder.layers.0.self_attention.";
   const std::vector<TensorDesc> tensors = {
       tensor(net + "in_proj.weight", {12, 5}), tensor(net + "conv1d.weight", {7, 1, 4}),
@@ -470,7 +473,7 @@ TEST(LegacyParts, TakeGatedDeltaNetsApart) {
 }
 
 TEST(LegacyParts, KeepTheNameOfAHybridPredictionLayer) {
-  const LegacyStage stage{{1, 1, 1, 1, 1}, {0, 0, 0, 0}, 0, 0, false};
+  const LegacyStage stage{{1, 1, 1, 1, 1}, {0, 0, 0, 0}, {0}, 0, false};
   const std::string name = "mtp.layers.0.mtp_model_layer.layers.1.mlp.linear_fc2.weight";
   EXPECT_EQ(parts_of({tensor(name, {6, 5})}, 0, stage),
             Lines{name + " (6, 5) [0:6, 0:5] @0 (5, 1)"});

@@ -31,10 +31,15 @@ std::pair<std::string_view, int> split_mixer_part(std::string_view name) {
   return {name.substr(0, dot), static_cast<int>(part - kMixerParts.begin())};
 }
 
+FirstLayers first_layers_of(const StageContents& stage) {
+  return {stage.layers.first, stage.encoder_layers.first};
+}
+
 bool belongs(const TensorDesc& tensor, const StageContents& stage) {
   const std::optional<LayerName> layer = split_layer_name(tensor.name);
   if (layer && is_main_stack(layer->stack)) {
-    return layer->index && *layer->index >= stage.first_layer && *layer->index < stage.end_layer;
+    const LayerRange own = is_encoder_stack(layer->stack) ? stage.encoder_layers : stage.layers;
+    return layer->index && *layer->index >= own.first && *layer->index < own.end;
   }
   const std::string_view name = tensor.name;
   if (is_on_each_stage(name)) return true;
@@ -96,7 +101,7 @@ class Sharder {
     const TensorDesc& tensor = canonical_[index];
     const auto& [whole, part] = place;
     LegacyShard& shard =
-        shard_of(legacy_from_canonical(whole, stage_.first_layer, expert, modules_));
+        shard_of(legacy_from_canonical(whole, first_layers_of(stage_), expert, modules_));
     ShardRun run{index, Box::whole(tensor.shape), part, expert.has_value()};
     run.is_expert = rule.is_expert;
     run.axis = rule.axis;
@@ -159,12 +164,12 @@ Box box_of(const ShardRun& run, const LegacyRank& rank) {
   return box;
 }
 
-std::vector<StageContents> stage_contents(const ParallelConfig& config, const PipelineSplit& split,
+std::vector<StageContents> stage_contents(const ParallelConfig& config, const StackSplits& splits,
                                           std::int64_t pipeline_rank, bool has_mtp, bool is_tied) {
   std::vector<StageContents> stages;
   for (std::int64_t v = 0; v < config.virtual_pipeline; ++v) {
-    const LayerRange layers = split.layers_of(pipeline_rank, v);
-    stages.push_back({.first_layer = layers.first, .end_layer = layers.end});
+    stages.push_back({.layers = splits.decoder.layers_of(pipeline_rank, v),
+                      .encoder_layers = splits.encoder.layers_of(pipeline_rank, v)});
   }
   const bool is_last = pipeline_rank == config.pipeline - 1;
   stages.front().has_embedding = pipeline_rank == 0;

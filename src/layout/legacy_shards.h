@@ -37,17 +37,17 @@ struct LegacyShard {
 
 /// Which part of a model a state dict is for.
 struct StageContents {
-  std::int64_t first_layer = 0;
-  std::int64_t end_layer = 0;
+  LayerRange layers;              ///< of the decoder
+  LayerRange encoder_layers;      ///< of BERT's stack, or T5's beside the decoder
   bool has_embedding = false;     ///< the first stage, and one with MTP layers
   bool has_rest = false;          ///< the first stage: what has no other place (vision towers)
   bool has_end = false;           ///< final norm, output layer, MTP layers
   bool copies_embedding = false;  ///< the output layer is tied and the embedding elsewhere
 };
 
-/// What each virtual stage of one pipeline rank holds; `split` is that of `config`.
+/// What each virtual stage of one pipeline rank holds; `splits` are those of `config`.
 [[nodiscard]] std::vector<StageContents> stage_contents(const ParallelConfig& config,
-                                                        const PipelineSplit& split,
+                                                        const StackSplits& splits,
                                                         std::int64_t pipeline_rank, bool has_mtp,
                                                         bool is_tied);
 

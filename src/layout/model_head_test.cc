@@ -61,7 +61,7 @@ TEST(OutputHeads, AreWholeOnEveryTensorRankOfTheLastStage) {
 }
 
 TEST(OutputHeads, OfARankAreNoShardsAndNoCopiesOfTheEmbedding) {
-  LegacyStage stage{{2, 2, 1, 1, 2}, {1, 1, 0, 1}, 3, 0, true};
+  LegacyStage stage{{2, 2, 1, 1, 2}, {1, 1, 0, 1}, {3}, 0, true};
   const std::vector<TensorDesc> tensors = {desc("output_layer.weight", {1, 8})};
   const std::vector<TensorDesc> table = {desc("embedding.word_embeddings.weight", {32, 8})};
   stage.heads = OutputHeads(table);

@@ -46,4 +46,13 @@ class PipelineSplit {
   std::int64_t uneven_last_ = 0;
 };
 
+/// How stages share out a model's layers. A model with two stacks (T5) has a split of each.
+struct StackSplits {
+  PipelineSplit decoder;
+  PipelineSplit encoder;
+
+  /// Of a model with one stack, whichever it is.
+  static StackSplits of_one(const PipelineSplit& split) { return {split, split}; }
+};
+
 }  // namespace shardwright

@@ -54,15 +54,14 @@ Result<Placement> Placement::make(std::span<const TensorDesc> tensors,
   placement.heads_ = OutputHeads(tensors);
   placement.gated_ = GatedFirsts(tensors);
   placement.stage_width_ = std::lcm(config.tensor, config.expert * config.expert_tensor);
-  for (const TensorDesc& tensor : tensors) {
-    const std::optional<LayerName> layer = split_layer_name(tensor.name);
-    if (layer && is_main_stack(layer->stack) && !tensor.shape.empty()) {
-      const std::int64_t count = layer->index ? *layer->index + 1 : tensor.shape[0];
-      placement.layers_ = std::max(placement.layers_, count);
-    }
+  placement.layers_ = main_layers(tensors);
+  if (placement.layers() > 0) {
+    const PipelineSplit split = SW_TRY(PipelineSplit::make(placement.layers(), config));
+    placement.splits_ = StackSplits::of_one(split);
   }
-  if (placement.layers_ > 0) {
-    placement.pipeline_ = SW_TRY(PipelineSplit::make(placement.layers_, config));
+  const auto [decoder, encoder] = placement.layers_;
+  if (decoder > 0 && encoder > 0) {
+    placement.splits_.encoder = SW_TRY(PipelineSplit::make(encoder, config));
   }
   return placement;
 }
@@ -70,7 +69,10 @@ Result<Placement> Placement::make(std::span<const TensorDesc> tensors,
 std::int64_t Placement::stage_of(std::string_view name, std::int64_t layer) const {
   if (const std::optional<LayerName> parts = split_layer_name(name)) {
     if (is_main_stack(parts->stack)) {
-      return layers_ > 0 ? pipeline_.stage_of(std::clamp<std::int64_t>(layer, 0, layers_ - 1)) : 0;
+      const bool is_encoder = is_encoder_stack(parts->stack);
+      const std::int64_t layers = is_encoder ? layers_.encoder : layers_.decoder;
+      const PipelineSplit& split = is_encoder ? splits_.encoder : splits_.decoder;
+      return layers > 0 ? split.stage_of(std::clamp<std::int64_t>(layer, 0, layers - 1)) : 0;
     }
     // Vision towers live on the first stage.
     return is_prediction_layer(name) ? config_.pipeline - 1 : 0;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "layout/adapter_shards.h"
+#include "layout/layer_name.h"
 #include "layout/model_head.h"
 #include "layout/owned_chunks.h"
 #include "layout/pipeline_split.h"
@@ -37,8 +38,13 @@ class Placement {
   [[nodiscard]] std::int64_t rank_of_object(std::string_view name) const;
 
   [[nodiscard]] std::int64_t world_size() const { return config_.pipeline * stage_width_; }
-  [[nodiscard]] const PipelineSplit& pipeline() const { return pipeline_; }
-  [[nodiscard]] std::int64_t layers() const { return layers_; }
+  /// Of the decoder, or of the encoder where there is no decoder.
+  [[nodiscard]] const PipelineSplit& pipeline() const { return splits_.decoder; }
+  [[nodiscard]] const StackSplits& splits() const { return splits_; }
+  /// Likewise.
+  [[nodiscard]] std::int64_t layers() const {
+    return layers_.decoder > 0 ? layers_.decoder : layers_.encoder;
+  }
 
  private:
   [[nodiscard]] std::int64_t stage_of(std::string_view name, std::int64_t layer) const;
@@ -46,8 +52,8 @@ class Placement {
   ParallelConfig config_;
   OutputHeads heads_;
   GatedFirsts gated_;
-  PipelineSplit pipeline_;
-  std::int64_t layers_ = 0;
+  StackSplits splits_;
+  MainLayers layers_;
   std::int64_t stage_width_ = 1;  // ranks of one pipeline stage
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the ranks of test_load_hf.py do."""
 import pathlib
+import time
 
 import checkpoints
 import megatron_cpu
@@ -81,3 +82,32 @@ def refuse_save(path, words):
         assert list(pathlib.Path(path).parent.iterdir()) == []
         return
     raise AssertionError(f"nothing was raised, expected {words}")
+
+
+def refuse_save_on_one_rank(path):
+    """Megatron refuses something on the first rank while the other one waits for that in a collective."""
+    model, _, truth = build("llama3", "te", dict(tp=2))
+    megatron_cpu.fill(model, truth)
+    has_raised = pathlib.Path(path)
+
+    def save(*_):
+        if dist.get_rank() == 0:
+            raise RuntimeError("of Megatron's own")
+        for _ in range(300):
+            if has_raised.exists():
+                raise RuntimeError("the collective's end")
+            time.sleep(0.1)
+        raise AssertionError("the first rank waits for this one")
+
+    megatron_cpu.dist_checkpointing.save, told = save, megatron_cpu.dist_checkpointing.save
+    try:
+        save_hf(model, has_raised.parent / "hf", hf_config=checkpoints.GOLDEN / "hf" / "llama3" / "hf")
+    except RuntimeError as error:
+        assert str(error) in ("of Megatron's own", "the collective's end"), str(error)
+    else:
+        raise AssertionError("nothing was raised")
+    finally:
+        megatron_cpu.dist_checkpointing.save = told
+    if dist.get_rank() == 0:
+        assert list(has_raised.parent.iterdir()) == [], "the hidden folder is left"
+        has_raised.touch()

@@ -169,5 +169,7 @@ def load(model, folder):
         {"model": megatron_cpu.sharded(model)}, str(folder), strict="return_all"
     )
     # Megatron gives the last norm a state where Transformer Engine is installed, not otherwise.
+    # What only Hugging Face stores is kept, and Megatron reads over it.
+    extra = {name for name in extra if not name.startswith("hf_extra.")}
     assert not lacking and extra <= {"decoder.final_layernorm._extra_state"}, (lacking, extra)
     model.load_state_dict(state["model"])

@@ -112,6 +112,10 @@ def test_a_save_that_fails_leaves_nothing(ranks, tmp_path):
     ranks("load_hf_jobs", "refuse_save", 2, path=tmp_path / "hf", words=["SW0101", "nowhere"])
 
 
+def test_a_save_that_megatron_refuses_on_one_rank_does_not_hang(ranks, tmp_path):
+    ranks("load_hf_jobs", "refuse_save_on_one_rank", 2, path=tmp_path / "raised")
+
+
 def test_the_module_is_typed():
     import shardwright.megatron
 

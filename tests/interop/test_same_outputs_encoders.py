@@ -41,13 +41,18 @@ def hf_t5(folder):
     return hf_models.t5_with_a_head(folder, T5[1])
 
 
-def hf_bert(folder):
-    config = transformers.AutoConfig.for_model(BERT[0], **BERT[1])
+def hf_bert(folder, **settings):
+    config = transformers.AutoConfig.for_model(BERT[0], **BERT[1], **settings)
     config._attn_implementation = "eager"
     model = transformers.MegatronBertForPreTraining._from_config(config).eval()
     hf_models.fill(model)
     model.save_pretrained(folder)
     return model
+
+
+def hf_untied_bert(folder):
+    """Whose head computes with decoder.bias, and nothing with the bias beside it."""
+    return hf_bert(folder, tie_word_embeddings=False)
 
 
 class BiasedAttention(DotProductAttention):
@@ -166,8 +171,9 @@ def test_t5(converted):
         tensor.copy_(original)
 
 
-def test_bert(converted):
-    theirs, ours = converted(hf_bert, bert)
+@pytest.mark.parametrize("make", [hf_bert, hf_untied_bert], ids=["tied", "untied"])
+def test_bert(converted, make):
+    theirs, ours = converted(make, bert)
     ids = tokens(50)
     kinds = (torch.arange(50) > 20).long().expand(2, 50)
     with torch.no_grad():
@@ -177,3 +183,17 @@ def test_bert(converted):
     made = logits if logits.shape[0] == 2 else logits.transpose(0, 1)
     assert difference(made[..., :510], expected.prediction_logits) < TOLERANCE
     assert difference(follows, expected.seq_relationship_logits) < TOLERANCE
+
+
+def test_an_untied_bert_comes_back(shardwright, tmp_path):
+    theirs = hf_untied_bert(tmp_path / "hf")
+    shardwright("convert", tmp_path / "hf", tmp_path / "run", "--to", "legacy")
+    shardwright("convert", tmp_path / "run", tmp_path / "back", "--to", "hf")
+    loader = transformers.MegatronBertForPreTraining
+    loaded, loading = loader.from_pretrained(tmp_path / "back", output_loading_info=True)
+    assert not loading["missing_keys"] and not loading["unexpected_keys"], loading
+    # A second model, because from_pretrained starts from tensors without memory.
+    back = loader._from_config(theirs.config).eval()
+    back.load_state_dict(loaded.state_dict())
+    with torch.no_grad():
+        assert torch.equal(back(tokens(50)).prediction_logits, theirs(tokens(50)).prediction_logits)

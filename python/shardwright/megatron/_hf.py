@@ -50,7 +50,9 @@ def save_hf(model, path, *, hf_config, overwrite=False, **flags):
     the first rank makes the Hugging Face files, so that all ranks must see the same file system,
     and for a while it holds the weights twice.
 
-    All ranks must call it: where one fails every rank raises, and nothing is left behind.
+    All ranks must call it: where one fails every rank raises, and nothing is left behind. Where
+    Megatron's own save fails on one rank only, that rank raises and the others wait in Megatron,
+    as they do in its save, until the launcher ends them; the hidden folder may stay.
     """
     from megatron.core import dist_checkpointing
 
@@ -58,14 +60,20 @@ def save_hf(model, path, *, hf_config, overwrite=False, **flags):
 
     path = pathlib.Path(os.fsdecode(path))
     job = Job()
+    state = job.attempt(lambda: _state_of(model))
     parts = job.tell_first(lambda: _hidden_folder(path))
 
     def on_first(step):
         job.attempt(lambda: step() if job.rank == 0 else None)
 
     try:
-        state = job.attempt(lambda: _state_of(model))
-        job.attempt(lambda: dist_checkpointing.save(state, parts))
+        dist_checkpointing.save(state, parts)
+    except BaseException:
+        # The others may be in a collective of Megatron's, where ours would wait for them for ever.
+        if job.rank == 0:
+            shutil.rmtree(parts, ignore_errors=True)
+        raise
+    try:
         on_first(
             lambda: convert(parts, path, to="hf", hf_config=hf_config, overwrite=overwrite, **flags)
         )

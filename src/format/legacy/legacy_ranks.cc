@@ -19,12 +19,13 @@
 namespace shardwright {
 namespace {
 
-// The numbers of the decoder's layers in a state dict: [first, end), both 0 without layers.
-LayerRange layers_in(const LegacyModel& model) {
+// The numbers of a main stack's layers in a state dict: [first, end), both 0 without layers.
+LayerRange layers_in(const LegacyModel& model, bool is_encoder) {
   LayerRange range;
   for (const LegacyTensor& tensor : model.tensors) {
     const std::optional<LayerName> layer = split_layer_name(tensor.name);
     if (!layer || !layer->index || !is_main_stack(layer->stack)) continue;
+    if (is_encoder_stack(layer->stack) != is_encoder) continue;
     range.first = range.end == 0 ? *layer->index : std::min(range.first, *layer->index);
     range.end = std::max(range.end, *layer->index + 1);
   }
@@ -198,21 +199,27 @@ Status LegacyRanks::find_towers(Checkpoint& checkpoint) {
 }
 
 // Layers count through the virtual stages of all ranks: first stage 0 of every pipeline rank.
-// Some tools (verl) have numbered them so already: then a stage does not begin with layer 0.
+// Some tools (verl) have numbered them so already: then a stage does not begin with layer 0. T5's
+// stacks are counted one by one: a stage may have layers of one of them only.
 void LegacyRanks::count_layers() {
+  count_layers(false, &FirstLayers::decoder);
+  count_layers(true, &FirstLayers::encoder);
+}
+
+void LegacyRanks::count_layers(bool is_encoder, std::int64_t FirstLayers::* own) {
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> layers;  // by (virtual, pipeline)
   bool are_global = false;
   for (std::size_t i = 0; i < files_.size(); ++i) {
     for (std::size_t v = 0; v < files_[i].contents.models.size(); ++v) {
       std::int64_t& count = layers[{static_cast<std::int64_t>(v), axes_.ranks[i].pipeline}];
-      const LayerRange range = layers_in(files_[i].contents.models[v]);
+      const LayerRange range = layers_in(files_[i].contents.models[v], is_encoder);
       count = std::max(count, range.end);
       are_global = are_global || range.first > 0;
     }
   }
   std::int64_t first = 0;
   for (const auto& [stage, count] : layers) {
-    first_layers_[stage] = are_global ? 0 : first;
+    first_layers_[stage].*own = are_global ? 0 : first;
     first += count;
   }
 }
@@ -263,7 +270,7 @@ Result<LegacyStage> LegacyRanks::stage_of(std::size_t index, std::size_t v) cons
       number_of(file.arguments, {"num_attention_heads"}).value_or(0) / stage.config.tensor;
   stage.qkv_order = qkv_order_of(file, file.models[v]);
   const auto first = first_layers_.find({static_cast<std::int64_t>(v), stage.rank.pipeline});
-  stage.first_layer = first == first_layers_.end() ? 0 : first->second;
+  if (first != first_layers_.end()) stage.first_layers = first->second;
   return stage;
 }
 

@@ -58,6 +58,7 @@ class LegacyRanks {
   [[nodiscard]] Status settle_experts(Checkpoint& checkpoint);
   [[nodiscard]] Status find_towers(Checkpoint& checkpoint);
   void count_layers();
+  void count_layers(bool is_encoder, std::int64_t FirstLayers::* own);
   void find_heads();
   [[nodiscard]] std::int64_t count_experts() const;
 
@@ -67,7 +68,7 @@ class LegacyRanks {
   OutputHeads heads_;
   std::int64_t experts_ = 0;  // of the whole model
   bool know_their_ranks_ = true;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> first_layers_;
+  std::map<std::pair<std::int64_t, std::int64_t>, FirstLayers> first_layers_;
 };
 
 /// The number of a file in a checkpoint's catalog, to which it is added where it is new.

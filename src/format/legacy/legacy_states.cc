@@ -43,6 +43,14 @@ bool has_prediction_layers(const LegacyRanks& ranks) {
   return false;
 }
 
+// T5's head is one module of two names, and a parameter under the first one (T5Model.__init__).
+bool is_second_name(std::string_view name, const LegacyModel& model) {
+  return name == "output_layer.weight" &&
+         std::ranges::any_of(model.tensors, [](const LegacyTensor& tensor) {
+           return tensor.name == "lm_head.output_layer.weight";
+         });
+}
+
 Result<RankParameters> parameters_of(const LegacyRanks& ranks, std::size_t index, bool has_mtp) {
   RankParameters parameters;
   const std::vector<LegacyModel>& models = ranks.files()[index].contents.models;
@@ -50,7 +58,7 @@ Result<RankParameters> parameters_of(const LegacyRanks& ranks, std::size_t index
     const LegacyStage stage = SW_TRY(ranks.stage_of(index, v));
     for (std::size_t i = 0; i < models[v].tensors.size(); ++i) {
       const auto& [name, place] = models[v].tensors[i];
-      if (!is_parameter(name, place.dtype)) continue;
+      if (!is_parameter(name, place.dtype) || is_second_name(name, models[v])) continue;
       const bool is_shared =
           is_shared_parameter(name, stage.config.pipeline, stage.output_is_embedding, has_mtp);
       const std::int64_t elements = SW_TRY(element_count(place.shape));

@@ -35,6 +35,11 @@ std::string module_of(std::string_view name) {
   return std::string(name.substr(0, name.rfind('.')));
 }
 
+// The norm behind the layers of a stack: the decoder's, BERT's, and T5's of those that read.
+bool is_final_norm(std::string_view module) {
+  return module.ends_with("decoder.final_layernorm") || module == "encoder.final_layernorm";
+}
+
 // What the modules of a state dict keep beside their parameters. A module's state follows its
 // parameters, as torch orders them.
 class ExtraStates {
@@ -54,9 +59,9 @@ class ExtraStates {
   // In front of the i-th tensor: that of an attention, which has no parameters and comes first.
   void append_before(const std::string& name, std::size_t i, LegacyStateDict& dict) const {
     const std::string module = module_of(name);
-    if (is_local_ || first_.at(module) != i || !module.ends_with(".self_attention.linear_proj")) {
-      return;
-    }
+    const bool is_behind_attention = module.ends_with(".self_attention.linear_proj") ||
+                                     module.ends_with(".cross_attention.linear_proj");
+    if (is_local_ || first_.at(module) != i || !is_behind_attention) return;
     dict.push_back({module_of(module) + ".core_attention._extra_state",
                     LegacyEntry::Kind::kTensor,
                     DType::kU8,
@@ -80,7 +85,7 @@ class ExtraStates {
     if (is_local_) {
       if (leaf.starts_with("linear_") || leaf == "eh_proj") {
         dict.push_back({module + "._extra_state", Kind::kNone, DType::kU8, {}});
-      } else if (final_norm_has_state_ && module.ends_with("decoder.final_layernorm")) {
+      } else if (final_norm_has_state_ && is_final_norm(module)) {
         dict.push_back({module + "._extra_state", Kind::kTensor, DType::kU8, {0}});
       }
       return;
@@ -152,7 +157,7 @@ class LegacyPlanner {
     SW_TRY(choose_modules());
     SW_TRY(check_layers(count_main_layers(descs_)));
     for (std::int64_t pipeline = 0; pipeline < config_.pipeline; ++pipeline) {
-      WrittenStage stage = SW_TRY(make_stage(pipeline, placement.pipeline()));
+      WrittenStage stage = SW_TRY(make_stage(pipeline, placement.splits()));
       const auto is_of_stage = [&](const LegacyRank& rank) { return rank.pipeline == pipeline; };
       reserve(stage, static_cast<std::size_t>(std::ranges::count_if(ranks, is_of_stage)));
       for (const LegacyRank& rank : ranks) {
@@ -238,9 +243,9 @@ class LegacyPlanner {
         config_.encoder_tensor);
   }
 
-  Result<WrittenStage> make_stage(std::int64_t pipeline, const PipelineSplit& split) {
+  Result<WrittenStage> make_stage(std::int64_t pipeline, const StackSplits& splits) {
     const std::vector<StageContents> contents =
-        stage_contents(config_, split, pipeline, has_mtp_, is_tied_);
+        stage_contents(config_, splits, pipeline, has_mtp_, is_tied_);
     WrittenStage stage;
     std::vector<LegacyStateDict> dicts;
     std::vector<const LegacyShard*> trained;

@@ -140,7 +140,7 @@ class Unbucketing {
   Status run() {
     SW_TRY(read_layout());
     for (std::int64_t p = 0; p < config_.pipeline; ++p) {
-      stages_ = stage_contents(config_, split_, p, has_mtp_, is_tied_);
+      stages_ = stage_contents(config_, splits_, p, has_mtp_, is_tied_);
       for (std::int64_t t = 0; t < config_.tensor; ++t) {
         SW_TRY(add_rank({0, t + config_.tensor * p, 0}, {t, p, 0, t % config_.expert_tensor}));
       }
@@ -198,10 +198,20 @@ class Unbucketing {
 
   // Which layers each stage had, without which nothing says what lies where in its buckets.
   Status read_split() {
-    auto split = split_of_run(source_.arguments, count_main_layers(descs_), config_);
+    const MainLayers layers = main_layers(descs_);
+    const auto split_of = [&](std::int64_t count) {
+      return split_of_run(source_.arguments, count, config_);
+    };
+    auto split = split_of(layers.decoder > 0 ? layers.decoder : layers.encoder);
     if (!split) return refuse_bucket("{}", split.error().message);
-    split_ = *std::move(split);
-    const LayerRange last = split_.layers_of(config_.pipeline - 1, config_.virtual_pipeline - 1);
+    splits_ = StackSplits::of_one(*split);
+    if (layers.decoder > 0 && layers.encoder > 0) {
+      split = split_of(layers.encoder);
+      if (!split) return refuse_bucket("{}", split.error().message);
+      splits_.encoder = *std::move(split);
+    }
+    const LayerRange last =
+        splits_.decoder.layers_of(config_.pipeline - 1, config_.virtual_pipeline - 1);
     // Beside MTP layers Megatron has the norm behind the decoder's last layer, wherever that is.
     if (has_mtp_ && last.first == last.end) {
       return refuse_bucket("found MTP layers in a stage without layers of the decoder");
@@ -380,7 +390,7 @@ class Unbucketing {
   Catalog& catalog_;
   StoredBuffers buffers_;
   ParallelConfig config_;
-  PipelineSplit split_;
+  StackSplits splits_;
   std::vector<CanonicalTensor> tensors_;  // the model's parameters
   std::vector<TensorDesc> descs_;         // of them
   LegacyModules modules_;
