@@ -36,8 +36,8 @@ std::vector<Step> named_steps(const std::optional<Tracker>& tracker) {
 
 // The newest of each kind: saves of different software that lie side by side are equally good.
 std::vector<Step> newest_steps(const Folder& folder) {
-  constexpr std::array<std::string_view, 6> kPrefixes = {
-      "iter_", "step_", "step-", "global_step_", "global_step", "checkpoint-"};
+  constexpr std::array<std::string_view, 7> kPrefixes = {
+      "iter_", "step_", "step-", "global_step_", "global_step", "checkpoint-", "epoch_"};
   std::vector<Step> steps;
   for (const std::string_view prefix : kPrefixes) {
     const DirectoryEntry* newest = latest_folder(folder.entries(), prefix);

@@ -194,6 +194,9 @@ TEST(Detect, DescendsToTheData) {
   EXPECT_THAT(found({{"release/.metadata", "x"}}), ElementsAre("dcp in release"));
   EXPECT_THAT(found({{"checkpoint-500/model.safetensors", "x"}, {"checkpoint-9/a", "x"}}),
               ElementsAre("hf in checkpoint-500"));
+  EXPECT_THAT(found({{"epoch_2/model.safetensors", "x"}, {"epoch_10/model.safetensors", "x"}}),
+              ElementsAre("hf in epoch_10"))
+      << "torchtune's";
   EXPECT_THAT(found({{"sharded/model.safetensors", "x"}}), ElementsAre("hf in sharded"));
   EXPECT_THAT(found({{"step_5/.metadata", "x"}, {"step_40/.metadata", "x"}}),
               ElementsAre("dcp in step_40"));

@@ -138,10 +138,10 @@ std::span<const Sentence> chinese_of_fsdp() {
       {"{}: a key of its state dict is not text", "{}: 它的 state dict 中有不是文本的键"},
       {"found a piece of {}, but its place is {} of {}", "有一块是 {0}，而它的位置是 {2} 中的 {1}"},
       {"it is a conjugate or negative view", "它是共轭或取负的视图"},
-      {"plain tensors of {} and {} in different ranks' files: this is FSDP1's local state dict, "
-       "in which nothing says where a piece belongs; save with StateDictType.SHARDED_STATE_DICT",
-       "不同 rank 的文件中有 {} 和 {} 的普通张量：这是 FSDP1 的 local state dict，其中没有信息说"
-       "明每块属于何处；请用 StateDictType.SHARDED_STATE_DICT 保存"},
+      {"this is FSDP1's local state dict, in which nothing says which tensors a flat parameter is "
+       "made of; save with StateDictType.SHARDED_STATE_DICT",
+       "这是 FSDP1 的 local state dict，其中没有信息说明 flat parameter 由哪些张量组成；请用 "
+       "StateDictType.SHARDED_STATE_DICT 保存"},
       {"{} is what one rank of FSDP saved", "{} 是 FSDP 的一个 rank 保存的"},
       {"{} files of optimizer and random states stay behind: {}",
        "优化器和随机状态的 {} 个文件不写出：{}"},

@@ -82,3 +82,6 @@ def save_fsdp1(folder, out):
             if kind == StateDictType.SHARDED_STATE_DICT:
                 dcp.save({"model": state}, checkpoint_id=f"{out}/dcp")
             save_rank(state, f"{out}/{kind.name}")
+    flat = FullyShardedDataParallel(whole_model(folder), use_orig_params=False, device_id=torch.device("cpu"))
+    with FullyShardedDataParallel.state_dict_type(flat, StateDictType.LOCAL_STATE_DICT):
+        save_rank(flat.state_dict(), f"{out}/flat")

@@ -88,9 +88,10 @@ def test_fsdp1_sharded(shardwright, fsdp1, tmp_path):
 
 
 def test_fsdp1_local_pieces_are_refused(shardwright, fsdp1, tmp_path):
-    done = shardwright("convert", fsdp1 / "LOCAL_STATE_DICT", tmp_path / "out", "--to", "hf",
-                       "--hf-config", LLAMA, expect=2)  # fmt: skip
-    assert "SHARDED_STATE_DICT" in done.stderr and "model_world_size_2_rank_1.pt" in done.stderr
+    for folder in ("LOCAL_STATE_DICT", "flat"):
+        done = shardwright("convert", fsdp1 / folder, tmp_path / "out", "--to", "hf", "--hf-config", LLAMA, expect=2)
+        assert "tensor _flat_param: this is FSDP1's local state dict" in done.stderr, done.stderr
+        assert "SHARDED_STATE_DICT" in done.stderr
 
 
 def test_verl(shardwright, fsdp2, tmp_path):

@@ -124,7 +124,7 @@ Result<RankTensor> read_rank_tensor(Value value) {
                           args[0].is_global("torch._utils", "_rebuild_wrapper_subclass");
   if (!is_wrapped) {
     const Dims shape = SW_TRY(read_torch_view(value)).shape;
-    return RankTensor{shape, {{value, Box::whole(shape)}}, true};
+    return RankTensor{shape, {{value, Box::whole(shape)}}};
   }
   const Dims shape = SW_TRY(read_extents(args[2][2], "which shape it has"));
   SW_TRY(element_count(shape));

@@ -18,7 +18,6 @@ struct RankPiece {
 struct RankTensor {
   Dims shape;  ///< of the whole
   std::vector<RankPiece> pieces;
-  bool is_plain = false;  ///< neither a DTensor nor a ShardedTensor: the rank has all of it
 };
 
 /// Reads a tensor as FSDP2 (DTensor) and FSDP1 (ShardedTensor) put it into the state dict of a

@@ -119,7 +119,6 @@ TEST(RankTensor, ShardsSayTheirPlaces) {
 TEST(RankTensor, APlainTensorIsWhole) {
   Spelling s;
   const RankTensor tensor = read_rank_tensor(s.local({10, 4})).value();
-  EXPECT_TRUE(tensor.is_plain);
   EXPECT_EQ(tensor.pieces[0].box, Box::whole({10, 4}));
 }
 

@@ -157,11 +157,16 @@ class RankReader {
 
   Status add(const TorchFile& archive, const std::string& name, pickle::Value value,
              std::uint32_t file, RankParts& parts) {
+    // Of modules that were wrapped with use_orig_params=False.
+    if (name.ends_with("flat_param")) {
+      return fail(Code::kUnsupportedFormat,
+                  "this is FSDP1's local state dict, in which nothing says which tensors a flat "
+                  "parameter is made of; save with StateDictType.SHARDED_STATE_DICT");
+    }
     const RankTensor tensor = SW_TRY(read_rank_tensor(value));
     parts.names.insert(name);
     parts.boxes.add(name);
     for (const RankPiece& piece : tensor.pieces) parts.boxes.add(to_string(piece.box));
-    if (tensor.is_plain) SW_TRY(check_flat(name, tensor.shape));
     const bool holds_nothing = SW_TRY(element_count(tensor.shape)) == 0;
     for (const RankPiece& piece : tensor.pieces) {
       if (piece.box.is_empty() && !holds_nothing) continue;  // torch may have stored no bytes
@@ -180,22 +185,9 @@ class RankReader {
     return {};
   }
 
-  // FSDP1's local state dicts hold flat pieces as plain tensors, of which nothing says where they
-  // begin. What all ranks hold whole has one shape.
-  Status check_flat(const std::string& name, const Dims& shape) {
-    const auto [first, is_new] = plain_.emplace(name, shape);
-    if (first->second == shape) return {};
-    return fail(Code::kUnsupportedFormat,
-                "plain tensors of {} and {} in different ranks' files: this is FSDP1's local state "
-                "dict, in which nothing says where a piece belongs; save with "
-                "StateDictType.SHARDED_STATE_DICT",
-                to_string(first->second), to_string(shape));
-  }
-
   Checkpoint& checkpoint_;
   Defects& defects_;
   LegacyChunks chunks_;
-  std::map<std::string, Dims, std::less<>> plain_;
   std::set<std::string> left_out_;
   std::map<std::string, std::string> by_parts_;  // a file, by the digest of its boxes
   std::pair<std::string, std::string> twin_;     // the first with another file's boxes, and that
