@@ -111,8 +111,8 @@ class Matching {
     if (!model_.contains(name) && has_head_name(name)) {
       return fail(Code::kUnmatchedSource,
                   "{}: tensor {}: a head that was trained with the adapter, and the base model has "
-                  "none; save the base with such a head (AutoModelForSequenceClassification of "
-                  "transformers) and give that folder",
+                  "none; save the base with such a head (AutoModelForSequenceClassification or "
+                  "AutoModelForTokenClassification of transformers) and give that folder",
                   adapter_.path, printable(own(saved.tensor).name));
     }
     const TensorDesc* const model = SW_TRY(find(name, saved.tensor));

@@ -169,6 +169,18 @@ TEST(AdapterUpdates, NamesOfTheSamePartMeanTheSame) {
             "model.language_model.q_proj.weight");
 }
 
+// Files may have names of their trainer's, which transformers gives up when it loads them.
+TEST(AdapterUpdates, NamesOfModulesAreFoundInFiles) {
+  Mapping family;
+  family.modules = {parse_module_words("attention.dense", "self_attn.o_proj").value()};
+  PeftAdapter adapter = adapter_of();
+  adapter.modules[0].name = "model.self_attn.o_proj";
+  const std::vector<TensorDesc> model = {{"model.attention.dense.weight", DType::kBF16, {6, 8}}};
+  const auto matched = match_adapter(adapter, model, &family, std::nullopt);
+  ASSERT_TRUE(matched) << matched.error().text();
+  EXPECT_EQ(matched->updates.at(0).tensor, "model.attention.dense.weight");
+}
+
 TEST(AdapterUpdates, WhatIsListedToBeSavedIsThere) {
   const std::vector<TensorDesc> model = {{"model.q_proj.weight", DType::kBF16, {6, 8}},
                                          {"score.weight", DType::kBF16, {2, 8}},

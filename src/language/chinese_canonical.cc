@@ -9,12 +9,12 @@ namespace shardwright {
 std::span<const Sentence> chinese_of_canonical() {
   static constexpr auto kSentences = std::to_array<Sentence>({
       {"{}: tensor {}: a head that was trained with the adapter, and the base model has none; save "
-       "the base with such a head (AutoModelForSequenceClassification of transformers) and give "
-       "that "
-       "folder",
+       "the base with such a head (AutoModelForSequenceClassification or "
+       "AutoModelForTokenClassification of transformers) and give that folder",
        "{}: 张量 {}：与适配器一起训练的 head，而基础模型没有；请先把带有这种 head "
        "的基础模型保存下来（transformers "
-       "的 AutoModelForSequenceClassification），再给出那个目录"},
+       "的 AutoModelForSequenceClassification 或 "
+       "AutoModelForTokenClassification），再给出那个目录"},
       {"{}: tensor {}: the base model has no tensor {}{}; is this the adapter of another model?",
        "{}: 张量 {}: 基础模型没有张量 {}{}；这是另一个模型的 adapter 吗？"},
       {" (the adapter was made for {})", "（该 adapter 是为 {} 制作的）"},

@@ -159,6 +159,22 @@ TEST(PeftAdapter, ExpertsAreAsManyAsModelsHave) {
   }
 }
 
+// A router is a module with a parameter; what the config says of it goes by the parameter's name.
+TEST(PeftAdapter, WeightsOfModulesThatAreNoLinears) {
+  const TemporaryFolder folder;
+  put_adapter(folder,
+              {f32("mlp.gate.lora_A.weight", {3, 8}), f32("mlp.gate.lora_B.weight", {6, 3}),
+               f32("q_proj.lora_A.weight", {2, 8}), f32("q_proj.lora_B.weight", {6, 2})},
+              R"({"peft_type": "LORA", "r": 2, "target_parameters": ["gate.weight"],
+                  "rank_pattern": {"gate.weight": 3}})");
+  const auto adapter = open_peft_adapter(folder.path());
+  ASSERT_TRUE(adapter) << adapter.error().text();
+  ASSERT_EQ(adapter->modules.size(), 2U);
+  EXPECT_EQ(adapter->modules[0].name, "mlp.gate");
+  EXPECT_EQ(adapter->modules[0].configured, "mlp.gate.weight");
+  EXPECT_EQ(adapter->modules[1].configured, "q_proj");
+}
+
 TEST(PeftAdapter, NamesWhatIsMissing) {
   const TemporaryFolder folder;
   const auto refusal = [&] { return open_peft_adapter(folder.path()).error(); };
