@@ -77,6 +77,14 @@ using Arguments = std::map<std::string, ArgValue, std::less<>>;
 
 /// A checkpoint opened for reading: what it holds, and the state beside its tensors in the parts
 /// that we understand. Payloads of torch archives are located when they are needed.
+/// What versions of Megatron-Core call modules of a rank differently, as files of ranks show it;
+/// nullopt where they have no such module.
+struct VersionedNames {
+  std::optional<bool> has_mtp_model_layer;  ///< since 0.17, `transformer_layer` before
+  std::optional<bool>
+      has_plain_convolution;  ///< `conv1d_weight` since 0.19, `conv1d.weight` before
+};
+
 struct Checkpoint {
   Location location;
   std::unique_ptr<Directory> directory;
@@ -104,6 +112,7 @@ struct Checkpoint {
   std::vector<std::pair<std::string, StoredObject>> artifacts;
   /// Other files that go along to another Megatron checkpoint (run_config.yaml, tokenizer/).
   std::vector<std::pair<std::string, StoredObject>> companions;
+  VersionedNames versioned_names;
   /// Files of single ranks that only a job of the same layout reads (MLite's optimizer_rank_3.pt).
   std::vector<std::pair<std::string, StoredObject>> rank_files;
   std::vector<std::string> notes;  ///< what the user should know: entries left out, and why

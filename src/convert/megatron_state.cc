@@ -329,6 +329,7 @@ Status add_state_from_megatron(const ConvertRequest& request, const Checkpoint& 
     complete_extra_states(spec, std::move(empty), parts);
   }
   parts.spec = spec;
+  parts.versioned_names = source.versioned_names;
   if (common && !edits.drop_optimizer)
     edits.says_reshardable = corrects_sharding(*common, parts, notes);
   if (!source.location.traits.is_of_ranks) {

@@ -6,7 +6,7 @@
 namespace shardwright {
 
 LegacyModules rank_modules(std::span<const TensorDesc> model, const Arguments& arguments,
-                           bool is_local) {
+                           bool is_local, const VersionedNames& names) {
   LegacyModules modules;
   const auto grouped = arguments.find("moe_grouped_gemm");
   modules.grouped_experts =
@@ -15,11 +15,21 @@ LegacyModules rank_modules(std::span<const TensorDesc> model, const Arguments& a
     return desc.name.find(".linear_kv_down_proj.") != std::string::npos;
   });
   modules.plain_norms = is_local && !is_latent;
-  // An argument that came with the versions whose mixers keep no convolution module.
-  modules.plain_convolution = arguments.contains("hybrid_layer_pattern");
+  // Runs tell their version by arguments that came with it.
+  const auto is_since = [&](const char* argument) {
+    return !is_of_training_run(arguments) || arguments.contains(argument);
+  };
+  const bool is_newer_hybrid =
+      arguments.contains("hybrid_layer_pattern") && is_since("mtp_detach_heads");
+  modules.plain_convolution = names.has_plain_convolution.value_or(is_newer_hybrid);
+  modules.mtp_model_layer = names.has_mtp_model_layer.value_or(is_since("mtp_use_repeated_layer"));
   const auto fused = arguments.find("mla_down_proj_fusion");
   modules.fused_latent = !is_local && fused != arguments.end() && fused->second == ArgValue{true};
   return modules;
+}
+
+bool is_of_training_run(const Arguments& arguments) {
+  return arguments.contains("micro_batch_size");
 }
 
 bool uses_transformer_engine(const Arguments& arguments, const Catalog& catalog) {

@@ -41,6 +41,7 @@ struct TargetParts {
   /// The norm behind the last layer is Transformer Engine's even among Megatron-Core's own modules:
   /// so it is wherever that is installed.
   bool final_norm_has_state = true;
+  VersionedNames versioned_names;          ///< of a Megatron source
   std::vector<PlannerPath> planner_paths;  ///< of a DCP target: where names were in its dict
   std::vector<TargetFile> files;
   std::vector<std::pair<std::string, StoredObject>> artifacts;  ///< path, and where it is now

@@ -149,6 +149,11 @@ std::span<const Sentence> chinese_of_format() {
       {"entry {}: {} bytes, limit {}", "条目 {}: {} 字节，上限为 {}"},
       {"common.pt (arguments, iteration, optimizer groups) stays behind",
        "common.pt（参数、迭代、优化器分组）不写出"},
+      {"layers for multi-token prediction are called mtp_model_layer inside, as Megatron-Core has "
+       "them since 0.17; 0.16 and older look for transformer_layer",
+       "多 token 预测层内部的层命名为 mtp_model_layer，即 Megatron-Core 0.17 起的名称；0.16 "
+       "及更早版本"
+       "查找 transformer_layer"},
       {"the optimizer's step ({}), its parameter groups and loss scale are not written: set them "
        "in "
        "the run that loads these states",

@@ -61,7 +61,8 @@ bool has_extra_state(std::string_view module, ModuleSpec spec) {
   // Flux's: what its text has, and what scales and shifts its norms.
   if (leaf.starts_with("added_linear_")) return true;
   if (module.ends_with("adaln.linear") || module.ends_with("adaln_context.linear")) return true;
-  if (module == "lm_head.output_layer") return true;  // T5's
+  if (module == "lm_head.output_layer") return true;           // T5's
+  if (leaf == "self_attention" || leaf == "mlp") return true;  // linears in their places
   if (module.ends_with("multi_modal_projector.proj")) return true;
   // The block's last norm is Transformer Engine's wherever that is installed.
   if (spec == ModuleSpec::kLocal) {
@@ -92,6 +93,14 @@ std::vector<std::string> extra_state_names(std::span<const TensorDesc> tensors, 
       counts.push_back(tensor.shape[rule.expert_axis + (stacked ? 1 : 0)]);
     }
     append_shards(module, counts, seen, names);
+    // Up to 0.16 a block of MTP layers asks for all states of its modules, that of an attention
+    // too, which other layers keep to themselves (MultiTokenPredictionBlock.sharded_state_dict).
+    constexpr std::string_view kBehindAttention = ".transformer_layer.self_attention.linear_proj";
+    if (spec != ModuleSpec::kLocal && is_prediction_layer(module) &&
+        module.ends_with(kBehindAttention)) {
+      const std::string_view attention = module.substr(0, module.rfind('.'));
+      append_shards(std::string(attention) + ".core_attention", counts, seen, names);
+    }
     // Only GPTModel keeps the state of its output layer to itself.
     constexpr std::string_view kHybridNorm = "decoder.final_norm";
     if (module.ends_with(kHybridNorm)) {

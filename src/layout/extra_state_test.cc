@@ -72,6 +72,25 @@ TEST(ExtraState, OfModelsThatRead) {
             (std::vector<std::string>{"lm_head.output_layer._extra_state/shard_0_1"}));
 }
 
+// Megatron-Core up to 0.16 asks for that of a predicting layer's attention.
+TEST(ExtraState, OfPredictingLayersAttention) {
+  const std::string layer = "mtp.layers.0.transformer_layer.self_attention.";
+  const std::vector<TensorDesc> mtp{{layer + "linear_proj.weight", DType::kBF16, {4, 4}}};
+  EXPECT_EQ(extra_state_names(mtp, ModuleSpec::kTransformerEngine),
+            (std::vector<std::string>{layer + "linear_proj._extra_state/shard_0_1",
+                                      layer + "core_attention._extra_state/shard_0_1"}));
+  EXPECT_EQ(extra_state_names(mtp, ModuleSpec::kLocal).size(), 1U);
+}
+
+TEST(ExtraState, OfLinearsInThePlaceOfBlocks) {
+  const std::vector<TensorDesc> tensors{
+      {"decoder.layers.0.self_attention.weight", DType::kBF16, {4, 4}},
+      {"decoder.layers.0.mlp.weight", DType::kBF16, {4, 4}}};
+  EXPECT_EQ(extra_state_names(tensors, ModuleSpec::kTransformerEngine),
+            (std::vector<std::string>{"decoder.layers.0.self_attention._extra_state/shard_0_1",
+                                      "decoder.layers.0.mlp._extra_state/shard_0_1"}));
+}
+
 TEST(ExtraState, OfMixersAndVisionTowers) {
   const std::vector<TensorDesc> tensors{
       {"decoder.layers.0.mixer.in_proj.weight.z", DType::kBF16, {4, 4}},

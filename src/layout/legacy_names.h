@@ -15,10 +15,10 @@ struct LegacyModules {
   /// The experts of a rank are one module (`experts.linear_fc1.weight3`), not a list of modules
   /// (`experts.local_experts.3.linear_fc1.weight`).
   bool grouped_experts = true;
-  /// The layer inside an MTP layer is called `mtp_model_layer` (0.15 and later), not
+  /// The layer inside an MTP layer is called `mtp_model_layer` (0.17 and later), not
   /// `transformer_layer`.
   bool mtp_model_layer = true;
-  /// A Mamba mixer's convolution is two parameters of its own (`conv1d_weight`, 0.18 and later),
+  /// A Mamba mixer's convolution is two parameters of its own (`conv1d_weight`, 0.19 and later),
   /// not a module (`conv1d.weight`).
   bool plain_convolution = false;
   /// The down-projections of latent attention are one linear: see LatentFusion.

@@ -132,6 +132,9 @@ TEST(ShardRule, KnowsColumnRowExpertAndReplicated) {
   EXPECT_EQ(shard_rule(attention + "A_log", 1, false).axis, 0);
   EXPECT_EQ(shard_rule(attention + "A_log", 4, false).axis, 2);
   EXPECT_EQ(shard_rule(attention + "core_attention.attn_sink", 1, false).axis, 0);
+  EXPECT_EQ(shard_rule("decoder.layers.3.self_attention.weight", 2, false).axis, 0)
+      << "a linear in its place";
+  EXPECT_EQ(shard_rule("decoder.layers.3.mlp.weight", 2, false).axis, 0);
   EXPECT_EQ(shard_rule("vision_tower.layers.0.self_attention.q_proj.weight", 2, false).axis, -1);
   const std::string tower = "vision_model.decoder.layers.";
   EXPECT_EQ(shard_rule(tower + "0.self_attention.k_layernorm.weight", 1, false).axis, 0);

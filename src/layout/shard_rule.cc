@@ -30,6 +30,9 @@ constexpr std::array kRows = {
     Row{"linear_qkv.weight", Cut::kFirst},
     Row{"linear_qkv.bias", Cut::kFirst},
     Row{"linear_proj.weight", Cut::kLast},
+    // A linear in the place of an attention or an MLP (replace_with_linear of Puzzle's models).
+    Row{"self_attention.weight", Cut::kFirst},
+    Row{"mlp.weight", Cut::kFirst},
     Row{"cross_attention.linear_q.weight", Cut::kFirst},
     Row{"cross_attention.linear_q.bias", Cut::kFirst},
     Row{"cross_attention.linear_kv.weight", Cut::kFirst},

@@ -250,7 +250,9 @@ def load(root):
             run = Run(words, root)
             run.spoil()
             run.args.load, run.args.no_load_rng = f"{root}/{name}", True
-            run.args.dist_ckpt_strictness = "raise_all"
+            # What 0.16 asks for of MTP layers is one key too many here; Megatron's default lets it be.
+            has_mtp = getattr(run.args, "mtp_num_layers", None)
+            run.args.dist_ckpt_strictness = "assume_ok_unexpected" if has_mtp else "raise_all"
             try:
                 iteration, _ = checkpointing.load_checkpoint(run.wrapped, run.optimizer, Schedule())
                 assert iteration == ITERATION, f"iteration {iteration}"

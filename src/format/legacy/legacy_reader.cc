@@ -122,6 +122,25 @@ std::vector<std::string> differing_names(const Arguments& one, const Arguments& 
   return names;
 }
 
+VersionedNames versioned_names_of(const LegacyRanks& ranks) {
+  VersionedNames names;
+  for (const LegacyRankFile& file : ranks.files()) {
+    for (const LegacyModel& model : file.contents.models) {
+      for (const LegacyTensor& tensor : model.tensors) {
+        const std::string_view name = tensor.name;
+        const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
+        if (is_prediction_layer(name) && has(".mtp_model_layer.")) names.has_mtp_model_layer = true;
+        if (is_prediction_layer(name) && has(".transformer_layer.")) {
+          names.has_mtp_model_layer = false;
+        }
+        if (has(".mixer.conv1d_weight")) names.has_plain_convolution = true;
+        if (has(".mixer.conv1d.weight")) names.has_plain_convolution = false;
+      }
+    }
+  }
+  return names;
+}
+
 // Of files of other saves, as far as their sizes and iterations don't tell.
 void tell_differing_arguments(Checkpoint& checkpoint, const LegacyRanks& ranks) {
   const LegacyRankFile& first = ranks.files().front();
@@ -166,6 +185,7 @@ Status read_legacy(Checkpoint& checkpoint, Defects& defects) {
   }
   const LegacyRankFile& first = ranks.files().front();
   checkpoint.arguments = first.contents.arguments;
+  checkpoint.versioned_names = versioned_names_of(ranks);
   tell_differing_arguments(checkpoint, ranks);
   if (std::ranges::find(first.contents.keys, "args") == first.contents.keys.end()) return {};
   const auto read_state = [&]() -> Status {

@@ -66,6 +66,24 @@ Tensors stage(std::int64_t first, std::int64_t layers, bool is_last) {
   return tensors;
 }
 
+TEST(LegacyReader, TellsWhatVersionsCallDifferently) {
+  const auto told = [](const char* name) {
+    const TemporaryFolder folder;
+    folder.put("mp_rank_00/model_optim_rng.pt",
+               rank_file({{"embedding.word_embeddings.weight", {8, 4}}, {name, {4, 6}}}, "model"));
+    const auto opened = open_checkpoint(folder.path().string());
+    EXPECT_TRUE(opened.has_value()) << opened.error().text();
+    return opened->versioned_names;
+  };
+  const std::string end = ".mlp.linear_fc2.weight";
+  EXPECT_EQ(told(("mtp.layers.0.transformer_layer" + end).c_str()).has_mtp_model_layer, false);
+  EXPECT_EQ(told(("mtp.layers.0.mtp_model_layer" + end).c_str()).has_mtp_model_layer, true);
+  EXPECT_EQ(told("decoder.layers.0.mlp.linear_fc2.weight").has_mtp_model_layer, std::nullopt);
+  EXPECT_EQ(told("decoder.layers.0.mixer.conv1d.weight").has_plain_convolution, false);
+  EXPECT_EQ(told("decoder.layers.0.mixer.conv1d_weight").has_plain_convolution, true);
+  EXPECT_EQ(told("decoder.layers.0.mlp.linear_fc2.weight").has_plain_convolution, std::nullopt);
+}
+
 std::vector<std::string> names_of(const Checkpoint& checkpoint) {
   std::vector<std::string> names;
   for (const StoredTensor& tensor : checkpoint.catalog.tensors) {

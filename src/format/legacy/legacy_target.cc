@@ -35,6 +35,11 @@ std::string module_of(std::string_view name) {
   return std::string(name.substr(0, name.rfind('.')));
 }
 
+constexpr const char* kVersionNote =
+    "layers for multi-token prediction are called mtp_model_layer inside, as Megatron-Core has "
+    "them "
+    "since 0.17; 0.16 and older look for transformer_layer";
+
 // The norm behind the layers of a stack: the decoder's, BERT's, and T5's of those that read.
 bool is_final_norm(std::string_view module) {
   return module.ends_with("decoder.final_layernorm") || module == "encoder.final_layernorm";
@@ -169,6 +174,7 @@ class LegacyPlanner {
   }
 
   [[nodiscard]] bool drops_loss_scale() const { return drops_loss_scale_; }
+  [[nodiscard]] bool guesses_version() const { return guesses_version_; }
 
  private:
   // Adapters may be of some layers only, and stages share out all of them.
@@ -227,7 +233,11 @@ class LegacyPlanner {
     const CommonState state = SW_TRY(CommonState::read(parts_.common_state));
     SW_TRY(check_encoders());
     is_local_ = parts_.spec != ModuleSpec::kTransformerEngine;
-    modules_ = rank_modules(descs_, state.arguments(), is_local_);
+    modules_ = rank_modules(descs_, state.arguments(), is_local_, parts_.versioned_names);
+    guesses_version_ =
+        !parts_.versioned_names.has_mtp_model_layer && !is_of_training_run(state.arguments()) &&
+        std::ranges::any_of(
+            descs_, [](const TensorDesc& desc) { return desc.name.starts_with("mtp.layers."); });
     return {};
   }
 
@@ -453,6 +463,7 @@ class LegacyPlanner {
   std::map<std::size_t, States> states_;  // by the weight's number
   bool is_mixed_ = true;
   bool drops_loss_scale_ = false;
+  bool guesses_version_ = false;  // of the Megatron-Core that is to load it
   LegacyModules modules_;
   bool is_local_ = false;
   bool has_mtp_ = false;
@@ -479,6 +490,7 @@ class LegacyTarget : public Target {
     LegacyPlanner planner(parts, request, plan);
     SW_TRY(planner.run());
     if (planner.drops_loss_scale()) notes.emplace_back(kLossScaleNote);
+    if (planner.guesses_version()) notes.emplace_back(kVersionNote);
     parts.files.push_back({"latest_checkpointed_iteration.txt", parts.tracker});
     complete(parts, plan);
     return {};

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/rank_modules.h"
+
+#include <gtest/gtest.h>
+
+namespace shardwright {
+namespace {
+
+const Arguments kMade = {{"hybrid_layer_pattern", std::string("M*")}};
+const Arguments kRunOf016 = {{"micro_batch_size", std::int64_t{1}}};
+const Arguments kRunOf017 = {{"micro_batch_size", std::int64_t{1}},
+                             {"hybrid_layer_pattern", std::string("M*")},
+                             {"mtp_use_repeated_layer", false}};
+const Arguments kRunOf019 = {{"micro_batch_size", std::int64_t{1}},
+                             {"hybrid_layer_pattern", std::string("M*")},
+                             {"mtp_use_repeated_layer", false},
+                             {"mtp_detach_heads", false}};
+
+TEST(RankModules, AreCalledAsTheVersionOfTheRunHasThem) {
+  const auto prediction = [](const Arguments& arguments) {
+    return rank_modules({}, arguments, false, {}).mtp_model_layer;
+  };
+  EXPECT_FALSE(prediction(kRunOf016));
+  EXPECT_TRUE(prediction(kRunOf017));
+  EXPECT_TRUE(prediction(kMade)) << "the newest, where there was no run";
+  EXPECT_TRUE(prediction({}));
+  const auto convolution = [](const Arguments& arguments) {
+    return rank_modules({}, arguments, false, {}).plain_convolution;
+  };
+  EXPECT_FALSE(convolution(kRunOf016));
+  EXPECT_FALSE(convolution(kRunOf017));
+  EXPECT_TRUE(convolution(kRunOf019));
+  EXPECT_TRUE(convolution(kMade));
+  EXPECT_FALSE(convolution({})) << "models of before that argument";
+}
+
+TEST(RankModules, AreCalledAsInFilesOfRanks) {
+  const LegacyModules older = rank_modules({}, kRunOf019, false, {false, false});
+  EXPECT_FALSE(older.mtp_model_layer);
+  EXPECT_FALSE(older.plain_convolution);
+  const LegacyModules newer = rank_modules({}, kRunOf016, false, {true, true});
+  EXPECT_TRUE(newer.mtp_model_layer);
+  EXPECT_TRUE(newer.plain_convolution);
+}
+
+}  // namespace
+}  // namespace shardwright
