@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/conversion_output.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -16,6 +18,7 @@
 #include "compare/source_guards.h"
 #include "convert/memory_budget.h"
 #include "convert/replaced_files.h"
+#include "convert/set_aside_journals.h"
 #include "exec/threads.h"
 #include "remote/open_path.h"
 
@@ -182,22 +185,27 @@ Status check_not_cancelled(const RunOptions& options) {
 
 Status publish_output(const PreparedConversion& conversion, const RunOptions& options,
                       Publication& publication, const PayloadDigests* digests,
-                      const std::function<Status()>& remove_journals) {
+                      const std::function<Status()>& before_it_appears) {
   SW_TRY(check_not_cancelled(options));  // the last one who follows it may have stopped it
   begin_phase(options, RunPhase::kPublish, 0);
   SW_TRY(conversion.source.files->check_unchanged());
-  // While these are made the journal is still there, should the run be killed.
   if (digests != nullptr) {
     SW_TRY(write_digest_file(publication.directory(), publication.partial_path(), conversion.plan,
                              *digests, thread_count(conversion.request.threads)));
   }
   const std::vector<GuardFile> guards =
       SW_TRY(guard_files(conversion, options, publication.directory()));
-  SW_TRY(remove_journals());
   for (const GuardFile& guard : guards) {
+    // One may be there that an earlier run made, which did not come to publish.
+    (void)::unlink((publication.partial_path() + "/" + guard.path).c_str());
     SW_TRY(write_guard_file(publication.directory(), guard));
   }
-  return publication.commit();
+  SetAsideJournals journals(publication);
+  const auto take = [&]() -> Status {
+    if (before_it_appears) SW_TRY(before_it_appears());
+    return journals.take();
+  };
+  return publication.commit({take, [&] { journals.put_back(); }});
 }
 
 }  // namespace shardwright

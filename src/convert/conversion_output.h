@@ -55,10 +55,11 @@ void begin_phase(const RunOptions& options, RunPhase phase, std::uint64_t bytes)
 
 /// All is written: sees to it that the source is what it was, adds digests where they are asked for
 /// (`digests` has what is known of them, and is null where they are not) and lets the output
-/// appear. `remove_journals` is called just before, when all is read. Errors: kCancelled,
-/// kSourceChanged and those of Publication::commit.
+/// appear. Its journals stay until all is durable, and come back where it does not appear.
+/// `before_it_appears` (may be empty) is called before they go. Errors: kCancelled, kSourceChanged
+/// and those of Publication::commit.
 [[nodiscard]] Status publish_output(const PreparedConversion& conversion, const RunOptions& options,
                                     Publication& publication, const PayloadDigests* digests,
-                                    const std::function<Status()>& remove_journals);
+                                    const std::function<Status()>& before_it_appears = {});
 
 }  // namespace shardwright

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/part_journals.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <numeric>
 #include <set>
@@ -150,16 +147,6 @@ Result<FinishedParts> find_finished_parts(const Directory& folder, const std::st
                        translated("missing (parts of {} different counts are there, none of them "
                                   "all; this count lacks least)",
                                   counts.size()));
-}
-
-Status remove_part_journals(const Directory& folder, const std::string& path) {
-  for (const DirectoryEntry& entry : SW_TRY(folder.list(""))) {
-    if (!part_of_journal(entry.name)) continue;
-    const std::string journal = path + "/" + entry.name;
-    if (::unlink(journal.c_str()) == 0 || errno == ENOENT) continue;
-    return fail_errno(errno, journal + translated(": cannot remove"));
-  }
-  return {};
 }
 
 }  // namespace shardwright

@@ -45,7 +45,4 @@ struct FinishedParts {
                                                    const std::vector<Part>& parts,
                                                    std::string_view what);
 
-/// To be called before the folder is published.
-[[nodiscard]] Status remove_part_journals(const Directory& folder, const std::string& path);
-
 }  // namespace shardwright

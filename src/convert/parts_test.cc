@@ -262,6 +262,30 @@ TEST_F(Parts, ThatAreStoppedGoOn) {
   EXPECT_TRUE(publish());
 }
 
+TEST_F(Parts, ThatCouldNotAppearCanBePublishedAgain) {
+  do_parts(2, {1, 2});
+  std::atomic<bool> cancelled = false;
+  RunOptions options;
+  options.cancelled = &cancelled;
+  options.on_phase = [&](RunPhase phase, std::uint64_t) {
+    cancelled = phase == RunPhase::kPublish;
+  };
+  EXPECT_EQ(error_of(publish(options)).code, Code::kCancelled);
+  EXPECT_TRUE(publish());
+}
+
+TEST_F(Parts, ThatArePublishedAreNotSaidToBeMissing) {
+  EXPECT_THAT(error_of(publish()).message, HasSubstr("no part of it is written"));
+  do_parts(1, {1});
+  EXPECT_TRUE(publish());
+  plan_.request.overwrite = true;
+  const Error again = error_of(publish());
+  EXPECT_EQ(again.code, Code::kPartsMissing);
+  EXPECT_THAT(again.message, HasSubstr("an earlier 'publish' has done it"));
+  fs::resize_file(plan_.request.output + "/latest_checkpointed_iteration.txt", 0);
+  EXPECT_THAT(error_of(publish()).message, HasSubstr("no part of it is written"));
+}
+
 TEST_F(Parts, ArePublishedOnlyAsTheyWereWritten) {
   do_parts(3, {1, 2, 3});
   {

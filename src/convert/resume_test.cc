@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,8 @@
 
 #include "base/crc32.h"
 #include "convert/golden.h"
+#include "convert/part_journals.h"
+#include "convert/set_aside_journals.h"
 #include "convert/unfinished_work.h"
 #include "exec/execute.h"
 #include "exec/payload_place.h"
@@ -336,6 +339,38 @@ TEST(Journal, IsRefusedWhereItIsNone) {
         "piece_bytes 12x\n\n"}) {
     std::ofstream(folder / std::string(kJournalName), std::ios::trunc) << text;
     EXPECT_EQ(read_journal(*directory).error().code, Code::kCannotResume) << text;
+  }
+}
+
+// A file system that lets nothing appear.
+class NoRename final : public PublishCalls {
+ public:
+  int rename(const std::string&, const std::string&) override { return EIO; }
+};
+
+TEST(Journal, IsThereAgainWhereNothingAppeared) {
+  const TemporaryFolder place;
+  PublishOptions options;
+  options.target = place / "out";
+  options.keeps_unfinished = true;
+  auto publication = Publication::begin(options, std::make_shared<NoRename>()).value();
+  const std::string hidden = publication->partial_path();
+  const std::vector<std::string> names = {std::string(kJournalName), part_journal_name({2, 3})};
+  for (const std::string& name : names) std::ofstream(hidden + "/" + name) << "of " << name;
+  std::ofstream(hidden + "/data") << "x";
+  SetAsideJournals journals(*publication);
+  std::size_t files = 0;
+  const auto take = [&]() -> Status {
+    SW_TRY(journals.take());
+    files = static_cast<std::size_t>(std::distance(fs::directory_iterator(hidden), {}));
+    return {};
+  };
+  EXPECT_FALSE(publication->commit({take, [&] { journals.put_back(); }}));
+  EXPECT_EQ(files, 1U) << "none of them appears";
+  publication.reset();
+  for (const std::string& name : names) {
+    std::ifstream in(hidden + "/" + name);
+    EXPECT_EQ(std::string((std::istreambuf_iterator<char>(in)), {}), "of " + name);
   }
 }
 

@@ -82,14 +82,13 @@ Result<ConvertReport> run_conversion(const PreparedConversion& conversion,
   }
   SW_TRY(execute(conversion.plan, work.pieces, files, publication->directory(), std::move(run),
                  execution));
-  const auto remove_journals = [&]() -> Status {
-    if (leader != nullptr) {
-      SW_TRY(leader->may_appear());  // or nothing could go on with what is left
-      leader->release();
-    }
-    return remove_journal(publication->partial_path());
+  const auto release_others = [&]() -> Status {
+    if (leader == nullptr) return {};
+    SW_TRY(leader->may_appear());  // or nothing could go on with what is left
+    leader->release();
+    return {};
   };
-  SW_TRY(publish_output(conversion, options, *publication, digests.get(), remove_journals));
+  SW_TRY(publish_output(conversion, options, *publication, digests.get(), release_others));
   const PieceLeader::Read by_others = leader == nullptr ? PieceLeader::Read{} : leader->read();
   return ConvertReport{request.output,
                        files.bytes_read() + by_others.bytes,

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/unfinished_work.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -108,12 +105,6 @@ Result<std::unique_ptr<PieceJournal>> open_journal(const UnfinishedWork& work,
   if (!work.is_journalled) return std::unique_ptr<PieceJournal>();
   if (work.folder.empty()) return PieceJournal::begin(journal_path(partial), work.head);
   return PieceJournal::resume(journal_path(partial), work.journal_bytes);
-}
-
-Status remove_journal(const std::string& partial) {
-  const std::string path = journal_path(partial);
-  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
-  return fail_errno(errno, path + translated(": cannot remove"));
 }
 
 }  // namespace shardwright

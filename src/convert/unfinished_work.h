@@ -48,7 +48,4 @@ using BeforeReadingBack = std::function<void(const std::string& folder, std::uin
 [[nodiscard]] Result<std::unique_ptr<PieceJournal>> open_journal(const UnfinishedWork& work,
                                                                  const std::string& partial);
 
-/// To be called before the folder is published.
-[[nodiscard]] Status remove_journal(const std::string& partial);
-
 }  // namespace shardwright

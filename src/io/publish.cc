@@ -374,14 +374,48 @@ Status Publication::move_into_place(PlacedEntries& placed) {
   const bool was_free = !replace_;
   SW_TRY(check_target());
   if (was_free && options_.may_stay) return others_came();
+  SW_TRY(leave_parts_name());
   return replace_ == Replace::kEntries ? placed.insert(partial_, target_)
                                        : placed.swap(partial_, target_);
 }
 
-Status Publication::commit() {
+// What is replaced will lie where the new folder did. By the name that parts work in, parts that
+// are run again after a kill would write into it, and publish it.
+Status Publication::leave_parts_name() {
+  if (options_.parts_id.empty()) return {};
+  std::string own = SW_TRY(make_partial(target_));
+  if (const int failed = calls_->rename(partial_, own); failed != 0) {
+    (void)::rmdir(own.c_str());
+    return fail_errno(failed, translated("{}: cannot take over this unfinished output", partial_));
+  }
+  parts_ = std::exchange(partial_, std::move(own));
+  return {};
+}
+
+void Publication::go_back_to_parts_name() noexcept {
+  if (parts_.empty() || partial_.empty() || calls_->rename(partial_, parts_) != 0) return;
+  partial_.swap(parts_);
+  parts_.clear();
+}
+
+Status Publication::commit(const LastStep& last) {
   if (committed_) return fail(Code::kInternal, "{}: found a second commit", target_);
+  Status status = commit_once(last);
+  if (status || committed_ || partial_.empty() || !is_ours(partial_)) return status;
+  if (last.undo) last.undo();
+  go_back_to_parts_name();
+  return status;
+}
+
+Status Publication::commit_once(const LastStep& last) {
   SW_TRY(sync_tree());
   if (options_.may_appear) SW_TRY(options_.may_appear());
+  if (last.act) {
+    SW_TRY(last.act());
+    if (const int failed = calls_->sync_folder(partial_); failed != 0) {
+      return fail_errno(failed, translated("{}: cannot make this folder durable", target_));
+    }
+  }
   // Once the output is in place nothing needs memory: there would be no way back.
   const std::string above = fs::path(target_).parent_path().string();
   std::vector<std::string> above_made;

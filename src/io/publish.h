@@ -66,6 +66,14 @@ struct PublishOptions {
   std::function<void(const std::string&)> report_leftover;
 };
 
+/// What is done to the hidden folder when all in it is durable, directly before it is moved into
+/// its place, and how it is undone where it does not appear then or is taken back. Either may be
+/// null.
+struct LastStep {
+  std::function<Status()> act;
+  std::function<void()> undo;
+};
+
 /// An output folder that appears whole or not at all. It is built in a hidden folder beside the
 /// target, `.<name>.partial-<pid>-<n>`, and moved into place by commit(). Until then the source and
 /// the old target are untouched; without commit() the destructor removes the hidden folder (unless
@@ -99,8 +107,9 @@ class Publication final : private BegunOutput {
   /// Makes the hidden folder durable, and those in it: what a part does once its files are.
   [[nodiscard]] Status sync_folders() const;
   /// Makes all folders durable, moves the result into place and makes that durable. On error the
-  /// old target is in place, unless the message says otherwise. To be called once.
-  [[nodiscard]] Status commit();
+  /// old target is in place, unless the message says otherwise. What it replaced lies under a name
+  /// that no part of a saved plan works in until it is removed. To be called once.
+  [[nodiscard]] Status commit(const LastStep& last = {});
 
  private:
   Publication(PublishOptions options, std::shared_ptr<PublishCalls> calls, std::string target,
@@ -114,7 +123,10 @@ class Publication final : private BegunOutput {
   [[nodiscard]] std::unexpected<Error> others_came() const;
   [[nodiscard]] Status make_parents();
   [[nodiscard]] std::string shown(const std::string& folder) const;
+  [[nodiscard]] Status commit_once(const LastStep& last);
   [[nodiscard]] Status move_into_place(PlacedEntries& placed);
+  [[nodiscard]] Status leave_parts_name();
+  void go_back_to_parts_name() noexcept;
   [[nodiscard]] Status take_back(PlacedEntries& placed, const std::string& above, Status why);
   [[nodiscard]] bool is_ours(const std::string& path) const noexcept;
   void clean_up() noexcept;
@@ -125,6 +137,7 @@ class Publication final : private BegunOutput {
   std::shared_ptr<PublishCalls> calls_;
   std::string target_;                     // absolute, links resolved
   std::string partial_;                    // absolute
+  std::string parts_;                      // its name before it was left; empty: it was not
   std::vector<std::string> made_parents_;  // outermost first
   std::optional<Replace> replace_;         // of a target that is not empty
   UniqueFd lock_;  // held while the publication lives: tells a live run from a dead one

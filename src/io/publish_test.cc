@@ -15,6 +15,7 @@
 #include "base/fail.h"
 #include "io/faulty_directory.h"
 #include "io/in_place.h"
+#include "io/partial_outputs.h"
 #include "testing/temporary_folder.h"
 
 namespace shardwright {
@@ -490,6 +491,70 @@ TEST_F(PublicationTest, WhatMayNotAppearIsNeverMoved) {
   EXPECT_EQ(publish(refused, calls).error().message, "stopped");
   EXPECT_THAT(calls->log, Not(Contains("rename")));
   EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(PublicationTest, DoesTheLastStepWhenAllElseIsDurable) {
+  auto calls = std::make_shared<LoggedCalls>();
+  auto publication = Publication::begin(options(), calls).value();
+  ASSERT_TRUE(write(publication->directory()));
+  const auto act = [&]() -> Status {
+    calls->log.emplace_back("act");
+    return {};
+  };
+  ASSERT_TRUE(publication->commit({act, [&] { calls->log.emplace_back("undo"); }}));
+  const auto& log = calls->log;
+  ASSERT_EQ(log.size(), 7U);
+  EXPECT_EQ(log[3], "act");
+  EXPECT_THAT(log[4], HasSubstr("sync .out.partial-")) << "it is durable too";
+  EXPECT_EQ(log[5], "rename");
+}
+
+// Each call that may fail between it and the end.
+TEST_F(PublicationTest, UndoesTheLastStepWhereNothingAppears) {
+  for (const int nth : {4, 5}) {
+    auto calls = std::make_shared<LoggedCalls>();
+    calls->fail_nth = nth;
+    PublishOptions chosen = options();
+    chosen.keeps_unfinished = true;
+    auto publication = Publication::begin(chosen, calls).value();
+    ASSERT_TRUE(write(publication->directory()));
+    std::string done;
+    const auto act = [&]() -> Status {
+      done += "act ";
+      return {};
+    };
+    EXPECT_FALSE(publication->commit({act, [&] { done += "undo"; }}));
+    EXPECT_EQ(done, "act undo") << nth;
+    EXPECT_FALSE(fs::exists(folder_ / "out"));
+  }
+}
+
+// By the name of the parts' folder parts that are run again would write into the old output.
+TEST_F(PublicationTest, LeavesNothingOldWhereThePartsWork) {
+  folder_.put("out/old", "old");
+  const std::string parts = parts_folder((folder_.path() / "out").string(), std::string(16, 'a'));
+  const auto publication_of = [&](const std::shared_ptr<LoggedCalls>& calls) {
+    fs::create_directory(parts);
+    PublishOptions chosen = options(true);
+    chosen.parts_id = std::string(16, 'a');
+    chosen.keeps_unfinished = true;
+    auto publication = Publication::begin(chosen, calls).value();
+    EXPECT_TRUE(write(publication->directory()));
+    return publication;
+  };
+  auto failing = std::make_shared<LoggedCalls>();
+  failing->exchange_errno = EIO;
+  EXPECT_FALSE(publication_of(failing)->commit());
+  EXPECT_TRUE(fs::exists(parts + "/top")) << "what parts wrote is where it was";
+  EXPECT_EQ(folder_.get("out/old"), "old");
+  fs::remove_all(parts);
+  auto calls = std::make_shared<LoggedCalls>();
+  calls->remove_errno = EACCES;
+  ASSERT_TRUE(publication_of(calls)->commit());
+  EXPECT_FALSE(fs::exists(parts));
+  ASSERT_EQ(leftovers_.size(), 1U);
+  EXPECT_THAT(leftovers_[0], HasSubstr(".out.partial-"));
+  EXPECT_EQ(folder_.get("out/top"), "new");
 }
 
 TEST_F(PublicationTest, NamesTheReplacedFolderThatItCannotRemove) {

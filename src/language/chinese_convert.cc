@@ -9,6 +9,13 @@ namespace shardwright {
 std::span<const Sentence> chinese_of_convert() {
   static constexpr auto kSentences = std::to_array<Sentence>({
       {"config.json has no vision_config", "config.json 没有 vision_config"},
+      {"{}: no part is left to be published, and all files of the plan are there, of the sizes "
+       "that "
+       "it says: an earlier 'publish' has done it ('verify' tells whether all is well), unless "
+       "they "
+       "are older",
+       "{}: 没有可发布的部分，而计划中的所有文件都已在那里，大小也相符：之前的 'publish' 已经完成"
+       "（'verify' 可检查是否完好），除非它们是更早的文件"},
       {"no run_config.yaml is written: Megatron-Bridge's provider has no field for {}",
        "不写 run_config.yaml：Megatron-Bridge 的 provider 没有对应 {} 的字段"},
       {"no run_config.yaml is written: which provider of Megatron-Bridge builds {} is not "
