@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <span>
 #include <unordered_set>
 #include <utility>
 
@@ -47,16 +48,10 @@ class NamingSearch {
       if (naming.fit_) whole.push_back(std::move(naming));
       if (best == nullptr || candidate.matched > best->matched) best = &candidate;
     }
-    // A family that knows its names with and without a first word (GPT-2's `transformer.`) finds
-    // one model twice: with that word it has all of it.
-    std::erase_if(whole, [&](const HfNaming& inner) {
-      return std::ranges::any_of(whole, [&](const HfNaming& outer) {
-        if (inner.prefix_.size() <= outer.prefix_.size()) return false;
-        if (!inner.prefix_.starts_with(outer.prefix_)) return false;
-        const auto rest = std::string_view(inner.prefix_).substr(outer.prefix_.size());
-        return outer.roots_.contains(root_of(rest));
-      });
-    });
+    std::vector<HfNaming> apart;
+    std::ranges::copy_if(whole, std::back_inserter(apart),
+                         [&](const HfNaming& each) { return !is_inside_another(each, whole); });
+    whole = std::move(apart);
     if (whole.size() > 1) {
       return fail(Code::kTwoCheckpoints,
                   "a whole {} model lies under each of '{}' and '{}'; convert takes one of them by "
@@ -175,6 +170,17 @@ class NamingSearch {
     for (auto& [prefix, candidate] : by_prefix) {
       if (!is_of_states(prefix)) candidates_.push_back(std::move(candidate));
     }
+  }
+
+  // A family that knows its names with and without a first word (GPT-2's `transformer.`) finds one
+  // model twice: with that word it has all of it.
+  static bool is_inside_another(const HfNaming& inner, std::span<const HfNaming> all) {
+    return std::ranges::any_of(all, [&](const HfNaming& outer) {
+      if (inner.prefix_.size() <= outer.prefix_.size()) return false;
+      if (!inner.prefix_.starts_with(outer.prefix_)) return false;
+      const auto rest = std::string_view(inner.prefix_).substr(outer.prefix_.size());
+      return outer.roots_.contains(root_of(rest));
+    });
   }
 
   // Heads for rewards, values and classes are no family's; trl's wrapper has its own beside the

@@ -40,8 +40,7 @@ Status SetAsideJournals::take() {
 void SetAsideJournals::put_back() noexcept {
   try {
     for (const auto& [name, text] : journals_) {
-      const Status written = write_again(publication_.directory(), name, text);
-      if (!written) continue;
+      static_cast<void>(write_again(publication_.directory(), name, text));
     }
   } catch (const std::bad_alloc&) {
     return;

@@ -51,6 +51,10 @@ void append_shards(std::string_view module, const Dims& counts, std::set<std::st
 
 }  // namespace
 
+bool is_linear_in_place(std::string_view tensor) {
+  return tensor.ends_with(".self_attention.weight") || tensor.ends_with(".mlp.weight");
+}
+
 bool has_extra_state(std::string_view module, ModuleSpec spec) {
   if (is_in_foreign_tower(module)) return false;
   // Megatron-Bridge leaves out those of adapters.
@@ -61,8 +65,7 @@ bool has_extra_state(std::string_view module, ModuleSpec spec) {
   // Flux's: what its text has, and what scales and shifts its norms.
   if (leaf.starts_with("added_linear_")) return true;
   if (module.ends_with("adaln.linear") || module.ends_with("adaln_context.linear")) return true;
-  if (module == "lm_head.output_layer") return true;           // T5's
-  if (leaf == "self_attention" || leaf == "mlp") return true;  // linears in their places
+  if (module == "lm_head.output_layer") return true;  // T5's
   if (module.ends_with("multi_modal_projector.proj")) return true;
   // The block's last norm is Transformer Engine's wherever that is installed.
   if (spec == ModuleSpec::kLocal) {
@@ -83,7 +86,8 @@ std::vector<std::string> extra_state_names(std::span<const TensorDesc> tensors, 
   std::vector<std::string> names;
   for (const TensorDesc& tensor : tensors) {
     const std::string_view module = module_of(tensor.name);
-    if (module.empty() || !has_extra_state(module, spec)) continue;
+    const bool is_in_place = is_linear_in_place(tensor.name) && !is_in_foreign_tower(module);
+    if (module.empty() || (!is_in_place && !has_extra_state(module, spec))) continue;
     const std::optional<LayerName> layer = split_layer_name(tensor.name);
     const bool stacked = layer && !layer->index && !tensor.shape.empty();
     const ShardRule rule = shard_rule(tensor.name, tensor.shape.size() - (stacked ? 1 : 0), false);

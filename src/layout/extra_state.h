@@ -11,6 +11,11 @@
 
 namespace shardwright {
 
+/// Whether a tensor is the weight of a linear that stands in the place of an attention or an MLP
+/// (replace_with_linear), whose module has a state of its own. Other modules of these names have
+/// none, whatever parameters they have.
+[[nodiscard]] bool is_linear_in_place(std::string_view tensor);
+
 /// Whether a module of that name, of a model of that spec, has a state of its own beside its
 /// parameters. kKeep counts as Transformer Engine's.
 [[nodiscard]] bool has_extra_state(std::string_view module, ModuleSpec spec);

@@ -91,6 +91,13 @@ TEST(ExtraState, OfLinearsInThePlaceOfBlocks) {
                                       "decoder.layers.0.mlp._extra_state/shard_0_1"}));
 }
 
+TEST(ExtraState, NotOfDeltaNetsInTheirPlace) {
+  const std::string net = "decoder.layers.0.self_attention";
+  EXPECT_FALSE(has_extra_state(net, ModuleSpec::kTransformerEngine));
+  EXPECT_FALSE(is_linear_in_place(net + ".dt_bias"));
+  EXPECT_FALSE(is_linear_in_place(net + ".linear_proj.weight"));
+}
+
 TEST(ExtraState, OfMixersAndVisionTowers) {
   const std::vector<TensorDesc> tensors{
       {"decoder.layers.0.mixer.in_proj.weight.z", DType::kBF16, {4, 4}},

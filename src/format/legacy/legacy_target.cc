@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -57,6 +58,7 @@ class ExtraStates {
     for (std::size_t i = 0; i < shards.size(); ++i) {
       const std::string module = module_of(shards[i].desc.name);
       first_.emplace(module, i);
+      if (is_linear_in_place(shards[i].desc.name)) linears_.insert(module);
       last_[module] = i;
     }
   }
@@ -95,14 +97,17 @@ class ExtraStates {
       }
       return;
     }
-    if (!has_extra_state(module, ModuleSpec::kTransformerEngine)) return;
+    if (!linears_.contains(module) && !has_extra_state(module, ModuleSpec::kTransformerEngine)) {
+      return;
+    }
     dict.push_back({module + "._extra_state", Kind::kTensor, DType::kU8, {0}});
   }
 
  private:
   bool is_local_;
   bool final_norm_has_state_;
-  bool output_is_head_;  // a plain linear of torch's
+  bool output_is_head_;            // a plain linear of torch's
+  std::set<std::string> linears_;  // in the place of an attention or an MLP
   std::unordered_map<std::string, std::size_t> first_;
   std::unordered_map<std::string, std::size_t> last_;
 };
