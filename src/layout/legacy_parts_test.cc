@@ -295,6 +295,37 @@ RC_GTEST_PROP(LegacyShards, AreWhatPartsUndo, ()) {
   for (const StoredTensor& all : stored) RC_ASSERT(check_coverage(all).has_value());
 }
 
+// T5's: as deep as it likes on either side.
+TEST(LegacyShards, OfTwoStacksAreSharedOutEachByItself) {
+  ParallelConfig config;
+  config.pipeline = 2;
+  std::vector<TensorDesc> canonical;
+  for (const auto& [stack, layers] : {std::pair("encoder", 4), std::pair("decoder", 2)}) {
+    for (int layer = 0; layer < layers; ++layer) {
+      canonical.push_back(
+          {fmt::format("{}.layers.{}.input_layernorm.weight", stack, layer), DType::kF32, {4}});
+    }
+  }
+  canonical.push_back(
+      {"encoder_relative_pos_emb.relative_attention_bias.weight", DType::kF32, {4}});
+  const StackSplits splits{PipelineSplit::make(2, config).value(),
+                           PipelineSplit::make(4, config).value()};
+  for (const std::int64_t pipeline : {0, 1}) {
+    const StageContents stage = stage_contents(config, splits, pipeline, false, false).front();
+    std::string held;
+    for (const LegacyShard& shard : legacy_shards(canonical, config, stage, {})) {
+      held += fmt::format("{} of {}; ", shard.desc.name.substr(0, 16),
+                          canonical[shard.runs[0].canonical].name.substr(0, 16));
+    }
+    const std::string first = std::to_string(2 * pipeline);
+    const std::string second = std::to_string(2 * pipeline + 1);
+    EXPECT_EQ(held, "encoder.layers.0 of encoder.layers." + first +
+                        "; encoder.layers.1 of encoder.layers." + second +
+                        "; decoder.layers.0 of decoder.layers." + std::to_string(pipeline) +
+                        "; encoder_relative of encoder_relative; ");
+  }
+}
+
 TEST(LegacyNames, GoBackToWhatTheyWere) {
   struct Case {
     const char* legacy;
