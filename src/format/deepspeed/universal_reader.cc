@@ -201,7 +201,6 @@ class UniversalReader {
     std::map<std::vector<std::string>, std::string> sets;  // to the first parameter
     for (const auto& [name, kinds] : kinds_) sets.emplace(kinds, name);
     for (const auto& [name, kinds] : kinds_) {
-      if (!shapes_.contains(name)) continue;  // nothing that was trained
       for (const auto& [others, other] : sets) {
         if (others.size() <= kinds.size() || !std::ranges::includes(others, kinds)) continue;
         std::vector<std::string> lacking;
