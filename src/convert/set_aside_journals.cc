@@ -40,7 +40,7 @@ Status SetAsideJournals::take() {
 void SetAsideJournals::put_back() noexcept {
   try {
     for (const auto& [name, text] : journals_) {
-      static_cast<void>(write_again(publication_.directory(), name, text));
+      if (!write_again(publication_.directory(), name, text)) return;  // nor will the others be
     }
   } catch (const std::bad_alloc&) {
     return;
