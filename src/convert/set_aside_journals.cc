@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <new>
 
+#include "base/endian.h"
 #include "base/fail.h"
 #include "convert/part_journals.h"
 #include "exec/piece_journal.h"

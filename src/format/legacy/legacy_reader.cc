@@ -15,6 +15,7 @@
 #include "format/legacy/legacy_ranks.h"
 #include "format/legacy/legacy_state.h"
 #include "io/source_files.h"
+#include "layout/layer_name.h"
 #include "layout/legacy_grid.h"
 
 namespace shardwright {
