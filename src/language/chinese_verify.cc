@@ -22,6 +22,12 @@ std::span<const Sentence> chinese_of_verify() {
        "不比较 {} 个只有 Hugging Face 才存储的值：只有一侧保留它们"},
       {"{} optimizer states are not compared: {}", "不比较 {} 个优化器状态：{}"},
       {" is not compared: only one side keeps it", "不比较：只有一侧保留它"},
+      {"optimizer: no arguments of the run tell which states lie where in the flat buffers: they "
+       "are "
+       "proven as they are stored, and a conversion leaves them out (--optimizer drop)",
+       "优化器：没有训练参数说明各状态在 flat buffer "
+       "中的位置：它们按存储的样子得到验证，转换时须不带它们"
+       "（--optimizer drop）"},
       {"optimizer: states in flat buffers of a MIMO model are not read, and not proven",
        "optimizer: MIMO 模型扁平缓冲区中的状态不读取，也不证明"},
       {"{}: {} does not list this file: it was added since; move it away",

@@ -155,6 +155,15 @@ class GuardCheck {
     }
     Catalog named = catalog;
     const Status status = undo_flat_states(checkpoint_, named);
+    // Megatron-Core alone saves no arguments, and loads what it saved.
+    if (!status && checkpoint_.arguments.empty() &&
+        status.error().code == Code::kOptimizerUnsupported) {
+      report_.notes.emplace_back(
+          "optimizer: no arguments of the run tell which states lie where in the flat buffers: "
+          "they "
+          "are proven as they are stored, and a conversion leaves them out (--optimizer drop)");
+      return false;
+    }
     SW_TRY(defects_.report(status));
     if (status) catalog = std::move(named);
     return status.has_value();

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Megatron-Core saves, read by our program and written in every other form."""
+import argparse
+import shutil
+
 import pytest
+import torch
 
 import checkpoints
 
@@ -66,3 +70,18 @@ def test_two_processes_to_torch_dist(shardwright, saved_by_two, tmp_path):
     family, root = saved_by_two
     shardwright("convert", root, tmp_path / "out", "--to", "torch_dist", "--pp", 3)
     checkpoints.assert_same(checkpoints.load_dcp(tmp_path / "out"), checkpoints.truth(family))
+
+
+def test_buckets_without_the_runs_arguments(shardwright, tmp_path):
+    """Megatron-Core alone saves none, and loads what it saved: nothing is wrong with it."""
+    golden = checkpoints.GOLDEN / "mcore/dense_te/v0.16.1/tp2pp1dp2-torch_dist-bucket"
+    shutil.copytree(golden, tmp_path / "run")
+    common = tmp_path / "run/iter_0000010/common.pt"
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        state = torch.load(common, weights_only=False)
+    del state["args"]
+    torch.save(state, common)
+    told = shardwright("verify", tmp_path / "run").stdout
+    assert "PROVEN" in told and "as they are stored" in told, told
+    done = shardwright("convert", tmp_path / "run", tmp_path / "out", "--to", "torch_dist", expect=2)
+    assert "found no parallel sizes in the run's arguments" in done.stderr
