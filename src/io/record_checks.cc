@@ -80,6 +80,7 @@ std::size_t RecordChecks::first_record(const File& file, std::uint64_t offset) {
 Result<RecordChecks::Claim> RecordChecks::claim(const FileRange& bytes) {
   Claim claim;
   claim.file_ = bytes.file;
+  if (bytes.range.length == 0) return claim;  // of the record that it lies in nothing is read
   const std::uint64_t begin = bytes.range.offset;
   const std::uint64_t end = begin + bytes.range.length;
   const std::scoped_lock lock(mutex_);

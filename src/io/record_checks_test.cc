@@ -93,6 +93,17 @@ TEST(RecordChecks, NamesARecordWhoseBytesWereAltered) {
   EXPECT_TRUE(read(files, 1500, 2));
 }
 
+TEST(RecordChecks, TakeNoBytesForNoneOfARecord) {
+  std::string bytes = noise(3000);
+  MemoryDirectory folder;
+  SourceFiles files(folder, {"f"}, 4);
+  files.expect(record_of(bytes, 1000, 500));
+  bytes[1200] ^= 1;
+  folder.put("f", bytes);
+  EXPECT_TRUE(read(files, 1100, 0));
+  EXPECT_THAT(files.unread_rest(1000), IsEmpty());
+}
+
 // Whatever is read in whatever pieces, as often as it may be: in the end a record of which a byte
 // was read is right or an error, and each of its bytes was summed once.
 RC_GTEST_PROP(RecordChecks, FindAFlippedBitHoweverTheBytesAreRead, ()) {
