@@ -26,9 +26,9 @@ LAYERS = {
 # Public headers, by the layer whose types they declare.
 PUBLIC = {
     "error": "base", "tensor": "tensor", "catalog": "tensor", "quantised": "tensor",
-    "quantising": "tensor", "storage": "io", "format": "format", "checkpoint": "io", "layout": "layout",
-    "parallel": "layout", "mapping": "model", "plan": "plan", "execute": "exec", "convert": "format",
-    "parts": "convert", "verify": "verify", "merge": "merge",
+    "quantising": "tensor", "versioned_names": "tensor", "storage": "io", "format": "format",
+    "checkpoint": "io", "layout": "layout", "parallel": "layout",
+    "mapping": "model", "plan": "plan", "execute": "exec", "convert": "format", "parts": "convert", "verify": "verify", "merge": "merge",
     "diagnose": "layout", "reader": "verify",
 }  # fmt: skip
 FOR_TESTS = re.compile(r"_test\.cc$|golden|fixture|^tests/")

@@ -15,6 +15,7 @@
 
 #include "shardwright/catalog.h"
 #include "shardwright/storage.h"
+#include "shardwright/versioned_names.h"
 
 namespace shardwright {
 
@@ -77,14 +78,6 @@ using Arguments = std::map<std::string, ArgValue, std::less<>>;
 
 /// A checkpoint opened for reading: what it holds, and the state beside its tensors in the parts
 /// that we understand. Payloads of torch archives are located when they are needed.
-/// What versions of Megatron-Core call modules of a rank differently, as files of ranks show it;
-/// nullopt where they have no such module.
-struct VersionedNames {
-  std::optional<bool> has_mtp_model_layer;  ///< since 0.17, `transformer_layer` before
-  std::optional<bool>
-      has_plain_convolution;  ///< `conv1d_weight` since 0.19, `conv1d.weight` before
-};
-
 struct Checkpoint {
   Location location;
   std::unique_ptr<Directory> directory;

@@ -13,7 +13,7 @@
 #include "_values.h"
 #include "cli/run.h"
 #include "convert/replaced_files.h"
-#include "io/publish.h"
+#include "io/output_place.h"
 #include "verify/option_words.h"
 
 namespace nb = nanobind;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardwright {
 
@@ -37,6 +38,9 @@ struct CodePoint {
 
 /// Takes the digits off the front of the text; nullopt where there are none or too many.
 [[nodiscard]] std::optional<std::int64_t> take_number(std::string_view& text);
+
+/// The parts between the separators, of which there is at least one.
+[[nodiscard]] std::vector<std::string_view> split_at(std::string_view text, char separator);
 
 /// Replaces the first `from` in the text; false where there is none.
 bool replace_first(std::string& text, std::string_view from, std::string_view to);

@@ -51,6 +51,11 @@ RC_GTEST_PROP(FitWidth, NeverExceedsItsColumns, (const std::string& text)) {
   RC_ASSERT(display_width(fit_width(text, columns)) <= columns);
 }
 
+TEST(SplitAt, GivesWhatStandsBetween) {
+  EXPECT_EQ(split_at("a.bc..", '.'), (std::vector<std::string_view>{"a", "bc", "", ""}));
+  EXPECT_EQ(split_at("", '.'), (std::vector<std::string_view>{""}));
+}
+
 TEST(Printable, EscapesWhatActsOnTerminals) {
   EXPECT_EQ(printable("层.weight"), "层.weight");
   EXPECT_EQ(printable("a\nb\tc"), "a\\nb\\tc");

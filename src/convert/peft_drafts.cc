@@ -18,6 +18,7 @@
 #include "layout/layer_name.h"
 #include "model/adapter_rules.h"
 #include "model/apply.h"
+#include "model/expert_parameter.h"
 #include "state/recorded_run.h"
 
 namespace shardwright {
@@ -87,7 +88,7 @@ Status check_plain(const PeftAdapter& adapter, bool is_swift) {
   if (config.is_fan_in_fan_out) return not_for_megatron(adapter, "fan_in_fan_out");
   for (const LoraModule& module : adapter.modules) {
     const std::string name = printable(module.name);
-    if (module.magnitude && around_expert(module.name)) {
+    if (module.magnitude && is_numbered_expert(module.name)) {
       return not_for_megatron(adapter, translated("the DoRA of an expert, {}", name));
     }
     if (module.is_embedding) {
@@ -155,7 +156,7 @@ Result<std::int64_t> rank_of_experts(const PeftAdapter& adapter, const ModelFact
   std::size_t less = 0;
   std::size_t whole = 0;
   for (const LoraModule& module : adapter.modules) {
-    const bool is_expert = around_expert(module.name).has_value();
+    const bool is_expert = is_numbered_expert(module.name);
     const std::int64_t own = config.rank_of(module.configured);
     LoraConfig plain = config;
     plain.alpha_pattern.clear();

@@ -17,6 +17,7 @@
 #include "format/iteration_folder.h"
 #include "format/model_files.h"
 #include "io/folder_listing.h"
+#include "io/output_place.h"
 #include "io/publish.h"
 #include "layout/rank_folder.h"
 #include "model/model_part.h"

@@ -2,7 +2,6 @@
 #include "io/publish.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -10,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <new>
 #include <ranges>
@@ -20,6 +18,7 @@
 #include "io/folder_listing.h"
 #include "io/in_place.h"
 #include "io/named_directory.h"
+#include "io/output_place.h"
 #include "io/partial_outputs.h"
 #include "io/pending_call.h"
 #include "io/placed_entries.h"
@@ -33,68 +32,6 @@ namespace fs = std::filesystem;
 
 /// A run makes few publications; more taken numbers than this mean that something is wrong.
 constexpr int kMaxPartials = 10'000;
-
-fs::path without_trailing_slash(const std::string& path) {
-  fs::path result(path);
-  return result.has_filename() || !result.has_parent_path() ? result : result.parent_path();
-}
-
-/// The absolute path with the links of everything that exists resolved.
-Result<fs::path> resolve(const std::string& path) {
-  std::error_code error;
-  fs::path absolute = fs::absolute(without_trailing_slash(path), error);
-  if (!error) absolute = fs::weakly_canonical(absolute, error);
-  if (error) return fail_errno(error.value(), translated("{}: cannot resolve this path", path));
-  return absolute;
-}
-
-/// Whether `inner` is `outer` or lies in it, by name or (bind mounts) by identity.
-bool is_within(const fs::path& inner, const fs::path& outer) {
-  const auto [outer_left, inner_left] =
-      std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
-  if (outer_left == outer.end()) return true;
-  for (fs::path ancestor = inner;; ancestor = ancestor.parent_path()) {
-    std::error_code error;
-    if (fs::equivalent(ancestor, outer, error) && !error) return true;
-    if (!ancestor.has_relative_path()) return false;
-  }
-}
-
-Status check_apart(const fs::path& target, const std::string& source, bool may_be_inside) {
-  const fs::path resolved = SW_TRY(resolve(source));
-  const bool around = is_within(resolved, target);
-  if (!around && (may_be_inside || !is_within(target, resolved))) return {};
-  return fail(Code::kTargetInsideSource,
-              "{}: found the target {} the source {}, expected them apart; choose another target",
-              target.string(), around ? translated("around") : translated("in"), resolved.string());
-}
-
-bool is_mount_point(const fs::path& path) {
-  struct statx details{};
-  return ::statx(AT_FDCWD, path.c_str(), 0, STATX_TYPE, &details) == 0 &&
-         (details.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-}
-
-std::vector<std::string> home_folders() {
-  std::vector<std::string> homes;
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
-    homes.emplace_back(home);
-  }
-  const passwd* user = ::getpwuid(::geteuid());
-  if (user != nullptr && user->pw_dir != nullptr) homes.emplace_back(user->pw_dir);
-  return homes;
-}
-
-/// The nearest folder above `path` that exists.
-fs::path existing_ancestor(const fs::path& path) {
-  std::error_code error;
-  fs::path ancestor = path.parent_path();
-  while (ancestor.has_relative_path() &&
-         fs::symlink_status(ancestor, error).type() == fs::file_type::not_found) {
-    ancestor = ancestor.parent_path();
-  }
-  return ancestor;
-}
 
 Status check_parent(const fs::path& parent) {
   std::error_code error;
@@ -216,7 +153,7 @@ Result<std::unique_ptr<Publication>> Publication::begin(PublishOptions options,
                                                         std::shared_ptr<PublishCalls> calls) {
   if (options.target.empty()) return fail(Code::kUsage, "the target's path is empty; give one");
   SW_TRY(check_local_output(options.target));
-  const fs::path target = SW_TRY(resolve(options.target));
+  const fs::path target = SW_TRY(resolved_output(options.target));
   if (!target.has_filename()) {
     return fail(Code::kTargetExists, "{}: found the root folder, expected a new one",
                 target.string());
@@ -475,28 +412,9 @@ Status Publication::take_back(PlacedEntries& placed, const std::string& above, S
   return why;
 }
 
-Status check_may_be_replaced(const std::string& folder) {
-  const fs::path target = SW_TRY(resolve(folder));
-  const auto refuse = [&](std::string_view what) {
-    return fail(Code::kTargetExists,
-                "{} is {} and is never replaced as a whole; choose a folder in it", target.string(),
-                what);
-  };
-  if (!target.has_relative_path()) return refuse("the root folder");
-  if (is_mount_point(target)) return refuse("a mount point");
-  std::error_code error;
-  const fs::path current = fs::current_path(error);
-  if (!error && is_within(current, target)) return refuse("the current directory, or holds it,");
-  for (const std::string& home : home_folders()) {
-    const auto resolved = resolve(home);
-    if (resolved && is_within(*resolved, target)) return refuse("a home directory, or holds one,");
-  }
-  return {};
-}
-
 std::vector<std::string> stale_partials(std::string_view target) {
   std::vector<std::string> stale;
-  const auto resolved = resolve(std::string(target));
+  const auto resolved = resolved_output(std::string(target));
   if (!resolved) return stale;
   const auto outputs = list_partial_outputs(resolved->parent_path().string());
   if (!outputs) return stale;

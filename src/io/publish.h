@@ -146,10 +146,6 @@ class Publication final : private BegunOutput {
   bool committed_ = false;
 };
 
-/// Refuses a folder that no output may take the place of, whatever is in it: the root, a mount
-/// point, one that is or holds a home or the current directory. Error: kTargetExists.
-[[nodiscard]] Status check_may_be_replaced(const std::string& folder);
-
 /// Hidden folders beside `target` that killed runs left: their process is gone and nobody holds
 /// their lock. Sorted, absolute. They are never removed without being asked for.
 [[nodiscard]] std::vector<std::string> stale_partials(std::string_view target);

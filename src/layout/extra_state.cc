@@ -51,6 +51,10 @@ void append_shards(std::string_view module, const Dims& counts, std::set<std::st
 
 }  // namespace
 
+bool is_final_norm(std::string_view module) {
+  return module.ends_with("decoder.final_layernorm") || module == kEncoderNorm;
+}
+
 bool is_linear_in_place(std::string_view tensor) {
   return tensor.ends_with(".self_attention.weight") || tensor.ends_with(".mlp.weight");
 }
@@ -68,9 +72,7 @@ bool has_extra_state(std::string_view module, ModuleSpec spec) {
   if (module == "lm_head.output_layer") return true;  // T5's
   if (module.ends_with("multi_modal_projector.proj")) return true;
   // The block's last norm is Transformer Engine's wherever that is installed.
-  if (spec == ModuleSpec::kLocal) {
-    return module.ends_with("decoder.final_layernorm") || module == kEncoderNorm;
-  }
+  if (spec == ModuleSpec::kLocal) return is_final_norm(module);
   if (leaf.ends_with("layernorm")) return true;
   constexpr std::array<std::string_view, 8> kOthers = {
       "enorm",    "hnorm",    "final_norm", "in_proj",

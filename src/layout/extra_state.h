@@ -11,6 +11,10 @@
 
 namespace shardwright {
 
+/// Whether a module is the norm behind the layers of a stack: the decoder's, BERT's, and T5's of
+/// those that read. It is Transformer Engine's wherever that is installed.
+[[nodiscard]] bool is_final_norm(std::string_view module);
+
 /// Whether a tensor is the weight of a linear that stands in the place of an attention or an MLP
 /// (replace_with_linear), whose module has a state of its own. Other modules of these names have
 /// none, whatever parameters they have.

@@ -67,6 +67,18 @@ std::optional<std::pair<std::string, std::int64_t>> split_expert(std::string_vie
 
 }  // namespace
 
+void note_version(std::string_view legacy, VersionedNames& names) {
+  const auto has = [&](std::string_view part) {
+    return legacy.find(part) != std::string_view::npos;
+  };
+  if (is_prediction_layer(legacy)) {
+    if (has(kMtpLayer.legacy)) names.has_mtp_model_layer = true;
+    if (has(kMtpLayer.canonical)) names.has_mtp_model_layer = false;
+  }
+  if (has(kConvolution[0].legacy)) names.has_plain_convolution = true;
+  if (has(kConvolution[0].canonical)) names.has_plain_convolution = false;
+}
+
 CanonicalName canonical_from_legacy(std::string_view legacy, FirstLayers first, bool plain_norms) {
   CanonicalName result{unfused_latent_norm(shift_layer(legacy, first, 1)), std::nullopt};
   std::string& name = result.name;

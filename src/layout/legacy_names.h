@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "shardwright/versioned_names.h"
+
 namespace shardwright {
 
 /// How a rank's modules are put together, as far as the names in its state dict show it.
@@ -31,6 +33,9 @@ struct FirstLayers {
   std::int64_t decoder = 0;
   std::int64_t encoder = 0;
 };
+
+/// Tells what a name of a legacy file shows of its version; what another file showed stays.
+void note_version(std::string_view legacy, VersionedNames& names);
 
 /// A name of torch_dist, for a name of a legacy file.
 struct CanonicalName {

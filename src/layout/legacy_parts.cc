@@ -341,6 +341,7 @@ LegacyModules legacy_modules(std::span<const TensorDesc> tensors) {
   std::unordered_set<std::string_view> plain;
   constexpr std::string_view kScalar = ".layer_scalar";
   std::unordered_set<std::string_view> scaled;  // Gemma 4's layers keep the names of their norms
+  VersionedNames versioned;
   for (const TensorDesc& tensor : tensors) {
     const std::string_view name = tensor.name;
     if (ends_with(name, kNorm)) normed.insert(name.substr(0, name.size() - kNorm.size()));
@@ -349,10 +350,9 @@ LegacyModules legacy_modules(std::span<const TensorDesc> tensors) {
     if (name.find(".experts.local_experts.") != std::string_view::npos) {
       modules.grouped_experts = false;
     }
-    if (is_prediction_layer(name) && name.find(".transformer_layer.") != std::string_view::npos) {
-      modules.mtp_model_layer = false;
-    }
+    note_version(name, versioned);
   }
+  modules.mtp_model_layer = versioned.has_mtp_model_layer.value_or(true);
   // Layers of a stage may all have another mixer: then only a norm in front of a dense MLP tells,
   // and only beside a mixer of Megatron-Core's, which fuses its own norm (in_proj). Other mixers
   // come with layers whose norms have one name (Kimi's delta attention).

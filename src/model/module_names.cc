@@ -15,26 +15,16 @@ namespace {
 constexpr std::string_view kAnyWord = "*";
 constexpr std::string_view kBeginning = "^";
 
-std::vector<std::string> dotted_words(std::string_view text) {
-  std::vector<std::string> words;
-  while (true) {
-    const std::size_t dot = text.find('.');
-    words.emplace_back(text.substr(0, dot));
-    if (dot == std::string_view::npos) return words;
-    text.remove_prefix(dot + 1);
-  }
-}
-
 // Of an entry without its `^`.
 struct WordRun {
   explicit WordRun(const ModuleWords& entry)
       : is_beginning(entry.is_of_beginning()),
         words(std::span(entry.files).subspan(is_beginning ? 1 : 0)) {}
 
-  [[nodiscard]] bool fits(std::span<const std::string> name, std::size_t at) const {
+  [[nodiscard]] bool fits(std::span<const std::string_view> name, std::size_t at) const {
     if ((is_beginning && at != 0) || words.size() > name.size() - at) return false;
     return std::ranges::equal(words, name.subspan(at, words.size()),
-                              [](const std::string& word, const std::string& own) {
+                              [](const std::string& word, std::string_view own) {
                                 return word == kAnyWord || word == own;
                               });
   }
@@ -44,7 +34,7 @@ struct WordRun {
 };
 
 const ModuleWords* longest_fit(const std::vector<ModuleWords>& entries,
-                               std::span<const std::string> name, std::size_t at) {
+                               std::span<const std::string_view> name, std::size_t at) {
   const ModuleWords* best = nullptr;
   for (const ModuleWords& entry : entries) {
     const WordRun pattern(entry);
@@ -61,8 +51,10 @@ bool ModuleWords::is_of_beginning() const { return files[0] == kBeginning; }
 Result<ModuleWords> parse_module_words(std::string_view files, std::string_view modules) {
   ModuleWords entry;
   const bool is_beginning = files.starts_with(kBeginning);
-  entry.files = dotted_words(is_beginning ? files.substr(1) : files);
-  entry.modules = dotted_words(modules);
+  for (const std::string_view word : split_at(is_beginning ? files.substr(1) : files, '.')) {
+    entry.files.emplace_back(word);
+  }
+  for (const std::string_view word : split_at(modules, '.')) entry.modules.emplace_back(word);
   const auto is_bad = [](const std::string& word) {
     return word.empty() || word.find('^') != std::string::npos;
   };
@@ -80,8 +72,8 @@ Result<ModuleWords> parse_module_words(std::string_view files, std::string_view 
 
 std::string with_module_words(const std::vector<ModuleWords>& entries, std::string_view name) {
   if (entries.empty()) return std::string(name);
-  const std::vector<std::string> words = dotted_words(name);
-  std::vector<std::string> made;
+  const std::vector<std::string_view> words = split_at(name, '.');
+  std::vector<std::string_view> made;
   for (std::size_t at = 0; at < words.size();) {
     const ModuleWords* const entry = longest_fit(entries, words, at);
     if (entry == nullptr) {

@@ -28,16 +28,6 @@ std::unexpected<Error> unfit(std::string_view name, const ArgValue& value,
   return fail(Code::kNotDivisible, "found {} {}, expected {}", name, to_string(value), expected);
 }
 
-std::vector<std::string_view> parts_of(std::string_view text) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t bar = text.find('|');
-    parts.push_back(text.substr(0, bar));
-    if (bar == std::string_view::npos) return parts;
-    text.remove_prefix(bar + 1);
-  }
-}
-
 // Takes `*N` off the front of the text: N, or 1 where there is none.
 std::int64_t take_factor(std::string_view& text) {
   std::string_view behind = text.substr(std::min<std::size_t>(text.size(), 1));
@@ -81,7 +71,7 @@ Result<Counts> counts_of_layout(const ArgValue& value, std::size_t chunks) {
   const std::optional<std::string> whole = layout_text(value);
   const bool is_known = whole && whole->find_first_not_of("EtmL|") == std::string::npos;
   if (!is_known) return unfit(kLayout, value, "stages of E, t, m and L between bars");
-  const std::vector<std::string_view> stages = parts_of(*whole);
+  const std::vector<std::string_view> stages = split_at(*whole, '|');
   if (stages.size() != chunks) {
     return unfit(kLayout, value, translated("{} stages", chunks));
   }
@@ -105,7 +95,7 @@ Result<Counts> counts_of_layout(const ArgValue& value, std::size_t chunks) {
 Result<Counts> counts_of_pattern(const ArgValue& value, std::size_t chunks) {
   const std::string_view pattern = std::get<std::string>(value);
   Counts counts;
-  for (const std::string_view stage : parts_of(decoder_pattern(pattern))) {
+  for (const std::string_view stage : split_at(decoder_pattern(pattern), '|')) {
     counts.push_back(std::ssize(stage));
   }
   if (counts.size() == chunks) return counts;

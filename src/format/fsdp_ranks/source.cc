@@ -157,7 +157,7 @@ class RankReader {
 
   Status add(const TorchFile& archive, const std::string& name, pickle::Value value,
              std::uint32_t file, RankParts& parts) {
-    // Of modules that were wrapped with use_orig_params=False.
+    // A local state dict has its pieces of what FSDP1 flattened, a module at a time.
     if (name.ends_with("flat_param")) {
       return fail(Code::kUnsupportedFormat,
                   "this is FSDP1's local state dict, in which nothing says which tensors a flat "

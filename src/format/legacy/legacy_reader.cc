@@ -15,8 +15,8 @@
 #include "format/legacy/legacy_ranks.h"
 #include "format/legacy/legacy_state.h"
 #include "io/source_files.h"
-#include "layout/layer_name.h"
 #include "layout/legacy_grid.h"
+#include "layout/legacy_names.h"
 
 namespace shardwright {
 namespace {
@@ -127,16 +127,7 @@ VersionedNames versioned_names_of(const LegacyRanks& ranks) {
   VersionedNames names;
   for (const LegacyRankFile& file : ranks.files()) {
     for (const LegacyModel& model : file.contents.models) {
-      for (const LegacyTensor& tensor : model.tensors) {
-        const std::string_view name = tensor.name;
-        const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
-        if (is_prediction_layer(name) && has(".mtp_model_layer.")) names.has_mtp_model_layer = true;
-        if (is_prediction_layer(name) && has(".transformer_layer.")) {
-          names.has_mtp_model_layer = false;
-        }
-        if (has(".mixer.conv1d_weight")) names.has_plain_convolution = true;
-        if (has(".mixer.conv1d.weight")) names.has_plain_convolution = false;
-      }
+      for (const LegacyTensor& tensor : model.tensors) note_version(tensor.name, names);
     }
   }
   return names;

@@ -6,15 +6,14 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "base/fail.h"
+#include "format/legacy/extra_states.h"
 #include "format/legacy/legacy_layout.h"
 #include "format/rank_modules.h"
 #include "layout/adapter_shards.h"
-#include "layout/extra_state.h"
 #include "layout/layer_name.h"
 #include "layout/legacy_grid.h"
 #include "layout/legacy_shards.h"
@@ -31,86 +30,10 @@
 namespace shardwright {
 namespace {
 
-// The module of a parameter of a rank's state dict.
-std::string module_of(std::string_view name) {
-  return std::string(name.substr(0, name.rfind('.')));
-}
-
 constexpr const char* kVersionNote =
     "layers for multi-token prediction are called mtp_model_layer inside, as Megatron-Core has "
     "them "
     "since 0.17; 0.16 and older look for transformer_layer";
-
-// The norm behind the layers of a stack: the decoder's, BERT's, and T5's of those that read.
-bool is_final_norm(std::string_view module) {
-  return module.ends_with("decoder.final_layernorm") || module == "encoder.final_layernorm";
-}
-
-// What the modules of a state dict keep beside their parameters. A module's state follows its
-// parameters, as torch orders them.
-class ExtraStates {
- public:
-  ExtraStates(const std::vector<LegacyShard>& shards, bool is_local, bool final_norm_has_state,
-              bool output_is_head)
-      : is_local_(is_local),
-        final_norm_has_state_(final_norm_has_state),
-        output_is_head_(output_is_head) {
-    for (std::size_t i = 0; i < shards.size(); ++i) {
-      const std::string module = module_of(shards[i].desc.name);
-      first_.emplace(module, i);
-      if (is_linear_in_place(shards[i].desc.name)) linears_.insert(module);
-      last_[module] = i;
-    }
-  }
-
-  // In front of the i-th tensor: that of an attention, which has no parameters and comes first.
-  void append_before(const std::string& name, std::size_t i, LegacyStateDict& dict) const {
-    const std::string module = module_of(name);
-    const bool is_behind_attention = module.ends_with(".self_attention.linear_proj") ||
-                                     module.ends_with(".cross_attention.linear_proj");
-    if (is_local_ || first_.at(module) != i || !is_behind_attention) return;
-    dict.push_back({module_of(module) + ".core_attention._extra_state",
-                    LegacyEntry::Kind::kTensor,
-                    DType::kU8,
-                    {0}});
-  }
-
-  // Behind the i-th tensor.
-  void append(const std::string& name, std::size_t i, LegacyStateDict& dict) const {
-    const std::string module = module_of(name);
-    if (last_.at(module) != i) return;
-    using Kind = LegacyEntry::Kind;
-    // Linears that are Megatron's own whatever the others are: a head, and what RADIO begins with.
-    const bool is_output = module == "output_layer" || module.ends_with(".output_layer");
-    if (output_is_head_ && is_output) return;
-    if (is_output || module.ends_with("vision_model.embedder") ||
-        module.ends_with("vision_model.video_embedder")) {
-      dict.push_back({module + "._extra_state", Kind::kNone, DType::kU8, {}});
-      return;
-    }
-    const std::string_view leaf = std::string_view(module).substr(module.rfind('.') + 1);
-    if (is_local_) {
-      if (leaf.starts_with("linear_") || leaf == "eh_proj") {
-        dict.push_back({module + "._extra_state", Kind::kNone, DType::kU8, {}});
-      } else if (final_norm_has_state_ && is_final_norm(module)) {
-        dict.push_back({module + "._extra_state", Kind::kTensor, DType::kU8, {0}});
-      }
-      return;
-    }
-    if (!linears_.contains(module) && !has_extra_state(module, ModuleSpec::kTransformerEngine)) {
-      return;
-    }
-    dict.push_back({module + "._extra_state", Kind::kTensor, DType::kU8, {0}});
-  }
-
- private:
-  bool is_local_;
-  bool final_norm_has_state_;
-  bool output_is_head_;            // a plain linear of torch's
-  std::set<std::string> linears_;  // in the place of an attention or an MLP
-  std::unordered_map<std::string, std::size_t> first_;
-  std::unordered_map<std::string, std::size_t> last_;
-};
 
 // A run of a storage that all ranks of a stage have, each with a box of its own.
 struct PlacedRun {

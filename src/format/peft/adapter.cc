@@ -39,16 +39,6 @@ struct AdapterPart {
   std::string target;  // of kSaved the tensor, else the module
 };
 
-std::vector<std::string_view> words_in(std::string_view text) {
-  std::vector<std::string_view> words;
-  while (true) {
-    const std::size_t dot = text.find('.');
-    words.push_back(text.substr(0, dot));
-    if (dot == std::string_view::npos) return words;
-    text.remove_prefix(dot + 1);
-  }
-}
-
 std::string joined_words(const std::vector<std::string_view>& words) {
   return fmt::format("{}", fmt::join(words, "."));
 }
@@ -74,7 +64,7 @@ std::optional<AdapterRole> adapter_role_of(std::vector<std::string_view> words) 
 
 std::optional<AdapterPart> adapter_part_of(std::string_view name) {
   if (!name.starts_with(kWrapperPrefix)) return std::nullopt;
-  std::vector<std::string_view> words = words_in(name.substr(kWrapperPrefix.size()));
+  std::vector<std::string_view> words = split_at(name.substr(kWrapperPrefix.size()), '.');
   if (std::ranges::any_of(words, &std::string_view::empty)) return std::nullopt;
   const auto lora =
       std::ranges::find_if(words, [](std::string_view word) { return word.starts_with("lora_"); });

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+namespace shardwright {
+
+/// What versions of Megatron-Core call modules of a rank differently, as files of ranks show it;
+/// nullopt where they have no such module.
+struct VersionedNames {
+  std::optional<bool> has_mtp_model_layer;  ///< since 0.17, `transformer_layer` before
+  /// `conv1d_weight` since 0.19, `conv1d.weight` before.
+  std::optional<bool> has_plain_convolution;
+};
+
+}  // namespace shardwright
