@@ -26,7 +26,7 @@ enum class QkvOrder : std::uint8_t {
 struct LegacyStage {
   ParallelConfig config;
   LegacyRank rank;
-  FirstLayers first_layers;
+  FirstLayers first_layers = {};
   std::int64_t experts_per_rank = 0;  ///< 0 without experts
   /// `output_layer.weight` is a copy of the word embeddings (tied, and on another stage).
   bool output_is_embedding = false;

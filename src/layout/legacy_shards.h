@@ -37,12 +37,12 @@ struct LegacyShard {
 
 /// Which part of a model a state dict is for.
 struct StageContents {
-  LayerRange layers;              ///< of the decoder
-  LayerRange encoder_layers;      ///< of BERT's stack, or T5's beside the decoder
-  bool has_embedding = false;     ///< the first stage, and one with MTP layers
-  bool has_rest = false;          ///< the first stage: what has no other place (vision towers)
-  bool has_end = false;           ///< final norm, output layer, MTP layers
-  bool copies_embedding = false;  ///< the output layer is tied and the embedding elsewhere
+  LayerRange layers;               ///< of the decoder
+  LayerRange encoder_layers = {};  ///< of BERT's stack, or T5's beside the decoder
+  bool has_embedding = false;      ///< the first stage, and one with MTP layers
+  bool has_rest = false;           ///< the first stage: what has no other place (vision towers)
+  bool has_end = false;            ///< final norm, output layer, MTP layers
+  bool copies_embedding = false;   ///< the output layer is tied and the embedding elsewhere
 };
 
 /// What each virtual stage of one pipeline rank holds; `splits` are those of `config`.
