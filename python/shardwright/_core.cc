@@ -25,9 +25,9 @@ void translate(const std::exception_ptr& exception, void* /*unused*/) {
   try {
     std::rethrow_exception(exception);
   } catch (const Failure& failure) {
-    const nb::object error =
-        nb::module_::import_("shardwright._errors")
-            .attr("make")(code_name(failure.error().code), from_path(failure.what()));
+    const nb::object error = nb::module_::import_("shardwright._errors")
+                                 .attr("make")(code_name(failure.error().code),
+                                               from_path(in_words_of_arguments(failure.what())));
     PyErr_SetObject(error.type().ptr(), error.ptr());
   }
 }
