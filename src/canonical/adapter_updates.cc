@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "canonical/classifier_config.h"
 #include "format/peft/square_experts.h"
 #include "layout/model_head.h"
 #include "model/expert_parameter.h"
@@ -106,8 +107,21 @@ class Matching {
                 printable(name), to_string(model.shape), made_for());
   }
 
+  // The linear that transformers' classes for such a task have.
+  [[nodiscard]] bool is_of_classifier(const SavedTensor& saved) const {
+    const std::vector<std::string_view> parts = split_at(saved.name, '.');
+    const std::size_t rank = own(saved.tensor).shape.size();
+    return is_classifier_task(adapter_.config.task_type) && parts.size() == 2 &&
+           (parts[0] == "score" || parts[0] == "classifier") &&
+           ((parts[1] == "weight" && rank == 2) || (parts[1] == "bias" && rank == 1));
+  }
+
   Status add_saved(const SavedTensor& saved) {
     const std::string name = in_base(saved.name);
+    if (!model_.contains(name) && is_of_classifier(saved)) {
+      result_.head.push_back(saved);
+      return {};
+    }
     if (!model_.contains(name) && has_head_name(name)) {
       return fail(Code::kUnmatchedSource,
                   "{}: tensor {}: a head that was trained with the adapter, and the base model has "

@@ -30,6 +30,9 @@ struct ModelUpdate {
 struct AdapterUpdates {
   std::vector<ModelUpdate> updates;  ///< after `saved`, where both speak of a tensor
   std::vector<SavedTensor> saved;    ///< tensors that become the adapter's
+  /// Of a classifier's head that the base lacks: each is the weight or the bias of one linear,
+  /// which comes in its output layer's place.
+  std::vector<SavedTensor> head;
   /// Set where head and embedding are no longer the same.
   std::optional<TiedHead> untied;
 };

@@ -18,6 +18,8 @@ constexpr std::array kEmbeddings = {
     std::string_view("word_embeddings.weight"), std::string_view("embed_in.weight")};
 constexpr std::array kHeads = {std::string_view("lm_head.weight"),
                                std::string_view("embed_out.weight")};
+constexpr std::array kHeadBiases = {std::string_view("lm_head.bias"),
+                                    std::string_view("embed_out.bias")};
 
 bool ends_in(std::string_view name, std::string_view end) {
   return name == end || (name.ends_with(end) && name[name.size() - end.size() - 1] == '.');
@@ -65,6 +67,26 @@ Result<std::optional<TiedHead>> find_tied_head(std::string_view config_json,
   if (!is_tied || embeddings.size() != 1 || heads.size() > 1) return std::optional<TiedHead>();
   const bool is_stored = !heads.empty();
   return TiedHead{embeddings[0], is_stored ? heads[0] : std::string(kHeads[0]), is_stored};
+}
+
+std::vector<std::string> output_layer_names(std::span<const TensorDesc> model) {
+  std::vector<std::string> names = names_that_end(model, kHeads);
+  for (std::string& bias : names_that_end(model, kHeadBiases)) names.push_back(std::move(bias));
+  return names;
+}
+
+std::optional<std::int64_t> output_layer_inputs(std::span<const TensorDesc> model) {
+  const auto inputs = [&](const auto& ends) {
+    std::optional<std::int64_t> found;
+    for (const TensorDesc& desc : model) {
+      const bool is_one =
+          std::ranges::any_of(ends, [&](std::string_view end) { return ends_in(desc.name, end); });
+      if (is_one && desc.shape.size() == 2) found = desc.shape[1];
+    }
+    return found;
+  };
+  const std::optional<std::int64_t> of_head = inputs(kHeads);
+  return of_head ? of_head : inputs(kEmbeddings);
 }
 
 Result<std::string> untied_config(const std::string& config) {

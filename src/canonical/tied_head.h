@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,13 @@ struct TiedHead {
 /// nullopt where there is none. Error: kJsonCorrupt.
 [[nodiscard]] Result<std::optional<TiedHead>> find_tied_head(std::string_view config_json,
                                                              std::span<const TensorDesc> model);
+
+/// The tensors of a model's output layer; none where that is the embedding.
+[[nodiscard]] std::vector<std::string> output_layer_names(std::span<const TensorDesc> model);
+
+/// How many numbers the output layer takes for a token, by its weight's shape or the embedding's;
+/// nullopt where nothing tells.
+[[nodiscard]] std::optional<std::int64_t> output_layer_inputs(std::span<const TensorDesc> model);
 
 /// config.json that no longer says that head and embedding are one. Error: kJsonCorrupt.
 [[nodiscard]] Result<std::string> untied_config(const std::string& config);

@@ -21,13 +21,6 @@ StoredTensor* find_tensor(Catalog& catalog, std::string_view name) {
   return found == catalog.tensors.end() ? nullptr : &*found;
 }
 
-// An adapter's tensor as one of the base's files. Names stay: no model's begin as an adapter's.
-StoredTensor placed(const TakenAdapter& taken, std::uint32_t tensor) {
-  StoredTensor stored = taken.adapter.catalog.tensors[tensor];
-  stored.chunks.set_location(0, taken.file, stored.chunks.range(0));
-  return stored;
-}
-
 // The bytes of `to` become those of `from`; its name stays.
 void repoint(const StoredTensor& from, StoredTensor& to) {
   std::string name = std::move(to.desc.name);
@@ -72,11 +65,7 @@ Status untie(const TiedHead& tied, Drafting& drafting) {
   Checkpoint& source = drafting.result.source;
   give_head(tied, source.catalog);
   give_head(tied, drafting.catalog);
-  source.hf_config = SW_TRY(untied_config(source.hf_config));
-  std::erase_if(source.artifacts,
-                [](const auto& artifact) { return artifact.first == "config.json"; });
-  drafting.parts.files.push_back(
-      {std::string(drafting.traits().hf_folder) + "config.json", source.hf_config});
+  drafting.replace_config(SW_TRY(untied_config(source.hf_config)));
   drafting.tell(
       translated("the adapter changes {} and {} apart, which are one tensor in the base: both are "
                  "written, and "
@@ -176,7 +165,7 @@ class Adding {
     const std::optional<std::uint32_t> at = SW_TRY(place_of(saved.name));
     if (!at) return {};
     StoredTensor& base = catalog().tensors[*at];
-    const StoredTensor own = placed(taken_, saved.tensor);
+    const StoredTensor own = taken_.stored(saved.tensor);
     if (!is_castable_float(own.desc.dtype)) {
       if (own.desc.dtype == base.desc.dtype) return {};  // replaced before
       return fail(Code::kDtypeUnsupported,
@@ -203,7 +192,7 @@ class Adding {
   }
 
   std::uint32_t append(std::uint32_t tensor) {
-    catalog().tensors.push_back(placed(taken_, tensor));
+    catalog().tensors.push_back(taken_.stored(tensor));
     return static_cast<std::uint32_t>(catalog().tensors.size() - 1);
   }
 
@@ -242,6 +231,12 @@ class Adding {
 
 }  // namespace
 
+StoredTensor TakenAdapter::stored(std::uint32_t tensor) const {
+  StoredTensor own = adapter.catalog.tensors[tensor];
+  own.chunks.set_location(0, file, own.chunks.range(0));
+  return own;
+}
+
 Status take_adapter(Drafting& drafting) {
   const ConvertRequest& request = drafting.request();
   if (request.adapter.empty()) return {};
@@ -256,19 +251,21 @@ Status take_adapter(Drafting& drafting) {
   SW_TRY(load_mappings(drafting));
   taken.updates =
       SW_TRY(match_adapter(taken.adapter, model.tensors, family_of(drafting, config), tied));
-  if (taken.updates.untied) SW_TRY(untie(*taken.updates.untied, drafting));
+  const bool has_head = !taken.updates.head.empty();
+  if (taken.updates.untied && !has_head) SW_TRY(untie(*taken.updates.untied, drafting));
   for (const QuantisedTensor& joined : model.quantised) {
     const std::string& stored = drafting.source().catalog.tensors[joined.values].desc.name;
     if (stored != joined.desc.name) taken.packed.emplace(joined.desc.name, stored);
   }
   taken.file = add_file(taken.adapter, result.source, drafting.catalog);
   for (const SavedTensor& saved : taken.updates.saved) {
-    const StoredTensor own = placed(taken, saved.tensor);
+    const StoredTensor own = taken.stored(saved.tensor);
     for (Catalog* catalog : {&result.source.catalog, &drafting.catalog}) {
       StoredTensor* const base = find_tensor(*catalog, saved.name);
       if (base != nullptr && base->desc.dtype == own.desc.dtype) repoint(own, *base);
     }
   }
+  if (has_head) SW_TRY(give_head_of_adapter(taken, model.tensors, config, drafting));
   result.more_sources.push_back(request.adapter);
   drafting.tell(taken_note(taken));
   drafting.adapter = std::move(taken);

@@ -234,6 +234,49 @@ TEST_F(Adapter, BiasesOfItsOwn) {
 
 const char* const kTied = R"({"architectures": ["LlamaForCausalLM"], "tie_word_embeddings": true})";
 
+// A classifier is trained on a model that has tokens for its output.
+TEST_F(Adapter, TheHeadOfAClassifierComesInTheOutputLayersPlace) {
+  const Values q{{"model.q.weight", DType::kBF16, {1, 1}}, {1}};
+  const Values score{{"score.weight", DType::kF32, {3, 2}}, {1, 2, 3, 4, 5, 6}};
+  const std::string task =
+      R"(, "modules_to_save": ["classifier", "score"], "task_type": "SEQ_CLS")";
+  const auto put = [&](const std::string& more, const std::vector<Values>& head) {
+    put_base({q, {{"lm_head.weight", DType::kBF16, {4, 2}}, std::vector<float>(8, 9)}},
+             R"({"architectures": ["LlamaForCausalLM"], "a": 1})");
+    std::vector<Values> tensors = {a("model.q", {1}), b("model.q", {1})};
+    tensors.insert(tensors.end(), head.begin(), head.end());
+    put_adapter(tensors, more);
+  };
+  put(task, {score});
+  const PreparedConversion merged = merge(request());
+  EXPECT_EQ(tensors_.size(), 2U);
+  EXPECT_THAT(floats("model.q.weight"), ElementsAre(3));
+  EXPECT_THAT(floats("score.weight"), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(config()["architectures"][0], "LlamaForSequenceClassification");
+  EXPECT_EQ(config()["id2label"].size(), 3U);
+  EXPECT_EQ(config()["a"], 1);
+  EXPECT_THAT(merged.notes, Contains(HasSubstr("in the output layer's place")));
+  ConvertRequest other = request();
+  other.output = folder_ / "other";
+  other.hf_config_dir = folder_ / "base";
+  EXPECT_EQ(refusal(other).code, Code::kUsage);
+  other.hf_config_dir = folder_ / "out";
+  merge(other);
+  EXPECT_EQ(folder_.get("other/config.json"), folder_.get("out/config.json"));
+
+  other.hf_config_dir.clear();
+  other.output = folder_ / "none";
+  const Values bias{{"score.bias", DType::kF32, {2}}, {1, 2}};
+  put(task, {bias});
+  EXPECT_THAT(refusal(other).message, HasSubstr("expected its weight too"));
+  put(task, {score, bias});
+  EXPECT_EQ(refusal(other).code, Code::kShapeMismatch);
+  put(task, {{{"score.weight", DType::kF32, {2, 3}}, {1, 2, 3, 4, 5, 6}}});
+  EXPECT_THAT(refusal(other).message, HasSubstr("found a head on 3 numbers"));
+  put(R"(, "modules_to_save": ["score"], "task_type": "CAUSAL_LM")", {score});
+  EXPECT_THAT(refusal(other).message, HasSubstr("the base model has none"));
+}
+
 // The head of the trained model was the embedding without what was added.
 TEST_F(Adapter, ATiedEmbeddingThatChangesLeavesItsHead) {
   put_base({{{"model.embed_tokens.weight", DType::kF32, {3, 1}}, {1, 2, 3}}}, kTied);

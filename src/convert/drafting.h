@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,6 +23,10 @@ struct TakenAdapter {
   std::uint32_t file = 0;  ///< of its tensors, in the source's catalogs
   /// What the base's packed tensors are stored as, by the model's names.
   std::unordered_map<std::string, std::string> packed;
+
+  /// One of its tensors as the source's catalogs have it. Names stay: no model's begin as an
+  /// adapter's.
+  [[nodiscard]] StoredTensor stored(std::uint32_t tensor) const;
 };
 
 /// A conversion on its way to a plan: what each step hands on to the next.
@@ -39,6 +44,8 @@ struct Drafting {
   [[nodiscard]] const TargetTraits& traits() const { return target->traits(); }
   [[nodiscard]] bool is_from_hf() const { return source().location.traits.is_hf_model; }
   void tell(std::string note) { result.notes.push_back(std::move(note)); }
+  /// What is mapped by, and what goes along, is this text from now on.
+  void replace_config(std::string text);
 };
 
 /// A conversion as far as its drafts: what each tensor of the target is made of and what goes
@@ -52,6 +59,15 @@ struct Drafting {
 /// places. Errors: those of open_peft_adapter and match_adapter; kUsage for a base without Hugging
 /// Face's names; kConfigMissing; kUnsupportedFormat for a base that bitsandbytes quantised.
 [[nodiscard]] Status take_adapter(Drafting& drafting);
+
+/// The head of a classifier that the adapter has and the base lacks comes in the output layer's
+/// place; config.json, which `config` is or which was given besides, becomes that of such a model.
+/// `model`: the base's tensors. Errors: kUnmatchedSource and kShapeMismatch for a head that cannot
+/// be the base's; kUsage for an
+/// --hf-config of a model without it; those of classifier_config. REQUIRES: there is one.
+[[nodiscard]] Status give_head_of_adapter(const TakenAdapter& taken,
+                                          std::span<const TensorDesc> model,
+                                          const std::string& config, Drafting& drafting);
 
 /// Once there are drafts: what is added to which source tensor. Error: kDtypeUnsupported naming a
 /// tensor that nothing can be added to; those of set_dora_factors.

@@ -67,14 +67,9 @@ Status take_prediction_layers_into_hf(const ModelFacts& facts, Drafting& draftin
   add_prediction_tensors(from.tensors, from, result.source, drafting.catalog);
   drafting.tell(taken_note(from));
   result.more_sources.push_back(result.request.mtp_from);
-  std::string& config = result.source.hf_config;
-  const std::string edited = SW_TRY(with_prediction_numbers(config, from.checkpoint.hf_config));
-  if (edited == config) return {};
-  config = edited;
-  std::erase_if(result.source.artifacts,
-                [](const auto& artifact) { return artifact.first == "config.json"; });
-  drafting.parts.files.push_back(
-      {std::string(drafting.traits().hf_folder) + "config.json", edited});
+  const std::string& config = result.source.hf_config;
+  std::string edited = SW_TRY(with_prediction_numbers(config, from.checkpoint.hf_config));
+  if (edited != config) drafting.replace_config(std::move(edited));
   return {};
 }
 

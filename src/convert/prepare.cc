@@ -188,6 +188,13 @@ Result<PreparedConversion> prepare(const ConvertRequest& request) {
 
 }  // namespace
 
+void Drafting::replace_config(std::string text) {
+  result.source.hf_config = std::move(text);
+  std::erase_if(result.source.artifacts,
+                [](const auto& artifact) { return artifact.first == "config.json"; });
+  parts.files.push_back({std::string(traits().hf_folder) + "config.json", result.source.hf_config});
+}
+
 Status load_mappings(Drafting& drafting) {
   if (!drafting.mappings.empty()) return {};
   drafting.mappings = SW_TRY(load_mappings(drafting.request(), drafting.source()));

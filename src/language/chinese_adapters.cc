@@ -34,6 +34,23 @@ std::span<const Sentence> chinese_of_adapters() {
        "written, and config.json says tie_word_embeddings false",
        "adapter 对 {} 和 {} 的改动不同，而它们在基础模型中是同一个张量：两者都写出，config.json "
        "中 tie_word_embeddings 为 false"},
+      {"{}: tensor {}: found the bias of a head, expected its weight too",
+       "{}: 张量 {}: 发现 head 的偏置，应当还有它的权重"},
+      {"{}: tensor {}: found a head on {} numbers for each token, expected the base model's {}; is "
+       "this the adapter of another model?",
+       "{}: 张量 {}: 发现每个 token 接收 {} 个数的 head，应与基础模型的 {} 相同；这是另一个模型的 "
+       "adapter 吗？"},
+      {"{}: tensor {} {} does not fit {} {}", "{}: 张量 {} {} 与 {} {} 不相配"},
+      {"--hf-config {}: its config.json is of no model with a head of {} labels, which the adapter "
+       "has ({}); give one of such a model, or leave --hf-config out",
+       "--hf-config {}: 其中的 config.json 不属于带有 {} 个标签的 head 的模型，而 adapter "
+       "有这样的 head（{}）；请给出这种模型的 config.json，或去掉 --hf-config"},
+      {"the adapter's head ({}, labels: {}) comes in the output layer's place",
+       "adapter 的 head（{}，标签数：{}）取代输出层"},
+      {"config.json: the adapter has a head of its own, and nothing is known of such a head on {}; "
+       "save the base as a model {} and give that folder",
+       "config.json: adapter 有自己的 head，而 {} 上如何放置这种 head 并不清楚；请把基础模型另存为 "
+       "{} 模型，再给出那个目录"},
       {"{}: found a {} checkpoint, expected a model with Hugging Face's names; convert it with "
        "--to hf first",
        "{}: 发现 {} 检查点，应为使用 Hugging Face 名字的模型；请先用 --to hf 转换"},

@@ -209,6 +209,7 @@ Status read_lora_key(const std::string& key, const LoraJson& value, LoraConfig& 
   if (key == "base_model_name_or_path" && value.is_string()) {
     config.base_model = value.get<std::string>();
   }
+  if (key == "task_type" && value.is_string()) config.task_type = value.get<std::string>();
   if (is_listed(key, kIgnoredLoraKeys) || is_switched_off(value)) return {};
   return fail(Code::kUnsupportedFormat,
               "{}: the key {} is not known, and it may change what the adapter means", kLoraConfig,
